@@ -1,0 +1,49 @@
+# Everything runs in .venv, made from the pinned versions of constraints.txt. `make demo` and `make test` need nothing else.
+
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+BIN := .venv/bin
+INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
+
+.PHONY: demo test test-slow lint format tutorials clean help
+
+help:  ## list the commands
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
+
+demo: .venv/ready  ## play a few tiger episodes and reveal their latent states
+	$(BIN)/homdp play tiger --episodes 3
+
+test: lint  ## linters, then the test suite with the tutorials
+	$(BIN)/python -m pytest -n 2 --dist worksteal
+
+test-slow: .venv/dev  ## the studies that take minutes
+	$(BIN)/python -m pytest -n 2 -m slow
+
+lint: .venv/dev  ## ruff, mypy, import-linter
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-cache
+
+format: .venv/dev  ## put the code in its standard form
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+tutorials: .venv/dev  ## run the notebooks and keep their outputs
+	$(BIN)/python tutorials/execute.py
+
+clean:  ## remove the environment and what was built
+	rm -rf .venv build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+
+.venv/made:
+	$(PYTHON) -m venv .venv
+	touch $@
+
+.venv/ready: .venv/made pyproject.toml constraints.txt
+	@echo "Installing homdp_ppl into .venv ..."
+	$(INSTALL) --editable .
+	touch $@
+
+.venv/dev: .venv/ready
+	@echo "Installing the development tools into .venv ..."
+	$(INSTALL) --editable '.[dev]'
+	touch $@

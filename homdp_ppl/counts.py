@@ -1,0 +1,71 @@
+"""Counts: the sufficient statistics of revealed episodes for finite models."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import partial
+
+import jax
+import numpy as np
+
+from homdp_ppl.episode import Episode, stack
+from homdp_ppl.errors import DataError, Problem
+from homdp_ppl.pomdp import Spaces
+from homdp_ppl.precision import Array
+
+
+@partial(jax.tree_util.register_dataclass, data_fields=["transition", "emission"], meta_fields=[])
+@dataclass(frozen=True)
+class Counts:
+    """How often each transition and each emission was seen.
+
+    n(x) counts visits at steps 1..H; n(x, a) includes the last transition (x_H, a_H, x_{H+1}); x_{H+1} has no observation and is
+    no visit. Counts of disjoint episodes add up.
+
+    Examples
+    --------
+    >>> from homdp_ppl import Counts, models
+    >>> Counts.zero(models.load("tiger").spaces).visits
+    array([0, 0])
+    """
+
+    transition: Array  # (X, A, X)  n(x, a, x')
+    emission: Array  # (X, Y)     n(x, y)
+
+    @classmethod
+    def zero(cls, spaces: Spaces) -> Counts:
+        """No data yet."""
+        X, Y, A, _ = spaces.sizes
+        return cls(np.zeros((X, A, X), dtype=np.int64), np.zeros((X, Y), dtype=np.int64))
+
+    @classmethod
+    def of(cls, episodes: Episode | Iterable[Episode], spaces: Spaces) -> Counts:
+        """Count episodes, refusing states, observations or actions that the model does not have."""
+        batch = stack(episodes, spaces)
+        X, Y, A, _ = spaces.sizes
+        before, after = batch.states[:, :-1], batch.states[:, 1:]
+        transition = np.zeros((X, A, X), dtype=np.int64)
+        emission = np.zeros((X, Y), dtype=np.int64)
+        np.add.at(transition, (before, batch.actions, after), 1)
+        np.add.at(emission, (before, batch.observations), 1)
+        return cls(transition, emission)
+
+    def __add__(self, other: Counts) -> Counts:
+        """Merge the counts of disjoint episodes of the same model."""
+        if not isinstance(other, Counts):
+            return NotImplemented
+        mine, theirs = (tuple(np.shape(n) for n in (c.transition, c.emission)) for c in (self, other))
+        if mine != theirs:
+            raise DataError("counts", [Problem("shapes", str(theirs), str(mine), "Merge counts of one model only.")])
+        return Counts(self.transition + other.transition, self.emission + other.emission)
+
+    @property
+    def state_action(self) -> Array:
+        """n(x, a), (X, A)."""
+        return self.transition.sum(-1)
+
+    @property
+    def visits(self) -> Array:
+        """n(x) over steps 1..H, (X,)."""
+        return self.emission.sum(-1)

@@ -1,0 +1,375 @@
+"""Declarations: a decorated NumPyro program is a HOMDP; with its parameters fixed it is a World to act in."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import numpyro
+from numpy.typing import ArrayLike
+from numpyro import handlers
+from numpyro.distributions import Distribution
+
+from homdp_ppl.counts import Counts
+from homdp_ppl.episode import Episode, as_keys, stack
+from homdp_ppl.errors import DeclarationError, ParameterError, Problem
+from homdp_ppl.kernels import Kernels, Tables, tabulate
+from homdp_ppl.pomdp import POMDP, Spaces, pomdp_problems
+from homdp_ppl.precision import Array, in_x64, to_numpy, x64
+from homdp_ppl.probing import Prober, Site
+from homdp_ppl.program import episode_program, hindsight, unrolled_program
+from homdp_ppl.structure import SNAP, Structure, analyse
+from homdp_ppl.validation import check_reward, check_spaces, check_tables, look
+
+LEAK = 1e-12  # probability that tables may put on entries found impossible
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class HOMDP:
+    """A declared Hindsight Observable MDP. Made by :func:`homdp` and :func:`tabular`.
+
+    Attributes
+    ----------
+    name
+        The program's name.
+    spaces
+        Names of states, observations and actions, and the horizon.
+    reward
+        r_h(x, a) as an array (H, X, A).
+    function
+        The user's program.
+    sites
+        Its random sites: what is unknown.
+    structure
+        Which rows are known or conjugate, and which entries can be non-zero.
+    """
+
+    name: str
+    spaces: Spaces
+    reward: Array
+    function: Callable[[], Kernels]
+    sites: tuple[Site, ...]
+    structure: Structure
+
+    @property
+    def states(self) -> tuple[str, ...]:
+        """Names of the latent states."""
+        return self.spaces.states
+
+    @property
+    def observations(self) -> tuple[str, ...]:
+        """Names of the observations."""
+        return self.spaces.observations
+
+    @property
+    def actions(self) -> tuple[str, ...]:
+        """Names of the actions."""
+        return self.spaces.actions
+
+    @property
+    def horizon(self) -> int:
+        """Number of actions in an episode."""
+        return self.spaces.horizon
+
+    @cached_property
+    def program(self) -> Callable[..., None]:
+        """The NumPyro model ``program(policy=None, episodes=1)``: the user's sites, and ``x``, ``y``, ``a``, ``x_last``."""
+        return episode_program(self.function, self.spaces)
+
+    @cached_property
+    def unrolled(self) -> Callable[..., None]:
+        """The same model with one site a step, for ``numpyro.render_model(homdp.unrolled)``; ``steps=2`` shortens the picture."""
+        return unrolled_program(self.function, self.spaces)
+
+    def hindsight(self, episodes: Episode | Iterable[Episode]) -> Callable[[], None]:
+        """The program conditioned on revealed episodes: a NumPyro model in which exactly the user's sites are latent.
+
+        Hand it to ``MCMC`` or ``SVI`` as it is, inside ``with homdp_ppl.x64():``.
+        """
+        batch = stack(episodes, self.spaces)
+        return hindsight(self.program, batch.states, batch.observations, batch.actions)
+
+    def counts(self, episodes: Episode | Iterable[Episode]) -> Counts:
+        """The sufficient statistics of episodes of this model."""
+        return Counts.of(episodes, self.spaces)
+
+    def returns(self, episodes: Episode) -> Array:
+        """The sum of rewards of each episode, known once the states are."""
+        stack(episodes, self.spaces)
+        steps = np.arange(self.horizon)
+        return self.reward[steps, episodes.states[..., :-1], episodes.actions].sum(-1)
+
+    @in_x64
+    def tables(self, parameters: Mapping[str, ArrayLike]) -> POMDP:
+        """The POMDP arrays at given parameters; works under ``jit``, ``grad`` and ``vmap`` over batches of parameters.
+
+        Parameters
+        ----------
+        parameters
+            A value for every site, by name. Support is not checked here; :meth:`at` does.
+        """
+        self._check_names(parameters)
+        values = {site.name: _number(site, parameters[site.name]) for site in self.sites}
+        tables, _ = self._compiled(values)
+        possible = Tables(*(jnp.where(s, t, 0.0) for s, t in zip(self.structure.support, tables, strict=True)))
+        return to_numpy(POMDP(*possible, self.reward))
+
+    @in_x64
+    def at(self, **parameters: ArrayLike) -> World:
+        """A world with these parameters; refuses unknown, missing or out-of-support values.
+
+        Examples
+        --------
+        >>> from homdp_ppl import models
+        >>> models.load("tiger").homdp.at(accuracy=0.7).pomdp.emission
+        array([[0.7, 0.3],
+               [0.3, 0.7]])
+        """
+        self._check_names(parameters)
+        values = {site.name: self._value(site, parameters[site.name]) for site in self.sites}
+        tables, inside = self._compiled(values)
+        outside = [name for name, ok in inside.items() if not np.all(ok)]
+        problems = [
+            Problem(f"site {name!r}", _short(values[name]), "a value in the support of its prior", _support_remedy(name, self))
+            for name in outside
+        ]
+        problems = problems or self._table_problems(to_numpy(tables))
+        if problems:
+            raise ParameterError(f"{self.name}.at", problems)
+        snapped = Tables(*(np.where(np.asarray(t) > SNAP, t, 0.0) for t in tables))
+        return World(self, {name: np.asarray(value) for name, value in values.items()}, POMDP(*snapped, self.reward))
+
+    @in_x64
+    def draw(self, key: Array) -> World:
+        """A world drawn from the prior."""
+        return self.at(**self._prior(as_keys(key)))
+
+    def __repr__(self) -> str:
+        X, Y, A, H = self.spaces.sizes
+        summary = "; ".join(f"{part}: {phrase}" for part, phrase in self.structure.summary().items())
+        sizes = ", ".join(f"{n} {word}{'s' * (n != 1)}" for n, word in ((X, "state"), (Y, "observation"), (A, "action")))
+        return f"HOMDP {self.name!r}: {sizes}, horizon {H}\n  {summary}"
+
+    @cached_property
+    def _compiled(self) -> Callable[[dict[str, Array]], tuple[Tables, dict[str, Array]]]:
+        return jax.jit(self._evaluate)
+
+    def _evaluate(self, values: Mapping[str, Array]) -> tuple[Tables, dict[str, Array]]:
+        """The tables at these parameters, and whether each parameter lies in the support of its site."""
+        with handlers.trace() as trace, handlers.seed(rng_seed=0), handlers.substitute(data=values):
+            kernels = self.function()
+        inside = {name: trace[name]["fn"].support(values[name]) for name in values}
+        return tabulate(kernels, self.spaces), inside
+
+    @cached_property
+    def _prior(self) -> Callable[[Array], dict[str, Array]]:
+        def draw(key: Array) -> dict[str, Array]:
+            with handlers.trace() as trace, handlers.seed(rng_seed=key):
+                self.function()
+            return {site.name: trace[site.name]["value"] for site in self.sites}
+
+        return jax.jit(draw)
+
+    def _check_names(self, parameters: Mapping[str, Any]) -> None:
+        wanted = [site.name for site in self.sites]
+        listed = ", ".join(wanted) if wanted else "none"
+        unknown = [Problem(f"site {n!r}", "a value for it", f"one of the sites: {listed}") for n in parameters if n not in wanted]
+        missing = [Problem(f"site {n!r}", "no value", "a value for every site") for n in wanted if n not in parameters]
+        if unknown or missing:
+            raise ParameterError(f"parameters of {self.name}", [*unknown, *missing])
+
+    def _value(self, site: Site, given: ArrayLike) -> Array:
+        try:
+            value = _number(site, given)
+        except (TypeError, ValueError):
+            value = None
+        if value is None or value.shape != site.shape:
+            got = repr(given) if value is None else f"shape {value.shape}"
+            raise ParameterError(f"{self.name}.at", [Problem(f"site {site.name!r}", got, f"an array of shape {site.shape}")])
+        return value
+
+    def _table_problems(self, tables: Tables) -> list[Problem]:
+        problems = pomdp_problems(POMDP(*tables, self.reward), self.spaces)
+        for where, table, possible in zip(Tables._fields, tables, self.structure.support, strict=True):
+            for index in map(tuple, np.argwhere((table > LEAK) & ~possible)[:1]):
+                got = f"probability {table[index]:.3g} at {index}, which was zero wherever the program was tried"
+                remedy = "Make the program continuous in its sites, so that what can happen shows everywhere."
+                problems.append(Problem(where, got, "zero", remedy))
+        return problems
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class World:
+    """A HOMDP with its parameters fixed: something to act in.
+
+    Attributes
+    ----------
+    homdp
+        The declaration.
+    parameters
+        The value of each site.
+    pomdp
+        The arrays.
+    """
+
+    homdp: HOMDP
+    parameters: Mapping[str, Array]
+    pomdp: POMDP = field(repr=False)
+
+    @property
+    def spaces(self) -> Spaces:
+        """Names of states, observations and actions, and the horizon."""
+        return self.homdp.spaces
+
+    def __repr__(self) -> str:
+        values = ", ".join(f"{name}={_short(value)}" for name, value in self.parameters.items())
+        return f"World {self.homdp.name!r} at {values or 'no parameters'}"
+
+
+def homdp(
+    *, states: Any, observations: Any, actions: Any, horizon: int, reward: ArrayLike | Callable[[int, int], float]
+) -> Callable[[Callable[[], Kernels]], HOMDP]:
+    """Declare a HOMDP: decorate a NumPyro program that returns :class:`Kernels`.
+
+    Parameters
+    ----------
+    states, observations, actions
+        Names, or how many there are.
+    horizon
+        Number of actions in an episode.
+    reward
+        r(x, a) in [0, 1] as an array (X, A), one a step (H, X, A), or a function of two indices.
+
+    Returns
+    -------
+    callable
+        A decorator that turns the program into a :class:`HOMDP`, or raises :class:`DeclarationError` with every problem.
+
+    Examples
+    --------
+    >>> import numpyro, numpyro.distributions as dist
+    >>> from homdp_ppl import Kernels, homdp
+    >>> @homdp(states=("off", "on"), observations=("dark", "light"), actions=("wait",), horizon=2, reward=[[0.0], [1.0]])
+    ... def lamp():
+    ...     breaks = numpyro.sample("breaks", dist.Beta(1, 9))
+    ...     return Kernels(
+    ...         initial=[0.0, 1.0],
+    ...         transition=lambda x, a: dist.Bernoulli(x * (1 - breaks)),
+    ...         emission=[[1.0, 0.0], [0.0, 1.0]],
+    ...     )
+    >>> lamp
+    HOMDP 'lamp': 2 states, 2 observations, 1 action, horizon 2
+      T: 1 of 2 rows known, 1 row Dirichlet, conjugate; O: known; initial: known
+    """
+
+    def declare(function: Callable[[], Kernels]) -> HOMDP:
+        return _declare(function, states, observations, actions, horizon, reward)
+
+    return declare
+
+
+def tabular(
+    *,
+    T: ArrayLike | Distribution,
+    O: ArrayLike | Distribution,  # noqa: E741
+    initial: ArrayLike,
+    reward: ArrayLike | Callable[[int, int], float],
+    horizon: int,
+    states: Any = None,
+    observations: Any = None,
+    actions: Any = None,
+    name: str = "tabular",
+) -> HOMDP:
+    """Declare a HOMDP by tables: each of T and O an array when it is known, or a Dirichlet prior.
+
+    Parameters
+    ----------
+    T
+        T(x' | x, a), shape (X, A, X): an array, or a distribution over such tables; then its site is called "T".
+    O
+        O(y | x), shape (X, Y), in the same manner; its site is called "O".
+    initial
+        The distribution of the first state, (X,).
+    reward, horizon, states, observations, actions
+        As in :func:`homdp`; names default to x0, y0, a0 and so on.
+    name
+        What to call the model.
+
+    Examples
+    --------
+    >>> import numpy as np, numpyro.distributions as dist
+    >>> flat = dist.Dirichlet(np.ones((2, 1, 2)))
+    >>> tabular(T=flat, O=np.eye(2), initial=[1, 0], reward=np.eye(2)[:, :1], horizon=3)
+    HOMDP 'tabular': 2 states, 2 observations, 1 action, horizon 3
+      T: Dirichlet, conjugate; O: known; initial: known
+    """
+    shapes = {"T": _shape(T), "O": _shape(O)}
+    wanted = {"T": "shape (X, A, X)", "O": "shape (X, Y)"}
+    bad = [Problem(n, f"shape {s}", wanted[n]) for n, s in shapes.items() if len(s) != len(wanted[n].split(","))]
+    if bad:
+        raise DeclarationError(name, bad)
+
+    def table(site: str, given: ArrayLike | Distribution) -> Array:
+        if not isinstance(given, Distribution):
+            return given
+        return numpyro.sample(site, given.to_event(len(given.batch_shape)))
+
+    def program() -> Kernels:
+        return Kernels(initial=initial, transition=table("T", T), emission=table("O", O))
+
+    program.__name__ = name
+    X, A, _ = shapes["T"]
+    Y = shapes["O"][-1]
+    return _declare(program, states or X, observations or Y, actions or A, horizon, reward)
+
+
+def _declare(function: Callable[[], Kernels], states: Any, observations: Any, actions: Any, horizon: Any, reward: Any) -> HOMDP:
+    name = getattr(function, "__name__", "homdp")
+    spaces, problems = check_spaces(states, observations, actions, horizon)
+    required = [p.name for p in inspect.signature(function).parameters.values() if p.default is p.empty]
+    if required:
+        problems.append(
+            Problem("program", f"the arguments {', '.join(required)}", "a function without arguments", "Use a closure.")
+        )
+    if spaces is None or required:
+        raise DeclarationError(name, problems)
+    rewards, wrong = check_reward(reward, spaces)
+    sites, sound, misshapen = look(function, spaces)
+    problems += [*wrong, *misshapen]
+    if not sound:
+        raise DeclarationError(name, problems)
+    with x64():
+        prober = Prober(function, sites, spaces, sound)
+        base = prober.points(*(site.name for site in sites))
+        start = prober(base)
+        problems += check_tables(start, spaces)
+        if problems:
+            raise DeclarationError(name, problems)
+        return HOMDP(name, spaces, rewards, function, sites, analyse(prober, base, start))
+
+
+def _number(site: Site, given: ArrayLike) -> Array:
+    """A parameter as an array, float64 unless its site is discrete."""
+    value = jnp.asarray(given)
+    return value if site.discrete else value.astype(jnp.result_type(float))
+
+
+def _shape(given: ArrayLike | Distribution) -> tuple[int, ...]:
+    return tuple(given.shape()) if isinstance(given, Distribution) else np.shape(given)
+
+
+def _short(value: Array) -> str:
+    array = np.asarray(value)
+    return f"{array.item():.6g}" if array.ndim == 0 else f"array of shape {array.shape}"
+
+
+def _support_remedy(name: str, model: HOMDP) -> str:
+    with handlers.seed(rng_seed=0), handlers.trace() as trace:
+        model.function()
+    return f"Its prior is {type(trace[name]['fn']).__name__} on {trace[name]['fn'].support}."

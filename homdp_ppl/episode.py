@@ -1,0 +1,194 @@
+"""Episodes, the counts learned from them, and how a policy is played in a world.
+
+While an episode lasts there is only a :class:`Trajectory`; an :class:`Episode`, with latent states, exists after the last action.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from homdp_ppl.errors import DataError, PolicyError, Problem
+from homdp_ppl.policy import GraphPolicy, Policy, Trajectory, check_policy, range_problems
+from homdp_ppl.pomdp import POMDP, ROW_TOLERANCE, Spaces
+from homdp_ppl.precision import Array, in_x64, to_numpy
+
+if TYPE_CHECKING:
+    from homdp_ppl.declare import World
+
+
+class Episode(NamedTuple):
+    """A finished episode with its latent states revealed; a batch of episodes has leading axes."""
+
+    trajectory: Trajectory  # (H,) observations and actions
+    states: Array  # (H + 1,)  x_1 .. x_{H+1}
+
+    @property
+    def observations(self) -> Array:
+        """y_1 .. y_H."""
+        return self.trajectory.observations
+
+    @property
+    def actions(self) -> Array:
+        """a_1 .. a_H."""
+        return self.trajectory.actions
+
+
+class Noise(NamedTuple):
+    """The uniform numbers that decide an episode; the world's and the policy's come from different keys."""
+
+    state: Array  # (H + 1,)
+    observation: Array  # (H,)
+    action: Array  # (H,)
+
+
+def noise(world_key: Array, policy_key: Array, horizon: int) -> Noise:
+    """The noise of one episode: number h comes from the key and h alone, so rules that share a key share their luck."""
+    world = jax.vmap(lambda h: jax.random.uniform(jax.random.fold_in(world_key, h), (2,)))(jnp.arange(horizon + 1))
+    action = jax.vmap(lambda h: jax.random.uniform(jax.random.fold_in(policy_key, h)))(jnp.arange(horizon))
+    return Noise(world[:, 0], world[:-1, 1], action)
+
+
+def choose(row: Array, uniform: Array) -> Array:
+    """The outcome that a uniform number picks from probabilities; never one of probability zero."""
+    below = jnp.sum(jnp.cumsum(row) <= uniform)
+    last = jnp.max(jnp.where(row > 0, jnp.arange(len(row)), 0))
+    return jnp.minimum(below, last)
+
+
+def play(pomdp: POMDP, policy: GraphPolicy, luck: Noise) -> Episode:
+    """One episode as a pure function of the model, the policy and the noise; may be traced."""
+
+    def step(
+        carry: tuple[Array, Array, Array], inputs: tuple[Array, Noise]
+    ) -> tuple[tuple[Array, Array, Array], tuple[Array, ...]]:
+        state, node, action = carry
+        h, u = inputs
+        observation = choose(pomdp.emission[state], u.observation)
+        node = jnp.where(h == 0, policy.first(observation), policy.next(node, action, observation))
+        action = choose(policy.probabilities[node], u.action)
+        following = choose(pomdp.transition[state, action], u.state)
+        return (following, node, action), (state, observation, action)
+
+    first = choose(pomdp.initial, luck.state[0])
+    start = (first, jnp.zeros_like(policy.start[0]), jnp.zeros_like(first))
+    inputs = (jnp.arange(pomdp.horizon), Noise(luck.state[1:], luck.observation, luck.action))
+    (last, _, _), (states, observations, actions) = jax.lax.scan(step, start, inputs)
+    return Episode(Trajectory(observations, actions), jnp.append(states, last))
+
+
+@jax.jit
+def _play_many(keys: Array, pomdp: POMDP, policy: GraphPolicy) -> Episode:
+    return jax.vmap(lambda key: play(pomdp, policy, noise(*_split(key), pomdp.horizon)))(keys)
+
+
+def _split(key: Array) -> tuple[Array, Array]:
+    return jax.random.fold_in(key, 0), jax.random.fold_in(key, 1)
+
+
+@in_x64
+def rollout(key: Array, world: World, policy: Policy) -> Episode:
+    """Play a policy in a world; the latent states come back with the finished episode.
+
+    Parameters
+    ----------
+    key
+        A JAX random key for one episode, or an array of keys for as many episodes.
+    world
+        A declaration with its parameters fixed.
+    policy
+        Any :class:`Policy`. A :class:`GraphPolicy` is compiled; another is asked step by step.
+
+    Returns
+    -------
+    Episode
+        Integer arrays; one row an episode when several keys were given.
+
+    Examples
+    --------
+    >>> import jax
+    >>> from homdp_ppl import models, rollout, uniform_policy
+    >>> world = models.load("tiger")
+    >>> rollout(jax.random.key(0), world, uniform_policy(world.spaces)).states.shape
+    (5,)
+    """
+    keys = as_keys(key)
+    many = keys.reshape(-1)
+    if isinstance(policy, GraphPolicy):
+        check_policy(policy, world.spaces)
+        episodes: Episode = _play_many(many, world.pomdp, policy)
+    else:
+        luck = jax.vmap(lambda k: noise(*_split(k), world.spaces.horizon))(many)
+        episodes = stack([_ask(world, policy, Noise(*row)) for row in zip(*to_numpy(luck), strict=True)], world.spaces)
+    return jax.tree.map(lambda leaf: np.asarray(leaf).reshape(*keys.shape, leaf.shape[-1]), episodes)
+
+
+def as_keys(key: Array) -> Array:
+    """Typed JAX keys, also from old-style uint32 keys."""
+    if isinstance(key, jax.Array) and jnp.issubdtype(key.dtype, jax.dtypes.prng_key):
+        return key
+    if isinstance(key, jax.Array | np.ndarray) and key.dtype == np.uint32 and key.ndim and key.shape[-1] == 2:
+        return jax.random.wrap_key_data(jnp.asarray(key))
+    got = f"{type(key).__name__} {key!r}"
+    raise DataError("rollout", [Problem("key", got, "a JAX random key", "Write jax.random.key(0), or jax.random.split(key, n).")])
+
+
+def _ask(world: World, policy: Policy, luck: Noise) -> Episode:
+    """Play one episode with a policy that is asked step by step; it is handed copies of what may be seen, nothing else."""
+    pomdp, H = world.pomdp, world.spaces.horizon
+    state = int(choose(pomdp.initial, luck.state[0]))
+    states, observations = [state], []
+    actions: list[int] = []
+    for h in range(H):
+        observations.append(int(choose(pomdp.emission[state], luck.observation[h])))
+        chances = np.asarray(policy.act(np.array(observations), np.array(actions, dtype=int)), dtype=np.float64)
+        _check_chances(chances, world.spaces, h)
+        actions.append(int(choose(chances, luck.action[h])))
+        state = int(choose(pomdp.transition[state, actions[-1]], luck.state[h + 1]))
+        states.append(state)
+    return Episode(Trajectory(np.array(observations), np.array(actions)), np.array(states))
+
+
+def _check_chances(chances: Array, spaces: Spaces, h: int) -> None:
+    shape = (len(spaces.actions),)
+    if chances.shape != shape or not (chances >= 0).all() or not abs(chances.sum() - 1) <= ROW_TOLERANCE:
+        problem = Problem("act", str(chances), f"{shape[0]} probabilities that sum to 1", at=f"step {h + 1}")
+        raise PolicyError("policy", [problem])
+
+
+def stack(episodes: Episode | Iterable[Episode], spaces: Spaces) -> Episode:
+    """Episodes as one batch with a single leading axis, checked against the model they are said to come from."""
+    listed = [episodes] if isinstance(episodes, Episode) else list(episodes)
+    X, Y, A, H = spaces.sizes
+    parts: list[list[Array]] = [[], [], []]
+    offset = 0
+    for episode in listed:
+        arrays = (np.asarray(episode.observations), np.asarray(episode.actions), np.asarray(episode.states))
+        if [a.shape[-1:] for a in arrays] != [(H,), (H,), (H + 1,)] or len({a.shape[:-1] for a in arrays}) > 1:
+            got = f"observations {arrays[0].shape}, actions {arrays[1].shape}, states {arrays[2].shape}"
+            expected = f"{H} observations, {H} actions and {H + 1} states an episode"
+            raise DataError("episodes", [Problem("episode", got, expected, at=str(offset))])
+        for part, array in zip(parts, arrays, strict=True):
+            part.append(array.reshape(-1, array.shape[-1]))
+        offset += len(parts[0][-1])
+    widths = (H, H, H + 1)
+    observations, actions, states = (
+        np.concatenate(part) if part else np.zeros((0, w), int) for part, w in zip(parts, widths, strict=True)
+    )
+    problems = [
+        problem._replace(at="episode {}, step {}".format(*_place(problem.at)))
+        for where, values, size in (("states", states, X), ("observations", observations, Y), ("actions", actions, A))
+        for problem in range_problems(where, values, size)
+    ]
+    if problems:
+        raise DataError("episodes", problems)
+    return Episode(Trajectory(observations, actions), states)
+
+
+def _place(index: str) -> tuple[int, int]:
+    episode, step = index.split(", ")
+    return int(episode), int(step) + 1

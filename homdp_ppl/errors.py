@@ -1,0 +1,57 @@
+"""What a person reads when something is wrong: every problem at once, each with what was expected and what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+LISTED = 20  # problems printed in full; the rest are counted
+
+
+class Problem(NamedTuple):
+    """One thing that is wrong, where it stands and how to put it right."""
+
+    where: str  # the argument, kernel or site: "transition", "horizon", "site 'accuracy'"
+    got: str  # what was found there
+    expected: str
+    remedy: str = ""
+    at: str = ""  # which entry, in the model's own names: "(left, listen)"
+
+    def __str__(self) -> str:
+        place = f"{self.where}[{self.at}]" if self.at else self.where
+        line = f"{place}: got {self.got}; expected {self.expected}"
+        return f"{line}. {self.remedy}" if self.remedy else line
+
+
+class HOMDPError(ValueError):
+    """The toolkit's errors: a ``ValueError`` that carries its problems one by one.
+
+    Attributes
+    ----------
+    problems
+        Everything that was found wrong, as :class:`Problem` tuples.
+    """
+
+    def __init__(self, subject: str, problems: Sequence[Problem]) -> None:
+        self.problems = tuple(problems)
+        count = "1 problem" if len(self.problems) == 1 else f"{len(self.problems)} problems"
+        lines = [f"{subject}: {count}", *(f"  {k}. {p}" for k, p in enumerate(self.problems[:LISTED], 1))]
+        if len(self.problems) > LISTED:
+            lines.append(f"  ... and {len(self.problems) - LISTED} more in .problems")
+        super().__init__("\n".join(lines))
+
+
+class DeclarationError(HOMDPError):
+    """A declaration that is not a HOMDP."""
+
+
+class ParameterError(HOMDPError):
+    """Parameters that do not belong to a declaration, or lie outside the support of its sites."""
+
+
+class DataError(HOMDPError):
+    """Episodes or counts that do not belong to a model."""
+
+
+class PolicyError(HOMDPError):
+    """A policy that is not well formed, or does not fit the model or the history it is used with."""

@@ -1,0 +1,176 @@
+"""The three conditional distributions a declaration returns, and how they become tables.
+
+Tables come from ``enumerate_support`` and ``log_prob``, mapped over every (state, action): whatever finite distribution a kernel
+returns, and under ``jit`` and ``vmap`` alike.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, TypeAlias
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import numpyro.distributions as dist
+from jax.errors import (
+    ConcretizationTypeError,
+    NonConcreteBooleanIndexError,
+    TracerArrayConversionError,
+    TracerBoolConversionError,
+    TracerIntegerConversionError,
+)
+from numpy.typing import ArrayLike
+from numpyro import handlers
+from numpyro.distributions import Distribution
+from numpyro.distributions.distribution import validation_enabled
+
+from homdp_ppl.errors import Problem
+from homdp_ppl.pomdp import Spaces
+from homdp_ppl.precision import Array
+
+StateKernel: TypeAlias = Callable[[Array], Distribution]
+StateActionKernel: TypeAlias = Callable[[Array, Array], Distribution]
+
+TRACER_REMEDIES: dict[type[Exception], str] = {
+    TracerArrayConversionError: "Index a JAX array, jnp.asarray(table)[x], where NumPy's table[x] stands now.",
+    TracerBoolConversionError: "Replace Python's `if` on a state or action by jnp.where(...) or by indexing a table.",
+    TracerIntegerConversionError: "Index a JAX array, jnp.asarray(table)[x], where a Python list or range is indexed now.",
+    NonConcreteBooleanIndexError: "Replace boolean indexing by jnp.where(...).",
+    ConcretizationTypeError: "Use jnp functions on the state and action, not int(), float(), range() or bool().",
+}
+
+
+class Kernels(NamedTuple):
+    """What a declared program returns: the distributions of the first state, the next state and the observation.
+
+    Functions receive a state (and an action) as scalar integers that JAX may trace: index ``jnp`` arrays with them, use
+    ``jnp.where`` instead of ``if``. They return a NumPyro distribution over ``0 .. n-1``: Categorical, Bernoulli, Binomial,
+    DiscreteUniform, BetaBinomial, Delta, anything with ``enumerate_support``.
+    """
+
+    initial: ArrayLike | Distribution  # (X,)       rho(x)
+    transition: ArrayLike | StateActionKernel  # (X, A, X)  T(x' | x, a), or (x, a) -> distribution of x'
+    emission: ArrayLike | StateKernel  # (X, Y)     O(y | x), or x -> distribution of y
+
+
+class Tables(NamedTuple):
+    """The kernels as probabilities."""
+
+    initial: Array  # (X,)
+    transition: Array  # (X, A, X)
+    emission: Array  # (X, Y)
+
+
+class KernelError(Exception):
+    """A kernel that cannot be tabulated; its problem becomes part of a DeclarationError."""
+
+    def __init__(self, problem: Problem) -> None:
+        self.problem = problem
+        super().__init__(str(problem))
+
+
+def tabulate(kernels: Kernels, spaces: Spaces) -> Tables:
+    """The tables of a program's kernels; raises :class:`KernelError` at the first kernel that has none."""
+    tables = [table() for table in tabulators(kernels, spaces).values()]
+    return Tables(*tables)
+
+
+def tabulators(kernels: Kernels, spaces: Spaces) -> dict[str, Callable[[], Array]]:
+    """One function a kernel that makes its table, so that the problems of all kernels can be told at once."""
+    X, Y, A, _ = spaces.sizes
+    return {
+        "initial": lambda: _initial(kernels.initial, X),
+        "transition": lambda: _table("transition", kernels.transition, (X, A), X, ("x", "a")),
+        "emission": lambda: _table("emission", kernels.emission, (X,), Y, ("x",)),
+    }
+
+
+def _initial(initial: Any, states: int) -> Array:
+    if isinstance(initial, Distribution):
+        return _row("initial", initial, states)
+    return _array("initial", initial, (states,), "an array or a NumPyro distribution")
+
+
+def _table(where: str, kernel: Any, given: tuple[int, ...], outcomes: int, arguments: Sequence[str]) -> Array:
+    """A table of shape ``given + (outcomes,)`` from an array or from a function of ``given``."""
+    signature = f"lambda {', '.join(arguments)}: dist.Categorical(...)"
+    if not callable(kernel) or isinstance(kernel, Distribution):
+        return _array(where, kernel, (*given, outcomes), f"an array, or a function such as {signature}")
+    try:
+        inspect.signature(kernel).bind(*arguments)
+    except TypeError:
+        got = f"a function with the signature {inspect.signature(kernel)}"
+        raise KernelError(Problem(where, got, f"a function of ({', '.join(arguments)})", f"Write {signature}.")) from None
+
+    def rows(*point: Array) -> Array:
+        return _row(where, _call(where, kernel, point), outcomes)
+
+    for axis in reversed(range(len(given))):  # the outermost vmap is the first axis
+        rows = jax.vmap(rows, in_axes=tuple(0 if k == axis else None for k in range(len(given))))
+    return rows(*(jnp.arange(n) for n in given))
+
+
+def _call(where: str, kernel: Callable[..., Any], point: tuple[Array, ...]) -> Any:
+    """Call a kernel function, refusing random sites inside it and code that JAX cannot trace."""
+    try:  # without NumPyro's own validation, so that a row that does not sum to one can be named
+        with validation_enabled(False), handlers.block(), handlers.trace() as inside, handlers.seed(rng_seed=0):
+            result = kernel(*point)
+    except tuple(TRACER_REMEDIES) as error:
+        remedy = next(text for kind, text in TRACER_REMEDIES.items() if isinstance(error, kind))
+        expected = "code that JAX can trace: the state and action arrive as traced integers"
+        raise KernelError(Problem(where, type(error).__name__, expected, remedy)) from error
+    hidden = [name for name, site in inside.items() if site["type"] in ("sample", "param")]
+    if hidden:
+        got = f"the site{'s' * (len(hidden) > 1)} {', '.join(map(repr, hidden))} inside the kernel function"
+        remedy = "Sample parameters in the body of the program, and return the kernel's distribution without sampling it."
+        raise KernelError(Problem(where, got, "a kernel without random sites", remedy))
+    return result
+
+
+def _row(where: str, distribution: Any, outcomes: int) -> Array:
+    """The probabilities of ``0 .. outcomes - 1`` under a NumPyro distribution."""
+    if not isinstance(distribution, Distribution):
+        got = f"{type(distribution).__name__}"
+        remedy = "Wrap probabilities as dist.Categorical(probs=...)."
+        raise KernelError(Problem(where, got, "a NumPyro distribution", remedy))
+    name = type(distribution).__name__
+    if distribution.batch_shape or distribution.event_shape:
+        got = f"{name} with batch shape {distribution.batch_shape} and event shape {distribution.event_shape}"
+        remedy = "A kernel describes one draw: index its parameters by the state (and action) first."
+        raise KernelError(Problem(where, got, "a scalar distribution", remedy))
+    if isinstance(distribution, dist.Delta):
+        return jnp.where(jnp.arange(outcomes) == distribution.v, jnp.exp(distribution.log_density), 0.0)
+    values = _support(where, distribution)
+    if values.shape != (outcomes,) or not np.array_equal(values, np.arange(outcomes)):
+        got = f"{name} on {len(values)} values" + (f" {values.min()}..{values.max()}" if len(values) else "")
+        remedy = f"Use a distribution over {outcomes} outcomes numbered from 0, or declare other names."
+        raise KernelError(Problem(where, got, f"the support 0..{outcomes - 1}", remedy))
+    return jnp.exp(distribution.log_prob(values))
+
+
+def _support(where: str, distribution: Distribution) -> np.ndarray[Any, Any]:
+    """The values of a finite distribution as concrete numbers."""
+    name = type(distribution).__name__
+    remedy = "Use Categorical, Bernoulli, Binomial, DiscreteUniform, BetaBinomial, Delta, or truncate to a Categorical."
+    if not distribution.has_enumerate_support:
+        raise KernelError(Problem(where, name, "a distribution with finite support (enumerate_support)", remedy))
+    try:
+        with jax.ensure_compile_time_eval():
+            return np.asarray(distribution.enumerate_support())
+    except (NotImplementedError, ConcretizationTypeError, TracerArrayConversionError):
+        got = f"{name} whose support depends on the state, the action or a parameter"
+        raise KernelError(Problem(where, got, "a support that is the same everywhere", remedy)) from None
+
+
+def _array(where: str, value: Any, shape: tuple[int, ...], expected: str) -> Array:
+    try:
+        array = jnp.asarray(value, dtype=jnp.result_type(float))
+    except (TypeError, ValueError):
+        raise KernelError(Problem(where, f"{type(value).__name__}", expected)) from None
+    if array.shape != shape:
+        got, wanted = f"an array of shape {array.shape}", f"shape {shape}"
+        remedy = "Axes are (state, action, next state) and (state, observation)."
+        raise KernelError(Problem(where, got, wanted, remedy))
+    return array

@@ -1,0 +1,188 @@
+"""Policies: what turns the observations and actions so far into the next action. No policy ever sees a latent state."""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Protocol, runtime_checkable
+
+import jax
+import numpy as np
+from numpy.typing import ArrayLike
+
+from homdp_ppl.errors import PolicyError, Problem
+from homdp_ppl.pomdp import ROW_TOLERANCE, Spaces
+from homdp_ppl.precision import Array
+
+MAX_NODES = 200_000
+
+
+class Trajectory(NamedTuple):
+    """What may be seen while an episode lasts; the last axis is the step, a batch has leading axes."""
+
+    observations: Array  # (H,)  y_1 .. y_H
+    actions: Array  # (H,)  a_1 .. a_H
+
+
+@runtime_checkable
+class Policy(Protocol):
+    """Anything that acts on what has been seen."""
+
+    def act(self, observations: ArrayLike, actions: ArrayLike) -> Array:
+        """Probabilities of the next action, (A,), given y_1 .. y_h and a_1 .. a_{h-1}."""
+
+
+@jax.tree_util.register_pytree_node_class
+class GraphPolicy:
+    """A policy as a graph: a node for each situation told apart, with action probabilities and successors.
+
+    A node belongs to one step. The first observation picks a node of step 1; the action taken and the next observation lead
+    to a node of the next step. Successors of nodes of the last step are never followed.
+
+    Parameters
+    ----------
+    start
+        The node after each first observation, (Y,).
+    probabilities
+        Action probabilities at each node, (N, A).
+    successor
+        The next node, (N, A, Y), or (N, 1, Y) when the action taken does not matter.
+    """
+
+    def __init__(self, start: ArrayLike, probabilities: ArrayLike, successor: ArrayLike) -> None:
+        self.start: Array = np.asarray(start)
+        self.probabilities: Array = np.asarray(probabilities, dtype=np.float64)
+        self.successor: Array = np.asarray(successor)
+        problems = _graph_problems(self)
+        if problems:
+            raise PolicyError("GraphPolicy", problems)
+
+    def tree_flatten(self) -> tuple[tuple[Array, Array, Array], None]:
+        """The arrays, for JAX."""
+        return (self.start, self.probabilities, self.successor), None
+
+    @classmethod
+    def tree_unflatten(cls, _: None, arrays: tuple[Array, Array, Array]) -> GraphPolicy:
+        """A policy around arrays that JAX may be tracing."""
+        policy = object.__new__(cls)
+        policy.start, policy.probabilities, policy.successor = arrays
+        return policy
+
+    def first(self, observation: Array) -> Array:
+        """The node after the first observation."""
+        return self.start[observation]
+
+    def next(self, node: Array, action: Array, observation: Array) -> Array:
+        """The node after an action and the observation that follows it."""
+        column = 0 if self.successor.shape[1] == 1 else action
+        return self.successor[node, column, observation]
+
+    def act(self, observations: ArrayLike, actions: ArrayLike) -> Array:
+        """Probabilities of the next action, (A,), given y_1 .. y_h and a_1 .. a_{h-1}."""
+        seen, done = np.asarray(observations), np.asarray(actions)
+        problems = _history_problems(seen, done, len(self.start), self.probabilities.shape[1])
+        if problems:
+            raise PolicyError("GraphPolicy.act", problems)
+        node = self.first(seen[0])
+        for action, observation in zip(done, seen[1:], strict=True):
+            node = self.next(node, action, observation)
+        return self.probabilities[node]
+
+    @classmethod
+    def from_policy(cls, policy: Policy, spaces: Spaces, max_nodes: int = MAX_NODES) -> GraphPolicy:
+        """Write any policy out as the tree of all histories it can meet, so that it can be compiled.
+
+        Parameters
+        ----------
+        policy
+            Anything with ``act``.
+        spaces
+            The model's names and horizon, ``homdp.spaces``.
+        max_nodes
+            Refuse larger trees.
+        """
+        _, Y, A, H = spaces.sizes
+        histories: list[tuple[tuple[int, ...], tuple[int, ...]]] = [((y,), ()) for y in range(Y)]
+        probabilities: list[Array] = []
+        successor: list[Array] = []
+        for node, (observations, actions) in enumerate(histories):  # grows while it is read: breadth first
+            chances = np.asarray(policy.act(np.array(observations), np.array(actions, dtype=int)), dtype=np.float64)
+            probabilities.append(chances)
+            successor.append(np.full((A, Y), node))
+            if len(observations) == H:
+                continue
+            for action in np.flatnonzero(chances > 0):
+                for y in range(Y):
+                    successor[node][action, y] = len(histories)
+                    histories.append(((*observations, y), (*actions, int(action))))
+            if len(histories) > max_nodes:
+                got = f"more than {max_nodes:,} histories within {H} steps"
+                raise PolicyError(
+                    "GraphPolicy.from_policy", [Problem("policy", got, f"at most {max_nodes:,}", "Raise max_nodes.")]
+                )
+        return cls(np.arange(Y), np.stack(probabilities), np.stack(successor))
+
+    def __repr__(self) -> str:
+        nodes, actions = self.probabilities.shape
+        return f"GraphPolicy({nodes} nodes, {len(self.start)} observations, {actions} actions)"
+
+
+def uniform_policy(spaces: Spaces) -> GraphPolicy:
+    """Every action with the same probability, whatever was seen.
+
+    Parameters
+    ----------
+    spaces
+        The model's names, ``homdp.spaces``.
+    """
+    _, Y, A, H = spaces.sizes
+    following = np.minimum(np.arange(1, H + 1), H - 1)
+    return GraphPolicy(np.zeros(Y, int), np.full((H, A), 1 / A), np.broadcast_to(following[:, None, None], (H, 1, Y)))
+
+
+def check_policy(policy: GraphPolicy, spaces: Spaces) -> None:
+    """Refuse a graph policy made for other numbers of observations or actions."""
+    _, Y, A, _ = spaces.sizes
+    got = (len(policy.start), policy.probabilities.shape[1])
+    if got != (Y, A):
+        made = f"a policy for {got[0]} observations and {got[1]} actions"
+        raise PolicyError("policy", [Problem("policy", made, f"{Y} observations and {A} actions", "Plan it on this model.")])
+
+
+def _graph_problems(policy: GraphPolicy) -> list[Problem]:
+    start, chances, successor = policy.start, policy.probabilities, policy.successor
+    if start.ndim != 1 or chances.ndim != 2 or successor.ndim != 3:
+        got = f"start {start.shape}, probabilities {chances.shape}, successor {successor.shape}"
+        return [Problem("shapes", got, "start (Y,), probabilities (N, A), successor (N, A, Y) or (N, 1, Y)")]
+    Y, (N, A) = len(start), chances.shape
+    problems = []
+    if successor.shape not in ((N, A, Y), (N, 1, Y)):
+        problems.append(Problem("successor", f"shape {successor.shape}", f"shape {(N, A, Y)} or {(N, 1, Y)}"))
+    for name, nodes in (("start", start), ("successor", successor)):
+        if not np.issubdtype(nodes.dtype, np.integer):
+            problems.append(Problem(name, f"numbers of type {nodes.dtype}", "integers"))
+        elif nodes.size and (nodes.min() < 0 or nodes.max() >= N):
+            problems.append(Problem(name, f"nodes {nodes.min()}..{nodes.max()}", f"nodes 0..{N - 1}"))
+    bad = ~(chances >= 0).all(1) | ~(np.abs(chances.sum(1) - 1) <= ROW_TOLERANCE)
+    for node in np.flatnonzero(bad)[:8]:
+        problems.append(Problem("probabilities", str(chances[node]), "probabilities that sum to 1", at=f"node {node}"))
+    return problems
+
+
+def _history_problems(seen: Array, done: Array, observations: int, actions: int) -> list[Problem]:
+    if seen.ndim != 1 or done.ndim != 1 or len(seen) != len(done) + 1:
+        got = f"observations of shape {seen.shape} and actions of shape {done.shape}"
+        return [Problem("history", got, "h observations and h - 1 actions")]
+    return [
+        *range_problems("observations", seen, observations),
+        *range_problems("actions", done, actions),
+    ]
+
+
+def range_problems(where: str, values: Array, size: int) -> list[Problem]:
+    """Entries that are no index below ``size``: JAX would clamp them in silence."""
+    if values.size and not np.issubdtype(values.dtype, np.integer):
+        return [Problem(where, f"numbers of type {values.dtype}", "integers")]
+    bad = np.argwhere((values < 0) | (values >= size))
+    return [
+        Problem(where, str(values[tuple(index)]), f"an index in 0..{size - 1}", at=", ".join(map(str, index)))
+        for index in bad[:8]
+    ]

@@ -1,0 +1,87 @@
+"""POMDP arrays, the planners' whole world, and their validation. How a declaration becomes such arrays is in kernels.py."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from homdp_ppl.errors import Problem
+from homdp_ppl.precision import Array
+
+ROW_TOLERANCE = 1e-9  # how far from one a row of probabilities may sum
+FLOAT32 = 1e-6  # a smaller error than this betrays numbers made in float32
+LISTED_ROWS = 8  # bad rows of one table listed one by one
+
+
+class Spaces(NamedTuple):
+    """The names of a model's states, observations and actions, and its horizon."""
+
+    states: tuple[str, ...]
+    observations: tuple[str, ...]
+    actions: tuple[str, ...]
+    horizon: int
+
+    @property
+    def sizes(self) -> tuple[int, int, int, int]:
+        """X, Y, A and H."""
+        return len(self.states), len(self.observations), len(self.actions), self.horizon
+
+
+class POMDP(NamedTuple):
+    """The numbers of a finite-horizon POMDP, all float64; a batch of models has leading axes.
+
+    The first action is taken after the first observation. ``reward`` has one table a step; the horizon is its length.
+    """
+
+    initial: Array  # (X,)       rho(x)
+    transition: Array  # (X, A, X)  T(x' | x, a)
+    emission: Array  # (X, Y)     O(y | x)
+    reward: Array  # (H, X, A)  r_h(x, a)
+
+    @property
+    def horizon(self) -> int:
+        """Number of steps H."""
+        return int(self.reward.shape[-3])
+
+
+def row_problems(where: str, table: Array, spaces: Spaces) -> list[Problem]:
+    """Everything wrong with a table of probability rows: NaN, negative entries, rows that do not sum to one.
+
+    Parameters
+    ----------
+    where
+        Which table it is: "initial", "transition" or "emission".
+    table
+        Probabilities; the last axis is the distribution.
+    spaces
+        The model's names, to say which entry it is.
+    """
+    states, observations, actions, _ = spaces
+    names = {"initial": (states,), "transition": (states, actions, states), "emission": (states, observations)}[where]
+    table = np.asarray(table, dtype=np.float64)
+    sums = table.sum(-1)
+    error = np.abs(sums - 1)
+    rounded = "This is float32 rounding: make constants with NumPy, or with jnp inside homdp_ppl.x64()."
+
+    def found(wrong: Array, got: str, expected: str, remedy: str, values: Array) -> list[Problem]:
+        return [
+            Problem(where, got.format(values[tuple(index)]), expected, remedy, ", ".join(n[i] for n, i in zip(names, index)))  # noqa: B905
+            for index in np.argwhere(wrong)
+        ]
+
+    problems = [
+        *found(np.isnan(table), "{}", "a probability", "A division by zero or a log of zero?", table),
+        *found(table < 0, "{:.6g}", "a probability in [0, 1]", "Probabilities cannot be negative.", table),
+        *found(error > FLOAT32, "a row that sums to {:.10g}", "a sum of 1", "Normalise the row.", sums),
+        *found((error > ROW_TOLERANCE) & (error <= FLOAT32), "a row that sums to {:.10g}", "a sum of 1", rounded, sums),
+    ]
+    more = len(problems) - LISTED_ROWS
+    if more > 0:
+        problems[LISTED_ROWS:] = [Problem(where, f"{more} more such entries or rows", "probability rows")]
+    return problems
+
+
+def pomdp_problems(pomdp: POMDP, spaces: Spaces) -> list[Problem]:
+    """Everything wrong with the probabilities of a POMDP."""
+    return [p for where in ("initial", "transition", "emission") for p in row_problems(where, getattr(pomdp, where), spaces)]

@@ -1,0 +1,55 @@
+"""Float64 without a global switch: the one place where precision is decided.
+
+Importing homdp_ppl changes no JAX setting. Every public function that computes numbers enters :func:`x64` for the length of
+the call and hands back NumPy arrays, or JAX arrays when it is called on traced values. People who compose ``jit``, ``grad`` or
+``MCMC`` around ``homdp.program`` themselves write ``with homdp_ppl.x64():`` around their own code. The same key draws different
+numbers inside and outside of that context; everything the toolkit draws is drawn inside.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import Any, ParamSpec, TypeAlias, TypeVar
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+Array: TypeAlias = Any  # a NumPy array, or a JAX array where the code may be traced
+
+
+def x64() -> AbstractContextManager[None]:
+    """Compute in float64 inside a ``with`` block, whatever JAX's global setting is.
+
+    Examples
+    --------
+    >>> import jax.numpy as jnp
+    >>> with x64():
+    ...     print(jnp.ones(1).dtype)
+    float64
+    """
+    context: AbstractContextManager[None] = jax.enable_x64(True)
+    return context
+
+
+def in_x64(function: Callable[P, R]) -> Callable[P, R]:
+    """Run a function inside :func:`x64`."""
+
+    @functools.wraps(function)
+    def inside(*args: P.args, **kwargs: P.kwargs) -> R:
+        # A tracer of a float32 transformation may still hold a float64 NumPy array: a copy settles which it is.
+        args, kwargs = jax.tree.map(lambda leaf: jnp.copy(leaf) if isinstance(leaf, jax.core.Tracer) else leaf, (args, kwargs))
+        with x64():
+            return function(*args, **kwargs)
+
+    return inside
+
+
+def to_numpy(tree: R) -> R:
+    """A pytree with its arrays as NumPy arrays; traced values are left alone."""
+    return jax.tree.map(lambda leaf: leaf if isinstance(leaf, jax.core.Tracer) else np.asarray(leaf), tree)

@@ -1,0 +1,108 @@
+"""The episode as a NumPyro program, and conditioning in hindsight.
+
+    parameters ──┬─────────┬──────────────┐
+                 ▼         ▼              ▼
+         x_1 ──► y_1     x_2 ──► y_2 ...  x_last        x: latent, revealed in hindsight
+          │       │       ▲       │
+          │       ▼       │       ▼
+          └────► a_1 ─────┘      a_2 ...                a: chosen from y_1..y_h and a_1..a_{h-1} only
+
+(the arrow from x_1 goes to x_2; the policy's arrows come from observations and actions alone). Sites ``x``, ``y``, ``a`` have the
+shape (H, episodes), ``x_last`` (episodes,). This program is the reference; rollouts and count likelihoods are its fast twins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpyro
+import numpyro.distributions as dist
+from numpyro import handlers
+from numpyro.contrib.control_flow import scan
+
+from homdp_ppl.kernels import Kernels, Tables, tabulate
+from homdp_ppl.policy import GraphPolicy, Policy, check_policy, uniform_policy
+from homdp_ppl.pomdp import Spaces
+from homdp_ppl.precision import Array
+
+
+def episode_program(function: Callable[[], Kernels], spaces: Spaces) -> Callable[..., None]:
+    """The NumPyro model of ``episodes`` episodes under a policy; the default policy is uniform."""
+
+    def program(policy: Policy | None = None, episodes: int = 1) -> None:
+        graph = as_graph(policy, spaces)
+        tables = tabulate(function(), spaces)
+
+        def step(carry: tuple[Array, Array, Array], h: Array) -> tuple[tuple[Array, Array, Array], None]:
+            state, action, node = carry
+            with numpyro.plate("episodes", episodes, dim=-1):
+                rows = jnp.where(h == 0, tables.initial, tables.transition[state, action])
+                state = numpyro.sample("x", dist.Categorical(probs=rows))
+                observation = numpyro.sample("y", dist.Categorical(probs=tables.emission[state]))
+                node = jnp.where(h == 0, graph.first(observation), graph.next(node, action, observation))
+                action = numpyro.sample("a", dist.Categorical(probs=graph.probabilities[node]))
+            return (state, action, node), None
+
+        nothing = jnp.zeros(episodes, dtype=jnp.result_type(int))
+        (state, action, _), _ = scan(step, (nothing, nothing, nothing), jnp.arange(spaces.horizon))
+        _sample_last(tables, state, action, episodes)
+
+    return program
+
+
+def unrolled_program(function: Callable[[], Kernels], spaces: Spaces) -> Callable[..., None]:
+    """The same model with one site a step, ``x[1]``, ``y[1]``, ``a[1]``, ...: for pictures, where a loop hides who sees what."""
+
+    def program(policy: Policy | None = None, episodes: int = 1, steps: int | None = None) -> None:
+        graph = as_graph(policy, spaces)
+        tables = tabulate(function(), spaces)
+        with numpyro.plate("episodes", episodes, dim=-1):
+            node, action = jnp.zeros((), int), jnp.zeros((), int)
+            rows = jnp.broadcast_to(tables.initial, (episodes, len(spaces.states)))
+            for h in range(1, (steps or spaces.horizon) + 1):
+                state = numpyro.sample(f"x[{h}]", dist.Categorical(probs=rows))
+                observation = numpyro.sample(f"y[{h}]", dist.Categorical(probs=tables.emission[state]))
+                node = graph.first(observation) if h == 1 else graph.next(node, action, observation)
+                action = numpyro.sample(f"a[{h}]", dist.Categorical(probs=graph.probabilities[node]))
+                rows = tables.transition[state, action]
+        _sample_last(tables, state, action, episodes)
+
+    return program
+
+
+def hindsight(program: Callable[..., None], states: Array, observations: Array, actions: Array) -> Callable[[], None]:
+    """A program conditioned on revealed episodes: exactly the user's own sites stay latent.
+
+    Parameters
+    ----------
+    program
+        An episode program.
+    states, observations, actions
+        Episodes, one a row: (episodes, H + 1), (episodes, H), (episodes, H).
+    """
+    data = {
+        "x": jnp.asarray(states)[:, :-1].T,
+        "y": jnp.asarray(observations).T,
+        "a": jnp.asarray(actions).T,
+        "x_last": jnp.asarray(states)[:, -1],
+    }
+    conditioned: Callable[[], None] = handlers.condition(partial(program, episodes=len(data["x_last"])), data=data)
+    return conditioned
+
+
+def as_graph(policy: Policy | None, spaces: Spaces) -> GraphPolicy:
+    """A policy in the form that programs compile: a graph with JAX arrays."""
+    if policy is None:
+        policy = uniform_policy(spaces)
+    if not isinstance(policy, GraphPolicy):
+        policy = GraphPolicy.from_policy(policy, spaces)
+    check_policy(policy, spaces)
+    return jax.tree.map(jnp.asarray, policy)
+
+
+def _sample_last(tables: Tables, state: Array, action: Array, episodes: int) -> None:
+    with numpyro.plate("episodes", episodes, dim=-1):
+        numpyro.sample("x_last", dist.Categorical(probs=tables.transition[state, action]))

@@ -1,0 +1,145 @@
+"""Everything that can be wrong with a declaration, found before it is used and told all at once."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from numpyro import handlers
+from numpyro.distributions import biject_to
+
+from homdp_ppl.errors import Problem
+from homdp_ppl.kernels import TRACER_REMEDIES, KernelError, Kernels, Tables, tabulators
+from homdp_ppl.pomdp import Spaces, row_problems
+from homdp_ppl.precision import Array, x64
+from homdp_ppl.probing import POINTS, Probe, Site
+
+RESERVED = ("x", "y", "a", "x_last", "episodes")
+REWARD_REMEDY = "Rescale: (r - min) / (max - min) keeps the optimal policy."
+
+
+def check_spaces(states: Any, observations: Any, actions: Any, horizon: Any) -> tuple[Spaces | None, list[Problem]]:
+    """The declared names as :class:`Spaces` (None when they are unusable) and what is wrong with them."""
+    problems: list[Problem] = []
+    names = [
+        _names(where, given, letter, problems)
+        for where, given, letter in (("states", states, "x"), ("observations", observations, "y"), ("actions", actions, "a"))
+    ]
+    steps = horizon if isinstance(horizon, int | np.integer) and not isinstance(horizon, bool) else 0
+    if steps < 1:
+        problems.append(
+            Problem("horizon", repr(horizon), "an integer of at least 1", "The horizon counts the actions of an episode.")
+        )
+    if not all(names):
+        return None, problems
+    return Spaces(names[0], names[1], names[2], max(1, int(steps))), problems
+
+
+def _names(where: str, given: Any, letter: str, problems: list[Problem]) -> tuple[str, ...]:
+    if isinstance(given, int | np.integer) and not isinstance(given, bool):
+        given = tuple(f"{letter}{k}" for k in range(int(given)))
+    if isinstance(given, str) or not isinstance(given, Sequence) or not all(isinstance(name, str) for name in given):
+        problems.append(Problem(where, repr(given), "a tuple of names, or their number", f'Write {where}=("first", "second").'))
+        return ()
+    if not given:
+        problems.append(Problem(where, repr(given), "at least one name"))
+    for name, times in Counter(given).items():
+        if times > 1:
+            problems.append(Problem(where, f"the name {name!r} {times} times", "distinct names", "Rename the duplicates."))
+    return tuple(given)
+
+
+def check_reward(reward: Any, spaces: Spaces) -> tuple[Array, list[Problem]]:
+    """The reward as an array (H, X, A) and what is wrong with it."""
+    X, _, A, H = spaces.sizes
+    shape = f"shape {(X, A)} or {(H, X, A)}, or a function of (state index, action index)"
+    try:
+        if callable(reward):
+            reward = [[float(reward(x, a)) for a in range(A)] for x in range(X)]
+        table = np.asarray(reward, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        return np.zeros((H, X, A)), [Problem("reward", f"{type(error).__name__}: {error}", shape)]
+    if table.shape not in ((X, A), (H, X, A)):
+        return np.zeros((H, X, A)), [Problem("reward", f"an array of shape {table.shape}", shape)]
+    problems = []
+    for index in map(tuple, np.argwhere(~((table >= 0) & (table <= 1)))[:8]):
+        names = (spaces.states[index[-2]], spaces.actions[index[-1]])
+        label = ", ".join((f"step {index[0] + 1}", *names) if table.ndim == 3 else names)
+        problems.append(Problem("reward", f"{table[index]:.6g}", "a number in [0, 1]", REWARD_REMEDY, label))
+    return np.broadcast_to(table, (H, X, A)).copy(), problems
+
+
+def look(function: Callable[[], Any], spaces: Spaces) -> tuple[tuple[Site, ...], tuple[str, ...], list[Problem]]:
+    """An abstract run that computes nothing: the program's random sites, its sound kernels, and what is wrong with its form."""
+    problems: list[Problem] = []
+    sites: list[Site] = []
+    sound: list[str] = []
+
+    def run(key: Array) -> None:
+        with handlers.trace() as trace, handlers.seed(rng_seed=key):
+            kernels = function()
+        for name, site in trace.items():
+            problems.extend(_site_problems(name, site))
+            if site["type"] == "sample" and not site["is_observed"]:
+                sites.append(_site(name, site))
+        if not isinstance(kernels, Kernels):
+            got = f"a return value of type {type(kernels).__name__}"
+            problems.append(Problem("program", got, "Kernels(initial=..., transition=..., emission=...)"))
+            return
+        for name, table in tabulators(kernels, spaces).items():
+            try:
+                table()
+                sound.append(name)
+            except KernelError as error:
+                problems.append(error.problem)
+
+    try:
+        with x64():
+            jax.eval_shape(run, jax.random.key(0))
+    except tuple(TRACER_REMEDIES) as error:
+        remedy = next(text for kind, text in TRACER_REMEDIES.items() if isinstance(error, kind))
+        problems.append(Problem("program", type(error).__name__, "code that JAX can trace", remedy))
+    except ValueError as error:
+        if "distribution got invalid" not in str(error):
+            raise
+        problems.append(Problem("program", f"the NumPyro error {str(error)!r}", "valid parameters of the distribution"))
+    return tuple(sites), tuple(sound), problems
+
+
+def _site_problems(name: str, site: dict[str, Any]) -> Iterator[Problem]:
+    if name in RESERVED:
+        kind = "plate" if site["type"] == "plate" else "site"
+        remedy = "The toolkit's own sites and plate have these names: " + ", ".join(RESERVED) + "."
+        yield Problem(f"site {name!r}", f"a {kind} called {name!r}", "another name", remedy)
+    if site["type"] == "param":
+        remedy = "Give it a prior with numpyro.sample, or write the number itself."
+        yield Problem(f"site {name!r}", "numpyro.param", "a random site or a constant", remedy)
+
+
+def _site(name: str, site: dict[str, Any]) -> Site:
+    shape = tuple(jnp.shape(site["value"]))
+    support = site["fn"].support
+    moves = shape if support.is_discrete else tuple(biject_to(support).inverse_shape(shape))
+    return Site(name, shape, moves, bool(support.is_discrete))
+
+
+def check_tables(probe: Probe, spaces: Spaces) -> list[Problem]:
+    """What is wrong with the rows of a program's tables, each table at the first parameter point that shows it."""
+    return [problem for name in Tables._fields if name in probe.tables for problem in _first_problems(name, probe, spaces)]
+
+
+def _first_problems(name: str, probe: Probe, spaces: Spaces) -> list[Problem]:
+    table = probe.tables[name]
+    moves = bool(np.ptp(table, axis=0).max() > 0)
+    for k in range(POINTS):
+        problems = row_problems(name, table[k], spaces)
+        if problems:
+            scalars = {site: value[k] for site, value in probe.parameters.items() if value[k].ndim == 0}
+            point = ", ".join(f"{site}={value:.4g}" for site, value in scalars.items())
+            hint = f" Seen at {point}: rows must hold on the whole support of the sites." if moves and point else ""
+            return [p._replace(remedy=p.remedy + hint) for p in problems]
+    return []

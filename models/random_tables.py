@@ -1,0 +1,41 @@
+"""A random HOMDP: tables drawn uniformly from the simplex. What most benchmarks use, and where exploration hardly matters.
+
+    x ──► x'   every row of T and O from a flat Dirichlet distribution
+    │
+    ▼
+    y
+
+Rows drawn this way mix fast, so every state is visited whatever one does: greedy learners do well here. Use it to test planners
+and estimators, and `lock` or `screening` to tell exploration rules apart.
+
+Known: the initial distribution (uniform) and the rewards. Unknown: every row of T and O, under the prior they are drawn from.
+"""
+
+import numpy as np
+import numpyro.distributions as dist
+
+from homdp_ppl.declare import World, tabular
+
+
+def random_world(states: int = 3, observations: int = 3, actions: int = 2, horizon: int = 4, seed: int = 0) -> World:
+    """A world with random tables.
+
+    Parameters
+    ----------
+    states, observations, actions, horizon
+        Sizes.
+    seed
+        Draws the tables and the rewards.
+    """
+    generator = np.random.default_rng(seed)
+    shapes = (states, actions, states), (states, observations)
+    T, O = (generator.dirichlet(np.ones(shape[-1]), shape[:-1]) for shape in shapes)  # noqa: E741
+    model = tabular(
+        T=dist.Dirichlet(np.ones(shapes[0])),
+        O=dist.Dirichlet(np.ones(shapes[1])),
+        initial=np.full(states, 1 / states),
+        reward=generator.uniform(size=(states, actions)),
+        horizon=horizon,
+        name="random",
+    )
+    return model.at(T=T, O=O)

@@ -1,0 +1,58 @@
+"""Tiger: behind one of two doors, and it growls at every step.
+
+    tiger ──► tiger' (stays while you listen; opening a door resets it at random)
+      │
+      ▼
+    growl   left or right, correct with probability `accuracy`
+
+From Kaelbling, Littman and Cassandra, "Planning and acting in partially observable stochastic domains" (1998), with the rewards
+-1 (listen), 10 (treasure) and -100 (tiger) moved to [0, 1] by (r + 100) / 110. A growl is heard at every step, also after a
+door was opened and before the first action; `tiger_listen` has the version in which one must listen to hear.
+
+Known: how the tiger moves, the rewards. Unknown: the accuracy, one number for both sides (`structured`); or every table entry,
+under flat Dirichlet priors (`table`), for those who do not know that the two sides sound alike.
+"""
+
+import jax.numpy as jnp
+import numpy as np
+import numpyro
+import numpyro.distributions as dist
+
+from homdp_ppl.declare import World, homdp, tabular
+from homdp_ppl.kernels import Kernels
+
+SPACES = {
+    "states": ("left", "right"),
+    "observations": ("growl left", "growl right"),
+    "actions": ("listen", "open left", "open right"),
+}
+RESET = [0.5, 0.5]
+MOVES = np.array([[[1, 0], RESET, RESET], [[0, 1], RESET, RESET]])  # (X, A, X)
+REWARD = np.array([[0.9, 0.0, 1.0], [0.9, 1.0, 0.0]])  # (X, A)
+
+
+def structured(horizon: int = 4, accuracy: float = 0.85) -> World:
+    """Tiger with one unknown: how reliable a growl is."""
+
+    @homdp(**SPACES, horizon=horizon, reward=REWARD)
+    def tiger() -> Kernels:
+        accuracy = numpyro.sample("accuracy", dist.Beta(8, 2))
+        hears = jnp.array([[accuracy, 1 - accuracy], [1 - accuracy, accuracy]])
+        return Kernels(initial=RESET, transition=MOVES, emission=lambda x: dist.Categorical(probs=hears[x]))
+
+    return tiger.at(accuracy=accuracy)
+
+
+def table(horizon: int = 4, accuracy: float = 0.85) -> World:
+    """The same tiger for a learner who knows no structure: every row of T and O under a flat Dirichlet prior."""
+    model = tabular(
+        T=dist.Dirichlet(np.ones(MOVES.shape)),
+        O=dist.Dirichlet(np.ones((2, 2))),
+        initial=RESET,
+        reward=REWARD,
+        horizon=horizon,
+        **SPACES,
+        name="tiger_table",
+    )
+    truth = structured(horizon, accuracy).pomdp
+    return model.at(T=truth.transition, O=truth.emission)
