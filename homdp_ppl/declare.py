@@ -19,7 +19,7 @@ from numpyro.distributions import Distribution
 from homdp_ppl.counts import Counts
 from homdp_ppl.episode import Episode, as_keys, stack
 from homdp_ppl.errors import DeclarationError, ParameterError, Problem
-from homdp_ppl.kernels import Kernels, Tables, tabulate
+from homdp_ppl.kernels import Kernels, Tables, tabulate, without
 from homdp_ppl.pomdp import POMDP, Spaces, pomdp_problems
 from homdp_ppl.precision import Array, in_x64, to_numpy, x64
 from homdp_ppl.probing import Prober, Site
@@ -117,8 +117,8 @@ class HOMDP:
         self._check_names(parameters)
         values = {site.name: _number(site, parameters[site.name]) for site in self.sites}
         tables, _ = self._compiled(values)
-        possible = Tables(*(jnp.where(s, t, 0.0) for s, t in zip(self.structure.support, tables, strict=True)))
-        return to_numpy(POMDP(*possible, self.reward))
+        impossible = Tables(*(~possible for possible in self.structure.support))
+        return to_numpy(POMDP(*without(impossible, tables), self.reward))
 
     @in_x64
     def at(self, **parameters: ArrayLike) -> World:
@@ -134,7 +134,7 @@ class HOMDP:
         self._check_names(parameters)
         values = {site.name: self._value(site, parameters[site.name]) for site in self.sites}
         tables, inside = self._compiled(values)
-        outside = [name for name, ok in inside.items() if not np.all(ok)]
+        outside = [name for name in values if not np.all(inside[name])]
         problems = [
             Problem(f"site {name!r}", _short(values[name]), "a value in the support of its prior", _support_remedy(name, self))
             for name in outside
@@ -142,8 +142,8 @@ class HOMDP:
         problems = problems or self._table_problems(to_numpy(tables))
         if problems:
             raise ParameterError(f"{self.name}.at", problems)
-        snapped = Tables(*(np.where(np.asarray(t) > SNAP, t, 0.0) for t in tables))
-        return World(self, {name: np.asarray(value) for name, value in values.items()}, POMDP(*snapped, self.reward))
+        exact = to_numpy(without(Tables(*(table <= SNAP for table in tables)), tables))
+        return World(self, {name: np.asarray(value) for name, value in values.items()}, POMDP(*exact, self.reward))
 
     @in_x64
     def draw(self, key: Array) -> World:

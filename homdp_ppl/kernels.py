@@ -21,6 +21,7 @@ from jax.errors import (
     TracerBoolConversionError,
     TracerIntegerConversionError,
 )
+from jax.scipy.special import gammaln
 from numpy.typing import ArrayLike
 from numpyro import handlers
 from numpyro.distributions import Distribution
@@ -61,6 +62,17 @@ class Tables(NamedTuple):
     initial: Array  # (X,)
     transition: Array  # (X, A, X)
     emission: Array  # (X, Y)
+
+
+def without(impossible: Tables, tables: Tables) -> Tables:
+    """Tables with impossible entries at exactly zero: Bernoulli(1.) tabulates to (2e-16, 1 - 2e-16), and means (0, 1)."""
+    return Tables(*map(_drop, impossible, tables))
+
+
+def _drop(impossible: Array, table: Array) -> Array:
+    kept = jnp.where(impossible, 0.0, table)
+    lost = jnp.sum(jnp.where(impossible, table, 0.0), axis=-1, keepdims=True)
+    return jnp.where(lost > 0, kept / jnp.sum(kept, axis=-1, keepdims=True), kept)
 
 
 class KernelError(Exception):
@@ -147,7 +159,20 @@ def _row(where: str, distribution: Any, outcomes: int) -> Array:
         got = f"{name} on {len(values)} values" + (f" {values.min()}..{values.max()}" if len(values) else "")
         remedy = f"Use a distribution over {outcomes} outcomes numbered from 0, or declare other names."
         raise KernelError(Problem(where, got, f"the support 0..{outcomes - 1}", remedy))
-    return jnp.exp(distribution.log_prob(values))
+    return jnp.exp(_log_probability(distribution, values))
+
+
+def _log_probability(distribution: Distribution, values: Array) -> Array:
+    if isinstance(distribution, dist.BetaBinomial):
+        # NumPyro uses jax.scipy.special.betaln, which is right to 1e-6 only (jax 0.10): rows would not sum to one.
+        a, b, n = distribution.concentration1, distribution.concentration0, distribution.total_count
+        choose = gammaln(n + 1.0) - gammaln(values + 1.0) - gammaln(n - values + 1.0)
+        return choose + _log_beta(values + a, n - values + b) - _log_beta(a, b)
+    return distribution.log_prob(values)
+
+
+def _log_beta(a: Array, b: Array) -> Array:
+    return gammaln(a) + gammaln(b) - gammaln(a + b)
 
 
 def _support(where: str, distribution: Distribution) -> np.ndarray[Any, Any]:

@@ -1,0 +1,178 @@
+"""What a program reveals about itself: known rows, supports, dependence, conjugacy with its certificate."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import numpyro
+import numpyro.distributions as dist
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpyro.infer.util import log_density
+from scipy.special import gammaln
+
+from homdp_ppl import Kernels, homdp, rollout, uniform_policy, x64
+from tests.worlds import world
+
+EYE = np.eye(3)
+
+
+def structure(program, states=3, observations=3, actions=2):
+    reward = np.zeros((states, actions))
+    return homdp(states=states, observations=observations, actions=actions, horizon=2, reward=reward)(program).structure
+
+
+def kernels(transition=None, emission=None, initial=EYE[0]):
+    stay = np.repeat(EYE[:, None, :], 2, axis=1)
+    return Kernels(initial, stay if transition is None else transition, EYE if emission is None else emission)
+
+
+def simplex(name, shape):
+    return numpyro.sample(name, dist.Dirichlet(np.ones(shape)).to_event(len(shape) - 1))
+
+
+def test_rows_survive_casts_lambdas_and_stacking():
+    def program():
+        p = [simplex(f"p{k}", (3,)) for k in range(3)]
+        stacked = jnp.stack([p[0], p[1][::-1], p[2].astype(jnp.float64)])
+        return kernels(emission=lambda x: dist.Categorical(probs=stacked[x]))
+
+    found = structure(program)
+    assert found.conjugate.sites == ("p0", "p1", "p2")
+    assert np.array_equal(found.conjugate.emission, [[0, 1, 2], [5, 4, 3], [6, 7, 8]])
+    assert found.summary()["O"] == "Dirichlet, conjugate"
+
+
+def test_a_row_partly_known_is_conjugate():
+    def program():
+        rest = simplex("rest", (2,))
+        return kernels(emission=jnp.stack([jnp.append(0.7 * rest, 0.3), EYE[1], EYE[2]]))
+
+    found = structure(program)
+    assert found.conjugate.sites == ("rest",)
+    assert np.array_equal(found.conjugate.emission[0], [0, 1, -1])
+    assert found.known.emission.tolist() == [False, True, True]
+    assert found.summary()["O"] == "2 of 3 rows known, 1 row Dirichlet, conjugate"
+
+
+def not_conjugate():
+    """Programs whose sites look like Dirichlet or Beta but have no such posterior, each for another reason."""
+
+    def hierarchy():
+        strength = numpyro.sample("strength", dist.Gamma(2.0, 1.0))
+        p = numpyro.sample("p", dist.Dirichlet(strength * jnp.ones(3)))
+        return kernels(emission=jnp.stack([p, EYE[1], EYE[2]]))
+
+    def lumped():
+        p = simplex("p", (4,))
+        return kernels(emission=jnp.stack([jnp.array([p[0], p[1], p[2] + p[3]]), EYE[1], EYE[2]]))
+
+    def squared():
+        b = numpyro.sample("b", dist.Beta(2, 2))
+        return kernels(emission=jnp.array([[b**2, 1 - b**2, 0], [0, 1, 0], [0, 0, 1]]))
+
+    def also_elsewhere():
+        p = simplex("p", (3,))
+        mixed = 0.5 * p + 0.5 / 3
+        return kernels(emission=jnp.stack([p, mixed, EYE[2]]))
+
+    def also_initial():
+        p = simplex("p", (3,))
+        return kernels(emission=jnp.stack([p, EYE[1], EYE[2]]), initial=p)
+
+    def factor():  # the fingerprint matches, only the certificate sees this
+        p = simplex("p", (3,))
+        numpyro.factor("nudge", 3.0 * p[0] ** 2)
+        return kernels(emission=jnp.stack([p, EYE[1], EYE[2]]))
+
+    def observed():  # the same, through other data that the user conditions on
+        p = simplex("p", (3,))
+        numpyro.sample("survey", dist.Normal(p[0], 0.1), obs=0.4)
+        return kernels(emission=jnp.stack([p, EYE[1], EYE[2]]))
+
+    def parent():  # another site hangs on it
+        p = simplex("p", (3,))
+        q = numpyro.sample("q", dist.Beta(1 + 9 * p[0], 1.0))
+        return kernels(emission=jnp.array([p, jnp.array([q, 1 - q, 0]), EYE[2]]))
+
+    return [hierarchy, lumped, squared, also_elsewhere, also_initial, factor, observed, parent]
+
+
+@pytest.mark.parametrize("program", not_conjugate(), ids=lambda p: p.__name__)
+def test_what_only_looks_conjugate_is_rejected(program):
+    assert structure(program).conjugate.sites == ()
+
+
+def test_mixed_programs_keep_their_conjugate_part():
+    found = world("screening").homdp.structure
+    assert found.conjugate.sites == ("sensitivity", "specificity")
+    assert not found.depends["pace"].transition.any()  # it acts through logit_rates alone
+    assert found.depends["logit_rates"].transition.sum() == 18
+
+
+def test_a_rare_value_of_a_discrete_site_is_seen():
+    def program():
+        broken = numpyro.sample("broken", dist.Bernoulli(1e-4))
+        return kernels(emission=jnp.where(broken == 1, jnp.ones((3, 3)) / 3, EYE))
+
+    found = structure(program)
+    assert found.support.emission.all()
+    assert not found.known.emission.any()
+
+
+def test_claimed_posterior_is_the_posterior():
+    """Independent of the certificate: the claimed density against NumPyro's density of the whole conditioned program."""
+    for name in ("tiger", "lock", "random"):
+        made = world(name)
+        model, found = made.homdp, made.homdp.structure.conjugate
+        episodes = rollout(jax.random.split(jax.random.key(0), 20), made, uniform_policy(made.spaces))
+        counts = model.counts(episodes)
+        posterior = found.concentration.copy()
+        np.add.at(posterior, found.transition[found.transition >= 0], counts.transition[found.transition >= 0])
+        np.add.at(posterior, found.emission[found.emission >= 0], counts.emission[found.emission >= 0])
+        assert posterior.sum() > found.concentration.sum()
+        differences = []
+        with x64():
+            density = jax.jit(lambda p, m=model.hindsight(episodes): log_density(m, (), {}, p)[0])
+            for k in range(3):
+                values = model.draw(jax.random.key(k)).parameters
+                rows = [np.stack([v, 1 - v], -1) if name != "random" else v for v in (values[s] for s in found.sites)]
+                entries = np.concatenate([r.ravel() for r in rows])
+                sums = np.bincount(found.row, posterior)
+                claimed = ((posterior - 1) * np.log(entries)).sum() + gammaln(sums).sum() - gammaln(posterior).sum()
+                differences.append(float(density(dict(values))) - claimed)
+        assert np.ptp(differences) < 1e-9, name
+
+
+ROWS = st.lists(st.sampled_from(["known", "own", "shared", "logistic"]), min_size=4, max_size=4)
+
+
+@settings(max_examples=12)
+@given(ROWS, st.integers(0, 2**16))
+def test_any_mixture_of_rows_is_told_apart(kinds, seed):
+    """Rows of every kind in any order, with random known zeros: what comes back is what was put in."""
+    generator = np.random.default_rng(seed)
+    zero = np.zeros((4, 4), bool)
+    zero[np.arange(4), generator.integers(0, 4, 4)] = True  # one impossible outcome a row
+    places = [np.flatnonzero(~z) for z in zero]
+
+    def program():
+        shared = simplex("shared", (3,))
+        slope = numpyro.sample("slope", dist.Normal())
+        rows = []
+        for k, kind in enumerate(kinds):
+            p = {
+                "known": lambda k=k: jnp.array([0.2, 0.3, 0.5]),
+                "own": lambda k=k: simplex(f"own{k}", (3,)),
+                "shared": lambda: shared,
+                "logistic": lambda k=k: jax.nn.softmax(slope * jnp.array([0.0, 1.0, 2.0 + k])),
+            }[kind]()
+            rows.append(jnp.zeros(4).at[places[k]].set(p))
+        return Kernels(np.eye(4)[0], jnp.stack(rows)[:, None, :], np.eye(4))
+
+    found = homdp(states=4, observations=4, actions=1, horizon=1, reward=np.zeros((4, 1)))(program).structure
+    assert np.array_equal(found.support.transition[:, 0], ~zero)
+    assert [k == "known" for k in kinds] == found.known.transition[:, 0].tolist()
+    assert [k in ("own", "shared") for k in kinds] == (found.conjugate.transition[:, 0] >= 0).any(-1).tolist()
+    assert [k == "shared" for k in kinds] == found.depends["shared"].transition[:, 0].tolist()
+    assert [k == "logistic" for k in kinds] == found.depends["slope"].transition[:, 0].tolist()
