@@ -44,9 +44,10 @@ def episode_program(function: Callable[[], Kernels], spaces: Spaces) -> Callable
                 observation = numpyro.sample("y", dist.Categorical(probs=tables.emission[state]))
                 node = jnp.where(h == 0, graph.first(observation), graph.next(node, action, observation))
                 action = numpyro.sample("a", dist.Categorical(probs=graph.probabilities[node]))
-            return (state, action, node), None
+            return (state.astype(index), action.astype(index), node.astype(index)), None  # conditioned data may be int32
 
-        nothing = jnp.zeros(episodes, dtype=jnp.result_type(int))
+        index = jnp.result_type(int)
+        nothing = jnp.zeros(episodes, dtype=index)
         (state, action, _), _ = scan(step, (nothing, nothing, nothing), jnp.arange(spaces.horizon))
         _sample_last(tables, state, action, episodes)
 

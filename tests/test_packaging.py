@@ -1,0 +1,61 @@
+"""The wheel: what is in it, and that it works in a fresh environment away from the repository."""
+
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+USE = """
+import homdp_ppl, homdp_ppl.models, homdp_ppl.planners, homdp_ppl.cli, jax
+assert "site-packages" in homdp_ppl.__file__, homdp_ppl.__file__
+world = homdp_ppl.models.load("tiger")
+episode = homdp_ppl.rollout(jax.random.key(0), world, homdp_ppl.uniform_policy(world.spaces))
+print(episode.states.shape)
+"""
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("wheel")
+    source = folder / "source"
+    run("git", "clone", "--quiet", str(ROOT), str(source))
+    listed = run("git", "-C", str(ROOT), "ls-files", "--cached", "--others", "--exclude-standard").splitlines()
+    for name in listed:  # what is being worked on, not only what is committed
+        if (ROOT / name).is_file() and not (ROOT / name).is_symlink():
+            (source / name).parent.mkdir(parents=True, exist_ok=True)
+            (source / name).write_bytes((ROOT / name).read_bytes())
+    run(sys.executable, "-m", "build", "--wheel", "--outdir", str(folder), str(source))
+    (built,) = folder.glob("*.whl")
+    return built
+
+
+def run(*command: str, cwd: Path | None = None) -> str:
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=cwd)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def modules(folder: str) -> set[str]:
+    return {f"homdp_ppl/{path.relative_to(ROOT / folder)}" for path in (ROOT / folder).glob("*.py")}
+
+
+def test_contents(wheel):
+    names = {name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name}
+    expected = modules("homdp_ppl") | {"homdp_ppl/py.typed"}
+    for folder in ("models", "planners"):
+        expected |= {name.replace("homdp_ppl/", f"homdp_ppl/{folder}/") for name in modules(folder)}
+    assert names == expected  # nothing at the top level but homdp_ppl
+    metadata = next(n for n in zipfile.ZipFile(wheel).namelist() if n.endswith("METADATA"))
+    assert "Requires-Python: >=3.11" in zipfile.ZipFile(wheel).read(metadata).decode()
+
+
+def test_works_in_a_fresh_environment(wheel, tmp_path):
+    run(sys.executable, "-m", "venv", str(tmp_path / "env"))
+    python = str(tmp_path / "env" / "bin" / "python")
+    pip = ("-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--constraint", str(ROOT / "constraints.txt"))
+    run(python, *pip, str(wheel))
+    assert run(python, "-W", "error", "-c", USE, cwd=tmp_path).strip() == "(5,)"
+    assert "growl" in run(str(tmp_path / "env" / "bin" / "homdp"), "play", "tiger", cwd=tmp_path)

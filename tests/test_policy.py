@@ -1,0 +1,88 @@
+"""Policies as graphs."""
+
+import jax
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from homdp_ppl import GraphPolicy, Policy, PolicyError, Spaces, uniform_policy
+from tests.worlds import Parity, random_policy
+
+SPACES = Spaces(("x0",), ("y0", "y1"), ("a0", "a1", "a2"), 3)
+
+
+def histories(spaces, generator):
+    for _ in range(20):
+        h = generator.integers(1, spaces.horizon + 1)
+        yield generator.integers(0, 2, h), generator.integers(0, 3, h - 1)
+
+
+def test_graph_policies_are_policies():
+    assert isinstance(uniform_policy(SPACES), Policy)
+    assert isinstance(Parity(3), Policy)
+    assert not isinstance(object(), Policy)
+
+
+def test_uniform_policy_is_uniform_after_every_history():
+    policy = uniform_policy(SPACES)
+    for observations, actions in histories(SPACES, np.random.default_rng(0)):
+        assert np.array_equal(policy.act(observations, actions), np.full(3, 1 / 3))
+
+
+@given(st.integers(0, 2**16))
+def test_written_out_policies_act_alike(seed):
+    """A graph written out as a tree, and a deterministic rule written out as a tree, along histories they can meet."""
+    generator = np.random.default_rng(seed)
+    graph = random_policy(SPACES, seed)
+    tree = GraphPolicy.from_policy(graph, SPACES)
+    assert tree.probabilities.shape == (2 + 12 + 72, 3)  # Y (A Y)^(h - 1) histories at step h
+    for observations, actions in histories(SPACES, generator):
+        assert np.array_equal(graph.act(observations, actions), tree.act(observations, actions))
+    rule, written = Parity(3), GraphPolicy.from_policy(Parity(3), SPACES)
+    assert written.probabilities.shape == (2 + 4 + 8, 3)  # a deterministic policy meets only its own actions
+    observations, actions = generator.integers(0, 2, 3), []
+    for h in range(3):
+        chances = rule.act(observations[: h + 1], np.array(actions, int))
+        assert np.array_equal(written.act(observations[: h + 1], actions), chances)
+        actions.append(int(chances.argmax()))
+
+
+def test_too_large_a_tree_is_refused():
+    with pytest.raises(PolicyError, match="Raise max_nodes"):
+        GraphPolicy.from_policy(uniform_policy(SPACES), SPACES, max_nodes=50)
+
+
+@pytest.mark.parametrize(
+    ("arrays", "words"),
+    [
+        (([0, 0], [[0.5, 0.6]], [[[0, 0]]]), "sum to 1"),
+        (([0, 0], [[np.nan, 1.0]], [[[0, 0]]]), "sum to 1"),
+        (([0, 2], [[0.5, 0.5]], [[[0, 0]]]), r"nodes 0\.\.0"),
+        (([0, 0], [[0.5, 0.5]], [[[0, -1]]]), r"nodes 0\.\.0"),
+        (([0.0, 0.0], [[0.5, 0.5]], [[[0, 0]]]), "integers"),
+        (([0, 0], [[0.5, 0.5]], [[[0, 0]] * 3]), r"\(1, 2, 2\)"),
+        (([0, 0], [0.5, 0.5], [[[0, 0]]]), r"probabilities \(N, A\)"),
+    ],
+)
+def test_a_malformed_graph_is_refused(arrays, words):
+    with pytest.raises(PolicyError, match=words):
+        GraphPolicy(*arrays)
+
+
+@pytest.mark.parametrize(
+    ("observations", "actions", "words"),
+    [([0, 2], [0], r"0\.\.1"), ([0, 1], [3], r"0\.\.2"), ([0, -1], [0], r"0\.\.1"), ([0], [0], "h - 1"), ([0.5], [], "integers")],
+)
+def test_a_history_out_of_range_is_refused_not_clamped(observations, actions, words):
+    with pytest.raises(PolicyError, match=words):
+        uniform_policy(SPACES).act(observations, actions)
+
+
+def test_policies_pass_through_jax():
+    policy = random_policy(SPACES, 0)
+    leaves, tree = jax.tree.flatten(policy)
+    assert [leaf.shape for leaf in leaves] == [(2,), (9, 3), (9, 3, 2)]
+    again = jax.tree.unflatten(tree, leaves)
+    assert np.array_equal(jax.jit(lambda p, y: p.probabilities[p.first(y)])(again, 1), policy.act([1], []).astype(np.float32))
+    assert repr(policy) == "GraphPolicy(9 nodes, 2 observations, 3 actions)"

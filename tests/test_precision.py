@@ -1,0 +1,80 @@
+"""Float64 everywhere inside, no setting changed outside."""
+
+import json
+import subprocess
+import sys
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from homdp_ppl import rollout, uniform_policy, x64
+from homdp_ppl.precision import in_x64
+from tests.worlds import world
+
+# What a fresh interpreter's settings are before and after importing and using the library.
+CHILD = """
+import json, jax, numpyro, numpy
+from numpyro.distributions import distribution
+
+def settings():
+    values = {k: repr(v) for k, v in jax.config.values.items()}
+    return {**values, "numpyro": repr(distribution._VALIDATION_ENABLED), "numpy": repr(numpy.geterr())}
+
+before = settings()
+import homdp_ppl
+imported = settings()
+from homdp_ppl import models, rollout, uniform_policy
+world = models.load("tiger")
+rollout(jax.random.key(0), world, uniform_policy(world.spaces))
+try:
+    world.homdp.at(accuracy=2.0)
+except ValueError:
+    pass
+after = settings()
+print(json.dumps([before == imported, imported == after, str(jax.numpy.ones(1).dtype)]))
+"""
+
+
+def test_importing_and_using_changes_no_global_setting():
+    out = subprocess.run([sys.executable, "-c", CHILD], capture_output=True, text=True, check=True)
+    assert json.loads(out.stdout) == [True, True, "float32"]
+
+
+def test_numbers_are_float64_numpy_arrays():
+    made = world("tiger")
+    for value in (*made.pomdp, made.parameters["accuracy"], *made.homdp.tables({"accuracy": 0.3})):
+        assert isinstance(value, np.ndarray)
+        assert value.dtype == np.float64
+    assert made.pomdp.emission[0, 0] == 0.85  # not its float32 neighbour 0.8500000238
+
+
+def test_float64_also_under_transformations_started_outside():
+    tables = world("tiger").homdp.tables
+    for batch in (np.array([0.25, 0.75]), jnp.array([0.25, 0.75])):
+        assert jax.vmap(tables)({"accuracy": batch}).emission.dtype == np.float64
+    assert jax.jit(tables)({"accuracy": 0.25}).emission.dtype == np.float64
+
+
+def test_the_context_ends_with_the_block_and_after_errors():
+    with x64():
+        assert jnp.ones(1).dtype == jnp.float64
+    assert jnp.ones(1).dtype == jnp.float32
+
+    @in_x64
+    def fails():
+        raise RuntimeError
+
+    try:
+        fails()
+    except RuntimeError:
+        assert jnp.ones(1).dtype == jnp.float32
+
+
+def test_the_same_key_plays_the_same_episode_in_any_context():
+    made = world("tiger")
+    policy = uniform_policy(made.spaces)
+    first = rollout(jax.random.key(1), made, policy)
+    with x64():
+        second = rollout(jax.random.key(1), made, policy)
+    assert np.array_equal(first.states, second.states)

@@ -1,0 +1,53 @@
+"""Tables speak the model's names; the picture has the program's arrows."""
+
+import io
+
+import jax
+import matplotlib.pyplot as plt
+import pytest
+from rich.console import Console
+
+from homdp_ppl import rollout, uniform_policy
+from homdp_ppl.report import _program_graph, draw_program, models_table, revealed_table, seen_table
+from tests.worlds import world
+
+
+def text_of(table):
+    console = Console(width=100, file=io.StringIO())
+    console.print(table)
+    return console.file.getvalue()
+
+
+def test_an_episode_is_told_before_and_after():
+    made = world("tiger")
+    episode = rollout(jax.random.key(0), made, uniform_policy(made.spaces))
+    seen = text_of(seen_table(made.homdp, episode.trajectory, "seen"))
+    revealed = text_of(revealed_table(made.homdp, episode))
+    for y, a in zip(episode.observations, episode.actions, strict=True):
+        assert made.spaces.observations[y] in seen
+        assert made.spaces.actions[a] in seen
+    assert "latent" not in seen
+    assert "latent state" in revealed
+    assert f"{made.homdp.returns(episode):.2f}" in revealed
+    assert revealed.count("\n") == seen.count("\n")  # a title there, a last state here
+
+
+def test_the_zoo_table_says_sizes_and_unknowns():
+    text = text_of(models_table({"tiger": world("tiger"), "lock": world("lock")}))
+    assert "2 states, 2 obs." in text
+    assert "accuracy" in text
+    assert "9 rows" in text
+
+
+@pytest.mark.parametrize("name", ["tiger", "screening"])
+def test_the_picture_places_every_site(name, tmp_path):
+    model = world(name).homdp
+    graph, places, colours = _program_graph(model, 2)
+    assert set(graph) == set(places) == set(colours)
+    assert {site.name for site in model.sites} <= set(graph)
+    assert ("y[1]", "a[2]") in graph.edges
+    assert not any(parent.startswith("x") and child.startswith("a") for parent, child in graph.edges)
+    axes = draw_program(model, steps=2)
+    axes.figure.savefig(tmp_path / "program.png")
+    assert (tmp_path / "program.png").stat().st_size > 5000
+    plt.close(axes.figure)
