@@ -80,11 +80,10 @@ def _models(options: argparse.Namespace, console: Console) -> None:
 def _play(options: argparse.Namespace, console: Console) -> None:
     world = find_world(options.model, options.seed)
     keys = jax.random.split(jax.random.key(options.seed), options.episodes)
-    episodes = rollout(keys, world, uniform_policy(world.spaces))
+    episodes = rollout(keys, world, uniform_policy(world))
     console.print(f"{world!r}, played by the uniform policy.\n", highlight=False)
-    for k in range(options.episodes):
-        episode = jax.tree.map(lambda leaf, k=k: leaf[k], episodes)
-        console.print(seen_table(world.homdp, episode.trajectory, f"Episode {k + 1}, as the policy saw it"))
+    for k, episode in enumerate(episodes, 1):
+        console.print(seen_table(world.homdp, episode, f"Episode {k}, as the policy saw it"))
         console.print(revealed_table(world.homdp, episode, "... and in hindsight"))
         console.print()
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from homdp_ppl.episode import Episode, stack
 from homdp_ppl.errors import DataError, Problem
-from homdp_ppl.pomdp import Spaces
+from homdp_ppl.pomdp import HasSpaces
 from homdp_ppl.precision import Array
 
 
@@ -26,7 +26,7 @@ class Counts:
     Examples
     --------
     >>> from homdp_ppl import Counts, models
-    >>> Counts.zero(models.load("tiger").spaces).visits
+    >>> Counts.zero(models.load("tiger")).visits
     array([0, 0])
     """
 
@@ -34,16 +34,16 @@ class Counts:
     emission: Array  # (X, Y)     n(x, y)
 
     @classmethod
-    def zero(cls, spaces: Spaces) -> Counts:
+    def zero(cls, model: HasSpaces) -> Counts:
         """No data yet."""
-        X, Y, A, _ = spaces.sizes
+        X, Y, A, _ = model.spaces.sizes
         return cls(np.zeros((X, A, X), dtype=np.int64), np.zeros((X, Y), dtype=np.int64))
 
     @classmethod
-    def of(cls, episodes: Episode | Iterable[Episode], spaces: Spaces) -> Counts:
+    def of(cls, episodes: Episode | Iterable[Episode], model: HasSpaces) -> Counts:
         """Count episodes, refusing states, observations or actions that the model does not have."""
-        batch = stack(episodes, spaces)
-        X, Y, A, _ = spaces.sizes
+        batch = stack(episodes, model.spaces)
+        X, Y, A, _ = model.spaces.sizes
         before, after = batch.states[:, :-1], batch.states[:, 1:]
         transition = np.zeros((X, A, X), dtype=np.int64)
         emission = np.zeros((X, Y), dtype=np.int64)

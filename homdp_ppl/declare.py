@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from functools import cached_property
 from typing import Any
 
@@ -179,7 +180,13 @@ class HOMDP:
     def _check_names(self, parameters: Mapping[str, Any]) -> None:
         wanted = [site.name for site in self.sites]
         listed = ", ".join(wanted) if wanted else "none"
-        unknown = [Problem(f"site {n!r}", "a value for it", f"one of the sites: {listed}") for n in parameters if n not in wanted]
+        close = {n: get_close_matches(n, wanted, 1) for n in parameters if n not in wanted}
+        unknown = [
+            Problem(
+                f"site {n!r}", "a value for it", f"one of the sites: {listed}", f"Did you mean {meant[0]!r}?" if meant else ""
+            )
+            for n, meant in close.items()
+        ]
         missing = [Problem(f"site {n!r}", "no value", "a value for every site") for n in wanted if n not in parameters]
         if unknown or missing:
             raise ParameterError(f"parameters of {self.name}", [*unknown, *missing])

@@ -5,8 +5,10 @@ While an episode lasts there is only a :class:`Trajectory`; an :class:`Episode`,
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -21,11 +23,27 @@ if TYPE_CHECKING:
     from homdp_ppl.declare import World
 
 
-class Episode(NamedTuple):
-    """A finished episode with its latent states revealed; a batch of episodes has leading axes."""
+@partial(jax.tree_util.register_dataclass, data_fields=["trajectory", "states"], meta_fields=[])
+@dataclass(frozen=True)
+class Episode:
+    """A finished episode with its latent states revealed.
+
+    A batch of episodes has leading axes: it has a length, is indexed, sliced and iterated episode by episode.
+    """
 
     trajectory: Trajectory  # (H,) observations and actions
     states: Array  # (H + 1,)  x_1 .. x_{H+1}
+
+    def __getitem__(self, index: Any) -> Episode:
+        return jax.tree.map(lambda leaf: leaf[index], self)
+
+    def __len__(self) -> int:
+        if self.states.ndim < 2:
+            raise TypeError("this is a single episode; its horizon is the length of its actions")
+        return len(self.states)
+
+    def __iter__(self) -> Iterator[Episode]:
+        return (self[k] for k in range(len(self)))
 
     @property
     def observations(self) -> Array:
@@ -101,7 +119,7 @@ def rollout(key: Array, world: World, policy: Policy) -> Episode:
     world
         A declaration with its parameters fixed.
     policy
-        Any :class:`Policy`. A :class:`GraphPolicy` is compiled; another is asked step by step.
+        Any :class:`Policy`. A :class:`GraphPolicy` is compiled, once for each number of keys; another is asked step by step.
 
     Returns
     -------
@@ -113,13 +131,16 @@ def rollout(key: Array, world: World, policy: Policy) -> Episode:
     >>> import jax
     >>> from homdp_ppl import models, rollout, uniform_policy
     >>> world = models.load("tiger")
-    >>> rollout(jax.random.key(0), world, uniform_policy(world.spaces)).states.shape
+    >>> rollout(jax.random.key(0), world, uniform_policy(world)).states.shape
     (5,)
     """
+    if not hasattr(world, "pomdp"):
+        remedy = "Fix its parameters with .at(...), or draw them with .draw(key)."
+        raise DataError("rollout", [Problem("world", f"a {type(world).__name__}", "a World", remedy)])
+    check_policy(policy, world)
     keys = as_keys(key)
     many = keys.reshape(-1)
     if isinstance(policy, GraphPolicy):
-        check_policy(policy, world.spaces)
         episodes: Episode = _play_many(many, world.pomdp, policy)
     else:
         luck = jax.vmap(lambda k: noise(*_split(k), world.spaces.horizon))(many)

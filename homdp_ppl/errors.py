@@ -35,7 +35,11 @@ class HOMDPError(ValueError):
     def __init__(self, subject: str, problems: Sequence[Problem]) -> None:
         self.problems = tuple(problems)
         count = "1 problem" if len(self.problems) == 1 else f"{len(self.problems)} problems"
-        lines = [f"{subject}: {count}", *(f"  {k}. {p}" for k, p in enumerate(self.problems[:LISTED], 1))]
+        lines = [f"{subject}: {count}"]
+        told = ""
+        for k, problem in enumerate(self.problems[:LISTED], 1):  # a remedy that follows itself is told once
+            lines.append(f"  {k}. {problem._replace(remedy='') if problem.remedy == told else problem}")
+            told = problem.remedy
         if len(self.problems) > LISTED:
             lines.append(f"  ... and {len(self.problems) - LISTED} more in .problems")
         super().__init__("\n".join(lines))

@@ -34,12 +34,24 @@ from homdp_ppl.precision import Array
 StateKernel: TypeAlias = Callable[[Array], Distribution]
 StateActionKernel: TypeAlias = Callable[[Array, Array], Distribution]
 
-TRACER_REMEDIES: dict[type[Exception], str] = {
-    TracerArrayConversionError: "Index a JAX array, jnp.asarray(table)[x], where NumPy's table[x] stands now.",
-    TracerBoolConversionError: "Replace Python's `if` on a state or action by jnp.where(...) or by indexing a table.",
-    TracerIntegerConversionError: "Index a JAX array, jnp.asarray(table)[x], where a Python list or range is indexed now.",
-    NonConcreteBooleanIndexError: "Replace boolean indexing by jnp.where(...).",
-    ConcretizationTypeError: "Use jnp functions on the state and action, not int(), float(), range() or bool().",
+TRACER_ERRORS: dict[type[Exception], tuple[str, str]] = {  # what the code did, and what to do instead; specific ones first
+    TracerArrayConversionError: (
+        "a NumPy operation on a traced value",
+        "Index a JAX array, jnp.asarray(table)[x], where NumPy's table[x] stands now.",
+    ),
+    TracerBoolConversionError: (
+        "a Python `if` on a traced value",
+        "Replace it by jnp.where(...) or by indexing a table.",
+    ),
+    TracerIntegerConversionError: (
+        "a traced value as a Python index",
+        "Index a JAX array, jnp.asarray(table)[x], where a Python list or range is indexed now.",
+    ),
+    NonConcreteBooleanIndexError: ("boolean indexing by a traced value", "Replace it by jnp.where(...)."),
+    ConcretizationTypeError: (
+        "int(), float(), range() or bool() of a traced value",
+        "Use jnp functions, not int(), float(), range() or bool().",
+    ),
 }
 
 
@@ -129,16 +141,21 @@ def _call(where: str, kernel: Callable[..., Any], point: tuple[Array, ...]) -> A
     try:  # without NumPyro's own validation, so that a row that does not sum to one can be named
         with validation_enabled(False), handlers.block(), handlers.trace() as inside, handlers.seed(rng_seed=0):
             result = kernel(*point)
-    except tuple(TRACER_REMEDIES) as error:
-        remedy = next(text for kind, text in TRACER_REMEDIES.items() if isinstance(error, kind))
-        expected = "code that JAX can trace: the state and action arrive as traced integers"
-        raise KernelError(Problem(where, type(error).__name__, expected, remedy)) from error
+    except tuple(TRACER_ERRORS) as error:
+        raise KernelError(tracer_problem(where, error)) from error
     hidden = [name for name, site in inside.items() if site["type"] in ("sample", "param")]
     if hidden:
         got = f"the site{'s' * (len(hidden) > 1)} {', '.join(map(repr, hidden))} inside the kernel function"
         remedy = "Sample parameters in the body of the program, and return the kernel's distribution without sampling it."
         raise KernelError(Problem(where, got, "a kernel without random sites", remedy))
     return result
+
+
+def tracer_problem(where: str, error: Exception) -> Problem:
+    """JAX's refusal to trace, in words that help."""
+    got, remedy = next(words for kind, words in TRACER_ERRORS.items() if isinstance(error, kind))
+    expected = "code that JAX can trace (states, actions and parameters arrive as traced values)"
+    return Problem(where, f"{got} ({type(error).__name__})", expected, remedy)
 
 
 def _row(where: str, distribution: Any, outcomes: int) -> Array:

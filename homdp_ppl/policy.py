@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from homdp_ppl.errors import PolicyError, Problem
-from homdp_ppl.pomdp import ROW_TOLERANCE, Spaces
+from homdp_ppl.pomdp import ROW_TOLERANCE, HasSpaces
 from homdp_ppl.precision import Array
 
 MAX_NODES = 200_000
@@ -87,19 +87,20 @@ class GraphPolicy:
         return self.probabilities[node]
 
     @classmethod
-    def from_policy(cls, policy: Policy, spaces: Spaces, max_nodes: int = MAX_NODES) -> GraphPolicy:
+    def from_policy(cls, policy: Policy, model: HasSpaces, max_nodes: int = MAX_NODES) -> GraphPolicy:
         """Write any policy out as the tree of all histories it can meet, so that it can be compiled.
 
         Parameters
         ----------
         policy
             Anything with ``act``.
-        spaces
-            The model's names and horizon, ``homdp.spaces``.
+        model
+            The HOMDP or World it will act in.
         max_nodes
             Refuse larger trees.
         """
-        _, Y, A, H = spaces.sizes
+        check_policy(policy, model)
+        _, Y, A, H = model.spaces.sizes
         histories: list[tuple[tuple[int, ...], tuple[int, ...]]] = [((y,), ()) for y in range(Y)]
         probabilities: list[Array] = []
         successor: list[Array] = []
@@ -125,25 +126,31 @@ class GraphPolicy:
         return f"GraphPolicy({nodes} nodes, {len(self.start)} observations, {actions} actions)"
 
 
-def uniform_policy(spaces: Spaces) -> GraphPolicy:
+def uniform_policy(model: HasSpaces) -> GraphPolicy:
     """Every action with the same probability, whatever was seen.
 
     Parameters
     ----------
-    spaces
-        The model's names, ``homdp.spaces``.
+    model
+        The HOMDP or World it will act in.
     """
-    _, Y, A, H = spaces.sizes
+    _, Y, A, H = model.spaces.sizes
     following = np.minimum(np.arange(1, H + 1), H - 1)
     return GraphPolicy(np.zeros(Y, int), np.full((H, A), 1 / A), np.broadcast_to(following[:, None, None], (H, 1, Y)))
 
 
-def check_policy(policy: GraphPolicy, spaces: Spaces) -> None:
-    """Refuse a graph policy made for other numbers of observations or actions."""
-    _, Y, A, _ = spaces.sizes
-    got = (len(policy.start), policy.probabilities.shape[1])
-    if got != (Y, A):
-        made = f"a policy for {got[0]} observations and {got[1]} actions"
+def check_policy(policy: Policy, model: HasSpaces) -> None:
+    """Refuse what is no policy, and a graph made for other numbers of observations or actions."""
+    if isinstance(policy, type) or not isinstance(policy, Policy):
+        got = f"the class {policy.__name__}" if isinstance(policy, type) else f"{type(policy).__name__}"
+        remedy = "Write a class with act(self, observations, actions) that returns probabilities, and pass an instance of it."
+        raise PolicyError("policy", [Problem("policy", got, "an object with act(observations, actions)", remedy)])
+    if not isinstance(policy, GraphPolicy):
+        return
+    _, Y, A, _ = model.spaces.sizes
+    observations, actions = len(policy.start), policy.probabilities.shape[1]
+    if (observations, actions) != (Y, A):
+        made = f"a policy for {observations} observations and {actions} actions"
         raise PolicyError("policy", [Problem("policy", made, f"{Y} observations and {A} actions", "Plan it on this model.")])
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
@@ -23,9 +23,22 @@ class Spaces(NamedTuple):
     horizon: int
 
     @property
+    def spaces(self) -> Spaces:
+        """Itself, so that these names may stand where a model is asked for them."""
+        return self
+
+    @property
     def sizes(self) -> tuple[int, int, int, int]:
         """X, Y, A and H."""
         return len(self.states), len(self.observations), len(self.actions), self.horizon
+
+
+class HasSpaces(Protocol):
+    """A declaration, a world, or their names alone."""
+
+    @property
+    def spaces(self) -> Spaces:
+        """Names of states, observations and actions, and the horizon."""
 
 
 class POMDP(NamedTuple):

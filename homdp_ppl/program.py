@@ -14,7 +14,6 @@ shape (H, episodes), ``x_last`` (episodes,). This program is the reference; roll
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -84,13 +83,12 @@ def hindsight(program: Callable[..., None], states: Array, observations: Array, 
     states, observations, actions
         Episodes, one a row: (episodes, H + 1), (episodes, H), (episodes, H).
     """
-    data = {
-        "x": jnp.asarray(states)[:, :-1].T,
-        "y": jnp.asarray(observations).T,
-        "a": jnp.asarray(actions).T,
-        "x_last": jnp.asarray(states)[:, -1],
-    }
-    conditioned: Callable[[], None] = handlers.condition(partial(program, episodes=len(data["x_last"])), data=data)
+    data = {"x": states[:, :-1].T, "y": observations.T, "a": actions.T, "x_last": states[:, -1]}
+
+    def conditioned() -> None:  # JAX arrays are made in the precision of the call, and a scan takes no others
+        arrays = {name: jnp.asarray(values) for name, values in data.items()}
+        handlers.condition(program, data=arrays)(episodes=len(states))
+
     return conditioned
 
 
@@ -98,10 +96,9 @@ def as_graph(policy: Policy | None, spaces: Spaces) -> GraphPolicy:
     """A policy in the form that programs compile: a graph with JAX arrays."""
     if policy is None:
         policy = uniform_policy(spaces)
-    if not isinstance(policy, GraphPolicy):
-        policy = GraphPolicy.from_policy(policy, spaces)
     check_policy(policy, spaces)
-    return jax.tree.map(jnp.asarray, policy)
+    graph = policy if isinstance(policy, GraphPolicy) else GraphPolicy.from_policy(policy, spaces)
+    return jax.tree.map(jnp.asarray, graph)
 
 
 def _sample_last(tables: Tables, state: Array, action: Array, episodes: int) -> None:

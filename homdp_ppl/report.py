@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import matplotlib.pyplot as plt
 import networkx as nx
@@ -14,24 +14,31 @@ from rich.table import Table
 
 from homdp_ppl.declare import HOMDP, World
 from homdp_ppl.episode import Episode
+from homdp_ppl.errors import DataError, Problem
+from homdp_ppl.policy import Policy
 from homdp_ppl.precision import Array, x64
-
-if TYPE_CHECKING:
-    from homdp_ppl.policy import Trajectory
 
 LATENT, SEEN, CHOSEN, UNKNOWN = "#c6dbef", "#e5e5e5", "#fdd0a2", "#c7e9c0"
 
 
-def seen_table(model: HOMDP, trajectory: Trajectory, title: str = "") -> Table:
+def seen_table(model: HOMDP, episode: Episode, title: str = "") -> Table:
     """What the policy saw and did, in the model's names; to be printed with ``rich.print``."""
+    _one(episode)
     table = Table("step", "observation", "action", title=title or None, title_justify="left")
-    for h, (y, a) in enumerate(zip(trajectory.observations, trajectory.actions, strict=True)):
+    for h, (y, a) in enumerate(zip(episode.observations, episode.actions, strict=True)):
         table.add_row(str(h + 1), model.observations[y], model.actions[a])
     return table
 
 
+def _one(episode: Episode) -> None:
+    if episode.states.ndim > 1:
+        got = f"a batch of shape {episode.states.shape[:-1]}"
+        raise DataError("report", [Problem("episode", got, "one episode", "Pick one: episodes[0].")])
+
+
 def revealed_table(model: HOMDP, episode: Episode, title: str = "") -> Table:
-    """A finished episode with its latent states and rewards, in the model's names."""
+    """The same episode with its latent states and rewards."""
+    _one(episode)
     table = Table("step", "latent state", "observation", "action", "reward", title=title or None, title_justify="left")
     for h, (x, y, a) in enumerate(zip(episode.states, episode.observations, episode.actions, strict=False)):
         reward = f"{model.reward[h, x, a]:.2f}"
@@ -51,7 +58,7 @@ def models_table(worlds: dict[str, World]) -> Table:
     return table
 
 
-def draw_program(model: HOMDP, steps: int = 2, axes: Axes | None = None) -> Axes:
+def draw_program(model: HOMDP, steps: int = 2, policy: Policy | None = None, axes: Axes | None = None) -> Axes:
     """Draw a declaration as a graph: its unknown sites above, then states, observations and actions step by step.
 
     The arrows are the ones that NumPyro finds in the program itself, so a policy that saw a latent state would show it.
@@ -62,49 +69,44 @@ def draw_program(model: HOMDP, steps: int = 2, axes: Axes | None = None) -> Axes
         The declaration.
     steps
         How many steps of the episode to draw.
+    policy
+        Who acts; the uniform policy by default.
     axes
         Where to draw; a new figure by default.
     """
     steps = min(steps, model.horizon)
-    graph, places, colours = _program_graph(model, steps)
+    graph, places, colours = _program_graph(model, steps, policy)
+    if axes is None:
+        _, axes = plt.subplots(
+            figsize=(2.2 * steps + 2.4, 1.2 + max(place[1] for place in places.values())), layout="constrained"
+        )
     labels = {node: f"${node.replace('[', '_{').replace(']', '}')}$" if "[" in node else node for node in graph}
     labels["x_last"] = f"$x_{{{steps + 1}}}$"
-    if axes is None:
-        _, axes = plt.subplots(figsize=(2.2 * steps + 2.4, 4.2), layout="constrained")
+    steps_only = [node for node in graph if "[" in node or node == "x_last"]
     nx.draw_networkx_nodes(
-        graph,
-        places,
-        node_color=[colours[node] for node in graph],
-        edgecolors="#555555",
-        node_size=[900 + 260 * max(0, len(labels[node]) - 7) for node in graph],
-        ax=axes,
+        graph, places, steps_only, 900, node_color=[colours[node] for node in steps_only], edgecolors="#555555", ax=axes
     )
-    nx.draw_networkx_labels(graph, places, labels, font_size=9, ax=axes)
-    nx.draw_networkx_edges(
-        graph, places, node_size=1300, edge_color="#777777", connectionstyle="arc3,rad=0.08", arrowsize=12, ax=axes
-    )
+    for node in set(graph) - set(steps_only):
+        box = {"boxstyle": "round,pad=0.5", "facecolor": colours[node], "edgecolor": "#555555"}
+        nx.draw_networkx_labels(graph, {node: places[node]}, {node: node}, font_size=9, bbox=box, ax=axes)
+    nx.draw_networkx_labels(graph, places, {node: labels[node] for node in steps_only}, font_size=10, ax=axes)
+    long = [e for e in graph.edges if e[1].startswith("a[") and places[e[1]][0] - places[e[0]][0] > 1.5]
+    short = [e for e in graph.edges if e not in long]
+    for edges, bend in ((short, "arc3,rad=0.08"), (long, "arc3,rad=0.3")):  # long ones swing below the actions between
+        nx.draw_networkx_edges(graph, places, edges, node_size=1000, edge_color="#777777", connectionstyle=bend, ax=axes)
     axes.set_title(f"{model.name}: {steps} of {model.horizon} steps", fontsize=10)
-    legend = [
-        ("unknown parameter", UNKNOWN),
-        ("latent, revealed in hindsight", LATENT),
-        ("observation", SEEN),
-        ("action", CHOSEN),
-    ]
-    handles: list[Any] = [
-        Line2D([], [], marker="o", linestyle="", markersize=9, color=c, markeredgecolor="#555") for _, c in legend
-    ]
-    axes.legend(
-        handles, [text for text, _ in legend], loc="upper center", bbox_to_anchor=(0.5, 0.0), ncols=2, fontsize=8, frameon=False
-    )
+    kinds = {"unknown parameter": UNKNOWN, "latent, revealed in hindsight": LATENT, "observation": SEEN, "action": CHOSEN}
+    handles: list[Any] = [Line2D([], [], marker="o", linestyle="", color=c, markeredgecolor="#555555") for c in kinds.values()]
+    axes.legend(handles, list(kinds), loc="upper center", bbox_to_anchor=(0.5, 0.0), ncols=2, fontsize=8, frameon=False)
     axes.margins(0.12)
     axes.set_axis_off()
     return axes
 
 
-def _program_graph(model: HOMDP, steps: int) -> tuple[nx.DiGraph, dict[str, Array], dict[str, str]]:
+def _program_graph(model: HOMDP, steps: int, policy: Policy | None = None) -> tuple[nx.DiGraph, dict[str, Array], dict[str, str]]:
     """The sites of the unrolled program with their dependencies, where to put each, and its colour."""
     with x64():
-        relations = get_model_relations(model.unrolled, model_kwargs={"steps": steps})
+        relations = get_model_relations(model.unrolled, model_args=(policy,), model_kwargs={"steps": steps})
     parents: dict[str, list[str]] = relations["sample_sample"]
     graph = nx.DiGraph((parent, child) for child, given in parents.items() for parent in given if parent != child)
     graph.add_nodes_from(parents)
@@ -116,10 +118,10 @@ def _program_graph(model: HOMDP, steps: int) -> tuple[nx.DiGraph, dict[str, Arra
             places[f"{letter}[{h}]"] = np.array([h + (0.25 if letter == "a" else 0.0), rows[letter]])
             colours[f"{letter}[{h}]"] = colour
     places["x_last"], colours["x_last"] = np.array([steps + 1.0, 2.0]), LATENT
-    for k, name in enumerate(sites):
-        places[name] = np.array([1 + steps * (k + 0.5) / len(sites), 3.2])
-        colours[name] = UNKNOWN
-    others = [node for node in graph if node not in places]  # observed sites of the user's own
-    for k, name in enumerate(others):
-        places[name], colours[name] = np.array([1 + steps * (k + 0.5) / len(others), 4.0]), SEEN
+    above = graph.subgraph(node for node in graph if node not in places)  # the user's sites, some perhaps observed
+    for level, names in enumerate(nx.topological_generations(above.reverse())):  # hyperparameters stand above parameters
+        spread = np.linspace(1.5, steps + 0.5, len(names)) if len(names) > 1 else [1.5 + (steps - 1) // 2]
+        for place, name in zip(spread, sorted(names, key=list(graph).index), strict=True):
+            places[name] = np.array([place, 3.2 + 0.9 * level])
+            colours[name] = UNKNOWN if name in sites else SEEN
     return graph, places, colours

@@ -13,7 +13,7 @@ from numpyro import handlers
 from numpyro.distributions import biject_to
 
 from homdp_ppl.errors import Problem
-from homdp_ppl.kernels import TRACER_REMEDIES, KernelError, Kernels, Tables, tabulators
+from homdp_ppl.kernels import TRACER_ERRORS, KernelError, Kernels, Tables, tabulators, tracer_problem
 from homdp_ppl.pomdp import Spaces, row_problems
 from homdp_ppl.precision import Array, x64
 from homdp_ppl.probing import POINTS, Probe, Site
@@ -100,9 +100,8 @@ def look(function: Callable[[], Any], spaces: Spaces) -> tuple[tuple[Site, ...],
     try:
         with x64():
             jax.eval_shape(run, jax.random.key(0))
-    except tuple(TRACER_REMEDIES) as error:
-        remedy = next(text for kind, text in TRACER_REMEDIES.items() if isinstance(error, kind))
-        problems.append(Problem("program", type(error).__name__, "code that JAX can trace", remedy))
+    except tuple(TRACER_ERRORS) as error:
+        problems.append(tracer_problem("program", error))
     except ValueError as error:
         if "distribution got invalid" not in str(error):
             raise

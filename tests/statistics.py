@@ -6,15 +6,14 @@ from scipy.stats import binom
 from homdp_ppl import POMDP, Episode
 
 LEVEL = 1e-6  # chance that a right simulator fails one call of `frequency_errors`
-VISITS = 150  # outcomes used from each row
 
 
-def frequency_errors(episodes: Episode, pomdp: POMDP, level: float = LEVEL) -> list[str]:
+def frequency_errors(episodes: Episode, pomdp: POMDP, visits: int = 150) -> list[str]:
     """Table entries whose frequency in episodes is too far from their probability.
 
-    The outcomes of a row are taken in the order they happened. The first ``VISITS`` of them, filled up with fresh draws when a row
-    was visited less, are independent draws from that row whatever the policy did, so each count is exactly binomial. With M
-    entries, each of the two tails is tested at ``level / (2 M)``.
+    The outcomes of a row are taken in the order they happened. The first ``visits`` of them, filled up with fresh draws when a
+    row was visited less, are independent draws from that row whatever the policy did, so each count is exactly binomial. With
+    M entries, each of the two tails is tested at ``LEVEL / (2 M)``.
     """
     generator = np.random.default_rng(0)
     states, observations, actions = episodes.states, episodes.observations, episodes.actions
@@ -22,15 +21,19 @@ def frequency_errors(episodes: Episode, pomdp: POMDP, level: float = LEVEL) -> l
     rows = [("initial", pomdp.initial, states[:, 0])]
     before, after = states[:, :-1].ravel(), states[:, 1:].ravel()
     rows += [
-        (f"T[{x}, {a}]", pomdp.transition[x, a], after[(before == x) & (actions.ravel() == a)]) for x in range(X) for a in range(A)
+        (f"T[{x}, {a}]", pomdp.transition[x, a], after[(before == x) & (actions.ravel() == a)])
+        for x in range(X)
+        for a in range(A)
     ]
     rows += [(f"O[{x}]", pomdp.emission[x], observations.ravel()[before == x]) for x in range(X)]
     entries = X + X * A * X + X * Y
     errors = []
     for name, row, outcomes in rows:
-        first = outcomes[:VISITS]
-        filled = np.append(first, generator.choice(len(row), VISITS - len(first), p=row / row.sum()))
+        first = outcomes[:visits]
+        filled = np.append(first, generator.choice(len(row), visits - len(first), p=row / row.sum()))
         counts = np.bincount(filled.astype(int), minlength=len(row))
-        tails = np.minimum(binom.cdf(counts, VISITS, row), binom.sf(counts - 1, VISITS, row))
-        errors += [f"{name} -> {k}: {counts[k]} of {VISITS} at {row[k]:.3f}" for k in np.flatnonzero(tails < level / (2 * entries))]
+        tails = np.minimum(binom.cdf(counts, visits, row), binom.sf(counts - 1, visits, row))
+        errors += [
+            f"{name} -> {k}: {counts[k]} of {visits} at {row[k]:.3f}" for k in np.flatnonzero(tails < LEVEL / (2 * entries))
+        ]
     return errors

@@ -62,7 +62,7 @@ def test_out_of_range_is_refused_not_clamped(wrong):
 
 def test_counts_of_different_models_do_not_merge():
     with pytest.raises(DataError, match="one model"):
-        Counts.zero(SPACES) + Counts.zero(world("tiger").spaces)
+        Counts.zero(SPACES) + Counts.zero(world("tiger"))
     with pytest.raises(TypeError):
         Counts.zero(SPACES) + 1
 

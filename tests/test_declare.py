@@ -186,6 +186,7 @@ def test_at_refuses_what_does_not_belong():
     for parameters, words in (
         ({}, "no value"),
         ({"accuracy": 0.5, "size": 3.0}, "one of the sites: accuracy"),
+        ({"acuracy": 0.5}, "Did you mean 'accuracy'"),
         ({"accuracy": 1.5}, "Beta"),
         ({"accuracy": np.nan}, "support"),
         ({"accuracy": [0.5, 0.5]}, r"shape \(\)"),
@@ -242,6 +243,13 @@ def test_known_tables_come_back_as_they_were_given(X, Y, A, H, seed):
     tables = tabular(T=T, O=O, initial=initial, reward=reward, horizon=H).at().pomdp
     for got, expected in zip(tables, (initial, T, O, np.broadcast_to(reward, (H, X, A))), strict=True):
         assert np.array_equal(got, expected)
+
+
+def test_a_remedy_that_repeats_itself_is_told_once():
+    with pytest.raises(DeclarationError) as caught:
+        declare(reward=[[-1.0], [10.0]])
+    assert str(caught.value).count("Rescale") == 1
+    assert [p.remedy.startswith("Rescale") for p in caught.value.problems] == [True, True]
 
 
 def test_repr_says_what_is_known():

@@ -1,5 +1,7 @@
 """Playing a policy in a world: the noise, the barrier, and what comes back."""
 
+from dataclasses import replace
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -16,23 +18,23 @@ KEYS = jax.random.split(jax.random.key(0), 50)
 
 def test_shapes_dtypes_and_single_keys():
     made = world("tiger_listen")
-    many = rollout(KEYS, made, uniform_policy(made.spaces))
+    many = rollout(KEYS, made, uniform_policy(made))
     assert many.states.shape == (50, 6)
     assert many.observations.shape == many.actions.shape == (50, 5)
     assert all(np.issubdtype(leaf.dtype, np.integer) for leaf in jax.tree.leaves(many))
-    one = rollout(KEYS[7], made, uniform_policy(made.spaces))
+    one = rollout(KEYS[7], made, uniform_policy(made))
     assert np.array_equal(one.states, many.states[7])
-    grid = rollout(KEYS.reshape(5, 10), made, uniform_policy(made.spaces))
+    grid = rollout(KEYS.reshape(5, 10), made, uniform_policy(made))
     assert np.array_equal(grid.states.reshape(50, 6), many.states)
-    old = rollout(jax.random.PRNGKey(3), made, uniform_policy(made.spaces))
-    assert np.array_equal(old.states, rollout(jax.random.key(3), made, uniform_policy(made.spaces)).states)
+    old = rollout(jax.random.PRNGKey(3), made, uniform_policy(made))
+    assert np.array_equal(old.states, rollout(jax.random.key(3), made, uniform_policy(made)).states)
 
 
 def test_rollouts_do_not_depend_on_the_precision_outside():
     made = world("tiger")
-    outside = rollout(KEYS, made, uniform_policy(made.spaces))
+    outside = rollout(KEYS, made, uniform_policy(made))
     with x64():
-        inside = rollout(KEYS, made, uniform_policy(made.spaces))
+        inside = rollout(KEYS, made, uniform_policy(made))
     assert all(np.array_equal(a, b) for a, b in zip(jax.tree.leaves(outside), jax.tree.leaves(inside), strict=True))
 
 
@@ -41,7 +43,7 @@ def test_asked_and_compiled_policies_play_the_same_episodes(name):
     made = world(name)
     policy = Parity(len(made.spaces.actions))
     asked = rollout(KEYS, made, policy)
-    compiled = rollout(KEYS, made, GraphPolicy.from_policy(policy, made.spaces))
+    compiled = rollout(KEYS, made, GraphPolicy.from_policy(policy, made))
     assert all(np.array_equal(a, b) for a, b in zip(jax.tree.leaves(asked), jax.tree.leaves(compiled), strict=True))
 
 
@@ -139,7 +141,7 @@ def test_choice_never_takes_an_impossible_outcome_at_the_edges():
 def test_long_horizons_and_horizon_one():
     for horizon in (1, 500):
         made = tabular(T=np.full((2, 2, 2), 0.5), O=np.eye(2), initial=[1, 0], reward=np.eye(2), horizon=horizon).at()
-        episode = rollout(KEYS[:3], made, uniform_policy(made.spaces))
+        episode = rollout(KEYS[:3], made, uniform_policy(made))
         assert episode.states.shape == (3, horizon + 1)
         assert np.array_equal(episode.observations, episode.states[:, :-1])
         assert made.homdp.returns(episode) == pytest.approx((episode.states[:, :-1] == episode.actions).sum(1))
@@ -148,9 +150,9 @@ def test_long_horizons_and_horizon_one():
 def test_bad_keys_and_policies_are_refused():
     made = world("tiger")
     with pytest.raises(DataError, match=r"jax.random.key\(0\)"):
-        rollout(0, made, uniform_policy(made.spaces))
+        rollout(0, made, uniform_policy(made))
     with pytest.raises(PolicyError, match="2 observations"):
-        rollout(KEYS, made, uniform_policy(world("lock").spaces))
+        rollout(KEYS, made, uniform_policy(world("lock")))
 
     class Wrong:
         def act(self, observations, actions):
@@ -165,10 +167,30 @@ def test_stacking_checks_every_episode():
     good = Episode(Trajectory(np.zeros(4, int), np.zeros(4, int)), np.zeros(5, int))
     assert stack([good, good], spaces).states.shape == (2, 5)
     assert stack([], spaces).states.shape == (0, 5)
-    late = good._replace(states=np.array([0, 0, 0, 2, 0]))
+    late = replace(good, states=np.array([0, 0, 0, 2, 0]))
     with pytest.raises(DataError, match="episode 1, step 4"):
         stack([good, late], spaces)
     with pytest.raises(DataError, match=r"expected an index in 0\.\.1"):
-        stack(good._replace(trajectory=Trajectory(np.array([0, 0, -1, 0]), np.zeros(4, int))), spaces)
+        stack(replace(good, trajectory=Trajectory(np.array([0, 0, -1, 0]), np.zeros(4, int))), spaces)
     with pytest.raises(DataError, match="4 observations, 4 actions and 5 states"):
-        stack([good, good._replace(states=np.zeros(4, int))], spaces)
+        stack([good, replace(good, states=np.zeros(4, int))], spaces)
+
+
+def test_a_batch_is_indexed_episode_by_episode():
+    made = world("tiger")
+    batch = rollout(KEYS, made, uniform_policy(made))
+    assert len(batch) == 50
+    assert np.array_equal(batch[7].states, batch.states[7])
+    assert np.array_equal(batch[3:5].actions, batch.actions[3:5])
+    assert [tuple(e.states) for e in batch] == [tuple(s) for s in batch.states]
+    with pytest.raises(TypeError, match="single episode"):
+        len(batch[0])
+
+
+def test_natural_mistakes_are_answered():
+    made = world("tiger")
+    with pytest.raises(DataError, match=r"\.at\(\.\.\.\)"):
+        rollout(KEYS, made.homdp, uniform_policy(made))
+    for nothing in (Parity, lambda observations, actions: 0, "listen"):
+        with pytest.raises(PolicyError, match="pass an instance"):
+            rollout(KEYS, made, nothing)

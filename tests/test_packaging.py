@@ -12,7 +12,7 @@ USE = """
 import homdp_ppl, homdp_ppl.models, homdp_ppl.planners, homdp_ppl.cli, jax
 assert "site-packages" in homdp_ppl.__file__, homdp_ppl.__file__
 world = homdp_ppl.models.load("tiger")
-episode = homdp_ppl.rollout(jax.random.key(0), world, homdp_ppl.uniform_policy(world.spaces))
+episode = homdp_ppl.rollout(jax.random.key(0), world, homdp_ppl.uniform_policy(world))
 print(episode.states.shape)
 """
 

@@ -26,7 +26,7 @@ import homdp_ppl
 imported = settings()
 from homdp_ppl import models, rollout, uniform_policy
 world = models.load("tiger")
-rollout(jax.random.key(0), world, uniform_policy(world.spaces))
+rollout(jax.random.key(0), world, uniform_policy(world))
 try:
     world.homdp.at(accuracy=2.0)
 except ValueError:
@@ -73,7 +73,7 @@ def test_the_context_ends_with_the_block_and_after_errors():
 
 def test_the_same_key_plays_the_same_episode_in_any_context():
     made = world("tiger")
-    policy = uniform_policy(made.spaces)
+    policy = uniform_policy(made)
     first = rollout(jax.random.key(1), made, policy)
     with x64():
         second = rollout(jax.random.key(1), made, policy)

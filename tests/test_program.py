@@ -27,7 +27,7 @@ def data_of(episodes):
 
 def play(name, n, key=0):
     made = world(name)
-    return rollout(jax.random.split(jax.random.key(key), n), made, uniform_policy(made.spaces))
+    return rollout(jax.random.split(jax.random.key(key), n), made, uniform_policy(made))
 
 
 def test_density_of_tiger_from_its_story():
@@ -100,7 +100,7 @@ def test_a_policy_that_is_asked_step_by_step_works_in_the_program():
 
 def test_a_policy_of_another_model_is_refused():
     with pytest.raises(PolicyError, match="2 observations and 3 actions"):
-        world("lock").homdp.program(uniform_policy(world("tiger").spaces))
+        world("lock").homdp.program(uniform_policy(world("tiger")))
 
 
 def test_the_picture_shows_who_sees_what():
@@ -134,8 +134,10 @@ def test_unrolled_and_scanned_programs_have_the_same_density():
 
 
 def test_mcmc_and_svi_run_on_the_conditioned_program_and_agree_with_the_closed_form():
-    """Beta(8 + hits, 2 + misses). Thresholds: 5 Monte Carlo standard errors with at least 100 effective draws of 600 (false alarm
-    below 1e-6); a program with the growls of the wrong state is 20 posterior deviations away and is caught.
+    """The closed form is Beta(8 + hits, 2 + misses).
+
+    Thresholds: 5 Monte Carlo standard errors with at least 100 effective draws of 600 (false alarm below 1e-6). A program fed
+    with the growls of the wrong state is 20 posterior deviations away, and caught.
     """
     episodes = play("tiger", 60)
     hits = int((episodes.observations == episodes.states[:, :-1]).sum())
@@ -156,3 +158,15 @@ def test_mcmc_and_svi_run_on_the_conditioned_program_and_agree_with_the_closed_f
     assert abs(means[0] - closed.mean()) < threshold
     assert abs(means[1] - closed.mean()) > 10 * threshold
     assert abs(middle - closed.mean()) < 3 * closed.std()
+
+
+def test_hindsight_works_in_whatever_precision_it_is_used():
+    episodes = play("tiger", 3)
+    model = world("tiger").homdp
+    outside = model.hindsight(episodes)
+    with x64():
+        inside = model.hindsight(episodes)
+        one, other = (jax.jit(lambda p, m=m: log_density(m, (), {}, p)[0])({"accuracy": 0.7}) for m in (outside, inside))
+        assert one.dtype == jnp.float64
+    assert float(one) == float(other)
+    assert jax.jit(lambda p: log_density(inside, (), {}, p)[0])({"accuracy": 0.7}).dtype == jnp.float32

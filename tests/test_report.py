@@ -7,7 +7,7 @@ import matplotlib.pyplot as plt
 import pytest
 from rich.console import Console
 
-from homdp_ppl import rollout, uniform_policy
+from homdp_ppl import DataError, rollout, uniform_policy
 from homdp_ppl.report import _program_graph, draw_program, models_table, revealed_table, seen_table
 from tests.worlds import world
 
@@ -20,13 +20,17 @@ def text_of(table):
 
 def test_an_episode_is_told_before_and_after():
     made = world("tiger")
-    episode = rollout(jax.random.key(0), made, uniform_policy(made.spaces))
-    seen = text_of(seen_table(made.homdp, episode.trajectory, "seen"))
+    episode = rollout(jax.random.key(0), made, uniform_policy(made))
+    seen = text_of(seen_table(made.homdp, episode, "seen"))
     revealed = text_of(revealed_table(made.homdp, episode))
     for y, a in zip(episode.observations, episode.actions, strict=True):
         assert made.spaces.observations[y] in seen
         assert made.spaces.actions[a] in seen
     assert "latent" not in seen
+    batch = rollout(jax.random.split(jax.random.key(0)), made, uniform_policy(made))
+    for table in (seen_table, revealed_table):
+        with pytest.raises(DataError, match=r"episodes\[0\]"):
+            table(made.homdp, batch)
     assert "latent state" in revealed
     assert f"{made.homdp.returns(episode):.2f}" in revealed
     assert revealed.count("\n") == seen.count("\n")  # a title there, a last state here

@@ -125,7 +125,7 @@ def test_claimed_posterior_is_the_posterior():
     for name in ("tiger", "lock", "random"):
         made = world(name)
         model, found = made.homdp, made.homdp.structure.conjugate
-        episodes = rollout(jax.random.split(jax.random.key(0), 20), made, uniform_policy(made.spaces))
+        episodes = rollout(jax.random.split(jax.random.key(0), 20), made, uniform_policy(made))
         counts = model.counts(episodes)
         posterior = found.concentration.copy()
         np.add.at(posterior, found.transition[found.transition >= 0], counts.transition[found.transition >= 0])
@@ -133,7 +133,8 @@ def test_claimed_posterior_is_the_posterior():
         assert posterior.sum() > found.concentration.sum()
         differences = []
         with x64():
-            density = jax.jit(lambda p, m=model.hindsight(episodes): log_density(m, (), {}, p)[0])
+            conditioned = model.hindsight(episodes)
+            density = jax.jit(lambda p, conditioned=conditioned: log_density(conditioned, (), {}, p)[0])
             for k in range(3):
                 values = model.draw(jax.random.key(k)).parameters
                 rows = [np.stack([v, 1 - v], -1) if name != "random" else v for v in (values[s] for s in found.sites)]
@@ -150,6 +151,17 @@ ROWS = st.lists(st.sampled_from(["known", "own", "shared", "logistic"]), min_siz
 @settings(max_examples=12)
 @given(ROWS, st.integers(0, 2**16))
 def test_any_mixture_of_rows_is_told_apart(kinds, seed):
+    check_mixture(kinds, seed)
+
+
+@pytest.mark.slow
+@settings(max_examples=400)
+@given(ROWS, st.integers(0, 2**16))
+def test_very_many_mixtures_of_rows_are_told_apart(kinds, seed):
+    check_mixture(kinds, seed)
+
+
+def check_mixture(kinds, seed):
     """Rows of every kind in any order, with random known zeros: what comes back is what was put in."""
     generator = np.random.default_rng(seed)
     zero = np.zeros((4, 4), bool)

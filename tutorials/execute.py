@@ -1,7 +1,7 @@
 """Run the tutorial notebooks from fresh kernels and keep their outputs.
 
-A notebook that raises an error, or writes anything to stderr, is refused with the cell that did it and stays as it was. What is
-written depends on the notebook alone: no timestamps, no versions or names of the machine it ran on.
+A notebook that raises an error, or writes anything to stderr, is refused with the cell that did it, and its file stays as it was.
+What is written depends on the notebook alone: no timestamps, no versions or names of the machine it ran on.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ METADATA = {
     "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
     "language_info": {"name": "python"},
 }
-COLOURS = re.compile(r"\x1b\[[0-9;]*m")
+COLOURS = re.compile(r"\x1b\[[0-9;]*m")  # IPython colours its tracebacks
 
 
 class NotebookError(RuntimeError):
-    """A notebook that failed, or wrote to stderr; the message names the notebook and the cell."""
+    """A notebook that failed or wrote to stderr; the message names the notebook and the cell."""
 
 
 def execute(path: Path) -> NotebookNode:
@@ -43,52 +43,56 @@ def execute(path: Path) -> NotebookNode:
     NotebookNode
         The notebook with its outputs and stable metadata.
     """
-    notebook = nbformat.read(path, as_version=4)
+    notebook: NotebookNode = nbformat.read(path, as_version=4)  # type: ignore[no-untyped-call]
+    started = [0]  # numbers of the cells that were begun
     client = NotebookClient(
         notebook,
         timeout=TIMEOUT,
         kernel_name="python3",
         record_timing=False,
+        coalesce_streams=True,
         resources={"metadata": {"path": str(path.resolve().parent)}},
+        on_cell_start=lambda cell, cell_index: started.append(cell_index + 1),
+        extra_arguments=["--IPKernelApp.log_level=ERROR"],  # else each kernel warns that it talks over TCP
     )
-    # Test runners often choose a backend without a screen; notebooks show their pictures whatever it is.
-    environment = {**os.environ, "MPLBACKEND": "module://matplotlib_inline.backend_inline"}
     try:
-        client.execute(env=environment)
+        # A backend set for tests would leave the notebook without pictures.
+        client.execute(env={**os.environ, "MPLBACKEND": "module://matplotlib_inline.backend_inline"})
+    except CellExecutionError:
+        pass  # the cell carries the error, and is named below
     except (CellTimeoutError, DeadKernelError) as error:
-        raise NotebookError(f"{path.name}: {error}") from error
-    except CellExecutionError as error:
-        _refuse_noise(path, notebook)
-        raise NotebookError(f"{path.name}: {error}") from error
-    _refuse_noise(path, notebook)
-    notebook.metadata = NotebookNode(METADATA)
+        raise NotebookError(f"{path.name}, cell {started[-1]}: {error}") from error
+    for number, cell in enumerate(notebook.cells, start=1):
+        for output in cell.get("outputs", []):
+            _refuse_noise(f"{path.name}, cell {number}", output)
+        cell.metadata.clear()
+    notebook.metadata.clear()
+    notebook.metadata.update(METADATA)
     return notebook
+
+
+def _refuse_noise(where: str, output: NotebookNode) -> None:
+    if output.output_type == "error":
+        traceback = COLOURS.sub("", "\n".join(output.traceback))
+        raise NotebookError(f"{where}: {output.ename}\n{traceback}")
+    if output.output_type == "stream" and output.name == "stderr":
+        raise NotebookError(f"{where}: output on stderr\n{output.text}")
 
 
 def main() -> int:
     """Run every notebook of the folder and write its outputs in place; returns the exit code."""
-    failed = False
+    failed = 0
     for path in sorted(FOLDER.glob("*.ipynb")):
         start = time.perf_counter()
         try:
             notebook = execute(path)
         except NotebookError as error:
             print(error, file=sys.stderr)
-            failed = True
-            continue
-        nbformat.write(notebook, path)
-        print(f"{path.name}: {time.perf_counter() - start:.0f} s")
-    return int(failed)
-
-
-def _refuse_noise(path: Path, notebook: NotebookNode) -> None:
-    """Raise at the first cell with an error or with stderr output."""
-    for number, cell in enumerate(notebook.cells, start=1):
-        for output in cell.get("outputs", []):
-            if output.output_type == "error":
-                raise NotebookError(f"{path.name}, cell {number}: error\n{COLOURS.sub('', chr(10).join(output.traceback))}")
-            if output.output_type == "stream" and output.name == "stderr":
-                raise NotebookError(f"{path.name}, cell {number}: output on stderr\n{output.text}")
+            failed += 1
+        else:
+            nbformat.write(notebook, path)  # type: ignore[no-untyped-call]
+            print(f"{path.name}: {time.perf_counter() - start:.0f} s")
+    return 1 if failed else 0
 
 
 if __name__ == "__main__":

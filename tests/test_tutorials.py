@@ -1,0 +1,43 @@
+"""Every notebook runs from a fresh kernel without error or warning, and is stored with its outputs."""
+
+import importlib.util
+from pathlib import Path
+
+import nbformat
+import pytest
+
+FOLDER = Path(__file__).parents[1] / "tutorials"
+spec = importlib.util.spec_from_file_location("execute", FOLDER / "execute.py")
+assert spec is not None
+assert spec.loader is not None
+tool = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(tool)
+
+
+def outputs(notebook):
+    """The kind of every output, cell by cell; numbers may differ in their last digits from one processor to another."""
+    cells = [cell for cell in notebook.cells if cell.cell_type == "code"]
+    return [[(o.output_type, sorted(o.get("data", {}))) for o in cell.outputs] for cell in cells]
+
+
+@pytest.mark.parametrize("path", sorted(FOLDER.glob("*.ipynb")), ids=lambda path: path.stem)
+def test_notebook_runs_and_is_stored_with_its_outputs(path):
+    stored, fresh = nbformat.read(path, as_version=4), tool.execute(path)
+    assert outputs(stored) == outputs(fresh)
+    assert any("image/png" in kinds for cell in outputs(stored) for _, kinds in cell)
+
+
+@pytest.mark.parametrize(
+    ("source", "words"),
+    [("1 / 0", "cell 1: ZeroDivisionError"), ("import warnings\nwarnings.warn('mind')", "cell 1: output on stderr")],
+)
+def test_errors_and_warnings_are_refused(tmp_path, source, words):
+    path = tmp_path / "bad.ipynb"
+    nbformat.write(nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source)]), path)
+    with pytest.raises(tool.NotebookError, match=words):
+        tool.execute(path)
+
+
+def test_every_notebook_is_in_the_table_of_contents():
+    contents = (FOLDER / "README.md").read_text()
+    assert all(path.name in contents for path in FOLDER.glob("*.ipynb"))
