@@ -13,6 +13,7 @@ from homdp_ppl.errors import HOMDPError as HOMDPError
 from homdp_ppl.errors import ParameterError as ParameterError
 from homdp_ppl.errors import PolicyError as PolicyError
 from homdp_ppl.errors import Problem as Problem
+from homdp_ppl.evaluation import evaluate as evaluate
 from homdp_ppl.kernels import Kernels as Kernels
 from homdp_ppl.policy import GraphPolicy as GraphPolicy
 from homdp_ppl.policy import Policy as Policy

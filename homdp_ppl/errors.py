@@ -57,5 +57,9 @@ class DataError(HOMDPError):
     """Episodes or counts that do not belong to a model."""
 
 
+class PlanningError(HOMDPError):
+    """A problem that a planner cannot serve, with the numbers and the planner that can."""
+
+
 class PolicyError(HOMDPError):
     """A policy that is not well formed, or does not fit the model or the history it is used with."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol, runtime_checkable
+import zipfile
+from pathlib import Path
+from typing import NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 import jax
 import numpy as np
@@ -13,6 +15,9 @@ from homdp_ppl.pomdp import ROW_TOLERANCE, HasSpaces
 from homdp_ppl.precision import Array
 
 MAX_NODES = 200_000
+FORMAT = "homdp_ppl policy 1"
+
+Names: TypeAlias = tuple[tuple[str, ...], tuple[str, ...]]  # of the observations and of the actions
 
 
 class Trajectory(NamedTuple):
@@ -45,26 +50,72 @@ class GraphPolicy:
         Action probabilities at each node, (N, A).
     successor
         The next node, (N, A, Y), or (N, 1, Y) when the action taken does not matter.
+    names
+        The names of the observations and of the actions it was made for, where they are known.
     """
 
-    def __init__(self, start: ArrayLike, probabilities: ArrayLike, successor: ArrayLike) -> None:
+    def __init__(self, start: ArrayLike, probabilities: ArrayLike, successor: ArrayLike, names: Names | None = None) -> None:
         self.start: Array = np.asarray(start)
         self.probabilities: Array = np.asarray(probabilities, dtype=np.float64)
         self.successor: Array = np.asarray(successor)
+        self.names = names
         problems = _graph_problems(self)
         if problems:
             raise PolicyError("GraphPolicy", problems)
 
-    def tree_flatten(self) -> tuple[tuple[Array, Array, Array], None]:
+    def tree_flatten(self) -> tuple[tuple[Array, Array, Array], Names | None]:
         """The arrays, for JAX."""
-        return (self.start, self.probabilities, self.successor), None
+        return (self.start, self.probabilities, self.successor), self.names
 
     @classmethod
-    def tree_unflatten(cls, _: None, arrays: tuple[Array, Array, Array]) -> GraphPolicy:
+    def tree_unflatten(cls, names: Names | None, arrays: tuple[Array, Array, Array]) -> GraphPolicy:
         """A policy around arrays that JAX may be tracing."""
         policy = object.__new__(cls)
         policy.start, policy.probabilities, policy.successor = arrays
+        policy.names = names
         return policy
+
+    def named(self, model: HasSpaces) -> GraphPolicy:
+        """The same policy, knowing the names of the model it was made for."""
+        check_policy(self, model)
+        names = model.spaces.observations, model.spaces.actions
+        return self.tree_unflatten(names, self.tree_flatten()[0])
+
+    def save(self, path: str | Path) -> None:
+        """Write the policy to an ``.npz`` file: plain NumPy arrays that anyone can read, no code in it."""
+        observations, actions = self.names or ((), ())
+        with open(path, "wb") as file:
+            np.savez_compressed(
+                file,
+                format=np.array(FORMAT),
+                start=self.start,
+                probabilities=self.probabilities,
+                successor=self.successor,
+                observations=np.array(observations, dtype=np.str_),
+                actions=np.array(actions, dtype=np.str_),
+            )
+
+    @classmethod
+    def load(cls, path: str | Path) -> GraphPolicy:
+        """Read a policy from a file written by :meth:`save`; nothing in it is executed."""
+        try:
+            with np.load(path, allow_pickle=False) as file:
+                parts = {name: file[name] for name in file.files}
+        except (ValueError, OSError, zipfile.BadZipFile, EOFError) as error:
+            if isinstance(error, FileNotFoundError):
+                raise
+            parts = {}
+        if str(parts.get("format")) != FORMAT or not parts.keys() >= {
+            "start",
+            "probabilities",
+            "successor",
+            "observations",
+            "actions",
+        }:
+            got = f"format {parts['format']}" if "format" in parts else "another kind of file"
+            raise PolicyError(str(path), [Problem("file", got, f"a policy in the format {FORMAT}")])
+        names = tuple(map(str, parts["observations"])), tuple(map(str, parts["actions"]))
+        return cls(parts["start"], parts["probabilities"], parts["successor"], names if names[1] else None)
 
     def first(self, observation: Array) -> Array:
         """The node after the first observation."""
@@ -161,6 +212,8 @@ def _graph_problems(policy: GraphPolicy) -> list[Problem]:
         return [Problem("shapes", got, "start (Y,), probabilities (N, A), successor (N, A, Y) or (N, 1, Y)")]
     Y, (N, A) = len(start), chances.shape
     problems = []
+    if policy.names is not None and (len(policy.names[0]), len(policy.names[1])) != (Y, A):
+        problems.append(Problem("names", f"{len(policy.names[0])} and {len(policy.names[1])}", f"{Y} observations, {A} actions"))
     if successor.shape not in ((N, A, Y), (N, 1, Y)):
         problems.append(Problem("successor", f"shape {successor.shape}", f"shape {(N, A, Y)} or {(N, 1, Y)}"))
     for name, nodes in (("start", start), ("successor", successor)):

@@ -1,0 +1,100 @@
+"""Plan: what a planner returns, and how a person looks at it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from homdp_ppl.errors import PlanningError, Problem
+from homdp_ppl.evaluation import layers, policy_alphas
+from homdp_ppl.policy import GraphPolicy
+from homdp_ppl.pomdp import POMDP, HasSpaces, Spaces
+
+if TYPE_CHECKING:
+    import networkx as nx
+
+MAX_GRAPH = 200_000  # nodes of a graph for people; networkx needs about 16 microseconds each
+
+
+class Plan(NamedTuple):
+    """A policy for a model, with what is known about its quality.
+
+    ``value <= optimum <= upper``; the two are equal when the planner is exact. Under an optimistic backup or a clip of values,
+    both are the optimistic root value.
+    """
+
+    policy: GraphPolicy
+    value: float  # the policy's value in the planned model
+    upper: float  # certified upper bound of the optimum
+    model: POMDP
+    planner: str  # who planned, and why if it was chosen among several
+    statistics: Mapping[str, float]  # nodes, seconds and the like
+    spaces: Spaces
+
+    @property
+    def gap(self) -> float:
+        """How far the policy may be from the optimum."""
+        return self.upper - self.value
+
+    def named(self, model: HasSpaces) -> Plan:
+        """The same plan, in the names of a declaration or world."""
+        return self._replace(policy=self.policy.named(model), spaces=model.spaces)
+
+    def tree(self, max_nodes: int = MAX_GRAPH) -> nx.DiGraph:
+        """The histories that the policy meets, as a graph with integer nodes and scalar attributes.
+
+        Each node has ``step``, ``history`` (in names), ``action``, ``value`` (expected reward from here on) and ``probability``;
+        each edge the ``action`` and ``observation`` that lead on. Node 0 is the time before the first observation.
+        """
+        import networkx as nx
+
+        rho, T, O, _ = (np.asarray(part) for part in self.model)  # noqa: E741
+        alphas, where = _alphas_by_step(self.policy, self.model)
+        graph = nx.DiGraph(planner=self.planner, value=float(self.value), upper=float(self.upper))
+        graph.add_node(0, step=0, history="", action="", value=float(self.value), probability=1.0)
+        front = [(0, "", -1, -1, rho)]  # graph node, history, policy node, action, joint weights of the next state
+        for h in range(self.model.horizon):
+            following = []
+            for parent, history, node, action, weights in front:
+                for y, word in enumerate(self.spaces.observations):
+                    joint = weights * O[:, y]
+                    total = float(joint.sum())
+                    if total <= 0:
+                        continue
+                    here = int(self.policy.first(y) if node < 0 else self.policy.next(node, action, y))
+                    chances = self.policy.probabilities[here]
+                    told = f"{history}, {word}" if history else word
+                    decided = " / ".join(self.spaces.actions[a] for a in np.flatnonzero(chances > 0))
+                    worth = float(joint @ alphas[h][where[h][here]]) / total
+                    child = graph.number_of_nodes()
+                    if child >= max_nodes:
+                        got = f"more than {max_nodes:,} histories"
+                        raise PlanningError("tree", [Problem("tree", got, f"at most {max_nodes:,}", "Use a shorter horizon.")])
+                    graph.add_node(child, step=h + 1, history=told, action=decided, value=worth, probability=total)
+                    done = self.spaces.actions[action] if action >= 0 else ""
+                    graph.add_edge(parent, child, observation=word, action=done)
+                    for a in np.flatnonzero(chances > 0):
+                        onward = (joint * chances[a]) @ T[:, a]
+                        following.append((child, f"{told}, {self.spaces.actions[a]}", here, int(a), onward))
+            front = following
+        return graph
+
+    def __repr__(self) -> str:
+        return f"Plan by {self.planner}: value {self.value:.6g}, upper bound {self.upper:.6g}, {self.policy!r}"
+
+
+def make_plan(policy: GraphPolicy, value: float, upper: float, model: POMDP, planner: str, **statistics: float) -> Plan:
+    """A plan with the names x0, y0, a0, ... until it is told better ones."""
+    X, A, _ = model.transition.shape
+    Y = model.emission.shape[1]
+    states, observations, actions = (tuple(f"{s}{k}" for k in range(n)) for s, n in (("x", X), ("y", Y), ("a", A)))
+    spaces = Spaces(states, observations, actions, model.horizon)
+    return Plan(policy, float(value), float(upper), model, planner, statistics, spaces)
+
+
+def _alphas_by_step(policy: GraphPolicy, model: POMDP):  # type: ignore[no-untyped-def]
+    by_step = layers(policy, model.horizon)
+    alphas = policy_alphas(policy, model)
+    return alphas, [{int(node): k for k, node in enumerate(nodes)} for nodes in by_step]
