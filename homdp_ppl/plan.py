@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
+import networkx as nx
 import numpy as np
+from matplotlib.axes import Axes
 
 from homdp_ppl.errors import PlanningError, Problem
 from homdp_ppl.evaluation import layers, policy_alphas
+from homdp_ppl.picture import draw_tree
 from homdp_ppl.policy import GraphPolicy
 from homdp_ppl.pomdp import POMDP, HasSpaces, Spaces
-
-if TYPE_CHECKING:
-    import networkx as nx
+from homdp_ppl.precision import Array
 
 MAX_GRAPH = 200_000  # nodes of a graph for people; networkx needs about 16 microseconds each
 
@@ -48,10 +49,8 @@ class Plan(NamedTuple):
         Each node has ``step``, ``history`` (in names), ``action``, ``value`` (expected reward from here on) and ``probability``;
         each edge the ``action`` and ``observation`` that lead on. Node 0 is the time before the first observation.
         """
-        import networkx as nx
-
         rho, T, O, _ = (np.asarray(part) for part in self.model)  # noqa: E741
-        alphas, where = _alphas_by_step(self.policy, self.model)
+        alphas = _values(self.policy, self.model)
         graph = nx.DiGraph(planner=self.planner, value=float(self.value), upper=float(self.upper))
         graph.add_node(0, step=0, history="", action="", value=float(self.value), probability=1.0)
         front = [(0, "", -1, -1, rho)]  # graph node, history, policy node, action, joint weights of the next state
@@ -67,7 +66,7 @@ class Plan(NamedTuple):
                     chances = self.policy.probabilities[here]
                     told = f"{history}, {word}" if history else word
                     decided = " / ".join(self.spaces.actions[a] for a in np.flatnonzero(chances > 0))
-                    worth = float(joint @ alphas[h][where[h][here]]) / total
+                    worth = float(joint @ alphas[h][here]) / total
                     child = graph.number_of_nodes()
                     if child >= max_nodes:
                         got = f"more than {max_nodes:,} histories"
@@ -80,6 +79,10 @@ class Plan(NamedTuple):
                         following.append((child, f"{told}, {self.spaces.actions[a]}", here, int(a), onward))
             front = following
         return graph
+
+    def draw(self, steps: int | None = None, axes: Axes | None = None) -> Axes:
+        """Draw the first decisions as a tree; by default as many steps as can be read."""
+        return draw_tree(self.tree(), steps, axes)
 
     def __repr__(self) -> str:
         return f"Plan by {self.planner}: value {self.value:.6g}, upper bound {self.upper:.6g}, {self.policy!r}"
@@ -94,7 +97,9 @@ def make_plan(policy: GraphPolicy, value: float, upper: float, model: POMDP, pla
     return Plan(policy, float(value), float(upper), model, planner, statistics, spaces)
 
 
-def _alphas_by_step(policy: GraphPolicy, model: POMDP):  # type: ignore[no-untyped-def]
-    by_step = layers(policy, model.horizon)
-    alphas = policy_alphas(policy, model)
-    return alphas, [{int(node): k for k, node in enumerate(nodes)} for nodes in by_step]
+def _values(policy: GraphPolicy, model: POMDP) -> list[dict[int, Array]]:
+    """The alpha-vector of each policy node, step by step."""
+    return [
+        dict(zip(map(int, nodes), alphas, strict=True))
+        for nodes, alphas in zip(layers(policy, model.horizon), policy_alphas(policy, model), strict=True)
+    ]
