@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
-from difflib import get_close_matches
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import numpyro
 from numpy.typing import ArrayLike
@@ -21,6 +19,7 @@ from homdp_ppl.counts import Counts
 from homdp_ppl.episode import Episode, as_keys, stack
 from homdp_ppl.errors import DeclarationError, ParameterError, Problem
 from homdp_ppl.kernels import Kernels, Tables, tabulate, without
+from homdp_ppl.parameters import as_value, check_names, check_parameters, outside_support, short
 from homdp_ppl.pomdp import POMDP, Spaces, pomdp_problems
 from homdp_ppl.precision import Array, in_x64, to_numpy, x64
 from homdp_ppl.probing import Prober, Site
@@ -88,6 +87,16 @@ class HOMDP:
         """The same model with one site a step, for ``numpyro.render_model(homdp.unrolled)``; ``steps=2`` shortens the picture."""
         return unrolled_program(self.function, self.spaces)
 
+    def with_horizon(self, horizon: int) -> HOMDP:
+        """The same declaration with another horizon, if its rewards are the same at every step."""
+        if (self.reward != self.reward[0]).any():
+            got = "rewards that differ from step to step"
+            raise DeclarationError(self.name, [Problem("horizon", got, "the same rewards at every step", "Declare it anew.")])
+        spaces, problems = check_spaces(*self.spaces[:3], horizon)
+        if spaces is None or problems:
+            raise DeclarationError(self.name, problems)
+        return replace(self, spaces=spaces, reward=np.repeat(self.reward[:1], spaces.horizon, axis=0))
+
     def hindsight(self, episodes: Episode | Iterable[Episode]) -> Callable[[], None]:
         """The program conditioned on revealed episodes: a NumPyro model in which exactly the user's sites are latent.
 
@@ -115,8 +124,8 @@ class HOMDP:
         parameters
             A value for every site, by name. Support is not checked here; :meth:`at` does.
         """
-        self._check_names(parameters)
-        values = {site.name: _number(site, parameters[site.name]) for site in self.sites}
+        check_names(self.name, self.sites, parameters)
+        values = {site.name: as_value(site, parameters[site.name]) for site in self.sites}
         tables, _ = self._compiled(values)
         impossible = Tables(*(~possible for possible in self.structure.support))
         return to_numpy(POMDP(*without(impossible, tables), self.reward))
@@ -132,14 +141,10 @@ class HOMDP:
         array([[0.7, 0.3],
                [0.3, 0.7]])
         """
-        self._check_names(parameters)
-        values = {site.name: self._value(site, parameters[site.name]) for site in self.sites}
+        values = check_parameters(self.name, self.sites, parameters)
         tables, inside = self._compiled(values)
         outside = [name for name in values if not np.all(inside[name])]
-        problems = [
-            Problem(f"site {name!r}", _short(values[name]), "a value in the support of its prior", _support_remedy(name, self))
-            for name in outside
-        ]
+        problems = outside_support(self.function, {name: values[name] for name in outside})
         problems = problems or self._table_problems(to_numpy(tables))
         if problems:
             raise ParameterError(f"{self.name}.at", problems)
@@ -177,30 +182,6 @@ class HOMDP:
 
         return jax.jit(draw)
 
-    def _check_names(self, parameters: Mapping[str, Any]) -> None:
-        wanted = [site.name for site in self.sites]
-        listed = ", ".join(wanted) if wanted else "none"
-        close = {n: get_close_matches(n, wanted, 1) for n in parameters if n not in wanted}
-        unknown = [
-            Problem(
-                f"site {n!r}", "a value for it", f"one of the sites: {listed}", f"Did you mean {meant[0]!r}?" if meant else ""
-            )
-            for n, meant in close.items()
-        ]
-        missing = [Problem(f"site {n!r}", "no value", "a value for every site") for n in wanted if n not in parameters]
-        if unknown or missing:
-            raise ParameterError(f"parameters of {self.name}", [*unknown, *missing])
-
-    def _value(self, site: Site, given: ArrayLike) -> Array:
-        try:
-            value = _number(site, given)
-        except (TypeError, ValueError):
-            value = None
-        if value is None or value.shape != site.shape:
-            got = repr(given) if value is None else f"shape {value.shape}"
-            raise ParameterError(f"{self.name}.at", [Problem(f"site {site.name!r}", got, f"an array of shape {site.shape}")])
-        return value
-
     def _table_problems(self, tables: Tables) -> list[Problem]:
         problems = pomdp_problems(POMDP(*tables, self.reward), self.spaces)
         for where, table, possible in zip(Tables._fields, tables, self.structure.support, strict=True):
@@ -234,8 +215,13 @@ class World:
         """Names of states, observations and actions, and the horizon."""
         return self.homdp.spaces
 
+    def with_horizon(self, horizon: int) -> World:
+        """The same world with another horizon, if its rewards are the same at every step."""
+        model = self.homdp.with_horizon(horizon)
+        return World(model, self.parameters, self.pomdp._replace(reward=model.reward))
+
     def __repr__(self) -> str:
-        values = ", ".join(f"{name}={_short(value)}" for name, value in self.parameters.items())
+        values = ", ".join(f"{name}={short(value)}" for name, value in self.parameters.items())
         return f"World {self.homdp.name!r} at {values or 'no parameters'}"
 
 
@@ -361,22 +347,5 @@ def _declare(function: Callable[[], Kernels], states: Any, observations: Any, ac
         return HOMDP(name, spaces, rewards, function, sites, analyse(prober, base, start))
 
 
-def _number(site: Site, given: ArrayLike) -> Array:
-    """A parameter as an array, float64 unless its site is discrete."""
-    value = jnp.asarray(given)
-    return value if site.discrete else value.astype(jnp.result_type(float))
-
-
 def _shape(given: ArrayLike | Distribution) -> tuple[int, ...]:
     return tuple(given.shape()) if isinstance(given, Distribution) else np.shape(given)
-
-
-def _short(value: Array) -> str:
-    array = np.asarray(value)
-    return f"{array.item():.6g}" if array.ndim == 0 else f"array of shape {array.shape}"
-
-
-def _support_remedy(name: str, model: HOMDP) -> str:
-    with handlers.seed(rng_seed=0), handlers.trace() as trace:
-        model.function()
-    return f"Its prior is {type(trace[name]['fn']).__name__} on {trace[name]['fn'].support}."

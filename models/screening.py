@@ -7,7 +7,8 @@
 
 A patient's condition is hidden until tests and time reveal it in hindsight: an application of the paper (appendix A, after Ayer,
 Alagoz and Stout 2012; the numbers here are ours, for illustration only). The result of a test is the next observation, so the
-state carries the test just taken. Treating a healthy patient costs; waiting with a sick one costs more.
+state carries the test just taken. Treating a healthy patient does harm, waiting with a sick one costs more: at the default truth
+it is best to pay for the biopsy at once, and to act on its result.
 
 Known in `structured`: that disease only gets worse, what treatment does, that a biopsy is exact, the rewards. Unknown: how fast
 disease comes and progresses (a hierarchy: both rates scatter around one unknown `pace`), the scan's sensitivity at each stage and
@@ -30,10 +31,11 @@ TESTS = ("no test", "scan", "biopsy")
 STATES = (*(f"{c}, {t}" for t in TESTS for c in CONDITIONS), "treated early", "treated late")  # state = 3 * test + condition
 OBSERVATIONS = ("no news", "scan clear", "scan shadow", "biopsy healthy", "biopsy early", "biopsy advanced")
 ACTIONS = ("wait", "scan", "biopsy", "treat")
-INITIAL = np.array([0.7, 0.3] + [0.0] * 9)
-WELL = np.array([1.0, 0.9, 0.4] * 3 + [0.9, 0.5])  # quality of life in each state
-COST = np.array([0.0, 0.02, 0.1, 0.4])  # of each action
+INITIAL = np.array([0.8, 0.2] + [0.0] * 9)
+WELL = np.array([1.0, 0.8, 0.3] * 3 + [0.9, 0.4])  # quality of life in each state
+COST = np.array([0.0, 0.02, 0.08, 0.3])  # of each action
 REWARD = WELL[:, None] - COST  # (X, A)
+REWARD[[0, 3, 6], 3] = 0.2  # treating a healthy patient does harm
 TRUTH: dict[str, ArrayLike] = {
     "pace": -1.2,
     "logit_rates": np.array([-1.7, -0.6]),  # onset 0.15, progression 0.35
@@ -42,7 +44,7 @@ TRUTH: dict[str, ArrayLike] = {
 }
 
 
-def structured(horizon: int = 4) -> World:
+def structured(horizon: int = 5) -> World:
     """Screening by someone who knows medicine but not the numbers."""
 
     @homdp(states=STATES, observations=OBSERVATIONS, actions=ACTIONS, horizon=horizon, reward=REWARD)
@@ -56,7 +58,7 @@ def structured(horizon: int = 4) -> World:
     return screening.at(**TRUTH)
 
 
-def table(horizon: int = 4) -> World:
+def table(horizon: int = 5) -> World:
     """The same patients seen by a learner who knows no medicine."""
     model = tabular(
         T=dist.Dirichlet(np.ones((11, 4, 11))),

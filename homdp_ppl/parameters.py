@@ -1,0 +1,77 @@
+"""Checking the parameters that a person gives to a declaration."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from difflib import get_close_matches
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+from numpy.typing import ArrayLike
+from numpyro import handlers
+
+from homdp_ppl.errors import ParameterError, Problem
+from homdp_ppl.precision import Array
+from homdp_ppl.probing import Site
+
+
+def check_names(model: str, sites: Iterable[Site], parameters: Mapping[str, Any]) -> None:
+    """Refuse parameters for sites that do not exist, and missing ones."""
+    wanted = [site.name for site in sites]
+    listed = ", ".join(wanted) if wanted else "none"
+    problems = []
+    for name in parameters:
+        if name not in wanted:
+            meant = get_close_matches(name, wanted, 1)
+            remedy = f"Did you mean {meant[0]!r}?" if meant else ""
+            problems.append(Problem(f"site {name!r}", "a value for it", f"one of the sites: {listed}", remedy))
+    problems += [Problem(f"site {n!r}", "no value", "a value for every site") for n in wanted if n not in parameters]
+    if problems:
+        raise ParameterError(f"parameters of {model}", problems)
+
+
+def check_parameters(model: str, sites: Iterable[Site], parameters: Mapping[str, ArrayLike]) -> dict[str, Array]:
+    """Parameters as arrays, refusing wrong names and shapes; whether they lie in the support is another question."""
+    sites = tuple(sites)
+    check_names(model, sites, parameters)
+    values, problems = {}, []
+    for site in sites:
+        given = parameters[site.name]
+        try:
+            value = as_value(site, given)
+        except (TypeError, ValueError):
+            problems.append(Problem(f"site {site.name!r}", repr(given), f"an array of shape {site.shape}"))
+            continue
+        if value.shape != site.shape:
+            problems.append(Problem(f"site {site.name!r}", f"shape {value.shape}", f"an array of shape {site.shape}"))
+        values[site.name] = value
+    if problems:
+        raise ParameterError(f"{model}.at", problems)
+    return values
+
+
+def as_value(site: Site, given: ArrayLike) -> Array:
+    """A parameter as an array, of JAX's float type unless its site is discrete."""
+    value = jnp.asarray(given)
+    return value if site.discrete else value.astype(jnp.result_type(float))
+
+
+def outside_support(function: Callable[[], Any], values: Mapping[str, Array]) -> list[Problem]:
+    """The problems of values that were found outside the support of their sites."""
+    if not values:
+        return []
+    with handlers.seed(rng_seed=0), handlers.trace() as trace:
+        function()
+    problems = []
+    for name, value in values.items():
+        prior = trace[name]["fn"]
+        remedy = f"Its prior is {type(prior).__name__} on {prior.support}."
+        problems.append(Problem(f"site {name!r}", short(value), "a value in the support of its prior", remedy))
+    return problems
+
+
+def short(value: Array) -> str:
+    """A parameter in a few words."""
+    array = np.asarray(value)
+    return f"{array.item():.6g}" if array.ndim == 0 else f"array of shape {array.shape}"

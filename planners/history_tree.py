@@ -1,0 +1,173 @@
+"""The exact planner on the tree of histories.
+
+    y_1 ──a──► y_2 ──a──► ... y_H      a node is a history y_1, a_1, ..., y_h; its value is the best sum of rewards from here on
+
+The tree's shape depends only on which probabilities can be non-zero: it is found once (histories.py) and solved for new numbers
+many times (tree_solver.py), on NumPy for a single plan, on JAX inside ``jit``, ``vmap`` and ``lax.scan``.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any, NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+
+from homdp_ppl.errors import PlanningError, Problem
+from homdp_ppl.plan import Plan, make_plan
+from homdp_ppl.planners.histories import Generation, Support, count_histories, generations
+from homdp_ppl.planners.tree_solver import Backup, Beliefs, at_children, backward, backward_vectors, expected_backup, forward
+from homdp_ppl.policy import GraphPolicy
+from homdp_ppl.pomdp import POMDP
+from homdp_ppl.precision import Array
+
+
+class Solution(NamedTuple):
+    """A solved tree; arrays only, so that it passes through JAX."""
+
+    value: Array  # ()  of the policy; with a backup or a clip the optimistic root value
+    upper: Array  # ()  the optimum
+    first: Array  # (N, X)  alpha-vectors after the first observations, where a backup or a clip asked for vectors
+    policy: GraphPolicy
+
+
+class HistoryTree:
+    """The planner that :func:`history_tree` makes."""
+
+    def __init__(self, max_nodes: int, backup: Backup | None, clip: bool) -> None:
+        self.max_nodes = max_nodes
+        self.backup = backup
+        self.clip = clip
+        self._shapes: dict[tuple[bytes, int], list[Generation]] = {}
+
+    def __call__(self, pomdp: POMDP, parameters: Any = None, support: Any = None) -> Plan:
+        """Plan for a model.
+
+        Parameters
+        ----------
+        pomdp
+            The model.
+        parameters
+            What the optimistic backup needs, if there is one.
+        support
+            Which entries can be non-zero, if that is more than in the model itself; what cannot is pruned.
+        """
+        start = time.perf_counter()
+        model = POMDP(*(np.asarray(part, dtype=np.float64) for part in pomdp))
+        shape = self._shape(Support.of(model if support is None else support), model.horizon)
+        solved = self._solve(np, shape, model, parameters)
+        policy = GraphPolicy(solved.policy.start, solved.policy.probabilities, solved.policy.successor)
+        nodes, seconds = len(policy.probabilities), time.perf_counter() - start
+        return make_plan(policy, solved.value, solved.upper, model, "history_tree", nodes=nodes, seconds=seconds)
+
+    def compile(self, support: Any) -> Callable[..., Solution]:
+        """A pure function of (POMDP, backup parameters) for all models with this support, to be traced by JAX.
+
+        Parameters
+        ----------
+        support
+            A POMDP or tables of truth values, such as ``homdp.structure.support``: what is zero there is pruned.
+        """
+        pattern = Support.of(support)
+
+        def solve(pomdp: POMDP, parameters: Any = None) -> Solution:
+            model = POMDP(*(jnp.asarray(part) for part in pomdp))
+            return self._solve(jnp, self._shape(pattern, model.horizon), model, parameters)
+
+        return solve
+
+    def _shape(self, support: Support, horizon: int) -> list[Generation]:
+        key = (support.key, horizon)
+        if key not in self._shapes:
+            self._check_size(support, horizon)
+            self._shapes[key] = generations(support, horizon)
+        return self._shapes[key]
+
+    def _check_size(self, support: Support, horizon: int) -> None:
+        """Refuse a tree past the budget before anything is allocated."""
+        counts = count_histories(support, horizon)
+        nodes = sum(counts)
+        if nodes > self.max_nodes:
+            fits = sum(sum(counts[: h + 1]) <= self.max_nodes for h in range(horizon))
+            size = f"about {tree_bytes(nodes, support) / 2**30:,.1f} GiB" if nodes < 10**15 else "more bytes than there are"
+            got = f"{nodes:,} histories, {size}" if nodes < 10**15 else f"about 10^{len(str(nodes)) - 1} histories, {size}"
+            remedy = f"The largest horizon that fits is {fits}; bounded_search or alpha_vectors serve longer ones."
+            problem = Problem(f"horizon {horizon}", got, f"at most {self.max_nodes:,} histories", remedy)
+            raise PlanningError("history_tree", [problem])
+
+    def _solve(self, xp: ModuleType, shape: list[Generation], model: POMDP, parameters: Any) -> Solution:
+        beliefs = forward(xp, shape, model)
+        if self.backup is None and not self.clip:
+            values = backward(xp, shape, model, beliefs)
+        else:
+            backup = self.backup or expected_backup(xp, model)
+            values = backward_vectors(xp, shape, model, beliefs, lambda h, later: backup(parameters, h, later), self.clip)
+        policy = _policy(xp, shape, beliefs, values.actions, model.emission.shape[1], model.transition.shape[1])
+        return Solution(values.value, values.upper, values.first, policy)
+
+
+def history_tree(max_nodes: int = 5_000_000, backup: Backup | None = None, clip: bool = False) -> HistoryTree:
+    """The exact planner on the tree of histories.
+
+    Parameters
+    ----------
+    max_nodes
+        Refuse larger trees, before anything is allocated, with the numbers and the planner to use.
+    backup
+        An optimistic one-step backup ``(parameters, h, alpha_next) -> (X, A)``, called at every node with h counted from 1 and
+        the alpha-vectors of the next step, (A, Y, X); the reward is added to what it returns. By default the expected backup.
+    clip
+        Whether alpha-vectors are clipped at H - h + 1.
+
+    Returns
+    -------
+    HistoryTree
+        A callable from a POMDP to a :class:`Plan`; ``.compile(support)`` gives its traceable form.
+
+    Examples
+    --------
+    >>> from homdp_ppl import models
+    >>> plan = history_tree()(models.load("tiger", horizon=5).pomdp)
+    >>> round(plan.value, 4), plan.gap
+    (4.6128, 0.0)
+    """
+    return HistoryTree(max_nodes, backup, clip)
+
+
+def tree_bytes(nodes: int, support: Support) -> float:
+    """What planning and its policy hold at once: per node beliefs with their temporaries, probabilities and successors."""
+    X, A, _ = support.transition.shape
+    return float(nodes) * (8 * (3 * X + 2 * A) + 4 * A * support.emission.shape[1] + 32)
+
+
+def _policy(
+    xp: ModuleType, shape: list[Generation], beliefs: Beliefs, actions: list[Array], observations: int, choices: int
+) -> GraphPolicy:
+    """The chosen actions as a graph over all histories.
+
+    A pruned observation is one that the support excludes. Should it happen, the policy goes on as after the observation that was
+    likeliest under the predicted belief; one that is possible but has probability zero in this model has a node of its own, whose
+    belief is the predicted one.
+    """
+    offsets = np.concatenate([[0], np.cumsum([len(a) for a in actions])])
+    successor = []
+    for h, generation in enumerate(shape):
+        own = offsets[h] + np.arange(len(actions[h]), dtype=np.int32)
+        if h + 1 == len(shape):
+            successor.append(np.broadcast_to(own[:, None, None], (len(own), choices, observations)))
+            continue
+        places = np.arange(len(actions[h + 1]), dtype=np.int32)
+        child = at_children(np, generation, places) if generation.regular else generation.child
+        if (child < 0).any():
+            chance = at_children(xp, generation, beliefs.chance[h + 1] + 1.0)  # possible ones above 1, the likeliest highest
+            likeliest = xp.take_along_axis(xp.asarray(child), chance.argmax(-1)[:, :, None], axis=2)
+            child = xp.where(child < 0, likeliest, child)
+        successor.append(offsets[h + 1] + child)
+    start = np.full(observations, -1)
+    start[shape[0].observation] = np.arange(len(actions[0]))
+    first = xp.where(start < 0, beliefs.chance[0].argmax(), start)
+    probabilities = xp.concatenate([(a[:, None] == np.arange(choices)) * 1.0 for a in actions])
+    return GraphPolicy.tree_unflatten(None, (first, probabilities, xp.concatenate([xp.asarray(s) for s in successor])))

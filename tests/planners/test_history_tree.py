@@ -1,0 +1,193 @@
+"""The history tree against enumeration, rational arithmetic and itself in other dress."""
+
+import tracemalloc
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from homdp_ppl import POMDP, evaluate, rollout, tabular, x64
+from homdp_ppl.errors import PlanningError
+from homdp_ppl.planners.histories import Support, count_histories, generations
+from homdp_ppl.planners.history_tree import history_tree, tree_bytes
+from tests.planners.exact import best_by_enumeration, optimum, random_pomdp, rational_optimum, rational_pomdp
+
+PLANNER = history_tree()
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_best_of_all_deterministic_policies(seed):
+    for model in (random_pomdp(seed, 2, 2, 2, 2), random_pomdp(seed, 3, 2, 2, 2, zeros=0.4), random_pomdp(seed, 2, 3, 3, 1)):
+        assert PLANNER(model).value == pytest.approx(best_by_enumeration(model), abs=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_exact_rational_arithmetic(seed):
+    model = rational_pomdp(seed, 3, 2, 2, 3)
+    exact = rational_optimum(model, 12)
+    plan = PLANNER(model)
+    assert plan.value == pytest.approx(float(exact), abs=1e-14)
+    assert plan.upper == pytest.approx(float(exact), abs=1e-14)
+
+
+def test_value_is_the_policys_own_and_the_optimum_on_1000_models():
+    """evaluate() by alpha-vectors knows nothing of the tree: equal to 1e-12. Every tenth model against a plain recursion."""
+    for seed in range(1000):
+        X, Y, A, H = (np.random.default_rng(seed).integers(1, top) for top in (5, 4, 4, 4))
+        model = random_pomdp(seed, X, Y, A, H, zeros=0.3 * (seed % 2))
+        plan = PLANNER(model)
+        assert plan.value == pytest.approx(evaluate(plan.policy, model), abs=1e-12)
+        assert plan.value <= plan.upper <= plan.value + 1e-9 * H * H
+        if seed % 10 == 0:
+            assert plan.upper == pytest.approx(optimum(model), abs=1e-12)
+
+
+def test_pruned_and_complete_trees_agree():
+    for seed in range(20):
+        model = random_pomdp(seed, 4, 3, 2, 4, zeros=0.5)
+        everything = POMDP(*(np.ones_like(part) for part in model[:3]), model.reward)
+        pruned, complete = PLANNER(model), PLANNER(model, support=everything)
+        assert pruned.value == pytest.approx(complete.value, abs=1e-12)
+        assert len(pruned.policy.probabilities) < len(complete.policy.probabilities) == 3 * (1 + 6 + 36 + 216)
+        assert evaluate(complete.policy, model) == pytest.approx(complete.value, abs=1e-12)
+
+
+def test_compiled_tree_takes_the_same_decisions():
+    for seed, zeros in ((0, 0.0), (1, 0.4)):
+        model = random_pomdp(seed, 3, 3, 2, 4, zeros)
+        shifted = model._replace(reward=model.reward[::-1].copy())
+        with x64():
+            pure = PLANNER.compile(model)
+            solve = jax.jit(pure)
+            for one in (model, shifted):
+                compiled, plan = solve(one), PLANNER(one)
+                assert float(compiled.value) == pytest.approx(plan.value, abs=1e-12)
+                for got, expected in zip(jax.tree.leaves(compiled.policy), jax.tree.leaves(plan.policy), strict=True):
+                    assert np.array_equal(got, expected)
+            batch = jax.tree.map(lambda a, b: jnp.stack([a, b]), model, shifted)
+            values = jax.jit(jax.vmap(pure))(batch).value
+            inside = jax.jit(lambda ms, pure=pure: jax.lax.scan(lambda c, m: (c, pure(m).value), 0, ms)[1])(batch)
+        assert np.allclose(values, [PLANNER(model).value, PLANNER(shifted).value], atol=1e-12)
+        assert np.allclose(inside, values, atol=1e-12)
+
+
+def test_backup_and_clip():
+    """The expected backup as a vector backup gives the same plan; a bonus in it and a clip act entry by entry."""
+    model = random_pomdp(3, 2, 2, 2, 2)
+
+    def backup(parameters, h, alpha_next):
+        expected = np.einsum("xaz,zy,ayz->xa", model.transition, model.emission, alpha_next)
+        assert h == 1  # counted from one; the last step has nothing to back up
+        return expected + parameters
+
+    plain, dressed = PLANNER(model), history_tree(backup=backup)
+    assert dressed(model, 0.0).value == pytest.approx(plain.value, abs=1e-12)
+    assert dressed(model, 0.25).value == pytest.approx(plain.value + 0.25, abs=1e-12)
+    assert history_tree(clip=True)(model).value == pytest.approx(plain.value, abs=1e-12)  # rewards below 1 are never clipped
+    large = model._replace(reward=model.reward + 10.0)
+    assert history_tree(clip=True)(large).value == pytest.approx(2.0, abs=1e-12)  # H
+    bonus = model._replace(reward=np.array([[[0.9, 0.2], [0.1, 0.4]], [[5.0, 0.0], [0.3, 0.8]]]))
+    by_hand = 0.0
+    for y in range(2):  # the last rewards clipped at 1, then one step of the recursion clipped at 2
+        weights, last = model.initial * model.emission[:, y], np.minimum(bonus.reward[1], 1.0)
+        totals = []
+        for a in range(2):
+            vector = bonus.reward[0, :, a].copy()
+            for z in range(2):
+                joint = (weights @ model.transition[:, a]) * model.emission[:, z]
+                vector += model.transition[:, a] @ (model.emission[:, z] * last[:, (joint @ last).argmax()])
+            totals.append(weights @ np.minimum(vector, 2.0))
+        by_hand += max(totals)
+    assert history_tree(clip=True)(bonus).value == pytest.approx(by_hand, abs=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_metamorphic_relations(seed):
+    model = random_pomdp(seed, 3, 3, 2, 3)
+    rho, T, O, r = model  # noqa: E741
+    value = PLANNER(model).value
+    p, q, s = np.array([2, 0, 1]), np.array([1, 2, 0]), np.array([1, 0])
+    relabelled = POMDP(rho[p], T[p][:, s][:, :, p], O[p][:, q], r[:, p][:, :, s])
+    assert PLANNER(relabelled).value == pytest.approx(value, abs=1e-12)
+    doubled = POMDP(rho, np.concatenate([T, T[:, :1]], 1), O, np.concatenate([r, r[:, :, :1]], 2))
+    assert PLANNER(doubled).value == pytest.approx(value, abs=1e-12)
+    split = POMDP(rho, T, np.concatenate([0.3 * O[:, :1], 0.7 * O[:, :1], O[:, 1:]], 1), r)
+    assert PLANNER(split).value == pytest.approx(value, abs=1e-12)
+    assert PLANNER(model._replace(reward=2.0 * r + 0.5)).value == pytest.approx(2 * value + 3 * 0.5, abs=1e-12)
+
+
+def test_ties_go_to_the_lowest_action():
+    model = random_pomdp(0, 2, 2, 3, 3)._replace(reward=np.ones((3, 2, 3)))
+    assert (PLANNER(model).policy.probabilities[:, 0] == 1).all()
+    nearly = model._replace(reward=np.ones((3, 2, 3)) + np.array([0.0, 1e-10, 0.0]))
+    assert (PLANNER(nearly).policy.probabilities[:, 0] == 1).all()
+
+
+def test_after_an_impossible_observation_the_predicted_belief_decides():
+    """y2 has probability zero; the compiled tree for all supports keeps a node for it with the belief before it was seen."""
+    T = np.array([[[1.0, 0], [1, 0]], [[0, 1], [0, 1]]])
+    O = np.array([[0.9, 0.1, 0.0], [0.1, 0.9, 0.0]])  # noqa: E741
+    model = POMDP(np.array([0.3, 0.7]), T, O, np.broadcast_to(np.eye(2), (2, 2, 2)))
+    everything = POMDP(*(np.ones_like(part) for part in model[:3]), model.reward)
+    policy = PLANNER(model, support=everything).policy
+    assert policy.act([2], []).argmax() == 1  # predicted 0.3, 0.7
+    assert policy.act([0, 2], [0]).argmax() == 0  # after y0 the belief is 0.79, 0.21, and stays
+    assert policy.act([2, 2], [1]).argmax() == 1
+    pruned = PLANNER(model).policy
+    assert all(pruned.act(list(seen), [0]).sum() == 1 for seen in np.ndindex(3, 3))
+
+
+def test_long_horizons_without_underflow():
+    """A chain of certain observations has one history a step and action: 500 steps of one action."""
+    model = POMDP(np.array([1.0, 0]), np.array([[[0.0, 1]], [[1, 0.0]]]), np.eye(2), np.tile([[1.0], [0.0]], (500, 1, 1)))
+    assert PLANNER(model).value == 250.0
+    faint = tabular(
+        T=np.full((2, 1, 2), 0.5), O=np.full((2, 1), 1.0), initial=[0.5, 0.5], reward=[[1.0], [0.0]], horizon=500
+    ).at()
+    assert PLANNER(faint.pomdp).value == pytest.approx(250.0)
+
+
+def test_exact_value_against_simulation():
+    """Hoeffding: the mean of n returns in [0, H] is within H sqrt(log(2 / 1e-9) / 2n) with chance 1 - 1e-9."""
+    model = random_pomdp(5, 3, 3, 2, 4)
+    world = tabular(T=model.transition, O=model.emission, initial=model.initial, reward=model.reward, horizon=4).at()
+    plan = PLANNER(world.pomdp)
+    n = 20_000
+    returns = world.homdp.returns(rollout(jax.random.split(jax.random.key(0), n), world, plan.policy))
+    assert abs(returns.mean() - plan.value) < 4 * np.sqrt(np.log(2 / 1e-9) / (2 * n))
+
+
+@pytest.mark.parametrize("zeros", [0.0, 0.3, 0.6])
+def test_histories_are_counted_before_they_are_made(zeros):
+    for seed in range(5):
+        support = Support.of(random_pomdp(seed, 4, 3, 2, 1, zeros))
+        shape = generations(support, 5)
+        complete = [3 * 6**h for h in range(5)]
+        made = complete if support.complete else [len(g.observation) for g in shape]
+        assert count_histories(support, 5) == made
+
+
+def test_memory_estimate_is_right_within_a_factor_of_two():
+    model = random_pomdp(0, 4, 3, 3, 6)
+    nodes = sum(3 * 9**h for h in range(6))
+    tracemalloc.start()
+    history_tree()(model)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert 0.5 < peak / tree_bytes(nodes, Support.of(model)) < 2
+
+
+def test_absurd_sizes_are_refused_without_memory():
+    model = random_pomdp(0, 3, 4, 3, 2)
+    long = model._replace(reward=np.ones((400, 3, 3)))
+    tracemalloc.start()
+    with pytest.raises(PlanningError) as caught:
+        PLANNER(long)
+    assert tracemalloc.get_traced_memory()[1] < 5e6
+    tracemalloc.stop()
+    text = str(caught.value)
+    assert "largest horizon that fits is 6" in text  # 4 (1 + 12 + ... + 12^5) = 1.1 million, with 12^6 more than five
+    assert "bounded_search" in text
+    with pytest.raises(PlanningError, match="GiB"):
+        history_tree(max_nodes=100)(model._replace(reward=np.ones((4, 3, 3))))
