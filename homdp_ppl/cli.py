@@ -4,29 +4,35 @@ from __future__ import annotations
 
 import argparse
 import importlib.util
+import os
 import sys
+import traceback
 from collections.abc import Sequence
 from pathlib import Path
+from types import ModuleType
 
 import jax
 from rich.console import Console
 
-from homdp_ppl import models
+from homdp_ppl import __version__, models, planners
 from homdp_ppl.declare import HOMDP, World
 from homdp_ppl.episode import rollout
 from homdp_ppl.errors import HOMDPError, Problem
 from homdp_ppl.policy import uniform_policy
-from homdp_ppl.report import models_table, revealed_table, seen_table
+from homdp_ppl.report import decisions_table, models_table, revealed_table, seen_table
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit code."""
     options = _parser().parse_args(arguments)
     try:
-        options.run(options, Console())
+        options.run(options, Console(markup=False))
+        sys.stdout.flush()
     except HOMDPError as error:
         print(f"homdp: {error}", file=sys.stderr)
         return 2
+    except BrokenPipeError:  # the reader of a pipe has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return 0
 
 
@@ -40,37 +46,47 @@ def find_world(text: str, seed: int = 0) -> World:
     seed
         A file may hold a HOMDP without a truth; its parameters are then drawn from the prior with this seed.
     """
-    if ":" not in text:
+    path, colon, name = text.rpartition(":")
+    if not colon and not text.endswith(".py"):
         return models.load(text)
-    path, _, name = text.rpartition(":")
-    found = _from_file(Path(path), name)
+    module = _import(Path(path if colon else text))
+    found = getattr(module, name, None)
+    if callable(found) and not isinstance(found, HOMDP | World | type):
+        found = found()  # as the zoo's own: a function that returns a world
+    if not isinstance(found, HOMDP | World):
+        there = [k for k, v in vars(module).items() if isinstance(v, HOMDP | World)]
+        got = f"{name} is a {type(found).__name__}" if hasattr(module, name) else f"nothing called {name!r}"
+        remedy = f"The file has: {', '.join(there) or 'none'}. Write path/to/file.py:name."
+        raise HOMDPError(text, [Problem("name", got, "a HOMDP, a World, or a function that returns one", remedy)])
     return found.draw(jax.random.key(seed)) if isinstance(found, HOMDP) else found
 
 
-def _from_file(path: Path, name: str) -> HOMDP | World:
-    where = f"{path}:{name}"
+def _import(path: Path) -> ModuleType:
     if not path.is_file():
-        raise HOMDPError(where, [Problem("file", f"no file {path}", "path/to/file.py:name")])
+        raise HOMDPError(str(path), [Problem("file", f"no file {path}", "path/to/file.py:name")])
     spec = importlib.util.spec_from_file_location(path.stem, path)
     if spec is None or spec.loader is None:
-        raise HOMDPError(where, [Problem("file", path.name, "a Python file, ending in .py")])
+        raise HOMDPError(str(path), [Problem("file", path.name, "a Python file, ending in .py")])
     module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    found = getattr(module, name, None)
-    if not isinstance(found, HOMDP | World):
-        there = [k for k, v in vars(module).items() if isinstance(v, HOMDP | World)]
-        got = f"{name} is a {type(found).__name__}" if hasattr(module, name) else f"nothing called {name}"
-        raise HOMDPError(where, [Problem("name", got, "a HOMDP or a World", f"The file has: {', '.join(there) or 'none'}.")])
-    return found
+    try:
+        spec.loader.exec_module(module)
+    except HOMDPError:
+        raise
+    except Exception as error:
+        lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path)]
+        line = error.lineno if isinstance(error, SyntaxError) else lines[-1] if lines else "?"
+        got = f"{type(error).__name__}: {error}"
+        raise HOMDPError(str(path), [Problem(f"line {line}", got, "a file that can be imported")]) from error
+    return module
 
 
 def _models(options: argparse.Namespace, console: Console) -> None:
     if options.model:
         world = find_world(options.model)
-        console.print(repr(world.homdp), highlight=False, soft_wrap=True)
+        console.print(repr(world.homdp))
         for word, names in zip(("states", "observations", "actions"), world.spaces[:3], strict=True):
-            console.print(f"  {word}: {'; '.join(names)}", highlight=False, soft_wrap=True)
-        console.print(f"  truth: {world!r}", highlight=False, soft_wrap=True)
+            console.print(f"  {word}: {'; '.join(names)}")
+        console.print(f"  {world!r}")
         return
     with console.status("Declaring the models ..."):
         worlds = {name: models.load(name) for name in models.MODELS}
@@ -81,22 +97,46 @@ def _play(options: argparse.Namespace, console: Console) -> None:
     world = find_world(options.model, options.seed)
     keys = jax.random.split(jax.random.key(options.seed), options.episodes)
     episodes = rollout(keys, world, uniform_policy(world))
-    console.print(f"{world!r}, played by the uniform policy.\n", highlight=False)
+    console.print(f"{world!r}, played by the uniform policy.\n")
     for k, episode in enumerate(episodes, 1):
         console.print(seen_table(world.homdp, episode, f"Episode {k}, as the policy saw it"))
         console.print(revealed_table(world.homdp, episode, "... and in hindsight"))
         console.print()
 
 
+def _plan(options: argparse.Namespace, console: Console) -> None:
+    world = find_world(options.model, options.seed)
+    if options.horizon is not None:
+        world = world.with_horizon(options.horizon)
+    plan = planners.PLANNERS[options.planner]()(world.pomdp).named(world)
+    console.print(f"{world!r}, horizon {world.spaces.horizon}")
+    console.print(f"planner   {plan.planner}")
+    console.print(f"value     {plan.value:.9g}  (certified: the optimum is at most {plan.upper:.9g})")
+    console.print(f"seconds   {plan.statistics['seconds']:.3g}")
+    console.print(decisions_table(plan))
+    if options.draw:
+        plan.draw().figure.savefig(options.draw, dpi=120)
+        console.print(f"drawn to  {options.draw}")
+    if options.save:
+        plan.policy.save(options.save)
+        console.print(f"policy in {options.save}")
+
+
 def _positive(text: str) -> int:
-    number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"{text} is not a positive number")
-    return number
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a positive whole number")
+    return int(text)
+
+
+def _seed(text: str) -> int:
+    if not text.isdecimal() or int(text) >= 2**32:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 0 to 2^32 - 1")
+    return int(text)
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="homdp", description="Decision problems whose hidden states are revealed in hindsight.")
+    parser.add_argument("--version", action="version", version=f"homdp_ppl {__version__}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     model_help = "a name of the zoo (see `homdp models`), or path/to/file.py:name"
     listed = commands.add_parser("models", help="list the zoo, or show one model")
@@ -105,6 +145,14 @@ def _parser() -> argparse.ArgumentParser:
     play = commands.add_parser("play", help="play a model with the uniform policy and reveal its latent states")
     play.add_argument("model", metavar="MODEL", help=model_help)
     play.add_argument("--episodes", type=_positive, default=1, help="how many episodes (default 1)")
-    play.add_argument("--seed", type=int, default=0, help="the same seed plays the same episodes (default 0)")
+    play.add_argument("--seed", type=_seed, default=0, help="the same seed plays the same episodes (default 0)")
     play.set_defaults(run=_play)
+    plan = commands.add_parser("plan", help="plan a model: value, bounds, first decisions")
+    plan.add_argument("model", metavar="MODEL", help=model_help)
+    plan.add_argument("--planner", choices=sorted(planners.PLANNERS), default="history_tree", help="which planner")
+    plan.add_argument("--horizon", type=_positive, help="another horizon than the model's own")
+    plan.add_argument("--draw", metavar="FILE.png", help="draw the first decisions as a tree")
+    plan.add_argument("--save", metavar="FILE.npz", help="save the policy")
+    plan.add_argument("--seed", type=_seed, default=0, help="draws the parameters of a model from a file without a truth")
+    plan.set_defaults(run=_plan)
     return parser

@@ -42,22 +42,22 @@ class Conjugate(NamedTuple):
     emission: Array  # (X, Y)
 
 
-def find_conjugate(prober: Prober, base: dict[str, Array], start: Probe, depends: Mapping[str, Rows]) -> Conjugate:
+def find_conjugate(prober: Prober, start: Probe, depends: Mapping[str, Rows]) -> Conjugate:
     """The sites of a program with a closed-form posterior: fingerprint, then certificate.
 
     Parameters
     ----------
     prober
         The program.
-    base, start
-        Coordinates of all sites, and what the program shows there.
+    start
+        What it shows with all its sites moving.
     depends
         Which rows move with each site.
     """
     claimed = _match(start, depends, prober.spaces)
     if claimed.sites:
-        held = {name: np.repeat(value[:1], POINTS, axis=0) for name, value in base.items()}
-        if not _certified(prober(held | prober.points(*claimed.sites)), claimed):
+        held = {name: np.repeat(value[:1], POINTS, axis=0) for name, value in start.parameters.items()}
+        if not all(_certified(probe, claimed) for probe in prober.move(held, claimed.sites)):
             return _nothing(prober.spaces)
     return claimed
 
@@ -72,7 +72,7 @@ def _match(start: Probe, depends: Mapping[str, Rows], spaces: Spaces) -> Conjuga
     candidates = [
         name
         for name, alpha in start.concentrations.items()
-        if np.ptp(alpha, axis=0).max(initial=0.0) == 0 and not depends[name].initial.any()
+        if np.ptp(alpha, axis=0).max(initial=0.0) == 0 and not depends[name].initial and _used(depends[name])
     ]
     nothing = _nothing(spaces)
     while candidates:
@@ -95,6 +95,10 @@ def _match(start: Probe, depends: Mapping[str, Rows], spaces: Spaces) -> Conjuga
             return Conjugate(tuple(candidates), concentration, row, transition, emission)
         candidates = [name for name in candidates if name not in spoiled]
     return nothing
+
+
+def _used(rows: Rows) -> bool:
+    return bool(rows.transition.any() or rows.emission.any())
 
 
 def _comes_from(source: Array, site_of: Array, site: int) -> Array:

@@ -16,7 +16,7 @@ from homdp_ppl.precision import Array
 
 
 @partial(jax.tree_util.register_dataclass, data_fields=["transition", "emission"], meta_fields=[])
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Counts:
     """How often each transition and each emission was seen.
 

@@ -17,14 +17,14 @@ from numpyro.distributions import Distribution
 
 from homdp_ppl.counts import Counts
 from homdp_ppl.episode import Episode, as_keys, stack
-from homdp_ppl.errors import DeclarationError, ParameterError, Problem
-from homdp_ppl.kernels import Kernels, Tables, tabulate, without
-from homdp_ppl.parameters import as_value, check_names, check_parameters, outside_support, short
+from homdp_ppl.errors import DataError, DeclarationError, ParameterError, Problem
+from homdp_ppl.kernels import Kernels, Tables, snap, tabulate
+from homdp_ppl.parameters import check_parameters, outside_support, short
 from homdp_ppl.pomdp import POMDP, Spaces, pomdp_problems
 from homdp_ppl.precision import Array, in_x64, to_numpy, x64
 from homdp_ppl.probing import Prober, Site
 from homdp_ppl.program import episode_program, hindsight, unrolled_program
-from homdp_ppl.structure import SNAP, Structure, analyse
+from homdp_ppl.structure import Structure, analyse
 from homdp_ppl.validation import check_reward, check_spaces, check_tables, look
 
 LEAK = 1e-12  # probability that tables may put on entries found impossible
@@ -103,7 +103,7 @@ class HOMDP:
         Hand it to ``MCMC`` or ``SVI`` as it is, inside ``with homdp_ppl.x64():``.
         """
         batch = stack(episodes, self.spaces)
-        return hindsight(self.program, batch.states, batch.observations, batch.actions)
+        return hindsight(self.program, self.function, batch.states, batch.observations, batch.actions)
 
     def counts(self, episodes: Episode | Iterable[Episode]) -> Counts:
         """The sufficient statistics of episodes of this model."""
@@ -117,21 +117,18 @@ class HOMDP:
 
     @in_x64
     def tables(self, parameters: Mapping[str, ArrayLike]) -> POMDP:
-        """The POMDP arrays at given parameters; works under ``jit``, ``grad`` and ``vmap`` over batches of parameters.
+        """The POMDP arrays at given parameters; works under ``jit`` and ``vmap`` over batches, and ``grad`` inside ``x64()``.
 
         Parameters
         ----------
         parameters
             A value for every site, by name. Support is not checked here; :meth:`at` does.
         """
-        check_names(self.name, self.sites, parameters)
-        values = {site.name: as_value(site, parameters[site.name]) for site in self.sites}
-        tables, _ = self._compiled(values)
-        impossible = Tables(*(~possible for possible in self.structure.support))
-        return to_numpy(POMDP(*without(impossible, tables), self.reward))
+        tables, _ = self._compiled(check_parameters(self.name, self.sites, parameters))
+        return to_numpy(POMDP(*tables, self.reward))
 
     @in_x64
-    def at(self, **parameters: ArrayLike) -> World:
+    def at(self, /, **parameters: ArrayLike) -> World:
         """A world with these parameters; refuses unknown, missing or out-of-support values.
 
         Examples
@@ -142,25 +139,34 @@ class HOMDP:
                [0.3, 0.7]])
         """
         values = check_parameters(self.name, self.sites, parameters)
+        if any(isinstance(value, jax.core.Tracer) for value in values.values()):
+            remedy = "Use .tables(parameters) inside jit, vmap and grad."
+            raise ParameterError(self.name, [Problem("parameters", "traced values", "numbers", remedy)])
         tables, inside = self._compiled(values)
         outside = [name for name in values if not np.all(inside[name])]
         problems = outside_support(self.function, {name: values[name] for name in outside})
         problems = problems or self._table_problems(to_numpy(tables))
         if problems:
             raise ParameterError(f"{self.name}.at", problems)
-        exact = to_numpy(without(Tables(*(table <= SNAP for table in tables)), tables))
-        return World(self, {name: np.asarray(value) for name, value in values.items()}, POMDP(*exact, self.reward))
+        parameters = {name: np.asarray(value) for name, value in values.items()}
+        return World(self, parameters, POMDP(*to_numpy(tables), self.reward))
 
     @in_x64
     def draw(self, key: Array) -> World:
-        """A world drawn from the prior."""
-        return self.at(**self._prior(as_keys(key)))
+        """A world drawn from the priors of the sites; factors and observed sites of the program do not weigh in."""
+        keys = as_keys(key, f"{self.name}.draw")
+        if keys.ndim:
+            got = f"{len(keys)} keys"
+            raise DataError(f"{self.name}.draw", [Problem("key", got, "one key", "[model.draw(k) for k in keys] draws several.")])
+        return self.at(**self._prior(keys))
 
     def __repr__(self) -> str:
         X, Y, A, H = self.spaces.sizes
         summary = "; ".join(f"{part}: {phrase}" for part, phrase in self.structure.summary().items())
         sizes = ", ".join(f"{n} {word}{'s' * (n != 1)}" for n, word in ((X, "state"), (Y, "observation"), (A, "action")))
-        return f"HOMDP {self.name!r}: {sizes}, horizon {H}\n  {summary}"
+        behind = self.structure.hyperparameters()
+        behind_them = f"; behind them: {', '.join(behind)}" if behind else ""
+        return f"HOMDP {self.name!r}: {sizes}, horizon {H}\n  {summary}{behind_them}"
 
     @cached_property
     def _compiled(self) -> Callable[[dict[str, Array]], tuple[Tables, dict[str, Array]]]:
@@ -171,7 +177,7 @@ class HOMDP:
         with handlers.trace() as trace, handlers.seed(rng_seed=0), handlers.substitute(data=values):
             kernels = self.function()
         inside = {name: trace[name]["fn"].support(values[name]) for name in values}
-        return tabulate(kernels, self.spaces), inside
+        return snap(tabulate(kernels, self.spaces)), inside
 
     @cached_property
     def _prior(self) -> Callable[[Array], dict[str, Array]]:
@@ -184,11 +190,14 @@ class HOMDP:
 
     def _table_problems(self, tables: Tables) -> list[Problem]:
         problems = pomdp_problems(POMDP(*tables, self.reward), self.spaces)
+        names = {"initial": self.spaces[:1], "transition": (self.states, self.actions, self.states)}
         for where, table, possible in zip(Tables._fields, tables, self.structure.support, strict=True):
-            for index in map(tuple, np.argwhere((table > LEAK) & ~possible)[:1]):
-                got = f"probability {table[index]:.3g} at {index}, which was zero wherever the program was tried"
-                remedy = "Make the program continuous in its sites, so that what can happen shows everywhere."
-                problems.append(Problem(where, got, "zero", remedy))
+            axes = names.get(where, (self.states, self.observations))
+            for index in np.argwhere((table > LEAK) & ~possible)[:1]:
+                label = ", ".join(words[i] for words, i in zip(axes, index, strict=True))
+                got = f"probability {table[tuple(index)]:.3g}, which was zero wherever the program was tried"
+                remedy = "A switch in a far tail of a prior escapes declaration: write the program so that it shows."
+                problems.append(Problem(where, got, "zero", remedy, label))
         return problems
 
 
@@ -324,6 +333,8 @@ def tabular(
 
 def _declare(function: Callable[[], Kernels], states: Any, observations: Any, actions: Any, horizon: Any, reward: Any) -> HOMDP:
     name = getattr(function, "__name__", "homdp")
+    if not callable(function):
+        raise DeclarationError("homdp", [Problem("program", repr(function), "a function that returns Kernels")])
     spaces, problems = check_spaces(states, observations, actions, horizon)
     required = [p.name for p in inspect.signature(function).parameters.values() if p.default is p.empty]
     if required:
@@ -339,12 +350,11 @@ def _declare(function: Callable[[], Kernels], states: Any, observations: Any, ac
         raise DeclarationError(name, problems)
     with x64():
         prober = Prober(function, sites, spaces, sound)
-        base = prober.points(*(site.name for site in sites))
-        start = prober(base)
+        start = prober.start()
         problems += check_tables(start, spaces)
         if problems:
             raise DeclarationError(name, problems)
-        return HOMDP(name, spaces, rewards, function, sites, analyse(prober, base, start))
+        return HOMDP(name, spaces, rewards, function, sites, analyse(prober, start))
 
 
 def _shape(given: ArrayLike | Distribution) -> tuple[int, ...]:

@@ -14,9 +14,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from homdp_ppl.errors import DataError, PolicyError, Problem
-from homdp_ppl.policy import GraphPolicy, Policy, Trajectory, check_policy, range_problems
-from homdp_ppl.pomdp import POMDP, ROW_TOLERANCE, Spaces
+from homdp_ppl.errors import DataError, Problem
+from homdp_ppl.policy import GraphPolicy, Policy, Trajectory, ask, check_policy, range_problems
+from homdp_ppl.pomdp import POMDP, Spaces
 from homdp_ppl.precision import Array, in_x64, to_numpy
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 @partial(jax.tree_util.register_dataclass, data_fields=["trajectory", "states"], meta_fields=[])
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Episode:
     """A finished episode with its latent states revealed.
 
@@ -35,6 +35,7 @@ class Episode:
     states: Array  # (H + 1,)  x_1 .. x_{H+1}
 
     def __getitem__(self, index: Any) -> Episode:
+        len(self)
         return jax.tree.map(lambda leaf: leaf[index], self)
 
     def __len__(self) -> int:
@@ -138,7 +139,7 @@ def rollout(key: Array, world: World, policy: Policy) -> Episode:
         remedy = "Fix its parameters with .at(...), or draw them with .draw(key)."
         raise DataError("rollout", [Problem("world", f"a {type(world).__name__}", "a World", remedy)])
     check_policy(policy, world)
-    keys = as_keys(key)
+    keys = as_keys(key, "rollout")
     many = keys.reshape(-1)
     if isinstance(policy, GraphPolicy):
         episodes: Episode = _play_many(many, world.pomdp, policy)
@@ -148,14 +149,14 @@ def rollout(key: Array, world: World, policy: Policy) -> Episode:
     return jax.tree.map(lambda leaf: np.asarray(leaf).reshape(*keys.shape, leaf.shape[-1]), episodes)
 
 
-def as_keys(key: Array) -> Array:
-    """Typed JAX keys, also from old-style uint32 keys."""
+def as_keys(key: Array, subject: str) -> Array:
+    """Typed JAX keys, also from old-style uint32 keys; ``subject`` asks, and is named if they are none."""
     if isinstance(key, jax.Array) and jnp.issubdtype(key.dtype, jax.dtypes.prng_key):
         return key
     if isinstance(key, jax.Array | np.ndarray) and key.dtype == np.uint32 and key.ndim and key.shape[-1] == 2:
         return jax.random.wrap_key_data(jnp.asarray(key))
     got = f"{type(key).__name__} {key!r}"
-    raise DataError("rollout", [Problem("key", got, "a JAX random key", "Write jax.random.key(0), or jax.random.split(key, n).")])
+    raise DataError(subject, [Problem("key", got, "a JAX random key", "Write jax.random.key(0), or jax.random.split(key, n).")])
 
 
 def _ask(world: World, policy: Policy, luck: Noise) -> Episode:
@@ -166,19 +167,11 @@ def _ask(world: World, policy: Policy, luck: Noise) -> Episode:
     actions: list[int] = []
     for h in range(H):
         observations.append(int(choose(pomdp.emission[state], luck.observation[h])))
-        chances = np.asarray(policy.act(np.array(observations), np.array(actions, dtype=int)), dtype=np.float64)
-        _check_chances(chances, world.spaces, h)
+        chances = ask(policy, observations, actions, world.spaces)
         actions.append(int(choose(chances, luck.action[h])))
         state = int(choose(pomdp.transition[state, actions[-1]], luck.state[h + 1]))
         states.append(state)
     return Episode(Trajectory(np.array(observations), np.array(actions)), np.array(states))
-
-
-def _check_chances(chances: Array, spaces: Spaces, h: int) -> None:
-    shape = (len(spaces.actions),)
-    if chances.shape != shape or not (chances >= 0).all() or not abs(chances.sum() - 1) <= ROW_TOLERANCE:
-        problem = Problem("act", str(chances), f"{shape[0]} probabilities that sum to 1", at=f"step {h + 1}")
-        raise PolicyError("policy", [problem])
 
 
 def stack(episodes: Episode | Iterable[Episode], spaces: Spaces) -> Episode:
@@ -201,7 +194,7 @@ def stack(episodes: Episode | Iterable[Episode], spaces: Spaces) -> Episode:
         np.concatenate(part) if part else np.zeros((0, w), int) for part, w in zip(parts, widths, strict=True)
     )
     problems = [
-        problem._replace(at="episode {}, step {}".format(*_place(problem.at)))
+        problem._replace(at=_place(problem.at))
         for where, values, size in (("states", states, X), ("observations", observations, Y), ("actions", actions, A))
         for problem in range_problems(where, values, size)
     ]
@@ -210,6 +203,8 @@ def stack(episodes: Episode | Iterable[Episode], spaces: Spaces) -> Episode:
     return Episode(Trajectory(observations, actions), states)
 
 
-def _place(index: str) -> tuple[int, int]:
+def _place(index: str) -> str:
+    if not index:
+        return index
     episode, step = index.split(", ")
-    return int(episode), int(step) + 1
+    return f"episode {episode}, step {int(step) + 1}"

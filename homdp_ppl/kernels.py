@@ -24,7 +24,7 @@ from jax.errors import (
 from jax.scipy.special import gammaln
 from numpy.typing import ArrayLike
 from numpyro import handlers
-from numpyro.distributions import Distribution
+from numpyro.distributions import Distribution, constraints
 from numpyro.distributions.distribution import validation_enabled
 
 from homdp_ppl.errors import Problem
@@ -34,6 +34,8 @@ from homdp_ppl.precision import Array
 StateKernel: TypeAlias = Callable[[Array], Distribution]
 StateActionKernel: TypeAlias = Callable[[Array, Array], Distribution]
 
+LEFT_OUT = (type(constraints.simplex), type(constraints.dependent))  # row sums are checked apart; the other knows no answer
+SNAP = 1e-15  # smaller probabilities are rounding, and mean zero
 TRACER_ERRORS: dict[type[Exception], tuple[str, str]] = {  # what the code did, and what to do instead; specific ones first
     TracerArrayConversionError: (
         "a NumPy operation on a traced value",
@@ -60,7 +62,7 @@ class Kernels(NamedTuple):
 
     Functions receive a state (and an action) as scalar integers that JAX may trace: index ``jnp`` arrays with them, use
     ``jnp.where`` instead of ``if``. They return a NumPyro distribution over ``0 .. n-1``: Categorical, Bernoulli, Binomial,
-    DiscreteUniform, BetaBinomial, Delta, anything with ``enumerate_support``.
+    DiscreteUniform, BetaBinomial, Delta, anything with ``enumerate_support``. Beware that JAX clamps an index out of range.
     """
 
     initial: ArrayLike | Distribution  # (X,)       rho(x)
@@ -76,15 +78,15 @@ class Tables(NamedTuple):
     emission: Array  # (X, Y)
 
 
-def without(impossible: Tables, tables: Tables) -> Tables:
-    """Tables with impossible entries at exactly zero: Bernoulli(1.) tabulates to (2e-16, 1 - 2e-16), and means (0, 1)."""
-    return Tables(*map(_drop, impossible, tables))
+def snap(tables: Tables) -> Tables:
+    """Tables with exact zeros: Bernoulli(1.) tabulates to (2e-16, 1 - 2e-16), and means (0, 1)."""
+    return Tables(*map(_snap, tables))
 
 
-def _drop(impossible: Array, table: Array) -> Array:
-    kept = jnp.where(impossible, 0.0, table)
-    lost = jnp.sum(jnp.where(impossible, table, 0.0), axis=-1, keepdims=True)
-    return jnp.where(lost > 0, kept / jnp.sum(kept, axis=-1, keepdims=True), kept)
+def _snap(table: Array) -> Array:
+    specks = (table > 0) & (table <= SNAP)
+    kept = jnp.where(specks, 0.0, table)
+    return jnp.where(specks.any(-1, keepdims=True), kept / jnp.sum(kept, axis=-1, keepdims=True), kept)
 
 
 class KernelError(Exception):
@@ -161,7 +163,7 @@ def tracer_problem(where: str, error: Exception) -> Problem:
 def _row(where: str, distribution: Any, outcomes: int) -> Array:
     """The probabilities of ``0 .. outcomes - 1`` under a NumPyro distribution."""
     if not isinstance(distribution, Distribution):
-        got = f"{type(distribution).__name__}"
+        got = "an array" if isinstance(distribution, jax.Array | np.ndarray) else type(distribution).__name__
         remedy = "Wrap probabilities as dist.Categorical(probs=...)."
         raise KernelError(Problem(where, got, "a NumPyro distribution", remedy))
     name = type(distribution).__name__
@@ -176,7 +178,22 @@ def _row(where: str, distribution: Any, outcomes: int) -> Array:
         got = f"{name} on {len(values)} values" + (f" {values.min()}..{values.max()}" if len(values) else "")
         remedy = f"Use a distribution over {outcomes} outcomes numbered from 0, or declare other names."
         raise KernelError(Problem(where, got, f"the support 0..{outcomes - 1}", remedy))
-    return jnp.exp(_log_probability(distribution, values))
+    return jnp.where(in_domain(distribution), jnp.exp(_log_probability(distribution, values)), jnp.nan)
+
+
+def in_domain(distribution: Distribution) -> Array:
+    """Whether a distribution's parameters lie in their domain; NumPyro would clip a Bernoulli(1.5) in silence.
+
+    Probability vectors are left to the check of row sums, which says more.
+    """
+    while isinstance(distribution, dist.Independent | dist.ExpandedDistribution):
+        distribution = distribution.base_dist
+    checks = [
+        jnp.all(constraint(getattr(distribution, name)))
+        for name, constraint in distribution.arg_constraints.items()
+        if not isinstance(constraint, LEFT_OUT) and name in vars(distribution)
+    ]
+    return jnp.all(jnp.array(checks)) if checks else jnp.array(True)
 
 
 def _log_probability(distribution: Distribution, values: Array) -> Array:
@@ -213,6 +230,6 @@ def _array(where: str, value: Any, shape: tuple[int, ...], expected: str) -> Arr
         raise KernelError(Problem(where, f"{type(value).__name__}", expected)) from None
     if array.shape != shape:
         got, wanted = f"an array of shape {array.shape}", f"shape {shape}"
-        remedy = "Axes are (state, action, next state) and (state, observation)."
+        remedy = "Axes are (state, action, next state) and (state, observation)." if len(shape) > 1 else ""
         raise KernelError(Problem(where, got, wanted, remedy))
     return array

@@ -8,6 +8,7 @@ from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
+import numpyro.distributions as dist
 from numpy.typing import ArrayLike
 from numpyro import handlers
 
@@ -66,6 +67,8 @@ def outside_support(function: Callable[[], Any], values: Mapping[str, Array]) ->
     problems = []
     for name, value in values.items():
         prior = trace[name]["fn"]
+        while isinstance(prior, dist.ExpandedDistribution | dist.Independent):
+            prior = prior.base_dist
         remedy = f"Its prior is {type(prior).__name__} on {prior.support}."
         problems.append(Problem(f"site {name!r}", short(value), "a value in the support of its prior", remedy))
     return problems

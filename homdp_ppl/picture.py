@@ -10,43 +10,38 @@ from matplotlib import colormaps
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
-LEAVES = 24  # leaves beyond which a drawn tree cannot be read
 
-
-def draw_tree(tree: nx.DiGraph, steps: int | None = None, axes: Axes | None = None) -> Axes:
+def draw_tree(tree: nx.DiGraph, title: str, axes: Axes | None = None) -> Axes:
     """Draw a policy's tree from left to right: observations on the branches, decisions in the nodes.
 
     Parameters
     ----------
     tree
         What ``plan.tree()`` returns.
-    steps
-        How many steps to draw; by default as many as can be read.
+    title
+        What to write above.
     axes
         Where to draw; a new figure by default.
     """
     depth = {node: data["step"] for node, data in tree.nodes(data=True)}
-    if steps is None:
-        widths = [sum(d == h for d in depth.values()) for h in range(max(depth.values()) + 1)]
-        steps = max([h for h, width in enumerate(widths) if width <= LEAVES], default=1)
-    shown = tree.subgraph([node for node in tree if depth[node] <= steps])
-    heights = _heights(shown)
-    places = {node: (depth[node], heights[node]) for node in shown}
-    leaves = sum(shown.out_degree(node) == 0 for node in shown)
+    steps = max(depth.values())
+    heights = _heights(tree)
+    places = {node: (depth[node], heights[node]) for node in tree}
+    leaves = sum(tree.out_degree(node) == 0 for node in tree)
     if axes is None:
         _, axes = plt.subplots(figsize=(2.6 * steps + 1.5, max(2.5, 0.55 * leaves + 1.0)), layout="constrained")
-    words = sorted({data["action"] for node, data in shown.nodes(data=True) if node != 0})
+    words = sorted({data["action"] for node, data in tree.nodes(data=True) if node != 0})
     palette = dict(zip(words, (colormaps["Set2"](k % 8) for k in range(len(words))), strict=True))
-    for parent, child in shown.edges:
+    for parent, child in tree.edges:
         (x0, y0), (x1, y1) = places[parent], places[child]
-        weight = shown.nodes[child]["probability"] / max(shown.nodes[parent]["probability"], 1e-300)
+        weight = tree.nodes[child]["probability"] / max(tree.nodes[parent]["probability"], 1e-300)
         axes.plot([x0, x1], [y0, y1], color="#999999", lw=0.6 + 2.4 * min(1.0, weight), zorder=1)
         middle = (0.52 * x0 + 0.48 * x1, 0.52 * y0 + 0.48 * y1)
-        told = shown.edges[parent, child]["observation"]
+        told = tree.edges[parent, child]["observation"]
         axes.annotate(told, middle, fontsize=7, color="#333333", ha="center", va="center", zorder=2,
                       bbox={"boxstyle": "round,pad=0.15", "facecolor": "white", "edgecolor": "none"})  # fmt: skip
     for node, (x, y) in places.items():
-        data = shown.nodes[node]
+        data = tree.nodes[node]
         text = "start" if node == 0 else "\n".join(textwrap.wrap(data["action"], 16))
         box = {"boxstyle": "round,pad=0.35", "facecolor": palette.get(data["action"], "white"), "edgecolor": "#555555"}
         axes.annotate(f"{text}\n{data['value']:.3g}", (x, y), fontsize=8, ha="center", va="center", zorder=3, bbox=box)
@@ -54,8 +49,7 @@ def draw_tree(tree: nx.DiGraph, steps: int | None = None, axes: Axes | None = No
     axes.legend(
         handles, words, loc="upper center", bbox_to_anchor=(0.5, 0.0), ncols=min(4, max(1, len(words))), frameon=False, fontsize=8
     )
-    whole = max(depth.values())
-    axes.set_title(f"The first {steps} of {whole} decisions, with the value from there on", fontsize=10)
+    axes.set_title(title, fontsize=10)
     axes.set_xlim(-0.4, steps + 0.5)
     axes.margins(y=0.08)
     axes.set_axis_off()

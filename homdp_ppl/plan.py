@@ -16,6 +16,7 @@ from homdp_ppl.policy import GraphPolicy
 from homdp_ppl.pomdp import POMDP, HasSpaces, Spaces
 from homdp_ppl.precision import Array
 
+READABLE = 24  # histories side by side in a picture that can be read
 MAX_GRAPH = 200_000  # nodes of a graph for people; networkx needs about 16 microseconds each
 
 
@@ -43,18 +44,25 @@ class Plan(NamedTuple):
         """The same plan, in the names of a declaration or world."""
         return self._replace(policy=self.policy.named(model), spaces=model.spaces)
 
-    def tree(self, max_nodes: int = MAX_GRAPH) -> nx.DiGraph:
+    def tree(self, steps: int | None = None, max_nodes: int = MAX_GRAPH) -> nx.DiGraph:
         """The histories that the policy meets, as a graph with integer nodes and scalar attributes.
 
         Each node has ``step``, ``history`` (in names), ``action``, ``value`` (expected reward from here on) and ``probability``;
         each edge the ``action`` and ``observation`` that lead on. Node 0 is the time before the first observation.
+
+        Parameters
+        ----------
+        steps
+            How many steps of the episode; by default all.
+        max_nodes
+            Refuse larger graphs.
         """
         rho, T, O, _ = (np.asarray(part) for part in self.model)  # noqa: E741
         alphas = _values(self.policy, self.model)
         graph = nx.DiGraph(planner=self.planner, value=float(self.value), upper=float(self.upper))
         graph.add_node(0, step=0, history="", action="", value=float(self.value), probability=1.0)
         front = [(0, "", -1, -1, rho)]  # graph node, history, policy node, action, joint weights of the next state
-        for h in range(self.model.horizon):
+        for h in range(self.model.horizon if steps is None else min(steps, self.model.horizon)):
             following = []
             for parent, history, node, action, weights in front:
                 for y, word in enumerate(self.spaces.observations):
@@ -70,7 +78,9 @@ class Plan(NamedTuple):
                     child = graph.number_of_nodes()
                     if child >= max_nodes:
                         got = f"more than {max_nodes:,} histories"
-                        raise PlanningError("tree", [Problem("tree", got, f"at most {max_nodes:,}", "Use a shorter horizon.")])
+                        raise PlanningError(
+                            "tree", [Problem("tree", got, f"at most {max_nodes:,}", "Ask for fewer steps: tree(steps=3).")]
+                        )
                     graph.add_node(child, step=h + 1, history=told, action=decided, value=worth, probability=total)
                     done = self.spaces.actions[action] if action >= 0 else ""
                     graph.add_edge(parent, child, observation=word, action=done)
@@ -80,9 +90,21 @@ class Plan(NamedTuple):
             front = following
         return graph
 
+    def first_steps(self, histories: int) -> nx.DiGraph:
+        """The tree of as many steps as have no more than so many histories, but at least one."""
+        tree = self.tree(1)
+        for steps in range(2, self.model.horizon + 1):
+            try:
+                longer = self.tree(steps, max_nodes=len(tree) + histories + 1)
+            except PlanningError:
+                break
+            tree = longer
+        return tree
+
     def draw(self, steps: int | None = None, axes: Axes | None = None) -> Axes:
         """Draw the first decisions as a tree; by default as many steps as can be read."""
-        return draw_tree(self.tree(), steps, axes)
+        tree = self.first_steps(READABLE) if steps is None else self.tree(steps)
+        return draw_tree(tree, f"The first decisions of {self.model.horizon}, with the value from there on", axes)
 
     def __repr__(self) -> str:
         return f"Plan by {self.planner}: value {self.value:.6g}, upper bound {self.upper:.6g}, {self.policy!r}"

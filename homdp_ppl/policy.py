@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zipfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple, Protocol, TypeAlias, runtime_checkable
 
@@ -11,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from homdp_ppl.errors import PolicyError, Problem
-from homdp_ppl.pomdp import ROW_TOLERANCE, HasSpaces
+from homdp_ppl.pomdp import FLOAT32, ROW_TOLERANCE, HasSpaces, Spaces
 from homdp_ppl.precision import Array
 
 MAX_NODES = 200_000
@@ -156,7 +157,7 @@ class GraphPolicy:
         probabilities: list[Array] = []
         successor: list[Array] = []
         for node, (observations, actions) in enumerate(histories):  # grows while it is read: breadth first
-            chances = np.asarray(policy.act(np.array(observations), np.array(actions, dtype=int)), dtype=np.float64)
+            chances = ask(policy, observations, actions, model.spaces)
             probabilities.append(chances)
             successor.append(np.full((A, Y), node))
             if len(observations) == H:
@@ -188,6 +189,21 @@ def uniform_policy(model: HasSpaces) -> GraphPolicy:
     _, Y, A, H = model.spaces.sizes
     following = np.minimum(np.arange(1, H + 1), H - 1)
     return GraphPolicy(np.zeros(Y, int), np.full((H, A), 1 / A), np.broadcast_to(following[:, None, None], (H, 1, Y)))
+
+
+def ask(policy: Policy, observations: Sequence[int], actions: Sequence[int], spaces: Spaces) -> Array:
+    """The action probabilities of a policy that is asked step by step, checked; it is handed copies of what may be seen."""
+    answer = policy.act(np.array(observations), np.array(actions, dtype=int))
+    try:
+        chances = np.asarray(answer, dtype=np.float64)
+    except (TypeError, ValueError):
+        chances = np.full(0, np.nan)
+    A = len(spaces.actions)
+    if chances.shape != (A,) or not (chances >= 0).all() or not abs(chances.sum() - 1) <= FLOAT32:
+        seen = ", ".join(spaces.observations[y] for y in observations)
+        where = f"step {len(observations)}, after {seen}"
+        raise PolicyError("policy", [Problem("act", repr(answer), f"{A} probabilities that sum to 1", at=where)])
+    return chances if abs(chances.sum() - 1) <= ROW_TOLERANCE else chances / chances.sum()  # float32 answers
 
 
 def check_policy(policy: Policy, model: HasSpaces) -> None:

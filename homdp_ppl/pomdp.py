@@ -75,7 +75,8 @@ def row_problems(where: str, table: Array, spaces: Spaces) -> list[Problem]:
     table = np.asarray(table, dtype=np.float64)
     sums = table.sum(-1)
     error = np.abs(sums - 1)
-    rounded = "This is float32 rounding: make constants with NumPy, or with jnp inside homdp_ppl.x64()."
+    rounded = "Normalise the row; numbers made in float32 are made again with NumPy, or inside homdp_ppl.x64()."
+    undefined = "A distribution's parameter outside its domain, a division by zero, or a log of zero?"
 
     def found(wrong: Array, got: str, expected: str, remedy: str, values: Array) -> list[Problem]:
         return [
@@ -84,9 +85,10 @@ def row_problems(where: str, table: Array, spaces: Spaces) -> list[Problem]:
         ]
 
     problems = [
-        *found(np.isnan(table), "{}", "a probability", "A division by zero or a log of zero?", table),
+        *found(np.isnan(sums), "a row with nan", "probabilities", undefined, sums),
         *found(table < 0, "{:.6g}", "a probability in [0, 1]", "Probabilities cannot be negative.", table),
-        *found(error > FLOAT32, "a row that sums to {:.10g}", "a sum of 1", "Normalise the row.", sums),
+        *found(sums == 0, "a row that sums to 0", "a sum of 1", "Does its outcome lie outside the declared names?", sums),
+        *found((error > FLOAT32) & (sums != 0), "a row that sums to {:.10g}", "a sum of 1", "Normalise the row.", sums),
         *found((error > ROW_TOLERANCE) & (error <= FLOAT32), "a row that sums to {:.10g}", "a sum of 1", rounded, sums),
     ]
     more = len(problems) - LISTED_ROWS

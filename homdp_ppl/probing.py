@@ -1,8 +1,13 @@
-"""Running a declared program at chosen points of its parameters' support: how we learn what it is made of."""
+"""Running a declared program at chosen parameter points: how we learn what it is made of.
+
+Points are stratified: each coordinate of a continuous site goes through the middle and both tails of its prior (on the
+unconstrained scale, about the prior's mean), each coordinate of a finite discrete site through all its values. What holds at all
+points is taken to hold everywhere; a switch that acts in a far tail only can be missed.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -12,12 +17,12 @@ import numpyro.distributions as dist
 from numpyro import handlers
 from numpyro.distributions import biject_to
 
-from homdp_ppl.kernels import Kernels, tabulators
+from homdp_ppl.kernels import Kernels, in_domain, tabulators
 from homdp_ppl.pomdp import Spaces
 from homdp_ppl.precision import Array
 
-POINTS = 8  # parameter points a question is asked at
-WIDTH = 2.0  # points are uniform in (-WIDTH, WIDTH) on the unconstrained scale, as NumPyro initialises its chains
+POINTS = 16  # parameter points in one run
+WIDTH = 1.5  # unconstrained scale of a prior whose variance is not known
 
 
 class Site(NamedTuple):
@@ -26,7 +31,12 @@ class Site(NamedTuple):
     name: str
     shape: tuple[int, ...]
     moves: tuple[int, ...]  # shape of its unconstrained coordinates
-    discrete: bool
+    values: int  # how many values a finite discrete site has; 0 if it is continuous, -1 if discrete without an end
+
+    @property
+    def discrete(self) -> bool:
+        """Whether its values are integers."""
+        return self.values != 0
 
 
 class Probe(NamedTuple):
@@ -60,34 +70,54 @@ class Prober:
         self.sites = sites
         self.spaces = spaces
         self._generator = np.random.default_rng(0)
-        self._run = jax.jit(jax.vmap(lambda moves: _probe(function, spaces, kernels, moves), axis_size=POINTS))
+        self._run = jax.jit(jax.vmap(lambda moves, given, free: _probe(function, spaces, kernels, moves, given, free)))
 
-    def points(self, *names: str) -> dict[str, Array]:
-        """New random coordinates for the named sites."""
-        return {site.name: self._coordinates(site) for site in self.sites if site.name in names}
+    def start(self) -> Probe:
+        """Run the program with all its sites moving."""
+        given = {site.name: np.zeros((POINTS, *site.shape), dtype=int if site.discrete else float) for site in self.sites}
+        return self._probe(given, [site.name for site in self.sites], 0)
 
-    def __call__(self, points: Mapping[str, Array]) -> Probe:
-        """Run the program at coordinates of all its sites."""
-        shown: Probe = jax.device_get(self._run(dict(points)))
+    def move(self, given: Mapping[str, Array], names: Sequence[str]) -> Iterator[Probe]:
+        """Move the named sites from given parameter points, the others held; as often as their discrete values need."""
+        values = max([site.values for site in self.sites if site.name in names], default=0)
+        for turn in range(max(1, -(-values // POINTS))):
+            yield self._probe(given, names, turn)
+
+    def _probe(self, given: Mapping[str, Array], names: Sequence[str], turn: int) -> Probe:
+        moves = {site.name: self._coordinates(site, turn) for site in self.sites}
+        free = {site.name: np.full(POINTS, site.name in names) for site in self.sites}
+        index = {"": np.arange(POINTS)}  # a program without sites is run as often
+        shown: Probe = jax.device_get(self._run(moves | index, dict(given), free))
         return shown
 
-    def _coordinates(self, site: Site) -> Array:
-        shape = (POINTS, *site.moves)
+    def _coordinates(self, site: Site, turn: int) -> Array:
+        """For each coordinate of a site another order of the strata, or of a discrete site's values."""
+        order = self._generator.permuted(np.tile(np.arange(POINTS), (*site.moves, 1)), axis=-1)
+        order = np.moveaxis(order, -1, 0)
         if site.discrete:
-            return self._generator.integers(0, 2**31 - 1, shape)
-        return self._generator.uniform(-WIDTH, WIDTH, shape)
+            return order + turn * POINTS
+        level = (order + self._generator.uniform(0.2, 0.8, order.shape)) / POINTS
+        return np.log(level / (1 - level))  # logistic quantiles, from about -4 to 4
 
 
-def _probe(function: Callable[[], Kernels], spaces: Spaces, kernels: tuple[str, ...], moves: dict[str, Array]) -> Probe:
+def _probe(
+    function: Callable[[], Kernels],
+    spaces: Spaces,
+    kernels: tuple[str, ...],
+    moves: dict[str, Array],
+    given: dict[str, Array],
+    free: dict[str, Array],
+) -> Probe:
     def place(site: dict[str, Any]) -> Array | None:
+        name = site["name"]
         if site["type"] != "sample" or site["is_observed"]:
             return None
-        return _constrain(site["fn"], moves[site["name"]])
+        return jnp.where(free[name], _constrain(site["fn"], moves[name]), given[name])
 
     with handlers.trace() as trace, handlers.seed(rng_seed=0), handlers.substitute(substitute_fn=place):
         returned = function()
     samples = {name: site for name, site in trace.items() if site["type"] == "sample"}
-    log_prior = sum((jnp.sum(site["fn"].log_prob(site["value"])) for site in samples.values()), jnp.zeros(()))
+    log_prior = sum((_log_density(site) for site in samples.values()), jnp.zeros(()))
     unknown = {name: site for name, site in samples.items() if not site["is_observed"]}
     dirichlet = {name: _dirichlet(site["fn"], site["value"]) for name, site in unknown.items()}
     found = {name: pair for name, pair in dirichlet.items() if pair is not None}
@@ -101,14 +131,35 @@ def _probe(function: Callable[[], Kernels], spaces: Spaces, kernels: tuple[str, 
     )
 
 
+def _log_density(site: dict[str, Any]) -> Array:
+    density = jnp.where(in_domain(site["fn"]), jnp.sum(site["fn"].log_prob(site["value"])), jnp.nan)
+    return density if site["scale"] is None else density * site["scale"]
+
+
 def _constrain(fn: Any, moves: Array) -> Array:
-    """A value of a site from its unconstrained coordinates."""
+    """A value of a site from its coordinates."""
     if not fn.support.is_discrete:
-        return biject_to(fn.support)(moves)
+        middle, spread = _location(fn, moves)
+        return biject_to(fn.support)(middle + spread * moves)
     if fn.has_enumerate_support and not fn.event_shape:
         values = jnp.ravel(fn.enumerate_support(expand=False))
         return values[moves % len(values)]
     return fn.sample(jax.random.fold_in(jax.random.key(0), jnp.sum(moves)))
+
+
+def _location(fn: Any, moves: Array) -> tuple[Array, Array]:
+    """Where a prior lives on the unconstrained scale: its mean, and its standard deviation by the slope of the transform."""
+    try:
+        mean, deviation = jnp.asarray(fn.mean, dtype=moves.dtype), jnp.sqrt(fn.variance)
+        transform = biject_to(fn.support)
+        middle = transform.inv(mean)
+    except (NotImplementedError, AttributeError, TypeError, ValueError):
+        return jnp.zeros_like(moves), jnp.full_like(moves, WIDTH)
+    spread = jnp.full_like(moves, WIDTH)
+    if middle.shape == jnp.shape(mean):  # one coordinate a value: the delta method
+        spread = deviation * jnp.abs(jax.jvp(transform.inv, (mean,), (jnp.ones_like(mean),))[1])
+    known = jnp.isfinite(middle) & jnp.isfinite(spread) & (spread > 0)
+    return jnp.where(known, middle, 0.0), jnp.where(known, spread, WIDTH)
 
 
 def _dirichlet(fn: Any, value: Array) -> tuple[Array, Array] | None:
@@ -119,6 +170,6 @@ def _dirichlet(fn: Any, value: Array) -> tuple[Array, Array] | None:
     if isinstance(base, dist.Dirichlet):
         return value, jnp.broadcast_to(base.concentration, jnp.shape(value))
     if isinstance(base, dist.Beta):
-        pair = jnp.stack(jnp.broadcast_arrays(base.concentration1, base.concentration0), -1)
+        pair = jnp.stack(jnp.broadcast_arrays(base.concentration1, base.concentration0), -1).astype(value.dtype)
         return jnp.stack([value, 1 - value], -1), jnp.broadcast_to(pair, (*jnp.shape(value), 2))
     return None

@@ -22,6 +22,7 @@ import numpyro.distributions as dist
 from numpyro import handlers
 from numpyro.contrib.control_flow import scan
 
+from homdp_ppl.errors import HOMDPError, Problem
 from homdp_ppl.kernels import Kernels, Tables, tabulate
 from homdp_ppl.policy import GraphPolicy, Policy, check_policy, uniform_policy
 from homdp_ppl.pomdp import Spaces
@@ -32,6 +33,7 @@ def episode_program(function: Callable[[], Kernels], spaces: Spaces) -> Callable
     """The NumPyro model of ``episodes`` episodes under a policy; the default policy is uniform."""
 
     def program(policy: Policy | None = None, episodes: int = 1) -> None:
+        _at_least_one("episodes", episodes)
         graph = as_graph(policy, spaces)
         tables = tabulate(function(), spaces)
 
@@ -57,12 +59,15 @@ def unrolled_program(function: Callable[[], Kernels], spaces: Spaces) -> Callabl
     """The same model with one site a step, ``x[1]``, ``y[1]``, ``a[1]``, ...: for pictures, where a loop hides who sees what."""
 
     def program(policy: Policy | None = None, episodes: int = 1, steps: int | None = None) -> None:
+        length = spaces.horizon if steps is None else min(steps, spaces.horizon)
+        _at_least_one("episodes", episodes)
+        _at_least_one("steps", length)
         graph = as_graph(policy, spaces)
         tables = tabulate(function(), spaces)
         with numpyro.plate("episodes", episodes, dim=-1):
             node, action = jnp.zeros((), int), jnp.zeros((), int)
             rows = jnp.broadcast_to(tables.initial, (episodes, len(spaces.states)))
-            for h in range(1, (steps or spaces.horizon) + 1):
+            for h in range(1, length + 1):
                 state = numpyro.sample(f"x[{h}]", dist.Categorical(probs=rows))
                 observation = numpyro.sample(f"y[{h}]", dist.Categorical(probs=tables.emission[state]))
                 node = graph.first(observation) if h == 1 else graph.next(node, action, observation)
@@ -73,19 +78,26 @@ def unrolled_program(function: Callable[[], Kernels], spaces: Spaces) -> Callabl
     return program
 
 
-def hindsight(program: Callable[..., None], states: Array, observations: Array, actions: Array) -> Callable[[], None]:
+def hindsight(
+    program: Callable[..., None], function: Callable[[], Kernels], states: Array, observations: Array, actions: Array
+) -> Callable[[], None]:
     """A program conditioned on revealed episodes: exactly the user's own sites stay latent.
 
     Parameters
     ----------
     program
         An episode program.
+    function
+        The user's program in it.
     states, observations, actions
         Episodes, one a row: (episodes, H + 1), (episodes, H), (episodes, H).
     """
     data = {"x": states[:, :-1].T, "y": observations.T, "a": actions.T, "x_last": states[:, -1]}
 
     def conditioned() -> None:  # JAX arrays are made in the precision of the call, and a scan takes no others
+        if len(states) == 0:  # nothing seen yet: the prior
+            function()
+            return
         arrays = {name: jnp.asarray(values) for name, values in data.items()}
         handlers.condition(program, data=arrays)(episodes=len(states))
 
@@ -99,6 +111,11 @@ def as_graph(policy: Policy | None, spaces: Spaces) -> GraphPolicy:
     check_policy(policy, spaces)
     graph = policy if isinstance(policy, GraphPolicy) else GraphPolicy.from_policy(policy, spaces)
     return jax.tree.map(jnp.asarray, graph)
+
+
+def _at_least_one(what: str, number: int) -> None:
+    if number < 1:
+        raise HOMDPError("program", [Problem(what, str(number), "at least 1")])
 
 
 def _sample_last(tables: Tables, state: Array, action: Array, episodes: int) -> None:

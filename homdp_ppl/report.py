@@ -10,11 +10,13 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from numpyro.infer.inspect import get_model_relations
+from rich.markup import escape
 from rich.table import Table
 
 from homdp_ppl.declare import HOMDP, World
 from homdp_ppl.episode import Episode
 from homdp_ppl.errors import DataError, Problem
+from homdp_ppl.plan import Plan
 from homdp_ppl.policy import Policy
 from homdp_ppl.precision import Array, x64
 
@@ -26,7 +28,7 @@ def seen_table(model: HOMDP, episode: Episode, title: str = "") -> Table:
     _one(episode)
     table = Table("step", "observation", "action", title=title or None, title_justify="left")
     for h, (y, a) in enumerate(zip(episode.observations, episode.actions, strict=True)):
-        table.add_row(str(h + 1), model.observations[y], model.actions[a])
+        table.add_row(str(h + 1), escape(model.observations[y]), escape(model.actions[a]))
     return table
 
 
@@ -40,10 +42,11 @@ def revealed_table(model: HOMDP, episode: Episode, title: str = "") -> Table:
     """The same episode with its latent states and rewards."""
     _one(episode)
     table = Table("step", "latent state", "observation", "action", "reward", title=title or None, title_justify="left")
-    for h, (x, y, a) in enumerate(zip(episode.states, episode.observations, episode.actions, strict=False)):
-        reward = f"{model.reward[h, x, a]:.2f}"
-        table.add_row(str(h + 1), f"[bold]{model.states[x]}[/]", model.observations[y], model.actions[a], reward)
-    table.add_row("end", f"[bold]{model.states[episode.states[-1]]}[/]", "", "return", f"{model.returns(episode):.2f}")
+    latent = [f"[bold]{escape(model.states[x])}[/]" for x in episode.states]
+    for h, (y, a) in enumerate(zip(episode.observations, episode.actions, strict=True)):
+        reward = f"{model.reward[h, episode.states[h], a]:.2f}"
+        table.add_row(str(h + 1), latent[h], escape(model.observations[y]), escape(model.actions[a]), reward)
+    table.add_row("end", latent[-1], "", "return", f"{model.returns(episode):.2f}")
     return table
 
 
@@ -54,7 +57,16 @@ def models_table(worlds: dict[str, World]) -> Table:
         X, Y, A, H = world.spaces.sizes
         summary = world.homdp.structure.summary()
         unknown = "\n".join(f"{part}: {phrase}" for part, phrase in summary.items() if phrase != "known")
-        table.add_row(name, f"{X} states, {Y} obs.,\n{A} actions, H = {H}", unknown or "nothing")
+        table.add_row(escape(name), f"{X} states, {Y} obs.,\n{A} actions, H = {H}", escape(unknown) or "nothing")
+    return table
+
+
+def decisions_table(plan: Plan, rows: int = 12) -> Table:
+    """The first decisions of a plan in words: what was seen, what it does then, and what that is worth."""
+    table = Table("after", "probability", "do", "value from here on")
+    for node, data in plan.first_steps(rows).nodes(data=True):
+        if node != 0:
+            table.add_row(escape(data["history"]), f"{data['probability']:.3f}", escape(data["action"]), f"{data['value']:.4f}")
     return table
 
 
@@ -88,7 +100,8 @@ def draw_program(model: HOMDP, steps: int = 2, policy: Policy | None = None, axe
     )
     for node in set(graph) - set(steps_only):
         box = {"boxstyle": "round,pad=0.5", "facecolor": colours[node], "edgecolor": "#555555"}
-        nx.draw_networkx_labels(graph, {node: places[node]}, {node: node}, font_size=9, bbox=box, ax=axes)
+        text = node.replace("$", r"\$")  # not mathematics
+        nx.draw_networkx_labels(graph, {node: places[node]}, {node: text}, font_size=9, bbox=box, ax=axes)
     nx.draw_networkx_labels(graph, places, {node: labels[node] for node in steps_only}, font_size=10, ax=axes)
     long = [e for e in graph.edges if e[1].startswith("a[") and places[e[1]][0] - places[e[0]][0] > 1.5]
     short = [e for e in graph.edges if e not in long]

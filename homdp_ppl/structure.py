@@ -12,20 +12,19 @@ from typing import NamedTuple
 import numpy as np
 
 from homdp_ppl.conjugacy import SAME, Conjugate, Rows, find_conjugate
-from homdp_ppl.kernels import Tables
+from homdp_ppl.kernels import SNAP, Tables
 from homdp_ppl.precision import Array
 from homdp_ppl.probing import Probe, Prober
-
-SNAP = 1e-15  # Bernoulli(1.) tabulates to 2e-16: what never exceeds this is an impossible entry
 
 
 class Structure(NamedTuple):
     """What is known of a declaration before any data are seen."""
 
     support: Tables  # which entries can be non-zero
-    known: Rows  # rows that depend on no unknown site
+    known: Rows  # rows that moved with no site
     depends: Mapping[str, Rows]  # rows that move with each site
     conjugate: Conjugate
+    sizes: Mapping[str, int]  # how many numbers each site holds
 
     def summary(self) -> dict[str, str]:
         """One phrase for the transition rows "T", the emission rows "O" and the initial distribution."""
@@ -34,6 +33,10 @@ class Structure(NamedTuple):
             **{letter: self._phrase(name, getattr(self.conjugate, name)) for letter, name in places.items()},
             "initial": self._phrase("initial", np.full(np.shape(self.support.initial), -1)),
         }
+
+    def hyperparameters(self) -> list[str]:
+        """Sites that move no row by themselves: they act through other sites, or not at all."""
+        return [site for site, rows in self.depends.items() if not any(np.any(moved) for moved in rows)]
 
     def _phrase(self, name: str, source: Array) -> str:
         known = np.atleast_1d(getattr(self.known, name)).ravel()
@@ -65,8 +68,9 @@ class Structure(NamedTuple):
             for site, rows in self.depends.items()
             if (np.atleast_1d(getattr(rows, name)).ravel() & mask).any() and (site in self.conjugate.sites) == conjugate
         ]
-        plural = "s" if len(names) > 1 else ""
-        text = f"{len(names)} shared parameter{plural} ({', '.join(names)})"
+        numbers = sum(self.sizes[site] for site in names)
+        shared = "shared " if mask.sum() > numbers else ""
+        text = f"{numbers} {shared}parameter{'s' * (numbers != 1)} ({', '.join(names)})"
         text = f"{text}, conjugate" if conjugate else text
         return text if alone else f"{_rows(mask)} from {text}"
 
@@ -75,26 +79,30 @@ def _rows(mask: Array) -> str:
     return f"{mask.sum()} row{'s' * int(mask.sum() != 1)}"
 
 
-def analyse(prober: Prober, base: dict[str, Array], start: Probe) -> Structure:
+def analyse(prober: Prober, start: Probe) -> Structure:
     """The structure of a program.
 
     Parameters
     ----------
     prober
         The program.
-    base, start
-        Coordinates of all sites, and what the program shows there.
+    start
+        What it shows with all its sites moving.
     """
-    moved = {site.name: prober(base | prober.points(site.name)) for site in prober.sites}
-    support = Tables(*(_possible(name, [start, *moved.values()]) for name in Tables._fields))
-    depends = {site: _moved_rows(start, probe) for site, probe in moved.items()}
+    support = Tables(*(_possible(start.tables[name]) for name in Tables._fields))
     still = _moved_rows(start, start)
+    depends = {site.name: still for site in prober.sites}
+    for site in prober.sites:
+        for probe in prober.move(start.parameters, [site.name]):
+            depends[site.name] = Rows(*map(np.logical_or, depends[site.name], _moved_rows(start, probe)))
+            support = Tables(*(old | _possible(probe.tables[n]) for n, old in zip(Tables._fields, support, strict=True)))
     known = Rows(*(~np.any([still[k], *(rows[k] for rows in depends.values())], axis=0) for k in range(3)))
-    return Structure(support, known, depends, find_conjugate(prober, base, start, depends))
+    sizes = {site.name: int(np.prod(site.shape, dtype=int)) for site in prober.sites}
+    return Structure(support, known, depends, find_conjugate(prober, start, depends), sizes)
 
 
-def _possible(name: str, probes: list[Probe]) -> Array:
-    return np.any([(probe.tables[name] > SNAP).any(0) for probe in probes], axis=0)
+def _possible(table: Array) -> Array:
+    return (table > SNAP).any(0)
 
 
 def _moved_rows(before: Probe, after: Probe) -> Rows:

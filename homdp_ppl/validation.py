@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -10,7 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from numpyro import handlers
-from numpyro.distributions import biject_to
+from numpyro.distributions import Distribution, biject_to
 
 from homdp_ppl.errors import Problem
 from homdp_ppl.kernels import TRACER_ERRORS, KernelError, Kernels, Tables, tabulators, tracer_problem
@@ -19,6 +20,7 @@ from homdp_ppl.precision import Array, x64
 from homdp_ppl.probing import POINTS, Probe, Site
 
 RESERVED = ("x", "y", "a", "x_last", "episodes")
+UNROLLED = re.compile(r"[xya]\[\d+\]")  # sites of the unrolled program
 REWARD_REMEDY = "Rescale: (r - min) / (max - min) keeps the optimal policy."
 
 
@@ -40,13 +42,14 @@ def check_spaces(states: Any, observations: Any, actions: Any, horizon: Any) -> 
 
 
 def _names(where: str, given: Any, letter: str, problems: list[Problem]) -> tuple[str, ...]:
-    if isinstance(given, int | np.integer) and not isinstance(given, bool):
+    if isinstance(given, int | np.integer) and not isinstance(given, bool) and given >= 1:
         given = tuple(f"{letter}{k}" for k in range(int(given)))
     if isinstance(given, str) or not isinstance(given, Sequence) or not all(isinstance(name, str) for name in given):
         problems.append(Problem(where, repr(given), "a tuple of names, or their number", f'Write {where}=("first", "second").'))
         return ()
-    if not given:
-        problems.append(Problem(where, repr(given), "at least one name"))
+    if not given or "" in given:
+        problems.append(Problem(where, repr(given), "at least one name, and none of them empty"))
+        return ()
     for name, times in Counter(given).items():
         if times > 1:
             problems.append(Problem(where, f"the name {name!r} {times} times", "distinct names", "Rename the duplicates."))
@@ -58,6 +61,8 @@ def check_reward(reward: Any, spaces: Spaces) -> tuple[Array, list[Problem]]:
     X, _, A, H = spaces.sizes
     shape = f"shape {(X, A)} or {(H, X, A)}, or a function of (state index, action index)"
     try:
+        if isinstance(reward, Distribution):
+            raise TypeError("a distribution; rewards are known numbers")
         if callable(reward):
             reward = [[float(reward(x, a)) for a in range(A)] for x in range(X)]
         table = np.asarray(reward, dtype=np.float64)
@@ -69,7 +74,8 @@ def check_reward(reward: Any, spaces: Spaces) -> tuple[Array, list[Problem]]:
     for index in map(tuple, np.argwhere(~((table >= 0) & (table <= 1)))[:8]):
         names = (spaces.states[index[-2]], spaces.actions[index[-1]])
         label = ", ".join((f"step {index[0] + 1}", *names) if table.ndim == 3 else names)
-        problems.append(Problem("reward", f"{table[index]:.6g}", "a number in [0, 1]", REWARD_REMEDY, label))
+        remedy = "" if np.isnan(table[index]) else REWARD_REMEDY
+        problems.append(Problem("reward", f"{table[index]:.6g}", "a number in [0, 1]", remedy, label))
     return np.broadcast_to(table, (H, X, A)).copy(), problems
 
 
@@ -102,18 +108,23 @@ def look(function: Callable[[], Any], spaces: Spaces) -> tuple[tuple[Site, ...],
             jax.eval_shape(run, jax.random.key(0))
     except tuple(TRACER_ERRORS) as error:
         problems.append(tracer_problem("program", error))
-    except ValueError as error:
-        if "distribution got invalid" not in str(error):
+    except (ValueError, AssertionError, NotImplementedError) as error:
+        known = {ValueError: "distribution got invalid", AssertionError: "unique names"}.get(type(error), "")
+        if known not in str(error):
             raise
-        problems.append(Problem("program", f"the NumPyro error {str(error)!r}", "valid parameters of the distribution"))
+        got = f"NumPyro's {type(error).__name__} {str(error)!r}"
+        problems.append(Problem("program", got, "distinct sites with priors that are valid and can be sampled"))
     return tuple(sites), tuple(sound), problems
 
 
 def _site_problems(name: str, site: dict[str, Any]) -> Iterator[Problem]:
-    if name in RESERVED:
+    if name in RESERVED or UNROLLED.fullmatch(name):
         kind = "plate" if site["type"] == "plate" else "site"
         remedy = "The toolkit's own sites and plate have these names: " + ", ".join(RESERVED) + "."
         yield Problem(f"site {name!r}", f"a {kind} called {name!r}", "another name", remedy)
+    if site["type"] == "plate" and site["args"][1] not in (None, site["args"][0]):
+        remedy = "Subsampling has no meaning here: the program is a model, not a minibatch."
+        yield Problem(f"plate {name!r}", f"{site['args'][1]} of {site['args'][0]}", "a plate without subsampling", remedy)
     if site["type"] == "param":
         remedy = "Give it a prior with numpyro.sample, or write the number itself."
         yield Problem(f"site {name!r}", "numpyro.param", "a random site or a constant", remedy)
@@ -121,24 +132,35 @@ def _site_problems(name: str, site: dict[str, Any]) -> Iterator[Problem]:
 
 def _site(name: str, site: dict[str, Any]) -> Site:
     shape = tuple(jnp.shape(site["value"]))
-    support = site["fn"].support
-    moves = shape if support.is_discrete else tuple(biject_to(support).inverse_shape(shape))
-    return Site(name, shape, moves, bool(support.is_discrete))
+    fn = site["fn"]
+    if not fn.support.is_discrete:
+        return Site(name, shape, tuple(biject_to(fn.support).inverse_shape(shape)), 0)
+    finite = fn.has_enumerate_support and not fn.event_shape
+    return Site(name, shape, shape, int(fn.enumerate_support(expand=False).size) if finite else -1)
 
 
 def check_tables(probe: Probe, spaces: Spaces) -> list[Problem]:
     """What is wrong with the rows of a program's tables, each table at the first parameter point that shows it."""
-    return [problem for name in Tables._fields if name in probe.tables for problem in _first_problems(name, probe, spaces)]
+    problems = [p for name in Tables._fields if name in probe.tables for p in _first_problems(name, probe, spaces)]
+    if np.isnan(probe.log_prior).any():
+        point = _point(probe, int(np.isnan(probe.log_prior).argmax()))
+        remedy = f"A factor, or a prior whose parameters leave their domain? Seen at {point}." if point else ""
+        problems.append(Problem("program", "a log density of the sites that is nan", "a number", remedy))
+    return problems
 
 
 def _first_problems(name: str, probe: Probe, spaces: Spaces) -> list[Problem]:
     table = probe.tables[name]
-    moves = bool(np.ptp(table, axis=0).max() > 0)
+    moves = not np.array_equal(table, np.broadcast_to(table[0], table.shape), equal_nan=True)
     for k in range(POINTS):
         problems = row_problems(name, table[k], spaces)
         if problems:
-            scalars = {site: value[k] for site, value in probe.parameters.items() if value[k].ndim == 0}
-            point = ", ".join(f"{site}={value:.4g}" for site, value in scalars.items())
+            point = _point(probe, k)
             hint = f" Seen at {point}: rows must hold on the whole support of the sites." if moves and point else ""
             return [p._replace(remedy=p.remedy + hint) for p in problems]
     return []
+
+
+def _point(probe: Probe, k: int) -> str:
+    """The scalar parameters of one point."""
+    return ", ".join(f"{site}={value[k]:.4g}" for site, value in probe.parameters.items() if value[k].ndim == 0)

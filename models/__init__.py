@@ -8,7 +8,7 @@ from typing import Any
 
 from homdp_ppl.declare import World
 from homdp_ppl.errors import HOMDPError, Problem
-from homdp_ppl.models import lock, lower_bound, random_tables, screening, tiger, tiger_listen
+from homdp_ppl.models import hallway, lock, lower_bound, maze, random_tables, rocksample, screening, tiger, tiger_listen
 
 MODELS: dict[str, Callable[..., World]] = {
     "tiger": tiger.structured,
@@ -21,6 +21,9 @@ MODELS: dict[str, Callable[..., World]] = {
     "lower_bound_tree": lower_bound.tree,
     "lower_bound_three": lower_bound.three_states,
     "random": random_tables.random_world,
+    "maze": maze.structured,
+    "hallway": hallway.structured,
+    "rocksample": rocksample.structured,
 }
 
 

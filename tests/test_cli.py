@@ -1,7 +1,10 @@
 """The homdp command, with and without mistakes."""
 
+from pathlib import Path
+
 import pytest
 
+from homdp_ppl import GraphPolicy
 from homdp_ppl.cli import main
 
 DECLARATION = """
@@ -14,6 +17,11 @@ def mine():
     return Kernels([1.0, 0.0], lambda x, a: dist.Bernoulli(p), lambda x: dist.Delta(x))
 
 fixed = mine.at(p=0.25)
+marked = homdp(states=("[/]", "[red]hot[/red]"), observations=2, actions=1, horizon=2, reward=[[0.0], [1.0]])(mine.function)
+
+def default():
+    return fixed
+
 number = 3
 """
 
@@ -47,15 +55,34 @@ def test_models_lists_the_zoo_and_shows_one(capsys):
 def test_a_model_from_a_file(capsys, file):
     assert main(["models", f"{file}:fixed"]) == 0
     assert "p=0.25" in capsys.readouterr().out
+    assert main(["models", f"{file}:default"]) == 0  # a function that returns a world
+    assert "p=0.25" in capsys.readouterr().out
+    assert main(["play", f"{file}:marked"]) == 0
+    assert "[red]hot[/red]" in capsys.readouterr().out  # names are no markup
+    assert main(["models", f"{file}:marked"]) == 0
+    assert "[/]" in capsys.readouterr().out
     assert main(["play", f"{file}:mine"]) == 0  # no truth given: drawn from the prior
     assert "World 'mine' at p=" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
     ("model", "words"),
-    [("lion", "one of tiger"), ("no.py:x", "no file"), ("{}:number", "a HOMDP or a World"), ("{}:other", "mine, fixed")],
+    [
+        ("lion", "one of tiger"),
+        ("no.py:x", "no file"),
+        ("{}:number", "a HOMDP, a World"),
+        ("{}:other", "mine, fixed"),
+        ("{}", "mine, fixed"),
+        ("broken.py:x", "line 2: got ZeroDivisionError"),
+        ("wrong.py:x", "line 1: got SyntaxError"),
+        ("notes.txt:x", "ending in .py"),
+    ],
 )
-def test_mistakes_are_answered_with_a_sentence(capsys, file, model, words):
+def test_mistakes_are_answered_with_a_sentence(capsys, file, model, words, monkeypatch):
+    monkeypatch.chdir(file.parent)
+    Path("broken.py").write_text("x = 1\ny = 1 / 0\n")
+    Path("wrong.py").write_text("x = (\n")
+    Path("notes.txt").write_text("x\n")
     assert main(["play", model.format(file)]) == 2
     captured = capsys.readouterr()
     assert words in captured.err
@@ -63,8 +90,28 @@ def test_mistakes_are_answered_with_a_sentence(capsys, file, model, words):
 
 
 def test_usage_errors(capsys):
-    for arguments in ([], ["plan"], ["play", "tiger", "--episodes", "0"]):
+    for arguments in ([], ["plan"], ["play", "tiger", "--episodes", "0"], ["play", "tiger", "--seed", "9" * 20]):
         with pytest.raises(SystemExit) as caught:
             main(arguments)
         assert caught.value.code == 2
-    assert "not a positive number" in capsys.readouterr().err
+    assert "not a positive whole number" in capsys.readouterr().err
+
+
+def test_planning_from_the_command_line(capsys, tmp_path):
+    picture, policy = tmp_path / "tree.png", tmp_path / "policy.npz"
+    assert (
+        main(["plan", "tiger", "--planner", "history_tree", "--horizon", "3", "--draw", str(picture), "--save", str(policy)]) == 0
+    )
+    out = capsys.readouterr().out
+    assert "value     2.7540625  (certified: the optimum is at most 2.7540625)" in out
+    assert "growl left, listen, growl left" in out
+    assert picture.stat().st_size > 5000
+    assert GraphPolicy.load(policy).names == (("growl left", "growl right"), ("listen", "open left", "open right"))
+    assert main(["plan", "tiger", "--planner", "history_tree", "--horizon", "40"]) == 2
+    assert "bounded_search" in capsys.readouterr().err
+
+
+def test_the_version(capsys):
+    with pytest.raises(SystemExit):
+        main(["--version"])
+    assert capsys.readouterr().out.startswith("homdp_ppl ")

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from homdp_ppl import DeclarationError, Kernels, ParameterError, homdp, tabular, x64
+from homdp_ppl import DataError, DeclarationError, Kernels, ParameterError, homdp, tabular, x64
 from tests.worlds import world
 
 TWO = {"states": ("off", "on"), "observations": ("dark", "light"), "actions": ("wait",), "horizon": 2}
@@ -38,6 +38,11 @@ def hidden(x):
     return dist.Categorical(probs=jnp.ones(2) / 2)
 
 
+def minibatch():
+    with numpyro.plate("n", 10, subsample_size=2):
+        numpyro.sample("p", dist.Normal())
+
+
 def branch(x):
     return dist.Bernoulli(0.1) if x == 0 else dist.Bernoulli(0.9)
 
@@ -47,7 +52,8 @@ WRONG = {
     "row sum of a function": ({"emission": lambda x: dist.Categorical(probs=jnp.array([0.5, 0.6]))}, "emission", "1.1", "off"),
     "float32 rounding": ({"initial": (0.5, 0.50000003)}, "initial", "float32", ""),
     "negative entry": ({"emission": [[1.5, -0.5], [0, 1]]}, "emission", "-0.5", "off, light"),
-    "nan": ({"initial": [np.nan, 1.0]}, "initial", "nan", "off"),
+    "nan": ({"emission": [[np.nan, 1.0], [0, 1]]}, "emission", "nan", "off"),
+    "outside its domain": ({"emission": lambda x: dist.Bernoulli(1.5)}, "emission", "outside its domain", "off"),
     "shape": ({"transition": EYE}, "transition", "(2, 2)", ""),
     "not an array": ({"emission": "light"}, "emission", "str", ""),
     "numpy index": ({"emission": lambda x: dist.Categorical(probs=EYE[x])}, "emission", "jnp.asarray(table)[x]", ""),
@@ -58,12 +64,22 @@ WRONG = {
     "wrong support": ({"emission": lambda x: dist.Binomial(2, 0.5)}, "emission", "support 0..1", ""),
     "shifted support": ({"emission": lambda x: dist.DiscreteUniform(1, 2)}, "emission", "support 0..1", ""),
     "moving support": ({"emission": lambda x: dist.DiscreteUniform(0, x)}, "emission", "same everywhere", ""),
-    "delta outside": ({"emission": lambda x: dist.Delta(x + 1)}, "emission", "sums to 0", "on"),
+    "delta outside": ({"emission": lambda x: dist.Delta(x + 1)}, "emission", "outside the declared names", "on"),
     "batched": ({"emission": lambda x: dist.Bernoulli(jnp.array([0.1, 0.9]))}, "emission", "batch shape (2,)", ""),
     "an array row": ({"emission": lambda x: jnp.ones(2) / 2}, "emission", "dist.Categorical(probs=...)", ""),
     "arguments": ({"emission": lambda: dist.Bernoulli(0.5)}, "emission", "function of (x)", ""),
     "hidden site": ({"emission": hidden}, "emission", "'secret'", ""),
     "reserved site": ({"sites": lambda: numpyro.sample("a", dist.Normal())}, "site 'a'", "another name", ""),
+    "reserved in pictures": ({"sites": lambda: numpyro.sample("x[1]", dist.Normal())}, "site 'x[1]'", "another name", ""),
+    "subsampling": ({"sites": minibatch}, "plate 'n'", "subsampling", ""),
+    "twice": ({"sites": lambda: [numpyro.sample("p", dist.Normal()) for _ in range(2)]}, "program", "unique names", ""),
+    "no sampler": (
+        {"sites": lambda: numpyro.sample("p", dist.ImproperUniform(dist.constraints.real, (), ()))},
+        "program",
+        "sampled",
+        "",
+    ),
+    "nan density": ({"sites": lambda: numpyro.factor("f", jnp.nan)}, "program", "nan", ""),
     "reserved last": ({"sites": lambda: numpyro.sample("x_last", dist.Normal())}, "site 'x_last'", "another name", ""),
     "param": ({"sites": lambda: numpyro.param("p", 0.5)}, "site 'p'", "numpyro.sample", ""),
     "invalid prior": ({"sites": lambda: numpyro.sample("p", dist.Beta(-1.0, 1.0))}, "program", "concentration", ""),
@@ -76,6 +92,9 @@ WRONG = {
     "horizon type": ({"horizon": 2.5}, "horizon", "an integer", ""),
     "duplicates": ({"states": ("on", "on")}, "states", "'on' 2 times", ""),
     "no names": ({"actions": ()}, "actions", "at least one", ""),
+    "none of them": ({"actions": 0}, "actions", "got 0", ""),
+    "empty name": ({"actions": ("",)}, "actions", "empty", ""),
+    "random reward": ({"reward": dist.Beta(1, 1)}, "reward", "known numbers", ""),
     "a string of names": ({"states": "ab"}, "states", "tuple of names", ""),
 }
 
@@ -120,15 +139,25 @@ def test_python_control_flow_on_a_parameter_is_named():
     assert "jnp.where" in problem.remedy
 
 
-def test_rows_must_be_valid_on_the_whole_support():
+def test_rows_must_be_valid_wherever_the_prior_lives():
     """A probability with a normal prior is right near its mean and wrong elsewhere: told with the value that shows it."""
 
     def program():
-        p = numpyro.sample("p", dist.Normal(0.5, 0.01))
+        p = numpyro.sample("p", dist.Normal(0.5, 0.5))
         return Kernels(EYE[0], STAY, jnp.array([[p, 1 - p], [0.5, 0.5]]))
 
-    with pytest.raises(DeclarationError, match="Seen at p="):
-        homdp(**TWO, reward=REWARD)(program)
+    def clipped():
+        p = numpyro.sample("p", dist.Normal())
+        return Kernels(EYE[0], STAY, lambda x: dist.Binomial(1, p))
+
+    def prior():
+        k = numpyro.sample("k", dist.Normal())
+        p = numpyro.sample("p", dist.Beta(k, 1.0))
+        return Kernels(EYE[0], STAY, lambda x: dist.Bernoulli(p))
+
+    for wrong in (program, clipped, prior):
+        with pytest.raises(DeclarationError, match=r"Seen at (p|k)="):
+            homdp(**TWO, reward=REWARD)(wrong)
 
 
 def test_errors_of_the_users_own_code_are_not_swallowed():
@@ -204,6 +233,10 @@ def test_at_names_every_site_outside_its_support():
 
 def test_draw_is_a_function_of_the_key():
     tiger = world("tiger").homdp
+    with pytest.raises(DataError, match="one key"):
+        tiger.draw(jax.random.split(jax.random.key(0)))
+    with pytest.raises(DataError, match=r"tiger\.draw"):
+        tiger.draw(0)
     one, same, other = (tiger.draw(jax.random.key(k)).parameters["accuracy"] for k in (0, 0, 1))
     assert one == same != other
     assert one.dtype == np.float64
@@ -219,6 +252,26 @@ def test_tables_under_jit_vmap_and_grad():
     np.testing.assert_allclose(batched, one_by_one, atol=1e-15)
     np.testing.assert_allclose(one_by_one[:, 0, 0], values, atol=1e-15)
     assert slope == pytest.approx(1.0)
+
+
+def test_tables_check_shapes_and_at_refuses_traced_values():
+    lock = world("lock").homdp
+    with pytest.raises(ParameterError, match=r"shape \(3, 3\)"):
+        lock.tables({"works": np.full(3, 0.5), "lamp": 0.5})
+    with pytest.raises(ParameterError, match=r"\.tables\(parameters\)"):
+        jax.jit(lambda p: world("tiger").homdp.at(accuracy=p).pomdp.emission)(0.5)
+    edge = world("tiger").homdp
+    assert np.array_equal(edge.tables({"accuracy": 1.0}).emission, edge.at(accuracy=1.0).pomdp.emission)
+
+
+def test_another_horizon():
+    longer = world("tiger").with_horizon(7)
+    assert longer.spaces.horizon == 7
+    assert longer.pomdp.reward.shape == (7, 2, 3)
+    with pytest.raises(DeclarationError, match="at least 1"):
+        world("tiger").with_horizon(0)
+    with pytest.raises(DeclarationError, match="every step"):
+        declare(reward=[[[0.0], [1.0]], [[1.0], [0.0]]]).with_horizon(3)
 
 
 def test_tabular_is_the_same_as_a_program():

@@ -172,6 +172,8 @@ def test_stacking_checks_every_episode():
         stack([good, late], spaces)
     with pytest.raises(DataError, match=r"expected an index in 0\.\.1"):
         stack(replace(good, trajectory=Trajectory(np.array([0, 0, -1, 0]), np.zeros(4, int))), spaces)
+    with pytest.raises(DataError, match="integers"):
+        stack(replace(good, states=np.zeros(5)), spaces)
     with pytest.raises(DataError, match="4 observations, 4 actions and 5 states"):
         stack([good, replace(good, states=np.zeros(4, int))], spaces)
 
@@ -183,8 +185,9 @@ def test_a_batch_is_indexed_episode_by_episode():
     assert np.array_equal(batch[7].states, batch.states[7])
     assert np.array_equal(batch[3:5].actions, batch.actions[3:5])
     assert [tuple(e.states) for e in batch] == [tuple(s) for s in batch.states]
-    with pytest.raises(TypeError, match="single episode"):
-        len(batch[0])
+    for wrong in (lambda: len(batch[0]), lambda: batch[0][0]):
+        with pytest.raises(TypeError, match="single episode"):
+            wrong()
 
 
 def test_natural_mistakes_are_answered():

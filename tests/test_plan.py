@@ -9,7 +9,6 @@ import pytest
 
 from homdp_ppl import GraphPolicy, PolicyError, uniform_policy
 from homdp_ppl.errors import PlanningError
-from homdp_ppl.picture import draw_tree
 from homdp_ppl.plan import make_plan
 from homdp_ppl.planners.history_tree import history_tree
 from tests.worlds import random_policy, world
@@ -52,7 +51,7 @@ def evaluate_uniformly(plan):
 
 
 def test_too_large_a_tree_is_refused(plan):
-    with pytest.raises(PlanningError, match="shorter horizon"):
+    with pytest.raises(PlanningError, match="fewer steps"):
         plan.tree(max_nodes=10)
 
 
@@ -72,7 +71,7 @@ def test_the_picture_names_decisions_and_observations(plan):
     assert any("open right" in word for word in words)
     assert f"start\n{plan.value:.3g}" in words
     plt.close(axes.figure)
-    fewer = draw_tree(plan.tree(), steps=2)
+    fewer = plan.draw(steps=2)
     assert len(fewer.texts) < len(axes.texts)
     plt.close(fewer.figure)
 

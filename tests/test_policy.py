@@ -48,6 +48,24 @@ def test_written_out_policies_act_alike(seed):
         actions.append(int(chances.argmax()))
 
 
+@pytest.mark.parametrize("answer", [[0.5, 0.6, 0.0], [1.0], 1, None, [np.nan, 0.5, 0.5], "left"])
+def test_a_wrong_answer_is_told_with_its_history(answer):
+    class Wrong:
+        def act(self, observations, actions):
+            return np.array([1.0, 0.0, 0.0]) if len(observations) == 1 else answer
+
+    with pytest.raises(PolicyError, match="step 2, after y0, y0"):
+        GraphPolicy.from_policy(Wrong(), SPACES)
+
+
+def test_answers_in_float32_are_taken():
+    class Third:
+        def act(self, observations, actions):
+            return np.full(3, 1 / 3, dtype=np.float32)
+
+    assert np.allclose(GraphPolicy.from_policy(Third(), SPACES).probabilities.sum(1), 1.0, atol=1e-15)
+
+
 def test_too_large_a_tree_is_refused():
     with pytest.raises(PolicyError, match="Raise max_nodes"):
         GraphPolicy.from_policy(uniform_policy(SPACES), SPACES, max_nodes=50)

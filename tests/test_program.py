@@ -11,7 +11,7 @@ from numpyro.infer.autoguide import AutoNormal
 from numpyro.infer.util import log_density
 from scipy.stats import beta
 
-from homdp_ppl import Episode, PolicyError, Trajectory, rollout, uniform_policy, x64
+from homdp_ppl import Episode, HOMDPError, PolicyError, Trajectory, rollout, uniform_policy, x64
 from tests.statistics import frequency_errors
 from tests.worlds import Parity, random_policy, world
 
@@ -158,6 +158,16 @@ def test_mcmc_and_svi_run_on_the_conditioned_program_and_agree_with_the_closed_f
     assert abs(means[0] - closed.mean()) < threshold
     assert abs(means[1] - closed.mean()) > 10 * threshold
     assert abs(middle - closed.mean()) < 3 * closed.std()
+
+
+def test_before_the_first_episode_hindsight_is_the_prior():
+    model = world("tiger").homdp
+    with x64():
+        trace = handlers.trace(handlers.seed(model.hindsight([]), 0)).get_trace()
+    assert [name for name, site in trace.items() if site["type"] == "sample"] == ["accuracy"]
+    for wrong in (lambda: model.program(episodes=0), lambda: model.unrolled(steps=0)):
+        with pytest.raises(HOMDPError, match="at least 1"):
+            wrong()
 
 
 def test_hindsight_works_in_whatever_precision_it_is_used():

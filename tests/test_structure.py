@@ -90,12 +90,22 @@ def not_conjugate():
         numpyro.sample("survey", dist.Normal(p[0], 0.1), obs=0.4)
         return kernels(emission=jnp.stack([p, EYE[1], EYE[2]]))
 
+    def scaled():  # the prior counts twice
+        with numpyro.handlers.scale(scale=2.0):
+            p = numpyro.sample("p", dist.Dirichlet(np.full(3, 2.0)))
+        return kernels(emission=jnp.stack([p, EYE[1], EYE[2]]))
+
+    def tail():  # only beyond 0.9
+        p = numpyro.sample("p", dist.Beta(1, 1))
+        numpyro.factor("nudge", jnp.where(p > 0.9, 50 * (p - 0.9), 0.0))
+        return kernels(emission=jnp.array([[p, 1 - p, 0], [0, 1, 0], [0, 0, 1]]))
+
     def parent():  # another site hangs on it
         p = simplex("p", (3,))
         q = numpyro.sample("q", dist.Beta(1 + 9 * p[0], 1.0))
         return kernels(emission=jnp.array([p, jnp.array([q, 1 - q, 0]), EYE[2]]))
 
-    return [hierarchy, lumped, squared, also_elsewhere, also_initial, factor, observed, parent]
+    return [hierarchy, lumped, squared, also_elsewhere, also_initial, factor, observed, scaled, tail, parent]
 
 
 @pytest.mark.parametrize("program", not_conjugate(), ids=lambda p: p.__name__)
@@ -118,6 +128,52 @@ def test_a_rare_value_of_a_discrete_site_is_seen():
     found = structure(program)
     assert found.support.emission.all()
     assert not found.known.emission.any()
+
+
+def far_away():
+    """Programs that act only where their prior lives, away from the middle of the unconstrained scale, or at single values."""
+
+    def centred():
+        centre = numpyro.sample("centre", dist.Normal(100.0, 1.0))
+        return jax.nn.softmax(-20 * (jnp.array([99.0, 100.0, 101.0]) - centre) ** 2)
+
+    def threshold():
+        k = numpyro.sample("k", dist.Normal(10.0, 0.1))
+        return jnp.where(k > 10, jnp.array([0.9, 0.1, 0.0]), jnp.array([0.1, 0.8, 0.1]))
+
+    def relu():
+        q = jnp.maximum(numpyro.sample("p", dist.Beta(1, 1)) - 0.9, 0)
+        return jnp.array([1 - q, q / 2, q / 2])
+
+    def one_of_forty():
+        z = numpyro.sample("z", dist.DiscreteUniform(0, 39))
+        return jnp.where(z == 33, jnp.array([0.0, 0.5, 0.5]), jnp.array([1.0, 0.0, 0.0]))
+
+    def heavy():
+        scale = numpyro.sample("scale", dist.HalfCauchy(1.0))
+        return jnp.array([jnp.exp(-scale), 1 - jnp.exp(-scale), 0.0])
+
+    return [centred, threshold, relu, one_of_forty, heavy]
+
+
+@pytest.mark.parametrize("row", far_away(), ids=lambda p: p.__name__)
+def test_priors_are_probed_where_they_live(row):
+    found = structure(lambda: kernels(emission=jnp.stack([row(), EYE[1], EYE[2]])))
+    assert found.known.emission.tolist() == [False, True, True]
+    assert found.conjugate.sites == ()
+    assert found.support.emission[0].sum() == (2 if row.__name__ == "heavy" else 3)
+
+
+def test_parameters_are_counted_by_their_numbers():
+    def program():
+        with numpyro.plate("rows", 3):
+            p = numpyro.sample("p", dist.Uniform(0, 1))
+        return kernels(emission=lambda x: dist.Categorical(probs=jnp.array([p[x], 1 - p[x], 0])))
+
+    assert structure(program).summary()["O"] == "3 parameters (p)"
+    assert structure(program).hyperparameters() == []
+    assert "behind them: pace" in repr(world("screening").homdp)
+    assert "2 shared parameters (logit_rates)" in repr(world("screening").homdp)
 
 
 def test_claimed_posterior_is_the_posterior():

@@ -1,0 +1,136 @@
+"""RockSample: a rover may sample rocks, good ones only, and has a sensor that tells them apart from afar, if not too far.
+
+    (place, rocks, reading) ──► (place', rocks', reading')     a check writes the reading, anything else wipes it
+               │
+               ▼
+            reading   right with probability (1 + 2^(-distance / half_distance)) / 2
+
+From Smith and Simmons, "Heuristic search value iteration for POMDPs" (2004). The rover moves for sure in a square of size x size
+places. Sampling a good rock earns 10 and leaves a bad one; sampling a bad rock, or no rock, costs 10; driving out in the east
+earns 10 and ends it all. Rewards are moved to [0, 1] by (r + 10) / 20, so that a step without pay is worth 0.5. The state has
+the last reading in it, since emissions depend on the state alone. With k rocks there are 3 size^2 2^k + 1 states.
+
+Known: the places of the rocks, how the rover drives and samples, the rewards, that each rock is good with probability 1/2, and
+that the reading is seen as it is. Unknown: the distance at which the sensor has lost half its power, one number for all rocks
+and places, on which every row of T for a check depends.
+"""
+
+from collections.abc import Sequence
+from itertools import product
+
+import jax.numpy as jnp
+import numpy as np
+import numpyro
+import numpyro.distributions as dist
+
+from homdp_ppl.declare import World, homdp
+from homdp_ppl.errors import DeclarationError, Problem
+from homdp_ppl.kernels import Kernels
+from homdp_ppl.precision import Array
+
+Place = tuple[int, int]  # columns from the west, rows from the south, both from 0
+
+READINGS = ("nothing", "good", "bad")
+STEPS = {"north": (0, 1), "south": (0, -1), "west": (-1, 0), "east": (1, 0)}
+SAMPLE = len(STEPS)
+
+
+def structured(
+    size: int = 4,
+    rocks: Sequence[Place] = ((1, 1), (3, 2)),
+    start: Place = (0, 2),
+    half_distance: float = 4.0,
+    horizon: int = 6,
+) -> World:
+    """RockSample for a rover whose sensor has not been tried; by default the instance with 4 x 4 places and 2 rocks.
+
+    Parameters
+    ----------
+    size
+        Places in a row and in a column.
+    rocks
+        Where the rocks are: (column, row) from the south-west corner (0, 0).
+    start
+        Where the rover starts.
+    half_distance
+        Distance at which the sensor has lost half its power.
+    horizon
+        Number of actions in an episode.
+    """
+    rocks, start = [(column, row) for column, row in rocks], (start[0], start[1])
+    problems = _problems(size, rocks, start)
+    if problems:
+        raise DeclarationError("rocksample", problems)
+    situations = list(product(range(size), range(size), range(2 ** len(rocks))))  # bit k of the last: rock k is good
+    names = tuple(f"{c},{r} {_named(q, len(rocks))} {reading}" for c, r, q in situations for reading in READINGS)
+    moves, reward = _drives(size, rocks)
+    good = np.array([[quality >> rock & 1 for rock in range(len(rocks))] for _, _, quality in situations], dtype=bool)
+    distance = np.array([[np.hypot(c - column, r - row) for column, row in rocks] for c, r, _ in situations])
+    initial = np.array([(c, r) == start and reading == "nothing" for c, r, _ in situations for reading in READINGS] + [False])
+
+    @homdp(
+        states=(*names, "gone"),
+        observations=READINGS,
+        actions=(*STEPS, "sample", *(f"check rock {k}" for k in range(1, len(rocks) + 1))),
+        horizon=horizon,
+        reward=reward,
+    )
+    def rocksample() -> Kernels:
+        half_distance = numpyro.sample("half_distance", dist.LogNormal(1.0, 1.0))
+        right = (1 + 2 ** (-distance / half_distance)) / 2
+        checks = _checks(jnp.where(good, right, 1 - right))
+        emission = np.eye(3)[[*range(3)] * len(situations) + [0]]
+        return Kernels(initial / initial.sum(), jnp.concatenate([moves, checks], axis=1), emission)
+
+    return rocksample.at(half_distance=half_distance)
+
+
+def _named(quality: int, rocks: int) -> str:
+    return "/".join("good" if quality >> rock & 1 else "bad" for rock in range(rocks))
+
+
+def _drives(size: int, rocks: list[Place]) -> tuple[np.ndarray, np.ndarray]:
+    """T(x' | x, a) of the moves and of sampling, (X, 5, X), and the reward of all actions, (X, A)."""
+    qualities = 2 ** len(rocks)
+    X = 3 * size**2 * qualities + 1
+    gone = X - 1
+    moves, reward = np.zeros((X, len(STEPS) + 1, X)), np.full((X, len(STEPS) + 1 + len(rocks)), 0.5)
+    moves[gone, :, gone] = 1.0
+
+    def state(column: int, row: int, quality: int) -> int:
+        return 3 * ((column * size + row) * qualities + quality)
+
+    for column, row, quality in product(range(size), range(size), range(qualities)):
+        here = state(column, row, quality)
+        readings = slice(here, here + 3)
+        for action, (east, north) in enumerate(STEPS.values()):
+            c, r = column + east, row + north
+            inside = 0 <= c < size and 0 <= r < size
+            moves[readings, action, gone if c == size else state(c, r, quality) if inside else here] = 1.0
+            if c == size:
+                reward[readings, action] = 1.0
+        after = quality & ~(1 << rocks.index((column, row))) if (column, row) in rocks else quality
+        moves[readings, SAMPLE, state(column, row, after)] = 1.0
+        reward[readings, SAMPLE] = float(after != quality)
+    return moves, reward
+
+
+def _checks(says_good: Array) -> Array:
+    """T(x' | x, check), (X, rocks, X), from the chance of a good reading in each situation, (S, rocks)."""
+    situations, rocks = says_good.shape
+    readings = jnp.stack([jnp.zeros_like(says_good), says_good, 1 - says_good], axis=-1)  # (S, rocks, 3)
+    blocks = jnp.eye(situations)[:, None, :, None] * readings[:, :, None, :]  # (S, rocks, S, 3)
+    stays = jnp.repeat(blocks.reshape(situations, rocks, 3 * situations), 3, axis=0)
+    return jnp.zeros((3 * situations + 1, rocks, 3 * situations + 1)).at[:-1, :, :-1].set(stays).at[-1, :, -1].set(1.0)
+
+
+def _problems(size: int, rocks: list[Place], start: Place) -> list[Problem]:
+    def inside(place: Place) -> bool:
+        return all(0 <= k < size for k in place)
+
+    checks = [
+        (bool(rocks) and all(map(inside, rocks)), Problem("rocks", str(rocks), f"places in 0..{size - 1}, at least one")),
+        (len(set(rocks)) == len(rocks), Problem("rocks", str(rocks), "different places")),
+        (inside(start), Problem("start", str(start), f"a place in 0..{size - 1}")),
+    ]
+    return [problem for fine, problem in checks if not fine]
