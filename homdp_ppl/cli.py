@@ -12,6 +12,7 @@ from pathlib import Path
 from types import ModuleType
 
 import jax
+import matplotlib.pyplot as plt
 from rich.console import Console
 
 from homdp_ppl import __version__, models, planners
@@ -73,7 +74,7 @@ def _import(path: Path) -> ModuleType:
     except HOMDPError:
         raise
     except Exception as error:
-        lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path)]
+        lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if Path(frame.filename).name == path.name]
         line = error.lineno if isinstance(error, SyntaxError) else lines[-1] if lines else "?"
         got = f"{type(error).__name__}: {error}"
         raise HOMDPError(str(path), [Problem(f"line {line}", got, "a file that can be imported")]) from error
@@ -83,10 +84,10 @@ def _import(path: Path) -> ModuleType:
 def _models(options: argparse.Namespace, console: Console) -> None:
     if options.model:
         world = find_world(options.model)
-        console.print(repr(world.homdp))
+        _say(console, repr(world.homdp))
         for word, names in zip(("states", "observations", "actions"), world.spaces[:3], strict=True):
-            console.print(f"  {word}: {'; '.join(names)}")
-        console.print(f"  {world!r}")
+            _say(console, f"  {word}: {'; '.join(names)}")
+        _say(console, f"  {world!r}")
         return
     with console.status("Declaring the models ..."):
         worlds = {name: models.load(name) for name in models.MODELS}
@@ -97,7 +98,7 @@ def _play(options: argparse.Namespace, console: Console) -> None:
     world = find_world(options.model, options.seed)
     keys = jax.random.split(jax.random.key(options.seed), options.episodes)
     episodes = rollout(keys, world, uniform_policy(world))
-    console.print(f"{world!r}, played by the uniform policy.\n")
+    _say(console, f"{world!r}, played by the uniform policy.\n")
     for k, episode in enumerate(episodes, 1):
         console.print(seen_table(world.homdp, episode, f"Episode {k}, as the policy saw it"))
         console.print(revealed_table(world.homdp, episode, "... and in hindsight"))
@@ -109,17 +110,23 @@ def _plan(options: argparse.Namespace, console: Console) -> None:
     if options.horizon is not None:
         world = world.with_horizon(options.horizon)
     plan = planners.PLANNERS[options.planner]()(world.pomdp).named(world)
-    console.print(f"{world!r}, horizon {world.spaces.horizon}")
-    console.print(f"planner   {plan.planner}")
-    console.print(f"value     {plan.value:.9g}  (certified: the optimum is at most {plan.upper:.9g})")
-    console.print(f"seconds   {plan.statistics['seconds']:.3g}")
+    _say(console, f"{world!r}, horizon {world.spaces.horizon}")
+    _say(console, f"planner   {plan.planner}")
+    _say(console, f"value     {plan.value:.9g}  (certified: the optimum is at most {plan.upper:.9g})")
+    _say(console, f"seconds   {plan.statistics['seconds']:.3g}")
     console.print(decisions_table(plan))
     if options.draw:
-        plan.draw().figure.savefig(options.draw, dpi=120)
-        console.print(f"drawn to  {options.draw}")
+        plan.draw()
+        plt.savefig(options.draw, dpi=120)
+        _say(console, f"drawn to  {options.draw}")
     if options.save:
         plan.policy.save(options.save)
-        console.print(f"policy in {options.save}")
+        _say(console, f"policy in {options.save}")
+
+
+def _say(console: Console, text: str) -> None:
+    """A line as it is: no wrapping, no markup."""
+    console.out(text, highlight=False)
 
 
 def _positive(text: str) -> int:

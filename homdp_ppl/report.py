@@ -61,7 +61,7 @@ def models_table(worlds: dict[str, World]) -> Table:
     return table
 
 
-def decisions_table(plan: Plan, rows: int = 12) -> Table:
+def decisions_table(plan: Plan, rows: int = 6) -> Table:
     """The first decisions of a plan in words: what was seen, what it does then, and what that is worth."""
     table = Table("after", "probability", "do", "value from here on")
     for node, data in plan.first_steps(rows).nodes(data=True):
