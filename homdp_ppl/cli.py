@@ -27,7 +27,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit code."""
     options = _parser().parse_args(arguments)
     try:
-        options.run(options, Console(markup=False))
+        options.run(options, Console())
         sys.stdout.flush()
     except HOMDPError as error:
         print(f"homdp: {error}", file=sys.stderr)
