@@ -186,14 +186,20 @@ def in_domain(distribution: Distribution) -> Array:
 
     Probability vectors are left to the check of row sums, which says more.
     """
-    while isinstance(distribution, dist.Independent | dist.ExpandedDistribution):
-        distribution = distribution.base_dist
+    distribution = unwrap(distribution)
     checks = [
         jnp.all(constraint(getattr(distribution, name)))
         for name, constraint in distribution.arg_constraints.items()
         if not isinstance(constraint, LEFT_OUT) and name in vars(distribution)
     ]
     return jnp.all(jnp.array(checks)) if checks else jnp.array(True)
+
+
+def unwrap(distribution: Distribution) -> Distribution:
+    """The distribution under ``expand`` and ``to_event``."""
+    while isinstance(distribution, dist.Independent | dist.ExpandedDistribution):
+        distribution = distribution.base_dist
+    return distribution
 
 
 def _log_probability(distribution: Distribution, values: Array) -> Array:

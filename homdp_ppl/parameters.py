@@ -8,11 +8,11 @@ from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
-import numpyro.distributions as dist
 from numpy.typing import ArrayLike
 from numpyro import handlers
 
 from homdp_ppl.errors import ParameterError, Problem
+from homdp_ppl.kernels import unwrap
 from homdp_ppl.precision import Array
 from homdp_ppl.probing import Site
 
@@ -66,9 +66,7 @@ def outside_support(function: Callable[[], Any], values: Mapping[str, Array]) ->
         function()
     problems = []
     for name, value in values.items():
-        prior = trace[name]["fn"]
-        while isinstance(prior, dist.ExpandedDistribution | dist.Independent):
-            prior = prior.base_dist
+        prior = unwrap(trace[name]["fn"])
         remedy = f"Its prior is {type(prior).__name__} on {prior.support}."
         problems.append(Problem(f"site {name!r}", short(value), "a value in the support of its prior", remedy))
     return problems

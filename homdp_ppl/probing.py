@@ -17,7 +17,7 @@ import numpyro.distributions as dist
 from numpyro import handlers
 from numpyro.distributions import biject_to
 
-from homdp_ppl.kernels import Kernels, in_domain, tabulators
+from homdp_ppl.kernels import Kernels, in_domain, tabulators, unwrap
 from homdp_ppl.pomdp import Spaces
 from homdp_ppl.precision import Array
 
@@ -164,9 +164,7 @@ def _location(fn: Any, moves: Array) -> tuple[Array, Array]:
 
 def _dirichlet(fn: Any, value: Array) -> tuple[Array, Array] | None:
     """A site's Dirichlet rows and their concentrations, both (..., d); None if it is no Dirichlet or Beta."""
-    base = fn
-    while isinstance(base, dist.Independent | dist.ExpandedDistribution):
-        base = base.base_dist
+    base = unwrap(fn)
     if isinstance(base, dist.Dirichlet):
         return value, jnp.broadcast_to(base.concentration, jnp.shape(value))
     if isinstance(base, dist.Beta):
