@@ -1,0 +1,255 @@
+"""bounded_search: an anytime planner whose answer comes with both bounds on the optimum.
+
+Level by level, from both sides (heuristic search value iteration, Smith and Simmons 2004, with a finite horizon): from the start
+of the episode forward, each step keeps the beliefs with the largest probability times gap; then one sweep back from the last step
+improves both bounds at all of them. It stops as soon as the bounds at the start are close enough.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+import time
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from homdp_ppl.errors import PlanningError, Problem
+from homdp_ppl.evaluation import evaluate
+from homdp_ppl.plan import Plan, make_plan
+from homdp_ppl.planners.bounds import blind_policies, fast_informed_bound
+from homdp_ppl.planners.search_bounds import (
+    Stage,
+    compressed,
+    first_rows,
+    first_stage,
+    joined,
+    lookup,
+    make_children,
+    make_work,
+    merged,
+    with_points,
+    with_vectors,
+)
+from homdp_ppl.planners.search_kernels import descend, improve, refine
+from homdp_ppl.policy import GraphPolicy
+from homdp_ppl.pomdp import POMDP
+from homdp_ppl.precision import Array
+
+if TYPE_CHECKING:
+    from rich.status import Status
+
+MEMORY = 4_000_000_000  # bytes
+WIDTH, MAX_WIDTH = 32, 1024  # beliefs kept at each step of a pass: doubled after a pass that closes less than half of the gap
+BLOCK, ENTRIES = 64, 2_000_000  # beliefs in one compiled call, and entries of beliefs it may write
+TIE = 1e-9  # times H: actions whose values are this close tie
+LEAST = 1e-14  # times the largest value: what counts as an improvement
+QUIET = 2.0  # seconds before there is anything to see
+
+ROOT = (np.array([-1]), np.ones(1))  # the start of the episode, as points and their reach
+
+
+class OutOfTimeError(Exception):
+    """The time limit has passed; never leaves this module."""
+
+
+def bounded_search(gap: float = 1e-3, time_limit: float | None = None) -> Callable[[POMDP], Plan]:
+    """A planner that searches until its policy is proved good enough.
+
+    The search can be stopped at any time, by ``time_limit`` or Ctrl-C, and then returns the best policy so far; it also stops
+    when its memory is used up. In every case ``value <= optimum <= upper``, and ``upper`` includes an allowance for rounding.
+    After an observation that the model holds impossible, the policy goes on as is best for the belief predicted before it.
+
+    Parameters
+    ----------
+    gap
+        Stop when ``upper - value`` is at most this.
+    time_limit
+        Stop after so many seconds; never, if None.
+
+    Examples
+    --------
+    >>> from homdp_ppl import models
+    >>> plan = bounded_search(gap=1e-6)(models.load("tiger", horizon=10).pomdp)
+    >>> plan.gap <= 1e-6, round(plan.value, 6)
+    (True, 9.26)
+    """
+    problems = [
+        Problem(name, repr(option), "a number that is not negative")
+        for name, option in (("gap", gap), ("time_limit", time_limit))
+        if option is not None and not option >= 0
+    ]
+    if problems:
+        raise PlanningError("bounded_search", problems)
+
+    def planner(pomdp: POMDP) -> Plan:
+        started = time.perf_counter()
+        search = Search(_checked(pomdp), gap, math.inf if time_limit is None else started + time_limit)
+        search.run()
+        policy, upper = search.policy(), search.bounds()[0]
+        value = evaluate(policy, search.pomdp)
+        statistics = {
+            "passes": search.passes,
+            "vectors": sum(int(stage.count[0]) for stage in search.stages),
+            "points": sum(int(stage.count[1]) for stage in search.stages),
+            "seconds": time.perf_counter() - started,
+        }
+        return make_plan(policy, value, max(upper, value), search.pomdp, "bounded_search", **statistics)
+
+    return planner
+
+
+class Search:
+    """The bounds at every step of one model, and the passes that tighten them."""
+
+    def __init__(self, pomdp: POMDP, gap: float, deadline: float) -> None:
+        self.pomdp, self.gap, self.deadline = pomdp, gap, deadline
+        self.quiet, self.news = time.perf_counter() + QUIET, "first pass"  # when people are told something, and what
+        self.status: Status | None = None
+        H, X, A = pomdp.reward.shape
+        Y = pomdp.emission.shape[1]
+        bounds = zip(pomdp.reward, fast_informed_bound(pomdp), blind_policies(pomdp), strict=True)
+        self.model = compressed(pomdp)
+        self.stages = [first_stage(reward, informed, blind, Y) for reward, informed, blind in bounds]
+        self.work = make_work(X, Y, A)
+        self.passes, self.width = 0, WIDTH
+        self.block = int(np.clip(ENTRIES // (A * Y * X), 1, BLOCK))
+        self.children = make_children(self.block * A * Y, X, A)
+        scale = H * float(np.abs(pomdp.reward).max())
+        self.tie, self.least = TIE * H, LEAST * scale
+        self.rounding = float(np.finfo(np.float64).eps) * H * (X + Y + 4) * scale  # sums of so many terms, at each step
+
+    def run(self) -> None:
+        """Pass after pass, until the bounds are close enough, nothing changes any more, or time or memory is at its end."""
+        try:
+            upper, lower = self.bounds()
+            while upper - lower > self.gap and 2 * self._bytes() < MEMORY:  # arrays grow by doubling
+                before = upper - lower
+                changed, cut = self._pass()
+                if not (changed or cut):
+                    break
+                upper, lower = self.bounds()
+                if not changed or (upper - lower > before / 2 and self.width < MAX_WIDTH):
+                    self.width *= 2
+                self.news = (
+                    f"pass {self.passes}: {lower:.6g} <= optimum <= {upper:.6g}, gap {upper - lower:.2g} of {self.gap:.2g}"
+                )
+        except (KeyboardInterrupt, OutOfTimeError):
+            pass  # every bound in the stages holds at any time
+        finally:
+            if self.status is not None:
+                self.status.stop()
+
+    def bounds(self) -> tuple[float, float]:
+        """Upper and lower bound of the optimum."""
+        stage = self.stages[0]
+        _, upper, lower = descend(self.model, stage, stage, *ROOT, math.inf, self.tie, self.work, self.children)
+        return upper + self.rounding, lower
+
+    def policy(self) -> GraphPolicy:
+        """The policy of the lower bound: one node for each vector that can be met."""
+        rho, _, O, reward = self.pomdp  # noqa: E741
+        A, stage = reward.shape[2], self.stages[0]
+        joint = np.where((rho @ O > 0)[:, None], (rho[:, None] * O).T, rho)  # (Y, X)
+        score, action = joint @ stage.alpha[:, : stage.count[0]], stage.action[: stage.count[0]]
+        near = score >= score.max(1, keepdims=True) - self.tie * joint.sum(1, keepdims=True)
+        lowest = np.where(near, action, A).min(1, keepdims=True)
+        best = np.where(near & (action == lowest), score, -np.inf).argmax(1)
+        met, start = np.unique(best, return_inverse=True)
+        actions, successor, offset = [], [], 0
+        for stage in self.stages[:-1]:
+            actions.append(stage.action[met])
+            offset += len(met)
+            following = stage.successor[met]
+            met, place = np.unique(following, return_inverse=True)
+            successor.append(offset + place.reshape(following.shape))
+        actions.append(self.stages[-1].action[met])
+        successor.append(np.repeat(offset + np.arange(len(met))[:, None], len(start), axis=1))  # the last nodes: themselves
+        return GraphPolicy(start, np.eye(A)[np.concatenate(actions)], np.concatenate(successor)[:, None])
+
+    def _pass(self) -> tuple[bool, bool]:
+        """Forward and back once. Returns whether any bound changed, and whether any belief had to be left out."""
+        points, reach = ROOT
+        kept: list[Array] = []
+        changed = cut = False
+        last = len(self.stages) - 1  # there both bounds are exact
+        for h in range(last):
+            points, reach, new, left = self._forward(h, points, reach)
+            cut |= left
+            if len(points) == 0:
+                break
+            kept.append(points)
+            for some in self._blocks(new):
+                changed |= refine(self.model, self.stages[h], self.stages[h + 1], new[some], self.work) > self.least
+        for h in reversed(range(len(kept))):
+            for some in self._blocks(kept[h]):
+                self._store(h, with_vectors(self.stages[h], self.block))
+                stages = self.model, self.stages[h], self.stages[h + 1]
+                changed |= refine(*stages, kept[h][some], self.work) > self.least
+                changed |= improve(*stages, kept[h][some], self.tie, self.least, self.work) > 0
+        self.passes += 1
+        return changed, cut
+
+    def _forward(self, h: int, points: Array, reach: Array) -> tuple[Array, Array, Array, bool]:
+        """From points of the step before to those to visit now: all and their reach, the new ones, whether some were left out."""
+        H, _, A = self.pomdp.reward.shape
+        # All that is left out below the floor, at all steps together, is a tenth of the gap that may remain.
+        floor = max(0.1 * self.gap / (H * self.width * A * self.pomdp.emission.shape[1]), self.least)
+        found = []
+        for some in self._blocks(points):
+            stages = self.model, self.stages[max(h - 1, 0)], self.stages[h]
+            n, _, _ = descend(*stages, points[some], reach[some], floor, self.tie, self.work, self.children)
+            found.append(first_rows(self.children, n))
+        children = joined(found)
+        leader, reach, left = merged(children, self.width)
+        known, place = lookup(self.stages[h], children.key[leader])
+        new = np.flatnonzero(~known)
+        place[new] = self.stages[h].count[1] + np.arange(len(new))
+        self._store(h, with_points(self.stages[h], children, leader[new]))
+        return place, reach, place[new], left
+
+    def _store(self, h: int, stage: Stage) -> None:
+        vectors, points = len(stage.action), len(stage.key)
+        if vectors > len(self.work.score):
+            self.work = self.work._replace(score=np.zeros(vectors))
+        if points > len(self.work.ratio):
+            self.work = self.work._replace(ratio=np.zeros(points), shared=np.zeros(points))
+        self.stages[h] = stage
+
+    def _blocks(self, points: Array) -> Iterator[slice]:
+        """Points in portions of a compiled call; between them time runs out and people are told."""
+        for start in range(0, len(points), self.block):
+            now = time.perf_counter()
+            if now > self.deadline:
+                raise OutOfTimeError
+            if now > self.quiet and sys.stderr.isatty():
+                self._tell()
+            yield slice(start, start + self.block)
+
+    def _tell(self) -> None:
+        from rich.console import Console
+
+        self.status = self.status or Console(stderr=True).status("")
+        self.status.update(f"bounded_search, {self.news}")
+        self.status.start()
+
+    def _bytes(self) -> int:
+        return sum(part.nbytes for stage in self.stages for part in stage)
+
+
+def _checked(pomdp: POMDP) -> POMDP:
+    """A copy of the model as float64 arrays, if it is one model that this planner can hold."""
+    shapes = [np.shape(part) for part in pomdp]
+    if [len(shape) for shape in shapes] != [1, 3, 2, 3]:
+        expected = "initial (X,), transition (X, A, X), emission (X, Y), reward (H, X, A)"
+        raise PlanningError("bounded_search", [Problem("model", f"shapes {shapes}", expected, "Plan one model at a time.")])
+    (H, X, A), Y = shapes[3], shapes[2][1]
+    needed = 8 * (6 * H * X * A + 3 * X * A * X + H * WIDTH * (2 * X + 4 * A + Y) + 2 * max(ENTRIES, A * Y * X))
+    if needed > MEMORY:
+        got = f"{X} states, {Y} observations, {A} actions, horizon {H}: about {needed / 1e9:,.1f} GB before any search"
+        raise PlanningError("bounded_search", [Problem("model", got, f"at most {MEMORY / 1e9:g} GB", "Use a shorter horizon.")])
+    copy = POMDP(*(np.array(part, dtype=np.float64, order="C") for part in pomdp))
+    if not all(np.isfinite(part).all() for part in copy):
+        raise PlanningError("bounded_search", [Problem("model", "entries that are not finite", "finite numbers")])
+    return copy

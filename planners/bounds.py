@@ -1,0 +1,119 @@
+"""Bounds on the optimal value that need no search: what a planner with more, or with less, to see would reach.
+
+    blind policies  <=  optimum  <=  fast informed bound  <=  QMDP  <=  MDP
+
+Rewards may differ from step to step. The first observation comes before the first action, so a set of vectors at step 1 bounds
+the optimum by sum_y max_i sum_x rho(x) O(y|x) v_i(x): :func:`root_value`.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy import sparse
+
+from homdp_ppl.pomdp import POMDP
+from homdp_ppl.precision import Array
+
+CHUNK = 4_000_000  # numbers held at once while the fast informed bound is backed up
+SPARSE, LARGE = 0.2, 10_000  # tables of this size with a smaller share of non-zeros are multiplied as sparse matrices
+
+
+class RootBounds(NamedTuple):
+    """Bounds on the optimal value of a model; the last three from above, tightest first."""
+
+    blind: float  # the best single action after each first observation, played for ever
+    fast_informed: float
+    qmdp: float  # the state is seen from the second step on
+    mdp: float  # the state is seen from the first step on
+
+
+def mdp_values(pomdp: POMDP) -> Array:
+    """Values of an agent that sees the state, (H, X): V_h(x) = max_a Q_h(x, a), with Q of :func:`qmdp`."""
+    return qmdp(pomdp).max(-1)
+
+
+def qmdp(pomdp: POMDP) -> Array:
+    """Q-values of an agent that sees the state from the next step on, (H, X, A).
+
+    Q_h(x, a) = r_h(x, a) + sum_x' T(x'|x, a) max_a' Q_{h+1}(x', a').
+    """
+    _, T, O, r = _arrays(pomdp)  # noqa: E741
+    Q = r.copy()
+    for h in reversed(range(len(r) - 1)):
+        Q[h] += T @ (O.sum(1) * Q[h + 1].max(-1))
+    return Q
+
+
+def fast_informed_bound(pomdp: POMDP) -> Array:
+    """Vectors of the fast informed bound, (H, X, A); a belief b at step h is worth at most max_a sum_x b(x) Q_h(x, a).
+
+    Q_h(x, a) = r_h(x, a) + sum_y max_a' sum_x' T(x'|x, a) O(y|x') Q_{h+1}(x', a'): the agent is told x and a one step late
+    (Hauskrecht 2000).
+    """
+    _, T, O, r = _arrays(pomdp)  # noqa: E741
+    H, X, A = r.shape
+    Y = O.shape[1]
+    moves = T.reshape(X * A, X)
+    if moves.size > LARGE and np.count_nonzero(moves) < SPARSE * moves.size:
+        moves = sparse.csr_array(moves)
+    rows = max(1, CHUNK // (A * Y))
+    chunks = [(start, moves[start : start + rows]) for start in range(0, X * A, rows)]
+    Q = r.copy()
+    for h in reversed(range(H - 1)):
+        following = (Q[h + 1][:, :, None] * O[:, None, :]).reshape(X, A * Y)
+        flat = Q[h].reshape(X * A)
+        for start, some in chunks:
+            hoped = (some @ following).reshape(-1, A, Y)
+            flat[start : start + len(hoped)] += hoped.max(1).sum(1)
+    return Q
+
+
+def blind_policies(pomdp: POMDP) -> Array:
+    """Values of playing one action for ever, (H, A, X): alpha-vectors of policies, so lower bounds."""
+    _, T, O, r = _arrays(pomdp)  # noqa: E741
+    alpha = np.array(r.transpose(0, 2, 1), order="C")
+    moves = np.ascontiguousarray(T.transpose(1, 0, 2))  # (A, X, X)
+    for h in reversed(range(len(r) - 1)):
+        alpha[h] += (moves @ (O.sum(1) * alpha[h + 1])[:, :, None])[:, :, 0]
+    return alpha
+
+
+def root_value(pomdp: POMDP, vectors: Array) -> float:
+    """What a set of vectors at step 1 says about the optimum: sum_y max_i sum_x rho(x) O(y|x) v_i(x).
+
+    Parameters
+    ----------
+    pomdp
+        The model.
+    vectors
+        One vector a row, (n, X): ``mdp_values(pomdp)[:1]``, ``qmdp(pomdp)[0].T``, ``fast_informed_bound(pomdp)[0].T`` bound from
+        above, ``blind_policies(pomdp)[0]`` from below.
+    """
+    rho, _, O, _ = _arrays(pomdp)  # noqa: E741
+    return float((np.asarray(vectors) @ (rho[:, None] * O)).max(0).sum())
+
+
+def root_bounds(pomdp: POMDP) -> RootBounds:
+    """All four bounds on the optimal value of a model.
+
+    Examples
+    --------
+    >>> from homdp_ppl import models
+    >>> bounds = root_bounds(models.load("tiger").pomdp)
+    >>> print(", ".join(f"{name} {bound:.3f}" for name, bound in bounds._asdict().items()))
+    blind 3.600, fast_informed 3.800, qmdp 3.900, mdp 4.000
+    """
+    Q = qmdp(pomdp)
+    return RootBounds(
+        blind=root_value(pomdp, blind_policies(pomdp)[0]),
+        fast_informed=root_value(pomdp, fast_informed_bound(pomdp)[0].T),
+        qmdp=root_value(pomdp, Q[0].T),
+        mdp=root_value(pomdp, Q[:1].max(-1)),
+    )
+
+
+def _arrays(pomdp: POMDP) -> tuple[Array, Array, Array, Array]:
+    rho, T, O, r = (np.asarray(part, dtype=np.float64) for part in pomdp)  # noqa: E741
+    return rho, T, O, r

@@ -1,0 +1,139 @@
+"""One contract for every planner: certificates that hold, policies that act, agreement with each other."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from homdp_ppl import POMDP, evaluate, tabular
+from homdp_ppl.errors import PlanningError
+from homdp_ppl.planners import PLANNERS, alpha_vectors, auto, bounded_search, history_tree
+from tests.planners.exact import best_by_enumeration, random_pomdp, rational_optimum, rational_pomdp
+
+SHARED = Path(__file__).parents[3] / "shared" / "problems"
+NAMES = sorted(PLANNERS)
+REFERENCE = {  # problem, horizon: optimum and how exactly it is known (peers' figures)
+    ("tiger", 200): (185.2, 1e-6),
+    ("tiger_hat", 10): (9.334149617, 1e-8),
+    ("tiger_hat", 20): (18.66862888, 1e-6),
+    ("tiger_hat", 100): (93.3635188, 1e-5),
+    ("rand_x5y3a2", 10): (7.363117029, 1e-6),
+    ("rand_x5y3a2", 200): (153.444771, 1e-5),
+    ("maze4x3", 9): (4.894584192, 1e-6),
+    ("maze4x3", 20): (11.0294, 1.1e-3),
+    ("hallway", 5): (0.135, 1.1e-3),
+    ("hallway", 6): (0.1773, 1.1e-3),
+    ("rocksample_4_2", 10): (6.0, 1e-6),
+    ("lbtree_d6", 6): (0.65, 1e-9),
+}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_best_of_all_deterministic_policies(name):
+    for seed in range(3):
+        for model in (random_pomdp(seed, 2, 2, 2, 2), random_pomdp(seed, 3, 2, 2, 2, zeros=0.4)):
+            plan, best = PLANNERS[name]()(model), best_by_enumeration(model)
+            assert plan.value - 1e-12 <= best <= plan.upper + 1e-12
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_exact_rational_arithmetic(name):
+    for seed in range(5):
+        model = rational_pomdp(seed, 3, 2, 2, 3)
+        plan, exact = PLANNERS[name]()(model), float(rational_optimum(model, 12))
+        assert plan.value - 1e-13 <= exact <= plan.upper + 1e-13
+
+
+def test_all_planners_agree_on_1000_models():
+    """Within their certificates, and each value is its policy's own."""
+    exact, vectors, search = history_tree(), alpha_vectors(), bounded_search(gap=1e-4)
+    for seed in range(1000):
+        X, Y, A, H = (int(np.random.default_rng(seed).integers(1, top)) for top in (5, 4, 4, 5))
+        model = random_pomdp(seed, X, Y, A, H, zeros=0.3 * (seed % 2))
+        optimum = exact(model).upper
+        for planner in (vectors, search):
+            plan = planner(model)
+            assert plan.value - 1e-11 <= optimum <= plan.upper + 1e-11, (seed, plan)
+            assert plan.value == pytest.approx(evaluate(plan.policy, model), abs=1e-10)
+        assert plan.gap <= 1e-4 + 1e-12
+        assert vectors(model).value == pytest.approx(optimum, abs=1e-8)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_policies_act_after_every_history(name):
+    """Also after observations that the model holds impossible."""
+    model = random_pomdp(1, 3, 2, 2, 3, zeros=0.3)
+    blind = model._replace(emission=np.concatenate([model.emission, np.zeros((3, 1))], axis=1))  # y2 never happens
+    policy = PLANNERS[name]()(blind).policy
+    for observations in np.ndindex(3, 3, 3):
+        actions: list[int] = []
+        for h in range(3):
+            chances = policy.act(list(observations[: h + 1]), actions)
+            assert chances.sum() == 1
+            actions.append(int(chances.argmax()))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_metamorphic_relations(name):
+    planner = PLANNERS[name]()
+    for seed in range(3):
+        model = random_pomdp(seed, 3, 3, 2, 3)
+        rho, T, O, r = model  # noqa: E741
+        p, q, s = np.array([2, 0, 1]), np.array([1, 2, 0]), np.array([1, 0])
+        same = [
+            POMDP(rho[p], T[p][:, s][:, :, p], O[p][:, q], r[:, p][:, :, s]),  # other names
+            POMDP(rho, np.concatenate([T, T[:, :1]], 1), O, np.concatenate([r, r[:, :, :1]], 2)),  # an action twice
+            POMDP(rho, T, np.concatenate([0.3 * O[:, :1], 0.7 * O[:, :1], O[:, 1:]], 1), r),  # an observation split
+        ]
+        plan = planner(model)
+        for other in map(planner, same):
+            assert other.value <= plan.upper + 1e-11
+            assert plan.value <= other.upper + 1e-11
+        scaled = planner(model._replace(reward=2.0 * r + 0.5))
+        assert scaled.value <= 2 * plan.upper + 1.5 + 1e-11
+        assert 2 * plan.value + 1.5 <= scaled.upper + 1e-11
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_ties_go_to_the_lowest_action(name):
+    model = random_pomdp(0, 2, 2, 3, 3)._replace(reward=np.ones((3, 2, 3)))
+    policy = PLANNERS[name]()(model).policy
+    assert all(policy.act([y, y, y][:h], [0] * (h - 1)).argmax() == 0 for y in range(2) for h in (1, 2, 3))
+
+
+@pytest.mark.parametrize("planner", [alpha_vectors(), bounded_search(), auto()], ids=["alpha_vectors", "bounded_search", "auto"])
+def test_long_horizons_without_underflow(planner):
+    hears = np.array([[0.85, 0.15], [0.15, 0.85]])
+    moves = np.array([[[1, 0], [0.5, 0.5]], [[0, 1], [0.5, 0.5]]])
+    model = tabular(T=moves, O=hears, initial=[0.5, 0.5], reward=[[0.5, 1.0], [0.5, 0.0]], horizon=500).at().pomdp
+    plan = planner(model)
+    assert np.isfinite(plan.value)
+    assert 250 <= plan.value <= plan.upper <= 500
+    assert plan.gap <= 2e-3
+
+
+@pytest.mark.skipif(not SHARED.exists(), reason="reference arrays are not beside this checkout")
+@pytest.mark.parametrize(("problem", "horizon"), REFERENCE, ids=lambda v: str(v))
+def test_reference_values(problem, horizon):
+    with np.load(SHARED / f"{problem}.npz") as file:
+        reward = np.broadcast_to(file["reward"], (horizon, *file["reward"].shape)).copy()
+        model = POMDP(file["initial"], file["transition"], file["emission"], reward)
+    plan = auto()(model)
+    value, tolerance = REFERENCE[problem, horizon]
+    assert plan.value - tolerance <= value <= plan.upper + tolerance
+    assert plan.gap <= 1e-3 + 1e-9
+
+
+def test_auto_says_what_it_chose():
+    small = random_pomdp(0, 2, 2, 2, 3)
+    assert auto()(small).planner == "history_tree, chosen because there are only 42 histories"
+    long = random_pomdp(0, 2, 2, 2, 1)._replace(reward=np.ones((60, 2, 2)) * [0.2, 0.9])
+    assert auto()(long).planner.startswith("alpha_vectors, chosen because there are 2 states")
+    sparse = random_pomdp(3, 6, 3, 2, 1, zeros=0.5)._replace(reward=np.random.default_rng(0).uniform(size=(12, 6, 2)))
+    assert auto()(sparse).planner.startswith("bounded_search, chosen because")
+
+
+def test_a_refusal_names_the_planner_to_use():
+    long = random_pomdp(0, 3, 4, 3, 1)._replace(reward=np.ones((400, 3, 3)))
+    with pytest.raises(PlanningError, match="bounded_search"):
+        history_tree()(long)
