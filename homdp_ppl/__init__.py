@@ -11,6 +11,7 @@ from homdp_ppl.errors import DataError as DataError
 from homdp_ppl.errors import DeclarationError as DeclarationError
 from homdp_ppl.errors import HOMDPError as HOMDPError
 from homdp_ppl.errors import ParameterError as ParameterError
+from homdp_ppl.errors import PlanningError as PlanningError
 from homdp_ppl.errors import PolicyError as PolicyError
 from homdp_ppl.errors import Problem as Problem
 from homdp_ppl.evaluation import evaluate as evaluate

@@ -156,7 +156,7 @@ def _parser() -> argparse.ArgumentParser:
     play.set_defaults(run=_play)
     plan = commands.add_parser("plan", help="plan a model: value, bounds, first decisions")
     plan.add_argument("model", metavar="MODEL", help=model_help)
-    plan.add_argument("--planner", choices=sorted(planners.PLANNERS), default="history_tree", help="which planner")
+    plan.add_argument("--planner", choices=sorted(planners.PLANNERS), default="auto", help="which planner (default auto)")
     plan.add_argument("--horizon", type=_positive, help="another horizon than the model's own")
     plan.add_argument("--draw", metavar="FILE.png", help="draw the first decisions as a tree")
     plan.add_argument("--save", metavar="FILE.npz", help="save the policy")

@@ -44,7 +44,7 @@ def draw_tree(tree: nx.DiGraph, title: str, axes: Axes | None = None) -> Axes:
         data = tree.nodes[node]
         text = "start" if node == 0 else "\n".join(textwrap.wrap(data["action"], 16))
         box = {"boxstyle": "round,pad=0.35", "facecolor": palette.get(data["action"], "white"), "edgecolor": "#555555"}
-        axes.annotate(f"{text}\n{data['value']:.3g}", (x, y), fontsize=8, ha="center", va="center", zorder=3, bbox=box)
+        axes.annotate(f"{text}\n{data['value']:.2f}", (x, y), fontsize=8, ha="center", va="center", zorder=3, bbox=box)
     handles = [Line2D([], [], marker="s", linestyle="", color=palette[word]) for word in words]
     axes.legend(
         handles, words, loc="upper center", bbox_to_anchor=(0.5, 0.0), ncols=min(4, max(1, len(words))), frameon=False, fontsize=8

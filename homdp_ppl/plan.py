@@ -107,7 +107,8 @@ class Plan(NamedTuple):
         return draw_tree(tree, f"The first decisions of {self.model.horizon}, with the value from there on", axes)
 
     def __repr__(self) -> str:
-        return f"Plan by {self.planner}: value {self.value:.6g}, upper bound {self.upper:.6g}, {self.policy!r}"
+        bound = "exact" if self.gap == 0 else f"at most {self.gap:.2g} below the optimum"
+        return f"Plan by {self.planner}: value {self.value:.6g} ({bound}), {self.policy!r}"
 
 
 def make_plan(policy: GraphPolicy, value: float, upper: float, model: POMDP, planner: str, **statistics: float) -> Plan:

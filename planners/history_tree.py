@@ -92,7 +92,7 @@ class HistoryTree:
         nodes = sum(counts)
         if nodes > self.max_nodes:
             fits = sum(sum(counts[: h + 1]) <= self.max_nodes for h in range(horizon))
-            size = f"about {tree_bytes(nodes, support) / 2**30:,.1f} GiB" if nodes < 10**15 else "more bytes than there are"
+            size = f"about {tree_bytes(nodes, support) / 2**30:,.1f} GiB" if nodes < 10**15 else "far beyond any memory"
             got = f"{nodes:,} histories, {size}" if nodes < 10**15 else f"about 10^{len(str(nodes)) - 1} histories, {size}"
             remedy = f"The largest horizon that fits is {fits}; bounded_search or alpha_vectors serve longer ones."
             problem = Problem(f"horizon {horizon}", got, f"at most {self.max_nodes:,} histories", remedy)

@@ -19,7 +19,8 @@ def mine():
     return Kernels([1.0, 0.0], lambda x, a: dist.Bernoulli(p), lambda x: dist.Delta(x))
 
 fixed = mine.at(p=0.25)
-marked = homdp(states=("[/]", "[red]hot[/red]"), observations=2, actions=1, horizon=2, reward=[[0.0], [1.0]])(mine.function).at(p=0.5)
+names = {"states": ("[/]", "[red]hot[/red]"), "observations": 2, "actions": 1}
+marked = homdp(**names, horizon=2, reward=[[0.0], [1.0]])(mine.function).at(p=0.5)
 
 def default():
     return fixed

@@ -69,7 +69,7 @@ def test_the_picture_names_decisions_and_observations(plan):
     words = {text.get_text() for text in axes.texts}
     assert "growl left" in words
     assert any("open right" in word for word in words)
-    assert f"start\n{plan.value:.3g}" in words
+    assert f"start\n{plan.value:.2f}" in words
     plt.close(axes.figure)
     fewer = plan.draw(steps=2)
     assert len(fewer.texts) < len(axes.texts)
@@ -116,5 +116,5 @@ def test_a_tampered_file_is_refused(plan, tmp_path):
 def test_names_belong_to_a_model(plan):
     with pytest.raises(PolicyError, match="observations"):
         plan.policy.named(world("lock"))
-    assert "value 3.704" in repr(plan)
+    assert "value 3.704 (exact)" in repr(plan)
     assert plan.gap == 0
