@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 import jax
+import networkx as nx
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -81,6 +82,32 @@ class GraphPolicy:
         check_policy(self, model)
         names = model.spaces.observations, model.spaces.actions
         return self.tree_unflatten(names, self.tree_flatten()[0])
+
+    def graph(self) -> nx.DiGraph:
+        """The policy as a networkx graph: its nodes with their ``action``, an edge with the ``observation`` for each way on.
+
+        Only what the policy can meet is there: nodes that are reached from the start by actions it takes. Edges that come before
+        the first action leave from node -1, whose action is empty.
+        """
+        observations, actions = self.names or (
+            tuple(f"y{k}" for k in range(len(self.start))),
+            tuple(f"a{k}" for k in range(self.probabilities.shape[1])),
+        )
+        graph = nx.DiGraph()
+        graph.add_node(-1, action="")
+        ahead = [(-1, int(node), observations[y]) for y, node in enumerate(self.start)]
+        while ahead:
+            before, node, seen = ahead.pop()
+            if node not in graph:
+                taken = np.flatnonzero(self.probabilities[node] > 0)
+                graph.add_node(node, action=" / ".join(actions[a] for a in taken))
+                columns = [0] if self.successor.shape[1] == 1 else taken
+                ways = {(int(self.successor[node, c, y]), word) for c in columns for y, word in enumerate(observations)}
+                ahead += [(node, after, word) for after, word in sorted(ways) if after != node]
+            told = graph.edges[before, node]["observation"] + " / " if graph.has_edge(before, node) else ""
+            if seen not in told.split(" / "):
+                graph.add_edge(before, node, observation=told + seen)
+        return graph
 
     def save(self, path: str | Path) -> None:
         """Write the policy to an ``.npz`` file: plain NumPy arrays that anyone can read, no code in it."""

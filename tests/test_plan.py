@@ -76,6 +76,20 @@ def test_the_picture_names_decisions_and_observations(plan):
     plt.close(fewer.figure)
 
 
+def test_the_policy_as_a_graph(plan, tmp_path):
+    graph = plan.policy.graph()
+    assert len(graph) == 1 + 2 + 4 + 8 + 16  # what the policy can meet of the 518 histories
+    assert nx.is_directed_acyclic_graph(graph)
+    path = [-1, *(int(plan.policy.start[0]),)]
+    assert graph.nodes[path[1]]["action"] == "listen"
+    assert graph.edges[-1, path[1]]["observation"] == "growl left"
+    nx.write_graphml(graph, tmp_path / "policy.graphml")
+    small = uniform_policy(world("tiger")).graph()
+    assert sorted(small) == [-1, 0, 1, 2, 3]
+    assert small.nodes[0]["action"] == "a0 / a1 / a2"
+    assert set(small.edges[0, 1]["observation"].split(" / ")) == {"y0", "y1"}
+
+
 def test_a_policy_survives_its_file(plan, tmp_path):
     path = tmp_path / "policy.npz"
     plan.policy.save(path)

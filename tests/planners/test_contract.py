@@ -1,5 +1,7 @@
 """One contract for every planner: certificates that hold, policies that act, agreement with each other."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +12,8 @@ from homdp_ppl.errors import PlanningError
 from homdp_ppl.planners import PLANNERS, alpha_vectors, auto, bounded_search, history_tree
 from tests.planners.exact import best_by_enumeration, random_pomdp, rational_optimum, rational_pomdp
 
-SHARED = Path(__file__).parents[3] / "shared" / "problems"
+ROOT = Path(__file__).parents[2]
+SHARED = ROOT.parent / "shared" / "problems"
 NAMES = sorted(PLANNERS)
 REFERENCE = {  # problem, horizon: optimum and how exactly it is known (peers' figures)
     ("tiger", 200): (185.2, 1e-6),
@@ -66,7 +69,7 @@ def test_policies_act_after_every_history(name):
     blind = model._replace(emission=np.concatenate([model.emission, np.zeros((3, 1))], axis=1))  # y2 never happens
     policy = PLANNERS[name]()(blind).policy
     for observations in np.ndindex(3, 3, 3):
-        actions: list[int] = []
+        actions = []
         for h in range(3):
             chances = policy.act(list(observations[: h + 1]), actions)
             assert chances.sum() == 1
@@ -131,6 +134,35 @@ def test_auto_says_what_it_chose():
     assert auto()(long).planner.startswith("alpha_vectors, chosen because there are 2 states")
     sparse = random_pomdp(3, 6, 3, 2, 1, zeros=0.5)._replace(reward=np.random.default_rng(0).uniform(size=(12, 6, 2)))
     assert auto()(sparse).planner.startswith("bounded_search, chosen because")
+
+
+ABSURD = """
+import resource, numpy as np
+from homdp_ppl import PlanningError
+from homdp_ppl.planners import alpha_vectors, bounded_search, history_tree
+from tests.planners.exact import random_pomdp
+model = random_pomdp(0, 3, 4, 3, 1)
+for planner in (history_tree(), alpha_vectors(), bounded_search()):  # compile and warm up
+    planner(model)
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+for planner, steps in ((history_tree(), 12), (history_tree(), 2000), (alpha_vectors(max_vectors=1000), 60)):
+    long = model._replace(reward=np.random.default_rng(0).uniform(size=(steps, 3, 3)))
+    try:
+        planner(long)
+        print("planned", steps)
+    except PlanningError as error:
+        assert "bounded_search" in str(error), error
+wide = random_pomdp(0, 20, 100, 20, 1)._replace(reward=np.random.default_rng(0).uniform(size=(50, 20, 20)))
+print(bounded_search(time_limit=1.0)(wide).gap > 0)
+print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024)
+"""
+
+
+def test_absurd_sizes_never_run_out_of_memory():
+    """Resident memory, measured in a process of its own, grows by megabytes where the asked-for tree has 10^20 histories."""
+    done = subprocess.run([sys.executable, "-c", ABSURD], capture_output=True, text=True, check=False, cwd=ROOT)
+    assert done.returncode == 0, done.stderr
+    assert float(done.stdout.split()[-1]) < 1500  # MiB; the search may use its own budget
 
 
 def test_a_refusal_names_the_planner_to_use():
