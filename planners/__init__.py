@@ -1,5 +1,16 @@
 """Planners: one a file, each a factory for functions from a POMDP to a plan."""
 
+from collections.abc import Callable
+
+from homdp_ppl.plan import Plan
+from homdp_ppl.planners.alpha_vectors import alpha_vectors as alpha_vectors
+from homdp_ppl.planners.auto import auto as auto
+from homdp_ppl.planners.bounded_search import bounded_search as bounded_search
 from homdp_ppl.planners.history_tree import history_tree as history_tree
 
-PLANNERS = {"history_tree": history_tree}
+PLANNERS: dict[str, Callable[..., Callable[..., Plan]]] = {
+    "alpha_vectors": alpha_vectors,
+    "auto": auto,
+    "bounded_search": bounded_search,
+    "history_tree": history_tree,
+}

@@ -1,0 +1,314 @@
+"""Exact planning by alpha-vectors: incremental pruning from the last step back, on the beliefs that can be met.
+
+Known zeros make the sets small: a step's vectors are pruned on the faces of the simplex, the sets of states, that observations
+leave possible. The first steps, where few beliefs can be met, are a tree of beliefs over the vectors of the step after it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from operator import itemgetter
+from time import perf_counter
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+
+from homdp_ppl.errors import PlanningError, Problem
+from homdp_ppl.plan import Plan, make_plan
+from homdp_ppl.planners.pruning import Floats, Integers, prune_sums
+from homdp_ppl.policy import GraphPolicy
+from homdp_ppl.pomdp import FLOAT32, POMDP
+
+MAX_FACES = 200  # of one step; past it those after the same observation are joined
+LEAST_WORK = 100_000.0  # multiplications that no step is cheaper than
+TREE_NUMBERS = 10_000_000  # of one level of the tree
+TREE_TIES = 0.1  # the part of the tolerance that may let a lower action win in the tree
+NOISE = 1e-13  # what rounding may do to vectors of size one: a smaller gain is none
+SUMS = 0.5  # the part of a step's tolerance for the sums over observations; what it leaves serves the union over actions
+TIES = 1e-3  # the part of a step's tolerance that lets a lower action win
+EPSILON = float(np.finfo(np.float64).eps)
+
+Step: TypeAlias = tuple[Integers, Integers]  # the action of each node (n,), and its node of the next step by observation (n, Y)
+
+
+class Faces(NamedTuple):
+    """The largest sets of states that are possible at a step, and which of the next step's each leads into."""
+
+    states: list[Integers]  # of each face
+    following: list[list[list[int]]]  # by face, action and observation; -1 where the observation is impossible
+    drift: Floats  # (X, A)  by how much the probabilities of what follows miss one
+
+
+class Level(NamedTuple):
+    """The beliefs of one step of the tree."""
+
+    beliefs: Floats  # (n, X)
+    chances: Floats  # (parents, A, Y)  probability of the observation that leads here; first step (1, Y)
+    places: Integers  # (parents, A, Y)  which belief it leads to; an impossible one to the predicted belief
+
+
+class Vectors(NamedTuple):
+    """The alpha-vectors of one step, minus a common level."""
+
+    alphas: Floats  # (n, X)
+    level: float
+    ends: list[int]  # the vectors of face k are those from ends[k] to ends[k + 1]
+    loss: float  # how far they may be below the optimum, rounding included
+    work: float  # multiplications of the last backup
+
+
+def alpha_vectors(tolerance: float = 1e-9, max_vectors: int = 200_000) -> Callable[[POMDP], Plan]:
+    """A planner that is exact up to a certified tolerance: for long horizons and few states, or many with known zeros.
+
+    The plan's ``value`` is that of its policy, and ``upper - value`` at most the tolerance and the rounding of floating-point
+    numbers. Histories that the model holds impossible are played by the best vector for the predicted belief.
+
+    Parameters
+    ----------
+    tolerance
+        What may be lost in all steps together by dropping vectors that improve little.
+    max_vectors
+        Refuse to look at more sums of vectors than this at once.
+
+    Examples
+    --------
+    >>> from homdp_ppl import models
+    >>> plan = alpha_vectors()(models.load("tiger", horizon=30).pomdp)
+    >>> round(plan.value, 6), plan.gap < 2e-9
+    (27.78, True)
+    """
+    problems = []
+    if not tolerance >= 0:
+        problems.append(Problem("tolerance", f"{tolerance}", "a number that is not negative"))
+    if max_vectors < 1:
+        problems.append(Problem("max_vectors", f"{max_vectors}", "a positive number"))
+    if problems:
+        raise PlanningError("alpha_vectors", problems)
+
+    def planner(pomdp: POMDP) -> Plan:
+        began = perf_counter()
+        model, unit = _checked(pomdp)
+        (X, Y), A, H = model.emission.shape, model.transition.shape[1], model.horizon
+        faces, tree, steps, allowed = _faces(model), [_observe(model.initial[None], model)], list[Step](), tolerance / unit
+        vectors = Vectors(np.zeros((1, X)), 0.0, [0, 1], 0.0, 0.0)
+        for h in reversed(range(1, H)):
+            if _reaches(tree, h, max(LEAST_WORK, vectors.work) / (A * X * Y * len(vectors.alphas)), model):
+                break
+            step, vectors = _back(h, faces[h], model, vectors, max(0.0, allowed - vectors.loss) / h, max_vectors)
+            steps.insert(0, step)
+        depth = H - len(steps)
+        tie = min(1e-9 * H, TREE_TIES * max(0.0, allowed - vectors.loss) / depth)
+        start, value, lost, first = _climb(tree, depth, model, vectors, tie)
+        sizes = [0, *(len(action) for action, _ in steps)]
+        numbers = {"vectors": sum(sizes), "largest": max(sizes), "tree": depth, "seconds": perf_counter() - began}
+        policy = _policy(start, first + steps, A)
+        return make_plan(policy, unit * value, unit * (value + vectors.loss + lost), pomdp, "alpha_vectors", **numbers)
+
+    return planner
+
+
+def _back(h: int, faces: Faces, model: POMDP, vectors: Vectors, budget: float, limit: int) -> tuple[Step, Vectors]:
+    """The vectors of step h on all its faces, from those of the next step."""
+    _, T, O, r = model  # noqa: E741
+    alphas, level, ends, loss, _ = vectors
+    X, Y = O.shape
+    reward = r[h] + level * faces.drift
+    noise = NOISE * max(1.0, float(np.abs(alphas).max()))
+    weighted = [O[:, y] * alphas for y in range(Y)]
+    parts, new_ends, lost, work = [], [0], 0.0, 0.0
+    for states, following in zip(faces.states, faces.following, strict=True):
+        rows = [[(ends[f], ends[f + 1]) if f >= 0 else (0, 0) for f in by_action] for by_action in following]
+        moves = T[states].transpose(1, 2, 0)
+        *part, less, effort = _back_face(h, reward[states], moves, weighted, rows, budget, noise, limit)
+        if (part[1] < 0).any():  # an impossible observation leaves the predicted belief
+            predicted = np.einsum("nxs,ns->nx", moves[part[0]], part[3])
+            part[1] = np.where(part[1] < 0, (predicted @ alphas.T).argmax(1)[:, None], part[1])
+        parts.append(part)
+        lost, work = max(lost, less), work + effort
+        new_ends.append(new_ends[-1] + len(part[0]))
+    action, choice = (np.concatenate([part[k] for part in parts]) for k in range(2))
+    if len(faces.states[0]) == X:
+        onward = parts[0][2]
+    else:
+        hoped, onward = sum(weighted[y][choice[:, y]] for y in range(Y)), np.empty((len(action), X))
+        for a in range(T.shape[1]):
+            onward[action == a] = reward[:, a] + hoped[action == a] @ T[:, a].T
+    top = float(onward.max())
+    lost += EPSILON * (4 * (X + Y) * float(np.abs(onward).max()) + abs(level + top))
+    return (action, choice), Vectors(onward - top, level + top, new_ends, loss + lost, work)
+
+
+def _back_face(h, reward, moves, weighted, rows, budget, noise, limit):  # type: ignore[no-untyped-def]
+    """prune(union_a r(., a) + sum_y T_a (O_y alpha)) on a face: actions, choices, vectors, beliefs; loss and work."""
+    (d, A), Y = reward.shape, len(weighted)
+    zero, corners = np.zeros((1, d)), np.concatenate([np.full((1, d), 1 / d), np.eye(d)])
+    sets, chosen, seeds, spent, work = [], [], [], 0.0, 0.0
+    for a in range(A):
+        parts, lost = [], 0.0
+        share = max(noise, SUMS * budget / max(1, 2 * sum(high - low > 1 for low, high in rows[a]) - 1))
+        for y, (low, high) in enumerate(rows[a]):
+            if low < high:
+                part, names, where = weighted[y][low:high] @ moves[a], np.arange(low, high), corners
+                if d != 2 and high - low > 1:  # lines are pruned when they are added
+                    kept = prune_sums(part, zero, corners, share)
+                    part, names, where = part[kept.left], names[kept.left], kept.points
+                    lost, work = lost + kept.loss, work + kept.work
+                parts.append((len(names), y, part, names, where))
+        vectors, choices, points = reward[None, :, a], np.full((1, Y), -1), corners
+        for size, y, part, names, where in sorted(parts, key=itemgetter(0)):
+            if len(vectors) == 1 or size == 1:
+                choices = np.repeat(choices, size, 0) if size > 1 else choices
+                vectors, points = vectors + part, where if size > 1 else points
+                choices[:, y] = names
+                continue
+            if (len(vectors) + size if d == 2 else len(vectors) * size) > limit:
+                raise _refusal(h, len(vectors), size, limit)
+            kept = prune_sums(vectors, part, np.concatenate([points, where]), share)
+            vectors, choices, points = vectors[kept.left] + part[kept.right], choices[kept.left], kept.points
+            choices[:, y] = names[kept.right]
+            lost, work = lost + kept.loss, work + kept.work
+        sets.append(vectors)
+        chosen.append(choices)
+        seeds.append(points)
+        spent = max(spent, lost)
+    action, tie = np.repeat(np.arange(A), [len(vectors) for vectors in sets]), TIES * budget / A
+    spent += (A - 1) * tie
+    united = np.concatenate(sets)
+    kept = prune_sums(united - tie * action[:, None], zero, np.concatenate(seeds), max(noise, budget - spent))
+    keep = kept.left
+    return action[keep], np.concatenate(chosen)[keep], united[keep], kept.points, spent + kept.loss, work + kept.work
+
+
+def _refusal(h: int, left: int, right: int, limit: int) -> PlanningError:
+    got = f"{left:,} x {right:,} = {left * right:,} sums of vectors at step {h + 1}"
+    remedy = "Raise max_vectors, allow a larger tolerance, or use the planner bounded_search."
+    return PlanningError("alpha_vectors", [Problem("max_vectors", got, f"at most {limit:,}", remedy)])
+
+
+def _faces(model: POMDP) -> list[Faces]:
+    """The faces of each step, from the known zeros; sets of states that others contain are left out."""
+    possible, sees = model.transition > 0, (model.emission > 0).T
+    X, A, _ = possible.shape
+    found: list[Faces] = []
+    drift = model.transition @ model.emission.sum(1) - 1
+    supports = _largest(((model.initial > 0) & sees)[None, None])
+    while len(found) < model.horizon:
+        reach = (supports.astype(float) @ possible.reshape(X, A * X)).reshape(-1, A, X) > 0
+        after = reach[:, :, None] & sees  # (faces, A, Y, X)
+        following = _largest(after)
+        within = after.astype(np.float64) @ ~following.T == 0
+        into = np.where(after.any(-1), within.argmax(-1), -1)
+        if len(found) + 1 == model.horizon:
+            into = np.minimum(into, 0)  # after the last step there is one vector, zero
+        found.append(Faces([np.flatnonzero(support) for support in supports], into.tolist(), drift))
+        if np.array_equal(following, supports):
+            found += [found[-1]] * (model.horizon - len(found) - 1)
+        supports = following
+    return found
+
+
+def _largest(supports: Integers) -> Integers:
+    """The supports (faces, A, Y, X) that no other contains, (n, X); too many are joined by observation."""
+    flat = supports.reshape(-1, supports.shape[-1])
+    where = {row.tobytes(): k for k, row in enumerate(np.packbits(flat, axis=1))}
+    some = flat[[where[row] for row in sorted(where)]]
+    some = some[some.any(1)]
+    if len(some) > MAX_FACES and len(supports) * supports.shape[1] > 1:
+        return _largest(supports.any((0, 1))[None, None])
+    contained = some.astype(np.float64) @ ~some.T == 0
+    return some[contained.sum(1) == 1]
+
+
+def _observe(predicted: Floats, model: POMDP) -> Level:
+    """The beliefs after each observation (..., Y) from predicted ones (..., X)."""
+    joint = predicted[..., None, :] * model.emission.T
+    chances = joint.sum(-1)
+    possible = chances > 0
+    lacking = ~possible.all(-1)  # here an impossible observation leaves the predicted belief
+    beliefs = np.concatenate([joint[possible] / chances[possible, None], predicted[lacking]])
+    places = np.full(chances.shape, -1)
+    places[possible] = np.arange(possible.sum())
+    extra = possible.sum() + np.cumsum(lacking).reshape(lacking.shape) - 1
+    return Level(beliefs, chances, np.where(possible, places, extra[..., None]))
+
+
+def _grow(tree: list[Level], model: POMDP) -> None:
+    """One more level of the tree."""
+    X, A, _ = model.transition.shape
+    predicted = (tree[-1].beliefs @ model.transition.reshape(X, A * X)).reshape(-1, A, X)
+    tree.append(_observe(predicted, model))
+
+
+def _reaches(tree: list[Level], h: int, most: float, model: POMDP) -> bool:
+    """Whether the tree has, or can be given, at most so many beliefs at step h."""
+    most = min(most, TREE_NUMBERS / (model.transition[0].size * model.emission.shape[1]))
+    while len(tree) <= h and len(tree[-1].beliefs) <= most:
+        _grow(tree, model)
+    return len(tree) > h and len(tree[h].beliefs) <= most
+
+
+def _climb(
+    tree: list[Level], depth: int, model: POMDP, vectors: Vectors, tie: float
+) -> tuple[Integers, float, float, list[Step]]:
+    """Solve the first steps on the tree, over the vectors of the step after it: start, value, loss, and the steps."""
+    values, best, steps, loss = np.zeros(0), np.zeros(0, np.int64), list[Step](), 0.0
+    if depth < model.horizon:
+        if len(tree) == depth:
+            _grow(tree, model)
+        beliefs = tree[depth].beliefs
+        size = max(1, TREE_NUMBERS // len(vectors.alphas))
+        parts = (beliefs[k : k + size] @ vectors.alphas.T for k in range(0, len(beliefs), size))
+        best, values = (np.concatenate(found) for found in zip(*((s.argmax(1), s.max(1) + vectors.level) for s in parts), strict=True))
+    for h in reversed(range(depth)):
+        beliefs = tree[h].beliefs
+        worth = beliefs @ model.reward[h]  # (n, A)
+        onward = np.zeros((*worth.shape, model.emission.shape[1]), np.int64)
+        if h + 1 < model.horizon:
+            _, chances, places = tree[h + 1]
+            worth += (chances * values[places]).sum(-1)
+            onward = best[places] if h + 1 == depth else places
+        action = (worth >= worth.max(1, keepdims=True) - tie).argmax(1)
+        nodes = np.arange(len(beliefs))
+        values = worth[nodes, action]
+        loss += float((worth.max(1) - values).max()) + 4 * EPSILON * sum(model.emission.shape) * float(np.abs(values).max())
+        steps.insert(0, (action, onward[nodes, action]))
+    root = tree[0]
+    return root.places[0], float(root.chances[0] @ values[root.places[0]]), loss, steps
+
+
+def _policy(start: Integers, steps: list[Step], actions: int) -> GraphPolicy:
+    """The graph of the nodes that can be met, whatever is observed."""
+    chosen, successors, met, size = [], [], np.unique(start), 0
+    first = np.searchsorted(met, start)
+    for h, (action, following) in enumerate(steps):
+        chosen.append(action[met])
+        nodes = np.arange(size, size + len(met))
+        size += len(met)
+        if h + 1 == len(steps):
+            successors.append(np.broadcast_to(nodes[:, None], following[met].shape))
+            break
+        after = following[met]
+        met = np.unique(after)
+        successors.append(size + np.searchsorted(met, after))
+    return GraphPolicy(first, np.eye(actions)[np.concatenate(chosen)], np.concatenate(successors)[:, None])
+
+
+def _checked(pomdp: POMDP) -> tuple[POMDP, float]:
+    """The model as float64 arrays with rewards in [-1, 1], and their unit; a model that is none is refused."""
+    model = POMDP(*(np.ascontiguousarray(part, dtype=np.float64) for part in pomdp))
+    rho, T, O, r = model  # noqa: E741
+    X, A, Y = rho.size, T.shape[1] if T.ndim == 3 else 0, O.shape[-1]
+    wanted = {"initial": (X,), "transition": (X, A, X), "emission": (X, Y), "reward": (len(r), X, A)}
+    problems = [
+        Problem(name, f"shape {part.shape}", f"shape {shape}", "Plan the models of a batch one by one.")
+        for (name, shape), part in zip(wanted.items(), model, strict=True)
+        if part.shape != shape or 0 in shape
+    ]
+    problems += [Problem(name, "NaN or infinity", "numbers") for name, part in zip(wanted, model) if not np.isfinite(part).all()]
+    for name, part in zip(wanted, model[:3]):
+        if (part < 0).any() or (np.abs(part.sum(-1) - 1) > FLOAT32).any():
+            problems.append(Problem(name, "negative entries or rows that do not sum to 1", "probabilities"))
+    if problems:
+        raise PlanningError("alpha_vectors", problems)
+    unit = float(np.abs(r).max()) or 1.0
+    return model._replace(reward=r / unit), unit
