@@ -7,6 +7,7 @@ leave possible. The first steps, where few beliefs can be met, are a tree of bel
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from operator import itemgetter
 from time import perf_counter
 from typing import NamedTuple, TypeAlias
@@ -18,14 +19,15 @@ from homdp_ppl.plan import Plan, make_plan
 from homdp_ppl.planners.pruning import Floats, Integers, prune_sums
 from homdp_ppl.policy import GraphPolicy
 from homdp_ppl.pomdp import FLOAT32, POMDP
+from homdp_ppl.precision import Array
 
 MAX_FACES = 200  # of one step; past it those after the same observation are joined
 LEAST_WORK = 100_000.0  # multiplications that no step is cheaper than
-TREE_NUMBERS = 10_000_000  # of one level of the tree
+TREE_NUMBERS = 16_000_000  # held at once of one level of the tree
 TREE_TIES = 0.1  # the part of the tolerance that may let a lower action win in the tree
-NOISE = 1e-13  # what rounding may do to vectors of size one: a smaller gain is none
+TIES = 1e-3  # the part of a step's tolerance that lets a lower action win among vectors
 SUMS = 0.5  # the part of a step's tolerance for the sums over observations; what it leaves serves the union over actions
-TIES = 1e-3  # the part of a step's tolerance that lets a lower action win
+NOISE = 1e-13  # what rounding may do to vectors of size one: a smaller gain is none
 EPSILON = float(np.finfo(np.float64).eps)
 
 Step: TypeAlias = tuple[Integers, Integers]  # the action of each node (n,), and its node of the next step by observation (n, Y)
@@ -55,6 +57,31 @@ class Vectors(NamedTuple):
     ends: list[int]  # the vectors of face k are those from ends[k] to ends[k + 1]
     loss: float  # how far they may be below the optimum, rounding included
     work: float  # multiplications of the last backup
+
+
+class Terms(NamedTuple):
+    """What a backup may cost."""
+
+    step: int
+    budget: float  # what may be lost at any belief
+    noise: float  # what rounding may do
+    limit: int  # sums of vectors
+    enough: Callable[[float], bool]  # whether the tree is cheaper than this many multiplications
+
+
+class Backup(NamedTuple):
+    """The vectors of one step on one face."""
+
+    actions: Integers  # (n,)
+    choices: Integers  # (n, Y)  vectors of the next step; -1 where the observation is impossible
+    vectors: Floats  # (n, d)
+    points: Floats  # (n, d)  a belief where each is needed
+    loss: float
+    work: float
+
+
+class Enough(Exception):  # noqa: N818
+    """The tree of beliefs is cheaper than going on."""
 
 
 def alpha_vectors(tolerance: float = 1e-9, max_vectors: int = 200_000) -> Callable[[POMDP], Plan]:
@@ -88,81 +115,92 @@ def alpha_vectors(tolerance: float = 1e-9, max_vectors: int = 200_000) -> Callab
     def planner(pomdp: POMDP) -> Plan:
         began = perf_counter()
         model, unit = _checked(pomdp)
-        (X, Y), A, H = model.emission.shape, model.transition.shape[1], model.horizon
+        (X, A, _), H = model.transition.shape, model.horizon
         faces, tree, steps, allowed = _faces(model), [_observe(model.initial[None], model)], list[Step](), tolerance / unit
         vectors = Vectors(np.zeros((1, X)), 0.0, [0, 1], 0.0, 0.0)
         for h in reversed(range(1, H)):
-            if _reaches(tree, h, max(LEAST_WORK, vectors.work) / (A * X * Y * len(vectors.alphas)), model):
+            enough = partial(_reaches, tree, h, model, len(vectors.alphas))
+            if enough(max(LEAST_WORK, vectors.work)):
                 break
-            step, vectors = _back(h, faces[h], model, vectors, max(0.0, allowed - vectors.loss) / h, max_vectors)
+            noise = NOISE * max(1.0, float(np.abs(vectors.alphas).max()))
+            terms = Terms(h, max(0.0, allowed - vectors.loss) / h, noise, max_vectors, enough)
+            try:
+                step, vectors = _back(faces[h], model, vectors, terms)
+            except Enough:
+                break
             steps.insert(0, step)
         depth = H - len(steps)
         tie = min(1e-9 * H, TREE_TIES * max(0.0, allowed - vectors.loss) / depth)
         start, value, lost, first = _climb(tree, depth, model, vectors, tie)
+        policy = _policy(start, first + steps, A)
         sizes = [0, *(len(action) for action, _ in steps)]
         numbers = {"vectors": sum(sizes), "largest": max(sizes), "tree": depth, "seconds": perf_counter() - began}
-        policy = _policy(start, first + steps, A)
         return make_plan(policy, unit * value, unit * (value + vectors.loss + lost), pomdp, "alpha_vectors", **numbers)
 
     return planner
 
 
-def _back(h: int, faces: Faces, model: POMDP, vectors: Vectors, budget: float, limit: int) -> tuple[Step, Vectors]:
-    """The vectors of step h on all its faces, from those of the next step."""
+def _back(faces: Faces, model: POMDP, vectors: Vectors, terms: Terms) -> tuple[Step, Vectors]:
+    """The vectors of a step on all its faces, from those of the next step."""
     _, T, O, r = model  # noqa: E741
     alphas, level, ends, loss, _ = vectors
     X, Y = O.shape
-    reward = r[h] + level * faces.drift
-    noise = NOISE * max(1.0, float(np.abs(alphas).max()))
+    reward = r[terms.step] + level * faces.drift
     weighted = [O[:, y] * alphas for y in range(Y)]
-    parts, new_ends, lost, work = [], [0], 0.0, 0.0
+    parts, choices, new_ends, work = list[Backup](), [], [0], 0.0
     for states, following in zip(faces.states, faces.following, strict=True):
         rows = [[(ends[f], ends[f + 1]) if f >= 0 else (0, 0) for f in by_action] for by_action in following]
         moves = T[states].transpose(1, 2, 0)
-        *part, less, effort = _back_face(h, reward[states], moves, weighted, rows, budget, noise, limit)
-        if (part[1] < 0).any():  # an impossible observation leaves the predicted belief
-            predicted = np.einsum("nxs,ns->nx", moves[part[0]], part[3])
-            part[1] = np.where(part[1] < 0, (predicted @ alphas.T).argmax(1)[:, None], part[1])
+        part = _back_face(reward[states], moves, weighted, rows, work, terms)
+        choice = part.choices
+        if (choice < 0).any():  # an impossible observation leaves the predicted belief
+            predicted = np.einsum("nxs,ns->nx", moves[part.actions], part.points)
+            choice = np.where(choice < 0, (predicted @ alphas.T).argmax(1)[:, None], choice)
         parts.append(part)
-        lost, work = max(lost, less), work + effort
-        new_ends.append(new_ends[-1] + len(part[0]))
-    action, choice = (np.concatenate([part[k] for part in parts]) for k in range(2))
-    if len(faces.states[0]) == X:
-        onward = parts[0][2]
-    else:
+        choices.append(choice)
+        work = part.work
+        new_ends.append(new_ends[-1] + len(choice))
+    action, choice = np.concatenate([part.actions for part in parts]), np.concatenate(choices)
+    onward = parts[0].vectors
+    if len(faces.states[0]) < X:
         hoped, onward = sum(weighted[y][choice[:, y]] for y in range(Y)), np.empty((len(action), X))
         for a in range(T.shape[1]):
             onward[action == a] = reward[:, a] + hoped[action == a] @ T[:, a].T
     top = float(onward.max())
-    lost += EPSILON * (4 * (X + Y) * float(np.abs(onward).max()) + abs(level + top))
-    return (action, choice), Vectors(onward - top, level + top, new_ends, loss + lost, work)
+    loss += max(part.loss for part in parts)
+    loss += EPSILON * (4 * (X + Y) * float(np.abs(onward).max()) + abs(level + top))
+    return (action, choice), Vectors(onward - top, level + top, new_ends, loss, work)
 
 
-def _back_face(h, reward, moves, weighted, rows, budget, noise, limit):  # type: ignore[no-untyped-def]
-    """prune(union_a r(., a) + sum_y T_a (O_y alpha)) on a face: actions, choices, vectors, beliefs; loss and work."""
+def _back_face(
+    reward: Floats, moves: Floats, weighted: list[Floats], rows: list[list[tuple[int, int]]], work: float, terms: Terms
+) -> Backup:
+    """prune(union_a r(., a) + sum_y T_a (O_y alpha)) on a face, O_y alpha in ``weighted``; ``rows`` says from where to where."""
     (d, A), Y = reward.shape, len(weighted)
     zero, corners = np.zeros((1, d)), np.concatenate([np.full((1, d), 1 / d), np.eye(d)])
-    sets, chosen, seeds, spent, work = [], [], [], 0.0, 0.0
+    sets, chosen, seeds, spent = [], [], [], 0.0
     for a in range(A):
         parts, lost = [], 0.0
-        share = max(noise, SUMS * budget / max(1, 2 * sum(high - low > 1 for low, high in rows[a]) - 1))
+        share = max(terms.noise, SUMS * terms.budget / max(1, 2 * sum(high - low > 1 for low, high in rows[a]) - 1))
         for y, (low, high) in enumerate(rows[a]):
-            if low < high:
-                part, names, where = weighted[y][low:high] @ moves[a], np.arange(low, high), corners
-                if d != 2 and high - low > 1:  # lines are pruned when they are added
-                    kept = prune_sums(part, zero, corners, share)
-                    part, names, where = part[kept.left], names[kept.left], kept.points
-                    lost, work = lost + kept.loss, work + kept.work
-                parts.append((len(names), y, part, names, where))
+            if low == high:
+                continue
+            part, names, where = weighted[y][low:high] @ moves[a], np.arange(low, high), corners
+            if d != 2 and high - low > 1:  # lines are pruned when they are added
+                kept = prune_sums(part, zero, corners, share)
+                part, names, where = part[kept.left], names[kept.left], kept.points
+                lost, work = lost + kept.loss, work + kept.work
+            parts.append((len(names), y, part, names, where))
         vectors, choices, points = reward[None, :, a], np.full((1, Y), -1), corners
         for size, y, part, names, where in sorted(parts, key=itemgetter(0)):
-            if len(vectors) == 1 or size == 1:
-                choices = np.repeat(choices, size, 0) if size > 1 else choices
-                vectors, points = vectors + part, where if size > 1 else points
+            if size == 1 or len(vectors) == 1:
+                vectors, choices, points = vectors + part, np.repeat(choices, size, 0), points if size == 1 else where
                 choices[:, y] = names
                 continue
-            if (len(vectors) + size if d == 2 else len(vectors) * size) > limit:
-                raise _refusal(h, len(vectors), size, limit)
+            if (len(vectors) + size if d == 2 else len(vectors) * size) > terms.limit:
+                raise _refusal(terms, len(vectors), size)
+            if terms.enough(work):
+                raise Enough
             kept = prune_sums(vectors, part, np.concatenate([points, where]), share)
             vectors, choices, points = vectors[kept.left] + part[kept.right], choices[kept.left], kept.points
             choices[:, y] = names[kept.right]
@@ -171,18 +209,18 @@ def _back_face(h, reward, moves, weighted, rows, budget, noise, limit):  # type:
         chosen.append(choices)
         seeds.append(points)
         spent = max(spent, lost)
-    action, tie = np.repeat(np.arange(A), [len(vectors) for vectors in sets]), TIES * budget / A
+    action, tie = np.repeat(np.arange(A), [len(vectors) for vectors in sets]), TIES * terms.budget / A
     spent += (A - 1) * tie
-    united = np.concatenate(sets)
-    kept = prune_sums(united - tie * action[:, None], zero, np.concatenate(seeds), max(noise, budget - spent))
+    united, eps = np.concatenate(sets), max(terms.noise, terms.budget - spent)
+    kept = prune_sums(united - tie * action[:, None], zero, np.concatenate(seeds), eps)
     keep = kept.left
-    return action[keep], np.concatenate(chosen)[keep], united[keep], kept.points, spent + kept.loss, work + kept.work
+    return Backup(action[keep], np.concatenate(chosen)[keep], united[keep], kept.points, spent + kept.loss, work + kept.work)
 
 
-def _refusal(h: int, left: int, right: int, limit: int) -> PlanningError:
-    got = f"{left:,} x {right:,} = {left * right:,} sums of vectors at step {h + 1}"
+def _refusal(terms: Terms, left: int, right: int) -> PlanningError:
+    got = f"{left:,} x {right:,} = {left * right:,} sums of vectors at step {terms.step + 1}"
     remedy = "Raise max_vectors, allow a larger tolerance, or use the planner bounded_search."
-    return PlanningError("alpha_vectors", [Problem("max_vectors", got, f"at most {limit:,}", remedy)])
+    return PlanningError("alpha_vectors", [Problem("max_vectors", got, f"at most {terms.limit:,}", remedy)])
 
 
 def _faces(model: POMDP) -> list[Faces]:
@@ -191,7 +229,7 @@ def _faces(model: POMDP) -> list[Faces]:
     X, A, _ = possible.shape
     found: list[Faces] = []
     drift = model.transition @ model.emission.sum(1) - 1
-    supports = _largest(((model.initial > 0) & sees)[None, None])
+    supports = _largest((sees & (model.initial > 0))[None, None])
     while len(found) < model.horizon:
         reach = (supports.astype(float) @ possible.reshape(X, A * X)).reshape(-1, A, X) > 0
         after = reach[:, :, None] & sees  # (faces, A, Y, X)
@@ -207,7 +245,7 @@ def _faces(model: POMDP) -> list[Faces]:
     return found
 
 
-def _largest(supports: Integers) -> Integers:
+def _largest(supports: Array) -> Array:
     """The supports (faces, A, Y, X) that no other contains, (n, X); too many are joined by observation."""
     flat = supports.reshape(-1, supports.shape[-1])
     where = {row.tobytes(): k for k, row in enumerate(np.packbits(flat, axis=1))}
@@ -232,18 +270,12 @@ def _observe(predicted: Floats, model: POMDP) -> Level:
     return Level(beliefs, chances, np.where(possible, places, extra[..., None]))
 
 
-def _grow(tree: list[Level], model: POMDP) -> None:
-    """One more level of the tree."""
-    X, A, _ = model.transition.shape
-    predicted = (tree[-1].beliefs @ model.transition.reshape(X, A * X)).reshape(-1, A, X)
-    tree.append(_observe(predicted, model))
-
-
-def _reaches(tree: list[Level], h: int, most: float, model: POMDP) -> bool:
-    """Whether the tree has, or can be given, at most so many beliefs at step h."""
-    most = min(most, TREE_NUMBERS / (model.transition[0].size * model.emission.shape[1]))
+def _reaches(tree: list[Level], h: int, model: POMDP, vectors: int, work: float) -> bool:
+    """Whether the tree can be had down to step h, and valued with that many vectors, for less than this work."""
+    numbers = model.transition[0].size * model.emission.shape[1]  # of one belief's successors
+    most = min(TREE_NUMBERS, work / vectors) / numbers
     while len(tree) <= h and len(tree[-1].beliefs) <= most:
-        _grow(tree, model)
+        tree.append(_observe(np.tensordot(tree[-1].beliefs, model.transition, 1), model))
     return len(tree) > h and len(tree[h].beliefs) <= most
 
 
@@ -254,11 +286,12 @@ def _climb(
     values, best, steps, loss = np.zeros(0), np.zeros(0, np.int64), list[Step](), 0.0
     if depth < model.horizon:
         if len(tree) == depth:
-            _grow(tree, model)
+            tree.append(_observe(np.tensordot(tree[-1].beliefs, model.transition, 1), model))
         beliefs = tree[depth].beliefs
         size = max(1, TREE_NUMBERS // len(vectors.alphas))
         parts = (beliefs[k : k + size] @ vectors.alphas.T for k in range(0, len(beliefs), size))
-        best, values = (np.concatenate(found) for found in zip(*((s.argmax(1), s.max(1) + vectors.level) for s in parts), strict=True))
+        best = np.concatenate([scores.argmax(1) for scores in parts])
+        values = np.einsum("nx,nx->n", beliefs, vectors.alphas[best]) + vectors.level
     for h in reversed(range(depth)):
         beliefs = tree[h].beliefs
         worth = beliefs @ model.reward[h]  # (n, A)
@@ -297,16 +330,17 @@ def _checked(pomdp: POMDP) -> tuple[POMDP, float]:
     """The model as float64 arrays with rewards in [-1, 1], and their unit; a model that is none is refused."""
     model = POMDP(*(np.ascontiguousarray(part, dtype=np.float64) for part in pomdp))
     rho, T, O, r = model  # noqa: E741
-    X, A, Y = rho.size, T.shape[1] if T.ndim == 3 else 0, O.shape[-1]
+    X, A, Y = rho.shape[-1], T.shape[-2] if T.ndim > 1 else 0, O.shape[-1]
     wanted = {"initial": (X,), "transition": (X, A, X), "emission": (X, Y), "reward": (len(r), X, A)}
     problems = [
         Problem(name, f"shape {part.shape}", f"shape {shape}", "Plan the models of a batch one by one.")
         for (name, shape), part in zip(wanted.items(), model, strict=True)
         if part.shape != shape or 0 in shape
     ]
-    problems += [Problem(name, "NaN or infinity", "numbers") for name, part in zip(wanted, model) if not np.isfinite(part).all()]
-    for name, part in zip(wanted, model[:3]):
-        if (part < 0).any() or (np.abs(part.sum(-1) - 1) > FLOAT32).any():
+    for name, part in zip(wanted, model, strict=True):
+        if not np.isfinite(part).all():
+            problems.append(Problem(name, "NaN or infinity", "numbers"))
+        elif name != "reward" and ((part < 0).any() or (np.abs(part.sum(-1) - 1) > FLOAT32).any()):
             problems.append(Problem(name, "negative entries or rows that do not sum to 1", "probabilities"))
     if problems:
         raise PlanningError("alpha_vectors", problems)

@@ -156,20 +156,10 @@ class _Workspace(NamedTuple):
 def _prune_vectors(left: Floats, right: Floats, seeds: Floats, eps: float) -> tuple[Integers, Integers, Floats, float, float]:
     """Lark's algorithm: a sum is covered by the kept ones, or shows a belief where the best sum is to be added."""
     n, m, d = len(left), len(right), left.shape[1]
-    place, points = np.empty((n, m), np.int64), np.empty((n * m, d))  # large arrays page in as they are used
+    place, points, vectors = np.full((n, m), OPEN), np.empty((n * m, d)), np.empty((d, n * m))  # memory is taken as it is used
+    hot, names, scores = np.empty((d, HOT)), np.zeros(HOT + 1, np.int64), np.empty(n * m + HOT)
+    space = _Workspace(vectors, hot, names, np.empty((d + 1, d + 1)), np.empty(d, np.int64), np.empty(d), scores)
     kept, loss, work, target = 0, 0.0, float(d * (n + m)), np.empty(d)
-    space = _Workspace(
-        np.empty((d, n * m)),
-        np.empty((d, HOT)),
-        np.zeros(HOT + 1, np.int64),
-        np.empty((d + 1, d + 1)),
-        np.empty(d, np.int64),
-        np.empty(d),
-        np.empty(n * m + HOT),
-    )
-    for i in range(n):
-        for j in range(m):
-            place[i, j] = OPEN
     for seed in range(len(seeds)):
         for x in range(d):
             space.belief[x] = seeds[seed, x]
@@ -267,7 +257,7 @@ def _highest(columns: Floats, n: int, belief: Floats, scores: Floats) -> int:
 
 @njit(cache=True)
 def _test(target: Floats, kept: int, eps: float, space: _Workspace) -> tuple[int, float, float]:
-    """Is the target within ``eps`` of a mixture of kept vectors, or is there a belief where it is better than all of them?
+    """Whether the target is within ``eps`` of a mixture of kept vectors, or a belief shows it to be better than all of them.
 
     The matrix game max_b min_u b . (target - u) by the revised simplex method on the mixture's side: minimise v subject to
     sum_u l_u (target - u)(x) + s_x = v, sum_u l_u = 1. The last row of the basis inverse holds -b, its last column the basic
@@ -326,7 +316,7 @@ def _test(target: Floats, kept: int, eps: float, space: _Workspace) -> tuple[int
 @njit(cache=True)
 def _start(target: Floats, space: _Workspace) -> None:
     """The basis of the hot vector that the target exceeds least, with slack at all states but the one where it does most."""
-    d, v, start, corner = len(target), np.inf, 0, 0
+    d, v, start, corner, inverse = len(target), np.inf, 0, 0, space.inverse
     for k in range(HOT):
         worst, where = -np.inf, 0
         for x in range(d):
@@ -336,12 +326,12 @@ def _start(target: Floats, space: _Workspace) -> None:
             v, start, corner = worst, space.names[k], where
     for i in range(d + 1):
         for k in range(d + 1):
-            space.inverse[i, k] = 0.0
-    for x in range(d):
-        if x != corner:
-            space.inverse[x, x], space.inverse[x, corner], space.basis[x] = 1.0, -1.0, -1 - x
-            space.inverse[x, d] = v - (target[x] - space.vectors[x, start])
-    space.inverse[corner, d], space.inverse[d, d], space.inverse[d, corner], space.basis[corner] = 1.0, v, -1.0, start
+            inverse[i, k] = 0.0
+        if i < d:
+            inverse[i, i], inverse[i, corner], space.basis[i] = 1.0, -1.0, -1 - i
+            inverse[i, d] = v - (target[i] - space.vectors[i, start])
+    inverse[corner, corner], inverse[corner, d], space.basis[corner] = 0.0, 1.0, start
+    inverse[d, corner], inverse[d, d] = -1.0, v
 
 
 @njit(cache=True)
