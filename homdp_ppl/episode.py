@@ -36,7 +36,8 @@ class Episode:
 
     def __getitem__(self, index: Any) -> Episode:
         len(self)
-        return jax.tree.map(lambda leaf: leaf[index], self)
+        chosen: Episode = jax.tree.map(lambda leaf: leaf[index], self)
+        return chosen
 
     def __len__(self) -> int:
         if self.states.ndim < 2:
@@ -146,7 +147,8 @@ def rollout(key: Array, world: World, policy: Policy) -> Episode:
     else:
         luck = jax.vmap(lambda k: noise(*_split(k), world.spaces.horizon))(many)
         episodes = stack([_ask(world, policy, Noise(*row)) for row in zip(*to_numpy(luck), strict=True)], world.spaces)
-    return jax.tree.map(lambda leaf: np.asarray(leaf).reshape(*keys.shape, leaf.shape[-1]), episodes)
+    shaped: Episode = jax.tree.map(lambda leaf: np.asarray(leaf).reshape(*keys.shape, leaf.shape[-1]), episodes)
+    return shaped
 
 
 def as_keys(key: Array, subject: str) -> Array:

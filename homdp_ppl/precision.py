@@ -52,4 +52,5 @@ def in_x64(function: Callable[P, R]) -> Callable[P, R]:
 
 def to_numpy(tree: R) -> R:
     """A pytree with its arrays as NumPy arrays; traced values are left alone."""
-    return jax.tree.map(lambda leaf: leaf if isinstance(leaf, jax.core.Tracer) else np.asarray(leaf), tree)
+    converted: R = jax.tree.map(lambda leaf: leaf if isinstance(leaf, jax.core.Tracer) else np.asarray(leaf), tree)
+    return converted

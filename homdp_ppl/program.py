@@ -110,7 +110,8 @@ def as_graph(policy: Policy | None, spaces: Spaces) -> GraphPolicy:
         policy = uniform_policy(spaces)
     check_policy(policy, spaces)
     graph = policy if isinstance(policy, GraphPolicy) else GraphPolicy.from_policy(policy, spaces)
-    return jax.tree.map(jnp.asarray, graph)
+    traceable: GraphPolicy = jax.tree.map(jnp.asarray, graph)
+    return traceable
 
 
 def _at_least_one(what: str, number: int) -> None:

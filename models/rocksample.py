@@ -98,7 +98,7 @@ def _drives(size: int, rocks: list[Place]) -> tuple[np.ndarray, np.ndarray]:
     moves[gone, :, gone] = 1.0
 
     def state(column: int, row: int, quality: int) -> int:
-        return 3 * ((column * size + row) * qualities + quality)
+        return int(3 * ((column * size + row) * qualities + quality))
 
     for column, row, quality in product(range(size), range(size), range(qualities)):
         here = state(column, row, quality)

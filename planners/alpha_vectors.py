@@ -23,6 +23,7 @@ from homdp_ppl.precision import Array
 
 MAX_FACES = 200  # of one step; past it those after the same observation are joined
 LEAST_WORK = 100_000.0  # multiplications that no step is cheaper than
+TEST_WORK = 128.0  # multiplications of a witness test for each state, about
 TREE_NUMBERS = 16_000_000  # held at once of one level of the tree
 TREE_TIES = 0.1  # the part of the tolerance that may let a lower action win in the tree
 TIES = 1e-3  # the part of a step's tolerance that lets a lower action win among vectors
@@ -147,20 +148,18 @@ def _back(faces: Faces, model: POMDP, vectors: Vectors, terms: Terms) -> tuple[S
     X, Y = O.shape
     reward = r[terms.step] + level * faces.drift
     weighted = [O[:, y] * alphas for y in range(Y)]
-    parts, choices, new_ends, work = list[Backup](), [], [0], 0.0
+    parts, predicted, new_ends, work = list[Backup](), [], [0], 0.0
     for states, following in zip(faces.states, faces.following, strict=True):
         rows = [[(ends[f], ends[f + 1]) if f >= 0 else (0, 0) for f in by_action] for by_action in following]
         moves = T[states].transpose(1, 2, 0)
         part = _back_face(reward[states], moves, weighted, rows, work, terms)
-        choice = part.choices
-        if (choice < 0).any():  # an impossible observation leaves the predicted belief
-            predicted = np.einsum("nxs,ns->nx", moves[part.actions], part.points)
-            choice = np.where(choice < 0, (predicted @ alphas.T).argmax(1)[:, None], choice)
         parts.append(part)
-        choices.append(choice)
+        predicted.append(np.einsum("nxs,ns->nx", moves[part.actions], part.points))
+        new_ends.append(new_ends[-1] + len(part.actions))
         work = part.work
-        new_ends.append(new_ends[-1] + len(choice))
-    action, choice = np.concatenate([part.actions for part in parts]), np.concatenate(choices)
+    action, choice = np.concatenate([part.actions for part in parts]), np.concatenate([part.choices for part in parts])
+    if (choice < 0).any():  # an impossible observation leaves the predicted belief
+        choice = np.where(choice < 0, (np.concatenate(predicted) @ alphas.T).argmax(1)[:, None], choice)
     onward = parts[0].vectors
     if len(faces.states[0]) < X:
         hoped, onward = sum(weighted[y][choice[:, y]] for y in range(Y)), np.empty((len(action), X))
@@ -197,10 +196,11 @@ def _back_face(
                 vectors, choices, points = vectors + part, np.repeat(choices, size, 0), points if size == 1 else where
                 choices[:, y] = names
                 continue
-            if (len(vectors) + size if d == 2 else len(vectors) * size) > terms.limit:
-                raise _refusal(terms, len(vectors), size)
-            if terms.enough(work):
+            sums = len(vectors) + size if d == 2 else len(vectors) * size
+            if terms.enough(work + TEST_WORK * d * sums):
                 raise Enough
+            if sums > terms.limit:
+                raise _refusal(terms, len(vectors), size)
             kept = prune_sums(vectors, part, np.concatenate([points, where]), share)
             vectors, choices, points = vectors[kept.left] + part[kept.right], choices[kept.left], kept.points
             choices[:, y] = names[kept.right]

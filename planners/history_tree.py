@@ -140,7 +140,7 @@ def history_tree(max_nodes: int = 5_000_000, backup: Backup | None = None, clip:
 def tree_bytes(nodes: int, support: Support) -> float:
     """What planning and its policy hold at once: per node beliefs with their temporaries, probabilities and successors."""
     X, A, _ = support.transition.shape
-    return float(nodes) * (8 * (3 * X + 2 * A) + 4 * A * support.emission.shape[1] + 32)
+    return float(nodes) * float(8 * (3 * X + 2 * A) + 4 * A * support.emission.shape[1] + 32)
 
 
 def _policy(

@@ -1,0 +1,223 @@
+"""Exact plans by alpha-vectors: against enumeration, history recursion, linear programs and peers' figures."""
+
+import importlib
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.optimize import linprog
+
+from homdp_ppl import POMDP, evaluate, models
+from homdp_ppl.errors import PlanningError
+from homdp_ppl.planners.alpha_vectors import alpha_vectors
+from homdp_ppl.planners.pruning import prune_sums
+from tests.planners.exact import optimum, random_pomdp
+
+MODULE = importlib.import_module("homdp_ppl.planners.alpha_vectors")  # the package's attribute of this name is the function
+SHARED = Path(__file__).parents[3] / "shared" / "problems"
+REFERENCE = {  # problem, horizon, tolerance: optimum, and how exactly it is known
+    ("tiger", 200, 1e-9): (185.2, 1e-6),
+    ("tiger_hat", 10, 1e-9): (9.334149617, 1e-9),
+    ("tiger_hat", 20, 1e-6): (18.66862888, 1e-6),
+    ("tiger_hat", 100, 1e-6): (93.3635188, 1e-6),
+    ("rand_x5y3a2", 10, 1e-9): (7.363117029, 1e-9),
+    ("rand_x5y3a2", 200, 1e-6): (153.444771, 1e-6),
+    ("maze4x3", 9, 1e-9): (4.894584192, 1e-9),
+    ("maze4x3", 20, 1e-3): (11.0294, 1e-3),
+    ("rocksample_4_2", 10, 1e-9): (6.0, 1e-9),
+    ("lbtree_d6", 6, 1e-9): (0.65, 1e-9),
+}
+
+
+@pytest.fixture(params=["tree and vectors", "vectors only"])
+def parts(request, monkeypatch):
+    """Small models are planned on the tree alone; without it all steps but the first are vectors."""
+    if request.param == "vectors only":
+        monkeypatch.setattr(MODULE, "TREE_NUMBERS", 0)
+
+
+def sizes(seed: int) -> tuple[int, int, int, int]:
+    """X <= 5, Y <= 3, A <= 3, H <= 5, with at most a few thousand histories."""
+    generator = np.random.default_rng(seed)
+    X, Y, A = (int(generator.integers(1, top + 1)) for top in (5, 3, 3))
+    return X, Y, A, int(generator.integers(1, 6 if A * Y <= 6 else 5))
+
+
+def best_of_all_policies(model: POMDP) -> float:
+    """Every deterministic policy, each a column, valued by summing over all trajectories."""
+    rho, T, O, r = model  # noqa: E741
+    (H, X, A), Y = r.shape, O.shape[1]
+    histories = [seen for h in range(1, H + 1) for seen in product(range(Y), repeat=h)]
+    policies = dict(zip(histories, np.array(list(product(range(A), repeat=len(histories)))).T, strict=True))
+    values = np.zeros(A ** len(histories))
+    for states, seen in product(product(range(X), repeat=H), product(range(Y), repeat=H)):
+        chance, rewards = np.full(len(values), rho[states[0]]), np.zeros(len(values))
+        for h, (x, y) in enumerate(zip(states, seen, strict=True)):
+            action = policies[seen[: h + 1]]
+            chance *= O[x, y] * (T[x, action, states[h + 1]] if h + 1 < H else 1)
+            rewards += r[h, x, action]
+        values += chance * rewards
+    return values.max()
+
+
+def shortfall(vector: np.ndarray, kept: np.ndarray) -> float:
+    """max_b min_u b . (vector - u) over kept u, by an independent linear program."""
+    d = len(vector)
+    gains, bounds = np.c_[kept - vector, np.ones(len(kept))], [(0, None)] * d + [(None, None)]
+    total = np.r_[np.ones(d), 0][None]
+    return -linprog(np.r_[np.zeros(d), -1], gains, np.zeros(len(kept)), total, [1], bounds).fun
+
+
+@pytest.mark.parametrize("X", [2, 3])
+@pytest.mark.parametrize("H", [1, 2, 3])
+def test_best_of_all_deterministic_policies(parts, X, H):
+    for seed in range(3):
+        model = random_pomdp(seed, X, 2, 2, H, zeros=0.4 * (seed % 2))
+        assert alpha_vectors()(model).value == pytest.approx(best_of_all_policies(model), abs=1e-11)
+
+
+def test_agrees_with_the_recursion_over_histories(parts):
+    """Known zeros and rewards that depend on the step included."""
+    for seed in range(100):
+        model = random_pomdp(seed, *sizes(seed), zeros=0.4 * (seed % 2))
+        plan, best = alpha_vectors()(model), optimum(model)
+        assert plan.value - 1e-12 <= best <= plan.upper + 1e-12, seed
+        assert plan.gap <= 1.01e-9, seed
+        assert evaluate(plan.policy, model) == pytest.approx(plan.value, abs=1e-10), seed
+
+
+def certificates_hold(tolerance: float, seeds: range) -> bool:
+    """Whether value <= optimum <= upper on random models, with gaps within the tolerance."""
+    good = True
+    for seed in seeds:
+        model = random_pomdp(seed, 3 + seed % 3, 2, 3, 4)
+        plan, best = alpha_vectors(tolerance)(model), optimum(model)
+        good &= plan.value - 1e-12 <= best <= plan.upper + 1e-12 and plan.gap <= 1.01 * tolerance
+    return good
+
+
+def test_certificates_hold_where_vectors_are_lost(monkeypatch):
+    monkeypatch.setattr(MODULE, "TREE_NUMBERS", 0)
+    assert certificates_hold(0.1, range(20))
+    lossy = [random_pomdp(seed, 3, 2, 3, 4) for seed in range(20)]
+    assert any(optimum(model) - alpha_vectors(0.3)(model).value > 1e-4 for model in lossy)  # the bound is not idle
+
+
+def test_a_vector_dropped_too_many_breaks_the_certificate(monkeypatch):
+    monkeypatch.setattr(MODULE, "TREE_NUMBERS", 0)
+
+    def careless(*sets):
+        kept = prune_sums(*sets)
+        return kept if len(kept.left) < 2 else kept._replace(left=kept.left[1:], right=kept.right[1:], points=kept.points[1:])
+
+    assert certificates_hold(1e-9, range(20))
+    monkeypatch.setattr(MODULE, "prune_sums", careless)
+    assert not certificates_hold(1e-9, range(20))
+
+
+@pytest.mark.parametrize("eps", [1e-12, 1e-3, 0.1])
+@pytest.mark.parametrize("d", [1, 2, 3, 6])
+def test_pruning_against_linear_programs(d, eps):
+    """Nothing is lost beyond the bound told, nothing is kept that others cover; ties and known zeros included."""
+    generator = np.random.default_rng(d)
+    corners = np.concatenate([np.full((1, d), 1 / d), np.eye(d)])
+    for kind in range(6):
+        left, right = generator.uniform(size=(8, d)), generator.uniform(size=(5, d))
+        if kind % 3 == 1:
+            left, right = left.round(1), right.round(1)
+        elif kind % 3 == 2:
+            left, right = left * (generator.uniform(size=left.shape) < 0.5), right * 1e-3
+        kept = prune_sums(left, right, corners, eps)
+        sums, some = (left[:, None] + right).reshape(-1, d), left[kept.left] + right[kept.right]
+        assert max(shortfall(vector, some) for vector in sums) <= kept.loss + 1e-9
+        assert 0 <= kept.loss <= 1.1 * eps
+        for k in range(len(some)) if len(some) > 1 else ():
+            assert shortfall(some[k], np.delete(some, k, 0)) > -1e-9
+        at = np.einsum("kd,kd->k", kept.points, some)
+        assert (at >= (kept.points @ sums.T).max(1) - max(eps, 1e-2)).all()
+
+
+def test_of_equal_actions_the_lowest_is_taken(parts):
+    model = random_pomdp(0, 3, 2, 2, 4)
+    double = POMDP(model.initial, model.transition[:, [0, 0, 1, 1]], model.emission, model.reward[:, :, [0, 0, 1, 1]])
+    plan = alpha_vectors()(double)
+    assert plan.policy.probabilities[:, [1, 3]].sum() == 0
+    assert plan.value == pytest.approx(alpha_vectors()(model).value, abs=1e-9)
+
+
+def test_impossible_observations_leave_the_predicted_belief(parts):
+    emission = np.array([[0.9, 0.1, 0.0], [0.2, 0.8, 0.0]])  # the last is never seen
+    moves = np.broadcast_to(np.eye(2)[:, None], (2, 2, 2))
+    model = POMDP(np.array([0.3, 0.7]), moves, emission, np.broadcast_to([[1.0, 0.0], [0.0, 1.0]], (3, 2, 2)))
+    policy = alpha_vectors()(model).policy
+    assert policy.act([2], []).argmax() == 1  # the initial belief favours the second state
+    assert policy.act([0, 2], [0]).argmax() == policy.act([0], []).argmax() == 0
+    assert policy.act([2, 0, 0], [1, 0]).argmax() == 0
+
+
+def test_known_zeros_make_many_states_tractable():
+    """193 states, of which four at a time are possible."""
+    plan = alpha_vectors()(models.load("rocksample", horizon=12).pomdp)
+    assert plan.gap < 1e-10
+    assert plan.statistics["largest"] < 1000
+    assert plan.value == pytest.approx(evaluate(plan.policy, plan.model), abs=1e-10)
+
+
+@pytest.mark.parametrize("X", [2, 3])
+def test_long_horizons(X):
+    model = random_pomdp(1, X, 2, 2, 1)
+    long = model._replace(reward=np.broadcast_to(model.reward, (500, X, 2)))
+    plan = alpha_vectors()(long)
+    assert plan.gap <= 1.1e-9
+    assert evaluate(plan.policy, long) == pytest.approx(plan.value, abs=1e-10)
+    assert 0.3 < plan.value / 500 < 1
+
+
+@pytest.mark.parametrize("unit", [1e-6, 1e6])
+def test_units_of_reward_do_not_matter(parts, unit):
+    for seed in range(5):
+        model = random_pomdp(seed, 4, 2, 3, 4)
+        plan = alpha_vectors(1e-9 * unit)(model._replace(reward=unit * (model.reward - 0.5)))
+        assert plan.value / unit + 2 == pytest.approx(optimum(model), abs=1e-8)
+        assert plan.gap <= 1.01e-9 * unit
+
+
+@pytest.mark.parametrize(("problem", "horizon", "tolerance"), REFERENCE, ids=str)
+def test_reference_values(problem, horizon, tolerance):
+    if not SHARED.exists():
+        pytest.skip("reference arrays are not beside this checkout")
+    with np.load(SHARED / f"{problem}.npz") as file:
+        reward = np.broadcast_to(file["reward"], (horizon, *file["reward"].shape))
+        model = POMDP(file["initial"], file["transition"], file["emission"], reward)
+    plan = alpha_vectors(tolerance)(model)
+    value, exactness = REFERENCE[problem, horizon, tolerance]
+    assert plan.value == pytest.approx(value, abs=exactness)
+    assert plan.gap <= 1.01 * tolerance
+    assert plan.value == pytest.approx(evaluate(plan.policy, model), abs=1e-10)
+
+
+def test_refuses_too_many_sums(monkeypatch):
+    monkeypatch.setattr(MODULE, "TREE_NUMBERS", 0)
+    model = random_pomdp(0, 4, 3, 3, 12)
+    with pytest.raises(PlanningError, match=r"sums of vectors at step \d+; expected at most 5\..*bounded_search") as refusal:
+        alpha_vectors(max_vectors=5)(model)
+    assert refusal.value.problems[0].where == "max_vectors"
+
+
+def test_refuses_what_is_no_model():
+    model = random_pomdp(0, 3, 2, 2, 2)
+    batch = POMDP(*(np.stack([part, part]) for part in model))
+    for wrong, words in (
+        (model._replace(reward=model.reward[0]), "reward: got shape"),
+        (model._replace(reward=model.reward * np.nan), "NaN"),
+        (model._replace(emission=2 * model.emission), "do not sum to 1"),
+        (model._replace(transition=model.transition[:2]), "transition: got shape"),
+        (batch, "one by one"),
+    ):
+        with pytest.raises(PlanningError, match=words):
+            alpha_vectors()(wrong)
+    with pytest.raises(PlanningError, match="tolerance"):
+        alpha_vectors(tolerance=-1)
+    with pytest.raises(PlanningError, match="max_vectors"):
+        alpha_vectors(max_vectors=0)
