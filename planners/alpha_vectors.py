@@ -38,6 +38,7 @@ class Faces(NamedTuple):
     """The largest sets of states that are possible at a step, and which of the next step's each leads into."""
 
     states: list[Integers]  # of each face
+    moves: list[Floats]  # (A, X, d)  T(x | s, a) from the states s of each face
     following: list[list[list[int]]]  # by face, action and observation; -1 where the observation is impossible
     drift: Floats  # (X, A)  by how much the probabilities of what follows miss one
 
@@ -149,13 +150,15 @@ def _back(faces: Faces, model: POMDP, vectors: Vectors, terms: Terms) -> tuple[S
     reward = r[terms.step] + level * faces.drift
     weighted = [O[:, y] * alphas for y in range(Y)]
     parts, predicted, new_ends, work = list[Backup](), [], [0], 0.0
-    for states, following in zip(faces.states, faces.following, strict=True):
+    for states, moves, following in zip(faces.states, faces.moves, faces.following, strict=True):
         rows = [[(ends[f], ends[f + 1]) if f >= 0 else (0, 0) for f in by_action] for by_action in following]
-        moves = T[states].transpose(1, 2, 0)
         part = _back_face(reward[states], moves, weighted, rows, work, terms)
+        ahead = np.zeros((len(part.actions), X))
+        for a in np.unique(part.actions) if (part.choices < 0).any() else ():
+            ahead[part.actions == a] = part.points[part.actions == a] @ moves[a].T
         parts.append(part)
-        predicted.append(np.einsum("nxs,ns->nx", moves[part.actions], part.points))
-        new_ends.append(new_ends[-1] + len(part.actions))
+        predicted.append(ahead)
+        new_ends.append(new_ends[-1] + len(ahead))
         work = part.work
     action, choice = np.concatenate([part.actions for part in parts]), np.concatenate([part.choices for part in parts])
     if (choice < 0).any():  # an impossible observation leaves the predicted belief
@@ -166,8 +169,7 @@ def _back(faces: Faces, model: POMDP, vectors: Vectors, terms: Terms) -> tuple[S
         for a in range(T.shape[1]):
             onward[action == a] = reward[:, a] + hoped[action == a] @ T[:, a].T
     top = float(onward.max())
-    loss += max(part.loss for part in parts)
-    loss += EPSILON * (4 * (X + Y) * float(np.abs(onward).max()) + abs(level + top))
+    loss += max(part.loss for part in parts) + EPSILON * (4 * (X + Y) * float(np.abs(onward).max()) + abs(level + top))
     return (action, choice), Vectors(onward - top, level + top, new_ends, loss, work)
 
 
@@ -213,8 +215,8 @@ def _back_face(
     spent += (A - 1) * tie
     united, eps = np.concatenate(sets), max(terms.noise, terms.budget - spent)
     kept = prune_sums(united - tie * action[:, None], zero, np.concatenate(seeds), eps)
-    keep = kept.left
-    return Backup(action[keep], np.concatenate(chosen)[keep], united[keep], kept.points, spent + kept.loss, work + kept.work)
+    names, loss, work = kept.left, spent + kept.loss, work + kept.work
+    return Backup(action[names], np.concatenate(chosen)[names], united[names], kept.points, loss, work)
 
 
 def _refusal(terms: Terms, left: int, right: int) -> PlanningError:
@@ -226,9 +228,8 @@ def _refusal(terms: Terms, left: int, right: int) -> PlanningError:
 def _faces(model: POMDP) -> list[Faces]:
     """The faces of each step, from the known zeros; sets of states that others contain are left out."""
     possible, sees = model.transition > 0, (model.emission > 0).T
-    X, A, _ = possible.shape
-    found: list[Faces] = []
-    drift = model.transition @ model.emission.sum(1) - 1
+    (X, A, _), found = possible.shape, list[Faces]()
+    drift = model.transition @ model.emission.sum(1) - 1.0
     supports = _largest((sees & (model.initial > 0))[None, None])
     while len(found) < model.horizon:
         reach = (supports.astype(float) @ possible.reshape(X, A * X)).reshape(-1, A, X) > 0
@@ -238,7 +239,9 @@ def _faces(model: POMDP) -> list[Faces]:
         into = np.where(after.any(-1), within.argmax(-1), -1)
         if len(found) + 1 == model.horizon:
             into = np.minimum(into, 0)  # after the last step there is one vector, zero
-        found.append(Faces([np.flatnonzero(support) for support in supports], into.tolist(), drift))
+        states = [np.flatnonzero(support) for support in supports]
+        moves = [model.transition[face].transpose(1, 2, 0).copy() for face in states]
+        found.append(Faces(states, moves, into.tolist(), drift))
         if np.array_equal(following, supports):
             found += [found[-1]] * (model.horizon - len(found) - 1)
         supports = following
@@ -313,16 +316,12 @@ def _policy(start: Integers, steps: list[Step], actions: int) -> GraphPolicy:
     """The graph of the nodes that can be met, whatever is observed."""
     chosen, successors, met, size = [], [], np.unique(start), 0
     first = np.searchsorted(met, start)
-    for h, (action, following) in enumerate(steps):
+    for action, following in steps:
         chosen.append(action[met])
-        nodes = np.arange(size, size + len(met))
-        size += len(met)
-        if h + 1 == len(steps):
-            successors.append(np.broadcast_to(nodes[:, None], following[met].shape))
-            break
-        after = following[met]
-        met = np.unique(after)
+        nodes, after = np.arange(size, size + len(met)), following[met]
+        size, met = size + len(met), np.unique(after)
         successors.append(size + np.searchsorted(met, after))
+    successors[-1] = np.broadcast_to(nodes[:, None], after.shape)  # what follows the last step is never asked for
     return GraphPolicy(first, np.eye(actions)[np.concatenate(chosen)], np.concatenate(successors)[:, None])
 
 

@@ -117,8 +117,7 @@ def _thin(lines: Floats, eps: float) -> tuple[Integers, float]:
         following += 1
     loss = max(0.0, lines[0, 0] - lines[following, 0])
     while True:
-        k = following
-        keep[kept] = k
+        k = keep[kept] = following
         kept += 1
         if lines[n - 1, 1] - lines[k, 1] <= eps:
             return keep[:kept], max(loss, lines[n - 1, 1] - lines[k, 1])
