@@ -19,15 +19,13 @@ from homdp_ppl.counts import Counts
 from homdp_ppl.episode import Episode, as_keys, stack
 from homdp_ppl.errors import DataError, DeclarationError, ParameterError, Problem
 from homdp_ppl.kernels import Kernels, Tables, snap, tabulate
-from homdp_ppl.parameters import check_parameters, outside_support, short
-from homdp_ppl.pomdp import POMDP, Spaces, pomdp_problems
+from homdp_ppl.parameters import check_parameters, outside_support, short, table_problems
+from homdp_ppl.pomdp import POMDP, Spaces
 from homdp_ppl.precision import Array, in_x64, to_numpy, x64
 from homdp_ppl.probing import Prober, Site
 from homdp_ppl.program import episode_program, hindsight, unrolled_program
 from homdp_ppl.structure import Structure, analyse
 from homdp_ppl.validation import check_reward, check_spaces, check_tables, look
-
-LEAK = 1e-12  # probability that tables may put on entries found impossible
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -145,7 +143,7 @@ class HOMDP:
         tables, inside = self._compiled(values)
         outside = [name for name in values if not np.all(inside[name])]
         problems = outside_support(self.function, {name: values[name] for name in outside})
-        problems = problems or self._table_problems(to_numpy(tables))
+        problems = problems or table_problems(to_numpy(tables), self.structure.support, self.spaces)
         if problems:
             raise ParameterError(f"{self.name}.at", problems)
         parameters = {name: np.asarray(value) for name, value in values.items()}
@@ -187,18 +185,6 @@ class HOMDP:
             return {site.name: trace[site.name]["value"] for site in self.sites}
 
         return jax.jit(draw)
-
-    def _table_problems(self, tables: Tables) -> list[Problem]:
-        problems = pomdp_problems(POMDP(*tables, self.reward), self.spaces)
-        names = {"initial": self.spaces[:1], "transition": (self.states, self.actions, self.states)}
-        for where, table, possible in zip(Tables._fields, tables, self.structure.support, strict=True):
-            axes = names.get(where, (self.states, self.observations))
-            for index in np.argwhere((table > LEAK) & ~possible)[:1]:
-                label = ", ".join(words[i] for words, i in zip(axes, index, strict=True))
-                got = f"probability {table[tuple(index)]:.3g}, which was zero wherever the program was tried"
-                remedy = "A switch in a far tail of a prior escapes declaration: write the program so that it shows."
-                problems.append(Problem(where, got, "zero", remedy, label))
-        return problems
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -12,9 +12,12 @@ from numpy.typing import ArrayLike
 from numpyro import handlers
 
 from homdp_ppl.errors import ParameterError, Problem
-from homdp_ppl.kernels import unwrap
+from homdp_ppl.kernels import Tables, unwrap
+from homdp_ppl.pomdp import Spaces, pomdp_problems
 from homdp_ppl.precision import Array
 from homdp_ppl.probing import Site
+
+LEAK = 1e-12  # probability that tables may put on entries found impossible
 
 
 def check_names(model: str, sites: Iterable[Site], parameters: Mapping[str, Any]) -> None:
@@ -69,6 +72,20 @@ def outside_support(function: Callable[[], Any], values: Mapping[str, Array]) ->
         prior = unwrap(trace[name]["fn"])
         remedy = f"Its prior is {type(prior).__name__} on {prior.support}."
         problems.append(Problem(f"site {name!r}", short(value), "a value in the support of its prior", remedy))
+    return problems
+
+
+def table_problems(tables: Tables, support: Tables, spaces: Spaces) -> list[Problem]:
+    """What is wrong with the tables at given parameters: bad rows, or probability on entries that were found impossible."""
+    problems = pomdp_problems(tables, spaces)
+    states, observations, actions, _ = spaces
+    names = {"initial": (states,), "transition": (states, actions, states), "emission": (states, observations)}
+    for where, table, possible in zip(Tables._fields, tables, support, strict=True):
+        for index in np.argwhere((table > LEAK) & ~possible)[:1]:
+            label = ", ".join(words[i] for words, i in zip(names[where], index, strict=True))
+            got = f"probability {table[tuple(index)]:.3g}, which was zero wherever the program was tried"
+            remedy = "A switch in a far tail of a prior escapes declaration: write the program so that it shows."
+            problems.append(Problem(where, got, "zero", remedy, label))
     return problems
 
 

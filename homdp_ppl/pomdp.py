@@ -97,6 +97,6 @@ def row_problems(where: str, table: Array, spaces: Spaces) -> list[Problem]:
     return problems
 
 
-def pomdp_problems(pomdp: POMDP, spaces: Spaces) -> list[Problem]:
-    """Everything wrong with the probabilities of a POMDP."""
-    return [p for where in ("initial", "transition", "emission") for p in row_problems(where, getattr(pomdp, where), spaces)]
+def pomdp_problems(tables: NamedTuple, spaces: Spaces) -> list[Problem]:
+    """Everything wrong with the probabilities of a POMDP, or of tables without rewards."""
+    return [p for where in ("initial", "transition", "emission") for p in row_problems(where, getattr(tables, where), spaces)]

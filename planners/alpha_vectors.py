@@ -189,7 +189,7 @@ def _back_face(
             part, names, where = weighted[y][low:high] @ moves[a], np.arange(low, high), corners
             if d != 2 and high - low > 1:  # lines are pruned when they are added
                 kept = prune_sums(part, zero, corners, share)
-                part, names, where = part[kept.left], names[kept.left], kept.points
+                part, names, where = part.take(kept.left, 0), names.take(kept.left), kept.points
                 lost, work = lost + kept.loss, work + kept.work
             parts.append((len(names), y, part, names, where))
         vectors, choices, points = reward[None, :, a], np.full((1, Y), -1), corners
@@ -204,8 +204,9 @@ def _back_face(
             if sums > terms.limit:
                 raise _refusal(terms, len(vectors), size)
             kept = prune_sums(vectors, part, np.concatenate([points, where]), share)
-            vectors, choices, points = vectors[kept.left] + part[kept.right], choices[kept.left], kept.points
-            choices[:, y] = names[kept.right]
+            vectors = vectors.take(kept.left, 0) + part.take(kept.right, 0)  # faster than indexing
+            choices, points = choices.take(kept.left, 0), kept.points
+            choices[:, y] = names.take(kept.right)
             lost, work = lost + kept.loss, work + kept.work
         sets.append(vectors)
         chosen.append(choices)

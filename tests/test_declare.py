@@ -231,6 +231,18 @@ def test_at_names_every_site_outside_its_support():
     assert [p.where for p in caught.value.problems] == ["site 'works'", "site 'lamp'"]
 
 
+def test_a_switch_in_a_far_tail_is_refused_where_it_shows():
+    def program():
+        k = numpyro.sample("k", dist.Normal())
+        return Kernels(EYE[0], STAY, jnp.where(k > 20, EYE[::-1], EYE))
+
+    model = homdp(**TWO, reward=REWARD)(program)
+    assert model.at(k=3.0).pomdp.emission[0, 0] == 1
+    with pytest.raises(ParameterError, match="far tail") as caught:
+        model.at(k=21.0)
+    assert caught.value.problems[0].at == "off, light"
+
+
 def test_draw_is_a_function_of_the_key():
     tiger = world("tiger").homdp
     with pytest.raises(DataError, match="one key"):
