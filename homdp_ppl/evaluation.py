@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from homdp_ppl.errors import PolicyError, Problem
-from homdp_ppl.policy import GraphPolicy
+from homdp_ppl.policy import GraphPolicy, Policy, check_policy
 from homdp_ppl.pomdp import POMDP
 from homdp_ppl.precision import Array
 
@@ -38,7 +38,7 @@ def policy_alphas(policy: GraphPolicy, pomdp: POMDP) -> list[Array]:
     alpha_h(x) = sum_a pi(a) [r_h(x, a) + sum_x' T(x'|x, a) sum_y O(y|x') alpha'_{h+1}(x')], alpha' the vector of the node that
     a and y lead to, alpha_{H+1} = 0. The value of a node under a belief b is b . alpha.
     """
-    _check_sizes(policy, pomdp)
+    check_policy(policy, pomdp)
     by_step = layers(policy, pomdp.horizon)
     X, A, _ = pomdp.transition.shape
     Y = pomdp.emission.shape[1]
@@ -71,8 +71,15 @@ def _continue(policy: GraphPolicy, pomdp: POMDP, nodes: Array, later: Array, fol
     return onward
 
 
-def evaluate(policy: GraphPolicy, pomdp: POMDP) -> float:
+def evaluate(policy: Policy, pomdp: POMDP) -> float:
     """The exact value of a policy in a model, by the alpha-vector recursion.
+
+    Parameters
+    ----------
+    policy
+        Any policy; one that is asked step by step is first written out as the tree of histories it can meet.
+    pomdp
+        Any model with as many observations and actions.
 
     Examples
     --------
@@ -81,8 +88,10 @@ def evaluate(policy: GraphPolicy, pomdp: POMDP) -> float:
     >>> round(evaluate(uniform_policy(world), world.pomdp), 6)
     2.533333
     """
-    first, nodes = policy_alphas(policy, pomdp)[0], layers(policy, 1)[0]
-    alpha = first[np.searchsorted(nodes, policy.start)]  # (Y, X)
+    check_policy(policy, pomdp)
+    graph = policy if isinstance(policy, GraphPolicy) else GraphPolicy.from_policy(policy, pomdp)
+    first, nodes = policy_alphas(graph, pomdp)[0], layers(graph, 1)[0]
+    alpha = first[np.searchsorted(nodes, graph.start)]  # (Y, X)
     return float(np.einsum("x,xy,yx->", pomdp.initial, pomdp.emission, alpha))
 
 
@@ -171,11 +180,3 @@ def trajectory_distance(policy: GraphPolicy, pomdp: POMDP, other: POMDP) -> floa
         alive = (joint[0] > 0) | (joint[1] > 0)
         joint, node, state = [j[alive] for j in joint], node[alive], state[alive]
     return float(np.abs(joint[0] - joint[1]).sum())
-
-
-def _check_sizes(policy: GraphPolicy, pomdp: POMDP) -> None:
-    made = (len(policy.start), policy.probabilities.shape[1])
-    wanted = (pomdp.emission.shape[1], pomdp.transition.shape[1])
-    if made != wanted:
-        got = f"a policy for {made[0]} observations and {made[1]} actions"
-        raise PolicyError("evaluate", [Problem("policy", got, f"{wanted[0]} observations and {wanted[1]} actions")])

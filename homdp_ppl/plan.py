@@ -113,11 +113,7 @@ class Plan(NamedTuple):
 
 def make_plan(policy: GraphPolicy, value: float, upper: float, model: POMDP, planner: str, **statistics: float) -> Plan:
     """A plan with the names x0, y0, a0, ... until it is told better ones."""
-    X, A, _ = model.transition.shape
-    Y = model.emission.shape[1]
-    states, observations, actions = (tuple(f"{s}{k}" for k in range(n)) for s, n in (("x", X), ("y", Y), ("a", A)))
-    spaces = Spaces(states, observations, actions, model.horizon)
-    return Plan(policy, float(value), float(upper), model, planner, statistics, spaces)
+    return Plan(policy, float(value), float(upper), model, planner, statistics, model.spaces)
 
 
 def _values(policy: GraphPolicy, model: POMDP) -> list[dict[int, Array]]:

@@ -34,7 +34,7 @@ class Spaces(NamedTuple):
 
 
 class HasSpaces(Protocol):
-    """A declaration, a world, or their names alone."""
+    """A declaration, a world, a POMDP, or names alone."""
 
     @property
     def spaces(self) -> Spaces:
@@ -56,6 +56,13 @@ class POMDP(NamedTuple):
     def horizon(self) -> int:
         """Number of steps H."""
         return int(self.reward.shape[-3])
+
+    @property
+    def spaces(self) -> Spaces:
+        """Names for arrays that have none: x0, y0, a0 and so on."""
+        sizes = {"x": self.emission.shape[-2], "y": self.emission.shape[-1], "a": self.reward.shape[-1]}
+        states, observations, actions = (tuple(f"{letter}{k}" for k in range(n)) for letter, n in sizes.items())
+        return Spaces(states, observations, actions, self.horizon)
 
 
 def row_problems(where: str, table: Array, spaces: Spaces) -> list[Problem]:

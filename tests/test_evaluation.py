@@ -39,6 +39,13 @@ def test_values_and_visits_are_sums_over_trajectories(seed):
         np.testing.assert_allclose(occupancy(policy, model), visits, atol=1e-12)
 
 
+def test_a_policy_that_is_asked_step_by_step_has_a_value_too():
+    model = random_pomdp(0, 2, 2, 2, 3)
+    assert evaluate(Parity(2), model) == evaluate(GraphPolicy.from_policy(Parity(2), model), model)
+    with pytest.raises(PolicyError, match="pass an instance"):
+        evaluate(Parity, model)
+
+
 def test_alpha_vectors_are_bounded_and_end_with_the_reward():
     """|alpha_h| <= H - h + 1 for rewards in [0, 1] (appendix B)."""
     model = random_pomdp(1, 3, 2, 2, 4)
