@@ -23,7 +23,7 @@ def auto(gap: float = 1e-3) -> Callable[[POMDP], Plan]:
     Parameters
     ----------
     gap
-        The certified gap asked of the search, which serves what the exact planners cannot.
+        The certified gap asked of exact vectors and of the search; the tree is exact.
 
     Examples
     --------
@@ -40,7 +40,7 @@ def auto(gap: float = 1e-3) -> Callable[[POMDP], Plan]:
             return _said(history_tree()(pomdp), f"there are only {histories:,} histories")
         if X <= FEW_STATES or (X <= DENSE_STATES and support.complete):
             try:
-                return _said(alpha_vectors()(pomdp), f"there are {X} states and too many histories for a tree")
+                return _said(alpha_vectors(gap)(pomdp), f"there are {X} states and too many histories for a tree")
             except PlanningError:
                 return _said(bounded_search(gap)(pomdp), "exact vectors became too many")
         return _said(bounded_search(gap)(pomdp), f"there are {X} states and too many histories for a tree")
