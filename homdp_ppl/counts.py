@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import partial
+from typing import TypeAlias
 
 import jax
 import numpy as np
@@ -14,8 +15,10 @@ from homdp_ppl.errors import DataError, Problem
 from homdp_ppl.pomdp import HasSpaces
 from homdp_ppl.precision import Array
 
+Names: TypeAlias = tuple[tuple[str, ...], ...]
 
-@partial(jax.tree_util.register_dataclass, data_fields=["transition", "emission"], meta_fields=[])
+
+@partial(jax.tree_util.register_dataclass, data_fields=["transition", "emission"], meta_fields=["names"])
 @dataclass(frozen=True, eq=False)
 class Counts:
     """How often each transition and each emission was seen.
@@ -32,12 +35,13 @@ class Counts:
 
     transition: Array  # (X, A, X)  n(x, a, x')
     emission: Array  # (X, Y)     n(x, y)
+    names: Names | None = None  # of states, observations and actions, where they are known
 
     @classmethod
     def zero(cls, model: HasSpaces) -> Counts:
         """No data yet."""
         X, Y, A, _ = model.spaces.sizes
-        return cls(np.zeros((X, A, X), dtype=np.int64), np.zeros((X, Y), dtype=np.int64))
+        return cls(np.zeros((X, A, X), dtype=np.int64), np.zeros((X, Y), dtype=np.int64), model.spaces[:3])
 
     @classmethod
     def of(cls, episodes: Episode | Iterable[Episode], model: HasSpaces) -> Counts:
@@ -49,7 +53,7 @@ class Counts:
         emission = np.zeros((X, Y), dtype=np.int64)
         np.add.at(transition, (before, batch.actions, after), 1)
         np.add.at(emission, (before, batch.observations), 1)
-        return cls(transition, emission)
+        return cls(transition, emission, model.spaces[:3])
 
     def __add__(self, other: Counts) -> Counts:
         """Merge the counts of disjoint episodes of the same model."""
@@ -58,7 +62,9 @@ class Counts:
         mine, theirs = (tuple(np.shape(n) for n in (c.transition, c.emission)) for c in (self, other))
         if mine != theirs:
             raise DataError("counts", [Problem("shapes", str(theirs), str(mine), "Merge counts of one model only.")])
-        return Counts(self.transition + other.transition, self.emission + other.emission)
+        if self.names and other.names and self.names != other.names:
+            raise DataError("counts", [Problem("names", str(other.names), str(self.names), "Merge counts of one model only.")])
+        return Counts(self.transition + other.transition, self.emission + other.emission, self.names or other.names)
 
     @property
     def state_action(self) -> Array:

@@ -46,6 +46,8 @@ class HOMDP:
         Its random sites: what is unknown.
     structure
         Which rows are known or conjugate, and which entries can be non-zero.
+    compiled
+        What has been compiled for this declaration (samplers, say), shared with its other horizons.
     """
 
     name: str
@@ -54,6 +56,7 @@ class HOMDP:
     function: Callable[[], Kernels]
     sites: tuple[Site, ...]
     structure: Structure
+    compiled: dict[Any, Any] = field(default_factory=dict)
 
     @property
     def states(self) -> tuple[str, ...]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from types import ModuleType
 from typing import Any, ParamSpec, TypeAlias, TypeVar
 
 import jax
@@ -54,3 +55,8 @@ def to_numpy(tree: R) -> R:
     """A pytree with its arrays as NumPy arrays; traced values are left alone."""
     converted: R = jax.tree.map(lambda leaf: leaf if isinstance(leaf, jax.core.Tracer) else np.asarray(leaf), tree)
     return converted
+
+
+def namespace(*trees: Any) -> ModuleType:
+    """The module that computes with these arrays: ``jax.numpy`` if one of them is a JAX array or traced, else ``numpy``."""
+    return jnp if any(isinstance(leaf, jax.Array) for leaf in jax.tree.leaves(trees)) else np

@@ -12,8 +12,8 @@ from typing import NamedTuple
 import numpy as np
 
 from homdp_ppl.conjugacy import SAME, Conjugate, Rows, find_conjugate
-from homdp_ppl.kernels import SNAP, Tables
-from homdp_ppl.precision import Array
+from homdp_ppl.kernels import SNAP, Tables, snap
+from homdp_ppl.precision import Array, to_numpy
 from homdp_ppl.probing import Probe, Prober
 
 
@@ -21,6 +21,7 @@ class Structure(NamedTuple):
     """What is known of a declaration before any data are seen."""
 
     support: Tables  # which entries can be non-zero
+    reference: Tables  # the tables at one point of the parameters: what is known is exact in them
     known: Rows  # rows that moved with no site
     depends: Mapping[str, Rows]  # rows that move with each site
     conjugate: Conjugate
@@ -98,7 +99,8 @@ def analyse(prober: Prober, start: Probe) -> Structure:
             support = Tables(*(old | _possible(probe.tables[n]) for n, old in zip(Tables._fields, support, strict=True)))
     known = Rows(*(~np.any([still[k], *(rows[k] for rows in depends.values())], axis=0) for k in range(3)))
     sizes = {site.name: int(np.prod(site.shape, dtype=int)) for site in prober.sites}
-    return Structure(support, known, depends, find_conjugate(prober, start, depends), sizes)
+    reference = to_numpy(snap(Tables(*(start.tables[name][0] for name in Tables._fields))))
+    return Structure(support, reference, known, depends, find_conjugate(prober, start, depends), sizes)
 
 
 def _possible(table: Array) -> Array:
