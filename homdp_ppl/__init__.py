@@ -10,6 +10,7 @@ from homdp_ppl.episode import rollout as rollout
 from homdp_ppl.errors import DataError as DataError
 from homdp_ppl.errors import DeclarationError as DeclarationError
 from homdp_ppl.errors import HOMDPError as HOMDPError
+from homdp_ppl.errors import InferenceError as InferenceError
 from homdp_ppl.errors import ParameterError as ParameterError
 from homdp_ppl.errors import PlanningError as PlanningError
 from homdp_ppl.errors import PolicyError as PolicyError
@@ -22,6 +23,8 @@ from homdp_ppl.policy import Trajectory as Trajectory
 from homdp_ppl.policy import uniform_policy as uniform_policy
 from homdp_ppl.pomdp import POMDP as POMDP
 from homdp_ppl.pomdp import Spaces as Spaces
+from homdp_ppl.posteriors import Posterior as Posterior
+from homdp_ppl.posteriors import posterior as posterior
 from homdp_ppl.precision import x64 as x64
 
 __version__ = "0.1.0"

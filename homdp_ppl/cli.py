@@ -15,12 +15,12 @@ import jax
 import matplotlib.pyplot as plt
 from rich.console import Console
 
-from homdp_ppl import __version__, models, planners
+from homdp_ppl import __version__, models, planners, theory
 from homdp_ppl.declare import HOMDP, World
 from homdp_ppl.episode import rollout
 from homdp_ppl.errors import HOMDPError, Problem
 from homdp_ppl.policy import uniform_policy
-from homdp_ppl.report import decisions_table, models_table, revealed_table, seen_table
+from homdp_ppl.report import decisions_table, models_table, revealed_table, seen_table, theory_table
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -124,6 +124,17 @@ def _plan(options: argparse.Namespace, console: Console) -> None:
         _say(console, f"policy in {options.save}")
 
 
+def _theory(options: argparse.Namespace, console: Console) -> None:
+    world = find_world(options.model)
+    if options.horizon is not None:
+        world = world.with_horizon(options.horizon)
+    X, Y, A, H = world.spaces.sizes
+    K, delta = options.episodes, options.delta
+    statements = theory.report(world, K, delta, options.accuracy)
+    _say(console, f"{world.homdp.name}: {X} states, {Y} observations, {A} actions, horizon {H}; {K} episodes, delta {delta:g}")
+    console.print(theory_table(statements))
+
+
 def _say(console: Console, text: str) -> None:
     """A line as it is: no wrapping, no markup."""
     console.out(text, highlight=False)
@@ -162,4 +173,11 @@ def _parser() -> argparse.ArgumentParser:
     plan.add_argument("--save", metavar="FILE.npz", help="save the policy")
     plan.add_argument("--seed", type=_seed, default=0, help="draws the parameters of a model from a file without a truth")
     plan.set_defaults(run=_plan)
+    bounds = commands.add_parser("theory", help="the paper's bounds for a model's sizes, beside the trivial ones")
+    bounds.add_argument("model", metavar="MODEL", help=model_help)
+    bounds.add_argument("--episodes", type=_positive, default=1000, help="how many episodes (default 1000)")
+    bounds.add_argument("--delta", type=float, default=0.1, help="that of the algorithms (default 0.1)")
+    bounds.add_argument("--accuracy", type=float, help="the gap to ask sample sizes for (default a tenth of the horizon)")
+    bounds.add_argument("--horizon", type=_positive, help="another horizon than the model's own")
+    bounds.set_defaults(run=_theory)
     return parser

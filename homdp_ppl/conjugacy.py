@@ -36,6 +36,7 @@ class Conjugate(NamedTuple):
     """
 
     sites: tuple[str, ...]
+    lengths: tuple[int, ...]  # how many entries each site has; a Beta has two for each of its numbers
     concentration: Array  # (M,)       prior
     row: Array  # (M,)       which Dirichlet row an entry belongs to
     transition: Array  # (X, A, X)  place of each table entry in the vector, -1 for none
@@ -64,7 +65,7 @@ def find_conjugate(prober: Prober, start: Probe, depends: Mapping[str, Rows]) ->
 
 def _nothing(spaces: Spaces) -> Conjugate:
     X, Y, A, _ = spaces.sizes
-    return Conjugate((), np.zeros(0), np.zeros(0, int), np.full((X, A, X), -1), np.full((X, Y), -1))
+    return Conjugate((), (), np.zeros(0), np.zeros(0, int), np.full((X, A, X), -1), np.full((X, Y), -1))
 
 
 def _match(start: Probe, depends: Mapping[str, Rows], spaces: Spaces) -> Conjugate:
@@ -92,7 +93,7 @@ def _match(start: Probe, depends: Mapping[str, Rows], spaces: Spaces) -> Conjuga
         }
         if not spoiled:
             concentration = np.concatenate([start.concentrations[n][0].ravel() for n in candidates])
-            return Conjugate(tuple(candidates), concentration, row, transition, emission)
+            return Conjugate(tuple(candidates), tuple(lengths), concentration, row, transition, emission)
         candidates = [name for name in candidates if name not in spoiled]
     return nothing
 

@@ -161,6 +161,12 @@ class HOMDP:
             raise DataError(f"{self.name}.draw", [Problem("key", got, "one key", "[model.draw(k) for k in keys] draws several.")])
         return self.at(**self._prior(keys))
 
+    def sample_prior(self, key: Array) -> dict[str, Array]:
+        """The sites' values drawn from their priors; may be traced, inside ``x64()``."""
+        with handlers.trace() as trace, handlers.seed(rng_seed=key):
+            self.function()
+        return {site.name: trace[site.name]["value"] for site in self.sites}
+
     def __repr__(self) -> str:
         X, Y, A, H = self.spaces.sizes
         summary = "; ".join(f"{part}: {phrase}" for part, phrase in self.structure.summary().items())
@@ -182,12 +188,7 @@ class HOMDP:
 
     @cached_property
     def _prior(self) -> Callable[[Array], dict[str, Array]]:
-        def draw(key: Array) -> dict[str, Array]:
-            with handlers.trace() as trace, handlers.seed(rng_seed=key):
-                self.function()
-            return {site.name: trace[site.name]["value"] for site in self.sites}
-
-        return jax.jit(draw)
+        return jax.jit(self.sample_prior)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

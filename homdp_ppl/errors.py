@@ -57,6 +57,10 @@ class DataError(HOMDPError):
     """Episodes or counts that do not belong to a model."""
 
 
+class InferenceError(HOMDPError):
+    """A posterior that could not be computed well enough for what is asked of it, with the numbers and the remedy."""
+
+
 class PlanningError(HOMDPError):
     """A problem that a planner cannot serve, with the numbers and the planner that can."""
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterable
 from typing import Any
 
 import matplotlib.pyplot as plt
@@ -19,6 +21,7 @@ from homdp_ppl.errors import DataError, Problem
 from homdp_ppl.plan import Plan
 from homdp_ppl.policy import Policy
 from homdp_ppl.precision import Array, x64
+from homdp_ppl.theory import Statement
 
 LATENT, SEEN, CHOSEN, UNKNOWN = "#c6dbef", "#e5e5e5", "#fdd0a2", "#c7e9c0"
 
@@ -138,3 +141,21 @@ def _program_graph(model: HOMDP, steps: int, policy: Policy | None = None) -> tu
             places[name] = np.array([place, 3.2 + 0.9 * level])
             colours[name] = UNKNOWN if name in sites else SEEN
     return graph, places, colours
+
+
+def theory_table(statements: Iterable[Statement]) -> Table:
+    """The paper's statements beside what holds anyway, and whether they say more; see ``theory.report``."""
+    table = Table("statement", "value", "trivially", "says something", "appendix", "note")
+    for column in table.columns[1:3]:
+        column.justify = "right"
+    for row in statements:
+        later = "no" if math.isinf(row.since) else f"not before K = {_number(row.since)}"
+        told = "[bold]yes[/]" if row.informative else later
+        table.add_row(escape(row.name), _number(row.value), _number(row.trivial), told, row.source, escape(row.note))
+    return table
+
+
+def _number(value: float) -> str:
+    if math.isinf(value):
+        return "-"
+    return f"{value:,.0f}" if 100 <= value < 1e6 or (value < 100 and value == int(value)) else f"{value:.3g}"

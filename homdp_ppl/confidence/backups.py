@@ -1,0 +1,151 @@
+"""Optimistic one-step backups from posteriors, for the history tree: mean plus z standard deviations, or a quantile of draws.
+
+A backup sees the alpha-vectors of the next step, (A, Y, X), and returns what taking each action in each state is worth from
+then on: sum over x', y' of T(x'|x,a) O(y'|x') alpha'(x'), seen with optimism.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import ceil
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+from scipy.special import ndtr
+
+from homdp_ppl.counts import Counts
+from homdp_ppl.declare import HOMDP
+from homdp_ppl.pomdp import POMDP
+from homdp_ppl.posteriors.dirichlet import ClosedForm, Spread, closed_form
+from homdp_ppl.precision import Array, namespace
+
+Backup: TypeAlias = Callable[[Any, int, Array], Array]
+
+
+class Moments(NamedTuple):
+    """Mean tables and the spread of their rows: what a backup in closed form needs to know of a posterior."""
+
+    model: POMDP
+    transition: Spread
+    emission: Spread
+
+
+def has_moments(homdp: HOMDP) -> bool:
+    """Whether backups have a mean and variance in closed form: all unknown rows are Dirichlet, and none serves both T and O."""
+    conjugate = homdp.structure.conjugate
+    shared = set(conjugate.row[conjugate.transition[conjugate.transition >= 0]])
+    shared &= set(conjugate.row[conjugate.emission[conjugate.emission >= 0]])
+    return len(conjugate.sites) == len(homdp.sites) and not shared
+
+
+def moments(homdp: HOMDP, counts: Counts) -> Moments:
+    """The moments of a conjugate posterior, from counts; may be traced."""
+    form = closed_form(homdp)
+    concentration = form.concentration(counts)
+    return Moments(POMDP(*form.mean(concentration), homdp.reward), *form.spread(concentration))
+
+
+def backup_moments(homdp: HOMDP) -> Callable[[Moments, Array], tuple[Array, Array]]:
+    """Mean and variance of the one-step backup under independent Dirichlet rows, each (X, A), from alpha_next (A, Y, X).
+
+    With g(x') = sum_y' O(y'|x') alpha(y', x'), and T independent of O, the variance is
+    Var(sum T g-bar) + sum over x', x'' of E[T(x') T(x'')] Cov(g(x'), g(x'')); the covariances vanish for x' != x'' unless
+    the two rows of O are made of the same Dirichlet row.
+    """
+    covariance = _covariance(closed_form(homdp))
+
+    def evaluate(believed: Moments, alpha_next: Array) -> tuple[Array, Array]:
+        xp = namespace(believed, alpha_next)
+        T, row = believed.model.transition, believed.transition
+        g = xp.einsum("zy,ayz->az", believed.model.emission, alpha_next)
+        mean = xp.einsum("xaz,az->xa", T, g)
+        scale = row.mass**2 * row.shrink
+        first = xp.einsum("xaz,az->xa", row.mean, g**2) - xp.einsum("xaz,az->xa", row.mean, g) ** 2
+        C = covariance(believed.emission, alpha_next)  # (A, X) of single rows, or (A, X, X)
+        if C.ndim == 2:
+            second = xp.einsum("xaz,az->xa", T**2, C)
+            second = second + scale * xp.einsum("xaz,az->xa", row.mean - row.mean**2, C)
+        else:
+            single = xp.einsum("azz->az", C)
+            second = xp.einsum("xaz,azw,xaw->xa", T, C, T) + scale * (
+                xp.einsum("xaz,az->xa", row.mean, single) - xp.einsum("xaz,azw,xaw->xa", row.mean, C, row.mean)
+            )
+        return mean, xp.maximum(scale * first + second, 0.0)
+
+    return evaluate
+
+
+def start_variance(homdp: HOMDP) -> Callable[[Moments, Array], Array]:
+    """Variance of sum_x rho(x) g_1(x), from the alpha-vectors after each first observation, (Y, X)."""
+    covariance = _covariance(closed_form(homdp))
+
+    def evaluate(believed: Moments, first: Array) -> Array:
+        C, rho = covariance(believed.emission, first[None])[0], believed.model.initial
+        return rho**2 @ C if C.ndim == 1 else rho @ C @ rho
+
+    return evaluate
+
+
+def moment_backup(homdp: HOMDP, z: float) -> Backup:
+    """min(H - h, mean + z standard deviations), with :class:`Moments` as parameters."""
+    evaluate = backup_moments(homdp)
+
+    def backup(parameters: Moments, h: int, alpha_next: Array) -> Array:
+        xp = namespace(parameters, alpha_next)
+        mean, variance = evaluate(parameters, alpha_next)
+        return xp.minimum(mean + z * xp.sqrt(variance), float(parameters.model.horizon - h))
+
+    return backup
+
+
+def draw_backup(z: float) -> Backup:
+    """min(H - h, the quantile at level Phi(z) over draws), with a batch of models as parameters."""
+
+    def backup(parameters: POMDP, h: int, alpha_next: Array) -> Array:
+        xp = namespace(parameters, alpha_next)
+        g = xp.einsum("szy,ayz->saz", parameters.emission, alpha_next)
+        values = xp.einsum("sxaz,saz->sxa", parameters.transition, g)
+        return xp.minimum(upper_quantile(values, float(ndtr(z))), float(parameters.horizon - h))
+
+    return backup
+
+
+def upper_quantile(values: Array, level: float) -> Array:
+    """The ceil(level (S + 1))-th smallest of S draws along the first axis: exceeded with probability at most 1 - level.
+
+    Examples
+    --------
+    >>> upper_quantile(np.arange(1.0, 100.0), 0.95).item()
+    95.0
+    """
+    S = len(values)
+    place = min(max(ceil(level * (S + 1) - 1e-9), 1), S) - 1
+    return namespace(values).sort(values, axis=0)[place]
+
+
+def _covariance(form: ClosedForm) -> Callable[[Spread, Array], Array]:
+    """Covariances of g(x') = sum_y O(y|x') alpha(y, x'): variances (A, X) if no two rows share a Dirichlet, else (A, X, X)."""
+    source = form.conjugate.emission
+    owner = np.where((source >= 0).any(-1), form.conjugate.row[source.max(-1)] if source.size and source.max() >= 0 else -1, -1)
+    owned = owner[owner >= 0]
+    if len(np.unique(owned)) == len(owned):
+
+        def variances(rows: Spread, alpha: Array) -> Array:
+            xp = namespace(rows, alpha)
+            mean = xp.einsum("zy,ayz->az", rows.mean, alpha)
+            return rows.mass**2 * rows.shrink * (xp.einsum("zy,ayz->az", rows.mean, alpha**2) - mean**2)
+
+        return variances
+    same = (owner[:, None] == owner) & (owner >= 0)
+    rank = np.argsort(np.where(source >= 0, source, np.iinfo(np.int64).max), axis=1, kind="stable")  # y of each coordinate
+
+    def covariances(rows: Spread, alpha: Array) -> Array:
+        xp = namespace(rows, alpha)
+        p = xp.take_along_axis(rows.mean, rank, axis=1)  # (X, Y) by coordinate; rows of one Dirichlet are equal now
+        a = xp.take_along_axis(xp.swapaxes(alpha, 1, 2), rank[None], axis=2)  # (A, X, Y)
+        mean = xp.einsum("zk,azk->az", p, a)
+        products = xp.einsum("zk,azk,awk->azw", p, a, a) - mean[:, :, None] * mean[:, None, :]
+        mass = rows.mass[:, None] * rows.mass
+        return same * mass * rows.shrink[:, None] * products
+
+    return covariances

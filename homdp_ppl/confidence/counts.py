@@ -1,0 +1,333 @@
+"""Confidence sets from counts: the empirical tables, how far each of their rows may be from the truth, and the bonuses.
+
+Pure array functions: NumPy counts give NumPy arrays, traced counts are traced. A row that the declaration knows is exact and has
+radius 0, unless ``known=False`` asks for the paper verbatim: everything unknown but the initial distribution and the reward.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+
+from homdp_ppl.counts import Counts
+from homdp_ppl.declare import HOMDP
+from homdp_ppl.errors import DataError, ParameterError, Problem
+from homdp_ppl.pomdp import POMDP, HasSpaces
+from homdp_ppl.precision import Array, in_x64, namespace
+
+
+class Radii(NamedTuple):
+    """How far the truth may be from the estimate, row by row.
+
+    Distances are ||p-hat - p||_1, except for the transition radius of HOP-B, which bounds errors of values.
+    """
+
+    transition: Array  # (X, A)  eps(x, a)
+    emission: Array  # (X,)    eps(x)
+
+
+@in_x64
+def empirical(homdp: HOMDP, counts: Counts, known: bool = True) -> POMDP:
+    """T-hat and O-hat: relative frequencies (the two updates after Algorithm 1), with what is known put in.
+
+    The printed update of T-hat counts y where it means the action: T-hat(x'|x, a) = n(x, a, x') / n(x, a).
+
+    Parameters
+    ----------
+    homdp
+        The declaration.
+    counts
+        What was seen.
+    known
+        Whether known rows are exact and unvisited rows uniform on their declared support; otherwise every row is estimated, and
+        unvisited rows are uniform over everything.
+
+    Examples
+    --------
+    >>> from homdp_ppl import Counts, models
+    >>> tiger = models.load("tiger").homdp
+    >>> empirical(tiger, Counts.zero(tiger)).transition[0, 0]  # known: the tiger stays while one listens
+    array([1., 0.])
+    >>> empirical(tiger, Counts.zero(tiger), known=False).transition[0, 0]
+    array([0.5, 0.5])
+    """
+    _check_counts(homdp, counts)
+    xp = namespace(counts)
+    support, reference, exact = homdp.structure.support, homdp.structure.reference, homdp.structure.known
+
+    def rows(name: str) -> Array:
+        seen = getattr(counts, name)
+        visits = seen.sum(-1, keepdims=True)
+        possible = getattr(support, name) if known else np.ones(seen.shape)
+        unvisited = possible / possible.sum(-1, keepdims=True)
+        estimate = xp.where(visits > 0, seen / xp.where(visits > 0, visits, 1), unvisited)
+        return xp.where(getattr(exact, name)[..., None], getattr(reference, name), estimate) if known else estimate
+
+    return POMDP(reference.initial, rows("transition"), rows("emission"), homdp.reward)
+
+
+def hop_b_betas(model: HasSpaces, episodes: int, delta: float) -> tuple[Array, Array]:
+    """beta_1 = 4 H^3 log(YXAHK/delta) and beta_2 = 8 Y log(YXKH/delta), the parameters of Algorithm 1.
+
+    The proof of E_O needs log(2YXKH/delta); beta_2 is as printed.
+    """
+    X, Y, A, H = model.spaces.sizes
+    xp = namespace(episodes, delta)
+    return 4 * H**3 * xp.log(Y * X * A * H * episodes / delta), 8 * Y * xp.log(Y * X * episodes * H / delta)
+
+
+@in_x64
+def hop_b_radii(homdp: HOMDP, counts: Counts, episodes: int, delta: float = 0.1, scale: float = 1.0, known: bool = True) -> Radii:
+    """The radii of HOP-B, Algorithm 1: eps(x, a) = min(sqrt(beta_1 / n(x, a)), 2H) and eps(x) = min(sqrt(beta_2 / n(x)), 2).
+
+    Parameters
+    ----------
+    homdp
+        The declaration.
+    counts
+        What was seen before this round.
+    episodes
+        K, the number of rounds of the whole run.
+    delta
+        Allowed probability of error.
+    scale
+        Multiplies the square roots, never the caps: an unvisited row keeps its full cap. 1 is the paper.
+    known
+        Whether known rows have radius 0.
+
+    Examples
+    --------
+    >>> from homdp_ppl import Counts, models
+    >>> tiger = models.load("tiger").homdp
+    >>> hop_b_radii(tiger, Counts.zero(tiger), episodes=100)
+    Radii(transition=array([[0., 0., 0.],
+           [0., 0., 0.]]), emission=array([2., 2.]))
+    """
+    check_arguments("hop_b_radii", episodes=episodes, delta=delta, scale=scale)
+    _check_counts(homdp, counts)
+    beta_1, beta_2 = hop_b_betas(homdp, episodes, delta)
+    xp = namespace(counts, episodes, delta, scale)
+    transition = _capped(xp, scale, beta_1, counts.state_action, 2 * homdp.spaces.horizon)
+    emission = _capped(xp, scale, beta_2, counts.visits, 2)
+    return _with_known(xp, homdp, Radii(transition, emission), known)
+
+
+@in_x64
+def hop_b_class_radii(
+    homdp: HOMDP, counts: Counts, episodes: int, size: int, delta: float = 0.1, scale: float = 1.0, known: bool = True
+) -> Radii:
+    """The radii of HOP-B with an emission class Theta, appendix C.6, the bonus display before the proposition.
+
+    eps(x, a) = min(2, sqrt(8 X log(X^2 A K H) / n(x, a))), as printed without delta, and
+    eps(x) = min(2, sqrt(8 log(|Theta| X K / delta) / n(x))), a distance from the maximum-likelihood O in the class.
+
+    Parameters
+    ----------
+    homdp, counts, episodes, delta, scale, known
+        As in :func:`hop_b_radii`.
+    size
+        The number of emission tables in the class.
+    """
+    check_arguments("hop_b_class_radii", episodes=episodes, size=size, delta=delta, scale=scale)
+    _check_counts(homdp, counts)
+    X, _, A, H = homdp.spaces.sizes
+    xp = namespace(counts, episodes, size, delta, scale)
+    transition = _capped(xp, scale, 8 * X * xp.log(X**2 * A * episodes * H), counts.state_action, 2)
+    emission = _capped(xp, scale, 8 * xp.log(size * X * episodes / delta), counts.visits, 2)
+    return _with_known(xp, homdp, Radii(transition, emission), known)
+
+
+@in_x64
+def weissman_radii(homdp: HOMDP, counts: Counts, episodes: int, delta: float = 0.1, known: bool = True) -> Radii:
+    """Radii that cover all rows in all rounds with probability 1 - delta: :func:`weissman` at level delta / ((X + XA) K H).
+
+    The union goes over X + XA rows and the numbers of visits 1..KH that a row can have.
+
+    Parameters
+    ----------
+    homdp, counts, episodes, delta
+        As in :func:`hop_b_radii`.
+    known
+        Whether known rows have radius 0, and a row has only the outcomes of its declared support; otherwise X or Y.
+
+    Examples
+    --------
+    >>> from homdp_ppl import Counts, models
+    >>> tiger = models.load("tiger").homdp
+    >>> weissman_radii(tiger, Counts(np.zeros((2, 3, 2)), np.full((2, 2), 500)), episodes=1000).emission.round(4)
+    array([0.1635, 0.1635])
+    """
+    check_arguments("weissman_radii", episodes=episodes, delta=delta)
+    _check_counts(homdp, counts)
+    X, Y, A, H = homdp.spaces.sizes
+    level = delta / ((X + X * A) * episodes * H)
+    support = homdp.structure.support
+    outcomes = (support.transition.sum(-1), support.emission.sum(-1)) if known else (X, Y)
+    radii = Radii(weissman(counts.state_action, outcomes[0], level), weissman(counts.visits, outcomes[1], level))
+    return _with_known(namespace(radii), homdp, radii, known)
+
+
+@in_x64
+def weissman(n: Array, outcomes: Array, level: float) -> Array:
+    """The eps with P(||p-hat - p||_1 >= eps) <= level for p-hat from n draws: sqrt(2 log((2^d - 2) / level) / n), at most 2.
+
+    Weissman et al., "Inequalities for the L1 deviation of the empirical distribution" (2003), Theorem 2.1 with phi >= 2.
+
+    Parameters
+    ----------
+    n
+        Number of draws; 0 gives 2.
+    outcomes
+        The number d of possible outcomes; 1 gives 0.
+    level
+        Allowed probability of error.
+
+    Examples
+    --------
+    >>> round(float(weissman(200, 2, 0.05)), 6)  # sqrt(2 log(40) / 200)
+    0.192065
+    """
+    check_arguments("weissman", outcomes=outcomes, level=level)
+    xp = namespace(n, level)
+    d = np.asarray(outcomes, dtype=np.float64)
+    plural = np.maximum(d, 2)
+    subsets = plural * math.log(2) + np.log1p(-(2 ** (1 - plural)))  # log(2^d - 2) without overflow
+    return xp.where(d > 1, _capped(xp, 1, 2 * (subsets - xp.log(level)), n, 2), 0.0)
+
+
+@in_x64
+def hoeffding(n: Array, span: float, level: float) -> Array:
+    """The eps with P(|mean - expectation| >= eps) <= level: span sqrt(log(2 / level) / (2 n)), at most span.
+
+    Hoeffding, "Probability inequalities for sums of bounded random variables" (1963), Theorem 2, both tails.
+
+    Parameters
+    ----------
+    n
+        Number of independent values; 0 gives the span.
+    span
+        Length of the interval that the values lie in.
+    level
+        Allowed probability of error.
+
+    Examples
+    --------
+    >>> round(float(hoeffding(50, 1.0, 0.1)), 6)
+    0.173082
+    """
+    check_arguments("hoeffding", span=span, level=level)
+    xp = namespace(n, span, level)
+    return _capped(xp, span, xp.log(2 / level) / 2, n, span)
+
+
+@in_x64
+def bernstein(n: Array, variance: Array, span: float, level: float) -> Array:
+    """The empirical Bernstein bound on |mean - expectation|, at most span; L = log(4 / level).
+
+    sqrt(2 V L / n) + 7 span L / (3 (n - 1)): Maurer and Pontil, "Empirical Bernstein bounds and sample variance penalization"
+    (2009), Theorem 4, which has log(2 / level) for one tail of values in [0, 1]; here at level / 2 for each of the two tails.
+
+    Parameters
+    ----------
+    n, span, level
+        As in :func:`hoeffding`; also a single value gives the span.
+    variance
+        V, the sample variance with n - 1 in the denominator.
+
+    Examples
+    --------
+    >>> round(float(bernstein(1000, 0.01, 1.0, 0.1)), 6)
+    0.017205
+    """
+    check_arguments("bernstein", span=span, level=level)
+    xp = namespace(n, variance, span, level)
+    n = xp.asarray(n)
+    log = xp.log(4 / level)
+    counted = xp.where(n > 1, n, 2)
+    bound = xp.sqrt(2 * variance * log / counted) + 7 * span * log / (3 * (counted - 1))
+    return xp.where(n > 1, xp.minimum(bound, span), span)
+
+
+def hop_b_bonus(radii: Radii, horizon: int) -> Array:
+    """H eps(x) + eps(x, a), (X, A): what Algorithm 1 adds to the reward."""
+    return horizon * radii.emission[:, None] + radii.transition
+
+
+def hop_b_class_bonus(radii: Radii, horizon: int) -> Array:
+    """3 H eps(x, a) + H eps(x), (X, A): what appendix C.6 adds to the reward."""
+    return 3 * horizon * radii.transition + horizon * radii.emission[:, None]
+
+
+def centred_bonus(radii: Radii, transition: Array, horizon: int) -> Array:
+    """(H - h)/2 [eps_T(x, a) + sum_x' T(x'|x, a) eps_O(x')] for h = 1..H, (H, X, A).
+
+    A difference of two distributions meets values in [0, H - h] that may be centred, hence the half. The emission's part is paid
+    one step before the observation, and the first one's by :func:`start_bonus`.
+    ``transition`` is the table that is planned with.
+    """
+    half = (horizon - np.arange(1, horizon + 1)) / 2
+    return half[:, None, None] * (radii.transition + transition @ radii.emission)
+
+
+def start_bonus(radii: Radii, initial: Array, horizon: int) -> Array:
+    """(H/2) sum_x rho(x) eps_O(x): for the root value after all clipping, never for the first reward."""
+    return horizon / 2 * (initial @ radii.emission)
+
+
+WANTED: dict[str, tuple[Callable[[Any], Any], str]] = {
+    "delta": (lambda v: 0 < v < 1, "a probability in (0, 1)"),
+    "level": (lambda v: 0 < v < 1, "a probability in (0, 1)"),
+    "episodes": (lambda v: 1 <= v < math.inf, "a number of at least 1"),
+    "size": (lambda v: 1 <= v < math.inf, "a number of at least 1"),
+    "scale": (lambda v: 0 <= v < math.inf, "a number of at least 0"),
+    "span": (lambda v: 0 <= v < math.inf, "a length of at least 0"),
+    "outcomes": (lambda v: np.all(np.asarray(v) >= 1), "numbers of at least 1"),
+    "c": (lambda v: 1 <= v < math.inf, "a number of at least 1"),
+}
+
+
+def check_arguments(subject: str, **given: Any) -> None:
+    """Refuse numbers outside their range, all at once; traced ones are let through."""
+    problems = [
+        Problem(name, repr(value), WANTED[name][1])
+        for name, value in given.items()
+        if not isinstance(value, jax.core.Tracer) and not _fits(WANTED[name][0], value)
+    ]
+    if problems:
+        raise ParameterError(subject, problems)
+
+
+def _fits(test: Callable[[Any], Any], value: Any) -> bool:
+    try:
+        return bool(test(value))
+    except (TypeError, ValueError):
+        return False
+
+
+def _check_counts(model: HasSpaces, counts: Counts) -> None:
+    """Refuse counts of another model; shapes that differ would be broadcast in silence."""
+    X, Y, A, _ = model.spaces.sizes
+    shapes = np.shape(counts.transition), np.shape(counts.emission)
+    if shapes != ((X, A, X), (X, Y)):
+        raise DataError("counts", [Problem("shapes", str(shapes), str(((X, A, X), (X, Y))), "Count episodes of this model.")])
+    if counts.names and counts.names != model.spaces[:3]:
+        raise DataError("counts", [Problem("names", str(counts.names), str(model.spaces[:3]), "Count episodes of this model.")])
+
+
+def _capped(xp: ModuleType, scale: Array, numerator: Array, n: Array, cap: float) -> Array:
+    """min(scale sqrt(numerator / n), cap); the cap at n = 0, whatever the scale."""
+    n = xp.asarray(n)
+    root = scale * xp.sqrt(numerator / xp.where(n > 0, n, 1))
+    return xp.where(n > 0, xp.minimum(root, cap), cap)
+
+
+def _with_known(xp: ModuleType, homdp: HOMDP, radii: Radii, known: bool) -> Radii:
+    """Radius 0 for the rows that are known, if they count as known."""
+    exact = homdp.structure.known
+    zeroed = Radii(xp.where(exact.transition, 0.0, radii.transition), xp.where(exact.emission, 0.0, radii.emission))
+    return zeroed if known else radii

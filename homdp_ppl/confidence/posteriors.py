@@ -1,0 +1,192 @@
+"""Confidence sets from posteriors: how far a row may be from its mean, and highest-density sets of finite classes."""
+
+from __future__ import annotations
+
+from math import ceil
+from typing import NamedTuple
+
+import jax
+import numpy as np
+
+from homdp_ppl.confidence.backups import backup_moments, has_moments, moments, upper_quantile
+from homdp_ppl.confidence.counts import Radii, check_arguments, weissman
+from homdp_ppl.counts import Counts
+from homdp_ppl.declare import HOMDP
+from homdp_ppl.episode import as_keys
+from homdp_ppl.errors import InferenceError, Problem
+from homdp_ppl.posteriors import Posterior
+from homdp_ppl.posteriors.dirichlet import ClosedForm, closed_form
+from homdp_ppl.precision import Array, namespace
+
+DRAWS = 10  # times 1 / level: how many draws a row's quantile is taken from
+CHUNK = 2**22  # table entries held at once
+
+
+class OneStep(NamedTuple):
+    """The posterior of the one-step backup."""
+
+    mean: Array  # (X, A)
+    deviation: Array  # (X, A)
+
+
+def row_level(homdp: HOMDP, delta: float) -> float:
+    """Delta shared among all unknown rows of T and O."""
+    unknown = np.sum(~homdp.structure.known.transition) + np.sum(~homdp.structure.known.emission)
+    return delta / max(int(unknown), 1)
+
+
+def quantile_radii(belief: Posterior, key: Array, delta: float = 0.1, previous: tuple[Posterior, Radii] | None = None) -> Radii:
+    """Radii that hold for all rows at once with posterior probability 1 - delta.
+
+    For every unknown row the quantile of ||row - mean||_1 at level 1 - delta' with delta' = delta / (number of unknown rows): the
+    ceil((1 - delta')(S + 1))-th smallest of S draws. Known rows have radius 0.
+
+    Parameters
+    ----------
+    belief
+        The posterior.
+    key
+        A JAX random key.
+    delta
+        Allowed posterior probability of error.
+    previous
+        An earlier posterior of the same declaration with its radii: closed-form rows without new data keep theirs.
+
+    Examples
+    --------
+    >>> import jax
+    >>> from homdp_ppl import Counts, models, posterior
+    >>> tiger = models.load("tiger").homdp
+    >>> seen = Counts(np.zeros((2, 3, 2)), np.array([[850, 150], [150, 850]]))
+    >>> quantile_radii(posterior(tiger, seen), jax.random.key(0)).emission.round(2)
+    array([0.03, 0.03])
+    """
+    check_arguments("quantile_radii", delta=delta)
+    belief.require_quantiles()
+    key = as_keys(key, "quantile_radii")
+    homdp, level = belief.homdp, row_level(belief.homdp, delta)
+    radii = Radii(*(np.zeros(rows.shape) for rows in homdp.structure.known[1:]))
+    if belief.atoms is not None:
+        radii = _sampled(belief, key, level)
+    if len(belief.concentration):
+        form = closed_form(homdp)
+        kept = None if previous is None else (previous[0].concentration, previous[1])
+        closed = _closed(form, belief.concentration, key, level, kept)
+        radii = Radii(*(np.where(rows[..., 0], c, r) for rows, c, r in zip(form.rows[1:], closed, radii, strict=True)))
+    return radii
+
+
+def dirichlet_radii(homdp: HOMDP, counts: Counts, delta: float = 0.1) -> Radii:
+    """A bound on :func:`quantile_radii` for conjugate declarations that needs no draws, and may be traced.
+
+    mass sqrt(2 log((2^d - 2) / delta') / (alpha_0 + 1)) for a row with d unknown entries.
+    """
+    form = closed_form(homdp)
+    level = row_level(homdp, delta)
+    radii = []
+    for spread, source in zip(form.spread(form.concentration(counts)), form.conjugate[-2:], strict=True):
+        outcomes = np.maximum((source >= 0).sum(-1), 1)
+        radii.append(spread.mass * weissman(1 / spread.shrink, outcomes, level))
+    return Radii(*radii)
+
+
+def one_step(belief: Posterior, alpha_next: Array, key: Array | None = None, draws: int = 256) -> OneStep:
+    """Mean and standard deviation of the one-step backup, (X, A): in closed form under Dirichlet rows, by draws otherwise.
+
+    Parameters
+    ----------
+    belief
+        The posterior.
+    alpha_next
+        Alpha-vectors of the next step by action and observation, (A, Y, X).
+    key
+        A JAX random key for the draws.
+    draws
+        How many.
+    """
+    if has_moments(belief.homdp) and belief.atoms is None:
+        mean, variance = backup_moments(belief.homdp)(moments(belief.homdp, belief.counts), alpha_next)
+        return OneStep(mean, np.sqrt(variance))
+    batch = belief.draws(jax.random.key(0) if key is None else key, draws)
+    values = np.einsum("sxaz,szy,ayz->sxa", batch.transition, batch.emission, alpha_next, optimize=True)
+    return OneStep(values.mean(0), values.std(0, ddof=1))
+
+
+def highest_density_set(log_weights: Array, mass: float = 0.9) -> Array:
+    """Which members of a finite class form the smallest set of at least this posterior mass; ties are taken together.
+
+    Parameters
+    ----------
+    log_weights
+        Log posterior of each member, up to a constant, (N,).
+    mass
+        The least posterior probability of the set.
+
+    Examples
+    --------
+    >>> highest_density_set(np.log([0.05, 0.6, 0.05, 0.3]), mass=0.8)
+    array([False,  True, False,  True])
+    """
+    check_arguments("highest_density_set", level=mass)
+    xp = namespace(log_weights)
+    weights = xp.exp(log_weights - xp.max(log_weights))
+    weights = weights / weights.sum()
+    ordered = -xp.sort(-weights)
+    enough = xp.argmax(xp.cumsum(ordered) >= mass - 1e-12)
+    return weights >= ordered[enough] * (1 - 1e-12)
+
+
+def likelihood_set(log_likelihood: Array, beta: float) -> Array:
+    """Which members of a finite class have a log-likelihood within beta of the best: HOP-V's version space (Algorithm 2).
+
+    Under a uniform prior this is the highest-density set {p >= exp(-beta) max p}.
+
+    Examples
+    --------
+    >>> likelihood_set(np.array([-10.0, -12.5, -11.0]), beta=2.0)
+    array([ True, False,  True])
+    """
+    return log_likelihood >= namespace(log_likelihood).max(log_likelihood) - beta
+
+
+def _closed(form: ClosedForm, concentration: Array, key: Array, level: float, kept: tuple[Array, Radii] | None) -> Radii:
+    """Quantiles of Dirichlet rows, each by its own draws: ||p - mean||_1 times the mass of the row."""
+    S = ceil(DRAWS / level)
+    row, seed = form.conjugate.row, np.asarray(jax.random.key_data(key))
+    radius = np.zeros(int(row.max()) + 1)
+    stale = np.ones(len(radius), dtype=bool)
+    if kept is not None and len(kept[0]):
+        stale = np.bincount(row, weights=kept[0] != concentration) > 0
+    for r in np.flatnonzero(stale):
+        alpha = concentration[row == r]
+        p = np.random.default_rng([*seed, r]).dirichlet(alpha, S)
+        radius[r] = upper_quantile(np.abs(p - alpha / alpha.sum()).sum(-1), 1 - level)
+    tables = []
+    for name in ("transition", "emission"):
+        source, reference = getattr(form.conjugate, name), getattr(form.reference, name)
+        owner = row[np.maximum(source.max(-1), 0)]
+        mass = np.where(source >= 0, reference, 0.0).sum(-1)
+        fresh = mass * radius[owner]
+        tables.append(fresh if kept is None or not len(kept[0]) else np.where(stale[owner], fresh, getattr(kept[1], name)))
+    return Radii(*tables)
+
+
+def _sampled(belief: Posterior, key: Array, level: float) -> Radii:
+    """Quantiles over draws of the tables, in chunks that fit the memory."""
+    stored = belief.atoms
+    S = ceil(DRAWS / level)
+    if stored is not None and stored.weights is None:
+        S = min(S, len(stored))
+        if 1 / level - 1 > S:
+            remedy = f"Sample more: Sampling(draws={ceil(1 / level / stored.chains)})."
+            problem = Problem("draws", f"{S}", f"at least {ceil(1 / level - 1)} for a quantile at level {1 - level:.6f}", remedy)
+            raise InferenceError(f"quantiles for {belief.homdp.name}", [problem])
+    size = max(1, CHUNK // sum(table.size for table in belief.homdp.structure.reference))
+    distances: list[tuple[Array, Array]] = []
+    mean, batch = belief.mean, belief.parameters(key, S)
+    for start in range(0, S, size):
+        part = slice(start, min(start + size, S))
+        tables = belief.tables({name: value[part] for name, value in batch.items()}, part.stop - start)
+        distances.append((np.abs(tables[1] - mean.transition).sum(-1), np.abs(tables[2] - mean.emission).sum(-1)))
+    quantiles = (upper_quantile(np.concatenate(parts), 1 - level) for parts in zip(*distances, strict=True))
+    return Radii(*(np.where(known, 0.0, q) for known, q in zip(belief.homdp.structure.known[1:], quantiles, strict=True)))

@@ -1,0 +1,120 @@
+"""What a posterior is fed with: counts that belong to the declaration and can happen under it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from homdp_ppl.counts import Counts
+from homdp_ppl.declare import HOMDP
+from homdp_ppl.episode import Episode, stack
+from homdp_ppl.errors import DataError, DeclarationError, Problem
+from homdp_ppl.precision import Array
+
+IMPOSSIBLE = "Is the world another one, or does the program forbid too much?"
+
+
+def as_counts(homdp: HOMDP, data: Episode | Iterable[Episode] | Counts) -> Counts:
+    """The counts of revealed episodes, refusing what does not belong to the declaration or cannot happen under it.
+
+    Parameters
+    ----------
+    homdp
+        The declaration.
+    data
+        Episodes, or their counts.
+    """
+    refuse_unknown_start(homdp)
+    if isinstance(data, Counts):
+        problems = _foreign(homdp, data) or _improper(homdp, data) or _impossible_counts(homdp, data)
+    elif isinstance(data, Episode | Iterable):
+        batch = stack(data, homdp.spaces)
+        problems = _impossible_steps(homdp, batch)
+        data = batch
+    else:
+        problems = [Problem("data", f"a {type(data).__name__}", "Episodes, or Counts", "homdp.counts(episodes) makes counts.")]
+    if problems:
+        raise DataError(f"data for {homdp.name}", problems)
+    return data if isinstance(data, Counts) else homdp.counts(data)
+
+
+def plain(counts: Counts) -> Counts:
+    """The numbers alone, as float64: what compiled functions are fed with."""
+    return Counts(np.asarray(counts.transition, dtype=np.float64), np.asarray(counts.emission, dtype=np.float64))
+
+
+def refuse_unknown_start(homdp: HOMDP) -> None:
+    """Refuse a declaration whose initial distribution has unknown parameters: counts do not record where episodes start."""
+    if not homdp.structure.known.initial:
+        sites = [name for name, rows in homdp.structure.depends.items() if rows.initial]
+        got = f"an initial distribution that depends on {', '.join(sites)}"
+        remedy = "Fix it, or give homdp.hindsight(episodes) to NumPyro's own inference, which conditions on first states too."
+        raise DeclarationError(homdp.name, [Problem("initial", got, "a known initial distribution", remedy)])
+
+
+def _foreign(homdp: HOMDP, counts: Counts) -> list[Problem]:
+    X, Y, A, _ = homdp.spaces.sizes
+    problems = [
+        Problem(f"counts.{where}", f"shape {np.shape(table)}", f"shape {shape}", "Count episodes of this model.")
+        for where, table, shape in (("transition", counts.transition, (X, A, X)), ("emission", counts.emission, (X, Y)))
+        if np.shape(table) != shape
+    ]
+    if not problems and counts.names is not None:
+        kinds = ("states", "observations", "actions")
+        problems = [
+            Problem(f"names of {kind}", ", ".join(theirs), ", ".join(ours), "These counts come from another model.")
+            for kind, theirs, ours in zip(kinds, counts.names, homdp.spaces[:3], strict=True)
+            if theirs != ours
+        ]
+    return problems
+
+
+def _improper(homdp: HOMDP, counts: Counts) -> list[Problem]:
+    problems = []
+    for where, table in (("transition", counts.transition), ("emission", counts.emission)):
+        numbers = np.asarray(table, dtype=np.float64)
+        wrong = ~np.isfinite(numbers) | (numbers < 0) | (numbers != np.floor(numbers))
+        for index in np.argwhere(wrong)[:1]:
+            expected = "whole numbers of at least 0"
+            problems.append(Problem(f"counts.{where}", f"{numbers[tuple(index)]:g}", expected, at=_names(homdp, where, index)))
+    return problems
+
+
+def _impossible_counts(homdp: HOMDP, counts: Counts) -> list[Problem]:
+    problems = []
+    for where, table in (("transition", counts.transition), ("emission", counts.emission)):
+        for index in np.argwhere((np.asarray(table) > 0) & ~getattr(homdp.structure.support, where))[:1]:
+            got = f"{np.asarray(table)[tuple(index)]:g} of them, declared impossible"
+            problems.append(
+                Problem(f"counts.{where}", got, "only what the program allows", IMPOSSIBLE, _names(homdp, where, index))
+            )
+    return problems
+
+
+def _impossible_steps(homdp: HOMDP, batch: Episode) -> list[Problem]:
+    """The first episode and step that the program forbids."""
+    support = homdp.structure.support
+    before, after = batch.states[:, :-1], batch.states[:, 1:]
+    seen = {
+        "initial": ~support.initial[batch.states[:, :1]],
+        "emission": ~support.emission[before, batch.observations],
+        "transition": ~support.transition[before, batch.actions, after],
+    }
+    found = []
+    for order, (where, forbidden) in enumerate(seen.items()):
+        for episode, step in np.argwhere(forbidden)[:1]:
+            x, a, y = before[episode, step], batch.actions[episode, step], batch.observations[episode, step]
+            index = {"initial": [x], "emission": [x, y], "transition": [x, a, after[episode, step]]}[where]
+            found.append((int(episode), int(step), order, where, _names(homdp, where, index)))
+    if not found:
+        return []
+    episode, step, _, where, names = min(found)
+    got = f"{where} ({names}), declared impossible"
+    return [Problem("data", got, "only what the program allows", IMPOSSIBLE, f"episode {episode}, step {step + 1}")]
+
+
+def _names(homdp: HOMDP, where: str, index: Array) -> str:
+    states, observations, actions, _ = homdp.spaces
+    words = {"initial": (states,), "transition": (states, actions, states), "emission": (states, observations)}[where]
+    return ", ".join(names[i] for names, i in zip(words, index, strict=True))

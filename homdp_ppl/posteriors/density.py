@@ -1,0 +1,136 @@
+"""The joint density of a program's sites and the counts, on the unconstrained scale that samplers walk on.
+
+Counts are sufficient: a gradient costs the same after ten episodes and after a million. Sites with a closed-form posterior are
+left out, finite discrete sites are summed over, the others are the position.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import product
+from typing import Any, TypeAlias
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import numpyro
+from jax.scipy.special import logsumexp
+from numpyro import handlers
+from numpyro.distributions import biject_to
+from numpyro.infer.util import constrain_fn, potential_energy
+
+from homdp_ppl.counts import Counts
+from homdp_ppl.declare import HOMDP
+from homdp_ppl.errors import InferenceError, Problem
+from homdp_ppl.kernels import Tables, tabulators
+from homdp_ppl.precision import Array
+
+Position: TypeAlias = dict[str, Array]
+
+CONFIGURATIONS = 4096  # of all discrete sites together, summed over one by one
+TRIES = 16  # prior draws among which a chain starts at the likeliest
+
+
+class Density:
+    """The density of a declaration's sites given counts. Use it inside :func:`homdp_ppl.x64`.
+
+    Parameters
+    ----------
+    homdp
+        The declaration.
+    held
+        Sites with a closed form, which factor out.
+    """
+
+    def __init__(self, homdp: HOMDP, held: tuple[str, ...]) -> None:
+        self.homdp = homdp
+        self.held = held
+        self.sites = tuple(site for site in homdp.sites if site.name not in held)
+        self.free = tuple(site.name for site in self.sites if not site.discrete)
+        self.configurations = self._enumerate()  # of the discrete sites, each with a leading axis
+        structure = homdp.structure
+        closed = structure.conjugate if held else None
+        self._entries = {  # those of rows that move with the sites sampled here
+            "transition": _moving(structure.support.transition, structure.known.transition, closed and closed.transition),
+            "emission": _moving(structure.support.emission, structure.known.emission, closed and closed.emission),
+        }
+
+    def potential(self, counts: Counts, position: Position) -> Array:
+        """Minus the log density at an unconstrained position, discrete sites summed out."""
+        return -logsumexp(self.log_joint(counts, position))
+
+    def log_joint(self, counts: Counts, position: Position) -> Array:
+        """The log density at every configuration of the discrete sites, (D,)."""
+        return -jax.vmap(lambda discrete: potential_energy(self._model, (counts, discrete), {}, position))(self.configurations)
+
+    def constrain(self, key: Array, counts: Counts, position: Position) -> dict[str, Array]:
+        """The values of the sites at a position; discrete ones are drawn given the others."""
+        several = len(self.configurations[""]) > 1
+        chosen = jax.random.categorical(key, self.log_joint(counts, position)) if several else 0
+        discrete = jax.tree.map(lambda values: values[chosen], self.configurations)
+        values: dict[str, Array] = constrain_fn(self._model, (counts, discrete), {}, position)
+        return values | {name: value for name, value in discrete.items() if name}
+
+    def start(self, key: Array, counts: Counts) -> tuple[Position, Array]:
+        """Where a chain begins: the likeliest of a few draws from the prior, and its potential."""
+        positions = jax.vmap(self._prior_position)(jax.random.split(key, TRIES))
+        potentials = jax.vmap(lambda position: self.potential(counts, position))(positions)
+        potentials = jnp.where(jnp.isnan(potentials), jnp.inf, potentials)
+        best = jnp.argmin(potentials)
+        return jax.tree.map(lambda leaf: leaf[best], positions), potentials[best]
+
+    def _prior_position(self, key: Array) -> Position:
+        with handlers.trace() as trace, handlers.seed(rng_seed=key):
+            self.homdp.function()
+        return {name: biject_to(trace[name]["fn"].support).inv(trace[name]["value"]) for name in self.free}
+
+    def _model(self, counts: Counts, discrete: Mapping[str, Array]) -> None:
+        """The user's program with the likelihood of the counts as a factor; held sites are hidden from the density."""
+        with handlers.block(hide=list(self.held)), handlers.seed(rng_seed=0), handlers.substitute(data=dict(discrete)):
+            table = tabulators(self.homdp.function(), self.homdp.spaces)
+        for where, places in self._entries.items():
+            if len(places[0]):
+                seen, chance = getattr(counts, where)[places], table[where]()[places]
+                numpyro.factor(f"counts of {where}", jnp.sum(seen * jnp.log(jnp.where(seen > 0, chance, 1.0))))
+
+    def _enumerate(self) -> dict[str, Array]:
+        """All joint values of the discrete sites; the entry "" counts them, also when there is none."""
+        discrete = [site for site in self.sites if site.discrete]
+        endless = [site.name for site in discrete if site.values < 0]
+        number = int(np.prod([float(site.values) ** int(np.prod(site.shape, dtype=int)) for site in discrete] or [1.0]))
+        if endless or number > CONFIGURATIONS:
+            got = f"the discrete sites {', '.join(endless)} without an end" if endless else f"{number:,} joint values"
+            remedy = "Truncate the site to a Categorical, or marginalise it in the program."
+            problem = Problem("discrete sites", got, f"at most {CONFIGURATIONS:,} joint values, to be summed over", remedy)
+            raise InferenceError(f"posterior of {self.homdp.name}", [problem])
+        support = self._supports([site.name for site in discrete])
+        choices = [support[site.name] for site in discrete for _ in range(int(np.prod(site.shape, dtype=int)))]
+        grid = np.array(list(product(*choices))).reshape(number, -1)
+        values: dict[str, Any] = {"": np.arange(number)}
+        for site in discrete:
+            size = int(np.prod(site.shape, dtype=int))
+            values[site.name], grid = grid[:, :size].reshape(number, *site.shape), grid[:, size:]
+        return values
+
+    def _supports(self, names: list[str]) -> dict[str, Array]:
+        if not names:
+            return {}
+        with handlers.trace() as trace, handlers.seed(rng_seed=0):
+            self.homdp.function()
+        return {name: np.asarray(trace[name]["fn"].enumerate_support(expand=False)).ravel() for name in names}
+
+
+def log_likelihood(tables: Tables, counts: Counts) -> Array:
+    """Log probability of the counted transitions and emissions under tables that may have leading batch axes."""
+    total = 0.0
+    for where, axes in (("transition", (-3, -2, -1)), ("emission", (-2, -1))):
+        seen, chance = np.asarray(getattr(counts, where)), np.asarray(getattr(tables, where))
+        with np.errstate(divide="ignore"):
+            total = total + np.where(seen > 0, seen * np.log(np.where(seen > 0, chance, 1.0)), 0.0).sum(axis=axes)
+    return total
+
+
+def _moving(support: Array, known: Array, closed: Array | None) -> tuple[Array, ...]:
+    """The places of entries that depend on the sites sampled here."""
+    moving = support & ~known[..., None]
+    return np.nonzero(moving & (closed < 0) if closed is not None else moving)

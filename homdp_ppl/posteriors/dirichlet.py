@@ -1,0 +1,142 @@
+"""Closed forms: the Dirichlet rows of a declaration, updated by addition, and their exact moments.
+
+Everything is a pure function of arrays, on NumPy or traced by JAX: :class:`ClosedForm` holds what is static, the concentrations
+(M,) are the data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from homdp_ppl.conjugacy import Conjugate
+from homdp_ppl.counts import Counts
+from homdp_ppl.declare import HOMDP
+from homdp_ppl.kernels import Tables
+from homdp_ppl.precision import Array, namespace
+
+
+class Spread(NamedTuple):
+    """The moments of the unknown part of every row; a row is ``reference + mass * p`` with p Dirichlet.
+
+    Cov(p) = shrink * (diag(mean) - mean mean^T). Rows without an unknown part have mass 0.
+    """
+
+    mean: Array  # (..., d)  of p, zero outside the unknown entries
+    mass: Array  # (...)
+    shrink: Array  # (...)   1 / (alpha_0 + 1)
+
+
+class ClosedForm:
+    """The rows of a declaration that have a closed-form posterior.
+
+    Parameters
+    ----------
+    homdp
+        The declaration.
+    """
+
+    def __init__(self, homdp: HOMDP) -> None:
+        self.conjugate: Conjugate = homdp.structure.conjugate
+        self.reference = homdp.structure.reference
+        self.sizes = {site.name: site.shape for site in homdp.sites}
+        flat = np.concatenate([self.conjugate.transition.ravel(), self.conjugate.emission.ravel()])
+        self._places = _groups(flat, len(self.conjugate.concentration))  # of each entry in the flat tables
+        self._members = _groups(self.conjugate.row, int(self.conjugate.row.max(initial=-1)) + 1)  # entries of each row
+        ends = np.cumsum([0, *self.conjugate.lengths])
+        self.rows = Tables(  # which rows have a closed form
+            np.zeros_like(self.reference.initial, dtype=bool),
+            (self.conjugate.transition >= 0).any(-1, keepdims=True),
+            (self.conjugate.emission >= 0).any(-1, keepdims=True),
+        )
+        self._slices = {site: slice(*ends[k : k + 2]) for k, site in enumerate(self.conjugate.sites)}
+
+    def concentration(self, counts: Counts) -> Array:
+        """Posterior concentrations: the prior's, plus the counts of the table entries that each stands for."""
+        xp = namespace(counts.transition, counts.emission)
+        flat = xp.concatenate([counts.transition.reshape(-1), counts.emission.reshape(-1), xp.zeros(1)])
+        return self.conjugate.concentration + flat[self._places].sum(-1)
+
+    def totals(self, concentration: Array) -> Array:
+        """alpha_0 of the row that each entry belongs to, (M,)."""
+        xp = namespace(concentration)
+        padded = xp.concatenate([concentration, xp.zeros((*concentration.shape[:-1], 1))], axis=-1)
+        return padded[..., self._members].sum(-1)[..., self.conjugate.row]
+
+    def mean(self, concentration: Array) -> Tables:
+        """Posterior mean tables; known entries and rows without a closed form are the reference's."""
+        return self.tables(concentration / self.totals(concentration)) if len(concentration) else self.reference
+
+    def tables(self, entries: Array) -> Tables:
+        """Tables from the entries of all Dirichlet rows, (M,)."""
+        transition = self._fill(self.reference.transition, self.conjugate.transition, entries)
+        emission = self._fill(self.reference.emission, self.conjugate.emission, entries)
+        return Tables(self.reference.initial, transition, emission)
+
+    def spread(self, concentration: Array) -> tuple[Spread, Spread]:
+        """Moments of the unknown part of the rows of T and of O."""
+        totals = self.totals(concentration)
+        return (
+            self._spread(self.reference.transition, self.conjugate.transition, concentration, totals),
+            self._spread(self.reference.emission, self.conjugate.emission, concentration, totals),
+        )
+
+    def variance(self, concentration: Array) -> Tables:
+        """Posterior variance of every table entry."""
+        if not len(concentration):
+            return Tables(*map(np.zeros_like, self.reference))
+        transition, emission = (
+            s.mass[..., None] ** 2 * s.shrink[..., None] * s.mean * (1 - s.mean) for s in self.spread(concentration)
+        )
+        return Tables(np.zeros_like(self.reference.initial), transition, emission)
+
+    def draw(self, key: Array, concentration: Array) -> Array:
+        """One draw of all entries, (M,), normalised in logarithms: small concentrations do not underflow."""
+        log_gamma = jax.random.loggamma(key, concentration)
+        peaks = jnp.append(log_gamma, -jnp.inf)[self._members].max(-1)
+        weights = jnp.exp(log_gamma - peaks[self.conjugate.row])
+        return weights / self.totals(weights)
+
+    def parameters(self, entries: Array) -> Mapping[str, Array]:
+        """The values of the program's own sites, from entries (..., M)."""
+        values = {}
+        for site, part in self._slices.items():
+            shape, chosen = self.sizes[site], entries[..., part]
+            if chosen.shape[-1] != int(np.prod(shape, dtype=int)):  # a Beta: b stands before 1 - b
+                chosen = chosen[..., ::2]
+            values[site] = chosen.reshape(*entries.shape[:-1], *shape)
+        return values
+
+    def _fill(self, reference: Array, source: Array, entries: Array) -> Array:
+        unknown = source >= 0
+        mass = np.where(unknown, reference, 0.0).sum(-1, keepdims=True)
+        return namespace(entries).where(unknown, mass * entries[..., source], reference)
+
+    def _spread(self, reference: Array, source: Array, concentration: Array, totals: Array) -> Spread:
+        xp = namespace(concentration)
+        unknown = source >= 0
+        mass = np.where(unknown, reference, 0.0).sum(-1)
+        mean = xp.where(unknown, (concentration / totals)[source], 0.0)
+        total = xp.where(unknown, totals[source], 0.0).max(-1)
+        return Spread(mean, mass, 1 / (total + 1))
+
+
+def _groups(label: Array, groups: int) -> Array:
+    """The places of each label as one padded array (groups, widest); the padding points past the end."""
+    places = [np.flatnonzero(label == group) for group in range(groups)]
+    padded = np.full((groups, max(map(len, places), default=0)), len(label))
+    for group, found in enumerate(places):
+        padded[group, : len(found)] = found
+    return padded
+
+
+def closed_form(homdp: HOMDP) -> ClosedForm:
+    """The closed form of a declaration, made once."""
+    if "closed form" not in homdp.compiled:
+        homdp.compiled["closed form"] = ClosedForm(homdp)
+    form: ClosedForm = homdp.compiled["closed form"]
+    return form

@@ -1,0 +1,119 @@
+"""Laplace's approximation: a normal distribution at the mode of the unconstrained sites, with a check of its calibration.
+
+Faster than NUTS, and wrong by an unknown amount: so its draws are weighed against the true density, and the check tells what
+share of the true posterior its 90% intervals really hold.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.flatten_util import ravel_pytree
+
+from homdp_ppl.counts import Counts
+from homdp_ppl.declare import HOMDP
+from homdp_ppl.errors import InferenceError, Problem
+from homdp_ppl.posteriors.data import plain
+from homdp_ppl.posteriors.density import Density
+from homdp_ppl.precision import Array, to_numpy
+
+STEPS = 200  # of damped Newton at most
+INTERVAL = 0.9
+COVERAGE_ERROR = 0.02  # how far from INTERVAL the true share may be, and from (1 - INTERVAL) / 2 in each tail
+EFFICIENCY = 0.3  # smallest share of effective draws at which the check itself can be believed
+
+
+class Calibration(NamedTuple):
+    """How Laplace's approximation compares with the density that it stands for."""
+
+    efficiency: float  # effective share of its draws after weighing
+    lower: float  # the worst true mass below its 90% intervals; 0.05 if it were exact
+    upper: float  # and above them
+
+    @property
+    def passed(self) -> bool:
+        """Whether quantiles may be taken from it."""
+        tail = (1 - INTERVAL) / 2
+        return self.efficiency >= EFFICIENCY and max(abs(self.lower - tail), abs(self.upper - tail)) <= COVERAGE_ERROR
+
+
+class Approximation(NamedTuple):
+    """Draws of the sites from the approximation."""
+
+    samples: dict[str, Array]  # (draws, ...)
+    calibration: Calibration
+
+
+class Laplace:
+    """The compiled approximation of a declaration."""
+
+    def __init__(self, density: Density, draws: int) -> None:
+        if len(density.configurations[""]) > 1:
+            problem = Problem("laplace", "a program with discrete sites", "continuous sites only", 'Use method="nuts".')
+            raise InferenceError(f"posterior of {density.homdp.name}", [problem])
+        self.density = density
+        self.draws = draws
+        self._fit: Any = jax.jit(self._approximate)
+
+    def fit(self, key: Array, counts: Counts) -> Approximation:
+        """Find the mode, draw, and weigh the draws against the density."""
+        counts = plain(counts)
+        samples, z, log_weights, slope = to_numpy(self._fit(key, counts))
+        if not np.isfinite(slope) or slope > 1e-3 or not np.isfinite(log_weights).any():
+            got = f"a slope of {slope:.3g} after {STEPS} Newton steps, or no normal shape there"
+            problem = Problem("laplace", got, "a mode", 'Use method="nuts".')
+            raise InferenceError(f"posterior of {self.density.homdp.name}", [problem])
+        return Approximation(samples, _calibration(z, log_weights))
+
+    def _approximate(self, key: Array, counts: Counts) -> tuple[dict[str, Array], Array, Array, Array]:
+        start, _ = self.density.start(jax.random.fold_in(key, 0), counts)
+        first, unravel = ravel_pytree(start)
+
+        def potential(z: Array) -> Array:
+            return self.density.potential(counts, unravel(z))
+
+        mode = _minimise(potential, first)
+        factor = jnp.linalg.cholesky(jax.hessian(potential)(mode))
+        noise = jax.random.normal(jax.random.fold_in(key, 1), (self.draws, len(first)))
+        z = mode + jax.vmap(lambda e: jax.scipy.linalg.solve_triangular(factor.T, e))(noise)
+        log_weights = -jax.vmap(potential)(z) + 0.5 * jnp.sum(noise**2, axis=1)
+        samples = jax.vmap(lambda position: self.density.constrain(key, counts, unravel(position)))(z)
+        return samples, z, log_weights, jnp.max(jnp.abs(jax.grad(potential)(mode)))
+
+
+def _minimise(potential: Any, start: Array) -> Array:
+    """Newton's method with a damping that grows when a step fails and shrinks when it succeeds."""
+
+    def step(carry: tuple[Array, Array], _: None) -> tuple[tuple[Array, Array], None]:
+        z, damping = carry
+        slope, curvature = jax.grad(potential)(z), jax.hessian(potential)(z)
+        scale = jnp.maximum(jnp.abs(jnp.diagonal(curvature)), 1.0)
+        candidate = z - jnp.linalg.solve(curvature + damping * jnp.diag(scale), slope)
+        better = potential(candidate) < potential(z)
+        return (jnp.where(better, candidate, z), jnp.where(better, damping / 4, jnp.minimum(damping * 4, 1e12))), None
+
+    (z, _), _ = jax.lax.scan(step, (start, jnp.ones(())), length=STEPS)
+    return z
+
+
+def _calibration(z: Array, log_weights: Array) -> Calibration:
+    """True mass outside the 90% intervals of every unconstrained coordinate, by importance weights."""
+    weights = np.exp(np.where(np.isnan(log_weights), -np.inf, log_weights) - np.nanmax(log_weights))
+    weights /= weights.sum()
+    tail = (1 - INTERVAL) / 2
+    low, high = np.quantile(z, [tail, 1 - tail], axis=0)
+    below, above = weights @ (z < low), weights @ (z > high)
+    worst = [float(masses[np.argmax(np.abs(masses - tail))]) for masses in (below, above)]
+    return Calibration(float(1 / np.sum(weights**2) / len(z)), *worst)
+
+
+def laplace(homdp: HOMDP, held: tuple[str, ...], draws: int) -> Laplace:
+    """Laplace's approximation of a declaration, compiled once."""
+    name = ("laplace", held, draws)
+    if name not in homdp.compiled:
+        homdp.compiled[name] = Laplace(Density(homdp, held), draws)
+    made: Laplace = homdp.compiled[name]
+    return made

@@ -1,0 +1,126 @@
+"""NUTS on the count likelihood, compiled once for a declaration: new data change numbers, never shapes.
+
+A fit is a few rounds of one compiled program, each of warm-up and draws for all chains at once. The first round after a cold
+start only finds the place; a later fit begins where the last one ended, with its step sizes and mass matrices.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+from numpyro.infer.hmc import hmc
+
+from homdp_ppl.counts import Counts
+from homdp_ppl.declare import HOMDP
+from homdp_ppl.errors import DataError, InferenceError, Problem
+from homdp_ppl.posteriors.data import plain
+from homdp_ppl.posteriors.density import Density, Position
+from homdp_ppl.posteriors.diagnostics import Diagnostics, Gate, diagnose
+from homdp_ppl.precision import Array, to_numpy
+
+TARGETS = (0.8, 0.95, 0.99)  # acceptance aimed at; the next when a round does not pass the gate
+
+
+class Sampling(NamedTuple):
+    """How much to sample."""
+
+    chains: int = 4
+    warmup: int = 300
+    draws: int = 500  # for each chain
+
+
+class Warm(NamedTuple):
+    """Where the chains stand and what they have adapted to; the next fit begins here."""
+
+    position: Position  # (chains, ...)
+    step_size: Array  # (chains,)
+    inverse_mass: Array  # (chains, D, D)
+
+
+class Fit(NamedTuple):
+    """Draws of the sampled sites."""
+
+    samples: dict[str, Array]  # (chains, draws, ...)
+    diagnostics: Diagnostics
+    warm: Warm
+    forced: bool  # kept although it did not pass the gate
+
+
+class Sampler:
+    """The compiled sampler of a declaration; made by :func:`sampler`."""
+
+    def __init__(self, density: Density, sampling: Sampling) -> None:
+        self.density = density
+        self.sampling = sampling
+        self._round: Callable[..., Any] = jax.jit(self._run)
+        self._start: Callable[..., Any] = jax.jit(jax.vmap(density.start, in_axes=(0, None)))
+
+    def fit(self, key: Array, counts: Counts, warm: Warm | None, gate: Gate, force: bool) -> Fit:
+        """Sample given counts; raises :class:`InferenceError` if no round passes the gate, unless forced."""
+        counts = plain(counts)
+        if warm is None:
+            warm = self._cold(jax.random.fold_in(key, 0), counts)
+            warm = self._round(jax.random.fold_in(key, 1), counts, warm, TARGETS[0])[2]
+        for turn, target in enumerate(TARGETS):
+            samples, diverging, warm = to_numpy(self._round(jax.random.fold_in(key, turn + 2), counts, warm, target))
+            diagnostics = diagnose(samples, diverging)
+            problems = diagnostics.problems(gate)
+            if not problems:
+                return Fit(samples, diagnostics, warm, forced=False)
+        if not force:
+            subject = f"NUTS for {self.density.homdp.name} (force=True keeps the fit, and says so)"
+            raise InferenceError(subject, problems)
+        return Fit(samples, diagnostics, warm, forced=True)
+
+    def _cold(self, key: Array, counts: Counts) -> Warm:
+        position, potential = self._start(jax.random.split(key, self.sampling.chains), counts)
+        if not np.isfinite(potential).all():
+            raise impossible(self.density.homdp)
+        C, D = self.sampling.chains, sum(leaf[0].size for leaf in jax.tree.leaves(position))
+        return Warm(position, np.ones(C), np.tile(np.eye(D), (C, 1, 1)))
+
+    def _run(self, key: Array, counts: Counts, warm: Warm, target: Array) -> tuple[dict[str, Array], Array, Warm]:
+        keys = jax.random.split(key, self.sampling.chains)
+        return jax.vmap(lambda k, w: self._chain(k, counts, w, target))(keys, warm)
+
+    def _chain(self, key: Array, counts: Counts, warm: Warm, target: Array) -> tuple[dict[str, Array], Array, Warm]:
+        init, step = hmc(potential_fn=lambda position: self.density.potential(counts, position))
+        state = init(
+            warm.position,
+            self.sampling.warmup,
+            step_size=warm.step_size,
+            inverse_mass_matrix=warm.inverse_mass,
+            dense_mass=True,
+            target_accept_prob=target,
+            rng_key=jax.random.fold_in(key, 0),
+        )
+
+        def advance(state: Any, _: None) -> tuple[Any, tuple[Position, Array]]:
+            state = step(state)
+            return state, (state.z, state.diverging)
+
+        steps = self.sampling.warmup + self.sampling.draws
+        state, (positions, diverging) = jax.lax.scan(advance, state, length=steps)
+        positions, diverging = jax.tree.map(lambda leaf: leaf[self.sampling.warmup :], (positions, diverging))
+        keys = jax.random.split(jax.random.fold_in(key, 1), self.sampling.draws)
+        samples = jax.vmap(lambda k, position: self.density.constrain(k, counts, position))(keys, positions)
+        return samples, diverging, Warm(state.z, state.adapt_state.step_size, state.adapt_state.inverse_mass_matrix)
+
+
+def sampler(homdp: HOMDP, held: tuple[str, ...], sampling: Sampling) -> Sampler:
+    """The sampler of a declaration, compiled once for each choice of settings."""
+    name = ("nuts", held, sampling)
+    if name not in homdp.compiled:
+        homdp.compiled[name] = Sampler(Density(homdp, held), sampling)
+    made: Sampler = homdp.compiled[name]
+    return made
+
+
+def impossible(homdp: HOMDP) -> DataError:
+    """The error for data that no parameters were found to explain."""
+    remedy = "Each step may be possible by itself, but not all of them under the same parameters."
+    got = "probability zero, or none that is a number, wherever the prior was tried"
+    return DataError(f"data for {homdp.name}", [Problem("data", got, "data that some parameters explain", remedy)])
