@@ -76,8 +76,8 @@ def posterior(
     Posterior of 'tiger' after 400 steps: conjugate
       accuracy in closed form
     >>> belief.mean.emission.round(2)
-    array([[0.84, 0.16],
-           [0.16, 0.84]])
+    array([[0.83, 0.17],
+           [0.17, 0.83]])
     """
     if method not in ("auto", "nuts", "laplace"):
         raise InferenceError("posterior", [Problem("method", repr(method), '"auto", "nuts" or "laplace"')])
