@@ -8,12 +8,13 @@ from functools import partial
 from typing import TypeAlias
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from homdp_ppl.episode import Episode, stack
 from homdp_ppl.errors import DataError, Problem
 from homdp_ppl.pomdp import HasSpaces
-from homdp_ppl.precision import Array
+from homdp_ppl.precision import Array, namespace
 
 Names: TypeAlias = tuple[tuple[str, ...], ...]
 
@@ -65,6 +66,17 @@ class Counts:
         if self.names and other.names and self.names != other.names:
             raise DataError("counts", [Problem("names", str(other.names), str(self.names), "Merge counts of one model only.")])
         return Counts(self.transition + other.transition, self.emission + other.emission, self.names or other.names)
+
+    def add(self, episode: Episode) -> Counts:
+        """These counts and one more episode; unchecked, and may be traced."""
+        before, after = episode.states[:-1], episode.states[1:]
+        if namespace(self.transition, episode.states) is jnp:
+            transition = jnp.asarray(self.transition).at[before, episode.actions, after].add(1)
+            return Counts(transition, jnp.asarray(self.emission).at[before, episode.observations].add(1), self.names)
+        transition, emission = self.transition.copy(), self.emission.copy()
+        np.add.at(transition, (before, episode.actions, after), 1)
+        np.add.at(emission, (before, episode.observations), 1)
+        return Counts(transition, emission, self.names)
 
     @property
     def state_action(self) -> Array:

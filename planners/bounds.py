@@ -3,7 +3,8 @@
     blind policies  <=  optimum  <=  fast informed bound  <=  QMDP  <=  MDP
 
 Rewards may differ from step to step. The first observation comes before the first action, so a set of vectors at step 1 bounds
-the optimum by sum_y max_i sum_x rho(x) O(y|x) v_i(x): :func:`root_value`.
+the optimum by sum_y max_i sum_x rho(x) O(y|x) v_i(x): :func:`root_value`. Those of an agent that sees the state stand in
+relaxations.py.
 """
 
 from __future__ import annotations
@@ -15,6 +16,9 @@ from scipy import sparse
 
 from homdp_ppl.pomdp import POMDP
 from homdp_ppl.precision import Array
+from homdp_ppl.relaxations import mdp_values as mdp_values
+from homdp_ppl.relaxations import qmdp as qmdp
+from homdp_ppl.relaxations import root_value as root_value
 
 CHUNK = 4_000_000  # numbers held at once while the fast informed bound is backed up
 SPARSE, LARGE = 0.2, 10_000  # tables of this size with a smaller share of non-zeros are multiplied as sparse matrices
@@ -27,23 +31,6 @@ class RootBounds(NamedTuple):
     fast_informed: float
     qmdp: float  # the state is seen from the second step on
     mdp: float  # the state is seen from the first step on
-
-
-def mdp_values(pomdp: POMDP) -> Array:
-    """Values of an agent that sees the state, (H, X): V_h(x) = max_a Q_h(x, a), with Q of :func:`qmdp`."""
-    return qmdp(pomdp).max(-1)
-
-
-def qmdp(pomdp: POMDP) -> Array:
-    """Q-values of an agent that sees the state from the next step on, (H, X, A).
-
-    Q_h(x, a) = r_h(x, a) + sum_x' T(x'|x, a) max_a' Q_{h+1}(x', a').
-    """
-    _, T, O, r = _arrays(pomdp)  # noqa: E741
-    Q = r.copy()
-    for h in reversed(range(len(r) - 1)):
-        Q[h] += T @ (O.sum(1) * Q[h + 1].max(-1))
-    return Q
 
 
 def fast_informed_bound(pomdp: POMDP) -> Array:
@@ -80,21 +67,6 @@ def blind_policies(pomdp: POMDP) -> Array:
     return alpha
 
 
-def root_value(pomdp: POMDP, vectors: Array) -> float:
-    """What a set of vectors at step 1 says about the optimum: sum_y max_i sum_x rho(x) O(y|x) v_i(x).
-
-    Parameters
-    ----------
-    pomdp
-        The model.
-    vectors
-        One vector a row, (n, X): ``mdp_values(pomdp)[:1]``, ``qmdp(pomdp)[0].T``, ``fast_informed_bound(pomdp)[0].T`` bound from
-        above, ``blind_policies(pomdp)[0]`` from below.
-    """
-    rho, _, O, _ = _arrays(pomdp)  # noqa: E741
-    return float((np.asarray(vectors) @ (rho[:, None] * O)).max(0).sum())
-
-
 def root_bounds(pomdp: POMDP) -> RootBounds:
     """All four bounds on the optimal value of a model.
 
@@ -107,10 +79,10 @@ def root_bounds(pomdp: POMDP) -> RootBounds:
     """
     Q = qmdp(pomdp)
     return RootBounds(
-        blind=root_value(pomdp, blind_policies(pomdp)[0]),
-        fast_informed=root_value(pomdp, fast_informed_bound(pomdp)[0].T),
-        qmdp=root_value(pomdp, Q[0].T),
-        mdp=root_value(pomdp, Q[:1].max(-1)),
+        blind=float(root_value(pomdp, blind_policies(pomdp)[0])),
+        fast_informed=float(root_value(pomdp, fast_informed_bound(pomdp)[0].T)),
+        qmdp=float(root_value(pomdp, Q[0].T)),
+        mdp=float(root_value(pomdp, Q[:1].max(-1))),
     )
 
 

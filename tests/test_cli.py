@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from homdp_ppl import GraphPolicy
+from homdp_ppl import GraphPolicy, theory
 from homdp_ppl.cli import main
 from tests.planners.exact import optimum
 from tests.worlds import world
@@ -114,6 +114,24 @@ def test_planning_from_the_command_line(capsys, tmp_path, monkeypatch):
     assert GraphPolicy.load(policy).names == (("growl left", "growl right"), ("listen", "open left", "open right"))
     assert main(["plan", "tiger", "--planner", "history_tree", "--horizon", "40"]) == 2
     assert "bounded_search" in capsys.readouterr().err
+
+
+def test_theory_from_the_command_line(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "160")
+    assert main(["theory", "tiger", "--episodes", "1000", "--delta", "0.05", "--horizon", "3", "--accuracy", "0.5"]) == 0
+    out = capsys.readouterr().out
+    assert "horizon 3; 1000 episodes, delta 0.05" in out
+    lines = {line.split("│")[1].strip(): line for line in out.splitlines() if line.startswith("│")}
+    first = lines["regret of HOP-B"]
+    assert f"{theory.hop_b_bound(2, 2, 3, 3, 1000, 0.05).total:.3g}" in first
+    assert "3,000" in first
+    assert f"not before K = {theory.hop_b_samples(2, 2, 3, 3, 3.0, 0.05).episodes:.3g}" in first
+    assert "episodes for a gap of 0.5, HOP-V" in lines
+    assert "yes" in lines["sum of 1 / sqrt n(x)"]
+    assert main(["theory", "tiger", "--delta", "3", "--accuracy", "nan"]) == 2
+    error = capsys.readouterr().err
+    assert "delta" in error
+    assert "accuracy" in error
 
 
 def test_the_version(capsys):

@@ -42,6 +42,20 @@ def test_counting_and_merging(seed, n, more):
     assert np.array_equal((Counts.zero(SPACES) + counts).transition, counts.transition)
 
 
+@given(st.integers(0, 2**16))
+def test_adding_one_episode(seed):
+    episodes = random_episodes(seed, 3)
+    counts = Counts.zero(SPACES).add(episodes[0]).add(episodes[1]).add(episodes[2])
+    assert all(np.array_equal(a, b) for a, b in zip(jax.tree.leaves(counts), by_hand(episodes), strict=True))
+    assert counts.names == SPACES[:3]
+
+
+def test_adding_one_episode_traced():
+    episodes = random_episodes(0, 2)
+    counts = jax.jit(lambda c, e: c.add(e))(Counts.of(episodes[:1], SPACES), episodes[1])
+    assert all(np.array_equal(a, b) for a, b in zip(jax.tree.leaves(counts), by_hand(episodes), strict=True))
+
+
 def test_the_last_state_is_a_transition_and_no_visit():
     """PAPER_NOTES: n(x) counts steps 1..H, n(x, a) includes (x_H, a_H, x_{H+1})."""
     episode = Episode(Trajectory(np.array([0, 1, 0, 1]), np.array([0, 0, 1, 1])), np.array([0, 0, 1, 1, 2]))
@@ -65,6 +79,8 @@ def test_counts_of_different_models_do_not_merge():
         Counts.zero(SPACES) + Counts.zero(world("tiger"))
     with pytest.raises(TypeError):
         Counts.zero(SPACES) + 1
+    with pytest.raises(DataError, match="names"):
+        Counts.zero(SPACES) + Counts.zero(SPACES._replace(states=("x0", "x1", "other")))
 
 
 def test_counts_are_a_pytree():

@@ -39,7 +39,8 @@ def run(*command: str, cwd: Path | None = None) -> str:
 
 
 def modules(folder: str) -> set[str]:
-    return {f"homdp_ppl/{path.relative_to(ROOT / folder)}" for path in (ROOT / folder).glob("*.py")}
+    found = (path.relative_to(ROOT / folder) for path in (ROOT / folder).glob("**/*.py"))
+    return {f"homdp_ppl/{path}" for path in found if not (ROOT / folder / path.parent).is_symlink()}
 
 
 def test_contents(wheel):

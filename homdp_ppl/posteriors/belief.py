@@ -31,14 +31,20 @@ CHUNK = 2**22  # table entries held at once when draws are averaged
 
 @dataclass(frozen=True, eq=False)
 class Atoms:
-    """Values of the sites without a closed form: equally likely draws, or all there are with their probabilities."""
+    """Values of the sites without a closed form: draws, or all that are possible, with their probabilities."""
 
     values: Mapping[str, Array]  # (N, ...)
     chains: int = 1
-    weights: Array | None = None  # (N,) where the values are all that are possible
+    weights: Array | None = None  # (N,)  probabilities, where they differ
+    complete: bool = False  # whether these are all values that are possible
 
     def __len__(self) -> int:
         return len(next(iter(self.values.values())))
+
+    @property
+    def probabilities(self) -> Array:
+        """Of each value, (N,)."""
+        return np.full(len(self), 1 / len(self)) if self.weights is None else self.weights
 
     def pick(self, generator: np.random.Generator, n: int) -> dict[str, Array]:
         """Values drawn at random; equally likely draws are each taken at most once while they last."""
@@ -201,7 +207,7 @@ class Posterior:
     def _averages(self, atoms: Atoms) -> tuple[Tables, Tables]:
         """Mean and variance of the tables over the atoms, in chunks that fit the memory."""
         N = len(atoms)
-        weights = np.full(N, 1 / N) if atoms.weights is None else atoms.weights
+        weights = atoms.probabilities
         held = self.parameters(jax.random.key(0), 1)  # closed forms stand still: their rows are not read
         size = max(1, min(N, CHUNK // sum(table.size for table in self.homdp.structure.reference)))
         first, second = Tables(0.0, 0.0, 0.0), Tables(0.0, 0.0, 0.0)

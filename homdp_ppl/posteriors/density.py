@@ -48,12 +48,7 @@ class Density:
         self.sites = tuple(site for site in homdp.sites if site.name not in held)
         self.free = tuple(site.name for site in self.sites if not site.discrete)
         self.configurations = self._enumerate()  # of the discrete sites, each with a leading axis
-        structure = homdp.structure
-        closed = structure.conjugate if held else None
-        self._entries = {  # those of rows that move with the sites sampled here
-            "transition": _moving(structure.support.transition, structure.known.transition, closed and closed.transition),
-            "emission": _moving(structure.support.emission, structure.known.emission, closed and closed.emission),
-        }
+        self._entries = moving_entries(homdp, closed=bool(held))
 
     def potential(self, counts: Counts, position: Position) -> Array:
         """Minus the log density at an unconstrained position, discrete sites summed out."""
@@ -130,7 +125,19 @@ def log_likelihood(tables: Tables, counts: Counts) -> Array:
     return total
 
 
-def _moving(support: Array, known: Array, closed: Array | None) -> tuple[Array, ...]:
-    """The places of entries that depend on the sites sampled here."""
-    moving = support & ~known[..., None]
-    return np.nonzero(moving & (closed < 0) if closed is not None else moving)
+def moving_entries(homdp: HOMDP, closed: bool) -> dict[str, tuple[Array, ...]]:
+    """The places of table entries that move with the sampled sites.
+
+    Parameters
+    ----------
+    homdp
+        The declaration.
+    closed
+        Whether the rows with a closed form are left out.
+    """
+    structure = homdp.structure
+    places = {}
+    for name in ("transition", "emission"):
+        moving = getattr(structure.support, name) & ~getattr(structure.known, name)[..., None]
+        places[name] = np.nonzero(moving & ((getattr(structure.conjugate, name) < 0).all(-1, keepdims=True) | (not closed)))
+    return places

@@ -136,7 +136,7 @@ def _enumerated(density: Density, counts: Counts) -> Atoms:
     if not np.isfinite(log_joint).any():
         raise impossible(density.homdp)
     values = {name: np.asarray(v) for name, v in density.configurations.items() if name}
-    return Atoms(values, weights=softmax(log_joint))
+    return Atoms(values, weights=softmax(log_joint), complete=True)
 
 
 def _weighed(homdp: HOMDP) -> bool:

@@ -1,0 +1,97 @@
+"""Following a sampled posterior through many small updates: stored draws are reweighed, and sampled anew when they wear out.
+
+Between two fits the draws get weights proportional to the likelihood of the data since the last one. When fewer than half of
+them still count, NUTS runs again from where its chains stand.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import jax
+import numpy as np
+from scipy.special import softmax
+
+from homdp_ppl.counts import Counts
+from homdp_ppl.declare import HOMDP
+from homdp_ppl.errors import InferenceError, Problem
+from homdp_ppl.pomdp import POMDP
+from homdp_ppl.posteriors.belief import Atoms, Posterior
+from homdp_ppl.posteriors.density import moving_entries
+from homdp_ppl.posteriors.dirichlet import closed_form
+from homdp_ppl.posteriors.inference import posterior
+from homdp_ppl.precision import Array
+
+WORN = 0.5  # share of effective draws below which they are sampled anew
+
+
+class Moving(NamedTuple):
+    """The entries of a table that move with the sampled sites, at every draw."""
+
+    places: tuple[Array, ...]  # E indices into the table
+    log: Array  # (N, E)  log probability
+
+
+@dataclass(frozen=True, eq=False)
+class Tracked:
+    """A posterior on its way: the belief now, the last one that was sampled, and the tables of its draws."""
+
+    belief: Posterior
+    base: Posterior
+    atoms: Atoms  # of the base
+    moving: dict[str, Moving]  # "transition", "emission"
+
+    @classmethod
+    def start(cls, homdp: HOMDP) -> Tracked:
+        """The prior of a declaration that has sites without a closed form."""
+        return cls.of(posterior(homdp, Counts.zero(homdp)))
+
+    @classmethod
+    def of(cls, belief: Posterior) -> Tracked:
+        """Begin to follow a sampled posterior."""
+        if belief.atoms is None:
+            raise InferenceError("Tracked", [Problem("posterior", belief.method, "one that was sampled", "Update it directly.")])
+        N = len(belief.atoms)
+        held = belief.parameters(jax.random.key(0), 1)  # closed forms stand still: their rows are not read
+        values = {name: np.repeat(value, N, axis=0) for name, value in held.items()} | dict(belief.atoms.values)
+        tables = belief.tables(values, N)
+        moving = {}
+        for name, places in moving_entries(belief.homdp, closed=len(belief.concentration) > 0).items():
+            with np.errstate(divide="ignore"):
+                moving[name] = Moving(places, np.log(getattr(tables, name)[(slice(None), *places)]))
+        return cls(belief, belief, belief.atoms, moving)
+
+    def update(self, counts: Counts, key: Array) -> Tracked:
+        """The belief given all data so far: reweighed if the draws still represent it, else sampled anew.
+
+        Parameters
+        ----------
+        counts
+            Of all data, not only of the new ones.
+        key
+            A JAX random key.
+        """
+        weights = softmax(self._log_weights(counts))
+        if 1 / np.sum(weights**2) < WORN * len(weights) and not self.atoms.complete:
+            return self.of(self.base.refit(counts, key))
+        concentration = closed_form(self.base.homdp).concentration(counts) if len(self.base.concentration) else np.zeros(0)
+        atoms = replace(self.atoms, weights=weights)
+        return replace(self, belief=replace(self.base, counts=counts, concentration=concentration, atoms=atoms))
+
+    def mean(self) -> POMDP:
+        """The posterior mean model, from the stored tables of the draws."""
+        weights = self.belief.atoms.probabilities if self.belief.atoms else np.zeros(0)
+        tables = closed_form(self.base.homdp).mean(self.belief.concentration)
+        filled = {name: np.array(getattr(tables, name)) for name in self.moving}
+        for name, (places, log) in self.moving.items():
+            filled[name][places] = weights @ np.exp(log)
+        return POMDP(tables.initial, filled["transition"], filled["emission"], self.base.homdp.reward)
+
+    def _log_weights(self, counts: Counts) -> Array:
+        with np.errstate(divide="ignore"):
+            total = np.log(self.atoms.probabilities)
+        for name, (places, log) in self.moving.items():
+            since = (getattr(counts, name) - getattr(self.base.counts, name))[places]
+            total = total + log[:, since > 0] @ since[since > 0]
+        return total

@@ -1,0 +1,135 @@
+"""Why bonuses cannot stay large: two pigeonhole lemmas and the elliptical potential, both sides of each for given sequences."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from homdp_ppl.errors import ParameterError, Problem
+from homdp_ppl.policy import range_problems
+from homdp_ppl.theory.arguments import check
+
+
+def root_pigeonhole(cells: int, horizon: int, episodes: int) -> float:
+    """Bound on sum_{k, h} 1 / sqrt(max(1, n_k)) (pigeonhole principle, appendix F): H S + 3 sqrt(H S K).
+
+    The lemma holds as printed; where its proof writes n_K, read n_{K+1}, the visits of all K episodes.
+
+    Parameters
+    ----------
+    cells
+        S, what is counted: X states, or X A pairs of state and action.
+    horizon, episodes
+        H and K.
+
+    Examples
+    --------
+    >>> root_pigeonhole(4, 4, 100)
+    136.0
+    """
+    check("root_pigeonhole", cells=cells, horizon=horizon, episodes=episodes)
+    return horizon * cells + 3 * math.sqrt(horizon * cells * episodes)
+
+
+def reciprocal_pigeonhole(cells: int, horizon: int, episodes: int) -> float:
+    """Bound on sum_{k, h} 1 / max(1, n_k) (second pigeonhole lemma, appendix F), corrected: H S (2 + log K).
+
+    Printed is 1 + log K, which is false at H = S = 1, K = 2: both visits count 1. A visit to a cell that has seen i visits before
+    it finds n_k >= i - H + 1, since counts lag by less than an episode; so a cell adds at most H + 1 + log(H K) <= H (2 + log K).
+
+    Parameters
+    ----------
+    cells
+        S, what is counted: X A pairs of state and action.
+    horizon, episodes
+        H and K.
+
+    Examples
+    --------
+    >>> reciprocal_pigeonhole(1, 1, 1)
+    2.0
+    """
+    check("reciprocal_pigeonhole", cells=cells, horizon=horizon, episodes=episodes)
+    return horizon * cells * (2 + math.log(episodes))
+
+
+class Pigeonhole(NamedTuple):
+    """Both sides of both lemmas: ``root <= root_bound`` and ``reciprocal <= reciprocal_bound``."""
+
+    root: float  # sum_{k, h} 1 / sqrt(max(1, n_k))
+    root_bound: float
+    reciprocal: float  # sum_{k, h} 1 / max(1, n_k)
+    reciprocal_bound: float
+
+
+def pigeonhole(visited: ArrayLike, cells: int) -> Pigeonhole:
+    """The pigeonhole lemmas for the cells that were visited; counts are updated after each episode.
+
+    Parameters
+    ----------
+    visited
+        The cell (x, or an index of (x, a)) of every step, (K, H).
+    cells
+        How many cells there are.
+
+    Examples
+    --------
+    >>> pigeonhole([[0], [0]], cells=1).reciprocal  # the printed bound is 1 + log 2
+    2.0
+    """
+    steps = np.asarray(visited)
+    if steps.ndim != 2 or not steps.size:
+        raise ParameterError("pigeonhole", [Problem("visited", f"shape {steps.shape}", "shape (K, H)")])
+    problems = range_problems("visited", steps, cells)
+    if problems:
+        raise ParameterError("pigeonhole", problems)
+    K, H = steps.shape
+    counts = np.zeros(cells, dtype=np.int64)
+    seen = np.empty((K, H))
+    for k, row in enumerate(steps):
+        seen[k] = np.maximum(1, counts[row])
+        np.add.at(counts, row, 1)
+    root, reciprocal = float((1 / np.sqrt(seen)).sum()), float((1 / seen).sum())
+    return Pigeonhole(root, root_pigeonhole(cells, H, K), reciprocal, reciprocal_pigeonhole(cells, H, K))
+
+
+class EllipticalPotential(NamedTuple):
+    """Both sides of the elliptical potential lemma: ``potential <= bound``."""
+
+    potential: float  # sum_k min(1, ||phi_k||^2 in the norm of Sigma_k^-1)
+    bound: float  # 2 d log((d lambda + K) / (d lambda))
+
+
+def elliptical_potential(features: ArrayLike, regulariser: float | None = None) -> EllipticalPotential:
+    """The elliptical potential lemma (appendix F, after Lattimore and Szepesvari), Sigma_k = lambda I + sum_{l < k} phi_l phi_l'.
+
+    Parameters
+    ----------
+    features
+        phi_1 .. phi_K, (K, d), of Euclidean norm at most 1.
+    regulariser
+        lambda > 0; 1/d by default, as in the analysis of HOP-V.
+
+    Examples
+    --------
+    >>> elliptical_potential([[1.0], [1.0]])  # 1 + 1/2 <= 2 log 3
+    EllipticalPotential(potential=1.5, bound=2.1972245773362196)
+    """
+    phi = np.asarray(features, dtype=np.float64)
+    if phi.ndim != 2 or not phi.size:
+        raise ParameterError("elliptical_potential", [Problem("features", f"shape {phi.shape}", "shape (K, d)")])
+    K, d = phi.shape
+    ridge = 1 / d if regulariser is None else regulariser
+    check("elliptical_potential", {"regulariser": (ridge, (0.0, math.inf))})
+    longest = float(np.linalg.norm(phi, axis=1).max())
+    if not longest <= 1 + 1e-12:
+        raise ParameterError("elliptical_potential", [Problem("features", f"a norm of {longest:.6g}", "norms of at most 1")])
+    sigma = ridge * np.eye(d)
+    potential = 0.0
+    for row in phi:
+        potential += min(1.0, float(row @ np.linalg.solve(sigma, row)))
+        sigma += np.outer(row, row)
+    return EllipticalPotential(potential, 2 * d * math.log((d * ridge + K) / (d * ridge)))

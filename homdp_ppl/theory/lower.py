@@ -1,0 +1,163 @@
+"""The lower bound (appendix D): how little any algorithm can know about a tree of X states and Y observations after K episodes.
+
+The family of instances itself is the zoo's ``lower_bound_tree``; here stand its numbers. X' leaves show Y' = Y - 2 observations
+of their own; an instance is a vector u of X'Y'/4 signs, one for each parent of two leaves and each observation of the first half.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from homdp_ppl.errors import ParameterError, Problem
+from homdp_ppl.precision import Array
+from homdp_ppl.theory.arguments import check
+
+LARGEST = 1 / 2  # epsilon must be smaller: there the divergence of two instances is at most 8 epsilon^2 an episode
+LENGTH = 96  # signs of the longest packing that is built: e^12 = 162,755 vectors
+
+
+class LowerBound(NamedTuple):
+    """The lower bound at one epsilon, with the quantities its proof puts together."""
+
+    leaves: int  # X' = (X + 1) / 2, X + 1 reduced to a power of two
+    last_observations: int  # Y' = Y - 2, Y reduced to an even number
+    instances: float  # log |U| >= X' Y' / 32, the packing
+    separation: float  # epsilon / 8, of the errors of one policy on two instances together
+    divergence: float  # 8 epsilon^2, of two instances, an episode
+    episodes: float  # X' Y' / (1024 epsilon^2): within so many ...
+    gap: float  # ... some instance leaves an expected gap of at least epsilon / 32
+
+
+def lower_bound(states: int, observations: int, epsilon: float) -> LowerBound:
+    """The lower bound theorem (appendix D): K <= X'Y'/(1024 epsilon^2) episodes leave E[v(pi*) - v(pi)] >= epsilon/32 somewhere.
+
+    It speaks of the hardest HOMDP with X states, Y observations, two actions and H = log2(X + 1) steps, whether states are
+    revealed in hindsight or at once; to guarantee an expected gap below g, ask it with epsilon = 32 g.
+
+    Parameters
+    ----------
+    states, observations
+        X with X + 1 >= 128 log 2, and Y >= 6.
+    epsilon
+        How far the leaves are from uniform, below 1/2; the theorem's own epsilon is this one's 32nd part.
+
+    Examples
+    --------
+    >>> bound = lower_bound(127, 10, epsilon=0.1)
+    >>> bound.leaves, bound.last_observations, round(bound.episodes, 6), bound.gap
+    (64, 8, 50.0, 0.003125)
+    """
+    check("lower_bound", {"epsilon": (epsilon, (0.0, LARGEST))}, states=states, observations=observations)
+    leaves, seen = tree_sizes(states, observations)
+    product = leaves * seen
+    return LowerBound(leaves, seen, product / 32, epsilon / 8, 8 * epsilon**2, product / (1024 * epsilon**2), epsilon / 32)
+
+
+def unavoidable_gap(states: int, observations: int, episodes: int) -> float:
+    """The expected gap that no algorithm beats on every HOMDP of these sizes after K episodes: epsilon / 32 at its best epsilon.
+
+    Parameters
+    ----------
+    states, observations
+        X and Y, as in :func:`lower_bound`.
+    episodes
+        K.
+
+    Examples
+    --------
+    >>> unavoidable_gap(127, 10, episodes=50)
+    0.003125
+    """
+    check("unavoidable_gap", states=states, observations=observations, episodes=episodes)
+    leaves, seen = tree_sizes(states, observations)
+    return min(LARGEST, math.sqrt(leaves * seen / (1024 * episodes))) / 32
+
+
+def tree_sizes(states: int, observations: int) -> tuple[int, int]:
+    """X' and Y' of the largest tree within these sizes; sizes that the theorem does not cover are refused."""
+    if observations < 6 or states + 1 < 128 * math.log(2):
+        got = f"{states} states, {observations} observations"
+        raise ParameterError("lower bound", [Problem("sizes", got, "X + 1 >= 128 log 2 and Y >= 6")])
+    return 2 ** ((states + 1).bit_length() - 2), observations // 2 * 2 - 2
+
+
+def separation(signs: ArrayLike, others: ArrayLike, epsilon: float) -> float:
+    """What the best policy of instance u' loses in instance u: 2 epsilon N / (X'Y') (appendix D, separability).
+
+    N counts the decisions in which the two best policies differ: two for each differing sign, as every observation has a mirror.
+    So it is epsilon times the share of signs that differ; the paper counts one of the two, which is safe.
+
+    Parameters
+    ----------
+    signs, others
+        u and u', of one shape.
+    epsilon
+        How far the leaves are from uniform.
+
+    Examples
+    --------
+    >>> separation([1, 1, -1, 1], [1, -1, -1, 1], epsilon=0.2)
+    0.05
+    """
+    return epsilon * _share(signs, others, epsilon)
+
+
+def divergence(signs: ArrayLike, others: ArrayLike, epsilon: float) -> float:
+    """KL divergence of an episode in instance u from one in u', at most 8 epsilon^2 for epsilon < 1/2 (appendix D, Fano).
+
+    It is the share of signs that differ times epsilon log((1 + epsilon) / (1 - epsilon)), whatever the algorithm does.
+
+    Parameters
+    ----------
+    signs, others
+        u and u', of one shape.
+    epsilon
+        How far the leaves are from uniform.
+    """
+    return _share(signs, others, epsilon) * epsilon * math.log((1 + epsilon) / (1 - epsilon))
+
+
+def _share(signs: ArrayLike, others: ArrayLike, epsilon: float) -> float:
+    check("lower bound", {"epsilon": (epsilon, (0.0, 1.0))})
+    u, v = np.asarray(signs), np.asarray(others)
+    if u.shape != v.shape or not u.size:
+        raise ParameterError("lower bound", [Problem("others", f"shape {v.shape}", f"the shape of signs, {u.shape}, not empty")])
+    return float((u != v).mean())
+
+
+def packing(length: int, seed: int = 0) -> Array:
+    """Sign vectors, at least e^(D/8) of them, any two of which differ in at least a quarter of their D entries (appendix D).
+
+    With D = X'Y'/4 these are the paper's e^(X'Y'/32) instances with ||u - u'||_1 >= X'Y'/8 (Massart 2007, lemma 4.7). They are
+    built as a linear code, a generator at a time: while there are fewer than e^(D/8) words, fewer than all candidates lie
+    within D/4 of one of them, so a random candidate that doubles the code is found.
+
+    Parameters
+    ----------
+    length
+        D, at most 96.
+    seed
+        Of the candidates.
+
+    Returns
+    -------
+    Array
+        Entries -1 and 1, (size, D).
+
+    Examples
+    --------
+    >>> packing(16).shape  # e^2 = 7.4
+    (8, 16)
+    """
+    check("packing", {"length": (length, (0, LENGTH + 1))}, length=length)
+    generator = np.random.default_rng(seed)
+    words = np.zeros((1, length), dtype=bool)
+    while len(words) < math.exp(length / 8):
+        more = words ^ generator.integers(0, 2, length, dtype=bool)
+        if more.sum(1).min() >= length / 4:
+            words = np.concatenate([words, more])
+    return np.where(words, -1, 1).astype(np.int8)

@@ -1,0 +1,151 @@
+"""The optimism lemmas as checks: that bonuses make the learned model promise more than the truth can give.
+
+The lemmas suppose the events E_T and E_O, which ``homdp_ppl.events`` checks. Here every history is checked that the policy's own
+actions can lead to, whatever is observed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import xlogy
+
+from homdp_ppl.confidence.counts import empirical, hop_b_bonus, hop_b_class_bonus, hop_b_class_radii, hop_b_radii
+from homdp_ppl.counts import Counts
+from homdp_ppl.declare import World
+from homdp_ppl.errors import DataError, ParameterError, Problem
+from homdp_ppl.evaluation import evaluate, policy_alphas
+from homdp_ppl.policy import GraphPolicy
+from homdp_ppl.pomdp import POMDP, row_problems
+from homdp_ppl.precision import Array
+
+
+class Optimism(NamedTuple):
+    """How far a learned model is from breaking the lemmas; with several policies, the worst of them."""
+
+    slack: float  # the smallest alpha-hat(x) - alpha(x) - H eps(x) over steps, histories and states; the lemma: at least 0
+    value: float  # v-hat - v, of which the lemma makes an optimistic estimate: at least 0
+    size: float  # the largest alpha-hat_h(x) / (G (H - h + 1)), G the largest possible optimistic reward: at most 1
+
+
+def optimism(policy: GraphPolicy, truth: POMDP, learned: POMDP, radius: Array, largest: float) -> Optimism:
+    """The optimism of a learned model for a policy: its alpha-vectors against those in the true model.
+
+    Parameters
+    ----------
+    policy
+        The policy.
+    truth
+        The true model.
+    learned
+        T-hat and O-hat, with the bonuses in its rewards.
+    radius
+        eps(x), (X,).
+    largest
+        G, a bound on the rewards of the learned model.
+    """
+    H = truth.horizon
+    promised, true = policy_alphas(policy, learned), policy_alphas(policy, truth)
+    slack = min(float((hat - alpha - H * radius).min()) for hat, alpha in zip(promised, true, strict=True))
+    size = max(float(np.abs(hat).max()) / (largest * (H - h)) for h, hat in enumerate(promised))  # h from 0 here
+    return Optimism(slack, evaluate(policy, learned) - evaluate(policy, truth), size)
+
+
+def hop_b_optimism(
+    policy: GraphPolicy,
+    world: World,
+    counts: Counts,
+    episodes: int,
+    delta: float = 0.1,
+    scale: float = 1.0,
+    known: bool = True,
+) -> Optimism:
+    """Optimism of HOP-B, Algorithm 1 (appendix C.3): alpha-hat >= alpha + H eps(x) for pi*, and |alpha-hat_h| <= 5H(H - h + 1).
+
+    The first holds on E_T and E_O, so in all rounds at once with probability 1 - 2 delta, or 1 - 3 delta with beta_2 as printed,
+    whose logarithm lacks a 2. pi* enters only as a policy that does not depend on the data: any such policy will do.
+
+    Parameters
+    ----------
+    policy
+        pi*, as an exact planner returns it for the true model.
+    world
+        The truth.
+    counts
+        What was seen before the round.
+    episodes
+        K, the number of rounds of the whole run.
+    delta, scale, known
+        As in ``hop_b_radii``; nothing is promised for a scale below 1.
+
+    Examples
+    --------
+    >>> from homdp_ppl import Counts, models, uniform_policy
+    >>> world = models.load("tiger")
+    >>> check = hop_b_optimism(uniform_policy(world), world, Counts.zero(world), episodes=100)
+    >>> check.slack, round(check.size, 3)  # at the last step the bonus is H eps(x), the transitions being known
+    (0.0, 0.432)
+    """
+    H = world.spaces.horizon
+    radii = hop_b_radii(world.homdp, counts, episodes, delta, scale, known)
+    learned = _with_bonus(empirical(world.homdp, counts, known), hop_b_bonus(radii, H))
+    return optimism(policy, world.pomdp, learned, radii.emission, 5 * H)
+
+
+def hop_b_class_optimism(
+    policies: Iterable[GraphPolicy],
+    world: World,
+    counts: Counts,
+    emissions: Array,
+    episodes: int,
+    delta: float = 0.1,
+    scale: float = 1.0,
+    known: bool = True,
+) -> Optimism:
+    """Optimism of HOP-B with an emission class (lemmas of appendix C.6): alpha-hat >= alpha + H eps(x) for every policy.
+
+    It holds on the events of that section, which presume a class that contains the truth. The rewards of the learned model are at
+    most 1 + 3H 2 + H 2 <= 9H, whence G; the paper states no such lemma here.
+
+    Parameters
+    ----------
+    policies
+        Any policies, also ones that depend on the data.
+    world, counts, episodes, delta, scale, known
+        As in :func:`hop_b_optimism`.
+    emissions
+        The class Theta: emission tables, (size, X, Y). O-hat is its most likely member, the first of several.
+    """
+    H = world.spaces.horizon
+    tables = _checked_class(world, emissions)
+    radii = hop_b_class_radii(world.homdp, counts, episodes, len(tables), delta, scale, known)
+    likely = tables[np.argmax(xlogy(counts.emission, tables).sum((1, 2)))]
+    estimate = empirical(world.homdp, counts, known)._replace(emission=likely)
+    learned = _with_bonus(estimate, hop_b_class_bonus(radii, H))
+    checks = [optimism(policy, world.pomdp, learned, radii.emission, 9 * H) for policy in policies]
+    if not checks:
+        raise ParameterError("hop_b_class_optimism", [Problem("policies", "none", "at least one policy")])
+    slacks, values, sizes = zip(*checks, strict=True)
+    return Optimism(min(slacks), min(values), max(sizes))
+
+
+def _with_bonus(model: POMDP, bonus: Array) -> POMDP:
+    return model._replace(reward=model.reward + bonus)
+
+
+def _checked_class(world: World, emissions: Array) -> Array:
+    tables = np.asarray(emissions, dtype=np.float64)
+    X, Y, *_ = world.spaces.sizes
+    if tables.ndim != 3 or tables.shape[1:] != (X, Y) or not len(tables):
+        got = Problem("emissions", f"shape {tables.shape}", f"shape (size, {X}, {Y})")
+        raise DataError("emission class", [got])
+    problems = [
+        problem._replace(at=f"table {k}, {problem.at}")
+        for k, table in enumerate(tables)
+        for problem in row_problems("emission", table, world.spaces)
+    ]
+    if problems:
+        raise DataError("emission class", problems)
+    return tables

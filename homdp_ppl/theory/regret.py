@@ -1,0 +1,184 @@
+"""The paper's three regret bounds, term by term, with the constants of the last displays of their proofs.
+
+To be read beside the trivial bound: rewards lie in [0, 1], so the regret is at most H for each policy. The paper treats every
+row of T and O as unknown; what a declaration knows does not enter.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+from homdp_ppl.errors import ParameterError, Problem
+from homdp_ppl.theory.arguments import PROBABILITY, check
+
+C_T, C_O = 4, 8  # of the events E_T and E_O (appendix C), and of beta_1 and beta_2 in Algorithm 1
+C_T_CLASS, C_O_CLASS = 8, 8  # C_T' and C_O' of appendix C.6
+C = 21  # of the recursive bound on alpha-vectors (appendix C)
+
+
+class HopBBound(NamedTuple):
+    """Terms of the bound on sum_k v(pi*) - v(pi_k) of HOP-B (appendix C, full statement)."""
+
+    concentration: float  # 48 C e sqrt(H^6 K log(2/delta)), Azuma-Hoeffding
+    emission: float  # 3 C e sqrt(C_O Y X H^5 K iota)
+    transition: float  # 3 C e sqrt(C_T X A H^4 K iota)
+    second_order: float  # C e H^3 max(2, H) X^2 A iota (2 + log K), of the transitions
+    emission_residual: float  # C e H^3 X sqrt(C_O Y iota), first visits
+    transition_residual: float  # C e H X A sqrt(C_T H^3 iota), first visits
+    probability: float  # 1 - 5 delta, or 0
+
+    @property
+    def total(self) -> float:
+        """The bound."""
+        return math.fsum(self[:-1])
+
+
+def hop_b_bound(states: int, observations: int, actions: int, horizon: int, episodes: int, delta: float = 0.1) -> HopBBound:
+    """Regret of HOP-B: the full statement of the tabular theorem (appendix C), last display of its proof.
+
+    With iota = log(2 X^2 Y A K H / delta). Differences from print: the proof's martingale is one from episode to episode, not
+    from step to step, hence H^6 K and not H^5 K in the first term; in ``second_order`` c = max(1, H/2), as H/2 violates c >= 1 at
+    H = 1, and 2 + log K from the corrected pigeonhole; the probability is the appendix's, the main text says 1 - delta. One thing
+    is left as the paper has it: the proof applies the corollary of E_T^c to differences of alpha-vectors, which may have both
+    signs, while the corollary holds for functions g >= 0.
+
+    Parameters
+    ----------
+    states, observations, actions, horizon
+        X, Y, A and H, in the order of ``Spaces.sizes``.
+    episodes
+        K.
+    delta
+        That of Algorithm 1.
+
+    Examples
+    --------
+    >>> bound = hop_b_bound(2, 2, 3, 4, episodes=1000)
+    >>> f"{bound.total:.3g}, trivial {4 * 1000}"
+    '3.77e+07, trivial 4000'
+    >>> max(bound._fields[:-1], key=lambda term: getattr(bound, term))
+    'second_order'
+    """
+    X, Y, A, H, K = states, observations, actions, horizon, episodes
+    sizes = {"states": X, "observations": Y, "actions": A, "horizon": H, "episodes": K}
+    check("hop_b_bound", {"delta": (delta, PROBABILITY)}, **sizes)
+    iota = math.log(2 * X**2 * Y * A * K * H / delta)
+    return HopBBound(
+        concentration=48 * C * math.e * math.sqrt(H**6 * K * math.log(2 / delta)),
+        emission=3 * C * math.e * math.sqrt(C_O * Y * X * H**5 * K * iota),
+        transition=3 * C * math.e * math.sqrt(C_T * X * A * H**4 * K * iota),
+        second_order=C * math.e * H**3 * max(2, H) * X**2 * A * iota * (2 + math.log(K)),
+        emission_residual=C * math.e * H**3 * X * math.sqrt(C_O * Y * iota),
+        transition_residual=C * math.e * H * X * A * math.sqrt(C_T * H**3 * iota),
+        probability=max(0.0, 1 - 5 * delta),
+    )
+
+
+class HopBClassBound(NamedTuple):
+    """Terms of the regret bound of HOP-B with an emission class (appendix C.6)."""
+
+    concentration: float  # 64 sqrt(H^6 K log(2/delta)), Azuma-Hoeffding
+    emission: float  # 48 sqrt(C_O' H^5 X K (log |Theta| + iota))
+    transition: float  # 48 sqrt(C_T' H^5 X^2 A K iota)
+    emission_residual: float  # 16 H^3 X sqrt(C_O' (log |Theta| + iota)), first visits
+    transition_residual: float  # 16 H^3 X A sqrt(C_T' X iota), first visits
+    probability: float  # 1 - 3 delta, or 0
+
+    @property
+    def total(self) -> float:
+        """The bound."""
+        return math.fsum(self[:-1])
+
+
+def hop_b_class_bound(states: int, actions: int, horizon: int, episodes: int, size: int, delta: float = 0.1) -> HopBClassBound:
+    """Regret of HOP-B with a finite emission class that contains the truth (proposition of appendix C.6, proof's displays).
+
+    With iota = log(2 X^2 A K H / delta). Differences from print: H^6 K in the first term, as in :func:`hop_b_bound`. Its printed
+    factor 64 stands: an episode's sum of radii lies in [0, 4H], for which Azuma-Hoeffding asks 64 H^3 sqrt(K log(1/delta) / 2).
+    The proposition presumes radii with delta inside their logarithms; the printed eps(x, a) lacks it.
+
+    Parameters
+    ----------
+    states, actions, horizon
+        X, A and H; the number of observations does not enter.
+    episodes
+        K.
+    size
+        Number of emission tables in the class.
+    delta
+        That of the radii.
+
+    Examples
+    --------
+    >>> round(hop_b_class_bound(2, 3, 4, episodes=1000, size=50).total)
+    2923173
+    """
+    X, A, H, K = states, actions, horizon, episodes
+    sizes = {"states": X, "actions": A, "horizon": H, "episodes": K, "size": size}
+    check("hop_b_class_bound", {"delta": (delta, PROBABILITY)}, **sizes)
+    iota = math.log(2 * X**2 * A * K * H / delta)
+    emission = C_O_CLASS * (math.log(size) + iota)
+    return HopBClassBound(
+        concentration=64 * math.sqrt(H**6 * K * math.log(2 / delta)),
+        emission=48 * math.sqrt(H**5 * X * K * emission),
+        transition=48 * math.sqrt(C_T_CLASS * H**5 * X**2 * A * K * iota),
+        emission_residual=16 * H**3 * X * math.sqrt(emission),
+        transition_residual=16 * H**3 * X * A * math.sqrt(C_T_CLASS * X * iota),
+        probability=max(0.0, 1 - 3 * delta),
+    )
+
+
+class HopVBound(NamedTuple):
+    """The regret bound of HOP-V over its epochs (appendix E): total = H^2 sqrt(64 A K' potential (ridge + ... + deviation))."""
+
+    epochs: int  # K' = floor(K / H)
+    ridge: float  # lambda d = 1
+    transition: float  # beta_T = 2 log(K' |T| / delta)
+    emission: float  # beta_Theta = 2 log(K' |Theta| / delta)
+    deviation: float  # log(K' H |T| |Theta| / delta)
+    potential: float  # 2 d log(1 + K'), the elliptical potential with lambda = 1/d
+    total: float
+    probability: float  # 1 - 3 delta, or 0
+
+
+def hop_v_bound(
+    actions: int, horizon: int, episodes: int, transitions: int, emissions: int, rank: int, delta: float = 0.1
+) -> HopVBound:
+    """Regret of HOP-V over its K' policies, one an epoch (theorem on function approximation; appendix E, final steps).
+
+    Differences from print: K' where the last display has K; the elliptical potential is 2 d log(1 + K'), and the display drops
+    its 2; three events, hence 1 - 3 delta. That lambda ||W||^2 is at most 16 lambda d, not 8, changes nothing, as 16 <= 64 A. The
+    theorem needs ||int psi g|| <= sqrt(d) for every abs(g) <= 1; tables have it with d = X, phi(x, a) = T(. | x, a).
+
+    Parameters
+    ----------
+    actions, horizon
+        A and H; the numbers of states and observations do not enter.
+    episodes
+        K, at least H.
+    transitions, emissions
+        Numbers of tables in the two classes.
+    rank
+        d, of the true transitions.
+    delta
+        That of Algorithm 2.
+
+    Examples
+    --------
+    >>> bound = hop_v_bound(actions=3, horizon=4, episodes=1000, transitions=1, emissions=50, rank=2)
+    >>> bound.epochs, round(bound.total)
+    (250, 120250)
+    """
+    A, H, d = actions, horizon, rank
+    sizes = {"actions": A, "horizon": H, "episodes": episodes, "transitions": transitions, "emissions": emissions, "rank": d}
+    check("hop_v_bound", {"delta": (delta, PROBABILITY)}, **sizes)
+    if episodes < H:
+        raise ParameterError("hop_v_bound", [Problem("episodes", str(episodes), f"at least {H}, an epoch of H episodes")])
+    epochs = episodes // H
+    size_t, size_o, level = math.log(transitions), math.log(emissions), math.log(epochs / delta)
+    transition, emission = 2 * (level + size_t), 2 * (level + size_o)
+    deviation = level + math.log(H) + size_t + size_o
+    potential = 2 * d * math.log1p(epochs)
+    total = H**2 * math.sqrt(64 * A * epochs * potential * (1 + transition + emission + deviation))
+    return HopVBound(epochs, 1.0, transition, emission, deviation, potential, total, max(0.0, 1 - 3 * delta))

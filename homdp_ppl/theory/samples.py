@@ -1,0 +1,101 @@
+"""PAC sizes: how many episodes the regret bounds ask before the learned mixture is known to be near the optimum.
+
+Online to batch: the uniform mixture over the policies of a run has as its gap the average regret, so bound(K) / K <= accuracy is
+enough. One policy drawn from the mixture carries this in expectation.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import NamedTuple
+
+from homdp_ppl.theory.arguments import ACCURACY, check
+from homdp_ppl.theory.regret import hop_b_bound, hop_b_class_bound, hop_v_bound
+
+
+class SampleSize(NamedTuple):
+    """How many episodes are enough."""
+
+    episodes: int  # the smallest K with bound(K) / K <= accuracy
+    leading: float  # the paper's order of growth: constants, logarithms and lower orders dropped
+    probability: float  # with which the bound holds
+
+
+def hop_b_samples(states: int, observations: int, actions: int, horizon: int, accuracy: float, delta: float = 0.1) -> SampleSize:
+    """Episodes of HOP-B; leading order (X Y H^5 + X A H^4) / accuracy^2 (after the tabular theorem).
+
+    With the corrected martingale (see :func:`hop_b_bound`) H^6 belongs beside the two, and dominates where X Y < H.
+
+    Parameters
+    ----------
+    states, observations, actions, horizon
+        X, Y, A and H.
+    accuracy
+        The gap v(pi*) - v(mixture) that is asked for.
+    delta
+        That of Algorithm 1.
+
+    Examples
+    --------
+    >>> size = hop_b_samples(2, 2, 3, 4, accuracy=0.4)
+    >>> f"{size.episodes:.3g}, leading order {size.leading:.3g}"
+    '2.03e+12, leading order 3.52e+04'
+    """
+    X, Y, A, H = states, observations, actions, horizon
+    check("hop_b_samples", {"accuracy": (accuracy, ACCURACY)})
+    episodes = smallest(lambda K: hop_b_bound(X, Y, A, H, K, delta).total <= accuracy * K)
+    return SampleSize(episodes, (X * Y * H**5 + X * A * H**4) / accuracy**2, max(0.0, 1 - 5 * delta))
+
+
+def hop_b_class_samples(states: int, actions: int, horizon: int, size: int, accuracy: float, delta: float = 0.1) -> SampleSize:
+    """Episodes of HOP-B with an emission class; leading order (H^5 X log |Theta| + H^5 X^2 A) / accuracy^2 (appendix C.6).
+
+    Parameters
+    ----------
+    states, actions, horizon
+        X, A and H.
+    size
+        Number of emission tables in the class.
+    accuracy, delta
+        As in :func:`hop_b_samples`.
+    """
+    X, A, H = states, actions, horizon
+    check("hop_b_class_samples", {"accuracy": (accuracy, ACCURACY)})
+    episodes = smallest(lambda K: hop_b_class_bound(X, A, H, K, size, delta).total <= accuracy * K)
+    return SampleSize(episodes, H**5 * (X * math.log(size) + X**2 * A) / accuracy**2, max(0.0, 1 - 3 * delta))
+
+
+def hop_v_samples(
+    actions: int, horizon: int, transitions: int, emissions: int, rank: int, accuracy: float, delta: float = 0.1
+) -> SampleSize:
+    """Episodes of HOP-V, H for each epoch; leading order A H^5 d log(|Theta| |T| / delta) / accuracy^2 (after its theorem).
+
+    Parameters
+    ----------
+    actions, horizon
+        A and H.
+    transitions, emissions
+        Numbers of tables in the two classes.
+    rank
+        d, of the true transitions.
+    accuracy, delta
+        As in :func:`hop_b_samples`.
+    """
+    A, H, d = actions, horizon, rank
+    check("hop_v_samples", {"accuracy": (accuracy, ACCURACY)})
+    epochs = smallest(lambda k: hop_v_bound(A, H, H * k, transitions, emissions, d, delta).total <= accuracy * k)
+    logarithm = math.log(transitions) + math.log(emissions) - math.log(delta)
+    return SampleSize(H * epochs, A * H**5 * d * logarithm / accuracy**2, max(0.0, 1 - 3 * delta))
+
+
+def smallest(enough: Callable[[int], bool]) -> int:
+    """The smallest number from 1 on that is enough, by doubling and bisection; whatever is larger must be enough too."""
+    high = 1
+    while not enough(high):
+        high *= 2
+    low = high // 2
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if enough(middle) else (middle, high)
+    return high

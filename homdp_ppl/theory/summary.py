@@ -1,0 +1,148 @@
+"""What the theory says about a model of given sizes, statement by statement beside what is known without it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import NamedTuple
+
+from homdp_ppl.errors import ParameterError
+from homdp_ppl.pomdp import HasSpaces
+from homdp_ppl.theory.arguments import ACCURACY, PROBABILITY, check
+from homdp_ppl.theory.counting import reciprocal_pigeonhole, root_pigeonhole
+from homdp_ppl.theory.lower import LARGEST, lower_bound, unavoidable_gap
+from homdp_ppl.theory.regret import hop_b_bound, hop_b_class_bound, hop_v_bound
+from homdp_ppl.theory.samples import SampleSize, hop_b_class_samples, hop_b_samples, hop_v_samples, smallest
+
+
+class Statement(NamedTuple):
+    """One statement of the paper in numbers."""
+
+    name: str
+    value: float
+    trivial: float  # what holds anyway; infinite where nothing does
+    informative: bool  # whether the statement says more than the trivial one, at this number of episodes
+    since: float  # the number of episodes from which on it does; infinite if it never does
+    source: str  # the appendix of the paper
+    note: str = ""
+
+
+def report(model: HasSpaces, episodes: int, delta: float = 0.1, accuracy: float | None = None) -> list[Statement]:
+    """The paper's bounds for a model's sizes, each beside the trivial one.
+
+    The bounds for function classes are given for tables on a grid, K values for each free entry: K^(X(Y-1)) emission tables,
+    K^(XA(X-1)) transition tables, rank X. Call :func:`hop_b_class_bound` and :func:`hop_v_bound` with a class of your own.
+
+    Parameters
+    ----------
+    model
+        Anything with sizes: a declaration, a world, a POMDP.
+    episodes
+        K.
+    delta
+        That of the algorithms.
+    accuracy
+        The gap to ask sample sizes for; a tenth of the largest possible value, H/10, by default.
+
+    Examples
+    --------
+    >>> from homdp_ppl import models
+    >>> for row in report(models.load("tiger"), episodes=1000)[:2]:
+    ...     print(f"{row.name}: {row.value:.3g}, trivially {row.trivial:.3g}; better from {row.since:.3g} episodes on")
+    regret of HOP-B: 3.77e+07, trivially 4e+03; better from 1.91e+10 episodes on
+    regret of HOP-B, emission class: 3.13e+06, trivially 4e+03; better from 9.87e+08 episodes on
+    """
+    X, Y, A, H = model.spaces.sizes
+    K, goal = episodes, H / 10 if accuracy is None else accuracy
+    check("theory.report", {"delta": (delta, PROBABILITY), "accuracy": (goal, ACCURACY)}, episodes=K)
+    bounds = _bounds(X, Y, A, H, K, delta)
+    regrets = [
+        _promise(f"regret of {b.rule}", b.total, b.trivial, b.total < b.trivial, b.samples(H), b.source, b.note) for b in bounds
+    ]
+    enough = [_enough(b.rule, b.samples(goal), goal, K, b.source) for b in bounds]
+    return [*regrets, *enough, *_lower(X, Y, K, goal), *_counting(X, A, H, K)]
+
+
+class _Bound(NamedTuple):
+    rule: str
+    source: str
+    total: float
+    trivial: float
+    note: str
+    samples: Callable[[float], SampleSize]  # of the accuracy
+
+
+def _bounds(X: int, Y: int, A: int, H: int, K: int, delta: float) -> list[_Bound]:
+    """The regret bounds of the three algorithms."""
+    emissions, transitions = K ** (X * (Y - 1)), K ** (X * A * (X - 1))
+    tables, classed = hop_b_bound(X, Y, A, H, K, delta), hop_b_class_bound(X, A, H, K, emissions, delta)
+    epochs = K // H
+    low_rank = hop_v_bound(A, H, K, transitions, emissions, X, delta).total if epochs else 0.0
+    return [
+        _Bound("HOP-B", "C", tables.total, H * K, _largest(tables), lambda gap: hop_b_samples(X, Y, A, H, gap, delta)),
+        _Bound(
+            "HOP-B, emission class",
+            "C.6",
+            classed.total,
+            H * K,
+            f"log size {math.log(emissions):.3g}; {_largest(classed)}",
+            lambda gap: hop_b_class_samples(X, A, H, emissions, gap, delta),
+        ),
+        _Bound(
+            "HOP-V",
+            "E",
+            low_rank,
+            H * epochs,
+            f"log sizes {math.log(transitions):.3g}, {math.log(emissions):.3g}, rank {X}; {epochs} epochs",
+            lambda gap: hop_v_samples(A, H, transitions, emissions, X, gap, delta),
+        ),
+    ]
+
+
+def _enough(rule: str, size: SampleSize, goal: float, K: int, source: str) -> Statement:
+    name, note = f"episodes for a gap of {goal:g}, {rule}", f"leading order {size.leading:.3g}"
+    return _promise(name, size.episodes, math.inf, size.episodes <= K, size, source, note)
+
+
+def _promise(name: str, value: float, trivial: float, informative: bool, size: SampleSize, source: str, note: str) -> Statement:
+    """A statement that holds with some probability; with probability 0 it says nothing at any size."""
+    if not size.probability:
+        return Statement(name, value, trivial, False, math.inf, source, "delta is too large: holds with probability 0")
+    return Statement(name, value, trivial, informative, size.episodes, source, f"{note}; probability {size.probability:g}")
+
+
+def _largest(bound: NamedTuple) -> str:
+    """The term that matters most, in words."""
+    terms = {name: float(getattr(bound, name)) for name in bound._fields[:-1]}
+    name = max(terms, key=lambda term: terms[term])
+    return f"{terms[name] / sum(terms.values()):.0%} of it is {name.replace('_', ' ')}"
+
+
+def _lower(X: int, Y: int, K: int, goal: float) -> list[Statement]:
+    """The lower bound at K episodes, and at the gap that is asked for; it speaks of the hardest model of these sizes."""
+    name, note = "gap that no algorithm avoids", "on the hardest model of these sizes"
+    try:
+        rows = [Statement(name, unavoidable_gap(X, Y, K), 0.0, True, 1, "D", note)]
+    except ParameterError as error:
+        return [Statement(name, 0.0, 0.0, False, math.inf, "D", f"needs {error.problems[0].expected}")]
+    if 32 * goal < LARGEST:
+        name = f"episodes no algorithm avoids for a gap of {goal:g}"
+        rows.append(Statement(name, lower_bound(X, Y, 32 * goal).episodes, 0.0, True, 1, "D", note))
+    return rows
+
+
+def _counting(X: int, A: int, H: int, K: int) -> list[Statement]:
+    """The counting lemmas: sums over the steps or epochs of a run, each term of which is at most 1."""
+
+    def over_steps(name: str, bound: Callable[[int], float]) -> Statement:
+        return Statement(name, bound(K), H * K, bound(K) < H * K, smallest(lambda k: bound(k) < H * k), "F")
+
+    epochs, potential = K // H, 2 * X * math.log1p(K // H)
+    since = H * smallest(lambda k: 2 * X * math.log1p(k) < k)
+    note = f"{epochs} epochs, rank {X}"
+    return [
+        over_steps("sum of 1 / sqrt n(x)", lambda k: root_pigeonhole(X, H, k)),
+        over_steps("sum of 1 / sqrt n(x, a)", lambda k: root_pigeonhole(X * A, H, k)),
+        over_steps("sum of 1 / n(x, a)", lambda k: reciprocal_pigeonhole(X * A, H, k)),
+        Statement("elliptical potential", potential, epochs, potential < epochs, since, "F", note),
+    ]

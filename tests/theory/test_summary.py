@@ -1,0 +1,68 @@
+"""The report says when the theory says something; what cannot be asked is refused with all its problems."""
+
+import math
+
+import pytest
+
+from homdp_ppl import ParameterError, Spaces, theory
+from homdp_ppl.evaluation import simulation_lemma
+from tests.worlds import world
+
+
+def test_report_says_when_the_theory_says_something():
+    rows = {row.name: row for row in theory.report(world("tiger"), 1000)}
+    first = rows["regret of HOP-B"]
+    assert first.value == theory.hop_b_bound(2, 2, 3, 4, 1000).total
+    assert first.trivial == 4000
+    assert not first.informative
+    K = int(first.since)
+    better = {row.name: row for row in theory.report(world("tiger"), K)}["regret of HOP-B"]
+    assert better.informative
+    assert not {row.name: row for row in theory.report(world("tiger"), K - 1)}["regret of HOP-B"].informative
+    classed = rows["regret of HOP-B, emission class"]
+    assert classed.value == theory.hop_b_class_bound(2, 3, 4, 1000, 1000**2).total
+    epochs = rows["regret of HOP-V"]
+    assert epochs.value == theory.hop_v_bound(3, 4, 1000, 1000**6, 1000**2, 2).total
+    assert epochs.trivial == 1000
+    assert rows["episodes for a gap of 0.4, HOP-B"].value == theory.hop_b_samples(2, 2, 3, 4, 0.4).episodes
+    assert not rows["gap that no algorithm avoids"].informative
+    assert rows["sum of 1 / n(x, a)"].informative
+    assert rows["elliptical potential"].value == pytest.approx(4 * math.log(251))
+    assert {row.name for row in theory.report(world("tiger"), 3)} == rows.keys()  # fewer episodes than steps: no epoch
+    assert not any(row.informative for row in theory.report(world("tiger"), 10**30, delta=0.4)[:1])  # 1 - 5 delta < 0
+
+
+def test_report_of_a_large_model_has_a_lower_bound():
+    names = [tuple(map(str, range(n))) for n in (127, 10, 2)]
+    rows = {row.name: row for row in theory.report(Spaces(*names, 7), 800, accuracy=0.01)}
+    assert rows["gap that no algorithm avoids"].value == pytest.approx(1 / 1280)
+    assert rows["episodes no algorithm avoids for a gap of 0.01"].value == pytest.approx(512 / (1024 * 0.32**2))
+    assert all(rows[name].informative for name in rows if "no algorithm" in name)
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: theory.hop_b_bound(0, 2, 2.5, 2, 9, delta=2), ["states", "actions", "delta"]),  # type: ignore[arg-type]
+        (lambda: theory.hop_b_class_bound(1, 2, 2, 9, size=0), ["size"]),
+        (lambda: theory.hop_v_bound(2, 4, 3, 1, 1, 1), ["epoch of H"]),
+        (lambda: theory.hop_b_samples(2, 2, 2, 2, accuracy=0.0), ["accuracy"]),
+        (lambda: theory.lower_bound(127, 10, 0.5), ["epsilon"]),
+        (lambda: theory.packing(97), ["97"]),
+        (lambda: theory.separation([1, 1], [1], 0.1), ["others"]),
+        (lambda: theory.pigeonhole([0, 1], 2), ["shape (2,)"]),
+        (lambda: theory.pigeonhole([[0, 2]], 2), ["0..1"]),
+        (lambda: theory.elliptical_potential([[1.0, 1.0]]), ["a norm of 1.41421"]),
+        (lambda: theory.elliptical_potential([[1.0]], regulariser=0.0), ["regulariser"]),
+        (lambda: theory.elliptical_potential([1.0]), ["(K, d)"]),
+        (lambda: theory.report(world("tiger"), 0, delta="x"), ["episodes", "delta"]),  # type: ignore[arg-type]
+    ],
+)
+def test_what_cannot_be_asked(call, words):
+    with pytest.raises(ParameterError) as caught:
+        call()
+    assert all(word in str(caught.value) for word in words)
+
+
+def test_the_simulation_lemma_is_listed_here_too():
+    assert theory.simulation_lemma is simulation_lemma
