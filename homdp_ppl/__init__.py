@@ -17,6 +17,7 @@ from homdp_ppl.errors import PolicyError as PolicyError
 from homdp_ppl.errors import Problem as Problem
 from homdp_ppl.evaluation import evaluate as evaluate
 from homdp_ppl.kernels import Kernels as Kernels
+from homdp_ppl.learning import learn as learn
 from homdp_ppl.policy import GraphPolicy as GraphPolicy
 from homdp_ppl.policy import Policy as Policy
 from homdp_ppl.policy import Trajectory as Trajectory
@@ -26,5 +27,6 @@ from homdp_ppl.pomdp import Spaces as Spaces
 from homdp_ppl.posteriors import Posterior as Posterior
 from homdp_ppl.posteriors import posterior as posterior
 from homdp_ppl.precision import x64 as x64
+from homdp_ppl.run import Run as Run
 
 __version__ = "0.1.0"

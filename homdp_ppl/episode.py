@@ -17,7 +17,7 @@ import numpy as np
 from homdp_ppl.errors import DataError, Problem
 from homdp_ppl.policy import GraphPolicy, Policy, Trajectory, ask, check_policy, range_problems
 from homdp_ppl.pomdp import POMDP, Spaces
-from homdp_ppl.precision import Array, in_x64, to_numpy
+from homdp_ppl.precision import Array, in_x64, namespace, to_numpy
 
 if TYPE_CHECKING:
     from homdp_ppl.declare import World
@@ -75,9 +75,10 @@ def noise(world_key: Array, policy_key: Array, horizon: int) -> Noise:
 
 def choose(row: Array, uniform: Array) -> Array:
     """The outcome that a uniform number picks from probabilities; never one of probability zero."""
-    below = jnp.sum(jnp.cumsum(row) <= uniform)
-    last = jnp.max(jnp.where(row > 0, jnp.arange(len(row)), 0))
-    return jnp.minimum(below, last)
+    xp = namespace(row, uniform)
+    below = xp.sum(xp.cumsum(row) <= uniform)
+    last = xp.max(xp.where(row > 0, xp.arange(len(row)), 0))
+    return xp.minimum(below, last)
 
 
 def play(pomdp: POMDP, policy: GraphPolicy, luck: Noise) -> Episode:
@@ -146,7 +147,8 @@ def rollout(key: Array, world: World, policy: Policy) -> Episode:
         episodes: Episode = _play_many(many, world.pomdp, policy)
     else:
         luck = jax.vmap(lambda k: noise(*_split(k), world.spaces.horizon))(many)
-        episodes = stack([_ask(world, policy, Noise(*row)) for row in zip(*to_numpy(luck), strict=True)], world.spaces)
+        played = [play_by_asking(world.pomdp, policy, Noise(*row), world.spaces) for row in zip(*to_numpy(luck), strict=True)]
+        episodes = stack(played, world.spaces)
     shaped: Episode = jax.tree.map(lambda leaf: np.asarray(leaf).reshape(*keys.shape, leaf.shape[-1]), episodes)
     return shaped
 
@@ -161,15 +163,14 @@ def as_keys(key: Array, subject: str) -> Array:
     raise DataError(subject, [Problem("key", got, "a JAX random key", "Write jax.random.key(0), or jax.random.split(key, n).")])
 
 
-def _ask(world: World, policy: Policy, luck: Noise) -> Episode:
+def play_by_asking(pomdp: POMDP, policy: Policy, luck: Noise, spaces: Spaces) -> Episode:
     """Play one episode with a policy that is asked step by step; it is handed copies of what may be seen, nothing else."""
-    pomdp, H = world.pomdp, world.spaces.horizon
     state = int(choose(pomdp.initial, luck.state[0]))
     states, observations = [state], []
     actions: list[int] = []
-    for h in range(H):
+    for h in range(pomdp.horizon):
         observations.append(int(choose(pomdp.emission[state], luck.observation[h])))
-        chances = ask(policy, observations, actions, world.spaces)
+        chances = ask(policy, observations, actions, spaces)
         actions.append(int(choose(chances, luck.action[h])))
         state = int(choose(pomdp.transition[state, actions[-1]], luck.state[h + 1]))
         states.append(state)

@@ -20,6 +20,15 @@ READABLE = 24  # histories side by side in a picture that can be read
 MAX_GRAPH = 200_000  # nodes of a graph for people; networkx needs about 16 microseconds each
 
 
+class Solution(NamedTuple):
+    """The numbers of a plan; arrays only, so that it passes through JAX."""
+
+    value: Array  # ()  of the policy; with a backup or a clip the optimistic root value
+    upper: Array  # ()  bound of the optimum
+    first: Array  # (Y, X)  alpha-vectors after each first observation, where a backup or a clip asked for vectors
+    policy: GraphPolicy
+
+
 class Plan(NamedTuple):
     """A policy for a model, with what is known about its quality.
 

@@ -34,6 +34,10 @@ class Support(NamedTuple):
         """Whether every history can happen."""
         return bool(self.initial.all() and self.transition.all() and self.emission.all())
 
+    def covers(self, other: Support) -> bool:
+        """Whether everything that the other allows is allowed here."""
+        return all(bool((mine | ~theirs).all()) for mine, theirs in zip(self, other, strict=True))
+
     @property
     def key(self) -> bytes:
         """Equal for equal supports."""

@@ -11,27 +11,19 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from types import ModuleType
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
 
 from homdp_ppl.errors import PlanningError, Problem
-from homdp_ppl.plan import Plan, make_plan
+from homdp_ppl.plan import Plan, Solution, make_plan
 from homdp_ppl.planners.histories import Generation, Support, count_histories, generations
+from homdp_ppl.planners.tree_score import follow, worth
 from homdp_ppl.planners.tree_solver import Backup, Beliefs, at_children, backward, backward_vectors, expected_backup, forward
 from homdp_ppl.policy import GraphPolicy
 from homdp_ppl.pomdp import POMDP
 from homdp_ppl.precision import Array
-
-
-class Solution(NamedTuple):
-    """A solved tree; arrays only, so that it passes through JAX."""
-
-    value: Array  # ()  of the policy; with a backup or a clip the optimistic root value
-    upper: Array  # ()  the optimum
-    first: Array  # (N, X)  alpha-vectors after the first observations, where a backup or a clip asked for vectors
-    policy: GraphPolicy
 
 
 class HistoryTree:
@@ -57,11 +49,38 @@ class HistoryTree:
         """
         start = time.perf_counter()
         model = POMDP(*(np.asarray(part, dtype=np.float64) for part in pomdp))
-        shape = self._shape(Support.of(model if support is None else support), model.horizon)
-        solved = self._solve(np, shape, model, parameters)
+        solved = self.solve(model, parameters, support)
         policy = GraphPolicy(solved.policy.start, solved.policy.probabilities, solved.policy.successor)
         nodes, seconds = len(policy.probabilities), time.perf_counter() - start
         return make_plan(policy, solved.value, solved.upper, model, "history_tree", nodes=nodes, seconds=seconds)
+
+    def optimistic(self, backup: Backup | None, clip: bool) -> HistoryTree:
+        """The same planner with an optimistic backup or clipped values; shapes of trees are shared."""
+        other = HistoryTree(self.max_nodes, backup, clip)
+        other._shapes = self._shapes
+        return other
+
+    def solve(self, pomdp: POMDP, parameters: Any = None, support: Any = None) -> Solution:
+        """The numbers of a plan, on NumPy; arguments as in calling it."""
+        shape = self._shape(Support.of(pomdp if support is None else support), pomdp.horizon)
+        return self._solve(np, shape, pomdp, parameters)
+
+    def scorer(self, support: Any, world: POMDP) -> Callable[[GraphPolicy], Array] | None:
+        """A pure function for exact values in a world of the policies that :meth:`compile` makes for the same support.
+
+        What a history is worth in the world is worked out once: a policy's value is then a sum over the histories that it
+        meets. None if the world can show what the support excludes.
+        """
+        pattern = Support.of(support)
+        if not pattern.covers(Support.of(world)):
+            return None
+        shape = self._shape(pattern, world.horizon)
+        rewards = worth(shape, world)
+
+        def score(policy: GraphPolicy) -> Array:
+            return follow(shape, rewards, policy.probabilities)
+
+        return score
 
     def compile(self, support: Any) -> Callable[..., Solution]:
         """A pure function of (POMDP, backup parameters) for all models with this support, to be traced by JAX.
@@ -106,7 +125,7 @@ class HistoryTree:
             backup = self.backup or expected_backup(xp, model)
             values = backward_vectors(xp, shape, model, beliefs, lambda h, later: backup(parameters, h, later), self.clip)
         policy = _policy(xp, shape, beliefs, values.actions, model.emission.shape[1], model.transition.shape[1])
-        return Solution(values.value, values.upper, values.first, policy)
+        return Solution(values.value, values.upper, values.first[policy.start], policy)
 
 
 def history_tree(max_nodes: int = 5_000_000, backup: Backup | None = None, clip: bool = False) -> HistoryTree:

@@ -15,6 +15,7 @@ from scipy.special import ndtr
 
 from homdp_ppl.counts import Counts
 from homdp_ppl.declare import HOMDP
+from homdp_ppl.errors import InferenceError, Problem
 from homdp_ppl.pomdp import POMDP
 from homdp_ppl.posteriors.dirichlet import ClosedForm, Spread, closed_form
 from homdp_ppl.precision import Array, namespace
@@ -39,7 +40,11 @@ def has_moments(homdp: HOMDP) -> bool:
 
 
 def moments(homdp: HOMDP, counts: Counts) -> Moments:
-    """The moments of a conjugate posterior, from counts; may be traced."""
+    """The moments of a conjugate posterior, from counts; may be traced. Refuses a declaration without :func:`has_moments`."""
+    if not has_moments(homdp):
+        expected = "Dirichlet rows only, none of which serves both T and O"
+        problem = Problem("sites", ", ".join(site.name for site in homdp.sites), expected, "draw_backup serves any posterior.")
+        raise InferenceError(f"moments of {homdp.name}", [problem])
     form = closed_form(homdp)
     concentration = form.concentration(counts)
     return Moments(POMDP(*form.mean(concentration), homdp.reward), *form.spread(concentration))
@@ -60,7 +65,8 @@ def backup_moments(homdp: HOMDP) -> Callable[[Moments, Array], tuple[Array, Arra
         g = xp.einsum("zy,ayz->az", believed.model.emission, alpha_next)
         mean = xp.einsum("xaz,az->xa", T, g)
         scale = row.mass**2 * row.shrink
-        first = xp.einsum("xaz,az->xa", row.mean, g**2) - xp.einsum("xaz,az->xa", row.mean, g) ** 2
+        centred = g - xp.einsum("xaz,az->xa", row.mean, g)[..., None]  # squared afterwards: what is certain has variance zero
+        first = xp.einsum("xaz,xaz->xa", row.mean, centred**2)
         C = covariance(believed.emission, alpha_next)  # (A, X) of single rows, or (A, X, X)
         if C.ndim == 2:
             second = xp.einsum("xaz,az->xa", T**2, C)
@@ -132,8 +138,8 @@ def _covariance(form: ClosedForm) -> Callable[[Spread, Array], Array]:
 
         def variances(rows: Spread, alpha: Array) -> Array:
             xp = namespace(rows, alpha)
-            mean = xp.einsum("zy,ayz->az", rows.mean, alpha)
-            return rows.mass**2 * rows.shrink * (xp.einsum("zy,ayz->az", rows.mean, alpha**2) - mean**2)
+            centred = alpha - xp.einsum("zy,ayz->az", rows.mean, alpha)[:, None]
+            return rows.mass**2 * rows.shrink * xp.einsum("zy,ayz->az", rows.mean, centred**2)
 
         return variances
     same = (owner[:, None] == owner) & (owner >= 0)
@@ -143,8 +149,8 @@ def _covariance(form: ClosedForm) -> Callable[[Spread, Array], Array]:
         xp = namespace(rows, alpha)
         p = xp.take_along_axis(rows.mean, rank, axis=1)  # (X, Y) by coordinate; rows of one Dirichlet are equal now
         a = xp.take_along_axis(xp.swapaxes(alpha, 1, 2), rank[None], axis=2)  # (A, X, Y)
-        mean = xp.einsum("zk,azk->az", p, a)
-        products = xp.einsum("zk,azk,awk->azw", p, a, a) - mean[:, :, None] * mean[:, None, :]
+        centred = a - xp.einsum("zk,azk->az", p, a)[..., None]
+        products = xp.einsum("azk,awk->azw", p * centred, centred)
         mass = rows.mass[:, None] * rows.mass
         return same * mass * rows.shrink[:, None] * products
 

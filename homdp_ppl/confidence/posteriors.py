@@ -50,7 +50,8 @@ def quantile_radii(belief: Posterior, key: Array, delta: float = 0.1, previous: 
     delta
         Allowed posterior probability of error.
     previous
-        An earlier posterior of the same declaration with its radii: closed-form rows without new data keep theirs.
+        An earlier posterior of the same declaration, with its radii at the same delta: closed-form rows without new data keep
+        theirs.
 
     Examples
     --------
@@ -79,9 +80,15 @@ def quantile_radii(belief: Posterior, key: Array, delta: float = 0.1, previous: 
 def dirichlet_radii(homdp: HOMDP, counts: Counts, delta: float = 0.1) -> Radii:
     """A bound on :func:`quantile_radii` for conjugate declarations that needs no draws, and may be traced.
 
-    mass sqrt(2 log((2^d - 2) / delta') / (alpha_0 + 1)) for a row with d unknown entries.
+    mass sqrt(2 log((2^d - 2) / delta') / (alpha_0 + 1)) for a row with d unknown entries: Weissman's argument with the
+    constant of Marchal and Arbel, "On the sub-Gaussianity of the Beta and Dirichlet distributions" (2017).
     """
+    check_arguments("dirichlet_radii", delta=delta)
     form = closed_form(homdp)
+    left = sum(np.sum(~known & ~rows[..., 0]) for known, rows in zip(homdp.structure.known[1:], form.rows[1:], strict=True))
+    if left:
+        problem = Problem("rows", f"{left} unknown rows without a closed form", "Dirichlet rows only", "Use quantile_radii.")
+        raise InferenceError(f"dirichlet_radii of {homdp.name}", [problem])
     level = row_level(homdp, delta)
     radii = []
     for spread, source in zip(form.spread(form.concentration(counts)), form.conjugate[-2:], strict=True):

@@ -114,6 +114,8 @@ class Posterior:
     @in_x64
     def parameters(self, key: Array, n: int) -> dict[str, Array]:
         """Joint draws of the program's sites, each (n, ...): closed forms afresh, the others from what was sampled."""
+        if n < 0:
+            raise InferenceError("posterior", [Problem("draws", str(n), "at least 0")])
         key = as_keys(key, "posterior")
         values: dict[str, Array] = {}
         if len(self.concentration):
@@ -194,12 +196,11 @@ class Posterior:
         exact = self._form.mean(self.concentration), self._form.variance(self.concentration)
         if self.atoms is None:
             return exact
-        averages = self._averages(self.atoms)
-        if not len(self.concentration):
-            return averages
+        closed = self._form.rows if len(self.concentration) else Tables(False, False, False)
+        settled = [rows | known[..., None] for rows, known in zip(closed, self.homdp.structure.known, strict=True)]
         mean, variance = (
-            Tables(*(np.where(rows, ours, theirs) for rows, ours, theirs in zip(self._form.rows, *pair, strict=True)))
-            for pair in zip(exact, averages, strict=True)
+            Tables(*(np.where(rows, ours, theirs) for rows, ours, theirs in zip(settled, *pair, strict=True)))
+            for pair in zip(exact, self._averages(self.atoms), strict=True)
         )
         return mean, variance
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 import numpy as np
 
@@ -28,15 +29,13 @@ def as_counts(homdp: HOMDP, data: Episode | Iterable[Episode] | Counts) -> Count
     refuse_unknown_start(homdp)
     if isinstance(data, Counts):
         problems = _foreign(homdp, data) or _improper(homdp, data) or _impossible_counts(homdp, data)
-    elif isinstance(data, Episode | Iterable):
-        batch = stack(data, homdp.spaces)
-        problems = _impossible_steps(homdp, batch)
-        data = batch
     else:
-        problems = [Problem("data", f"a {type(data).__name__}", "Episodes, or Counts", "homdp.counts(episodes) makes counts.")]
+        data = _episodes(homdp, data)
+        problems = _impossible_steps(homdp, data)
     if problems:
         raise DataError(f"data for {homdp.name}", problems)
-    return data if isinstance(data, Counts) else homdp.counts(data)
+    counts = data if isinstance(data, Counts) else homdp.counts(data)
+    return replace(counts, transition=np.asarray(counts.transition), emission=np.asarray(counts.emission))
 
 
 def plain(counts: Counts) -> Counts:
@@ -53,12 +52,33 @@ def refuse_unknown_start(homdp: HOMDP) -> None:
         raise DeclarationError(homdp.name, [Problem("initial", got, "a known initial distribution", remedy)])
 
 
+def impossible(homdp: HOMDP) -> DataError:
+    """The error for data that no parameters were found to explain."""
+    remedy = "Each step may be possible by itself, but not all of them under the same parameters."
+    got = "probability zero, or none that is a number, wherever the prior was tried"
+    return DataError(f"data for {homdp.name}", [Problem("data", got, "data that some parameters explain", remedy)])
+
+
+def _episodes(homdp: HOMDP, data: Episode | Iterable[Episode]) -> Episode:
+    listed = [data] if isinstance(data, Episode) else list(data) if isinstance(data, Iterable) else []
+    if not isinstance(data, Iterable) or not all(isinstance(episode, Episode) for episode in listed):
+        remedy = "homdp.counts(episodes) makes counts; a Trajectory lacks the states that hindsight reveals."
+        problem = Problem("data", f"a {type(data).__name__}", "Episodes, or Counts", remedy)
+        raise DataError(f"data for {homdp.name}", [problem])
+    return stack(listed, homdp.spaces)
+
+
 def _foreign(homdp: HOMDP, counts: Counts) -> list[Problem]:
     X, Y, A, _ = homdp.spaces.sizes
     problems = [
         Problem(f"counts.{where}", f"shape {np.shape(table)}", f"shape {shape}", "Count episodes of this model.")
         for where, table, shape in (("transition", counts.transition, (X, A, X)), ("emission", counts.emission, (X, Y)))
         if np.shape(table) != shape
+    ]
+    problems += [
+        Problem(f"counts.{where}", f"entries of type {np.asarray(table).dtype}", "numbers")
+        for where, table in (("transition", counts.transition), ("emission", counts.emission))
+        if not problems and np.asarray(table).dtype.kind not in "biuf"
     ]
     if not problems and counts.names is not None:
         kinds = ("states", "observations", "actions")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,8 @@ def to_dataset(homdp: HOMDP, samples: Mapping[str, Array], about: Mapping[str, A
     """A Dataset of the sites of a declaration.
 
     A site shaped like the rows it moves, (state, action, next_state) or (state, observation) or part of them, gets these names;
-    the axes of any other are numbered.
+    the axes of any other are numbered. The slash of a scoped site becomes a point, and a name that is taken gets an underscore:
+    ArviZ and netCDF know no slash, and no two things of one name.
 
     Parameters
     ----------
@@ -27,31 +28,45 @@ def to_dataset(homdp: HOMDP, samples: Mapping[str, Array], about: Mapping[str, A
     about
         What to write into the attributes.
     """
-    names = {
+    words = {
         "state": homdp.states,
         "action": homdp.actions,
         "next_state": homdp.states,
         "observation": homdp.observations,
     }
-    variables, used = {}, set()
-    for site, values in samples.items():
-        axes = _axes(homdp, site, values.shape[2:])
-        variables[site] = (("chain", "draw", *axes), np.asarray(values))
-        used |= set(axes)
     chains, draws = next((v.shape[:2] for v in samples.values()), (0, 0))
     coordinates: dict[str, Any] = {"chain": np.arange(chains), "draw": np.arange(draws)}
-    coordinates |= {axis: list(words) for axis, words in names.items() if axis in used}
+    labels: dict[str, str] = {}
+    for site in samples:
+        labels[site] = _unused(site.replace("/", "."), {*coordinates, *labels.values()})
+    variables = {}
+    for site, label in labels.items():
+        axes = _axes(homdp, site, np.asarray(samples[site])) or [f"{label}_dim_{k}" for k in range(samples[site].ndim - 2)]
+        told = {axis: _unused(axis, set(labels.values())) for axis in axes}
+        variables[label] = (("chain", "draw", *told.values()), np.asarray(samples[site]))
+        coordinates |= {told[axis]: list(words[axis]) for axis in axes if axis in words}
     return xr.Dataset(variables, coordinates, dict(about))
 
 
-def _axes(homdp: HOMDP, site: str, shape: tuple[int, ...]) -> tuple[str, ...]:
+def _axes(homdp: HOMDP, site: str, values: Array) -> tuple[str, ...]:
+    """The names of a site's axes, if its shape leaves no doubt; the last axis of a distribution is its outcome."""
     X, Y, A, _ = homdp.spaces.sizes
-    rows = homdp.structure.depends[site]
-    transition = {("state", "action", "next_state"): (X, A, X), ("state", "action"): (X, A), ("state",): (X,), ("action",): (A,)}
-    emission = {("state", "observation"): (X, Y), ("state",): (X,), ("observation",): (Y,)}
-    moved = [
-        names
-        for names, sizes in (emission if rows.emission.any() else transition).items()
-        if sizes == shape and rows.emission.any() != rows.transition.any()
-    ]
-    return moved[0] if len(moved) == 1 else tuple(f"{site}_dim_{k}" for k in range(len(shape)))
+    sizes = {"state": X, "action": A, "next_state": X, "observation": Y}
+    moved = homdp.structure.depends[site]
+    if moved.emission.any() == moved.transition.any():
+        return ()
+    rows = ["state observation", "observation"]
+    numbers = ["state"]
+    if moved.transition.any():
+        rows = ["state action next_state", "state next_state", "action next_state", "next_state"]
+        numbers = ["state action", "state", "action"]
+    distribution = values.ndim > 2 and np.allclose(values.sum(-1), 1.0)
+    candidates = [tuple(names.split()) for names in (rows if distribution else [rows[0], *numbers])]
+    fitting = [names for names in candidates if tuple(sizes[name] for name in names) == values.shape[2:]]
+    return fitting[0] if len(fitting) == 1 else ()
+
+
+def _unused(name: str, taken: Collection[str]) -> str:
+    while name in taken:
+        name += "_"
+    return name

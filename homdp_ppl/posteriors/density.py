@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from itertools import product
+from math import prod
 from typing import Any, TypeAlias
 
 import jax
@@ -62,7 +63,7 @@ class Density:
         """The values of the sites at a position; discrete ones are drawn given the others."""
         several = len(self.configurations[""]) > 1
         chosen = jax.random.categorical(key, self.log_joint(counts, position)) if several else 0
-        discrete = jax.tree.map(lambda values: values[chosen], self.configurations)
+        discrete = jax.tree.map(lambda values: jnp.asarray(values)[chosen], self.configurations)
         values: dict[str, Array] = constrain_fn(self._model, (counts, discrete), {}, position)
         return values | {name: value for name, value in discrete.items() if name}
 
@@ -86,24 +87,25 @@ class Density:
         for where, places in self._entries.items():
             if len(places[0]):
                 seen, chance = getattr(counts, where)[places], table[where]()[places]
-                numpyro.factor(f"counts of {where}", jnp.sum(seen * jnp.log(jnp.where(seen > 0, chance, 1.0))))
+                numpyro.factor(f"counts of {where}", _log_probability(seen, chance))
 
     def _enumerate(self) -> dict[str, Array]:
         """All joint values of the discrete sites; the entry "" counts them, also when there is none."""
         discrete = [site for site in self.sites if site.discrete]
         endless = [site.name for site in discrete if site.values < 0]
-        number = int(np.prod([float(site.values) ** int(np.prod(site.shape, dtype=int)) for site in discrete] or [1.0]))
+        number = prod(site.values ** prod(site.shape) for site in discrete)
         if endless or number > CONFIGURATIONS:
-            got = f"the discrete sites {', '.join(endless)} without an end" if endless else f"{number:,} joint values"
+            many = f"{number:,}" if number < 10**12 else "more than 10^12"
+            got = f"the discrete sites {', '.join(endless)} without an end" if endless else f"{many} joint values"
             remedy = "Truncate the site to a Categorical, or marginalise it in the program."
             problem = Problem("discrete sites", got, f"at most {CONFIGURATIONS:,} joint values, to be summed over", remedy)
             raise InferenceError(f"posterior of {self.homdp.name}", [problem])
         support = self._supports([site.name for site in discrete])
-        choices = [support[site.name] for site in discrete for _ in range(int(np.prod(site.shape, dtype=int)))]
+        choices = [support[site.name] for site in discrete for _ in range(prod(site.shape))]
         grid = np.array(list(product(*choices))).reshape(number, -1)
         values: dict[str, Any] = {"": np.arange(number)}
         for site in discrete:
-            size = int(np.prod(site.shape, dtype=int))
+            size = prod(site.shape)
             values[site.name], grid = grid[:, :size].reshape(number, *site.shape), grid[:, size:]
         return values
 
@@ -113,6 +115,13 @@ class Density:
         with handlers.trace() as trace, handlers.seed(rng_seed=0):
             self.homdp.function()
         return {name: np.asarray(trace[name]["fn"].enumerate_support(expand=False)).ravel() for name in names}
+
+
+def _log_probability(seen: Array, chance: Array) -> Array:
+    """Log probability of counts; minus infinity has no slope, so that a sum over discrete sites keeps those of the others."""
+    matters, possible = seen > 0, chance > 0
+    logs = jnp.log(jnp.where(matters & possible, chance, 1.0))
+    return jnp.sum(jnp.where(matters & ~possible, -jnp.inf, seen * logs))
 
 
 def log_likelihood(tables: Tables, counts: Counts) -> Array:

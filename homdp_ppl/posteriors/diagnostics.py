@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
-from numpyro.diagnostics import effective_sample_size, split_gelman_rubin
 from scipy.special import ndtri
 from scipy.stats import rankdata
 
@@ -52,28 +51,62 @@ class Diagnostics(NamedTuple):
 
 
 def diagnose(samples: Mapping[str, Array], diverging: Array) -> Diagnostics:
-    """Diagnostics of samples (chains, draws, ...) of each site."""
+    """Diagnostics of samples (chains, draws, ...) of each site, with at least four draws."""
     chains, draws = diverging.shape
-    entries = {site: np.asarray(values, dtype=np.float64).reshape(chains, draws, -1) for site, values in samples.items()}
+    entries = {site: _split(np.asarray(values, dtype=np.float64).reshape(chains, draws, -1)) for site, values in samples.items()}
     r_hat = {site: float(np.max(_r_hat(values), initial=1.0)) for site, values in entries.items()}
     ess = {site: float(np.min(_ess(values), initial=np.inf)) for site, values in entries.items()}
     return Diagnostics(int(np.sum(diverging)), chains * draws, chains, r_hat, ess)
 
 
-def _r_hat(values: Array) -> Array:
-    """Of every entry: the larger of the bulk's and the tails' R-hat; one that never moves is 1."""
-    folded = np.abs(values - np.median(values, axis=(0, 1)))
-    still = np.ptp(values, axis=(0, 1)) == 0
-    ratios = np.maximum(*(split_gelman_rubin(_rank_normalise(v)) for v in (values, folded)))
-    return np.where(still, 1.0, ratios)
+def _split(values: Array) -> Array:
+    """Every chain as two, (2 chains, draws // 2, entries); of an odd number of draws the middle one is left out."""
+    half = values.shape[1] // 2
+    return np.concatenate([values[:, :half], values[:, -half:]])
 
 
-def _ess(values: Array) -> Array:
+def _r_hat(split: Array) -> Array:
+    """Of every entry: the larger of the bulk's and the tails' R-hat."""
+    folded = np.abs(split - np.median(split, axis=(0, 1)))
+    return np.maximum(_ratio(_rank_normalise(split)), _ratio(_rank_normalise(folded)))
+
+
+def _ratio(values: Array) -> Array:
+    """Split R-hat; what never moves has 1."""
+    n = values.shape[1]
+    within, between = values.var(axis=1, ddof=1).mean(axis=0), values.mean(axis=1).var(axis=0, ddof=1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(np.ptp(values, axis=(0, 1)) == 0, 1.0, np.sqrt((n - 1) / n + between / within))
+
+
+def _ess(split: Array) -> Array:
+    """Bulk effective sample size of every entry: autocorrelations are summed in pairs while these are positive (Geyer 1992)."""
+    values = _rank_normalise(split)
+    chains, n, _ = values.shape
+    covariance = _autocovariance(values).mean(axis=0)  # (n, entries)
+    within = covariance[0] * n / (n - 1)
+    total = covariance[0] + values.mean(axis=1).var(axis=0, ddof=1)
     still = np.ptp(values, axis=(0, 1)) == 0
-    chains, draws = values.shape[:2]
-    split = values[:, : draws // 2 * 2].reshape(2 * chains, draws // 2, -1)
-    ranks = _rank_normalise(np.where(still, np.random.default_rng(0).normal(size=split.shape), split))
-    return np.where(still, float(chains * draws), effective_sample_size(ranks))
+    correlation = 1 - (within - covariance) / np.where(still, 1.0, total)
+    correlation[0] = 1.0
+    pairs = correlation[: n // 2 * 2].reshape(n // 2, 2, -1).sum(axis=1)
+    looked = pairs[: max(1, (n - 1) // 2)]
+    ends = looked <= 0
+    last = np.where(ends.any(axis=0), ends.argmax(axis=0), len(looked) - 1)  # the pair at which the sum ends
+    decreasing = np.minimum.accumulate(looked, axis=0)
+    counted = np.where(np.arange(len(looked))[:, None] < last, decreasing, 0.0).sum(axis=0)
+    entry = np.arange(len(last))
+    edge = correlation[2 * last, entry]
+    edge = np.where(looked[last, entry] >= 0, edge, np.maximum(edge, 0.0))
+    size = chains * n
+    return np.where(still, float(size), size / np.maximum(2 * counted + edge - 1, 1 / np.log10(size)))
+
+
+def _autocovariance(values: Array) -> Array:
+    """Along the draws, (chains, n, entries), divided by n at every lag."""
+    n = values.shape[1]
+    spectrum = np.fft.rfft(values - values.mean(axis=1, keepdims=True), 2 * n, axis=1)
+    return np.fft.irfft(np.abs(spectrum) ** 2, axis=1)[:, :n] / n
 
 
 def _rank_normalise(values: Array) -> Array:

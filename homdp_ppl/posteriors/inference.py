@@ -8,22 +8,25 @@ from typing import Any, Literal, TypeAlias
 import jax
 import numpy as np
 from numpyro import handlers
+from numpyro.distributions import MaskedDistribution
 from scipy.special import softmax
 
 from homdp_ppl.counts import Counts
 from homdp_ppl.declare import HOMDP
 from homdp_ppl.episode import as_keys
-from homdp_ppl.errors import InferenceError, Problem
+from homdp_ppl.errors import DataError, InferenceError, Problem
 from homdp_ppl.posteriors.belief import Atoms, Data, Posterior
-from homdp_ppl.posteriors.data import as_counts, plain
+from homdp_ppl.posteriors.data import as_counts, impossible, plain
 from homdp_ppl.posteriors.density import Density
 from homdp_ppl.posteriors.diagnostics import Gate
 from homdp_ppl.posteriors.dirichlet import closed_form
 from homdp_ppl.posteriors.laplace import laplace
-from homdp_ppl.posteriors.nuts import Sampling, Warm, impossible, sampler
+from homdp_ppl.posteriors.nuts import Sampling, Warm, sampler
 from homdp_ppl.precision import Array, in_x64, to_numpy
 
 Method: TypeAlias = Literal["auto", "nuts", "laplace"]
+
+FEWEST = Sampling(chains=1, warmup=1, draws=4)  # with fewer there are no diagnostics
 
 
 def posterior(
@@ -79,9 +82,20 @@ def posterior(
     array([[0.83, 0.17],
            [0.17, 0.83]])
     """
+    if not isinstance(homdp, HOMDP):
+        remedy = "Of a world, take the declaration: world.homdp."
+        raise DataError("posterior", [Problem("homdp", f"a {type(homdp).__name__}", "a HOMDP", remedy)])
     if method not in ("auto", "nuts", "laplace"):
         raise InferenceError("posterior", [Problem("method", repr(method), '"auto", "nuts" or "laplace"')])
-    return _compute(homdp, method, sampling or Sampling(), gate or Gate(), force, None, as_counts(homdp, data), key)
+    sampling = sampling or Sampling()
+    few = [
+        Problem(f"sampling.{name}", str(number), f"at least {least}")
+        for name, number, least in zip(Sampling._fields, sampling, FEWEST, strict=True)
+        if number < least
+    ]
+    if few:
+        raise InferenceError("posterior", few)
+    return _compute(homdp, method, sampling, gate or Gate(), force, None, as_counts(homdp, data), key)
 
 
 @in_x64
@@ -105,7 +119,7 @@ def _compute(
         how, told = ("conjugate" if held else "known"), ("" if held else "nothing is unknown")
     elif all(site.discrete for site in others):
         how, told = "enumerated", f"{names} summed over exactly"
-        found["atoms"] = _enumerated(Density(homdp, held), counts)
+        found["atoms"] = _enumerated(homdp, held, counts)
     elif method == "auto" and not np.any(counts.emission) and not np.any(counts.transition) and not _weighed(homdp):
         how, told = "prior", f"{names} from the prior"
         found["atoms"] = _prior(homdp, held, sampling, key)
@@ -130,23 +144,33 @@ def _compute(
     )
 
 
-def _enumerated(density: Density, counts: Counts) -> Atoms:
+def _enumerated(homdp: HOMDP, held: tuple[str, ...], counts: Counts) -> Atoms:
     """All values of the discrete sites with their exact probabilities."""
-    log_joint = np.asarray(jax.jit(density.log_joint)(plain(counts), {}))
+    name = ("enumerated", held)
+    if name not in homdp.compiled:
+        density = Density(homdp, held)
+        homdp.compiled[name] = density, jax.jit(density.log_joint)
+    density, compiled = homdp.compiled[name]
+    log_joint = np.asarray(compiled(plain(counts), {}))
     if not np.isfinite(log_joint).any():
-        raise impossible(density.homdp)
+        raise impossible(homdp)
     values = {name: np.asarray(v) for name, v in density.configurations.items() if name}
     return Atoms(values, weights=softmax(log_joint), complete=True)
 
 
 def _weighed(homdp: HOMDP) -> bool:
-    """Whether the program has factors or observed sites, so that its prior is more than its sites' priors."""
+    """Whether the program's prior is not what its sites draw: it has factors, observed sites, or scaled or masked ones."""
     weighed: list[str] = []
 
     def run(key: Array) -> None:
         with handlers.trace() as trace, handlers.seed(rng_seed=key):
             homdp.function()
-        weighed.extend(site["name"] for site in trace.values() if site["type"] == "sample" and site["is_observed"])
+        sites = [site for site in trace.values() if site["type"] == "sample"]
+        weighed.extend(
+            site["name"]
+            for site in sites
+            if site["is_observed"] or site["scale"] is not None or isinstance(site["fn"], MaskedDistribution)
+        )
 
     jax.eval_shape(run, jax.random.key(0))
     return bool(weighed)

@@ -16,7 +16,7 @@ from jax.flatten_util import ravel_pytree
 from homdp_ppl.counts import Counts
 from homdp_ppl.declare import HOMDP
 from homdp_ppl.errors import InferenceError, Problem
-from homdp_ppl.posteriors.data import plain
+from homdp_ppl.posteriors.data import impossible, plain
 from homdp_ppl.posteriors.density import Density
 from homdp_ppl.precision import Array, to_numpy
 
@@ -61,15 +61,17 @@ class Laplace:
     def fit(self, key: Array, counts: Counts) -> Approximation:
         """Find the mode, draw, and weigh the draws against the density."""
         counts = plain(counts)
-        samples, z, log_weights, slope = to_numpy(self._fit(key, counts))
+        samples, z, log_weights, slope, start = to_numpy(self._fit(key, counts))
+        if not np.isfinite(start):
+            raise impossible(self.density.homdp)
         if not np.isfinite(slope) or slope > 1e-3 or not np.isfinite(log_weights).any():
             got = f"a slope of {slope:.3g} after {STEPS} Newton steps, or no normal shape there"
             problem = Problem("laplace", got, "a mode", 'Use method="nuts".')
             raise InferenceError(f"posterior of {self.density.homdp.name}", [problem])
         return Approximation(samples, _calibration(z, log_weights))
 
-    def _approximate(self, key: Array, counts: Counts) -> tuple[dict[str, Array], Array, Array, Array]:
-        start, _ = self.density.start(jax.random.fold_in(key, 0), counts)
+    def _approximate(self, key: Array, counts: Counts) -> tuple[dict[str, Array], Array, Array, Array, Array]:
+        start, energy = self.density.start(jax.random.fold_in(key, 0), counts)
         first, unravel = ravel_pytree(start)
 
         def potential(z: Array) -> Array:
@@ -81,7 +83,7 @@ class Laplace:
         z = mode + jax.vmap(lambda e: jax.scipy.linalg.solve_triangular(factor.T, e))(noise)
         log_weights = -jax.vmap(potential)(z) + 0.5 * jnp.sum(noise**2, axis=1)
         samples = jax.vmap(lambda position: self.density.constrain(key, counts, unravel(position)))(z)
-        return samples, z, log_weights, jnp.max(jnp.abs(jax.grad(potential)(mode)))
+        return samples, z, log_weights, jnp.max(jnp.abs(jax.grad(potential)(mode))), energy
 
 
 def _minimise(potential: Any, start: Array) -> Array:

@@ -15,8 +15,8 @@ from numpyro.infer.hmc import hmc
 
 from homdp_ppl.counts import Counts
 from homdp_ppl.declare import HOMDP
-from homdp_ppl.errors import DataError, InferenceError, Problem
-from homdp_ppl.posteriors.data import plain
+from homdp_ppl.errors import InferenceError
+from homdp_ppl.posteriors.data import impossible, plain
 from homdp_ppl.posteriors.density import Density, Position
 from homdp_ppl.posteriors.diagnostics import Diagnostics, Gate, diagnose
 from homdp_ppl.precision import Array, to_numpy
@@ -61,6 +61,7 @@ class Sampler:
     def fit(self, key: Array, counts: Counts, warm: Warm | None, gate: Gate, force: bool) -> Fit:
         """Sample given counts; raises :class:`InferenceError` if no round passes the gate, unless forced."""
         counts = plain(counts)
+        cold = warm is None
         if warm is None:
             warm = self._cold(jax.random.fold_in(key, 0), counts)
             warm = self._round(jax.random.fold_in(key, 1), counts, warm, TARGETS[0])[2]
@@ -70,6 +71,8 @@ class Sampler:
             problems = diagnostics.problems(gate)
             if not problems:
                 return Fit(samples, diagnostics, warm, forced=False)
+        if not cold:  # new data can lead away from where the chains stood
+            return self.fit(jax.random.fold_in(key, 0), counts, None, gate, force)
         if not force:
             subject = f"NUTS for {self.density.homdp.name} (force=True keeps the fit, and says so)"
             raise InferenceError(subject, problems)
@@ -77,8 +80,11 @@ class Sampler:
 
     def _cold(self, key: Array, counts: Counts) -> Warm:
         position, potential = self._start(jax.random.split(key, self.sampling.chains), counts)
-        if not np.isfinite(potential).all():
+        possible = np.isfinite(potential)
+        if not possible.any():
             raise impossible(self.density.homdp)
+        shared = np.resize(np.flatnonzero(possible), len(possible))  # chains that found no place begin where others do
+        position = jax.tree.map(lambda leaf: leaf[np.where(possible, np.arange(len(possible)), shared)], position)
         C, D = self.sampling.chains, sum(leaf[0].size for leaf in jax.tree.leaves(position))
         return Warm(position, np.ones(C), np.tile(np.eye(D), (C, 1, 1)))
 
@@ -117,10 +123,3 @@ def sampler(homdp: HOMDP, held: tuple[str, ...], sampling: Sampling) -> Sampler:
         homdp.compiled[name] = Sampler(Density(homdp, held), sampling)
     made: Sampler = homdp.compiled[name]
     return made
-
-
-def impossible(homdp: HOMDP) -> DataError:
-    """The error for data that no parameters were found to explain."""
-    remedy = "Each step may be possible by itself, but not all of them under the same parameters."
-    got = "probability zero, or none that is a number, wherever the prior was tried"
-    return DataError(f"data for {homdp.name}", [Problem("data", got, "data that some parameters explain", remedy)])

@@ -1,4 +1,4 @@
-"""Predictive checks: do episodes look like those that the believed models would have made with the same policy?
+"""Predictive checks: whether episodes look like those that believed models make with the same policy.
 
 Before there are data this is a prior predictive check, afterwards a posterior predictive one.
 """
@@ -73,8 +73,8 @@ class PredictiveCheck:
     def findings(self) -> tuple[Finding, ...]:
         """Observations by step, pairs of successive observations, mean and spread of the returns.
 
-        The first two are sums of (observed - expected)^2 / expected over all counts, where the expected ones are averages over all
-        sets of episodes, the observed set among them: if it is like the others, its rank is uniform.
+        The first two are sums of (count - expected)^2 / expected. What is expected is the average over all sets of episodes, the
+        observed one among them: if that is like the others, its rank is uniform.
         """
         observed, replicated = self.observed, self.replicated
         tests = {
@@ -87,7 +87,7 @@ class PredictiveCheck:
 
     @cached_property
     def frequencies(self) -> tuple[Finding, ...]:
-        """Every observation at every step, the most surprising first; there are H times Y of them, so some are small by chance."""
+        """Every observation at every step, the most surprising first; among many, some are surprising by chance."""
         found = [
             _finding(f"{name} at step {h + 1}", self.observed.frequency[h, y], self.replicated.frequency[:, h, y], True)
             for h in range(self.homdp.horizon)
@@ -170,9 +170,12 @@ def _replicate(keys: Array, tables: Tables, reward: Array, policy: GraphPolicy, 
     def one(given: tuple[Array, Tables]) -> Statistics:
         key, model = given
         pomdp = POMDP(*model, reward)
-        luck = jax.vmap(lambda k: noise(jax.random.fold_in(k, 0), jax.random.fold_in(k, 1), pomdp.horizon))
-        played = jax.vmap(lambda u: play(pomdp, policy, u))(luck(jax.random.split(key, episodes)))
-        return _describe(played, reward, model.emission.shape[-1])
+
+        def episode(key: Array) -> Episode:
+            return play(pomdp, policy, noise(jax.random.fold_in(key, 0), jax.random.fold_in(key, 1), pomdp.horizon))
+
+        described: Statistics = _describe(jax.vmap(episode)(jax.random.split(key, episodes)), reward, pomdp.emission.shape[-1])
+        return described
 
     made: Statistics = jax.lax.map(one, (keys, tables))
     return made

@@ -1,0 +1,35 @@
+"""Certainty equivalence with random actions."""
+
+from __future__ import annotations
+
+from homdp_ppl.confidence.counts import check_arguments
+from homdp_ppl.explorers.explorer import Explorer, Replan, anything, changed, declared
+from homdp_ppl.explorers.greedy import certainty_equivalent
+
+
+def epsilon_greedy(epsilon: float = 0.1, known: bool = True, replan: Replan = "every episode") -> Explorer:
+    """As `greedy`, but every action is uniform with probability epsilon.
+
+    A baseline without optimism, whose regret never stops growing: the random actions cost the same in every episode.
+
+    Parameters
+    ----------
+    epsilon
+        Probability of a uniform action at each step.
+    known, replan
+        As in :func:`greedy`.
+    """
+    check_arguments("epsilon_greedy", level=epsilon)
+    options = changed(
+        {"epsilon": epsilon, "known": known, "replan": replan},
+        {"epsilon": 0.1, "known": True, "replan": "every episode"},
+    )
+    return Explorer(
+        "epsilon_greedy",
+        certainty_equivalent(known),
+        "none",
+        options,
+        support=declared if known else anything,
+        explore=epsilon,
+        replan=replan,
+    )

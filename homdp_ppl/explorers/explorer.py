@@ -1,0 +1,171 @@
+"""The contract of exploration rules: pure functions of a state, and facts about how a proposal is planned and played."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any, Literal, NamedTuple, TypeAlias
+
+import jax
+import numpy as np
+
+from homdp_ppl.counts import Counts
+from homdp_ppl.declare import HOMDP
+from homdp_ppl.episode import Episode
+from homdp_ppl.kernels import Tables
+from homdp_ppl.plan import Solution
+from homdp_ppl.pomdp import POMDP
+from homdp_ppl.precision import Array
+
+Optimism: TypeAlias = Literal["frequentist", "Bayesian", "none"]
+Replan: TypeAlias = Literal["every episode", "doubled", "once"]
+
+
+@partial(jax.tree_util.register_dataclass, data_fields=["counts", "played", "memory"], meta_fields=["homdp", "episodes"])
+@dataclass(frozen=True, eq=False)
+class State:
+    """What a rule knows before a round: the counts, and what it keeps besides."""
+
+    counts: Counts
+    played: Array  # ()  episodes so far
+    memory: Any
+    homdp: HOMDP
+    episodes: int  # K, which enters the bonuses
+
+
+class Proposal(NamedTuple):
+    """What to plan for; arrays only. Every array has a leading axis of candidates."""
+
+    models: POMDP
+    parameters: Any = None  # of the backup, or of the root value
+
+
+class Pairs(NamedTuple):
+    """Candidates as all pairs of a transition and an emission table: HOP-V's version spaces."""
+
+    transitions: Array  # (N, X, A, X)
+    emissions: Array  # (M, X, Y)
+    alive_transitions: Array  # (N,)
+    alive_emissions: Array  # (M,)
+    initial: Array  # (X,)
+    reward: Array  # (H, X, A)
+
+
+def start(homdp: HOMDP, episodes: int, memory: Any = None) -> State:
+    """No data yet."""
+    return State(Counts.zero(homdp), np.zeros((), dtype=np.int64), memory, homdp, episodes)
+
+
+def count(state: State, episode: Episode) -> State:
+    """Count one more episode (Algorithm 1, "update models")."""
+    return replace(state, counts=state.counts.add(episode), played=state.played + 1)
+
+
+def one(model: POMDP, parameters: Any = None) -> Proposal:
+    """A proposal with a single candidate."""
+    proposal: Proposal = jax.tree.map(lambda leaf: leaf[None], Proposal(model, parameters))
+    return proposal
+
+
+def declared(homdp: HOMDP) -> Tables:
+    """What the declaration allows."""
+    return homdp.structure.support
+
+
+def anything(homdp: HOMDP) -> Tables:
+    """Every transition and emission: for rules that take nothing as known but rho and r."""
+    support = homdp.structure.support
+    return Tables(support.initial, np.ones_like(support.transition), np.ones_like(support.emission))
+
+
+def always(homdp: HOMDP) -> bool:
+    """For rules that the compiled loop can run on every declaration."""
+    return True
+
+
+def upper_value(homdp: HOMDP) -> Callable[[Any, Solution], Array]:
+    """The root value of rules that add nothing to it: what the planner certifies."""
+
+    def root(parameters: Any, solution: Solution) -> Array:
+        return solution.upper
+
+    return root
+
+
+@dataclass(frozen=True, eq=False)
+class Explorer:
+    """An exploration rule.
+
+    Attributes
+    ----------
+    rule
+        Its name.
+    propose
+        From a key and a state to what to plan for.
+    init, update
+        The state before the first episode, and after one more.
+    optimism
+        Who guarantees that the planned value is no less than the optimum: a frequentist bound, the posterior, or nobody.
+    options
+        Those that are not at their defaults.
+    backup, root
+        Made for a declaration: the optimistic one-step backup, and the optimistic root value from a solution.
+    support
+        Which histories the tree must hold: all that a proposed model may allow.
+    clip
+        Whether values are clipped at H - h + 1, where the planner can.
+    pick
+        Which candidate is deployed: the best (None), or the one with the k-th smallest value.
+    explore
+        The probability of a uniform action at every step.
+    each_step
+        Whether a round deploys the policy H times, uniform at step h in the h-th (Algorithm 2).
+    replan
+        In every episode, when some n(x, a) has doubled, or once.
+    compilable
+        Whether the compiled loop can run the rule on a declaration.
+    exact
+        Whether the rule's guarantee needs an exact planner.
+    scaled
+        Whether its bonuses are scaled, which voids the guarantee.
+    """
+
+    rule: str
+    propose: Callable[[Array, State], Proposal | Pairs]
+    optimism: Optimism
+    options: Mapping[str, Any] = field(default_factory=dict)
+    init: Callable[[HOMDP, int], State] = start
+    update: Callable[[State, Episode], State] = count
+    backup: Callable[[HOMDP], Callable[[Any, int, Array], Array]] | None = None
+    root: Callable[[HOMDP], Callable[[Any, Solution], Array]] = upper_value
+    support: Callable[[HOMDP], Tables] = declared
+    clip: bool = False
+    pick: int | None = None
+    explore: float = 0.0
+    each_step: bool = False
+    replan: Replan = "every episode"
+    compilable: Callable[[HOMDP], bool] = always
+    exact: bool = False
+    scaled: bool = False
+
+    @property
+    def name(self) -> str:
+        """The rule with its options, as in ``hop_b(scale=0.1)``."""
+        told = ", ".join(f"{name}={value}" for name, value in self.options.items())
+        return f"{self.rule}({told})" if told else self.rule
+
+    @property
+    def soundness(self) -> str:
+        """What is guaranteed, in words."""
+        if self.scaled:
+            return "none (scaled bonuses)"
+        return "none" if self.optimism == "none" else f"optimistic, {self.optimism}"
+
+    def __repr__(self) -> str:
+        return f"Explorer {self.name}: {self.soundness}"
+
+
+def changed(given: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
+    """The options that are not at their defaults."""
+    return {name: value for name, value in given.items() if value != defaults[name]}

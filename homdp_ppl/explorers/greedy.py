@@ -1,0 +1,36 @@
+"""Certainty equivalence: plan in the estimates as if they were true."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from homdp_ppl.confidence.counts import empirical
+from homdp_ppl.explorers.explorer import Explorer, Proposal, Replan, State, anything, changed, declared, one
+from homdp_ppl.precision import Array
+
+
+def greedy(known: bool = True, replan: Replan = "every episode") -> Explorer:
+    """Plan in T-hat, O-hat; unvisited rows are uniform on their declared support.
+
+    A baseline without optimism. It ties or wins where no exploration is needed, and can fail for ever behind a gate.
+
+    Parameters
+    ----------
+    known
+        Whether known rows are exact.
+    replan
+        "every episode", or "doubled" (when some n(x, a) has doubled).
+    """
+    options = changed({"known": known, "replan": replan}, {"known": True, "replan": "every episode"})
+    return Explorer(
+        "greedy", certainty_equivalent(known), "none", options, support=declared if known else anything, replan=replan
+    )
+
+
+def certainty_equivalent(known: bool) -> Callable[[Array, State], Proposal]:
+    """Propose the estimates themselves."""
+
+    def propose(key: Array, state: State) -> Proposal:
+        return one(empirical(state.homdp, state.counts, known))
+
+    return propose

@@ -1,0 +1,42 @@
+"""HOP-B: optimism by count bonuses (Algorithm 1)."""
+
+from __future__ import annotations
+
+from homdp_ppl.confidence.counts import check_arguments, empirical, hop_b_bonus, hop_b_radii
+from homdp_ppl.explorers.explorer import Explorer, Proposal, Replan, State, anything, changed, declared, one
+from homdp_ppl.precision import Array
+
+
+def hop_b(delta: float = 0.1, scale: float = 1.0, known: bool = True, replan: Replan = "doubled") -> Explorer:
+    """Plan in T-hat, O-hat with r-hat = r + H eps(x) + eps(x, a).
+
+    Lee, Agarwal, Dann and Zhang (2023), Algorithm 1. Optimistic for pi* with probability 1 - 5 delta over all rounds at scale
+    1, at the cost of bonuses that stay above the trivial value for 10^5 and more episodes on small problems. A smaller scale
+    explores in time, and guarantees nothing.
+
+    Parameters
+    ----------
+    delta
+        Allowed probability of error.
+    scale
+        Multiplies the square roots, never the caps; 1 is the paper.
+    known
+        Whether known rows are exact and need no bonus; False is the paper verbatim.
+    replan
+        "doubled" (when some n(x, a) has doubled) or "every episode".
+    """
+    check_arguments("hop_b", delta=delta, scale=scale)
+
+    def propose(key: Array, state: State) -> Proposal:
+        homdp = state.homdp
+        radii = hop_b_radii(homdp, state.counts, state.episodes, delta, scale, known)
+        model = empirical(homdp, state.counts, known)
+        return one(model._replace(reward=model.reward + hop_b_bonus(radii, homdp.horizon)))
+
+    options = changed(
+        {"delta": delta, "scale": scale, "known": known, "replan": replan},
+        {"delta": 0.1, "scale": 1.0, "known": True, "replan": "doubled"},
+    )
+    return Explorer(
+        "hop_b", propose, "frequentist", options, support=declared if known else anything, replan=replan, scaled=scale != 1.0
+    )

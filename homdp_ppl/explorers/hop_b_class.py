@@ -1,0 +1,49 @@
+"""HOP-B with a finite class of emission tables (appendix C.6)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from homdp_ppl.confidence.counts import check_arguments, empirical, hop_b_class_bonus, hop_b_class_radii
+from homdp_ppl.declare import HOMDP
+from homdp_ppl.explorers.classes import Members, check_tables, log_likelihoods
+from homdp_ppl.explorers.explorer import Explorer, Proposal, Replan, State, anything, changed, declared, one
+from homdp_ppl.kernels import Tables
+from homdp_ppl.precision import Array, namespace
+
+
+def hop_b_class(
+    emissions: Members, delta: float = 0.1, scale: float = 1.0, known: bool = True, replan: Replan = "doubled"
+) -> Explorer:
+    """Plan in T-hat and the most likely O of a class, with r-hat = r + 3 H eps(x, a) + H eps(x).
+
+    Lee, Agarwal, Dann and Zhang (2023), appendix C.6. Optimistic for every policy with probability 1 - 3 delta if the true O
+    is in the class; the emission radius grows with the logarithm of the class, not with Y.
+
+    Parameters
+    ----------
+    emissions
+        The class Theta: tables (N, X, Y), or worlds.
+    delta, scale, known, replan
+        As in :func:`hop_b`.
+    """
+    check_arguments("hop_b_class", delta=delta, scale=scale)
+    tables = check_tables("hop_b_class", "emissions", emissions, 3)
+
+    def propose(key: Array, state: State) -> Proposal:
+        homdp = state.homdp
+        radii = hop_b_class_radii(homdp, state.counts, state.episodes, len(tables), delta, scale, known)
+        likeliest = log_likelihoods(tables, state.counts.emission).argmax()
+        emission = namespace(state.counts).asarray(tables)[likeliest]
+        model = empirical(homdp, state.counts, known)._replace(emission=emission)
+        return one(model._replace(reward=model.reward + hop_b_class_bonus(radii, homdp.horizon)))
+
+    def support(homdp: HOMDP) -> Tables:
+        allowed = declared(homdp) if known else anything(homdp)
+        return allowed._replace(emission=(tables > 0).any(0))
+
+    options = {"emissions": len(np.asarray(tables))} | changed(
+        {"delta": delta, "scale": scale, "known": known, "replan": replan},
+        {"delta": 0.1, "scale": 1.0, "known": True, "replan": "doubled"},
+    )
+    return Explorer("hop_b_class", propose, "frequentist", options, support=support, replan=replan, scaled=scale != 1.0)

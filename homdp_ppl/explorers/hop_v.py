@@ -1,0 +1,103 @@
+"""HOP-V: optimism over version spaces of model classes (Algorithm 2), and its Bayesian variant."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import log
+from typing import NamedTuple
+
+import numpy as np
+
+from homdp_ppl.confidence.counts import check_arguments
+from homdp_ppl.confidence.posteriors import highest_density_set, likelihood_set
+from homdp_ppl.declare import HOMDP
+from homdp_ppl.episode import Episode
+from homdp_ppl.errors import ParameterError, Problem
+from homdp_ppl.explorers.classes import Members, check_tables, log_likelihoods
+from homdp_ppl.explorers.explorer import Explorer, Pairs, State, changed, declared, start
+from homdp_ppl.kernels import Tables
+from homdp_ppl.precision import Array
+
+
+class Versions(NamedTuple):
+    """The version spaces."""
+
+    transitions: Array  # (N,)  which T are alive
+    emissions: Array  # (M,)
+
+
+def hop_v(transitions: Members, emissions: Members, delta: float = 0.1, mass: float | None = None) -> Explorer:
+    """Plan for the best pair of surviving T and O, deploy pi o_h Unif(A) for h = 1..H, keep step h's tuple, update the spaces.
+
+    Lee, Agarwal, Dann and Zhang (2023), Algorithm 2: K' = floor(K / H) epochs; a member survives while its log-likelihood is
+    within beta = 2 log(K' size / delta) of the best survivor's. Optimistic in all epochs with probability 1 - 2 delta if the
+    truth is in both classes. With ``mass`` a member survives in the highest-density set of that mass under a uniform prior
+    instead (T and O apart): tighter, and guaranteed by the posterior only.
+
+    Parameters
+    ----------
+    transitions
+        The class of T: tables (N, X, A, X), or worlds.
+    emissions
+        The class of O: tables (M, X, Y), or worlds.
+    delta
+        Allowed probability of error.
+    mass
+        Posterior mass of each version space; by default the paper's likelihood sets.
+    """
+    check_arguments("hop_v", delta=delta, **({} if mass is None else {"level": mass}))
+    T = check_tables("hop_v", "transitions", transitions, 4)
+    O = check_tables("hop_v", "emissions", emissions, 3)  # noqa: E741
+
+    def init(homdp: HOMDP, episodes: int) -> State:
+        X, Y, A, _ = homdp.spaces.sizes
+        wrong = [
+            Problem(where, f"tables of shape {tables.shape[1:]}", f"tables of shape {shape}")
+            for where, tables, shape in (("transitions", T, (X, A, X)), ("emissions", O, (X, Y)))
+            if tables.shape[1:] != shape
+        ]
+        if wrong:
+            raise ParameterError("hop_v", wrong)
+        return start(homdp, episodes, Versions(np.ones(len(T), dtype=bool), np.ones(len(O), dtype=bool)))
+
+    def support(homdp: HOMDP) -> Tables:
+        return declared(homdp)._replace(transition=(T > 0).any(0), emission=(O > 0).any(0))
+
+    def propose(key: Array, state: State) -> Pairs:
+        reference = state.homdp.structure.reference
+        return Pairs(T, O, state.memory.transitions, state.memory.emissions, reference.initial, state.homdp.reward)
+
+    def update(state: State, episode: Episode) -> State:
+        H = state.homdp.horizon
+        h = int(state.played) % H  # the episode's place in its epoch: only this step's tuple is kept
+        x, y, a, following = episode.states[h], episode.observations[h], episode.actions[h], episode.states[h + 1]
+        transition, emission = state.counts.transition.copy(), state.counts.emission.copy()
+        transition[x, a, following] += 1
+        emission[x, y] += 1
+        counts = replace(state.counts, transition=transition, emission=emission)
+        spaces = state.memory if h + 1 < H else shrink(state, counts.transition, counts.emission)
+        return replace(state, counts=counts, played=state.played + 1, memory=spaces)
+
+    def shrink(state: State, transition: Array, emission: Array) -> Versions:
+        """Nested: members compete with survivors only."""
+        epochs = max(state.episodes // state.homdp.horizon, 1)
+        spaces = []
+        for tables, counts, alive in ((T, transition, state.memory.transitions), (O, emission, state.memory.emissions)):
+            likelihood = np.where(alive, log_likelihoods(tables, counts), -np.inf)
+            beta = 2 * log(epochs * len(tables) / delta)
+            kept = likelihood_set(likelihood, beta) if mass is None else highest_density_set(likelihood, mass)
+            spaces.append(alive & kept)
+        return Versions(*spaces)
+
+    options = {"transitions": len(T), "emissions": len(O)} | changed({"delta": delta, "mass": mass}, {"delta": 0.1, "mass": None})
+    return Explorer(
+        "hop_v",
+        propose,
+        "frequentist" if mass is None else "Bayesian",
+        options,
+        init=init,
+        update=update,
+        support=support,
+        each_step=True,
+        compilable=lambda homdp: False,
+    )

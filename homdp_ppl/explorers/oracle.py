@@ -1,0 +1,27 @@
+"""The oracle: plans in the true world."""
+
+from __future__ import annotations
+
+from homdp_ppl.declare import HOMDP, World
+from homdp_ppl.explorers.explorer import Explorer, Proposal, State, declared, one
+from homdp_ppl.kernels import Tables
+from homdp_ppl.precision import Array
+
+
+def oracle(world: World) -> Explorer:
+    """Plan in the true world, once: what a rule could reach that had nothing to learn. Regret zero.
+
+    Parameters
+    ----------
+    world
+        The world that is acted in.
+    """
+
+    def propose(key: Array, state: State) -> Proposal:
+        return one(world.pomdp._replace(reward=state.homdp.reward))
+
+    def support(homdp: HOMDP) -> Tables:
+        allowed = (mine | (real > 0) for mine, real in zip(declared(homdp), world.pomdp[:3], strict=True))
+        return Tables(*allowed)
+
+    return Explorer("oracle", propose, "none", support=support, replan="once")

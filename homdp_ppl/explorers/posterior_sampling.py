@@ -1,0 +1,35 @@
+"""Posterior sampling (Thompson): act as if one draw were true."""
+
+from __future__ import annotations
+
+from homdp_ppl.explorers.believing import believe, closed, draw_models, learn_more
+from homdp_ppl.explorers.explorer import Explorer, Proposal, Replan, State, changed
+from homdp_ppl.precision import Array
+
+
+def posterior_sampling(replan: Replan = "every episode") -> Explorer:
+    """Draw one model from the posterior, plan, deploy.
+
+    Optimistic in exactly half of the rounds if the prior is right: draw and truth are exchangeable. No guarantee for any single
+    round. One plan a round.
+
+    Parameters
+    ----------
+    replan
+        Redrawing only when counts have doubled harms this rule; it can be had.
+    """
+
+    def propose(key: Array, state: State) -> Proposal:
+        return Proposal(draw_models(key, state, 1))
+
+    options = changed({"replan": replan}, {"replan": "every episode"})
+    return Explorer(
+        "posterior_sampling",
+        propose,
+        "none",
+        options,
+        init=believe,
+        update=learn_more,
+        replan=replan,
+        compilable=closed,
+    )

@@ -1,0 +1,56 @@
+"""Optimism by posterior quantiles of whole rows: sound for the Bayesian, and loose."""
+
+from __future__ import annotations
+
+from homdp_ppl.confidence.counts import Radii, centred_bonus, check_arguments, start_bonus
+from homdp_ppl.confidence.posteriors import dirichlet_radii, quantile_radii
+from homdp_ppl.explorers.believing import believe, closed, learn_more, mean_model
+from homdp_ppl.explorers.explorer import Explorer, Proposal, Replan, State, changed, one
+from homdp_ppl.explorers.rooted import capped_root
+from homdp_ppl.posteriors import posterior
+from homdp_ppl.posteriors.tracking import Tracked
+from homdp_ppl.precision import Array
+
+
+def quantile_bonus(delta: float = 0.1, bound: bool = False, replan: Replan = "doubled") -> Explorer:
+    """As `tight`, with the posterior mean model and posterior quantiles of ||T - T-bar||_1 and ||O - O-bar||_1 as radii.
+
+    Then P(v-hat >= v* | data) >= 1 - delta: optimism is guaranteed by the posterior, if the prior is right. Each row has its
+    share delta' of delta, so a program with many unknown rows pays for all of them.
+
+    Parameters
+    ----------
+    delta
+        Allowed posterior probability of error.
+    bound
+        Whether to bound the quantiles of Dirichlet rows by sqrt(2 log((2^d - 2)/delta') / (alpha_0 + 1)) instead of drawing:
+        looser and much faster, also in the compiled loop. For conjugate declarations only.
+    replan
+        "doubled" (when some n(x, a) has doubled) or "every episode".
+    """
+    check_arguments("quantile_bonus", delta=delta)
+
+    def propose(key: Array, state: State) -> Proposal:
+        if bound:
+            return optimistic(state, dirichlet_radii(state.homdp, state.counts, delta))
+        belief = state.memory.belief if isinstance(state.memory, Tracked) else posterior(state.homdp, state.counts)
+        return optimistic(state, quantile_radii(belief, key, delta))
+
+    def optimistic(state: State, radii: Radii) -> Proposal:
+        homdp, model = state.homdp, mean_model(state)
+        bonus = centred_bonus(radii, model.transition, homdp.horizon)
+        return one(model._replace(reward=model.reward + bonus), start_bonus(radii, model.initial, homdp.horizon))
+
+    options = changed({"delta": delta, "bound": bound, "replan": replan}, {"delta": 0.1, "bound": False, "replan": "doubled"})
+    return Explorer(
+        "quantile_bonus",
+        propose,
+        "Bayesian",
+        options,
+        init=believe,
+        update=learn_more,
+        root=capped_root,
+        clip=True,
+        replan=replan,
+        compilable=lambda homdp: bound and closed(homdp),
+    )

@@ -1,0 +1,47 @@
+"""The fair frequentist baseline: Weissman radii, centred bonuses, clipped values."""
+
+from __future__ import annotations
+
+from homdp_ppl.confidence.counts import centred_bonus, check_arguments, empirical, start_bonus, weissman_radii
+from homdp_ppl.declare import HOMDP
+from homdp_ppl.explorers.explorer import Explorer, Proposal, Replan, State, anything, changed, declared, one
+from homdp_ppl.explorers.rooted import capped_root
+from homdp_ppl.precision import Array
+
+
+def tight(delta: float = 0.1, known: bool = True, replan: Replan = "doubled") -> Explorer:
+    """Plan in T-hat, O-hat with the bonus (H-h)/2 [eps_T(x, a) + sum_x' T-hat(x'|x, a) eps_O(x')] at step h.
+
+    The induction of Algorithm 1 with the slack taken out: Weissman's L1 radii on the declared support, half of them since values
+    may be centred, values clipped at H - h + 1, and the first observation's term at the root. Optimistic in all rounds with
+    probability 1 - delta. On planners other than the history tree values are not clipped: sound, but looser.
+
+    Parameters
+    ----------
+    delta
+        Allowed probability of error.
+    known
+        Whether known rows are exact and need no bonus.
+    replan
+        "doubled" (when some n(x, a) has doubled) or "every episode".
+    """
+    check_arguments("tight", delta=delta)
+
+    def propose(key: Array, state: State) -> Proposal:
+        homdp: HOMDP = state.homdp
+        radii = weissman_radii(homdp, state.counts, state.episodes, delta, known)
+        model = empirical(homdp, state.counts, known)
+        bonus = centred_bonus(radii, model.transition, homdp.horizon)
+        return one(model._replace(reward=model.reward + bonus), start_bonus(radii, model.initial, homdp.horizon))
+
+    options = changed({"delta": delta, "known": known, "replan": replan}, {"delta": 0.1, "known": True, "replan": "doubled"})
+    return Explorer(
+        "tight",
+        propose,
+        "frequentist",
+        options,
+        root=capped_root,
+        support=declared if known else anything,
+        clip=True,
+        replan=replan,
+    )

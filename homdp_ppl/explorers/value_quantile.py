@@ -1,0 +1,48 @@
+"""Optimism by a quantile of the optimal value itself."""
+
+from __future__ import annotations
+
+from math import ceil
+
+from homdp_ppl.confidence.counts import check_arguments
+from homdp_ppl.errors import ParameterError, Problem
+from homdp_ppl.explorers.believing import believe, closed, draw_models, learn_more
+from homdp_ppl.explorers.explorer import Explorer, Proposal, Replan, State, changed
+from homdp_ppl.precision import Array
+
+
+def value_quantile(q: float = 0.9, draws: int = 20, replan: Replan = "every episode") -> Explorer:
+    """Draw S models, plan each exactly, deploy the plan of the ceil(q S)-th smallest optimal value.
+
+    Sound by construction: its posterior coverage P(v-hat >= v* | data) is exactly ceil(q S)/(S + 1), for any prior that is right,
+    since the truth and the draws are exchangeable. Costs S plans a round, and needs an exact planner.
+
+    Parameters
+    ----------
+    q
+        Level of the quantile.
+    draws
+        S, how many models are drawn anew in every round.
+    replan
+        Redrawing only when counts have doubled harms sampling rules; it can be had.
+    """
+    check_arguments("value_quantile", level=q)
+    if not (isinstance(draws, int) and draws >= 1):
+        raise ParameterError("value_quantile", [Problem("draws", repr(draws), "a whole number of at least 1")])
+
+    def propose(key: Array, state: State) -> Proposal:
+        return Proposal(draw_models(key, state, draws))
+
+    options = changed({"q": q, "draws": draws, "replan": replan}, {"q": 0.9, "draws": 20, "replan": "every episode"})
+    return Explorer(
+        "value_quantile",
+        propose,
+        "Bayesian",
+        options,
+        init=believe,
+        update=learn_more,
+        pick=ceil(q * draws - 1e-9),
+        replan=replan,
+        compilable=closed,
+        exact=True,
+    )

@@ -1,0 +1,220 @@
+"""One round of learning, seen from outside: keys and noise, planning a proposal, and what its policy is worth.
+
+The readable loop and its compiled twin share what is here: how randomness is derived, what counts as an impossible history, how a
+candidate is chosen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeAlias
+from zlib import crc32
+
+import jax
+import numpy as np
+
+from homdp_ppl.declare import HOMDP
+from homdp_ppl.episode import Episode, Noise, choose, noise
+from homdp_ppl.errors import PlanningError, Problem
+from homdp_ppl.explorers.explorer import Explorer, Pairs, Proposal, State
+from homdp_ppl.kernels import Tables
+from homdp_ppl.plan import Plan, Solution
+from homdp_ppl.policy import GraphPolicy, Trajectory
+from homdp_ppl.pomdp import POMDP
+from homdp_ppl.precision import Array, namespace
+from homdp_ppl.relaxations import qmdp, root_value
+
+Planner: TypeAlias = Callable[..., Plan]
+
+TIE = 1e-9  # times the horizon: values closer than this tie
+INEXACT = 1e-6  # a larger gap is not exact planning
+
+
+class Luck(NamedTuple):
+    """Everything random about one episode."""
+
+    proposal: Array  # the explorer's key
+    noise: Noise  # the world's, and that of random actions
+
+
+class Decision(NamedTuple):
+    """What a round has decided."""
+
+    policy: GraphPolicy
+    optimistic: Array  # ()  the optimistic value of the optimum
+    model: POMDP  # planned for
+    visits: Array  # (X, A)  n(x, a) when it was planned
+    value: Array  # ()  exact, in the true world
+
+
+def lucks(seed: Array, rule: Array, first: Array, n: int, horizon: int) -> Luck:
+    """The luck of n episodes in a row; the world's comes from (seed, episode, step), the explorer's from (seed, rule, episode).
+
+    Parameters
+    ----------
+    seed
+        A JAX key made from the seed.
+    rule
+        crc32 of the rule's name.
+    first
+        The number of the first episode.
+    n, horizon
+        How many episodes, and their length.
+    """
+
+    def one(episode: Array) -> Luck:
+        world = jax.random.fold_in(jax.random.fold_in(seed, 0), episode)
+        own = jax.random.fold_in(jax.random.fold_in(jax.random.fold_in(seed, 1), rule), episode)
+        return Luck(jax.random.fold_in(own, 0), noise(world, jax.random.fold_in(own, 1), horizon))
+
+    return jax.vmap(one)(first + np.arange(n))
+
+
+def rule_number(explorer: Explorer) -> np.uint32:
+    """crc32 of the rule's name."""
+    return np.uint32(crc32(explorer.rule.encode()))
+
+
+def out_of_date(explorer: Explorer, visits: Array, then: Array) -> Array:
+    """Whether a decision made at n(x, a) = ``then`` is to be made again at ``visits``."""
+    xp = namespace(visits)
+    if explorer.replan == "doubled":
+        return (visits >= xp.maximum(1, 2 * then)).any()
+    return xp.asarray(explorer.replan == "every episode")
+
+
+def choose_candidate(explorer: Explorer, values: Array) -> Array:
+    """Which candidate is deployed: the first of the best, or the one with the k-th smallest value."""
+    xp = namespace(values)
+    if explorer.pick is None:
+        return xp.argmax(values)
+    return xp.argsort(values, stable=True)[explorer.pick - 1]
+
+
+def explore(explorer: Explorer, policy: GraphPolicy) -> GraphPolicy:
+    """The policy with its share of uniform actions."""
+    if explorer.explore == 0.0:
+        return policy
+    start, chances, successor = policy.tree_flatten()[0]
+    mixed = (1 - explorer.explore) * chances + explorer.explore / chances.shape[1]
+    return GraphPolicy.tree_unflatten(policy.names, (start, mixed, successor))
+
+
+def impossible_steps(model: POMDP, trajectory: Trajectory) -> Array:
+    """How many observations of an episode had probability zero under the planned model; the predicted belief is kept then."""
+    xp = namespace(model, trajectory)
+    predicted = model.initial
+    total = xp.zeros((), dtype=int)
+    for h in range(model.horizon):
+        joint = predicted * model.emission[:, trajectory.observations[h]]
+        chance = joint.sum()
+        total = total + (chance <= 0)
+        belief = xp.where(chance > 0, joint / xp.where(chance > 0, chance, 1.0), predicted)
+        predicted = belief @ model.transition[:, trajectory.actions[h]]
+    return total
+
+
+def seeing_actions(model: POMDP) -> Array:
+    """What an agent that sees the state does, (H, X): the collector of foresight. Ties go to the lowest action."""
+    Q = qmdp(model)
+    return namespace(Q).argmax(Q.max(-1, keepdims=True) - TIE * model.horizon <= Q, axis=-1)
+
+
+class Planning:
+    """A rule's planner: what the user chose, made optimistic in the way that the rule asks for.
+
+    Parameters
+    ----------
+    explorer
+        The rule.
+    planner
+        The planner.
+    homdp
+        The learner's declaration.
+    """
+
+    def __init__(self, explorer: Explorer, planner: Planner, homdp: HOMDP) -> None:
+        self.explorer = explorer
+        self.support: Tables = explorer.support(homdp)
+        self.root = explorer.root(homdp)
+        optimistic = getattr(planner, "optimistic", None)
+        if explorer.backup is not None and optimistic is None:
+            got = f"a planner without optimistic backups, {getattr(planner, '__name__', type(planner).__name__)}"
+            remedy = f"{explorer.rule} is not convex in the belief: only the history tree can plan it."
+            raise PlanningError(explorer.rule, [Problem("planner", got, "planner=history_tree()", remedy)])
+        backup = explorer.backup(homdp) if explorer.backup else None
+        self.tree: Any = optimistic(backup, explorer.clip) if optimistic else None
+        self._planner = planner
+
+    def decide(self, proposal: Proposal | Pairs, state: State) -> tuple[Decision, int]:
+        """Plan for all candidates and choose; also how many plans that took.
+
+        What the policy is worth in the true world is for others to say.
+        """
+        visits, unknown = state.counts.state_action, np.array(np.nan)
+        if isinstance(proposal, Pairs):
+            solution, model, plans = self._best_pair(proposal)
+            return Decision(explore(self.explorer, solution.policy), solution.upper, model, visits, unknown), plans
+        candidates = [jax.tree.map(lambda leaf, c=c: leaf[c], proposal) for c in range(len(proposal.models.initial))]
+        solutions = [self._solve(candidate.models, candidate.parameters) for candidate in candidates]
+        values = np.array([self.root(c.parameters, s) for c, s in zip(candidates, solutions, strict=True)])
+        chosen = choose_candidate(self.explorer, values)
+        policy = explore(self.explorer, solutions[chosen].policy)
+        return Decision(policy, values[chosen], candidates[chosen].models, visits, unknown), len(candidates)
+
+    def _solve(self, model: POMDP, parameters: Any) -> Solution:
+        if self.tree is not None:
+            solution: Solution = self.tree.solve(model, parameters, self.support)
+            return solution
+        plan = self._planner(model)
+        if self.explorer.exact and plan.gap > INEXACT:
+            remedy = "Use planner=history_tree() or alpha_vectors()."
+            problem = Problem("planner", f"a gap of {plan.gap:.2g}", "an exact planner: its coverage needs one", remedy)
+            raise PlanningError(self.explorer.rule, [problem])
+        return Solution(np.float64(plan.value), np.float64(plan.upper), np.zeros(0), plan.policy)
+
+    def _best_pair(self, pairs: Pairs) -> tuple[Solution, POMDP, int]:
+        """The best of all surviving pairs (Algorithm 2): visited in the order of a bound, until no bound exceeds the best value.
+
+        QMDP's values depend on T alone, so one of them serves all O.
+        """
+        bounds: list[tuple[float, POMDP]] = []
+        for transition in pairs.transitions[pairs.alive_transitions]:
+            Q = None
+            for emission in pairs.emissions[pairs.alive_emissions]:
+                model = POMDP(pairs.initial, transition, emission, pairs.reward)
+                Q = qmdp(model) if Q is None else Q
+                bounds.append((float(root_value(model, Q[0].T)), model))
+        best: tuple[Solution, POMDP] | None = None
+        plans = 0
+        for bound, model in sorted(bounds, key=lambda pair: -pair[0]):
+            if best is not None and bound <= best[0].upper + TIE * model.horizon:
+                break
+            solution = self._solve(model, None)
+            plans += 1
+            if best is None or solution.upper > best[0].upper + TIE * model.horizon:
+                best = solution, model
+        if best is None:
+            problem = Problem("version spaces", "no pair left", "at least one T and one O that explain the data")
+            raise PlanningError(self.explorer.rule, [problem])
+        return *best, plans
+
+
+def seeing_value(world: POMDP, actions: Array) -> float:
+    """The exact value of an agent that sees the state and does ``actions`` (H, X)."""
+    value, states = np.zeros(len(world.initial)), np.arange(len(world.initial))
+    for h in reversed(range(world.horizon)):
+        value = world.reward[h][states, actions[h]] + world.transition[states, actions[h]] @ value
+    return float(world.initial @ value)
+
+
+def play_seeing(world: POMDP, actions: Array, luck: Noise) -> Episode:
+    """An episode of the collector that sees the state; ``actions`` (H, X). The same noise as for other policies."""
+    state = int(choose(world.initial, luck.state[0]))
+    states, observations, taken = [state], [], []
+    for h in range(world.horizon):
+        observations.append(int(choose(world.emission[state], luck.observation[h])))
+        taken.append(int(actions[h, state]))
+        state = int(choose(world.transition[state, taken[-1]], luck.state[h + 1]))
+        states.append(state)
+    return Episode(Trajectory(np.array(observations), np.array(taken)), np.array(states))

@@ -1,0 +1,197 @@
+"""The compiled twin of the learning loop: whole stretches of episodes as one XLA program, for many seeds at once.
+
+Plan, act, reveal, update, evaluate: the same decisions as the readable loop in learning.py takes from the same seed, for rules
+and planners that are made of array functions.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from homdp_ppl.declare import HOMDP, World
+from homdp_ppl.episode import play
+from homdp_ppl.explorers.explorer import Explorer, State
+from homdp_ppl.policy import GraphPolicy
+from homdp_ppl.precision import Array, in_x64, to_numpy
+from homdp_ppl.rounds import (
+    Decision,
+    Luck,
+    Planner,
+    Planning,
+    choose_candidate,
+    explore,
+    impossible_steps,
+    lucks,
+    out_of_date,
+    rule_number,
+)
+from homdp_ppl.run import Record, Run
+
+STRETCH = 1000  # episodes in one call of the compiled program
+
+
+class Line(NamedTuple):
+    """What is written down of one episode."""
+
+    value: Array
+    optimistic: Array
+    planned: Array
+    impossible: Array
+    observations: Array
+    actions: Array
+    states: Array
+
+
+class Carry(NamedTuple):
+    """What passes from one episode to the next."""
+
+    state: State
+    decision: Decision
+    begun: Array  # ()  whether there is a decision yet
+
+
+def why_not(world: World, explorer: Explorer, planner: Planner, model: HOMDP, foresight: bool) -> str | None:
+    """What keeps a run from being compiled; None if nothing does."""
+    if not hasattr(planner, "compile"):
+        return "the planner cannot be traced"
+    if not explorer.compilable(model):
+        return f"{explorer.name} needs more than array functions on {model.name}"
+    if foresight:
+        return "foresight is played step by step"
+    if Planning(explorer, planner, model).tree.scorer(explorer.support(model), world.pomdp) is None:
+        return "the world can show what the learner's declaration excludes"
+    return None
+
+
+class Twin:
+    """A rule in a world, compiled; made once for the same objects by :meth:`of`."""
+
+    def __init__(self, world: World, explorer: Explorer, planner: Any, model: HOMDP, episodes: int) -> None:
+        self._world = world.pomdp
+        self.explorer = explorer
+        planning = Planning(explorer, planner, model)
+        self._root = planning.root
+        self._solve = planning.tree.compile(planning.support)
+        self._score: Callable[[GraphPolicy], Array] = planning.tree.scorer(planning.support, world.pomdp)
+        self._visits = np.zeros(model.structure.known.transition.shape, dtype=np.int64)
+        batch = jax.vmap if explorer.replan == "every episode" else _one_by_one
+        self._stretch: Callable[..., tuple[Carry, Line]] = jax.jit(batch(self._run, in_axes=(0, 0, None, None)))
+
+    @classmethod
+    def of(cls, world: World, explorer: Explorer, planner: Planner, model: HOMDP, episodes: int) -> Twin:
+        """The twin for these objects, compiled once."""
+        name = ("twin", world, explorer, planner, model, episodes)
+        if name not in model.compiled:
+            model.compiled[name] = cls(world, explorer, planner, model, episodes)
+        twin: Twin = model.compiled[name]
+        return twin
+
+    @in_x64
+    def advance(self, run: Run, rounds: int) -> Run:
+        """Go on with one run."""
+        return self.run([run], rounds, lambda n: None)[0]
+
+    def run(self, runs: list[Run], rounds: int, done: Callable[[int], None]) -> list[Run]:
+        """Go on with several runs that stand at the same episode."""
+        started = time.perf_counter()
+        seeds = jnp.stack([jax.random.key(run.task.seed) for run in runs])
+        carry = jax.tree.map(lambda *leaves: jnp.stack([jnp.asarray(leaf) for leaf in leaves]), *map(self._carry, runs))
+        first, lines = len(runs[0].values), []
+        for at in range(first, rounds, STRETCH):
+            n = min(STRETCH, rounds - at)
+            carry, line = self._stretch(seeds, carry, at, n)
+            lines.append(jax.tree.map(lambda leaf, n=n: np.asarray(leaf)[:, :n], line))
+            done(n * len(runs))
+        if not lines:
+            return runs
+        seconds = (time.perf_counter() - started) / len(runs)
+        whole = Line(*(np.concatenate(parts, axis=1) for parts in zip(*lines, strict=True)))
+        ends = to_numpy(carry)
+        return [self._write(run, k, whole, ends, seconds) for k, run in enumerate(runs)]
+
+    def _run(self, seed: Array, carry: Carry, first: Array, n: Array) -> tuple[Carry, Line]:
+        """N episodes, at most STRETCH; the rest of what is returned stays empty."""
+        luck = lucks(seed, rule_number(self.explorer), first, STRETCH, self._world.horizon)
+        shapes = jax.eval_shape(self._episode, carry, jax.tree.map(lambda leaf: leaf[0], luck))[1]
+        lines = jax.tree.map(lambda leaf: jnp.zeros((STRETCH, *leaf.shape), leaf.dtype), shapes)
+
+        def body(k: Array, carried: tuple[Carry, Line]) -> tuple[Carry, Line]:
+            carry, lines = carried
+            carry, line = self._episode(carry, jax.tree.map(lambda leaf: leaf[k], luck))
+            return carry, jax.tree.map(lambda all_of_them, new: all_of_them.at[k].set(new), lines, line)
+
+        ended: tuple[Carry, Line] = jax.lax.fori_loop(0, n, body, (carry, lines))
+        return ended
+
+    def _episode(self, carry: Carry, luck: Luck) -> tuple[Carry, Line]:
+        """One round of Algorithm 1."""
+        state, decision = carry.state, carry.decision
+        planned = ~carry.begun | out_of_date(self.explorer, state.counts.state_action, decision.visits)
+        if self.explorer.replan == "every episode":
+            decision = self._decide(state, luck)
+        else:
+            decision = jax.lax.cond(planned, lambda: self._decide(state, luck), lambda: decision)
+        episode = play(jax.tree.map(jnp.asarray, self._world), decision.policy, luck.noise)
+        line = Line(
+            decision.value,
+            decision.optimistic,
+            planned,
+            impossible_steps(decision.model, episode.trajectory).astype(jnp.int16),
+            *(part.astype(jnp.int16) for part in (episode.observations, episode.actions, episode.states)),
+        )
+        return Carry(self.explorer.update(state, episode), decision, jnp.array(True)), line
+
+    def _decide(self, state: State, luck: Luck) -> Decision:
+        proposal: Any = jax.tree.map(jnp.asarray, self.explorer.propose(luck.proposal, state))
+        if len(proposal.models.initial) == 1:
+            model, parameters = jax.tree.map(lambda leaf: leaf[0], tuple(proposal))
+            solution = self._solve(model, parameters)
+            value = self._root(parameters, solution)
+        else:
+            solutions = jax.vmap(self._solve)(*proposal)
+            values = jax.vmap(self._root)(proposal.parameters, solutions)
+            chosen = choose_candidate(self.explorer, values)
+            every = (values, solutions, proposal.models)
+            value, solution, model = jax.tree.map(lambda leaf: leaf[chosen], every)
+        policy = explore(self.explorer, solution.policy)
+        return Decision(policy, value, model, state.counts.state_action, self._score(policy))
+
+    def _carry(self, run: Run) -> Carry:
+        state = run.state
+        if run.decision is not None:
+            return Carry(state, run.decision, np.array(True))
+        shapes = jax.eval_shape(lambda s: self._decide(s, Luck(jax.random.key(0), None)), state)  # type: ignore[arg-type]
+        empty = jax.tree.map(lambda leaf: np.zeros(leaf.shape, leaf.dtype), shapes)
+        return Carry(state, empty, np.array(False))
+
+    def _write(self, run: Run, k: int, lines: Line, ends: Carry, seconds: float) -> Run:
+        mine = Line(*(part[k] for part in lines))
+        plans = mine.planned * (1 if self.explorer.pick is None else int(self.explorer.options.get("draws", 20)))
+        record = Record(
+            mine.value,
+            mine.optimistic,
+            mine.planned,
+            plans,
+            mine.value,
+            mine.impossible.astype(np.int64),
+            *(part.astype(np.int64) for part in (mine.observations, mine.actions, mine.states)),
+        )
+        state, decision, _ = jax.tree.map(lambda leaf: leaf[k], ends)
+        spent = {"compiled": run.seconds.get("compiled", 0.0) + seconds}
+        return replace(run, record=run.record + record, state=state, decision=decision, seconds=spent)
+
+
+def _one_by_one(function: Callable[..., Any], in_axes: tuple[Any, ...]) -> Callable[..., Any]:
+    """As ``vmap`` over the first two arguments, but one after the other: conditions then save work."""
+
+    def mapped(seeds: Array, carries: Carry, first: Array, n: Array) -> Any:
+        return jax.lax.map(lambda pair: function(pair[0], pair[1], first, n), (seeds, carries))
+
+    return mapped
