@@ -81,8 +81,7 @@ class Twin:
         self._solve = planning.tree.compile(planning.support)
         self._score: Callable[[GraphPolicy], Array] = planning.tree.scorer(planning.support, world.pomdp)
         self._visits = np.zeros(model.structure.known.transition.shape, dtype=np.int64)
-        batch = jax.vmap if explorer.replan == "every episode" else _one_by_one
-        self._stretch: Callable[..., tuple[Carry, Line]] = jax.jit(batch(self._run, in_axes=(0, 0, None, None)))
+        self._stretch: Callable[..., tuple[Carry, Line]] = jax.jit(self._run_all)
 
     @classmethod
     def of(cls, world: World, explorer: Explorer, planner: Planner, model: HOMDP, episodes: int) -> Twin:
@@ -116,6 +115,10 @@ class Twin:
         ends = to_numpy(carry)
         return [self._write(run, k, whole, ends, seconds) for k, run in enumerate(runs)]
 
+    def _run_all(self, seeds: Array, carries: Carry, first: Array, n: Array) -> tuple[Carry, Line]:
+        """All seeds, one after the other: batched, the small products would be many times slower, and no plan be spared."""
+        return jax.lax.map(lambda pair: self._run(*pair, first, n), (seeds, carries))
+
     def _run(self, seed: Array, carry: Carry, first: Array, n: Array) -> tuple[Carry, Line]:
         """N episodes, at most STRETCH; the rest of what is returned stays empty."""
         luck = lucks(seed, rule_number(self.explorer), first, STRETCH, self._world.horizon)
@@ -124,8 +127,10 @@ class Twin:
 
         def body(k: Array, carried: tuple[Carry, Line]) -> tuple[Carry, Line]:
             carry, lines = carried
-            carry, line = self._episode(carry, jax.tree.map(lambda leaf: leaf[k], luck))
-            return carry, jax.tree.map(lambda all_of_them, new: all_of_them.at[k].set(new), lines, line)
+            # slices, not indexing: gathers and scatters would copy the whole stretch for every episode
+            fortune = jax.tree.map(lambda leaf: jax.lax.dynamic_index_in_dim(leaf, k, keepdims=False), luck)
+            carry, line = self._episode(carry, fortune)
+            return carry, jax.tree.map(lambda page, new: jax.lax.dynamic_update_index_in_dim(page, new, k, 0), lines, line)
 
         ended: tuple[Carry, Line] = jax.lax.fori_loop(0, n, body, (carry, lines))
         return ended
@@ -186,12 +191,3 @@ class Twin:
         state, decision, _ = jax.tree.map(lambda leaf: leaf[k], ends)
         spent = {"compiled": run.seconds.get("compiled", 0.0) + seconds}
         return replace(run, record=run.record + record, state=state, decision=decision, seconds=spent)
-
-
-def _one_by_one(function: Callable[..., Any], in_axes: tuple[Any, ...]) -> Callable[..., Any]:
-    """As ``vmap`` over the first two arguments, but one after the other: conditions then save work."""
-
-    def mapped(seeds: Array, carries: Carry, first: Array, n: Array) -> Any:
-        return jax.lax.map(lambda pair: function(pair[0], pair[1], first, n), (seeds, carries))
-
-    return mapped

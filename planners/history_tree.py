@@ -188,5 +188,5 @@ def _policy(
     start = np.full(observations, -1)
     start[shape[0].observation] = np.arange(len(actions[0]))
     first = xp.where(start < 0, beliefs.chance[0].argmax(), start)
-    probabilities = xp.concatenate([(a[:, None] == np.arange(choices)) * 1.0 for a in actions])
+    probabilities = xp.concatenate([(a[:, None] == np.arange(choices)).astype(np.float64) for a in actions])
     return GraphPolicy.tree_unflatten(None, (first, probabilities, xp.concatenate([xp.asarray(s) for s in successor])))

@@ -209,12 +209,12 @@ class Posterior:
         """Mean and variance of the tables over the atoms, in chunks that fit the memory."""
         N = len(atoms)
         weights = atoms.probabilities
-        held = self.parameters(jax.random.key(0), 1)  # closed forms stand still: their rows are not read
+        held = self._form.middle() if len(self.concentration) else {}  # closed forms stand still: their rows are not read
         size = max(1, min(N, CHUNK // sum(table.size for table in self.homdp.structure.reference)))
         first, second = Tables(0.0, 0.0, 0.0), Tables(0.0, 0.0, 0.0)
         for start in range(0, N, size):
             part = slice(start, min(start + size, N))
-            values = {name: np.repeat(value, part.stop - start, axis=0) for name, value in held.items()}
+            values = {name: np.repeat(value[None], part.stop - start, axis=0) for name, value in held.items()}
             tables = self.tables(values | {name: value[part] for name, value in atoms.values.items()}, part.stop - start)
             first = Tables(*(total + np.tensordot(weights[part], t, 1) for total, t in zip(first, tables, strict=True)))
             second = Tables(*(total + np.tensordot(weights[part], t**2, 1) for total, t in zip(second, tables, strict=True)))

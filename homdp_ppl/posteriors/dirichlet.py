@@ -71,6 +71,10 @@ class ClosedForm:
         """Posterior mean tables; known entries and rows without a closed form are the reference's."""
         return self.tables(concentration / self.totals(concentration)) if len(concentration) else self.reference
 
+    def middle(self) -> Mapping[str, Array]:
+        """The prior means of the program's own sites."""
+        return self.parameters(self.conjugate.concentration / self.totals(self.conjugate.concentration))
+
     def tables(self, entries: Array) -> Tables:
         """Tables from the entries of all Dirichlet rows, (M,)."""
         transition = self._fill(self.reference.transition, self.conjugate.transition, entries)
@@ -108,7 +112,7 @@ class ClosedForm:
             shape, chosen = self.sizes[site], entries[..., part]
             if chosen.shape[-1] != int(np.prod(shape, dtype=int)):  # a Beta: b stands before 1 - b
                 chosen = chosen[..., ::2]
-            values[site] = chosen.reshape(*entries.shape[:-1], *shape)
+            values[site] = chosen.reshape((*entries.shape[:-1], *shape))
         return values
 
     def _fill(self, reference: Array, source: Array, entries: Array) -> Array:

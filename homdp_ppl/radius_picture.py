@@ -1,0 +1,184 @@
+"""Confidence radii side by side: the paper's, Weissman's and the posterior's, and how far the estimates really are."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Literal, TypeAlias
+
+import jax
+import matplotlib.pyplot as plt
+import numpy as np
+import xarray as xr
+from matplotlib.axes import Axes
+from rich.markup import escape
+from rich.table import Table
+
+from homdp_ppl.confidence import Radii, empirical, hop_b_radii, quantile_radii, weissman_radii
+from homdp_ppl.confidence.counts import check_arguments
+from homdp_ppl.counts import Counts
+from homdp_ppl.declare import World
+from homdp_ppl.episode import as_keys, rollout
+from homdp_ppl.errors import DataError, Problem
+from homdp_ppl.policy import GraphPolicy, Policy
+from homdp_ppl.pomdp import POMDP
+from homdp_ppl.posteriors import posterior
+from homdp_ppl.precision import Array
+
+Part: TypeAlias = Literal["emission", "transition"]
+
+RULES = {"hop_b": "HOP-B", "weissman": "Weissman", "quantile": "posterior quantile"}
+ESTIMATES = {"frequencies": "error of the frequencies", "mean": "error of the posterior mean"}
+COLOURS = {"hop_b": "#c0392b", "weissman": "#e08e0b", "quantile": "#1f6fb2", "frequencies": "#777777", "mean": "#6aa5d6"}
+AXES = {"emission": ("state",), "transition": ("state", "action")}
+
+
+def compare_radii(key: Array, world: World, policy: Policy, episodes: int = 4096, delta: float = 0.1) -> xr.Dataset:
+    """Radii and true errors of every unknown row after 1, 2, 4, ... episodes of a policy.
+
+    HOP-B and Weissman's radii stand around the relative frequencies and are made for a run of this many episodes; the posterior's
+    quantiles stand around its mean. All are L1 distances, except HOP-B's transition radius, which bounds errors of values and is
+    at most 2H.
+
+    Parameters
+    ----------
+    key
+        A JAX random key.
+    world
+        The truth; the learner has its declaration.
+    policy
+        Who collects the data.
+    episodes
+        How many in the end.
+    delta
+        Allowed probability of error, of each kind of radii.
+
+    Returns
+    -------
+    xarray.Dataset
+        For each part, "emission" and "transition": its ``_visits``, its ``_radius`` by ``rule`` and its ``_error`` by
+        ``estimate``, with the model's names; known rows are NaN.
+
+    Examples
+    --------
+    >>> import jax
+    >>> from homdp_ppl import models, uniform_policy
+    >>> world = models.load("tiger")
+    >>> seen = compare_radii(jax.random.key(0), world, uniform_policy(world), episodes=64)
+    >>> seen.emission_radius.sel(episodes=64, state="left", rule=["hop_b", "weissman", "quantile"]).values.round(2)
+    array([1.03, 0.4 , 0.14])
+    """
+    check_arguments("compare_radii", episodes=episodes, delta=delta)
+    homdp, key = world.homdp, as_keys(key, "compare_radii")
+    graph = policy if isinstance(policy, GraphPolicy) else GraphPolicy.from_policy(policy, world)
+    data = rollout(jax.random.split(jax.random.fold_in(key, 0), episodes), world, graph)
+    stops = sorted({*(2**k for k in range(int(episodes).bit_length())), episodes})
+    belief = posterior(homdp, Counts.zero(homdp))
+    visits, radii, errors = [], [], []
+    for before, after in pairwise([0, *stops]):
+        belief = belief.update(data[before:after], jax.random.fold_in(key, after))
+        counts = belief.counts
+        visits.append(Radii(counts.state_action, counts.visits))
+        frequentist = hop_b_radii(homdp, counts, episodes, delta), weissman_radii(homdp, counts, episodes, delta)
+        radii.append([*frequentist, quantile_radii(belief, jax.random.fold_in(key, after), delta)])
+        errors.append([_distances(estimate, world.pomdp) for estimate in (empirical(homdp, counts), belief.mean)])
+    states, actions = list(homdp.states), list(homdp.actions)
+    coordinates = {"episodes": stops, "rule": list(RULES), "estimate": list(ESTIMATES), "state": states, "action": actions}
+    variables = {}
+    for part, axes in AXES.items():
+        unknown = ~getattr(homdp.structure.known, part)
+        for name, more, rows in (("visits", (), visits), ("radius", ("rule",), radii), ("error", ("estimate",), errors)):
+            numbers = np.array([getattr(r, part) if isinstance(r, Radii) else [getattr(x, part) for x in r] for r in rows])
+            variables[f"{part}_{name}"] = (("episodes", *more, *axes), np.where(unknown, numbers, np.nan))
+    about = {"model": homdp.name, "delta": delta, "horizon": homdp.horizon, "posterior": belief.explanation}
+    return xr.Dataset(variables, coordinates, about)
+
+
+def radius_table(comparison: xr.Dataset, part: Part = "emission") -> Table:
+    """The radii of the middle row, by number of episodes; to be printed with ``rich.print``.
+
+    Parameters
+    ----------
+    comparison
+        What :func:`compare_radii` returned.
+    part
+        Which rows.
+    """
+    _check_part(comparison, part)
+    medians = comparison.median(AXES[part])
+    labels = _labels(part)
+    title = f"{escape(comparison.model)}, {part} rows: medians of L1 radii and errors"
+    table = Table("episodes", "visits", *(labels[k] for k in (*RULES, *ESTIMATES)), title=title, title_justify="left")
+    for stop in medians.episodes.values:
+        row = medians.sel(episodes=stop)
+        numbers = [*_scaled(comparison, part, row).values, *row[f"{part}_error"].values]
+        table.add_row(f"{stop:,}", f"{float(row[f'{part}_visits']):,.0f}", *(f"{number:.3g}" for number in numbers))
+    for column in table.columns:
+        column.justify = "right"
+    return table
+
+
+def draw_radii(comparison: xr.Dataset, part: Part = "emission", axes: Axes | None = None) -> Axes:
+    """Radius against visits, a line for each row and rule; dots show how far the estimates really are from the truth.
+
+    Errors far below all radii lie on the lower edge.
+
+    Parameters
+    ----------
+    comparison
+        What :func:`compare_radii` returned.
+    part
+        Which rows to draw.
+    axes
+        Where to draw; a new figure by default.
+    """
+    _check_part(comparison, part)
+    if axes is None:
+        _, axes = plt.subplots(figsize=(8.2, 4.2), layout="constrained")
+    rows = comparison.stack(row=AXES[part]).dropna("row", subset=[f"{part}_visits"])
+    visits = rows[f"{part}_visits"].where(rows[f"{part}_visits"] > 0)  # (episodes, row)
+    labels, radii = _labels(part), _scaled(comparison, part, rows)
+    floor, faint = float(radii.min()) / 20, min(0.9, max(0.35, 4 / rows.sizes["row"]))
+    for rule in RULES:
+        style = "--" if rule == "hop_b" and part == "transition" else "-"
+        radius = radii.sel(rule=rule).transpose(*visits.dims)
+        axes.plot(visits.values, radius.values, style, color=COLOURS[rule], alpha=faint, lw=1.4)
+        axes.plot([], [], style, color=COLOURS[rule], lw=2, label=labels[rule])
+    for estimate in ESTIMATES:
+        error = rows[f"{part}_error"].sel(estimate=estimate).transpose(*visits.dims).clip(floor)
+        axes.plot(visits.values.ravel(), error.values.ravel(), "o", ms=3, mew=0, color=COLOURS[estimate], alpha=max(0.6, faint))
+        axes.plot([], [], "o", ms=4, mew=0, color=COLOURS[estimate], label=labels[estimate])
+    axes.axhline(2.0, color="#bbbbbb", lw=0.8, zorder=0)
+    axes.annotate("2: nothing is known", (1.0, 2.0), xycoords=("axes fraction", "data"), xytext=(-2, 3),
+                  textcoords="offset points", ha="right", fontsize=8, color="#888888")  # fmt: skip
+    axes.set(xscale="log", yscale="log", xlabel="visits of the row", ylabel="L1 distance", ylim=(floor, 3.0))
+    axes.xaxis.set_major_formatter("{x:,.0f}")
+    axes.yaxis.set_major_formatter("{x:g}")
+    axes.set_title(f"{comparison.model}: {part} rows, delta = {comparison.delta:g}", fontsize=10)
+    axes.legend(frameon=False, fontsize=8, loc="center left", bbox_to_anchor=(1.0, 0.5))
+    axes.spines[["top", "right"]].set_visible(False)
+    return axes
+
+
+def _distances(estimate: POMDP, truth: POMDP) -> Radii:
+    return Radii(
+        np.abs(estimate.transition - truth.transition).sum(-1),
+        np.abs(estimate.emission - truth.emission).sum(-1),
+    )
+
+
+def _scaled(comparison: xr.Dataset, part: Part, rows: xr.Dataset) -> xr.DataArray:
+    """The radii as L1 distances: HOP-B's transition radius bounds errors of values up to H, so it is divided by H."""
+    radii = rows[f"{part}_radius"]
+    return radii.where((radii.rule != "hop_b") | (part == "emission"), radii / comparison.horizon)
+
+
+def _labels(part: Part) -> dict[str, str]:
+    labels = RULES | ESTIMATES
+    return labels | {"hop_b": "HOP-B / H (bounds values)"} if part == "transition" else labels
+
+
+def _check_part(comparison: xr.Dataset, part: Part) -> None:
+    if part not in AXES:
+        raise DataError("radii", [Problem("part", repr(part), "one of " + ", ".join(AXES))])
+    if not np.isfinite(comparison[f"{part}_visits"]).any():
+        raise DataError("radii", [Problem("part", f"{part} rows that are all known", "unknown rows", "Draw the other part.")])
