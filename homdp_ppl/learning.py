@@ -38,6 +38,7 @@ from homdp_ppl.run import Record, Run, Task, Writer, stop_after_rounds
 from homdp_ppl.twin import Twin, why_not
 
 BLOCK = 256  # episodes whose luck is drawn at once
+FEW = 1000  # rounds of all seeds together that are not worth compiling
 PATIENCE = 2.0  # seconds before progress is shown
 
 
@@ -109,7 +110,8 @@ def learn(
         Let a collector that sees the state, optimal in the proposed model, gather the data; scored is the history policy all
         the same.
     compiled
-        Run the compiled twin (True) or the readable loop (False); by default the twin wherever it can.
+        Run the compiled twin (True) or the readable loop (False); by default the twin wherever it can be and is worth
+        compiling.
     progress
         Show progress; by default on a terminal when it takes longer than two seconds.
 
@@ -136,6 +138,8 @@ def learn(
     optimum = planner(world.pomdp).upper
     tasks = [Task(world, explorer, planner, episodes, int(s), model, foresight, optimum) for s in seeds]
     rounds = stop_after_rounds(tasks[0], stop_after)
+    if compiled is None and reason is None and rounds * len(tasks) < FEW:
+        reason = "few episodes: compiling would take longer"
     if reason is None and compiled is not False:
         twin = Twin.of(world, explorer, planner, model, episodes)
         runs = [_begin(task, "compiled loop", twin.advance) for task in tasks]

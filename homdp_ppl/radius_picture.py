@@ -64,8 +64,8 @@ def compare_radii(key: Array, world: World, policy: Policy, episodes: int = 4096
     >>> from homdp_ppl import models, uniform_policy
     >>> world = models.load("tiger")
     >>> seen = compare_radii(jax.random.key(0), world, uniform_policy(world), episodes=64)
-    >>> seen.emission_radius.sel(episodes=64, state="left", rule=["hop_b", "weissman", "quantile"]).values.round(2)
-    array([1.03, 0.4 , 0.14])
+    >>> seen.emission_radius.sel(episodes=64, state="left").values.round(2)  # HOP-B, Weissman, posterior quantile
+    array([1.1 , 0.42, 0.08])
     """
     check_arguments("compare_radii", episodes=episodes, delta=delta)
     homdp, key = world.homdp, as_keys(key, "compare_radii")

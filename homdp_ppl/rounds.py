@@ -18,11 +18,12 @@ from homdp_ppl.episode import Episode, Noise, choose, noise
 from homdp_ppl.errors import PlanningError, Problem
 from homdp_ppl.explorers.explorer import Explorer, Pairs, Proposal, State
 from homdp_ppl.kernels import Tables
+from homdp_ppl.pairs import PairSearch
 from homdp_ppl.plan import Plan, Solution
 from homdp_ppl.policy import GraphPolicy, Trajectory
 from homdp_ppl.pomdp import POMDP
 from homdp_ppl.precision import Array, namespace
-from homdp_ppl.relaxations import qmdp, root_value
+from homdp_ppl.relaxations import qmdp
 
 Planner: TypeAlias = Callable[..., Plan]
 
@@ -139,12 +140,13 @@ class Planning:
         self.root = explorer.root(homdp)
         optimistic = getattr(planner, "optimistic", None)
         if explorer.backup is not None and optimistic is None:
-            got = f"a planner without optimistic backups, {getattr(planner, '__name__', type(planner).__name__)}"
+            got = f"{getattr(planner, '__qualname__', type(planner).__name__).split('.')[0]}, which has no optimistic backups"
             remedy = f"{explorer.rule} is not convex in the belief: only the history tree can plan it."
             raise PlanningError(explorer.rule, [Problem("planner", got, "planner=history_tree()", remedy)])
         backup = explorer.backup(homdp) if explorer.backup else None
         self.tree: Any = optimistic(backup, explorer.clip) if optimistic else None
         self._planner = planner
+        self._pairs = PairSearch(lambda model: self._solve(model, None))
 
     def decide(self, proposal: Proposal | Pairs, state: State) -> tuple[Decision, int]:
         """Plan for all candidates and choose; also how many plans that took.
@@ -153,7 +155,7 @@ class Planning:
         """
         visits, unknown = state.counts.state_action, np.array(np.nan)
         if isinstance(proposal, Pairs):
-            solution, model, plans = self._best_pair(proposal)
+            solution, model, plans = self._pairs.best(proposal)
             return Decision(explore(self.explorer, solution.policy), solution.upper, model, visits, unknown), plans
         candidates = [jax.tree.map(lambda leaf, c=c: leaf[c], proposal) for c in range(len(proposal.models.initial))]
         solutions = [self._solve(candidate.models, candidate.parameters) for candidate in candidates]
@@ -172,32 +174,6 @@ class Planning:
             problem = Problem("planner", f"a gap of {plan.gap:.2g}", "an exact planner: its coverage needs one", remedy)
             raise PlanningError(self.explorer.rule, [problem])
         return Solution(np.float64(plan.value), np.float64(plan.upper), np.zeros(0), plan.policy)
-
-    def _best_pair(self, pairs: Pairs) -> tuple[Solution, POMDP, int]:
-        """The best of all surviving pairs (Algorithm 2): visited in the order of a bound, until no bound exceeds the best value.
-
-        QMDP's values depend on T alone, so one of them serves all O.
-        """
-        bounds: list[tuple[float, POMDP]] = []
-        for transition in pairs.transitions[pairs.alive_transitions]:
-            Q = None
-            for emission in pairs.emissions[pairs.alive_emissions]:
-                model = POMDP(pairs.initial, transition, emission, pairs.reward)
-                Q = qmdp(model) if Q is None else Q
-                bounds.append((float(root_value(model, Q[0].T)), model))
-        best: tuple[Solution, POMDP] | None = None
-        plans = 0
-        for bound, model in sorted(bounds, key=lambda pair: -pair[0]):
-            if best is not None and bound <= best[0].upper + TIE * model.horizon:
-                break
-            solution = self._solve(model, None)
-            plans += 1
-            if best is None or solution.upper > best[0].upper + TIE * model.horizon:
-                best = solution, model
-        if best is None:
-            problem = Problem("version spaces", "no pair left", "at least one T and one O that explain the data")
-            raise PlanningError(self.explorer.rule, [problem])
-        return *best, plans
 
 
 def seeing_value(world: POMDP, actions: Array) -> float:

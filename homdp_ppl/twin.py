@@ -117,7 +117,8 @@ class Twin:
 
     def _run_all(self, seeds: Array, carries: Carry, first: Array, n: Array) -> tuple[Carry, Line]:
         """All seeds, one after the other: batched, the small products would be many times slower, and no plan be spared."""
-        return jax.lax.map(lambda pair: self._run(*pair, first, n), (seeds, carries))
+        ended: tuple[Carry, Line] = jax.lax.map(lambda pair: self._run(pair[0], pair[1], first, n), (seeds, carries))
+        return ended
 
     def _run(self, seed: Array, carry: Carry, first: Array, n: Array) -> tuple[Carry, Line]:
         """N episodes, at most STRETCH; the rest of what is returned stays empty."""

@@ -3,8 +3,8 @@
     blind policies  <=  optimum  <=  fast informed bound  <=  QMDP  <=  MDP
 
 Rewards may differ from step to step. The first observation comes before the first action, so a set of vectors at step 1 bounds
-the optimum by sum_y max_i sum_x rho(x) O(y|x) v_i(x): :func:`root_value`. Those of an agent that sees the state stand in
-relaxations.py.
+the optimum by sum_y max_i sum_x rho(x) O(y|x) v_i(x): :func:`root_value`. Those of agents that see
+more stand in relaxations.py.
 """
 
 from __future__ import annotations
@@ -12,16 +12,13 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from scipy import sparse
 
 from homdp_ppl.pomdp import POMDP
 from homdp_ppl.precision import Array
+from homdp_ppl.relaxations import fast_informed_bound as fast_informed_bound
 from homdp_ppl.relaxations import mdp_values as mdp_values
 from homdp_ppl.relaxations import qmdp as qmdp
 from homdp_ppl.relaxations import root_value as root_value
-
-CHUNK = 4_000_000  # numbers held at once while the fast informed bound is backed up
-SPARSE, LARGE = 0.2, 10_000  # tables of this size with a smaller share of non-zeros are multiplied as sparse matrices
 
 
 class RootBounds(NamedTuple):
@@ -31,30 +28,6 @@ class RootBounds(NamedTuple):
     fast_informed: float
     qmdp: float  # the state is seen from the second step on
     mdp: float  # the state is seen from the first step on
-
-
-def fast_informed_bound(pomdp: POMDP) -> Array:
-    """Vectors of the fast informed bound, (H, X, A); a belief b at step h is worth at most max_a sum_x b(x) Q_h(x, a).
-
-    Q_h(x, a) = r_h(x, a) + sum_y max_a' sum_x' T(x'|x, a) O(y|x') Q_{h+1}(x', a'): the agent is told x and a one step late
-    (Hauskrecht 2000).
-    """
-    _, T, O, r = _arrays(pomdp)  # noqa: E741
-    H, X, A = r.shape
-    Y = O.shape[1]
-    moves = T.reshape(X * A, X)
-    if moves.size > LARGE and np.count_nonzero(moves) < SPARSE * moves.size:
-        moves = sparse.csr_array(moves)
-    rows = max(1, CHUNK // (A * Y))
-    chunks = [(start, moves[start : start + rows]) for start in range(0, X * A, rows)]
-    Q = r.copy()
-    for h in reversed(range(H - 1)):
-        following = (Q[h + 1][:, :, None] * O[:, None, :]).reshape(X, A * Y)
-        flat = Q[h].reshape(X * A)
-        for start, some in chunks:
-            hoped = (some @ following).reshape(-1, A, Y)
-            flat[start : start + len(hoped)] += hoped.max(1).sum(1)
-    return Q
 
 
 def blind_policies(pomdp: POMDP) -> Array:
