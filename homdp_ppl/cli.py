@@ -15,12 +15,12 @@ import jax
 import matplotlib.pyplot as plt
 from rich.console import Console
 
-from homdp_ppl import __version__, models, planners, theory
+from homdp_ppl import __version__, models, planners, study, theory
 from homdp_ppl.declare import HOMDP, World
 from homdp_ppl.episode import rollout
 from homdp_ppl.errors import HOMDPError, Problem
 from homdp_ppl.policy import uniform_policy
-from homdp_ppl.report import decisions_table, models_table, revealed_table, seen_table, theory_table
+from homdp_ppl.report import comparison_table, decisions_table, models_table, revealed_table, seen_table, theory_table
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -124,6 +124,19 @@ def _plan(options: argparse.Namespace, console: Console) -> None:
         _say(console, f"policy in {options.save}")
 
 
+def _compare(options: argparse.Namespace, console: Console) -> None:
+    for name in options.models:
+        world = find_world(name)
+        if options.horizon is not None:
+            world = world.with_horizon(options.horizon)
+        rules = [study.make_explorer(text, world) for text in options.explorers]
+        planner = study.choose_planner(world) if options.planner == "auto" else planners.PLANNERS[options.planner]()
+        runs = study.compare(world, rules, planner, options.episodes, range(options.seeds))
+        optimum = next(iter(runs.values()))[0].optimum
+        title = f"{world.homdp.name}: {options.episodes:,} episodes, {options.seeds} seeds, optimal value {optimum:.4g}"
+        console.print(comparison_table(study.summarise(runs), title))
+
+
 def _theory(options: argparse.Namespace, console: Console) -> None:
     world = find_world(options.model)
     if options.horizon is not None:
@@ -173,6 +186,20 @@ def _parser() -> argparse.ArgumentParser:
     plan.add_argument("--save", metavar="FILE.npz", help="save the policy")
     plan.add_argument("--seed", type=_seed, default=0, help="draws the parameters of a model from a file without a truth")
     plan.set_defaults(run=_plan)
+    compared = commands.add_parser("compare", help="let several rules learn in a model, and compare their exact regret")
+    compared.add_argument("models", metavar="MODEL", nargs="+", help=model_help)
+    compared.add_argument(
+        "--explorers",
+        metavar="A,B",
+        nargs="+",
+        default=["greedy", "tight", "quantile_backup"],
+        help="rules, with options as in hop_b:scale=0.1 (default greedy tight quantile_backup)",
+    )
+    compared.add_argument("--episodes", type=_positive, default=500, help="episodes of each run (default 500)")
+    compared.add_argument("--seeds", type=_positive, default=10, help="runs of each rule (default 10)")
+    compared.add_argument("--planner", choices=sorted(planners.PLANNERS), default="auto", help="which planner (default auto)")
+    compared.add_argument("--horizon", type=_positive, help="another horizon than the model's own")
+    compared.set_defaults(run=_compare)
     bounds = commands.add_parser("theory", help="the paper's bounds for a model's sizes, beside the trivial ones")
     bounds.add_argument("model", metavar="MODEL", help=model_help)
     bounds.add_argument("--episodes", type=_positive, default=1000, help="how many episodes (default 1000)")

@@ -73,22 +73,29 @@ def compare_radii(key: Array, world: World, policy: Policy, episodes: int = 4096
     data = rollout(jax.random.split(jax.random.fold_in(key, 0), episodes), world, graph)
     stops = sorted({*(2**k for k in range(int(episodes).bit_length())), episodes})
     belief = posterior(homdp, Counts.zero(homdp))
-    visits, radii, errors = [], [], []
+    found: dict[str, list[list[Radii]]] = {"visits": [], "radius": [], "error": []}
     for before, after in pairwise([0, *stops]):
-        belief = belief.update(data[before:after], jax.random.fold_in(key, after))
+        fit, draw = jax.random.split(jax.random.fold_in(key, after))
+        belief = belief.update(data[before:after], fit)
         counts = belief.counts
-        visits.append(Radii(counts.state_action, counts.visits))
         frequentist = hop_b_radii(homdp, counts, episodes, delta), weissman_radii(homdp, counts, episodes, delta)
-        radii.append([*frequentist, quantile_radii(belief, jax.random.fold_in(key, after), delta)])
-        errors.append([_distances(estimate, world.pomdp) for estimate in (empirical(homdp, counts), belief.mean)])
-    states, actions = list(homdp.states), list(homdp.actions)
-    coordinates = {"episodes": stops, "rule": list(RULES), "estimate": list(ESTIMATES), "state": states, "action": actions}
+        found["visits"].append([Radii(counts.state_action, counts.visits)])
+        found["radius"].append([*frequentist, quantile_radii(belief, draw, delta)])
+        found["error"].append([_distances(estimate, world.pomdp) for estimate in (empirical(homdp, counts), belief.mean)])
     variables = {}
     for part, axes in AXES.items():
         unknown = ~getattr(homdp.structure.known, part)
-        for name, more, rows in (("visits", (), visits), ("radius", ("rule",), radii), ("error", ("estimate",), errors)):
-            numbers = np.array([getattr(r, part) if isinstance(r, Radii) else [getattr(x, part) for x in r] for r in rows])
-            variables[f"{part}_{name}"] = (("episodes", *more, *axes), np.where(unknown, numbers, np.nan))
+        for name, kinds in (("visits", ()), ("radius", ("rule",)), ("error", ("estimate",))):
+            numbers = np.array([[getattr(rows, part) for rows in at] for at in found[name]])  # (stops, kinds, X) or (..., X, A)
+            numbers = np.where(unknown, numbers if kinds else numbers[:, 0], np.nan)
+            variables[f"{part}_{name}"] = (("episodes", *kinds, *axes), numbers)
+    coordinates = {
+        "episodes": stops,
+        "rule": list(RULES),
+        "estimate": list(ESTIMATES),
+        "state": list(homdp.states),
+        "action": list(homdp.actions),
+    }
     about = {"model": homdp.name, "delta": delta, "horizon": homdp.horizon, "posterior": belief.explanation}
     return xr.Dataset(variables, coordinates, about)
 
@@ -137,7 +144,7 @@ def draw_radii(comparison: xr.Dataset, part: Part = "emission", axes: Axes | Non
     rows = comparison.stack(row=AXES[part]).dropna("row", subset=[f"{part}_visits"])
     visits = rows[f"{part}_visits"].where(rows[f"{part}_visits"] > 0)  # (episodes, row)
     labels, radii = _labels(part), _scaled(comparison, part, rows)
-    floor, faint = float(radii.min()) / 20, min(0.9, max(0.35, 4 / rows.sizes["row"]))
+    floor, faint = float(radii.where(radii > 0).min()) / 20, min(0.9, max(0.35, 4 / rows.sizes["row"]))
     for rule in RULES:
         style = "--" if rule == "hop_b" and part == "transition" else "-"
         radius = radii.sel(rule=rule).transpose(*visits.dims)
@@ -150,7 +157,7 @@ def draw_radii(comparison: xr.Dataset, part: Part = "emission", axes: Axes | Non
     axes.axhline(2.0, color="#bbbbbb", lw=0.8, zorder=0)
     axes.annotate("2: nothing is known", (1.0, 2.0), xycoords=("axes fraction", "data"), xytext=(-2, 3),
                   textcoords="offset points", ha="right", fontsize=8, color="#888888")  # fmt: skip
-    axes.set(xscale="log", yscale="log", xlabel="visits of the row", ylabel="L1 distance", ylim=(floor, 3.0))
+    axes.set(xscale="log", yscale="log", xlabel="visits of the row", ylabel="L1 distance", ylim=(0.8 * floor, 3.0))
     axes.xaxis.set_major_formatter("{x:,.0f}")
     axes.yaxis.set_major_formatter("{x:g}")
     axes.set_title(f"{comparison.model}: {part} rows, delta = {comparison.delta:g}", fontsize=10)

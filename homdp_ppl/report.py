@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import matplotlib.pyplot as plt
@@ -12,6 +12,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from numpyro.infer.inspect import get_model_relations
+from rich import box
 from rich.markup import escape
 from rich.table import Table
 
@@ -25,6 +26,7 @@ from homdp_ppl.precision import Array, x64
 from homdp_ppl.radius_picture import compare_radii as compare_radii
 from homdp_ppl.radius_picture import draw_radii as draw_radii
 from homdp_ppl.radius_picture import radius_table as radius_table
+from homdp_ppl.study import Row
 from homdp_ppl.theory import Statement
 
 LATENT, SEEN, CHOSEN, UNKNOWN = "#c6dbef", "#e5e5e5", "#fdd0a2", "#c7e9c0"
@@ -198,6 +200,18 @@ def draw_check(check: PredictiveCheck, axes: tuple[Axes, Axes] | None = None) ->
         panel.legend(frameon=False, fontsize=8, loc="upper left")
         panel.spines[["top", "right"]].set_visible(False)
     return axes
+
+
+def comparison_table(rows: Sequence[Row], title: str = "") -> Table:
+    """How several rules did in one world; see ``study.summarise``."""
+    table = Table(title=title or None, title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 1))
+    for column in ("rule", "regret", "last gap", "optimistic", "width", "sec/run", "guarantee"):
+        table.add_column(column, justify="left" if column in ("rule", "guarantee") else "right", no_wrap=True)
+    for row in rows:
+        regret = f"{row.regret:.3g}" if math.isnan(row.error) else f"{row.regret:.3g} ± {row.error:.2g}"
+        numbers = (regret, f"{max(row.gap, 0.0):.3g}", f"{row.optimistic:.0%}", f"{row.width:.3g}", f"{row.seconds:.2g}")
+        table.add_row(escape(row.rule), *numbers, row.soundness.removeprefix("optimistic, "))
+    return table
 
 
 def theory_table(statements: Iterable[Statement]) -> Table:

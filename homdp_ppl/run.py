@@ -131,7 +131,7 @@ class Run:
     decision
         What was decided last.
     seconds
-        Spent in planning, inference and acting; of a compiled run the whole.
+        Spent in planning, inference, evaluation and acting; of a compiled run in compiling and in all the rest.
     loop
         Which loop ran, and why.
     policies

@@ -7,7 +7,7 @@ and planners that are made of array functions.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -99,10 +99,12 @@ class Twin:
 
     def run(self, runs: list[Run], rounds: int, done: Callable[[int], None]) -> list[Run]:
         """Go on with several runs that stand at the same episode."""
-        started = time.perf_counter()
         seeds = jnp.stack([jax.random.key(run.task.seed) for run in runs])
         carry = jax.tree.map(lambda *leaves: jnp.stack([jnp.asarray(leaf) for leaf in leaves]), *map(self._carry, runs))
         first, lines = len(runs[0].values), []
+        clock = [time.perf_counter()]
+        jax.block_until_ready(self._stretch(seeds, carry, first, 0))  # compiles
+        clock.append(time.perf_counter())
         for at in range(first, rounds, STRETCH):
             n = min(STRETCH, rounds - at)
             carry, line = self._stretch(seeds, carry, at, n)
@@ -110,7 +112,8 @@ class Twin:
             done(n * len(runs))
         if not lines:
             return runs
-        seconds = (time.perf_counter() - started) / len(runs)
+        compiling, running = np.diff([*clock, time.perf_counter()]) / len(runs)
+        seconds = {"compiling": float(compiling), "compiled": float(running)}
         whole = Line(*(np.concatenate(parts, axis=1) for parts in zip(*lines, strict=True)))
         ends = to_numpy(carry)
         return [self._write(run, k, whole, ends, seconds) for k, run in enumerate(runs)]
@@ -177,7 +180,7 @@ class Twin:
         empty = jax.tree.map(lambda leaf: np.zeros(leaf.shape, leaf.dtype), shapes)
         return Carry(state, empty, np.array(False))
 
-    def _write(self, run: Run, k: int, lines: Line, ends: Carry, seconds: float) -> Run:
+    def _write(self, run: Run, k: int, lines: Line, ends: Carry, seconds: Mapping[str, float]) -> Run:
         mine = Line(*(part[k] for part in lines))
         plans = mine.planned * (1 if self.explorer.pick is None else int(self.explorer.options.get("draws", 20)))
         record = Record(
@@ -190,5 +193,5 @@ class Twin:
             *(part.astype(np.int64) for part in (mine.observations, mine.actions, mine.states)),
         )
         state, decision, _ = jax.tree.map(lambda leaf: leaf[k], ends)
-        spent = {"compiled": run.seconds.get("compiled", 0.0) + seconds}
+        spent = {what: run.seconds.get(what, 0.0) + more for what, more in seconds.items()}
         return replace(run, record=run.record + record, state=state, decision=decision, seconds=spent)

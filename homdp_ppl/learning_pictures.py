@@ -1,0 +1,147 @@
+"""Pictures of learning: what runs of several rules lost, over many seeds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import matplotlib.pyplot as plt
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.transforms import ScaledTranslation
+
+from homdp_ppl.errors import DataError, Problem
+from homdp_ppl.precision import Array
+from homdp_ppl.run import Run
+
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#6b6b6b", "#E69F00", "#56B4E9", "#000000")  # Okabe and Ito's
+BAND = (0.05, 0.95)  # quantiles over the seeds
+POINTS = 400  # of a curve, evenly spaced on the axis it is drawn on
+LINE = 12.0  # points between the lines of text of two labels
+
+
+class Curve(NamedTuple):
+    """A quantity over the rounds of several runs of one rule."""
+
+    episodes: Array  # (points,)  played until then
+    mean: Array  # (points,)  over the seeds
+    low: Array  # (points,)  the 5% quantile
+    high: Array  # (points,)  the 95% quantile
+
+
+def draw_regret(runs: Mapping[str, Sequence[Run]], axes: Axes | None = None) -> Axes:
+    """Draw the exact regret of rules against episodes: the mean over seeds, and the band that holds 90% of them.
+
+    Each curve carries its rule's name at its end. Axes that are given keep their scales: set them to "log" before drawing.
+
+    Parameters
+    ----------
+    runs
+        For each rule's name its runs, one a seed and all of one length, as :func:`homdp_ppl.learn` returns them for several
+        seeds.
+    axes
+        Where to draw; a new figure with linear axes by default.
+    """
+    _check(runs)
+    if axes is None:
+        _, axes = plt.subplots(figsize=(8.0, 4.4), layout="constrained")
+    ends = []
+    for k, (name, several) in enumerate(runs.items()):
+        curve = regret_curve(several, logarithmic=axes.get_xscale() == "log")
+        colour = COLOURS[k % len(COLOURS)]
+        if len(several) > 1:
+            axes.fill_between(curve.episodes, curve.low, curve.high, color=colour, alpha=0.16, lw=0)
+        axes.plot(curve.episodes, curve.mean, color=colour, lw=2, ls="-" if k < len(COLOURS) else "--")
+        ends.append((curve.episodes[-1], curve.mean[-1], name, colour))
+    axes.margins(x=0)
+    if axes.get_yscale() == "linear":
+        axes.set_ylim(bottom=0)
+    model = next(iter(runs.values()))[0].task.world.homdp
+    axes.set(xlabel="episodes", ylabel="regret")
+    axes.set_title(f"{model.name}: {_told(runs)}", fontsize=10)
+    axes.xaxis.set_major_formatter("{x:,.0f}")
+    axes.yaxis.set_major_formatter("{x:,g}")
+    axes.spines[["top", "right"]].set_visible(False)
+    label_ends(axes, ends)
+    return axes
+
+
+def regret_curve(runs: Sequence[Run], logarithmic: bool = False) -> Curve:
+    """Mean and 90% band of the regret of several runs of one length, thinned to what can be seen.
+
+    Parameters
+    ----------
+    runs
+        One a seed.
+    logarithmic
+        Whether the points are evenly spaced on a logarithmic axis.
+    """
+    regret = np.stack([run.regret for run in runs])  # (seeds, rounds)
+    rounds = regret.shape[1]
+    spread = np.geomspace if logarithmic else np.linspace
+    at = np.unique(spread(1, rounds, POINTS).round().astype(int)) - 1
+    low, high = np.quantile(regret[:, at], BAND, axis=0)
+    return Curve((at + 1) * runs[0].task.episodes_per_round, regret[:, at].mean(0), low, high)
+
+
+def label_ends(axes: Axes, ends: Sequence[tuple[float, float, str, str]]) -> None:
+    """Write names beside the ends of curves, apart from each other.
+
+    Parameters
+    ----------
+    axes
+        With all curves drawn and its scales and limits settled.
+    ends
+        Place on the two axes, name and colour of each.
+    """
+    figure = axes.get_figure(root=True)
+    if figure is None:
+        raise DataError("label_ends", [Problem("axes", "axes without a figure", "axes of a figure")])
+    inch = figure.dpi_scale_trans
+    heights = [float(axes.transData.transform((x, y))[1]) * 72 / figure.dpi for x, y, *_ in ends]  # in points
+    for (x, y, name, colour), height, place in zip(ends, heights, _apart(heights), strict=True):
+        shift = ScaledTranslation(6 / 72, (place - height) / 72, inch)
+        text = name.replace("$", r"\$")  # not mathematics
+        axes.text(x, y, text, color=colour, fontsize=9, va="center", ha="left", transform=axes.transData + shift)
+
+
+def _apart(heights: Sequence[float]) -> Array:
+    """The nearest places in the same order that are at least a line apart: pools of crowded labels share their mean."""
+    order = np.argsort(heights, kind="stable")
+    free = np.asarray(heights, dtype=np.float64)[order] - LINE * np.arange(len(order))  # apart means non-decreasing here
+    pools: list[tuple[float, int]] = []
+    for height in free:
+        mean, size = float(height), 1
+        while pools and pools[-1][0] > mean:
+            before, members = pools.pop()
+            mean, size = (before * members + mean * size) / (members + size), members + size
+        pools.append((mean, size))
+    places = np.empty(len(order))
+    places[order] = np.concatenate([np.full(size, mean) for mean, size in pools]) + LINE * np.arange(len(order))
+    return places
+
+
+def _told(runs: Mapping[str, Sequence[Run]]) -> str:
+    seeds = {len(several) for several in runs.values()}
+    if max(seeds) == 1:
+        return "one seed"
+    many = str(seeds.pop()) if len(seeds) == 1 else f"{min(seeds)} to {max(seeds)}"
+    return f"mean and 90% of {many} seeds"
+
+
+def _check(runs: Mapping[str, Sequence[Run]]) -> None:
+    problems = []
+    if not runs:
+        problems.append(Problem("runs", "no rules", "at least one rule with its runs"))
+    for name, several in runs.items():
+        lengths = {len(run.values) for run in several}
+        if not lengths:
+            problems.append(Problem(name, "no runs", "at least one run"))
+        elif len(lengths) > 1:
+            problems.append(
+                Problem(name, f"runs of {min(lengths)} to {max(lengths)} rounds", "runs of one length", "Resume them.")
+            )
+        elif lengths == {0}:
+            problems.append(Problem(name, "runs without rounds", "at least one round", "Resume them."))
+    if problems:
+        raise DataError("draw_regret", problems)
