@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -128,9 +129,10 @@ def learn(
     >>> len(run.values), bool(run.gaps.min() >= -1e-9)
     (50, True)
     """
+    seeds = list(seed) if np.ndim(seed) else [seed]
+    _check(world, explorer, planner, episodes, seeds, model)
     model = world.homdp if model is None else model
-    seeds = [seed] if isinstance(seed, int | np.integer) else list(seed)
-    _check(world, model, explorer, episodes, seeds)
+    _check_model(world, explorer, episodes, model)
     Planning(explorer, planner, model)  # refuses a pairing of rule and planner that cannot be
     reason = why_not(world, explorer, planner, model, foresight)
     if compiled and reason:
@@ -149,7 +151,7 @@ def learn(
         told = f"readable loop ({reason or 'as asked'})"
         with _progress(progress, len(tasks) * rounds) as done:
             runs = [_advance(_begin(task, told, in_x64(_advance)), rounds, done) for task in tasks]
-    return runs[0] if isinstance(seed, int | np.integer) else runs
+    return runs if np.ndim(seed) else runs[0]
 
 
 def _advance(run: Run, rounds: int, done: Callable[[int], None] = lambda n: None) -> Run:
@@ -235,7 +237,7 @@ class Clock:
         self.seconds[what] = self.seconds.get(what, 0.0) + time.perf_counter() - start
 
 
-def _check(world: World, model: HOMDP, explorer: Explorer, episodes: int, seeds: list[Any]) -> None:
+def _check(world: Any, explorer: Any, planner: Any, episodes: Any, seeds: list[Any], model: Any) -> None:
     problems = []
     if not isinstance(world, World):
         remedy = "Fix the parameters of a declaration: homdp.at(...)."
@@ -243,12 +245,29 @@ def _check(world: World, model: HOMDP, explorer: Explorer, episodes: int, seeds:
     if not isinstance(explorer, Explorer):
         remedy = "Call its factory: explorers.greedy()."
         problems.append(Problem("explorer", f"a {type(explorer).__name__}", "an Explorer", remedy))
+    if not _takes_a_model(planner):
+        got = getattr(planner, "__name__", f"a {type(planner).__name__}")
+        problems.append(Problem("planner", got, "a function from a POMDP to a Plan", "Call its factory: history_tree()."))
     if not (isinstance(episodes, int | np.integer) and episodes >= 1):
         problems.append(Problem("episodes", repr(episodes), "a whole number of at least 1"))
-    if not seeds or not all(isinstance(s, int | np.integer) and s >= 0 for s in seeds):
-        problems.append(Problem("seed", repr(seeds), "whole numbers of at least 0"))
+    if not seeds or not all(isinstance(s, int | np.integer) and 0 <= s < 2**63 for s in seeds):
+        problems.append(Problem("seed", repr(seeds), "whole numbers of at least 0 and below 2^63"))
+    if not (model is None or isinstance(model, HOMDP)):
+        remedy = "Of a world, take the declaration: world.homdp."
+        problems.append(Problem("model", f"a {type(model).__name__}", "a HOMDP", remedy))
     if problems:
         raise ParameterError("learn", problems)
+
+
+def _takes_a_model(planner: Any) -> bool:
+    """Whether it looks like a planner; a factory can be called without arguments."""
+    if not callable(planner):
+        return False
+    first = next(iter(inspect.signature(planner).parameters.values()), None)
+    return first is not None and first.default is first.empty
+
+
+def _check_model(world: World, explorer: Explorer, episodes: int, model: HOMDP) -> None:
     if model.spaces != world.spaces:
         remedy = "The learner's declaration has the names and the horizon of the world it acts in."
         raise ParameterError("learn", [Problem("model", str(model.spaces), str(world.spaces), remedy)])

@@ -15,8 +15,6 @@ from homdp_ppl.pomdp import POMDP
 from homdp_ppl.precision import Array
 from homdp_ppl.relaxations import fast_informed_bound, qmdp, root_value
 
-TIE = 1e-9  # times the horizon: values closer than this tie
-
 QMDP, INFORMED, PLANNED = range(3)  # how well the value of a pair is known
 
 
@@ -28,7 +26,7 @@ class Known(NamedTuple):
 
 
 class PairSearch:
-    """Finds the best pair again and again, while version spaces shrink; what is known of a pair is known for good.
+    """Finds the best pair again and again, while version spaces change; what is known of a pair is known for good.
 
     Pairs are visited in the order of an upper bound, which is first QMDP's, then the fast informed one, then the value itself.
     The search ends when the first in order is a value. QMDP's Q depends on T alone: one of them serves all O.

@@ -106,14 +106,18 @@ class Mixture:
     @property
     def value(self) -> float:
         """The exact value of the mixture: the mean of the rounds' values."""
-        return float(np.mean(self.run.values))
+        return float(self.run.values.sum() / self._rounds)
 
     def draw(self, key: Array) -> GraphPolicy:
         """One policy of the mixture; it carries the guarantee in expectation."""
+        return self.run.policy_at(int(jax.random.randint(key, (), 0, self._rounds)))
+
+    @property
+    def _rounds(self) -> int:
         rounds = len(self.run.values)
         if rounds == 0:
             raise ParameterError("mixture", [Problem("run", "no rounds", "at least one round")])
-        return self.run.policy_at(int(jax.random.randint(key, (), 0, rounds)))
+        return rounds
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -59,7 +59,7 @@ class Carry(NamedTuple):
 
 def why_not(world: World, explorer: Explorer, planner: Planner, model: HOMDP, foresight: bool) -> str | None:
     """What keeps a run from being compiled; None if nothing does."""
-    if not hasattr(planner, "compile"):
+    if not all(hasattr(planner, part) for part in ("compile", "optimistic", "scorer")):
         return "the planner cannot be traced"
     if not explorer.compilable(model):
         return f"{explorer.name} needs more than array functions on {model.name}"
@@ -80,7 +80,6 @@ class Twin:
         self._root = planning.root
         self._solve = planning.tree.compile(planning.support)
         self._score: Callable[[GraphPolicy], Array] = planning.tree.scorer(planning.support, world.pomdp)
-        self._visits = np.zeros(model.structure.known.transition.shape, dtype=np.int64)
         self._stretch: Callable[..., tuple[Carry, Line]] = jax.jit(self._run_all)
 
     @classmethod
@@ -99,19 +98,19 @@ class Twin:
 
     def run(self, runs: list[Run], rounds: int, done: Callable[[int], None]) -> list[Run]:
         """Go on with several runs that stand at the same episode."""
+        first, lines = len(runs[0].values), []
+        if first >= rounds:
+            return runs
         seeds = jnp.stack([jax.random.key(run.task.seed) for run in runs])
         carry = jax.tree.map(lambda *leaves: jnp.stack([jnp.asarray(leaf) for leaf in leaves]), *map(self._carry, runs))
-        first, lines = len(runs[0].values), []
         clock = [time.perf_counter()]
-        jax.block_until_ready(self._stretch(seeds, carry, first, 0))  # compiles
+        np.asarray(self._stretch(seeds, carry, first, 0)[1].value)  # compiles
         clock.append(time.perf_counter())
         for at in range(first, rounds, STRETCH):
             n = min(STRETCH, rounds - at)
             carry, line = self._stretch(seeds, carry, at, n)
             lines.append(jax.tree.map(lambda leaf, n=n: np.asarray(leaf)[:, :n], line))
             done(n * len(runs))
-        if not lines:
-            return runs
         compiling, running = np.diff([*clock, time.perf_counter()]) / len(runs)
         seconds = {"compiling": float(compiling), "compiled": float(running)}
         whole = Line(*(np.concatenate(parts, axis=1) for parts in zip(*lines, strict=True)))

@@ -282,6 +282,9 @@ def start_bonus(radii: Radii, initial: Array, horizon: int) -> Array:
 WANTED: dict[str, tuple[Callable[[Any], Any], str]] = {
     "delta": (lambda v: 0 < v < 1, "a probability in (0, 1)"),
     "level": (lambda v: 0 < v < 1, "a probability in (0, 1)"),
+    "mass": (lambda v: 0 < v < 1, "a probability in (0, 1)"),
+    "epsilon": (lambda v: 0 < v < 1, "a probability in (0, 1)"),
+    "q": (lambda v: 0 < v < 1, "a probability in (0, 1)"),
     "episodes": (lambda v: 1 <= v < math.inf, "a number of at least 1"),
     "size": (lambda v: 1 <= v < math.inf, "a number of at least 1"),
     "scale": (lambda v: 0 <= v < math.inf, "a number of at least 0"),

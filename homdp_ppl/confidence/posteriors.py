@@ -134,7 +134,7 @@ def highest_density_set(log_weights: Array, mass: float = 0.9) -> Array:
     >>> highest_density_set(np.log([0.05, 0.6, 0.05, 0.3]), mass=0.8)
     array([False,  True, False,  True])
     """
-    check_arguments("highest_density_set", level=mass)
+    check_arguments("highest_density_set", mass=mass)
     xp = namespace(log_weights)
     weights = xp.exp(log_weights - xp.max(log_weights))
     weights = weights / weights.sum()

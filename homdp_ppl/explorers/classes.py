@@ -8,7 +8,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
-from homdp_ppl.declare import World
+from homdp_ppl.declare import HOMDP, World
 from homdp_ppl.errors import ParameterError, Problem
 from homdp_ppl.pomdp import ROW_TOLERANCE
 from homdp_ppl.precision import Array, namespace
@@ -50,6 +50,19 @@ def check_tables(subject: str, where: str, tables: Members, axes: int) -> Array:
     return array
 
 
+def check_fit(subject: str, homdp: HOMDP, **classes: Array) -> None:
+    """Refuse classes whose tables are not as large as a declaration's."""
+    X, Y, A, _ = homdp.spaces.sizes
+    shapes = {"transitions": (X, A, X), "emissions": (X, Y)}
+    wrong = [
+        Problem(where, f"tables of shape {tables.shape[1:]}", f"tables of shape {shapes[where]}")
+        for where, tables in classes.items()
+        if tables.shape[1:] != shapes[where]
+    ]
+    if wrong:
+        raise ParameterError(subject, wrong)
+
+
 def log_likelihoods(tables: Array, counts: Array) -> Array:
     """Log probability of counted outcomes under every member of a class, (N,)."""
     xp = namespace(counts, tables)
@@ -62,9 +75,9 @@ def log_likelihoods(tables: Array, counts: Array) -> Array:
 def low_rank(features: ArrayLike, measures: ArrayLike) -> Array:
     """Transitions of low rank, T(x'|x, a) = phi(x, a) . psi(x'), for every member of a class of measures: (N, X, A, X).
 
-    The family of the paper's section on function approximation: phi is known, psi is learned. Refuses members whose rows are
-    no probabilities, and ones that are not normalised: ||phi(x, a)|| <= 1, and ||sum_x' psi(x') g(x')|| <= sqrt(d) for every
-    g with abs(g) <= 1.
+    The family of the paper's section on function approximation. There phi is unknown too: concatenate the classes of several
+    phi. Refuses members whose rows are no probabilities, and ones that are not normalised: ||phi(x, a)|| <= 1, and
+    ||sum_x' psi(x') g(x')|| <= sqrt(d) for every g with abs(g) <= 1 (past 16 states by an upper bound of that norm).
 
     Parameters
     ----------

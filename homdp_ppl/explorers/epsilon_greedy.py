@@ -19,7 +19,7 @@ def epsilon_greedy(epsilon: float = 0.1, known: bool = True, replan: Replan = "e
     known, replan
         As in :func:`greedy`.
     """
-    check_arguments("epsilon_greedy", level=epsilon)
+    check_arguments("epsilon_greedy", epsilon=epsilon)
     options = changed(
         {"epsilon": epsilon, "known": known, "replan": replan},
         {"epsilon": 0.1, "known": True, "replan": "every episode"},

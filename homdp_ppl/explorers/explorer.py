@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
 import jax
 import numpy as np
@@ -13,6 +13,7 @@ import numpy as np
 from homdp_ppl.counts import Counts
 from homdp_ppl.declare import HOMDP
 from homdp_ppl.episode import Episode
+from homdp_ppl.errors import ParameterError, Problem
 from homdp_ppl.kernels import Tables
 from homdp_ppl.plan import Solution
 from homdp_ppl.pomdp import POMDP
@@ -148,6 +149,12 @@ class Explorer:
     compilable: Callable[[HOMDP], bool] = always
     exact: bool = False
     scaled: bool = False
+
+    def __post_init__(self) -> None:
+        choices = get_args(Replan)
+        if self.replan not in choices:
+            expected = " or ".join(f'"{choice}"' for choice in choices)
+            raise ParameterError(self.rule, [Problem("replan", repr(self.replan), expected)])
 
     @property
     def name(self) -> str:

@@ -6,7 +6,7 @@ import numpy as np
 
 from homdp_ppl.confidence.counts import check_arguments, empirical, hop_b_class_bonus, hop_b_class_radii
 from homdp_ppl.declare import HOMDP
-from homdp_ppl.explorers.classes import Members, check_tables, log_likelihoods
+from homdp_ppl.explorers.classes import Members, check_fit, check_tables, log_likelihoods
 from homdp_ppl.explorers.explorer import Explorer, Proposal, Replan, State, anything, changed, declared, one
 from homdp_ppl.kernels import Tables
 from homdp_ppl.precision import Array, namespace
@@ -34,15 +34,20 @@ def hop_b_class(
         homdp = state.homdp
         radii = hop_b_class_radii(homdp, state.counts, state.episodes, len(tables), delta, scale, known)
         likeliest = log_likelihoods(tables, state.counts.emission).argmax()
-        emission = namespace(state.counts).asarray(tables)[likeliest]
-        model = empirical(homdp, state.counts, known)._replace(emission=emission)
-        return one(model._replace(reward=model.reward + hop_b_class_bonus(radii, homdp.horizon)))
+        xp, model = namespace(state.counts), empirical(homdp, state.counts, known)
+        emission = xp.where(exact(homdp), model.emission, xp.asarray(tables)[likeliest])
+        reward = model.reward + hop_b_class_bonus(radii, homdp.horizon)
+        return one(model._replace(emission=emission, reward=reward))
+
+    def exact(homdp: HOMDP) -> Array:
+        return homdp.structure.known.emission[:, None] & known
 
     def support(homdp: HOMDP) -> Tables:
+        check_fit("hop_b_class", homdp, emissions=tables)
         allowed = declared(homdp) if known else anything(homdp)
-        return allowed._replace(emission=(tables > 0).any(0))
+        return allowed._replace(emission=np.where(exact(homdp), allowed.emission, (tables > 0).any(0)))
 
-    options = {"emissions": len(np.asarray(tables))} | changed(
+    options = {"emissions": len(tables)} | changed(
         {"delta": delta, "scale": scale, "known": known, "replan": replan},
         {"delta": 0.1, "scale": 1.0, "known": True, "replan": "doubled"},
     )

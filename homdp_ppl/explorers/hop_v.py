@@ -12,8 +12,7 @@ from homdp_ppl.confidence.counts import check_arguments
 from homdp_ppl.confidence.posteriors import highest_density_set, likelihood_set
 from homdp_ppl.declare import HOMDP
 from homdp_ppl.episode import Episode
-from homdp_ppl.errors import ParameterError, Problem
-from homdp_ppl.explorers.classes import Members, check_tables, log_likelihoods
+from homdp_ppl.explorers.classes import Members, check_fit, check_tables, log_likelihoods
 from homdp_ppl.explorers.explorer import Explorer, Pairs, State, changed, declared, start
 from homdp_ppl.kernels import Tables
 from homdp_ppl.precision import Array
@@ -31,8 +30,9 @@ def hop_v(transitions: Members, emissions: Members, delta: float = 0.1, mass: fl
 
     Lee, Agarwal, Dann and Zhang (2023), Algorithm 2: K' = floor(K / H) epochs; a member survives while its log-likelihood is
     within beta = 2 log(K' size / delta) of the best survivor's. Optimistic in all epochs with probability 1 - 2 delta if the
-    truth is in both classes. With ``mass`` a member survives in the highest-density set of that mass under a uniform prior
-    instead (T and O apart): tighter, and guaranteed by the posterior only.
+    truth is in both classes. With ``mass`` the version spaces are the highest-density sets of that mass under uniform priors
+    instead, T and O apart: tighter, and guaranteed by the posterior only, with probability 2 mass - 1 in each epoch. They are
+    taken anew and not nested: a truth that is missed once comes back.
 
     Parameters
     ----------
@@ -45,19 +45,12 @@ def hop_v(transitions: Members, emissions: Members, delta: float = 0.1, mass: fl
     mass
         Posterior mass of each version space; by default the paper's likelihood sets.
     """
-    check_arguments("hop_v", delta=delta, **({} if mass is None else {"level": mass}))
+    check_arguments("hop_v", delta=delta, **({} if mass is None else {"mass": mass}))
     T = check_tables("hop_v", "transitions", transitions, 4)
     O = check_tables("hop_v", "emissions", emissions, 3)  # noqa: E741
 
     def init(homdp: HOMDP, episodes: int) -> State:
-        X, Y, A, _ = homdp.spaces.sizes
-        wrong = [
-            Problem(where, f"tables of shape {tables.shape[1:]}", f"tables of shape {shape}")
-            for where, tables, shape in (("transitions", T, (X, A, X)), ("emissions", O, (X, Y)))
-            if tables.shape[1:] != shape
-        ]
-        if wrong:
-            raise ParameterError("hop_v", wrong)
+        check_fit("hop_v", homdp, transitions=T, emissions=O)
         return start(homdp, episodes, Versions(np.ones(len(T), dtype=bool), np.ones(len(O), dtype=bool)))
 
     def support(homdp: HOMDP) -> Tables:
@@ -79,14 +72,17 @@ def hop_v(transitions: Members, emissions: Members, delta: float = 0.1, mass: fl
         return replace(state, counts=counts, played=state.played + 1, memory=spaces)
 
     def shrink(state: State, transition: Array, emission: Array) -> Versions:
-        """Nested: members compete with survivors only."""
+        """The paper's are nested, members compete with survivors only; what cannot explain the data is never kept."""
         epochs = max(state.episodes // state.homdp.horizon, 1)
         spaces = []
         for tables, counts, alive in ((T, transition, state.memory.transitions), (O, emission, state.memory.emissions)):
-            likelihood = np.where(alive, log_likelihoods(tables, counts), -np.inf)
-            beta = 2 * log(epochs * len(tables) / delta)
-            kept = likelihood_set(likelihood, beta) if mass is None else highest_density_set(likelihood, mass)
-            spaces.append(alive & kept)
+            likelihood = log_likelihoods(tables, counts)
+            likelihood = np.where(alive, likelihood, -np.inf) if mass is None else likelihood
+            kept = likelihood > -np.inf
+            if kept.any():
+                beta = 2 * log(epochs * len(tables) / delta)
+                kept &= likelihood_set(likelihood, beta) if mass is None else highest_density_set(likelihood, mass)
+            spaces.append(kept)
         return Versions(*spaces)
 
     options = {"transitions": len(T), "emissions": len(O)} | changed({"delta": delta, "mass": mass}, {"delta": 0.1, "mass": None})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from homdp_ppl.declare import HOMDP, World
+from homdp_ppl.errors import ParameterError, Problem
 from homdp_ppl.explorers.explorer import Explorer, Proposal, State, declared, one
 from homdp_ppl.kernels import Tables
 from homdp_ppl.precision import Array
@@ -16,6 +17,9 @@ def oracle(world: World) -> Explorer:
     world
         The world that is acted in.
     """
+    if not isinstance(world, World):
+        remedy = "Fix the parameters of a declaration: homdp.at(...)."
+        raise ParameterError("oracle", [Problem("world", f"a {type(world).__name__}", "a World", remedy)])
 
     def propose(key: Array, state: State) -> Proposal:
         return one(world.pomdp._replace(reward=state.homdp.reward))

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import inf
 from typing import Any
 
 from scipy.special import ndtr
 
 from homdp_ppl.confidence.backups import Backup, draw_backup, has_moments, moment_backup, moments, start_variance, upper_quantile
 from homdp_ppl.declare import HOMDP
+from homdp_ppl.errors import ParameterError, Problem
 from homdp_ppl.explorers.believing import believe, draw_models, learn_more, mean_model
 from homdp_ppl.explorers.explorer import Explorer, Proposal, Replan, State, changed, one
 from homdp_ppl.plan import Solution
@@ -31,6 +33,8 @@ def quantile_backup(z: float = 1.645, replan: Replan = "every episode") -> Explo
     replan
         "every episode", or "doubled" (when some n(x, a) has doubled).
     """
+    if not (isinstance(z, int | float) and 0 <= z < inf):
+        raise ParameterError("quantile_backup", [Problem("z", repr(z), "a number of at least 0")])
 
     def propose(key: Array, state: State) -> Proposal:
         if has_moments(state.homdp):

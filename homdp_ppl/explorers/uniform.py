@@ -7,5 +7,8 @@ from homdp_ppl.explorers.greedy import certainty_equivalent
 
 
 def uniform() -> Explorer:
-    """Every action with the same probability, in every episode. Costs one plan in the whole run, which is not played."""
+    """Every action with the same probability, in every episode: a baseline without optimism.
+
+    Costs one plan in the whole run, which is not played.
+    """
     return Explorer("uniform", certainty_equivalent(True), "none", explore=1.0, replan="once")

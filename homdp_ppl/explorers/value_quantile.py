@@ -26,7 +26,7 @@ def value_quantile(q: float = 0.9, draws: int = 20, replan: Replan = "every epis
     replan
         Redrawing only when counts have doubled harms sampling rules; it can be had.
     """
-    check_arguments("value_quantile", level=q)
+    check_arguments("value_quantile", q=q)
     if not (isinstance(draws, int) and draws >= 1):
         raise ParameterError("value_quantile", [Problem("draws", repr(draws), "a whole number of at least 1")])
 
@@ -41,7 +41,7 @@ def value_quantile(q: float = 0.9, draws: int = 20, replan: Replan = "every epis
         options,
         init=believe,
         update=learn_more,
-        pick=ceil(q * draws - 1e-9),
+        pick=max(ceil(q * draws - 1e-9), 1),
         replan=replan,
         compilable=closed,
         exact=True,

@@ -124,8 +124,8 @@ class ClosedForm:
         xp = namespace(concentration)
         unknown = source >= 0
         mass = np.where(unknown, reference, 0.0).sum(-1)
-        mean = xp.where(unknown, (concentration / totals)[source], 0.0)
-        total = xp.where(unknown, totals[source], 0.0).max(-1)
+        mean = xp.append(concentration / totals, 0.0)[source]  # a source of -1 is the zero at the end
+        total = xp.append(totals, 0.0)[source].max(-1)
         return Spread(mean, mass, 1 / (total + 1))
 
 

@@ -1,0 +1,337 @@
+"""Radii from posteriors: exact quantiles, coverage of models drawn from the prior, what is kept and what is refused."""
+
+import math
+from dataclasses import replace
+
+import jax
+import numpy as np
+import pytest
+from scipy.stats import beta, binom
+
+from homdp_ppl import Counts, InferenceError, ParameterError, posterior, x64
+from homdp_ppl.confidence import Radii, dirichlet_radii, posteriors, quantile_radii, upper_quantile
+from homdp_ppl.posteriors import Sampling
+from homdp_ppl.posteriors.belief import Atoms
+from homdp_ppl.posteriors.laplace import Calibration
+from tests.confidence.exact import STORED, WRITTEN, Cell, concentrations, declared, mixed, some_counts
+from tests.worlds import world
+
+ALARM = 1e-6
+KEY = jax.random.key(0)
+
+
+def believable(successes, trials, chance):
+    """Whether a binomial number lies between the two tails of ``ALARM / 2`` each."""
+    return binom.ppf(ALARM / 2, trials, chance) <= successes <= binom.isf(ALARM / 2, trials, chance)
+
+
+def owners(name):
+    """Where each Dirichlet row first stands among all rows, those of T first."""
+    rows = [r for at_state in WRITTEN[name].transition for r in at_state] + WRITTEN[name].emission
+    names = [next((cell.row for cell in r if isinstance(cell, Cell)), None) for r in rows]
+    return {owner: names.index(owner) for owner in WRITTEN[name].prior}
+
+
+def in_a_line(radii):
+    return np.append(radii.transition, radii.emission)
+
+
+def keys(n, seed=0):
+    return [jax.random.key(1000 * seed + k) for k in range(n)]
+
+
+# Quantiles
+
+
+def place(level):
+    """S draws, and which of them is taken: written out from the definition."""
+    S = math.ceil(10 / level)
+    return S, math.ceil(round((1 - level) * (S + 1), 9))
+
+
+def beta_chance(a, b, radius):
+    """P(2|p - mean| <= radius) for p ~ Beta(a, b): the distance of a row of two outcomes."""
+    mean = a / (a + b)
+    return beta.cdf(mean + radius / 2, a, b) - beta.cdf(mean - radius / 2, a, b)
+
+
+def beta_levels(repeats=150):
+    """The chance of 2|p - mean| at the radii of six Beta rows at the level 0.1, many times."""
+    model = declared("independent")
+    counts = some_counts(WRITTEN["independent"], np.random.default_rng(0))
+    belief = posterior(model, counts)
+    alpha = np.array(list(concentrations(WRITTEN["independent"], counts).values()))  # rows in the order of the tables
+    return beta_chance(*alpha.T, np.array([in_a_line(quantile_radii(belief, key, delta=0.6)) for key in keys(repeats)]))
+
+
+def test_radii_of_beta_rows_are_the_order_statistic(monkeypatch):
+    """The chance at the k-th smallest of S draws is Beta(k, S + 1 - k): below its median half of the time.
+
+    False-alarm rate 2e-6 (binomial tails, and the extremes of all). Taking the ceil(level S)-th instead is caught.
+    """
+    S, k = place(0.1)
+    median = beta.median(k, S + 1 - k)
+    alike = quantile_radii(posterior(declared("independent"), Counts.zero(declared("independent"))), KEY).transition
+    assert len(np.unique(alike)) == 4  # equal rows, each by its own draws
+    levels = beta_levels()
+    assert believable((levels < median).sum(), levels.size, 0.5)
+    assert beta.ppf(ALARM / 2 / levels.size, k, S + 1 - k) < levels.min()
+    assert levels.max() < beta.isf(ALARM / 2 / levels.size, k, S + 1 - k)
+    monkeypatch.setattr(posteriors, "upper_quantile", lambda v, level: np.sort(v, axis=0)[math.ceil(level * len(v)) - 1])
+    planted = beta_levels()
+    assert not believable((planted < median).sum(), planted.size, 0.5)
+
+
+def test_radii_of_a_flat_row_and_of_half_a_row():
+    """On the triangle P(||p - 1/3||_1 <= t) = 3/2 t^2 up to t = 2/3: a hexagon of area 3/4 t^2 in a triangle of 1/2.
+
+    A row that is half known has half the distance of its Beta(2, 3). False-alarm rate 2e-6.
+    """
+    belief = posterior(declared("known transition"), Counts.zero(declared("known transition")))
+    radii = [quantile_radii(belief, key, delta=0.9) for key in keys(400)]
+    S, k = place(0.45)
+    median = beta.median(k, S + 1 - k)
+    flat, half = np.array([r.emission for r in radii]).T
+    assert all((r.transition == 0).all() for r in radii)
+    assert believable((1.5 * flat**2 < median).sum(), 400, 0.5)
+    assert believable((beta_chance(2, 3, 2 * half) < median).sum(), 400, 0.5)
+
+
+# Coverage of models drawn from the prior
+
+
+def replicates(name, delta, repeats, seed):
+    """For models from the prior: the radii after 3 visits to every row, and the distances of all rows from the posterior mean.
+
+    Also the distances from the relative frequencies, and the radii before any data: two ways to be wrong.
+    """
+    written, model, generator = WRITTEN[name], declared(name), np.random.default_rng(seed)
+    X, Y, A, _ = model.spaces.sizes
+    before = in_a_line(quantile_radii(posterior(model, Counts.zero(model)), KEY, delta))
+    found = []
+    for key in keys(repeats, seed):
+        p = {owner: generator.dirichlet(alpha) for owner, alpha in written.prior.items()}
+        flat = np.array([float(c.mass) * p[c.row][c.entry] if isinstance(c, Cell) else float(c) for c in written.cells])
+        tables = flat[: X * A * X].reshape(X, A, X), flat[X * A * X :].reshape(X, Y)
+        counts = Counts(*(generator.multinomial(3, table) for table in tables))
+        belief = posterior(model, counts)
+        centres = (belief.mean[1:3], (counts.transition / 3, counts.emission / 3))
+        distances = [np.concatenate([np.abs(t - c).sum(-1).ravel() for t, c in zip(tables, m, strict=True)]) for m in centres]
+        found.append((in_a_line(quantile_radii(belief, key, delta)), *distances, before))
+    return np.swapaxes(np.array(found), 0, 1)  # radii, distance, distance from frequencies, stale radii; (repeats, rows) each
+
+
+@pytest.mark.parametrize("name", ["single", "pooled"])
+def test_every_row_is_covered_at_the_exact_level(name):
+    """P(||row - mean||_1 <= radius) = ceil((1 - delta')(S + 1)) / (S + 1), rows that share a Dirichlet row counted once.
+
+    False-alarm rate 1e-6. Relative frequencies in place of the mean, and radii from before the data, are caught.
+    """
+    delta, model = 0.7, declared(name)
+    known = model.structure.known
+    S, k = place(delta / (np.sum(~known.transition) + np.sum(~known.emission)))
+    once = list(owners(name).values())
+    radii, distance, from_frequencies, stale = replicates(name, delta, 500, seed=1)[:, :, once]
+    assert believable((distance <= radii).sum(), distance.size, k / (S + 1))
+    assert not believable((from_frequencies <= radii).sum(), distance.size, k / (S + 1))
+    assert not believable((distance <= stale).sum(), distance.size, k / (S + 1))
+
+
+def test_all_rows_are_covered_at_once(monkeypatch):
+    """Six independent rows: (k / (S + 1))^6 >= 1 - delta. False-alarm rate 1e-6; delta that is not shared is caught."""
+    delta, repeats = 0.1, 400
+    S, k = place(delta / 6)
+    assert (k / (S + 1)) ** 6 >= 1 - delta
+    radii, distance, *_ = replicates("single", delta, repeats, seed=2)
+    assert believable((distance <= radii + 1e-12).all(1).sum(), repeats, (k / (S + 1)) ** 6)  # known rows: rounding and 0
+    monkeypatch.setattr(posteriors, "row_level", lambda homdp, delta: delta)
+    radii, distance, *_ = replicates("single", delta, repeats, seed=2)
+    assert (distance <= radii + 1e-12).all(1).sum() < binom.ppf(ALARM, repeats, 1 - delta)
+
+
+def test_quantile_sets_hold_the_truth_at_the_exact_level():
+    """Dirichlet(1/2, 1, 1, 2) rows after five visits, 20,000 times at once. False-alarm rate 1e-6 for each level.
+
+    Centred at the relative frequencies, or drawn from the prior in place of the posterior, is caught.
+    """
+    generator, N, S = np.random.default_rng(3), 20_000, 37
+    prior = np.array([0.5, 1.0, 1.0, 2.0])
+    truth = generator.dirichlet(prior, N)
+    counts = generator.multinomial(5, truth)
+
+    def draws(alpha):
+        weights = generator.gamma(alpha, size=(S, N, 4))
+        return weights / weights.sum(-1, keepdims=True)
+
+    def inside(centre, drawn, level):
+        return (np.abs(truth - centre).sum(-1) <= upper_quantile(np.abs(drawn - mean).sum(-1), level)).sum()
+
+    mean = (prior + counts) / (prior + counts).sum(-1, keepdims=True)
+    right, wrong = draws(prior + counts), draws(prior)
+    for level in (0.5, 0.8, 0.95):
+        chance = math.ceil(level * (S + 1)) / (S + 1)
+        assert believable(inside(mean, right, level), N, chance)
+        assert not believable(inside(counts / 5, right, level), N, chance)
+        assert not believable(inside(mean, wrong, level), N, chance)
+
+
+# What is kept, and what is recomputed
+
+
+def test_rows_without_new_data_keep_their_radii():
+    """New data at O(.|x1) reach O(.|x3) too, which is made of the same Dirichlet row; data at a known row reach nothing."""
+    model, written = declared("pooled"), WRITTEN["pooled"]
+    old = posterior(model, some_counts(written, np.random.default_rng(4)))
+    radii = quantile_radii(old, jax.random.key(1))
+    more = Counts(np.zeros((5, 2, 5), int), np.zeros((5, 3), int))
+    more.transition[2, 0, 3] = more.transition[1, 1, 2] = more.emission[4, 1] = 5  # a row of t1, and two known rows
+    more.emission[1, 0] = 40  # a row of o1
+    new = old.update(more)
+    kept, fresh = (quantile_radii(new, jax.random.key(2), previous=p) for p in ((old, radii), None))
+    changed = Radii(np.zeros((5, 2), bool), np.array([False, True, False, True, False]))
+    changed.transition[2] = True
+    for now, then, anew, moved in zip(kept, radii, fresh, changed, strict=True):
+        np.testing.assert_array_equal(now, np.where(moved, anew, then))
+        assert (now[moved] != then[moved]).all()
+    assert (kept.emission[[1, 3]] < 0.8 * radii.emission[[1, 3]]).all()  # stale radii would be too wide
+    assert kept.emission[1] / kept.emission[3] == pytest.approx((2 / 3) / (4 / 5))  # the masses that the rows leave unknown
+    np.testing.assert_array_equal(in_a_line(kept) == 0, np.append(*model.structure.known[1:]))
+
+
+# Sites without a closed form
+
+
+def test_radii_of_a_mixed_posterior():
+    """Four unknown rows: the level is 0.0025, S = 4000. False-alarm rate about 2e-6: `stay` is centred at its draws' own mean."""
+    belief = mixed()[1]
+    radii = quantile_radii(belief, jax.random.key(4), delta=0.01)
+    S, k = place(0.0025)
+    assert S == STORED
+    assert radii.transition[0] == radii.transition[1]
+    assert radii.emission[0] == radii.emission[1]
+    centre, r = belief.mean.transition[0, 0, 0], radii.transition[0, 0] / 2
+    of_stay = min(centre + r, 1) - max(centre - r, 0)
+    for chance in (of_stay, beta_chance(2, 1, radii.emission[0])):
+        assert beta.ppf(ALARM / 2, k, S + 1 - k) <= chance <= beta.isf(ALARM / 2, k, S + 1 - k)
+    again = quantile_radii(belief, jax.random.key(5), delta=0.01, previous=(belief, radii))
+    np.testing.assert_array_equal(again.emission, radii.emission)  # no new data
+
+
+def test_too_few_stored_draws_are_refused_with_the_number_that_is_enough():
+    """S >= 1 / delta' - 1: with 4000 draws delta' = 1/4001 can be served, by the largest distance; 1/4002 cannot."""
+    belief = mixed()[1]
+    few = replace(belief, atoms=Atoms({"stay": belief.atoms.values["stay"][:20]}, chains=2))
+    with pytest.raises(InferenceError, match=r"draws: got 20; expected at least 39 .* Sampling\(draws=20\)"):
+        quantile_radii(few, KEY, delta=0.1)
+    with pytest.raises(InferenceError, match=r"got 4000; expected at least 4001 .* Sampling\(draws=1001\)"):
+        quantile_radii(belief, KEY, delta=4 / 4002)
+    radii = quantile_radii(belief, KEY, delta=4 / 4001 * (1 + 1e-9))
+    largest = 2 * np.abs(belief.atoms.values["stay"] - belief.mean.transition[0, 0, 0]).max()
+    np.testing.assert_allclose(radii.transition[:, 0], largest, rtol=1e-12)
+
+
+def test_quantiles_of_an_approximation_that_is_off_are_refused():
+    with pytest.raises(InferenceError, match="nuts"):
+        quantile_radii(replace(mixed()[1], calibration=Calibration(0.9, 0.2, 0.05)), KEY)
+
+
+def test_radii_of_values_with_weights():
+    """Three values are all there are, and no reason to refuse: nearly all of 4000 draws are the first. False-alarm rate 1e-16."""
+    belief = mixed()[1]
+    few = replace(belief, atoms=Atoms({"stay": np.array([0.9, 0.6, 0.5])}, weights=np.array([1 - 2e-5, 1e-5, 1e-5])))
+    S, k = place(0.0025)
+    assert binom.sf(S - k, S, 2e-5) < 1e-16
+    mean = 0.9 - 1e-5 * (0.3 + 0.4)
+    np.testing.assert_allclose(quantile_radii(few, KEY, delta=0.01).transition, 2 * (0.9 - mean), rtol=1e-9)
+
+
+# A bound without draws
+
+
+@pytest.mark.parametrize("name", ["independent", "pooled"])
+def test_dirichlet_radii_bound_the_quantiles(name):
+    """After few and many visits; half of the bound is none."""
+    generator, written, model = np.random.default_rng(7), WRITTEN[name], declared(name)
+    for scale in (0, 1, 10, 100):
+        counts = some_counts(written, generator)
+        counts = Counts(scale * counts.transition, scale * counts.emission)
+        bound, exact = in_a_line(dirichlet_radii(model, counts)), in_a_line(quantile_radii(posterior(model, counts), KEY))
+        assert ((exact < bound) | (exact == 0)).all()
+        assert ((bound == 0) == (exact == 0)).all()
+        assert (exact > bound / 2).any()
+
+
+def test_the_bound_holds_in_higher_dimensions():
+    """100 rows each of 2 to 8 outcomes, with concentrations from 0.05 to 500, at the levels 0.1 and 0.01; half of it is none."""
+    generator = np.random.default_rng(12)
+    for d in range(2, 9):
+        alpha = np.exp(generator.uniform(np.log(0.05), np.log(500), (100, 1))) * generator.dirichlet(np.ones(d), 100) * d
+        weights = generator.gamma(alpha, size=(1000, 100, d)) + 1e-300
+        distance = np.abs(weights / weights.sum(-1, keepdims=True) - alpha / alpha.sum(-1, keepdims=True)).sum(-1)
+        for level in (0.1, 0.01):
+            bound = np.sqrt(2 * math.log((2**d - 2) / level) / (alpha.sum(-1) + 1))
+            quantile = upper_quantile(distance, 1 - level)
+            assert (quantile < bound).all()
+            assert (quantile > bound / 2).any()
+
+
+def test_dirichlet_radii_of_beta_rows_have_their_level():
+    """The chance outside the bound is at most delta' = delta / 6 by the distribution function, with 0 to 600 visits to a row."""
+    generator = np.random.default_rng(8)
+    for delta in (0.9, 0.1, 1e-4):
+        for scale in (0, 1, 5, 100):
+            counts = some_counts(WRITTEN["independent"], generator)
+            counts = Counts(scale * counts.transition, scale * counts.emission)
+            alpha = np.array(list(concentrations(WRITTEN["independent"], counts).values()))
+            radii = in_a_line(dirichlet_radii(declared("independent"), counts, delta))
+            assert (beta_chance(*alpha.T, radii) >= 1 - delta / 6).all()
+
+
+def test_dirichlet_radii_by_hand():
+    """Tiger: Beta(8, 2) and 12 growls; two rows share delta: sqrt(2 log(2 / (delta / 2)) / (10 + 12 + 1))."""
+    tiger = declared("tiger")
+    counts = Counts(np.zeros((2, 3, 2), int), np.array([[4, 1], [2, 5]]))
+    radii = dirichlet_radii(tiger, counts, delta=0.2)
+    np.testing.assert_allclose(radii.emission, [math.sqrt(2 * math.log(20) / 23)] * 2, rtol=1e-12)
+    np.testing.assert_array_equal(radii.transition, np.zeros((2, 3)))
+    half = dirichlet_radii(declared("known transition"), Counts.zero(declared("known transition")), delta=0.2)
+    hand = [math.sqrt(2 * math.log(6 / 0.1) / 4), math.sqrt(2 * math.log(2 / 0.1) / 6) / 2]
+    np.testing.assert_allclose(half.emission, hand, rtol=1e-12)
+    with x64():
+        traced = jax.jit(lambda c: dirichlet_radii(tiger, c, 0.2))(counts)
+    np.testing.assert_allclose(traced.emission, radii.emission, rtol=1e-14)
+    np.testing.assert_array_equal(traced.transition, radii.transition)
+
+
+def test_dirichlet_radii_refuse_what_has_no_closed_form():
+    """A radius of 0 for rows that are unknown would be unsound."""
+    with pytest.raises(InferenceError, match=r"2 unknown rows.*quantile_radii"):
+        dirichlet_radii(mixed()[0], Counts.zero(mixed()[0]))
+
+
+@pytest.mark.parametrize("delta", [0.0, 1.0, 1.5, float("nan")])
+def test_delta_is_a_probability(delta):
+    """1.5 shared among six rows would look like one."""
+    model = declared("independent")
+    with pytest.raises(ParameterError, match="delta"):
+        dirichlet_radii(model, Counts.zero(model), delta)
+    with pytest.raises(ParameterError, match="delta"):
+        quantile_radii(posterior(model, Counts.zero(model)), KEY, delta)
+
+
+@pytest.mark.slow
+def test_radii_of_screening():
+    """Zoo model: 18 rows of T without a closed form, 3 of O with one, the others known; fewer than 210 draws are refused."""
+    model = world("screening").homdp
+    belief = posterior(model, Counts.zero(model))
+    radii = quantile_radii(belief, KEY)
+    known = model.structure.known
+    np.testing.assert_array_equal(radii.transition == 0, known.transition)
+    np.testing.assert_array_equal(radii.emission == 0, known.emission)
+    S, k = place(0.1 / 21)
+    for x, (a, b) in zip((3, 4, 5), ((9, 1), (6, 4), (9, 1)), strict=True):
+        chance = beta_chance(a, b, radii.emission[x])
+        assert beta.ppf(ALARM / 2, k, S + 1 - k) <= chance <= beta.isf(ALARM / 2, k, S + 1 - k)
+    few = posterior(model, Counts.zero(model), sampling=Sampling(chains=2, draws=100))
+    with pytest.raises(InferenceError, match=r"got 200; expected at least 209 .* Sampling\(draws=105\)"):
+        quantile_radii(few, KEY)
