@@ -129,7 +129,8 @@ def learn(
     >>> len(run.values), bool(run.gaps.min() >= -1e-9)
     (50, True)
     """
-    seeds = list(seed) if np.ndim(seed) else [seed]
+    given: Any = seed
+    seeds: list[Any] = list(given) if np.ndim(given) else [given]
     _check(world, explorer, planner, episodes, seeds, model)
     model = world.homdp if model is None else model
     _check_model(world, explorer, episodes, model)
@@ -151,7 +152,7 @@ def learn(
         told = f"readable loop ({reason or 'as asked'})"
         with _progress(progress, len(tasks) * rounds) as done:
             runs = [_advance(_begin(task, told, in_x64(_advance)), rounds, done) for task in tasks]
-    return runs if np.ndim(seed) else runs[0]
+    return runs if np.ndim(given) else runs[0]
 
 
 def _advance(run: Run, rounds: int, done: Callable[[int], None] = lambda n: None) -> Run:

@@ -1,8 +1,8 @@
-"""Pictures of learning: what runs of several rules lost, over many seeds."""
+"""Pictures of learning: what several rules lost and what they promised, over many seeds."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 import matplotlib.pyplot as plt
@@ -42,46 +42,77 @@ def draw_regret(runs: Mapping[str, Sequence[Run]], axes: Axes | None = None) -> 
     axes
         Where to draw; a new figure with linear axes by default.
     """
+    axes, ends = _draw(runs, lambda run: run.regret, axes)
+    if axes.get_yscale() == "linear":
+        axes.set_ylim(bottom=0)
+    axes.set_ylabel("regret")
+    label_ends(axes, ends)
+    return axes
+
+
+def draw_promises(runs: Mapping[str, Sequence[Run]], axes: Axes | None = None) -> Axes:
+    """Draw the values that rules planned optimistically, beside the optimum and H, the most that rewards can add up to.
+
+    A rule is optimistic as long as it stays above the dotted line, and says something once it is below the dashed one.
+
+    Parameters
+    ----------
+    runs, axes
+        As in :func:`draw_regret`; all runs in one world.
+    """
+    axes, ends = _draw(runs, lambda run: run.optimistic, axes)
+    task = next(iter(runs.values()))[0].task
+    for height, style, words in ((task.optimum, ":", "optimum"), (task.world.spaces.horizon, "--", "H, the trivial bound")):
+        axes.axhline(height, color="#444444", lw=1.2, ls=style, zorder=1)
+        axes.annotate(words, (0.0, height), (4, 3), xycoords=("axes fraction", "data"), textcoords="offset points",
+                      fontsize=9, color="#444444")  # fmt: skip
+    axes.set_ylabel("optimistic value")
+    label_ends(axes, ends)
+    return axes
+
+
+def _draw(
+    runs: Mapping[str, Sequence[Run]], quantity: Callable[[Run], Array], axes: Axes | None
+) -> tuple[Axes, list[tuple[float, float, str, str]]]:
+    """Means and bands of a quantity of each round, and where the curves end."""
     _check(runs)
     if axes is None:
         _, axes = plt.subplots(figsize=(8.0, 4.4), layout="constrained")
     ends = []
     for k, (name, several) in enumerate(runs.items()):
-        curve = regret_curve(several, logarithmic=axes.get_xscale() == "log")
+        curve = curve_of(several, quantity, logarithmic=axes.get_xscale() == "log")
         colour = COLOURS[k % len(COLOURS)]
         if len(several) > 1:
             axes.fill_between(curve.episodes, curve.low, curve.high, color=colour, alpha=0.16, lw=0)
         axes.plot(curve.episodes, curve.mean, color=colour, lw=2, ls="-" if k < len(COLOURS) else "--")
-        ends.append((curve.episodes[-1], curve.mean[-1], name, colour))
+        ends.append((float(curve.episodes[-1]), float(curve.mean[-1]), name, colour))
     axes.margins(x=0)
-    if axes.get_yscale() == "linear":
-        axes.set_ylim(bottom=0)
-    model = next(iter(runs.values()))[0].task.world.homdp
-    axes.set(xlabel="episodes", ylabel="regret")
-    axes.set_title(f"{model.name}: {_told(runs)}", fontsize=10)
+    axes.set_xlabel("episodes")
+    axes.set_title(f"{next(iter(runs.values()))[0].task.world.homdp.name}: {_told(runs)}", fontsize=10)
     axes.xaxis.set_major_formatter("{x:,.0f}")
     axes.yaxis.set_major_formatter("{x:,g}")
     axes.spines[["top", "right"]].set_visible(False)
-    label_ends(axes, ends)
-    return axes
+    return axes, ends
 
 
-def regret_curve(runs: Sequence[Run], logarithmic: bool = False) -> Curve:
-    """Mean and 90% band of the regret of several runs of one length, thinned to what can be seen.
+def curve_of(runs: Sequence[Run], quantity: Callable[[Run], Array], logarithmic: bool = False) -> Curve:
+    """Mean and 90% band of a quantity over several runs of one length, thinned to what can be seen.
 
     Parameters
     ----------
     runs
         One a seed.
+    quantity
+        From a run to a number for each of its rounds.
     logarithmic
         Whether the points are evenly spaced on a logarithmic axis.
     """
-    regret = np.stack([run.regret for run in runs])  # (seeds, rounds)
-    rounds = regret.shape[1]
+    numbers = np.stack([quantity(run) for run in runs])  # (seeds, rounds)
+    rounds = numbers.shape[1]
     spread = np.geomspace if logarithmic else np.linspace
     at = np.unique(spread(1, rounds, POINTS).round().astype(int)) - 1
-    low, high = np.quantile(regret[:, at], BAND, axis=0)
-    return Curve((at + 1) * runs[0].task.episodes_per_round, regret[:, at].mean(0), low, high)
+    low, high = np.quantile(numbers[:, at], BAND, axis=0)
+    return Curve((at + 1) * runs[0].task.episodes_per_round, numbers[:, at].mean(0), low, high)
 
 
 def label_ends(axes: Axes, ends: Sequence[tuple[float, float, str, str]]) -> None:
@@ -144,4 +175,4 @@ def _check(runs: Mapping[str, Sequence[Run]]) -> None:
         elif lengths == {0}:
             problems.append(Problem(name, "runs without rounds", "at least one round", "Resume them."))
     if problems:
-        raise DataError("draw_regret", problems)
+        raise DataError("picture of runs", problems)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -35,6 +36,13 @@ from homdp_ppl.rounds import (
 from homdp_ppl.run import Record, Run
 
 STRETCH = 1000  # episodes in one call of the compiled program
+
+
+@partial(jax.jit, static_argnums=(3, 4))
+def _lucks(seeds: Array, rule: Array, first: Array, n: int, horizon: int) -> Luck:
+    """The luck of all seeds; apart from the twins, since it takes as long to compile as they do and serves them all."""
+    drawn: Luck = jax.vmap(lambda seed: lucks(seed, rule, first, n, horizon))(seeds)
+    return drawn
 
 
 class Line(NamedTuple):
@@ -103,12 +111,13 @@ class Twin:
             return runs
         seeds = jnp.stack([jax.random.key(run.task.seed) for run in runs])
         carry = jax.tree.map(lambda *leaves: jnp.stack([jnp.asarray(leaf) for leaf in leaves]), *map(self._carry, runs))
+        rule, horizon = rule_number(self.explorer), self._world.horizon
         clock = [time.perf_counter()]
-        np.asarray(self._stretch(seeds, carry, first, 0)[1].value)  # compiles
+        np.asarray(self._stretch(_lucks(seeds, rule, first, STRETCH, horizon), carry, 0)[1].value)  # compiles
         clock.append(time.perf_counter())
         for at in range(first, rounds, STRETCH):
             n = min(STRETCH, rounds - at)
-            carry, line = self._stretch(seeds, carry, at, n)
+            carry, line = self._stretch(_lucks(seeds, rule, at, STRETCH, horizon), carry, n)
             lines.append(jax.tree.map(lambda leaf, n=n: np.asarray(leaf)[:, :n], line))
             done(n * len(runs))
         compiling, running = np.diff([*clock, time.perf_counter()]) / len(runs)
@@ -117,14 +126,13 @@ class Twin:
         ends = to_numpy(carry)
         return [self._write(run, k, whole, ends, seconds) for k, run in enumerate(runs)]
 
-    def _run_all(self, seeds: Array, carries: Carry, first: Array, n: Array) -> tuple[Carry, Line]:
+    def _run_all(self, luck: Luck, carries: Carry, n: Array) -> tuple[Carry, Line]:
         """All seeds, one after the other: batched, the small products would be many times slower, and no plan be spared."""
-        ended: tuple[Carry, Line] = jax.lax.map(lambda pair: self._run(pair[0], pair[1], first, n), (seeds, carries))
+        ended: tuple[Carry, Line] = jax.lax.map(lambda pair: self._run(pair[0], pair[1], n), (luck, carries))
         return ended
 
-    def _run(self, seed: Array, carry: Carry, first: Array, n: Array) -> tuple[Carry, Line]:
+    def _run(self, luck: Luck, carry: Carry, n: Array) -> tuple[Carry, Line]:
         """N episodes, at most STRETCH; the rest of what is returned stays empty."""
-        luck = lucks(seed, rule_number(self.explorer), first, STRETCH, self._world.horizon)
         shapes = jax.eval_shape(self._episode, carry, jax.tree.map(lambda leaf: leaf[0], luck))[1]
         lines = jax.tree.map(lambda leaf: jnp.zeros((STRETCH, *leaf.shape), leaf.dtype), shapes)
 
@@ -158,7 +166,7 @@ class Twin:
 
     def _decide(self, state: State, luck: Luck) -> Decision:
         proposal: Any = jax.tree.map(jnp.asarray, self.explorer.propose(luck.proposal, state))
-        if len(proposal.models.initial) == 1:
+        if self.explorer.candidates == 1:
             model, parameters = jax.tree.map(lambda leaf: leaf[0], tuple(proposal))
             solution = self._solve(model, parameters)
             value = self._root(parameters, solution)
@@ -181,12 +189,11 @@ class Twin:
 
     def _write(self, run: Run, k: int, lines: Line, ends: Carry, seconds: Mapping[str, float]) -> Run:
         mine = Line(*(part[k] for part in lines))
-        plans = mine.planned * (1 if self.explorer.pick is None else int(self.explorer.options.get("draws", 20)))
         record = Record(
             mine.value,
             mine.optimistic,
             mine.planned,
-            plans,
+            mine.planned * self.explorer.candidates,
             mine.value,
             mine.impossible.astype(np.int64),
             *(part.astype(np.int64) for part in (mine.observations, mine.actions, mine.states)),

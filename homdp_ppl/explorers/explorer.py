@@ -116,6 +116,8 @@ class Explorer:
         Which histories the tree must hold: all that a proposed model may allow.
     clip
         Whether values are clipped at H - h + 1, where the planner can.
+    candidates
+        How many models a proposal holds.
     pick
         Which candidate is deployed: the best (None), or the one with the k-th smallest value.
     explore
@@ -142,6 +144,7 @@ class Explorer:
     root: Callable[[HOMDP], Callable[[Any, Solution], Array]] = upper_value
     support: Callable[[HOMDP], Tables] = declared
     clip: bool = False
+    candidates: int = 1
     pick: int | None = None
     explore: float = 0.0
     each_step: bool = False

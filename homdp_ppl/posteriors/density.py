@@ -96,8 +96,8 @@ class Density:
         number = prod(site.values ** prod(site.shape) for site in discrete)
         if endless or number > CONFIGURATIONS:
             many = f"{number:,}" if number < 10**12 else "more than 10^12"
-            got = f"the discrete sites {', '.join(endless)} without an end" if endless else f"{many} joint values"
-            remedy = "Truncate the site to a Categorical, or marginalise it in the program."
+            got = f"{', '.join(endless)}, whose values cannot be listed" if endless else f"{many} joint values"
+            remedy = "Truncate it to a Categorical, write a plate for to_event, or marginalise it in the program."
             problem = Problem("discrete sites", got, f"at most {CONFIGURATIONS:,} joint values, to be summed over", remedy)
             raise InferenceError(f"posterior of {self.homdp.name}", [problem])
         support = self._supports([site.name for site in discrete])

@@ -1,0 +1,143 @@
+"""How fast learning is: the compiled loop, the readable loop and a naive one on the same problems, side by side.
+
+    python benchmarks/learning.py [--repeat 3] [--part NAME ...]
+
+Parts: loops (three loops on one problem), growth (cost against episodes and against nodes), study (a large study, measured in
+part and extrapolated), others (the cost of the remaining rules). Compilation is counted apart.
+"""
+
+import argparse
+import time
+from statistics import median
+
+import numpy as np
+from naive import run as naive_run
+from rich.console import Console
+from rich.table import Table
+
+from homdp_ppl import explorers, learn, models
+from homdp_ppl.planners import history_tree
+from homdp_ppl.planners.histories import Support, count_histories
+
+STUDY = ("tiger", "tiger_table", "tiger_listen", "lock", "screening_table", "random")
+RULES = {
+    "hop_b": explorers.hop_b,
+    "tight": explorers.tight,
+    "quantile_backup": explorers.quantile_backup,
+    "posterior_sampling": explorers.posterior_sampling,
+    "greedy": explorers.greedy,
+    "epsilon_greedy": explorers.epsilon_greedy,
+    "uniform": explorers.uniform,
+}
+
+
+def main():
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--repeat", type=int, default=3)
+    parser.add_argument("--part", nargs="*", choices=sorted(PARTS), default=sorted(PARTS))
+    options = parser.parse_args()
+    for part in options.part:
+        PARTS[part](Console(), options.repeat)
+
+
+def seconds_an_episode(world, rule, episodes, repeat, compiled=True, seeds=(0,), planner=None):
+    """Median over repetitions, compilation apart; and the seconds of compilation."""
+    planner = planner or history_tree()
+    taken, compiling = [], 0.0
+    for k in range(repeat):
+        runs = learn(world, rule, planner, episodes, [s + 1000 * k for s in seeds], compiled=compiled, progress=False)
+        spent = {what: sum(run.seconds.get(what, 0.0) for run in runs) for what in runs[0].seconds}
+        compiling = max(compiling, spent.pop("compiling", 0.0))
+        taken.append(sum(spent.values()) / (episodes * len(runs)))
+    return median(taken), compiling
+
+
+def nodes(world):
+    """Histories in the tree of a world's declaration."""
+    return sum(count_histories(Support.of(world.homdp.structure.support), world.spaces.horizon))
+
+
+def loops(console, repeat):
+    """Three loops, three rules, one problem."""
+    world = models.load("tiger_table")
+    table = Table("rule", "naive", "readable", "compiled", "compiled / naive", "episodes a second", "compiling")
+    for name in ("hop_b", "quantile_backup", "posterior_sampling"):
+        rule = RULES[name](replan="every episode")
+        slow = []
+        for k in range(repeat):
+            start = time.perf_counter()
+            naive_run(world.pomdp, name, 20, seed=k)
+            slow.append((time.perf_counter() - start) / 20)
+        readable, _ = seconds_an_episode(world, rule, 100, repeat, compiled=False)
+        fast, compiling = seconds_an_episode(world, rule, 5000, repeat)
+        ratio = median(slow) / fast
+        table.add_row(name, *(f"{1e6 * s:,.0f} us" for s in (median(slow), readable, fast)), f"{ratio:,.0f} times",
+                      f"{1 / fast:,.0f}", f"{compiling:.1f} s")  # fmt: skip
+    console.print(f"Loops on tiger_table, {nodes(world):,} histories, replanning in every episode, exact regret")
+    console.print(table)
+
+
+def growth(console, repeat):
+    """Cost against episodes and against nodes."""
+    world, rule, planner = models.load("tiger_table"), explorers.greedy(), history_tree()
+    table = Table("episodes", "seconds", "microseconds an episode")
+    for episodes in (2000, 4000, 8000, 16000):
+        each, _ = seconds_an_episode(world, rule, episodes, repeat, planner=planner)
+        table.add_row(f"{episodes:,}", f"{each * episodes:.3f}", f"{1e6 * each:.1f}")
+    console.print(table)
+    table, points = Table("horizon", "histories", "microseconds an episode"), []
+    for horizon in (3, 4, 5, 6):
+        longer = models.load("tiger_table", horizon=horizon)
+        each, _ = seconds_an_episode(longer, explorers.greedy(), 2000, repeat)
+        points.append((nodes(longer), each))
+        table.add_row(str(horizon), f"{nodes(longer):,}", f"{1e6 * each:.1f}")
+    console.print(table)
+    slope, start = np.polyfit(*np.array(points).T, 1)
+    fitted = start + slope * np.array(points)[:, 0]
+    worst = np.max(np.abs(fitted / np.array(points)[:, 1] - 1))
+    console.print(f"fit: {1e6 * start:.1f} us + {1e9 * slope:.2f} ns a history; the worst point is {worst:.0%} off the line")
+
+
+def study(console, repeat):
+    """A study of 6 problems, 8 rules, 30 seeds and 5,000 episodes: one seed in part, extrapolated."""
+    table = Table("problem", "histories", *RULES, "oracle", title="microseconds an episode")
+    total = compiling = 0.0
+    for name in STUDY:
+        world, cells = models.load(name), []
+        for rule in (*(make() for make in RULES.values()), explorers.oracle(world)):
+            each, compiled = seconds_an_episode(world, rule, 2000, 1)
+            total += each * 30 * 5000
+            compiling += compiled
+            cells.append(f"{1e6 * each:.0f}")
+        table.add_row(name, f"{nodes(world):,}", *cells)
+    console.print(table)
+    console.print(
+        f"6 problems x 8 rules x 30 seeds x 5,000 episodes: {total / 60:.1f} minutes on one core, and {compiling / 60:.1f} "
+        "minutes of compiling (extrapolated from 2,000 episodes of one seed each)"
+    )
+
+
+def others(console, repeat):
+    """The rules outside the study."""
+    world = models.load("tiger_table", horizon=3)
+    emissions = np.stack([world.pomdp.emission * w + (1 - w) / 2 for w in np.linspace(0.2, 1, 8)])
+    transitions = np.stack([world.pomdp.transition * w + (1 - w) / 2 for w in np.linspace(0.2, 1, 8)])
+    rules = {
+        "hop_b_class (8 tables)": (explorers.hop_b_class(emissions, replan="every episode"), True),
+        "value_quantile (20 draws)": (explorers.value_quantile(), True),
+        "quantile_bonus (bound)": (explorers.quantile_bonus(bound=True, replan="every episode"), True),
+        "quantile_bonus (draws)": (explorers.quantile_bonus(replan="every episode"), False),
+        "hop_v (8 x 8 tables)": (explorers.hop_v(transitions, emissions), False),
+    }
+    table = Table("rule", "loop", "microseconds an episode", title=f"tiger_table, {nodes(world):,} histories")
+    for name, (rule, compiled) in rules.items():
+        each, _ = seconds_an_episode(world, rule, 2000 if compiled else 60, repeat, compiled=compiled)
+        table.add_row(name, "compiled" if compiled else "readable", f"{1e6 * each:,.0f}")
+    console.print(table)
+
+
+PARTS = {"loops": loops, "growth": growth, "study": study, "others": others}
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,72 @@
+"""What a rule decides from given counts, plans by plain recursion over histories to compare it with, and a tiny program."""
+
+from dataclasses import replace
+from functools import cache
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import numpyro
+import numpyro.distributions as dist
+from jax.nn import sigmoid
+
+from homdp_ppl import HOMDP, POMDP, Counts, Kernels, homdp
+from homdp_ppl.explorers import Explorer, Pairs, Proposal
+from homdp_ppl.planners import history_tree
+from homdp_ppl.rounds import Decision, Planning
+
+TREE = history_tree()
+
+
+def decide(rule: Explorer, model: HOMDP, counts: Counts, episodes: int = 50, seed: int = 0) -> tuple[Proposal | Pairs, Decision]:
+    """What a rule proposes, and what is decided, when it has seen these counts."""
+    state = replace(rule.init(model, episodes), counts=counts)
+    proposal = rule.propose(jax.random.key(seed), state)
+    return proposal, Planning(rule, TREE, model).decide(proposal, state)[0]
+
+
+def backed_up(model: POMDP, backup, clip: bool = False) -> tuple[np.ndarray, dict]:
+    """Alpha-vectors after each first observation, (Y, X), and the action after every history, for an optimistic backup.
+
+    ``backup(h, later)`` says what each action is worth in each state after step h, (X, A), from the vectors that follow, (A, Y, X).
+    The action maximises the belief times alpha.
+    """
+    rho, T, O, r = model  # noqa: E741
+    (X, A, _), Y, H = T.shape, O.shape[1], len(r)
+    actions = {}
+
+    def vector(history, predicted):
+        h = len(history) // 2  # steps before this one; a history is y_1, a_1, ..., y_h
+        joint = predicted * O[:, history[-1]]
+        belief = joint / joint.sum()
+        Q = np.array(r[h])
+        if h + 1 < H:
+            later = [[vector((*history, a, y), belief @ T[:, a]) for y in range(Y)] for a in range(A)]
+            Q = Q + backup(h + 1, np.array(later))
+        Q = np.minimum(Q, H - h) if clip else Q
+        actions[history] = int(np.argmax(belief @ Q))
+        return Q[:, actions[history]]
+
+    return np.array([vector((y,), rho) for y in range(Y)]), actions
+
+
+def clipped_optimum(model: POMDP) -> float:
+    """The root value where alpha-vectors are clipped at the number of steps that are left."""
+    rho, T, O, _ = model  # noqa: E741
+    first, _ = backed_up(model, lambda h, later: np.einsum("xaz,zy,ayz->xa", T, O, later), clip=True)
+    return float(np.einsum("x,xy,yx->", rho, O, first))
+
+
+@cache
+def sensor() -> HOMDP:
+    """A tiny program without a closed form: how well one hears and how often things move, on logistic scales."""
+
+    @homdp(states=2, observations=2, actions=2, horizon=2, reward=np.array([[1.0, 0.2], [0.0, 0.7]]))
+    def sensor():
+        ear = numpyro.sample("ear", dist.Normal(1.0, 1.0))
+        drift = numpyro.sample("drift", dist.Normal(-0.5, 0.8))
+        hears, moves = sigmoid(ear), sigmoid(drift + jnp.array([0.0, 1.0]))
+        T = jnp.stack([jnp.stack([1 - moves, moves], -1), jnp.stack([moves / 2, 1 - moves / 2], -1)])
+        return Kernels([0.6, 0.4], T, jnp.array([[hears, 1 - hears], [1 - hears, hears]]))
+
+    return sensor

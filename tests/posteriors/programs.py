@@ -1,0 +1,234 @@
+"""Declarations of every kind that posteriors must serve, each declared (and its sampler compiled) once, and ways to feed them."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cache
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import numpyro
+import numpyro.distributions as dist
+from jax.nn import sigmoid
+
+from homdp_ppl import HOMDP, Counts, Episode, Kernels, Trajectory, homdp, tabular
+from tests.worlds import world
+
+EYE = np.eye(3)
+STAY = np.repeat(EYE[:, None, :], 2, axis=1)  # (X, A, X)  nothing moves
+ALPHA_T = np.array([[[1.0, 2, 3], [4, 1, 1]], [[0.5, 1, 2], [2, 2, 2]], [[3, 1, 0.5], [1, 1, 5]]])
+ALPHA_O = np.array([[5.0, 1], [2, 3], [1, 4]])
+
+
+def declare(program: Callable[[], Kernels], states: int = 3, observations: int = 3, actions: int = 2, horizon: int = 3) -> HOMDP:
+    """A HOMDP without rewards."""
+    reward = np.zeros((states, actions))
+    return homdp(states=states, observations=observations, actions=actions, horizon=horizon, reward=reward)(program)
+
+
+def pair(p):
+    """The symmetric emission table of a growl that is right with probability p."""
+    return jnp.array([[p, 1 - p], [1 - p, p]])
+
+
+@cache
+def tables() -> HOMDP:
+    """Independent Dirichlet rows, all concentrations different."""
+    return tabular(
+        T=dist.Dirichlet(ALPHA_T), O=dist.Dirichlet(ALPHA_O), initial=[0.6, 0.3, 0.1], reward=np.zeros((3, 2)), horizon=3
+    )
+
+
+@cache
+def partly() -> HOMDP:
+    """Rows partly known: one Dirichlet site serves two emission rows, in another order and with another mass; a Beta moves T."""
+
+    def program():
+        rest = numpyro.sample("rest", dist.Dirichlet(np.array([2.0, 1.0, 3.0])))
+        slip = numpyro.sample("slip", dist.Beta(np.array([1.0, 2.0]), np.array([3.0, 1.0])).to_event(1))
+        first, second = jnp.append(0.25, 0.75 * rest), jnp.append(0.5 * rest[::-1], 0.5)
+        moves = jnp.array([[[1 - slip[0], slip[0]], [0.5, 0.5]], [[0.0, 1.0], [slip[1], 1 - slip[1]]]])
+        return Kernels([0.5, 0.5], moves, jnp.stack([first, second]))
+
+    return declare(program, states=2, observations=4)
+
+
+@cache
+def logistic() -> HOMDP:
+    """One parameter without a closed form: the tiger's accuracy on the logistic scale, normal there."""
+    tiger = world("tiger").homdp
+
+    @homdp(states=tiger.states, observations=tiger.observations, actions=tiger.actions, horizon=4, reward=tiger.reward[0])
+    def logistic():
+        ear = numpyro.sample("ear", dist.Normal(1.0, 1.0))
+        return Kernels(tiger.structure.reference.initial, tiger.structure.reference.transition, pair(sigmoid(ear)))
+
+    return logistic
+
+
+@cache
+def rates() -> HOMDP:
+    """A regression on a feature of the action moves T, a logistic-normal accuracy moves O."""
+
+    def rates():
+        ear = numpyro.sample("ear", dist.Normal(1.0, 1.0))
+        drift = numpyro.sample("drift", dist.Normal(-0.5, 0.8))
+        q = sigmoid(drift + jnp.array([0.0, 1.5]))
+        moves = jnp.stack([jnp.stack([1 - q, q], -1), jnp.stack([0.5 * q, 1 - 0.5 * q], -1)])
+        return Kernels([0.7, 0.3], moves, pair(sigmoid(ear)))
+
+    return declare(rates, states=2, observations=2, horizon=4)
+
+
+@cache
+def hierarchy() -> HOMDP:
+    """Accuracies by state that scatter around an unknown centre with an unknown spread: both act through others only."""
+
+    def hierarchy():
+        centre = numpyro.sample("centre", dist.Normal(1.0, 1.0))
+        spread = numpyro.sample("spread", dist.Gamma(4.0, 8.0))
+        with numpyro.plate("states", 3):
+            logit = numpyro.sample("logit", dist.Normal(centre, spread))
+        p = sigmoid(logit)[:, None]
+        return Kernels(EYE[0], np.full((3, 2, 3), 1 / 3), p * EYE + (1 - p) / 2 * (1 - EYE))
+
+    return declare(hierarchy)
+
+
+@cache
+def switch() -> HOMDP:
+    """Discrete sites only, one of them in a plate and one of small prior probability."""
+
+    def switch():
+        grade = numpyro.sample("grade", dist.Categorical(probs=np.array([0.5, 0.3, 0.2])))
+        with numpyro.plate("actions", 2):
+            slippery = numpyro.sample("slippery", dist.Bernoulli(np.array([0.3, 0.01])))
+        p = jnp.array([0.6, 0.75, 0.9])[grade]
+        slip = jnp.where(slippery == 1, 0.4, 0.1)
+        return Kernels([0.5, 0.5], jnp.stack([jnp.stack([1 - slip, slip], -1)] * 2), pair(p))
+
+    return declare(switch, states=2, observations=2)
+
+
+@cache
+def closed_switch() -> HOMDP:
+    """A discrete site beside a Beta in closed form."""
+
+    def closed_switch():
+        grade = numpyro.sample("grade", dist.DiscreteUniform(0, 2))
+        slip = numpyro.sample("slip", dist.Beta(1.0, 4.0))
+        moves = jnp.array([[[1 - slip, slip]] * 2, [[0.0, 1.0]] * 2])
+        return Kernels([0.5, 0.5], moves, pair(jnp.array([0.6, 0.75, 0.9])[grade]))
+
+    return declare(closed_switch, states=2, observations=2)
+
+
+@cache
+def picks() -> HOMDP:
+    """All at once: a discrete site picks which outcome is impossible, a normal site how likely it is, a Beta moves T."""
+
+    def picks():
+        side = numpyro.sample("side", dist.Bernoulli(0.3))
+        level = numpyro.sample("level", dist.Normal(0.0, 1.0))
+        slip = numpyro.sample("slip", dist.Beta(2.0, 3.0))
+        p = sigmoid(level)
+        quiet = jnp.where(side == 1, jnp.array([p, 1 - p, 0.0]), jnp.array([p, 0.0, 1 - p]))
+        loud = jnp.where(side == 1, jnp.array([0.2, 0.2, 0.6]), jnp.array([0.5, 0.3, 0.2]))
+        moves = jnp.array([[[1 - slip, slip]] * 2, [[0.5, 0.5]] * 2])
+        return Kernels([1.0, 0.0], moves, jnp.stack([quiet, loud]))
+
+    return declare(picks, states=2)
+
+
+@cache
+def weighed() -> HOMDP:
+    """The logistic accuracy with a survey that was observed, a factor, and a prior that counts twice."""
+
+    def weighed():
+        with numpyro.handlers.scale(scale=2.0):
+            ear = numpyro.sample("ear", dist.Normal(1.0, 1.0))
+        numpyro.sample("survey", dist.Normal(sigmoid(ear), 0.1), obs=0.6)
+        numpyro.factor("nudge", 0.3 * ear)
+        return Kernels([0.5, 0.5], np.full((2, 2, 2), 0.5), pair(sigmoid(ear)))
+
+    return declare(weighed, states=2, observations=2)
+
+
+@cache
+def nothing_unknown() -> HOMDP:
+    """Everything is known."""
+    return declare(lambda: Kernels(EYE[0], STAY, EYE))
+
+
+PROGRAMS = (tables, partly, logistic, rates, hierarchy, switch, closed_switch, picks, weighed, nothing_unknown)
+
+
+KINDS = {  # where sites live: drawn in NumPy, because JAX takes seconds to compile a Dirichlet draw
+    "simplex": ("T", "O", "rest"),
+    "unit": ("slip", "accuracy", "sensitivity", "specificity"),
+    "positive": ("spread",),
+    "real": ("ear", "drift", "centre", "logit", "level", "pace", "logit_rates"),
+}
+
+
+def values(model: HOMDP, number: int, seed: int) -> dict[str, np.ndarray]:
+    """Some values of all sites, (number, ...)."""
+    generator = np.random.default_rng(seed)
+    kinds = {site: kind for kind, sites in KINDS.items() for site in sites}
+    draw = {
+        "simplex": lambda shape: generator.dirichlet(np.full(shape[-1], 2.0), shape[:-1]),
+        "unit": lambda shape: generator.beta(4.0, 2.0, shape),
+        "positive": lambda shape: generator.gamma(4.0, 0.2, shape),
+        "real": lambda shape: generator.normal(size=shape),
+    }
+    return {
+        site.name: generator.integers(0, site.values, (number, *site.shape))
+        if site.discrete
+        else draw[kinds[site.name]]((number, *site.shape))
+        for site in model.sites
+    }
+
+
+@cache
+def episodes(program: Callable[[], HOMDP], number: int = 12, seed: int = 0) -> Episode:
+    """Episodes under the uniform policy at some values of the sites."""
+    model = program()
+    tables = model.tables({name: value[0] for name, value in values(model, 1, seed).items()})[:3]
+    return simulate(*(table[None] for table in tables), model.horizon, number, np.random.default_rng(seed))[0]
+
+
+def simulate(initial, transition, emission, horizon: int, number: int, generator: np.random.Generator) -> Episode:
+    """Episodes in plain NumPy under the uniform policy, (models, number, ...), from tables with a leading axis of models."""
+    models, shape = np.arange(len(transition))[:, None], (len(transition), number)
+
+    def outcome(rows):
+        return (rows.cumsum(-1)[..., :-1] < generator.uniform(size=(*shape, 1))).sum(-1)
+
+    states, observations, actions = [outcome(np.broadcast_to(initial[:, None], (*shape, initial.shape[-1])))], [], []
+    for _ in range(horizon):
+        observations.append(outcome(emission[models, states[-1]]))
+        actions.append(generator.integers(0, transition.shape[2], shape))
+        states.append(outcome(transition[models, states[-1], actions[-1]]))
+    return Episode(Trajectory(np.stack(observations, -1), np.stack(actions, -1)), np.stack(states, -1))
+
+
+def seen(emission, transition=None) -> Counts:
+    """Counts of emissions alone, or with transitions."""
+    X = len(emission)
+    return Counts(np.zeros((X, 2, X)) if transition is None else np.array(transition), np.array(emission))
+
+
+@contextmanager
+def compilations() -> Iterator[list[str]]:
+    """The names of the functions that XLA compiles meanwhile."""
+    compiled: list[str] = []
+
+    def listen(event: str, duration_secs: float, **about: str | int) -> None:
+        if event == "/jax/core/compile/backend_compile_duration":
+            compiled.append(str(about.get("fun_name", "")))
+
+    jax.monitoring.register_event_duration_secs_listener(listen)
+    try:
+        yield compiled
+    finally:
+        jax.monitoring.unregister_event_duration_listener(listen)

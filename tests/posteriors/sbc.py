@@ -1,0 +1,114 @@
+"""Simulation-based calibration (Talts, Betancourt, Simpson, Vehtari and Gelman 2018), with bugs to plant.
+
+Parameters come from the prior and episodes from the parameters, both in plain NumPy; if the posterior is right, the rank of the
+true value among posterior draws is uniform. Ranked are all parameters and the log-likelihood of the whole data: parameters alone
+cannot see data that were dropped, since the posterior of fewer data is calibrated too (Modrak et al. 2023).
+"""
+
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+import jax
+import numpy as np
+from scipy import stats
+
+from homdp_ppl import Counts, Episode, Posterior
+from tests.posteriors.programs import simulate
+
+LEVEL = 1e-4  # chance that a right posterior raises any alarm in one call of `alarms`
+DRAWS = 31
+INITIAL = np.array([0.6, 0.3, 0.1])
+
+
+class Study(NamedTuple):
+    """True parameters of many replicas, the tables they mean, and an episode batch of each."""
+
+    truth: dict[str, np.ndarray]  # (R, ...)
+    tables: Callable[[dict[str, np.ndarray]], tuple[np.ndarray, np.ndarray]]  # T (..., X, A, X) and O (..., X, Y)
+    data: Episode  # (R, episodes, ...)
+
+
+def study(truth, tables, initial, horizon: int, episodes: int, seed: int) -> Study:
+    """Simulate data for every replica."""
+    T, O = tables(truth)  # noqa: E741
+    rho = np.broadcast_to(initial, (len(T), len(initial)))
+    return Study(truth, tables, simulate(rho, T, O, horizon, episodes, np.random.default_rng(seed)))
+
+
+def uniforms(study: Study, beliefs: Iterable[Posterior]) -> dict[str, np.ndarray]:
+    """For each number of each site, and the log-likelihood: uniform numbers (R,) if the beliefs are right.
+
+    The rank of the truth among the draws, ties and the place inside the rank broken at random.
+    """
+    generator = np.random.default_rng(0)
+    draws = [belief.parameters(jax.random.key(r), DRAWS) for r, belief in enumerate(beliefs)]
+    ranked = {
+        name: np.concatenate([true[:, None], np.stack([drawn[name] for drawn in draws])], axis=1)
+        for name, true in study.truth.items()
+    }
+    rows = [{name: values[r] for name, values in ranked.items()} for r in range(len(draws))]
+    ranked["log-likelihood"] = np.stack([log_likelihood(study.tables(row), study.data[r]) for r, row in enumerate(rows)])
+    columns: dict[str, np.ndarray] = {}
+    for name, values in ranked.items():
+        true, drawn = values[:, :1], values[:, 1:]
+        less, equal = (drawn < true).sum(1), (drawn == true).sum(1)
+        uniform = (less + generator.uniform(size=less.shape) * (equal + 1)) / (DRAWS + 1)
+        columns |= {f"{name} {k}": column for k, column in enumerate(uniform.reshape(len(draws), -1).T)}
+    return columns
+
+
+def log_likelihood(tables, data: Episode) -> np.ndarray:
+    """Of all transitions and emissions, step by step, for tables with a leading axis."""
+    T, O = tables  # noqa: E741
+    x = data.states[:, :-1]
+    return (np.log(T[:, x, data.actions, data.states[:, 1:]]) + np.log(O[:, x, data.observations])).sum((1, 2))
+
+
+def alarms(columns: dict[str, np.ndarray]) -> list[str]:
+    """Quantities that are not uniform: too often below 1/2, too often in the outer half, or by Kolmogorov-Smirnov.
+
+    Three exact tests for each of M quantities, every one at LEVEL / (3 M).
+    """
+    found = []
+    for name, u in columns.items():
+        tails = (
+            stats.binomtest(int(np.sum(u < 0.5)), len(u)).pvalue,
+            stats.binomtest(int(np.sum(np.abs(u - 0.5) > 0.25)), len(u)).pvalue,
+            stats.kstest(u, "uniform", method="exact").pvalue,
+        )
+        if min(tails) < LEVEL / (3 * len(columns)):
+            found.append(name)
+    return found
+
+
+def shifted(data: Episode, counts: Counts) -> Counts:
+    emission = np.zeros_like(counts.emission)
+    np.add.at(emission, (data.states[:, 1:], data.observations), 1)
+    return Counts(counts.transition, emission)
+
+
+def other_action(data: Episode, counts: Counts) -> Counts:
+    return Counts(np.roll(counts.transition, 1, axis=1), counts.emission)
+
+
+def without_last_transition(data: Episode, counts: Counts) -> Counts:
+    transition = counts.transition.copy()
+    np.subtract.at(transition, (data.states[:, -2], data.actions[:, -1], data.states[:, -1]), 1)
+    return Counts(transition, counts.emission)
+
+
+def last_state_as_visit(data: Episode, counts: Counts) -> Counts:
+    emission = counts.emission.copy()
+    np.add.at(emission, (data.states[:, -1], data.observations[:, -1]), 1)
+    return Counts(counts.transition, emission)
+
+
+CORRUPTIONS: dict[str, Callable[[Episode, Counts], Counts]] = {
+    "wrong action index": other_action,
+    "double counting": lambda _, counts: counts + counts,
+    "shifted emission": shifted,
+    "dropped last transition": without_last_transition,
+    "swapped axes": lambda _, counts: Counts(counts.transition.transpose(2, 1, 0), counts.emission),
+    "last state counted as a visit": last_state_as_visit,
+    "data dropped": lambda _, counts: Counts(0 * counts.transition, 0 * counts.emission),
+}

@@ -1,0 +1,68 @@
+"""Diagnostics against ArviZ, and the gate."""
+
+import warnings
+
+import numpy as np
+import pytest
+
+from homdp_ppl.posteriors import Diagnostics, Gate
+from homdp_ppl.posteriors.diagnostics import diagnose
+
+with warnings.catch_warnings():  # ArviZ announces its next version at import, once a day
+    warnings.simplefilter("ignore")
+    import arviz
+
+
+def chains(seed, number, draws, correlation):
+    """Autoregressive chains that start apart."""
+    generator = np.random.default_rng(seed)
+    values = generator.normal(size=(number, draws))
+    for t in range(1, draws):
+        values[:, t] += correlation * values[:, t - 1]
+    return values
+
+
+KINDS = {"normal": lambda x: x, "skewed": np.exp, "heavy": lambda x: x**5, "integer": np.round, "sign": lambda x: x > 0.4}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(("number", "draws"), [(2, 50), (4, 101), (3, 500), (4, 8)])
+def test_r_hat_and_ess_are_those_of_arviz(kind, number, draws):
+    """Also for odd draws, which ArviZ splits around the middle one, and for anticorrelated chains, whose ESS it bounds."""
+    for seed, correlation in enumerate((-0.9, -0.4, 0.0, 0.6, 0.95, 0.999)):
+        values = KINDS[kind](chains(seed, number, draws, correlation))
+        found = diagnose({"site": values}, np.zeros((number, draws), bool))
+        with np.errstate(all="ignore"):
+            r_hat, ess = float(arviz.rhat(values * 1.0)), float(arviz.ess(values * 1.0))
+        assert found.r_hat["site"] == pytest.approx(max(r_hat, 1.0), rel=1e-9)
+        assert found.ess["site"] == pytest.approx(ess, rel=1e-9)
+
+
+def test_the_worst_entry_counts_and_all_divergences():
+    good, bad = chains(0, 4, 200, 0.0), chains(1, 4, 200, 0.99)
+    both = diagnose({"site": np.stack([good, bad], -1).reshape(4, 200, 2, 1)}, np.arange(800).reshape(4, 200) % 100 == 0)
+    alone = diagnose({"site": bad}, np.zeros((4, 200), bool))
+    assert both.r_hat["site"] == alone.r_hat["site"]
+    assert both.ess["site"] == pytest.approx(alone.ess["site"])
+    assert (both.divergences, both.draws, both.chains) == (8, 800, 4)
+
+
+def test_what_never_moves_is_no_failure_but_chains_stuck_apart_are():
+    """A discrete site that the data settle stands still; one that each chain has its own value of has not been sampled."""
+    still, apart = np.ones((4, 100), int), np.repeat(np.arange(4), 100).reshape(4, 100)
+    found = diagnose({"still": still, "apart": apart}, np.zeros((4, 100), bool))
+    assert found.r_hat["still"] == 1.0
+    assert found.ess["still"] == 400
+    assert found.r_hat["apart"] > 1e6
+    assert [p.where for p in found.problems(Gate())] == ["R-hat of apart", "ESS of apart"]
+
+
+def test_the_gate_names_each_number_and_a_remedy():
+    found = Diagnostics(9, 1000, 2, {"p": 1.04, "q": float("nan")}, {"p": 150.0, "q": 300.0})
+    text = "\n".join(map(str, found.problems(Gate())))
+    assert "divergences: got 9 of 1000; expected at most 0.2%. Reparametrise" in text
+    assert "R-hat of p: got 1.040; expected at most 1.02" in text
+    assert "R-hat of q: got nan" in text
+    assert "ESS of p: got 150; expected at least 200" in text
+    assert "ESS of q" not in text
+    assert found._replace(divergences=2, r_hat={"p": 1.0}, ess={"p": 200.0}).problems(Gate()) == []

@@ -1,0 +1,288 @@
+"""NUTS against closed forms and grids; compiled once, warm started, gated. One fit serves all quick tests."""
+
+from functools import cache
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import numpyro
+import numpyro.distributions as dist
+import pytest
+from jax.nn import sigmoid
+from scipy.special import expit
+from scipy.stats import beta, gamma, norm
+
+from homdp_ppl import Counts, DataError, InferenceError, Kernels, posterior
+from homdp_ppl.posteriors import Gate, Sampling
+from homdp_ppl.posteriors.diagnostics import diagnose
+from tests.posteriors import programs
+from tests.posteriors.programs import compilations, seen
+from tests.worlds import world
+
+KEY = jax.random.key(0)
+GROWLS = np.array([[14, 5], [3, 11]])
+NO_MOVES = np.zeros((2, 3, 2), int)
+GRID = np.linspace(-8, 8, 20_001)
+
+
+def grid_posterior(log_density, values):
+    """Distribution function of a parameter on a grid from its unnormalised log density there."""
+    weights = np.exp(log_density - log_density.max())
+    steps = np.concatenate([[0.0], np.cumsum((weights[1:] + weights[:-1]) / 2)])
+    return lambda x: np.interp(x, values, steps / steps[-1])
+
+
+def ear_posterior(right, wrong):
+    """Of the logistic accuracy: Normal(1, 1) prior, `right` growls of probability expit(ear), `wrong` of the rest."""
+    return grid_posterior(norm.logpdf(GRID, 1, 1) + right * np.log(expit(GRID)) + wrong * np.log(expit(-GRID)), GRID)
+
+
+def deviations(draws, cdf):
+    """How many standard errors the first two moments of cdf(draw) are from those of a uniform number; draws (chains, draws).
+
+    The standard errors come from the effective sample sizes of the two (checked against ArviZ elsewhere).
+    """
+    uniform = cdf(draws)
+    centred = np.stack([uniform - 1 / 2, (uniform - 1 / 2) ** 2 - 1 / 12], -1)
+    sizes = [diagnose({"": centred[..., k]}, np.zeros(draws.shape, bool)).ess[""] for k in range(2)]
+    return np.abs(centred.mean((0, 1))) / np.sqrt(np.array([1 / 12, 1 / 180]) / sizes)
+
+
+STANDARD_ERRORS = 5  # one of the two moments beyond it by chance: less than 1.2e-6 for normal averages
+
+
+@cache
+def tiger_by_nuts():
+    return posterior(world("tiger").homdp, Counts(NO_MOVES, GROWLS), method="nuts")
+
+
+@cache
+def logistic_by_nuts():
+    return posterior(programs.logistic(), Counts(NO_MOVES, GROWLS))
+
+
+def chains(belief, site):
+    return np.asarray(belief.dataset[site])
+
+
+@pytest.mark.slow
+def test_closed_form_grid_and_nuts_agree_on_the_accuracy_of_growls():
+    """Planted bugs: data counted twice, and a growl from the right mistaken for one from the left."""
+    sampled, closed = tiger_by_nuts(), posterior(world("tiger").homdp, Counts(NO_MOVES, GROWLS))
+    assert (sampled.method, closed.method) == ("nuts", "conjugate")
+    right, wrong = 14 + 11, 5 + 3
+    p = np.linspace(1e-6, 1 - 1e-6, 20_001)
+    grid = grid_posterior(beta.logpdf(p, 8, 2) + right * np.log(p) + wrong * np.log(1 - p), p)
+    exact = beta(8 + right, 2 + wrong).cdf
+    assert np.abs(grid(p) - exact(p)).max() < 1e-6
+    draws = chains(sampled, "accuracy")
+    assert draws.shape == (4, 500)
+    assert (deviations(draws, grid) < STANDARD_ERRORS).all()
+    assert (deviations(draws, exact) < STANDARD_ERRORS).all()
+    assert (deviations(draws, beta(8 + 2 * right, 2 + 2 * wrong).cdf) > STANDARD_ERRORS).any()
+    assert (deviations(draws, beta(8 + 14 + 3, 2 + 5 + 11).cdf) > STANDARD_ERRORS).any()
+    error = np.sqrt(closed.variance.emission / sampled.diagnostics.ess["accuracy"])
+    assert (np.abs(sampled.mean.emission - closed.mean.emission) < STANDARD_ERRORS * error).all()
+    assert np.allclose(sampled.variance.emission, closed.variance.emission, rtol=0.3)
+    assert np.array_equal(sampled.mean.transition, closed.mean.transition)  # known rows are exact
+    assert not sampled.variance.transition.any()
+
+
+def test_grid_and_nuts_agree_without_a_closed_form():
+    """Planted bug: the prior centred at 0 in place of 1."""
+    belief = logistic_by_nuts()
+    assert belief.method == "nuts"
+    assert belief.explanation == "ear by NUTS, 4 chains of 500 draws"
+    draws = chains(belief, "ear")
+    assert (deviations(draws, ear_posterior(25, 8)) < STANDARD_ERRORS).all()
+    wrong_prior = grid_posterior(norm.logpdf(GRID) + 25 * np.log(expit(GRID)) + 8 * np.log(expit(-GRID)), GRID)
+    assert (deviations(draws, wrong_prior) > STANDARD_ERRORS).any()
+    tables = belief.draws(KEY, 2000)
+    assert sorted(tables.emission[:, 0, 0]) == pytest.approx(sorted(expit(draws).ravel()))
+
+
+def test_new_data_compile_nothing():
+    """Neither other counts, nor a million episodes, nor another key, horizon or round of the gate; the counter does count."""
+    model = programs.logistic()
+    logistic_by_nuts().update(seen3(GROWLS)).mean  # noqa: B018  everything once
+    with compilations() as compiled:
+        belief = posterior(model, seen3(GROWLS[::-1] + 3), key=jax.random.key(5))
+        belief = belief.update(seen3(GROWLS * 1_000_000))
+        belief.mean  # noqa: B018
+        shorter = model.with_horizon(2)
+        posterior(shorter, shorter.counts([]) + seen3(GROWLS)).update(seen3(GROWLS))
+        posterior(model, seen3(GROWLS), gate=Gate(ess=10_000), force=True)
+    assert compiled == []
+    with compilations() as compiled:
+        jax.jit(lambda x: x + 1)(np.ones(3))
+    assert compiled == ["jit(<lambda>)"]
+
+
+def seen3(emission):
+    return Counts(NO_MOVES, np.array(emission))
+
+
+def test_sufficient_numbers_are_all_that_the_sampler_sees():
+    """The same counts from 1 or from 40 episodes give the same draws, and what is kept does not grow."""
+    model = programs.logistic()
+    batch = programs.episodes(programs.logistic, 40)
+    one_by_one = posterior(model, batch)
+    by_counts = posterior(model, model.counts(batch))
+    assert np.array_equal(chains(one_by_one, "ear"), chains(by_counts, "ear"))
+    sizes = [sum(np.size(leaf) for leaf in jax.tree.leaves(b.counts)) for b in (logistic_by_nuts(), one_by_one)]
+    assert sizes[0] == sizes[1] == 12 + 4
+
+
+def test_an_update_begins_where_the_chains_stand():
+    """The refit carries positions, step sizes and mass matrices, and runs one round where a cold start runs two."""
+    belief = logistic_by_nuts()
+    warm = belief.refit.args[-1]
+    last = chains(belief, "ear")[:, -1]
+    assert np.array_equal(warm.position["ear"], last)
+    assert (warm.step_size != 1).all()
+    assert (warm.inverse_mass[:, 0, 0] < 0.8).all()  # adapted from the identity towards the posterior variance
+    sampler = next(made for name, made in belief.homdp.compiled.items() if name[0] == "nuts")
+    calls, compiled = [], sampler._round
+    sampler._round = lambda *arguments: calls.append(arguments[2]) or compiled(*arguments)
+    try:
+        updated = belief.update(seen3([[1, 0], [0, 1]]))
+        assert len(calls) == 1
+        assert np.array_equal(calls[0].position["ear"], last)
+        posterior(belief.homdp, seen3(GROWLS))
+        assert len(calls) == 3
+    finally:
+        sampler._round = compiled
+    assert (deviations(chains(updated, "ear"), ear_posterior(27, 8)) < STANDARD_ERRORS).all()
+
+
+def test_an_update_far_away_is_still_right():
+    """Chains that stand at a posterior with sd 0.4 are led to one with sd 0.005, two prior deviations away."""
+    belief = logistic_by_nuts().update(seen3([[20_000, 80_000], [80_000, 20_000]]))
+    assert (deviations(chains(belief, "ear"), ear_posterior(40_025, 160_008)) < STANDARD_ERRORS).all()
+    assert (deviations(chains(belief, "ear"), ear_posterior(40_000, 160_300)) > STANDARD_ERRORS).any()  # planted bug
+
+
+def test_the_gate_raises_with_numbers_and_force_says_so():
+    model = programs.logistic()
+    with pytest.raises(InferenceError, match=r"ESS of ear: got .* expected at least 40000. More draws") as error:
+        posterior(model, seen3(GROWLS), gate=Gate(ess=10_000))
+    assert "force=True" in str(error.value)
+    kept = posterior(model, seen3(GROWLS), gate=Gate(ess=10_000), force=True)
+    assert kept.forced
+    assert kept.dataset.attrs["forced"] == 1
+    assert "kept by force" in repr(kept)
+    assert kept.update(seen3(GROWLS)).forced
+    good = logistic_by_nuts()
+    assert (good.forced, good.dataset.attrs["forced"], "force" in repr(good)) == (False, 0, False)
+    assert good.diagnostics.problems(Gate()) == []
+    assert good.dataset.attrs["divergences"] == good.diagnostics.divergences
+
+
+def test_seeds_decide_everything():
+    model = programs.logistic()
+    first, again, other = (posterior(model, seen3(GROWLS), key=jax.random.key(k)) for k in (1, 1, 2))
+    assert np.array_equal(chains(first, "ear"), chains(again, "ear"))
+    assert not np.array_equal(chains(first, "ear"), chains(other, "ear"))
+
+
+@cache
+def picks_by_nuts():
+    return posterior(programs.picks(), Counts([[[5, 2], [1, 1]], [[3, 3], [2, 2]]], [[6, 0, 0], [2, 3, 7]]))
+
+
+@pytest.mark.slow
+def test_jointly_impossible_data_are_refused_by_an_update_too():
+    """Two outcomes that no value of `side` allows together: found from a cold start, and by chains that stand elsewhere."""
+    one, other = seen([[0, 4, 0], [0, 0, 0]]), seen([[0, 0, 1], [0, 0, 0]])
+    with pytest.raises(DataError, match="not all of them under the same parameters"):
+        posterior(programs.picks(), one + other)
+    settled = picks_by_nuts().update(one)
+    with pytest.raises(DataError, match="not all of them under the same parameters"):
+        settled.update(other)
+
+
+@pytest.mark.slow
+def test_discrete_continuous_and_closed_sites_together():
+    """`level` on a grid for each value of `side`, `slip` Beta(2 + 3, 3 + 6); then data that settle `side`."""
+    belief = picks_by_nuts()
+    assert belief.method == "mixed"
+    prior_and_likelihood = [  # side = 0, 1: both have p^6 for the first state
+        np.log(0.7) + 2 * np.log(0.5) + 3 * np.log(0.3) + 7 * np.log(0.2),
+        np.log(0.3) + 5 * np.log(0.2) + 7 * np.log(0.6),
+    ]
+    odds = np.exp(prior_and_likelihood[1] - prior_and_likelihood[0])
+    sides = chains(belief, "side")
+    share = odds / (1 + odds)
+    size = belief.diagnostics.ess["side"]
+    assert abs(sides.mean() - share) < STANDARD_ERRORS * np.sqrt(share * (1 - share) / size)
+    assert abs(sides.mean() - 0.3) > STANDARD_ERRORS * np.sqrt(share * (1 - share) / size)  # planted bug: the prior
+    level = grid_posterior(norm.logpdf(GRID) + 6 * np.log(expit(GRID)), GRID)
+    assert (deviations(chains(belief, "level"), level) < STANDARD_ERRORS).all()
+    assert np.array_equal(belief.concentration, [2 + 3, 3 + 6])
+    assert belief.mean.transition[0, 0, 1] == pytest.approx(5 / 14)
+    settled = belief.update(seen([[0, 4, 0], [0, 0, 0]]))
+    assert (chains(settled, "side") == 1).all()
+    level = grid_posterior(norm.logpdf(GRID) + 6 * np.log(expit(GRID)) + 4 * np.log(expit(-GRID)), GRID)
+    assert (deviations(chains(settled, "level"), level) < STANDARD_ERRORS).all()
+    assert settled.mean.emission[0, 2] == 0
+
+
+def two_modes():
+    """The data know |tilt| but not its sign: two narrow modes that no chain crosses between."""
+
+    def two_modes():
+        tilt = numpyro.sample("tilt", dist.Normal(0.0, 2.0))
+        return Kernels([0.5, 0.5], np.full((2, 2, 2), 0.5), programs.pair(sigmoid(tilt**2 - 1)))
+
+    return programs.declare(two_modes, states=2, observations=2)
+
+
+def funnel():
+    """Neal's funnel: effects whose unknown scale may be near zero, centred, and hardly any data."""
+
+    def funnel():
+        width = numpyro.sample("width", dist.Normal(0.0, 3.0))
+        with numpyro.plate("effects", 3):
+            effect = numpyro.sample("effect", dist.Normal(0.0, jnp.exp(width / 2)))
+        p = sigmoid(effect)[:, None]
+        return Kernels(programs.EYE[0], programs.STAY, p * programs.EYE + (1 - p) / 2 * (1 - programs.EYE))
+
+    return programs.declare(funnel)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("program", "emission", "finding"),
+    [
+        (two_modes, [[700, 300], [300, 700]], "R-hat of tilt: got .* expected at most 1.02"),
+        (funnel, np.eye(3), "divergences: got .* of 2000; expected at most 0.2%. Reparametrise"),
+    ],
+    ids=["two modes", "funnel"],
+)
+def test_bad_fits_do_not_pass(program, emission, finding):
+    model, counts = program(), seen(np.array(emission))
+    with pytest.raises(InferenceError, match=finding):
+        posterior(model, counts)
+    kept = posterior(model, counts, force=True)
+    assert kept.forced
+    assert kept.diagnostics.problems(Gate())
+
+
+@pytest.mark.slow
+def test_a_hierarchy_is_recovered_on_a_grid():
+    """`centre` and `spread` with the accuracies integrated out by quadrature; planted bug: the spread fixed at its prior mean."""
+    emission = np.array([[40, 1, 1], [3, 30, 5], [9, 9, 20]])
+    belief = posterior(programs.hierarchy(), seen(emission), sampling=Sampling(4, 500, 1000))
+    nodes, weights = np.polynomial.hermite_e.hermegauss(60)
+    centre, spread = np.linspace(-4, 6, 401), np.linspace(0.005, 3, 300)
+    logit = centre[:, None, None] + spread[None, :, None] * nodes
+    log_joint = norm.logpdf(centre, 1, 1)[:, None] + gamma.logpdf(spread, 4, scale=1 / 8)
+    for x in range(3):
+        right, wrong = emission[x, x], emission[x].sum() - emission[x, x]
+        likelihood = np.exp(right * np.log(expit(logit)) + wrong * np.log(expit(-logit)))
+        log_joint = log_joint + np.log(likelihood @ weights)
+    joint = np.exp(log_joint - log_joint.max())
+    by_centre, fixed = (grid_posterior(np.log(w), centre) for w in (joint.sum(1), joint[:, np.argmin(np.abs(spread - 0.5))]))
+    assert (deviations(chains(belief, "centre"), by_centre) < STANDARD_ERRORS).all()
+    assert (deviations(chains(belief, "spread"), grid_posterior(np.log(joint.sum(0)), spread)) < STANDARD_ERRORS).all()
+    assert (deviations(chains(belief, "centre"), fixed) > STANDARD_ERRORS).any()

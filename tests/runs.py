@@ -1,0 +1,36 @@
+"""What tests of the learning loop share: small worlds, declared once, and what it means that two runs are the same."""
+
+from dataclasses import fields
+from functools import cache
+
+import numpy as np
+
+from homdp_ppl import Run, World, models
+from homdp_ppl.planners import history_tree
+
+TREE = history_tree()  # one planner for all tests: twins are compiled once for the same objects
+OPTIONS = {
+    "tiger": {"horizon": 3},
+    "tiger_table": {"horizon": 3},
+    "tiger_listen": {"horizon": 3},
+    "lock": {"length": 2, "dials": 2},
+    "random": {"states": 3, "observations": 2, "actions": 2, "horizon": 3},
+}
+
+
+@cache
+def small(name: str) -> World:
+    """A world of the zoo with a tree of a few hundred histories at most."""
+    return models.load(name, **OPTIONS[name])
+
+
+def differences(first: Run, second: Run, rounds: int | None = None, tolerance: float = 0.0) -> list[str]:
+    """The columns of their records in which two runs differ, up to a round; values may differ by a tolerance."""
+    assert rounds is None or first.task.episodes_per_round == 1
+    found = []
+    for column in (field.name for field in fields(first.record)):
+        ours, theirs = (getattr(run.record, column)[:rounds] for run in (first, second))
+        alike = ours.shape == theirs.shape and ours.dtype == theirs.dtype
+        if not alike or not np.all(np.abs(ours.astype(float) - theirs) <= tolerance * (ours.dtype.kind == "f")):
+            found.append(column)
+    return found
