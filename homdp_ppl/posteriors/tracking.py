@@ -9,7 +9,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-import jax
 import numpy as np
 from scipy.special import softmax
 
@@ -53,8 +52,8 @@ class Tracked:
         if belief.atoms is None:
             raise InferenceError("Tracked", [Problem("posterior", belief.method, "one that was sampled", "Update it directly.")])
         N = len(belief.atoms)
-        held = belief.parameters(jax.random.key(0), 1)  # closed forms stand still: their rows are not read
-        values = {name: np.repeat(value, N, axis=0) for name, value in held.items()} | dict(belief.atoms.values)
+        held = closed_form(belief.homdp).middle() if len(belief.concentration) else {}  # their rows are not read
+        values = {name: np.repeat(value[None], N, axis=0) for name, value in held.items()} | dict(belief.atoms.values)
         tables = belief.tables(values, N)
         moving = {}
         for name, places in moving_entries(belief.homdp, closed=len(belief.concentration) > 0).items():
@@ -72,7 +71,10 @@ class Tracked:
         key
             A JAX random key.
         """
-        weights = softmax(self._log_weights(counts))
+        log_weights = self._log_weights(counts)
+        if not np.isfinite(log_weights).any():  # no value that is stored explains the data: others may, or none does
+            return self.of(self.base.refit(counts, key))
+        weights = softmax(log_weights)
         if 1 / np.sum(weights**2) < WORN * len(weights) and not self.atoms.complete:
             return self.of(self.base.refit(counts, key))
         concentration = closed_form(self.base.homdp).concentration(counts) if len(self.base.concentration) else np.zeros(0)
