@@ -7,7 +7,8 @@ processor time, which other work on the machine disturbs less.
 
 `belief.update` is NUTS on the count likelihood, from where the chains stand. Its peer is NumPyro's `MCMC.run` on
 `homdp.hindsight(episodes)`, the program conditioned on the episodes one by one, with the same chains, warm-up and draws. A new
-episode changes the peer's shapes: in a learning loop it is compiled every time, `belief.update` never again.
+episode changes the peer's shapes: in a learning loop it is compiled every time, `belief.update` never again. The peer takes many
+minutes for hallway and rocksample.
 """
 
 from __future__ import annotations
@@ -131,7 +132,9 @@ def refresh(name: str, episodes: int, repeat: int) -> list[dict[str, Any]]:
 
 def row(what: str, problem: str, cost: Cost) -> dict[str, Any]:
     """One line of the table."""
-    print(f"{what}, {problem}: {cost.seconds:.3g} s", file=sys.stderr)
+    print(
+        f"{what}, {problem}: {cost.seconds:.3g} s, processor {cost.processor:.3g} s, before {cost.first:.3g} s", file=sys.stderr
+    )
     return {"what": what, "problem": problem, **cost._asdict()}
 
 

@@ -62,9 +62,10 @@ def draw_promises(runs: Mapping[str, Sequence[Run]], axes: Axes | None = None) -
     """
     axes, ends = _draw(runs, lambda run: run.optimistic, axes)
     task = next(iter(runs.values()))[0].task
-    for height, style, words in ((task.optimum, ":", "optimum"), (task.world.spaces.horizon, "--", "H, the trivial bound")):
+    lines = (task.optimum, ":", -11, "optimum"), (task.world.spaces.horizon, "--", 3, "H, the trivial bound")
+    for height, style, shift, words in lines:
         axes.axhline(height, color="#444444", lw=1.2, ls=style, zorder=1)
-        axes.annotate(words, (0.0, height), (4, 3), xycoords=("axes fraction", "data"), textcoords="offset points",
+        axes.annotate(words, (0.0, height), (4, shift), xycoords=("axes fraction", "data"), textcoords="offset points",
                       fontsize=9, color="#444444")  # fmt: skip
     axes.set_ylabel("optimistic value")
     label_ends(axes, ends)

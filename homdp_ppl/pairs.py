@@ -25,6 +25,13 @@ class Known(NamedTuple):
     kind: int
 
 
+class Held(NamedTuple):
+    """The best plan so far of a pair that is alive; the others are not kept, for plans can be large."""
+
+    pair: tuple[int, int]
+    solution: Solution
+
+
 class PairSearch:
     """Finds the best pair again and again, while version spaces change; what is known of a pair is known for good.
 
@@ -40,27 +47,28 @@ class PairSearch:
     def __init__(self, solve: Callable[[POMDP], Solution]) -> None:
         self._solve = solve
         self._known: dict[tuple[int, int], Known] = {}
-        self._last: tuple[tuple[int, int], Solution] | None = None
+        self._held: Held | None = None
 
     def best(self, pairs: Pairs) -> tuple[Solution, POMDP, int]:
         """The best surviving pair's plan and model, and how many plans it took."""
-        plans = 0
-        queue = [(-self._bound(pairs, t, o).bound, t, o) for t, o in self._alive(pairs)]
+        plans, alive = 0, self._alive(pairs)
+        queue = [(-self._bound(pairs, t, o).bound, t, o) for t, o in alive]
         heapify(queue)
+        if self._held is not None and self._held.pair not in alive:
+            self._held = None
         while queue:
             _, t, o = heappop(queue)
             model, known = _model(pairs, t, o), self._known[t, o]
-            if known.kind == PLANNED:
-                if self._last is None or self._last[0] != (t, o):
-                    self._last = (t, o), self._solve(model)
-                    plans += 1
-                return self._last[1], model, plans
+            if known.kind == PLANNED and self._held is not None and self._held.pair == (t, o):
+                return self._held.solution, model, plans
             if known.kind == QMDP:
                 known = Known(min(known.bound, float(root_value(model, fast_informed_bound(model)[0].T))), INFORMED)
             else:
-                self._last = (t, o), self._solve(model)
+                solution = self._solve(model)
                 plans += 1
-                known = Known(float(self._last[1].upper), PLANNED)
+                known = Known(float(solution.upper), PLANNED)
+                if self._held is None or (-known.bound, (t, o)) < (-float(self._held.solution.upper), self._held.pair):
+                    self._held = Held((t, o), solution)
             self._known[t, o] = known
             heappush(queue, (-known.bound, t, o))
         problem = Problem("version spaces", "no pair left", "at least one T and one O that explain the data")

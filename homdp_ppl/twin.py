@@ -89,6 +89,7 @@ class Twin:
         self._solve = planning.tree.compile(planning.support)
         self._score: Callable[[GraphPolicy], Array] = planning.tree.scorer(planning.support, world.pomdp)
         self._stretch: Callable[..., tuple[Carry, Line]] = jax.jit(self._run_all)
+        self._empty: Decision | None = None
 
     @classmethod
     def of(cls, world: World, explorer: Explorer, planner: Planner, model: HOMDP, episodes: int) -> Twin:
@@ -110,7 +111,7 @@ class Twin:
         if first >= rounds:
             return runs
         seeds = jnp.stack([jax.random.key(run.task.seed) for run in runs])
-        carry = jax.tree.map(lambda *leaves: jnp.stack([jnp.asarray(leaf) for leaf in leaves]), *map(self._carry, runs))
+        carry = jax.tree.map(lambda *leaves: jnp.asarray(np.stack(leaves)), *map(self._carry, runs))
         rule, horizon = rule_number(self.explorer), self._world.horizon
         clock = [time.perf_counter()]
         np.asarray(self._stretch(_lucks(seeds, rule, first, STRETCH, horizon), carry, 0)[1].value)  # compiles
@@ -166,7 +167,7 @@ class Twin:
 
     def _decide(self, state: State, luck: Luck) -> Decision:
         proposal: Any = jax.tree.map(jnp.asarray, self.explorer.propose(luck.proposal, state))
-        if self.explorer.candidates == 1:
+        if len(proposal.models.initial) == 1:
             model, parameters = jax.tree.map(lambda leaf: leaf[0], tuple(proposal))
             solution = self._solve(model, parameters)
             value = self._root(parameters, solution)
@@ -180,12 +181,16 @@ class Twin:
         return Decision(policy, value, model, state.counts.state_action, self._score(policy))
 
     def _carry(self, run: Run) -> Carry:
-        state = run.state
-        if run.decision is not None:
-            return Carry(state, run.decision, np.array(True))
-        shapes = jax.eval_shape(lambda s: self._decide(s, Luck(jax.random.key(0), None)), state)  # type: ignore[arg-type]
-        empty = jax.tree.map(lambda leaf: np.zeros(leaf.shape, leaf.dtype), shapes)
-        return Carry(state, empty, np.array(False))
+        if run.decision is None:
+            return Carry(run.state, self._undecided(run.state), np.array(False))
+        return Carry(run.state, run.decision, np.array(True))
+
+    def _undecided(self, state: State) -> Decision:
+        """What stands in for a decision before the first one; traced once."""
+        if self._empty is None:
+            shapes = jax.eval_shape(lambda s: self._decide(s, Luck(jax.random.key(0), None)), state)  # type: ignore[arg-type]
+            self._empty = jax.tree.map(lambda leaf: np.zeros(leaf.shape, leaf.dtype), shapes)
+        return self._empty
 
     def _write(self, run: Run, k: int, lines: Line, ends: Carry, seconds: Mapping[str, float]) -> Run:
         mine = Line(*(part[k] for part in lines))

@@ -41,6 +41,7 @@ def value_quantile(q: float = 0.9, draws: int = 20, replan: Replan = "every epis
         options,
         init=believe,
         update=learn_more,
+        candidates=draws,
         pick=max(ceil(q * draws - 1e-9), 1),
         replan=replan,
         compilable=closed,

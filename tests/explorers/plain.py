@@ -28,11 +28,11 @@ def decide(rule: Explorer, model: HOMDP, counts: Counts, episodes: int = 50, see
 def backed_up(model: POMDP, backup, clip: bool = False) -> tuple[np.ndarray, dict]:
     """Alpha-vectors after each first observation, (Y, X), and the action after every history, for an optimistic backup.
 
-    ``backup(h, later)`` says what each action is worth in each state after step h, (X, A), from the vectors that follow, (A, Y, X).
-    The action maximises the belief times alpha.
+    ``backup(h, later)`` says what each action is worth in each state after step h, (X, A), from the vectors that follow,
+    (A, Y, X). The action maximises the belief times alpha.
     """
     rho, T, O, r = model  # noqa: E741
-    (X, A, _), Y, H = T.shape, O.shape[1], len(r)
+    A, Y, H = T.shape[1], O.shape[1], len(r)
     actions = {}
 
     def vector(history, predicted):

@@ -222,18 +222,30 @@ def shortfalls(horizon, rules, trials=150, seed=0):
     return worst
 
 
-def test_the_start_term_is_added_after_the_clip():
-    """Horizon 1: no world in the confidence set is worth more than `tight` says; with the term in the reward some are."""
-    right, wrong = shortfalls(1, [explorers.tight(0.5), folded(explorers.tight(0.5))])
-    assert right <= 1e-12
-    assert wrong > 0.01
-
-
 def test_the_confidence_set_is_covered():
-    """Horizon 2: no world in the confidence set is worth more than `tight` says; with bonuses half as large some are."""
-    right, wrong = shortfalls(2, [explorers.tight(0.5), replace(shrunk(explorers.tight(0.5), 0.5), clip=False)])
-    assert right <= 1e-12
+    """No world in the confidence set is worth more than `tight` says; with bonuses half as large some are."""
+    (once,) = shortfalls(1, [explorers.tight(0.5)])
+    twice, wrong = shortfalls(2, [explorers.tight(0.5), replace(shrunk(explorers.tight(0.5), 0.5), clip=False)])
+    assert max(once, twice) <= 1e-12
     assert wrong > 0.01
+
+
+def test_the_start_term_is_added_after_the_clip():
+    """Horizon 1: the worst world in the confidence set is worth exactly what `tight` says.
+
+    The first observation reveals the first state, whose reward of 1 cannot grow: inside the reward the term is lost there, and
+    optimism fails.
+    """
+    model = tabular(
+        T=np.full((2, 2, 2), 0.5), O=dist.Dirichlet(np.ones((2, 3))), initial=[2 / 3, 1 / 3], reward=np.eye(2), horizon=1
+    )
+    counts = Counts(np.zeros((2, 2, 2), dtype=int), np.array([[200, 100, 100], [0, 200, 200]]))
+    eps = np.sqrt(2 * np.log((2**3 - 2) * (2 + 4) / 0.5) / 400)
+    moved = np.array([[0, 1, -1], [0, -1, 1]]) * eps / 2
+    worst = POMDP(np.array([2, 1]) / 3, np.full((2, 2, 2), 0.5), counts.emission / 400 + moved, model.reward)
+    assert optimum(worst) == pytest.approx(2 / 3 + eps / 2)
+    assert decide(explorers.tight(0.5), model, counts, episodes=1)[1].optimistic == pytest.approx(2 / 3 + eps / 2, abs=1e-12)
+    assert decide(folded(explorers.tight(0.5)), model, counts, episodes=1)[1].optimistic < 2 / 3 + eps / 2 - 0.02
 
 
 @homdp(
@@ -287,24 +299,27 @@ def sampling_is_above(truths, memory, length):
 def test_posterior_sampling_of_a_program():
     """A prior of 2,000 atoms, from which the worlds come too: exactly 1/2 by symmetry, ties by a coin. False-alarm rate 1e-6.
 
-    Worlds with better ears than the prior has are caught.
+    Worlds that are better than most are caught.
     """
     belief = SAMPLING.init(sensor(), EPISODES).memory.belief
     memory = Tracked.of(replace(belief, atoms=replace(belief.atoms, complete=True)))
     atoms = memory.atoms.values
-    chosen = np.random.default_rng(0).integers(len(atoms["ear"]), size=250)
-    good = chosen[atoms["ear"][chosen] > 1.0]
-    right, wrong = ([{name: value[k] for name, value in atoms.items()} for k in some] for some in (chosen, good))
-    assert believable(sampling_is_above(right, memory, 2), 1 / 2)
-    assert not believable(sampling_is_above(wrong, memory, 2), 1 / 2)
+    chosen = np.random.default_rng(0).integers(len(atoms["ear"]), size=500)
+    truths = [{name: value[k] for name, value in atoms.items()} for k in chosen]
+    assert believable(sampling_is_above(truths[:250], memory, 2), 1 / 2)
+    best = sorted(truths, key=lambda truth: TREE(sensor().tables(truth)).value)[-80:]
+    assert not believable(sampling_is_above(best, memory, 2), 1 / 2)
 
 
 @pytest.mark.slow
 def test_posterior_sampling_by_nuts():
-    """As above with worlds from the prior itself, eight episodes, and NUTS. False-alarm rate 1e-6 up to the error of the draws."""
+    """As above with worlds from the prior itself, eight episodes, and NUTS. False-alarm rate 1e-6, up to the error of draws.
+
+    Worlds from another prior are caught.
+    """
     memory = Tracked.of(posterior(sensor(), Counts.zero(sensor()), sampling=Sampling(2, 100, 200), force=True))
     generator = np.random.default_rng(0)
     right = [{"ear": generator.normal(1.0, 1.0), "drift": generator.normal(-0.5, 0.8)} for _ in range(300)]
-    wrong = [{"ear": generator.normal(2.5, 0.5), "drift": generator.normal(0.5, 0.5)} for _ in range(300)]
+    wrong = [{"ear": generator.normal(2.5, 0.5), "drift": generator.normal(0.5, 0.5)} for _ in range(150)]
     assert believable(sampling_is_above(right, memory, 8), 1 / 2)
     assert not believable(sampling_is_above(wrong, memory, 8), 1 / 2)

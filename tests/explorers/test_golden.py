@@ -17,8 +17,7 @@ import pytest
 from scipy.stats import beta, norm
 
 from homdp_ppl import POMDP, Counts, Kernels, evaluate, explorers, homdp
-from homdp_ppl.explorers.explorer import upper_value
-from tests.explorers.plain import backed_up, clipped_optimum, decide
+from tests.explorers.plain import backed_up, clipped_optimum, decide, sensor
 from tests.planners.exact import optimum
 
 X, Y, A, H = 3, 2, 2, 3
@@ -145,8 +144,7 @@ def test_tight(known):
     assert proposal.parameters == pytest.approx(start, abs=1e-12)
     model = POMDP(INITIAL, T, O, REWARD + bonus)
     value = clipped_optimum(model)
-    assert value < optimum(model) - 0.01  # the clip counts here,
-    assert value + start < H - 0.01  # and the minimum with H does not
+    assert value + start < H - 0.01  # the minimum with H does not count here
     assert decision.optimistic == pytest.approx(value + start, abs=1e-10)
     few = decide(explorers.tight(DELTA, known), partly_known, FEW, K)[1]
     assert few.optimistic == H
@@ -256,6 +254,24 @@ def test_quantile_backup(z):
         assert decision.optimistic == pytest.approx(optimum(POMDP(INITIAL, T, O, REWARD)), abs=1e-9)
 
 
+def test_quantile_backup_by_draws():
+    """Without a closed form: the ceil(Phi(z) 257)-th smallest of 256 backups at every history, and again at the root."""
+    model, z = sensor(), 0.7
+    proposal, decision = decide(explorers.quantile_backup(z), model, Counts.zero(model))
+    T, O = proposal.parameters.transition[0], proposal.parameters.emission[0]  # noqa: E741
+    assert len(T) == len(O) == 256
+    place = ceil(norm.cdf(z) * 257) - 1
+
+    def backup(h, later):
+        return np.minimum(np.sort(np.einsum("sxaz,szy,ayz->sxa", T, O, later), axis=0)[place], model.horizon - h)
+
+    mean = POMDP(*(part[0] for part in proposal.models))
+    first, _ = backed_up(mean, backup)
+    values = sorted(mean.initial @ (O[s] * first.T).sum(-1) for s in range(256))
+    assert decision.optimistic == pytest.approx(min(model.horizon, values[place]), abs=1e-10)
+    np.testing.assert_allclose(mean.transition, T.mean(0), atol=0.08)  # the mean of all stored draws, up to their error
+
+
 def test_known_rows_are_exact_in_every_draw():
     drawn = explorers.posterior_sampling().propose(jax.random.key(3), explorers.posterior_sampling().init(partly_known, K)).models
     for row in product(range(X), range(A)):
@@ -314,10 +330,8 @@ def test_greedy_without_data():
 
 def test_random_actions():
     """Epsilon of greedy's actions are uniform, and all of uniform's; the planned value is greedy's."""
-    greedy, mixed, random = (
-        decide(rule, partly_known, COUNTS, K)[1]
-        for rule in (explorers.greedy(), explorers.epsilon_greedy(0.3), explorers.uniform())
-    )
+    rules = explorers.greedy(), explorers.epsilon_greedy(0.3), explorers.uniform()
+    greedy, mixed, random = (decide(rule, partly_known, COUNTS, K)[1] for rule in rules)
     np.testing.assert_allclose(mixed.policy.probabilities, 0.7 * greedy.policy.probabilities + 0.15, atol=1e-15)
     np.testing.assert_array_equal(random.policy.probabilities, np.full_like(greedy.policy.probabilities, 0.5))
     assert greedy.optimistic == mixed.optimistic == random.optimistic

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -141,6 +142,18 @@ def picks() -> HOMDP:
 
 
 @cache
+def one_of_two() -> HOMDP:
+    """A discrete site picks one of two supports: each observation is possible, both together are not."""
+
+    def program():
+        side = numpyro.sample("side", dist.Bernoulli(0.5))
+        rows = jnp.array([[0.5, 0.5, 0.0], [0.5, 0.0, 0.5]])
+        return Kernels(EYE[0], STAY, jnp.stack([rows[side], EYE[1], EYE[2]]))
+
+    return declare(program)
+
+
+@cache
 def weighed() -> HOMDP:
     """The logistic accuracy with a survey that was observed, a factor, and a prior that counts twice."""
 
@@ -175,7 +188,7 @@ def values(model: HOMDP, number: int, seed: int) -> dict[str, np.ndarray]:
     """Some values of all sites, (number, ...)."""
     generator = np.random.default_rng(seed)
     kinds = {site: kind for kind, sites in KINDS.items() for site in sites}
-    draw = {
+    draw: dict[str, Callable[..., Any]] = {
         "simplex": lambda shape: generator.dirichlet(np.full(shape[-1], 2.0), shape[:-1]),
         "unit": lambda shape: generator.beta(4.0, 2.0, shape),
         "positive": lambda shape: generator.gamma(4.0, 0.2, shape),
@@ -193,8 +206,9 @@ def values(model: HOMDP, number: int, seed: int) -> dict[str, np.ndarray]:
 def episodes(program: Callable[[], HOMDP], number: int = 12, seed: int = 0) -> Episode:
     """Episodes under the uniform policy at some values of the sites."""
     model = program()
-    tables = model.tables({name: value[0] for name, value in values(model, 1, seed).items()})[:3]
-    return simulate(*(table[None] for table in tables), model.horizon, number, np.random.default_rng(seed))[0]
+    initial, transition, emission, _ = model.tables({name: value[0] for name, value in values(model, 1, seed).items()})
+    batches = simulate(initial[None], transition[None], emission[None], model.horizon, number, np.random.default_rng(seed))
+    return batches[0]
 
 
 def simulate(initial, transition, emission, horizon: int, number: int, generator: np.random.Generator) -> Episode:

@@ -100,14 +100,7 @@ def test_the_first_impossible_step_is_named():
 
 
 def test_jointly_impossible_data_are_told_apart():
-    """A discrete site picks one of two supports: each observation is possible, both together are not."""
-
-    def program():
-        side = numpyro.sample("side", dist.Bernoulli(0.5))
-        rows = jnp.array([[0.5, 0.5, 0.0], [0.5, 0.0, 0.5]])
-        return Kernels(programs.EYE[0], programs.STAY, jnp.stack([rows[side], programs.EYE[1], programs.EYE[2]]))
-
-    model = programs.declare(program)
+    model = programs.one_of_two()
     one, other = seen([[1, 1, 0], [0, 0, 0], [0, 0, 0]]), seen([[1, 0, 1], [0, 0, 0], [0, 0, 0]])
     settled = posterior(model, one)
     assert settled.atoms.weights.tolist() == [1.0, 0.0]

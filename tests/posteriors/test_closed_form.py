@@ -1,16 +1,22 @@
 """Closed forms and finite sites against rational arithmetic, distributions by name, and sums over all values."""
 
+from contextlib import nullcontext
 from dataclasses import replace
 from fractions import Fraction
 from itertools import product
+from types import SimpleNamespace
 
 import jax
 import numpy as np
+import numpyro
+import numpyro.distributions as dist
 import pytest
+from numpyro import handlers
 from scipy import stats
 
 from homdp_ppl import Counts, posterior
 from homdp_ppl.posteriors import Sampling
+from homdp_ppl.posteriors.inference import _weighed
 from tests.posteriors import programs
 from tests.posteriors.programs import seen
 from tests.worlds import world
@@ -185,10 +191,12 @@ def test_discrete_sites_beside_a_closed_form():
     assert same(belief.variance.transition[0, 0], variance)
     assert np.array_equal(belief.mean.transition[1], [[0, 1], [0, 1]])  # known, hence exact
     assert not belief.variance.transition[1].any()
-    assert len(belief.update(Counts(T, O)).atoms.weights) == 3
+    with programs.compilations() as compiled:
+        assert len(belief.update(Counts(T, O)).atoms.weights) == 3
+    assert compiled == []
 
 
-def test_before_data_the_prior_is_drawn_unless_the_program_weighs_it():
+def test_before_data_the_prior_is_drawn():
     model = programs.hierarchy()
     belief = posterior(model, Counts.zero(model), sampling=Sampling(4, 10, 500))
     assert belief.method == "prior"
@@ -198,6 +206,22 @@ def test_before_data_the_prior_is_drawn_unless_the_program_weighs_it():
     noise = (drawn["logit"] - drawn["centre"][:, None]) / drawn["spread"][:, None]
     assert stats.kstest(noise[:, 1], stats.norm.cdf).pvalue > LEVEL
     assert stats.kstest(drawn["logit"][:, 1], stats.norm.cdf).pvalue < LEVEL  # planted bug: centre and spread left out
+
+
+@pytest.mark.parametrize("weigh", ["factor", "observed", "scaled", "masked", "nothing"])
+def test_a_prior_that_the_program_weighs_is_not_drawn(weigh):
+    """Draws of the sites would ignore the weights: NUTS must sample such a prior."""
+
+    def program():
+        around = {"scaled": handlers.scale(scale=2.0), "masked": handlers.mask(mask=False)}.get(weigh, nullcontext())
+        with around:
+            p = numpyro.sample("p", dist.Beta(2.0, 2.0))
+        if weigh == "factor":
+            numpyro.factor("nudge", p)
+        if weigh == "observed":
+            numpyro.sample("survey", dist.Normal(p, 1.0), obs=0.0)
+
+    assert _weighed(SimpleNamespace(function=program)) == (weigh != "nothing")
 
 
 def test_equally_likely_draws_are_taken_once_while_they_last():

@@ -133,7 +133,12 @@ def test_sufficient_numbers_are_all_that_the_sampler_sees():
     assert sizes[0] == sizes[1] == 12 + 4
 
 
-def test_an_update_begins_where_the_chains_stand():
+def sampler():
+    """What was compiled for the logistic program."""
+    return next(made for name, made in logistic_by_nuts().homdp.compiled.items() if name[0] == "nuts")
+
+
+def test_an_update_begins_where_the_chains_stand(monkeypatch):
     """The refit carries positions, step sizes and mass matrices, and runs one round where a cold start runs two."""
     belief = logistic_by_nuts()
     warm = belief.refit.args[-1]
@@ -141,18 +146,37 @@ def test_an_update_begins_where_the_chains_stand():
     assert np.array_equal(warm.position["ear"], last)
     assert (warm.step_size != 1).all()
     assert (warm.inverse_mass[:, 0, 0] < 0.8).all()  # adapted from the identity towards the posterior variance
-    sampler = next(made for name, made in belief.homdp.compiled.items() if name[0] == "nuts")
-    calls, compiled = [], sampler._round
-    sampler._round = lambda *arguments: calls.append(arguments[2]) or compiled(*arguments)
-    try:
-        updated = belief.update(seen3([[1, 0], [0, 1]]))
-        assert len(calls) == 1
-        assert np.array_equal(calls[0].position["ear"], last)
-        posterior(belief.homdp, seen3(GROWLS))
-        assert len(calls) == 3
-    finally:
-        sampler._round = compiled
+    starts, compiled = [], sampler()._round
+    monkeypatch.setattr(sampler(), "_round", lambda *arguments: starts.append(arguments[2]) or compiled(*arguments))
+    updated = belief.update(seen3([[1, 0], [0, 1]]))
+    assert len(starts) == 1
+    assert np.array_equal(starts[0].position["ear"], last)
+    posterior(belief.homdp, seen3(GROWLS))
+    assert len(starts) == 3
     assert (deviations(chains(updated, "ear"), ear_posterior(27, 8)) < STANDARD_ERRORS).all()
+
+
+def test_a_warm_start_that_fails_is_followed_by_a_cold_one(monkeypatch):
+    """Three rounds from where the chains stand, then a search, and three more."""
+    kept = posterior(programs.logistic(), seen3(GROWLS), gate=Gate(ess=10_000), force=True)
+    starts, compiled = [], sampler()._round
+    monkeypatch.setattr(sampler(), "_round", lambda *arguments: starts.append(arguments[2]) or compiled(*arguments))
+    kept.update(seen3(GROWLS))
+    assert len(starts) == 3 + 1 + 3
+    assert np.array_equal(starts[0].position["ear"], chains(kept, "ear")[:, -1])
+    assert np.array_equal(starts[3].step_size, np.ones(4))
+
+
+def test_chains_that_find_no_start_share_one(monkeypatch):
+    """Data may be possible in a small part of the prior only: one chain that finds it is enough, none is an error."""
+    logistic_by_nuts()
+    for potential, expected in (([np.inf, 1.0, np.inf, 2.0], [1, 1, 1, 3]), ([1.0, 2.0, 3.0, np.inf], [0, 1, 2, 0])):
+        found = {"ear": np.arange(4.0)}, np.array(potential)
+        monkeypatch.setattr(sampler(), "_start", lambda *_, found=found: found)
+        assert np.array_equal(sampler()._cold(KEY, seen3(GROWLS)).position["ear"], expected)
+    monkeypatch.setattr(sampler(), "_start", lambda *_: (found[0], np.full(4, np.inf)))
+    with pytest.raises(DataError, match="wherever the prior was tried"):
+        sampler()._cold(KEY, seen3(GROWLS))
 
 
 def test_an_update_far_away_is_still_right():

@@ -1,0 +1,88 @@
+"""Posteriors followed by reweighing: the weights by hand, and when they must not be used."""
+
+from dataclasses import replace
+
+import jax
+import numpy as np
+import pytest
+from scipy.special import expit, softmax
+
+from homdp_ppl import Counts, DataError, InferenceError, posterior
+from homdp_ppl.posteriors.tracking import Moving, Tracked
+from tests.posteriors import programs
+from tests.posteriors.programs import seen
+
+KEY = jax.random.key(0)
+
+
+def test_finite_sites_beside_a_closed_form_are_followed_exactly():
+    """Many small updates are the posterior of all data at once: probabilities, concentrations and means."""
+    model, batch = programs.closed_switch(), programs.episodes(programs.closed_switch)
+    tracked, counts = Tracked.start(model), Counts.zero(model)
+    for episode in batch:
+        counts = counts + model.counts(episode)
+        tracked = tracked.update(counts, KEY)
+    exact = posterior(model, batch)
+    assert np.allclose(tracked.belief.atoms.weights, exact.atoms.weights, rtol=1e-10)
+    assert np.array_equal(tracked.belief.concentration, exact.concentration)
+    for table in ("transition", "emission"):
+        for mean in (tracked.mean(), tracked.belief.mean):
+            assert np.allclose(getattr(mean, table), getattr(exact.mean, table), rtol=1e-10)
+    assert not np.allclose(tracked.mean().emission, Tracked.start(model).mean().emission, atol=1e-3)
+
+
+def test_draws_are_weighed_by_the_likelihood_since_the_last_fit():
+    """In NumPy, from the prior of the hierarchy; planted bug: the data of the update before are forgotten."""
+    start = Tracked.start(programs.hierarchy())
+    first, second = np.diag([1, 0, 1]), np.array([[0, 1, 0], [0, 0, 0], [0, 0, 0]])
+    tracked = start.update(seen(first), KEY).update(seen(first + second), KEY)
+    assert tracked.base is start.base
+    p = expit(start.atoms.values["logit"])
+    likelihood = p[:, 0] * p[:, 2] * (1 - p[:, 0]) / 2
+    assert np.allclose(tracked.belief.atoms.weights, likelihood / likelihood.sum(), rtol=1e-10)
+    assert not np.allclose(tracked.belief.atoms.weights, (1 - p[:, 0]) / np.sum(1 - p[:, 0]), rtol=1e-3)
+    assert tracked.mean().emission[0, 0] == pytest.approx(np.average(p[:, 0], weights=likelihood), rel=1e-10)
+    assert tracked.belief.mean.emission[0, 0] == pytest.approx(np.average(p[:, 0], weights=likelihood), rel=1e-10)
+
+
+def remembering(start):
+    """The same on its way, with a list of the counts that a new fit is asked for."""
+    asked = []
+
+    def refit(counts, key):
+        asked.append(counts)
+        return replace(start.base, counts=counts)
+
+    return replace(start, base=replace(start.base, refit=refit)), asked
+
+
+def test_worn_out_draws_are_sampled_anew_from_all_data():
+    """When fewer than half of the draws count; the new fit is asked for all counts."""
+    start, asked = remembering(Tracked.start(programs.hierarchy()))
+    few, many = seen(np.eye(3)), seen(np.diag([30, 1, 1]))
+    p = expit(start.atoms.values["logit"])
+    effective = [1 / np.sum(softmax(np.log(p) @ np.diag(c.emission)) ** 2) / len(p) for c in (few, many)]
+    assert effective[0] > 0.5 > effective[1]
+    assert start.update(few, KEY).base is start.base
+    assert not asked
+    anew = start.update(many, KEY)
+    assert asked == [many]
+    assert anew.belief.atoms.weights is None
+
+
+def test_data_that_no_stored_value_explains_give_no_nan():
+    """All values that there are: an error. Some of many: a new fit."""
+    start, asked = remembering(Tracked.start(programs.hierarchy()))
+    places, log = start.moving["emission"]
+    start = replace(start, moving=start.moving | {"emission": Moving(places, np.full_like(log, -np.inf))})
+    unlikely = seen(np.eye(3))
+    start.update(unlikely, KEY)
+    assert asked == [unlikely]
+    finite = Tracked.start(programs.one_of_two())
+    with pytest.raises(DataError, match="not all of them under the same parameters"):
+        finite.update(seen([[1, 1, 1], [0, 0, 0], [0, 0, 0]]), KEY)
+
+
+def test_closed_forms_need_no_following():
+    with pytest.raises(InferenceError, match="posterior: got conjugate; expected one that was sampled"):
+        Tracked.start(programs.tables())

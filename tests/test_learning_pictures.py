@@ -1,0 +1,137 @@
+"""Pictures of learning: the curves are the runs' own numbers, labels stand at the ends and apart, bad input is refused."""
+
+from functools import cache
+from itertools import pairwise
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+from matplotlib.colors import to_hex
+
+from homdp_ppl import DataError, explorers, learn, models
+from homdp_ppl.learning_pictures import COLOURS, LINE, POINTS, _apart, curve_of, draw_promises, draw_regret
+from homdp_ppl.planners import history_tree
+
+K, SEEDS = 12, 5
+
+
+@cache
+def world():
+    return models.load("tiger", horizon=2)
+
+
+def learned(rule, seeds, **options):
+    return learn(world(), rule, history_tree(), K, seeds, compiled=False, **options)
+
+
+@cache
+def runs():
+    rules = (explorers.greedy(), explorers.uniform(), explorers.hop_b())
+    return {rule.name: learned(rule, range(SEEDS)) for rule in rules}
+
+
+@pytest.fixture(autouse=True)
+def closed():
+    yield
+    plt.close("all")
+
+
+def texts(axes):
+    return {text.get_text(): text for text in axes.texts}
+
+
+@pytest.mark.parametrize("draw", [draw_regret, draw_promises])
+def test_lines_are_means_and_bands_hold_ninety_percent(draw):
+    """Of five seeds the 5% quantile is a fifth of the way from the smallest number to the next, by linear interpolation."""
+    axes = draw(runs())
+    for k, several in enumerate(runs().values()):
+        if draw is draw_regret:
+            numbers = np.array([np.cumsum(run.optimum - run.values) for run in several])
+        else:
+            numbers = np.array([run.optimistic for run in several])
+        line = axes.lines[k]
+        assert line.get_xdata() == pytest.approx(np.arange(1, K + 1))
+        assert line.get_ydata() == pytest.approx(numbers.mean(0))
+        ordered = np.sort(numbers, axis=0)
+        low, high = 0.8 * ordered[0] + 0.2 * ordered[1], 0.8 * ordered[-1] + 0.2 * ordered[-2]
+        corners = axes.collections[k].get_paths()[0].vertices
+        for episode in range(K):
+            heights = corners[corners[:, 0] == episode + 1, 1]
+            assert [heights.min(), heights.max()] == pytest.approx([low[episode], high[episode]])
+
+
+def test_each_curve_carries_its_name_and_colour():
+    axes = draw_regret(runs())
+    assert set(texts(axes)) == set(runs())
+    for k, name in enumerate(runs()):
+        assert to_hex(texts(axes)[name].get_color()) == COLOURS[k].lower()
+        assert texts(axes)[name].get_position()[0] == K
+    assert axes.get_ylim()[0] == 0
+    assert axes.get_title() == f"tiger: mean and 90% of {SEEDS} seeds"
+
+
+def test_labels_of_curves_that_end_together_stand_apart():
+    """The same runs under three names end in one point; their labels do not overlap, and keep to its height."""
+    several = runs()["greedy"]
+    axes = draw_regret({"one": several, "two": several, "three": several})
+    axes.figure.draw_without_rendering()
+    boxes = sorted((text.get_window_extent() for text in axes.texts), key=lambda box: box.y0)
+    assert all(below.y1 <= above.y0 + 1 for below, above in pairwise(boxes))
+    end = np.mean([run.regret[-1] for run in several])
+    assert (boxes[1].y0 + boxes[1].y1) / 2 == pytest.approx(axes.transData.transform((K, end))[1], abs=25)
+
+
+def test_places_are_the_nearest_ones_a_line_apart():
+    assert _apart([0.0, 100.0, 50.0]) == pytest.approx([0, 100, 50])  # nothing to do
+    assert _apart([10.0, 10.0]) == pytest.approx([10 - LINE / 2, 10 + LINE / 2])
+    assert _apart([50.0, 10.0, 10.0, 10.0]) == pytest.approx([50, 10 - LINE, 10, 10 + LINE])
+    places = _apart([3.0, 1.0, 2.0])  # order is kept, whatever the crowd
+    assert np.argsort(places).tolist() == [1, 2, 0]
+    assert np.diff(np.sort(places)) == pytest.approx([LINE, LINE])
+
+
+def test_given_axes_keep_their_scales_and_are_sampled_evenly():
+    _, axes = plt.subplots()
+    axes.set(xscale="log", yscale="log")
+    assert draw_regret(runs(), axes) is axes
+    assert (axes.get_xscale(), axes.get_yscale()) == ("log", "log")
+
+    class Long:
+        values = regret = np.arange(1.0, 100_001.0)
+        task = runs()["greedy"][0].task
+
+    for logarithmic in (False, True):
+        curve = curve_of([Long(), Long()], lambda run: run.regret, logarithmic)
+        assert len(curve.episodes) <= POINTS
+        assert (curve.episodes[0], curve.episodes[-1]) == (1, 100_000)
+        assert curve.mean == pytest.approx(curve.episodes)
+        step = np.diff(np.log(curve.episodes[-100:]) if logarithmic else curve.episodes)
+        assert step.max() / step.min() < 1.1
+
+
+def test_epochs_are_counted_in_episodes():
+    """HOP-V plays H episodes in each round; its regret stands at the episodes that were played."""
+    rule = explorers.hop_v(transitions=world().pomdp.transition[None], emissions=world().pomdp.emission[None])
+    axes = draw_regret({"hop_v": learned(rule, [0])})
+    assert axes.lines[0].get_xdata() == pytest.approx(np.arange(2, K + 1, 2))
+    assert len(axes.collections) == 0  # no band of a single seed
+    assert axes.get_title().endswith("one seed")
+
+
+def test_promises_stand_beside_the_optimum_and_the_horizon():
+    axes = draw_promises(runs())
+    optimum = history_tree()(world().pomdp).value
+    heights = [line.get_ydata()[0] for line in axes.lines[3:]]
+    assert heights == pytest.approx([optimum, 2])
+    assert {"optimum", "H, the trivial bound"} <= set(texts(axes))
+
+
+@pytest.mark.parametrize("draw", [draw_regret, draw_promises])
+def test_what_cannot_be_drawn_is_refused(draw):
+    whole = runs()["greedy"]
+    short, unborn = (learned(explorers.greedy(), [0], stop_after=n) for n in (4, 0))
+    with pytest.raises(DataError, match="at least one rule"):
+        draw({})
+    with pytest.raises(DataError, match=r"(?s)3 problems.*no runs.*runs of 4 to 12 rounds.*without rounds"):
+        draw({"none": [], "mixed": [*whole, *short], "unborn": unborn})
+    assert not plt.get_fignums()
