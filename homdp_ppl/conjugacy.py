@@ -2,7 +2,8 @@
 
 Two steps. The fingerprint: every table entry that moves with a site must equal an entry of a Dirichlet row (or b and 1 - b of a
 Beta), up to the constant mass that the row leaves to it. The certificate: log prior + log likelihood - log claimed posterior must
-be one constant wherever those sites move. Rejecting is safe, NUTS serves then; accepting needs the certificate.
+not change when those sites move, at other values of the others too. Rejecting is safe, NUTS serves then; accepting needs the
+certificate.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from homdp_ppl.probing import POINTS, Probe, Prober
 
 SAME = 1e-12  # two probabilities closer than this are equal
 CERTIFICATE = 1e-8  # relative spread allowed in a quantity that must be constant
+ROUNDS = 4  # values of the claimed sites that are tried with every value of the others
 
 
 class Rows(NamedTuple):
@@ -56,10 +58,8 @@ def find_conjugate(prober: Prober, start: Probe, depends: Mapping[str, Rows]) ->
         Which rows move with each site.
     """
     claimed = _match(start, depends, prober.spaces)
-    if claimed.sites:
-        held = {name: np.repeat(value[:1], POINTS, axis=0) for name, value in start.parameters.items()}
-        if not all(_certified(probe, claimed) for probe in prober.move(held, claimed.sites)):
-            return _nothing(prober.spaces)
+    if claimed.sites and not (_certified(prober, start, claimed) and _separate(prober, start, claimed)):
+        return _nothing(prober.spaces)
     return claimed
 
 
@@ -88,8 +88,9 @@ def _match(start: Probe, depends: Mapping[str, Rows], spaces: Spaces) -> Conjuga
         spoiled = {
             name
             for k, name in enumerate(candidates)
-            for source, rows in ((transition, depends[name].transition), (emission, depends[name].emission))
-            if (rows & ~_comes_from(source, site_of, k)).any()
+            for source, place in ((transition, "transition"), (emission, "emission"))
+            if (getattr(depends[name], place) & ~_comes_from(source, site_of, k)).any()
+            or any((getattr(depends[other], place) & _comes_from(source, site_of, k)).any() for other in depends if other != name)
         }
         if not spoiled:
             concentration = np.concatenate([start.concentrations[n][0].ravel() for n in candidates])
@@ -141,8 +142,31 @@ def _look_up(ranked: Array, order: Array, wanted: Array) -> Array:
     return found
 
 
-def _certified(probe: Probe, conjugate: Conjugate) -> bool:
-    """Certificate: the claimed posterior differs from prior times likelihood by a constant, for random data."""
+def _certified(prober: Prober, start: Probe, conjugate: Conjugate) -> bool:
+    """Certificate: the claimed posterior differs from prior times likelihood by a constant wherever the claimed sites move."""
+    held = {name: np.repeat(value[:1], POINTS, axis=0) for name, value in start.parameters.items()}
+    for probe in prober.move(held, conjugate.sites):
+        difference, scale = _difference(probe, conjugate)
+        if not np.ptp(difference) <= CERTIFICATE * scale:
+            return False
+    return True
+
+
+def _separate(prober: Prober, start: Probe, conjugate: Conjugate) -> bool:
+    """The same at other values of the other sites: moving the claimed ones changes nothing there either."""
+    others = [site.name for site in prober.sites if site.name not in conjugate.sites]
+    for probe in prober.move(start.parameters, others) if others else ():
+        before, scale = _difference(probe, conjugate)
+        for _ in range(ROUNDS):
+            for moved in prober.move(probe.parameters, conjugate.sites):
+                after, larger = _difference(moved, conjugate)
+                if not np.abs(after - before).max() <= CERTIFICATE * max(scale, larger):
+                    return False
+    return True
+
+
+def _difference(probe: Probe, conjugate: Conjugate) -> tuple[Array, float]:
+    """Log prior + log likelihood of random data - log claimed posterior at every point, and how large these numbers are."""
     generator = np.random.default_rng(1)
     total = np.array(probe.log_prior, dtype=np.float64)
     posterior = np.array(conjugate.concentration)
@@ -155,5 +179,4 @@ def _certified(probe: Probe, conjugate: Conjugate) -> bool:
     sums = np.bincount(conjugate.row, weights=posterior)
     constant = gammaln(sums).sum() - gammaln(posterior).sum()
     difference = total - claimed.sum(1) - constant
-    scale = max(1.0, np.abs(total).max(), np.abs(claimed).max())
-    return bool(np.isfinite(difference).all() and np.ptp(difference) <= CERTIFICATE * scale)
+    return difference, max(1.0, np.abs(total).max(), np.abs(claimed).max())

@@ -105,7 +105,31 @@ def not_conjugate():
         q = numpyro.sample("q", dist.Beta(1 + 9 * p[0], 1.0))
         return kernels(emission=jnp.array([p, jnp.array([q, 1 - q, 0]), EYE[2]]))
 
-    return [hierarchy, lumped, squared, also_elsewhere, also_initial, factor, observed, scaled, tail, parent]
+    def one_side():  # a factor that acts at one value of another site
+        z = numpyro.sample("z", dist.Bernoulli(0.5))
+        p = simplex("p", (3,))
+        numpyro.factor("nudge", jnp.where(z == 1, 3.0 * p[0] ** 2, 0.0))
+        return kernels(emission=jnp.stack([p, EYE[1], jnp.where(z == 1, EYE[1], EYE[2])]))
+
+    def half_line():  # the same with a continuous site
+        t = numpyro.sample("t", dist.Normal())
+        p = simplex("p", (3,))
+        numpyro.factor("nudge", jnp.where(t > 0, 3.0 * p[0] ** 2, 0.0))
+        q = jax.nn.sigmoid(t)
+        return kernels(emission=jnp.stack([p, jnp.array([0.0, q, 1 - q]), EYE[2]]))
+
+    def replaced():  # at one of forty values of another site the row is a known one
+        z = numpyro.sample("z", dist.DiscreteUniform(0, 39))
+        p = simplex("p", (3,))
+        return kernels(emission=jnp.stack([jnp.where(z == 33, jnp.ones(3) / 3, p), EYE[1], EYE[2]]))
+
+    def concentrated():  # at one of forty values the prior is another one
+        z = numpyro.sample("z", dist.DiscreteUniform(0, 39))
+        p = numpyro.sample("p", dist.Dirichlet(jnp.where(z == 33, 9.0, 1.0) * jnp.ones(3)))
+        return kernels(emission=jnp.stack([p, EYE[1], EYE[2]]))
+
+    rare = [one_side, half_line, replaced, concentrated]
+    return [hierarchy, lumped, squared, also_elsewhere, also_initial, factor, observed, scaled, tail, parent, *rare]
 
 
 @pytest.mark.parametrize("program", not_conjugate(), ids=lambda p: p.__name__)

@@ -32,7 +32,7 @@ INITIAL = np.array([0.55, 0.45])
 REWARD = np.array([[1.0, 0.1], [0.0, 0.9]])
 MODEL = tabular(T=dist.Dirichlet(ALPHA_T), O=dist.Dirichlet(ALPHA_O), initial=INITIAL, reward=REWARD, horizon=H)
 
-REPLICAS, EPISODES = 6000, 12
+REPLICAS, EPISODES = 3000, 12
 DELTA = 0.1
 ALARM = 1e-6  # chance that a right rule fails a test
 

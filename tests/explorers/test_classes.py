@@ -10,7 +10,7 @@ import pytest
 
 from homdp_ppl import ParameterError, explorers, x64
 from homdp_ppl.explorers.classes import CORNERS, check_tables, log_likelihoods, low_rank
-from tests.worlds import world
+from tests.explorers.plain import sensor
 
 PHI = np.array([[[1.0, 0.0], [0.5, 0.5]], [[0.0, 1.0], [0.3, 0.7]], [[0.6, 0.4], [0.0, 1.0]]])  # (X, A, d)
 PSI = np.array([[[0.2, 0.3, 0.5], [0.6, 0.2, 0.2]], [[1.0, 0.0, 0.0], [0.0, 0.1, 0.9]]])  # (N, d, X)
@@ -98,7 +98,7 @@ def test_classes_are_checked():
 
 
 def test_classes_of_worlds():
-    worlds = [world("tiger").homdp.at(accuracy=p) for p in (0.6, 0.85)]
+    worlds = [sensor().at(ear=log(p / (1 - p)), drift=0.0) for p in (0.6, 0.85)]
     emissions = check_tables("rule", "emissions", worlds, 3)
     np.testing.assert_allclose(emissions[1], [[0.85, 0.15], [0.15, 0.85]])
     transitions = check_tables("rule", "transitions", [worlds[0], worlds[0].pomdp.transition], 4)  # mixed, too

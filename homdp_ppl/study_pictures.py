@@ -1,0 +1,137 @@
+"""Pictures of studies: how often and how far rules were optimistic, and how many episodes they need to come near the optimum."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import matplotlib.pyplot as plt
+import numpy as np
+from matplotlib.axes import Axes
+from numpy.typing import ArrayLike
+
+from homdp_ppl.errors import DataError, Problem
+from homdp_ppl.learning_pictures import BAND, COLOURS, label_ends
+from homdp_ppl.precision import Array
+from homdp_ppl.run import Run
+
+MARKS = ("o", "s", "^", "D", "v", "P", "X", "*")
+NARROW = 0.1  # widths below this are drawn on a linear scale, as they may be negative
+
+
+def draw_optimism(runs: Mapping[str, Sequence[Run]], axes: Axes | None = None) -> Axes:
+    """Draw how often each rule was optimistic against how far: small marks are runs, large ones their means.
+
+    The width is the optimistic value minus the optimum, averaged over the rounds of a run. Optimism that is always there and wide
+    says little; below zero a rule expects less than there is to be had.
+
+    Parameters
+    ----------
+    runs
+        For each rule's name its runs, one a seed.
+    axes
+        Where to draw; a new figure by default.
+    """
+    _check(runs)
+    if axes is None:
+        _, axes = plt.subplots(figsize=(8.0, 4.0), layout="constrained")
+    for k, (name, several) in enumerate(runs.items()):
+        width = np.array([np.mean(run.optimistic - run.optimum) for run in several])
+        share = np.array([run.was_optimistic.mean() for run in several])
+        colour, mark = COLOURS[k % len(COLOURS)], MARKS[k % len(MARKS)]
+        axes.plot(width, share, mark, ms=4, mew=0, color=colour, alpha=0.35)
+        text = name.replace("$", r"\$")  # not mathematics
+        axes.plot(width.mean(), share.mean(), mark, ms=10, mec="white", mew=1, color=colour, label=text, zorder=3)
+    axes.axvline(0, color="#bbbbbb", lw=1, zorder=0)
+    axes.set_xscale("symlog", linthresh=NARROW, linscale=1.0)
+    axes.set(xlabel="width: optimistic value minus optimum", ylabel="share of rounds that were optimistic", ylim=(-0.04, 1.04))
+    axes.xaxis.set_major_formatter("{x:g}")
+    axes.yaxis.set_major_formatter(lambda share, _: f"{share:.0%}")
+    axes.set_title(next(iter(runs.values()))[0].task.world.homdp.name, fontsize=10)
+    axes.legend(frameon=False, fontsize=9, loc="center left", bbox_to_anchor=(1.0, 0.5))
+    axes.spines[["top", "right"]].set_visible(False)
+    return axes
+
+
+def episodes_to(run: Run, epsilon: float) -> float:
+    """After how many episodes the mixture of all policies so far is within epsilon of the optimum, and stays so.
+
+    The value of that mixture is the mean of the rounds' values (online-to-batch), so this is where the average regret falls below
+    epsilon for good; a first policy that is good by luck does not count. Infinite if the run ends before.
+
+    Parameters
+    ----------
+    run
+        What :func:`homdp_ppl.learn` returned.
+    epsilon
+        How near.
+
+    Examples
+    --------
+    >>> from homdp_ppl import explorers, learn, models
+    >>> from homdp_ppl.planners import history_tree
+    >>> world = models.load("tiger", horizon=2)
+    >>> run = learn(world, explorers.oracle(world), history_tree(), episodes=5)
+    >>> episodes_to(run, 0.01)
+    1.0
+    """
+    rounds = np.arange(1, len(run.gaps) + 1)
+    far = np.flatnonzero(run.regret > epsilon * rounds)
+    last = int(far[-1]) + 1 if len(far) else 0  # rounds until the average was too large for the last time
+    return float((last + 1) * run.task.episodes_per_round) if last < len(rounds) else np.inf
+
+
+def draw_episodes_to(runs: Mapping[str, Sequence[Run]], epsilons: ArrayLike, axes: Axes | None = None) -> Axes:
+    """Draw the episodes that rules need to come within epsilon of the optimum: the median of the seeds, and the middle 90%.
+
+    A line ends where more than half of the runs were too short.
+
+    Parameters
+    ----------
+    runs
+        For each rule's name its runs, one a seed.
+    epsilons
+        How near; the axis runs from the easiest to the hardest.
+    axes
+        Where to draw; a new figure by default.
+    """
+    _check(runs)
+    near = np.sort(np.atleast_1d(np.asarray(epsilons, dtype=np.float64)))[::-1]
+    if not (near > 0).all():
+        raise DataError("draw_episodes_to", [Problem("epsilons", f"{near.min():g}", "numbers above 0")])
+    if axes is None:
+        _, axes = plt.subplots(figsize=(8.0, 4.2), layout="constrained")
+    axes.set(xscale="log", yscale="log", xlim=(near[0], near[-1]))
+    longest = max(len(run.played) for several in runs.values() for run in several)
+    axes.axhline(longest, color="#bbbbbb", lw=1, ls=":")
+    axes.set_ylim(0.8, 1.6 * longest)
+    ends = []
+    for k, (name, several) in enumerate(runs.items()):
+        needed = np.array([[episodes_to(run, epsilon) for epsilon in near] for run in several])  # (seeds, epsilons)
+        low, middle, high = (_order_statistic(needed, level) for level in (BAND[0], 0.5, BAND[1]))
+        colour = COLOURS[k % len(COLOURS)]
+        axes.fill_between(near, np.minimum(low, longest), np.minimum(high, longest), color=colour, alpha=0.16, lw=0)
+        axes.plot(near, middle, color=colour, lw=2)
+        if np.isfinite(middle).any():
+            last = int(np.flatnonzero(np.isfinite(middle))[-1])
+            ends.append((float(near[last]), float(middle[last]), name, colour))
+    axes.set(xlabel="epsilon: mean distance from the optimum", ylabel="episodes needed")
+    axes.xaxis.set_major_formatter("{x:g}")
+    axes.yaxis.set_major_formatter("{x:,g}")
+    axes.set_title(f"{next(iter(runs.values()))[0].task.world.homdp.name}: median and 90% of the seeds", fontsize=10)
+    axes.spines[["top", "right"]].set_visible(False)
+    label_ends(axes, ends)
+    return axes
+
+
+def _order_statistic(numbers: Array, level: float) -> Array:
+    """A quantile over the first axis that is one of the numbers: infinite ones are no trouble."""
+    return np.quantile(numbers, level, axis=0, method="inverted_cdf")
+
+
+def _check(runs: Mapping[str, Sequence[Run]]) -> None:
+    problems = [Problem("runs", "no rules", "at least one rule with its runs")] if not runs else []
+    for name, several in runs.items():
+        if not several or not all(len(run.values) for run in several):
+            problems.append(Problem(name, "runs without rounds" if several else "no runs", "runs of at least one round"))
+    if problems:
+        raise DataError("picture of runs", problems)
