@@ -19,6 +19,8 @@ from rich.table import Table
 from homdp_ppl.declare import HOMDP, World
 from homdp_ppl.episode import Episode
 from homdp_ppl.errors import DataError, Problem
+from homdp_ppl.learning_pictures import draw_promises as draw_promises
+from homdp_ppl.learning_pictures import draw_regret as draw_regret
 from homdp_ppl.plan import Plan
 from homdp_ppl.policy import Policy
 from homdp_ppl.posteriors import PredictiveCheck
@@ -27,6 +29,8 @@ from homdp_ppl.radius_picture import compare_radii as compare_radii
 from homdp_ppl.radius_picture import draw_radii as draw_radii
 from homdp_ppl.radius_picture import radius_table as radius_table
 from homdp_ppl.study import Row
+from homdp_ppl.study_pictures import draw_episodes_to as draw_episodes_to
+from homdp_ppl.study_pictures import draw_optimism as draw_optimism
 from homdp_ppl.theory import Statement
 
 LATENT, SEEN, CHOSEN, UNKNOWN = "#c6dbef", "#e5e5e5", "#fdd0a2", "#c7e9c0"

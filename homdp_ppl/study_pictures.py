@@ -15,7 +15,7 @@ from homdp_ppl.precision import Array
 from homdp_ppl.run import Run
 
 MARKS = ("o", "s", "^", "D", "v", "P", "X", "*")
-NARROW = 0.1  # widths below this are drawn on a linear scale, as they may be negative
+NARROW = 0.1  # smaller widths, which may be negative, are drawn on a linear scale; larger ones on a logarithmic one
 
 
 def draw_optimism(runs: Mapping[str, Sequence[Run]], axes: Axes | None = None) -> Axes:
@@ -34,15 +34,19 @@ def draw_optimism(runs: Mapping[str, Sequence[Run]], axes: Axes | None = None) -
     _check(runs)
     if axes is None:
         _, axes = plt.subplots(figsize=(8.0, 4.0), layout="constrained")
+    widest = 0.0
     for k, (name, several) in enumerate(runs.items()):
         width = np.array([np.mean(run.optimistic - run.optimum) for run in several])
         share = np.array([run.was_optimistic.mean() for run in several])
+        widest = max(widest, float(np.abs(width).max()))
         colour, mark = COLOURS[k % len(COLOURS)], MARKS[k % len(MARKS)]
-        axes.plot(width, share, mark, ms=4, mew=0, color=colour, alpha=0.35)
+        axes.plot(width, share, mark, ms=4, mew=0, color=colour, alpha=0.5)
         text = name.replace("$", r"\$")  # not mathematics
         axes.plot(width.mean(), share.mean(), mark, ms=10, mec="white", mew=1, color=colour, label=text, zorder=3)
     axes.axvline(0, color="#bbbbbb", lw=1, zorder=0)
-    axes.set_xscale("symlog", linthresh=NARROW, linscale=1.0)
+    if widest > NARROW:
+        axes.set_xscale("symlog", linthresh=NARROW)
+    axes.margins(x=0.08)
     axes.set(xlabel="width: optimistic value minus optimum", ylabel="share of rounds that were optimistic", ylim=(-0.04, 1.04))
     axes.xaxis.set_major_formatter("{x:g}")
     axes.yaxis.set_major_formatter(lambda share, _: f"{share:.0%}")

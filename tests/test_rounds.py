@@ -41,7 +41,7 @@ def luck(seed: int, rule: str, first: int = 0, horizon: int = 3):
 
 def rule_called(name: str, **facts) -> Explorer:
     """A rule of which only facts matter."""
-    return Explorer(name, lambda key, state: Proposal(None), "none", **facts)
+    return Explorer(name, lambda key, state: Proposal(state.memory), "none", **facts)
 
 
 def test_rules_are_told_apart_by_crc32():

@@ -20,7 +20,13 @@ def outputs(notebook):
     return [[(o.output_type, sorted(o.get("data", {}))) for o in cell.outputs] for cell in cells]
 
 
-@pytest.mark.parametrize("path", sorted(FOLDER.glob("*.ipynb")), ids=lambda path: path.stem)
+def notebooks():
+    """The first two by default, those that learn for minutes with the slow studies."""
+    marks = {True: (), False: pytest.mark.slow}
+    return [pytest.param(path, marks=marks[path.name < "03"], id=path.stem) for path in sorted(FOLDER.glob("*.ipynb"))]
+
+
+@pytest.mark.parametrize("path", notebooks())
 def test_notebook_runs_and_is_stored_with_its_outputs(path):
     stored, fresh = nbformat.read(path, as_version=4), tool.execute(path)
     assert outputs(stored) == outputs(fresh)

@@ -113,6 +113,8 @@ def test_hop_b_class(scale, known):
     np.testing.assert_allclose(added(decision), np.broadcast_to(bonus, (H, X, A)), atol=1e-12)
     O_class = np.array([CLASS[1, 0], O_HAT[1], CLASS[1, 2]]) if known else CLASS[1]
     model = POMDP(INITIAL, T_HAT if known else VERBATIM_T, O_class, REWARD + bonus)
+    np.testing.assert_allclose(decision.model.emission, O_class, atol=1e-15)
+    np.testing.assert_allclose(decision.model.transition, model.transition, atol=1e-15)
     assert decision.optimistic == pytest.approx(optimum(model), abs=1e-10)
 
 

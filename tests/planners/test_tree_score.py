@@ -22,8 +22,8 @@ def other_numbers(model: POMDP, seed: int) -> POMDP:
         weights[np.unravel_index(weights.argmin(), weights.shape)] = 0.0
         return weights / weights.sum(-1, keepdims=True)
 
-    tables = (rows(np.asarray(part)) for part in model[:3])
-    return POMDP(*tables, generator.uniform(size=model.reward.shape))
+    initial, transition, emission = (rows(np.asarray(part)) for part in model[:3])
+    return POMDP(initial, transition, emission, generator.uniform(size=model.reward.shape))
 
 
 def random_behaviour(policy: GraphPolicy, seed: int, zeros: float = 0.3) -> GraphPolicy:

@@ -8,6 +8,7 @@ import pytest
 from scipy.special import expit, softmax
 
 from homdp_ppl import Counts, DataError, InferenceError, posterior
+from homdp_ppl.posteriors.belief import Atoms
 from homdp_ppl.posteriors.tracking import Moving, Tracked
 from tests.posteriors import programs
 from tests.posteriors.programs import seen
@@ -86,3 +87,51 @@ def test_data_that_no_stored_value_explains_give_no_nan():
 def test_closed_forms_need_no_following():
     with pytest.raises(InferenceError, match="posterior: got conjugate; expected one that was sampled"):
         Tracked.start(programs.tables())
+
+
+@pytest.mark.parametrize("program", [programs.rates, programs.hierarchy, programs.picks, programs.closed_switch])
+def test_the_mean_is_that_of_the_belief(program):
+    """From stored tables, or by running the program at every draw again; rows in closed form are exact beside sampled sites."""
+    model = program()
+    start, counts = Tracked.start(model), Counts.zero(model)
+    counts.emission[0, 0], counts.transition[0, 0, 1], counts.transition[0, 1, 0] = 1, 2, 1
+    tracked = start.update(counts, KEY)
+    assert tracked.base is start.base
+    for table in ("initial", "transition", "emission", "reward"):
+        assert np.allclose(getattr(tracked.mean(), table), getattr(tracked.belief.mean, table), rtol=1e-12)
+    if program is programs.picks:  # slip ~ Beta(2, 3) moves the first state, whatever is done
+        assert np.allclose(tracked.mean().transition[0, :, 1], (2 + 2) / (5 + 3), rtol=1e-14)
+
+
+def test_weighed_draws_follow_the_closed_form():
+    """The tiger's accuracy as 4,000 draws of a Beta, reweighed growl by growl until they wear out, against Beta means.
+
+    The weighed mean of N independent draws has a standard error of sd sqrt(sum w^2), for weights w that half of the draws still
+    carry at least; a deviation of 6 of them happens by chance in one of 10^8 cases at each of the growls. Planted bugs: data that
+    are counted twice, and forgotten ones.
+    """
+    tiger = programs.world("tiger").homdp
+    generator = np.random.default_rng(0)
+    a, b = 8 + 15, 2 + 5
+    first = seen([[8, 3], [2, 7]], np.zeros((2, 3, 2)))
+    sampled = replace(posterior(tiger, first), atoms=Atoms({"accuracy": generator.beta(a, b, 4000)}), concentration=np.zeros(0))
+    start, asked = remembering(Tracked.of(sampled))
+    right, wrong = 0, 0
+    furthest = {"once": 0.0, "twice": 0.0, "forgotten": 0.0}
+    for growl in range(200):
+        right, wrong = (right, wrong + 1) if growl % 5 < 2 else (right + 1, wrong)  # now right in 3 of 5 cases only
+        tracked = start.update(seen([[8 + right, 3 + wrong], [2, 7]], np.zeros((2, 3, 2))), KEY)
+        if asked:
+            break
+        total = a + b + growl + 1
+        exact = (a + right) / total
+        weights = tracked.belief.atoms.weights
+        error = 6 * np.sqrt(exact * (1 - exact) / (total + 1) * np.sum(weights**2))
+        twice = start.update(seen([[8 + 2 * right, 3 + 2 * wrong], [2, 7]], np.zeros((2, 3, 2))), KEY)
+        for name, mean in (("once", tracked.mean()), ("twice", twice.mean()), ("forgotten", start.mean())):
+            furthest[name] = max(furthest[name], abs(mean.emission[0, 0] - exact) / error)
+        asked.clear()
+    assert 5 < growl < 199  # some updates, then a new fit
+    assert furthest["once"] < 1
+    assert furthest["twice"] > 1
+    assert furthest["forgotten"] > 1
