@@ -141,7 +141,7 @@ def learn(
     optimum = planner(world.pomdp).upper
     tasks = [Task(world, explorer, planner, episodes, int(s), model, foresight, optimum) for s in seeds]
     rounds = stop_after_rounds(tasks[0], stop_after)
-    if compiled is None and reason is None and rounds * len(tasks) < FEW:
+    if compiled is None and reason is None and tasks[0].rounds * len(tasks) < FEW:
         reason = "few episodes: compiling would take longer"
     if reason is None and compiled is not False:
         twin = Twin.of(world, explorer, planner, model, episodes)

@@ -20,7 +20,7 @@ from homdp_ppl.errors import PlanningError, Problem
 from homdp_ppl.plan import Plan, Solution, make_plan
 from homdp_ppl.planners.histories import Generation, Support, count_histories, generations
 from homdp_ppl.planners.tree_score import follow, worth
-from homdp_ppl.planners.tree_solver import Backup, Beliefs, at_children, backward, backward_vectors, expected_backup, forward
+from homdp_ppl.planners.tree_solver import Backup, Beliefs, at_children, backward, backward_vectors, forward
 from homdp_ppl.policy import GraphPolicy
 from homdp_ppl.pomdp import POMDP
 from homdp_ppl.precision import Array
@@ -119,11 +119,11 @@ class HistoryTree:
 
     def _solve(self, xp: ModuleType, shape: list[Generation], model: POMDP, parameters: Any) -> Solution:
         beliefs = forward(xp, shape, model)
-        if self.backup is None and not self.clip:
-            values = backward(xp, shape, model, beliefs)
+        if self.backup is None:
+            values = backward(xp, shape, model, beliefs, self.clip)
         else:
-            backup = self.backup or expected_backup(xp, model)
-            values = backward_vectors(xp, shape, model, beliefs, lambda h, later: backup(parameters, h, later), self.clip)
+            optimistic = self.backup
+            values = backward_vectors(xp, shape, model, beliefs, lambda h, later: optimistic(parameters, h, later))
         policy = _policy(xp, shape, beliefs, values.actions, model.emission.shape[1], model.transition.shape[1])
         return Solution(values.value, values.upper, values.first[policy.start], policy)
 
@@ -139,7 +139,7 @@ def history_tree(max_nodes: int = 5_000_000, backup: Backup | None = None, clip:
         An optimistic one-step backup ``(parameters, h, alpha_next) -> (X, A)``, called at every node with h counted from 1 and
         the alpha-vectors of the next step, (A, Y, X); the reward is added to what it returns. By default the expected backup.
     clip
-        Whether alpha-vectors are clipped at H - h + 1.
+        Whether histories are worth at most H - h + 1; for plans without a backup, which has limits of its own.
 
     Returns
     -------

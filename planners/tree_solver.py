@@ -67,8 +67,12 @@ def _condition(xp: ModuleType, joint: Array, predicted: Array) -> tuple[Array, A
     return xp.where(possible[:, None], joint / xp.where(possible, chance, 1.0)[:, None], predicted), chance
 
 
-def backward(xp: ModuleType, shape: list[Generation], model: POMDP, beliefs: Beliefs) -> Values:
-    """Values by the Bellman recursion on beliefs."""
+def backward(xp: ModuleType, shape: list[Generation], model: POMDP, beliefs: Beliefs, clip: bool) -> Values:
+    """Values by the Bellman recursion on beliefs.
+
+    A clip acts on the value of a history. On the entries of its alpha-vector it would not be optimistic: actions are chosen for
+    states whose value is clipped afterwards, at the cost of others.
+    """
     H = model.horizon
     actions: list[Array] = [None] * H
     value = upper = None
@@ -80,6 +84,8 @@ def backward(xp: ModuleType, shape: list[Generation], model: POMDP, beliefs: Bel
         actions[h] = _choose(xp, Q, H)
         value = xp.take_along_axis(Q, actions[h][:, None], axis=1)[:, 0]
         upper = best.max(-1)
+        if clip:
+            value, upper = xp.minimum(value, float(H - h)), xp.minimum(upper, float(H - h))
     chance = beliefs.chance[0]
     return Values((chance * value).sum(), (chance * upper).sum(), xp.zeros_like(beliefs.state[0]), actions)
 
@@ -90,9 +96,8 @@ def backward_vectors(
     model: POMDP,
     beliefs: Beliefs,
     backup: Callable[[int, Array], Array],
-    clip: bool,
 ) -> Values:
-    """Values as alpha-vectors, which an optimistic backup and a clip act on entry by entry."""
+    """Values as alpha-vectors, which an optimistic backup acts on entry by entry."""
     H = model.horizon
     actions: list[Array] = [None] * H
     alpha = xp.zeros_like(beliefs.state[-1])
@@ -101,21 +106,10 @@ def backward_vectors(
         if h + 1 < H:
             following = at_children(xp, shape[h], alpha)  # (N, A, Y, X)
             Q = Q + _map(xp, partial(backup, h + 1), following)
-        if clip:
-            Q = xp.minimum(Q, float(H - h))
         actions[h] = _choose(xp, xp.einsum("nx,nxa->na", beliefs.state[h], Q), H)
         alpha = xp.take_along_axis(Q, actions[h][:, None, None], axis=2)[:, :, 0]
     value = (beliefs.chance[0] * (beliefs.state[0] * alpha).sum(-1)).sum()
     return Values(value, value, alpha, actions)
-
-
-def expected_backup(xp: ModuleType, model: POMDP) -> Backup:
-    """The one-step backup of the model itself: sum over x', y' of T(x'|x,a) O(y'|x') alpha'(x')."""
-
-    def backup(parameters: Any, h: int, alpha_next: Array) -> Array:
-        return xp.einsum("xaz,zy,ayz->xa", model.transition, model.emission, alpha_next)
-
-    return backup
 
 
 def at_children(xp: ModuleType, generation: Generation, later: Array) -> Array:

@@ -25,7 +25,7 @@ def decide(rule: Explorer, model: HOMDP, counts: Counts, episodes: int = 50, see
     return proposal, Planning(rule, TREE, model).decide(proposal, state)[0]
 
 
-def backed_up(model: POMDP, backup, clip: bool = False) -> tuple[np.ndarray, dict]:
+def backed_up(model: POMDP, backup) -> tuple[np.ndarray, dict]:
     """Alpha-vectors after each first observation, (Y, X), and the action after every history, for an optimistic backup.
 
     ``backup(h, later)`` says what each action is worth in each state after step h, (X, A), from the vectors that follow,
@@ -43,7 +43,6 @@ def backed_up(model: POMDP, backup, clip: bool = False) -> tuple[np.ndarray, dic
         if h + 1 < H:
             later = [[vector((*history, a, y), belief @ T[:, a]) for y in range(Y)] for a in range(A)]
             Q = Q + backup(h + 1, np.array(later))
-        Q = np.minimum(Q, H - h) if clip else Q
         actions[history] = int(np.argmax(belief @ Q))
         return Q[:, actions[history]]
 
@@ -51,10 +50,18 @@ def backed_up(model: POMDP, backup, clip: bool = False) -> tuple[np.ndarray, dic
 
 
 def clipped_optimum(model: POMDP) -> float:
-    """The root value where alpha-vectors are clipped at the number of steps that are left."""
-    rho, T, O, _ = model  # noqa: E741
-    first, _ = backed_up(model, lambda h, later: np.einsum("xaz,zy,ayz->xa", T, O, later), clip=True)
-    return float(np.einsum("x,xy,yx->", rho, O, first))
+    """The optimal value where no history is worth more than the steps that are left; weights are not normalised."""
+    rho, T, O, r = model  # noqa: E741
+    H = len(r)
+
+    def best(weights, h):
+        following = range(O.shape[1]) if h + 1 < H else ()
+        worth = [
+            weights @ r[h, :, a] + sum(best((weights @ T[:, a]) * O[:, y], h + 1) for y in following) for a in range(T.shape[1])
+        ]
+        return min(max(worth), weights.sum() * (H - h))
+
+    return sum(best(rho * O[:, y], 0) for y in range(O.shape[1]))
 
 
 @cache

@@ -264,9 +264,7 @@ def fork():
     return Kernels([0.2, 0.8, 0.0, 0.0, 0.0], jnp.repeat(T, 2, axis=1), np.ones((5, 1)))
 
 
-@pytest.mark.parametrize(
-    "clip", [False, pytest.param(True, marks=pytest.mark.xfail(reason="a clip entry by entry spoils the choice of actions"))]
-)
+@pytest.mark.parametrize("clip", [False, True])
 def test_clipped_values_stay_optimistic(clip):
     """Before any data every world lies in the confidence set, so `tight` must cover all of them.
 

@@ -14,6 +14,7 @@ from homdp_ppl.explorers import EXPLORERS, Explorer, Pairs, Proposal
 from homdp_ppl.explorers.explorer import one
 from homdp_ppl.rounds import Planning
 from tests.explorers.plain import TREE, decide, sensor
+from tests.planners.exact import optimum
 
 X = Y = A = H = 2
 MODEL = tabular(
@@ -113,6 +114,15 @@ def test_every_rule_learns(name):
         assert run.was_optimistic.all()
     if name == "oracle":
         np.testing.assert_allclose(run.gaps, 0.0, atol=1e-12)
+
+
+def test_nothing_to_learn():
+    """A declaration without unknown rows: rules plan in it as it is, whatever was seen."""
+    known = tabular(T=T[0], O=O[0], initial=[0.6, 0.4], reward=MODEL.reward[0], horizon=H)
+    value = optimum(known.at().pomdp)
+    for rule in [explorers.quantile_bonus(bound=True), *(make(name) for name in EXPLORERS if name not in NEEDED)]:
+        decision = decide(rule, known, Counts.of([EPISODE], known))[1]
+        assert decision.optimistic == pytest.approx(value, abs=1e-10), rule.name
 
 
 # What they say of themselves
