@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.ticker import LogLocator, NullFormatter
 from numpy.typing import ArrayLike
 
 from homdp_ppl.errors import DataError, Problem
@@ -99,9 +100,10 @@ def draw_episodes_to(runs: Mapping[str, Sequence[Run]], epsilons: ArrayLike, axe
         Where to draw; a new figure by default.
     """
     _check(runs)
-    near = np.sort(np.atleast_1d(np.asarray(epsilons, dtype=np.float64)))[::-1]
-    if not (near > 0).all():
-        raise DataError("draw_episodes_to", [Problem("epsilons", f"{near.min():g}", "numbers above 0")])
+    near = np.unique(np.asarray(epsilons, dtype=np.float64))[::-1]
+    if len(near) < 2 or not (near > 0).all():
+        got = ", ".join(f"{epsilon:g}" for epsilon in near)
+        raise DataError("draw_episodes_to", [Problem("epsilons", got, "at least two different numbers above 0")])
     if axes is None:
         _, axes = plt.subplots(figsize=(8.0, 4.2), layout="constrained")
     axes.set(xscale="log", yscale="log", xlim=(near[0], near[-1]))
@@ -119,6 +121,8 @@ def draw_episodes_to(runs: Mapping[str, Sequence[Run]], epsilons: ArrayLike, axe
             last = int(np.flatnonzero(np.isfinite(middle))[-1])
             ends.append((float(near[last]), float(middle[last]), name, colour))
     axes.set(xlabel="epsilon: mean distance from the optimum", ylabel="episodes needed")
+    axes.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+    axes.xaxis.set_minor_formatter(NullFormatter())
     axes.xaxis.set_major_formatter("{x:g}")
     axes.yaxis.set_major_formatter("{x:,g}")
     axes.set_title(f"{next(iter(runs.values()))[0].task.world.homdp.name}: median and 90% of the seeds", fontsize=10)

@@ -1,0 +1,127 @@
+"""Pictures of studies: marks and lines are the runs' own numbers, the episodes to epsilon by hand, bad input refused."""
+
+from functools import cache
+from types import SimpleNamespace
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+from matplotlib.colors import to_hex
+
+from homdp_ppl import DataError, explorers, learn, models
+from homdp_ppl.learning_pictures import COLOURS
+from homdp_ppl.planners import history_tree
+from homdp_ppl.study_pictures import draw_episodes_to, draw_optimism, episodes_to
+
+K, SEEDS = 10, 4
+
+
+def losing(*gaps, episodes_per_round=1):
+    """A run that is nothing but its gaps."""
+    task = SimpleNamespace(episodes_per_round=episodes_per_round, world=SimpleNamespace(homdp=SimpleNamespace(name="house")))
+    gaps = np.array(gaps)
+    return SimpleNamespace(
+        gaps=gaps, values=1 - gaps, regret=np.cumsum(gaps), played=np.repeat(1 - gaps, episodes_per_round), task=task
+    )
+
+
+@cache
+def runs():
+    world = models.load("tiger", horizon=2)
+    rules = (explorers.greedy(), explorers.hop_b())
+    return {rule.name: learn(world, rule, history_tree(), K, range(SEEDS), compiled=False) for rule in rules}
+
+
+@pytest.fixture(autouse=True)
+def closed():
+    yield
+    plt.close("all")
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "needed"),
+    [(1.0, 1), (0.6, 4), (0.4, 5), (0.3, np.inf)],  # means 0.2, 0.6, 0.667, 0.5, 0.4
+)
+def test_episodes_to_by_hand(epsilon, needed):
+    """The first mean, 0.2, is luck: it does not count, since later means are larger. A mean of just epsilon is near enough."""
+    assert episodes_to(losing(0.2, 1.0, 0.8, 0.0, 0.0), epsilon) == needed
+
+
+def test_epochs_count_all_their_episodes():
+    assert episodes_to(losing(0.8, 0.0, 0.0, episodes_per_round=3), 0.5) == 6
+
+
+def test_episodes_to_of_a_real_run_is_where_the_mixture_is_near():
+    for run in runs()["greedy"]:
+        needed = episodes_to(run, 0.05)
+        near = [run.optimum - run.values[:k].mean() <= 0.05 for k in range(1, K + 1)]
+        assert needed == next((k + 1.0 for k in range(K) if all(near[k:])), np.inf)
+
+
+def test_lines_are_medians_bands_hold_the_seeds_and_names_stand_at_the_ends():
+    """Of three runs the median needs 2, then 3 episodes; the slowest 4, then more than there are: the band ends at 4."""
+    slow, middle, quick = losing(1.0, 1.0, 0.1, 0.1), losing(1.0, 0.2, 0.0, 0.0), losing(0.1, 0.1, 0.1, 0.1)
+    axes = draw_episodes_to({"rule": [slow, middle, quick]}, [0.4, 0.6])
+    line = next(line for line in axes.lines if to_hex(line.get_color()) == COLOURS[0].lower())
+    assert np.array_equal(line.get_xdata(), [0.6, 0.4])
+    assert np.array_equal(line.get_ydata(), [2, 3])
+    corners = axes.collections[0].get_paths()[0].vertices
+    assert all(set(corners[corners[:, 0] == epsilon, 1]) == {1, 4} for epsilon in (0.6, 0.4))
+    (name,) = axes.texts
+    assert (name.get_text(), name.get_position()) == ("rule", (0.4, 3.0))
+    assert axes.get_xlim() == (0.6, 0.4)
+    assert axes.get_title() == "house: median and 90% of the seeds"
+
+
+def test_a_line_ends_where_most_runs_are_too_short():
+    axes = draw_episodes_to({"rule": [losing(1.0, 0.0), losing(1.0, 1.0), losing(1.0, 1.0)]}, [2.0, 0.5])
+    line = next(line for line in axes.lines if to_hex(line.get_color()) == COLOURS[0].lower())
+    assert np.array_equal(line.get_ydata(), [1, np.inf])
+    (name,) = axes.texts
+    assert name.get_position() == (2.0, 1.0)
+
+
+def test_marks_are_shares_and_widths_of_the_runs():
+    axes = draw_optimism(runs())
+    optimum = next(iter(runs().values()))[0].optimum
+    for k, several in enumerate(runs().values()):
+        width = [np.mean([value - optimum for value in run.optimistic]) for run in several]
+        share = [np.mean([value >= optimum - 2e-9 for value in run.optimistic]) for run in several]
+        small, large = axes.lines[2 * k], axes.lines[2 * k + 1]
+        assert small.get_xdata() == pytest.approx(width)
+        assert small.get_ydata() == pytest.approx(share)
+        assert large.get_xdata() == pytest.approx([np.mean(width)])
+        assert large.get_ydata() == pytest.approx([np.mean(share)])
+        assert to_hex(large.get_color()) == COLOURS[k].lower()
+    assert [text.get_text() for text in axes.get_legend().get_texts()] == list(runs())
+    assert axes.get_xscale() == "symlog"
+
+
+def test_narrow_widths_have_a_linear_axis():
+    several = [
+        SimpleNamespace(
+            values=np.zeros(2), optimistic=np.array([1.0, 1.02]), optimum=1.0, was_optimistic=np.ones(2), task=losing(0.0).task
+        )
+    ]
+    assert draw_optimism({"rule": several}).get_xscale() == "linear"
+
+
+@pytest.mark.parametrize("draw", [draw_optimism, lambda runs: draw_episodes_to(runs, [0.2, 0.1])])
+@pytest.mark.parametrize(
+    ("bad", "words"), [({}, "no rules"), ({"rule": []}, "no runs"), ({"rule": [losing()]}, "without rounds")]
+)
+def test_nothing_to_draw_is_refused(draw, bad, words):
+    with pytest.raises(DataError, match=words):
+        draw(bad)
+
+
+@pytest.mark.parametrize("epsilons", [[0.1, 0.0], [0.1, 0.1], [], [0.1, np.nan]])
+def test_epsilons_are_several_and_above_zero(epsilons):
+    with pytest.raises(DataError, match="two different numbers above 0"):
+        draw_episodes_to(runs(), epsilons)
+
+
+def test_a_dollar_in_a_name_is_no_mathematics():
+    several = runs()["greedy"]
+    for axes in (draw_optimism({"a $ and a $": several}), draw_episodes_to({"a $ and a $": several}, [1.0, 0.5])):
+        axes.figure.draw_without_rendering()
