@@ -37,8 +37,8 @@ def test_the_lock_needs_exploration():
     """Greedy goes home for ever on some seeds, and stays 0.64 of 0.73 below the optimum; rules that explore do not.
 
     A greedy learner that fails with the right first dial (chance 0.1) and with the two wrong ones (0.95 each) never dials again:
-    it fails with probability 0.09 at least, so 60 seeds show no failure with probability 0.0035 at most. Planted: greedy that plans
-    less often fails as often, and is not told apart.
+    it fails with probability 0.09 at least, so 60 seeds show no failure with probability 0.0035 at most. Planted: greedy that
+    plans less often fails as often, and is not told apart.
     """
     world = models.load("lock")
     fails = failing(world, explorers.greedy(), 150, 60, gap=0.3, last=50)
@@ -64,10 +64,10 @@ def sceptic() -> HOMDP:
 
 
 def test_a_sceptic_needs_optimism():
-    """Behind a flat prior the posterior mean alone keeps hope. A sceptic's mean is 0.01 for two dials in a row, home is worth 0.06.
+    """Behind a flat prior the posterior mean alone keeps hope; a sceptic expects 0.01 of two dials in a row, and 0.06 of home.
 
-    So without its share of uncertainty (z = 0) the rule leaves in every episode of every seed, and learns nothing; with it, and by
-    sampling, the lock is opened on all of them.
+    So without its share of uncertainty (z = 0) the rule leaves in every episode of every seed, and learns nothing; with it, and
+    by sampling, the lock is opened on all of them.
     """
     world = models.load("lock", length=2, dials=2)
     fails, *others = (
