@@ -48,17 +48,17 @@ def test_the_mixture_has_the_mean_value(run):
 
 
 def test_the_mixture_draws_every_round_alike(run, monkeypatch):
-    """Rounds are uniform: each of 40 counts in 2,000 draws is inside its exact binomial tails, false alarm 1e-6 in all.
+    """Rounds are uniform: each of 40 counts in 1,000 draws is inside its exact binomial tails, false alarm 1e-6 in all.
 
     Planted: never drawing the last round, or drawing among the rounds that planned, is caught.
     """
-    keys = jax.random.split(jax.random.key(0), 2000)
+    keys = jax.random.split(jax.random.key(0), 1000)
     drawn: list[int] = []
     monkeypatch.setattr(Run, "policy_at", lambda self, index: drawn.append(index))
     for key in keys:
         run.mixture.draw(key)
     tail = 1e-6 / 80
-    low, high = binom.ppf(tail, 2000, 1 / 40), binom.isf(tail, 2000, 1 / 40)
+    low, high = binom.ppf(tail, 1000, 1 / 40), binom.isf(tail, 1000, 1 / 40)
 
     def believable(rounds):
         counts = np.bincount(rounds, minlength=40)
