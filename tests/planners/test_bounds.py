@@ -88,9 +88,9 @@ def test_without_hidden_states_all_upper_bounds_are_the_optimum() -> None:
 def test_large_sparse_tables_take_the_other_way(monkeypatch: pytest.MonkeyPatch) -> None:
     pomdp = random_model(3, zeros=True, X=12, Y=3, A=3)
     dense = fast_informed_bound(pomdp)
-    monkeypatch.setattr("homdp_ppl.planners.bounds.LARGE", 0)
-    monkeypatch.setattr("homdp_ppl.planners.bounds.SPARSE", 1.0)
-    monkeypatch.setattr("homdp_ppl.planners.bounds.CHUNK", 40)
+    monkeypatch.setattr("homdp_ppl.relaxations.LARGE", 0)
+    monkeypatch.setattr("homdp_ppl.relaxations.SPARSE", 1.0)
+    monkeypatch.setattr("homdp_ppl.relaxations.CHUNK", 40)
     np.testing.assert_allclose(fast_informed_bound(pomdp), dense, atol=1e-14)
 
 
