@@ -1,4 +1,4 @@
-"""The compiled twin of the learning loop: whole stretches of episodes as one XLA program, for many seeds at once.
+"""The compiled twin of the learning loop: whole stretches of episodes as one XLA program, seeds side by side on all cores.
 
 Plan, act, reveal, update, evaluate: the same decisions as the readable loop in learning.py takes from the same seed, for rules
 and planners that are made of array functions.
@@ -6,10 +6,11 @@ and planners that are made of array functions.
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -38,11 +39,8 @@ from homdp_ppl.run import Record, Run
 STRETCH = 1000  # episodes in one call of the compiled program
 
 
-@partial(jax.jit, static_argnums=(3, 4))
-def _lucks(seeds: Array, rule: Array, first: Array, n: int, horizon: int) -> Luck:
-    """The luck of all seeds; apart from the twins, since it takes as long to compile as they do and serves them all."""
-    drawn: Luck = jax.vmap(lambda seed: lucks(seed, rule, first, n, horizon))(seeds)
-    return drawn
+# Apart from the twins: it takes as long to compile as they do, and serves them all.
+_lucks: Callable[..., Luck] = jax.jit(lucks, static_argnums=(3, 4))
 
 
 class Line(NamedTuple):
@@ -88,7 +86,7 @@ class Twin:
         self._root = planning.root
         self._solve = planning.tree.compile(planning.support)
         self._score: Callable[[GraphPolicy], Array] = planning.tree.scorer(planning.support, world.pomdp)
-        self._stretch: Callable[..., tuple[Carry, Line]] = jax.jit(self._run_all)
+        self._stretch: Callable[..., tuple[Carry, Line]] = jax.jit(self._run)
         self._empty: Decision | None = None
 
     @classmethod
@@ -106,31 +104,37 @@ class Twin:
         return self.run([run], rounds, lambda n: None)[0]
 
     def run(self, runs: list[Run], rounds: int, done: Callable[[int], None]) -> list[Run]:
-        """Go on with several runs that stand at the same episode."""
-        first, lines = len(runs[0].values), []
-        if first >= rounds:
-            return runs
-        seeds = jnp.stack([jax.random.key(run.task.seed) for run in runs])
-        carry = jax.tree.map(lambda *leaves: jnp.asarray(np.stack(leaves)), *map(self._carry, runs))
-        rule, horizon = rule_number(self.explorer), self._world.horizon
-        clock = [time.perf_counter()]
-        np.asarray(self._stretch(_lucks(seeds, rule, first, STRETCH, horizon), carry, 0)[1].value)  # compiles
-        clock.append(time.perf_counter())
-        for at in range(first, rounds, STRETCH):
-            n = min(STRETCH, rounds - at)
-            carry, line = self._stretch(_lucks(seeds, rule, at, STRETCH, horizon), carry, n)
-            lines.append(jax.tree.map(lambda leaf, n=n: np.asarray(leaf)[:, :n], line))
-            done(n * len(runs))
-        compiling, running = np.diff([*clock, time.perf_counter()]) / len(runs)
-        seconds = {"compiling": float(compiling), "compiled": float(running)}
-        whole = Line(*(np.concatenate(parts, axis=1) for parts in zip(*lines, strict=True)))
-        ends = to_numpy(carry)
-        return [self._write(run, k, whole, ends, seconds) for k, run in enumerate(runs)]
+        """Go on with several runs, as many at a time as there are cores.
 
-    def _run_all(self, luck: Luck, carries: Carry, n: Array) -> tuple[Carry, Line]:
-        """All seeds, one after the other: batched, the small products would be many times slower, and no plan be spared."""
-        ended: tuple[Carry, Line] = jax.lax.map(lambda pair: self._run(pair[0], pair[1], n), (luck, carries))
-        return ended
+        Each is a program of its own: batched into one, a plan could be spared only when all seeds spare it.
+        """
+        if all(len(run.values) >= rounds for run in runs):
+            return runs
+        clock = [time.perf_counter()]
+        np.asarray(self._some(runs[0], self._carry(runs[0]), 0, 0)[1].value)  # compiles
+        clock.append(time.perf_counter())
+        with ThreadPoolExecutor(os.cpu_count()) as pool:
+            ends = list(pool.map(lambda run: self._finish(run, rounds, done), runs))
+        compiling, running = np.diff([*clock, time.perf_counter()]) / len(runs)
+        return [_spend(run, {"compiling": float(compiling), "compiled": float(running)}) for run in ends]
+
+    @in_x64
+    def _finish(self, run: Run, rounds: int, done: Callable[[int], None]) -> Run:
+        """One run to its end."""
+        carry, lines = self._carry(run), []
+        for at in range(len(run.values), rounds, STRETCH):
+            n = min(STRETCH, rounds - at)
+            carry, line = self._some(run, carry, at, n)
+            lines.append(jax.tree.map(lambda leaf, n=n: np.asarray(leaf)[:n], line))
+            done(n)
+        if not lines:
+            return run
+        return self._write(run, Line(*(np.concatenate(parts) for parts in zip(*lines, strict=True))), to_numpy(carry))
+
+    def _some(self, run: Run, carry: Carry, first: int, n: int) -> tuple[Carry, Line]:
+        """N episodes of one run, at most STRETCH."""
+        luck = _lucks(jax.random.key(run.task.seed), rule_number(self.explorer), first, STRETCH, self._world.horizon)
+        return self._stretch(luck, carry, n)
 
     def _run(self, luck: Luck, carry: Carry, n: Array) -> tuple[Carry, Line]:
         """N episodes, at most STRETCH; the rest of what is returned stays empty."""
@@ -192,17 +196,18 @@ class Twin:
             self._empty = jax.tree.map(lambda leaf: np.zeros(leaf.shape, leaf.dtype), shapes)
         return self._empty
 
-    def _write(self, run: Run, k: int, lines: Line, ends: Carry, seconds: Mapping[str, float]) -> Run:
-        mine = Line(*(part[k] for part in lines))
+    def _write(self, run: Run, lines: Line, end: Carry) -> Run:
         record = Record(
-            mine.value,
-            mine.optimistic,
-            mine.planned,
-            mine.planned * self.explorer.candidates,
-            mine.value,
-            mine.impossible.astype(np.int64),
-            *(part.astype(np.int64) for part in (mine.observations, mine.actions, mine.states)),
+            lines.value,
+            lines.optimistic,
+            lines.planned,
+            lines.planned * self.explorer.candidates,
+            lines.value,
+            lines.impossible.astype(np.int64),
+            *(part.astype(np.int64) for part in (lines.observations, lines.actions, lines.states)),
         )
-        state, decision, _ = jax.tree.map(lambda leaf: leaf[k], ends)
-        spent = {what: run.seconds.get(what, 0.0) + more for what, more in seconds.items()}
-        return replace(run, record=run.record + record, state=state, decision=decision, seconds=spent)
+        return replace(run, record=run.record + record, state=end.state, decision=end.decision)
+
+
+def _spend(run: Run, seconds: Mapping[str, float]) -> Run:
+    return replace(run, seconds={what: run.seconds.get(what, 0.0) + more for what, more in seconds.items()})

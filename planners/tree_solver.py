@@ -106,7 +106,7 @@ def backward_vectors(
         if h + 1 < H:
             following = at_children(xp, shape[h], alpha)  # (N, A, Y, X)
             Q = Q + _map(xp, partial(backup, h + 1), following)
-        actions[h] = _choose(xp, xp.einsum("nx,nxa->na", beliefs.state[h], Q), H)
+        actions[h] = _choose(xp, (beliefs.state[h][:, :, None] * Q).sum(1), H)
         alpha = xp.take_along_axis(Q, actions[h][:, None, None], axis=2)[:, :, 0]
     value = (beliefs.chance[0] * (beliefs.state[0] * alpha).sum(-1)).sum()
     return Values(value, value, alpha, actions)

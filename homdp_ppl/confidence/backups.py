@@ -62,15 +62,14 @@ def backup_moments(homdp: HOMDP) -> Callable[[Moments, Array], tuple[Array, Arra
     def evaluate(believed: Moments, alpha_next: Array) -> tuple[Array, Array]:
         xp = namespace(believed, alpha_next)
         T, row = believed.model.transition, believed.transition
-        g = xp.einsum("zy,ayz->az", believed.model.emission, alpha_next)
-        mean = xp.einsum("xaz,az->xa", T, g)
+        g = (believed.model.emission.T * alpha_next).sum(1)  # products and sums fuse in a compiled loop, where einsum would not
+        mean = (T * g).sum(-1)
         scale = row.mass**2 * row.shrink
-        centred = g - xp.einsum("xaz,az->xa", row.mean, g)[..., None]  # squared afterwards: what is certain has variance zero
-        first = xp.einsum("xaz,xaz->xa", row.mean, centred**2)
+        centred = g - (row.mean * g).sum(-1, keepdims=True)  # squared afterwards: what is certain has variance zero
+        first = (row.mean * centred**2).sum(-1)
         C = covariance(believed.emission, alpha_next)  # (A, X) of single rows, or (A, X, X)
         if C.ndim == 2:
-            second = xp.einsum("xaz,az->xa", T**2, C)
-            second = second + scale * xp.einsum("xaz,az->xa", row.mean - row.mean**2, C)
+            second = (T**2 * C).sum(-1) + scale * ((row.mean - row.mean**2) * C).sum(-1)
         else:
             single = xp.einsum("azz->az", C)
             second = xp.einsum("xaz,azw,xaw->xa", T, C, T) + scale * (
@@ -137,9 +136,9 @@ def _covariance(form: ClosedForm) -> Callable[[Spread, Array], Array]:
     if len(np.unique(owned)) == len(owned):
 
         def variances(rows: Spread, alpha: Array) -> Array:
-            xp = namespace(rows, alpha)
-            centred = alpha - xp.einsum("zy,ayz->az", rows.mean, alpha)[:, None]
-            return rows.mass**2 * rows.shrink * xp.einsum("zy,ayz->az", rows.mean, centred**2)
+            weight = rows.mean.T  # (Y, X)
+            centred = alpha - (weight * alpha).sum(1, keepdims=True)
+            return rows.mass**2 * rows.shrink * (weight * centred**2).sum(1)
 
         return variances
     same = (owner[:, None] == owner) & (owner >= 0)
