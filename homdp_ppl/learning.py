@@ -27,6 +27,7 @@ from homdp_ppl.rounds import (
     Luck,
     Planner,
     Planning,
+    explorer_key,
     impossible_steps,
     lucks,
     out_of_date,
@@ -219,7 +220,8 @@ def _plan_again(run: Run, index: int) -> GraphPolicy:
 
 
 def _begin(task: Task, loop: str, advance: Callable[[Run, int], Run]) -> Run:
-    state = task.explorer.init(task.model, task.episodes)
+    key = explorer_key(jax.random.key(task.seed), 2, rule_number(task.explorer))
+    state = replace(task.explorer.init(task.model, task.episodes), luck=np.asarray(jax.random.key_data(key)))
     empty = Record.empty(task.world.spaces.horizon)
     return Run(task, empty, state, None, {}, loop, {}, advance, in_x64(_plan_again))
 

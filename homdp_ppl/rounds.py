@@ -65,10 +65,15 @@ def lucks(seed: Array, rule: Array, first: Array, n: int, horizon: int) -> Luck:
 
     def one(episode: Array) -> Luck:
         world = jax.random.fold_in(jax.random.fold_in(seed, 0), episode)
-        own = jax.random.fold_in(jax.random.fold_in(jax.random.fold_in(seed, 1), rule), episode)
+        own = jax.random.fold_in(explorer_key(seed, 1, rule), episode)
         return Luck(jax.random.fold_in(own, 0), noise(world, jax.random.fold_in(own, 1), horizon))
 
     return jax.vmap(one)(first + np.arange(n))
+
+
+def explorer_key(seed: Array, purpose: int, rule: Array) -> Array:
+    """The key of a rule under a seed: purpose 1 is for what it proposes and plays, 2 for inference by sampling."""
+    return jax.random.fold_in(jax.random.fold_in(seed, purpose), rule)
 
 
 def rule_number(explorer: Explorer) -> np.uint32:

@@ -85,9 +85,14 @@ def test_stopping_and_resuming_hop_v():
 
 
 def test_stopping_and_resuming_with_a_sampled_posterior():
-    """NUTS goes on from where its chains stand, with keys made from the number of episodes."""
+    """NUTS goes on from where its chains stand, with keys made from seed, rule and number of episodes."""
     world = logistic().at(ear=1.5)
     rule = explorers.posterior_sampling()
+    begun = [
+        *learn(world, rule, TREE, 1, seed=[1, 2], stop_after=0),
+        learn(world, explorers.quantile_backup(), TREE, 1, 1, stop_after=0),
+    ]
+    assert len({tuple(run.state.luck) for run in begun}) == 3  # neither seeds nor rules share the sampler's noise
     whole = learn(world, rule, TREE, 16, seed=1)
     assert "needs more than array functions" in whole.loop
     assert whole.state.memory.base.method == "nuts"

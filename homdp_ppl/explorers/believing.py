@@ -32,11 +32,12 @@ def believe(homdp: HOMDP, episodes: int) -> State:
 
 
 def learn_more(state: State, episode: Episode) -> State:
-    """The posterior after one more episode; what is sampled has a key of its own, made from the number of episodes."""
+    """The posterior after one more episode; what is sampled has a key of its own, made from the run's luck and the episode."""
     state = count(state, episode)
     if state.memory is None:
         return state
-    return replace(state, memory=state.memory.update(state.counts, jax.random.key(int(state.played))))
+    key = jax.random.fold_in(jax.random.wrap_key_data(state.luck), int(state.played))
+    return replace(state, memory=state.memory.update(state.counts, key))
 
 
 def mean_model(state: State) -> POMDP:

@@ -23,7 +23,7 @@ Optimism: TypeAlias = Literal["frequentist", "Bayesian", "none"]
 Replan: TypeAlias = Literal["every episode", "doubled", "once"]
 
 
-@partial(jax.tree_util.register_dataclass, data_fields=["counts", "played", "memory"], meta_fields=["homdp", "episodes"])
+@partial(jax.tree_util.register_dataclass, data_fields=["counts", "played", "memory", "luck"], meta_fields=["homdp", "episodes"])
 @dataclass(frozen=True, eq=False)
 class State:
     """What a rule knows before a round: the counts, and what it keeps besides."""
@@ -33,6 +33,7 @@ class State:
     memory: Any
     homdp: HOMDP
     episodes: int  # K, which enters the bonuses
+    luck: Array = field(default_factory=lambda: np.zeros(2, dtype=np.uint32))  # data of a key, for inference by sampling
 
 
 class Proposal(NamedTuple):

@@ -1,0 +1,49 @@
+"""The zoo as Gymnasium environments: ``gymnasium.make("homdp/Tiger-v0", horizon=6)``, one id for each entry of ``MODELS``.
+
+Since version 1.0 Gymnasium loads no entry points: ids are known to it once this module is imported.
+"""
+
+from typing import Any
+
+import gymnasium
+
+from homdp_ppl.gym import HOMDPEnv
+from homdp_ppl.models import MODELS, load
+
+
+class ZooEnv(HOMDPEnv):
+    """A world of the zoo by its name; what the registered ids make.
+
+    Parameters
+    ----------
+    name
+        One of ``MODELS``; the id gives it.
+    per_step, render_mode
+        As in :class:`homdp_ppl.gym.HOMDPEnv`.
+    options
+        Arguments of the model's own function, such as ``horizon``.
+    """
+
+    def __init__(self, name: str, per_step: bool = False, render_mode: str | None = None, **options: Any) -> None:
+        super().__init__(load(name, **options), per_step, render_mode)
+
+
+def environment_id(name: str) -> str:
+    """The id of a zoo entry.
+
+    Examples
+    --------
+    >>> environment_id("tiger_table")
+    'homdp/TigerTable-v0'
+    """
+    return f"homdp/{''.join(word.capitalize() for word in name.split('_'))}-v0"
+
+
+def register() -> None:
+    """Register an id for each entry of the zoo; again does nothing."""
+    for name in MODELS:
+        if environment_id(name) not in gymnasium.registry:
+            gymnasium.register(environment_id(name), entry_point="homdp_ppl.models.environments:ZooEnv", kwargs={"name": name})
+
+
+register()
