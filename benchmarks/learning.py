@@ -20,7 +20,14 @@ from homdp_ppl import explorers, learn, models
 from homdp_ppl.planners import history_tree
 from homdp_ppl.planners.histories import Support, count_histories
 
-STUDY = ("tiger", "tiger_table", "tiger_listen", "lock", "screening_table", "random")
+STUDY: dict[str, dict[str, int]] = {
+    "tiger": {},
+    "tiger_table": {},
+    "tiger_listen": {},
+    "lock": {},
+    "screening_table": {"horizon": 3},
+    "random": {},
+}
 RULES = {
     "hop_b": explorers.hop_b,
     "tight": explorers.tight,
@@ -108,8 +115,8 @@ def study(console, repeat):
     """A study of 6 problems, 8 rules, 30 seeds and 5,000 episodes: a seed a core in part, extrapolated."""
     table = Table("problem", "histories", *RULES, "oracle", title="microseconds an episode")
     total, compiling, cores = 0.0, 0.0, os.cpu_count() or 1
-    for name in STUDY:
-        world, cells = models.load(name), []
+    for name, options in STUDY.items():
+        world, cells = models.load(name, **options), []
         for rule in (*(make() for make in RULES.values()), explorers.oracle(world)):
             each, compiled = seconds_an_episode(world, rule, 2000, 1, seeds=range(cores))
             total += each * 30 * 5000

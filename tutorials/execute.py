@@ -10,6 +10,7 @@ import os
 import re
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import nbformat
@@ -79,10 +80,10 @@ def _refuse_noise(where: str, output: NotebookNode) -> None:
         raise NotebookError(f"{where}: output on stderr\n{output.text}")
 
 
-def main() -> int:
-    """Run every notebook of the folder and write its outputs in place; returns the exit code."""
+def main(names: Sequence[str] = ()) -> int:
+    """Run the notebooks that were named, or all of the folder, and write their outputs in place; returns the exit code."""
     failed = 0
-    for path in sorted(FOLDER.glob("*.ipynb")):
+    for path in map(Path, names) if names else sorted(FOLDER.glob("*.ipynb")):
         start = time.perf_counter()
         try:
             notebook = execute(path)
@@ -96,4 +97,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))
