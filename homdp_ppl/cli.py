@@ -19,15 +19,20 @@ from homdp_ppl import __version__, models, planners, study, theory
 from homdp_ppl.declare import HOMDP, World
 from homdp_ppl.episode import rollout
 from homdp_ppl.errors import HOMDPError, Problem
+from homdp_ppl.formats import read_pomdp
 from homdp_ppl.policy import uniform_policy
 from homdp_ppl.report import comparison_table, decisions_table, models_table, revealed_table, seen_table, theory_table
+
+FILE_HORIZON = 10  # of a .POMDP file, which has none
+
+PAGE = 120  # columns where there is no terminal
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit code."""
     options = _parser().parse_args(arguments)
     try:
-        options.run(options, Console())
+        options.run(options, _console())
         sys.stdout.flush()
     except HOMDPError as error:
         print(f"homdp: {error}", file=sys.stderr)
@@ -38,7 +43,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def find_world(text: str, seed: int = 0) -> World:
-    """A world from a zoo name or from ``path/to/file.py:name``.
+    """A world from a zoo name, from a ``.POMDP`` file or from ``path/to/file.py:name``.
+
+    A ``.POMDP`` file has no horizon, so this gives it ``FILE_HORIZON``, which ``--horizon`` replaces. The file's numbers are the
+    truth, unknown to a learner under flat Dirichlet priors on their support.
 
     Parameters
     ----------
@@ -47,6 +55,8 @@ def find_world(text: str, seed: int = 0) -> World:
     seed
         A file may hold a HOMDP without a truth; its parameters are then drawn from the prior with this seed.
     """
+    if text.lower().endswith(".pomdp"):
+        return read_pomdp(text, FILE_HORIZON, prior=1.0)
     path, colon, name = text.rpartition(":")
     if not colon and not text.endswith(".py"):
         return models.load(text)
@@ -148,6 +158,11 @@ def _theory(options: argparse.Namespace, console: Console) -> None:
     console.print(theory_table(statements))
 
 
+def _console() -> Console:
+    """Tables keep all their columns in a pipe or a file, where there is no width to fit into."""
+    return Console() if sys.stdout.isatty() or "COLUMNS" in os.environ else Console(width=PAGE)
+
+
 def _say(console: Console, text: str) -> None:
     """A line as it is: no wrapping, no markup."""
     console.out(text, highlight=False)
@@ -169,7 +184,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="homdp", description="Decision problems whose hidden states are revealed in hindsight.")
     parser.add_argument("--version", action="version", version=f"homdp_ppl {__version__}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    model_help = "a name of the zoo (see `homdp models`), or path/to/file.py:name"
+    model_help = f"a name of the zoo (see `homdp models`), a .POMDP file (horizon {FILE_HORIZON}), or path/to/file.py:name"
     listed = commands.add_parser("models", help="list the zoo, or show one model")
     listed.add_argument("model", metavar="MODEL", nargs="?", help=model_help)
     listed.set_defaults(run=_models)

@@ -40,9 +40,9 @@ class Episode:
         return chosen
 
     def __len__(self) -> int:
-        if self.states.ndim < 2:
+        if self.actions.ndim < 2:
             raise TypeError("this is a single episode; its horizon is the length of its actions")
-        return len(self.states)
+        return len(self.actions)
 
     def __iter__(self) -> Iterator[Episode]:
         return (self[k] for k in range(len(self)))
@@ -137,14 +137,17 @@ def rollout(key: Array, world: World, policy: Policy) -> Episode:
     >>> rollout(jax.random.key(0), world, uniform_policy(world)).states.shape
     (5,)
     """
-    if not hasattr(world, "pomdp"):
+    if not hasattr(world, "pomdp") and not hasattr(world, "play"):
         remedy = "Fix its parameters with .at(...), or draw them with .draw(key)."
         raise DataError("rollout", [Problem("world", f"a {type(world).__name__}", "a World", remedy)])
     check_policy(policy, world)
     keys = as_keys(key, "rollout")
     many = keys.reshape(-1)
+    if hasattr(world, "play"):  # a continuous world plays by itself
+        episodes: Episode = world.play(many, policy)
+        return episodes if keys.ndim else episodes[0]
     if isinstance(policy, GraphPolicy):
-        episodes: Episode = _play_many(many, world.pomdp, policy)
+        episodes = _play_many(many, world.pomdp, policy)
     else:
         luck = jax.vmap(lambda k: noise(*_split(k), world.spaces.horizon))(many)
         played = [play_by_asking(world.pomdp, policy, Noise(*row), world.spaces) for row in zip(*to_numpy(luck), strict=True)]

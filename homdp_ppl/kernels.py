@@ -131,14 +131,14 @@ def _table(where: str, kernel: Any, given: tuple[int, ...], outcomes: int, argum
         raise KernelError(Problem(where, got, f"a function of ({', '.join(arguments)})", f"Write {signature}.")) from None
 
     def rows(*point: Array) -> Array:
-        return _row(where, _call(where, kernel, point), outcomes)
+        return _row(where, call_kernel(where, kernel, point), outcomes)
 
     for axis in reversed(range(len(given))):  # the outermost vmap is the first axis
         rows = jax.vmap(rows, in_axes=tuple(0 if k == axis else None for k in range(len(given))))
     return rows(*(jnp.arange(n) for n in given))
 
 
-def _call(where: str, kernel: Callable[..., Any], point: tuple[Array, ...]) -> Any:
+def call_kernel(where: str, kernel: Callable[..., Any], point: tuple[Array, ...]) -> Any:
     """Call a kernel function, refusing random sites inside it and code that JAX cannot trace."""
     try:  # without NumPyro's own validation, so that a row that does not sum to one can be named
         with validation_enabled(False), handlers.block(), handlers.trace() as inside, handlers.seed(rng_seed=0):

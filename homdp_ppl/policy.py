@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import zipfile
-from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple, Protocol, TypeAlias, runtime_checkable
+from typing import NamedTuple, Protocol, TypeAlias, overload, runtime_checkable
 
 import jax
 import networkx as nx
 import numpy as np
 from numpy.typing import ArrayLike
 
+from homdp_ppl.domain import Domain, HasDomain, Real
 from homdp_ppl.errors import PolicyError, Problem
 from homdp_ppl.pomdp import FLOAT32, ROW_TOLERANCE, HasSpaces, Spaces
 from homdp_ppl.precision import Array
@@ -205,7 +205,26 @@ class GraphPolicy:
         return f"GraphPolicy({nodes} nodes, {len(self.start)} observations, {actions} actions)"
 
 
-def uniform_policy(model: HasSpaces) -> GraphPolicy:
+class BlindPolicy(NamedTuple):
+    """Action probabilities that depend on the step alone, whatever is seen: names or real numbers."""
+
+    probabilities: Array  # (H, A)
+
+    def act(self, observations: ArrayLike, actions: ArrayLike) -> Array:
+        """Probabilities of the next action, (A,), given y_1 .. y_h and a_1 .. a_{h-1}."""
+        chances: Array = self.probabilities[len(np.asarray(observations)) - 1]
+        return chances
+
+
+@overload
+def uniform_policy(model: HasSpaces) -> GraphPolicy: ...
+
+
+@overload
+def uniform_policy(model: HasDomain) -> BlindPolicy: ...
+
+
+def uniform_policy(model: HasSpaces | HasDomain) -> GraphPolicy | BlindPolicy:
     """Every action with the same probability, whatever was seen.
 
     Parameters
@@ -213,12 +232,15 @@ def uniform_policy(model: HasSpaces) -> GraphPolicy:
     model
         The HOMDP or World it will act in.
     """
+    if isinstance(model.spaces, Domain):
+        A = len(model.spaces.actions)
+        return BlindPolicy(np.full((model.spaces.horizon, A), 1 / A))
     _, Y, A, H = model.spaces.sizes
     following = np.minimum(np.arange(1, H + 1), H - 1)
     return GraphPolicy(np.zeros(Y, int), np.full((H, A), 1 / A), np.broadcast_to(following[:, None, None], (H, 1, Y)))
 
 
-def ask(policy: Policy, observations: Sequence[int], actions: Sequence[int], spaces: Spaces) -> Array:
+def ask(policy: Policy, observations: ArrayLike, actions: ArrayLike, spaces: Spaces | Domain) -> Array:
     """The action probabilities of a policy that is asked step by step, checked; it is handed copies of what may be seen."""
     answer = policy.act(np.array(observations), np.array(actions, dtype=int))
     try:
@@ -227,13 +249,14 @@ def ask(policy: Policy, observations: Sequence[int], actions: Sequence[int], spa
         chances = np.full(0, np.nan)
     A = len(spaces.actions)
     if chances.shape != (A,) or not (chances >= 0).all() or not abs(chances.sum() - 1) <= FLOAT32:
-        seen = ", ".join(spaces.observations[y] for y in observations)
-        where = f"step {len(observations)}, after {seen}"
+        names, history = spaces.observations, np.asarray(observations)
+        seen = ", ".join(str(y) if isinstance(names, Real) else names[y] for y in history)
+        where = f"step {len(history)}, after {seen}"
         raise PolicyError("policy", [Problem("act", repr(answer), f"{A} probabilities that sum to 1", at=where)])
     return chances if abs(chances.sum() - 1) <= ROW_TOLERANCE else chances / chances.sum()  # float32 answers
 
 
-def check_policy(policy: Policy, model: HasSpaces) -> None:
+def check_policy(policy: Policy, model: HasSpaces | HasDomain) -> None:
     """Refuse what is no policy, and a graph made for other numbers of observations or actions."""
     if isinstance(policy, type) or not isinstance(policy, Policy):
         got = f"the class {policy.__name__}" if isinstance(policy, type) else f"{type(policy).__name__}"
@@ -241,7 +264,12 @@ def check_policy(policy: Policy, model: HasSpaces) -> None:
         raise PolicyError("policy", [Problem("policy", got, "an object with act(observations, actions)", remedy)])
     if not isinstance(policy, GraphPolicy):
         return
-    _, Y, A, _ = model.spaces.sizes
+    if isinstance(model.spaces.observations, Real):
+        remedy = "A graph is for finitely many observations: plan on this model."
+        raise PolicyError(
+            "policy", [Problem("policy", "a GraphPolicy", f"a policy for observations in {model.spaces.observations}", remedy)]
+        )
+    Y, A = len(model.spaces.observations), len(model.spaces.actions)
     observations, actions = len(policy.start), policy.probabilities.shape[1]
     if (observations, actions) != (Y, A):
         made = f"a policy for {observations} observations and {actions} actions"

@@ -17,6 +17,7 @@ from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import numpyro
 import numpyro.distributions as dist
 from numpyro import handlers
@@ -90,9 +91,10 @@ def hindsight(
     function
         The user's program in it.
     states, observations, actions
-        Episodes, one a row: (episodes, H + 1), (episodes, H), (episodes, H).
+        Episodes, one a row: (episodes, H + 1), (episodes, H), (episodes, H); values may have axes of their own.
     """
-    data = {"x": states[:, :-1].T, "y": observations.T, "a": actions.T, "x_last": states[:, -1]}
+    by_step = (np.swapaxes(part, 0, 1) for part in (states[:, :-1], observations, actions))
+    data = dict(zip(("x", "y", "a", "x_last"), (*by_step, states[:, -1]), strict=True))
 
     def conditioned() -> None:  # JAX arrays are made in the precision of the call, and a scan takes no others
         if len(states) == 0:  # nothing seen yet: the prior

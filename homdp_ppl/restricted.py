@@ -146,6 +146,6 @@ def _climb(pomdp: POMDP) -> tuple[float, Array]:
             alpha = (O * np.take_along_axis(Q, rules[:, None, h].repeat(len(rho), 1), axis=2)).sum(-1)
         better = alpha @ rho
         if (better <= values + TIE).all():
-            best = int(values.argmax())
-            return float(values[best]), rules[best]
+            best = int(better.argmax())
+            return float(better[best]), rules[best]
         values = better

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -14,7 +15,7 @@ from numpyro import handlers
 from numpyro.distributions import Distribution, biject_to
 
 from homdp_ppl.errors import Problem
-from homdp_ppl.kernels import TRACER_ERRORS, KernelError, Kernels, Tables, tabulators, tracer_problem
+from homdp_ppl.kernels import TRACER_ERRORS, KernelError, Kernels, Tables, tracer_problem
 from homdp_ppl.pomdp import Spaces, row_problems
 from homdp_ppl.precision import Array, x64
 from homdp_ppl.probing import POINTS, Probe, Site
@@ -28,20 +29,36 @@ def check_spaces(states: Any, observations: Any, actions: Any, horizon: Any) -> 
     """The declared names as :class:`Spaces` (None when they are unusable) and what is wrong with them."""
     problems: list[Problem] = []
     names = [
-        _names(where, given, letter, problems)
+        as_names(where, given, letter, problems)
         for where, given, letter in (("states", states, "x"), ("observations", observations, "y"), ("actions", actions, "a"))
     ]
-    steps = horizon if isinstance(horizon, int | np.integer) and not isinstance(horizon, bool) else 0
-    if steps < 1:
-        problems.append(
-            Problem("horizon", repr(horizon), "an integer of at least 1", "The horizon counts the actions of an episode.")
-        )
+    steps = as_horizon(horizon, problems)
     if not all(names):
         return None, problems
-    return Spaces(names[0], names[1], names[2], max(1, int(steps))), problems
+    return Spaces(names[0], names[1], names[2], steps), problems
 
 
-def _names(where: str, given: Any, letter: str, problems: list[Problem]) -> tuple[str, ...]:
+def as_horizon(horizon: Any, problems: list[Problem]) -> int:
+    """The number of steps, 1 when it is unusable; what is wrong is added to ``problems``."""
+    steps = horizon if isinstance(horizon, int | np.integer) and not isinstance(horizon, bool) else 0
+    if steps < 1:
+        remedy = "The horizon counts the actions of an episode."
+        problems.append(Problem("horizon", repr(horizon), "an integer of at least 1", remedy))
+    return max(1, int(steps))
+
+
+def check_program(function: Any) -> list[Problem]:
+    """Refuse what is no function without arguments."""
+    if not callable(function):
+        return [Problem("program", repr(function), "a function that returns Kernels")]
+    required = [p.name for p in inspect.signature(function).parameters.values() if p.default is p.empty]
+    if not required:
+        return []
+    return [Problem("program", f"the arguments {', '.join(required)}", "a function without arguments", "Use a closure.")]
+
+
+def as_names(where: str, given: Any, letter: str, problems: list[Problem]) -> tuple[str, ...]:
+    """Names from what was declared, () when they are unusable; what is wrong is added to ``problems``."""
     if isinstance(given, int | np.integer) and not isinstance(given, bool) and given >= 1:
         given = tuple(f"{letter}{k}" for k in range(int(given)))
     if isinstance(given, str) or not isinstance(given, Sequence) or not all(isinstance(name, str) for name in given):
@@ -79,8 +96,13 @@ def check_reward(reward: Any, spaces: Spaces) -> tuple[Array, list[Problem]]:
     return np.broadcast_to(table, (H, X, A)).copy(), problems
 
 
-def look(function: Callable[[], Any], spaces: Spaces) -> tuple[tuple[Site, ...], tuple[str, ...], list[Problem]]:
-    """An abstract run that computes nothing: the program's random sites, its sound kernels, and what is wrong with its form."""
+def look(
+    function: Callable[[], Any], trials: Callable[[Kernels], dict[str, Callable[[], Any]]]
+) -> tuple[tuple[Site, ...], tuple[str, ...], list[Problem]]:
+    """An abstract run that computes nothing: the program's random sites, its sound kernels, and what is wrong with its form.
+
+    ``trials`` says what to try each kernel with, by its name.
+    """
     problems: list[Problem] = []
     sites: list[Site] = []
     sound: list[str] = []
@@ -96,9 +118,9 @@ def look(function: Callable[[], Any], spaces: Spaces) -> tuple[tuple[Site, ...],
             got = f"a return value of type {type(kernels).__name__}"
             problems.append(Problem("program", got, "Kernels(initial=..., transition=..., emission=...)"))
             return
-        for name, table in tabulators(kernels, spaces).items():
+        for name, attempt in trials(kernels).items():
             try:
-                table()
+                attempt()
                 sound.append(name)
             except KernelError as error:
                 problems.append(error.problem)

@@ -1,12 +1,16 @@
 """The zoo as Gymnasium environments: ``gymnasium.make("homdp/Tiger-v0", horizon=6)``, one id for each entry of ``MODELS``.
 
-Since version 1.0 Gymnasium loads no entry points: ids are known to it once this module is imported.
+Since version 1.0 Gymnasium loads no entry points: ids are known to it once ``homdp_ppl`` is imported, for instance by
+``gymnasium.make("homdp_ppl:homdp/Tiger-v0")``. The entry point "homdp" is there for those who do load them.
+Asynchronous vectors are best spawned, ``vector_kwargs={"context": "spawn"}``: JAX warns when its process is forked.
 """
 
+from functools import lru_cache
 from typing import Any
 
 import gymnasium
 
+from homdp_ppl.declare import World
 from homdp_ppl.gym import HOMDPEnv
 from homdp_ppl.models import MODELS, load
 
@@ -25,7 +29,17 @@ class ZooEnv(HOMDPEnv):
     """
 
     def __init__(self, name: str, per_step: bool = False, render_mode: str | None = None, **options: Any) -> None:
-        super().__init__(load(name, **options), per_step, render_mode)
+        try:
+            world = _remembered(name, **options)
+        except TypeError:  # an option that can be no key, an array say; or one that the model does not have
+            world = load(name, **options)
+        super().__init__(world, per_step, render_mode)
+
+
+@lru_cache(maxsize=32, typed=True)
+def _remembered(name: str, **options: Any) -> World:
+    """Worlds take seconds to declare, and ``gymnasium.make_vec`` asks for many of the same."""
+    return load(name, **options)
 
 
 def environment_id(name: str) -> str:

@@ -39,7 +39,8 @@ def structured(length: int = 3, dials: int = 3) -> World:
         lamp = numpyro.sample("lamp", dist.Beta(8, 2))
         return Kernels(initial=jnp.eye(length + 3)[0], transition=_moves(works), emission=_sees(lamp, length))
 
-    return lock.at(works=_truth(length, dials), lamp=LAMP)
+    world: World = lock.at(works=_truth(length, dials), lamp=LAMP)
+    return world
 
 
 def table(length: int = 3, dials: int = 3) -> World:

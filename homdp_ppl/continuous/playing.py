@@ -1,0 +1,110 @@
+"""Playing continuous models: episodes of uniform actions in one program, and of any policy step by step."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from homdp_ppl.continuous.mechanics import Mechanics, Parameters
+from homdp_ppl.domain import Domain, Real, shape_of, value_problems
+from homdp_ppl.episode import Episode, choose
+from homdp_ppl.errors import DataError, Problem
+from homdp_ppl.policy import Policy, Trajectory, ask
+from homdp_ppl.precision import Array, in_x64, to_numpy
+
+
+def simulate(mechanics: Mechanics, parameters: Parameters, key: Array) -> Episode:
+    """One episode with uniform actions, as a pure function; may be traced."""
+    A, H = len(mechanics.domain.actions), mechanics.domain.horizon
+
+    def step(x: Array, h: Array) -> tuple[Array, tuple[Array, Array, Array]]:
+        keys = jax.random.split(jax.random.fold_in(key, h), 3)
+        y = mechanics.draw_observation(parameters, keys[0], x)
+        a = jax.random.randint(keys[1], (), 0, A)
+        return mechanics.draw_next(parameters, keys[2], x, a), (x, y, a)
+
+    first = mechanics.draw_first(parameters, jax.random.fold_in(key, H))
+    last, (states, observations, actions) = jax.lax.scan(step, first, jnp.arange(H))
+    return Episode(Trajectory(observations, actions), jnp.concatenate([states, last[None]]))
+
+
+@in_x64
+def play(keys: Array, mechanics: Mechanics, given: Parameters, policy: Policy, compiled: dict[Any, Any]) -> Episode:
+    """Episodes of a policy that is asked step by step, one a key; it is handed copies of what may be seen."""
+    domain, parameters = mechanics.domain, dict(given)
+    steps = compiled.setdefault("steps", _Steps(mechanics))
+    streams = jax.vmap(lambda key: jax.random.split(key, domain.horizon + 1))(keys)
+    x = steps.first(parameters, streams[:, 0])
+    states, observations = [x], []
+    actions: list[Array] = []
+    for h in range(domain.horizon):
+        y, noise = steps.observe(parameters, streams[:, h + 1], x)
+        observations.append(y)
+        chances = [ask(policy, _history(observations, k), _history(actions, k), domain) for k in range(len(keys))]
+        actions.append(np.array([int(choose(row, u)) for row, u in zip(chances, noise, strict=True)], dtype=int))
+        x = steps.move(parameters, streams[:, h + 1], x, actions[-1])
+        states.append(x)
+    return Episode(Trajectory(np.stack(observations, 1), np.stack(actions, 1)), np.stack(states, 1))
+
+
+class _Steps:
+    """The steps of an episode, compiled for batches."""
+
+    def __init__(self, mechanics: Mechanics) -> None:
+        def observe(parameters: Parameters, key: Array, x: Array) -> tuple[Array, Array]:
+            seen = mechanics.draw_observation(parameters, jax.random.fold_in(key, 0), x)
+            return seen, jax.random.uniform(jax.random.fold_in(key, 1))
+
+        def move(parameters: Parameters, key: Array, x: Array, a: Array) -> Array:
+            return mechanics.draw_next(parameters, jax.random.fold_in(key, 2), x, a)
+
+        self._first = jax.jit(jax.vmap(mechanics.draw_first, in_axes=(None, 0)))
+        self._observe = jax.jit(jax.vmap(observe, in_axes=(None, 0, 0)))
+        self._move = jax.jit(jax.vmap(move, in_axes=(None, 0, 0, 0)))
+
+    def first(self, *given: Any) -> Array:
+        return np.asarray(self._first(*given))
+
+    def observe(self, *given: Any) -> tuple[Array, Array]:
+        seen, noise = to_numpy(self._observe(*given))
+        return seen, noise
+
+    def move(self, *given: Any) -> Array:
+        return np.asarray(self._move(*given))
+
+
+def _history(values: list[Array], k: int) -> Array:
+    return np.array([value[k] for value in values])
+
+
+def stack(episodes: Episode | Iterable[Episode], domain: Domain) -> Episode:
+    """Episodes as one batch with a single leading axis, checked against the model they are said to come from."""
+    listed = [episodes] if isinstance(episodes, Episode) else list(episodes)
+    H = domain.horizon
+    shapes = {
+        "observations": (H, *shape_of(domain.observations)),
+        "actions": (H,),
+        "states": (H + 1, *shape_of(domain.states)),
+    }
+    parts: dict[str, list[Array]] = {name: [] for name in shapes}
+    for k, episode in enumerate(listed):
+        for name, shape in shapes.items():
+            array = np.asarray(getattr(episode, name))
+            if array.shape[array.ndim - len(shape) :] != shape:
+                raise DataError("episodes", [Problem(name, f"shape {array.shape}", f"shape {shape} an episode", at=str(k))])
+            parts[name].append(array.reshape(-1, *shape))
+    spaces = {"observations": domain.observations, "actions": domain.actions, "states": domain.states}
+    whole, problems = {}, []
+    for name, shape in shapes.items():
+        kind = float if isinstance(spaces[name], Real) else int
+        whole[name] = np.concatenate(parts[name]) if listed else np.zeros((0, *shape), dtype=kind)
+        problems += value_problems(name, whole[name], spaces[name])
+    if len({len(values) for values in whole.values()}) > 1:
+        problems.append(Problem("episodes", "different numbers of states, observations and actions", "one of each an episode"))
+    if problems:
+        raise DataError("episodes", problems)
+    return Episode(Trajectory(whole["observations"], whole["actions"]), whole["states"])

@@ -1,0 +1,85 @@
+"""Tables as a declaration to learn: Dirichlet priors on their support, and states that carry the last action where they must."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+import numpyro
+import numpyro.distributions as dist
+
+from homdp_ppl.precision import Array
+
+
+class RowGroup(NamedTuple):
+    """The rows of a table with the same number of possible outcomes, two or more."""
+
+    site: str
+    rows: Array  # (n, 1)
+    columns: Array  # (n, d)  the possible outcomes of each
+
+
+def row_groups(letter: str, table: Array) -> Iterator[RowGroup]:
+    """The rows of a table that can be learned, by their number d of possible outcomes; their site is "T2", "O5" and so on.
+
+    A row with one possible outcome has nothing to learn.
+    """
+    flat = table.reshape(-1, table.shape[-1])
+    outcomes = (flat > 0).sum(-1)
+    for d in np.unique(outcomes[outcomes > 1]):
+        rows = np.flatnonzero(outcomes == d)
+        yield RowGroup(f"{letter}{d}", rows[:, None], np.nonzero(flat[rows])[1].reshape(-1, d))
+
+
+def truth(letter: str, table: Array) -> dict[str, Array]:
+    """The values of the sites at which :func:`sampled` gives the table back."""
+    flat = table.reshape(-1, table.shape[-1])
+    return {site: flat[rows, columns] for site, rows, columns in row_groups(letter, table)}
+
+
+def sampled(letter: str, table: Array, concentration: float) -> Array:
+    """The table with independent symmetric Dirichlet rows on its support; inside a NumPyro program."""
+    flat = jnp.asarray(table.reshape(-1, table.shape[-1]))
+    for site, rows, columns in row_groups(letter, table):
+        prior = dist.Dirichlet(np.full(columns.shape, concentration)).to_event(1)
+        flat = flat.at[rows, columns].set(numpyro.sample(site, prior))
+    return flat.reshape(table.shape)
+
+
+def remember_moves(transition: Array) -> Array:
+    """T((s', b') | (s, b), a) = T(s' | s, a) if b' = a: states that carry the last action b, b = none first.
+
+    Parameters
+    ----------
+    transition
+        T(s' | s, a) as (X, A, X).
+
+    Returns
+    -------
+    Array
+        (X (A + 1), A, X (A + 1)); the state s after action number k has the index (k + 1) X + s.
+    """
+    X, A, _ = transition.shape
+    actions = np.arange(A)
+    moves = jnp.zeros((X, A, A + 1, X)).at[:, actions, actions + 1].set(transition)
+    return jnp.tile(moves.reshape(X, A, -1), (A + 1, 1, 1))
+
+
+def remember_sights(observation: Array) -> Array:
+    """O(o | (s, b)) = O(o | b, s), and the null observation, the last one, where no action b was taken yet.
+
+    Parameters
+    ----------
+    observation
+        O(o | a, s') as (A, X, Y).
+
+    Returns
+    -------
+    Array
+        (X (A + 1), Y + 1).
+    """
+    A, X, Y = observation.shape
+    nothing = jnp.zeros((X, Y + 1)).at[:, Y].set(1.0)
+    return jnp.concatenate([nothing, jnp.pad(observation.reshape(A * X, Y), ((0, 0), (0, 1)))])

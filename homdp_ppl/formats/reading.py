@@ -1,0 +1,231 @@
+"""A .POMDP file as numbers in its own terms, and as a world: the conventions of the format against ours."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from math import isfinite
+from numbers import Real
+from pathlib import Path
+
+import numpy as np
+
+from homdp_ppl.declare import World, homdp
+from homdp_ppl.errors import HOMDPError, ParameterError, Problem
+from homdp_ppl.formats.grammar import KINDS, Grammar
+from homdp_ppl.formats.learnable import remember_moves, remember_sights, sampled, truth
+from homdp_ppl.formats.tables import check_size, distributions, mean_reward
+from homdp_ppl.formats.words import Words, decode, load
+from homdp_ppl.kernels import SNAP, Kernels
+from homdp_ppl.precision import Array
+
+NULL = "nothing"  # the observation before the first action where observations depend on the action
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class PomdpFile:
+    """The contents of a .POMDP file. Made by :func:`read_file`.
+
+    Attributes
+    ----------
+    path
+        Where it was read.
+    discount
+        As written, None if it is not; recorded, never applied.
+    costs
+        Whether the file speaks of costs.
+    states, actions, observations
+        Names; x0, a0, y0 and so on for those that are only counted.
+    start
+        The distribution of the first state.
+    transition
+        T(s' | s, a).
+    observation
+        O(o | a, s'), emitted after the transition.
+    reward
+        The reward or cost of (s, a) in the file's own units: R averaged over the next state and the observation.
+    """
+
+    path: str
+    discount: float | None
+    costs: bool
+    states: tuple[str, ...]
+    actions: tuple[str, ...]
+    observations: tuple[str, ...]
+    start: Array  # (X,)
+    transition: Array  # (X, A, X)
+    observation: Array  # (A, X, Y)
+    reward: Array  # (X, A)
+
+    @property
+    def action_matters(self) -> bool:
+        """Whether observations depend on the action, so that states must carry the last one."""
+        return bool((self.observation != self.observation[0]).any())
+
+    @property
+    def units(self) -> tuple[float, float]:
+        """Offset and scale: a number of the file is ``offset + scale * r`` with our r in [0, 1].
+
+        Rewards that lie in [0, 1] are left alone: (0, 1). Otherwise the least becomes 0 and the largest 1. The scale of costs is
+        negative.
+        """
+        sign = -1.0 if self.costs else 1.0
+        least, most = float((sign * self.reward).min()), float((sign * self.reward).max())
+        if least >= 0 and most <= 1:
+            return 0.0, sign
+        return sign * least, sign * ((most - least) or 1.0)
+
+    def in_own_units(self, value: float, horizon: int) -> float:
+        """What a value of ours, a sum over ``horizon`` steps, is in the file's rewards or costs: undiscounted.
+
+        Parameters
+        ----------
+        value
+            A return, a policy's value or an optimum in the world of this file.
+        horizon
+            The number of steps it sums over.
+        """
+        offset, scale = self.units
+        return horizon * offset + scale * value
+
+    def world(self, horizon: int, prior: float | None = None) -> World:
+        """The file as a world to act in; see :func:`read_pomdp`."""
+        name = Path(self.path).stem
+        if prior is not None and not (isinstance(prior, Real) and isfinite(prior) and prior > 0):
+            raise ParameterError(name, [Problem("prior", repr(prior), "None, or a positive concentration such as 1.0")])
+        memory = self.action_matters
+        X, A, _ = self.transition.shape
+        groups = A + 1 if memory else 1
+        check_size("states", "T with states that carry the last action", (X * groups, A, X * groups), self.path)
+        transition = np.where(self.transition > SNAP, self.transition, 0.0)  # as in every declaration
+        emission = np.where(self.observation > SNAP, self.observation, 0.0)[slice(None) if memory else 0]
+
+        def program() -> Kernels:
+            T = transition if prior is None else sampled("T", transition, prior)
+            O = emission if prior is None else sampled("O", emission, prior)  # noqa: E741
+            start = np.concatenate([self.start, np.zeros((groups - 1) * X)])
+            return Kernels(start, remember_moves(T), remember_sights(O)) if memory else Kernels(start, T, O)
+
+        program.__name__ = name
+        offset, scale = self.units
+        reward = np.clip((self.reward - offset) / scale, 0, 1)
+        after = [f"{state} after {action}" for action in self.actions for state in self.states] if memory else []
+        nothing = next(word for k in range(len(self.observations) + 1) if (word := NULL + "_" * k) not in self.observations)
+        declare = homdp(
+            states=(*self.states, *after),
+            observations=(*self.observations, nothing) if memory else self.observations,
+            actions=self.actions,
+            horizon=horizon,
+            reward=np.tile(reward, (groups, 1)),
+        )
+        if prior is None:
+            return declare(program).at()
+        return declare(program).at(**truth("T", transition), **truth("O", emission))
+
+    def __repr__(self) -> str:
+        X, A, Y = len(self.states), len(self.actions), len(self.observations)
+        kind = "costs" if self.costs else "rewards"
+        numbers = f"{kind} {self.reward.min():g} to {self.reward.max():g}, discount {self.discount}"
+        return f"PomdpFile {self.path!r}: {X} states, {Y} observations, {A} actions, {numbers}"
+
+
+def read_file(path: str | os.PathLike[str]) -> PomdpFile:
+    """Read a .POMDP file in its own terms: names, discount, rewards or costs in their own units.
+
+    Parameters
+    ----------
+    path
+        A file in Cassandra's format (pomdp.org), the whole grammar.
+
+    Returns
+    -------
+    PomdpFile
+        Numbers in NumPy arrays. Rows may miss a sum of one by 1e-5, as published files do, and are then divided by it.
+
+    Raises
+    ------
+    HOMDPError
+        With the file, the line, what stands there and what was expected; before anything large is allocated.
+    """
+    return parse(decode(load(Path(path))), str(path))
+
+
+def parse(text: str, path: str) -> PomdpFile:
+    """Read the text of a .POMDP file; the path is for errors and the model's name."""
+    words = Words(text, path)
+    found = Grammar(words)
+    names = {kind: _names(found, kind) for kind in KINDS}
+    rows = (names["actions"], names["states"])
+    T, wrong_T = distributions(found.tables["T"], rows)
+    O, wrong_O = distributions(found.tables["O"], rows)  # noqa: E741
+    if wrong_T or wrong_O:
+        raise HOMDPError(path, [*wrong_T, *wrong_O])
+    X = len(names["states"])
+    return PomdpFile(
+        path=path,
+        discount=found.discount,
+        costs=found.costs,
+        states=names["states"],
+        actions=names["actions"],
+        observations=names["observations"],
+        start=np.full(X, 1 / X) if found.start is None else found.start,
+        transition=np.ascontiguousarray(np.swapaxes(T, 0, 1)),
+        observation=O,
+        reward=np.ascontiguousarray(mean_reward(found.tables["R"], T, O).T),
+    )
+
+
+def _names(found: Grammar, kind: str) -> tuple[str, ...]:
+    """The names a file gives, those that our own writer shortened in full; numbered where it only counts."""
+    _, size, places = found.names[kind]
+    if not places:
+        return tuple(f"{KINDS[kind]}{k}" for k in range(size))
+    full = tuple(found.words.long_names.get((kind, name), name) for name in places)
+    return full if len(set(full)) == size and all(full) else tuple(places)
+
+
+def read_pomdp(path: str | os.PathLike[str], horizon: int, prior: float | None = None) -> World:
+    """A .POMDP file (Cassandra's format) as a world to act in, plan in and learn in.
+
+    Three conventions differ, and are settled thus.
+
+    - The format's observations come after an action, ours before it. Where they do not depend on the action, the state emits them
+      by the file's O, the first state included. Where they do, a state carries the last action ("left after listen"), and
+      at the first step one sees the null observation "nothing", the last in the list, for sure.
+    - R(action, state, next state, observation) is averaged over the last two. Rewards outside [0, 1] are moved to it, costs
+      become rewards: ``read_file(path).units`` and ``.in_own_units`` lead back.
+    - The file has a discount and no horizon, a model here a horizon and no discount: it is recorded (``read_file``), not applied.
+
+    Parameters
+    ----------
+    path
+        The file.
+    horizon
+        Number of actions in an episode.
+    prior
+        None: everything is known. A number: every row of T and O with two or more possible outcomes is unknown under a Dirichlet
+        prior with this concentration on each of them; zeros of the file stay known zeros, and its numbers are the truth of the
+        world. The sites are called by the number of outcomes: "T2", "O5". Rewards stay known, also where they are averages.
+
+    Returns
+    -------
+    World
+        ``.homdp`` is the declaration, with closed-form posteriors.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> path = Path(folder.name) / "lamp.POMDP"
+    >>> sizes = "states: off on  actions: wait  observations: dark light  start: on "
+    >>> _ = path.write_text(sizes + "T: wait 1 0 0.1 0.9  O: * identity  R: * : on : * : * 10")
+    >>> world = read_pomdp(path, horizon=6, prior=1.0)
+    >>> world.homdp
+    HOMDP 'lamp': 2 states, 2 observations, 1 action, horizon 6
+      T: 1 of 2 rows known, 1 row Dirichlet, conjugate; O: known; initial: known
+    >>> read_file(path).units  # 10 became 1
+    (0.0, 10.0)
+    >>> folder.cleanup()
+    """
+    return read_file(path).world(horizon, prior)

@@ -1,0 +1,132 @@
+"""Tables that the statements of a .POMDP file fill: wildcards, later entries over earlier ones, rows that must sum to one.
+
+Sizes are compared with what is allowed before anything is allocated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypeAlias
+
+import numpy as np
+
+from homdp_ppl.errors import HOMDPError, Problem
+from homdp_ppl.pomdp import LISTED_ROWS, ROW_TOLERANCE
+from homdp_ppl.precision import Array
+
+Entry: TypeAlias = Sequence[int | None]  # one index an axis, None for all; axes left out are given whole
+
+MAX_NUMBERS = 4_000_000  # in one table; a declaration tries T at 16 points, which takes up to 900 bytes for each of its numbers
+MAX_WRITTEN = 100 * MAX_NUMBERS  # by all statements of a file together: wildcards write much with few words
+PUBLISHED = 1e-5  # how far from one a row may sum in a file: published ones have few digits
+
+
+class Table:
+    """Numbers under construction, zero where nothing is said.
+
+    An axis along which no statement has told entries apart has length one, so that ``R: * : * : * : * 1`` is one number.
+
+    Parameters
+    ----------
+    name
+        "T", "O" or "R".
+    sizes
+        The full shape.
+    path
+        The file, for errors.
+    """
+
+    def __init__(self, name: str, sizes: tuple[int, ...], path: str) -> None:
+        self.name = name
+        self.sizes = sizes
+        self.path = path
+        self.numbers: Array = np.zeros((1,) * len(sizes))
+        self.lines: Array = np.zeros(sizes[:2], dtype=int)  # where each row was given last
+        self.written = 0
+
+    def put(self, entry: Entry, values: Array, line: int) -> None:
+        """Write values, of the shape of the axes that the entry leaves out."""
+        told = (*(index is not None for index in entry), *(True,) * (len(self.sizes) - len(entry)))
+        shape = tuple(n if apart else have for n, have, apart in zip(self.sizes, self.numbers.shape, told, strict=True))
+        check_size(f"line {line}", f"table {self.name}", shape, self.path)
+        if shape != self.numbers.shape:
+            self.numbers = np.broadcast_to(self.numbers, shape).copy()
+        place = tuple(slice(None) if index is None else index for index in entry)
+        self.written += self.numbers[place].size
+        if self.written > MAX_WRITTEN:
+            got = f"more than {MAX_WRITTEN:,} numbers written into table {self.name}, wildcards counted in full"
+            raise HOMDPError(self.path, [Problem(f"line {line}", got, "statements that overwrite each other less")])
+        self.numbers[place] = values
+        self.lines[place[:2]] = line
+
+    def whole(self) -> Array:
+        """The table in its full shape; the caller has checked its size."""
+        return np.broadcast_to(self.numbers, self.sizes)
+
+
+def check_size(where: str, what: str, shape: Sequence[int], path: str) -> None:
+    """Refuse a table that is too large, before it is made."""
+    numbers = 1
+    for n in shape:
+        numbers *= n
+    if numbers > MAX_NUMBERS:
+        got = f"{' x '.join(map(str, shape))} = {numbers:,} numbers in {what}"
+        raise HOMDPError(path, [Problem(where, got, f"at most {MAX_NUMBERS:,}", "Fewer states, actions or observations.")])
+
+
+def distributions(table: Table, rows: tuple[Sequence[str], Sequence[str]]) -> tuple[Array, list[Problem]]:
+    """Probability rows, and which of them do not sum to one; what a file's few digits leave over is put right by division.
+
+    Parameters
+    ----------
+    table
+        T or O; its last axis is the distribution.
+    rows
+        The names along the other two axes.
+    """
+    whole = table.whole()
+    sums = whole.sum(-1)
+    bad = np.argwhere(np.abs(sums - 1) > PUBLISHED)
+    problems = []
+    for i, j in bad[:LISTED_ROWS]:
+        row = f"{table.name}: {rows[0][i]} : {rows[1][j]}"
+        line = table.lines[i, j]
+        got = f"a row that sums to {sums[i, j]:.10g}" if line else "no probabilities"
+        problems.append(Problem(f"line {line}, {row}" if line else row, got, "a row that sums to 1"))
+    if len(bad) > LISTED_ROWS:
+        problems.append(Problem(table.name, f"{len(bad) - LISTED_ROWS} more such rows", "rows that sum to 1"))
+    return normalised(whole), problems
+
+
+def normalised(rows: Array) -> Array:
+    """Rows divided by their sums where these are not one within what every declaration allows; the others as they are."""
+    sums = rows.sum(-1, keepdims=True)
+    off = (np.abs(sums - 1) > ROW_TOLERANCE) & (sums > 0)
+    return np.where(off, rows / np.where(off, sums, 1.0), rows)
+
+
+def mean_reward(reward: Table, transition: Array, observation: Array) -> Array:
+    """sum_{s', o} T(s' | s, a) O(o | a, s') R(a, s, s', o) as (A, X); exactly R where it tells neither s' nor o apart.
+
+    Parameters
+    ----------
+    reward
+        R.
+    transition
+        T(s' | s, a) as (A, X, X).
+    observation
+        O(o | a, s') as (A, X, Y).
+    """
+    R = reward.numbers  # (A, X, X, Y), any of them 1
+    A, X, _ = transition.shape
+    if R.shape[3] == 1:
+        seen = R[..., 0]
+    elif R.shape[2] == 1:
+        seen = R[:, :, 0] @ np.swapaxes(observation, 1, 2)
+    else:
+        seen = np.einsum("azo,aszo->asz", observation, np.broadcast_to(R, (A, *R.shape[1:])))
+    if seen.shape[2] == 1:
+        moved = np.broadcast_to(seen[..., 0], (A, X))
+    else:
+        moved = np.einsum("asz,asz->as", transition, np.broadcast_to(seen, transition.shape))
+    return np.clip(moved, R.min((2, 3)), R.max((2, 3)))  # rounding must not carry a mean outside

@@ -1,0 +1,163 @@
+"""Models as .POMDP files that read back as the same numbers."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from secrets import token_hex
+
+import numpy as np
+
+from homdp_ppl.declare import HOMDP, World
+from homdp_ppl.errors import HOMDPError, Problem
+from homdp_ppl.formats.grammar import KINDS
+from homdp_ppl.formats.words import LARGEST, RESERVED
+from homdp_ppl.pomdp import POMDP, pomdp_problems
+from homdp_ppl.precision import Array
+
+HEADER = "# Written by homdp_ppl. The first state is observed before the first action; tools that act first never see that."
+
+
+def write_pomdp(model: HOMDP | World | POMDP, path: str | os.PathLike[str], discount: float = 1.0) -> None:
+    """Write a model as a .POMDP file (Cassandra's format); :func:`homdp_ppl.read_pomdp` gives the same numbers and names back.
+
+    Numbers are written with all their digits. Names that the format does not allow are changed (letters, digits, ``_`` and ``-``
+    stay), and a comment says what each stands for; our own reader puts them back, others ignore it. The horizon is not part of
+    the format. The file appears whole or not at all.
+
+    Parameters
+    ----------
+    model
+        A world, POMDP arrays, or a declaration without unknown parameters. Rewards must be the same at every step.
+    path
+        The file to write.
+    discount
+        What to write as discount, for solvers that need one below 1.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from homdp_ppl import models, write_pomdp
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_pomdp(models.load("tiger"), Path(folder) / "tiger.POMDP")
+    ...     text = (Path(folder) / "tiger.POMDP").read_text()
+    >>> for line in text.splitlines()[1:9]:
+    ...     print(line)
+    # actions: open_left stands for "open left"
+    # actions: open_right stands for "open right"
+    # observations: growl_left stands for "growl left"
+    # observations: growl_right stands for "growl right"
+    discount: 1
+    values: reward
+    states: left right
+    actions: listen open_left open_right
+    """
+    _replace(Path(path), pomdp_text(model, discount))
+
+
+def pomdp_text(model: HOMDP | World | POMDP, discount: float = 1.0) -> str:
+    """What :func:`write_pomdp` writes."""
+    arrays = _arrays(model)
+    if not 0 <= discount <= 1:
+        raise HOMDPError("write_pomdp", [Problem("discount", repr(discount), "a number in [0, 1]")])
+    states, observations, actions, _ = model.spaces
+    names = {"states": states, "actions": actions, "observations": observations}
+    written = {kind: _legal(names[kind], KINDS[kind]) for kind in KINDS}
+    lines = [HEADER, *_notes(names, written), f"discount: {_digits(discount)}", "values: reward"]
+    for kind, letter in KINDS.items():
+        counted = names[kind] == tuple(f"{letter}{k}" for k in range(len(names[kind])))
+        lines.append(f"{kind}: {len(names[kind]) if counted else ' '.join(written[kind])}")
+    return "\n".join([*lines, "start:", _row(arrays.initial), *_entries(arrays)]) + "\n"
+
+
+def _arrays(model: HOMDP | World | POMDP) -> POMDP:
+    if isinstance(model, HOMDP):
+        if model.sites:
+            unknown = ", ".join(site.name for site in model.sites)
+            remedy = "Fix them with .at(...), or draw them with .draw(key), and write that world."
+            raise HOMDPError("write_pomdp", [Problem(model.name, f"unknown parameters {unknown}", "numbers", remedy)])
+        model = model.at()
+    arrays = model.pomdp if isinstance(model, World) else model
+    if not isinstance(arrays, POMDP):
+        raise HOMDPError("write_pomdp", [Problem("model", type(model).__name__, "a World, a POMDP or a HOMDP")])
+    arrays = POMDP(*(np.asarray(table, dtype=np.float64) for table in arrays))
+    shapes = {field: table.shape for field, table in arrays._asdict().items()}
+    X, Y, A, H = arrays.spaces.sizes if arrays.emission.ndim == 2 and arrays.reward.ndim == 3 else (0, 0, 0, 0)
+    if shapes != {"initial": (X,), "transition": (X, A, X), "emission": (X, Y), "reward": (H, X, A)} or not H:
+        expected = "initial (X,), transition (X, A, X), emission (X, Y), reward (H, X, A): one model, not a batch"
+        raise HOMDPError("write_pomdp", [Problem("model", f"shapes {shapes}", expected)])
+    problems = pomdp_problems(arrays, model.spaces)
+    if not (np.abs(arrays.reward) <= LARGEST).all():
+        problems.append(Problem("reward", "entries that are nan or too large", f"numbers between {-LARGEST:g} and {LARGEST:g}"))
+    elif (arrays.reward != arrays.reward[0]).any():
+        remedy = "The format has one reward table; put the step into the state."
+        problems.append(Problem("reward", "rewards that differ from step to step", "the same rewards at every step", remedy))
+    if problems:
+        raise HOMDPError("write_pomdp", problems)
+    return arrays
+
+
+def _entries(arrays: POMDP) -> Iterator[str]:
+    _, transition, emission, reward = arrays
+    for a in range(transition.shape[1]):
+        yield f"\nT: {a}"
+        yield from map(_row, transition[:, a])
+    yield "\nO: *"
+    yield from map(_row, emission)
+    yield ""
+    for x, a in np.argwhere(reward[0]):
+        yield f"R: {a} : {x} : * : * {_digits(reward[0, x, a])}"
+
+
+def _row(numbers: Array) -> str:
+    return " ".join(map(_digits, numbers))
+
+
+def _digits(number: float) -> str:
+    """The shortest decimal that reads back as the same float64."""
+    return repr(float(number)).removesuffix(".0")
+
+
+def _legal(names: Sequence[str], letter: str) -> tuple[str, ...]:
+    """Names that the format allows, distinct, and as they are where they may be."""
+    made = {name for name in names if _is_legal(name)}
+    changed = []
+    for k, name in enumerate(names):
+        legal = name
+        if not _is_legal(name):
+            legal = re.sub(r"[^A-Za-z0-9_-]", "_", name)
+            legal = legal if legal[0].isalpha() else f"{letter}_{legal}"
+            while legal in made or legal in RESERVED:
+                legal = f"{legal}_{k}"
+        made.add(legal)
+        changed.append(legal)
+    return tuple(changed)
+
+
+def _is_legal(name: str) -> bool:
+    return re.fullmatch(r"[A-Za-z][A-Za-z0-9_-]*", name) is not None and name not in RESERVED
+
+
+def _notes(names: dict[str, tuple[str, ...]], written: dict[str, tuple[str, ...]]) -> Iterator[str]:
+    """The comments from which the reader takes the names back."""
+    for kind in KINDS:
+        for name, legal in zip(names[kind], written[kind], strict=True):
+            if name != legal:
+                yield f"# {kind}: {legal} stands for {json.dumps(name)}"
+
+
+def _replace(path: Path, text: str) -> None:
+    """Put a file in its place in one step: a crash leaves the old one."""
+    temporary = path.parent / f"{path.name}.{token_hex(4)}.part"
+    try:
+        temporary.write_text(text, encoding="utf-8", newline="\n")
+        os.replace(temporary, path)
+    except OSError as error:
+        got = f"{type(error).__name__}: {error}"
+        raise HOMDPError("write_pomdp", [Problem(str(path), got, "a file that can be written")]) from error
+    finally:
+        temporary.unlink(missing_ok=True)

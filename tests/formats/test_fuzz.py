@@ -1,0 +1,100 @@
+"""Mutated files: each is read, or refused with a HOMDPError that names a place; nothing else happens."""
+
+import tracemalloc
+
+import numpy as np
+import pytest
+
+from homdp_ppl import HOMDPError
+from homdp_ppl.formats.reading import parse
+from homdp_ppl.formats.words import decode
+from tests.formats.files import PLAIN, SLIPPERY, TIGER
+
+NASTY = [
+    *("nan", "inf", "-1", "1e999", "-1e-320", "1e99", "999999999", "4000", "99999", "9" * 5000, "0", "1", "00", "+", "-", "0x1f"),
+    *(":", "*", "#", "\n", "T", "O", "R", "start", "include", "states", "uniform", "identity", "reset", "\x00", "\ufeff", "é"),
+    *("1.", ".5", ".", "1e", "--1", "T: * uniform", "R: * : * : 0 : 0 1e100", "T:" * 200, "start:", "# states: a stands for 1"),
+]
+
+
+GENTLE = [" ", "\n", "\t", "\r\n", "# T: 0 identity\n", "\nR: * : 0 : * : * 4\n", "\nT: 0 identity\n", "\nO: * uniform\n"]
+
+
+def mutated(generator, text):
+    """A few random wounds, in words, in lines and in bytes; about half of them can be survived."""
+    for _ in range(generator.integers(1, 4)):
+        kind = generator.integers(10)
+        words = text.split(" ")
+        place = generator.integers(len(words))
+        if kind < 5:
+            words[place] += GENTLE[generator.integers(len(GENTLE))]
+            text = " ".join(words)
+        elif kind < 8:
+            words[place : place + int(kind > 5)] = [NASTY[generator.integers(len(NASTY))]] if kind < 7 else []
+            text = " ".join(words)
+        elif kind == 8:
+            lines = text.split("\n")
+            i, j = generator.integers(len(lines), size=2)
+            lines[i], lines[j] = lines[j], lines[i]
+            text = "\n".join(lines)
+        else:
+            cut, width = generator.integers(len(text) + 1), int(generator.integers(3))
+            text = text[:cut] + chr(generator.integers(1, 300)) * width + (text[cut + 1 :] if width else "")
+    data = text.encode()
+    cut = generator.integers(len(data) + 1)
+    return data[:cut] + bytes([generator.integers(128, 256)]) + data[cut:] if generator.random() < 0.1 else data
+
+
+def attempt(data):
+    """The file or its error; anything else is a failure of the test."""
+    try:
+        return parse(decode(data), "model.POMDP")
+    except HOMDPError as error:
+        return error
+
+
+def survive(data):
+    """Whether a file is accepted; if so its numbers are distributions and rewards that can be rescaled."""
+    file = attempt(data)
+    if isinstance(file, HOMDPError):
+        assert str(file).startswith("model.POMDP: ")
+        assert all(problem.where and problem.got and problem.expected for problem in file.problems)
+        return False
+    X, A, Y = len(file.states), len(file.actions), len(file.observations)
+    shapes = (file.start.shape, file.transition.shape, file.observation.shape, file.reward.shape)
+    assert shapes == ((X,), (X, A, X), (A, X, Y), (X, A))
+    for rows in (file.start, file.transition, file.observation):
+        assert (rows >= 0).all()
+        assert np.abs(rows.sum(-1) - 1).max() < 1e-9
+    offset, scale = file.units
+    ours = (file.reward - offset) / scale
+    assert -1e-15 <= ours.min() <= ours.max() <= 1 + 1e-15
+    return True
+
+
+def fuzz(seeds):
+    """How many mutated files are accepted."""
+    texts = (TIGER, SLIPPERY, PLAIN)
+    return sum(survive(mutated(np.random.default_rng(seed), texts[seed % 3])) for seed in seeds)
+
+
+def test_mutated_files():
+    assert 250 < fuzz(range(2000)) < 1750  # both doors are tried
+
+
+@pytest.mark.slow
+def test_many_more_mutated_files():
+    fuzz(range(2000, 60_000))
+
+
+@pytest.mark.parametrize("kind", ["states", "actions", "observations"])
+def test_nothing_large_is_allocated(kind):
+    """The caps allow 4 million numbers, 32 MB, in each of three tables, and a few copies on the way."""
+    tracemalloc.start()
+    try:
+        for count in (1400, 1999, 99_999, 999_999_999):
+            survive(PLAIN.replace(f"{kind}: 2", f"{kind}: {count}").encode())
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 400e6

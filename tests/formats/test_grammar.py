@@ -1,0 +1,258 @@
+"""The grammar of .POMDP files: every form by hand, random files against a naive reading, and what is said of bad ones."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from homdp_ppl import HOMDPError
+from homdp_ppl.formats import read_file, reading, tables, words
+from homdp_ppl.formats.grammar import Grammar
+from homdp_ppl.formats.tables import Table, mean_reward
+from homdp_ppl.formats.words import Words, decode
+from tests.formats.files import PLAIN, SLIPPERY, TIGER
+
+SIZES = "states: 3 actions: 2 observations: 2\n"
+REST = "T: * identity O: * uniform\n"
+
+
+def parse(text):
+    """Read a text, or bytes, as a file would be."""
+    return reading.parse(decode(text if isinstance(text, bytes) else text.encode()), "model.POMDP")
+
+
+def test_the_classic_tiger():
+    file = parse(TIGER)
+    assert file.states == ("tiger-left", "tiger-right")
+    assert file.actions == ("listen", "open-left", "open-right")
+    assert file.observations == ("hear-left", "hear-right")
+    assert (file.discount, file.costs) == (0.95, False)
+    np.testing.assert_array_equal(file.start, [0.5, 0.5])
+    np.testing.assert_array_equal(file.transition[:, 0], np.eye(2))
+    np.testing.assert_array_equal(file.transition[:, 1:], np.full((2, 2, 2), 0.5))
+    np.testing.assert_array_equal(file.observation[0], [[0.85, 0.15], [0.15, 0.85]])
+    np.testing.assert_array_equal(file.observation[1:], np.full((2, 2, 2), 0.5))
+    np.testing.assert_array_equal(file.reward, [[-1, -100, 10], [-1, 10, -100]])
+    assert "2 states, 2 observations, 3 actions, rewards -100 to 10, discount 0.95" in repr(file)
+
+
+def test_every_other_form():
+    """SLIPPERY has costs, counts and names, include, reset, rows, matrices, entries over entries; its means by hand."""
+    file = parse(SLIPPERY)
+    assert (file.states, file.observations) == (("x0", "x1", "x2"), ("y0", "y1"))
+    np.testing.assert_array_equal(file.start, [0.5, 0.5, 0])
+    np.testing.assert_array_equal(file.transition[:, 1], [[0.5, 0.5, 0], [0.5, 0, 0.5], [0.5, 0.5, 0]])
+    np.testing.assert_array_equal(file.observation[0], [[0.5, 0.5], [0.5, 0.5], [0.25, 0.75]])
+    assert not file.action_matters
+    # go in 0 costs 2 if it gets to 1; go in 1 costs 1 or -1 in 2, seen with 1/4 and 3/4; whatever is done in 2 costs 3.5
+    np.testing.assert_allclose(file.reward, [[0, 1], [0, 0.5 * (0.25 - 0.75)], [3.5, 3.5]], atol=1e-15)
+
+
+@pytest.mark.parametrize(
+    ("start", "expected"),
+    [
+        ("", [1 / 3, 1 / 3, 1 / 3]),
+        ("start: uniform", [1 / 3, 1 / 3, 1 / 3]),
+        ("start: 0.2 0.3 0.5", [0.2, 0.3, 0.5]),
+        ("start: 1 0 0", [1, 0, 0]),
+        ("start: 2", [0, 0, 1]),
+        ("start:\n\nb", [0, 1, 0]),
+        ("start include: a 2", [0.5, 0, 0.5]),
+        ("start include: *", [1 / 3, 1 / 3, 1 / 3]),
+        ("start exclude: c", [0.5, 0.5, 0]),
+        ("start exclude : 0 b", [0, 0, 1]),
+        ("start: 0.333333 0.333333 0.333333", [1 / 3, 1 / 3, 1 / 3]),  # few digits, as published
+    ],
+)
+def test_starts(start, expected):
+    file = parse(f"states: a b c actions: 1 observations: 1\n{start}\nT: * identity O: * uniform")
+    np.testing.assert_allclose(file.start, expected, rtol=1e-15)
+
+
+@pytest.mark.parametrize("start", ["0", "1", "1.0", "x", "uniform", ""])
+def test_one_state_starts_in_it(start):
+    keyword = f"start: {start}" if start else ""
+    assert parse(f"states: x actions: 1 observations: 1 {keyword} T: 0 1 O: 0 1").start == [1.0]
+
+
+def random_statements(generator, sizes):
+    """Statements as (letter, entry with None for a wildcard, values of the axes left out)."""
+    X, A, Y = sizes
+    axes = {"T": (A, X, X), "O": (A, X, Y), "R": (A, X, X, Y)}
+    for _ in range(30):
+        letter = "TOR"[generator.integers(3)]
+        shape = axes[letter]
+        length = int(generator.integers(2 if letter == "R" else 1, len(shape) + 1))
+        entry = [None if generator.random() < 0.4 else int(generator.integers(n)) for n in shape[:length]]
+        values = np.round(generator.random(shape[length:]), 3)
+        yield letter, entry, values * 10 - 5 if letter == "R" else values
+
+
+def naive(statements, sizes):
+    """Every entry of every table, one by one, by the last statement that speaks of it."""
+    X, A, Y = sizes
+    result = {"T": np.zeros((A, X, X)), "O": np.zeros((A, X, Y)), "R": np.zeros((A, X, X, Y))}
+    for letter, entry, values in statements:
+        for place in itertools.product(*map(range, result[letter].shape)):
+            if all(e is None or e == p for e, p in zip(entry, place, strict=False)):
+                result[letter][place] = values[place[len(entry) :]]
+    return result
+
+
+def written(generator, statements, sizes):
+    """The statements as text, with names or indices, comments and line breaks anywhere."""
+    kinds = {"x": sizes[0], "a": sizes[1], "y": sizes[2]}
+    words = []
+    for word, letter in (("actions", "a"), ("observations", "y"), ("states", "x")):
+        words += [word, ":", *(f"{letter}-{k}" for k in range(kinds[letter]))]
+    for letter, entry, values in statements:
+        words.append(letter)
+        for kind, index in zip({"T": "axx", "O": "axy", "R": "axxy"}[letter], entry, strict=False):
+            word = "*" if index is None else str(index) if generator.random() < 0.5 else f"{kind}-{index}"
+            words += [":", word]
+        words += [repr(float(value)) for value in values.ravel()]
+    breaks = [" ", "\n", "\t", " # T: 0 identity\n", "\r\n", "  \n\n"]
+    return "".join(word + breaks[generator.integers(len(breaks))] for word in words)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_random_statements_against_a_naive_reading(seed):
+    generator = np.random.default_rng(seed)
+    sizes = tuple(int(n) for n in generator.integers(1, 4, 3))
+    statements = list(random_statements(generator, sizes))
+    text = decode(written(generator, statements, sizes).encode())
+    found, expected = Grammar(Words(text, "file")).tables, naive(statements, sizes)
+    for letter in "TOR":
+        np.testing.assert_array_equal(found[letter].whole(), expected[letter], err_msg=letter)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_mean_rewards_against_four_loops(seed):
+    generator = np.random.default_rng(seed)
+    X, A, Y = sizes = tuple(int(n) for n in generator.integers(1, 4, 3))
+    T, O = generator.dirichlet(np.ones(X), (A, X)), generator.dirichlet(np.ones(Y), (A, X))  # noqa: E741
+    statements = [s for s in random_statements(generator, sizes) if s[0] == "R"][: 1 + seed % 5]
+    table = Table("R", (A, X, X, Y), "file")
+    for _, entry, values in statements:
+        table.put(entry, values, 1)
+    R = naive(statements, sizes)["R"]
+    expected = np.zeros((A, X))
+    for a, s, z, o in itertools.product(range(A), range(X), range(X), range(Y)):
+        expected[a, s] += T[a, s, z] * O[a, z, o] * R[a, s, z, o]
+    np.testing.assert_allclose(mean_reward(table, T, O), expected, atol=1e-14)
+
+
+def test_a_mean_of_equal_rewards_is_that_reward():
+    """Rounding does not carry a mean out of [0, 1], where it would be rescaled."""
+    chances = " ".join(["0.1"] * 10)
+    rewards = " ".join(["1"] * 10)
+    file = parse(f"states: 10 actions: 1 observations: 1 T: 0 : * {chances} O: * uniform R: 0 : * {rewards}")
+    np.testing.assert_array_equal(file.reward, np.ones((10, 1)))
+    assert file.units == (0.0, 1.0)
+
+
+def test_signs_bytes_and_marks():
+    text = "\ufeff" + PLAIN.replace("1 : 0 : * : * 1", "1:0:*:*- 1.5") + "# caf\xe9"
+    assert parse(text.encode("latin-1", errors="ignore")).reward[0, 1] == -1.5
+    assert parse(text).reward[0, 1] == -1.5
+    assert parse(text.replace("\n", "\r")).reward[0, 1] == -1.5
+
+
+BAD = [
+    ("", 1, "states: and actions: and observations:"),
+    ("# nothing", 1, "the end of the file"),
+    ("stats: 3", 1, "one of discount, values, states"),
+    ("states 3", 1, "':' after states"),
+    ("states:\nactions: 3", 2, "between 1 and 100,000 states"),
+    ("states: 0", 1, "between 1 and 100,000 states"),
+    ("states: 999999999", 1, "between 1 and 100,000 states"),
+    ("states: " + "9" * 5000, 1, "between 1 and 100,000 states"),
+    ("states: 99999 actions: 3\nobservations: 2\nT: 0", 3, "3 x 99999 x 99999 = 29,999,400,003 numbers"),
+    ("states: 3 actions: 2000 observations: 4000\nT: 0", 2, "2000 x 3 x 4000 = 24,000,000 numbers in table O"),
+    ("states: -3", 1, "letters first"),
+    ("states: 3.5", 1, "letters first"),
+    ("states: a b\na", 2, "distinct names of states"),
+    ("states: a uniform", 1, "keeps this word for itself"),
+    ("states: a 1b", 1, "'1b'"),
+    ("states: 3\nstates: 4", 2, "the first is on line 1"),
+    ("states: 3 4", 1, "A number too many?"),
+    ("discount: 1.5", 1, "a number in [0, 1]"),
+    ("discount: nan", 1, "got 'nan'"),
+    ("discount: 1e999", 1, "a number between"),
+    ("values: rewards", 1, "'reward' or 'cost'"),
+    ("states: 3 actions: 2\nT: 0", 2, "observations: before it"),
+    (SIZES + "start: 0.5 0.5\n0.5", 2, "sum to 1.5"),
+    (SIZES + "start: 0.5 0.5\nT: 0 identity", 3, "number 3 of 3 for start (line 2)"),
+    (SIZES + "start: 3", 2, "one of the 3 states"),
+    (SIZES + "start: -1 1 1", 2, "a probability in [0, 1]"),
+    (SIZES + "start: inf", 2, "one of the 3 states"),
+    (SIZES + "start include:\nT: 0 identity", 3, "states to include"),
+    (SIZES + "start exclude: 0 1 2", 2, "with one left"),
+    (SIZES + "start exclude: *", 2, "with one left"),
+    (SIZES + "T: 0 : 0 reset\nstart: 0", 3, "'start' before 'reset' (line 2)"),
+    (SIZES + "T: 2 identity", 2, "one of the 2 actions"),
+    (SIZES + "T: 99999999999999999999999 identity", 2, "one of the 2 actions"),
+    (SIZES + "T: 0 : 0 : 0 : 0 1", 2, "number 1 of 1 for T"),
+    (SIZES + "T: 0 : 0 1 0\nT: 1 identity", 3, "number 3 of 3 for T (line 2)"),
+    (SIZES + "T: 0 : 0 1 0 0 0", 2, "A number too many?"),
+    (SIZES + "T: 0 : 0 1.5 0 0", 2, "a probability in [0, 1]"),
+    (SIZES + "T: 0 : 0 0.5 0.5.0 0", 2, "'0.5.0'"),
+    (SIZES + "T: 0 : 0 identity", 2, "3 probabilities or 'uniform'"),
+    (SIZES + "O: 0 identity", 2, "6 probabilities or 'uniform'"),
+    (SIZES + "O: 0 : 0 reset", 2, "2 probabilities or 'uniform'"),
+    (SIZES + "R: 0 : 0 uniform", 2, "number 1 of 6 for R"),
+    (SIZES + "R: 0 3", 2, "':' and one of the states"),
+    (SIZES + "R: 0 : 0 : 0 : 0 1e101", 2, "a number between"),
+    (SIZES + REST + "T: 0 : 1 : 1 0.9", 3, "T: a0 : x1: got a row that sums to 0.9; expected a row that sums to 1"),
+    (SIZES + REST + "O: 1 : 2 : 0 0.75", 3, "O: a1 : x2: got a row that sums to 1.25"),
+    (SIZES + "T: 0 identity O: * uniform", None, "T: a1 : x0: got no probabilities"),
+    (b"states: 3 \xff\xfe", 1, "one of discount"),
+    (b"states: \xff\xfe", 1, "letters first"),
+    (b"\x00\x01", 1, "one of discount"),
+]
+
+
+@pytest.mark.parametrize(("text", "line", "told"), BAD)
+def test_bad_files_are_told_the_line_and_what_was_expected(text, line, told):
+    with pytest.raises(HOMDPError) as caught:
+        parse(text)
+    message = str(caught.value)
+    assert "model.POMDP: " in message
+    assert line is None or f"1. line {line}" in message, message
+    assert told in message, message
+
+
+def test_a_name_nearly_right():
+    with pytest.raises(HOMDPError, match="Did you mean 'open-left'"):
+        parse(TIGER.replace("T: open-left", "T: openleft"))
+
+
+def test_many_bad_rows_are_counted():
+    with pytest.raises(HOMDPError) as caught:
+        parse("states: 50 actions: 50 observations: 1 O: * uniform")
+    assert "2492 more such rows" in str(caught.value)
+    assert len(caught.value.problems) == 9
+
+
+def test_files_that_are_not_there(tmp_path):
+    for path in (tmp_path, tmp_path / "no.POMDP", tmp_path / "\0"):
+        with pytest.raises(HOMDPError, match="no such file"):
+            read_file(path)
+
+
+def test_files_that_are_too_long_or_write_too_much(monkeypatch, tmp_path):
+    monkeypatch.setattr(words, "MAX_BYTES", 10)
+    (tmp_path / "long.POMDP").write_text(TIGER)
+    with pytest.raises(HOMDPError, match=r"\d+ bytes; expected at most 10 bytes"):
+        read_file(tmp_path / "long.POMDP")
+    monkeypatch.setattr(tables, "MAX_WRITTEN", 100)
+    with pytest.raises(HOMDPError, match="line 13: got more than 100 numbers written into table T"):
+        parse(SIZES + "T: 0 identity\n" * 30)
+
+
+def test_rewards_take_only_the_numbers_they_tell_apart():
+    """A table of all four indices would have 3.2e11 numbers."""
+    sizes = "states: 1000 actions: 4 observations: 800\n" + REST
+    assert parse(sizes + "R: * : 5 : * : * 7").reward[5, 0] == 7
+    with pytest.raises(HOMDPError, match=r"line 3: got 1 x 1 x 1000 x 800 = 800,000,000|line 4"):
+        parse(sizes + "R: * : * : 5 : 5 7\nR: 1 : 5 : 5 : 5 7")
