@@ -52,11 +52,11 @@ def refuse_unknown_start(homdp: HOMDP) -> None:
         raise DeclarationError(homdp.name, [Problem("initial", got, "a known initial distribution", remedy)])
 
 
-def impossible(homdp: HOMDP) -> DataError:
+def impossible(model: str) -> DataError:
     """The error for data that no parameters were found to explain."""
     remedy = "Each step may be possible by itself, but not all of them under the same parameters."
     got = "probability zero, or none that is a number, wherever the prior was tried"
-    return DataError(f"data for {homdp.name}", [Problem("data", got, "data that some parameters explain", remedy)])
+    return DataError(f"data for {model}", [Problem("data", got, "data that some parameters explain", remedy)])
 
 
 def _episodes(homdp: HOMDP, data: Episode | Iterable[Episode]) -> Episode:

@@ -1,15 +1,16 @@
-"""The joint density of a program's sites and the counts, on the unconstrained scale that samplers walk on.
+"""The joint density of a program's sites and the data, on the unconstrained scale that samplers walk on.
 
-Counts are sufficient: a gradient costs the same after ten episodes and after a million. Sites with a closed-form posterior are
-left out, finite discrete sites are summed over, the others are the position.
+Of finite models counts are sufficient: a gradient costs the same after ten episodes and after a million. Sites with a closed-form
+posterior are left out, finite discrete sites are summed over, the others are the position.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
 from itertools import product
 from math import prod
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import jax
 import jax.numpy as jnp
@@ -23,8 +24,9 @@ from numpyro.infer.util import constrain_fn, potential_energy
 from homdp_ppl.counts import Counts
 from homdp_ppl.declare import HOMDP
 from homdp_ppl.errors import InferenceError, Problem
-from homdp_ppl.kernels import Tables, tabulators
+from homdp_ppl.kernels import Kernels, Tables, tabulators
 from homdp_ppl.precision import Array
+from homdp_ppl.probing import Site
 
 Position: TypeAlias = dict[str, Array]
 
@@ -32,8 +34,24 @@ CONFIGURATIONS = 4096  # of all discrete sites together, summed over one by one
 TRIES = 16  # prior draws among which a chain starts at the likeliest
 
 
-class Density:
-    """The density of a declaration's sites given counts. Use it inside :func:`homdp_ppl.x64`.
+class Declared(Protocol):
+    """What a density needs of a declaration: finite or continuous."""
+
+    @property
+    def name(self) -> str:
+        """The program's name."""
+
+    @property
+    def sites(self) -> tuple[Site, ...]:
+        """Its random sites."""
+
+    @property
+    def function(self) -> Callable[[], Kernels]:
+        """The user's program."""
+
+
+class SiteDensity(ABC):
+    """The density of a declaration's sites given data, whatever data are. Use it inside :func:`homdp_ppl.x64`.
 
     Parameters
     ----------
@@ -43,51 +61,52 @@ class Density:
         Sites with a closed form, which factor out.
     """
 
-    def __init__(self, homdp: HOMDP, held: tuple[str, ...]) -> None:
-        self.homdp = homdp
+    def __init__(self, homdp: Declared, held: tuple[str, ...]) -> None:
+        self.name = homdp.name
+        self.function = homdp.function
         self.held = held
         self.sites = tuple(site for site in homdp.sites if site.name not in held)
         self.free = tuple(site.name for site in self.sites if not site.discrete)
         self.configurations = self._enumerate()  # of the discrete sites, each with a leading axis
-        self._entries = moving_entries(homdp, closed=bool(held))
 
-    def potential(self, counts: Counts, position: Position) -> Array:
+    @abstractmethod
+    def weigh(self, kernels: Kernels, data: Any) -> None:
+        """Write the likelihood of the data under the program's kernels as factors."""
+
+    def potential(self, data: Any, position: Position) -> Array:
         """Minus the log density at an unconstrained position, discrete sites summed out."""
-        return -logsumexp(self.log_joint(counts, position))
+        return -logsumexp(self.log_joint(data, position))
 
-    def log_joint(self, counts: Counts, position: Position) -> Array:
+    def log_joint(self, data: Any, position: Position) -> Array:
         """The log density at every configuration of the discrete sites, (D,)."""
-        return -jax.vmap(lambda discrete: potential_energy(self._model, (counts, discrete), {}, position))(self.configurations)
+        return -jax.vmap(lambda discrete: potential_energy(self._model, (data, discrete), {}, position))(self.configurations)
 
-    def constrain(self, key: Array, counts: Counts, position: Position) -> dict[str, Array]:
+    def constrain(self, key: Array, data: Any, position: Position) -> dict[str, Array]:
         """The values of the sites at a position; discrete ones are drawn given the others."""
         several = len(self.configurations[""]) > 1
-        chosen = jax.random.categorical(key, self.log_joint(counts, position)) if several else 0
+        chosen = jax.random.categorical(key, self.log_joint(data, position)) if several else 0
         discrete = jax.tree.map(lambda values: jnp.asarray(values)[chosen], self.configurations)
-        values: dict[str, Array] = constrain_fn(self._model, (counts, discrete), {}, position)
+        values: dict[str, Array] = constrain_fn(self._model, (data, discrete), {}, position)
         return values | {name: value for name, value in discrete.items() if name}
 
-    def start(self, key: Array, counts: Counts) -> tuple[Position, Array]:
+    def start(self, key: Array, data: Any) -> tuple[Position, Array]:
         """Where a chain begins: the likeliest of a few draws from the prior, and its potential."""
         positions = jax.vmap(self._prior_position)(jax.random.split(key, TRIES))
-        potentials = jax.vmap(lambda position: self.potential(counts, position))(positions)
+        potentials = jax.vmap(lambda position: self.potential(data, position))(positions)
         potentials = jnp.where(jnp.isnan(potentials), jnp.inf, potentials)
         best = jnp.argmin(potentials)
         return jax.tree.map(lambda leaf: leaf[best], positions), potentials[best]
 
     def _prior_position(self, key: Array) -> Position:
         with handlers.trace() as trace, handlers.seed(rng_seed=key):
-            self.homdp.function()
+            self.function()
         return {name: biject_to(trace[name]["fn"].support).inv(trace[name]["value"]) for name in self.free}
 
-    def _model(self, counts: Counts, discrete: Mapping[str, Array]) -> None:
-        """The user's program with the likelihood of the counts as a factor; held sites are hidden from the density."""
+    def _model(self, data: Any, discrete: Mapping[str, Array]) -> None:
+        """The user's program with the likelihood as a factor; held sites are hidden from the density."""
         with handlers.block(hide=list(self.held)), handlers.seed(rng_seed=0), handlers.substitute(data=dict(discrete)):
-            table = tabulators(self.homdp.function(), self.homdp.spaces)
-        for where, places in self._entries.items():
-            if len(places[0]):
-                seen, chance = getattr(counts, where)[places], table[where]()[places]
-                numpyro.factor(f"counts of {where}", _log_probability(seen, chance))
+            kernels = self.function()
+        self.weigh(kernels, data)
 
     def _enumerate(self) -> dict[str, Array]:
         """All joint values of the discrete sites; the entry "" counts them, also when there is none."""
@@ -99,7 +118,7 @@ class Density:
             got = f"{', '.join(endless)}, whose values cannot be listed" if endless else f"{many} joint values"
             remedy = "Truncate it to a Categorical, write a plate for to_event, or marginalise it in the program."
             problem = Problem("discrete sites", got, f"at most {CONFIGURATIONS:,} joint values, to be summed over", remedy)
-            raise InferenceError(f"posterior of {self.homdp.name}", [problem])
+            raise InferenceError(f"posterior of {self.name}", [problem])
         support = self._supports([site.name for site in discrete])
         choices = [support[site.name] for site in discrete for _ in range(prod(site.shape))]
         grid = np.array(list(product(*choices))).reshape(number, -1)
@@ -113,8 +132,33 @@ class Density:
         if not names:
             return {}
         with handlers.trace() as trace, handlers.seed(rng_seed=0):
-            self.homdp.function()
+            self.function()
         return {name: np.asarray(trace[name]["fn"].enumerate_support(expand=False)).ravel() for name in names}
+
+
+class Density(SiteDensity):
+    """The density of a finite declaration's sites given counts.
+
+    Parameters
+    ----------
+    homdp
+        The declaration.
+    held
+        Sites with a closed form, which factor out.
+    """
+
+    def __init__(self, homdp: HOMDP, held: tuple[str, ...]) -> None:
+        super().__init__(homdp, held)
+        self._spaces = homdp.spaces
+        self._entries = moving_entries(homdp, closed=bool(held))
+
+    def weigh(self, kernels: Kernels, data: Counts) -> None:
+        """The counts of transitions and emissions as factors."""
+        table = tabulators(kernels, self._spaces)
+        for where, places in self._entries.items():
+            if len(places[0]):
+                seen, chance = getattr(data, where)[places], table[where]()[places]
+                numpyro.factor(f"counts of {where}", _log_probability(seen, chance))
 
 
 def _log_probability(seen: Array, chance: Array) -> Array:

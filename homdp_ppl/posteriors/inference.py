@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import partial
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, overload
 
 import jax
 import numpy as np
@@ -11,11 +12,14 @@ from numpyro import handlers
 from numpyro.distributions import MaskedDistribution
 from scipy.special import softmax
 
+from homdp_ppl.continuous.declaration import ContinuousHOMDP
+from homdp_ppl.continuous.playing import stack
 from homdp_ppl.counts import Counts
 from homdp_ppl.declare import HOMDP
-from homdp_ppl.episode import as_keys
+from homdp_ppl.episode import Episode, as_keys
 from homdp_ppl.errors import DataError, InferenceError, Problem
 from homdp_ppl.posteriors.belief import Atoms, Data, Posterior
+from homdp_ppl.posteriors.continuous import ContinuousPosterior, Settings, infer
 from homdp_ppl.posteriors.data import as_counts, impossible, plain
 from homdp_ppl.posteriors.density import Density
 from homdp_ppl.posteriors.diagnostics import Gate
@@ -29,6 +33,7 @@ Method: TypeAlias = Literal["auto", "nuts", "laplace"]
 FEWEST = Sampling(chains=1, warmup=1, draws=4)  # with fewer there are no diagnostics
 
 
+@overload
 def posterior(
     homdp: HOMDP,
     data: Data,
@@ -38,12 +43,38 @@ def posterior(
     sampling: Sampling | None = None,
     gate: Gate | None = None,
     force: bool = False,
-) -> Posterior:
+) -> Posterior: ...
+
+
+@overload
+def posterior(
+    homdp: ContinuousHOMDP,
+    data: Episode | Iterable[Episode],
+    *,
+    method: Method = "auto",
+    key: Array | None = None,
+    sampling: Sampling | None = None,
+    gate: Gate | None = None,
+    force: bool = False,
+) -> ContinuousPosterior: ...
+
+
+def posterior(
+    homdp: HOMDP | ContinuousHOMDP,
+    data: Any,
+    *,
+    method: Method = "auto",
+    key: Array | None = None,
+    sampling: Sampling | None = None,
+    gate: Gate | None = None,
+    force: bool = False,
+) -> Posterior | ContinuousPosterior:
     """What is believed of a declared model after episodes whose states were revealed.
 
     Dirichlet and Beta rows that the program uses as they are have a closed form. Where the other sites are all discrete, they are
     summed over exactly. Everything else is sampled: from the prior before there are data, then by NUTS, compiled once for the
-    declaration and fed with counts.
+    declaration and fed with counts. Continuous models have closed forms for Gaussian emissions of finite states, and NUTS on
+    sufficient statistics or padded episodes otherwise.
 
     Parameters
     ----------
@@ -82,7 +113,7 @@ def posterior(
     array([[0.83, 0.17],
            [0.17, 0.83]])
     """
-    if not isinstance(homdp, HOMDP):
+    if not isinstance(homdp, HOMDP | ContinuousHOMDP):
         remedy = "Of a world, take the declaration: world.homdp."
         raise DataError("posterior", [Problem("homdp", f"a {type(homdp).__name__}", "a HOMDP", remedy)])
     if method not in ("auto", "nuts", "laplace"):
@@ -95,6 +126,10 @@ def posterior(
     ]
     if few:
         raise InferenceError("posterior", few)
+    if isinstance(homdp, ContinuousHOMDP):
+        if method == "laplace":
+            raise InferenceError("posterior", [Problem("method", repr(method), '"auto" or "nuts" for a continuous model')])
+        return infer(homdp, stack(data, homdp.spaces), Settings(sampling, gate or Gate(), force, method == "auto"), key=key)
     return _compute(homdp, method, sampling, gate or Gate(), force, None, as_counts(homdp, data), key)
 
 
@@ -128,7 +163,7 @@ def _compute(
         found |= {"atoms": Atoms(drawn.samples, sampling.chains), "calibration": drawn.calibration}
         how, told = "laplace", f"{names} by Laplace's approximation"
     else:
-        fit = sampler(homdp, held, sampling).fit(key, counts, warm, gate, force)
+        fit = sampler(homdp, held, sampling).fit(key, plain(counts), warm, gate, force)
         warm = fit.warm
         flat = {name: v.reshape(-1, *v.shape[2:]) for name, v in fit.samples.items()}
         found |= {"atoms": Atoms(flat, sampling.chains), "diagnostics": fit.diagnostics, "forced": fit.forced}
@@ -153,7 +188,7 @@ def _enumerated(homdp: HOMDP, held: tuple[str, ...], counts: Counts) -> Atoms:
     density, compiled = homdp.compiled[name]
     log_joint = np.asarray(compiled(plain(counts), {}))
     if not np.isfinite(log_joint).any():
-        raise impossible(homdp)
+        raise impossible(homdp.name)
     values = {name: np.asarray(v) for name, v in density.configurations.items() if name}
     return Atoms(values, weights=softmax(log_joint), complete=True)
 

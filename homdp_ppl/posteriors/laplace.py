@@ -53,7 +53,7 @@ class Laplace:
     def __init__(self, density: Density, draws: int) -> None:
         if len(density.configurations[""]) > 1:
             problem = Problem("laplace", "a program with discrete sites", "continuous sites only", 'Use method="nuts".')
-            raise InferenceError(f"posterior of {density.homdp.name}", [problem])
+            raise InferenceError(f"posterior of {density.name}", [problem])
         self.density = density
         self.draws = draws
         self._fit: Any = jax.jit(self._approximate)
@@ -63,11 +63,11 @@ class Laplace:
         counts = plain(counts)
         samples, z, log_weights, slope, start = to_numpy(self._fit(key, counts))
         if not np.isfinite(start):
-            raise impossible(self.density.homdp)
+            raise impossible(self.density.name)
         if not np.isfinite(slope) or slope > 1e-3 or not np.isfinite(log_weights).any():
             got = f"a slope of {slope:.3g} after {STEPS} Newton steps, or no normal shape there"
             problem = Problem("laplace", got, "a mode", 'Use method="nuts".')
-            raise InferenceError(f"posterior of {self.density.homdp.name}", [problem])
+            raise InferenceError(f"posterior of {self.density.name}", [problem])
         return Approximation(samples, _calibration(z, log_weights))
 
     def _approximate(self, key: Array, counts: Counts) -> tuple[dict[str, Array], Array, Array, Array, Array]:

@@ -1,4 +1,4 @@
-"""NUTS on the count likelihood, compiled once for a declaration: new data change numbers, never shapes.
+"""NUTS on the likelihood of counts, compiled once for a declaration: new data change numbers, never shapes.
 
 A fit is a few rounds of one compiled program, each of warm-up and draws for all chains at once. The first round after a cold
 start only finds the place; a later fit begins where the last one ended, with its step sizes and mass matrices.
@@ -13,11 +13,10 @@ import jax
 import numpy as np
 from numpyro.infer.hmc import hmc
 
-from homdp_ppl.counts import Counts
 from homdp_ppl.declare import HOMDP
 from homdp_ppl.errors import InferenceError
-from homdp_ppl.posteriors.data import impossible, plain
-from homdp_ppl.posteriors.density import Density, Position
+from homdp_ppl.posteriors.data import impossible
+from homdp_ppl.posteriors.density import Density, Position, SiteDensity
 from homdp_ppl.posteriors.diagnostics import Diagnostics, Gate, diagnose
 from homdp_ppl.precision import Array, to_numpy
 
@@ -52,48 +51,47 @@ class Fit(NamedTuple):
 class Sampler:
     """The compiled sampler of a declaration; made by :func:`sampler`."""
 
-    def __init__(self, density: Density, sampling: Sampling) -> None:
+    def __init__(self, density: SiteDensity, sampling: Sampling) -> None:
         self.density = density
         self.sampling = sampling
         self._round: Callable[..., Any] = jax.jit(self._run)
         self._start: Callable[..., Any] = jax.jit(jax.vmap(density.start, in_axes=(0, None)))
 
-    def fit(self, key: Array, counts: Counts, warm: Warm | None, gate: Gate, force: bool) -> Fit:
-        """Sample given counts; raises :class:`InferenceError` if no round passes the gate, unless forced."""
-        counts = plain(counts)
+    def fit(self, key: Array, data: Any, warm: Warm | None, gate: Gate, force: bool) -> Fit:
+        """Sample given data; raises :class:`InferenceError` if no round passes the gate, unless forced."""
         cold = warm is None
         if warm is None:
-            warm = self._cold(jax.random.fold_in(key, 0), counts)
-            warm = self._round(jax.random.fold_in(key, 1), counts, warm, TARGETS[0])[2]
+            warm = self._cold(jax.random.fold_in(key, 0), data)
+            warm = self._round(jax.random.fold_in(key, 1), data, warm, TARGETS[0])[2]
         for turn, target in enumerate(TARGETS):
-            samples, diverging, warm = to_numpy(self._round(jax.random.fold_in(key, turn + 2), counts, warm, target))
+            samples, diverging, warm = to_numpy(self._round(jax.random.fold_in(key, turn + 2), data, warm, target))
             diagnostics = diagnose(samples, diverging)
             problems = diagnostics.problems(gate)
             if not problems:
                 return Fit(samples, diagnostics, warm, forced=False)
         if not cold:  # new data can lead away from where the chains stood
-            return self.fit(jax.random.fold_in(key, 0), counts, None, gate, force)
+            return self.fit(jax.random.fold_in(key, 0), data, None, gate, force)
         if not force:
-            subject = f"NUTS for {self.density.homdp.name} (force=True keeps the fit, and says so)"
+            subject = f"NUTS for {self.density.name} (force=True keeps the fit, and says so)"
             raise InferenceError(subject, problems)
         return Fit(samples, diagnostics, warm, forced=True)
 
-    def _cold(self, key: Array, counts: Counts) -> Warm:
-        position, potential = self._start(jax.random.split(key, self.sampling.chains), counts)
+    def _cold(self, key: Array, data: Any) -> Warm:
+        position, potential = self._start(jax.random.split(key, self.sampling.chains), data)
         possible = np.isfinite(potential)
         if not possible.any():
-            raise impossible(self.density.homdp)
+            raise impossible(self.density.name)
         shared = np.resize(np.flatnonzero(possible), len(possible))  # chains that found no place begin where others do
         position = jax.tree.map(lambda leaf: leaf[np.where(possible, np.arange(len(possible)), shared)], position)
         C, D = self.sampling.chains, sum(leaf[0].size for leaf in jax.tree.leaves(position))
         return Warm(position, np.ones(C), np.tile(np.eye(D), (C, 1, 1)))
 
-    def _run(self, key: Array, counts: Counts, warm: Warm, target: Array) -> tuple[dict[str, Array], Array, Warm]:
+    def _run(self, key: Array, data: Any, warm: Warm, target: Array) -> tuple[dict[str, Array], Array, Warm]:
         keys = jax.random.split(key, self.sampling.chains)
-        return jax.vmap(lambda k, w: self._chain(k, counts, w, target))(keys, warm)
+        return jax.vmap(lambda k, w: self._chain(k, data, w, target))(keys, warm)
 
-    def _chain(self, key: Array, counts: Counts, warm: Warm, target: Array) -> tuple[dict[str, Array], Array, Warm]:
-        init, step = hmc(potential_fn=lambda position: self.density.potential(counts, position))
+    def _chain(self, key: Array, data: Any, warm: Warm, target: Array) -> tuple[dict[str, Array], Array, Warm]:
+        init, step = hmc(potential_fn=lambda position: self.density.potential(data, position))
         state = init(
             warm.position,
             self.sampling.warmup,
@@ -112,7 +110,7 @@ class Sampler:
         state, (positions, diverging) = jax.lax.scan(advance, state, length=steps)
         positions, diverging = jax.tree.map(lambda leaf: leaf[self.sampling.warmup :], (positions, diverging))
         keys = jax.random.split(jax.random.fold_in(key, 1), self.sampling.draws)
-        samples = jax.vmap(lambda k, position: self.density.constrain(k, counts, position))(keys, positions)
+        samples = jax.vmap(lambda k, position: self.density.constrain(k, data, position))(keys, positions)
         return samples, diverging, Warm(state.z, state.adapt_state.step_size, state.adapt_state.inverse_mass_matrix)
 
 

@@ -1,0 +1,154 @@
+"""What the likelihood of a continuous model needs of its episodes, in as few numbers as the families of its kernels allow.
+
+Finite transitions are counted, Gaussian emissions of finite states are summed up by their moments: the same size after ten
+episodes and after a million. Everything else is kept as it is, padded to the next power of two, so that growing data compile
+anew at most logarithmically often.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import numpyro
+import numpyro.distributions as dist
+
+from homdp_ppl.continuous.conditional import Laws, laws
+from homdp_ppl.continuous.declaration import ContinuousHOMDP
+from homdp_ppl.domain import Domain, Real
+from homdp_ppl.episode import Episode
+from homdp_ppl.kernels import Kernels, unwrap
+from homdp_ppl.posteriors.density import SiteDensity
+from homdp_ppl.precision import Array, x64
+
+SMALLEST = 64  # rows of padded data
+
+
+class Rows(NamedTuple):
+    """Weighted points: each array has a row a point, and a weight of zero is padding."""
+
+    values: tuple[Array, ...]
+    weight: Array  # (n,)
+
+
+class Moments(NamedTuple):
+    """Of the observations in each state, (X,)."""
+
+    number: Array
+    total: Array
+    squares: Array  # sum of squared distances from the mean
+
+    @property
+    def mean(self) -> Array:
+        """The mean in each state, 0 where there is none."""
+        return self.total / np.maximum(self.number, 1)
+
+
+class Statistics(NamedTuple):
+    """All that a likelihood reads."""
+
+    starts: Rows  # (x_1,)
+    moves: Rows  # (x, a, x')
+    sights: Rows | Moments  # (x, y)
+
+
+def gaussian_emissions(homdp: ContinuousHOMDP) -> bool:
+    """Whether every state shows a normal number, so that moments are sufficient."""
+    X, Y = homdp.spaces[:2]
+    if isinstance(X, Real) or not isinstance(Y, Real) or Y.shape:
+        return False
+    found: list[bool] = []
+
+    def run(key: Array) -> None:
+        parameters = homdp.sample_prior(key)
+        found.append(isinstance(unwrap(homdp.mechanics.laws(parameters).emission(jnp.zeros((), dtype=int))), dist.Normal))
+
+    with x64():
+        jax.eval_shape(run, jax.random.key(0))
+    return found[0]
+
+
+def statistics(episodes: Episode, domain: Domain, gaussian: bool) -> Statistics:
+    """The statistics of a batch of checked episodes."""
+    X, Y, A, _ = domain
+    x, z = (part.reshape(-1, *part.shape[2:]) for part in (episodes.states[:, :-1], episodes.states[:, 1:]))
+    y, a = (part.reshape(-1, *part.shape[2:]) for part in (episodes.observations, episodes.actions))
+    first = episodes.states[:, 0]
+    if isinstance(X, Real):
+        starts, moves = _padded(first), _padded(x, a, z)
+    else:
+        starts = _counted((len(X),), first)
+        moves = _counted((len(X), len(A), len(X)), x, a, z)
+    if gaussian:
+        return Statistics(starts, moves, moments(x, y, len(X)))
+    if isinstance(X, Real) or isinstance(Y, Real):
+        return Statistics(starts, moves, _padded(x, y))
+    return Statistics(starts, moves, _counted((len(X), len(Y)), x, y))
+
+
+def moments(x: Array, y: Array, states: int) -> Moments:
+    """Number, sum and centred squares of the observations in each state."""
+    number = np.bincount(x, minlength=states).astype(np.float64)
+    total = np.bincount(x, weights=y, minlength=states)
+    centre = total / np.maximum(number, 1)
+    return Moments(number, total, np.bincount(x, weights=(y - centre[x]) ** 2, minlength=states))
+
+
+def _counted(sizes: tuple[int, ...], *values: Array) -> Rows:
+    """Every combination of indices, weighted by how often it came."""
+    table = np.zeros(sizes)
+    np.add.at(table, values, 1.0)
+    grid = np.meshgrid(*(np.arange(size) for size in sizes), indexing="ij")
+    return Rows(tuple(axis.ravel() for axis in grid), table.ravel())
+
+
+def _padded(*values: Array) -> Rows:
+    """The points themselves; padding repeats the first one, where every density is what it is anyway."""
+    n = len(values[0])
+    size = max(SMALLEST, 1 << max(n - 1, 0).bit_length())
+    index = np.where(np.arange(size) < n, np.arange(size), 0)
+    padded = tuple(v[index] if n else np.zeros((size, *v.shape[1:]), dtype=v.dtype) for v in values)
+    return Rows(padded, (np.arange(size) < n).astype(np.float64))
+
+
+def log_likelihood(rules: Laws, data: Statistics) -> Array:
+    """Log density of the data under a program's kernels; may be traced."""
+    starts = _weighed(lambda x: rules.initial().log_prob(x), data.starts)
+    moves = _weighed(lambda x, a, z: rules.transition(x, a).log_prob(z), data.moves)
+    if isinstance(data.sights, Rows):
+        return starts + moves + _weighed(lambda x, y: rules.emission(x).log_prob(y), data.sights)
+    return starts + moves + _of_moments(rules, data.sights)
+
+
+def _weighed(log_density: Callable[..., Array], rows: Rows) -> Array:
+    seen = rows.weight > 0
+    logs = jax.vmap(log_density)(*rows.values)
+    return jnp.sum(jnp.where(seen, rows.weight * jnp.where(seen, logs, 0.0), 0.0))
+
+
+def _of_moments(rules: Laws, data: Moments) -> Array:
+    """The likelihood of normal observations from their moments."""
+
+    def parameters(x: Array) -> tuple[Array, Array]:
+        law = unwrap(rules.emission(x))
+        return jnp.broadcast_to(law.loc, ()), jnp.broadcast_to(law.scale, ())
+
+    location, scale = jax.vmap(parameters)(jnp.arange(len(data.number)))
+    squares = data.squares + data.number * (data.total / jnp.maximum(data.number, 1) - location) ** 2
+    each = -data.number * (jnp.log(scale) + 0.5 * jnp.log(2 * jnp.pi)) - squares / (2 * scale**2)
+    return jnp.sum(jnp.where(data.number > 0, each, 0.0))
+
+
+class EpisodeDensity(SiteDensity):
+    """The density of a continuous declaration's sites given the statistics of episodes."""
+
+    def __init__(self, homdp: ContinuousHOMDP) -> None:
+        super().__init__(homdp, ())
+        self._domain = homdp.spaces
+
+    def weigh(self, kernels: Kernels, data: Statistics) -> None:
+        """The likelihood as one factor."""
+        numpyro.factor("likelihood of the episodes", log_likelihood(laws(kernels, self._domain), data))
