@@ -72,6 +72,8 @@ def describe(space: Space, word: str) -> str:
 
 def value_problems(where: str, values: Array, space: Space) -> list[Problem]:
     """What is wrong with an array of values of a space, whose first axes are episodes and steps."""
+    if not values.size:
+        return []
     if not isinstance(space, Real):
         integers = np.issubdtype(values.dtype, np.integer)
         bad = np.argwhere((values < 0) | (values >= len(space))) if integers else np.zeros((1, 2), dtype=int)
@@ -83,5 +85,4 @@ def value_problems(where: str, values: Array, space: Space) -> list[Problem]:
     return [
         Problem(where, str(values[tuple(index[:2])]), expected, at=f"episode {index[0]}, step {index[1] + 1}")
         for index in bad[:8]
-        if values.size
     ]

@@ -1,7 +1,19 @@
 """What all tests share. Float64 is not switched on here: the library must bring its own."""
 
+import os
+from pathlib import Path
+
 import matplotlib
 from hypothesis import settings
+
+# Most of the time goes into compiling, and many tests declare the same models: what one process has compiled serves the others.
+CACHE = {
+    "JAX_COMPILATION_CACHE_DIR": str(Path(__file__).parents[1] / ".pytest_cache" / "jax"),
+    "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
+    "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1",
+}
+for name, value in CACHE.items():
+    os.environ.setdefault(name, value)
 
 matplotlib.use("Agg")
 settings.register_profile("steady", derandomize=True, deadline=None, max_examples=25, print_blob=False)

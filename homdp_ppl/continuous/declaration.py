@@ -15,7 +15,7 @@ from numpyro import handlers
 
 from homdp_ppl.continuous.conditional import laws
 from homdp_ppl.continuous.mechanics import Mechanics
-from homdp_ppl.continuous.playing import play, simulate, stack
+from homdp_ppl.continuous.playing import Steps, play, simulate, stack
 from homdp_ppl.continuous.program import episode_program
 from homdp_ppl.domain import Domain, Real, Space, describe, shape_of
 from homdp_ppl.episode import Episode, as_keys
@@ -148,7 +148,9 @@ class ContinuousWorld:
 
     def play(self, keys: Array, policy: Policy) -> Episode:
         """Episodes of a policy, one a key; :func:`homdp_ppl.rollout` calls it."""
-        return play(keys, self.mechanics, self.parameters, policy, self.homdp.compiled)
+        if "steps" not in self.homdp.compiled:
+            self.homdp.compiled["steps"] = Steps(self.mechanics)
+        return play(keys, self.homdp.compiled["steps"], self.parameters, policy)
 
     def with_horizon(self, horizon: int) -> ContinuousWorld:
         """The same world with another horizon."""

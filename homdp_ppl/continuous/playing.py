@@ -32,29 +32,12 @@ def simulate(mechanics: Mechanics, parameters: Parameters, key: Array) -> Episod
     return Episode(Trajectory(observations, actions), jnp.concatenate([states, last[None]]))
 
 
-@in_x64
-def play(keys: Array, mechanics: Mechanics, given: Parameters, policy: Policy, compiled: dict[Any, Any]) -> Episode:
-    """Episodes of a policy that is asked step by step, one a key; it is handed copies of what may be seen."""
-    domain, parameters = mechanics.domain, dict(given)
-    steps = compiled.setdefault("steps", _Steps(mechanics))
-    streams = jax.vmap(lambda key: jax.random.split(key, domain.horizon + 1))(keys)
-    x = steps.first(parameters, streams[:, 0])
-    states, observations = [x], []
-    actions: list[Array] = []
-    for h in range(domain.horizon):
-        y, noise = steps.observe(parameters, streams[:, h + 1], x)
-        observations.append(y)
-        chances = [ask(policy, _history(observations, k), _history(actions, k), domain) for k in range(len(keys))]
-        actions.append(np.array([int(choose(row, u)) for row, u in zip(chances, noise, strict=True)], dtype=int))
-        x = steps.move(parameters, streams[:, h + 1], x, actions[-1])
-        states.append(x)
-    return Episode(Trajectory(np.stack(observations, 1), np.stack(actions, 1)), np.stack(states, 1))
-
-
-class _Steps:
+class Steps:
     """The steps of an episode, compiled for batches."""
 
     def __init__(self, mechanics: Mechanics) -> None:
+        self.domain = mechanics.domain
+
         def observe(parameters: Parameters, key: Array, x: Array) -> tuple[Array, Array]:
             seen = mechanics.draw_observation(parameters, jax.random.fold_in(key, 0), x)
             return seen, jax.random.uniform(jax.random.fold_in(key, 1))
@@ -67,14 +50,35 @@ class _Steps:
         self._move = jax.jit(jax.vmap(move, in_axes=(None, 0, 0, 0)))
 
     def first(self, *given: Any) -> Array:
+        """x_1, from parameters and keys."""
         return np.asarray(self._first(*given))
 
     def observe(self, *given: Any) -> tuple[Array, Array]:
+        """y_h and the luck of a random action, from parameters, keys and states."""
         seen, noise = to_numpy(self._observe(*given))
         return seen, noise
 
     def move(self, *given: Any) -> Array:
+        """x_{h+1}, from parameters, keys, states and actions."""
         return np.asarray(self._move(*given))
+
+
+@in_x64
+def play(keys: Array, steps: Steps, given: Parameters, policy: Policy) -> Episode:
+    """Episodes of a policy that is asked step by step, one a key; it is handed copies of what may be seen."""
+    domain, parameters = steps.domain, dict(given)
+    streams = jax.vmap(lambda key: jax.random.split(key, domain.horizon + 1))(keys)
+    x = steps.first(parameters, streams[:, 0])
+    states, observations = [x], []
+    actions: list[Array] = []
+    for h in range(domain.horizon):
+        y, noise = steps.observe(parameters, streams[:, h + 1], x)
+        observations.append(y)
+        chances = [ask(policy, _history(observations, k), _history(actions, k), domain) for k in range(len(keys))]
+        actions.append(np.array([int(choose(row, u)) for row, u in zip(chances, noise, strict=True)], dtype=int))
+        x = steps.move(parameters, streams[:, h + 1], x, actions[-1])
+        states.append(x)
+    return Episode(Trajectory(np.stack(observations, 1), np.stack(actions, 1)), np.stack(states, 1))
 
 
 def _history(values: list[Array], k: int) -> Array:

@@ -1,0 +1,181 @@
+"""Declarations with continuous spaces: what they say, what they refuse, and that program, mechanics and rollouts agree."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import numpyro.distributions as dist
+import pytest
+from numpyro import handlers
+from numpyro.infer import Predictive
+from numpyro.infer.util import log_density
+from scipy import stats
+
+from homdp_ppl import (
+    BlindPolicy,
+    DataError,
+    DeclarationError,
+    Episode,
+    GraphPolicy,
+    Kernels,
+    ParameterError,
+    PolicyError,
+    Real,
+    Trajectory,
+    homdp,
+    models,
+    rollout,
+    uniform_policy,
+    x64,
+)
+from tests.continuous.programs import hearing, plane, raw_log_likelihood, walk
+
+KEYS = jax.random.split(jax.random.key(0), 40)
+
+
+def test_repr_tells_spaces_and_unknowns():
+    assert repr(walk()) == "HOMDP 'steered_walk': states in R, observations in R, 2 actions, horizon 3\n  unknown: noise"
+    assert "states in R^2" in repr(plane())
+    assert "3 states, observations in R" in repr(hearing())
+    assert repr(walk().at(noise=0.5)) == "World 'steered_walk' at noise=0.5"
+
+
+@pytest.mark.parametrize("model", [walk, plane, hearing], ids=["walk", "plane", "hearing"])
+def test_program_and_mechanics_have_one_density(model):
+    """The NumPyro program conditioned in hindsight is the sum of the kernels' log densities, policy and prior apart."""
+    model = model()
+    world = model.draw(jax.random.key(1))
+    episodes = rollout(KEYS[:7], world, uniform_policy(world))
+    A, H = len(model.spaces.actions), model.horizon
+    with x64():
+        for key in jax.random.split(jax.random.key(2), 2):
+            parameters = model.sample_prior(key)
+            ours = raw_log_likelihood(model, parameters, episodes)
+            with handlers.trace() as trace, handlers.seed(rng_seed=0), handlers.substitute(data=parameters):
+                model.function()
+            prior = sum(jnp.sum(trace[s.name]["fn"].log_prob(parameters[s.name])) for s in model.sites)
+            theirs = log_density(model.hindsight(episodes), (), {}, parameters)[0]
+            np.testing.assert_allclose(theirs, ours + prior + 7 * H * np.log(1 / A), rtol=1e-10)
+
+
+def test_the_density_by_hand():
+    model = walk()
+    states, seen, actions = np.array([0.2, 1.1, 0.3, -0.5]), np.array([0.0, 1.0, 0.5]), np.array([1, 0, 0])
+    with x64():
+        ours = float(model.mechanics.log_likelihood({"noise": jnp.asarray(0.4)}, states, seen, actions))
+    steps = np.array([1.0, -1.0, -1.0])
+    by_hand = stats.norm.logpdf(0.2) + stats.norm.logpdf(states[1:], states[:-1] + steps, 0.3).sum()
+    by_hand += stats.norm.logpdf(seen, states[:-1], 0.5).sum()
+    assert ours == pytest.approx(by_hand, rel=1e-12)
+
+
+def test_rollouts_have_the_shapes_and_law_of_the_program():
+    """After the action right twice x_3 has mean 2 and variance 1 + 2 * 0.09; 4,000 episodes, thresholds at 5 errors (1e-6)."""
+    world = walk().at(noise=0.4)
+    right = BlindPolicy(np.tile([0.0, 1.0], (3, 1)))
+    episodes = rollout(jax.random.split(jax.random.key(3), 4000), world, right)
+    assert episodes.states.shape == (4000, 4)
+    assert episodes.observations.shape == (4000, 3)
+    assert (episodes.actions == 1).all()
+    variance = 1 + 2 * 0.09
+    assert abs(episodes.states[:, 2].mean() - 2) < 5 * np.sqrt(variance / 4000)
+    assert abs(episodes.states[:, 2].var() / variance - 1) < 5 * np.sqrt(2 / 4000)
+    heard = episodes.observations - episodes.states[:, :-1]
+    assert abs(heard.var() / 0.25 - 1) < 5 * np.sqrt(2 / 12000)
+    assert abs(heard.var() / 0.16 - 1) > 5 * np.sqrt(2 / 12000)  # noise instead of 0.1 + noise would be seen
+    one = rollout(jax.random.key(3), world, right)
+    assert one.states.shape == (4,)
+    np.testing.assert_array_equal(walk().returns(one), np.exp(-(one.states[:-1] ** 2)).sum())
+    vectors = rollout(KEYS[:5], plane().draw(jax.random.key(0)), uniform_policy(plane()))
+    assert vectors.states.shape == (5, 5, 2)
+    assert vectors[0].observations.shape == (4, 2)
+
+
+def test_predictive_simulates_the_program():
+    with x64():
+        drawn = Predictive(plane().program, num_samples=3)(jax.random.key(0), episodes=2)
+    assert drawn["x"].shape == (3, 4, 2, 2)
+    assert drawn["x_last"].shape == (3, 2, 2)
+    assert drawn["push"].shape == (3, 3, 2)
+
+
+def test_same_key_same_episode_and_policies_see_no_states():
+    world, asked = walk().at(noise=0.4), []
+
+    class Nosy:
+        def act(self, observations, actions):
+            asked.append((observations.copy(), actions.copy()))
+            observations[:] = np.nan  # a copy: nothing happens to the episode
+            return np.array([0.5, 0.5])
+
+    first, again = (rollout(KEYS[:2], world, Nosy()) for _ in range(2))
+    np.testing.assert_array_equal(first.states, again.states)
+    assert np.isfinite(first.observations).all()
+    assert [len(seen) for seen, _ in asked[:6]] == [1, 1, 2, 2, 3, 3]
+    np.testing.assert_array_equal(asked[4][0], first.observations[0])
+
+
+def declared(**changes):
+    """A declaration with one thing changed."""
+    kernels = {
+        "initial": dist.Normal(0.0, 1.0),
+        "transition": lambda x, a: dist.Normal(x, 1.0),
+        "emission": lambda x: dist.Normal(x, 1.0),
+    } | {k: v for k, v in changes.items() if k in Kernels._fields}
+    spaces = {"states": Real(1), "observations": Real(1), "actions": 2, "horizon": 2, "reward": lambda x, a: jnp.exp(-(x**2))}
+    spaces |= {k: v for k, v in changes.items() if k not in Kernels._fields}
+    return homdp(**spaces)(lambda: Kernels(**kernels))
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"states": Real(0)}, "Real(n) with n of at least 1"),
+        ({"horizon": 0}, "an integer of at least 1"),
+        ({"reward": np.zeros((2, 2))}, "a function r(x, a)"),
+        ({"reward": lambda x, a: x}, "One without bounds is clipped"),
+        ({"reward": lambda x, a: jnp.stack([x, x])}, "one number"),
+        ({"initial": dist.ImproperUniform(dist.constraints.real, (), ())}, "a proper distribution with a density"),
+        ({"emission": lambda x: dist.Normal(jnp.stack([x, x]), 1.0)}, "one value of shape ()"),
+        ({"emission": lambda x: dist.Poisson(jnp.exp(x))}, "which is discrete"),
+        ({"emission": lambda x: x + 1.0}, "Return a distribution"),
+        ({"emission": lambda x: dist.Normal(x, jnp.where(x > 0, 1.0, jnp.nan))}, "a draw that is not finite"),
+        ({"transition": lambda x, a: dist.Normal(x * 1e200, 1.0), "horizon": 4}, "dynamics that explode"),
+        ({"transition": lambda x, a: dist.Normal(x if x > 0 else -x, 1.0)}, "a Python `if` on a traced value"),
+        ({"states": 3}, "which is continuous"),
+    ],
+)
+def test_what_is_refused(changes, told):
+    with pytest.raises(DeclarationError) as error:
+        declared(**changes)
+    assert told in str(error.value)
+
+
+def test_data_and_parameters_that_do_not_belong():
+    model, world = walk(), walk().at(noise=0.4)
+    with pytest.raises(ParameterError, match="support of its prior"):
+        model.at(noise=-1.0)
+    with pytest.raises(ParameterError, match="Did you mean 'noise'"):
+        model.at(nois=1.0)
+    bad = Episode(Trajectory(np.array([0.0, np.nan, 0.0]), np.zeros(3, int)), np.zeros(4))
+    with pytest.raises(DataError, match="finite numbers"):
+        model.hindsight(bad)
+    with pytest.raises(DataError, match=r"shape \(4,\) an episode"):
+        model.hindsight(Episode(Trajectory(np.zeros(3), np.zeros(3, int)), np.zeros(3)))
+    with pytest.raises(DataError, match=r"an index in 0\.\.1"):
+        model.hindsight(Episode(Trajectory(np.zeros(3), np.full(3, 2)), np.zeros(4)))
+    with pytest.raises(PolicyError, match="A graph is for finitely many observations"):
+        rollout(KEYS[0], world, uniform_policy(models.load("tiger")))
+    with pytest.raises(PolicyError, match="2 probabilities"):
+        rollout(KEYS[0], world, BlindPolicy(np.full((3, 3), 1 / 3)))
+    unbounded = declared(reward=lambda x, a: jnp.where(jnp.abs(x) < 50, 0.5, x))
+    with pytest.raises(DataError, match="a number in"):
+        unbounded.returns(Episode(Trajectory(np.zeros(2), np.zeros(2, int)), np.full(3, 99.0)))
+
+
+def test_finite_states_take_graphs_when_observations_are_finite_too():
+    """Continuous states with two signals: any graph for two observations can act."""
+    model = declared(observations=("dim", "bright"), emission=lambda x: dist.Bernoulli(logits=x))
+    graph = GraphPolicy(np.array([0, 0]), np.array([[1.0, 0.0], [0.0, 1.0]]), np.ones((2, 1, 2), int))
+    episodes = rollout(KEYS[:3], model.at(), graph)
+    assert episodes.observations.dtype.kind == "i"
+    assert (episodes.actions == [0, 1]).all()

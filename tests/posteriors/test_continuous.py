@@ -1,0 +1,132 @@
+"""Posteriors of continuous models: closed forms against textbook formulas and quadrature, statistics against raw densities."""
+
+import jax
+import numpy as np
+import pytest
+from scipy import stats
+
+from homdp_ppl import DataError, InferenceError, posterior, rollout, uniform_policy, x64
+from homdp_ppl.continuous.playing import stack
+from homdp_ppl.posteriors.gaussian import gaussian_form
+from homdp_ppl.posteriors.statistics import Moments, gaussian_emissions, log_likelihood, statistics
+from tests.continuous.programs import hearing, plane, raw_log_likelihood, walk
+
+KEYS = jax.random.split(jax.random.key(5), 60)
+
+
+def data(model, n=60):
+    world = model.draw(jax.random.key(1))
+    return world, rollout(KEYS[:n], world, uniform_policy(world))
+
+
+@pytest.mark.parametrize("model", [hearing(), hearing("means"), walk(), plane()], ids=lambda m: m.name)
+def test_statistics_are_sufficient(model):
+    """The likelihood from counts, moments or padded rows is that of the raw episodes."""
+    _, episodes = data(model, 9)
+    compressed = statistics(stack(episodes, model.spaces), model.spaces, gaussian_emissions(model))
+    assert isinstance(compressed.sights, Moments) == (model.name == "sounds")
+    with x64():
+        parameters = model.sample_prior(jax.random.key(2))
+        raw = raw_log_likelihood(model, parameters, episodes)
+        np.testing.assert_allclose(log_likelihood(model.mechanics.laws(parameters), compressed), raw, rtol=1e-10)
+
+
+def test_padding_grows_by_doubling():
+    model = walk()
+    sizes = []
+    for n in (0, 1, 21, 22, 43, 60):
+        _, episodes = data(model, max(n, 1))
+        rows = statistics(stack(episodes[:n], model.spaces), model.spaces, gaussian=False).moves
+        assert rows.weight.sum() == 3 * n
+        sizes.append(len(rows.weight))
+    assert sizes == [64, 64, 64, 128, 256, 256]
+
+
+def test_precisions_in_closed_form():
+    """Normal-Gamma by the textbook: k, m, a, b after n observations with mean ybar and centred squares S."""
+    model = hearing("precisions")
+    _, episodes = data(model)
+    belief = posterior(model, episodes)
+    assert belief.method == "conjugate"
+    x, y = episodes.states[:, :-1].ravel(), episodes.observations.ravel()
+    for state, m in enumerate((-1.0, 1.0, 0.0)):
+        seen = y[x == state]
+        n, ybar = len(seen), seen.mean()
+        k, a = 0.5 + n, 3.0 + n / 2
+        b = 2.0 + 0.5 * ((seen - ybar) ** 2).sum() + 0.5 * n * 0.5 / k * (ybar - m) ** 2
+        assert belief.mean["mean"][state] == pytest.approx((0.5 * m + n * ybar) / k, rel=1e-12)
+        assert belief.mean["precision"][state] == pytest.approx(a / b, rel=1e-12)
+        drawn = belief.parameters(jax.random.key(7), 4000)
+        assert stats.kstest(drawn["precision"][:, state], stats.gamma(a, scale=1 / b).cdf).pvalue > 1e-6
+        marginal = stats.t(2 * a, (0.5 * m + n * ybar) / k, np.sqrt(b / (a * k)))
+        assert stats.kstest(drawn["mean"][:, state], marginal.cdf).pvalue > 1e-6
+        assert stats.kstest(drawn["mean"][:, state], stats.norm(ybar, marginal.std() * 1.3).cdf).pvalue < 1e-6  # would be seen
+
+
+def test_known_scales_in_closed_form():
+    model = hearing("means")
+    _, episodes = data(model)
+    belief = posterior(model, episodes)
+    assert belief.method == "conjugate"
+    x, y = episodes.states[:, :-1].ravel(), episodes.observations.ravel()
+    for state, (m, deviation) in enumerate(((-1.0, 0.5), (1.0, 0.7), (0.0, 1.0))):
+        seen = y[x == state]
+        precision = 1 / 4 + len(seen) / deviation**2
+        assert belief.mean["mean"][state] == pytest.approx((m / 4 + seen.sum() / deviation**2) / precision, rel=1e-12)
+        spread = belief.parameters(jax.random.key(7), 4000)["mean"][:, state].std()
+        assert abs(spread * np.sqrt(precision) - 1) < 5 / np.sqrt(8000)
+    shared = posterior(hearing("one mean"), data(hearing("one mean"))[1])
+    assert shared.method == "conjugate"
+    assert len(shared.form.groups) == 1
+
+
+@pytest.mark.parametrize(
+    ("kind", "closed"),
+    [("variances", True), ("free scale", False), ("factor", False), ("moves too", False)],
+)
+def test_the_certificate_can_fail(kind, closed):
+    with x64():
+        assert (gaussian_form(hearing(kind)) is not None) == closed
+
+
+def test_closed_form_and_nuts_agree():
+    """Means within 6 standard errors of 1,000 effective draws, 1e-8 each."""
+    model = hearing("precisions")
+    _, episodes = data(model)
+    exact, sampled = posterior(model, episodes), posterior(model, episodes, method="nuts")
+    assert sampled.method == "nuts"
+    for name, values in exact.parameters(jax.random.key(0), 4000).items():
+        error = values.std(0) / np.sqrt(1000)
+        np.testing.assert_array_less(np.abs(sampled.mean[name] - exact.mean[name]), 6 * error)
+    more = sampled.update(episodes[:5])
+    assert len(more.episodes) == 65
+    assert more.dataset["mean"].shape == (4, 500, 3)
+    assert "by NUTS" in repr(more)
+
+
+def test_nuts_against_quadrature():
+    """One unknown number, continuous states: the mean of NUTS against a fine grid, within 6 of its errors."""
+    model = walk()
+    _, episodes = data(model, 20)
+    belief = posterior(model, episodes)
+    grid = np.linspace(1e-4, 3, 3001)
+    residual = (episodes.observations - episodes.states[:, :-1]).ravel()
+    log_density = stats.halfnorm.logpdf(grid) + stats.norm.logpdf(residual[:, None], 0, 0.1 + grid).sum(0)
+    weights = np.exp(log_density - log_density.max())
+    exact = np.average(grid, weights=weights)
+    deviation = np.sqrt(np.average((grid - exact) ** 2, weights=weights))
+    assert abs(belief.mean["noise"] - exact) < 6 * deviation / np.sqrt(400)
+    assert abs(belief.mean["noise"] - 0.1 - exact) > 6 * deviation / np.sqrt(400)  # forgetting the 0.1 would be seen
+    assert belief.diagnostics.divergences == 0
+    assert [w.homdp for w in belief.worlds(jax.random.key(0), 2)] == [model, model]
+    before = posterior(model, [])
+    assert before.method == "prior"
+    assert abs(before.mean["noise"] - np.sqrt(2 / np.pi)) < 0.1
+
+
+def test_what_is_refused():
+    model = hearing("means")
+    with pytest.raises(InferenceError, match="for a continuous model"):
+        posterior(model, [], method="laplace")
+    with pytest.raises(DataError, match="shape"):
+        posterior(model, data(walk(), 2)[1])
