@@ -20,7 +20,7 @@ from homdp_ppl.precision import Array
 from homdp_ppl.relaxations import fast_informed_bound
 
 MAX_NODES = 200_000
-STARTS = 32  # random rules from which good ones are sought before the search
+FIRST, WIDER = 100, 10  # unfinished policies kept in the first search, and how many times more in the next
 TIE = 1e-9  # times the horizon: what a search does not tell apart
 
 
@@ -39,7 +39,8 @@ def best_blind(pomdp: POMDP, max_nodes: int = MAX_NODES) -> Restricted:
     pomdp
         The model.
     max_nodes
-        How many unfinished policies may be left side by side; a search with more is given up with a :class:`PlanningError`.
+        How many unfinished policies may stand side by side; a search that needs more is given up with a
+        :class:`PlanningError`.
 
     Examples
     --------
@@ -63,7 +64,8 @@ def best_memoryless(pomdp: POMDP, max_nodes: int = MAX_NODES) -> Restricted:
     pomdp
         The model.
     max_nodes
-        How many unfinished policies may be left side by side; a search with more is given up with a :class:`PlanningError`.
+        How many unfinished policies may stand side by side; a search that needs more is given up with a
+        :class:`PlanningError`.
 
     Examples
     --------
@@ -71,7 +73,7 @@ def best_memoryless(pomdp: POMDP, max_nodes: int = MAX_NODES) -> Restricted:
     >>> from homdp_ppl.planners import history_tree
     >>> tiger = models.load("tiger").pomdp
     >>> round(best_memoryless(tiger).value, 4), round(history_tree()(tiger).value, 4)  # one growl is not enough
-    (3.6, 3.7038)
+    (3.6, 3.704)
     """
     return _restricted(_best_rules("best_memoryless", pomdp, max_nodes), pomdp)
 
@@ -86,66 +88,75 @@ def _restricted(rules: Array, pomdp: POMDP) -> Restricted:
 
 
 def _best_rules(subject: str, pomdp: POMDP, max_nodes: int) -> Array:
-    """The best rules, (H, Y), by branch and bound: steps forward, at each step one observation after the other.
+    """The best rules, (H, Y): a search that keeps more and more unfinished policies, until none had to be dropped."""
+    search = _Search(pomdp)
+    width = FIRST
+    while search.run(min(width, max_nodes)):
+        if width >= max_nodes:
+            H = pomdp.horizon
+            got = f"more than {max_nodes:,} unfinished policies at some step of {H} that might still be best"
+            remedy = f"Raise max_nodes, or take a shorter horizon; the best found so far is worth {search.value:.6g}."
+            raise PlanningError(subject, [Problem("max_nodes", got, f"at most {max_nodes:,}", remedy)])
+        width *= WIDER
+    return search.rules
+
+
+class _Search:
+    """Branch and bound: steps forward, at each step one observation after the other.
 
     A policy without memory leads from P(x_h) to P(x_{h+1}), and that is all its past has to say about its future. An unfinished
     policy is worth at most its rewards so far and the fast informed bound from there on. That bound is sublinear, so the parts
     of P(x_{h+1}) that come from different observations may be bounded one by one.
     """
-    tables = POMDP(*(np.asarray(part, dtype=np.float64) for part in pomdp))
-    (H, X, A), Y = tables.reward.shape, tables.emission.shape[1]
-    vectors = np.concatenate([fast_informed_bound(tables), np.zeros((1, X, A))])
 
-    def hoped(weights: Array, h: int) -> Array:
+    def __init__(self, pomdp: POMDP) -> None:
+        self.tables = POMDP(*(np.asarray(part, dtype=np.float64) for part in pomdp))
+        self.vectors = np.append(fast_informed_bound(self.tables), np.zeros_like(self.tables.reward[:1]), axis=0)
+        self.value = -np.inf
+        self.rules = np.zeros((pomdp.horizon, self.tables.emission.shape[1]), dtype=np.int16)
+
+    def run(self, width: int) -> bool:
+        """Search with at most so many unfinished policies side by side, the most promising; whether any had to be dropped."""
+        _, T, O, r = self.tables  # noqa: E741
+        (H, _, _), Y = r.shape, O.shape[1]
+        gained, weights, past = np.zeros(1), self.tables.initial[None], np.zeros((1, 0), dtype=np.int16)
+        dropped = False
+        for h in range(H):
+            joint = weights[:, None] * O.T  # (N, Y, X)
+            alone = np.zeros((len(weights), Y + 1))  # what each observation by itself may bring
+            for y in range(Y):
+                after = np.einsum("nx,xaz->naz", joint[:, y], T)
+                alone[:, y] = (joint[:, y] @ r[h] + self._hoped(after, h + 1)).max(-1)
+            undecided = alone[:, ::-1].cumsum(1)[:, ::-1]
+            parent, onward = np.arange(len(weights)), np.zeros_like(weights)
+            for y in range(Y):
+                seen = joint[parent, y]
+                collected = gained[:, None] + seen @ r[h]  # (N, A)
+                reached = onward[:, None] + np.einsum("nx,xaz->naz", seen, T)  # (N, A, X)
+                bound = collected + self._hoped(reached, h + 1) + undecided[parent, y + 1, None]
+                bound[seen.sum(-1) == 0, 1:] = -np.inf  # where nothing is decided, one action will do
+                left, action = np.nonzero(bound > self.value + TIE * H)
+                if len(left) > width:
+                    dropped = True
+                    best = np.argpartition(-bound[left, action], width - 1)[:width]
+                    left, action = left[best], action[best]
+                gained, onward, parent = collected[left, action], reached[left, action], parent[left]
+                past = np.concatenate([past[left], action[:, None].astype(np.int16)], axis=1)
+            first = _distinct(onward, gained)
+            gained, weights, past = gained[first], onward[first], past[first]
+        if len(gained):
+            self.value, self.rules = float(gained.max()), past[gained.argmax()].reshape(H, Y)
+        return dropped
+
+    def _hoped(self, weights: Array, h: int) -> Array:
         """The bound from step h on, given P(x_h) as weights (..., X)."""
-        joint = tables.emission[:, :, None] * vectors[h][:, None]  # (X, Y, A)
-        return (weights @ joint.reshape(X, Y * A)).reshape(*weights.shape[:-1], Y, A).max(-1).sum(-1)
-
-    value, rules = _climb(tables)
-    gained, weights, past = np.zeros(1), tables.initial[None], np.zeros((1, 0), dtype=np.int16)
-    for h, reward in enumerate(tables.reward):
-        joint = weights[:, None] * tables.emission.T  # (N, Y, X)
-        alone = np.zeros((len(weights), Y + 1))  # what each observation by itself may bring
-        for y in range(Y):
-            after = np.einsum("nx,xaz->naz", joint[:, y], tables.transition)
-            alone[:, y] = (joint[:, y] @ reward + hoped(after, h + 1)).max(-1)
-        others = alone[:, ::-1].cumsum(1)[:, ::-1]
-        parent, onward = np.arange(len(weights)), np.zeros_like(weights)
-        for y in range(Y):
-            seen = joint[parent, y]
-            collected = gained[:, None] + seen @ reward  # (N, A)
-            reached = onward[:, None] + np.einsum("nx,xaz->naz", seen, tables.transition)  # (N, A, X)
-            bound = collected + hoped(reached, h + 1) + others[parent, y + 1, None]
-            bound[seen.sum(-1) == 0, 1:] = -np.inf  # where nothing is decided, one action will do
-            left, action = np.nonzero(bound > value + TIE * H)
-            if len(left) > max_nodes:
-                got = f"{len(left):,} unfinished policies at step {h + 1} of {H}"
-                remedy = "Raise max_nodes, or take a shorter horizon."
-                raise PlanningError(subject, [Problem("max_nodes", got, f"at most {max_nodes:,}", remedy)])
-            gained, onward, parent = collected[left, action], reached[left, action], parent[left]
-            past = np.concatenate([past[left], action[:, None].astype(np.int16)], axis=1)
-        weights = onward
-    return past[gained.argmax()].reshape(H, Y) if len(gained) else rules
+        O, vectors = self.tables.emission, self.vectors[h]  # noqa: E741
+        joint = O[:, :, None] * vectors[:, None]  # (X, Y, A)
+        X, *rest = joint.shape
+        return (weights @ joint.reshape(X, -1)).reshape(*weights.shape[:-1], *rest).max(-1).sum(-1)
 
 
-def _climb(pomdp: POMDP) -> tuple[float, Array]:
-    """Good rules and their value: from random ones, at each step in turn what is best beside the others, until nothing changes."""
-    rho, T, O, r = pomdp  # noqa: E741
-    (H, _, A), Y = r.shape, O.shape[1]
-    rules = np.random.default_rng(0).integers(0, A, (STARTS, H, Y))
-    values = np.full(STARTS, -np.inf)
-    while True:
-        weights = [np.repeat(rho[None], STARTS, axis=0)]  # P(x_h) by start
-        for h in range(H - 1):
-            moves = T.transpose(1, 0, 2)[rules[:, h]]  # (S, Y, X, X)
-            weights.append(np.einsum("sx,xy,syxz->sz", weights[h], O, moves, optimize=True))
-        alpha = np.zeros_like(weights[0])
-        for h in reversed(range(H)):
-            Q = r[h] + np.einsum("xaz,sz->sxa", T, alpha)
-            rules[:, h] = np.einsum("sx,xy,sxa->sya", weights[h], O, Q, optimize=True).argmax(-1)
-            alpha = (O * np.take_along_axis(Q, rules[:, None, h].repeat(len(rho), 1), axis=2)).sum(-1)
-        better = alpha @ rho
-        if (better <= values + TIE).all():
-            best = int(better.argmax())
-            return float(better[best]), rules[best]
-        values = better
+def _distinct(weights: Array, gained: Array) -> Array:
+    """Of policies that lead to the same P(x), the one that has gained most."""
+    order = np.argsort(-gained, kind="stable")
+    return order[np.unique(weights[order].round(12), axis=0, return_index=True)[1]]

@@ -8,7 +8,22 @@ from typing import Any
 
 from homdp_ppl.declare import World
 from homdp_ppl.errors import HOMDPError, Problem
-from homdp_ppl.models import hallway, lock, lower_bound, maze, random_tables, rocksample, screening, tiger, tiger_listen
+from homdp_ppl.models import (
+    fast_control,
+    hallway,
+    imitation,
+    lock,
+    lower_bound,
+    maze,
+    meta_learning,
+    random_tables,
+    rocksample,
+    scheduling,
+    screening,
+    sim_to_real,
+    tiger,
+    tiger_listen,
+)
 
 MODELS: dict[str, Callable[..., World]] = {
     "tiger": tiger.structured,
@@ -18,6 +33,16 @@ MODELS: dict[str, Callable[..., World]] = {
     "lock_table": lock.table,
     "screening": screening.structured,
     "screening_table": screening.table,
+    "sim_to_real": sim_to_real.structured,
+    "sim_to_real_table": sim_to_real.table,
+    "fast_control": fast_control.structured,
+    "fast_control_table": fast_control.table,
+    "meta_learning": meta_learning.structured,
+    "meta_learning_table": meta_learning.table,
+    "scheduling": scheduling.structured,
+    "scheduling_table": scheduling.table,
+    "imitation": imitation.structured,
+    "imitation_table": imitation.table,
     "lower_bound_tree": lower_bound.tree,
     "lower_bound_three": lower_bound.three_states,
     "random": random_tables.random_world,
