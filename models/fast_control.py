@@ -81,23 +81,17 @@ def table(half_width: int = 2, horizon: int = 5, grip: float = 0.8, sharp: float
 
 def _outcomes(states: list[tuple[int, int]], half_width: int) -> np.ndarray:
     """Where actions lead in six cases: what is sure, steering grips or not, a push left, none, or right; (6, X, A, X)."""
-    sure, grips, slides, pushed = 0, 1, 2, 3
-    cases = np.zeros((6, len(states), len(ACTIONS), len(states)))
-    for state, (place, drift) in enumerate(states):
-
-        def end(case: int, action: int, drift: int, state: int = state, place: int = place) -> None:
-            cases[case, state, action, states.index((int(np.clip(place + drift, -half_width, half_width)), drift))] = 1.0
-
-        for action, steering in enumerate(DRIFTS):
-            if steering == 0 and drift == 0:
-                for k, push in enumerate(DRIFTS):
-                    end(pushed + k, action, push)
-            elif steering in (0, drift):  # a car that drifts goes on, and cannot drift more
-                end(sure, action, drift)
-            else:
-                end(grips, action, drift + steering)
-                end(slides, action, drift)
-    return cases
+    outcomes = np.zeros((6, len(states), len(ACTIONS), len(states)))
+    for (state, (place, drift)), (action, steering) in product(enumerate(states), enumerate(DRIFTS)):
+        if steering == drift == 0:
+            cases = {3: -1, 4: 0, 5: 1}
+        elif steering in (0, drift):  # a car that drifts goes on, and cannot drift more
+            cases = {0: drift}
+        else:
+            cases = {1: drift + steering, 2: drift}
+        for case, after in cases.items():
+            outcomes[case, state, action, states.index((min(max(place + after, -half_width), half_width), after))] = 1.0
+    return outcomes
 
 
 def _pictures(place: np.ndarray, sharp: Array) -> Array:

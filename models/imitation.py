@@ -27,6 +27,7 @@ from homdp_ppl.declare import World, homdp
 from homdp_ppl.errors import DeclarationError, Problem
 from homdp_ppl.kernels import Kernels
 from homdp_ppl.models.flat import flat_table
+from homdp_ppl.precision import Array
 
 COURSES = ("left of course", "on course", "right of course")
 KEEPS = 0.7  # the chance that the expert does the same again
@@ -75,12 +76,12 @@ def table(actions: int = 3, horizon: int = 5, notice: float = 0.9) -> World:
     return flat_table(structured(actions, horizon, notice))
 
 
-def _courses(wants: np.ndarray, actions: int) -> np.ndarray:
+def _courses(wants: Array, actions: int) -> Array:
     """The next course for sure, (X, A, 3): to the side to which the apprentice turned more than the expert would have."""
     side = np.sign(np.subtract.outer(wants, range(actions)))
     return np.eye(3)[1 - side]
 
 
-def _habit(actions: int) -> np.ndarray:
+def _habit(actions: int) -> Array:
     """The same again, or anything else alike."""
     return np.where(np.eye(actions) == 1, KEEPS, (1 - KEEPS) / (actions - 1))

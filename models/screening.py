@@ -25,6 +25,7 @@ import numpy as np
 import numpyro
 import numpyro.distributions as dist
 from jax.nn import sigmoid
+from numpy.typing import ArrayLike
 from scipy.special import expit
 
 from homdp_ppl.declare import World, homdp
@@ -41,6 +42,7 @@ BURDEN = np.array([0.0, 0.02, 0.2, 0.4, 0.4])  # of each action: the share of a 
 ILL = 0.5  # share of those who are called in
 PACE, ONSET, PROGRESSION = -1.0, -1.7, 0.0  # in logits: 0.15 and 0.5 a visit
 RESPONSE, SPECIFICITY = 0.8, 0.95
+SENSITIVITY = 0.7, 0.95  # in the first stage and in the last
 
 
 def structured(horizon: int = 5, stages: int = 2, hierarchy: bool = True) -> World:
@@ -70,9 +72,10 @@ def structured(horizon: int = 5, stages: int = 2, hierarchy: bool = True) -> Wor
         return Kernels(_start(stages), _moves(rates, response), _results(sensitivity, specificity))
 
     logits = np.array([ONSET] + [PROGRESSION] * (stages - 1))
-    rates = {"pace": PACE, "logit_rates": logits} if hierarchy else {"rates": expit(logits)}
-    sensitivity = np.linspace(0.7, 0.95, stages)
-    return screening.at(**rates, response=RESPONSE, sensitivity=sensitivity, specificity=SPECIFICITY)
+    truth: dict[str, ArrayLike] = {"pace": PACE, "logit_rates": logits} if hierarchy else {"rates": expit(logits)}
+    truth |= {"response": RESPONSE, "sensitivity": np.linspace(*SENSITIVITY, stages), "specificity": SPECIFICITY}
+    world: World = screening.at(**truth)
+    return world
 
 
 def table(horizon: int = 5, stages: int = 2) -> World:
