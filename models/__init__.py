@@ -9,6 +9,7 @@ from typing import Any
 from homdp_ppl.declare import World
 from homdp_ppl.errors import HOMDPError, Problem
 from homdp_ppl.models import (
+    checkup,
     fast_control,
     hallway,
     imitation,
@@ -31,6 +32,8 @@ MODELS: dict[str, Callable[..., World]] = {
     "tiger_listen": tiger_listen.structured,
     "lock": lock.structured,
     "lock_table": lock.table,
+    "checkup": checkup.structured,
+    "checkup_table": checkup.table,
     "screening": screening.structured,
     "screening_table": screening.table,
     "sim_to_real": sim_to_real.structured,

@@ -9,7 +9,7 @@ import pytest
 from scipy.stats import binom, norm
 
 from homdp_ppl import HOMDP, Kernels, explorers, homdp, learn, models
-from homdp_ppl.models import lock, screening
+from homdp_ppl.models import checkup, lock
 from tests.runs import TREE
 
 pytestmark = pytest.mark.slow
@@ -81,32 +81,32 @@ def test_a_sceptic_needs_optimism():
 
 
 @cache
-def conjugate_screening() -> HOMDP:
-    """Screening by a learner with flat priors on the two rates, the sensitivities and the specificity."""
+def conjugate_checkup() -> HOMDP:
+    """A check-up by a learner with flat priors on the two rates, the sensitivities and the specificity."""
 
     @homdp(
-        states=screening.STATES,
-        observations=screening.OBSERVATIONS,
-        actions=screening.ACTIONS,
+        states=checkup.STATES,
+        observations=checkup.OBSERVATIONS,
+        actions=checkup.ACTIONS,
         horizon=4,
-        reward=screening.REWARD,
+        reward=checkup.REWARD,
     )
-    def conjugate_screening():
+    def conjugate_checkup():
         flat = dist.Beta(np.ones(2), np.ones(2)).to_event(1)
         rates = numpyro.sample("rates", flat)
         sensitivity = numpyro.sample("sensitivity", flat)
         specificity = numpyro.sample("specificity", dist.Beta(1.0, 1.0))
-        return Kernels(screening.INITIAL, screening._moves(rates), screening._results(sensitivity, specificity))
+        return Kernels(checkup.INITIAL, checkup._moves(rates), checkup._results(sensitivity, specificity))
 
-    return conjugate_screening
+    return conjugate_checkup
 
 
-def test_screening_needs_exploration():
+def test_a_checkup_needs_exploration():
     """Greedy settles on patients it learns little from, 0.013 or 0.05 below the optimum; rules that explore find the tests.
 
     Planted: greedy that plans less often is not told apart.
     """
-    world, model = models.load("screening", horizon=4), conjugate_screening()
+    world, model = models.load("checkup", horizon=4), conjugate_checkup()
     fails = failing(world, explorers.greedy(), 3000, 20, gap=0.01, last=300, model=model)
     for rule in (explorers.quantile_backup(), explorers.posterior_sampling()):
         holds = failing(world, rule, 3000, 20, gap=0.01, last=300, model=model)
