@@ -12,10 +12,10 @@ help:  ## list the commands
 demo: .venv/ready  ## let three rules learn tiger and a combination lock, and compare their regret
 	$(BIN)/homdp compare tiger lock --explorers greedy tight quantile_backup --episodes 300 --seeds 10
 
-test: lint  ## linters, then the test suite with the tutorials
+test: lint  ## linters, then the test suite
 	$(BIN)/python -m pytest -n 2 --dist worksteal
 
-test-slow: .venv/dev  ## the studies that take minutes
+test-slow: .venv/dev  ## the studies that take minutes, and the tutorials
 	$(BIN)/python -m pytest -n 2 -m slow
 
 lint: .venv/dev  ## ruff, mypy, import-linter

@@ -25,7 +25,7 @@ STUDY: dict[str, dict[str, int]] = {
     "tiger_table": {},
     "tiger_listen": {},
     "lock": {},
-    "screening_table": {"horizon": 3},
+    "checkup_table": {"horizon": 3},
     "random": {},
 }
 RULES = {

@@ -1,6 +1,6 @@
 """How fast beliefs are: conjugate updates in a compiled loop, radii from few and many data, NUTS on counts and on episodes.
 
-    python benchmarks/posteriors.py [--repeat 5] [--models screening maze] [--episodes 200 2000] [--out posteriors.json]
+    python benchmarks/posteriors.py [--repeat 5] [--models checkup maze] [--episodes 200 2000] [--out posteriors.json]
 
 Times are medians of repeated runs after a first one; what came before them, compilation above all, stands apart. Ratios are of
 processor time, which other work on the machine disturbs less.
@@ -36,7 +36,7 @@ from homdp_ppl import HOMDP, Counts, models, posterior, rollout, tabular, unifor
 from homdp_ppl.confidence import moment_backup, moments, quantile_radii
 from homdp_ppl.posteriors import Sampling
 
-MODELS = ("screening", "maze", "hallway", "rocksample")
+MODELS = ("checkup", "maze", "hallway", "rocksample")
 EPISODES = (200, 2000)
 SAMPLING = Sampling()
 

@@ -93,8 +93,7 @@ def _best_rules(subject: str, pomdp: POMDP, max_nodes: int) -> Array:
     width = FIRST
     while search.run(min(width, max_nodes)):
         if width >= max_nodes:
-            H = pomdp.horizon
-            got = f"more than {max_nodes:,} unfinished policies at some step of {H} that might still be best"
+            got = f"more than {max_nodes:,} unfinished policies that may still turn out best"
             remedy = f"Raise max_nodes, or take a shorter horizon; the best found so far is worth {search.value:.6g}."
             raise PlanningError(subject, [Problem("max_nodes", got, f"at most {max_nodes:,}", remedy)])
         width *= WIDER

@@ -311,9 +311,9 @@ def test_a_learner_who_knows_less():
     assert np.abs(run.posterior.mean.transition[:, 0] - np.eye(2)).max() < 0.05
 
 
-def test_screening_by_someone_who_knows_no_medicine():
-    world = models.load("screening", horizon=2)
-    run = learn(world, explorers.greedy(), TREE, 5, model=models.load("screening_table", horizon=2).homdp)
+def test_a_checkup_by_someone_who_knows_no_medicine():
+    world = models.load("checkup", horizon=2)
+    run = learn(world, explorers.greedy(), TREE, 5, model=models.load("checkup_table", horizon=2).homdp)
     assert len(run.values) == 5
     assert run.optimum == pytest.approx(optimum(world.pomdp), abs=1e-12)
 

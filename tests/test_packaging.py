@@ -53,6 +53,7 @@ def test_contents(wheel):
     assert "Requires-Python: >=3.11" in zipfile.ZipFile(wheel).read(metadata).decode()
 
 
+@pytest.mark.slow
 def test_works_in_a_fresh_environment(wheel, tmp_path):
     run(sys.executable, "-m", "venv", str(tmp_path / "env"))
     python = str(tmp_path / "env" / "bin" / "python")

@@ -46,7 +46,7 @@ def test_density_of_tiger_from_its_story():
     assert abs(prior_error) < 1e-5  # NumPyro's normaliser of Beta, through jax's betaln
 
 
-@pytest.mark.parametrize("name", ["tiger", "lock", "screening"])
+@pytest.mark.parametrize("name", ["tiger", "lock", "checkup"])
 def test_hindsight_leaves_exactly_the_users_sites_latent(name):
     model = world(name).homdp
     episodes = play(name, 4)
@@ -133,6 +133,7 @@ def test_unrolled_and_scanned_programs_have_the_same_density():
     assert float(scanned) == pytest.approx(float(unrolled), abs=1e-12)
 
 
+@pytest.mark.slow
 def test_mcmc_and_svi_run_on_the_conditioned_program_and_agree_with_the_closed_form():
     """The closed form is Beta(8 + hits, 2 + misses).
 

@@ -46,7 +46,7 @@ def test_the_zoo_table_says_sizes_and_unknowns():
     assert "9 rows" in text
 
 
-@pytest.mark.parametrize("name", ["tiger", "screening"])
+@pytest.mark.parametrize("name", ["tiger", "checkup"])
 def test_the_picture_places_every_site(name, tmp_path):
     model = world(name).homdp
     graph, places, colours = _program_graph(model, 2)

@@ -138,7 +138,7 @@ def test_what_only_looks_conjugate_is_rejected(program):
 
 
 def test_mixed_programs_keep_their_conjugate_part():
-    found = world("screening").homdp.structure
+    found = world("checkup").homdp.structure
     assert found.conjugate.sites == ("sensitivity", "specificity")
     assert not found.depends["pace"].transition.any()  # it acts through logit_rates alone
     assert found.depends["logit_rates"].transition.sum() == 18
@@ -196,8 +196,8 @@ def test_parameters_are_counted_by_their_numbers():
 
     assert structure(program).summary()["O"] == "3 parameters (p)"
     assert structure(program).hyperparameters() == []
-    assert "behind them: pace" in repr(world("screening").homdp)
-    assert "2 shared parameters (logit_rates)" in repr(world("screening").homdp)
+    assert "behind them: pace" in repr(world("checkup").homdp)
+    assert "2 shared parameters (logit_rates)" in repr(world("checkup").homdp)
 
 
 def test_claimed_posterior_is_the_posterior():

@@ -320,9 +320,9 @@ def test_delta_is_a_probability(delta):
 
 
 @pytest.mark.slow
-def test_radii_of_screening():
+def test_radii_of_a_checkup():
     """Zoo model: 18 rows of T without a closed form, 3 of O with one, the others known; fewer than 210 draws are refused."""
-    model = world("screening").homdp
+    model = world("checkup").homdp
     belief = posterior(model, Counts.zero(model))
     radii = quantile_radii(belief, KEY)
     known = model.structure.known

@@ -130,6 +130,7 @@ def covered(rule, values, best):
     return np.array([row[choose_candidate(rule, row)] for row in values]) >= best
 
 
+@pytest.mark.slow
 def test_value_quantile_covers_exactly():
     """Ceil(q S)/(S + 1), here with S = 4. False-alarm rate 4e-6 in all.
 

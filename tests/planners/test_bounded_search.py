@@ -32,7 +32,7 @@ def small_model(seed: int, zeros: bool) -> POMDP:
 
 
 @pytest.mark.parametrize("zeros", [False, True])
-@pytest.mark.parametrize("seed", range(50))
+@pytest.mark.parametrize("seed", [pytest.param(seed, marks=pytest.mark.slow) if seed == 39 else seed for seed in range(50)])
 def test_certificate(seed: int, zeros: bool) -> None:
     pomdp = small_model(seed, zeros)
     gap = (1e-2, 1e-6)[seed % 2]

@@ -48,7 +48,7 @@ def test_exact_rational_arithmetic(name):
         assert plan.value - 1e-13 <= exact <= plan.upper + 1e-13
 
 
-@pytest.mark.parametrize("tree", [True, False], ids=["as it is", "vectors only"])
+@pytest.mark.parametrize("tree", [True, pytest.param(False, marks=pytest.mark.slow)], ids=["as it is", "vectors only"])
 def test_all_planners_agree_on_1000_models(tree, monkeypatch):
     """Within their certificates, and each value is its policy's own.
 

@@ -97,6 +97,7 @@ def test_the_tables_in_numpy_are_those_of_the_program():
         assert np.allclose(mine, table, atol=1e-15)
 
 
+@pytest.mark.slow
 def test_nuts_is_calibrated():
     """Two parameters and the log-likelihood; false-alarm rate sbc.LEVEL = 1e-4 for draws that are nearly independent."""
     study = nuts_study()

@@ -1,5 +1,7 @@
 """Posteriors of continuous models: closed forms against textbook formulas and quadrature, statistics against raw densities."""
 
+from functools import cache
+
 import jax
 import numpy as np
 import pytest
@@ -14,9 +16,15 @@ from tests.continuous.programs import hearing, plane, raw_log_likelihood, walk
 KEYS = jax.random.split(jax.random.key(5), 60)
 
 
-def data(model, n=60):
+@cache
+def all_data(model):
     world = model.draw(jax.random.key(1))
-    return world, rollout(KEYS[:n], world, uniform_policy(world))
+    return world, rollout(KEYS, world, uniform_policy(world))
+
+
+def data(model, n=60):
+    world, episodes = all_data(model)
+    return world, episodes[:n]
 
 
 @pytest.mark.parametrize("model", [hearing(), hearing("means"), walk(), plane()], ids=lambda m: m.name)

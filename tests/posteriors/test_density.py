@@ -28,11 +28,11 @@ def tiger():
     return world("tiger").homdp
 
 
-def screening():
-    return world("screening").homdp
+def checkup():
+    return world("checkup").homdp
 
 
-ALL = (*programs.PROGRAMS, tiger, screening)
+ALL = (*programs.PROGRAMS, tiger, checkup)
 
 
 def first_states_and_actions(model, batch):
@@ -125,8 +125,8 @@ def test_other_programs(program):
 
 
 @pytest.mark.slow
-def test_closed_forms_factor_out_of_screening():
-    check_factors(screening)
+def test_closed_forms_factor_out_of_a_checkup():
+    check_factors(checkup)
 
 
 @pytest.mark.parametrize("program", [programs.closed_switch, programs.picks], ids=called)
