@@ -63,7 +63,9 @@ def _axes(homdp: HOMDP, site: str, values: Array) -> tuple[str, ...]:
     distribution = values.ndim > 2 and np.allclose(values.sum(-1), 1.0)
     candidates = [tuple(names.split()) for names in (rows if distribution else [rows[0], *numbers])]
     fitting = [names for names in candidates if tuple(sizes[name] for name in names) == values.shape[2:]]
-    return fitting[0] if len(fitting) == 1 else ()
+    everywhere = (moved.transition.any(-1) | moved.emission).all()  # numbers that leave a state alone are not told by state
+    doubtful = fitting == [("action",)] or (fitting == [("state",)] and not everywhere)  # as often it is something else
+    return fitting[0] if len(fitting) == 1 and not doubtful else ()
 
 
 def _unused(name: str, taken: Collection[str]) -> str:

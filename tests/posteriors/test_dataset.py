@@ -177,3 +177,20 @@ def test_axes_are_named_only_when_there_is_no_doubt():
     assert labelled(doubtful, sharp=outcome)["sharp"] == ("observation",)
     assert labelled(doubtful, both=outcome)["both"] == ("both_dim_0",)  # moves T and O
     assert labelled(doubtful, row=np.ones((4, 2)))["row"] == ("row_dim_0", "row_dim_1")
+
+
+def test_two_rates_are_not_two_actions():
+    """As many numbers as there are actions, or states, do not belong to them for that."""
+
+    @homdp(**NAMES, horizon=2, reward=REWARD)
+    def rates():
+        worse = numpyro.sample("worse", dist.Beta(1, 1).expand([2]).to_event(1))
+        heard = numpyro.sample("heard", dist.Beta(1, 1).expand([3]).to_event(1))
+        first = jnp.stack([1 - worse[0], worse[0], 0.0])
+        second = jnp.stack([0.0, 1 - worse[1], worse[1]])
+        rows = jnp.stack([first, second, jnp.eye(3)[2]])
+        shown = jnp.stack([heard.prod(), 1 - heard.prod(), 0.0, 0.0])
+        return Kernels([1.0, 0.0, 0.0], jnp.repeat(rows[:, None], 2, axis=1), jnp.stack([shown, jnp.eye(4)[2], jnp.eye(4)[3]]))
+
+    dims = labelled(rates, worse=np.array([0.2, 0.3]), heard=np.array([0.2, 0.3, 0.1]))
+    assert dims == {"worse": ("worse_dim_0",), "heard": ("heard_dim_0",)}
