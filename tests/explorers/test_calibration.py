@@ -295,6 +295,7 @@ def sampling_is_above(truths, memory, length):
     return np.array(above)
 
 
+@pytest.mark.slow
 def test_posterior_sampling_of_a_program():
     """A prior of 2,000 atoms, from which the worlds come too: exactly 1/2 by symmetry, ties by a coin. False-alarm rate 1e-6.
 

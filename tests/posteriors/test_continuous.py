@@ -97,6 +97,7 @@ def test_the_certificate_can_fail(kind, closed):
         assert (gaussian_form(hearing(kind)) is not None) == closed
 
 
+@pytest.mark.slow
 def test_closed_form_and_nuts_agree():
     """Means within 6 standard errors of 1,000 effective draws, 1e-8 each."""
     model = hearing("precisions")

@@ -69,6 +69,7 @@ def small_tails(model, data, seeds, alpha):
     return counted
 
 
+@pytest.mark.slow
 def test_a_right_model_is_seldom_far_out():
     """False alarm 6e-6: six binomial tails at 1e-6.
 
