@@ -45,6 +45,7 @@ def test_play_shows_and_reveals(capsys):
     assert capsys.readouterr().out == first
 
 
+@pytest.mark.slow
 def test_models_lists_the_zoo_and_shows_one(capsys):
     assert main(["models"]) == 0
     out = capsys.readouterr().out

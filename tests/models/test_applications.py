@@ -116,6 +116,7 @@ def fewer(ours: list[int], theirs: list[int]) -> bool:
     return bool(binom.sf(wins - 1, len(ours), 0.5) <= 0.5**SEEDS)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", LEARNING)
 def test_structure_saves_episodes(name):
     """With the same rule on the same luck. Planted: a learner that was handed the table for structure wins nothing."""

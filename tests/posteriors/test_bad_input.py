@@ -187,6 +187,7 @@ def test_counts_of_any_array_kind_come_out_as_numpy():
         assert np.array_equal(belief.mean.emission, expected)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [0, 1, 10**15])
 def test_no_number_of_visits_makes_a_nan(number):
     """Nothing seen, one visit, more than a float counts: moments are finite, variances not negative, rows sum to one."""
