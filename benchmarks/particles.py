@@ -1,0 +1,211 @@
+"""The particle planner beside pomdp-py's POUCT on a light-dark problem, and beside the exact optimum on small finite models.
+
+    python benchmarks/particles.py [--episodes 40] [--simulations 200 1000] [--out particles.json]
+
+Light-dark, after Platt, Tedrake, Kaelbling and Lozano-Perez (2010), on a line: it is light at 5, where one sees where one is; the
+goal is at 0, in the dark. Declaring to be there ends the task, and pays 1 within 0.6 of the goal.
+
+POUCT plans with the same number of simulations, from the same particles, and meets the same luck. Numbers that are seen never
+repeat, so its tree is as good as blind after the first step; rounded to whole and half numbers they do. pomdp-py's POMCP is POUCT
+with a belief from the particles of its tree; with numbers as observations they run out after one step. Values are means of the
+same episodes with standard errors; times are a simulation's, compilation apart.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import platform
+import random
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import numpyro.distributions as dist
+from rich.console import Console
+from rich.table import Table
+
+from homdp_ppl import ContinuousWorld, Kernels, Policy, Real, evaluate, homdp, models
+from homdp_ppl.continuous.simulation import estimate
+from homdp_ppl.planners import OnlinePolicy, history_tree, particle_tree
+
+ACTIONS = ("-2", "-1", "+1", "+2", "declare")
+MOVES, DECLARE = (-2.0, -1.0, 1.0, 2.0, 0.0), 4
+START, STEP_NOISE, GOAL, AWAY = (2.0, 1.5), 0.05, 0.6, 100.0
+HORIZON = 10
+
+
+def light_dark() -> ContinuousWorld:
+    """Nothing is unknown; who has declared is far away and stays there."""
+
+    @homdp(
+        states=Real(1),
+        observations=Real(1),
+        actions=ACTIONS,
+        horizon=HORIZON,
+        reward=lambda x, a: jnp.where((a == DECLARE) & (jnp.abs(x) < GOAL), 1.0, 0.0),
+    )
+    def light_dark() -> Kernels:
+        def transition(x: Any, a: Any) -> Any:
+            return dist.Normal(jnp.where((a == DECLARE) | (x > AWAY / 2), AWAY, x + jnp.array(MOVES)[a]), STEP_NOISE)
+
+        def emission(x: Any) -> Any:
+            return dist.Normal(x, 0.1 + 0.5 * jnp.minimum(jnp.abs(x - 5.0), 10.0))
+
+        return Kernels(initial=dist.Normal(*START), transition=transition, emission=emission)
+
+    return light_dark.at()
+
+
+class PouctPolicy:
+    """pomdp-py's POUCT before every action, from the particles of another policy's belief."""
+
+    def __init__(self, beliefs: OnlinePolicy, simulations: int, grid: float | None) -> None:
+        import pomdp_py
+
+        self.module, self.beliefs, self.simulations = pomdp_py, beliefs, simulations
+        self.seconds, self.searches = 0.0, 0
+        moves = list(zip(ACTIONS, MOVES, strict=True))
+
+        class State(pomdp_py.SimpleState): ...
+
+        class Action(pomdp_py.SimpleAction): ...
+
+        class Observation(pomdp_py.SimpleObservation): ...
+
+        actions = [Action((k, move)) for k, (_, move) in enumerate(moves)]
+
+        class Transition(pomdp_py.TransitionModel):  # type: ignore[misc]
+            def sample(self, state: Any, action: Any) -> Any:
+                x, (k, move) = state.data, action.data
+                return State(random.gauss(AWAY if k == DECLARE or x > AWAY / 2 else x + move, STEP_NOISE))
+
+        class Emission(pomdp_py.ObservationModel):  # type: ignore[misc]
+            def sample(self, following: Any, action: Any) -> Any:
+                x = following.data
+                y = random.gauss(x, 0.1 + 0.5 * min(abs(x - 5.0), 10.0))
+                return Observation(y if grid is None else round(y / grid))
+
+        class Reward(pomdp_py.RewardModel):  # type: ignore[misc]
+            def sample(self, state: Any, action: Any, following: Any) -> float:
+                return float(action.data[0] == DECLARE and abs(state.data) < GOAL)
+
+        class Uniform(pomdp_py.RolloutPolicy):  # type: ignore[misc]
+            def rollout(self, state: Any, history: Any = None) -> Any:
+                return random.choice(actions)
+
+            def get_all_actions(self, *_: Any, **__: Any) -> Any:
+                return actions
+
+        self.State, self.uniform = State, Uniform()
+        self.models = self.uniform, Transition(), Emission(), Reward()
+
+    def act(self, observations: Any, actions: Any) -> Any:
+        """One action for sure."""
+        belief = self.beliefs.belief(observations, actions)
+        random.seed(len(observations))
+        states = random.choices(belief.particles.tolist(), belief.weights.tolist(), k=500)
+        begun = time.perf_counter()
+        agent = self.module.Agent(self.module.Particles([self.State(x) for x in states]), *self.models)
+        planner = self.module.POUCT(
+            max_depth=HORIZON - len(actions),
+            discount_factor=1.0,
+            num_sims=self.simulations,
+            exploration_const=1.0,
+            rollout_policy=self.uniform,
+        )
+        chosen = planner.plan(agent).data[0]
+        self.seconds += time.perf_counter() - begun
+        self.searches += 1
+        return np.eye(len(ACTIONS))[chosen]
+
+
+def measured(who: str, simulations: int, policy: Policy, world: ContinuousWorld, episodes: int) -> dict[str, Any]:
+    """A policy's value in so many episodes, and what a simulation took."""
+    policy.act([1.0], [])  # compiles
+    spent = statistics(policy)
+    found = estimate(policy, world, jax.random.key(0), episodes)
+    seconds, searches = (after - before for after, before in zip(statistics(policy), spent, strict=True))
+    print(f"{who}, {simulations} simulations: {found}", file=sys.stderr)
+    return {
+        "who": who,
+        "simulations": simulations,
+        "value": found.mean,
+        "standard_error": found.standard_error,
+        "microseconds": 1e6 * seconds / (searches * simulations),
+    }
+
+
+def statistics(policy: Any) -> tuple[float, float]:
+    """Seconds and searches until now."""
+    if isinstance(policy, OnlinePolicy):
+        return policy.statistics["seconds"], policy.statistics["searches"]
+    return policy.seconds, policy.searches
+
+
+def against_pouct(budgets: list[int], episodes: int) -> list[dict[str, Any]]:
+    """Both planners on light-dark."""
+    world, rows = light_dark(), []
+    for simulations in budgets:
+        ours = particle_tree(simulations)(world).policy
+        rows.append(measured("particle_tree", simulations, ours, world, episodes))
+        try:
+            for grid in (None, 0.5):
+                peer = PouctPolicy(ours, simulations, grid)
+                name = "pomdp-py POUCT" + (f", observations rounded to {grid}" if grid else "")
+                rows.append(measured(name, simulations, peer, world, episodes))
+        except ImportError:
+            print("pomdp-py is not installed (pip install pomdp-py): its rows are left out", file=sys.stderr)
+    return rows
+
+
+def against_the_optimum(seeds: int = 3) -> list[dict[str, Any]]:
+    """How far the planner's exact value is below the optimum as its budget grows; particles grow with it."""
+    tasks = {
+        "tiger, H = 4": models.load("tiger").pomdp,
+        "random, X = 4, Y = A = 3, H = 4": models.load("random", states=4, observations=3, actions=3, horizon=4, seed=1).pomdp,
+    }
+    rows = []
+    for name, model in tasks.items():
+        optimum = history_tree()(model).value
+        for simulations in (16, 64, 256, 1024):
+            options = {"particles": 4 * simulations, "tree_particles": max(16, simulations // 4)}
+            policies = [particle_tree(simulations, seed=seed, **options)(model).policy for seed in range(seeds)]
+            losses = [optimum - evaluate(policy, model) for policy in policies]
+            spent = sum(policy.statistics["seconds"] for policy in policies)
+            each = 1e6 * spent / sum(policy.statistics["simulations"] for policy in policies)
+            rows.append({"model": name, "optimum": optimum, "simulations": simulations, "loss": float(np.mean(losses)),
+                         "worst": max(losses), "microseconds": each})  # fmt: skip
+            print(rows[-1], file=sys.stderr)
+    return rows
+
+
+def show(title: str, rows: list[dict[str, Any]]) -> None:
+    """Print figures."""
+    table = Table(*rows[0], title=title)
+    for row in rows:
+        table.add_row(*(value if isinstance(value, str) else f"{value:.4g}" for value in row.values()))
+    Console(width=130).print(table)
+
+
+def main() -> None:
+    """Measure, print tables, and write JSON where asked."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--episodes", type=int, default=40, help="of light-dark for each value (default 40)")
+    parser.add_argument("--simulations", type=int, nargs="+", default=[200, 1000], help="budgets (default 200 1000)")
+    parser.add_argument("--out", type=Path, help="write the figures as JSON")
+    options = parser.parse_args()
+    peers, exact = against_pouct(options.simulations, options.episodes), against_the_optimum()
+    show("light-dark, horizon 10", peers)
+    show("below the optimum", exact)
+    if options.out:
+        about = {"python": platform.python_version(), "jax": jax.__version__, "episodes": options.episodes}
+        options.out.write_text(json.dumps({"about": about, "light-dark": peers, "optimum": exact}, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

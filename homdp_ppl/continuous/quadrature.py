@@ -1,0 +1,193 @@
+"""Emission densities on the line: a partition into panels on which they are integrated to twelve digits.
+
+Fejér's second rule with 15 points contains the one with 7: where the two disagree, a panel is halved. The first panels come from
+draws, and beyond them from tails that double; that nothing was overlooked is seen from the total, which has to be one.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from homdp_ppl.continuous.declaration import ContinuousWorld
+from homdp_ppl.continuous.mechanics import Mechanics, Parameters
+from homdp_ppl.errors import PlanningError, Problem
+from homdp_ppl.pomdp import FLOAT32
+from homdp_ppl.precision import Array, in_x64, to_numpy
+
+ORDER = 15  # points a panel; every second one belongs to the rule with 7
+DRAWS, QUANTILES, DOUBLINGS = 256, 17, 40
+LOCAL = 1e-13  # disagreement of the two rules that a panel may keep
+TAIL = 1e-13  # mass of a state beyond either end of the line that is looked at
+TOTAL = 1e-8  # how far from one the mass of a state may be
+HALVINGS, ATTEMPTS, MAX_PANELS = 100, 6, 50_000
+THINNEST = 1e-13  # width of a panel relative to where it lies, below which numbers cannot tell its points apart
+LEAST_POINTS = 1024  # points in a compiled call, which are filled up to a power of two
+
+
+def _fejer(n: int) -> tuple[Array, Array]:
+    angle = np.arange(1, n + 1) * np.pi / (n + 1)
+    odd = np.arange(1, n + 1, 2)
+    weights = 4 * np.sin(angle) / (n + 1) * (np.sin(np.outer(angle, odd)) / odd).sum(1)
+    return -np.cos(angle), weights
+
+
+NODES, FINE = _fejer(ORDER)
+ROUGH = np.zeros(ORDER)
+ROUGH[1::2] = _fejer(ORDER // 2)[1]
+
+
+class Pieces(NamedTuple):
+    """A partition of the line that is fine enough to integrate, with the log densities at its points."""
+
+    breaks: Array  # (P + 1,)  ends of the pieces
+    points: Array  # (P, 15)
+    log: Array  # (P, 15, X)  log p(y | x), -inf outside the support
+    error: float  # how far the masses of any state may be off in all: disagreement of the rules, and what is missing of one
+
+    def integrate(self, values: Array) -> tuple[Array, Array]:
+        """Integrals over each piece of a function given at its points, (P, 15, ...): by 15 points, and by 7 of them."""
+        return _integrals(np.diff(self.breaks) / 2, values)
+
+    @property
+    def masses(self) -> Array:
+        """The mass of each state on each piece, (P, X)."""
+        return self.integrate(np.exp(self.log))[0]
+
+
+@in_x64
+def log_densities(world: ContinuousWorld, points: Array) -> Array:
+    """Log densities of every state at many points, (..., X); -inf outside the support of the emission."""
+    compiled = world.homdp.compiled.setdefault("densities", jax.jit(_densities(world.mechanics)))
+    flat = np.asarray(points, dtype=np.float64).ravel()
+    size = max(LEAST_POINTS, 1 << (len(flat) - 1).bit_length())
+    filled = np.concatenate([flat, np.full(size - len(flat), flat[0])])
+    log = np.asarray(compiled(dict(world.parameters), filled))[: len(flat)]
+    bad = np.argwhere(np.isnan(log))
+    if len(bad):
+        k, x = bad[0]
+        remedy = "A distribution's parameter outside its domain, or a density that NumPyro cannot compute there?"
+        problem = Problem("emission", f"a density that is nan at y = {flat[k]:.6g}", "a number", remedy, _name(world, x))
+        raise PlanningError(world.homdp.name, [problem])
+    return log.reshape(*np.shape(points), -1)
+
+
+def _densities(mechanics: Mechanics) -> Any:
+    def density(parameters: Parameters, x: Array, y: Array) -> Array:
+        law = mechanics.laws(parameters).emission(x)
+        return jnp.where(law.support(y), law.log_prob(y), -jnp.inf)
+
+    states = jnp.arange(len(mechanics.domain.states))
+    return lambda parameters, points: jax.vmap(lambda y: jax.vmap(lambda x: density(parameters, x, y))(states))(points)
+
+
+def panels(world: ContinuousWorld) -> Pieces:
+    """Panels on which the emission densities of a world with finitely many states are integrated.
+
+    Refuses densities whose total mass is not one: the message names the state and what is missing.
+    """
+    ends, points, log, mass, apart = _adapted(world, _first_panels(world))
+    for _ in range(ATTEMPTS):
+        if (np.abs(1 - mass.sum(0)) <= TOTAL).all():
+            break
+        if mass.any():  # a jump close to the end of a panel lies between its points
+            shown = mass.max(-1) > 0
+            ends = ends[np.append(shown, False) | np.append(False, shown)]
+            ends, points, log, mass, apart = _adapted(world, np.union1d(ends, (ends[:-1] + ends[1:]) / 2))
+    problems = _mass_problems(world, 1 - mass.sum(0))
+    if problems:
+        raise PlanningError(world.homdp.name, problems)
+    before, after = np.cumsum(mass, 0).max(-1), np.cumsum(mass[::-1], 0)[::-1].max(-1)
+    kept = (before > TAIL) & (after > TAIL)
+    breaks = np.append(ends[:-1][kept], ends[1:][kept][-1])
+    return Pieces(breaks, points[kept], log[kept], float((apart.sum(0) + np.abs(1 - mass[kept].sum(0))).max()))
+
+
+def _adapted(world: ContinuousWorld, ends: Array) -> tuple[Array, ...]:
+    """Panels halved until the rules agree: their ends, points, log densities, masses, and by how much the rules disagree."""
+    left, right = ends[:-1], ends[1:]
+    found: list[tuple[Array, ...]] = []
+    for k in range(HALVINGS):
+        points, log = _at(world, left, right)
+        fine, rough = _integrals((right - left) / 2, np.exp(log))
+        apart = np.abs(fine - rough)
+        wide = right - left > THINNEST * np.maximum(np.abs(left), np.abs(right))
+        open_ = (apart.max(-1) > LOCAL) & wide & (k + 1 < HALVINGS)
+        found.append(tuple(part[~open_] for part in (left, right, points, log, fine, apart)))
+        if not open_.any():
+            break
+        if sum(len(part[0]) for part in found) + open_.sum() > MAX_PANELS:
+            got, remedy = f"a density that {MAX_PANELS:,} panels do not resolve", "Is it smooth but for some jumps?"
+            raise PlanningError(world.homdp.name, [Problem("emission", got, "a density that can be integrated", remedy)])
+        middle = (left[open_] + right[open_]) / 2
+        left, right = np.concatenate([left[open_], middle]), np.concatenate([middle, right[open_]])
+    parts = [np.concatenate(part) for part in zip(*found, strict=True)]
+    left, right, *others = (part[np.argsort(parts[0])] for part in parts)
+    return np.append(left, right[-1]), *others
+
+
+def _integrals(half: Array, values: Array) -> tuple[Array, Array]:
+    fine, rough = (np.einsum("k,p,pk...->p...", weights, half, values) for weights in (FINE, ROUGH))
+    return fine, rough
+
+
+def _at(world: ContinuousWorld, left: Array, right: Array) -> tuple[Array, Array]:
+    points = (left + right)[:, None] / 2 + (right - left)[:, None] / 2 * NODES
+    return points, log_densities(world, points)
+
+
+@in_x64
+def _first_panels(world: ContinuousWorld) -> Array:
+    """Ends of panels: quantiles of draws of each state, the ends of its support, and tails that double."""
+
+    def look(parameters: Parameters, x: Array, key: Array) -> tuple[Array, Array]:
+        law = world.mechanics.laws(parameters).emission(x)
+        ends = [getattr(law.support, name, jnp.nan) for name in ("lower_bound", "upper_bound")]
+        return law.sample(key, (DRAWS,)), jnp.array(ends, dtype=float)
+
+    X = len(world.spaces.states)
+    compiled = world.homdp.compiled.setdefault("look", jax.jit(jax.vmap(look, in_axes=(None, 0, 0))))
+    draws, ends = to_numpy(compiled(dict(world.parameters), np.arange(X), jax.random.split(jax.random.key(0), X)))
+    within = np.quantile(draws, np.linspace(0, 1, QUANTILES), axis=1).ravel()
+    far = 2.0**DOUBLINGS * max(np.ptp(within), 1e-6 * max(1.0, float(np.abs(within).max())))
+    return _graded(np.concatenate([within, ends[np.isfinite(ends)], [within.min() - far, within.max() + far]]))
+
+
+def _graded(ends: Array) -> Array:
+    """More ends, so that no panel is much wider than the one beside it: what is narrow may go on beyond its last draw."""
+    fewer, ends = np.zeros(0), np.unique(ends)
+    while len(ends) > len(fewer):
+        fewer, width = ends, np.diff(ends)
+        before, after = np.append(np.inf, width[:-1]), np.append(width[1:], np.inf)
+        places = np.where(before <= after, ends[:-1] + 2 * before, ends[1:] - 2 * after)
+        ends = np.union1d(ends, places[width > 3 * np.minimum(before, after)])
+    return ends
+
+
+def _mass_problems(world: ContinuousWorld, missing: Array) -> list[Problem]:
+    spiky = "Is the density normalised, without spikes that its draws do not show, and without poles inside its support?"
+    rounded = f"{spiky} Or are numbers in it made in float32, outside homdp_ppl.x64()? NumPy arrays are not."
+    remedy = rounded if np.abs(missing).max() < FLOAT32 else spiky
+    return [
+        Problem("emission", f"a density whose mass misses one by {missing[x]:.3g}", "a mass of one", remedy, _name(world, x))
+        for x in np.flatnonzero(~(np.abs(missing) <= TOTAL))
+    ]
+
+
+def cut(world: ContinuousWorld, pieces: Pieces, edges: Array) -> Pieces:
+    """The same partition, with cuts at the edges that lie inside of it."""
+    inside = edges[(edges > pieces.breaks[0]) & (edges < pieces.breaks[-1])]
+    breaks = np.union1d(pieces.breaks, inside)
+    old = np.searchsorted(pieces.breaks, breaks[:-1], side="right") - 1
+    whole = (breaks[:-1] == pieces.breaks[old]) & (breaks[1:] == pieces.breaks[old + 1])
+    points, log = pieces.points[old], pieces.log[old]
+    if not whole.all():
+        points[~whole], log[~whole] = _at(world, breaks[:-1][~whole], breaks[1:][~whole])
+    return Pieces(breaks, points, log, pieces.error)
+
+
+def _name(world: ContinuousWorld, x: Any) -> str:
+    return str(world.spaces.states[x])

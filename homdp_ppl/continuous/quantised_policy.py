@@ -1,0 +1,94 @@
+"""Policies that look at which cell a number falls into, and act on the cells by a graph."""
+
+from __future__ import annotations
+
+import zipfile
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from homdp_ppl.continuous.declaration import ContinuousWorld
+from homdp_ppl.continuous.tabulation import as_edges, quantised_pomdp
+from homdp_ppl.errors import PolicyError, Problem
+from homdp_ppl.evaluation import evaluate
+from homdp_ppl.policy import GraphPolicy
+from homdp_ppl.precision import Array
+
+FORMAT = "homdp_ppl quantised policy 1"
+PARTS = ("edges", "start", "probabilities", "successor", "actions")
+
+
+class QuantisedPolicy:
+    """A :class:`GraphPolicy` on cells of the line: cell k holds edges[k - 1] <= y < edges[k].
+
+    Parameters
+    ----------
+    edges
+        Increasing numbers; the first and the last cell are unbounded.
+    graph
+        What to do after each sequence of cells.
+
+    Examples
+    --------
+    >>> guess = GraphPolicy([0, 1], [[1.0, 0.0], [0.0, 1.0]], np.zeros((2, 1, 2), int))
+    >>> QuantisedPolicy([0.5], guess).act([0.7], [])
+    array([0., 1.])
+    """
+
+    def __init__(self, edges: ArrayLike, graph: GraphPolicy) -> None:
+        self.edges = as_edges(edges)
+        self.graph = graph
+        if len(graph.start) != len(self.edges) + 1:
+            got = f"{len(self.edges)} edges and a graph for {len(graph.start)} cells"
+            raise PolicyError("QuantisedPolicy", [Problem("edges", got, "one cell more than edges")])
+
+    def cells(self, observations: ArrayLike) -> Array:
+        """The cell of each observation."""
+        seen = np.asarray(observations, dtype=np.float64)
+        if np.isnan(seen).any():
+            raise PolicyError("QuantisedPolicy", [Problem("observations", "nan", "numbers")])
+        return np.searchsorted(self.edges, seen, side="right")
+
+    def act(self, observations: ArrayLike, actions: ArrayLike) -> Array:
+        """Probabilities of the next action, (A,), given y_1 .. y_h and a_1 .. a_{h-1}."""
+        return self.graph.act(self.cells(observations), np.asarray(actions, dtype=int))
+
+    def value(self, world: ContinuousWorld) -> float:
+        """The exact value in any world with these actions, finitely many states and observations in ``Real(1)``."""
+        return evaluate(self.graph, quantised_pomdp(world, self.edges))
+
+    def save(self, path: str | Path) -> None:
+        """Write the policy to an ``.npz`` file: plain NumPy arrays that anyone can read, no code in it."""
+        names = self.graph.names[1] if self.graph.names else ()
+        values = (self.edges, self.graph.start, self.graph.probabilities, self.graph.successor, np.array(names, dtype=np.str_))
+        with open(path, "wb") as file:
+            np.savez_compressed(file, format=np.array(FORMAT), **dict(zip(PARTS, values, strict=True)))
+
+    @classmethod
+    def load(cls, path: str | Path) -> QuantisedPolicy:
+        """Read a policy from a file written by :meth:`save`; nothing in it is executed."""
+        try:
+            with np.load(path, allow_pickle=False) as file:
+                parts = {name: file[name] for name in file.files}
+        except (zipfile.BadZipFile, EOFError, ValueError):
+            parts = {}
+        if str(parts.get("format")) != FORMAT or not parts.keys() >= set(PARTS):
+            got = f"format {parts['format']}" if "format" in parts else "another kind of file"
+            raise PolicyError(str(path), [Problem("file", got, f"a policy in the format {FORMAT}")])
+        edges, start, probabilities, successor, actions = (parts[name] for name in PARTS)
+        names = (cell_names(edges), tuple(map(str, actions))) if len(actions) else None
+        return cls(edges, GraphPolicy(start, probabilities, successor, names))
+
+    def __repr__(self) -> str:
+        nodes, actions = self.graph.probabilities.shape
+        return f"QuantisedPolicy({len(self.graph.start)} cells, {nodes} nodes, {actions} actions)"
+
+
+def cell_names(edges: Array) -> tuple[str, ...]:
+    """Cells in words: ``y < 0.5`` and ``0.5 <= y``."""
+    told = [f"{edge:.6g}" for edge in edges]
+    if not told:
+        return ("y",)
+    return (f"y < {told[0]}", *(f"{a} <= y < {b}" for a, b in pairwise(told)), f"{told[-1]} <= y")

@@ -1,0 +1,185 @@
+"""A policy that plans as it goes: a particle belief carried from step to step, and a search before every action."""
+
+from __future__ import annotations
+
+import math
+import time
+import zlib
+from collections import OrderedDict
+from collections.abc import Mapping
+from typing import NamedTuple, TypeVar
+
+import jax
+import numpy as np
+from numpy.typing import ArrayLike
+
+from homdp_ppl.domain import Real, shape_of, value_problems
+from homdp_ppl.errors import PolicyError, Problem
+from homdp_ppl.planners.particle_belief import Belief, make_filter
+from homdp_ppl.planners.particle_game import Game, Played
+from homdp_ppl.planners.particle_rows import Constants, Sizes, Tree
+from homdp_ppl.planners.particle_search import Search
+from homdp_ppl.policy import range_problems
+from homdp_ppl.precision import Array, in_x64, to_numpy
+
+CHUNK = 64  # simulations between two looks at the clock
+TIE = 1e-9  # times H: actions whose values are this close tie
+BELIEFS, ACTIONS = 1024, 100_000  # histories whose beliefs, and whose actions, are kept
+
+V = TypeVar("V")
+
+
+class Budget(NamedTuple):
+    """When a search ends: after so many simulations or seconds, whichever comes first."""
+
+    simulations: int
+    seconds: float | None
+
+
+class OnlinePolicy:
+    """A policy that searches before every action. Made by :func:`homdp_ppl.planners.particle_tree`.
+
+    It acts on observations and actions alone; all it knows about states are particles that it draws itself. They are carried from
+    step to step, and remembered for the histories met last. With a budget in simulations it is a function of its seed and the
+    history, in whatever order it is asked; with a budget in seconds an action once taken is remembered.
+
+    When no particle can explain an observation (its density is zero at all of them, or not a number), the belief stays as it was
+    predicted before that observation, and the event is counted: ``statistics["depletions"]``.
+    """
+
+    def __init__(self, played: Played, sizes: Sizes, constants: Constants, budget: Budget, particles: int, seed: int) -> None:
+        game, self._parameters, compiled = played
+        name = "particle_tree", sizes, particles
+        if name not in compiled:
+            compiled[name] = _Machine(game, sizes, particles)
+        self._machine: _Machine = compiled[name]
+        self._domain, self._constants, self._budget, self._seed = game.domain, constants, budget, seed
+        self._beliefs: OrderedDict[bytes, Belief] = OrderedDict()
+        self._actions: OrderedDict[bytes, int] = OrderedDict()
+        self._simulations = self._searches = self._depletions = 0
+        self._seconds, self._effective = 0.0, float(particles)
+
+    @property
+    def statistics(self) -> Mapping[str, float]:
+        """Simulations, searches and seconds spent; depletions of the belief, and its smallest effective number of particles."""
+        return {
+            "simulations": self._simulations,
+            "searches": self._searches,
+            "seconds": self._seconds,
+            "depletions": self._depletions,
+            "effective particles": self._effective,
+        }
+
+    @in_x64
+    def act(self, observations: ArrayLike, actions: ArrayLike) -> Array:
+        """Probabilities of the next action, (A,), given y_1 .. y_h and a_1 .. a_{h-1}: one action for sure."""
+        history = self._history(observations, actions)
+        name = _name(*history)
+        if name not in self._actions:
+            values = self._values(*history)
+            _keep(self._actions, name, int(np.argmax(values >= values.max() - TIE * self._domain.horizon)), ACTIONS)
+        return np.eye(len(self._domain.actions))[self._actions[name]]
+
+    @in_x64
+    def belief(self, observations: ArrayLike, actions: ArrayLike) -> Belief:
+        """The weighted particles after a history."""
+        return to_numpy(self._belief(*self._history(observations, actions)))
+
+    @in_x64
+    def search(self, observations: ArrayLike, actions: ArrayLike) -> Tree:
+        """The tree that is grown after a history, before its last step; row 0 is the root."""
+        history = self._history(observations, actions)
+        if len(history[0]) == self._domain.horizon:
+            got = f"{len(history[0])} observations"
+            raise PolicyError("search", [Problem("history", got, "fewer", "At the last step nothing is searched.")])
+        return to_numpy(self._grown(*history))
+
+    def _values(self, seen: Array, done: Array) -> Array:
+        """What each action is worth; -inf if it was not tried."""
+        if len(seen) < self._domain.horizon:
+            tree = self._grown(seen, done)
+            return np.where(np.asarray(tree.visits[0]) > 0, np.asarray(tree.quality[0]), -np.inf)
+        belief = self._belief(seen, done)
+        return np.asarray(self._machine.search.rewards(self._parameters, len(done), belief.particles, belief.weights))
+
+    def _grown(self, seen: Array, done: Array) -> Tree:
+        search, h, belief = self._machine.search, len(done), self._belief(seen, done)
+        _, planting, growing = self._machine.keys(self._seed, _number(seen, done))
+        tree = search.root(self._parameters, planting, h, belief.particles, belief.weights)
+
+        def grow(tree: Tree, first: int, last: int) -> Tree:
+            grown: Tree = search.run(tree, self._parameters, self._constants, growing, h, first, last)
+            grown.value.block_until_ready()
+            return grown
+
+        tree = grow(tree, 0, 0)  # compiled before the clock starts
+        begun, most = time.perf_counter(), self._budget.simulations
+        limit = math.inf if self._budget.seconds is None else self._budget.seconds
+        chunk, count = (most if limit == math.inf else CHUNK), 0
+        while count < most and (count == 0 or time.perf_counter() - begun < limit):
+            tree = grow(tree, count, min(count + chunk, most))
+            count = min(count + chunk, most)
+        self._seconds += time.perf_counter() - begun
+        self._simulations += count
+        self._searches += 1
+        return tree
+
+    def _belief(self, seen: Array, done: Array) -> Belief:
+        name = _name(seen, done)
+        if name in self._beliefs:
+            self._beliefs.move_to_end(name)
+            return self._beliefs[name]
+        key = self._machine.keys(self._seed, _number(seen, done))[0]
+        if len(done) == 0:
+            belief: Belief = self._machine.first(self._parameters, key, seen[0])
+        else:
+            before = self._belief(seen[:-1], done[:-1])
+            belief = self._machine.update(self._parameters, key, before, done[-1], seen[-1])
+        self._depletions += int(belief.depleted)
+        self._effective = min(self._effective, float(belief.effective))
+        _keep(self._beliefs, name, belief, BELIEFS)
+        return belief
+
+    def _history(self, observations: ArrayLike, actions: ArrayLike) -> tuple[Array, Array]:
+        """Observations and actions as arrays, checked."""
+        Y = self._domain.observations
+        seen, done = np.asarray(observations), np.asarray(actions)
+        done = done if done.size else np.zeros(0, dtype=int)
+        if seen.shape[1:] != shape_of(Y) or seen.ndim == 0 or done.shape != (len(seen) - 1,) or len(seen) > self._domain.horizon:
+            got = f"observations of shape {seen.shape} and actions of shape {done.shape}"
+            expected = f"h observations of shape {shape_of(Y)} and h - 1 actions, h at most {self._domain.horizon}"
+            raise PolicyError("OnlinePolicy.act", [Problem("history", got, expected)])
+        wrong = [
+            problem._replace(at=problem.at.removeprefix("episode 0, "))
+            for problem in value_problems("observations", seen[None], Y)
+        ]
+        problems = [*wrong, *range_problems("actions", done, len(self._domain.actions))]
+        if problems:
+            raise PolicyError("OnlinePolicy.act", problems)
+        return seen.astype(float if isinstance(Y, Real) else int), done.astype(int)
+
+    def __repr__(self) -> str:
+        return f"OnlinePolicy(particle_tree, {self._searches} searches until now)"
+
+
+class _Machine:
+    """What is compiled for a game: its filter, its search, and keys from a seed and the number of a history."""
+
+    def __init__(self, game: Game, sizes: Sizes, particles: int) -> None:
+        first, update = make_filter(game, particles)
+        self.first, self.update, self.search = jax.jit(first), jax.jit(update), Search(game, sizes)
+        self.keys = jax.jit(lambda seed, number: jax.random.split(jax.random.fold_in(jax.random.key(seed), number), 3))
+
+
+def _name(seen: Array, done: Array) -> bytes:
+    return bytes(seen.tobytes() + done.tobytes())  # lengths tell which is which
+
+
+def _number(seen: Array, done: Array) -> np.uint32:
+    return np.uint32(zlib.crc32(_name(seen, done)))
+
+
+def _keep(store: OrderedDict[bytes, V], name: bytes, value: V, most: int) -> None:
+    store[name] = value
+    if len(store) > most:
+        store.popitem(last=False)

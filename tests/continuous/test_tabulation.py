@@ -1,0 +1,100 @@
+"""Tables of worlds with observations on the line: masses of cells against scipy, the latent part against hand-made tables."""
+
+from functools import cache
+
+import jax.numpy as jnp
+import numpy as np
+import numpyro
+import numpyro.distributions as dist
+import pytest
+from scipy import stats
+
+from homdp_ppl import ContinuousHOMDP, ContinuousWorld, Kernels, PlanningError, Real, models
+from homdp_ppl.continuous.quadrature import log_densities, panels
+from homdp_ppl.continuous.tabulation import emission_table, latent_tables, quantised_pomdp
+from homdp_ppl.domain import Domain
+
+
+def world(emission, observations=1, states=("a", "b"), **kernels):
+    """A world that skips the checks of a declaration, which other tests make."""
+    domain = Domain(states, Real(observations), ("go",), 2)
+    given = {"initial": [0.5, 0.5], "transition": np.full((2, 1, 2), 0.5)} | kernels
+    return ContinuousHOMDP("world", domain, lambda: Kernels(**given, emission=emission), lambda x, a: x * 1.0, ()).at()
+
+
+@cache
+def mixtures():
+    """Two normal parts, one of which may be narrow; what is compiled serves all weights and scales."""
+
+    def program():
+        weight = numpyro.sample("weight", dist.Beta(1.0, 1.0))
+        scale = numpyro.sample("scale", dist.HalfNormal(1.0))
+        mixing = dist.Categorical(probs=jnp.array([weight, 1 - weight]))
+        parts = jnp.array([1.2345, 1.0]), jnp.array([scale, 1.0])
+        emission = lambda x: dist.MixtureSameFamily(mixing, dist.Normal(parts[0] * (2 * x - 1), parts[1]))  # noqa: E731
+        return Kernels([0.5, 0.5], np.full((2, 1, 2), 0.5), emission)
+
+    return ContinuousHOMDP("mixtures", Domain(("a", "b"), Real(1), ("go",), 2), program, lambda x, a: x * 1.0, ())
+
+
+FAMILIES = {
+    "normal": (lambda x: dist.Normal(2.0 * x - 1, 0.5 + x), [stats.norm(-1, 0.5), stats.norm(1, 1.5)]),
+    "a pole at the end": (lambda x: dist.Gamma(0.5 + x, 1.0), [stats.gamma(0.5), stats.gamma(1.5)]),
+    "jumps": (lambda x: dist.Uniform(0.25 * x, 1.0 + x), [stats.uniform(0, 1), stats.uniform(0.25, 1.75)]),
+    "heavy tails": (lambda x: dist.Cauchy(x, 1.0), [stats.cauchy(0), stats.cauchy(1)]),
+}
+EDGES = np.array([-30.0, -0.7, 0.0, 0.1, 0.25, 1.0, 1.7, 2.0, 50.0])
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_masses_of_cells(family):
+    emission, exact = FAMILIES[family]
+    here = world(emission)
+    cumulative = np.array([[0.0, *law.cdf(EDGES), 1.0] for law in exact])
+    assert emission_table(here, EDGES) == pytest.approx(np.diff(cumulative), abs=2e-12)
+    assert panels(here).error < 1e-11
+    places = np.array([-0.5, 0.1, 0.9, 3.0])  # outside the support there is no density, though NumPyro computes one
+    assert np.exp(log_densities(here, places)) == pytest.approx(np.array([law.pdf(places) for law in exact]).T, rel=1e-12)
+
+
+def test_masses_of_a_mixture_with_a_narrow_part():
+    table = emission_table(ContinuousWorld(mixtures(), {"weight": 0.3, "scale": 0.01}), EDGES)
+    for sign, row in zip((-1, 1), table, strict=True):
+        cumulative = 0.3 * stats.norm(1.2345 * sign, 0.01).cdf(EDGES) + 0.7 * stats.norm(sign, 1).cdf(EDGES)
+        assert row == pytest.approx(np.diff([0.0, *cumulative, 1.0]), abs=2e-12)
+
+
+def test_overlooked_mass_is_refused_with_the_state_and_the_mass():
+    with pytest.raises(PlanningError, match=r"emission\[a\]: got a density whose mass misses one by 0.001;"):
+        emission_table(ContinuousWorld(mixtures(), {"weight": 0.001, "scale": 1e-9}), [0.0])
+    with pytest.raises(PlanningError, match=r"emission\[b\]: got a density that is nan at y = "):
+        emission_table(world(lambda x: dist.Normal(0.0, 1.0 - 2 * x)), [0.0])
+    with pytest.raises(PlanningError, match="mass misses one"):
+        emission_table(world(lambda x: dist.Delta(0.0 * x)), [0.0])
+
+
+def test_latent_tables_are_those_of_the_program():
+    moves = world(
+        lambda x: dist.Normal(x, 1.0), initial=dist.Bernoulli(0.3), transition=lambda x, a: dist.Bernoulli(0.2 + 0.8 * x)
+    )
+    initial, transition, reward = latent_tables(moves)
+    assert initial == pytest.approx([0.7, 0.3], abs=1e-14)
+    assert transition[:, 0] == pytest.approx(np.array([[0.8, 0.2], [0.0, 1.0]]), abs=1e-14)
+    assert transition[1, 0, 0] == 0  # exactly, for planners that prune
+    assert reward.tolist() == [[[0.0], [1.0]]] * 2
+    assert quantised_pomdp(moves, []).emission.tolist() == [[1.0], [1.0]]
+
+
+def test_what_has_no_tables_is_refused_with_the_planner_that_serves():
+    plane = world(lambda x: dist.Normal(jnp.zeros(2) + x, 1.0).to_event(1), observations=2)
+    moving = world(lambda x: dist.Normal(x, 1.0), states=Real(1))
+    for other in (plane, moving):
+        with pytest.raises(PlanningError, match="particle_tree"):
+            emission_table(other, [0.0])
+    with pytest.raises(PlanningError, match=r"planner\(world.pomdp\)"):
+        latent_tables(models.load("tiger"))
+    with pytest.raises(PlanningError, match=r"\.at\("):
+        latent_tables(plane.homdp)
+    for edges in ([1.0, 1.0], [[0.0]], [np.inf]):
+        with pytest.raises(PlanningError, match="increasing finite numbers"):
+            emission_table(world(lambda x: dist.Normal(x, 1.0)), edges)
