@@ -2,46 +2,37 @@
 
 from __future__ import annotations
 
-import inspect
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any, overload
+from typing import Any, TypeVar, overload
 
 import jax
 import numpy as np
 from rich.console import Console
 from rich.progress import Progress
 
+from homdp_ppl.continuous import ContinuousHOMDP, ContinuousWorld
+from homdp_ppl.continuous_stage import ContinuousStage, continuous_rule, plan_world, value
 from homdp_ppl.declare import HOMDP, World
-from homdp_ppl.episode import Episode, play_by_asking
 from homdp_ppl.errors import ParameterError, Problem
-from homdp_ppl.evaluation import evaluate, uniform_at
 from homdp_ppl.explorers.explorer import Explorer
+from homdp_ppl.learning_checks import check_model, check_request
+from homdp_ppl.outcome import Task, stop_after_rounds
 from homdp_ppl.policy import GraphPolicy
-from homdp_ppl.posteriors.data import refuse_unknown_start
-from homdp_ppl.precision import in_x64, to_numpy
-from homdp_ppl.rounds import (
-    Decision,
-    Luck,
-    Planner,
-    Planning,
-    explorer_key,
-    impossible_steps,
-    lucks,
-    out_of_date,
-    play_seeing,
-    rule_number,
-    seeing_actions,
-    seeing_value,
-)
-from homdp_ppl.run import Record, Run, Task, Writer, stop_after_rounds
+from homdp_ppl.precision import Array, in_x64
+from homdp_ppl.record import Record, Writer
+from homdp_ppl.rounds import Planner, Planning, explorer_key, lucks, out_of_date, rule_number
+from homdp_ppl.run import ContinuousRun, Run
+from homdp_ppl.stages import Stage, TableStage
 from homdp_ppl.twin import Twin, why_not
 
-BLOCK = 256  # episodes whose luck is drawn at once
 FEW = 1000  # rounds of all seeds together that are not worth compiling
 PATIENCE = 2.0  # seconds before progress is shown
+SIMULATIONS = 100  # episodes by which a value is estimated that cannot be computed
+
+R = TypeVar("R", Run, ContinuousRun)
 
 
 @overload
@@ -76,21 +67,52 @@ def learn(
 ) -> list[Run]: ...
 
 
+@overload
+def learn(
+    world: ContinuousWorld,
+    explorer: Explorer,
+    planner: Callable[..., Any],
+    episodes: int,
+    seed: int = 0,
+    model: ContinuousHOMDP | None = None,
+    stop_after: int | None = None,
+    *,
+    progress: bool | None = None,
+    simulations: int = SIMULATIONS,
+) -> ContinuousRun: ...
+
+
+@overload
+def learn(
+    world: ContinuousWorld,
+    explorer: Explorer,
+    planner: Callable[..., Any],
+    episodes: int,
+    seed: Sequence[int],
+    model: ContinuousHOMDP | None = None,
+    stop_after: int | None = None,
+    *,
+    progress: bool | None = None,
+    simulations: int = SIMULATIONS,
+) -> list[ContinuousRun]: ...
+
+
 @in_x64
 def learn(
-    world: World,
+    world: World | ContinuousWorld,
     explorer: Explorer,
-    planner: Planner,
+    planner: Callable[..., Any],
     episodes: int,
     seed: int | Sequence[int] = 0,
-    model: HOMDP | None = None,
+    model: HOMDP | ContinuousHOMDP | None = None,
     stop_after: int | None = None,
     *,
     foresight: bool = False,
     compiled: bool | None = None,
     progress: bool | None = None,
-) -> Run | list[Run]:
-    """Let a rule learn in a world for K episodes, and evaluate every policy that it deploys exactly.
+    simulations: int = SIMULATIONS,
+) -> Run | ContinuousRun | list[Run] | list[ContinuousRun]:
+    """Let a rule learn in a world for K episodes, and evaluate every policy that it deploys: exactly, wherever that can be.
 
     Parameters
     ----------
@@ -116,11 +138,14 @@ def learn(
         compiling.
     progress
         Show progress; by default on a terminal when it takes longer than two seconds.
+    simulations
+        In a continuous world whose policies plan as they go: by how many simulated episodes a value is estimated. The run says
+        so, and its optimum is then what the same planner reaches when it knows the truth.
 
     Returns
     -------
-    Run
-        Or a list of runs, one a seed.
+    Run or ContinuousRun
+        Or a list of them, one a seed.
 
     Examples
     --------
@@ -132,9 +157,33 @@ def learn(
     """
     given: Any = seed
     seeds: list[Any] = list(given) if np.ndim(given) else [given]
-    _check(world, explorer, planner, episodes, seeds, model)
-    model = world.homdp if model is None else model
-    _check_model(world, explorer, episodes, model)
+    check_request(world, explorer, planner, episodes, seeds, model, simulations)
+    runs: list[Run] | list[ContinuousRun]
+    if isinstance(world, ContinuousWorld):
+        if foresight or compiled:
+            asked = "foresight" if foresight else "compiled"
+            raise ParameterError("learn", [Problem(asked, "True", "False in a continuous world")])
+        own = model if isinstance(model, ContinuousHOMDP) else world.homdp
+        runs = _learn_continuous(world, explorer, planner, episodes, seeds, own, stop_after, progress, simulations)
+    else:
+        mine = model if isinstance(model, HOMDP) else world.homdp
+        runs = _learn_finite(world, explorer, planner, episodes, seeds, mine, stop_after, foresight, compiled, progress)
+    return runs if np.ndim(given) else runs[0]
+
+
+def _learn_finite(
+    world: World,
+    explorer: Explorer,
+    planner: Planner,
+    episodes: int,
+    seeds: Sequence[int],
+    model: HOMDP,
+    stop_after: int | None,
+    foresight: bool,
+    compiled: bool | None,
+    progress: bool | None,
+) -> list[Run]:
+    check_model(world, explorer, episodes, model)
     Planning(explorer, planner, model)  # refuses a pairing of rule and planner that cannot be
     reason = why_not(world, explorer, planner, model, foresight)
     if compiled and reason:
@@ -148,67 +197,68 @@ def learn(
         twin = Twin.of(world, explorer, planner, model, episodes)
         runs = [_begin(task, "compiled loop", twin.advance) for task in tasks]
         with _progress(progress, len(runs) * rounds) as done:
-            runs = twin.run(runs, rounds, done)
-    else:
-        told = f"readable loop ({reason or 'as asked'})"
-        with _progress(progress, len(tasks) * rounds) as done:
-            runs = [_advance(_begin(task, told, in_x64(_advance)), rounds, done) for task in tasks]
-    return runs if np.ndim(given) else runs[0]
+            return twin.run(runs, rounds, done)
+    told = f"readable loop ({reason or 'as asked'})"
+    with _progress(progress, len(tasks) * rounds) as done:
+        return [_advance(_begin(task, told, in_x64(_advance)), rounds, done) for task in tasks]
 
 
-def _advance(run: Run, rounds: int, done: Callable[[int], None] = lambda n: None) -> Run:
+def _learn_continuous(
+    world: ContinuousWorld,
+    explorer: Explorer,
+    planner: Planner,
+    episodes: int,
+    seeds: Sequence[int],
+    model: ContinuousHOMDP,
+    stop_after: int | None,
+    progress: bool | None,
+    simulations: int,
+) -> list[ContinuousRun]:
+    check_model(world, explorer, episodes, model)
+    plan = plan_world(planner, world)
+    estimated = bool(getattr(plan, "estimated", False))
+    tasks = [
+        Task(world, explorer, planner, episodes, int(s), model, False, np.nan, estimated, simulations * estimated) for s in seeds
+    ]
+    optima = [value(plan.policy, world, task) if estimated else plan.upper for task in tasks]
+    tasks = [replace(task, optimum=float(optimum)) for task, optimum in zip(tasks, optima, strict=True)]
+    rounds = stop_after_rounds(tasks[0], stop_after)
+    with _progress(progress, len(tasks) * rounds) as done:
+        return [_advance(_begin_continuous(task), rounds, done) for task in tasks]
+
+
+def _advance(run: R, rounds: int, done: Callable[[int], None] = lambda n: None) -> R:
     """The readable loop: Algorithm 1, and Algorithm 2 for rules that deploy a policy once for every step."""
-    task, explorer, state, decision = run.task, run.task.explorer, run.state, run.decision
-    planning = Planning(explorer, task.planner, task.model)
+    task: Task[Any, Any] = run.task
+    state: Any = run.state
+    decision: Any = run.decision
+    stage: Stage = ContinuousStage(task) if isinstance(task.world, ContinuousWorld) else TableStage(task)
+    rule = stage.rule
     written, policies, clock = Writer(), dict(run.policies), Clock(run.seconds)
-    fortunes = _fortunes(task, len(run.played))
+    fortunes = stage.fortunes(len(run.played))
     for k in range(len(run.values), rounds):
         fortune = next(fortunes)
-        planned = decision is None or bool(out_of_date(explorer, state.counts.state_action, decision.visits))
-        if decision is None or planned:
+        planned = decision is None or bool(out_of_date(task.explorer, stage.visits(state), decision.visits))
+        if planned:
             with clock("inference"):
-                proposal = explorer.propose(fortune.proposal, state)  # bonuses and estimates; version spaces
+                proposal = rule.propose(fortune.proposal, state)  # bonuses and estimates; version spaces
             with clock("planning"):
-                decision, plans = planning.decide(proposal, state)  # pi-hat_k = POP(T-hat_k, O-hat_k, r-hat_k)
+                decision, plans = stage.decide(proposal, state)  # pi-hat_k = POP(T-hat_k, O-hat_k, r-hat_k)
             with clock("evaluation"):
-                decision = decision._replace(value=np.float64(evaluate(decision.policy, task.world.pomdp)))
+                decision = decision._replace(value=stage.value(decision.policy))
             if state.memory is not None:
                 policies[k] = decision.policy
         for h in range(task.episodes_per_round):  # once; or for every step, uniform at that step
             fortune = fortune if h == 0 else next(fortunes)
             with clock("acting"):
-                episode, value = _deploy(task, decision, h, fortune)  # run the policy, then the states are revealed
+                episode, value = stage.deploy(decision, h, fortune)  # run the policy, then the states are revealed
             with clock("inference"):
-                state = explorer.update(state, episode)  # counts and posterior; version spaces after the last step
-            written.episode(episode, value, impossible_steps(decision.model, episode.trajectory))
-        written.round(decision, planned, plans if planned else 0)
+                state = rule.update(state, episode)  # counts and posterior; version spaces after the last step
+            written.episode(episode, value, stage.impossible(decision, episode))
+        written.round(float(decision.value), float(decision.optimistic), planned, plans if planned else 0)
         done(1)
-    record = run.record + written.record(task.world.spaces.horizon)
+    record = run.record + written.record(task.world)
     return replace(run, record=record, state=state, decision=decision, seconds=clock.seconds, policies=policies)
-
-
-def _deploy(task: Task, decision: Decision, step: int, fortune: Luck) -> tuple[Episode, float]:
-    """One episode of what the round decided, and the exact value of what was deployed."""
-    world, spaces = task.world.pomdp, task.world.spaces
-    if task.foresight:
-        actions = seeing_actions(decision.model)
-        return play_seeing(world, actions, fortune.noise), seeing_value(world, actions)
-    if not task.explorer.each_step:
-        return play_by_asking(world, decision.policy, fortune.noise, spaces), float(decision.value)
-    policy = uniform_at(decision.policy, step + 1, spaces.horizon)  # pi o_h Unif(A)
-    return play_by_asking(world, policy, fortune.noise, spaces), evaluate(policy, world)
-
-
-def _fortunes(task: Task, first: int) -> Iterator[Luck]:
-    """The luck of one episode after another."""
-    draw = jax.jit(lucks, static_argnums=(3, 4))
-    seed, rule = jax.random.key(task.seed), rule_number(task.explorer)
-    while True:
-        block = draw(seed, rule, first, BLOCK, task.world.spaces.horizon)
-        noise = to_numpy(block.noise)
-        for k in range(BLOCK):
-            yield Luck(block.proposal[k], jax.tree.map(lambda leaf, k=k: leaf[k], noise))
-        first += BLOCK
 
 
 def _plan_again(run: Run, index: int) -> GraphPolicy:
@@ -219,11 +269,20 @@ def _plan_again(run: Run, index: int) -> GraphPolicy:
     return Planning(task.explorer, task.planner, task.model).decide(proposal, state)[0].policy
 
 
-def _begin(task: Task, loop: str, advance: Callable[[Run, int], Run]) -> Run:
-    key = explorer_key(jax.random.key(task.seed), 2, rule_number(task.explorer))
-    state = replace(task.explorer.init(task.model, task.episodes), luck=np.asarray(jax.random.key_data(key)))
-    empty = Record.empty(task.world.spaces.horizon)
-    return Run(task, empty, state, None, {}, loop, {}, advance, in_x64(_plan_again))
+def _luck(task: Task[Any, Any]) -> Array:
+    """Data of the key of inference by sampling."""
+    return np.asarray(jax.random.key_data(explorer_key(jax.random.key(task.seed), 2, rule_number(task.explorer))))
+
+
+def _begin(task: Task[World, HOMDP], loop: str, advance: Callable[[Run, int], Run]) -> Run:
+    state = replace(task.explorer.init(task.model, task.episodes), luck=_luck(task))
+    return Run(task, Record.empty(task.world), state, None, {}, loop, {}, advance, in_x64(_plan_again))
+
+
+def _begin_continuous(task: Task[ContinuousWorld, ContinuousHOMDP]) -> ContinuousRun:
+    state = replace(continuous_rule(task).init(task.model, task.episodes), luck=_luck(task))
+    told = "readable loop (continuous spaces)"
+    return ContinuousRun(task, Record.empty(task.world), state, None, {}, told, {}, in_x64(_advance))
 
 
 class Clock:
@@ -238,48 +297,6 @@ class Clock:
         start = time.perf_counter()
         yield
         self.seconds[what] = self.seconds.get(what, 0.0) + time.perf_counter() - start
-
-
-def _check(world: Any, explorer: Any, planner: Any, episodes: Any, seeds: list[Any], model: Any) -> None:
-    problems = []
-    if not isinstance(world, World):
-        remedy = "Fix the parameters of a declaration: homdp.at(...)."
-        problems.append(Problem("world", f"a {type(world).__name__}", "a World", remedy))
-    if not isinstance(explorer, Explorer):
-        remedy = "Call its factory: explorers.greedy()."
-        problems.append(Problem("explorer", f"a {type(explorer).__name__}", "an Explorer", remedy))
-    if not _takes_a_model(planner):
-        got = getattr(planner, "__name__", f"a {type(planner).__name__}")
-        problems.append(Problem("planner", got, "a function from a POMDP to a Plan", "Call its factory: history_tree()."))
-    if not (isinstance(episodes, int | np.integer) and episodes >= 1):
-        problems.append(Problem("episodes", repr(episodes), "a whole number of at least 1"))
-    if not seeds or not all(isinstance(s, int | np.integer) and 0 <= s < 2**63 for s in seeds):
-        problems.append(Problem("seed", repr(seeds), "whole numbers of at least 0 and below 2^63"))
-    if not (model is None or isinstance(model, HOMDP)):
-        remedy = "Of a world, take the declaration: world.homdp."
-        problems.append(Problem("model", f"a {type(model).__name__}", "a HOMDP", remedy))
-    if problems:
-        raise ParameterError("learn", problems)
-
-
-def _takes_a_model(planner: Any) -> bool:
-    """Whether it looks like a planner; a factory can be called without arguments."""
-    if not callable(planner):
-        return False
-    first = next(iter(inspect.signature(planner).parameters.values()), None)
-    return first is not None and first.default is first.empty
-
-
-def _check_model(world: World, explorer: Explorer, episodes: int, model: HOMDP) -> None:
-    if model.spaces != world.spaces:
-        remedy = "The learner's declaration has the names and the horizon of the world it acts in."
-        raise ParameterError("learn", [Problem("model", str(model.spaces), str(world.spaces), remedy)])
-    if not np.array_equal(model.reward, world.homdp.reward):
-        raise ParameterError("learn", [Problem("model", "other rewards", "the world's rewards: they are known")])
-    if explorer.each_step and episodes < world.spaces.horizon:
-        expected = f"at least one epoch of {world.spaces.horizon} episodes"
-        raise ParameterError("learn", [Problem("episodes", str(episodes), expected)])
-    refuse_unknown_start(model)
 
 
 @contextmanager

@@ -1,21 +1,56 @@
-"""The best of all pairs of a transition and an emission table, with as few plans as possible (for Algorithm 2)."""
+"""The best of all pairs of a transition and an emission law, with as few plans as possible (for Algorithm 2)."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from heapq import heapify, heappop, heappush
-from typing import NamedTuple
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
 from homdp_ppl.errors import PlanningError, Problem
 from homdp_ppl.explorers.explorer import Pairs
-from homdp_ppl.plan import Solution
-from homdp_ppl.pomdp import POMDP
+from homdp_ppl.explorers.rules import WorldPairs
 from homdp_ppl.precision import Array
 from homdp_ppl.relaxations import fast_informed_bound, qmdp, root_value
 
-QMDP, INFORMED, PLANNED = range(3)  # how well the value of a pair is known
+ROUGH, BETTER, PLANNED = range(3)  # how well the value of a pair is known
+
+
+class Planned(Protocol):
+    """A plan, or the numbers of one."""
+
+    @property
+    def upper(self) -> Any:
+        """Bound of the optimum."""
+
+
+S = TypeVar("S", bound=Planned)
+C = TypeVar("C", Pairs, WorldPairs)
+
+
+class Bounds(Protocol):
+    """Upper bounds of pairs that cost less than a plan."""
+
+    def rough(self, pairs: Any, t: int) -> Array:
+        """Of one transition law with all emission laws, (M,)."""
+
+    def better(self, pairs: Any, t: int, o: int) -> float:
+        """Of one pair."""
+
+
+class TableBounds:
+    """QMDP's bound, whose Q depends on T alone, then the fast informed one."""
+
+    def rough(self, pairs: Pairs, t: int) -> Array:
+        """QMDP's."""
+        Q = qmdp(pairs.model(t, 0))[0].T
+        return np.array([float(root_value(pairs.model(t, o), Q)) for o in range(len(pairs.emissions))])
+
+    def better(self, pairs: Pairs, t: int, o: int) -> float:
+        """The fast informed bound."""
+        model = pairs.model(t, o)
+        return float(root_value(model, fast_informed_bound(model)[0].T))
 
 
 class Known(NamedTuple):
@@ -25,32 +60,35 @@ class Known(NamedTuple):
     kind: int
 
 
-class Held(NamedTuple):
+class Held(NamedTuple, Generic[S]):
     """The best plan so far of a pair that is alive; the others are not kept, for plans can be large."""
 
     pair: tuple[int, int]
-    solution: Solution
+    solution: S
 
 
-class PairSearch:
+class PairSearch(Generic[C, S]):
     """Finds the best pair again and again, while version spaces change; what is known of a pair is known for good.
 
-    Pairs are visited in the order of an upper bound, which is first QMDP's, then the fast informed one, then the value itself.
-    The search ends when the first in order is a value. QMDP's Q depends on T alone: one of them serves all O.
+    Pairs are visited in the order of an upper bound, which is first a rough one, then a better one, then what a plan certifies.
+    The search ends when the first in order is planned.
 
     Parameters
     ----------
     solve
-        Plans for a model.
+        Plans for the model of a pair.
+    bounds
+        What bounds its value before.
     """
 
-    def __init__(self, solve: Callable[[POMDP], Solution]) -> None:
+    def __init__(self, solve: Callable[[Any], S], bounds: Bounds) -> None:
         self._solve = solve
+        self._bounds = bounds
         self._known: dict[tuple[int, int], Known] = {}
-        self._held: Held | None = None
+        self._held: Held[S] | None = None
 
-    def best(self, pairs: Pairs) -> tuple[Solution, POMDP, int]:
-        """The best surviving pair's plan and model, and how many plans it took."""
+    def best(self, pairs: C) -> tuple[S, tuple[int, int], int]:
+        """The best surviving pair's plan, which pair it is, and how many plans it took."""
         plans, alive = 0, self._alive(pairs)
         queue = [(-self._bound(pairs, t, o).bound, t, o) for t, o in alive]
         heapify(queue)
@@ -58,13 +96,13 @@ class PairSearch:
             self._held = None
         while queue:
             _, t, o = heappop(queue)
-            model, known = _model(pairs, t, o), self._known[t, o]
+            known = self._known[t, o]
             if known.kind == PLANNED and self._held is not None and self._held.pair == (t, o):
-                return self._held.solution, model, plans
-            if known.kind == QMDP:
-                known = Known(min(known.bound, float(root_value(model, fast_informed_bound(model)[0].T))), INFORMED)
+                return self._held.solution, (t, o), plans
+            if known.kind == ROUGH:
+                known = Known(min(known.bound, self._bounds.better(pairs, t, o)), BETTER)
             else:
-                solution = self._solve(model)
+                solution = self._solve(pairs.model(t, o))
                 plans += 1
                 known = Known(float(solution.upper), PLANNED)
                 if self._held is None or (-known.bound, (t, o)) < (-float(self._held.solution.upper), self._held.pair):
@@ -74,18 +112,12 @@ class PairSearch:
         problem = Problem("version spaces", "no pair left", "at least one T and one O that explain the data")
         raise PlanningError("hop_v", [problem])
 
-    def _alive(self, pairs: Pairs) -> list[tuple[int, int]]:
-        alive = (np.flatnonzero(mask).tolist() for mask in (pairs.alive_transitions, pairs.alive_emissions))
-        transitions, emissions = alive
-        return [(t, o) for t in transitions for o in emissions]
+    def _alive(self, pairs: C) -> set[tuple[int, int]]:
+        transitions, emissions = np.flatnonzero(pairs.alive_transitions), np.flatnonzero(pairs.alive_emissions)
+        return {(t, o) for t in transitions.tolist() for o in emissions.tolist()}
 
-    def _bound(self, pairs: Pairs, t: int, o: int) -> Known:
+    def _bound(self, pairs: C, t: int, o: int) -> Known:
         if (t, o) not in self._known:
-            Q: Array = qmdp(_model(pairs, t, o))[0].T
-            for other in range(len(pairs.emissions)):
-                self._known[t, other] = Known(float(root_value(_model(pairs, t, other), Q)), QMDP)
+            for other, bound in enumerate(self._bounds.rough(pairs, t)):
+                self._known[t, other] = Known(float(bound), ROUGH)
         return self._known[t, o]
-
-
-def _model(pairs: Pairs, t: int, o: int) -> POMDP:
-    return POMDP(pairs.initial, pairs.transitions[t], pairs.emissions[o], pairs.reward)

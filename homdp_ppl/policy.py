@@ -215,6 +215,12 @@ class BlindPolicy(NamedTuple):
         chances: Array = self.probabilities[len(np.asarray(observations)) - 1]
         return chances
 
+    def graph(self, observations: int) -> GraphPolicy:
+        """The same policy as a graph: one node a step, whichever of so many observations is made."""
+        H = len(self.probabilities)
+        following = np.minimum(np.arange(1, H + 1), H - 1)[:, None, None]
+        return GraphPolicy(np.zeros(observations, int), self.probabilities, np.broadcast_to(following, (H, 1, observations)))
+
 
 @overload
 def uniform_policy(model: HasSpaces) -> GraphPolicy: ...
@@ -232,12 +238,9 @@ def uniform_policy(model: HasSpaces | HasDomain) -> GraphPolicy | BlindPolicy:
     model
         The HOMDP or World it will act in.
     """
-    if isinstance(model.spaces, Domain):
-        A = len(model.spaces.actions)
-        return BlindPolicy(np.full((model.spaces.horizon, A), 1 / A))
-    _, Y, A, H = model.spaces.sizes
-    following = np.minimum(np.arange(1, H + 1), H - 1)
-    return GraphPolicy(np.zeros(Y, int), np.full((H, A), 1 / A), np.broadcast_to(following[:, None, None], (H, 1, Y)))
+    A = len(model.spaces.actions)
+    blind = BlindPolicy(np.full((model.spaces.horizon, A), 1 / A))
+    return blind if isinstance(model.spaces, Domain) else blind.graph(len(model.spaces.observations))
 
 
 def ask(policy: Policy, observations: ArrayLike, actions: ArrayLike, spaces: Spaces | Domain) -> Array:

@@ -18,7 +18,7 @@ from homdp_ppl.episode import Episode, Noise, choose, noise
 from homdp_ppl.errors import PlanningError, Problem
 from homdp_ppl.explorers.explorer import Explorer, Pairs, Proposal, State
 from homdp_ppl.kernels import Tables
-from homdp_ppl.pairs import PairSearch
+from homdp_ppl.pairs import PairSearch, TableBounds
 from homdp_ppl.plan import Plan, Solution
 from homdp_ppl.policy import GraphPolicy, Trajectory
 from homdp_ppl.pomdp import POMDP
@@ -151,7 +151,7 @@ class Planning:
         backup = explorer.backup(homdp) if explorer.backup else None
         self.tree: Any = optimistic(backup, explorer.clip) if optimistic else None
         self._planner = planner
-        self._pairs = PairSearch(lambda model: self._solve(model, None))
+        self._pairs: PairSearch[Pairs, Solution] = PairSearch(lambda model: self._solve(model, None), TableBounds())
 
     def decide(self, proposal: Proposal | Pairs, state: State) -> tuple[Decision, int]:
         """Plan for all candidates and choose; also how many plans that took.
@@ -160,7 +160,8 @@ class Planning:
         """
         visits, unknown = state.counts.state_action, np.array(np.nan)
         if isinstance(proposal, Pairs):
-            solution, model, plans = self._pairs.best(proposal)
+            solution, pair, plans = self._pairs.best(proposal)
+            model = proposal.model(*pair)
             return Decision(explore(self.explorer, solution.policy), solution.upper, model, visits, unknown), plans
         candidates = [jax.tree.map(lambda leaf, c=c: leaf[c], proposal) for c in range(len(proposal.models.initial))]
         solutions = [self._solve(candidate.models, candidate.parameters) for candidate in candidates]

@@ -22,6 +22,7 @@ from homdp_ppl.episode import play
 from homdp_ppl.explorers.explorer import Explorer, State
 from homdp_ppl.policy import GraphPolicy
 from homdp_ppl.precision import Array, in_x64, to_numpy
+from homdp_ppl.record import Record
 from homdp_ppl.rounds import (
     Decision,
     Luck,
@@ -34,7 +35,7 @@ from homdp_ppl.rounds import (
     out_of_date,
     rule_number,
 )
-from homdp_ppl.run import Record, Run
+from homdp_ppl.run import Run
 
 STRETCH = 1000  # episodes in one call of the compiled program
 

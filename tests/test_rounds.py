@@ -6,7 +6,7 @@ import jax
 import numpy as np
 import pytest
 
-from homdp_ppl import GraphPolicy, Trajectory, explorers, learning, x64
+from homdp_ppl import GraphPolicy, Trajectory, explorers, stages, x64
 from homdp_ppl.errors import PlanningError
 from homdp_ppl.explorers import Explorer, Proposal
 from homdp_ppl.explorers.explorer import start
@@ -27,7 +27,7 @@ from homdp_ppl.rounds import (
 from tests.planners.exact import optimum, random_pomdp
 from tests.runs import small
 
-EPISODES = learning.BLOCK  # as the loop draws them: compiled once
+EPISODES = stages.BLOCK  # as the loop draws them: compiled once
 
 
 def luck(seed: int, rule: str, first: int = 0, horizon: int = 3):

@@ -8,7 +8,8 @@ from scipy.stats import binom
 
 from homdp_ppl import Counts, Run, evaluate, explorers, learn, rollout
 from homdp_ppl.errors import ParameterError
-from homdp_ppl.run import Record, stop_after_rounds
+from homdp_ppl.outcome import stop_after_rounds
+from homdp_ppl.record import Record
 from tests.runs import TREE, differences, small
 from tests.test_learning import hearing
 
@@ -166,7 +167,7 @@ def test_a_run_that_has_not_begun(empty):
 
 
 def test_records_add_up(run):
-    nothing = Record.empty(3)
+    nothing = Record.empty(run.task.world)
     assert differences(Run(**{**vars(run), "record": nothing + run.record}), run) == []
     assert differences(Run(**{**vars(run), "record": run.record + nothing}), run) == []
 

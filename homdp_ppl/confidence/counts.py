@@ -62,13 +62,17 @@ def empirical(homdp: HOMDP, counts: Counts, known: bool = True) -> POMDP:
 
     def rows(name: str) -> Array:
         seen = getattr(counts, name)
-        visits = seen.sum(-1, keepdims=True)
-        possible = getattr(support, name) if known else np.ones(seen.shape)
-        unvisited = possible / possible.sum(-1, keepdims=True)
-        estimate = xp.where(visits > 0, seen / xp.where(visits > 0, visits, 1), unvisited)
+        estimate = frequencies(seen, getattr(support, name) if known else np.ones(seen.shape))
         return xp.where(getattr(exact, name)[..., None], getattr(reference, name), estimate) if known else estimate
 
     return POMDP(reference.initial, rows("transition"), rows("emission"), homdp.reward)
+
+
+def frequencies(seen: Array, possible: Array) -> Array:
+    """Relative frequencies of counted outcomes, row by row; rows without data are uniform on what is possible."""
+    xp = namespace(seen)
+    visits = seen.sum(-1, keepdims=True)
+    return xp.where(visits > 0, seen / xp.where(visits > 0, visits, 1), possible / possible.sum(-1, keepdims=True))
 
 
 def hop_b_betas(model: HasSpaces, episodes: int, delta: float) -> tuple[Array, Array]:
@@ -135,11 +139,18 @@ def hop_b_class_radii(
     """
     check_arguments("hop_b_class_radii", episodes=episodes, size=size, delta=delta, scale=scale)
     _check_counts(homdp, counts)
-    X, _, A, H = homdp.spaces.sizes
     xp = namespace(counts, episodes, size, delta, scale)
-    transition = _capped(xp, scale, 8 * X * xp.log(X**2 * A * episodes * H), counts.state_action, 2)
-    emission = _capped(xp, scale, 8 * xp.log(size * X * episodes / delta), counts.visits, 2)
-    return _with_known(xp, homdp, Radii(transition, emission), known)
+    radii = class_radii(counts.state_action, counts.visits, homdp.spaces.horizon, episodes, size, delta, scale)
+    return _with_known(xp, homdp, radii, known)
+
+
+def class_radii(state_action: Array, visits: Array, horizon: int, episodes: int, size: int, delta: float, scale: float) -> Radii:
+    """The same from n(x, a) and n(x) alone: they know nothing of Y, which may be infinite."""
+    xp = namespace(state_action, visits, episodes, size, delta, scale)
+    X, A = state_action.shape
+    transition = _capped(xp, scale, 8 * X * xp.log(X**2 * A * episodes * horizon), state_action, 2)
+    emission = _capped(xp, scale, 8 * xp.log(size * X * episodes / delta), visits, 2)
+    return Radii(transition, emission)
 
 
 @in_x64

@@ -146,11 +146,11 @@ class ContinuousWorld:
         """Draws and log densities as pure functions of the parameters."""
         return self.homdp.mechanics
 
-    def play(self, keys: Array, policy: Policy) -> Episode:
-        """Episodes of a policy, one a key; :func:`homdp_ppl.rollout` calls it."""
+    def play(self, keys: Array, policy: Policy, luck: Array | None = None) -> Episode:
+        """Episodes of a policy, one a key; :func:`homdp_ppl.rollout` calls it. Random actions may have a luck of their own."""
         if "steps" not in self.homdp.compiled:
             self.homdp.compiled["steps"] = Steps(self.mechanics)
-        return play(keys, self.homdp.compiled["steps"], self.parameters, policy)
+        return play(keys, self.homdp.compiled["steps"], self.parameters, policy, luck)
 
     def with_horizon(self, horizon: int) -> ContinuousWorld:
         """The same world with another horizon."""

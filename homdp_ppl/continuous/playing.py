@@ -64,8 +64,11 @@ class Steps:
 
 
 @in_x64
-def play(keys: Array, steps: Steps, given: Parameters, policy: Policy) -> Episode:
-    """Episodes of a policy that is asked step by step, one a key; it is handed copies of what may be seen."""
+def play(keys: Array, steps: Steps, given: Parameters, policy: Policy, luck: Array | None = None) -> Episode:
+    """Episodes of a policy that is asked step by step, one a key; it is handed copies of what may be seen.
+
+    The luck of random actions, (episodes, H), comes from the keys too unless it is given.
+    """
     domain, parameters = steps.domain, dict(given)
     streams = jax.vmap(lambda key: jax.random.split(key, domain.horizon + 1))(keys)
     x = steps.first(parameters, streams[:, 0])
@@ -73,6 +76,7 @@ def play(keys: Array, steps: Steps, given: Parameters, policy: Policy) -> Episod
     actions: list[Array] = []
     for h in range(domain.horizon):
         y, noise = steps.observe(parameters, streams[:, h + 1], x)
+        noise = noise if luck is None else luck[:, h]
         observations.append(y)
         chances = [ask(policy, _history(observations, k), _history(actions, k), domain) for k in range(len(keys))]
         actions.append(np.array([int(choose(row, u)) for row, u in zip(chances, noise, strict=True)], dtype=int))

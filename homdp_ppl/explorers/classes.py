@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from homdp_ppl.continuous import ContinuousWorld
 from homdp_ppl.declare import HOMDP, World
 from homdp_ppl.errors import ParameterError, Problem
 from homdp_ppl.pomdp import ROW_TOLERANCE
@@ -15,10 +16,10 @@ from homdp_ppl.precision import Array, namespace
 
 CORNERS = 16  # states up to which all corners of a cube are tried
 
-Members: TypeAlias = ArrayLike | Sequence[World]
+Members: TypeAlias = ArrayLike | Sequence[World] | Sequence[ContinuousWorld]
 
 
-def check_tables(subject: str, where: str, tables: Members, axes: int) -> Array:
+def check_tables(subject: str, where: str, tables: Any, axes: int) -> Array:
     """A class as one array whose first axis are its members, refusing what are no probability rows.
 
     Parameters

@@ -40,6 +40,11 @@ def candidates(homdp: ContinuousHOMDP, n: int, key: Array) -> list[ContinuousWor
     return [ContinuousWorld(homdp, {name: v[k] for name, v in values.items()}) for k in range(n)]
 
 
+def of_densities(members: Any) -> bool:
+    """Whether a class holds continuous worlds, which have no tables."""
+    return isinstance(members, Sequence) and any(isinstance(member, ContinuousWorld) for member in members)
+
+
 class DensityClass:
     """Members of a class; those of one declaration are weighed together.
 
@@ -53,7 +58,7 @@ class DensityClass:
         The worlds.
     """
 
-    def __init__(self, subject: str, where: str, members: Sequence[Any]) -> None:
+    def __init__(self, subject: str, where: str, members: Any) -> None:
         self.members = tuple(members)
         if not self.members or not all(isinstance(member, ContinuousWorld) for member in self.members):
             expected = "at least one world, all of them continuous"
@@ -68,9 +73,11 @@ class DensityClass:
     def __len__(self) -> int:
         return len(self.members)
 
-    def fits(self, domain: Domain) -> bool:
-        """Whether the members live in these spaces."""
-        return self.members[0].spaces[:3] == domain[:3]
+    def refuse_other(self, subject: str, domain: Domain) -> None:
+        """Refuse a model with other spaces than the members have."""
+        mine = self.members[0].spaces
+        if mine != domain:
+            raise ParameterError(subject, [Problem(self.where, str(mine), f"worlds with the spaces and the horizon {domain}")])
 
     @in_x64
     def log_likelihoods(self, *points: Array) -> Array:

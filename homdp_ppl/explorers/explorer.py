@@ -14,6 +14,7 @@ from homdp_ppl.counts import Counts
 from homdp_ppl.declare import HOMDP
 from homdp_ppl.episode import Episode
 from homdp_ppl.errors import ParameterError, Problem
+from homdp_ppl.explorers.rules import Rule
 from homdp_ppl.kernels import Tables
 from homdp_ppl.plan import Solution
 from homdp_ppl.pomdp import POMDP
@@ -52,6 +53,10 @@ class Pairs(NamedTuple):
     alive_emissions: Array  # (M,)
     initial: Array  # (X,)
     reward: Array  # (H, X, A)
+
+    def model(self, t: int, o: int) -> POMDP:
+        """The model of a pair."""
+        return POMDP(self.initial, self.transitions[t], self.emissions[o], self.reward)
 
 
 def start(homdp: HOMDP, episodes: int, memory: Any = None) -> State:
@@ -133,6 +138,8 @@ class Explorer:
         Whether the rule's guarantee needs an exact planner.
     scaled
         Whether its bonuses are scaled, which voids the guarantee.
+    continuous
+        How the rule learns in continuous worlds, if it can.
     """
 
     rule: str
@@ -153,6 +160,7 @@ class Explorer:
     compilable: Callable[[HOMDP], bool] = always
     exact: bool = False
     scaled: bool = False
+    continuous: Rule | None = None
 
     def __post_init__(self) -> None:
         choices = get_args(Replan)

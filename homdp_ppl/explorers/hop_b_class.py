@@ -7,13 +7,20 @@ import numpy as np
 from homdp_ppl.confidence.counts import check_arguments, empirical, hop_b_class_bonus, hop_b_class_radii
 from homdp_ppl.declare import HOMDP
 from homdp_ppl.explorers.classes import Members, check_fit, check_tables, log_likelihoods
+from homdp_ppl.explorers.densities import DensityClass, of_densities
 from homdp_ppl.explorers.explorer import Explorer, Proposal, Replan, State, anything, changed, declared, one
+from homdp_ppl.explorers.hop_b_densities import density_rule
+from homdp_ppl.explorers.rules import tables_only
 from homdp_ppl.kernels import Tables
 from homdp_ppl.precision import Array, namespace
 
 
 def hop_b_class(
-    emissions: Members, delta: float = 0.1, scale: float = 1.0, known: bool = True, replan: Replan = "doubled"
+    emissions: Members,
+    delta: float = 0.1,
+    scale: float = 1.0,
+    known: bool = True,
+    replan: Replan = "doubled",
 ) -> Explorer:
     """Plan in T-hat and the most likely O of a class, with r-hat = r + 3 H eps(x, a) + H eps(x).
 
@@ -23,11 +30,20 @@ def hop_b_class(
     Parameters
     ----------
     emissions
-        The class Theta: tables (N, X, Y), or worlds.
+        The class Theta: tables (N, X, Y), or worlds; of continuous worlds only the emission densities count.
     delta, scale, known, replan
         As in :func:`hop_b`.
     """
     check_arguments("hop_b_class", delta=delta, scale=scale)
+    told = changed(
+        {"delta": delta, "scale": scale, "known": known, "replan": replan},
+        {"delta": 0.1, "scale": 1.0, "known": True, "replan": "doubled"},
+    )
+    scaled = scale != 1.0
+    if of_densities(emissions):
+        shows, refuse = DensityClass("hop_b_class", "emissions", emissions), tables_only("hop_b_class", "emissions")
+        options, rule = {"emissions": len(shows)} | told, density_rule(shows, delta, scale, known)
+        return Explorer("hop_b_class", refuse, "frequentist", options, init=refuse, replan=replan, scaled=scaled, continuous=rule)
     tables = check_tables("hop_b_class", "emissions", emissions, 3)
 
     def propose(key: Array, state: State) -> Proposal:
@@ -47,8 +63,5 @@ def hop_b_class(
         allowed = declared(homdp) if known else anything(homdp)
         return allowed._replace(emission=np.where(exact(homdp), allowed.emission, (tables > 0).any(0)))
 
-    options = {"emissions": len(tables)} | changed(
-        {"delta": delta, "scale": scale, "known": known, "replan": replan},
-        {"delta": 0.1, "scale": 1.0, "known": True, "replan": "doubled"},
-    )
-    return Explorer("hop_b_class", propose, "frequentist", options, support=support, replan=replan, scaled=scale != 1.0)
+    options = {"emissions": len(tables)} | told
+    return Explorer("hop_b_class", propose, "frequentist", options, support=support, replan=replan, scaled=scaled)

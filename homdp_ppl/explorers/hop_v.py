@@ -3,29 +3,28 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from math import log
-from typing import NamedTuple
 
 import numpy as np
 
 from homdp_ppl.confidence.counts import check_arguments
-from homdp_ppl.confidence.posteriors import highest_density_set, likelihood_set
 from homdp_ppl.declare import HOMDP
 from homdp_ppl.episode import Episode
 from homdp_ppl.explorers.classes import Members, check_fit, check_tables, log_likelihoods
-from homdp_ppl.explorers.explorer import Explorer, Pairs, State, changed, declared, start
+from homdp_ppl.explorers.densities import DensityClass, of_densities
+from homdp_ppl.explorers.explorer import Explorer, Optimism, Pairs, State, changed, declared, start
+from homdp_ppl.explorers.hop_v_densities import density_rule
+from homdp_ppl.explorers.rules import tables_only
+from homdp_ppl.explorers.versions import Versions, survivors
 from homdp_ppl.kernels import Tables
 from homdp_ppl.precision import Array
 
 
-class Versions(NamedTuple):
-    """The version spaces."""
-
-    transitions: Array  # (N,)  which T are alive
-    emissions: Array  # (M,)
-
-
-def hop_v(transitions: Members, emissions: Members, delta: float = 0.1, mass: float | None = None) -> Explorer:
+def hop_v(
+    transitions: Members,
+    emissions: Members,
+    delta: float = 0.1,
+    mass: float | None = None,
+) -> Explorer:
     """Plan for the best pair of surviving T and O, deploy pi o_h Unif(A) for h = 1..H, keep step h's tuple, update the spaces.
 
     Lee, Agarwal, Dann and Zhang (2023), Algorithm 2: K' = floor(K / H) epochs; a member survives while its log-likelihood is
@@ -37,15 +36,22 @@ def hop_v(transitions: Members, emissions: Members, delta: float = 0.1, mass: fl
     Parameters
     ----------
     transitions
-        The class of T: tables (N, X, A, X), or worlds.
+        The class of T: tables (N, X, A, X), or worlds; of continuous worlds only the transitions count.
     emissions
-        The class of O: tables (M, X, Y), or worlds.
+        The class of O: tables (M, X, Y), or worlds; of continuous worlds only the emissions count.
     delta
         Allowed probability of error.
     mass
         Posterior mass of each version space; by default the paper's likelihood sets.
     """
     check_arguments("hop_v", delta=delta, **({} if mass is None else {"mass": mass}))
+    told = changed({"delta": delta, "mass": mass}, {"delta": 0.1, "mass": None})
+    optimism: Optimism = "frequentist" if mass is None else "Bayesian"
+    if of_densities(transitions) or of_densities(emissions):
+        moves, shows = DensityClass("hop_v", "transitions", transitions), DensityClass("hop_v", "emissions", emissions)
+        options = {"transitions": len(moves), "emissions": len(shows)} | told
+        refuse, rule = tables_only("hop_v", "transitions, emissions"), density_rule(moves, shows, delta, mass)
+        return Explorer("hop_v", refuse, optimism, options, init=refuse, each_step=True, continuous=rule)
     T = check_tables("hop_v", "transitions", transitions, 4)
     O = check_tables("hop_v", "emissions", emissions, 3)  # noqa: E741
 
@@ -72,24 +78,17 @@ def hop_v(transitions: Members, emissions: Members, delta: float = 0.1, mass: fl
         return replace(state, counts=counts, played=state.played + 1, memory=spaces)
 
     def shrink(state: State, transition: Array, emission: Array) -> Versions:
-        """The paper's are nested, members compete with survivors only; what cannot explain the data is never kept."""
-        epochs = max(state.episodes // state.homdp.horizon, 1)
-        spaces = []
-        for tables, counts, alive in ((T, transition, state.memory.transitions), (O, emission, state.memory.emissions)):
-            likelihood = log_likelihoods(tables, counts)
-            likelihood = np.where(alive, likelihood, -np.inf) if mass is None else likelihood
-            kept = likelihood > -np.inf
-            if kept.any():
-                beta = 2 * log(epochs * len(tables) / delta)
-                kept &= likelihood_set(likelihood, beta) if mass is None else highest_density_set(likelihood, mass)
-            spaces.append(kept)
-        return Versions(*spaces)
+        epochs, alive = max(state.episodes // state.homdp.horizon, 1), state.memory
+        return Versions(
+            survivors(log_likelihoods(T, transition), alive.transitions, epochs, delta, mass),
+            survivors(log_likelihoods(O, emission), alive.emissions, epochs, delta, mass),
+        )
 
-    options = {"transitions": len(T), "emissions": len(O)} | changed({"delta": delta, "mass": mass}, {"delta": 0.1, "mass": None})
+    options = {"transitions": len(T), "emissions": len(O)} | told
     return Explorer(
         "hop_v",
         propose,
-        "frequentist" if mass is None else "Bayesian",
+        optimism,
         options,
         init=init,
         update=update,

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from homdp_ppl.continuous import ContinuousWorld
 from homdp_ppl.declare import HOMDP, World
 from homdp_ppl.errors import ParameterError, Problem
 from homdp_ppl.explorers.explorer import Explorer, Proposal, State, declared, one
+from homdp_ppl.explorers.rules import tables_only
+from homdp_ppl.explorers.sampled_worlds import oracle_rule
 from homdp_ppl.kernels import Tables
 from homdp_ppl.precision import Array
 
 
-def oracle(world: World) -> Explorer:
+def oracle(world: World | ContinuousWorld) -> Explorer:
     """Plan in the true world, once: what a rule could reach that had nothing to learn. Regret zero.
 
     Parameters
@@ -17,6 +20,9 @@ def oracle(world: World) -> Explorer:
     world
         The world that is acted in.
     """
+    if isinstance(world, ContinuousWorld):
+        refuse = tables_only("oracle", "world")
+        return Explorer("oracle", refuse, "none", init=refuse, replan="once", continuous=oracle_rule(world))
     if not isinstance(world, World):
         remedy = "Fix the parameters of a declaration: homdp.at(...)."
         raise ParameterError("oracle", [Problem("world", f"a {type(world).__name__}", "a World", remedy)])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from homdp_ppl.explorers.believing import believe, closed, draw_models, learn_more
 from homdp_ppl.explorers.explorer import Explorer, Proposal, Replan, State, changed
+from homdp_ppl.explorers.sampled_worlds import sampling_rule
 from homdp_ppl.precision import Array
 
 
@@ -32,4 +33,5 @@ def posterior_sampling(replan: Replan = "every episode") -> Explorer:
         update=learn_more,
         replan=replan,
         compilable=closed,
+        continuous=sampling_rule(),
     )

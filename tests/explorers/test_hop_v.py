@@ -13,7 +13,7 @@ from scipy.stats import binom
 from homdp_ppl import ParameterError, PlanningError, explorers, learn, tabular
 from homdp_ppl.confidence import likelihood_set
 from homdp_ppl.explorers.classes import low_rank
-from homdp_ppl.explorers.hop_v import Versions
+from homdp_ppl.explorers.versions import Versions
 from tests.explorers.plain import TREE
 from tests.planners.exact import optimum
 from tests.posteriors.programs import simulate
@@ -124,7 +124,7 @@ def believable(inside, chance):
 def test_the_truth_is_kept(monkeypatch):
     """In all epochs, in both spaces, with probability 1 - 2 delta. False-alarm rate 1e-6; a tenth of beta is caught."""
     assert believable(truth_is_kept(RULE).all((1, 2)), 1 - 2 * DELTA)
-    module = import_module("homdp_ppl.explorers.hop_v")
+    module = import_module("homdp_ppl.explorers.versions")
     monkeypatch.setattr(module, "likelihood_set", lambda score, beta: likelihood_set(score, beta / 10))
     assert not believable(truth_is_kept(RULE).all((1, 2)), 1 - 2 * DELTA)
 

@@ -1,0 +1,93 @@
+"""How a rule learns where there are no tables: pure functions of what it knows, and what it may ask to be planned."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+
+from homdp_ppl.continuous.declaration import ContinuousHOMDP, ContinuousWorld
+from homdp_ppl.continuous.paired import paired
+from homdp_ppl.episode import Episode
+from homdp_ppl.errors import ParameterError, Problem
+from homdp_ppl.explorers.densities import DensityClass
+from homdp_ppl.policy import Policy
+from homdp_ppl.precision import Array
+
+
+@dataclass(frozen=True, eq=False)
+class Knowledge:
+    """What a rule knows before a round in a continuous world."""
+
+    homdp: ContinuousHOMDP
+    episodes: int  # K, which enters the bonuses
+    memory: Any
+    played: int = 0  # episodes so far
+    luck: Array = field(default_factory=lambda: np.zeros(2, dtype=np.uint32))  # data of a key, for inference by sampling
+
+
+class WorldPairs(NamedTuple):
+    """Candidates as all pairs of a transition and an emission law: HOP-V's version spaces."""
+
+    transitions: DensityClass
+    emissions: DensityClass
+    alive_transitions: Array  # (N,)
+    alive_emissions: Array  # (M,)
+
+    def model(self, t: int, o: int) -> ContinuousWorld:
+        """The world of a pair."""
+        return paired(self.transitions.members[t], self.emissions.members[o])
+
+
+class Tabled(NamedTuple):
+    """A model with tables for what is latent, and the emission densities of a world; rewards may include bonuses."""
+
+    initial: Array  # (X,)
+    transition: Array  # (X, A, X)
+    reward: Array  # (H, X, A)
+    world: ContinuousWorld
+
+
+Candidate: TypeAlias = "ContinuousWorld | WorldPairs | Tabled | Policy"
+
+
+def one_more(state: Knowledge, episode: Episode) -> Knowledge:
+    """An episode that teaches nothing."""
+    return replace(state, played=state.played + 1)
+
+
+def uncounted(state: Knowledge) -> Array:
+    """For rules that count no states."""
+    return np.zeros(1)
+
+
+@dataclass(frozen=True, eq=False)
+class Rule:
+    """A rule in continuous worlds.
+
+    Attributes
+    ----------
+    propose
+        From a key and what is known to what to plan for; a policy is deployed as it is.
+    init, update
+        What is known before the first episode, and after one more.
+    visits
+        n(x, a), where the rule counts states: it decides about planning again when they have doubled.
+    """
+
+    propose: Callable[[Array, Knowledge], Candidate]
+    init: Callable[[ContinuousHOMDP, int], Knowledge] = lambda homdp, episodes: Knowledge(homdp, episodes, ())
+    update: Callable[[Knowledge, Episode], Knowledge] = one_more
+    visits: Callable[[Knowledge], Array] = uncounted
+
+
+def tables_only(rule: str, where: str) -> Callable[..., Any]:
+    """What a rule that was given a class of densities answers to a finite world."""
+
+    def refuse(*given: Any) -> Any:
+        remedy = "A finite world needs tables, or finite worlds, in the class."
+        raise ParameterError(rule, [Problem(where, "continuous worlds", "a class that fits the finite world", remedy)])
+
+    return refuse

@@ -1,0 +1,239 @@
+"""Outcome: everything that happened while a rule learned in a world, exact values first. Both kinds of runs share it."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Generic, Self, TypeVar
+
+import jax
+import numpy as np
+import xarray as xr
+
+from homdp_ppl.continuous import ContinuousHOMDP, ContinuousWorld
+from homdp_ppl.declare import HOMDP, World
+from homdp_ppl.episode import Episode
+from homdp_ppl.errors import ParameterError, Problem
+from homdp_ppl.explorers.explorer import Explorer
+from homdp_ppl.policy import Policy, Trajectory
+from homdp_ppl.precision import Array
+from homdp_ppl.record import Record
+from homdp_ppl.rounds import TIE, Planner
+
+P = TypeVar("P", bound=Policy)
+W = TypeVar("W", World, ContinuousWorld)
+M = TypeVar("M", HOMDP, ContinuousHOMDP)
+
+
+@dataclass(frozen=True, eq=False)
+class Task(Generic[W, M]):
+    """What a run is asked to do."""
+
+    world: W
+    explorer: Explorer
+    planner: Planner
+    episodes: int  # K
+    seed: int
+    model: M  # the learner's own declaration
+    foresight: bool
+    optimum: float
+    estimated: bool = False  # whether values are means of simulated episodes
+    simulations: int = 0  # of how many
+
+    @property
+    def rounds(self) -> int:
+        """Rounds of a whole run: episodes, or epochs of H episodes."""
+        return self.episodes // self.episodes_per_round
+
+    @property
+    def episodes_per_round(self) -> int:
+        """H for rules that deploy a policy once for every step, else 1."""
+        return self.world.spaces.horizon if self.explorer.each_step else 1
+
+
+@dataclass(frozen=True, eq=False)
+class Mixture(Generic[P]):
+    """The uniform mixture over the policies of all rounds (online-to-batch): its regret is the average regret."""
+
+    run: Outcome[P]
+
+    @property
+    def value(self) -> float:
+        """The exact value of the mixture: the mean of the rounds' values."""
+        return float(self.run.values.sum() / self._rounds)
+
+    def draw(self, key: Array) -> P:
+        """One policy of the mixture; it carries the guarantee in expectation."""
+        return self.run.policy_at(int(jax.random.randint(key, (), 0, self._rounds)))
+
+    @property
+    def _rounds(self) -> int:
+        rounds = len(self.run.values)
+        if rounds == 0:
+            raise ParameterError("mixture", [Problem("run", "no rounds", "at least one round")])
+        return rounds
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Outcome(Generic[P]):
+    """What happened, made by :func:`homdp_ppl.learn`.
+
+    Attributes
+    ----------
+    task
+        What was asked for.
+    record
+        What was written down.
+    state
+        What the rule knows now.
+    decision
+        What was decided last.
+    seconds
+        Spent in planning, inference, evaluation and acting; of a compiled run in compiling and in all the rest.
+    loop
+        Which loop ran, and why.
+    policies
+        The policy of each round that planned anew, for rules whose knowledge is more than counts.
+    advance
+        Goes on to a number of rounds.
+    """
+
+    task: Task[Any, Any]
+    record: Record
+    state: Any
+    decision: Any
+    seconds: Mapping[str, float]
+    loop: str
+    policies: Mapping[int, P]
+    advance: Callable[[Any, int], Any]
+
+    @property
+    def optimum(self) -> float:
+        """The optimal value in the true world."""
+        return self.task.optimum
+
+    @property
+    def values(self) -> Array:
+        """The exact value of each round's policy in the true world."""
+        return self.record.values
+
+    @property
+    def optimistic(self) -> Array:
+        """The optimistic value that each round planned."""
+        return self.record.optimistic
+
+    @property
+    def was_optimistic(self) -> Array:
+        """Whether each round's optimistic value covered the optimum."""
+        return self.record.optimistic >= self.optimum - TIE * self.task.world.spaces.horizon
+
+    @property
+    def gaps(self) -> Array:
+        """Optimum minus values."""
+        return self.optimum - self.values
+
+    @property
+    def regret(self) -> Array:
+        """Cumulative gaps."""
+        return np.cumsum(self.gaps)
+
+    @property
+    def played(self) -> Array:
+        """The exact value of what was deployed in each episode."""
+        return self.record.played
+
+    @property
+    def impossible(self) -> Array:
+        """How many observations of each episode had probability zero under the planned model."""
+        return self.record.impossible
+
+    @property
+    def episodes(self) -> Episode:
+        """All episodes, with their latent states."""
+        return Episode(Trajectory(self.record.observations, self.record.actions), self.record.states)
+
+    @property
+    def returns(self) -> Array:
+        """The sum of rewards of each episode."""
+        return self.task.model.returns(self.episodes)
+
+    @property
+    def estimated(self) -> bool:
+        """Whether values, gaps and the optimum are means of simulated episodes instead of exact; they differ by luck then."""
+        return self.task.estimated
+
+    @property
+    @abstractmethod
+    def policy(self) -> P:
+        """The last round's policy: what to deploy, frozen, in a test phase."""
+
+    @abstractmethod
+    def policy_at(self, index: int) -> P:
+        """The policy of one round."""
+
+    @property
+    def mixture(self) -> Mixture[P]:
+        """The uniform mixture over all rounds' policies."""
+        return Mixture(self)
+
+    def resume(self, stop_after: int | None = None) -> Self:
+        """Go on to the end, or to a number of episodes; equals one run without a stop."""
+        on: Self = self.advance(self, stop_after_rounds(self.task, stop_after))
+        return on
+
+    def planned_at(self, index: int) -> int:
+        """The round in which the policy of a round was planned."""
+        if not 0 <= index < len(self.values):
+            raise ParameterError("policy_at", [Problem("round", str(index), f"a round in 0..{len(self.values) - 1}")])
+        return int(np.flatnonzero(self.record.planned[: index + 1])[-1])
+
+    def to_dataset(self) -> xr.Dataset:
+        """The run as an xarray Dataset with axes round, episode and step."""
+        record, task = self.record, self.task
+        variables: dict[str, Any] = {
+            "value": ("round", record.values),
+            "optimistic": ("round", record.optimistic),
+            "gap": ("round", self.gaps),
+            "regret": ("round", self.regret),
+            "was_optimistic": ("round", self.was_optimistic),
+            "plans": ("round", record.plans),
+            "played": ("episode", record.played),
+            "impossible": ("episode", record.impossible),
+            "observation": (("episode", "step", "observation_axis")[: record.observations.ndim], record.observations),
+            "action": (("episode", "step"), record.actions),
+            "state": (("episode", "step_or_end", "state_axis")[: record.states.ndim], record.states),
+        }
+        about = {
+            "model": task.world.homdp.name,
+            "learner": task.model.name,
+            "explorer": task.explorer.name,
+            "soundness": task.explorer.soundness,
+            "seed": task.seed,
+            "episodes": task.episodes,
+            "optimum": task.optimum,
+            "loop": self.loop,
+            "foresight": int(task.foresight),
+            "estimated": int(task.estimated),
+        }
+        axes = {"round": np.arange(1, len(record.values) + 1), "episode": np.arange(1, len(record.played) + 1)}
+        return xr.Dataset(variables, axes, about)
+
+    def __repr__(self) -> str:
+        task, rounds = self.task, len(self.values)
+        word = "epoch" if task.explorer.each_step else "episode"
+        head = f"Run of {task.explorer.name} in {task.world.homdp.name!r}, seed {task.seed}: {rounds:,} {word}s"
+        if rounds == 0:
+            return head
+        covered = f"optimistic in {np.mean(self.was_optimistic):.0%}"
+        told = f" (estimated by {task.simulations} simulated episodes each)" if task.estimated else ""
+        return f"{head}\n  regret {self.regret[-1]:.4g}, last gap {self.gaps[-1]:.4g}, {covered}{told}\n  {self.loop}"
+
+
+def stop_after_rounds(task: Task[Any, Any], stop_after: int | None) -> int:
+    """How many rounds a number of episodes makes."""
+    if stop_after is None:
+        return task.rounds
+    if not (isinstance(stop_after, int | np.integer) and stop_after >= 0):
+        raise ParameterError("learn", [Problem("stop_after", repr(stop_after), "a number of episodes of at least 0")])
+    return min(int(stop_after) // task.episodes_per_round, task.rounds)
