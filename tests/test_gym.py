@@ -1,23 +1,27 @@
 """Worlds as Gymnasium environments, and episodes from environments that others wrote."""
 
 import pickle
+import warnings
 from collections import Counter
 from functools import cache
 from itertools import product
 
 import gymnasium
+import jax
 import numpy as np
 import numpyro.distributions as dist
 import pytest
 from gymnasium.spaces import Box, Discrete
 from gymnasium.utils.env_checker import check_env
 from gymnasium.wrappers import OrderEnforcing, PassiveEnvChecker, TimeLimit
-from scipy.stats import binom
+from scipy.stats import binom, kstest
 
-from homdp_ppl import Counts, DataError, HOMDPError, PolicyError, explorers, posterior, tabular, uniform_policy
+from homdp_ppl import Counts, DataError, HOMDPError, PolicyError, explorers, posterior, rollout, tabular, uniform_policy
 from homdp_ppl.episode import Noise, play_by_asking
 from homdp_ppl.gym import HOMDPEnv, episodes_from
+from homdp_ppl.gym.dynamics import TableDynamics
 from homdp_ppl.planners import history_tree
+from tests.continuous.programs import hearing, plane, walk
 from tests.statistics import LEVEL, frequency_errors
 from tests.worlds import Parity, random_policy, world
 
@@ -90,15 +94,20 @@ def test_a_wrong_law_is_caught():
     """Planted bugs: observations of the state before, and emissions that take the first state's row."""
     made = tabular(**QUARTERS).at()
 
-    class Late(HOMDPEnv):
-        def _draw(self, row):
-            if len(self._states) == 2 and len(row) == 3:
-                row = self._emission[self._states[0]]
-            return super()._draw(row)
+    class Late(TableDynamics):
+        def observe(self, generator, state):
+            self.before, state = state, getattr(self, "before", state)
+            return super().observe(generator, state)
 
+        def first(self, generator):
+            self.__dict__.pop("before", None)
+            return super().first(generator)
+
+    late = HOMDPEnv(made)
+    late._dynamics = Late(made)
     slightly = made.pomdp.emission.copy()
     slightly[0] = [0.5, 0.25, 0.25]
-    for planted in (Late(made), HOMDPEnv(tabular(**{**QUARTERS, "O": slightly}).at())):
+    for planted in (late, HOMDPEnv(tabular(**{**QUARTERS, "O": slightly}).at())):
         assert wrong_entries(planted) != []
 
 
@@ -370,13 +379,22 @@ def test_the_policy_has_luck_of_its_own():
     """The numbers that choose actions are none of those that the environment draws from the same seed."""
     drawn = []
 
-    class Overheard(HOMDPEnv):
-        def _draw(self, row):
-            drawn.append(self.np_random.bit_generator.state["state"]["state"])
-            return super()._draw(row)
+    class Overheard(TableDynamics):
+        def first(self, generator):
+            drawn.append(generator.bit_generator.state["state"]["state"])
+            return super().first(generator)
 
-    made = world("tiger")
-    episodes_from(Overheard(made), "uniform", 50, seed=3)
+        def observe(self, generator, state):
+            drawn.append(generator.bit_generator.state["state"]["state"])
+            return super().observe(generator, state)
+
+        def move(self, generator, state, action):
+            drawn.append(generator.bit_generator.state["state"]["state"])
+            return super().move(generator, state, action)
+
+    env = HOMDPEnv(world("tiger"))
+    env._dynamics = Overheard(world("tiger"))
+    episodes_from(env, "uniform", 50, seed=3)
     policy = np.random.default_rng([3, 1])
     assert policy.bit_generator.state["state"]["state"] not in drawn
     assert np.random.default_rng(3).bit_generator.state["state"]["state"] == drawn[0]
@@ -450,7 +468,7 @@ def test_what_makes_no_episodes_is_refused(env, options, words):
 
 
 def test_an_endless_environment_without_a_model_is_given_up(monkeypatch):
-    monkeypatch.setattr("homdp_ppl.gym.LONGEST", 50)
+    monkeypatch.setattr("homdp_ppl.gym.episodes.LONGEST", 50)
     with pytest.raises(DataError, match="no end after 50 steps"):
         episodes_from(Endless(), "uniform", 1, latent="truth")
 
@@ -463,3 +481,42 @@ def test_policies_and_models_that_are_none_are_refused():
         episodes_from(Machine(), uniform_policy(world("tiger")), 1, latent="truth")
     with pytest.raises(DataError, match="model: got a str; expected a HOMDP, a World, or Spaces"):
         episodes_from(Machine(), "uniform", 1, model="machine")
+
+
+def test_continuous_worlds_are_environments():
+    """States and observations as rollouts have them; the checker of Gymnasium passes; the same seed gives the same episode."""
+    for model in (walk(), plane(), hearing("precisions")):
+        made = model.draw(jax.random.key(3))
+        env, again = HOMDPEnv(made), HOMDPEnv(made, per_step=True)
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", ".*Box observation space (minimum|maximum) value is.*infinity.*")
+            check_env(env, skip_render_check=True)
+        expected = rollout(jax.random.split(jax.random.key(0), 5), made, uniform_policy(made)).trajectory
+        episodes = episodes_from(env, "uniform", 5, seed=1, model=made)
+        assert [part.shape for part in episodes.trajectory] == [part.shape for part in expected]
+        played = episodes_from(again, "uniform", 5, seed=1, model=model)
+        np.testing.assert_array_equal(played.states, episodes.states)
+        np.testing.assert_array_equal(played.observations, episodes.observations)
+
+
+def test_a_continuous_environment_draws_from_the_program():
+    """What the walk draws, standardised by its own laws, is standard normal: Kolmogorov's test at 1e-6; a wrong scale is caught."""
+    made = walk().at(noise=0.9)
+    episodes = episodes_from(HOMDPEnv(made), "uniform", 1000, seed=5, model=made)
+    errors = (episodes.observations - episodes.states[:, :-1]).ravel()
+    steps = (np.diff(episodes.states) - np.array([-1.0, 1.0])[episodes.actions]).ravel()
+    assert kstest(errors / 1.0, "norm").pvalue > 1e-6
+    assert kstest(steps / 0.3, "norm").pvalue > 1e-6
+    assert kstest(episodes.states[:, 0], "norm").pvalue > 1e-6
+    assert kstest(errors / 1.2, "norm").pvalue < 1e-6
+
+
+def test_boxes_that_do_not_fit_are_refused():
+    made = walk().at(noise=0.9)
+    env = HOMDPEnv(plane().draw(jax.random.key(0)))
+    with pytest.raises(DataError, match=r"a Box of shape \(1,\)"):
+        episodes_from(env, "uniform", 1, model=made)
+    with pytest.raises(DataError, match="a Discrete space"):
+        episodes_from(HOMDPEnv(made), "uniform", 1)
+    with pytest.raises(DataError, match="latent states"):
+        episodes_from(HOMDPEnv(made), "uniform", 1, model=made, latent=lambda infos: np.zeros(2))

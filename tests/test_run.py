@@ -125,6 +125,7 @@ def test_the_dataset(run, tmp_path):
         "optimum": run.optimum,
         "loop": "readable loop (as asked)",
         "foresight": 0,
+        "estimated": 0,
     }
 
 

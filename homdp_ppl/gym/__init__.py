@@ -1,0 +1,7 @@
+"""Gymnasium, both ways: a world as an environment, and the episodes of an environment that reveals its states at the end.
+
+Ids for the worlds of the zoo (``homdp/Tiger-v0`` and so on) are registered in homdp_ppl.models.environments.
+"""
+
+from homdp_ppl.gym.environment import HOMDPEnv as HOMDPEnv
+from homdp_ppl.gym.episodes import episodes_from as episodes_from

@@ -1,0 +1,105 @@
+"""What happens in an environment, one draw after the other: from tables with NumPy alone, from densities with JAX."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from typing import Any, Protocol
+
+import jax
+import numpy as np
+
+from homdp_ppl.continuous import ContinuousWorld
+from homdp_ppl.declare import World
+from homdp_ppl.domain import Real
+from homdp_ppl.precision import Array, in_x64
+
+
+class Dynamics(Protocol):
+    """Draws of states and observations, and rewards."""
+
+    def first(self, generator: np.random.Generator) -> Any:
+        """x_1."""
+
+    def observe(self, generator: np.random.Generator, state: Any) -> Any:
+        """y_h."""
+
+    def move(self, generator: np.random.Generator, state: Any, action: int) -> Any:
+        """x_{h+1}."""
+
+    def reward(self, step: int, state: Any, action: int) -> float:
+        """r_h(x, a); the first step is 0."""
+
+
+class TableDynamics:
+    """A finite world; its numbers are copied."""
+
+    def __init__(self, world: World) -> None:
+        self._initial, self._transition, self._emission = map(_cumulative, world.pomdp[:3])
+        self._reward = world.pomdp.reward.copy()
+
+    def first(self, generator: np.random.Generator) -> int:
+        """x_1."""
+        return bisect_right(self._initial, generator.random())
+
+    def observe(self, generator: np.random.Generator, state: int) -> int:
+        """y_h."""
+        return bisect_right(self._emission[state], generator.random())
+
+    def move(self, generator: np.random.Generator, state: int, action: int) -> int:
+        """x_{h+1}."""
+        return bisect_right(self._transition[state, action], generator.random())
+
+    def reward(self, step: int, state: int, action: int) -> float:
+        """r_h(x, a)."""
+        return float(self._reward[step, state, action])
+
+
+class DensityDynamics:
+    """A continuous world; each draw has a key made from the generator's next number."""
+
+    def __init__(self, world: ContinuousWorld) -> None:
+        mechanics, compiled = world.mechanics, world.homdp.compiled
+        self._parameters = dict(world.parameters)
+        self._spaces = world.spaces
+        if "dynamics" not in compiled:
+            draws = jax.jit(mechanics.draw_first), jax.jit(mechanics.draw_observation), jax.jit(mechanics.draw_next)
+            compiled["dynamics"] = (*draws, jax.jit(mechanics.reward))
+        self._first, self._observe, self._move, self._reward = compiled["dynamics"]
+
+    @in_x64
+    def first(self, generator: np.random.Generator) -> Any:
+        """x_1."""
+        return self._plain(self._first(self._parameters, _key(generator)), self._spaces.states)
+
+    @in_x64
+    def observe(self, generator: np.random.Generator, state: Any) -> Any:
+        """y_h; a vector also where it has one entry, which is what Gymnasium's users expect."""
+        seen = self._plain(self._observe(self._parameters, _key(generator), state), self._spaces.observations)
+        return np.atleast_1d(seen) if isinstance(self._spaces.observations, Real) else seen
+
+    @in_x64
+    def move(self, generator: np.random.Generator, state: Any, action: int) -> Any:
+        """x_{h+1}."""
+        return self._plain(self._move(self._parameters, _key(generator), state, action), self._spaces.states)
+
+    @in_x64
+    def reward(self, step: int, state: Any, action: int) -> float:
+        """r(x, a)."""
+        return float(self._reward(state, action))
+
+    def _plain(self, value: Array, space: Any) -> Any:
+        return np.asarray(value) if isinstance(space, Real) else int(value)
+
+
+def _key(generator: np.random.Generator) -> Array:
+    return jax.random.key(int(generator.integers(2**63)))
+
+
+def _cumulative(rows: Array) -> Array:
+    """Running sums of probability rows, 1 from the last possible outcome on, so that rounding never leads beyond it.
+
+    The number of entries at or below a uniform number is then the outcome that ``choose`` takes.
+    """
+    size = rows.shape[-1]
+    last = size - 1 - np.argmax(rows[..., ::-1] > 0, axis=-1)
+    return np.where(np.arange(size) >= last[..., None], 1.0, rows.cumsum(-1))

@@ -1,0 +1,223 @@
+"""Episodes of any Gymnasium environment that reveals its latent states when an episode is over."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal, NamedTuple, TypeAlias
+
+import gymnasium
+import numpy as np
+from gymnasium.spaces import Box, Discrete
+from numpy.typing import ArrayLike
+
+from homdp_ppl.continuous.playing import stack as stack_densities
+from homdp_ppl.domain import Domain, HasDomain, Real, Space
+from homdp_ppl.episode import Episode, choose, stack
+from homdp_ppl.errors import DataError, Problem
+from homdp_ppl.policy import Policy, Trajectory, ask, check_policy, uniform_policy
+from homdp_ppl.pomdp import HasSpaces, Spaces
+from homdp_ppl.precision import Array
+
+LONGEST = 100_000  # steps after which an episode of undeclared length is given up
+
+Infos: TypeAlias = Sequence[Mapping[str, Any]]  # of reset and of each step
+
+
+def episodes_from(
+    env: gymnasium.Env[Any, Any],
+    policy: Policy | Literal["uniform"],
+    n: int,
+    seed: int = 0,
+    *,
+    model: HasSpaces | HasDomain | None = None,
+    latent: str | Callable[[Infos], ArrayLike] = "latent_states",
+) -> Episode:
+    """Play a policy in any Gymnasium environment with discrete actions that reveals its latent states when an episode is over.
+
+    The policy is handed observations and actions, as ever: no info, no reward, no latent state. The observation that comes with
+    the end of an episode is dropped. Spaces that start elsewhere than at 0 are moved there.
+
+    Parameters
+    ----------
+    env
+        An environment with ``Discrete`` actions and observations, or with a ``Box`` of observations where the model has real
+        ones. Its episodes all have the same length H, ended by itself or by a ``TimeLimit``; wrapped or not. It is seeded once,
+        and not closed.
+    policy
+        Anything with ``act``, or "uniform".
+    n
+        How many episodes.
+    seed
+        Of the environment and, in another stream, of the policy's choices.
+    model
+        The declaration that the episodes are meant for (a HOMDP, a World, or Spaces): they are held to its sizes and its horizon.
+        Without it, the first episode says what H is, and all is discrete.
+    latent
+        Where x_1 .. x_{H+1} are found: a key of the last info, or a function of all H + 1 infos (of ``reset`` and of each step),
+        say ``lambda infos: [info["state"] for info in infos]``.
+
+    Returns
+    -------
+    Episode
+        A batch with n rows, as from :func:`homdp_ppl.rollout`: ready for ``posterior(homdp, episodes)``,
+        ``homdp.counts(episodes)`` and, one by one, for ``explorer.update``.
+
+    Examples
+    --------
+    >>> from homdp_ppl import models, posterior
+    >>> from homdp_ppl.gym import HOMDPEnv
+    >>> tiger = models.load("tiger")
+    >>> episodes = episodes_from(HOMDPEnv(tiger), "uniform", 100, model=tiger)
+    >>> episodes.states.shape
+    (100, 5)
+    >>> posterior(tiger.homdp, episodes)
+    Posterior of 'tiger' after 400 steps: conjugate
+      accuracy in closed form
+    """
+    spaces = _check(env, n, seed, model)
+    actor = _uniform(spaces) if isinstance(policy, str) and policy == "uniform" else policy
+    check_policy(actor, spaces)
+    generator = np.random.default_rng([seed, 1])  # the environment's own stream comes from [seed]
+    played: list[Episode] = []
+    for k in range(n):
+        record = _play(env, actor, generator, spaces, f"episode {k}", int(seed) if k == 0 else None)
+        if k == 0 and model is None and record.over:
+            spaces = spaces._replace(horizon=len(record.actions))
+        _check_length(record, spaces.horizon, f"episode {k}", "as declared" if model is not None else "as in episode 0")
+        states = _revealed(record.infos, latent, spaces, f"episode {k}")
+        played.append(Episode(Trajectory(np.array(record.observations), np.array(record.actions)), states))
+    if isinstance(spaces, Domain):
+        return stack_densities(played, spaces)
+    if model is None:
+        visited = 1 + max(int(episode.states.max()) for episode in played)
+        spaces = spaces._replace(states=tuple(f"x{x}" for x in range(visited)))
+    return stack(played, spaces)
+
+
+def _uniform(spaces: Spaces | Domain) -> Policy:
+    return uniform_policy(spaces) if isinstance(spaces, Domain) else uniform_policy(spaces._replace(horizon=1))
+
+
+def _check(env: gymnasium.Env[Any, Any], n: int, seed: int, model: HasSpaces | HasDomain | None) -> Spaces | Domain:
+    """Names and horizon: those of the model, if the environment fits it, or else of the environment."""
+    if not isinstance(env, gymnasium.Env):
+        remedy = "Pass one environment, as gymnasium.make returns it, not its id and not a vector of them."
+        raise DataError("episodes_from", [Problem("env", f"a {type(env).__name__}", "a gymnasium.Env", remedy)])
+    if model is not None and not isinstance(getattr(model, "spaces", None), Spaces | Domain):
+        raise DataError("episodes_from", [Problem("model", f"a {type(model).__name__}", "a HOMDP, a World, or Spaces")])
+    problems = [
+        Problem(name, repr(number), f"a whole number, at least {least}")
+        for name, number, least in (("n", n, 1), ("seed", seed, 0))
+        if not isinstance(number, int | np.integer) or number < least
+    ]
+    names: list[tuple[str, ...]] = []
+    for kind, space in (("observation", env.observation_space), ("action", env.action_space)):
+        wanted: Space = () if model is None else getattr(model.spaces, f"{kind}s")
+        if isinstance(wanted, Real):
+            if not isinstance(space, Box) or space.shape not in (wanted.shape, (wanted.dimension,)):
+                problems.append(Problem(f"env.{kind}_space", repr(space), f"a Box of shape ({wanted.dimension},)"))
+            continue
+        if not isinstance(space, Discrete):
+            remedy = f"Number the {kind}s with a wrapper, such as gymnasium.wrappers.Transform{kind.capitalize()}."
+            problems.append(Problem(f"env.{kind}_space", repr(space), "a Discrete space", remedy))
+            continue
+        names.append(tuple(f"{kind[0]}{k}" for k in range(space.n)) if model is None else wanted)
+        if len(names[-1]) != space.n:
+            expected = f"{len(names[-1])}: {', '.join(names[-1])}"
+            problems.append(Problem(f"env.{kind}_space", f"{space.n} {kind}s", expected, "Declare them all."))
+    if problems:
+        raise DataError("episodes_from", problems)
+    return Spaces((), names[0], names[1], LONGEST) if model is None else model.spaces
+
+
+class _Record(NamedTuple):
+    observations: list[Any]
+    actions: list[int]
+    infos: Infos
+    over: bool
+
+
+def _play(
+    env: gymnasium.Env[Any, Any],
+    policy: Policy,
+    generator: np.random.Generator,
+    spaces: Spaces | Domain,
+    which: str,
+    seed: int | None,
+) -> _Record:
+    """One episode until it is over, or as long as it may be."""
+    first_action = _start(env.action_space)
+    observation, info = env.reset(seed=seed)
+    observations: list[Any] = []
+    actions: list[int] = []
+    infos = [dict(info)]
+    over = False
+    while not over and len(actions) < spaces.horizon:
+        if not env.observation_space.contains(observation):
+            where = f"{which}, step {len(actions) + 1}"
+            raise DataError("episodes_from", [Problem("observation", repr(observation), str(env.observation_space), at=where)])
+        observations.append(_seen(observation, env.observation_space, spaces.observations))
+        chances = ask(policy, observations, actions, spaces)
+        actions.append(int(choose(chances, generator.random())))
+        observation, _, terminated, truncated, info = env.step(actions[-1] + first_action)
+        infos.append(dict(info))  # some environments use one dictionary, and one array, again and again
+        over = bool(terminated or truncated)
+    return _Record(observations, actions, infos, over)
+
+
+def _start(space: gymnasium.Space[Any]) -> int:
+    return int(space.start) if isinstance(space, Discrete) else 0
+
+
+def _seen(observation: Any, space: gymnasium.Space[Any], declared: Space) -> Any:
+    """An observation as policies and posteriors expect it."""
+    if isinstance(declared, Real):
+        return np.asarray(observation, dtype=np.float64).reshape(declared.shape)
+    return int(observation) - _start(space)
+
+
+def _check_length(record: _Record, horizon: int, which: str, whose: str) -> None:
+    steps = len(record.actions)
+    if record.over and steps == horizon:
+        return
+    if record.over:
+        got = f"{steps} steps"
+        remedy = (
+            "Episodes have one length. Where they may end early, let them go on to the horizon in a state of their own, say "
+            "'over', that is never left, looks the same and pays nothing: in a wrapper of the environment and in the declaration."
+        )
+    else:
+        got = f"no end after {steps:,} steps"
+        remedy = "Put gymnasium.wrappers.TimeLimit under the wrapper that reveals the states, or declare the horizon it has."
+    expected = f"{horizon:,} steps, {whose}" if horizon < LONGEST else "episodes that end"
+    raise DataError("episodes_from", [Problem("length", got, expected, remedy, which)])
+
+
+def _revealed(infos: Infos, latent: str | Callable[[Infos], ArrayLike], spaces: Spaces | Domain, which: str) -> Array:
+    """The latent states of a finished episode."""
+    horizon = spaces.horizon
+    if isinstance(latent, str) and latent not in infos[-1]:
+        got = f"an info with {', '.join(map(repr, infos[-1])) or 'nothing in it'}"
+        remedy = "Name another key, or give a function of all infos; states that are never revealed cannot be learned from."
+        raise DataError("episodes_from", [Problem("latent", got, f"{latent!r} in the last info", remedy, which)])
+    states = np.asarray(infos[-1][latent] if isinstance(latent, str) else latent(infos))
+    if isinstance(spaces.states, Real):
+        shape = (horizon + 1, *spaces.states.shape)
+        if states.size == np.prod(shape) and np.isfinite(states).all():
+            return states.reshape(shape).astype(np.float64)
+        got = f"shape {states.shape}" if np.isfinite(states).all() else "numbers that are not finite"
+        raise DataError("episodes_from", [Problem("latent states", got, f"finite numbers of shape {shape}", at=which)])
+    if states.shape == (horizon + 1,) and np.issubdtype(states.dtype, np.integer) and states.min() >= 0:
+        return states.astype(np.int64)
+    if not np.issubdtype(states.dtype, np.integer):
+        got, remedy = f"values of type {states.dtype}", "Number the states."
+    elif states.shape == (horizon,):
+        got = f"{horizon} states"
+        remedy = (
+            "The state after the last action is missing, and with it a transition to count. Append it; where it cannot be known, "
+            "end episodes one step earlier and let that state be the last."
+        )
+    else:
+        got, remedy = f"shape {states.shape}, from {states.min(initial=0)} on", ""
+    expected = f"{horizon + 1} integers from 0 on, x_1 to x_{{H+1}}"
+    raise DataError("episodes_from", [Problem("latent states", got, expected, remedy, which)])
