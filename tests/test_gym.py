@@ -500,7 +500,7 @@ def test_continuous_worlds_are_environments():
 
 
 def test_a_continuous_environment_draws_from_the_program():
-    """What the walk draws, standardised by its own laws, is standard normal: Kolmogorov's test at 1e-6; a wrong scale is caught."""
+    """What the walk draws, standardised by its laws, is standard normal: Kolmogorov's test at 1e-6; a wrong scale is caught."""
     made = walk().at(noise=0.9)
     episodes = episodes_from(HOMDPEnv(made), "uniform", 1000, seed=5, model=made)
     errors = (episodes.observations - episodes.states[:, :-1]).ravel()
