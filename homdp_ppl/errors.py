@@ -42,7 +42,11 @@ class HOMDPError(ValueError):
             told = problem.remedy
         if len(self.problems) > LISTED:
             lines.append(f"  ... and {len(self.problems) - LISTED} more in .problems")
-        super().__init__("\n".join(lines))
+        super().__init__(subject, self.problems)  # of which a copy is made in another process
+        self._message = "\n".join(lines)
+
+    def __str__(self) -> str:
+        return self._message
 
 
 class DeclarationError(HOMDPError):

@@ -1,0 +1,37 @@
+"""Child processes that import single modules of the toolkit, without JAX and the seconds it takes."""
+
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import homdp_ppl
+
+LONE = """
+import sys, types
+package = types.ModuleType("homdp_ppl")
+package.__path__ = [{directory!r}]
+sys.modules["homdp_ppl"] = package
+"""
+
+
+def spawn(code: str, *arguments: object) -> subprocess.Popen[str]:
+    """Python code in a new process, with pipes to talk to it."""
+    lone = LONE.format(directory=str(Path(homdp_ppl.__file__).parent))
+    command = [sys.executable, "-c", lone + code, *map(str, arguments)]
+    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def kill(child: subprocess.Popen[str]) -> str:
+    """End a child without notice; what it had said until then and nobody has read."""
+    child.send_signal(signal.SIGKILL)
+    said = child.stdout.read() if child.stdout else ""  # communicate() would lose lines that readline() has taken in
+    child.communicate()
+    return said
+
+
+def finish(child: subprocess.Popen[str], said: str = "") -> str:
+    """What a child still says until it ends well."""
+    out, errors = child.communicate(said, timeout=60)
+    assert child.returncode == 0, errors
+    return out
