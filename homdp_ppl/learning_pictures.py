@@ -11,8 +11,8 @@ from matplotlib.axes import Axes
 from matplotlib.transforms import ScaledTranslation
 
 from homdp_ppl.errors import DataError, Problem
+from homdp_ppl.measured import Measured
 from homdp_ppl.precision import Array
-from homdp_ppl.run import Run
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#6b6b6b", "#E69F00", "#56B4E9", "#000000")  # Okabe and Ito's
 BAND = (0.05, 0.95)  # quantiles over the seeds
@@ -29,7 +29,7 @@ class Curve(NamedTuple):
     high: Array  # (points,)  the 95% quantile
 
 
-def draw_regret(runs: Mapping[str, Sequence[Run]], axes: Axes | None = None) -> Axes:
+def draw_regret(runs: Mapping[str, Sequence[Measured]], axes: Axes | None = None) -> Axes:
     """Draw the exact regret of rules against episodes: the mean over seeds, and the band that holds 90% of them.
 
     Each curve carries its rule's name at its end. Axes that are given keep their scales: set them to "log" before drawing.
@@ -50,7 +50,7 @@ def draw_regret(runs: Mapping[str, Sequence[Run]], axes: Axes | None = None) -> 
     return axes
 
 
-def draw_promises(runs: Mapping[str, Sequence[Run]], axes: Axes | None = None) -> Axes:
+def draw_promises(runs: Mapping[str, Sequence[Measured]], axes: Axes | None = None) -> Axes:
     """Draw the values that rules planned optimistically, beside the optimum and H, the most that rewards can add up to.
 
     A rule is optimistic as long as it stays above the dotted line, and says something once it is below the dashed one.
@@ -61,8 +61,8 @@ def draw_promises(runs: Mapping[str, Sequence[Run]], axes: Axes | None = None) -
         As in :func:`draw_regret`; all runs in one world.
     """
     axes, ends = _draw(runs, lambda run: run.optimistic, axes)
-    task = next(iter(runs.values()))[0].task
-    lines = (task.optimum, ":", -11, "optimum"), (task.world.spaces.horizon, "--", 3, "H, the trivial bound")
+    run = next(iter(runs.values()))[0]
+    lines = (run.optimum, ":", -11, "optimum"), (run.horizon, "--", 3, "H, the trivial bound")
     for height, style, shift, words in lines:
         axes.axhline(height, color="#444444", lw=1.2, ls=style, zorder=1)
         axes.annotate(words, (0.0, height), (4, shift), xycoords=("axes fraction", "data"), textcoords="offset points",
@@ -73,7 +73,7 @@ def draw_promises(runs: Mapping[str, Sequence[Run]], axes: Axes | None = None) -
 
 
 def _draw(
-    runs: Mapping[str, Sequence[Run]], quantity: Callable[[Run], Array], axes: Axes | None
+    runs: Mapping[str, Sequence[Measured]], quantity: Callable[[Measured], Array], axes: Axes | None
 ) -> tuple[Axes, list[tuple[float, float, str, str]]]:
     """Means and bands of a quantity of each round, and where the curves end."""
     _check(runs)
@@ -89,14 +89,14 @@ def _draw(
         ends.append((float(curve.episodes[-1]), float(curve.mean[-1]), name, colour))
     axes.margins(x=0)
     axes.set_xlabel("episodes")
-    axes.set_title(f"{next(iter(runs.values()))[0].task.world.homdp.name}: {_told(runs)}", fontsize=10)
+    axes.set_title(f"{next(iter(runs.values()))[0].model_name}: {_told(runs)}", fontsize=10)
     axes.xaxis.set_major_formatter("{x:,.0f}")
     axes.yaxis.set_major_formatter("{x:,g}")
     axes.spines[["top", "right"]].set_visible(False)
     return axes, ends
 
 
-def curve_of(runs: Sequence[Run], quantity: Callable[[Run], Array], logarithmic: bool = False) -> Curve:
+def curve_of(runs: Sequence[Measured], quantity: Callable[[Measured], Array], logarithmic: bool = False) -> Curve:
     """Mean and 90% band of a quantity over several runs of one length, thinned to what can be seen.
 
     Parameters
@@ -113,7 +113,7 @@ def curve_of(runs: Sequence[Run], quantity: Callable[[Run], Array], logarithmic:
     spread = np.geomspace if logarithmic else np.linspace
     at = np.unique(spread(1, rounds, POINTS).round().astype(int)) - 1
     low, high = np.quantile(numbers[:, at], BAND, axis=0)
-    return Curve((at + 1) * runs[0].task.episodes_per_round, numbers[:, at].mean(0), low, high)
+    return Curve((at + 1) * runs[0].episodes_per_round, numbers[:, at].mean(0), low, high)
 
 
 def label_ends(axes: Axes, ends: Sequence[tuple[float, float, str, str]]) -> None:
@@ -153,7 +153,7 @@ def _apart(heights: Sequence[float]) -> Array:
     return places
 
 
-def _told(runs: Mapping[str, Sequence[Run]]) -> str:
+def _told(runs: Mapping[str, Sequence[Measured]]) -> str:
     seeds = {len(several) for several in runs.values()}
     if max(seeds) == 1:
         return "one seed"
@@ -161,7 +161,7 @@ def _told(runs: Mapping[str, Sequence[Run]]) -> str:
     return f"mean and 90% of {many} seeds"
 
 
-def _check(runs: Mapping[str, Sequence[Run]]) -> None:
+def _check(runs: Mapping[str, Sequence[Measured]]) -> None:
     problems = []
     if not runs:
         problems.append(Problem("runs", "no rules", "at least one rule with its runs"))

@@ -16,10 +16,11 @@ from homdp_ppl.declare import HOMDP, World
 from homdp_ppl.episode import Episode
 from homdp_ppl.errors import ParameterError, Problem
 from homdp_ppl.explorers.explorer import Explorer
+from homdp_ppl.measured import Measured
 from homdp_ppl.policy import Policy, Trajectory
 from homdp_ppl.precision import Array
 from homdp_ppl.record import Record
-from homdp_ppl.rounds import TIE, Planner
+from homdp_ppl.rounds import Planner
 
 P = TypeVar("P", bound=Policy)
 W = TypeVar("W", World, ContinuousWorld)
@@ -49,7 +50,29 @@ class Task(Generic[W, M]):
     @property
     def episodes_per_round(self) -> int:
         """H for rules that deploy a policy once for every step, else 1."""
-        return self.world.spaces.horizon if self.explorer.each_step else 1
+        return self.horizon if self.explorer.each_step else 1
+
+    @property
+    def horizon(self) -> int:
+        """H."""
+        return self.world.spaces.horizon
+
+    @property
+    def about(self) -> dict[str, str | int | float]:
+        """The task in words and numbers, as a file can hold it."""
+        return {
+            "model": self.world.homdp.name,
+            "learner": self.model.name,
+            "explorer": self.explorer.name,
+            "soundness": self.explorer.soundness,
+            "seed": self.seed,
+            "episodes": self.episodes,
+            "horizon": self.horizon,
+            "episodes_per_round": self.episodes_per_round,
+            "optimum": self.optimum,
+            "foresight": int(self.foresight),
+            "estimated": int(self.estimated),
+        }
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,7 +99,7 @@ class Mixture(Generic[P]):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Outcome(Generic[P]):
+class Outcome(Measured, Generic[P]):
     """What happened, made by :func:`homdp_ppl.learn`.
 
     Attributes
@@ -109,44 +132,9 @@ class Outcome(Generic[P]):
     advance: Callable[[Any, int], Any]
 
     @property
-    def optimum(self) -> float:
-        """The optimal value in the true world."""
-        return self.task.optimum
-
-    @property
-    def values(self) -> Array:
-        """The exact value of each round's policy in the true world."""
-        return self.record.values
-
-    @property
-    def optimistic(self) -> Array:
-        """The optimistic value that each round planned."""
-        return self.record.optimistic
-
-    @property
-    def was_optimistic(self) -> Array:
-        """Whether each round's optimistic value covered the optimum."""
-        return self.record.optimistic >= self.optimum - TIE * self.task.world.spaces.horizon
-
-    @property
-    def gaps(self) -> Array:
-        """Optimum minus values."""
-        return self.optimum - self.values
-
-    @property
-    def regret(self) -> Array:
-        """Cumulative gaps."""
-        return np.cumsum(self.gaps)
-
-    @property
-    def played(self) -> Array:
-        """The exact value of what was deployed in each episode."""
-        return self.record.played
-
-    @property
-    def impossible(self) -> Array:
-        """How many observations of each episode had probability zero under the planned model."""
-        return self.record.impossible
+    def about(self) -> dict[str, str | int | float]:
+        """The run in words and numbers, as a file can hold it."""
+        return {**self.task.about, "loop": self.loop}
 
     @property
     def episodes(self) -> Episode:
@@ -157,11 +145,6 @@ class Outcome(Generic[P]):
     def returns(self) -> Array:
         """The sum of rewards of each episode."""
         return self.task.model.returns(self.episodes)
-
-    @property
-    def estimated(self) -> bool:
-        """Whether values, gaps and the optimum are means of simulated episodes instead of exact; they differ by luck then."""
-        return self.task.estimated
 
     @property
     @abstractmethod
@@ -190,7 +173,7 @@ class Outcome(Generic[P]):
 
     def to_dataset(self) -> xr.Dataset:
         """The run as an xarray Dataset with axes round, episode and step."""
-        record, task = self.record, self.task
+        record = self.record
         variables: dict[str, Any] = {
             "value": ("round", record.values),
             "optimistic": ("round", record.optimistic),
@@ -204,20 +187,8 @@ class Outcome(Generic[P]):
             "action": (("episode", "step"), record.actions),
             "state": (("episode", "step_or_end", "state_axis")[: record.states.ndim], record.states),
         }
-        about = {
-            "model": task.world.homdp.name,
-            "learner": task.model.name,
-            "explorer": task.explorer.name,
-            "soundness": task.explorer.soundness,
-            "seed": task.seed,
-            "episodes": task.episodes,
-            "optimum": task.optimum,
-            "loop": self.loop,
-            "foresight": int(task.foresight),
-            "estimated": int(task.estimated),
-        }
         axes = {"round": np.arange(1, len(record.values) + 1), "episode": np.arange(1, len(record.played) + 1)}
-        return xr.Dataset(variables, axes, about)
+        return xr.Dataset(variables, axes, self.about)
 
     def __repr__(self) -> str:
         task, rounds = self.task, len(self.values)

@@ -18,6 +18,7 @@ from homdp_ppl.episode import Episode, Noise, choose, noise
 from homdp_ppl.errors import PlanningError, Problem
 from homdp_ppl.explorers.explorer import Explorer, Pairs, Proposal, State
 from homdp_ppl.kernels import Tables
+from homdp_ppl.measured import TIE
 from homdp_ppl.pairs import PairSearch, TableBounds
 from homdp_ppl.plan import Plan, Solution
 from homdp_ppl.policy import GraphPolicy, Trajectory
@@ -27,7 +28,6 @@ from homdp_ppl.relaxations import qmdp
 
 Planner: TypeAlias = Callable[..., Plan]
 
-TIE = 1e-9  # times the horizon: values closer than this tie
 INEXACT = 1e-6  # a larger gap is not exact planning
 
 

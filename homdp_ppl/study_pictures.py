@@ -12,14 +12,14 @@ from numpy.typing import ArrayLike
 
 from homdp_ppl.errors import DataError, Problem
 from homdp_ppl.learning_pictures import BAND, COLOURS, label_ends
+from homdp_ppl.measured import Measured
 from homdp_ppl.precision import Array
-from homdp_ppl.run import Run
 
 MARKS = ("o", "s", "^", "D", "v", "P", "X", "*")
 NARROW = 0.1  # smaller widths, which may be negative, are drawn on a linear scale; larger ones on a logarithmic one
 
 
-def draw_optimism(runs: Mapping[str, Sequence[Run]], axes: Axes | None = None) -> Axes:
+def draw_optimism(runs: Mapping[str, Sequence[Measured]], axes: Axes | None = None) -> Axes:
     """Draw how often each rule was optimistic against how far: small marks are runs, large ones their means.
 
     The width is the optimistic value minus the optimum, averaged over the rounds of a run. Optimism that is always there and wide
@@ -51,13 +51,13 @@ def draw_optimism(runs: Mapping[str, Sequence[Run]], axes: Axes | None = None) -
     axes.set(xlabel="width: optimistic value minus optimum", ylabel="share of rounds that were optimistic", ylim=(-0.04, 1.04))
     axes.xaxis.set_major_formatter("{x:g}")
     axes.yaxis.set_major_formatter(lambda share, _: f"{share:.0%}")
-    axes.set_title(next(iter(runs.values()))[0].task.world.homdp.name, fontsize=10)
+    axes.set_title(next(iter(runs.values()))[0].model_name, fontsize=10)
     axes.legend(frameon=False, fontsize=9, loc="center left", bbox_to_anchor=(1.0, 0.5))
     axes.spines[["top", "right"]].set_visible(False)
     return axes
 
 
-def episodes_to(run: Run, epsilon: float) -> float:
+def episodes_to(run: Measured, epsilon: float) -> float:
     """After how many episodes the mixture of all policies so far is within epsilon of the optimum, and stays so.
 
     The value of that mixture is the mean of the rounds' values (online-to-batch), so this is where the average regret falls below
@@ -82,10 +82,10 @@ def episodes_to(run: Run, epsilon: float) -> float:
     rounds = np.arange(1, len(run.gaps) + 1)
     far = np.flatnonzero(run.regret > epsilon * rounds)
     last = int(far[-1]) + 1 if len(far) else 0  # rounds until the average was too large for the last time
-    return float((last + 1) * run.task.episodes_per_round) if last < len(rounds) else np.inf
+    return float((last + 1) * run.episodes_per_round) if last < len(rounds) else np.inf
 
 
-def draw_episodes_to(runs: Mapping[str, Sequence[Run]], epsilons: ArrayLike, axes: Axes | None = None) -> Axes:
+def draw_episodes_to(runs: Mapping[str, Sequence[Measured]], epsilons: ArrayLike, axes: Axes | None = None) -> Axes:
     """Draw the episodes that rules need to come within epsilon of the optimum: the median of the seeds, and the middle 90%.
 
     A line ends where more than half of the runs were too short.
@@ -125,7 +125,7 @@ def draw_episodes_to(runs: Mapping[str, Sequence[Run]], epsilons: ArrayLike, axe
     axes.xaxis.set_minor_formatter(NullFormatter())
     axes.xaxis.set_major_formatter("{x:g}")
     axes.yaxis.set_major_formatter("{x:,g}")
-    axes.set_title(f"{next(iter(runs.values()))[0].task.world.homdp.name}: median and 90% of the seeds", fontsize=10)
+    axes.set_title(f"{next(iter(runs.values()))[0].model_name}: median and 90% of the seeds", fontsize=10)
     axes.spines[["top", "right"]].set_visible(False)
     label_ends(axes, ends)
     return axes
@@ -136,7 +136,7 @@ def _order_statistic(numbers: Array, level: float) -> Array:
     return np.quantile(numbers, level, axis=0, method="inverted_cdf")
 
 
-def _check(runs: Mapping[str, Sequence[Run]]) -> None:
+def _check(runs: Mapping[str, Sequence[Measured]]) -> None:
     problems = [Problem("runs", "no rules", "at least one rule with its runs")] if not runs else []
     for name, several in runs.items():
         if not several or not all(len(run.values) for run in several):

@@ -98,7 +98,7 @@ def test_given_axes_keep_their_scales_and_are_sampled_evenly():
 
     class Long:
         values = regret = np.arange(1.0, 100_001.0)
-        task = runs()["greedy"][0].task
+        episodes_per_round = 1
 
     for logarithmic in (False, True):
         curve = curve_of([Long(), Long()], lambda run: run.regret, logarithmic)

@@ -122,6 +122,8 @@ def test_the_dataset(run, tmp_path):
         "soundness": "none",
         "seed": 1,
         "episodes": 40,
+        "horizon": 3,
+        "episodes_per_round": 1,
         "optimum": run.optimum,
         "loop": "readable loop (as asked)",
         "foresight": 0,

@@ -1,16 +1,18 @@
 """Pictures of studies: marks and lines are the runs' own numbers, the episodes to epsilon by hand, bad input refused."""
 
+from dataclasses import replace
 from functools import cache
-from types import SimpleNamespace
 
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 from matplotlib.colors import to_hex
 
-from homdp_ppl import DataError, explorers, learn, models
+from homdp_ppl import DataError, Spaces, explorers, learn, models
 from homdp_ppl.learning_pictures import COLOURS
+from homdp_ppl.measured import Saved
 from homdp_ppl.planners import history_tree
+from homdp_ppl.record import Record
 from homdp_ppl.study_pictures import draw_episodes_to, draw_optimism, episodes_to
 
 K, SEEDS = 10, 4
@@ -18,11 +20,10 @@ K, SEEDS = 10, 4
 
 def losing(*gaps, episodes_per_round=1):
     """A run that is nothing but its gaps."""
-    task = SimpleNamespace(episodes_per_round=episodes_per_round, world=SimpleNamespace(homdp=SimpleNamespace(name="house")))
-    gaps = np.array(gaps)
-    return SimpleNamespace(
-        gaps=gaps, values=1 - gaps, regret=np.cumsum(gaps), played=np.repeat(1 - gaps, episodes_per_round), task=task
-    )
+    values, played = 1 - np.array(gaps), np.repeat(1 - np.array(gaps), episodes_per_round)
+    about = {"model": "house", "optimum": 1.0, "horizon": 1, "episodes_per_round": episodes_per_round}
+    nothing = Record.empty(Spaces(("x",), ("y",), ("a",), 1))
+    return Saved(about, replace(nothing, values=values, played=played, optimistic=np.ones(len(values))), {})
 
 
 @cache
@@ -98,12 +99,9 @@ def test_marks_are_shares_and_widths_of_the_runs():
 
 
 def test_narrow_widths_have_a_linear_axis():
-    several = [
-        SimpleNamespace(
-            values=np.zeros(2), optimistic=np.array([1.0, 1.02]), optimum=1.0, was_optimistic=np.ones(2), task=losing(0.0).task
-        )
-    ]
-    assert draw_optimism({"rule": several}).get_xscale() == "linear"
+    run = losing(0.0, 0.0)
+    run.record.optimistic[1] = 1.02
+    assert draw_optimism({"rule": [run]}).get_xscale() == "linear"
 
 
 @pytest.mark.parametrize("draw", [draw_optimism, lambda runs: draw_episodes_to(runs, [0.2, 0.1])])

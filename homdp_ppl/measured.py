@@ -1,0 +1,105 @@
+"""What is measured of a run, whether it was just made or is read from a file."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from homdp_ppl.precision import Array
+from homdp_ppl.record import Record
+
+TIE = 1e-9  # times the horizon: values closer than this tie
+
+
+class Measured:
+    """Values, gaps and regret of a run, round by round."""
+
+    record: Record
+    seconds: Mapping[str, float]
+
+    @property
+    @abstractmethod
+    def about(self) -> Mapping[str, str | int | float]:
+        """The run in words and numbers: model, explorer, soundness, seed, episodes, horizon, optimum and so on."""
+
+    @property
+    def model_name(self) -> str:
+        """The world's name."""
+        return str(self.about["model"])
+
+    @property
+    def rule_name(self) -> str:
+        """The rule with its options."""
+        return str(self.about["explorer"])
+
+    @property
+    def horizon(self) -> int:
+        """H."""
+        return int(self.about["horizon"])
+
+    @property
+    def episodes_per_round(self) -> int:
+        """H for rules that deploy a policy once for every step, else 1."""
+        return int(self.about["episodes_per_round"])
+
+    @property
+    def optimum(self) -> float:
+        """The optimal value in the true world."""
+        return float(self.about["optimum"])
+
+    @property
+    def values(self) -> Array:
+        """The exact value of each round's policy in the true world."""
+        return self.record.values
+
+    @property
+    def optimistic(self) -> Array:
+        """The optimistic value that each round planned."""
+        return self.record.optimistic
+
+    @property
+    def was_optimistic(self) -> Array:
+        """Whether each round's optimistic value covered the optimum."""
+        return self.record.optimistic >= self.optimum - TIE * self.horizon
+
+    @property
+    def gaps(self) -> Array:
+        """Optimum minus values."""
+        return self.optimum - self.values
+
+    @property
+    def regret(self) -> Array:
+        """Cumulative gaps."""
+        return np.cumsum(self.gaps)
+
+    @property
+    def played(self) -> Array:
+        """The exact value of what was deployed in each episode."""
+        return self.record.played
+
+    @property
+    def impossible(self) -> Array:
+        """How many observations of each episode had probability zero under the planned model."""
+        return self.record.impossible
+
+    @property
+    def estimated(self) -> bool:
+        """Whether values, gaps and the optimum are means of simulated episodes instead of exact; they differ by luck then."""
+        return bool(self.about["estimated"])
+
+
+@dataclass(frozen=True, eq=False)
+class Saved(Measured):
+    """A run as a journal tells it."""
+
+    described: Mapping[str, str | int | float]
+    record: Record
+    seconds: Mapping[str, float]
+
+    @property
+    def about(self) -> Mapping[str, str | int | float]:
+        """The run in words and numbers."""
+        return self.described
