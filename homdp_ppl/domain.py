@@ -70,6 +70,17 @@ def describe(space: Space, word: str) -> str:
     return f"{word}s in {space}" if isinstance(space, Real) else f"{len(space)} {word}{'s' * (len(space) != 1)}"
 
 
+def told(value: Any, space: Space) -> str:
+    """A state, an observation or an action in words.
+
+    Examples
+    --------
+    >>> told(1, ("left", "right")), told([0.5, -2.0], Real(2))
+    ('right', '0.5 -2')
+    """
+    return " ".join(f"{number:.4g}" for number in np.atleast_1d(value)) if isinstance(space, Real) else space[int(value)]
+
+
 def value_problems(where: str, values: Array, space: Space) -> list[Problem]:
     """What is wrong with an array of values of a space, whose first axes are episodes and steps."""
     if not values.size:

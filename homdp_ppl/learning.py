@@ -232,7 +232,7 @@ def _advance(run: R, rounds: int, done: Callable[[int], None] = lambda n: None) 
     task: Task[Any, Any] = run.task
     state: Any = run.state
     decision: Any = run.decision
-    stage: Stage = ContinuousStage(task) if isinstance(task.world, ContinuousWorld) else TableStage(task)
+    stage = stage_of(task)
     rule = stage.rule
     written, policies, clock = Writer(), dict(run.policies), Clock(run.seconds)
     fortunes = stage.fortunes(len(run.played))
@@ -259,6 +259,11 @@ def _advance(run: R, rounds: int, done: Callable[[int], None] = lambda n: None) 
         done(1)
     record = run.record + written.record(task.world)
     return replace(run, record=record, state=state, decision=decision, seconds=clock.seconds, policies=policies)
+
+
+def stage_of(task: Task[Any, Any]) -> Stage:
+    """How the task's world is planned for, valued and played."""
+    return ContinuousStage(task) if isinstance(task.world, ContinuousWorld) else TableStage(task)
 
 
 def _plan_again(run: Run, index: int) -> GraphPolicy:

@@ -12,6 +12,9 @@ from homdp_ppl.episode import Episode
 from homdp_ppl.pomdp import HasSpaces
 from homdp_ppl.precision import Array
 
+BY_ROUND = ("values", "optimistic", "planned", "plans")  # the other columns have an entry an episode
+REAL = ("values", "optimistic", "played")  # not a number where nothing was promised
+
 
 @dataclass(frozen=True, eq=False)
 class Record:
@@ -40,6 +43,24 @@ class Record:
         """Go on writing."""
         names = self.__dataclass_fields__
         return Record(**{name: np.concatenate([getattr(self, name), getattr(more, name)]) for name in names})
+
+    def since(self, rounds: int, episodes: int) -> Record:
+        """What was written after so many rounds and episodes."""
+        return self._cut(slice(rounds, None), slice(episodes, None))
+
+    def until(self, rounds: int, episodes: int) -> Record:
+        """What was written in the first rounds and episodes."""
+        return self._cut(slice(rounds), slice(episodes))
+
+    def same_as(self, other: Record) -> bool:
+        """Whether two records tell the same; how many plans that took may differ."""
+        names = [name for name in self.__dataclass_fields__ if name != "plans"]
+        return all(np.array_equal(getattr(self, name), getattr(other, name), equal_nan=name in REAL) for name in names)
+
+    def _cut(self, rounds: slice, episodes: slice) -> Record:
+        return Record(
+            **{name: getattr(self, name)[rounds if name in BY_ROUND else episodes] for name in self.__dataclass_fields__}
+        )
 
 
 class Writer:

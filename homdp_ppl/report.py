@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import matplotlib.pyplot as plt
@@ -16,7 +16,9 @@ from rich import box
 from rich.markup import escape
 from rich.table import Table
 
+from homdp_ppl.continuous import ContinuousHOMDP, ContinuousWorld
 from homdp_ppl.declare import HOMDP, World
+from homdp_ppl.domain import describe, told
 from homdp_ppl.episode import Episode
 from homdp_ppl.errors import DataError, Problem
 from homdp_ppl.learning_pictures import draw_promises as draw_promises
@@ -36,41 +38,48 @@ from homdp_ppl.theory import Statement
 LATENT, SEEN, CHOSEN, UNKNOWN = "#c6dbef", "#e5e5e5", "#fdd0a2", "#c7e9c0"
 
 
-def seen_table(model: HOMDP, episode: Episode, title: str = "") -> Table:
+def seen_table(model: HOMDP | ContinuousHOMDP, episode: Episode, title: str = "") -> Table:
     """What the policy saw and did, in the model's names; to be printed with ``rich.print``."""
     _one(episode)
     table = Table("step", "observation", "action", title=title or None, title_justify="left")
     for h, (y, a) in enumerate(zip(episode.observations, episode.actions, strict=True)):
-        table.add_row(str(h + 1), escape(model.observations[y]), escape(model.actions[a]))
+        table.add_row(str(h + 1), escape(told(y, model.spaces.observations)), escape(model.spaces.actions[a]))
     return table
 
 
 def _one(episode: Episode) -> None:
-    if episode.states.ndim > 1:
-        got = f"a batch of shape {episode.states.shape[:-1]}"
+    if episode.actions.ndim > 1:
+        got = f"a batch of shape {episode.actions.shape[:-1]}"
         raise DataError("report", [Problem("episode", got, "one episode", "Pick one: episodes[0].")])
 
 
-def revealed_table(model: HOMDP, episode: Episode, title: str = "") -> Table:
+def revealed_table(model: HOMDP | ContinuousHOMDP, episode: Episode, title: str = "") -> Table:
     """The same episode with its latent states and rewards."""
     _one(episode)
     table = Table("step", "latent state", "observation", "action", "reward", title=title or None, title_justify="left")
-    latent = [f"[bold]{escape(model.states[x])}[/]" for x in episode.states]
+    latent = [f"[bold]{escape(told(x, model.spaces.states))}[/]" for x in episode.states]
     for h, (y, a) in enumerate(zip(episode.observations, episode.actions, strict=True)):
-        reward = f"{model.reward[h, episode.states[h], a]:.2f}"
-        table.add_row(str(h + 1), latent[h], escape(model.observations[y]), escape(model.actions[a]), reward)
+        x = episode.states[h]
+        with x64():
+            reward = model.reward(x, a) if isinstance(model, ContinuousHOMDP) else model.reward[h, x, a]
+        seen, done = escape(told(y, model.spaces.observations)), escape(model.spaces.actions[a])
+        table.add_row(str(h + 1), latent[h], seen, done, f"{float(reward):.2f}")
     table.add_row("end", latent[-1], "", "return", f"{model.returns(episode):.2f}")
     return table
 
 
-def models_table(worlds: dict[str, World]) -> Table:
+def models_table(worlds: Mapping[str, World | ContinuousWorld]) -> Table:
     """Models with their sizes, horizon and what is unknown in each."""
     table = Table("model", "sizes", "what is unknown", show_lines=True)
     for name, world in worlds.items():
-        X, Y, A, H = world.spaces.sizes
-        summary = world.homdp.structure.summary()
-        unknown = "\n".join(f"{part}: {phrase}" for part, phrase in summary.items() if phrase != "known")
-        table.add_row(escape(name), f"{X} states, {Y} obs.,\n{A} actions, H = {H}", escape(unknown) or "nothing")
+        X, Y, A, H = world.spaces
+        if isinstance(world, ContinuousWorld):
+            unknown = ", ".join(site.name for site in world.homdp.sites)
+        else:
+            summary = world.homdp.structure.summary()
+            unknown = "\n".join(f"{part}: {phrase}" for part, phrase in summary.items() if phrase != "known")
+        sizes = f"{describe(X, 'state')}, {describe(Y, 'obs.')},\n{describe(A, 'action')}, H = {H}".replace("obs.s", "obs.")
+        table.add_row(escape(name), sizes, escape(unknown) or "nothing")
     return table
 
 
@@ -206,16 +215,35 @@ def draw_check(check: PredictiveCheck, axes: tuple[Axes, Axes] | None = None) ->
     return axes
 
 
-def comparison_table(rows: Sequence[Row], title: str = "") -> Table:
-    """How several rules did in one world; see ``study.summarise``."""
+def comparison_table(rows: Sequence[Row], title: str = "", epsilon: float = 0.1) -> Table:
+    """How several rules did in one world; see ``study.summarise``. Differences are paired by seed, with 95% intervals."""
     table = Table(title=title or None, title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 1))
-    for column in ("rule", "regret", "last gap", "optimistic", "width", "sec/run", "guarantee"):
+    near = f"to {epsilon:g}"  # episodes until within epsilon
+    for column in ("rule", "regret", "minus first", "last gap", "optimistic", "width", near, "sec/run", "guarantee"):
         table.add_column(column, justify="left" if column in ("rule", "guarantee") else "right", no_wrap=True)
-    for row in rows:
-        regret = f"{row.regret:.3g}" if math.isnan(row.error) else f"{row.regret:.3g} ± {row.error:.2g}"
-        numbers = (regret, f"{max(row.gap, 0.0):.3g}", f"{row.optimistic:.0%}", f"{row.width:.3g}", f"{row.seconds:.2g}")
-        table.add_row(escape(row.rule), *numbers, row.soundness.removeprefix("optimistic, "))
+    for k, row in enumerate(rows):
+        numbers = (
+            _with_error(row.regret, row.error),
+            "" if k == 0 else _with_interval(row.less, row.interval),
+            f"{max(row.gap, 0.0):.3g}",
+            "-" if math.isnan(row.optimistic) else f"{row.optimistic:.0%}",
+            "-" if math.isnan(row.width) else f"{row.width:.3g}",
+            "-" if math.isinf(row.needed) else f"{row.needed:,.0f}",
+            f"{row.seconds:.2g}",
+        )
+        simulated = ", estimated" if row.estimated else ""
+        table.add_row(escape(row.rule), *numbers, row.soundness.removeprefix("optimistic, ") + simulated)
     return table
+
+
+def _with_error(value: float, error: float) -> str:
+    return f"{value:.3g}" if math.isnan(error) else f"{value:.3g} ± {error:.2g}"
+
+
+def _with_interval(value: float, interval: tuple[float, float]) -> str:
+    if math.isnan(interval[0]):
+        return "-" if math.isnan(value) else f"{value:+.3g}"
+    return f"{value:+.3g} ({interval[0]:+.3g} to {interval[1]:+.3g})"
 
 
 def theory_table(statements: Iterable[Statement]) -> Table:

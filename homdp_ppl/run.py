@@ -62,7 +62,11 @@ class Run(Outcome[GraphPolicy]):
     def policy_at(self, index: int) -> GraphPolicy:
         """The policy of one round, planned again from what was known then."""
         last = self.planned_at(index)
-        return self.policies[last] if last in self.policies else self.decide_again(self, last)
+        if last in self.policies:
+            return self.policies[last]
+        if self.state.memory is not None:
+            raise forgotten(index)
+        return self.decide_again(self, last)
 
     def state_before(self, index: int) -> State:
         """What was known before a round, for rules that know counts only."""
@@ -101,13 +105,22 @@ class ContinuousRun(Outcome[Policy]):
 
     def policy_at(self, index: int) -> Policy:
         """The policy of one round."""
-        return self.policies[self.planned_at(index)]
+        last = self.planned_at(index)
+        if last not in self.policies:
+            raise forgotten(index)
+        return self.policies[last]
 
     @property
     def posterior(self) -> ContinuousPosterior:
         """What is believed now, under the learner's declaration, after all episodes."""
         memory = self.state.memory
         return memory if isinstance(memory, ContinuousPosterior) else posterior(self.task.model, self.episodes)
+
+
+def forgotten(index: int) -> ParameterError:
+    """The error for policies of a run that was restored from its record."""
+    got, expected = f"round {index}, before the run was restored", "a round since then"
+    return ParameterError("policy_at", [Problem("round", got, expected, "Policies are planned, not stored: learn again.")])
 
 
 def decided(decision: D | None) -> D:

@@ -14,6 +14,7 @@ from homdp_ppl.errors import DataError, Problem
 from homdp_ppl.learning_pictures import BAND, COLOURS, label_ends
 from homdp_ppl.measured import Measured
 from homdp_ppl.precision import Array
+from homdp_ppl.study.summary import episodes_to
 
 MARKS = ("o", "s", "^", "D", "v", "P", "X", "*")
 NARROW = 0.1  # smaller widths, which may be negative, are drawn on a linear scale; larger ones on a logarithmic one
@@ -55,34 +56,6 @@ def draw_optimism(runs: Mapping[str, Sequence[Measured]], axes: Axes | None = No
     axes.legend(frameon=False, fontsize=9, loc="center left", bbox_to_anchor=(1.0, 0.5))
     axes.spines[["top", "right"]].set_visible(False)
     return axes
-
-
-def episodes_to(run: Measured, epsilon: float) -> float:
-    """After how many episodes the mixture of all policies so far is within epsilon of the optimum, and stays so.
-
-    The value of that mixture is the mean of the rounds' values (online-to-batch), so this is where the average regret falls below
-    epsilon for good; a first policy that is good by luck does not count. Infinite if the run ends before.
-
-    Parameters
-    ----------
-    run
-        What :func:`homdp_ppl.learn` returned.
-    epsilon
-        How near.
-
-    Examples
-    --------
-    >>> from homdp_ppl import explorers, learn, models
-    >>> from homdp_ppl.planners import history_tree
-    >>> world = models.load("tiger", horizon=2)
-    >>> run = learn(world, explorers.oracle(world), history_tree(), episodes=5)
-    >>> episodes_to(run, 0.01)
-    1.0
-    """
-    rounds = np.arange(1, len(run.gaps) + 1)
-    far = np.flatnonzero(run.regret > epsilon * rounds)
-    last = int(far[-1]) + 1 if len(far) else 0  # rounds until the average was too large for the last time
-    return float((last + 1) * run.episodes_per_round) if last < len(rounds) else np.inf
 
 
 def draw_episodes_to(runs: Mapping[str, Sequence[Measured]], epsilons: ArrayLike, axes: Axes | None = None) -> Axes:

@@ -1,11 +1,13 @@
 """The zoo: one story a file. Each entry is a function that returns the model's default truth, a world to act in.
 
 ``models.load("tiger")`` gives the world, ``models.load("tiger").homdp`` the declaration, what is unknown in it included.
+``MODELS`` are finite, ``CONTINUOUS`` ones have states or observations that are real numbers.
 """
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal, overload
 
+from homdp_ppl.continuous import ContinuousWorld
 from homdp_ppl.declare import World
 from homdp_ppl.errors import HOMDPError, Problem
 from homdp_ppl.models import (
@@ -55,13 +57,26 @@ MODELS: dict[str, Callable[..., World]] = {
 }
 
 
-def load(name: str, **options: Any) -> World:
+CONTINUOUS: dict[str, Callable[..., ContinuousWorld]] = {}
+
+
+@overload
+def load(  # type: ignore[overload-overlap]  # five names, which str has too
+    name: Literal["gaussian_tiger", "gaussian_screening", "low_rank", "light_dark", "camera"], **options: Any
+) -> ContinuousWorld: ...
+
+
+@overload
+def load(name: str, **options: Any) -> World: ...
+
+
+def load(name: str, **options: Any) -> World | ContinuousWorld:
     """A world of the zoo by its name.
 
     Parameters
     ----------
     name
-        One of ``MODELS``.
+        One of ``MODELS`` or ``CONTINUOUS``.
     options
         Arguments of the model's own function, such as ``horizon``.
 
@@ -70,6 +85,8 @@ def load(name: str, **options: Any) -> World:
     >>> load("tiger", horizon=6).spaces.horizon
     6
     """
+    if name in CONTINUOUS:
+        return CONTINUOUS[name](**options)
     if name not in MODELS:
-        raise HOMDPError("models.load", [Problem("model", repr(name), "one of " + ", ".join(MODELS))])
+        raise HOMDPError("models.load", [Problem("model", repr(name), "one of " + ", ".join([*MODELS, *CONTINUOUS]))])
     return MODELS[name](**options)

@@ -12,7 +12,7 @@ from gymnasium.spaces import Box, Discrete
 
 from homdp_ppl.continuous import ContinuousWorld
 from homdp_ppl.declare import World
-from homdp_ppl.domain import Domain, Real, Space
+from homdp_ppl.domain import Domain, Real, Space, told
 from homdp_ppl.errors import DataError, HOMDPError, Problem
 from homdp_ppl.gym.dynamics import DensityDynamics, Dynamics, TableDynamics
 from homdp_ppl.pomdp import Spaces
@@ -123,10 +123,10 @@ class HOMDPEnv(gymnasium.Env[Any, Any]):
             return None
         states, observations, actions, H = self.spaces
         done = [*(f": {actions[a]}" for a in self._actions), ""]
-        seen = [_told(y, observations) for y in self._observations]
-        lines = [f"{h}. {told}{did}" for h, (told, did) in enumerate(zip(seen, done, strict=False), 1)]
+        seen = [told(y, observations) for y in self._observations]
+        lines = [f"{h}. {word}{did}" for h, (word, did) in enumerate(zip(seen, done, strict=False), 1)]
         if len(self._actions) == H:
-            lines.append(f"latent states: {', '.join(_told(x, states) for x in self._states)}; return {self._return():.6g}")
+            lines.append(f"latent states: {', '.join(told(x, states) for x in self._states)}; return {self._return():.6g}")
         return "\n".join(lines)
 
     def _index(self, action: SupportsIndex) -> int:
@@ -148,8 +148,3 @@ def _space(space: Space) -> Box | Discrete[np.int64]:
     if isinstance(space, Real):
         return Box(-np.inf, np.inf, (space.dimension,), np.float64)
     return Discrete(len(space))
-
-
-def _told(value: Any, space: Space) -> str:
-    """A state or an observation in words."""
-    return space[value] if not isinstance(space, Real) else " ".join(f"{number:.4g}" for number in np.atleast_1d(value))

@@ -5,18 +5,18 @@ from pathlib import Path
 
 import pytest
 
-from homdp_ppl import cli
+from homdp_ppl import study
 from homdp_ppl.cli import main
 from tests.formats.files import PLAIN
 
-found = cache(cli.find_world)
+found = cache(study.find_world)
 
 
 @pytest.fixture
 def file(tmp_path, monkeypatch):
     """A file for commands that find its world once for all tests: declaring takes longer than they do."""
     monkeypatch.setenv("COLUMNS", "140")
-    monkeypatch.setattr(cli, "find_world", lambda text, seed=0: found(Path(text).name))
+    monkeypatch.setattr(study, "find_world", lambda text, horizon=None, seed=0: found(Path(text).name, horizon))
     monkeypatch.chdir(tmp_path)
     Path("cave.pomdp").write_text(PLAIN)
     return "cave.pomdp"

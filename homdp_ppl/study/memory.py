@@ -1,0 +1,36 @@
+"""A small study that is kept in memory: worlds and rules as objects, no directory."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from homdp_ppl.declare import World
+from homdp_ppl.errors import ParameterError, Problem
+from homdp_ppl.explorers import Explorer
+from homdp_ppl.learning import learn
+from homdp_ppl.rounds import Planner
+from homdp_ppl.run import Run
+
+
+def side_by_side(
+    world: World, rules: Sequence[Explorer], planner: Planner, episodes: int, seeds: Sequence[int]
+) -> dict[str, list[Run]]:
+    """Run several rules in one world over the same seeds: the world's luck is the same for all of them.
+
+    Parameters
+    ----------
+    world
+        The truth.
+    rules
+        The explorers.
+    planner
+        The planner.
+    episodes
+        Episodes of each run.
+    seeds
+        One run a seed for every rule.
+    """
+    names = [rule.name for rule in rules]
+    if len(set(names)) < len(names):
+        raise ParameterError("side_by_side", [Problem("rules", ", ".join(names), "every rule once")])
+    return {rule.name: learn(world, rule, planner, episodes, list(seeds)) for rule in rules}

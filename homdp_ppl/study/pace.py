@@ -1,0 +1,70 @@
+"""When work is to stop: asked by a signal, by a file that all workers see, by the clock, or because nobody waits for it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+
+class Pace:
+    """Asked between two stretches of work whether to go on.
+
+    Parameters
+    ----------
+    flag
+        A file whose presence means: stop.
+    deadline
+        A time on ``time.time()``'s clock.
+    parent
+        The process that waits for the work; when it is gone, so is the reason to go on.
+    """
+
+    def __init__(self, flag: Path | None = None, deadline: float | None = None, parent: int | None = None) -> None:
+        self._flag, self._deadline, self._parent = flag, deadline, parent
+        self._asked = ""
+
+    def ask(self, reason: str) -> None:
+        """Stop at the next opportunity."""
+        self._asked = self._asked or reason
+
+    @property
+    def stop(self) -> str:
+        """Why to stop; empty as long as there is no reason."""
+        if self._asked:
+            return self._asked
+        if self._deadline is not None and time.time() >= self._deadline:
+            return "the time limit is reached"
+        if self._flag is not None and self._flag.exists():
+            return "it was asked to stop"
+        if self._parent is not None and os.getppid() != self._parent:
+            return "nobody waits for it"
+        return ""
+
+
+@contextmanager
+def listening(pace: Pace) -> Iterator[None]:
+    """Let SIGINT and SIGTERM ask for a stop; a second SIGINT interrupts at once."""
+
+    def polite(number: int, frame: FrameType | None) -> None:
+        if pace.stop and number == signal.SIGINT:
+            raise KeyboardInterrupt
+        pace.ask(f"{signal.Signals(number).name} was received")
+
+    before: dict[int, Any] = {}
+    try:
+        for which in (signal.SIGINT, signal.SIGTERM):
+            before[which] = signal.signal(which, polite)
+    except ValueError:  # not the main thread: whoever runs it handles signals
+        yield
+        return
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

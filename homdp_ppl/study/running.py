@@ -1,0 +1,131 @@
+"""Running a study to its end, and going on with one that was stopped."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from homdp_ppl.locking import DirectoryLock
+from homdp_ppl.study.directory import StudyDirectory
+from homdp_ppl.study.executors import Outcomes, Report, run_here, run_processes
+from homdp_ppl.study.pace import Pace, listening
+from homdp_ppl.study.results import Runs, is_complete, read_runs, write_results
+from homdp_ppl.study.sources import find_rule, find_world
+from homdp_ppl.study.specification import Study, Unit
+
+
+class Finished(NamedTuple):
+    """A study that ran, to its end or not."""
+
+    directory: StudyDirectory
+    runs: Runs
+    failed: dict[Unit, str]  # units that could not be done, and why
+    stopped: str  # why it stopped before the end; empty if it did not
+
+    @property
+    def complete(self) -> bool:
+        """Whether all runs are at their end."""
+        return not self.failed and not self.stopped
+
+
+def compare(
+    models: Study | str | Sequence[str],
+    explorers: Sequence[str] = Study.explorers,
+    episodes: int = Study.episodes,
+    seeds: int = Study.seeds,
+    *,
+    out: str | Path,
+    workers: int | None = None,
+    client: Any = None,
+    time_limit: float | None = None,
+    report: Report | None = None,
+    **more: Any,
+) -> Finished:
+    """Let several rules learn in several models over the same seeds, and keep everything in a directory.
+
+    Asked again with the same directory it goes on where it was stopped; a study that is complete is only read.
+
+    Parameters
+    ----------
+    models
+        A study, or its models: zoo names with options, ``.POMDP`` files, or ``path/to/file.py:name``.
+    explorers, episodes, seeds, more
+        As in :class:`Study`, and its other attributes by name.
+    out
+        The directory.
+    workers
+        Processes on this machine; by default as many as there are cores. With 1 all happens in this one.
+    client
+        A ``dask.distributed.Client`` in their place.
+    time_limit
+        Seconds after which to stop, to go on another time.
+    report
+        Told a unit and how many rounds more are written.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as out:
+    ...     done = compare("tiger", ["greedy"], episodes=20, seeds=2, out=out, workers=1, horizon=2)
+    ...     [round(run.optimum, 3) for run in done.runs["tiger", "declared", "greedy"]]
+    [1.75, 1.75]
+    """
+    if isinstance(models, Study):
+        study = models
+    else:
+        study = Study((models,) if isinstance(models, str) else tuple(models), tuple(explorers), episodes, seeds, **more)
+    worlds = {text: find_world(text, study.horizon) for text in study.models}
+    for world in worlds.values():
+        for rule in study.explorers:
+            find_rule(rule, world)  # refuses what cannot be before anything is written
+    Path(out).mkdir(parents=True, exist_ok=True)
+    with DirectoryLock(out):
+        return _run(StudyDirectory.create(out, study, worlds), workers, client, time_limit, report)
+
+
+def resume(
+    out: str | Path,
+    *,
+    workers: int | None = None,
+    client: Any = None,
+    time_limit: float | None = None,
+    report: Report | None = None,
+) -> Finished:
+    """Go on with a study that was stopped; refuses models that have changed since.
+
+    Parameters
+    ----------
+    out
+        Its directory.
+    workers, client, time_limit, report
+        As in :func:`compare`.
+    """
+    directory = StudyDirectory.open(out)
+    with DirectoryLock(out):
+        directory.check({text: find_world(text, directory.study.horizon) for text in directory.study.models})
+        return _run(directory, workers, client, time_limit, report)
+
+
+def _run(
+    directory: StudyDirectory, workers: int | None, client: Any, time_limit: float | None, report: Report | None
+) -> Finished:
+    pace = Pace(deadline=None if time_limit is None else time.time() + time_limit)
+    told: Callable[[Unit, int], None] = report or (lambda unit, n: None)
+    left = [unit for unit in directory.study.units() if not is_complete(directory, unit)]
+    outcomes = Outcomes({}, "")
+    if left:
+        with listening(pace):
+            if client is not None:
+                from homdp_ppl.study.cluster import run_cluster  # dask is an extra
+
+                outcomes = run_cluster(directory, left, client, pace, told)
+            elif (workers or os.cpu_count() or 1) == 1:
+                outcomes = run_here(directory, left, pace, told)
+            else:
+                outcomes = run_processes(directory, left, workers or os.cpu_count() or 1, pace, told)
+    runs = read_runs(directory)
+    write_results(directory, runs)
+    return Finished(directory, runs, *outcomes)

@@ -1,0 +1,158 @@
+"""What a study is asked to do: models, rules, priors and seeds, as one file can hold it."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from homdp_ppl.errors import ParameterError, Problem
+from homdp_ppl.study.sources import did_you_mean, parse_call
+
+PRIORS = ("declared", "flat", "sparse")
+BAYESIAN = ("quantile_backup", "quantile_bonus", "value_quantile", "posterior_sampling")  # rules that use a prior
+MOST = 10**7  # episodes, seeds
+
+
+class Unit(NamedTuple):
+    """One piece of work: a rule in a model under a prior, for a block of seeds."""
+
+    model: str
+    prior: str
+    rule: str
+    seeds: tuple[int, ...]
+
+    @property
+    def name(self) -> str:
+        """In words."""
+        under = "" if self.prior == "declared" else f", {self.prior} prior"
+        return f"{self.rule} in {self.model}{under}, seeds {self.seeds[0]} to {self.seeds[-1]}"
+
+
+@dataclass(frozen=True)
+class Study:
+    """Several rules in several models over the same seeds.
+
+    Attributes
+    ----------
+    models
+        Zoo names with options, ``.POMDP`` files, or ``path/to/file.py:name``.
+    explorers
+        Rules with options, as in ``hop_b:scale=0.1``.
+    episodes, seeds
+        Of each run, and runs of each rule: seeds 0, 1, 2, ...
+    planner
+        A planner with options; "auto" fits one to each model.
+    horizon
+        Another horizon than the models' own.
+    priors
+        What Bayesian rules believe at first: as declared; flat or sparse Dirichlet rows for someone who knows no structure.
+    epsilon
+        The distance from the optimum for "episodes to epsilon".
+    block
+        Seeds of one piece of work; by default all of them.
+
+    Examples
+    --------
+    >>> study = Study(("tiger",), ("greedy", "posterior_sampling"), episodes=100, seeds=4, priors=("declared", "flat"))
+    >>> [unit.name for unit in study.units()]  # doctest: +NORMALIZE_WHITESPACE
+    ['greedy in tiger, seeds 0 to 3', 'posterior_sampling in tiger, seeds 0 to 3',
+     'posterior_sampling in tiger, flat prior, seeds 0 to 3']
+    """
+
+    models: tuple[str, ...]
+    explorers: tuple[str, ...] = ("tight", "posterior_sampling", "quantile_backup")
+    episodes: int = 500
+    seeds: int = 10
+    planner: str = "auto"
+    horizon: int | None = None
+    priors: tuple[str, ...] = PRIORS
+    epsilon: float = 0.1
+    block: int | None = None
+
+    def __post_init__(self) -> None:
+        problems = _problems(self)
+        if problems:
+            raise ParameterError("study", problems)
+
+    def units(self) -> Iterator[Unit]:
+        """The pieces of work, in the order of the study."""
+        block = self.block or self.seeds
+        for model in self.models:
+            for prior in self.priors:
+                for rule in self.explorers:
+                    if prior != "declared" and parse_call(rule, "explorer").name not in BAYESIAN:
+                        continue
+                    for first in range(0, self.seeds, block):
+                        yield Unit(model, prior, rule, tuple(range(first, min(first + block, self.seeds))))
+
+    def to_json(self) -> dict[str, Any]:
+        """As JSON can hold it."""
+        return {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(self).items()}
+
+    @classmethod
+    def from_mapping(cls, given: Mapping[str, Any], subject: str = "study") -> Study:
+        """From the contents of a file; refuses unknown names and values of the wrong kind."""
+        known = [field.name for field in fields(cls)]
+        problems = [
+            Problem("key", repr(name), f"one of {', '.join(known)}", did_you_mean(str(name), known))
+            for name in given
+            if name not in known
+        ]
+        if "models" not in given:
+            problems.append(Problem("models", "nothing", 'models = ["tiger"]'))
+        if problems:
+            raise ParameterError(subject, problems)
+        values: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value for name, value in given.items()}
+        return cls(**values)
+
+    @classmethod
+    def from_toml(cls, path: str | Path) -> Study:
+        """Read a TOML file whose keys are the attributes of a study.
+
+        Parameters
+        ----------
+        path
+            The file.
+        """
+        path = Path(path)
+        try:
+            given = tomllib.loads(path.read_text(encoding="utf-8"))
+        except OSError as error:
+            raise ParameterError(str(path), [Problem("file", error.strerror or str(error), "a file that can be read")]) from None
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
+            raise ParameterError(str(path), [Problem("file", str(error), "a TOML file")]) from None
+        return cls.from_mapping(given, str(path))
+
+
+def _problems(study: Study) -> list[Problem]:
+    problems = []
+    for name in ("models", "explorers", "priors"):
+        value = getattr(study, name)
+        if not _texts(value):
+            problems.append(Problem(name, repr(value), "a list of texts, at least one"))
+        elif len(set(value)) < len(value):
+            problems.append(Problem(name, ", ".join(value), "each once"))
+    for name, optional in (("episodes", False), ("seeds", False), ("horizon", True), ("block", True)):
+        value = getattr(study, name)
+        if not (value is None and optional) and (type(value) is not int or not 1 <= value <= MOST):
+            problems.append(Problem(name, repr(value), f"a whole number from 1 to {MOST:,}"))
+    if not isinstance(study.planner, str):
+        problems.append(Problem("planner", repr(study.planner), "a name"))
+    if type(study.epsilon) not in (int, float) or not 0 < study.epsilon < float("inf"):
+        problems.append(Problem("epsilon", repr(study.epsilon), "a number above 0"))
+    if not problems:
+        problems += [
+            Problem("priors", repr(prior), f"some of {', '.join(PRIORS)}", did_you_mean(prior, PRIORS))
+            for prior in study.priors
+            if prior not in PRIORS
+        ]
+        if "declared" not in study.priors:
+            problems.append(Problem("priors", ", ".join(study.priors), "declared among them"))
+    return problems
+
+
+def _texts(value: Any) -> bool:
+    return isinstance(value, tuple | list) and len(value) > 0 and all(isinstance(v, str) for v in value)

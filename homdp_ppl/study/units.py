@@ -1,0 +1,177 @@
+"""One piece of work: a rule learns in a world for a block of seeds, and every stretch is written down as soon as it is done."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+
+from homdp_ppl.declare import World
+from homdp_ppl.errors import DataError, ParameterError, Problem
+from homdp_ppl.journal import Journal, read_journal
+from homdp_ppl.journal_format import DamageError
+from homdp_ppl.learning import FEW, learn
+from homdp_ppl.outcome import Outcome
+from homdp_ppl.record import BY_ROUND, Record
+from homdp_ppl.restoring import restore
+from homdp_ppl.storage import StorageError
+from homdp_ppl.study.learners import learner
+from homdp_ppl.study.pace import Pace
+from homdp_ppl.study.sources import find_planner, find_rule, find_world
+from homdp_ppl.study.specification import Study, Unit
+from homdp_ppl.twin import STRETCH, why_not
+
+LONG = 1.0  # seconds that a stretch of the readable loop may take
+IDENTITY = ("model", "learner", "explorer", "seed", "episodes", "horizon", "optimum", "loop")  # of a run, in its journal
+
+
+class Stopped(Exception):  # noqa: N818  no error
+    """Work that was asked to stop."""
+
+
+class Sink(Protocol):
+    """Where a run is written."""
+
+    def written(self, run: Outcome[Any]) -> Record:
+        """What is there of this run already."""
+
+    def append(self, record: Record, seconds: float) -> None:
+        """Write one more stretch."""
+
+
+def run_unit(study: Study, unit: Unit, sink: Callable[[int], Any], pace: Pace, done: Callable[[int], None]) -> None:
+    """Run all seeds of a unit, or what is left of them.
+
+    Parameters
+    ----------
+    study, unit
+        What to do.
+    sink
+        From a seed to a context manager of a :class:`Sink`.
+    pace
+        Asked between stretches.
+    done
+        Told how many rounds are written, those of earlier attempts included.
+    """
+    for run in begin(study, unit):
+        with sink(run.task.seed) as written:
+            record = written.written(run)
+            run = restore(run, record)
+            done(len(record.values))
+            stretch = STRETCH if run.loop.startswith("compiled") else 1
+            while len(run.values) < run.task.rounds:
+                if pace.stop:
+                    raise Stopped(pace.stop)
+                rounds, episodes, begun = len(run.values), len(run.played), time.perf_counter()
+                run = run.resume((rounds + stretch) * run.task.episodes_per_round)
+                seconds = time.perf_counter() - begun
+                written.append(run.record.since(rounds, episodes), seconds)
+                done(len(run.values) - rounds)
+                if not run.loop.startswith("compiled"):
+                    stretch = 2 * stretch if seconds < LONG / 2 else max(1, stretch // 2) if seconds > LONG else stretch
+
+
+def begin(study: Study, unit: Unit) -> list[Any]:
+    """The runs of a unit, before their first round."""
+    world = find_world(unit.model, study.horizon)
+    rule = find_rule(unit.rule, world)
+    if not isinstance(world, World):
+        if unit.prior != "declared":
+            raise ParameterError(unit.name, [Problem("prior", unit.prior, "declared, in a continuous world")])
+        return learn(world, rule, find_planner(study.planner, world), study.episodes, list(unit.seeds), stop_after=0)
+    model = learner(world, unit.prior)
+    planner = find_planner(study.planner, world, model)
+    worth = study.episodes * study.seeds >= FEW  # the same for all blocks of seeds, whatever their size
+    compiled = worth and why_not(world, rule, planner, model, False) is None
+    return learn(world, rule, planner, study.episodes, list(unit.seeds), model, stop_after=0, compiled=compiled)
+
+
+@contextmanager
+def journal_of(path: Path, about: Mapping[str, Any]) -> Iterator[Journal]:
+    """The journal of a run, ready to go on with.
+
+    It is begun if it does not exist, and made again from what is whole if it is damaged; the damaged file is set aside. One of
+    another run is refused.
+
+    Parameters
+    ----------
+    path
+        Its file.
+    about
+        The run, in words and numbers.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        journal = Journal.open(path) if Journal.begun(path) else Journal.create(path, about)
+    except DamageError as damage:
+        kept = read_journal(damage.aside, salvage=True) if damage.aside else None
+        journal = Journal.create(path, about if kept is None or kept.description is None else kept.description)
+        for block in kept.blocks if kept else ():
+            journal.append(*block)
+    with journal:
+        other = [name for name in IDENTITY if journal.description.get(name) != about[name]]
+        if other:
+            was = ", ".join(f"{name} {journal.description.get(name)!r}" for name in other)
+            now = ", ".join(f"{name} {about[name]!r}" for name in other)
+            raise StorageError(path, f"a run with {was}", f"one with {now}")
+        yield journal
+
+
+class JournalSink:
+    """A run in a journal.
+
+    Parameters
+    ----------
+    path
+        Its file.
+    opened
+        Closes what was opened.
+    """
+
+    def __init__(self, path: Path, opened: ExitStack) -> None:
+        self._path, self._opened = path, opened
+
+    def written(self, run: Outcome[Any]) -> Record:
+        """What the journal holds of the run."""
+        self._journal = self._opened.enter_context(journal_of(self._path, run.about))
+        return sum((to_record(block.arrays) for block in self._journal.records()), run.record)
+
+    def append(self, record: Record, seconds: float) -> None:
+        """Write one more stretch, to the disk."""
+        self._journal.append(to_arrays(record), {"seconds": seconds})
+
+
+@contextmanager
+def journal_sink(path: Path) -> Iterator[JournalSink]:
+    """The sink of one run, closed afterwards."""
+    with ExitStack() as opened:
+        yield JournalSink(path, opened)
+
+
+def to_arrays(record: Record) -> dict[str, Any]:
+    """A record as arrays, whole numbers as short as they may be."""
+    columns = {name: getattr(record, name) for name in record.__dataclass_fields__}
+    return {name: column if column.dtype.kind in "bf" else _short(column) for name, column in columns.items()}
+
+
+def to_record(arrays: Mapping[str, Any]) -> Record:
+    """Arrays as a record; refuses what is none."""
+    columns = {}
+    for name in Record.__dataclass_fields__:
+        if name not in arrays:
+            raise DataError("journal", [Problem("record", f"no {name}", "all columns of a record")])
+        column = arrays[name]
+        columns[name] = column.astype(np.int64) if column.dtype.kind in "iu" else column
+    lengths = [{len(column) for name, column in columns.items() if (name in BY_ROUND) == by_round} for by_round in (True, False)]
+    if max(map(len, lengths)) > 1:
+        raise DataError("journal", [Problem("record", f"columns of lengths {lengths}", "as many as rounds, or episodes")])
+    return Record(**columns)
+
+
+def _short(column: Any) -> Any:
+    largest = int(np.abs(column).max(initial=0))
+    return column.astype(np.int16 if largest < 2**15 else np.int64)
