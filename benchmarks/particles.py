@@ -2,8 +2,7 @@
 
     python benchmarks/particles.py [--episodes 40] [--simulations 200 1000] [--out particles.json]
 
-Light-dark, after Platt, Tedrake, Kaelbling and Lozano-Perez (2010), on a line: it is light at 5, where one sees where one is; the
-goal is at 0, in the dark. Declaring to be there ends the task, and pays 1 within 0.6 of the goal.
+Light-dark is that of the zoo (models/light_dark.py), with all its parameters known and ten steps.
 
 POUCT plans with the same number of simulations, from the same particles, and meets the same luck. Numbers that are seen never
 repeat, so its tree is as good as blind after the first step; rounded to whole and half numbers they do. pomdp-py's POMCP is POUCT
@@ -23,42 +22,17 @@ from pathlib import Path
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
-import numpyro.distributions as dist
 from rich.console import Console
 from rich.table import Table
 
-from homdp_ppl import ContinuousWorld, Kernels, Policy, Real, evaluate, homdp, models
+from homdp_ppl import ContinuousWorld, Policy, evaluate, models
 from homdp_ppl.continuous.simulation import estimate
+from homdp_ppl.models import light_dark
+from homdp_ppl.models.light_dark import ACTIONS, AWAY, DECLARE, FARTHEST, GOAL, MOVES, SHARPEST, UNSTEADY
 from homdp_ppl.planners import OnlinePolicy, history_tree, particle_tree
 
-ACTIONS = ("-2", "-1", "+1", "+2", "declare")
-MOVES, DECLARE = (-2.0, -1.0, 1.0, 2.0, 0.0), 4
-START, STEP_NOISE, GOAL, AWAY = (2.0, 1.5), 0.05, 0.6, 100.0
-HORIZON = 10
-
-
-def light_dark() -> ContinuousWorld:
-    """Nothing is unknown; who has declared is far away and stays there."""
-
-    @homdp(
-        states=Real(1),
-        observations=Real(1),
-        actions=ACTIONS,
-        horizon=HORIZON,
-        reward=lambda x, a: jnp.where((a == DECLARE) & (jnp.abs(x) < GOAL), 1.0, 0.0),
-    )
-    def light_dark() -> Kernels:
-        def transition(x: Any, a: Any) -> Any:
-            return dist.Normal(jnp.where((a == DECLARE) | (x > AWAY / 2), AWAY, x + jnp.array(MOVES)[a]), STEP_NOISE)
-
-        def emission(x: Any) -> Any:
-            return dist.Normal(x, 0.1 + 0.5 * jnp.minimum(jnp.abs(x - 5.0), 10.0))
-
-        return Kernels(initial=dist.Normal(*START), transition=transition, emission=emission)
-
-    return light_dark.at()
+HORIZON, LIGHT, BLUR = 10, 5.0, 0.5
 
 
 class PouctPolicy:
@@ -69,30 +43,32 @@ class PouctPolicy:
 
         self.module, self.beliefs, self.simulations = pomdp_py, beliefs, simulations
         self.seconds, self.searches = 0.0, 0
-        moves = list(zip(ACTIONS, MOVES, strict=True))
 
+        # A place and a step: its trees go one step deeper than its rollouts, and nothing may be paid after the last.
         class State(pomdp_py.SimpleState): ...
 
         class Action(pomdp_py.SimpleAction): ...
 
         class Observation(pomdp_py.SimpleObservation): ...
 
-        actions = [Action((k, move)) for k, (_, move) in enumerate(moves)]
+        actions, moves = [Action(name) for name in ACTIONS], dict(zip(ACTIONS, MOVES.tolist(), strict=True))
 
         class Transition(pomdp_py.TransitionModel):  # type: ignore[misc]
             def sample(self, state: Any, action: Any) -> Any:
-                x, (k, move) = state.data, action.data
-                return State(random.gauss(AWAY if k == DECLARE or x > AWAY / 2 else x + move, STEP_NOISE))
+                x, step = state.data
+                gone = action.name == ACTIONS[DECLARE] or x > AWAY / 2
+                return State((random.gauss(AWAY if gone else x + moves[action.name], UNSTEADY), step + 1))
 
         class Emission(pomdp_py.ObservationModel):  # type: ignore[misc]
             def sample(self, following: Any, action: Any) -> Any:
-                x = following.data
-                y = random.gauss(x, 0.1 + 0.5 * min(abs(x - 5.0), 10.0))
+                x, _ = following.data
+                y = random.gauss(x, SHARPEST + BLUR * min(abs(x - LIGHT), FARTHEST))
                 return Observation(y if grid is None else round(y / grid))
 
         class Reward(pomdp_py.RewardModel):  # type: ignore[misc]
             def sample(self, state: Any, action: Any, following: Any) -> float:
-                return float(action.data[0] == DECLARE and abs(state.data) < GOAL)
+                x, step = state.data
+                return float(action.name == ACTIONS[DECLARE] and abs(x) < GOAL and step < HORIZON)
 
         class Uniform(pomdp_py.RolloutPolicy):  # type: ignore[misc]
             def rollout(self, state: Any, history: Any = None) -> Any:
@@ -107,10 +83,10 @@ class PouctPolicy:
     def act(self, observations: Any, actions: Any) -> Any:
         """One action for sure."""
         belief = self.beliefs.belief(observations, actions)
-        random.seed(len(observations))
+        random.seed(np.asarray(observations).tobytes())
         states = random.choices(belief.particles.tolist(), belief.weights.tolist(), k=500)
         begun = time.perf_counter()
-        agent = self.module.Agent(self.module.Particles([self.State(x) for x in states]), *self.models)
+        agent = self.module.Agent(self.module.Particles([self.State((x, len(actions))) for x in states]), *self.models)
         planner = self.module.POUCT(
             max_depth=HORIZON - len(actions),
             discount_factor=1.0,
@@ -118,7 +94,7 @@ class PouctPolicy:
             exploration_const=1.0,
             rollout_policy=self.uniform,
         )
-        chosen = planner.plan(agent).data[0]
+        chosen = ACTIONS.index(planner.plan(agent).name)
         self.seconds += time.perf_counter() - begun
         self.searches += 1
         return np.eye(len(ACTIONS))[chosen]
@@ -137,6 +113,7 @@ def measured(who: str, simulations: int, policy: Policy, world: ContinuousWorld,
         "value": found.mean,
         "standard_error": found.standard_error,
         "microseconds": 1e6 * seconds / (searches * simulations),
+        "seconds a search": seconds / searches,
     }
 
 
@@ -149,7 +126,7 @@ def statistics(policy: Any) -> tuple[float, float]:
 
 def against_pouct(budgets: list[int], episodes: int) -> list[dict[str, Any]]:
     """Both planners on light-dark."""
-    world, rows = light_dark(), []
+    world, rows = light_dark.structured(HORIZON, LIGHT, gain=1.0, blur=BLUR), []
     for simulations in budgets:
         ours = particle_tree(simulations)(world).policy
         rows.append(measured("particle_tree", simulations, ours, world, episodes))
@@ -200,7 +177,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, help="write the figures as JSON")
     options = parser.parse_args()
     peers, exact = against_pouct(options.simulations, options.episodes), against_the_optimum()
-    show("light-dark, horizon 10", peers)
+    show(f"light-dark, horizon {HORIZON}", peers)
     show("below the optimum", exact)
     if options.out:
         about = {"python": platform.python_version(), "jax": jax.__version__, "episodes": options.episodes}

@@ -11,11 +11,16 @@ from homdp_ppl.continuous import ContinuousWorld
 from homdp_ppl.declare import World
 from homdp_ppl.errors import HOMDPError, Problem
 from homdp_ppl.models import (
+    camera,
     checkup,
     fast_control,
+    gaussian_screening,
+    gaussian_tiger,
     hallway,
     imitation,
+    light_dark,
     lock,
+    low_rank,
     lower_bound,
     maze,
     meta_learning,
@@ -57,11 +62,17 @@ MODELS: dict[str, Callable[..., World]] = {
 }
 
 
-CONTINUOUS: dict[str, Callable[..., ContinuousWorld]] = {}
+CONTINUOUS: dict[str, Callable[..., ContinuousWorld]] = {
+    "gaussian_tiger": gaussian_tiger.structured,
+    "gaussian_screening": gaussian_screening.structured,
+    "low_rank": low_rank.structured,
+    "light_dark": light_dark.structured,
+    "camera": camera.structured,
+}
 
 
 @overload
-def load(  # type: ignore[overload-overlap]  # five names, which str has too
+def load(
     name: Literal["gaussian_tiger", "gaussian_screening", "low_rank", "light_dark", "camera"], **options: Any
 ) -> ContinuousWorld: ...
 

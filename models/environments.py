@@ -1,4 +1,4 @@
-"""The zoo as Gymnasium environments: ``gymnasium.make("homdp/Tiger-v0", horizon=6)``, one id for each entry of ``MODELS``.
+"""The zoo as Gymnasium environments: ``gymnasium.make("homdp/Tiger-v0", horizon=6)``, one id for each entry.
 
 Since version 1.0 Gymnasium loads no entry points: ids are known to it once ``homdp_ppl`` is imported, for instance by
 ``gymnasium.make("homdp_ppl:homdp/Tiger-v0")``. The entry point "homdp" is there for those who do load them.
@@ -10,9 +10,10 @@ from typing import Any
 
 import gymnasium
 
+from homdp_ppl.continuous import ContinuousWorld
 from homdp_ppl.declare import World
 from homdp_ppl.gym import HOMDPEnv
-from homdp_ppl.models import MODELS, load
+from homdp_ppl.models import CONTINUOUS, MODELS, load
 
 
 class ZooEnv(HOMDPEnv):
@@ -21,7 +22,7 @@ class ZooEnv(HOMDPEnv):
     Parameters
     ----------
     name
-        One of ``MODELS``; the id gives it.
+        One of ``MODELS`` or ``CONTINUOUS``; the id gives it.
     per_step, render_mode
         As in :class:`homdp_ppl.gym.HOMDPEnv`.
     options
@@ -37,7 +38,7 @@ class ZooEnv(HOMDPEnv):
 
 
 @lru_cache(maxsize=32, typed=True)
-def _remembered(name: str, **options: Any) -> World:
+def _remembered(name: str, **options: Any) -> World | ContinuousWorld:
     """Worlds take seconds to declare, and ``gymnasium.make_vec`` asks for many of the same."""
     return load(name, **options)
 
@@ -55,7 +56,7 @@ def environment_id(name: str) -> str:
 
 def register() -> None:
     """Register an id for each entry of the zoo; again does nothing."""
-    for name in MODELS:
+    for name in [*MODELS, *CONTINUOUS]:
         if environment_id(name) not in gymnasium.registry:
             gymnasium.register(environment_id(name), entry_point="homdp_ppl.models.environments:ZooEnv", kwargs={"name": name})
 

@@ -13,7 +13,7 @@ import jax
 import numpy as np
 from numpy.typing import ArrayLike
 
-from homdp_ppl.domain import Real, shape_of, value_problems
+from homdp_ppl.domain import Domain, Real, shape_of, value_problems
 from homdp_ppl.errors import PolicyError, Problem
 from homdp_ppl.planners.particle_belief import Belief, make_filter
 from homdp_ppl.planners.particle_game import Game, Played
@@ -25,6 +25,7 @@ from homdp_ppl.precision import Array, in_x64, to_numpy
 CHUNK = 64  # simulations between two looks at the clock
 TIE = 1e-9  # times H: actions whose values are this close tie
 BELIEFS, ACTIONS = 1024, 100_000  # histories whose beliefs, and whose actions, are kept
+BELIEF_BYTES = 250_000_000  # fewer beliefs are kept where they need more
 
 V = TypeVar("V")
 
@@ -44,7 +45,8 @@ class OnlinePolicy:
     history, in whatever order it is asked; with a budget in seconds an action once taken is remembered.
 
     When no particle can explain an observation (its density is zero at all of them, or not a number), the belief stays as it was
-    predicted before that observation, and the event is counted: ``statistics["depletions"]``.
+    predicted before that observation, and the history is counted: ``statistics["depletions"]``. Rewards outside [0, 1] and states
+    that are not finite, where a search meets them, are an error.
     """
 
     def __init__(self, played: Played, sizes: Sizes, constants: Constants, budget: Budget, particles: int, seed: int) -> None:
@@ -56,17 +58,19 @@ class OnlinePolicy:
         self._domain, self._constants, self._budget, self._seed = game.domain, constants, budget, seed
         self._beliefs: OrderedDict[bytes, Belief] = OrderedDict()
         self._actions: OrderedDict[bytes, int] = OrderedDict()
-        self._simulations = self._searches = self._depletions = 0
+        self._most = max(game.domain.horizon, min(BELIEFS, BELIEF_BYTES // belief_bytes(game.domain, particles)))
+        self._depleted: set[bytes] = set()
+        self._simulations = self._searches = 0
         self._seconds, self._effective = 0.0, float(particles)
 
     @property
     def statistics(self) -> Mapping[str, float]:
-        """Simulations, searches and seconds spent; depletions of the belief, and its smallest effective number of particles."""
+        """Simulations, searches and seconds spent; histories that no particle explained, and the fewest effective particles."""
         return {
             "simulations": self._simulations,
             "searches": self._searches,
             "seconds": self._seconds,
-            "depletions": self._depletions,
+            "depletions": len(self._depleted),
             "effective particles": self._effective,
         }
 
@@ -77,6 +81,8 @@ class OnlinePolicy:
         name = _name(*history)
         if name not in self._actions:
             values = self._values(*history)
+            if np.isnan(values).any():
+                raise PolicyError("OnlinePolicy.act", [_not_a_number(len(history[0]))])
             _keep(self._actions, name, int(np.argmax(values >= values.max() - TIE * self._domain.horizon)), ACTIONS)
         return np.eye(len(self._domain.actions))[self._actions[name]]
 
@@ -135,9 +141,10 @@ class OnlinePolicy:
         else:
             before = self._belief(seen[:-1], done[:-1])
             belief = self._machine.update(self._parameters, key, before, done[-1], seen[-1])
-        self._depletions += int(belief.depleted)
+        if belief.depleted:
+            self._depleted.add(name)
         self._effective = min(self._effective, float(belief.effective))
-        _keep(self._beliefs, name, belief, BELIEFS)
+        _keep(self._beliefs, name, belief, self._most)
         return belief
 
     def _history(self, observations: ArrayLike, actions: ArrayLike) -> tuple[Array, Array]:
@@ -169,6 +176,18 @@ class _Machine:
         first, update = make_filter(game, particles)
         self.first, self.update, self.search = jax.jit(first), jax.jit(update), Search(game, sizes)
         self.keys = jax.jit(lambda seed, number: jax.random.split(jax.random.fold_in(jax.random.key(seed), number), 3))
+
+
+def belief_bytes(domain: Domain, particles: int) -> int:
+    """How much memory a belief needs."""
+    return 8 * particles * (1 + math.prod(shape_of(domain.states)))
+
+
+def _not_a_number(step: int) -> Problem:
+    remedy = (
+        "Clip the reward: jnp.clip(r, 0, 1). If it is fine, a kernel has a parameter outside its domain, or dynamics explode."
+    )
+    return Problem("world", "a reward outside [0, 1], or one that is not a number", "rewards in [0, 1]", remedy, f"step {step}")
 
 
 def _name(seen: Array, done: Array) -> bytes:

@@ -65,7 +65,7 @@ def _continuous(mechanics: Mechanics) -> Game:
         lambda parameters, key, x, a: _typed(mechanics.draw_next(parameters, key, x, a), X),
         lambda parameters, key, x: _typed(mechanics.draw_observation(parameters, key, x), Y),
         mechanics.log_emission,
-        lambda parameters, h, x, a: mechanics.reward(x, a),
+        lambda parameters, h, x, a: _bounded(mechanics.reward(x, a)),
         mechanics.domain,
     )
 
@@ -83,6 +83,11 @@ def _finite(domain: Domain) -> Game:
 
 def _typed(value: Array, space: Space) -> Array:
     return value.astype(jnp.result_type(float if isinstance(space, Real) else int))
+
+
+def _bounded(reward: Array) -> Array:
+    """The reward, or nan where it is not in [0, 1]: it makes everything above it nan, up to the root, where it is told."""
+    return jnp.where((reward >= 0) & (reward <= 1), reward, jnp.nan)
 
 
 def _draw(key: Array, row: Array) -> Array:

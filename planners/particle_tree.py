@@ -19,7 +19,7 @@ from homdp_ppl.declare import tabular
 from homdp_ppl.domain import Real
 from homdp_ppl.errors import PlanningError, Problem
 from homdp_ppl.model import World
-from homdp_ppl.planners.online_policy import Budget, OnlinePolicy
+from homdp_ppl.planners.online_policy import Budget, OnlinePolicy, belief_bytes
 from homdp_ppl.planners.particle_game import as_game
 from homdp_ppl.planners.particle_rows import Constants, Sizes, tree_bytes
 from homdp_ppl.pomdp import POMDP
@@ -148,13 +148,14 @@ def particle_tree(
 
     def planner(world: World | ContinuousWorld | POMDP) -> EstimatedPlan:
         played = as_game(world)
-        Y = played.game.domain.observations
+        domain = played.game.domain
+        Y = domain.observations
         most = observations if isinstance(Y, Real) else min(observations, len(Y))
         sizes = Sizes(rows, most, tree_particles, rollouts, heuristic)
-        _check_memory(tree_bytes(played.game.domain, sizes))
+        _check_memory(tree_bytes(domain, sizes) + domain.horizon * belief_bytes(domain, particles))
         policy = OnlinePolicy(played, sizes, Constants(float(exploration), k, alpha), budget, particles, seed)
         if episodes == 0:
-            return EstimatedPlan(policy, summary(np.zeros(0), played.game.domain.horizon))
+            return EstimatedPlan(policy, summary(np.zeros(0), domain.horizon))
         with x64():
             key = jax.random.key(seed)
         return EstimatedPlan(policy, estimate(policy, _as_world(world), key, episodes))
@@ -194,6 +195,6 @@ def _widening_problems(widening: Any) -> list[Problem]:
 
 def _check_memory(needed: int) -> None:
     if needed > MEMORY:
-        got = f"a tree of about {needed / 1e9:,.1f} GB"
-        remedy = "Ask for fewer simulations or tree_particles, or for a smaller widening."
+        got = f"a tree and beliefs of about {needed / 1e9:,.1f} GB"
+        remedy = "Ask for fewer simulations, particles or tree_particles, or for a smaller widening."
         raise PlanningError("particle_tree", [Problem("simulations", got, f"at most {MEMORY / 1e9:g} GB", remedy)])

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -24,7 +25,7 @@ from homdp_ppl.errors import PlanningError, Problem
 from homdp_ppl.plan import Plan
 from homdp_ppl.planners.alpha_vectors import alpha_vectors
 from homdp_ppl.planners.auto import FEW_STATES, auto
-from homdp_ppl.planners.cells import Spread, spread
+from homdp_ppl.planners.cells import UNSEEN, Spread, spread
 from homdp_ppl.planners.splitting import contributions, look_ahead, split
 from homdp_ppl.pomdp import POMDP, Spaces
 from homdp_ppl.precision import Array
@@ -62,7 +63,52 @@ class QuantisedPlan(NamedTuple):
         return f"Plan by {self.planner}: value {self.value:.6g} (at most {self.gap:.2g} below the optimum), {self.policy!r}"
 
 
-Quantised = Callable[..., QuantisedPlan]
+@dataclass(frozen=True)
+class Quantised:
+    """Plans for worlds with finitely many states and observations on the line; made by :func:`quantised`.
+
+    Learners that plan for many worlds use its finite planner on cells found once: ``planner(quantised_pomdp(world, edges))``.
+    """
+
+    gap: float
+    planner: Callable[[POMDP], Plan]  # for finite models
+    max_cells: int
+
+    def __call__(self, world: ContinuousWorld, edges: ArrayLike | None = None) -> QuantisedPlan:
+        """Plan for a world, from the cells between the ``edges`` on if they are given."""
+        return self._plan(_line(world), edges)
+
+    def with_tables(self, world: ContinuousWorld, latent: tuple[Array, Array, Array]) -> QuantisedPlan:
+        """Plan for other latent tables with the emission densities of a world; rewards may lie outside [0, 1].
+
+        Parameters
+        ----------
+        world
+            Whose observations are made.
+        latent
+            The initial distribution (X,), transitions (X, A, X) and rewards (H, X, A).
+        """
+        return self._plan(_line(world)._replace(latent=latent), None)
+
+    def _plan(self, line: _Line, edges: ArrayLike | None) -> QuantisedPlan:
+        started = time.perf_counter()
+        first = _first_edges(line.pieces, min(FIRST, self.max_cells)) if edges is None else as_edges(edges)
+        found = _solve(line, first, self.planner)
+        best, rounds = found.plan, 1
+        while not (reason := _enough(best, found.plan, self.gap, self.max_cells)):
+            finer = _refined(found, self.max_cells)
+            if len(finer) == len(found.plan.edges):
+                reason = "no cell can be split any more"
+                break
+            try:
+                found = _solve(line, finer, self.planner)
+            except PlanningError as error:
+                reason = f"the planner refused {len(finer) + 1} cells: {error.problems[0].got}"
+                break
+            best, rounds = _better(best, found.plan), rounds + 1
+        numbers = {**best.statistics, "rounds": rounds, "seconds": time.perf_counter() - started}
+        told = f"quantised with {len(best.edges) + 1} cells, {reason}; by {best.less.planner}"
+        return best._replace(planner=told, statistics=numbers)
 
 
 def quantised(gap: float = 1e-2, planner: Callable[[POMDP], Plan] | None = None, max_cells: int = 256) -> Quantised:
@@ -80,8 +126,9 @@ def quantised(gap: float = 1e-2, planner: Callable[[POMDP], Plan] | None = None,
 
     Returns
     -------
-    callable
-        From a world, and if wished the ``edges`` of cells to begin with, to a :class:`QuantisedPlan`.
+    Quantised
+        A function from a world, and if wished the ``edges`` of cells to begin with, to a :class:`QuantisedPlan`; its
+        ``planner`` is the finite one.
 
     Examples
     --------
@@ -99,30 +146,7 @@ def quantised(gap: float = 1e-2, planner: Callable[[POMDP], Plan] | None = None,
         problems.append(Problem("max_cells", f"{max_cells}", "at least 2"))
     if problems:
         raise PlanningError("quantised", problems)
-    inner = _by_size(INNER * gap) if planner is None else planner
-
-    def plan(world: ContinuousWorld, edges: ArrayLike | None = None) -> QuantisedPlan:
-        started = time.perf_counter()
-        line = _line(world)
-        first = _first_edges(line.pieces, min(FIRST, max_cells)) if edges is None else as_edges(edges)
-        found = _solve(line, first, inner)
-        best, rounds = found.plan, 1
-        while not (reason := _enough(best, found.plan, gap, max_cells)):
-            finer = _refined(found, max_cells)
-            if len(finer) == len(found.plan.edges):
-                reason = "no cell can be split any more"
-                break
-            try:
-                found = _solve(line, finer, inner)
-            except PlanningError as error:
-                reason = f"the planner refused {len(finer) + 1} cells: {error.problems[0].got}"
-                break
-            best, rounds = _better(best, found.plan), rounds + 1
-        numbers = {**best.statistics, "rounds": rounds, "seconds": time.perf_counter() - started}
-        told = f"quantised with {len(best.edges) + 1} cells, {reason}; by {best.less.planner}"
-        return best._replace(planner=told, statistics=numbers)
-
-    return plan
+    return Quantised(gap, _by_size(INNER * gap) if planner is None else planner, max_cells)
 
 
 def plan_on_cells(world: ContinuousWorld, edges: ArrayLike, planner: Callable[[POMDP], Plan] | None = None) -> QuantisedPlan:
@@ -160,7 +184,7 @@ class _Found(NamedTuple):
 
     plan: QuantisedPlan
     pieces: Pieces
-    masses: Array
+    masses: Array  # (kinds, cells)
     above: Spread
 
 
@@ -182,7 +206,7 @@ def _solve(line: _Line, edges: Array, planner: Callable[[POMDP], Plan]) -> _Foun
     H = world.spaces.horizon
     less = planner(POMDP(rho, T, masses, r)).named(Spaces(line.states, cell_names(edges), world.spaces.actions, H))
     more = planner(POMDP(rho, T, above.emission, r))
-    allowance = H**2 * float(np.ptp(r)) * pieces.error
+    allowance = H**2 * float(np.ptp(r)) * (pieces.error + UNSEEN)
     statistics = {
         "cells": len(edges) + 1,
         "corners": above.emission.shape[1],
@@ -193,7 +217,7 @@ def _solve(line: _Line, edges: Array, planner: Callable[[POMDP], Plan]) -> _Foun
     name = f"quantised with {len(edges) + 1} cells; by {less.planner}"
     policy = QuantisedPolicy(edges, less.policy)
     plan = QuantisedPlan(policy, less.value, more.upper + allowance, name, statistics, less, more)
-    return _Found(plan, pieces, masses, above)
+    return _Found(plan, pieces, masses[pieces.first], above)
 
 
 def _enough(best: QuantisedPlan, last: QuantisedPlan, gap: float, max_cells: int) -> str:
@@ -211,7 +235,7 @@ def _enough(best: QuantisedPlan, last: QuantisedPlan, gap: float, max_cells: int
 def _refined(found: _Found, max_cells: int) -> Array:
     """Edges of finer cells."""
     plan = found.plan
-    score, steps = contributions(look_ahead(plan.less, plan.more), found.masses, found.above)
+    score, steps = contributions(look_ahead(plan.less, plan.more, found.pieces.kind), found.masses, found.above)
     return split(found.pieces, plan.edges, steps, score, max_cells - len(plan.edges) - 1)
 
 

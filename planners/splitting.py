@@ -26,34 +26,38 @@ KINK = 0.02  # a cut that wins less than this part of what a cell contributes is
 
 
 class Step(NamedTuple):
-    """What may be believed before an observation, and what is worth what after it."""
+    """What may be believed before an observation, and what is worth what after it, by kinds of states (Pieces.kind)."""
 
-    beliefs: Array  # (n, X)  joint weights
-    alphas: Array  # (m, X)
+    weighted: Array  # (beliefs, alpha-vectors, kinds)  sums of b(x) alpha(x) over the states of each kind
 
     def worth(self, vectors: Array) -> Array:
-        """What each vector (N, X) is worth: the sum over beliefs b of V(b * vector)."""
+        """What each vector of likelihoods (N, kinds) is worth: the sum over beliefs b of V(b * vector)."""
         return np.concatenate([values.max(-1).sum(-1) for values in self._values(vectors)])
 
     def needed(self, vectors: Array) -> Step:
         """The same step, with those alpha-vectors alone that are best somewhere."""
         best = np.concatenate([values.argmax(-1).ravel() for values in self._values(vectors)])
-        return self._replace(alphas=self.alphas[np.unique(best)])
+        return Step(self.weighted[:, np.unique(best)])
 
     def _values(self, vectors: Array) -> Iterator[Array]:
         """(b * vector) . alpha for some vectors at a time, (n, beliefs, alphas)."""
-        weighted = (self.beliefs[:, None] * self.alphas).reshape(-1, vectors.shape[1])
-        for some in np.array_split(vectors, 1 + len(vectors) * len(weighted) // NUMBERS):
-            yield (some @ weighted.T).reshape(len(some), len(self.beliefs), len(self.alphas))
+        beliefs, alphas, kinds = self.weighted.shape
+        flat = self.weighted.reshape(-1, kinds)
+        for some in np.array_split(vectors, 1 + len(vectors) * len(flat) // NUMBERS):
+            yield (some @ flat.T).reshape(len(some), beliefs, alphas)
 
 
-def look_ahead(less: Plan, more: Plan) -> list[Step]:
+def look_ahead(less: Plan, more: Plan, kind: Array) -> list[Step]:
     """Beliefs of the policy planned on cells, step by step, with the alpha-vectors of both policies."""
     vectors = zip(policy_alphas(less.policy, less.model), policy_alphas(more.policy, more.model), strict=True)
-    return [
-        Step(beliefs, np.unique(np.concatenate(both).round(12), axis=0))
-        for beliefs, both in zip(_beliefs(less), vectors, strict=True)
-    ]
+    members = np.eye(kind.max() + 1)[kind]  # (X, kinds)
+    probe = np.random.default_rng(0).normal(size=len(kind))  # vectors with the same product are taken to be the same
+    steps = []
+    for beliefs, both in zip(_beliefs(less), vectors, strict=True):
+        alphas = np.concatenate(both)
+        alphas = alphas[np.unique((alphas @ probe).round(10), return_index=True)[1]]
+        steps.append(Step(np.stack([alphas @ (belief[:, None] * members) for belief in beliefs])))
+    return steps
 
 
 def _beliefs(plan: Plan) -> Iterator[Array]:
@@ -75,15 +79,15 @@ def _beliefs(plan: Plan) -> Iterator[Array]:
 def contributions(steps: list[Step], masses: Array, spread: Spread) -> tuple[Array, list[Step]]:
     """What each cell adds to the bracket, (cells,), and the steps with the alpha-vectors that matter there.
 
-    With P the masses of a cell: sum over steps and beliefs b of sum_j V(b * v_j) int w_j + sum_x V(b * e_x) int s_x - V(b * P).
+    With P the masses of a cell: sum over steps and beliefs b of sum_j V(b * v_j) int w_j + sum_k V(b * e_k) int s_k - V(b * P).
     """
-    cells, K, X = spread.corners.shape
-    shown = (spread.corners * spread.mass[:, :, None]).reshape(-1, X)
-    vectors = np.concatenate([shown, np.eye(X), masses.T])
+    cells, K, kinds = spread.corners.shape
+    shown = (spread.corners * spread.mass[:, :, None]).reshape(-1, kinds)
+    vectors = np.concatenate([shown, np.eye(kinds), masses.T])
     score, kept = np.zeros(cells), []
     for step in steps:
-        more, states, less = np.split(step.worth(vectors), [cells * K, cells * K + X])
-        score += more.reshape(cells, K).sum(1) + spread.told @ states - less
+        more, told, less = np.split(step.worth(vectors), [cells * K, cells * K + kinds])
+        score += more.reshape(cells, K).sum(1) + spread.told @ told - less
         kept.append(step.needed(vectors))
     return score, kept
 
@@ -103,7 +107,7 @@ def _cut(pieces: Pieces, here: Array, steps: list[Step], score: float) -> float 
         return None
     points, half = pieces.points[here].ravel(), np.diff(pieces.breaks)[here] / 2
     weights = np.exp(pieces.log[here]) * half[:, None, None] * FINE[:, None]
-    left = np.cumsum(weights.reshape(len(points), -1), axis=0)  # (n, X)  mass up to each point
+    left = np.cumsum(weights.reshape(len(points), -1), axis=0)  # (n, kinds)  mass up to each point
     share = left.sum(1) / left[-1].sum()
     last = len(points) - 2
     places = np.unique(np.searchsorted(share, np.linspace(0, 1, PLACES)).clip(0, last))

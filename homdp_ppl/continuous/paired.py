@@ -7,6 +7,7 @@ from typing import Any
 from homdp_ppl.continuous.conditional import Laws
 from homdp_ppl.continuous.declaration import ContinuousHOMDP, ContinuousWorld
 from homdp_ppl.continuous.mechanics import Mechanics, Parameters
+from homdp_ppl.errors import DeclarationError, Problem
 
 
 class PairedMechanics(Mechanics):
@@ -35,6 +36,11 @@ class PairedModel(ContinuousHOMDP):
             moves.compiled[name] = pair
         made: PairedModel = moves.compiled[name]
         return made
+
+    def with_horizon(self, horizon: int) -> ContinuousHOMDP:
+        """Refused: a pair has the horizon of its parts."""
+        remedy = "Pair worlds that have it: paired(t.with_horizon(h), o.with_horizon(h))."
+        raise DeclarationError(self.name, [Problem("horizon", str(horizon), str(self.horizon), remedy)])
 
 
 def paired(transition: ContinuousWorld, emission: ContinuousWorld) -> ContinuousWorld:

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from numpyro.distributions import Distribution
 
 from homdp_ppl.continuous.declaration import ContinuousWorld
 from homdp_ppl.continuous.mechanics import Mechanics, Parameters
@@ -25,7 +26,7 @@ TAIL = 1e-13  # mass of a state beyond either end of the line that is looked at
 TOTAL = 1e-8  # how far from one the mass of a state may be
 HALVINGS, ATTEMPTS, MAX_PANELS = 100, 6, 50_000
 THINNEST = 1e-13  # width of a panel relative to where it lies, below which numbers cannot tell its points apart
-LEAST_POINTS = 1024  # points in a compiled call, which are filled up to a power of two
+BATCH = 1024  # points in a compiled call; the last one is filled up, so that there is one shape to compile
 
 
 def _fejer(n: int) -> tuple[Array, Array]:
@@ -45,7 +46,9 @@ class Pieces(NamedTuple):
 
     breaks: Array  # (P + 1,)  ends of the pieces
     points: Array  # (P, 15)
-    log: Array  # (P, 15, X)  log p(y | x), -inf outside the support
+    log: Array  # (P, 15, kinds)  log p(y | x), -inf outside the support; states with one and the same density are of one kind
+    first: Array  # (kinds,)  the first state of each kind
+    kind: Array  # (X,)  the kind of each state
     error: float  # how far the masses of any state may be off in all: disagreement of the rules, and what is missing of one
 
     def integrate(self, values: Array) -> tuple[Array, Array]:
@@ -55,7 +58,7 @@ class Pieces(NamedTuple):
     @property
     def masses(self) -> Array:
         """The mass of each state on each piece, (P, X)."""
-        return self.integrate(np.exp(self.log))[0]
+        return self.integrate(np.exp(self.log))[0][:, self.kind]
 
 
 @in_x64
@@ -63,9 +66,8 @@ def log_densities(world: ContinuousWorld, points: Array) -> Array:
     """Log densities of every state at many points, (..., X); -inf outside the support of the emission."""
     compiled = world.homdp.compiled.setdefault("densities", jax.jit(_densities(world.mechanics)))
     flat = np.asarray(points, dtype=np.float64).ravel()
-    size = max(LEAST_POINTS, 1 << (len(flat) - 1).bit_length())
-    filled = np.concatenate([flat, np.full(size - len(flat), flat[0])])
-    log = np.asarray(compiled(dict(world.parameters), filled))[: len(flat)]
+    filled = np.concatenate([flat, np.full(-len(flat) % BATCH, flat[0])]).reshape(-1, BATCH)
+    log = np.concatenate([np.asarray(compiled(dict(world.parameters), some)) for some in filled])[: len(flat)]
     bad = np.argwhere(np.isnan(log))
     if len(bad):
         k, x = bad[0]
@@ -78,10 +80,17 @@ def log_densities(world: ContinuousWorld, points: Array) -> Array:
 def _densities(mechanics: Mechanics) -> Any:
     def density(parameters: Parameters, x: Array, y: Array) -> Array:
         law = mechanics.laws(parameters).emission(x)
-        return jnp.where(law.support(y), law.log_prob(y), -jnp.inf)
+        log = law.log_prob(y)
+        lost = jnp.isnan(log) & (_bounds(law) == y).any()  # a transformation has no inverse at the end of its support
+        return jnp.where(law.support(y) & ~lost, log, -jnp.inf)
 
     states = jnp.arange(len(mechanics.domain.states))
     return lambda parameters, points: jax.vmap(lambda y: jax.vmap(lambda x: density(parameters, x, y))(states))(points)
+
+
+def _bounds(law: Distribution) -> Array:
+    """The two ends of a distribution's support, nan where it tells none."""
+    return jnp.array([getattr(law.support, name, jnp.nan) for name in ("lower_bound", "upper_bound")], dtype=float)
 
 
 def panels(world: ContinuousWorld) -> Pieces:
@@ -103,7 +112,9 @@ def panels(world: ContinuousWorld) -> Pieces:
     before, after = np.cumsum(mass, 0).max(-1), np.cumsum(mass[::-1], 0)[::-1].max(-1)
     kept = (before > TAIL) & (after > TAIL)
     breaks = np.append(ends[:-1][kept], ends[1:][kept][-1])
-    return Pieces(breaks, points[kept], log[kept], float((apart.sum(0) + np.abs(1 - mass[kept].sum(0))).max()))
+    _, first, kind = np.unique(log[kept].reshape(-1, log.shape[-1]), axis=1, return_index=True, return_inverse=True)
+    error = float((apart.sum(0) + np.abs(1 - mass[kept].sum(0))).max())
+    return Pieces(breaks, points[kept], log[kept][..., first], first, kind, error)
 
 
 def _adapted(world: ContinuousWorld, ends: Array) -> tuple[Array, ...]:
@@ -145,12 +156,12 @@ def _first_panels(world: ContinuousWorld) -> Array:
 
     def look(parameters: Parameters, x: Array, key: Array) -> tuple[Array, Array]:
         law = world.mechanics.laws(parameters).emission(x)
-        ends = [getattr(law.support, name, jnp.nan) for name in ("lower_bound", "upper_bound")]
-        return law.sample(key, (DRAWS,)), jnp.array(ends, dtype=float)
+        return law.sample(key, (DRAWS,)), _bounds(law)
 
     X = len(world.spaces.states)
-    compiled = world.homdp.compiled.setdefault("look", jax.jit(jax.vmap(look, in_axes=(None, 0, 0))))
-    draws, ends = to_numpy(compiled(dict(world.parameters), np.arange(X), jax.random.split(jax.random.key(0), X)))
+    compiled = world.homdp.compiled.setdefault("look", jax.jit(jax.vmap(look, in_axes=(None, 0, None))))
+    one_key = jax.random.key(0)  # for all: states with one density have the same draws, and a thousand of them no more panels
+    draws, ends = to_numpy(compiled(dict(world.parameters), np.arange(X), one_key))
     within = np.quantile(draws, np.linspace(0, 1, QUANTILES), axis=1).ravel()
     far = 2.0**DOUBLINGS * max(np.ptp(within), 1e-6 * max(1.0, float(np.abs(within).max())))
     return _graded(np.concatenate([within, ends[np.isfinite(ends)], [within.min() - far, within.max() + far]]))
@@ -168,7 +179,7 @@ def _graded(ends: Array) -> Array:
 
 
 def _mass_problems(world: ContinuousWorld, missing: Array) -> list[Problem]:
-    spiky = "Is the density normalised, without spikes that its draws do not show, and without poles inside its support?"
+    spiky = "Is the density normalised, without atoms, spikes that its draws do not show, and poles inside its support?"
     rounded = f"{spiky} Or are numbers in it made in float32, outside homdp_ppl.x64()? NumPy arrays are not."
     remedy = rounded if np.abs(missing).max() < FLOAT32 else spiky
     return [
@@ -185,8 +196,9 @@ def cut(world: ContinuousWorld, pieces: Pieces, edges: Array) -> Pieces:
     whole = (breaks[:-1] == pieces.breaks[old]) & (breaks[1:] == pieces.breaks[old + 1])
     points, log = pieces.points[old], pieces.log[old]
     if not whole.all():
-        points[~whole], log[~whole] = _at(world, breaks[:-1][~whole], breaks[1:][~whole])
-    return Pieces(breaks, points, log, pieces.error)
+        points[~whole], all_states = _at(world, breaks[:-1][~whole], breaks[1:][~whole])
+        log[~whole] = all_states[..., pieces.first]
+    return pieces._replace(breaks=breaks, points=points, log=log)
 
 
 def _name(world: ContinuousWorld, x: Any) -> str:

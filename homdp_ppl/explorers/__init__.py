@@ -2,6 +2,8 @@
 
 from collections.abc import Callable
 
+from homdp_ppl.explorers.classes import low_rank as low_rank
+from homdp_ppl.explorers.densities import candidates as candidates
 from homdp_ppl.explorers.epsilon_greedy import epsilon_greedy as epsilon_greedy
 from homdp_ppl.explorers.explorer import Explorer as Explorer
 from homdp_ppl.explorers.explorer import Pairs as Pairs

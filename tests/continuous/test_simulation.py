@@ -45,10 +45,10 @@ def test_agrees_with_the_exact_value():
 
 
 def test_numbers_by_hand():
-    found = summary(np.array([1.0, 2.0, 3.0]), 10)
-    assert found.mean == 2.0
+    found = summary(np.array([4.0, 5.0, 6.0]), 10)
+    assert found.mean == 5.0
     assert found.standard_error == pytest.approx(1 / math.sqrt(3))
-    assert found.interval == pytest.approx((2 - 4.302653 / math.sqrt(3), 2 + 4.302653 / math.sqrt(3)), abs=1e-5)
+    assert found.interval == pytest.approx((5 - 4.302653 / math.sqrt(3), 5 + 4.302653 / math.sqrt(3)), abs=1e-5)
     assert summary(np.array([0.0, 2.0]), 2).interval == (0.0, 2.0)  # cut to what is possible
 
 

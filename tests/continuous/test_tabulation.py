@@ -10,6 +10,7 @@ import pytest
 from scipy import stats
 
 from homdp_ppl import ContinuousHOMDP, ContinuousWorld, Kernels, PlanningError, Real, models
+from homdp_ppl.continuous.paired import paired
 from homdp_ppl.continuous.quadrature import log_densities, panels
 from homdp_ppl.continuous.tabulation import emission_table, latent_tables, quantised_pomdp
 from homdp_ppl.domain import Domain
@@ -41,6 +42,10 @@ FAMILIES = {
     "normal": (lambda x: dist.Normal(2.0 * x - 1, 0.5 + x), [stats.norm(-1, 0.5), stats.norm(1, 1.5)]),
     "a pole at the end": (lambda x: dist.Gamma(0.5 + x, 1.0), [stats.gamma(0.5), stats.gamma(1.5)]),
     "jumps": (lambda x: dist.Uniform(0.25 * x, 1.0 + x), [stats.uniform(0, 1), stats.uniform(0.25, 1.75)]),
+    "a transformed law": (
+        lambda x: dist.TransformedDistribution(dist.Normal(x, 1.0), dist.transforms.SigmoidTransform()),
+        [stats.johnsonsb(0, 1), stats.johnsonsb(-1, 1)],
+    ),
     "heavy tails": (lambda x: dist.Cauchy(x, 1.0), [stats.cauchy(0), stats.cauchy(1)]),
 }
 EDGES = np.array([-30.0, -0.7, 0.0, 0.1, 0.25, 1.0, 1.7, 2.0, 50.0])
@@ -64,13 +69,30 @@ def test_masses_of_a_mixture_with_a_narrow_part():
         assert row == pytest.approx(np.diff([0.0, *cumulative, 1.0]), abs=2e-12)
 
 
+def partly_jumping(other):
+    """A mixture of parts of two families, 0.4 of the given one."""
+    mixing = np.array([0.4, 0.6])
+    return lambda x: dist.MixtureGeneral(
+        dist.Categorical(probs=mixing), [other, dist.Normal(x * 1.0, 1.0)], support=dist.constraints.real
+    )
+
+
+def test_masses_of_a_mixture_with_jumps():
+    table = emission_table(world(partly_jumping(dist.Uniform(0.3, 1.2))), EDGES)
+    for x, row in enumerate(table):
+        cumulative = 0.4 * stats.uniform(0.3, 0.9).cdf(EDGES) + 0.6 * stats.norm(x).cdf(EDGES)
+        assert row == pytest.approx(np.diff([0.0, *cumulative, 1.0]), abs=2e-12)
+
+
 def test_overlooked_mass_is_refused_with_the_state_and_the_mass():
     with pytest.raises(PlanningError, match=r"emission\[a\]: got a density whose mass misses one by 0.001;"):
         emission_table(ContinuousWorld(mixtures(), {"weight": 0.001, "scale": 1e-9}), [0.0])
     with pytest.raises(PlanningError, match=r"emission\[b\]: got a density that is nan at y = "):
         emission_table(world(lambda x: dist.Normal(0.0, 1.0 - 2 * x)), [0.0])
-    with pytest.raises(PlanningError, match="mass misses one"):
+    with pytest.raises(PlanningError, match=r"misses one by 1; .* without atoms"):
         emission_table(world(lambda x: dist.Delta(0.0 * x)), [0.0])
+    with pytest.raises(PlanningError, match=r"misses one by 0.4; .* without atoms"):
+        emission_table(world(partly_jumping(dist.Delta(0.0))), [0.0])
 
 
 def test_latent_tables_are_those_of_the_program():
@@ -83,6 +105,26 @@ def test_latent_tables_are_those_of_the_program():
     assert transition[1, 0, 0] == 0  # exactly, for planners that prune
     assert reward.tolist() == [[[0.0], [1.0]]] * 2
     assert quantised_pomdp(moves, []).emission.tolist() == [[1.0], [1.0]]
+
+
+def test_a_pair_has_the_latent_tables_of_one_world_and_the_emissions_of_the_other():
+    def program():
+        stays = numpyro.sample("stays", dist.Beta(1.0, 1.0))
+        scale = numpyro.sample("scale", dist.HalfNormal(1.0))
+        return Kernels(
+            [0.5, 0.5], lambda x, a: dist.Bernoulli(jnp.where(x == 1, stays, 1 - stays)), lambda x: dist.Normal(x, scale)
+        )
+
+    model = ContinuousHOMDP("moves", Domain(("a", "b"), Real(1), ("go",), 2), program, lambda x, a: x * 1.0, ())
+    calm, wild = (ContinuousWorld(model, {"stays": a, "scale": b}) for a, b in ((0.9, 0.5), (0.6, 2.0)))
+    mixed = ContinuousWorld(mixtures(), {"weight": 0.3, "scale": 0.5})
+    for moves, shows in ((calm, wild), (wild, calm), (calm, mixed)):
+        pair = paired(moves, shows)
+        for part, expected in zip(latent_tables(pair), latent_tables(moves), strict=True):
+            assert part.tolist() == expected.tolist()
+        assert emission_table(pair, EDGES).tolist() == emission_table(shows, EDGES).tolist()
+    assert latent_tables(paired(calm, wild))[1][1, 0, 1] == pytest.approx(0.9, abs=1e-14)
+    assert emission_table(paired(calm, wild), [0.0])[1, 0] == pytest.approx(stats.norm.cdf(-0.5), abs=1e-12)
 
 
 def test_what_has_no_tables_is_refused_with_the_planner_that_serves():

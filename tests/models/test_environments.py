@@ -13,16 +13,17 @@ from homdp_ppl.gym import HOMDPEnv
 from homdp_ppl.models.environments import ZooEnv, environment_id, register
 from tests.worlds import world
 
-IDS = {name: environment_id(name) for name in models.MODELS}
+ALL = {**models.MODELS, **models.CONTINUOUS}
+IDS = {name: environment_id(name) for name in ALL}
 
 
 def test_every_model_has_an_id():
     assert IDS["tiger"] == "homdp/Tiger-v0"
     assert IDS["tiger_table"] == "homdp/TigerTable-v0"
-    assert len(set(IDS.values())) == len(models.MODELS)
+    assert len(set(IDS.values())) == len(ALL)
     specs = {spec.id: spec for spec in gymnasium.registry.values() if spec.namespace == "homdp"}
-    assert {name: specs[id_].kwargs["name"] for name, id_ in IDS.items()} == {name: name for name in models.MODELS}
-    assert len(specs) == len(models.MODELS)
+    assert {name: specs[id_].kwargs["name"] for name, id_ in IDS.items()} == {name: name for name in ALL}
+    assert len(specs) == len(ALL)
 
 
 def check_id(name):
@@ -62,7 +63,7 @@ def test_options_reach_the_model_and_the_environment():
     with pytest.raises(HOMDPError, match="one of tiger"):
         ZooEnv("lion")
     taken = {"name", "per_step", "render_mode", "self"}
-    assert all(not taken & inspect.signature(function).parameters.keys() for function in models.MODELS.values())
+    assert all(not taken & inspect.signature(function).parameters.keys() for function in ALL.values())
 
 
 def test_a_world_is_declared_once_for_a_whole_vector(monkeypatch):

@@ -16,9 +16,9 @@ from scipy.stats import binom, norm
 from homdp_ppl import POMDP, GraphPolicy, Kernels, PlanningError, PolicyError, Real, homdp, rollout
 from homdp_ppl.continuous.quadrature import cut, panels
 from homdp_ppl.continuous.quantised_policy import QuantisedPolicy
-from homdp_ppl.continuous.tabulation import emission_table
+from homdp_ppl.continuous.tabulation import cell_of, emission_table, quantised_pomdp
 from homdp_ppl.planners import alpha_vectors, bounded_search, history_tree, plan_on_cells, quantised
-from homdp_ppl.planners.cells import spread
+from homdp_ppl.planners.cells import UNSEEN, _corners, _weights, spread
 
 LISTEN = 0.85
 MOVES = np.array([[[1, 0], [0.5, 0.5], [0.5, 0.5]], [[0, 1], [0.5, 0.5], [0.5, 0.5]]])
@@ -183,6 +183,58 @@ def test_three_states_against_the_closed_form_with_other_parameters_on_the_same_
         assert plan.policy.value(world) <= again.value + 1e-4  # the planner's own gap
 
 
+@cache
+def coins(known):
+    """One of two sounds, and a coin that is tossed anew at every step and makes none; or the same without the coin.
+
+    To be guessed is the sound, or the coin.
+    """
+    reward = np.array([[1.0, 0.0, 0.0, 1.0], [1.0, 0.0, 1.0, 0.0], [0.0, 1.0, 0.0, 1.0], [0.0, 1.0, 1.0, 0.0]])
+    moves = np.kron(np.array([[0.8, 0.2], [0.3, 0.7]]), np.full((2, 2), 0.5))
+    if not known:
+        reward, moves = reward.reshape(2, 2, 4).mean(1), np.array([[0.8, 0.2], [0.3, 0.7]])
+    X = len(moves)
+
+    @homdp(states=X, observations=Real(1), actions=4, horizon=2, reward=reward)
+    def sounds():
+        return Kernels(
+            np.full(X, 1 / X), np.repeat(moves[:, None], 4, axis=1), lambda x: dist.Normal(2 * x // X, 1.0 + 2 * x // X)
+        )
+
+    return sounds.at()
+
+
+def test_of_states_with_one_density_nothing_but_the_kind_is_told():
+    """Whoever is told the state knows the coin: the bound would then be above that of the world without it."""
+    edges = [1.0]
+    four, two = (plan_on_cells(coins(known), edges, history_tree()) for known in (True, False))
+    assert four.statistics["told"] > 1e-3
+    assert (four.value, four.upper) == pytest.approx((two.value, two.upper), abs=1e-7)
+    assert four.upper < 1.9  # the coin alone would give 2
+    above = spread(coins(True), cut(coins(True), panels(coins(True)), np.array(edges)), np.array(edges))
+    assert above.told.shape == (2, 2)
+    assert above.emission[[0, 2]].tolist() == above.emission[[1, 3]].tolist()
+
+
+def test_the_masses_of_the_experiment_above_are_not_too_large():
+    """Against a rule with many more points, wherever kinks are; a rule that looks at each piece once is 1e-6 off."""
+    world, _ = screens()
+    for seed in range(6):
+        edges = np.sort(np.random.default_rng(seed).uniform(-3, 3, 20))
+        pieces = cut(world, panels(world), edges)
+        above = spread(world, pieces, edges)
+        ends = np.linspace(pieces.breaks[:-1], pieces.breaks[1:], 65)[:-1].T.ravel()
+        fine = cut(world, pieces, ends)
+        _, inverse = _corners(world, pieces, edges)
+        cell = cell_of(fine, edges)
+        density = np.exp(fine.log)
+        weights = _weights(density, above.corners[cell], inverse[cell])
+        exact = np.zeros(above.mass.shape)
+        np.add.at(exact, cell, fine.integrate(weights)[0])
+        assert np.maximum(above.mass - exact, 0.0).sum() < UNSEEN / 4
+        assert np.abs(above.mass - exact).sum() < 1e-6
+
+
 def convexities(emission, draws=40):
     """How much less an experiment is worth than y for random convex functions of the likelihoods; at most 0 if it says more."""
     generator, (points, weights) = np.random.default_rng(0), nodes()
@@ -300,6 +352,16 @@ def test_policies_act_save_and_load(tmp_path):
         QuantisedPolicy([0.0], GraphPolicy([0], [[1.0]], np.zeros((1, 1, 1), int)))
     with pytest.raises(PolicyError, match="nan"):
         policy.act([np.nan], [])
+
+
+def test_the_finite_planner_serves_learners():
+    planner = quantised(1e-2, max_cells=32)
+    assert (planner.gap, planner.max_cells) == (1e-2, 32)
+    plan = planner(heard())
+    again = planner.planner(quantised_pomdp(heard(), plan.edges))
+    assert again.value == pytest.approx(plan.value, abs=1e-12)
+    exact = alpha_vectors(1e-9)
+    assert quantised(planner=exact).planner is exact
 
 
 def test_wrong_options_are_refused():

@@ -12,7 +12,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 CACHE = {  # of compiled programs, shared with the other tests
     "JAX_COMPILATION_CACHE_DIR": str(ROOT / ".pytest_cache" / "jax"),
-    "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0.1",
+    "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
     "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1",
 }
 
@@ -61,6 +61,7 @@ class Zygote:
         """The end."""
         self._process.stdin.close()
         self._process.wait(60)
+        self._process.stdout.close()
 
 
 @contextmanager

@@ -20,7 +20,7 @@ def run(request: dict[str, Any]) -> int:
         print(f"{unit.rule} {rounds}", flush=True)
 
     units.LONG = request.get("stretch", 0.05)
-    options = {"workers": 1, "report": told, "time_limit": request.get("time_limit")}
+    options: dict[str, Any] = {"workers": 1, "report": told, "time_limit": request.get("time_limit")}
     if request.get("resume"):
         done = study.resume(request["out"], **options)
     else:

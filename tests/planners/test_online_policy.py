@@ -1,0 +1,206 @@
+"""Acting with the particle planner: the same for the same history, whatever it meets counted or refused."""
+
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import numpyro
+import numpyro.distributions as dist
+import pytest
+
+from homdp_ppl import Kernels, PlanningError, PolicyError, Real, evaluate, homdp, models
+from homdp_ppl.continuous.paired import paired
+from homdp_ppl.planners import online_policy, particle_tree
+from tests.planners.particles import BLUR, DONE, ENOUGH, RANDOM, SEEN, spot, walk
+
+
+def test_the_same_seed_and_history_give_the_same_action_in_any_order():
+    world = walk.at(blur=BLUR)
+    step_by_step, at_once, other = (particle_tree(**ENOUGH, seed=seed)(world).policy for seed in (1, 1, 2))
+    for h in range(1, 5):
+        step_by_step.act(SEEN[:h], DONE[: h - 1])
+    first, again, third = (policy.search(SEEN, DONE) for policy in (step_by_step, at_once, other))
+    assert all(np.array_equal(a, b) for a, b in zip(first, again, strict=True))
+    assert not np.array_equal(first.particles, third.particles)
+    assert np.array_equal(step_by_step.act(SEEN, DONE), at_once.act(SEEN, DONE))
+    assert step_by_step.statistics["simulations"] == 5 * 400
+
+
+def test_the_last_action_is_the_best_for_the_belief():
+    policy = particle_tree(**ENOUGH)(RANDOM).policy
+    belief = policy.belief([0, 1, 2], [0, 1])
+    assert policy.act([0, 1, 2], [0, 1]).argmax() == (belief.weights @ RANDOM.reward[2, belief.particles]).argmax()
+    assert policy.statistics["searches"] == 0
+
+
+def test_impossible_observations_are_counted_and_leave_the_prediction():
+    """Frequencies of 4000 particles within 0.05, six standard deviations and more."""
+    impossible = np.concatenate([RANDOM.emission[:, :2] + RANDOM.emission[:, 2:] / 2, np.zeros((3, 1))], axis=1)
+    model = RANDOM._replace(emission=impossible)
+    policy = particle_tree(**ENOUGH)(model).policy
+    before = model.initial * impossible[:, 0]
+    belief = policy.belief([0, 2], [1])
+    frequencies = np.bincount(belief.particles, belief.weights, minlength=3)
+    assert frequencies == pytest.approx(before @ model.transition[:, 1] / before.sum(), abs=0.05)
+    assert belief.depleted
+    assert policy.statistics["depletions"] == 1
+    assert policy.act([0, 2, 0], [1, 0]).sum() == 1
+    assert policy.statistics["depletions"] == 1
+    for seen in np.ndindex(3, 3, 3):
+        assert policy.act(seen, [0, 0]).sum() == 1
+    assert policy.act([2], []).sum() == 1
+
+
+def test_numbers_of_density_zero():
+    policy = particle_tree(**ENOUGH)(spot.at()).policy
+    assert policy.act([[1e6, 1e6]], []).sum() == 1
+    assert policy.statistics["depletions"] == 1
+    tree = policy.search([[1e6, 1e6], [0.5, 1.0]], [1])
+    assert all(np.isfinite(part).all() for part in tree)
+    assert policy.statistics["depletions"] == 1
+    assert policy.statistics["effective particles"] < 4000
+
+
+def test_depletions_are_counted_once_a_history(monkeypatch):
+    """Also when beliefs are forgotten and made again, which changes no action."""
+    monkeypatch.setattr(online_policy, "BELIEFS", 1)
+    forgetful = particle_tree(**ENOUGH)(spot.at()).policy
+    first = forgetful.belief([[1e6, 0.0], [0.5, 1.0]], [1])
+    for y in range(4):
+        forgetful.belief([[float(y), 0.0]], [])
+    again = forgetful.belief([[1e6, 0.0], [0.5, 1.0]], [1])
+    assert all(np.array_equal(a, b) for a, b in zip(first, again, strict=True))
+    assert forgetful.statistics["depletions"] == 1
+    forgetful.belief([[2e6, 0.0]], [])
+    assert forgetful.statistics["depletions"] == 2
+
+
+def pushed(push, reward=lambda x, a: jnp.exp(-(x**2)), beyond=0.0):
+    """A world that is as it should be up to 50, where a push from the prior does not lead; and after that only by luck."""
+
+    @homdp(states=Real(1), observations=Real(1), actions=2, horizon=3, reward=reward)
+    def cliff():
+        push = numpyro.sample("push", dist.HalfNormal(1.0))
+        return Kernels(
+            initial=dist.Normal(0.0, 1.0),
+            transition=lambda x, a: dist.Normal(x + a * push + jnp.where(x < 50, 0.0, beyond), 1.0),
+            emission=lambda x: dist.Normal(x, 1.0),
+        )
+
+    return cliff.at(push=push)
+
+
+def unbounded(x, a):
+    return jnp.where(x < 50, 0.5, x / 50)
+
+
+@pytest.mark.parametrize(
+    ("world", "seen", "done"),
+    [
+        (pushed(60.0, unbounded), [0.0], []),
+        (pushed(30.0, unbounded), [0.0, 30.0, 60.0], [1, 1]),
+        (pushed(60.0, beyond=math.nan), [0.0], []),
+    ],
+    ids=["a reward above 1", "at the last step", "a state that is not a number"],
+)
+def test_rewards_out_of_bounds_are_refused_where_a_search_meets_them(world, seen, done):
+    """A declaration is tried at parameters from its prior, so it cannot know of them."""
+    with pytest.raises(PolicyError, match=rf"world\[step {len(seen)}\]: got a reward outside \[0, 1\](.|\n)*Clip the reward"):
+        particle_tree(**ENOUGH)(world).policy.act(seen, done)
+
+
+def test_worlds_of_one_declaration_share_what_is_compiled():
+    """Kernels are called by Python only to compile: once for worlds as they are, and once for pairs."""
+    traced = []
+
+    @homdp(states=Real(1), observations=Real(1), actions=2, horizon=3, reward=lambda x, a: jnp.exp(-(x**2)))
+    def steps():
+        push, blur = numpyro.sample("push", dist.LogNormal(0.0, 1.0)), numpyro.sample("blur", dist.LogNormal(0.0, 1.0))
+
+        def emission(x):
+            traced.append(None)
+            return dist.Normal(x, blur)
+
+        return Kernels(dist.Normal(0.0, 1.0), lambda x, a: dist.Normal(x + (2 * a - 1) * push, 0.1), emission)
+
+    def new_traces(world):
+        before = len(traced)
+        actions = [
+            int(policy.act([0.5], []).argmax()) for policy in (particle_tree(**ENOUGH, seed=k)(world).policy for k in (0, 1))
+        ]
+        assert all(action in (0, 1) for action in actions)
+        return len(traced) - before
+
+    worlds = [steps.at(push=1.0, blur=0.5), steps.at(push=2, blur=np.float32(0.7)), steps.draw(jax.random.key(0))]
+    assert new_traces(worlds[0]) > 0
+    assert [new_traces(world) for world in worlds[1:]] == [0, 0]
+    assert new_traces(paired(worlds[0], worlds[1])) > 0  # the pairs' own
+    assert [new_traces(paired(*pair)) for pair in ((worlds[1], worlds[0]), (worlds[2], worlds[1]))] == [0, 0]
+
+
+def test_pairs_act_as_the_world_that_they_are():
+    """Transitions of one world and emissions of another; here only emissions have a parameter, so it is the other world."""
+    blurred, sharp = walk.at(blur=2.0), walk.at(blur=BLUR)
+    pair, whole = (particle_tree(**ENOUGH)(world).policy for world in (paired(blurred, sharp), sharp))
+    assert all(
+        np.array_equal(a, b) for a, b in zip(pair.search(SEEN[:2], DONE[:1]), whole.search(SEEN[:2], DONE[:1]), strict=True)
+    )
+    other = particle_tree(**ENOUGH)(paired(sharp, blurred)).policy.search(SEEN[:2], DONE[:1])
+    assert not np.array_equal(other.weights, whole.search(SEEN[:2], DONE[:1]).weights)
+
+
+def test_a_budget_in_seconds():
+    world = walk.at(blur=BLUR)
+    hasty = particle_tree(**ENOUGH | {"seconds": 0.0})(world).policy
+    assert hasty.act(SEEN[:1], []).sum() == 1
+    assert hasty.statistics["simulations"] == 64
+    patient = particle_tree(**ENOUGH | {"seconds": 1e6})(world).policy
+    assert patient.act(SEEN[:1], []).sum() == 1
+    assert patient.statistics["simulations"] == 400
+    whole = particle_tree(**ENOUGH)(world).policy.search(SEEN[:1], [])
+    assert all(np.array_equal(a, b) for a, b in zip(patient.search(SEEN[:1], []), whole, strict=True))
+
+
+def test_plans_say_that_they_are_estimated():
+    world = models.load("tiger", horizon=3)
+    plan = particle_tree(**ENOUGH, episodes=60)(world)
+    assert plan.estimated
+    assert plan.planner == "particle_tree"
+    assert plan.interval[0] <= plan.value <= plan.interval[1]
+    exact = evaluate(plan.policy, world.pomdp)
+    assert abs(plan.value - exact) < 5 * plan.standard_error
+    assert plan.statistics["simulations"] > 0
+    assert "not certified" in repr(plan)
+    nothing = particle_tree(**ENOUGH)(world)
+    assert math.isnan(nothing.value)
+    assert math.isnan(nothing.interval[0])
+    assert nothing.statistics["searches"] == 0
+    assert particle_tree(**ENOUGH, episodes=60)(world.pomdp).value == plan.value
+
+
+def test_nonsense_is_refused():
+    with pytest.raises(PlanningError, match=r"simulations: got 0(.|\n)*seed: got -1(.|\n)*seconds(.|\n)*alpha(.|\n)*heuristic"):
+        particle_tree(0, -1.0, seed=-1, widening=(1.0, -1.0), heuristic=3)
+    with pytest.raises(PlanningError, match="widening"):
+        particle_tree(widening=3)
+    with pytest.raises(PlanningError, match="GB"):
+        particle_tree(10**9)(walk.at(blur=BLUR))
+    with pytest.raises(PlanningError, match=r"GB(.|\n)*fewer simulations, particles"):
+        particle_tree(particles=10**9)(walk.at(blur=BLUR))
+    with pytest.raises(PlanningError, match=r"a ContinuousHOMDP; expected a World"):
+        particle_tree()(walk)
+
+
+@pytest.mark.parametrize(
+    ("seen", "done", "told"),
+    [
+        ([0.1, 0.2], [], "h - 1 actions"),
+        ([0.1] * 6, [0] * 5, "h at most 5"),
+        ([0.1, math.nan], [0], r"observations\[step 2\]"),
+        ([0.1, 0.2], [2], r"actions\[0\]"),
+    ],
+)
+def test_histories_are_checked(seen, done, told):
+    with pytest.raises(PolicyError, match=told):
+        particle_tree(**ENOUGH)(walk.at(blur=BLUR)).policy.act(seen, done)

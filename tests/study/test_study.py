@@ -1,0 +1,220 @@
+"""Studies: what they are asked, where they live, what they find."""
+
+import json
+
+import numpy as np
+import pytest
+import xarray as xr
+from scipy.stats import t as student
+
+from homdp_ppl import HOMDPError, ParameterError, learn, study
+from homdp_ppl.planners import history_tree
+from homdp_ppl.storage import StorageError
+from homdp_ppl.study import Study, StudyDirectory, find_planner, find_rule, find_world
+from homdp_ppl.study.learners import learner
+from homdp_ppl.study.results import read_run
+from homdp_ppl.study.sources import parse_call
+from homdp_ppl.study_pictures import draw_optimism
+
+ASKED = {
+    "explorers": ["greedy", "posterior_sampling"],
+    "episodes": 12,
+    "seeds": 3,
+    "priors": ("declared", "flat"),
+    "epsilon": 0.2,
+}
+MODEL = """
+import numpyro, numpyro.distributions as dist
+from homdp_ppl import Kernels, homdp
+
+@homdp(states=2, observations=2, actions=2, horizon=2, reward=[[0.0, 0.2], [1.0, 0.5]])
+def mine():
+    p = numpyro.sample("p", dist.Beta(1, 1))
+    return Kernels([1.0, 0.0], lambda x, a: dist.Bernoulli(p), lambda x: dist.Delta(x))
+
+fixed = mine.at(p=0.25)
+"""
+
+
+@pytest.fixture(scope="module")
+def done(tmp_path_factory):
+    return study.compare("tiger:horizon=2", **ASKED, out=tmp_path_factory.mktemp("study") / "here", workers=1)
+
+
+def test_runs_are_those_of_learn(done):
+    """The same values as `learn` gives, seed by seed, under each prior."""
+    assert done.complete
+    world = find_world("tiger:horizon=2")
+    for (_, prior, rule), runs in done.runs.items():
+        for seed, run in enumerate(runs):
+            model = learner(world, prior)
+            expected = learn(world, find_rule(rule, world), history_tree(), 12, seed, model, compiled=False)
+            np.testing.assert_array_equal(run.values, expected.values)
+            np.testing.assert_array_equal(run.record.states, expected.record.states)
+            assert run.optimum == expected.optimum
+    assert list(done.runs) == [
+        ("tiger:horizon=2", "declared", "greedy"),
+        ("tiger:horizon=2", "declared", "posterior_sampling"),
+        ("tiger:horizon=2", "flat", "posterior_sampling"),
+    ]
+
+
+def test_results_have_labelled_axes(done):
+    with xr.open_dataset(done.directory.path / "results.nc", engine="scipy") as data:
+        runs = done.runs["tiger:horizon=2", "flat", "posterior_sampling"]
+        chosen = data.sel(model="tiger:horizon=2", prior="flat", rule="posterior_sampling")
+        np.testing.assert_array_equal(chosen.regret, [run.regret for run in runs])
+        np.testing.assert_array_equal(chosen.was_optimistic, [run.was_optimistic for run in runs])
+        assert np.isnan(data.value.sel(prior="flat", rule="greedy")).all()  # greedy has no prior
+        assert data.attrs["digest"] == study.digest(done.directory)
+        assert data.sizes == {"model": 1, "prior": 2, "rule": 2, "seed": 3, "round": 12}
+
+
+def test_asked_again_nothing_is_run(done):
+    before = {path: path.stat().st_mtime_ns for path in done.directory.path.rglob("*.journal")}
+    again = study.compare("tiger:horizon=2", **ASKED, out=done.directory.path, workers=1)
+    assert again.complete
+    assert {path: path.stat().st_mtime_ns for path in done.directory.path.rglob("*.journal")} == before
+
+
+def test_another_study_in_the_same_directory_is_refused(done):
+    with pytest.raises(ParameterError, match="episodes was 12 and is 13"):
+        study.compare("tiger:horizon=2", **{**ASKED, "episodes": 13}, out=done.directory.path, workers=1)
+
+
+def test_a_directory_with_other_files_is_refused(tmp_path):
+    (tmp_path / "thesis.txt").write_text("finished")
+    with pytest.raises(ParameterError, match="files that are no study"):
+        study.compare("tiger:horizon=2", **ASKED, out=tmp_path, workers=1)
+
+
+def test_a_changed_model_is_refused_with_the_difference(tmp_path):
+    file = tmp_path / "model.py"
+    file.write_text(MODEL)
+    asked = {"explorers": ["greedy"], "episodes": 4, "seeds": 1, "out": tmp_path / "study", "workers": 1}
+    study.compare(f"{file}:fixed", **asked)
+    file.write_text(MODEL.replace("p=0.25", "p=0.5"))
+    told = "which was 'fixed = mine.at(p=0.25)' and is 'fixed = mine.at(p=0.5)'"
+    with pytest.raises(ParameterError, match="line 10 of its file") as caught:
+        study.resume(tmp_path / "study", workers=1)
+    assert told in str(caught.value)
+    file.write_text(MODEL)
+    assert study.resume(tmp_path / "study", workers=1).complete
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        (None, "no study.json"),
+        ("", "content that is no study"),
+        ("[]", "content that is no study"),
+        ('{"format": 2}', "A newer homdp_ppl reads it"),
+        ('{"format": 1}', "content that is no study"),
+        ('{"format": 1, "study": {"models": []}, "models": {}, "about": {}}', "at least one"),
+    ],
+)
+def test_directories_without_a_study(tmp_path, content, told):
+    if content is not None:
+        (tmp_path / "study.json").write_text(content)
+    with pytest.raises((StorageError, ParameterError), match=told):
+        StudyDirectory.open(tmp_path)
+
+
+def test_a_study_as_toml(tmp_path):
+    file = tmp_path / "study.toml"
+    file.write_text('models = ["tiger", "lock"]\nexplorers = ["hop_b:scale=0.1"]\nepisodes = 7\npriors = ["declared"]\n')
+    assert Study.from_toml(file) == Study(("tiger", "lock"), ("hop_b:scale=0.1",), 7, priors=("declared",))
+    for content, told in (
+        ('model = ["tiger"]', "Did you mean models"),
+        ('models = "tiger"', "a list of texts"),
+        ('models = ["a"]\nepisodes = 0', "episodes: got 0"),
+        ('models = ["a"]\nepisodes = true', "episodes: got True"),
+        ('models = ["a"]\npriors = ["flat"]', "declared among them"),
+        ('models = ["a"]\npriors = ["declared", "falt"]', "Did you mean flat"),
+        ('models = ["a", "a"]', "each once"),
+        ("models = [", "a TOML file"),
+    ):
+        file.write_text(content)
+        with pytest.raises(ParameterError, match=told):
+            Study.from_toml(file)
+    assert Study.from_mapping(json.loads(json.dumps(Study(("tiger",)).to_json()))) == Study(("tiger",))
+
+
+def test_names_and_options():
+    world = find_world("tiger:horizon=2,accuracy=0.7")
+    assert world.spaces.horizon == 2
+    assert float(world.parameters["accuracy"]) == 0.7
+    assert find_rule("quantile_backup:z=2.0", world).name == "quantile_backup(z=2.0)"
+    assert parse_call("a:b=x,c=true", "it") == ("a", {"b": "x", "c": True})
+    for ask, told in (
+        (lambda: find_world("tigre"), "Did you mean tiger"),
+        (lambda: find_world("tiger:horizn=2"), "horizn"),
+        (lambda: find_rule("gredy", world), "Did you mean greedy"),
+        (lambda: find_rule("greedy:z=1", world), "unexpected keyword"),
+        (lambda: find_rule("hop_v", world), "use it from Python"),
+        (lambda: find_rule("hop_b:scale", world), "an option as in"),
+        (lambda: find_planner("histry_tree", world), "Did you mean history_tree"),
+    ):
+        with pytest.raises(HOMDPError, match=told):
+            ask()
+
+
+def test_blocks_of_seeds_do_not_change_anything(done, tmp_path):
+    again = study.compare("tiger:horizon=2", **ASKED, block=2, out=tmp_path / "study", workers=1)
+    for name, runs in done.runs.items():
+        for one, other in zip(runs, again.runs[name], strict=True):
+            assert one.record.same_as(other.record)
+
+
+def test_paired_differences_by_hand(done):
+    """The mean difference over seeds and Student's interval, from the regrets themselves."""
+    runs = {rule: several for (_, prior, rule), several in done.runs.items() if prior == "declared"}
+    first, second = study.summarise(runs, 0.2)
+    gaps = np.array([b.regret[-1] - a.regret[-1] for a, b in zip(*runs.values(), strict=True)])
+    reach = student.ppf(0.975, 2) * gaps.std(ddof=1) / np.sqrt(3)
+    assert second.less == pytest.approx(gaps.mean(), abs=1e-14)
+    assert second.interval == pytest.approx((gaps.mean() - reach, gaps.mean() + reach), abs=1e-14)
+    assert (first.less, first.interval) == (0.0, (0.0, 0.0))
+    assert first.regret == pytest.approx(np.mean([run.regret[-1] for run in runs["greedy"]]))
+
+
+def test_intervals_of_differences_cover():
+    """Of 2,000 intervals 95% hold the true difference, up to a false-alarm rate of 1e-6; common luck makes them narrow."""
+    generator = np.random.default_rng(0)
+    common, own = generator.normal(size=(2000, 8)), generator.normal(scale=0.3, size=(2, 2000, 8))
+    covered, width = [], []
+    for k in range(2000):
+        one, other = (fake(common[k] + own[i, k] + i) for i in range(2))
+        _, (low, high) = study.paired_difference(other, one)
+        covered.append(low <= 1.0 <= high)
+        width.append(high - low)
+    assert abs(np.sum(covered) - 1900) <= 48  # binomial(2000, 0.95): beyond this with probability 1e-6
+    assert np.mean(width) < 0.5 * 2 * 2.3 * np.sqrt(2 / 8)
+
+
+def fake(regrets):
+    """Runs that are nothing but their final regret."""
+
+    class Only:
+        def __init__(self, seed, regret):
+            self.about, self.regret = {"seed": seed}, np.array([regret])
+
+    return [Only(seed, regret) for seed, regret in enumerate(regrets)]
+
+
+def test_saved_runs_can_be_drawn(done):
+    runs = {rule: several for (_, prior, rule), several in done.runs.items() if prior == "declared"}
+    assert draw_optimism(runs).get_title() == "tiger"
+
+
+def test_a_unit_that_cannot_be_done_is_told(tmp_path):
+    """Vectors cannot plan optimistic backups; the other rule is done all the same."""
+    asked = {"explorers": ["greedy", "quantile_backup"], "episodes": 3, "seeds": 1, "priors": ["declared"]}
+    done = study.compare("tiger:horizon=2", **asked, planner="alpha_vectors", out=tmp_path / "study", workers=1)
+    assert [unit.rule for unit in done.failed] == ["quantile_backup"]
+    assert "only the history tree" in next(iter(done.failed.values()))
+    assert ("tiger:horizon=2", "declared", "greedy") in done.runs
+
+
+def test_journals_that_have_not_begun(tmp_path):
+    assert read_run(tmp_path / "nothing.journal") is None
