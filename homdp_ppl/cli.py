@@ -3,159 +3,58 @@
 from __future__ import annotations
 
 import argparse
-import importlib.util
 import os
 import sys
 import traceback
 from collections.abc import Sequence
-from pathlib import Path
-from types import ModuleType
 
-import jax
-import matplotlib.pyplot as plt
 from rich.console import Console
 
-from homdp_ppl import __version__, models, planners, study, theory
-from homdp_ppl.declare import HOMDP, World
-from homdp_ppl.episode import rollout
-from homdp_ppl.errors import HOMDPError, Problem
-from homdp_ppl.formats import read_pomdp
-from homdp_ppl.policy import uniform_policy
-from homdp_ppl.report import comparison_table, decisions_table, models_table, revealed_table, seen_table, theory_table
-
-FILE_HORIZON = 10  # of a .POMDP file, which has none
+from homdp_ppl import __version__, commands, planners, study_commands
+from homdp_ppl.errors import HOMDPError
+from homdp_ppl.storage import StorageError
+from homdp_ppl.study.sources import FILE_HORIZON
 
 PAGE = 120  # columns where there is no terminal
+BUG, WRONG, STORAGE, INTERRUPTED = 1, 2, 4, 130  # exit codes, beside those of study_commands
+
+CODES = (
+    "Exit codes: 0 done; 2 something in the input is wrong; 3 a study was stopped (Ctrl-C, SIGTERM, time limit), to be resumed; "
+    "4 trouble with files; 5 parts of a study could not be done; 130 a second Ctrl-C; 1 a mistake in the program itself."
+)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit code."""
-    options = _parser().parse_args(arguments)
+    parser = _parser()
+    words = sys.argv[1:] if arguments is None else list(arguments)
+    if any("\0" in word for word in words):
+        parser.error("a zero byte is part of no name and of no file")
+    options = parser.parse_args(words)
     try:
-        options.run(options, _console())
+        code = options.run(options, _console())
         sys.stdout.flush()
+        return code or 0
     except HOMDPError as error:
-        print(f"homdp: {error}", file=sys.stderr)
-        return 2
+        return _explain(options, " ".join(str(error).split()), STORAGE if isinstance(error, StorageError) else WRONG)
     except BrokenPipeError:  # the reader of a pipe has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    return 0
-
-
-def find_world(text: str, seed: int = 0) -> World:
-    """A world from a zoo name, from a ``.POMDP`` file or from ``path/to/file.py:name``.
-
-    A ``.POMDP`` file has no horizon, so this gives it ``FILE_HORIZON``, which ``--horizon`` replaces. The file's numbers are the
-    truth, unknown to a learner under flat Dirichlet priors on their support.
-
-    Parameters
-    ----------
-    text
-        What the person typed.
-    seed
-        A file may hold a HOMDP without a truth; its parameters are then drawn from the prior with this seed.
-    """
-    if text.lower().endswith(".pomdp"):
-        return read_pomdp(text, FILE_HORIZON, prior=1.0)
-    path, colon, name = text.rpartition(":")
-    if not colon and not text.endswith(".py"):
-        return models.load(text)
-    module = _import(Path(path if colon else text))
-    found = getattr(module, name, None)
-    if callable(found) and not isinstance(found, HOMDP | World | type):
-        found = found()  # as the zoo's own: a function that returns a world
-    if not isinstance(found, HOMDP | World):
-        there = [k for k, v in vars(module).items() if isinstance(v, HOMDP | World)]
-        got = f"{name} is a {type(found).__name__}" if hasattr(module, name) else f"nothing called {name!r}"
-        remedy = f"The file has: {', '.join(there) or 'none'}. Write path/to/file.py:name."
-        raise HOMDPError(text, [Problem("name", got, "a HOMDP, a World, or a function that returns one", remedy)])
-    return found.draw(jax.random.key(seed)) if isinstance(found, HOMDP) else found
-
-
-def _import(path: Path) -> ModuleType:
-    if not path.is_file():
-        raise HOMDPError(str(path), [Problem("file", f"no file {path}", "path/to/file.py:name")])
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    if spec is None or spec.loader is None:
-        raise HOMDPError(str(path), [Problem("file", path.name, "a Python file, ending in .py")])
-    module = importlib.util.module_from_spec(spec)
-    try:
-        spec.loader.exec_module(module)
-    except HOMDPError:
-        raise
+        return 0
+    except KeyboardInterrupt:
+        return _explain(options, "interrupted; what was written is whole", INTERRUPTED)
+    except OSError as error:
+        return _explain(options, " ".join(str(error).split()), STORAGE)
     except Exception as error:
-        lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if Path(frame.filename).name == path.name]
-        line = error.lineno if isinstance(error, SyntaxError) else lines[-1] if lines else "?"
-        got = f"{type(error).__name__}: {error}"
-        raise HOMDPError(str(path), [Problem(f"line {line}", got, "a file that can be imported")]) from error
-    return module
+        told = " ".join(f"{type(error).__name__}: {error}".split())[:300]
+        return _explain(options, f"a mistake in the program: {told} (--debug shows where)", BUG)
 
 
-def _models(options: argparse.Namespace, console: Console) -> None:
-    if options.model:
-        world = find_world(options.model)
-        _say(console, repr(world.homdp))
-        for word, names in zip(("states", "observations", "actions"), world.spaces[:3], strict=True):
-            _say(console, f"  {word}: {'; '.join(names)}")
-        _say(console, f"  {world!r}")
-        return
-    with console.status("Declaring the models ..."):
-        worlds = {name: models.load(name) for name in models.MODELS}
-    console.print(models_table(worlds))
-
-
-def _play(options: argparse.Namespace, console: Console) -> None:
-    world = find_world(options.model, options.seed)
-    keys = jax.random.split(jax.random.key(options.seed), options.episodes)
-    episodes = rollout(keys, world, uniform_policy(world))
-    _say(console, f"{world!r}, played by the uniform policy.\n")
-    for k, episode in enumerate(episodes, 1):
-        console.print(seen_table(world.homdp, episode, f"Episode {k}, as the policy saw it"))
-        console.print(revealed_table(world.homdp, episode, "... and in hindsight"))
-        console.print()
-
-
-def _plan(options: argparse.Namespace, console: Console) -> None:
-    world = find_world(options.model, options.seed)
-    if options.horizon is not None:
-        world = world.with_horizon(options.horizon)
-    plan = planners.PLANNERS[options.planner]()(world.pomdp).named(world)
-    _say(console, f"{world!r}, horizon {world.spaces.horizon}")
-    _say(console, f"planner   {plan.planner}")
-    _say(console, f"value     {plan.value:.9g}  (certified: the optimum is at most {plan.upper:.9g})")
-    _say(console, f"seconds   {plan.statistics['seconds']:.3g}")
-    console.print(decisions_table(plan))
-    if options.draw:
-        plan.draw()
-        plt.savefig(options.draw, dpi=120)
-        _say(console, f"drawn to  {options.draw}")
-    if options.save:
-        plan.policy.save(options.save)
-        _say(console, f"policy in {options.save}")
-
-
-def _compare(options: argparse.Namespace, console: Console) -> None:
-    for name in options.models:
-        world = find_world(name)
-        if options.horizon is not None:
-            world = world.with_horizon(options.horizon)
-        rules = [study.make_explorer(text, world) for text in options.explorers]
-        planner = study.choose_planner(world) if options.planner == "auto" else planners.PLANNERS[options.planner]()
-        runs = study.compare(world, rules, planner, options.episodes, range(options.seeds))
-        optimum = next(iter(runs.values()))[0].optimum
-        title = f"{world.homdp.name}: {options.episodes:,} episodes, {options.seeds} seeds, optimal value {optimum:.4g}"
-        console.print(comparison_table(study.summarise(runs), title))
-
-
-def _theory(options: argparse.Namespace, console: Console) -> None:
-    world = find_world(options.model)
-    if options.horizon is not None:
-        world = world.with_horizon(options.horizon)
-    X, Y, A, H = world.spaces.sizes
-    K, delta = options.episodes, options.delta
-    statements = theory.report(world, K, delta, options.accuracy)
-    _say(console, f"{world.homdp.name}: {X} states, {Y} observations, {A} actions, horizon {H}; {K} episodes, delta {delta:g}")
-    console.print(theory_table(statements))
+def _explain(options: argparse.Namespace, text: str, code: int) -> int:
+    """One line; with --debug where it came from."""
+    if options.debug:
+        traceback.print_exc()
+    print(f"homdp: {text}", file=sys.stderr)
+    return code
 
 
 def _console() -> Console:
@@ -163,63 +62,106 @@ def _console() -> Console:
     return Console() if sys.stdout.isatty() or "COLUMNS" in os.environ else Console(width=PAGE)
 
 
-def _say(console: Console, text: str) -> None:
-    """A line as it is: no wrapping, no markup."""
-    console.out(text, highlight=False)
-
-
 def _positive(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a positive whole number")
+    if not (text.isdecimal() and text.isascii()) or len(text) > 9 or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text[:40]!r} is not a positive whole number below 10^9")
     return int(text)
 
 
 def _seed(text: str) -> int:
-    if not text.isdecimal() or int(text) >= 2**32:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 0 to 2^32 - 1")
+    if not (text.isdecimal() and text.isascii()) or len(text) > 10 or int(text) >= 2**32:
+        raise argparse.ArgumentTypeError(f"{text[:40]!r} is not a whole number from 0 to 2^32 - 1")
     return int(text)
 
 
+def _seconds(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 < value < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text[:40]!r} is not a positive number of seconds")
+    return value
+
+
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="homdp", description="Decision problems whose hidden states are revealed in hindsight.")
+    text = "Decision problems whose hidden states are revealed in hindsight."
+    parser = argparse.ArgumentParser(prog="homdp", description=text, epilog=CODES)
     parser.add_argument("--version", action="version", version=f"homdp_ppl {__version__}")
-    commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    model_help = f"a name of the zoo (see `homdp models`), a .POMDP file (horizon {FILE_HORIZON}), or path/to/file.py:name"
-    listed = commands.add_parser("models", help="list the zoo, or show one model")
+    parser.add_argument("--debug", action="store_true", help="show where an error came from")
+    subparsers = parser.add_subparsers(required=True, metavar="COMMAND")
+    model_help = (
+        "a name of the zoo (see `homdp models`), with options as in screening:hierarchy=False, "
+        f"a .POMDP file (horizon {FILE_HORIZON}), or path/to/file.py:name"
+    )
+    horizon_help = "another horizon than the model's own"
+    planner_help = f"one of {', '.join(sorted(planners.PLANNERS))}, with options as in bounded_search:gap=0.01 (default auto)"
+
+    listed = subparsers.add_parser("models", help="list the zoo, or show one model")
     listed.add_argument("model", metavar="MODEL", nargs="?", help=model_help)
-    listed.set_defaults(run=_models)
-    play = commands.add_parser("play", help="play a model with the uniform policy and reveal its latent states")
+    listed.set_defaults(run=commands.show_models)
+
+    play = subparsers.add_parser("play", help="play a model with the uniform policy and reveal its latent states")
     play.add_argument("model", metavar="MODEL", help=model_help)
     play.add_argument("--episodes", type=_positive, default=1, help="how many episodes (default 1)")
+    play.add_argument("--horizon", type=_positive, help=horizon_help)
     play.add_argument("--seed", type=_seed, default=0, help="the same seed plays the same episodes (default 0)")
-    play.set_defaults(run=_play)
-    plan = commands.add_parser("plan", help="plan a model: value, bounds, first decisions")
+    play.set_defaults(run=commands.play)
+
+    plan = subparsers.add_parser("plan", help="plan a model: value, bounds, first decisions")
     plan.add_argument("model", metavar="MODEL", help=model_help)
-    plan.add_argument("--planner", choices=sorted(planners.PLANNERS), default="auto", help="which planner (default auto)")
-    plan.add_argument("--horizon", type=_positive, help="another horizon than the model's own")
+    plan.add_argument("--planner", default="auto", help=planner_help)
+    plan.add_argument("--horizon", type=_positive, help=horizon_help)
     plan.add_argument("--draw", metavar="FILE.png", help="draw the first decisions as a tree")
     plan.add_argument("--save", metavar="FILE.npz", help="save the policy")
     plan.add_argument("--seed", type=_seed, default=0, help="draws the parameters of a model from a file without a truth")
-    plan.set_defaults(run=_plan)
-    compared = commands.add_parser("compare", help="let several rules learn in a model, and compare their exact regret")
-    compared.add_argument("models", metavar="MODEL", nargs="+", help=model_help)
-    compared.add_argument(
-        "--explorers",
-        metavar="A,B",
-        nargs="+",
-        default=["greedy", "tight", "quantile_backup"],
-        help="rules, with options as in hop_b:scale=0.1 (default greedy tight quantile_backup)",
-    )
-    compared.add_argument("--episodes", type=_positive, default=500, help="episodes of each run (default 500)")
-    compared.add_argument("--seeds", type=_positive, default=10, help="runs of each rule (default 10)")
-    compared.add_argument("--planner", choices=sorted(planners.PLANNERS), default="auto", help="which planner (default auto)")
-    compared.add_argument("--horizon", type=_positive, help="another horizon than the model's own")
-    compared.set_defaults(run=_compare)
-    bounds = commands.add_parser("theory", help="the paper's bounds for a model's sizes, beside the trivial ones")
+    plan.set_defaults(run=commands.plan)
+
+    once = subparsers.add_parser("learn", help="let one rule learn in a model, once")
+    once.add_argument("model", metavar="MODEL", help=model_help)
+    once.add_argument("--explorer", default="quantile_backup", help="the rule, with options as in hop_b:scale=0.1")
+    once.add_argument("--episodes", type=_positive, default=500, help="how many episodes (default 500)")
+    once.add_argument("--seed", type=_seed, default=0, help="the same seed is the same run (default 0)")
+    once.add_argument("--planner", default="auto", help=planner_help)
+    once.add_argument("--horizon", type=_positive, help=horizon_help)
+    once.add_argument("--save", metavar="FILE.npz", help="save the last policy")
+    once.add_argument("--out", metavar="FILE.nc", help="write all rounds and episodes as netCDF")
+    once.set_defaults(run=commands.learn_once)
+
+    compared = subparsers.add_parser("compare", help="let several rules learn in several models, and compare their regret")
+    compared.add_argument("models", metavar="MODEL", nargs="+", help=f"{model_help}; or one study.toml that holds it all")
+    compared.add_argument("--explorers", metavar="A,B", nargs="+", help="rules, with options as in hop_b:scale=0.1")
+    compared.add_argument("--episodes", type=_positive, help="episodes of each run (default 500)")
+    compared.add_argument("--seeds", type=_positive, help="runs of each rule (default 10)")
+    compared.add_argument("--planner", help=planner_help)
+    compared.add_argument("--horizon", type=_positive, help="another horizon than the models' own")
+    compared.add_argument("--priors", metavar="A,B", nargs="+", help="what Bayesian rules believe: declared, flat, sparse (all)")
+    compared.add_argument("--epsilon", type=float, help="the distance that counts as near the optimum (default 0.1)")
+    compared.add_argument("--block", type=_positive, help="seeds of one piece of work (default all)")
+    compared.add_argument("--out", metavar="DIR", help="where results go (default studies/..., one for each study)")
+    _workers(compared)
+    compared.set_defaults(run=study_commands.compare)
+
+    resumed = subparsers.add_parser("resume", help="go on with a study that was stopped")
+    resumed.add_argument("directory", metavar="DIR", help="the directory of the study")
+    _workers(resumed)
+    resumed.set_defaults(run=study_commands.resume)
+
+    told = subparsers.add_parser("report", help="make the tables and the page of a study again")
+    told.add_argument("directory", metavar="DIR", help="the directory of the study")
+    told.set_defaults(run=study_commands.report)
+
+    bounds = subparsers.add_parser("theory", help="the paper's bounds for a model's sizes, beside the trivial ones")
     bounds.add_argument("model", metavar="MODEL", help=model_help)
     bounds.add_argument("--episodes", type=_positive, default=1000, help="how many episodes (default 1000)")
     bounds.add_argument("--delta", type=float, default=0.1, help="that of the algorithms (default 0.1)")
     bounds.add_argument("--accuracy", type=float, help="the gap to ask sample sizes for (default a tenth of the horizon)")
-    bounds.add_argument("--horizon", type=_positive, help="another horizon than the model's own")
-    bounds.set_defaults(run=_theory)
+    bounds.add_argument("--horizon", type=_positive, help=horizon_help)
+    bounds.set_defaults(run=commands.show_theory)
     return parser
+
+
+def _workers(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--workers", type=_positive, help="processes on this machine (default one for each core)")
+    parser.add_argument("--scheduler", metavar="tcp://HOST:PORT", help="a Dask scheduler whose workers do the work")
+    parser.add_argument("--time-limit", type=_seconds, metavar="SECONDS", help="stop then, to resume another time")

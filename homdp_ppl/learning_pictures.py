@@ -8,6 +8,7 @@ from typing import NamedTuple
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.ticker import MaxNLocator
 from matplotlib.transforms import ScaledTranslation
 
 from homdp_ppl.errors import DataError, Problem
@@ -90,6 +91,8 @@ def _draw(
     axes.margins(x=0)
     axes.set_xlabel("episodes")
     axes.set_title(f"{next(iter(runs.values()))[0].model_name}: {_told(runs)}", fontsize=10)
+    if axes.get_xscale() == "linear":
+        axes.xaxis.set_major_locator(MaxNLocator("auto", integer=True, steps=[1, 2, 2.5, 5, 10]))  # no half episodes
     axes.xaxis.set_major_formatter("{x:,.0f}")
     axes.yaxis.set_major_formatter("{x:,g}")
     axes.spines[["top", "right"]].set_visible(False)

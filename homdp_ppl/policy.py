@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import zipfile
 from pathlib import Path
 from typing import NamedTuple, Protocol, TypeAlias, overload, runtime_checkable
 
@@ -11,6 +10,7 @@ import networkx as nx
 import numpy as np
 from numpy.typing import ArrayLike
 
+from homdp_ppl.array_files import read_arrays, write_arrays
 from homdp_ppl.domain import Domain, HasDomain, Real
 from homdp_ppl.errors import PolicyError, Problem
 from homdp_ppl.pomdp import FLOAT32, ROW_TOLERANCE, HasSpaces, Spaces
@@ -18,6 +18,7 @@ from homdp_ppl.precision import Array
 
 MAX_NODES = 200_000
 FORMAT = "homdp_ppl policy 1"
+PARTS = ("start", "probabilities", "successor", "observations", "actions")
 
 Names: TypeAlias = tuple[tuple[str, ...], tuple[str, ...]]  # of the observations and of the actions
 
@@ -112,38 +113,17 @@ class GraphPolicy:
     def save(self, path: str | Path) -> None:
         """Write the policy to an ``.npz`` file: plain NumPy arrays that anyone can read, no code in it."""
         observations, actions = self.names or ((), ())
-        with open(path, "wb") as file:
-            np.savez_compressed(
-                file,
-                format=np.array(FORMAT),
-                start=self.start,
-                probabilities=self.probabilities,
-                successor=self.successor,
-                observations=np.array(observations, dtype=np.str_),
-                actions=np.array(actions, dtype=np.str_),
-            )
+        names = {"observations": np.array(observations, dtype=np.str_), "actions": np.array(actions, dtype=np.str_)}
+        arrays = {"start": self.start, "probabilities": self.probabilities, "successor": self.successor}
+        write_arrays(path, FORMAT, **arrays, **names)
 
     @classmethod
     def load(cls, path: str | Path) -> GraphPolicy:
         """Read a policy from a file written by :meth:`save`; nothing in it is executed."""
-        try:
-            with np.load(path, allow_pickle=False) as file:
-                parts = {name: file[name] for name in file.files}
-        except (ValueError, OSError, zipfile.BadZipFile, EOFError) as error:
-            if isinstance(error, FileNotFoundError):
-                raise
-            parts = {}
-        if str(parts.get("format")) != FORMAT or not parts.keys() >= {
-            "start",
-            "probabilities",
-            "successor",
-            "observations",
-            "actions",
-        }:
-            got = f"format {parts['format']}" if "format" in parts else "another kind of file"
-            raise PolicyError(str(path), [Problem("file", got, f"a policy in the format {FORMAT}")])
-        names = tuple(map(str, parts["observations"])), tuple(map(str, parts["actions"]))
-        return cls(parts["start"], parts["probabilities"], parts["successor"], names if names[1] else None)
+        parts = read_arrays(path, FORMAT, PARTS)
+        start, probabilities, successor, observations, actions = (parts[name] for name in PARTS)
+        names = tuple(map(str, observations)), tuple(map(str, actions))
+        return cls(start, probabilities, successor, names if names[1] else None)
 
     def first(self, observation: Array) -> Array:
         """The node after the first observation."""

@@ -17,7 +17,7 @@ from homdp_ppl.confidence import Radii, empirical, hop_b_radii, quantile_radii, 
 from homdp_ppl.confidence.counts import check_arguments
 from homdp_ppl.counts import Counts
 from homdp_ppl.declare import World
-from homdp_ppl.episode import as_keys, rollout
+from homdp_ppl.episode import Episode, as_keys, rollout
 from homdp_ppl.errors import DataError, Problem
 from homdp_ppl.policy import GraphPolicy, Policy
 from homdp_ppl.pomdp import POMDP
@@ -68,10 +68,31 @@ def compare_radii(key: Array, world: World, policy: Policy, episodes: int = 4096
     array([1.1 , 0.42, 0.08])
     """
     check_arguments("compare_radii", episodes=episodes, delta=delta)
-    homdp, key = world.homdp, as_keys(key, "compare_radii")
+    key = as_keys(key, "compare_radii")
     graph = policy if isinstance(policy, GraphPolicy) else GraphPolicy.from_policy(policy, world)
     data = rollout(jax.random.split(jax.random.fold_in(key, 0), episodes), world, graph)
-    stops = sorted({*(2**k for k in range(int(episodes).bit_length())), episodes})
+    return follow_radii(key, world, data, delta)
+
+
+def follow_radii(key: Array, world: World, data: Episode, delta: float = 0.1, factor: int = 2) -> xr.Dataset:
+    """The same for episodes that were played already, by whomever.
+
+    Parameters
+    ----------
+    key
+        A JAX random key, for what is sampled of posteriors.
+    world
+        The truth; the learner has its declaration.
+    data
+        A batch of episodes, in their order.
+    delta
+        Allowed probability of error, of each kind of radii.
+    factor
+        Look after 1, factor, factor^2, ... episodes, and after all.
+    """
+    homdp, key, episodes = world.homdp, as_keys(key, "follow_radii"), len(data)
+    check_arguments("follow_radii", episodes=episodes, delta=delta)
+    stops = sorted({*(factor**k for k in range(int(episodes).bit_length()) if factor**k < episodes), episodes})
     belief = posterior(homdp, Counts.zero(homdp))
     found: dict[str, list[list[Radii]]] = {"visits": [], "radius": [], "error": []}
     for before, after in pairwise([0, *stops]):

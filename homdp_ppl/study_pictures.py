@@ -20,7 +20,9 @@ MARKS = ("o", "s", "^", "D", "v", "P", "X", "*")
 NARROW = 0.1  # smaller widths, which may be negative, are drawn on a linear scale; larger ones on a logarithmic one
 
 
-def draw_optimism(runs: Mapping[str, Sequence[Measured]], axes: Axes | None = None) -> Axes:
+def draw_optimism(
+    runs: Mapping[str, Sequence[Measured]], axes: Axes | None = None, calibration: Mapping[str, float] | None = None
+) -> Axes:
     """Draw how often each rule was optimistic against how far: small marks are runs, large ones their means.
 
     The width is the optimistic value minus the optimum, averaged over the rounds of a run. Optimism that is always there and wide
@@ -32,6 +34,9 @@ def draw_optimism(runs: Mapping[str, Sequence[Measured]], axes: Axes | None = No
         For each rule's name its runs, one a seed.
     axes
         Where to draw; a new figure by default.
+    calibration
+        For some rules' names the share of optimistic rounds that is exact on average over worlds drawn from the prior: a dashed
+        line each.
     """
     _check(runs)
     if axes is None:
@@ -45,6 +50,9 @@ def draw_optimism(runs: Mapping[str, Sequence[Measured]], axes: Axes | None = No
         axes.plot(width, share, mark, ms=4, mew=0, color=colour, alpha=0.5)
         text = name.replace("$", r"\$")  # not mathematics
         axes.plot(width.mean(), share.mean(), mark, ms=10, mec="white", mew=1, color=colour, label=text, zorder=3)
+        if calibration and name in calibration:
+            level = calibration[name]
+            axes.axhline(level, color=colour, lw=1.2, ls="--", zorder=1, label=f"{level:.3g} on average over the prior")
     axes.axvline(0, color="#bbbbbb", lw=1, zorder=0)
     if widest > NARROW:
         axes.set_xscale("symlog", linthresh=NARROW)

@@ -2,10 +2,13 @@
 
 from pathlib import Path
 
+import numpy as np
 import pytest
+import xarray as xr
 
-from homdp_ppl import GraphPolicy, theory
+from homdp_ppl import GraphPolicy, evaluate, explorers, learn, study, theory
 from homdp_ppl.cli import main
+from homdp_ppl.planners import history_tree
 from tests.planners.exact import optimum
 from tests.worlds import world
 
@@ -73,7 +76,8 @@ def test_a_model_from_a_file(capsys, file):
 @pytest.mark.parametrize(
     ("model", "words"),
     [
-        ("lion", "one of tiger"),
+        ("lion", "a name of the zoo"),
+        ("tigr", "Did you mean tiger?"),
         ("no.py:x", "no file"),
         ("{}:number", "a HOMDP, a World"),
         ("{}:other", "mine, fixed"),
@@ -81,6 +85,7 @@ def test_a_model_from_a_file(capsys, file):
         ("broken.py:x", "line 2: got ZeroDivisionError"),
         ("wrong.py:x", "line 1: got SyntaxError"),
         ("notes.txt:x", "ending in .py"),
+        ("tiger:horizn=3", "horizn"),
     ],
 )
 def test_mistakes_are_answered_with_a_sentence(capsys, file, model, words, monkeypatch):
@@ -133,6 +138,66 @@ def test_theory_from_the_command_line(capsys, monkeypatch):
     error = capsys.readouterr().err
     assert "delta" in error
     assert "accuracy" in error
+
+
+def test_learning_from_the_command_line(capsys, tmp_path):
+    """The run that `learn` gives, its policy and its file."""
+    line = ["learn", "tiger:horizon=2", "--episodes", "6", "--explorer", "greedy", "--seed", "3"]
+    assert main([*line, "--save", str(tmp_path / "p.npz"), "--out", str(tmp_path / "r.nc")]) == 0
+    out = capsys.readouterr().out
+    made = study.find_world("tiger:horizon=2")
+    run = learn(made, explorers.greedy(), history_tree(), 6, 3)
+    assert repr(run) in out
+    assert evaluate(GraphPolicy.load(tmp_path / "p.npz"), made.pomdp) == run.values[-1]
+    with xr.open_dataset(tmp_path / "r.nc", engine="scipy") as data:
+        np.testing.assert_array_equal(data["value"], run.values)
+
+
+def test_comparing_resuming_and_reporting(capsys, tmp_path, monkeypatch):
+    """A table, results and a page; the same command again, resuming and reporting change nothing."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "150")
+    asked = ["--explorers", "greedy,posterior_sampling", "--episodes", "8", "--seeds", "2", "--priors", "declared"]
+    line = ["compare", "tiger:horizon=2", *asked, "--workers", "1", "--out", "here"]
+    assert main([*line, "--time-limit", "0.000001"]) == 3
+    assert "homdp resume here" in capsys.readouterr().out
+    assert main(["resume", "here", "--workers", "1"]) == 0
+    first = capsys.readouterr().out
+    digest = study.digest(study.StudyDirectory.open("here"))
+    rows = study.summarise({rule: runs for (_, _, rule), runs in study.read_runs(study.StudyDirectory.open("here")).items()})
+    for row in rows:
+        assert f"{row.regret:.3g} ± {row.error:.2g}" in first
+    assert "minus first" in first
+    assert Path("here/report.html").stat().st_size > 10_000
+    for again in (line, ["report", "here"]):
+        assert main(again) == 0
+        assert capsys.readouterr().out.count("posterior_sampling") >= 1
+    assert study.digest(study.StudyDirectory.open("here")) == digest
+    Path("study.toml").write_text('models = ["tiger:horizon=2"]\nexplorers = ["greedy"]\nepisodes = 3\nseeds = 1\n')
+    assert main(["compare", "study.toml", "--workers", "1"]) == 0
+    assert len(list(Path("studies").glob("tiger_horizon_2*/results.nc"))) == 1
+    assert main(["compare", "study.toml", "tiger"]) == 2
+
+
+def test_continuous_models_from_the_command_line(capsys):
+    assert main(["models", "gaussian_tiger"]) == 0
+    assert "observations: real numbers, R" in capsys.readouterr().out
+    assert main(["play", "gaussian_tiger", "--horizon", "2"]) == 0
+    assert "in hindsight" in capsys.readouterr().out
+    assert main(["plan", "gaussian_tiger", "--horizon", "2", "--planner", "quantised:gap=0.1"]) == 0
+    assert "certified: the optimum is at most" in capsys.readouterr().out
+    assert main(["theory", "gaussian_tiger"]) == 2
+    assert "finitely many states" in capsys.readouterr().err
+
+
+def test_a_mistake_of_the_program_is_one_line(capsys, monkeypatch):
+    monkeypatch.setattr("homdp_ppl.theory.report", lambda *given: 1 / 0)
+    assert main(["theory", "tiger:horizon=2"]) == 1
+    assert (
+        capsys.readouterr().err == "homdp: a mistake in the program: ZeroDivisionError: division by zero (--debug shows where)\n"
+    )
+    assert main(["--debug", "theory", "tiger:horizon=2"]) == 1
+    assert "Traceback" in capsys.readouterr().err
 
 
 def test_the_version(capsys):

@@ -2,6 +2,7 @@
 
 from functools import cache
 from math import log, sqrt
+from typing import Any
 
 import jax
 import numpy as np
@@ -35,6 +36,7 @@ from homdp_ppl.policy import Trajectory
 from tests.continuous.programs import hearing, plane, walk
 
 PLANNER = quantised(gap=0.03)
+PLAN: Any = PLANNER  # also for what the types forbid
 NOISES = (0.4, 0.7, 1.0, 1.6, 2.5)
 
 
@@ -247,20 +249,24 @@ def test_an_unknown_start_is_refused():
         learn(made, explorers.uniform(), particle_tree(10), 2)
 
 
+def counting_places():
+    return explorers.hop_b_class([plane().draw(jax.random.key(0))]).continuous
+
+
 @pytest.mark.parametrize(
     ("ask", "told"),
     [
         (lambda: learn(tiger()[0], explorers.tight(), PLANNER, 5), "hop_v or hop_b_class"),
         (lambda: learn(tiger()[0], explorers.uniform(), history_tree(), 5), "quantised"),
-        (lambda: learn(tiger()[0], explorers.uniform(), PLANNER, 5, foresight=True), "foresight"),
-        (lambda: learn(tiger()[0], explorers.uniform(), PLANNER, 5, compiled=True), "compiled"),
+        (lambda: learn(tiger()[0], explorers.uniform(), PLAN, 5, foresight=True), "foresight"),
+        (lambda: learn(tiger()[0], explorers.uniform(), PLAN, 5, compiled=True), "compiled"),
         (lambda: learn(tiger()[0], explorers.uniform(), PLANNER, 5, simulations=1), "simulations"),
-        (lambda: learn(tiger()[0], explorers.uniform(), PLANNER, 5, model=models.load("tiger").homdp), "a ContinuousHOMDP"),
+        (lambda: learn(tiger()[0], explorers.uniform(), PLAN, 5, model=models.load("tiger").homdp), "a ContinuousHOMDP"),
         (lambda: learn(models.load("tiger"), explorers.hop_v(*[tiger()[1]] * 2), history_tree(), 8), "tables, or finite worlds"),
         (lambda: explorers.hop_v([tiger()[0]], []), "at least one"),
         (lambda: explorers.hop_v([tiger()[0], plane().draw(jax.random.key(0))], tiger()[1]), "same spaces"),
         (lambda: learn(tiger()[0], explorers.hop_v([tiger()[0].with_horizon(2)], tiger()[1]), PLANNER, 8), "the horizon"),
-        (lambda: explorers.hop_b_class([plane().draw(jax.random.key(0))]).continuous.init(plane(), 5), "finitely many states"),
+        (lambda: counting_places().init(plane(), 5), "finitely many states"),
     ],
 )
 def test_what_cannot_be_is_refused(ask, told):

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import zipfile
 from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from homdp_ppl.array_files import read_arrays, write_arrays
 from homdp_ppl.continuous.declaration import ContinuousWorld
 from homdp_ppl.continuous.tabulation import as_edges, quantised_pomdp
 from homdp_ppl.errors import PolicyError, Problem
@@ -63,20 +63,12 @@ class QuantisedPolicy:
         """Write the policy to an ``.npz`` file: plain NumPy arrays that anyone can read, no code in it."""
         names = self.graph.names[1] if self.graph.names else ()
         values = (self.edges, self.graph.start, self.graph.probabilities, self.graph.successor, np.array(names, dtype=np.str_))
-        with open(path, "wb") as file:
-            np.savez_compressed(file, format=np.array(FORMAT), **dict(zip(PARTS, values, strict=True)))
+        write_arrays(path, FORMAT, **dict(zip(PARTS, values, strict=True)))
 
     @classmethod
     def load(cls, path: str | Path) -> QuantisedPolicy:
         """Read a policy from a file written by :meth:`save`; nothing in it is executed."""
-        try:
-            with np.load(path, allow_pickle=False) as file:
-                parts = {name: file[name] for name in file.files}
-        except (zipfile.BadZipFile, EOFError, ValueError):
-            parts = {}
-        if str(parts.get("format")) != FORMAT or not parts.keys() >= set(PARTS):
-            got = f"format {parts['format']}" if "format" in parts else "another kind of file"
-            raise PolicyError(str(path), [Problem("file", got, f"a policy in the format {FORMAT}")])
+        parts = read_arrays(path, FORMAT, PARTS)
         edges, start, probabilities, successor, actions = (parts[name] for name in PARTS)
         names = (cell_names(edges), tuple(map(str, actions))) if len(actions) else None
         return cls(edges, GraphPolicy(start, probabilities, successor, names))

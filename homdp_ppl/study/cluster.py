@@ -6,11 +6,14 @@ that was computed twice, because its worker was taken for lost, is committed onc
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from time import sleep
 from typing import Any, NamedTuple
 
-from distributed import Client, Future, as_completed
+from dask.context import thread_state
+from distributed import Client, Future, as_completed, get_worker
 from distributed.scheduler import KilledWorker
 
 from homdp_ppl.blocks import decode, encode
@@ -18,14 +21,15 @@ from homdp_ppl.errors import DataError, HOMDPError, ParameterError, Problem
 from homdp_ppl.outcome import Outcome
 from homdp_ppl.precision import x64
 from homdp_ppl.record import Record
+from homdp_ppl.storage import StorageError
 from homdp_ppl.study.directory import StudyDirectory, check_fingerprint
-from homdp_ppl.study.executors import STRIKES, Outcomes, Report
+from homdp_ppl.study.executors import SET_ASIDE, STRIKES, Outcomes, Report, in_one_line, unit_lock, whole_errors
 from homdp_ppl.study.pace import Pace
 from homdp_ppl.study.sources import find_world
 from homdp_ppl.study.specification import Study, Unit
-from homdp_ppl.study.units import journal_of, run_unit, to_arrays, to_record
+from homdp_ppl.study.units import Stopped, journal_of, run_unit, to_arrays, to_record
 
-POLL = 0.5  # seconds between two looks at whether to stop
+POLL = 0.05  # seconds between two looks at whether there are results, or a reason to stop
 TIMEOUT = "20s"  # to reach a scheduler
 
 
@@ -61,6 +65,9 @@ def connect(address: str) -> Iterator[Client]:
 def run_cluster(directory: StudyDirectory, units: Sequence[Unit], client: Client, pace: Pace, report: Report) -> Outcomes:
     """Let the workers of a scheduler do the work; a unit that ended three of them is set aside.
 
+    A unit is sent when a thread of a worker is free for it, so that none waits on a worker that another one ends. The scheduler's
+    ``allowed_failures`` is set to two.
+
     Parameters
     ----------
     directory, units
@@ -72,38 +79,79 @@ def run_cluster(directory: StudyDirectory, units: Sequence[Unit], client: Client
     report
         Told a unit and how many rounds more are written.
     """
-    client.run_on_scheduler(_allow, STRIKES - 1)
-    study = directory.study.to_json()
-    futures: dict[Future[Any], Unit] = {
-        client.submit(compute, study, tuple(unit), directory.models[unit.model], pure=False): unit for unit in units
-    }
     failed: dict[Unit, str] = {}
-    waiting = set(futures)
+    left = deque(units)
+    sent: dict[Future[Any], Unit] = {}
+    study = directory.study.to_json()
+    results = as_completed(loop=client.loop, with_results=True, raise_errors=False)
     try:
-        while waiting and not pace.stop:
-            try:
-                done = next(iter(as_completed(list(waiting), timeout=POLL, raise_errors=False)))
-            except TimeoutError:
-                continue
-            waiting.discard(done)
-            unit = futures[done]
-            error = done.exception()
-            if error is None:
-                report(unit, sum(commit(directory, unit, Computed(*run)) for run in done.result()))
-            elif isinstance(error, KilledWorker):
-                failed[unit] = f"it ended {STRIKES} workers and is set aside"
-            elif isinstance(error, HOMDPError):
-                failed[unit] = " ".join(str(error).split())
-            else:
-                raise error
-            done.release()
-        return Outcomes(failed, pace.stop if waiting else "")
+        client.run_on_scheduler(_allow(STRIKES - 1))
+        while (left or sent) and not pace.stop:
+            for _ in range(min(len(left), sum(client.nthreads().values()) - len(sent)) if left else 0):
+                unit = left.popleft()
+                future = client.submit(compute, study, tuple(unit), directory.models[unit.model], pure=False)
+                sent[future] = unit
+                results.add(future)
+            if not results.has_ready():
+                sleep(POLL)
+            for future, result in results.next_batch(block=False):
+                unit = sent.pop(future)
+                try:
+                    rounds = sum(commit(directory, unit, Computed(*run), pace) for run in _received(future, result))
+                except Stopped:
+                    left.append(unit)
+                except KilledWorker:
+                    failed[unit] = SET_ASIDE
+                except (StorageError, OSError):
+                    raise
+                except HOMDPError as error:
+                    failed[unit] = in_one_line(error)
+                except Exception as error:
+                    raise _trouble(unit.name, error, "workers with this package, in the same version") from None
+                else:
+                    report(unit, rounds)
+        return Outcomes(failed, pace.stop if left or sent else "")
+    except OSError as error:  # also what Dask raises for a connection that is closed
+        raise _trouble("scheduler", error, "an answer") from None
     finally:
-        client.cancel(list(waiting))
+        with suppress(OSError):
+            client.cancel(list(sent))
 
 
-def _allow(failures: int, dask_scheduler: Any = None) -> None:
-    dask_scheduler.allowed_failures = failures
+def _received(future: Future[Any], result: Any) -> list[tuple[Any, ...]]:
+    """The runs, or the error, that came in place of a task."""
+    if future.status == "finished":
+        runs: list[tuple[Any, ...]] = result
+        return runs
+    raise result[1] if future.status == "error" else OSError("the connection to the scheduler was lost")
+
+
+def _trouble(where: str, error: BaseException, expected: str) -> HOMDPError:
+    got = " ".join(f"{type(error).__name__}: {error}".split())[:300]
+    return HOMDPError("cluster", [Problem(where, got, expected, "What is written is whole: resume when it is mended.")])
+
+
+def _allow(failures: int) -> Callable[[Any], None]:
+    """A function inside another is sent as it is: a scheduler need not have this package."""
+
+    def allow(dask_scheduler: Any) -> None:
+        dask_scheduler.allowed_failures = failures
+
+    return allow
+
+
+class _Wanted(Pace):
+    """Stops when the scheduler has taken the task back: whoever asked for it has stopped, or is gone."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._tasks, self._key = get_worker().state.tasks, thread_state.key
+
+    @property
+    def stop(self) -> str:
+        """Why to stop; empty as long as somebody waits."""
+        task = self._tasks.get(self._key)
+        return "nobody waits for it" if task is not None and task.state == "cancelled" else ""
 
 
 class _Memory:
@@ -139,26 +187,28 @@ def compute(study: Mapping[str, Any], unit: Sequence[Any], model: Mapping[str, A
     """
     asked, piece = Study.from_mapping(study), Unit(unit[0], unit[1], unit[2], tuple(unit[3]))
     computed = []
-    with x64():
-        check_fingerprint(piece.model, model, find_world(piece.model, asked.horizon), "worker")
+    with whole_errors(), x64():
+        world = find_world(piece.model, asked.horizon)
+        check_fingerprint(piece.model, model, world, "worker")
         sinks: dict[int, _Memory] = {}
 
         @contextmanager
         def sink(seed: int) -> Iterator[_Memory]:
             yield sinks.setdefault(seed, _Memory())
 
-        run_unit(asked, piece, sink, Pace(), lambda n: None)
+        run_unit(asked, piece, world, sink, _Wanted(), lambda n: None)
     for seed, kept in sinks.items():
         if kept.record is not None:
             computed.append((seed, dict(kept.about), encode(to_arrays(kept.record), {"seconds": kept.seconds})))
     return computed
 
 
-def commit(directory: StudyDirectory, unit: Unit, run: Computed) -> int:
+def commit(directory: StudyDirectory, unit: Unit, run: Computed, pace: Pace) -> int:
     """Write a computed run to its journal, or what is not in it yet; how many rounds that were."""
     block = decode(run.block)
     record = to_record(block.arrays)
-    with journal_of(directory.journal_path(unit, run.seed), run.about) as journal:
+    path = directory.journal_path(unit, run.seed)
+    with unit_lock(directory.unit_path(unit), pace), journal_of(path, run.about) as journal:
         there = [to_record(old.arrays) for old in journal.records()]
         rounds, episodes = sum(len(old.values) for old in there), sum(len(old.played) for old in there)
         if there and not sum(there[1:], there[0]).same_as(record.until(rounds, episodes)):

@@ -97,6 +97,12 @@ class StudyDirectory:
         for text, world in worlds.items():
             check_fingerprint(text, self.models.get(text, {}), world, str(self.path))
 
+    def units(self) -> Iterator[Unit]:
+        """The pieces of work; in continuous models beliefs are as declared, for there are no rows to put another prior on."""
+        for unit in self.study.units():
+            if unit.prior == "declared" or self.models[unit.model].get("kind") != "continuous":
+                yield unit
+
     def unit_path(self, unit: Unit) -> Path:
         """Where the journals of a unit are."""
         parts = (slug(unit.model), unit.prior, slug(unit.rule), f"seeds-{unit.seeds[0]}-{unit.seeds[-1]}")
@@ -108,7 +114,7 @@ class StudyDirectory:
 
     def journals(self) -> Iterator[tuple[Unit, int, Path]]:
         """All runs of the study, in its order, with where their journals are or will be."""
-        for unit in self.study.units():
+        for unit in self.units():
             for seed in unit.seeds:
                 yield unit, seed, self.journal_path(unit, seed)
 
@@ -138,7 +144,8 @@ def fingerprint(text: str, world: World | ContinuousWorld) -> dict[str, Any]:
     file = file_of(text)
     source = file.read_text(encoding="utf-8", errors="replace") if file is not None else ""
     told = " ".join(repr(world.homdp).split())
-    return {"declaration": told, "spaces": spaces, "horizon": world.spaces.horizon, "numbers": numbers, "source": source}
+    kind = "finite" if isinstance(world, World) else "continuous"
+    return {"kind": kind, "declaration": told, "spaces": spaces, "horizon": world.spaces.horizon, "numbers": numbers, "source": source}
 
 
 def check_fingerprint(text: str, then: Mapping[str, Any], world: World | ContinuousWorld, subject: str) -> None:

@@ -1,30 +1,41 @@
-"""Who does the work: this process, several on this machine, or a cluster."""
+"""Who does the work: this process, several on this machine, or (cluster.py) many on others."""
 
 from __future__ import annotations
 
 import os
 import signal
+import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+import traceback
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, wait
+from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
+from multiprocessing import resource_tracker
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from joblib.externals.loky import get_reusable_executor
+from joblib import cpu_count
+from joblib.externals.loky import ProcessPoolExecutor
 from joblib.externals.loky.process_executor import TerminatedWorkerError
 
-from homdp_ppl.errors import HOMDPError
+from homdp_ppl.errors import HOMDPError, Problem
 from homdp_ppl.locking import DirectoryLock
 from homdp_ppl.precision import x64
-from homdp_ppl.storage import StorageError
+from homdp_ppl.storage import StorageError, storage_errors
 from homdp_ppl.study.directory import StudyDirectory
 from homdp_ppl.study.pace import Pace
+from homdp_ppl.study.sources import find_world
 from homdp_ppl.study.specification import Unit
 from homdp_ppl.study.units import Stopped, journal_sink, run_unit
 
-STRIKES = 3  # workers that a unit may kill before it is set aside
+STRIKES = 3  # workers that a unit may end before it is set aside
+SET_ASIDE = f"it ended {STRIKES} workers and is set aside; resuming tries it again"
 POLL = 0.2  # seconds between two looks at what the workers have done
+WATCH = 1.0  # seconds between two looks of a worker at whether it has a parent
 PATIENCE = 60.0  # seconds to wait for a worker that nobody waits for to notice it
+THREADS = ("PJRT_NPROC", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")  # PJRT_NPROC is XLA's
 
 
 class Outcomes(NamedTuple):
@@ -48,131 +59,190 @@ def run_here(directory: StudyDirectory, units: Iterable[Unit], pace: Pace, repor
         except StorageError:
             raise
         except HOMDPError as error:
-            failed[unit] = " ".join(str(error).split())
+            failed[unit] = in_one_line(error)
     return Outcomes(failed, "")
 
 
 def work(directory: StudyDirectory, unit: Unit, pace: Pace, done: Callable[[int], None]) -> None:
-    """Do one unit, writing to its journals, for who gets its lock."""
-    path = directory.unit_path(unit)
-    path.mkdir(parents=True, exist_ok=True)
-    with _locked(path, pace), x64():
-        run_unit(directory.study, unit, lambda seed: journal_sink(directory.journal_path(unit, seed)), pace, done)
+    """Do one unit, writing to its journals; refuses a model that has changed since the study began."""
+    with unit_lock(directory.unit_path(unit), pace), whole_errors(), x64():
+        world = find_world(unit.model, directory.study.horizon)
+        directory.check({unit.model: world})
+        run_unit(directory.study, unit, world, lambda seed: journal_sink(directory.journal_path(unit, seed)), pace, done)
 
 
-class _locked:  # noqa: N801  used as a statement
-    """The lock of a unit; a worker whose parent was killed holds it until it notices."""
-
-    def __init__(self, path: Path, pace: Pace) -> None:
-        self._lock, self._pace = DirectoryLock(path), pace
-
-    def __enter__(self) -> None:
-        begun = time.monotonic()
+@contextmanager
+def unit_lock(path: Path, pace: Pace) -> Iterator[None]:
+    """Hold the directory of a unit; a worker whose parent was killed has it until it notices."""
+    with storage_errors(path, "a directory for a unit"):
+        path.mkdir(parents=True, exist_ok=True)
+    begun = time.monotonic()
+    with ExitStack() as held:
         while True:
             try:
-                self._lock.__enter__()
-                return
+                held.enter_context(DirectoryLock(path))
+                break
             except StorageError:
-                if self._pace.stop or time.monotonic() - begun > PATIENCE:
+                if pace.stop:
+                    raise Stopped(pace.stop) from None
+                if time.monotonic() - begun > PATIENCE:
                     raise
                 time.sleep(POLL)
+        yield
 
-    def __exit__(self, *given: Any) -> None:
-        self._lock.__exit__(*given)
+
+@contextmanager
+def whole_errors() -> Iterator[None]:
+    """Turn whatever a model or a rule raises into an error that says where, and that other processes can read."""
+    try:
+        yield
+    except (Stopped, HOMDPError):
+        raise
+    except Exception as error:
+        last = traceback.extract_tb(error.__traceback__)[-1]
+        where = f"{Path(last.filename).name} line {last.lineno}"
+        raise HOMDPError("unit", [Problem(where, f"{type(error).__name__}: {error}", "work without mistakes")]) from error
+
+
+def in_one_line(error: HOMDPError) -> str:
+    """All that an error says."""
+    return " ".join(str(error).split())
 
 
 def run_processes(directory: StudyDirectory, units: Sequence[Unit], workers: int, pace: Pace, report: Report) -> Outcomes:
     """Do the work in several processes of this machine, which are spawned and never forked (joblib's loky).
 
-    A unit whose workers die three times is set aside; units that were under way beside it are tried again one by one, so that
-    none is blamed for another.
+    A process that dies is replaced and its unit done again; a unit that ended three of them is set aside.
+
+    Parameters
+    ----------
+    directory, units
+        What to do.
+    workers
+        How many processes.
+    pace
+        Asked all the time; the workers are told by a file, and finish the stretch that they are at.
+    report
+        Told a unit and how many rounds more are written.
     """
     failed: dict[Unit, str] = {}
-    strikes: dict[Unit, int] = {}
-    left = list(units)
-    alone = False
+    ended: Counter[Unit] = Counter()  # workers, by unit
+    left = deque(units)
+    told: Counter[Unit] = Counter()  # rounds
+    threads = max(1, cpu_count() // workers)
+    crew = [_Worker(directory, report, told, threads) for _ in range(min(workers, len(left)))]
     directory.flag.unlink(missing_ok=True)
     try:
-        while left and not pace.stop:
-            batch = left[:1] if alone else left
-            done, died = _pool(directory, batch, 1 if alone else workers, pace, report, failed)
-            left = [unit for unit in left if unit not in done and unit not in failed]
-            for unit in died:
-                strikes[unit] = strikes.get(unit, 0) + alone
-                if strikes[unit] >= STRIKES:
-                    failed[unit] = f"it ended {STRIKES} workers and is set aside"
-                    left.remove(unit)
-            alone = bool(died) or (alone and any(unit in strikes for unit in left[:1]))
-            left.sort(key=lambda unit: unit not in died)
-        return Outcomes(failed, pace.stop if left else "")
-    finally:
-        directory.flag.unlink(missing_ok=True)
-
-
-def _pool(
-    directory: StudyDirectory, units: Sequence[Unit], workers: int, pace: Pace, report: Report, failed: dict[Unit, str]
-) -> tuple[set[Unit], list[Unit]]:
-    """Units that are done, and those that were under way when a worker died."""
-    executor = get_reusable_executor(max_workers=min(workers, len(units)), timeout=300, kill_workers=True, reuse=False)
-    futures = {executor.submit(_work_elsewhere, str(directory.path), unit, os.getpid()): unit for unit in units}
-    done: set[Unit] = set()
-    written = dict.fromkeys(units, 0)
-    try:
-        waiting = set(futures)
-        while waiting:
+        while (left and not pace.stop) or any(worker.unit for worker in crew):
             if pace.stop:
                 directory.flag.touch()
-            time.sleep(POLL)
-            for unit in units:
-                now = _progress(directory, unit)
-                report(unit, now - written[unit])
-                written[unit] = now
-            for future in [future for future in waiting if future.done()]:
-                waiting.remove(future)
-                unit = futures[future]
+            for worker in crew:
+                if worker.unit is None and left and not pace.stop:
+                    worker.begin(left.popleft())
+            wait([worker.future for worker in crew if worker.unit], POLL, FIRST_COMPLETED)
+            for worker in crew:
+                unit = worker.unit
+                if unit is None or not worker.look():
+                    continue
                 try:
-                    said = future.result()
+                    said = worker.future.result()
                 except TerminatedWorkerError:
-                    under_way = [futures[other] for other in {future, *waiting} if _begun(directory, futures[other])]
-                    return done, under_way or [unit]
+                    worker.end()
+                    ended[unit] += 1
+                    if ended[unit] == STRIKES:
+                        failed[unit] = SET_ASIDE
+                    else:
+                        left.append(unit)
                 except StorageError:
                     raise
                 except HOMDPError as error:
-                    failed[unit] = " ".join(str(error).split())
+                    failed[unit] = in_one_line(error)
                 else:
-                    if not said:
-                        done.add(unit)
-        return done, []
+                    if said:
+                        left.append(unit)
+                        pace.ask(pace.stop or said)
+        return Outcomes(failed, pace.stop if left else "")
     finally:
-        executor.shutdown(wait=True, kill_workers=True)
+        for worker in crew:
+            worker.end()
+        directory.flag.unlink(missing_ok=True)
 
 
-def _begun(directory: StudyDirectory, unit: Unit) -> bool:
-    """Whether a worker holds the unit, or died while it did."""
-    return (directory.unit_path(unit) / ".lock").exists()
+class _Worker:
+    """One process that does one unit at a time, so that it is known which unit it died of."""
+
+    def __init__(self, directory: StudyDirectory, report: Report, told: Counter[Unit], threads: int) -> None:
+        self._directory, self._report, self._told = directory, report, told
+        self._environment = {name: os.environ.get(name, str(threads)) for name in THREADS}
+        self._pool: ProcessPoolExecutor | None = None
+        self.unit: Unit | None = None  # what it is at
+        self.future: Future[str]
+
+    def begin(self, unit: Unit) -> None:
+        """Give it a unit, and a process if it has none."""
+        if self._pool is None:
+            watch = {"initializer": _watch, "initargs": (os.getpid(),)}
+            self._pool = ProcessPoolExecutor(1, **watch, env=self._environment)
+        _rounds(self._directory, unit).unlink(missing_ok=True)
+        resource_tracker.ensure_running()  # which would end the blocking below
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # inherited: Ctrl-C is for who started the workers
+        try:
+            self.future = self._pool.submit(_work_elsewhere, str(self._directory.path), unit)
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        self.unit = unit
+
+    def look(self) -> bool:
+        """Report what was written since the last look; whether the unit is over, for good or bad."""
+        unit, over = self.unit, self.future.done()
+        if unit is None:
+            return False
+        with suppress(OSError, ValueError):  # nothing yet, or just being written
+            now = int(_rounds(self._directory, unit).read_text())
+            if now > self._told[unit]:
+                self._report(unit, now - self._told[unit])
+                self._told[unit] = now
+        if over:
+            _rounds(self._directory, unit).unlink(missing_ok=True)
+            self.unit = None
+        return over
+
+    def end(self) -> None:
+        """End its process."""
+        if self._pool is not None:
+            self._pool.shutdown(wait=True, kill_workers=True)
+        self._pool = None
 
 
-def _progress(directory: StudyDirectory, unit: Unit) -> int:
-    try:
-        return int((directory.unit_path(unit) / ".rounds").read_text() or 0)
-    except (OSError, ValueError):
-        return 0
+def _rounds(directory: StudyDirectory, unit: Unit) -> Path:
+    """Where a worker writes how far it is; only for those who watch."""
+    return directory.unit_path(unit) / ".rounds"
 
 
-def _work_elsewhere(path: str, unit: Unit, parent: int) -> str:
+def _watch(parent: int) -> None:
+    """End this process when its parent has ended, in whatever way: nobody else would."""
+
+    def look() -> None:
+        while os.getppid() == parent:
+            time.sleep(WATCH)
+        os._exit(1)
+
+    threading.Thread(target=look, daemon=True).start()
+
+
+def _work_elsewhere(path: str, unit: Unit) -> str:
     """A unit in a worker process: why it stopped before its end, or nothing."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # whoever started the workers decides
     directory = StudyDirectory.open(path)
-    pace = Pace(directory.flag, parent=parent)
     total = 0
 
     def done(n: int) -> None:
         nonlocal total
         total += n
-        (directory.unit_path(unit) / ".rounds").write_text(str(total))
+        with suppress(OSError):  # a full disk is told by the journal
+            _rounds(directory, unit).write_text(str(total))
 
     try:
-        work(directory, unit, pace, done)
+        work(directory, unit, Pace(directory.flag), done)
     except Stopped as stopped:
         return str(stopped)
     return ""

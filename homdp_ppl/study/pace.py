@@ -1,8 +1,7 @@
-"""When work is to stop: asked by a signal, by a file that all workers see, by the clock, or because nobody waits for it."""
+"""When work is to stop: asked by a signal, by a file that all workers see, or by the clock."""
 
 from __future__ import annotations
 
-import os
 import signal
 import time
 from collections.abc import Iterator
@@ -21,12 +20,10 @@ class Pace:
         A file whose presence means: stop.
     deadline
         A time on ``time.time()``'s clock.
-    parent
-        The process that waits for the work; when it is gone, so is the reason to go on.
     """
 
-    def __init__(self, flag: Path | None = None, deadline: float | None = None, parent: int | None = None) -> None:
-        self._flag, self._deadline, self._parent = flag, deadline, parent
+    def __init__(self, flag: Path | None = None, deadline: float | None = None) -> None:
+        self._flag, self._deadline = flag, deadline
         self._asked = ""
 
     def ask(self, reason: str) -> None:
@@ -42,8 +39,6 @@ class Pace:
             return "the time limit is reached"
         if self._flag is not None and self._flag.exists():
             return "it was asked to stop"
-        if self._parent is not None and os.getppid() != self._parent:
-            return "nobody waits for it"
         return ""
 
 

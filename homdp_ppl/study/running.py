@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
+
+from joblib import cpu_count
 
 from homdp_ppl.locking import DirectoryLock
 from homdp_ppl.study.directory import StudyDirectory
@@ -57,7 +58,7 @@ def compare(
     out
         The directory.
     workers
-        Processes on this machine; by default as many as there are cores. With 1 all happens in this one.
+        Processes on this machine; by default as many as there are cores for this process. With 1 all happens in this one.
     client
         A ``dask.distributed.Client`` in their place.
     time_limit
@@ -114,7 +115,7 @@ def _run(
 ) -> Finished:
     pace = Pace(deadline=None if time_limit is None else time.time() + time_limit)
     told: Callable[[Unit, int], None] = report or (lambda unit, n: None)
-    left = [unit for unit in directory.study.units() if not is_complete(directory, unit)]
+    left = [unit for unit in directory.units() if not is_complete(directory, unit)]
     outcomes = Outcomes({}, "")
     if left:
         with listening(pace):
@@ -122,10 +123,10 @@ def _run(
                 from homdp_ppl.study.cluster import run_cluster  # dask is an extra
 
                 outcomes = run_cluster(directory, left, client, pace, told)
-            elif (workers or os.cpu_count() or 1) == 1:
+            elif (workers or cpu_count()) == 1:
                 outcomes = run_here(directory, left, pace, told)
             else:
-                outcomes = run_processes(directory, left, workers or os.cpu_count() or 1, pace, told)
+                outcomes = run_processes(directory, left, workers or cpu_count(), pace, told)
     runs = read_runs(directory)
     write_results(directory, runs)
     return Finished(directory, runs, *outcomes)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from homdp_ppl.continuous import ContinuousWorld
 from homdp_ppl.declare import World
 from homdp_ppl.errors import DataError, ParameterError, Problem
 from homdp_ppl.journal import Journal, read_journal
@@ -43,13 +43,17 @@ class Sink(Protocol):
         """Write one more stretch."""
 
 
-def run_unit(study: Study, unit: Unit, sink: Callable[[int], Any], pace: Pace, done: Callable[[int], None]) -> None:
+def run_unit(
+    study: Study, unit: Unit, world: World | ContinuousWorld, sink: Callable[[int], Any], pace: Pace, done: Callable[[int], None]
+) -> None:
     """Run all seeds of a unit, or what is left of them.
 
     Parameters
     ----------
     study, unit
         What to do.
+    world
+        What the unit's model names.
     sink
         From a seed to a context manager of a :class:`Sink`.
     pace
@@ -57,7 +61,7 @@ def run_unit(study: Study, unit: Unit, sink: Callable[[int], Any], pace: Pace, d
     done
         Told how many rounds are written, those of earlier attempts included.
     """
-    for run in begin(study, unit):
+    for run in begin(study, unit, world):
         with sink(run.task.seed) as written:
             record = written.written(run)
             run = restore(run, record)
@@ -66,18 +70,23 @@ def run_unit(study: Study, unit: Unit, sink: Callable[[int], Any], pace: Pace, d
             while len(run.values) < run.task.rounds:
                 if pace.stop:
                     raise Stopped(pace.stop)
-                rounds, episodes, begun = len(run.values), len(run.played), time.perf_counter()
+                rounds, episodes, before = len(run.values), len(run.played), _spent(run)
                 run = run.resume((rounds + stretch) * run.task.episodes_per_round)
-                seconds = time.perf_counter() - begun
+                seconds = _spent(run) - before
                 written.append(run.record.since(rounds, episodes), seconds)
                 done(len(run.values) - rounds)
                 if not run.loop.startswith("compiled"):
                     stretch = 2 * stretch if seconds < LONG / 2 else max(1, stretch // 2) if seconds > LONG else stretch
 
 
-def begin(study: Study, unit: Unit) -> list[Any]:
-    """The runs of a unit, before their first round."""
-    world = find_world(unit.model, study.horizon)
+def _spent(run: Outcome[Any]) -> float:
+    """Seconds that a run has taken, without compiling."""
+    return sum(run.seconds.values()) - run.seconds.get("compiling", 0.0)
+
+
+def begin(study: Study, unit: Unit, world: World | ContinuousWorld | None = None) -> list[Any]:
+    """The runs of a unit, before their first round; in a world that was found already, if it is given."""
+    world = find_world(unit.model, study.horizon) if world is None else world
     rule = find_rule(unit.rule, world)
     if not isinstance(world, World):
         if unit.prior != "declared":

@@ -51,7 +51,7 @@ def kills(forge, whole, tmp_path, times):
     """Kill a study at random moments until it has been killed so often, then let it end."""
     out, generator = tmp_path / "study", random.Random(7)
     seen = 0
-    for attempt in range(50 * times):
+    for _ in range(50 * times):
         begun = (out / "study.json").exists()
         forge.start(out, tmp_path / "log", **({"resume": True} if begun else {"study": ASKED}), stretch=0.01)
         forge.wait_for(" 1\n" if not begun else "\n", 60)
@@ -69,9 +69,9 @@ def kills(forge, whole, tmp_path, times):
         if seen == times:
             break
         if code == 0:  # it was quicker: once more from the beginning
-            for unit, _, path in directory.journals():
+            for _, _, path in directory.journals():
                 path.unlink(missing_ok=True)
-    assert seen == times, attempt
+    assert seen == times
     forge.start(out, tmp_path / "log", resume=True)
     assert forge.wait() == 0, forge.said()
     directory = study.StudyDirectory.open(out)
@@ -115,6 +115,20 @@ def test_a_time_limit_stops_between_stretches(forge, whole, tmp_path):
     assert study.digest(study.StudyDirectory.open(out)) == whole
 
 
+def test_a_full_disk(forge, whole, tmp_path):
+    """An error that names the file; what is there is whole, and the study goes on when there is space again."""
+    out = tmp_path / "study"
+    forge.start(out, tmp_path / "log", study=ASKED, stretch=0.01, largest_file=6000)
+    assert forge.wait() == 4, forge.said()
+    assert "seed-0.journal" in forge.said()
+    directory = study.StudyDirectory.open(out)
+    run = read_run(next(directory.journals())[2])
+    assert 0 < len(run.values) < ASKED["episodes"]
+    forge.start(out, tmp_path / "log", resume=True)
+    assert forge.wait() == 0, forge.said()
+    assert study.digest(directory) == whole
+
+
 def test_a_half_written_result_is_made_again(forge, tmp_path):
     out = tmp_path / "study"
     forge.start(out, tmp_path / "log", study={**ASKED, "explorers": ["greedy"], "episodes": 20})
@@ -147,7 +161,7 @@ def test_a_damaged_journal_is_set_aside_and_what_is_whole_is_kept(forge, whole, 
 
 def test_a_second_process_is_told_who_holds_the_directory(forge, tmp_path):
     out = tmp_path / "study"
-    forge.start(out, tmp_path / "log", study={**ASKED, "episodes": 100_000}, stretch=0.05)
+    forge.start(out, tmp_path / "log", study={**ASKED, "episodes": 450}, stretch=0.05)
     assert forge.wait_for("greedy 1\n")
     code = f"from homdp_ppl import cli; import sys; sys.exit(cli.main(['resume', {str(out)!r}]))"
     second = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, timeout=120)

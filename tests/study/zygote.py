@@ -5,11 +5,14 @@ Studies themselves spawn their workers and never fork; here it is safe because J
 
 import json
 import os
+import resource
+import signal
 import sys
 import traceback
 from typing import Any
 
 from homdp_ppl import study
+from homdp_ppl.storage import StorageError
 from homdp_ppl.study import units
 
 
@@ -20,6 +23,9 @@ def run(request: dict[str, Any]) -> int:
         print(f"{unit.rule} {rounds}", flush=True)
 
     units.LONG = request.get("stretch", 0.05)
+    if "largest_file" in request:  # the disk is full, for files of this size
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (request["largest_file"],) * 2)
     options: dict[str, Any] = {"workers": 1, "report": told, "time_limit": request.get("time_limit")}
     if request.get("resume"):
         done = study.resume(request["out"], **options)
@@ -40,10 +46,10 @@ def main() -> None:
             os.dup2(log, 2)
             try:
                 code = run(request)
-            except BaseException:
+            except BaseException as error:
                 traceback.print_exc()
                 sys.stderr.flush()
-                code = 1
+                code = 4 if isinstance(error, StorageError) else 1
             os._exit(code)
         print(pid, flush=True)
         _, status = os.waitpid(pid, 0)

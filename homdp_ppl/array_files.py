@@ -1,0 +1,51 @@
+"""Files of plain arrays (``.npz``) that anyone can read; nothing in them is ever executed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from homdp_ppl.errors import PolicyError, Problem
+from homdp_ppl.precision import Array
+
+
+def write_arrays(path: str | Path, form: str, **arrays: Array) -> None:
+    """Write arrays, with the name of their format.
+
+    Parameters
+    ----------
+    path
+        The file, with any suffix.
+    form
+        The name of the format.
+    arrays
+        Numbers and texts.
+    """
+    with open(path, "wb") as file:
+        np.savez_compressed(file, format=np.array(form), **arrays)
+
+
+def read_arrays(path: str | Path, form: str, names: Sequence[str]) -> dict[str, Array]:
+    """The arrays of a file; refuses files of another format, damaged ones, and objects in place of numbers.
+
+    Parameters
+    ----------
+    path
+        The file.
+    form
+        The name of the format.
+    names
+        Which arrays it must have.
+    """
+    with open(path, "rb") as opened:
+        try:
+            with np.load(opened, allow_pickle=False) as file:
+                parts = {name: file[name] for name in ("format", *names) if name in file.files}
+        except (Exception, MemoryError):  # NumPy and zipfile have many ways to say that a file is damaged
+            parts = {}
+    if str(parts.get("format")) != form or not parts.keys() >= set(names):
+        got = f"format {parts['format']}" if "format" in parts else "another kind of file"
+        raise PolicyError(str(path), [Problem("file", got, f"a policy in the format {form}")])
+    return parts

@@ -1,0 +1,128 @@
+"""What the commands of ``homdp`` do: models, play, plan, learn and theory. Those of studies are in study_commands.py."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+import jax
+import matplotlib.pyplot as plt
+from rich.console import Console
+
+from homdp_ppl import models, planners, study, theory
+from homdp_ppl.continuous import ContinuousWorld
+from homdp_ppl.continuous.simulation import estimate
+from homdp_ppl.declare import World
+from homdp_ppl.domain import Real
+from homdp_ppl.episode import rollout
+from homdp_ppl.errors import ParameterError, Problem
+from homdp_ppl.learning import learn
+from homdp_ppl.policy import uniform_policy
+from homdp_ppl.report import comparison_table, decisions_table, models_table, revealed_table, seen_table, theory_table
+
+SIMULATED = 200  # episodes by which a value is estimated
+
+
+def show_models(options: argparse.Namespace, console: Console) -> None:
+    """``homdp models``: the zoo, or one model."""
+    if options.model:
+        world = study.find_world(options.model)
+        say(console, repr(world.homdp))
+        for word, space in zip(("states", "observations", "actions"), world.spaces[:3], strict=True):
+            say(console, f"  {word}: {f'real numbers, {space}' if isinstance(space, Real) else '; '.join(space)}")
+        say(console, f"  {world!r}")
+        return
+    with console.status("Declaring the models ..."):
+        worlds: dict[str, Any] = {name: models.load(name) for name in [*models.MODELS, *models.CONTINUOUS]}
+    console.print(models_table(worlds))
+
+
+def play(options: argparse.Namespace, console: Console) -> None:
+    """``homdp play``: episodes of the uniform policy, revealed."""
+    world: Any = study.find_world(options.model, options.horizon, options.seed)
+    keys = jax.random.split(jax.random.key(options.seed), options.episodes)
+    episodes = rollout(keys, world, uniform_policy(world))
+    say(console, f"{world!r}, played by the uniform policy.\n")
+    for k, episode in enumerate(episodes, 1):
+        console.print(seen_table(world.homdp, episode, f"Episode {k}, as the policy saw it"))
+        console.print(revealed_table(world.homdp, episode, "... and in hindsight"))
+        console.print()
+
+
+def plan(options: argparse.Namespace, console: Console) -> None:
+    """``homdp plan``: the value of a model, its bounds, and the first decisions."""
+    world = study.find_world(options.model, options.horizon, options.seed)
+    say(console, f"{world!r}, horizon {world.spaces.horizon}")
+    if isinstance(world, ContinuousWorld):
+        _plan_continuous(options, console, world)
+        return
+    chosen = planners.auto() if options.planner == "auto" else study.find_planner(options.planner, world)
+    found = chosen(world.pomdp).named(world)
+    say(console, f"planner   {found.planner}")
+    say(console, f"value     {found.value:.9g}  (certified: the optimum is at most {found.upper:.9g})")
+    say(console, f"seconds   {found.statistics['seconds']:.3g}")
+    console.print(decisions_table(found))
+    _keep(options, console, found, found.policy)
+
+
+def _plan_continuous(options: argparse.Namespace, console: Console, world: ContinuousWorld) -> None:
+    found: Any = study.find_planner(options.planner, world)(world)
+    say(console, f"planner   {found.planner}")
+    if getattr(found, "estimated", False):
+        valued = estimate(found.policy, world, jax.random.key(options.seed), SIMULATED)
+        say(console, f"value     {valued}, by simulation, not certified")
+        if options.draw or options.save:
+            raise ParameterError(
+                "plan", [Problem("--draw, --save", "a policy that plans as it goes", "a policy that can be kept")]
+            )
+        return
+    say(console, f"value     {found.value:.9g}  (certified: the optimum is at most {found.upper:.9g})")
+    say(console, f"seconds   {found.statistics['seconds']:.3g}")
+    console.print(decisions_table(found.less))
+    _keep(options, console, found.less, found.policy)
+
+
+def _keep(options: argparse.Namespace, console: Console, found: Any, policy: Any) -> None:
+    if options.draw:
+        found.draw()
+        plt.savefig(options.draw, dpi=120)
+        say(console, f"drawn to  {options.draw}")
+    if options.save:
+        policy.save(options.save)
+        say(console, f"policy in {options.save}")
+
+
+def learn_once(options: argparse.Namespace, console: Console) -> None:
+    """``homdp learn``: one rule, one model, one seed."""
+    world: Any = study.find_world(options.model, options.horizon)
+    rule, planner = study.find_rule(options.explorer, world), study.find_planner(options.planner, world)
+    run = learn(world, rule, planner, options.episodes, options.seed)
+    say(console, repr(run))
+    console.print(comparison_table(study.summarise({rule.name: [run]}), f"optimal value {run.optimum:.4g}"))
+    if options.save:
+        policy: Any = run.policy
+        if not hasattr(policy, "save"):
+            raise ParameterError("learn", [Problem("--save", "a policy that plans as it goes", "a policy that can be kept")])
+        policy.save(options.save)
+        say(console, f"last policy in {options.save}")
+    if options.out:
+        run.to_dataset().to_netcdf(options.out, engine="scipy")
+        say(console, f"all rounds and episodes in {options.out}: xarray.open_dataset reads it")
+
+
+def show_theory(options: argparse.Namespace, console: Console) -> None:
+    """``homdp theory``: the paper's bounds for a model's sizes."""
+    world = study.find_world(options.model, options.horizon)
+    if not isinstance(world, World):
+        remedy = "HOP-V's bound is theory.hop_v_regret: it takes the sizes of classes."
+        raise ParameterError("theory", [Problem("model", "a continuous one", "finitely many states and observations", remedy)])
+    X, Y, A, H = world.spaces.sizes
+    K, delta = options.episodes, options.delta
+    statements = theory.report(world, K, delta, options.accuracy)
+    say(console, f"{world.homdp.name}: {X} states, {Y} observations, {A} actions, horizon {H}; {K} episodes, delta {delta:g}")
+    console.print(theory_table(statements))
+
+
+def say(console: Console, text: str) -> None:
+    """A line as it is: no wrapping, no markup."""
+    console.out(text, highlight=False)

@@ -1,0 +1,106 @@
+"""What a learner believes in the end: an interval for every unknown number, with the truth beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import matplotlib.pyplot as plt
+import numpy as np
+import xarray as xr
+from matplotlib.axes import Axes
+
+from homdp_ppl.errors import DataError, Problem
+from homdp_ppl.precision import Array
+
+LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)
+MOST = 36  # numbers in a picture that can be read
+COLOUR, TRUTH = "#0072B2", "#D55E00"
+
+
+class Entry(NamedTuple):
+    """One unknown number: its name, quantiles of what is believed, and the truth (nan where there is none)."""
+
+    name: str
+    quantiles: Array  # (5,)
+    truth: float
+
+    @property
+    def is_share(self) -> bool:
+        """Whether it looks like a probability."""
+        return bool(self.quantiles[0] >= 0 and self.quantiles[-1] <= 1)
+
+
+def forest_entries(dataset: xr.Dataset, truth: Mapping[str, Array]) -> list[Entry]:
+    """Every number of every site.
+
+    Parameters
+    ----------
+    dataset
+        A posterior's ``.dataset``: sites with axes (chain, draw, ...).
+    truth
+        Values of sites, by their names in the dataset.
+    """
+    entries = []
+    for name, draws in dataset.data_vars.items():
+        axes = [axis for axis in draws.dims if axis not in ("chain", "draw")]
+        quantiles = np.quantile(draws.transpose("chain", "draw", *axes).values, LEVELS, axis=(0, 1))  # (5, ...)
+        known = np.asarray(truth.get(str(name), np.nan), dtype=np.float64)
+        values = np.broadcast_to(known, quantiles.shape[1:])
+        for at in np.ndindex(quantiles.shape[1:]):
+            places = [str(draws[axis].values[k]) if axis in draws.coords else str(k) for axis, k in zip(axes, at, strict=True)]
+            told = f"{name}[{', '.join(places)}]" if places else str(name)
+            entries.append(Entry(told, quantiles[(slice(None), *at)], float(values[at])))
+    return entries
+
+
+def draw_forest(dataset: xr.Dataset, truth: Mapping[str, Array], most: int = MOST) -> Axes:
+    """Draw 90% and 50% intervals of every unknown number, and the truth; beyond ``most`` the ones that are known worst.
+
+    Probabilities share one axis; other numbers have another.
+
+    Parameters
+    ----------
+    dataset, truth
+        As in :func:`forest_entries`.
+    most
+        How many numbers to draw.
+
+    Returns
+    -------
+    Axes
+        The upper axes of a new figure.
+    """
+    entries = forest_entries(dataset, truth)
+    if not entries:
+        raise DataError("draw_forest", [Problem("dataset", "nothing that is unknown", "at least one site")])
+    if len(entries) > most:
+        widest = sorted(range(len(entries)), key=lambda k: entries[k].quantiles[0] - entries[k].quantiles[-1])[:most]
+        entries = [entries[k] for k in sorted(widest)]
+    groups = [[entry for entry in entries if entry.is_share == wanted] for wanted in (True, False)]
+    panels = [group for group in groups if group]
+    heights = [len(group) + 1.5 for group in panels]
+    _, axes = plt.subplots(
+        len(panels), 1, squeeze=False, height_ratios=heights, figsize=(6.4, 0.9 + 0.24 * sum(heights)), layout="constrained"
+    )
+    for panel, group in zip(axes[:, 0], panels, strict=True):
+        _draw(panel, group)
+    top: Axes = axes[0, 0]
+    top.legend(frameon=False, fontsize=8, loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=3)
+    return top
+
+
+def _draw(axes: Axes, entries: list[Entry]) -> None:
+    rows = -np.arange(len(entries))
+    low, lower, middle, upper, high = np.stack([entry.quantiles for entry in entries]).T
+    axes.hlines(rows, low, high, color=COLOUR, lw=1.2, label="90%")
+    axes.hlines(rows, lower, upper, color=COLOUR, lw=4, alpha=0.6, label="50%")
+    axes.plot(middle, rows, "o", ms=4, mec="white", mew=0.6, color=COLOUR)
+    axes.plot([entry.truth for entry in entries], rows, "x", ms=6, mew=1.8, color=TRUTH, label="truth")
+    axes.set_yticks(rows, [entry.name.replace("$", r"\$") for entry in entries], fontsize=8)  # not mathematics
+    axes.set_ylim(-len(entries) + 0.4, 0.6)
+    axes.xaxis.set_major_formatter("{x:g}")
+    axes.grid(axis="x", color="#e5e5e5", lw=0.8)
+    axes.set_axisbelow(True)
+    axes.spines[["top", "right", "left"]].set_visible(False)
+    axes.tick_params(axis="y", length=0)

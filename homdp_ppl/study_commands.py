@@ -1,0 +1,172 @@
+"""What the commands of studies do: compare, resume and report."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from homdp_ppl import study
+from homdp_ppl.commands import say
+from homdp_ppl.errors import ParameterError, Problem
+from homdp_ppl.page import write_page
+from homdp_ppl.report import comparison_table
+from homdp_ppl.study.directory import slug
+from homdp_ppl.study.results import Runs, write_results
+from homdp_ppl.study.running import Finished
+from homdp_ppl.study.specification import Study, Unit
+
+STOPPED, FAILED = 3, 5  # exit codes
+
+INTRODUCTION = (
+    "Each rule learns for {episodes:,} episodes, {seeds} times, with the same luck as the others. Its regret is what its policies "
+    "lost to the optimal one, summed over all episodes: less is better."
+)
+
+
+def compare(options: argparse.Namespace, console: Console) -> int:
+    """``homdp compare``: several rules in several models, in a directory."""
+    asked = _study(options)
+    out = Path(options.out) if options.out else Path("studies") / _name(asked)
+    say(console, INTRODUCTION.format(episodes=asked.episodes, seeds=asked.seeds))
+    with _progress(asked) as told, _client(options) as client:
+        done = study.compare(asked, out=out, workers=options.workers, client=client, time_limit=options.time_limit, report=told)
+    return _finish(done, console)
+
+
+def resume(options: argparse.Namespace, console: Console) -> int:
+    """``homdp resume``: go on with a study."""
+    with _progress(study.StudyDirectory.open(options.directory).study) as told, _client(options) as client:
+        done = study.resume(options.directory, workers=options.workers, client=client, time_limit=options.time_limit, report=told)
+    return _finish(done, console)
+
+
+def report(options: argparse.Namespace, console: Console) -> int:
+    """``homdp report``: the tables and the page again, from the journals."""
+    directory = study.StudyDirectory.open(options.directory)
+    runs = study.read_runs(directory)
+    _tables(directory, runs, console)
+    write_results(directory, runs)
+    say(console, f"report: {write_page(directory, runs)}")
+    return 0
+
+
+def _finish(done: Finished, console: Console) -> int:
+    _tables(done.directory, done.runs, console)
+    for unit, reason in done.failed.items():
+        say(console, f"not done: {unit.name}: {reason}")
+    if done.stopped:
+        say(console, f"Stopped, {done.stopped}. Go on with:  homdp resume {done.directory.path}")
+        return STOPPED
+    say(console, f"results: {done.directory.path / 'results.nc'} (xarray.open_dataset reads it)")
+    say(console, f"report:  {write_page(done.directory, done.runs, done.failed)} (open it in a browser)")
+    return FAILED if done.failed else 0
+
+
+def _tables(directory: study.StudyDirectory, runs: Runs, console: Console) -> None:
+    for model in directory.study.models:
+        of_model = {
+            several[0].rule_name: several for (name, prior, _), several in runs.items() if (name, prior) == (model, "declared")
+        }
+        if of_model:
+            first, epsilon = next(iter(of_model.values()))[0], directory.study.epsilon
+            sizes = f"{first.about['episodes']:,} episodes, {directory.study.seeds} seeds"
+            title = f"{model}: {sizes}, optimal value {first.optimum:.4g}"
+            console.print(comparison_table(study.summarise(of_model, epsilon), title, epsilon))
+
+
+def _study(options: argparse.Namespace) -> Study:
+    """What is asked for: by a file, by options, or by a file and options that replace what it says."""
+    given: dict[str, Any] = {}
+    texts = list(options.models)
+    files = [text for text in texts if text.lower().endswith(".toml")]
+    if files:
+        if len(texts) > 1:
+            raise ParameterError("compare", [Problem("MODEL", " ".join(texts), "one study.toml, or models")])
+        given = Study.from_toml(files[0]).to_json()
+    else:
+        given["models"] = texts
+    for name in ("episodes", "seeds", "planner", "horizon", "epsilon", "block"):
+        if getattr(options, name) is not None:
+            given[name] = getattr(options, name)
+    if options.explorers:
+        given["explorers"] = split_calls(options.explorers)
+    if options.priors:
+        given["priors"] = split_calls(options.priors)
+    return Study.from_mapping(given, "compare")
+
+
+def split_calls(texts: Sequence[str]) -> list[str]:
+    """Names with options, from a list whose commas stand between names and between options.
+
+    Examples
+    --------
+    >>> split_calls(["greedy,hop_b:scale=0.1,delta=0.05", "tight"])
+    ['greedy', 'hop_b:scale=0.1,delta=0.05', 'tight']
+    """
+    calls: list[str] = []
+    for text in texts:
+        begun = False
+        for part in filter(None, (piece.strip() for piece in text.split(","))):
+            if begun and "=" in part and ":" not in part.split("=")[0]:
+                calls[-1] += f",{part}"
+            else:
+                calls.append(part)
+            begun = True
+    return calls
+
+
+def _name(asked: Study) -> str:
+    """A directory of its own for each study: the same command goes on with the same one."""
+    number = sha256(json.dumps(asked.to_json(), sort_keys=True).encode()).hexdigest()[:6]
+    return f"{'-'.join(slug(model).partition('-')[0] for model in asked.models)[:60]}-{number}"
+
+
+@contextmanager
+def _progress(asked: Study) -> Iterator[Any]:
+    """A bar with the rate and the remaining time, on a terminal."""
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield None
+        return
+    columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), _Rate(), TimeRemainingColumn()
+    with Progress(*columns, console=console, transient=True) as bar:
+        task = bar.add_task("episodes", total=asked.episodes * sum(len(unit.seeds) for unit in asked.units()))
+
+        def told(unit: Unit, n: int) -> None:
+            bar.update(task, advance=n, description=unit.rule)
+
+        yield told
+
+
+class _Rate(TextColumn):
+    """Episodes a second."""
+
+    def __init__(self) -> None:
+        super().__init__("")
+
+    def render(self, task: Any) -> Any:
+        """The rate, once there is one."""
+        return super().render(task).append("" if task.speed is None else f"{task.speed:,.0f}/s")
+
+
+@contextmanager
+def _client(options: argparse.Namespace) -> Iterator[Any]:
+    """The cluster's client, if a scheduler is named."""
+    if options.scheduler is None:
+        yield None
+        return
+    try:
+        from homdp_ppl.study.cluster import connect
+    except ImportError:
+        remedy = "pip install 'homdp_ppl[dask]'"
+        raise ParameterError("compare", [Problem("--scheduler", "no dask.distributed", "dask installed", remedy)]) from None
+    with connect(options.scheduler) as client:
+        yield client
