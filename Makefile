@@ -9,8 +9,9 @@ INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --co
 help:  ## list the commands
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
 
-demo: .venv/ready  ## let three rules learn tiger and a combination lock, and compare their regret
-	$(BIN)/homdp compare tiger lock --explorers greedy tight quantile_backup --episodes 300 --seeds 10
+demo: .venv/ready  ## let three rules learn a lock and a screening problem, and compare their regret
+	$(BIN)/homdp compare lock screening:hierarchy=False,horizon=3 --explorers tight,posterior_sampling,quantile_backup \
+		--episodes 200 --seeds 10
 
 test: lint  ## linters, then the test suite
 	$(BIN)/python -m pytest -n 2 --dist worksteal
