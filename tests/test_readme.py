@@ -23,4 +23,11 @@ def test_fitting_in(tmp_path, monkeypatch):
     exec(compile(CODE[1], "README.md", "exec"), names)
     assert len(names["episodes"]) == 100
     assert names["belief"].method == names["homdp_ppl"].posterior(names["world"].homdp, []).method == "conjugate"
-    assert len(CODE) == 2
+
+
+def test_beyond_tables():
+    names = {}
+    exec(compile(CODE[2], "README.md", "exec"), names)
+    assert names["plan"].value <= names["plan"].upper <= names["plan"].value + 0.05
+    assert names["run"].state.memory.alive.emissions[-1]
+    assert len(CODE) == 3
