@@ -6,18 +6,28 @@ import numpyro.distributions as dist
 from homdp_ppl.declare import World, tabular
 
 
-def flat_table(world: World) -> World:
-    """The same truth with every row of T and O unknown under a flat Dirichlet prior; the start and the rewards stay known."""
+def flat_table(world: World, transition: float = 1.0, emission: float = 1.0, kind: str = "table") -> World:
+    """The same truth with every row of T and O unknown under symmetric Dirichlet priors; start and rewards stay known.
+
+    Parameters
+    ----------
+    world
+        The truth.
+    transition, emission
+        The concentrations; 1 is flat.
+    kind
+        What follows the world's name in that of the table.
+    """
     X, Y, A, H = world.spaces.sizes
     model = tabular(
-        T=dist.Dirichlet(np.ones((X, A, X))),
-        O=dist.Dirichlet(np.ones((X, Y))),
+        T=dist.Dirichlet(np.full((X, A, X), transition)),
+        O=dist.Dirichlet(np.full((X, Y), emission)),
         initial=world.pomdp.initial,
         reward=world.pomdp.reward,
         horizon=H,
         states=world.spaces.states,
         observations=world.spaces.observations,
         actions=world.spaces.actions,
-        name=f"{world.homdp.name}_table",
+        name=f"{world.homdp.name}_{kind}",
     )
     return model.at(T=world.pomdp.transition, O=world.pomdp.emission)

@@ -130,7 +130,7 @@ def slug(text: str) -> str:
     Examples
     --------
     >>> slug("greedy"), slug("hop_b:scale=0.1")
-    ('greedy', 'hop_b_scale_0_1-91b4d8')
+    ('greedy', 'hop_b_scale_0_1-92d5c4')
     """
     plain = re.sub(r"[^A-Za-z0-9_-]+", "_", text).strip("_")[:60]
     return plain if plain == text else f"{plain}-{sha256(text.encode()).hexdigest()[:6]}"
@@ -144,8 +144,9 @@ def fingerprint(text: str, world: World | ContinuousWorld) -> dict[str, Any]:
     file = file_of(text)
     source = file.read_text(encoding="utf-8", errors="replace") if file is not None else ""
     told = " ".join(repr(world.homdp).split())
+    horizon = world.spaces.horizon
     kind = "finite" if isinstance(world, World) else "continuous"
-    return {"kind": kind, "declaration": told, "spaces": spaces, "horizon": world.spaces.horizon, "numbers": numbers, "source": source}
+    return {"kind": kind, "declaration": told, "spaces": spaces, "horizon": horizon, "numbers": numbers, "source": source}
 
 
 def check_fingerprint(text: str, then: Mapping[str, Any], world: World | ContinuousWorld, subject: str) -> None:

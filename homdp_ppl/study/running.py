@@ -72,7 +72,7 @@ def compare(
     >>> with tempfile.TemporaryDirectory() as out:
     ...     done = compare("tiger", ["greedy"], episodes=20, seeds=2, out=out, workers=1, horizon=2)
     ...     [round(run.optimum, 3) for run in done.runs["tiger", "declared", "greedy"]]
-    [1.75, 1.75]
+    [1.852, 1.852]
     """
     if isinstance(models, Study):
         study = models
