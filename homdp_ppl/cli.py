@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from rich.console import Console
 
 from homdp_ppl import __version__, commands, planners, study_commands
-from homdp_ppl.errors import HOMDPError
+from homdp_ppl.errors import HOMDPError, in_one_line
 from homdp_ppl.storage import StorageError
 from homdp_ppl.study.sources import FILE_HORIZON
 
@@ -36,7 +36,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
         return code or 0
     except HOMDPError as error:
-        return _explain(options, " ".join(str(error).split()), STORAGE if isinstance(error, StorageError) else WRONG)
+        return _explain(options, in_one_line(error), STORAGE if isinstance(error, StorageError) else WRONG)
     except BrokenPipeError:  # the reader of a pipe has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0

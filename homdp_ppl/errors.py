@@ -49,6 +49,20 @@ class HOMDPError(ValueError):
         return self._message
 
 
+def in_one_line(error: HOMDPError) -> str:
+    """All that an error says, on one line.
+
+    Examples
+    --------
+    >>> in_one_line(HOMDPError("model", [Problem("name", "'tigr'", "a name of the zoo", "Did you mean tiger?")]))
+    "model: name: got 'tigr'; expected a name of the zoo. Did you mean tiger?"
+    """
+    lines = str(error).splitlines()
+    problems = [str(problem) for problem in error.problems]
+    told = f"{error.args[0]!s}: {' | '.join(problems)}" if len(lines) > 1 else lines[0]
+    return " ".join(told.split())
+
+
 class DeclarationError(HOMDPError):
     """A declaration that is not a HOMDP."""
 

@@ -17,13 +17,13 @@ from distributed import Client, Future, as_completed, get_worker
 from distributed.scheduler import KilledWorker
 
 from homdp_ppl.blocks import decode, encode
-from homdp_ppl.errors import DataError, HOMDPError, ParameterError, Problem
+from homdp_ppl.errors import DataError, HOMDPError, ParameterError, Problem, in_one_line
 from homdp_ppl.outcome import Outcome
 from homdp_ppl.precision import x64
 from homdp_ppl.record import Record
 from homdp_ppl.storage import StorageError
 from homdp_ppl.study.directory import StudyDirectory, check_fingerprint
-from homdp_ppl.study.executors import SET_ASIDE, STRIKES, Outcomes, Report, in_one_line, unit_lock, whole_errors
+from homdp_ppl.study.executors import SET_ASIDE, STRIKES, Outcomes, Report, unit_lock, whole_errors
 from homdp_ppl.study.pace import Pace
 from homdp_ppl.study.sources import find_world
 from homdp_ppl.study.specification import Study, Unit

@@ -20,13 +20,13 @@ from joblib import cpu_count
 from joblib.externals.loky import ProcessPoolExecutor
 from joblib.externals.loky.process_executor import TerminatedWorkerError
 
-from homdp_ppl.errors import HOMDPError, Problem
+from homdp_ppl.errors import HOMDPError, Problem, in_one_line
 from homdp_ppl.locking import DirectoryLock
 from homdp_ppl.precision import x64
 from homdp_ppl.storage import StorageError, storage_errors
 from homdp_ppl.study.directory import StudyDirectory
 from homdp_ppl.study.pace import Pace
-from homdp_ppl.study.sources import find_world
+from homdp_ppl.study.sources import file_of, find_again, find_world
 from homdp_ppl.study.specification import Unit
 from homdp_ppl.study.units import Stopped, journal_sink, run_unit
 
@@ -66,7 +66,7 @@ def run_here(directory: StudyDirectory, units: Iterable[Unit], pace: Pace, repor
 def work(directory: StudyDirectory, unit: Unit, pace: Pace, done: Callable[[int], None]) -> None:
     """Do one unit, writing to its journals; refuses a model that has changed since the study began."""
     with unit_lock(directory.unit_path(unit), pace), whole_errors(), x64():
-        world = find_world(unit.model, directory.study.horizon)
+        world = (find_world if file_of(unit.model) else find_again)(unit.model, directory.study.horizon)
         directory.check({unit.model: world})
         run_unit(directory.study, unit, world, lambda seed: journal_sink(directory.journal_path(unit, seed)), pace, done)
 
@@ -102,11 +102,6 @@ def whole_errors() -> Iterator[None]:
         last = traceback.extract_tb(error.__traceback__)[-1]
         where = f"{Path(last.filename).name} line {last.lineno}"
         raise HOMDPError("unit", [Problem(where, f"{type(error).__name__}: {error}", "work without mistakes")]) from error
-
-
-def in_one_line(error: HOMDPError) -> str:
-    """All that an error says."""
-    return " ".join(str(error).split())
 
 
 def run_processes(directory: StudyDirectory, units: Sequence[Unit], workers: int, pace: Pace, report: Report) -> Outcomes:

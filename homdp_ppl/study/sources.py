@@ -6,6 +6,7 @@ import importlib.util
 import traceback
 from collections.abc import Callable, Iterable
 from difflib import get_close_matches
+from functools import lru_cache
 from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
@@ -87,6 +88,12 @@ def find_world(text: str, horizon: int | None = None, seed: int = 0) -> World | 
     """
     world = _find(text, seed)
     return world if horizon is None else world.with_horizon(horizon)
+
+
+@lru_cache(maxsize=16)
+def find_again(text: str, horizon: int | None = None) -> World | ContinuousWorld:
+    """The same for zoo names that are asked for again and again. Not for files: they may have changed."""
+    return find_world(text, horizon)
 
 
 def _find(text: str, seed: int) -> World | ContinuousWorld:

@@ -1,0 +1,104 @@
+"""What tests with several workers share: a small study, models that are bad for workers, and random kills."""
+
+import os
+import random
+from threading import Timer
+
+from homdp_ppl import study
+from homdp_ppl.study.results import read_run
+
+ASKED = {
+    "models": ["tiger:horizon=2"],
+    "explorers": ["greedy", "posterior_sampling"],
+    "episodes": 20,
+    "seeds": 2,
+    "block": 1,
+    "priors": ["declared"],
+}
+BAD = """
+import os, signal
+from pathlib import Path
+from homdp_ppl import HOMDPError, Problem, models
+
+def elsewhere():
+    return os.getpid() != int(Path(__file__).with_name("coordinator").read_text())
+
+def deadly():
+    if elsewhere():
+        with Path(__file__).with_name("deaths").open("a") as deaths:
+            deaths.write("one more\\n")
+        os.kill(os.getpid(), signal.SIGKILL)
+    return models.load("tiger", horizon=2)
+
+def mistaken():
+    return models.load("tiger", horizon=1 // 0 if elsewhere() else 2)
+
+def refused():
+    if elsewhere():
+        raise HOMDPError("gate", [Problem("left", "1", "2"), Problem("right", "3", "4")])
+    return models.load("tiger", horizon=2)
+"""
+
+
+def whole(path):
+    """The digest of the study, done by this process alone."""
+    done = study.compare(**ASKED, out=path, workers=1)
+    assert done.complete
+    return study.digest(done.directory)
+
+
+def check_bad_units(path, **who):
+    """Units that end their workers, make mistakes and refuse are told apart, and the rest is done."""
+    path.mkdir()
+    (path / "bad.py").write_text(BAD)
+    (path / "coordinator").write_text(str(os.getpid()))
+    names = [f"{path / 'bad.py'}:{name}" for name in ("deadly", "mistaken", "refused")]
+    asked = {**ASKED, "models": [*names, "tiger:horizon=2"], "explorers": ["greedy"], "seeds": 1}
+    done = study.compare(**asked, out=path / "study", **who)
+    failed = {unit.model: reason for unit, reason in done.failed.items()}
+    assert sorted(failed) == sorted(names)
+    assert failed[names[0]].startswith("it ended 3 workers")
+    assert len((path / "deaths").read_text().splitlines()) == 3
+    assert "bad.py line 17: got ZeroDivisionError" in failed[names[1]]
+    assert failed[names[2]] == "gate: 2 problems 1. left: got 1; expected 2 2. right: got 3; expected 4"
+    assert not done.stopped
+    assert not done.complete
+    assert [len(run.values) for run in done.runs["tiger:horizon=2", "declared", "greedy"]] == [20]
+
+
+def check_kills(path, expected, times, kill, **who):
+    """Kill workers at random moments until so many are killed, then let the study end: nothing is lost or doubled.
+
+    Parameters
+    ----------
+    path, expected
+        The study's directory, and its digest in the end.
+    times
+        How many kills.
+    kill
+        Kills one of the workers, chosen by the generator it is given; whether there was one.
+    who
+        Workers or client.
+    """
+    generator, hits, timers = random.Random(3), [], []
+
+    def report(unit, rounds):
+        """Progress makes a kill likely, a little later: so no machine is too slow to come to an end."""
+        if rounds and len(hits) < times and generator.random() < 0.7:
+            timers.append(Timer(generator.random() / 2, lambda: hits.append(None) if kill(generator) else None))
+            timers[-1].start()
+
+    done = study.compare(**ASKED, out=path, report=report, **who)
+    while True:
+        while not done.complete:  # some unit was unlucky three times
+            done = study.resume(path, report=report, **who)
+        for timer in timers:
+            timer.join()
+        assert study.digest(done.directory) == expected
+        for _, _, journal in done.directory.journals():
+            assert len(read_run(journal).values) == ASKED["episodes"]
+        if len(hits) >= times:
+            return
+        for _, _, journal in done.directory.journals():  # it was quicker: once more
+            journal.unlink()
+        done = study.resume(path, report=report, **who)

@@ -1,0 +1,195 @@
+"""Studies on a Dask cluster: a scheduler and workers as processes of their own, which are killed and started again."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from homdp_ppl import DataError, HOMDPError, ParameterError, study
+from homdp_ppl.blocks import decode, encode
+from homdp_ppl.study import cluster
+from homdp_ppl.study.pace import Pace
+from tests.study.crew import ASKED, check_bad_units, check_kills, whole
+from tests.study.forge import CACHE, ROOT
+
+LOCAL = ("--host", "127.0.0.1", "--no-dashboard")
+
+
+class Cluster:
+    """A scheduler, and workers without a nanny; whoever of them dies is replaced."""
+
+    def __init__(self, path, workers):
+        self._path, self._file = path, path / "scheduler.json"
+        self.scheduler = self._start("scheduler", *LOCAL, "--port", "0", "--idle-timeout", "20 minutes")
+        while not self._file.exists():
+            assert self.scheduler.poll() is None, self._log()
+            time.sleep(0.05)
+        self.address = json.loads(self._file.read_text())["address"]
+        self.workers = [self._worker() for _ in range(workers)]
+        self._closing = threading.Event()
+        self._keeper = threading.Thread(target=self._keep)
+        self._keeper.start()
+
+    def _start(self, role, *options):
+        command = [sys.executable, "-m", "dask", role, "--scheduler-file", str(self._file), *options]
+        with open(self._path / "log", "a") as log:
+            return subprocess.Popen(command, cwd=ROOT, env={**os.environ, **CACHE, "PJRT_NPROC": "1"}, stdout=log, stderr=log)
+
+    def _worker(self):
+        place = ("--local-directory", str(self._path))
+        return self._start("worker", *LOCAL, "--nthreads", "1", "--no-nanny", "--death-timeout", "60", *place)
+
+    def _keep(self):
+        while not self._closing.wait(0.1):
+            self.workers = [worker if worker.poll() is None else self._worker() for worker in self.workers]
+
+    def _log(self):
+        return (self._path / "log").read_text()
+
+    def kill_one(self, generator):
+        """Kill a worker; true, since there always is one."""
+        generator.choice(self.workers).kill()
+        return True
+
+    def close(self):
+        """End all of it."""
+        self._closing.set()
+        self._keeper.join()
+        for process in (*self.workers, self.scheduler):
+            process.kill()
+            process.wait()
+
+
+@pytest.fixture(scope="module")
+def two(tmp_path_factory):
+    """A cluster with two workers."""
+    made = Cluster(tmp_path_factory.mktemp("cluster"), 2)
+    yield made
+    made.close()
+
+
+@pytest.fixture(scope="module")
+def client(two):
+    with cluster.connect(two.address) as connected:
+        yield connected
+
+
+@pytest.fixture(scope="module")
+def expected(tmp_path_factory):
+    """The digest of the study when one process does it."""
+    return whole(tmp_path_factory.mktemp("whole") / "study")
+
+
+def test_ctrl_c_stops_and_another_time_the_end_is_the_same(tmp_path, client, expected):
+    """What is done is kept, and every round is told once."""
+    told = Counter()
+
+    def interrupted(unit, rounds):
+        told[unit] += rounds
+        if len(told) == 1:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    def counted(unit, rounds):
+        told[unit] += rounds
+
+    stopped = study.compare(**ASKED, out=tmp_path / "study", client=client, report=interrupted)
+    assert stopped.stopped == "SIGINT was received"
+    assert not stopped.failed
+    done = study.resume(tmp_path / "study", client=client, report=counted)
+    assert done.complete
+    assert study.digest(done.directory) == expected
+    assert told == dict.fromkeys(done.directory.study.units(), ASKED["episodes"])
+
+
+def test_what_is_there_already_is_not_written_again(tmp_path, client, expected):
+    """A study that was begun by this process alone; then the same result twice, and another one, which is refused."""
+    out = tmp_path / "study"
+    rounds = []
+
+    def enough(unit, n):
+        rounds.append(n)
+        if sum(rounds) > 2:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    assert study.compare(**ASKED, out=out, workers=1, report=enough).stopped
+    directory = study.StudyDirectory.open(out)
+    unit = next(directory.study.units())
+    arguments = directory.study.to_json(), tuple(unit), directory.models[unit.model]
+    (sent,) = client.submit(cluster.compute, *arguments, pure=False).result()
+    run = cluster.Computed(*sent)
+    there = sum(rounds)
+    assert 2 < there < ASKED["episodes"]
+    assert cluster.commit(directory, unit, run, Pace()) == ASKED["episodes"] - there
+    assert cluster.commit(directory, unit, run, Pace()) == 0
+    arrays, facts = decode(run.block)
+    other = encode({**arrays, "values": np.asarray(arrays["values"]) + 1e-9}, facts)
+    with pytest.raises(DataError, match="came out differently on a worker"):
+        cluster.commit(directory, unit, run._replace(block=other), Pace())
+    assert study.digest(study.resume(out, client=client).directory) == expected
+
+
+def test_bad_units_are_told_apart(tmp_path, client):
+    check_bad_units(tmp_path / "bad", client=client)
+
+
+def test_workers_killed_at_random_moments(tmp_path, two, client, expected):
+    """Five times."""
+    check_kills(tmp_path / "study", expected, 5, two.kill_one, client=client)
+
+
+@pytest.mark.slow
+def test_workers_killed_fifty_times(tmp_path, two, client, expected):
+    check_kills(tmp_path / "study", expected, 50, two.kill_one, client=client)
+
+
+def test_workers_leave_work_that_nobody_waits_for(tmp_path, client, expected):
+    """A study of days is stopped; if its units went on, the next study would have to wait for them."""
+    long = {**ASKED, "explorers": ["hop_b", "tight"], "planner": "history_tree", "seeds": 1, "episodes": 10**7}
+    assert study.compare(**long, out=tmp_path / "long", client=client, time_limit=3.0).stopped == "the time limit is reached"
+    done = study.compare(**ASKED, out=tmp_path / "study", client=client)
+    assert study.digest(done.directory) == expected
+
+
+def test_an_address_without_a_scheduler_is_refused(monkeypatch):
+    monkeypatch.setattr(cluster, "TIMEOUT", "1s")
+    with (
+        pytest.raises(ParameterError, match=r"tcp://127.0.0.1:9 .*expected a Dask scheduler"),
+        cluster.connect("tcp://127.0.0.1:9"),
+    ):
+        pass
+
+
+@pytest.mark.slow
+def test_four_workers(tmp_path, expected):
+    made = Cluster(tmp_path, 4)
+    try:
+        with cluster.connect(made.address) as connected:
+            done = study.compare(**ASKED, out=tmp_path / "study", client=connected)
+    finally:
+        made.close()
+    assert done.complete
+    assert study.digest(done.directory) == expected
+
+
+@pytest.mark.slow
+def test_a_scheduler_that_dies_is_told_and_another_goes_on(tmp_path, expected):
+    """One line, and what was done until then is kept."""
+    (tmp_path / "other").mkdir()
+    made, other = Cluster(tmp_path, 1), Cluster(tmp_path / "other", 1)
+    try:
+        with pytest.raises(HOMDPError, match="cluster: 1 problem"), cluster.connect(made.address) as connected:
+            study.compare(**ASKED, out=tmp_path / "study", client=connected, report=lambda unit, n: made.scheduler.kill())
+        with cluster.connect(other.address) as connected:
+            done = study.resume(tmp_path / "study", client=connected)
+    finally:
+        made.close()
+        other.close()
+    assert done.complete
+    assert study.digest(done.directory) == expected

@@ -1,0 +1,162 @@
+"""Studies on several processes of this machine, which die, are killed and are left alone."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+
+import pytest
+from joblib import cpu_count
+
+from homdp_ppl import HOMDPError, study
+from homdp_ppl.errors import Problem
+from homdp_ppl.locking import DirectoryLock
+from homdp_ppl.storage import StorageError
+from homdp_ppl.study import executors
+from homdp_ppl.study.pace import Pace
+from homdp_ppl.study.results import is_complete
+from homdp_ppl.study.units import Stopped
+from tests.study.crew import ASKED, check_bad_units, check_kills, whole
+from tests.study.forge import CACHE, ROOT
+
+COORDINATOR = "import json, sys; from homdp_ppl import study; study.compare(**json.loads(sys.argv[1]))"
+
+
+@pytest.fixture(scope="module")
+def expected(tmp_path_factory):
+    """The digest of the study when one process does it."""
+    return whole(tmp_path_factory.mktemp("whole") / "study")
+
+
+def workers_of(pid):
+    """The worker processes that another one has started; the one that loky has to clean up is none."""
+    told = subprocess.run(
+        ["ps", "-o", "pid=", "-o", "stat=", "-o", "args=", "-ww", "--ppid", str(pid)], capture_output=True, text=True
+    ).stdout
+    lines = [line.split(maxsplit=2) for line in told.splitlines()]
+    return [int(number) for number, state, command in lines if "popen_loky" in command and state[0] != "Z"]
+
+
+def kill_one(generator):
+    """Kill one of this process's workers; whether there was one."""
+    found = workers_of(os.getpid())
+    if found:
+        os.kill(generator.choice(found), signal.SIGKILL)
+    return bool(found)
+
+
+def test_ctrl_c_stops_and_another_time_the_end_is_the_same(tmp_path, expected):
+    """Workers get the signal too, as from a terminal. Rounds are told once, none is left out, and nothing stays behind."""
+    crew, told, threads = [], Counter(), set()
+
+    def interrupted(unit, rounds):
+        if not crew:
+            crew.extend(workers_of(os.getpid()))
+            for pid in (*crew, os.getpid()):
+                os.kill(pid, signal.SIGINT)
+
+    def counted(unit, rounds):
+        told[unit] += rounds
+        for pid in workers_of(os.getpid()):
+            with open(f"/proc/{pid}/environ", encoding="utf-8") as environment:
+                threads.update(line for line in environment.read().split("\0") if line.startswith("PJRT_NPROC="))
+
+    out = tmp_path / "study"
+    stopped = study.compare(**ASKED, out=out, workers=2, report=interrupted)
+    assert stopped.stopped == "SIGINT was received"
+    assert not stopped.failed
+    assert len(crew) == 2
+    assert workers_of(os.getpid()) == []
+    left = [unit for unit in stopped.directory.study.units() if not is_complete(stopped.directory, unit)]
+    done = study.resume(out, workers=2, report=counted)
+    assert done.complete
+    assert study.digest(done.directory) == expected
+    assert told == dict.fromkeys(left, ASKED["episodes"])
+    assert threads == {f"PJRT_NPROC={os.environ.get('PJRT_NPROC', max(1, cpu_count() // 2))}"}
+    assert workers_of(os.getpid()) == []
+    assert not [path for path in out.rglob(".*") if path.is_file()]
+
+
+def test_bad_units_are_told_apart(tmp_path):
+    check_bad_units(tmp_path / "bad", workers=2)
+    assert workers_of(os.getpid()) == []
+
+
+@pytest.mark.slow
+def test_workers_killed_fifty_times(tmp_path, expected):
+    check_kills(tmp_path / "study", expected, 50, kill_one, workers=2)
+
+
+@pytest.mark.slow
+def test_four_workers(tmp_path, expected):
+    done = study.compare(**ASKED, out=tmp_path / "study", workers=4)
+    assert done.complete
+    assert study.digest(done.directory) == expected
+
+
+def test_workers_of_a_killed_study_end_and_another_goes_on(tmp_path, expected):
+    """The coordinating process gets no chance to tell them."""
+    out = tmp_path / "study"
+    asked = json.dumps({**ASKED, "out": str(out), "workers": 2})
+    coordinator = subprocess.Popen([sys.executable, "-c", COORDINATOR, asked], cwd=ROOT, env={**os.environ, **CACHE})
+    while not list(out.rglob("*.journal")):
+        assert coordinator.poll() is None
+        time.sleep(0.05)
+    orphans = workers_of(coordinator.pid)
+    coordinator.kill()
+    coordinator.wait()
+    assert len(orphans) == 2
+    done = study.resume(out, workers=1)  # waits for the units that the orphans still hold
+    assert done.complete
+    assert study.digest(done.directory) == expected
+    end = time.monotonic() + 60
+    while any(_runs(pid) for pid in orphans) and time.monotonic() < end:
+        time.sleep(0.1)
+    assert not any(_runs(pid) for pid in orphans)
+
+
+def _runs(pid):
+    try:
+        with open(f"/proc/{pid}/cmdline", encoding="utf-8") as command:
+            return "popen_loky" in command.read()  # the number may belong to another process by now
+    except OSError:
+        return False
+
+
+def test_who_waits_for_a_unit_can_be_stopped(tmp_path, monkeypatch):
+    """Its lock is held by another: asked to stop it stops, and without that it gives up one day."""
+    pace = Pace()
+    pace.ask("enough")
+    monkeypatch.setattr(executors, "PATIENCE", 0.0)
+    with DirectoryLock(tmp_path):
+        with pytest.raises(Stopped, match="enough"), executors.unit_lock(tmp_path, pace):
+            pass
+        with pytest.raises(StorageError, match=f"held by process {os.getpid()}"), executors.unit_lock(tmp_path, Pace()):
+            pass
+
+
+def test_any_error_becomes_one_that_says_where():
+    with pytest.raises(HOMDPError, match=r"test_executors.py line \d+: got KeyError: 'x'"), executors.whole_errors():
+        {}["x"]
+    refusal = HOMDPError("gate", [Problem("left", "1", "2")])
+    with pytest.raises(HOMDPError) as caught, executors.whole_errors():
+        raise refusal
+    assert caught.value is refusal
+
+
+def test_a_model_that_changes_under_way_is_refused(tmp_path):
+    """Here by the first unit; the second would learn in another world."""
+    file = tmp_path / "mine.py"
+    file.write_text("from homdp_ppl import models\nworld = models.load('tiger', horizon=2)\n")
+
+    def told(unit, rounds):
+        file.write_text("from homdp_ppl import models\nworld = models.load('tiger', horizon=2, accuracy=0.7)\n")
+
+    asked = {**ASKED, "models": [f"{file}:world"], "explorers": ["uniform"], "episodes": 2}
+    done = study.compare(**asked, out=tmp_path / "study", workers=1, report=told)
+    ((unit, reason),) = done.failed.items()
+    assert unit.seeds == (1,)
+    assert "line 2 of its file" in reason
