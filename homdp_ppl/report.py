@@ -218,9 +218,9 @@ def draw_check(check: PredictiveCheck, axes: tuple[Axes, Axes] | None = None) ->
 def comparison_table(rows: Sequence[Row], title: str = "", epsilon: float = 0.1) -> Table:
     """How several rules did in one world; see ``study.summarise``. Differences are paired by seed, with 95% intervals.
 
-    Regret is summed over all episodes, with its standard error; "gap" is that of the last round, "optim." the share of rounds whose
-    optimistic value covered the optimum, "width" how far above it that was on average, "to 0.1" the episodes until the average
-    regret was below 0.1 for good, "sec" the seconds of a run.
+    Regret is summed over all episodes, with its standard error; "gap" is that of the last round, "optim." the share of rounds
+    whose optimistic value covered the optimum, "width" how far above it that was on average, "to 0.1" the episodes until the
+    average regret was below 0.1 for good, "sec" the seconds of a run.
     """
     table = Table(title=title or None, title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 1))
     near = f"to {epsilon:g}"  # episodes until within epsilon

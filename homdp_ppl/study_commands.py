@@ -26,8 +26,8 @@ from homdp_ppl.study.specification import Study, Unit
 STOPPED, FAILED = 3, 5  # exit codes
 
 INTRODUCTION = (
-    "Each rule learns for {episodes:,} episodes, {seeds} times, with the same luck as the others. Its regret is what its policies "
-    "lost to the optimal one, summed over all episodes: less is better."
+    "Each rule learns for {episodes:,} episodes, {seeds} times, with the same luck as the others. "
+    "Its regret is what its policies lost to the optimal one, summed over all episodes: less is better."
 )
 
 
