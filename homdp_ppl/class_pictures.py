@@ -1,0 +1,105 @@
+"""Pictures of classes of models: which members are alive, epoch by epoch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import matplotlib.pyplot as plt
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.colors import ListedColormap
+from matplotlib.ticker import MaxNLocator
+from numpy.typing import ArrayLike
+
+from homdp_ppl.errors import DataError, Problem
+from homdp_ppl.explorers.versions import Versions
+from homdp_ppl.learning_pictures import COLOURS
+from homdp_ppl.run import ContinuousRun, Run
+
+MANY = 24  # members that can have a name each
+
+
+def versions_of(run: Run | ContinuousRun) -> Versions:
+    """The version spaces of a run of HOP-V before the first epoch and after each, from its episodes once more.
+
+    Parameters
+    ----------
+    run
+        A run of :func:`homdp_ppl.explorers.hop_v`, in a finite or in a continuous world.
+
+    Returns
+    -------
+    Versions
+        Of masks: (epochs + 1, N) and (epochs + 1, M).
+    """
+    explorer, task = run.task.explorer, run.task
+    if explorer.rule != "hop_v":
+        raise DataError("versions_of", [Problem("run", f"a run of {explorer.rule}", "a run of hop_v, which has version spaces")])
+    rule: Any = explorer.continuous if isinstance(run, ContinuousRun) else explorer
+    state = rule.init(task.model, task.episodes)
+    spaces = [_alive(state.memory)]
+    for k in range(len(run.played)):
+        state = rule.update(state, run.episodes[k])
+        if (k + 1) % task.episodes_per_round == 0:
+            spaces.append(_alive(state.memory))
+    transitions, emissions = (np.stack(masks) for masks in zip(*spaces, strict=True))
+    return Versions(transitions, emissions)
+
+
+def draw_versions(
+    alive: ArrayLike, names: Sequence[object] | None = None, truth: int | None = None, axes: Axes | None = None
+) -> Axes:
+    """Draw which members of a class are alive: a line for each, which ends where it leaves, and goes on where it comes back.
+
+    Parameters
+    ----------
+    alive
+        Masks, (epochs + 1, members), such as ``versions_of(run).emissions``.
+    names
+        What to call the members, from the first to the last; by default they are not named.
+    truth
+        Which of them is the truth; drawn in another colour.
+    axes
+        Where to draw; a new figure by default.
+
+    Examples
+    --------
+    >>> axes = draw_versions([[True, True], [True, True], [False, True]], names=["wrong", "right"], truth=1)
+    >>> [text.get_text() for text in axes.get_yticklabels()]
+    ['wrong', 'right']
+    """
+    masks = np.asarray(alive, dtype=bool)
+    if masks.ndim != 2 or not len(masks):
+        raise DataError("draw_versions", [Problem("alive", f"shape {masks.shape}", "masks, (epochs + 1, members)")])
+    members = masks.shape[1]
+    if names is not None and len(names) != members:
+        raise DataError("draw_versions", [Problem("names", f"{len(names)} names", f"one for each of {members} members")])
+    if axes is None:
+        _, axes = plt.subplots(figsize=(7.5, 1.2 + min(0.28 * members, 4.5)), layout="constrained")
+    shown = masks.T.astype(int)
+    if truth is not None:
+        shown[truth] *= 2
+    place = (-0.5, len(masks) - 0.5, -0.5, members - 0.5)
+    axes.imshow(shown, ListedColormap(["white", *COLOURS[:2]]), vmin=0, vmax=2, aspect="auto", interpolation="nearest",
+                origin="lower", extent=place)  # fmt: skip
+    if members <= MANY:
+        axes.hlines(np.arange(members - 1) + 0.5, *place[:2], color="white", lw=3)
+    if truth is not None and members > MANY:  # too thin to be seen
+        axes.annotate("the truth", (1.0, truth), (4, 0), xycoords=("axes fraction", "data"), textcoords="offset points",
+                      color=COLOURS[1], fontsize=9, va="center")  # fmt: skip
+    if names is not None and members <= MANY:
+        axes.set_yticks(range(members), [str(name) for name in names])
+    else:
+        axes.set_yticks([])
+    axes.set_xlabel("epochs")
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    axes.tick_params(axis="y", length=0)
+    axes.spines[["top", "right", "left"]].set_visible(False)
+    return axes
+
+
+def _alive(memory: Any) -> Versions:
+    """Of tables the memory is the version spaces, of densities it holds them."""
+    spaces: Versions = memory if isinstance(memory, Versions) else memory.alive
+    return spaces
