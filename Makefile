@@ -17,7 +17,7 @@ test: lint  ## linters, then the test suite
 	$(BIN)/python -m pytest -n 2 --dist worksteal
 
 test-slow: .venv/dev  ## the studies that take minutes, and the tutorials
-	$(BIN)/python -m pytest -n 2 --dist worksteal -m slow
+	JAX_DISABLE_MOST_OPTIMIZATIONS=0 $(BIN)/python -m pytest -n 2 --dist worksteal -m slow
 
 lint: .venv/dev  ## ruff, mypy, import-linter
 	$(BIN)/ruff check .

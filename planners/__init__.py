@@ -19,6 +19,5 @@ PLANNERS: dict[str, Callable[..., Callable[..., Any]]] = {
     "auto": auto,
     "bounded_search": bounded_search,
     "history_tree": history_tree,
-    "particle_tree": particle_tree,
-    "quantised": quantised,
 }
+CONTINUOUS_PLANNERS: dict[str, Callable[..., Callable[..., Any]]] = {"particle_tree": particle_tree, "quantised": quantised}

@@ -12,7 +12,8 @@ CACHE = {
     "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
     "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1",
 }
-for name, value in CACHE.items():
+# Programs of tests are small: what optimising them takes, running them does not repay. `make test-slow` runs them as users do.
+for name, value in {**CACHE, "JAX_DISABLE_MOST_OPTIMIZATIONS": "1"}.items():
     os.environ.setdefault(name, value)
 
 matplotlib.use("Agg")

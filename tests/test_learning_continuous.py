@@ -212,6 +212,7 @@ def test_stopping_and_resuming_is_one_run():
     assert stopped.resume().record.same_as(learn(truth, rule, PLANNER, 30, 4).record)
 
 
+@pytest.mark.slow
 def test_where_the_planner_goes_along_values_are_estimated():
     """HOP-V with particles in a continuous state space: marked as estimated, in the run, its picture in words and its file."""
     truth = walk().at(noise=0.3)

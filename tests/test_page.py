@@ -260,6 +260,7 @@ def test_pieces():
     assert [number(x) for x in (0.12345, -2.5, 1e9, float("inf"))] == ["0.123", "-2.5", "1e+09", "∞"]
 
 
+@pytest.mark.slow
 def test_continuous(tmp_path):
     """Sections that need tables say that there are none."""
     made = study.compare(

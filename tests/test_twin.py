@@ -44,17 +44,13 @@ RULES = {
 }
 PAIRS = [
     ("hop_b, scaled", "random"),
-    ("hop_b, nothing known", "tiger_listen"),
     ("hop_b_class", "tiger_table"),
     ("tight", "lock"),
     ("quantile_bonus", "tiger_table"),
     ("quantile_backup", "lock"),
-    ("value_quantile", "tiger"),
     ("posterior_sampling", "tiger_listen"),
     ("greedy", "random"),
     ("epsilon_greedy", "tiger"),
-    ("uniform", "tiger"),
-    ("oracle", "tiger_table"),
 ]
 OTHERS = [pair for pair in ((rule, name) for rule in RULES for name in OPTIONS) if pair not in PAIRS]
 

@@ -156,10 +156,11 @@ def find_planner(text: str, world: World | ContinuousWorld, model: HOMDP | None 
     For finite worlds that is the history tree while it is small, since every rule can use it.
     """
     call = parse_call(text, "planner")
-    if call.name not in planners.PLANNERS:
-        remedy = did_you_mean(call.name, planners.PLANNERS)
-        raise ParameterError("planner", [Problem("name", repr(call.name), f"one of {', '.join(planners.PLANNERS)}", remedy)])
-    factory = planners.PLANNERS[call.name]
+    known = planners.PLANNERS | planners.CONTINUOUS_PLANNERS
+    if call.name not in known:
+        problem = Problem("name", repr(call.name), f"one of {', '.join(known)}", did_you_mean(call.name, known))
+        raise ParameterError("planner", [problem])
+    factory = known[call.name]
     if call.name == "auto" and isinstance(world, ContinuousWorld):
         on_line = not isinstance(world.spaces.states, Real) and world.spaces.observations == Real(1)
         factory = quantised if on_line else particle_tree

@@ -54,7 +54,9 @@ def log_prior(name, parameters):
     return stats.beta(2, 2).logpdf(parameters["rate"]).sum() + stats.gamma(4, scale=1 / 8).logpdf(parameters["scale"])
 
 
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize(
+    "name", [name if name == "gaussian_tiger" else pytest.param(name, marks=pytest.mark.slow) for name in MODELS]
+)
 def test_hindsight_is_the_program_given_states_and_numbers(name):
     """The density by hand: prior, start, transitions from the tables, numbers by scipy, actions at random."""
     here, episodes = drawn(name)
@@ -89,6 +91,7 @@ def outside(name, episodes, parameters):
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MODELS)
 def test_posteriors_cover_a_truth_drawn_from_the_prior(name):
     """Among n independent draws of the posterior the truth is first or last with probability 2 / (n + 1).
@@ -166,6 +169,7 @@ def test_places_of_a_region_are_alike_on_average():
     assert history_tree()(small).value == pytest.approx(history_tree()(whole).value, abs=1e-10)
 
 
+@pytest.mark.slow
 def test_the_family_is_one_class_for_all_numbers_of_places():
     few, many = low_rank.family(5, seed=1, states=10), low_rank.family(5, seed=1, states=1000)
     for one, other in zip(few, many, strict=True):

@@ -89,6 +89,7 @@ def test_sites_are_of_transitions_or_of_emissions(name):
 
 
 @each
+@pytest.mark.slow
 def test_particle_trees_plan_it(name):
     world = WORLDS[name]
     policy = particle_tree(200)(world).policy
@@ -175,9 +176,8 @@ def agrees(count, episodes, value):
     return binom.ppf(ALARM, episodes, value - SLACK) <= count <= binom.isf(ALARM, episodes, value + SLACK)
 
 
-@pytest.mark.parametrize(
-    ("simulations", "episodes"), [(300, 100), pytest.param(1000, 1000, marks=pytest.mark.slow)], ids=["few", "many"]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize(("simulations", "episodes"), [(300, 100), (1000, 1000)], ids=["few", "many"])
 def test_the_particle_planner_agrees_with_a_fine_grid(simulations, episodes):
     """Returns are 0 or 1, so exact binomial tails at 1e-5 on each side, around the grid's optimum with a slack of 0.03.
 

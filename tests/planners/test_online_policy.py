@@ -100,7 +100,7 @@ def unbounded(x, a):
     [
         (pushed(60.0, unbounded), [0.0], []),
         (pushed(30.0, unbounded), [0.0, 30.0, 60.0], [1, 1]),
-        (pushed(60.0, beyond=math.nan), [0.0], []),
+        pytest.param(pushed(60.0, beyond=math.nan), [0.0], [], marks=pytest.mark.slow),
     ],
     ids=["a reward above 1", "at the last step", "a state that is not a number"],
 )
@@ -110,6 +110,7 @@ def test_rewards_out_of_bounds_are_refused_where_a_search_meets_them(world, seen
         particle_tree(**ENOUGH)(world).policy.act(seen, done)
 
 
+@pytest.mark.slow
 def test_worlds_of_one_declaration_share_what_is_compiled():
     """Kernels are called by Python only to compile: once for worlds as they are, and once for pairs."""
     traced = []
@@ -139,6 +140,7 @@ def test_worlds_of_one_declaration_share_what_is_compiled():
     assert [new_traces(paired(*pair)) for pair in ((worlds[1], worlds[0]), (worlds[2], worlds[1]))] == [0, 0]
 
 
+@pytest.mark.slow
 def test_pairs_act_as_the_world_that_they_are():
     """Transitions of one world and emissions of another; here only emissions have a parameter, so it is the other world."""
     blurred, sharp = walk.at(blur=2.0), walk.at(blur=BLUR)
@@ -162,6 +164,7 @@ def test_a_budget_in_seconds():
     assert all(np.array_equal(a, b) for a, b in zip(patient.search(SEEN[:1], []), whole, strict=True))
 
 
+@pytest.mark.slow
 def test_plans_say_that_they_are_estimated():
     world = models.load("tiger", horizon=3)
     plan = particle_tree(**ENOUGH, episodes=60)(world)

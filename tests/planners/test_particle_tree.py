@@ -29,6 +29,7 @@ def test_approaches_the_exact_optimum(model):
     assert min(few + many) > -1e-12
 
 
+@pytest.mark.slow
 def test_a_search_without_observation_weights_is_caught(monkeypatch):
     """What it will see changes nothing, it believes, so it does not pay for peeking: by hand 1.25 with, 1 without."""
     assert loss(peeking(), **ENOUGH) == pytest.approx(0, abs=1e-12)
@@ -144,6 +145,7 @@ def walk_errors(tree, widening=WIDENING):
     return tree_errors(tree, 1, 5, widening, lambda y, x: norm.pdf(y, x, BLUR), reward, finite=False)
 
 
+@pytest.mark.slow
 def test_the_tree_is_what_its_definition_says():
     policy = particle_tree(**ENOUGH)(walk.at(blur=BLUR)).policy
     tree = policy.search(SEEN[:2], DONE[:1])
@@ -169,6 +171,7 @@ def test_the_tree_of_a_finite_model():
     assert "mean" in tree_errors(tree, *given[:-1], False)[0]  # not one over observations that weigh alike
 
 
+@pytest.mark.slow
 def test_a_heuristic_values_new_beliefs():
     policy = particle_tree(**ENOUGH, heuristic=lambda h, x: h + jnp.cos(x))(walk.at(blur=BLUR)).policy
     tree = policy.search(SEEN[:1], [])

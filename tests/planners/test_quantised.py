@@ -204,6 +204,7 @@ def coins(known):
     return sounds.at()
 
 
+@pytest.mark.slow
 def test_of_states_with_one_density_nothing_but_the_kind_is_told():
     """Whoever is told the state knows the coin: the bound would then be above that of the world without it."""
     edges = [1.0]

@@ -104,6 +104,7 @@ def test_nuts_is_calibrated():
     assert sbc.alarms(sbc.uniforms(study, nuts_beliefs(study))) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("bug", ["shifted emission", "data dropped"])
 def test_planted_bugs_in_nuts_are_caught(bug):
     study = nuts_study()

@@ -113,6 +113,7 @@ def test_closed_form_and_nuts_agree():
     assert "by NUTS" in repr(more)
 
 
+@pytest.mark.slow
 def test_nuts_against_quadrature():
     """One unknown number, continuous states: the mean of NUTS against a fine grid, within 6 of its errors."""
     model = walk()

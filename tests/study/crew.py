@@ -60,7 +60,7 @@ def check_bad_units(path, **who):
     assert failed[names[0]].startswith("it ended 3 workers")
     assert len((path / "deaths").read_text().splitlines()) == 3
     assert "bad.py line 17: got ZeroDivisionError" in failed[names[1]]
-    assert failed[names[2]] == "gate: 2 problems 1. left: got 1; expected 2 2. right: got 3; expected 4"
+    assert failed[names[2]] == "gate: left: got 1; expected 2 | right: got 3; expected 4"
     assert not done.stopped
     assert not done.complete
     assert [len(run.values) for run in done.runs["tiger:horizon=2", "declared", "greedy"]] == [20]

@@ -87,6 +87,7 @@ def expected(tmp_path_factory):
     return whole(tmp_path_factory.mktemp("whole") / "study")
 
 
+@pytest.mark.slow
 def test_ctrl_c_stops_and_another_time_the_end_is_the_same(tmp_path, client, expected):
     """What is done is kept, and every round is told once."""
     told = Counter()
@@ -149,6 +150,7 @@ def test_workers_killed_fifty_times(tmp_path, two, client, expected):
     check_kills(tmp_path / "study", expected, 50, two.kill_one, client=client)
 
 
+@pytest.mark.slow
 def test_workers_leave_work_that_nobody_waits_for(tmp_path, client, expected):
     """A study of days is stopped; if its units went on, the next study would have to wait for them."""
     long = {**ASKED, "explorers": ["hop_b", "tight"], "planner": "history_tree", "seeds": 1, "episodes": 10**7}

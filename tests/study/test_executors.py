@@ -48,6 +48,7 @@ def kill_one(generator):
     return bool(found)
 
 
+@pytest.mark.slow
 def test_ctrl_c_stops_and_another_time_the_end_is_the_same(tmp_path, expected):
     """Workers get the signal too, as from a terminal. Rounds are told once, none is left out, and nothing stays behind."""
     crew, told, threads = [], Counter(), set()
@@ -97,6 +98,7 @@ def test_four_workers(tmp_path, expected):
     assert study.digest(done.directory) == expected
 
 
+@pytest.mark.slow
 def test_workers_of_a_killed_study_end_and_another_goes_on(tmp_path, expected):
     """The coordinating process gets no chance to tell them."""
     out = tmp_path / "study"
