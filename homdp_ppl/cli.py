@@ -95,7 +95,8 @@ def _parser() -> argparse.ArgumentParser:
         f"a .POMDP file (horizon {FILE_HORIZON}), or path/to/file.py:name"
     )
     horizon_help = "another horizon than the model's own"
-    planner_help = f"one of {', '.join([*planners.PLANNERS, *planners.CONTINUOUS_PLANNERS])}, with options as in bounded_search:gap=0.01 (default auto)"
+    known = ", ".join([*planners.PLANNERS, *planners.CONTINUOUS_PLANNERS])
+    planner_help = f"one of {known}, with options as in bounded_search:gap=0.01 (default auto)"
 
     listed = subparsers.add_parser("models", help="list the zoo, or show one model")
     listed.add_argument("model", metavar="MODEL", nargs="?", help=model_help)
