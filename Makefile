@@ -4,7 +4,7 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: demo test test-slow lint format tutorials clean help
+.PHONY: demo test test-slow test-long lint format tutorials clean help
 
 help:  ## list the commands
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -17,7 +17,10 @@ test: lint  ## linters, then the test suite
 	$(BIN)/python -m pytest -n 2 --dist worksteal
 
 test-slow: .venv/dev  ## the studies that take minutes, and the tutorials
-	JAX_DISABLE_MOST_OPTIMIZATIONS=0 $(BIN)/python -m pytest -n 2 --dist worksteal -m slow
+	JAX_DISABLE_MOST_OPTIMIZATIONS=0 $(BIN)/python -m pytest -n 2 --dist worksteal -m 'slow and not long'
+
+test-long: .venv/dev  ## the studies that CI has no time for
+	JAX_DISABLE_MOST_OPTIMIZATIONS=0 $(BIN)/python -m pytest -n 2 --dist worksteal -m long
 
 lint: .venv/dev  ## ruff, mypy, import-linter
 	$(BIN)/ruff check .

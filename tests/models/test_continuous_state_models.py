@@ -177,7 +177,9 @@ def agrees(count, episodes, value):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("simulations", "episodes"), [(300, 100), (1000, 1000)], ids=["few", "many"])
+@pytest.mark.parametrize(
+    ("simulations", "episodes"), [(300, 100), pytest.param(1000, 1000, marks=pytest.mark.long)], ids=["few", "many"]
+)
 def test_the_particle_planner_agrees_with_a_fine_grid(simulations, episodes):
     """Returns are 0 or 1, so exact binomial tails at 1e-5 on each side, around the grid's optimum with a slack of 0.03.
 

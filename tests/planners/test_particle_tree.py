@@ -183,6 +183,7 @@ def test_a_heuristic_values_new_beliefs():
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_the_loss_falls_as_the_budget_grows():
     """On tiger and random models, with budgets and particles growing together; means over models and seeds."""
     tasks = [models.load("tiger").pomdp, *(random_pomdp(seed, 3, 3, 2, 4) for seed in range(3))]

@@ -28,14 +28,21 @@ class Cluster:
     def __init__(self, path, workers):
         self._path, self._file = path, path / "scheduler.json"
         self.scheduler = self._start("scheduler", *LOCAL, "--port", "0", "--idle-timeout", "20 minutes")
-        while not self._file.exists():
+        while not (told := self._told()):
             assert self.scheduler.poll() is None, self._log()
             time.sleep(0.05)
-        self.address = json.loads(self._file.read_text())["address"]
+        self.address = told["address"]
         self.workers = [self._worker() for _ in range(workers)]
         self._closing = threading.Event()
         self._keeper = threading.Thread(target=self._keep)
         self._keeper.start()
+
+    def _told(self):
+        """What the scheduler says of itself; nothing until its file is there and whole."""
+        try:
+            return json.loads(self._file.read_text())
+        except (FileNotFoundError, json.JSONDecodeError):
+            return {}
 
     def _start(self, role, *options):
         command = [sys.executable, "-m", "dask", role, "--scheduler-file", str(self._file), *options]
@@ -146,6 +153,7 @@ def test_workers_killed_at_random_moments(tmp_path, two, client, expected):
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_workers_killed_fifty_times(tmp_path, two, client, expected):
     check_kills(tmp_path / "study", expected, 50, two.kill_one, client=client)
 

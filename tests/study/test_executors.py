@@ -87,6 +87,7 @@ def test_bad_units_are_told_apart(tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_workers_killed_fifty_times(tmp_path, expected):
     check_kills(tmp_path / "study", expected, 50, kill_one, workers=2)
 
