@@ -179,6 +179,7 @@ def test_comparing_resuming_and_reporting(capsys, tmp_path, monkeypatch):
     assert main(["compare", "study.toml", "tiger"]) == 2
 
 
+@pytest.mark.slow
 def test_continuous_models_from_the_command_line(capsys):
     assert main(["models", "gaussian_tiger"]) == 0
     assert "observations: real numbers, R" in capsys.readouterr().out

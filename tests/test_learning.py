@@ -84,6 +84,7 @@ def test_stopping_and_resuming_hop_v():
             np.testing.assert_array_equal(ours, theirs)
 
 
+@pytest.mark.slow
 def test_stopping_and_resuming_with_a_sampled_posterior():
     """NUTS goes on from where its chains stand, with keys made from seed, rule and number of episodes."""
     world = logistic().at(ear=1.5)

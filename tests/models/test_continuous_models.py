@@ -102,6 +102,7 @@ def test_posteriors_cover_a_truth_drawn_from_the_prior(name):
     assert outside(name, episodes, here.parameters) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["gaussian_tiger", "gaussian_screening", pytest.param("low_rank", marks=pytest.mark.slow)])
 def test_posteriors_given_numbers_that_are_off_do_not_cover_it(name):
     """The planted bug: all numbers are too large by 1."""

@@ -134,6 +134,7 @@ def test_vectors_made_by_id(mode):
     check_vector(vector, [HOMDPEnv(world("tiger").with_horizon(3)) for _ in range(3)], mode)
 
 
+@pytest.mark.slow
 def test_vectors_in_processes_of_their_own():
     """Spawned, not forked: JAX has threads."""
     kwargs = {"context": "spawn", "autoreset_mode": MODES[1]}

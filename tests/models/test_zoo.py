@@ -12,17 +12,7 @@ from tests.statistics import frequency_errors
 from tests.worlds import drawn, random_policy, world
 
 NAMES = tuple(models.MODELS)
-FIRST = (
-    "tiger",
-    "tiger_table",
-    "tiger_listen",
-    "lock",
-    "screening",
-    "sim_to_real",
-    "meta_learning",
-    "lower_bound_tree",
-    "random",
-)
+FIRST = ("tiger", "tiger_table", "tiger_listen", "lock", "meta_learning", "random")
 ZOO = [
     name if name in FIRST else pytest.param(name, marks=pytest.mark.slow) for name in NAMES
 ]  # each is compiled: all if there is time

@@ -52,6 +52,7 @@ def test_impossible_observations_are_counted_and_leave_the_prediction():
     assert policy.act([2], []).sum() == 1
 
 
+@pytest.mark.slow
 def test_numbers_of_density_zero():
     policy = particle_tree(**ENOUGH)(spot.at()).policy
     assert policy.act([[1e6, 1e6]], []).sum() == 1
@@ -95,6 +96,7 @@ def unbounded(x, a):
     return jnp.where(x < 50, 0.5, x / 50)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("world", "seen", "done"),
     [

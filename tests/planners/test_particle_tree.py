@@ -20,6 +20,7 @@ def loss(model, **options):
     return history_tree()(model).value - evaluate(particle_tree(**options)(model).policy, model)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model", [TIGER, pytest.param(RANDOM, marks=pytest.mark.slow)], ids=["tiger", "random"])
 def test_approaches_the_exact_optimum(model):
     few = [loss(model, simulations=3, particles=4000, tree_particles=256, seed=seed) for seed in range(3)]

@@ -27,7 +27,9 @@ def data(model, n=60):
     return world, episodes[:n]
 
 
-@pytest.mark.parametrize("model", [hearing(), hearing("means"), walk(), plane()], ids=lambda m: m.name)
+@pytest.mark.parametrize(
+    "model", [hearing(), hearing("means"), walk(), pytest.param(plane(), marks=pytest.mark.slow)], ids=lambda m: m.name
+)
 def test_statistics_are_sufficient(model):
     """The likelihood from counts, moments or padded rows is that of the raw episodes."""
     _, episodes = data(model, 9)

@@ -25,7 +25,7 @@ NAMES = {"states": ("in", "out", "lost"), "actions": ("go", "stay"), "observatio
 REWARD = np.zeros((3, 2))
 ANYWHERE, ANYTHING = np.full((3, 2, 3), 1 / 3), np.full((3, 4), 0.25)
 SEEN = Counts(np.full((3, 2, 3), 5), np.zeros((3, 4)))
-SOME = Sampling(chains=2, warmup=200, draws=300)
+SOME = Sampling(chains=2, warmup=300, draws=800)
 
 
 @cache
@@ -79,7 +79,7 @@ def test_chains_stay_chains():
     """The first chain of a site is the first chain of the dataset, draw by draw."""
     belief = posterior(sliding(), SEEN, sampling=SOME)
     assert belief.dataset.slip.dims == ("chain", "draw")
-    assert np.array_equal(belief.dataset.slip, belief.atoms.values["slip"].reshape(2, 300))
+    assert np.array_equal(belief.dataset.slip, belief.atoms.values["slip"].reshape(2, SOME.draws))
 
 
 def test_discrete_sites_and_closed_forms_stand_side_by_side():

@@ -88,6 +88,7 @@ def test_closed_form_grid_and_nuts_agree_on_the_accuracy_of_growls():
     assert not sampled.variance.transition.any()
 
 
+@pytest.mark.slow
 def test_grid_and_nuts_agree_without_a_closed_form():
     """Planted bug: the prior centred at 0 in place of 1."""
     belief = logistic_by_nuts()

@@ -116,6 +116,7 @@ def test_ctrl_c_stops_and_another_time_the_end_is_the_same(tmp_path, client, exp
     assert told == dict.fromkeys(done.directory.study.units(), ASKED["episodes"])
 
 
+@pytest.mark.slow
 def test_what_is_there_already_is_not_written_again(tmp_path, client, expected):
     """A study that was begun by this process alone; then the same result twice, and another one, which is refused."""
     out = tmp_path / "study"

@@ -81,6 +81,7 @@ def test_ctrl_c_stops_and_another_time_the_end_is_the_same(tmp_path, expected):
     assert not [path for path in out.rglob(".*") if path.is_file()]
 
 
+@pytest.mark.slow
 def test_bad_units_are_told_apart(tmp_path):
     check_bad_units(tmp_path / "bad", workers=2)
     assert workers_of(os.getpid()) == []

@@ -159,6 +159,7 @@ def test_a_damaged_journal_is_set_aside_and_what_is_whole_is_kept(forge, whole, 
     assert [p.read_bytes() for p in path.parent.glob("*damaged*")] == [bytes(content)]
 
 
+@pytest.mark.slow
 def test_a_second_process_is_told_who_holds_the_directory(forge, tmp_path):
     out = tmp_path / "study"
     forge.start(out, tmp_path / "log", study={**ASKED, "episodes": 450}, stretch=0.05)
