@@ -11,7 +11,7 @@ help:  ## list the commands
 
 demo: .venv/ready  ## let three rules learn a lock and a screening problem, and compare their regret
 	$(BIN)/homdp compare lock screening:hierarchy=False,horizon=3 --explorers tight,posterior_sampling,quantile_backup \
-		--episodes 200 --seeds 10
+		--episodes 150 --seeds 10 --priors declared,flat
 
 test: lint  ## linters, then the test suite
 	$(BIN)/python -m pytest -n 2 --dist worksteal
