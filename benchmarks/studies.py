@@ -1,6 +1,6 @@
 """What it costs to let others do the work: seconds a unit, and one worker against two.
 
-    python benchmarks/studies.py [--episodes 4000] [--units 20 220] [--part NAME ...]
+    python benchmarks/studies.py [--episodes 100000] [--units 20 220] [--part NAME ...]
 
 Parts: overhead (units in which nothing is done, by one process of joblib and by one Dask worker: milliseconds a unit is the slope
 between two numbers of units, the rest is what it costs to begin), scaling (a study with one and two workers). All workers have
@@ -31,7 +31,7 @@ from homdp_ppl.study.pace import Pace
 def main():
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--episodes", type=int, default=4000, help="of each run of the larger study")
+    parser.add_argument("--episodes", type=int, default=100000, help="of each run of the larger study")
     parser.add_argument("--units", type=int, nargs=2, default=(20, 220), help="in which nothing is done")
     parser.add_argument("--part", nargs="*", choices=sorted(PARTS), default=sorted(PARTS))
     options = parser.parse_args()

@@ -25,11 +25,11 @@ from homdp_ppl.storage import StorageError
 from homdp_ppl.study.directory import StudyDirectory, check_fingerprint
 from homdp_ppl.study.executors import SET_ASIDE, STRIKES, Outcomes, Report, unit_lock, whole_errors
 from homdp_ppl.study.pace import Pace
-from homdp_ppl.study.sources import find_world
+from homdp_ppl.study.sources import find_again
 from homdp_ppl.study.specification import Study, Unit
 from homdp_ppl.study.units import Stopped, journal_of, run_unit, to_arrays, to_record
 
-POLL = 0.05  # seconds between two looks at whether there are results, or a reason to stop
+POLL = 0.01  # seconds between two looks at whether there are results, or a reason to stop
 TIMEOUT = "20s"  # to reach a scheduler
 
 
@@ -188,7 +188,7 @@ def compute(study: Mapping[str, Any], unit: Sequence[Any], model: Mapping[str, A
     asked, piece = Study.from_mapping(study), Unit(unit[0], unit[1], unit[2], tuple(unit[3]))
     computed = []
     with whole_errors(), x64():
-        world = find_world(piece.model, asked.horizon)
+        world = find_again(piece.model, asked.horizon)
         check_fingerprint(piece.model, model, world, "worker")
         sinks: dict[int, _Memory] = {}
 

@@ -26,7 +26,7 @@ from homdp_ppl.precision import x64
 from homdp_ppl.storage import StorageError, storage_errors
 from homdp_ppl.study.directory import StudyDirectory
 from homdp_ppl.study.pace import Pace
-from homdp_ppl.study.sources import file_of, find_again, find_world
+from homdp_ppl.study.sources import find_again
 from homdp_ppl.study.specification import Unit
 from homdp_ppl.study.units import Stopped, journal_sink, run_unit
 
@@ -66,7 +66,7 @@ def run_here(directory: StudyDirectory, units: Iterable[Unit], pace: Pace, repor
 def work(directory: StudyDirectory, unit: Unit, pace: Pace, done: Callable[[int], None]) -> None:
     """Do one unit, writing to its journals; refuses a model that has changed since the study began."""
     with unit_lock(directory.unit_path(unit), pace), whole_errors(), x64():
-        world = (find_world if file_of(unit.model) else find_again)(unit.model, directory.study.horizon)
+        world = find_again(unit.model, directory.study.horizon)
         directory.check({unit.model: world})
         run_unit(directory.study, unit, world, lambda seed: journal_sink(directory.journal_path(unit, seed)), pace, done)
 

@@ -90,10 +90,12 @@ def find_world(text: str, horizon: int | None = None, seed: int = 0) -> World | 
     return world if horizon is None else world.with_horizon(horizon)
 
 
-@lru_cache(maxsize=16)
 def find_again(text: str, horizon: int | None = None) -> World | ContinuousWorld:
-    """The same for zoo names that are asked for again and again. Not for files: they may have changed."""
-    return find_world(text, horizon)
+    """The same object for a zoo name that is asked for again and again; a file is read anew, for it may have changed."""
+    return _of_zoo(text, horizon) if file_of(text) is None else find_world(text, horizon)
+
+
+_of_zoo = lru_cache(maxsize=16)(find_world)
 
 
 def _find(text: str, seed: int) -> World | ContinuousWorld:

@@ -4,20 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from functools import lru_cache
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from homdp_ppl.continuous import ContinuousWorld
-from homdp_ppl.declare import World
+from homdp_ppl.declare import HOMDP, World
 from homdp_ppl.errors import DataError, ParameterError, Problem
+from homdp_ppl.explorers import Explorer
 from homdp_ppl.journal import Journal, read_journal
 from homdp_ppl.journal_format import DamageError
 from homdp_ppl.learning import FEW, learn
 from homdp_ppl.outcome import Outcome
 from homdp_ppl.record import BY_ROUND, Record
 from homdp_ppl.restoring import restore
+from homdp_ppl.rounds import Planner
 from homdp_ppl.storage import StorageError
 from homdp_ppl.study.learners import learner
 from homdp_ppl.study.pace import Pace
@@ -84,19 +87,32 @@ def _spent(run: Outcome[Any]) -> float:
     return sum(run.seconds.values()) - run.seconds.get("compiling", 0.0)
 
 
+class _Parts(NamedTuple):
+    """Who learns what, and how."""
+
+    rule: Explorer
+    planner: Planner
+    model: HOMDP | None  # what the learner declares; nothing in a continuous world
+
+
 def begin(study: Study, unit: Unit, world: World | ContinuousWorld | None = None) -> list[Any]:
     """The runs of a unit, before their first round; in a world that was found already, if it is given."""
     world = find_world(unit.model, study.horizon) if world is None else world
-    rule = find_rule(unit.rule, world)
+    if isinstance(world, ContinuousWorld) and unit.prior != "declared":
+        raise ParameterError(unit.name, [Problem("prior", unit.prior, "declared, in a continuous world")])
+    rule, planner, model = _parts(world, unit.prior, unit.rule, study.planner)
     if not isinstance(world, World):
-        if unit.prior != "declared":
-            raise ParameterError(unit.name, [Problem("prior", unit.prior, "declared, in a continuous world")])
-        return learn(world, rule, find_planner(study.planner, world), study.episodes, list(unit.seeds), stop_after=0)
-    model = learner(world, unit.prior)
-    planner = find_planner(study.planner, world, model)
+        return learn(world, rule, planner, study.episodes, list(unit.seeds), stop_after=0)
     worth = study.episodes * study.seeds >= FEW  # the same for all blocks of seeds, whatever their size
-    compiled = worth and why_not(world, rule, planner, model, False) is None
+    compiled = worth and why_not(world, rule, planner, model or world.homdp, False) is None
     return learn(world, rule, planner, study.episodes, list(unit.seeds), model, stop_after=0, compiled=compiled)
+
+
+@lru_cache(maxsize=64)
+def _parts(world: World | ContinuousWorld, prior: str, rule: str, planner: str) -> _Parts:
+    """The same objects for the next block of seeds: what was compiled for them serves it too."""
+    model = learner(world, prior) if isinstance(world, World) else None
+    return _Parts(find_rule(rule, world), find_planner(planner, world, model), model)
 
 
 @contextmanager
