@@ -14,6 +14,8 @@ from homdp_ppl.policy import GraphPolicy, Policy, check_policy
 from homdp_ppl.pomdp import POMDP
 from homdp_ppl.precision import Array
 
+__all__ = ["SimulationLemma", "evaluate", "occupancy", "policy_alphas", "simulation_lemma", "trajectory_distance", "uniform_at"]
+
 CHUNK = 2_000_000  # numbers held at once while alpha-vectors are backed up
 
 
@@ -180,3 +182,7 @@ def trajectory_distance(policy: GraphPolicy, pomdp: POMDP, other: POMDP) -> floa
         alive = (joint[0] > 0) | (joint[1] > 0)
         joint, node, state = [j[alive] for j in joint], node[alive], state[alive]
     return float(np.abs(joint[0] - joint[1]).sum())
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -20,6 +20,16 @@ from homdp_ppl.policy import GraphPolicy, check_policy
 from homdp_ppl.pomdp import POMDP, HasSpaces, Spaces
 from homdp_ppl.precision import Array
 
+__all__ = [
+    "Continuations",
+    "Event",
+    "continuations",
+    "emission_event",
+    "relative_transition_event",
+    "tilde_epsilon",
+    "transition_event",
+]
+
 
 class Event(NamedTuple):
     """Whether an event holds in a round, and where it is closest to failing."""
@@ -219,3 +229,7 @@ def _history(optimal: Continuations, step: int, node: int, spaces: Spaces) -> st
         words = [spaces.actions[action]] * (h > 0) + [spaces.observations[observation]] + words
         node = before
     return ", ".join(words)
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -19,6 +19,8 @@ from homdp_ppl.pomdp import POMDP
 from homdp_ppl.precision import Array
 from homdp_ppl.relaxations import fast_informed_bound
 
+__all__ = ["Restricted", "best_blind", "best_memoryless"]
+
 MAX_NODES = 200_000
 FIRST, WIDER = 100, 10  # unfinished policies kept in the first search, and how many times more in the next
 TIE = 1e-9  # times the horizon: what a search does not tell apart
@@ -159,3 +161,7 @@ def _distinct(weights: Array, gained: Array) -> Array:
     """Of policies that lead to the same P(x), the one that has gained most."""
     order = np.argsort(-gained, kind="stable")
     return order[np.unique(weights[order].round(12), axis=0, return_index=True)[1]]
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -169,6 +169,6 @@ def _client(options: argparse.Namespace) -> Iterator[Any]:
         remedy = "pip install 'homdp_ppl[dask]'"
         raise ParameterError("compare", [Problem("--scheduler", "no dask.distributed", "dask installed", remedy)]) from None
     with connect(options.scheduler) as client:
-        if not client.nthreads():
+        if not client.nthreads():  # type: ignore[no-untyped-call]
             say(Console(stderr=True), f"No workers yet, waiting. Start some:  dask worker {options.scheduler} --nthreads 1")
         yield client

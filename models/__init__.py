@@ -33,6 +33,8 @@ from homdp_ppl.models import (
     tiger_listen,
 )
 
+__all__ = ["CONTINUOUS", "MODELS", "load"]
+
 MODELS: dict[str, Callable[..., World]] = {
     "tiger": tiger.structured,
     "tiger_table": tiger.table,
@@ -101,3 +103,7 @@ def load(name: str, **options: Any) -> World | ContinuousWorld:
     if name not in MODELS:
         raise HOMDPError("models.load", [Problem("model", repr(name), "one of " + ", ".join([*MODELS, *CONTINUOUS]))])
     return MODELS[name](**options)
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -14,15 +14,15 @@ import xarray as xr
 
 from homdp_ppl import study
 from homdp_ppl.errors import DataError
-from homdp_ppl.forest_picture import draw_forest, forest_entries
 from homdp_ppl.measured import Saved
 from homdp_ppl.page import write_page
-from homdp_ppl.page_html import number, tag, text
-from homdp_ppl.page_model import Shown, calibration
-from homdp_ppl.page_progress import drawable, missing, whole
-from homdp_ppl.prior_picture import draw_priors
+from homdp_ppl.page.html import number, tag, text
+from homdp_ppl.page.model import Shown, calibration
+from homdp_ppl.page.progress import drawable, missing, whole
+from homdp_ppl.report.forest import draw_forest, forest_entries
+from homdp_ppl.report.priors import draw_priors
+from homdp_ppl.report.studies import draw_optimism
 from homdp_ppl.study.specification import Unit
-from homdp_ppl.study_pictures import draw_optimism
 
 VOID = {"meta", "img", "br", "link", "hr", "input"}
 RULES = ["tight", "posterior_sampling", "hop_b:scale=0.1"]

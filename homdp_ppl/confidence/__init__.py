@@ -1,28 +1,67 @@
 """Confidence sets: radii, bonuses and optimistic backups, from counts and from posteriors."""
 
-from homdp_ppl.confidence.backups import Moments as Moments
-from homdp_ppl.confidence.backups import backup_moments as backup_moments
-from homdp_ppl.confidence.backups import draw_backup as draw_backup
-from homdp_ppl.confidence.backups import has_moments as has_moments
-from homdp_ppl.confidence.backups import moment_backup as moment_backup
-from homdp_ppl.confidence.backups import moments as moments
-from homdp_ppl.confidence.backups import start_variance as start_variance
-from homdp_ppl.confidence.backups import upper_quantile as upper_quantile
-from homdp_ppl.confidence.counts import Radii as Radii
-from homdp_ppl.confidence.counts import bernstein as bernstein
-from homdp_ppl.confidence.counts import centred_bonus as centred_bonus
-from homdp_ppl.confidence.counts import empirical as empirical
-from homdp_ppl.confidence.counts import hoeffding as hoeffding
-from homdp_ppl.confidence.counts import hop_b_bonus as hop_b_bonus
-from homdp_ppl.confidence.counts import hop_b_class_bonus as hop_b_class_bonus
-from homdp_ppl.confidence.counts import hop_b_class_radii as hop_b_class_radii
-from homdp_ppl.confidence.counts import hop_b_radii as hop_b_radii
-from homdp_ppl.confidence.counts import start_bonus as start_bonus
-from homdp_ppl.confidence.counts import weissman as weissman
-from homdp_ppl.confidence.counts import weissman_radii as weissman_radii
-from homdp_ppl.confidence.posteriors import OneStep as OneStep
-from homdp_ppl.confidence.posteriors import dirichlet_radii as dirichlet_radii
-from homdp_ppl.confidence.posteriors import highest_density_set as highest_density_set
-from homdp_ppl.confidence.posteriors import likelihood_set as likelihood_set
-from homdp_ppl.confidence.posteriors import one_step as one_step
-from homdp_ppl.confidence.posteriors import quantile_radii as quantile_radii
+from homdp_ppl.confidence.backups import (
+    Moments,
+    backup_moments,
+    draw_backup,
+    has_moments,
+    moment_backup,
+    moments,
+    start_variance,
+    upper_quantile,
+)
+from homdp_ppl.confidence.counts import (
+    Radii,
+    bernstein,
+    centred_bonus,
+    empirical,
+    hoeffding,
+    hop_b_bonus,
+    hop_b_class_bonus,
+    hop_b_class_radii,
+    hop_b_radii,
+    start_bonus,
+    weissman,
+    weissman_radii,
+)
+from homdp_ppl.confidence.posteriors import (
+    OneStep,
+    dirichlet_radii,
+    highest_density_set,
+    likelihood_set,
+    one_step,
+    quantile_radii,
+)
+
+__all__ = [
+    "Moments",
+    "OneStep",
+    "Radii",
+    "backup_moments",
+    "bernstein",
+    "centred_bonus",
+    "dirichlet_radii",
+    "draw_backup",
+    "empirical",
+    "has_moments",
+    "highest_density_set",
+    "hoeffding",
+    "hop_b_bonus",
+    "hop_b_class_bonus",
+    "hop_b_class_radii",
+    "hop_b_radii",
+    "likelihood_set",
+    "moment_backup",
+    "moments",
+    "one_step",
+    "quantile_radii",
+    "start_bonus",
+    "start_variance",
+    "upper_quantile",
+    "weissman",
+    "weissman_radii",
+]
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,4 +1,12 @@
 """Continuous spaces: declarations, worlds and episodes whose states or observations are real vectors."""
 
-from homdp_ppl.continuous.declaration import ContinuousHOMDP as ContinuousHOMDP
-from homdp_ppl.continuous.declaration import ContinuousWorld as ContinuousWorld
+from homdp_ppl.continuous.declaration import ContinuousHOMDP, ContinuousWorld
+
+__all__ = [
+    "ContinuousHOMDP",
+    "ContinuousWorld",
+]
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from homdp_ppl import DataError, Episode, Trajectory, explorers, learn, models, rollout, uniform_policy
-from homdp_ppl.class_pictures import draw_versions, versions_of
 from homdp_ppl.confidence import likelihood_set
 from homdp_ppl.explorers import candidates
 from homdp_ppl.planners import particle_tree
+from homdp_ppl.report.classes import draw_versions, versions_of
 from tests.explorers.plain import TREE
 
 spec = importlib.util.spec_from_file_location(

@@ -9,12 +9,12 @@ from scipy.stats import t as student
 
 from homdp_ppl import HOMDPError, ParameterError, learn, study
 from homdp_ppl.planners import history_tree
+from homdp_ppl.report.studies import draw_optimism
 from homdp_ppl.storage import StorageError
 from homdp_ppl.study import Study, StudyDirectory, find_planner, find_rule, find_world
 from homdp_ppl.study.learners import learner
 from homdp_ppl.study.results import read_run
 from homdp_ppl.study.sources import parse_call
-from homdp_ppl.study_pictures import draw_optimism
 
 ASKED = {
     "explorers": ["greedy", "posterior_sampling"],

@@ -9,8 +9,8 @@ import pytest
 from matplotlib.colors import to_hex
 
 from homdp_ppl import DataError, explorers, learn, models
-from homdp_ppl.learning_pictures import COLOURS, LINE, POINTS, _apart, curve_of, draw_promises, draw_regret
 from homdp_ppl.planners import history_tree
+from homdp_ppl.report.learning import COLOURS, LINE, POINTS, _apart, curve_of, draw_promises, draw_regret
 
 K, SEEDS = 12, 5
 

@@ -10,7 +10,7 @@ import networkx as nx
 from homdp_ppl import theory
 from homdp_ppl.declare import World
 from homdp_ppl.measured import Saved
-from homdp_ppl.page_html import Html, exact, number, table, tag, text
+from homdp_ppl.page.html import Html, exact, number, table, tag, text
 from homdp_ppl.study import Row, summarise
 
 SCALED = "none (scaled bonuses)"

@@ -11,7 +11,8 @@ from rich.console import Console
 from homdp_ppl import DataError, rollout, uniform_policy
 from homdp_ppl.posteriors import PredictiveCheck
 from homdp_ppl.posteriors.predictive import Statistics
-from homdp_ppl.report import _program_graph, check_table, draw_check, draw_program, models_table, revealed_table, seen_table
+from homdp_ppl.report import check_table, draw_check, draw_program, models_table, revealed_table, seen_table
+from homdp_ppl.report.program import _program_graph
 from tests.worlds import world
 
 

@@ -13,16 +13,16 @@ from homdp_ppl.continuous import ContinuousWorld
 from homdp_ppl.declare import World
 from homdp_ppl.episode import Episode
 from homdp_ppl.errors import HOMDPError
-from homdp_ppl.learning_pictures import COLOURS, draw_regret
 from homdp_ppl.measured import Saved
-from homdp_ppl.page_html import Html, number, paragraph, picture, tag, text
-from homdp_ppl.page_progress import drawable, of_model, whole
-from homdp_ppl.page_tables import prior_table, theory_tables
+from homdp_ppl.page.html import Html, number, paragraph, picture, tag, text
+from homdp_ppl.page.progress import drawable, of_model, whole
+from homdp_ppl.page.tables import prior_table, theory_tables
 from homdp_ppl.policy import Trajectory
-from homdp_ppl.prior_picture import draw_priors
+from homdp_ppl.report.learning import COLOURS, draw_regret
+from homdp_ppl.report.priors import draw_priors
+from homdp_ppl.report.studies import draw_optimism
 from homdp_ppl.study import StudyDirectory, find_rule, find_world
 from homdp_ppl.study.results import Runs
-from homdp_ppl.study_pictures import draw_optimism
 
 CALIBRATED = ("posterior_sampling", "value_quantile")  # rules whose share of optimistic rounds is known exactly
 

@@ -9,8 +9,8 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from homdp_ppl.errors import DataError, Problem
-from homdp_ppl.learning_pictures import COLOURS
 from homdp_ppl.measured import Measured
+from homdp_ppl.report.learning import COLOURS
 
 APART = 0.36  # between the first and the last rule of one prior, in units of the distance between priors
 

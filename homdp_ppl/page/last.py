@@ -13,14 +13,14 @@ from matplotlib.axes import Axes
 
 from homdp_ppl.declare import World
 from homdp_ppl.explorers.believing import closed
-from homdp_ppl.forest_picture import MOST, draw_forest, forest_entries
-from homdp_ppl.page_html import Html, number, paragraph, picture
-from homdp_ppl.page_model import Shown
-from homdp_ppl.page_tables import DELTA, decisions_table
+from homdp_ppl.page.html import Html, number, paragraph, picture
+from homdp_ppl.page.model import Shown
+from homdp_ppl.page.tables import DELTA, decisions_table
 from homdp_ppl.picture import draw_tree
 from homdp_ppl.plan import make_plan
 from homdp_ppl.posteriors import posterior
-from homdp_ppl.radius_picture import Part, draw_radii, follow_radii
+from homdp_ppl.report.forest import MOST, draw_forest, forest_entries
+from homdp_ppl.report.radii import Part, draw_radii, follow_radii
 from homdp_ppl.restoring import restore
 from homdp_ppl.study.specification import Unit
 from homdp_ppl.study.units import begin

@@ -8,16 +8,18 @@ from pathlib import Path
 
 import numpy as np
 
-from homdp_ppl.page_html import Html, document, number, paragraph, tag, text
-from homdp_ppl.page_last import forest_section, policy_section, radius_section
-from homdp_ppl.page_model import Shown, optimism_section, prior_section, regret_section, section, theory_section
-from homdp_ppl.page_progress import missing
-from homdp_ppl.page_tables import guarantee_table, results_table
+from homdp_ppl.page.html import Html, document, number, paragraph, tag, text
+from homdp_ppl.page.last import forest_section, policy_section, radius_section
+from homdp_ppl.page.model import Shown, optimism_section, prior_section, regret_section, section, theory_section
+from homdp_ppl.page.progress import missing
+from homdp_ppl.page.tables import guarantee_table, results_table
 from homdp_ppl.precision import x64
 from homdp_ppl.storage import atomic_write
 from homdp_ppl.study import StudyDirectory, digest, summarise
 from homdp_ppl.study.results import Runs
 from homdp_ppl.study.specification import Unit
+
+__all__ = ["write_page"]
 
 TITLE = "Exploration rules, compared"
 
@@ -183,3 +185,7 @@ def _about(directory: StudyDirectory) -> Html:
 
 def _count(number_of: int, word: str) -> str:
     return f"{number_of:,} {word}{'' if number_of == 1 else 's'}"
+
+
+def __dir__() -> list[str]:
+    return __all__

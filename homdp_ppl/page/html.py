@@ -15,7 +15,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from homdp_ppl.errors import DataError, Problem
-from homdp_ppl.page_style import STYLE
+from homdp_ppl.page.style import STYLE
 
 Html = NewType("Html", str)  # markup; anything else is text and is escaped
 TINY = 1e-9  # smaller numbers are rounding errors of 0

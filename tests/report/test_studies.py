@@ -9,12 +9,12 @@ import pytest
 from matplotlib.colors import to_hex
 
 from homdp_ppl import DataError, Spaces, explorers, learn, models
-from homdp_ppl.learning_pictures import COLOURS
 from homdp_ppl.measured import Saved
 from homdp_ppl.planners import history_tree
 from homdp_ppl.record import Record
+from homdp_ppl.report.learning import COLOURS
+from homdp_ppl.report.studies import draw_episodes_to, draw_optimism
 from homdp_ppl.study import episodes_to
-from homdp_ppl.study_pictures import draw_episodes_to, draw_optimism
 
 K, SEEDS = 10, 4
 

@@ -11,9 +11,9 @@ from matplotlib.ticker import LogLocator, NullFormatter
 from numpy.typing import ArrayLike
 
 from homdp_ppl.errors import DataError, Problem
-from homdp_ppl.learning_pictures import BAND, COLOURS, label_ends
 from homdp_ppl.measured import Measured
 from homdp_ppl.precision import Array
+from homdp_ppl.report.learning import BAND, COLOURS, label_ends
 from homdp_ppl.study.summary import episodes_to
 
 MARKS = ("o", "s", "^", "D", "v", "P", "X", "*")

@@ -1,0 +1,47 @@
+"""Tables and pictures: what a person looks at."""
+
+from homdp_ppl.report.checks import check_table, draw_check
+from homdp_ppl.report.classes import draw_versions, versions_of
+from homdp_ppl.report.forest import draw_forest
+from homdp_ppl.report.learning import COLOURS, draw_promises, draw_regret, label_ends
+from homdp_ppl.report.priors import draw_priors
+from homdp_ppl.report.program import draw_program
+from homdp_ppl.report.radii import compare_radii, draw_radii, radius_table
+from homdp_ppl.report.studies import draw_episodes_to, draw_optimism
+from homdp_ppl.report.tables import (
+    comparison_table,
+    decisions_table,
+    models_table,
+    revealed_table,
+    seen_table,
+    theory_table,
+)
+
+__all__ = [
+    "COLOURS",
+    "check_table",
+    "compare_radii",
+    "comparison_table",
+    "decisions_table",
+    "draw_check",
+    "draw_episodes_to",
+    "draw_forest",
+    "draw_optimism",
+    "draw_priors",
+    "draw_program",
+    "draw_promises",
+    "draw_radii",
+    "draw_regret",
+    "draw_versions",
+    "label_ends",
+    "models_table",
+    "radius_table",
+    "revealed_table",
+    "seen_table",
+    "theory_table",
+    "versions_of",
+]
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,0 +1,64 @@
+"""What a predictive check found, as a table and as a picture."""
+
+from __future__ import annotations
+
+import matplotlib.pyplot as plt
+import numpy as np
+from matplotlib.axes import Axes
+from rich.markup import escape
+from rich.table import Table
+
+from homdp_ppl.posteriors import PredictiveCheck
+
+
+def check_table(check: PredictiveCheck, rows: int = 3) -> Table:
+    """What a predictive check found, with the most surprising single frequencies; to be printed with ``rich.print``."""
+    title = f"{escape(check.homdp.name)}: {check.episodes:,} episodes against {len(check.replicated.mean):,} replications"
+    table = Table("finding", "observed", "predicted (90%)", "p", title=title, title_justify="left")
+    for what, observed, low, high, p in (*check.findings, *check.frequencies[:rows]):
+        told = f"[bold red]{p:.3g}[/]" if what in check.unusual else f"{p:.3g}"
+        table.add_row(escape(what), f"{observed:.4g}", f"{low:.4g} to {high:.4g}", told)
+    return table
+
+
+def draw_check(check: PredictiveCheck, axes: tuple[Axes, Axes] | None = None) -> tuple[Axes, Axes]:
+    """Observed against predicted frequencies of every observation at every step, and the returns among their replications.
+
+    Parameters
+    ----------
+    check
+        What ``predictive_check`` found.
+    axes
+        Where to draw the frequencies and the returns; a new figure by default.
+    """
+    if axes is None:
+        _, (left, right) = plt.subplots(1, 2, figsize=(9.0, 4.2), layout="constrained")
+        axes = left, right
+    left, right = axes
+    replicated, observed = check.replicated, check.observed
+    steps = np.repeat(np.arange(1, check.homdp.horizon + 1), len(check.homdp.observations))
+    middle = replicated.frequency.mean(0).ravel()
+    low, high = np.quantile(replicated.frequency, [0.05, 0.95], axis=0).reshape(2, -1)
+    left.axline((0, 0), slope=1, color="#cccccc", lw=1, zorder=0)
+    left.vlines(middle, low, high, color="#b8c4d0", lw=2.5, zorder=1, label="predicted, 90%")
+    dots = left.scatter(middle, observed.frequency.ravel(), c=steps, cmap="viridis", s=22, zorder=2, label="observed")
+    if check.homdp.horizon > 1:
+        left.figure.colorbar(dots, ax=left, label="step", ticks=np.unique(np.linspace(1, check.homdp.horizon, 5).round()))
+    left.set(xlabel="predicted frequency", ylabel="observed frequency")
+    right.scatter(replicated.mean, replicated.deviation, s=14, color="#b8c4d0", label="replicated")
+    right.plot(observed.mean, observed.deviation, "x", color="#c0392b", ms=9, mew=2.2, label="observed")
+    right.set(xlabel="mean return", ylabel="standard deviation of returns")
+    if check.unusual:
+        outside = np.maximum(low - observed.frequency.ravel(), observed.frequency.ravel() - high)
+        for k in np.argsort(-outside)[: min(3, np.sum(outside > 0))]:
+            name = check.homdp.observations[k % len(check.homdp.observations)].replace("$", r"\$")  # not mathematics
+            place, inwards = (middle[k], observed.frequency.flat[k]), middle[k] > middle.max() / 2
+            left.annotate(f"{name}, step {steps[k]}", place, xytext=(-6 if inwards else 6, 0), textcoords="offset points",
+                          ha="right" if inwards else "left", va="center", fontsize=8)  # fmt: skip
+    by_step, pairs, mean, spread = (f"p = {finding.p:.2g}" for finding in check.findings)
+    left.set_title(f"{check.homdp.name}, {check.episodes:,} episodes\nby step: {by_step}; pairs: {pairs}", fontsize=9)
+    right.set_title(f"returns\nmean: {mean}; spread: {spread}", fontsize=9)
+    for panel in axes:
+        panel.legend(frameon=False, fontsize=8, loc="upper left")
+        panel.spines[["top", "right"]].set_visible(False)
+    return axes

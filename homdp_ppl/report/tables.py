@@ -1,0 +1,128 @@
+"""Tables, to be printed with ``rich.print``."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+
+from rich import box
+from rich.markup import escape
+from rich.table import Table
+
+from homdp_ppl.continuous import ContinuousHOMDP, ContinuousWorld
+from homdp_ppl.declare import HOMDP, World
+from homdp_ppl.domain import describe, told
+from homdp_ppl.episode import Episode
+from homdp_ppl.errors import DataError, Problem
+from homdp_ppl.plan import Plan
+from homdp_ppl.precision import x64
+from homdp_ppl.study import Row
+from homdp_ppl.theory import Statement
+
+
+def seen_table(model: HOMDP | ContinuousHOMDP, episode: Episode, title: str = "") -> Table:
+    """What the policy saw and did, in the model's names; to be printed with ``rich.print``."""
+    _one(episode)
+    table = Table("step", "observation", "action", title=title or None, title_justify="left")
+    for h, (y, a) in enumerate(zip(episode.observations, episode.actions, strict=True)):
+        table.add_row(str(h + 1), escape(told(y, model.spaces.observations)), escape(model.spaces.actions[a]))
+    return table
+
+
+def _one(episode: Episode) -> None:
+    if episode.actions.ndim > 1:
+        got = f"a batch of shape {episode.actions.shape[:-1]}"
+        raise DataError("report", [Problem("episode", got, "one episode", "Pick one: episodes[0].")])
+
+
+def revealed_table(model: HOMDP | ContinuousHOMDP, episode: Episode, title: str = "") -> Table:
+    """The same episode with its latent states and rewards."""
+    _one(episode)
+    table = Table("step", "latent state", "observation", "action", "reward", title=title or None, title_justify="left")
+    latent = [f"[bold]{escape(told(x, model.spaces.states))}[/]" for x in episode.states]
+    for h, (y, a) in enumerate(zip(episode.observations, episode.actions, strict=True)):
+        x = episode.states[h]
+        with x64():
+            reward = model.reward(x, a) if isinstance(model, ContinuousHOMDP) else model.reward[h, x, a]
+        seen, done = escape(told(y, model.spaces.observations)), escape(model.spaces.actions[a])
+        table.add_row(str(h + 1), latent[h], seen, done, f"{float(reward):.2f}")
+    table.add_row("end", latent[-1], "", "return", f"{model.returns(episode):.2f}")
+    return table
+
+
+def models_table(worlds: Mapping[str, World | ContinuousWorld]) -> Table:
+    """Models with their sizes, horizon and what is unknown in each."""
+    table = Table("model", "sizes", "what is unknown", show_lines=True)
+    for name, world in worlds.items():
+        X, Y, A, H = world.spaces
+        if isinstance(world, ContinuousWorld):
+            unknown = ", ".join(site.name for site in world.homdp.sites)
+        else:
+            summary = world.homdp.structure.summary()
+            unknown = "\n".join(f"{part}: {phrase}" for part, phrase in summary.items() if phrase != "known")
+        sizes = f"{describe(X, 'state')}, {describe(Y, 'obs.')},\n{describe(A, 'action')}, H = {H}".replace("obs.s", "obs.")
+        table.add_row(escape(name), sizes, escape(unknown) or "nothing")
+    return table
+
+
+def decisions_table(plan: Plan, rows: int = 6) -> Table:
+    """The first decisions of a plan in words: what was seen, what it does then, and what that is worth."""
+    table = Table("after", "probability", "do", "value from here on")
+    for node, data in plan.first_steps(rows).nodes(data=True):
+        if node != 0:
+            table.add_row(escape(data["history"]), f"{data['probability']:.3f}", escape(data["action"]), f"{data['value']:.4f}")
+    return table
+
+
+def comparison_table(rows: Sequence[Row], title: str = "", epsilon: float = 0.1) -> Table:
+    """How several rules did in one world; see ``study.summarise``. Differences are paired by seed, with 95% intervals.
+
+    Regret is summed over all episodes, with its standard error; "gap" is that of the last round, "optim." the share of rounds
+    whose optimistic value covered the optimum, "width" how far above it that was on average, "to 0.1" the episodes until the
+    average regret was below 0.1 for good, "sec" the seconds of a run.
+    """
+    table = Table(title=title or None, title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 1))
+    near = f"to {epsilon:g}"  # episodes until within epsilon
+    for column in ("rule", "regret", "minus first", "gap", "optim.", "width", near, "sec", "guarantee"):
+        table.add_column(column, justify="left" if column in ("rule", "guarantee") else "right", no_wrap=True)
+    for k, row in enumerate(rows):
+        numbers = (
+            _with_error(row.regret, row.error),
+            "" if k == 0 else _with_interval(row.less, row.interval),
+            f"{max(row.gap, 0.0):.3g}",
+            "-" if math.isnan(row.optimistic) else f"{row.optimistic:.0%}",
+            "-" if math.isnan(row.width) else f"{row.width:.3g}",
+            "-" if math.isinf(row.needed) else f"{row.needed:,.0f}",
+            f"{row.seconds:.2g}",
+        )
+        simulated = ", estimated" if row.estimated else ""
+        table.add_row(escape(row.rule), *numbers, row.soundness.removeprefix("optimistic, ") + simulated)
+    return table
+
+
+def _with_error(value: float, error: float) -> str:
+    return f"{value:.3g}" if math.isnan(error) else f"{value:.3g} ± {error:.2g}"
+
+
+def _with_interval(value: float, interval: tuple[float, float]) -> str:
+    if math.isnan(interval[0]):
+        return "-" if math.isnan(value) else f"{value:+.3g}"
+    return f"{value:+.3g} ({interval[0]:+.3g} to {interval[1]:+.3g})"
+
+
+def theory_table(statements: Iterable[Statement]) -> Table:
+    """The paper's statements beside what holds anyway, and whether they say more; see ``theory.report``."""
+    table = Table("statement", "value", "trivially", "says something", "appendix", "note")
+    for column in table.columns[1:3]:
+        column.justify = "right"
+    for row in statements:
+        later = "no" if math.isinf(row.since) else f"not before K = {_number(row.since)}"
+        told = "[bold]yes[/]" if row.informative else later
+        table.add_row(escape(row.name), _number(row.value), _number(row.trivial), told, row.source, escape(row.note))
+    return table
+
+
+def _number(value: float) -> str:
+    if math.isinf(value):
+        return "-"
+    return f"{value:,.0f}" if 100 <= value < 1e6 or (value < 100 and value == int(value)) else f"{value:.3g}"
