@@ -36,14 +36,15 @@ def compare(options: argparse.Namespace, console: Console) -> int:
     asked = _study(options)
     out = Path(options.out) if options.out else Path("studies") / _name(asked)
     say(console, INTRODUCTION.format(episodes=asked.episodes, seeds=asked.seeds))
-    with _progress(asked) as told, _client(options) as client:
+    with _resumable(out), _progress(asked) as told, _client(options) as client:
         done = study.compare(asked, out=out, workers=options.workers, client=client, time_limit=options.time_limit, report=told)
     return _finish(done, console)
 
 
 def resume(options: argparse.Namespace, console: Console) -> int:
     """``homdp resume``: go on with a study."""
-    with _progress(study.StudyDirectory.open(options.directory).study) as told, _client(options) as client:
+    asked = study.StudyDirectory.open(options.directory).study
+    with _resumable(options.directory), _progress(asked) as told, _client(options) as client:
         done = study.resume(options.directory, workers=options.workers, client=client, time_limit=options.time_limit, report=told)
     return _finish(done, console)
 
@@ -63,7 +64,7 @@ def _finish(done: Finished, console: Console) -> int:
     for unit, reason in done.failed.items():
         say(console, f"not done: {unit.name}: {reason}")
     if done.stopped:
-        say(console, f"Stopped, {done.stopped}. Go on with:  homdp resume {done.directory.path}")
+        say(console, f"Stopped, {done.stopped}. {_go_on(done.directory.path)}")
         return STOPPED
     say(console, f"results: {done.directory.path / 'results.nc'} (xarray.open_dataset reads it)")
     say(console, f"report:  {write_page(done.directory, done.runs, done.failed)} (open it in a browser)")
@@ -127,6 +128,20 @@ def _name(asked: Study) -> str:
     """A directory of its own for each study: the same command goes on with the same one."""
     number = sha256(json.dumps(asked.to_json(), sort_keys=True).encode()).hexdigest()[:6]
     return f"{'-'.join(slug(model).partition('-')[0] for model in asked.models)[:60]}-{number}"
+
+
+@contextmanager
+def _resumable(out: str | Path) -> Iterator[None]:
+    """Say how to go on when somebody does not even wait for the end of an episode."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        say(Console(stderr=True), _go_on(out))
+        raise
+
+
+def _go_on(out: str | Path) -> str:
+    return f"Go on with:  homdp resume {out}"
 
 
 @contextmanager

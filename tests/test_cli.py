@@ -205,3 +205,14 @@ def test_the_version(capsys):
     with pytest.raises(SystemExit):
         main(["--version"])
     assert capsys.readouterr().out.startswith("homdp_ppl ")
+
+
+def test_a_second_ctrl_c_is_told_with_the_way_to_go_on(capsys, monkeypatch):
+    def impatient(*arguments, **options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("homdp_ppl.study.compare", impatient)
+    assert main(["compare", "tiger", "--out", "mine"]) == 130
+    told = capsys.readouterr().err
+    assert "homdp resume mine" in told
+    assert "what was written is whole" in told

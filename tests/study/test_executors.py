@@ -81,6 +81,30 @@ def test_ctrl_c_stops_and_another_time_the_end_is_the_same(tmp_path, expected):
     assert not [path for path in out.rglob(".*") if path.is_file()]
 
 
+@pytest.mark.parametrize("workers", [1, pytest.param(2, marks=pytest.mark.slow)])
+def test_ctrl_c_twice_ends_at_once_and_what_is_written_is_whole(tmp_path, expected, workers):
+    def impatient(unit, rounds):
+        os.kill(os.getpid(), signal.SIGINT)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    out = tmp_path / "study"
+    with pytest.raises(KeyboardInterrupt):
+        study.compare(**ASKED, out=out, workers=workers, report=impatient)
+    assert workers_of(os.getpid()) == []
+    done = study.resume(out, workers=workers)
+    assert done.complete
+    assert study.digest(done.directory) == expected
+
+
+@pytest.mark.slow
+def test_sigterm_stops_workers_too(tmp_path, expected):
+    out = tmp_path / "study"
+    stopped = study.compare(**ASKED, out=out, workers=2, report=lambda unit, rounds: os.kill(os.getpid(), signal.SIGTERM))
+    assert stopped.stopped == "SIGTERM was received"
+    assert workers_of(os.getpid()) == []
+    assert study.digest(study.resume(out, workers=2).directory) == expected
+
+
 @pytest.mark.slow
 def test_bad_units_are_told_apart(tmp_path):
     check_bad_units(tmp_path / "bad", workers=2)
