@@ -98,8 +98,8 @@ def _parser() -> argparse.ArgumentParser:
     known = ", ".join([*planners.PLANNERS, *planners.CONTINUOUS_PLANNERS])
     planner_help = f"one of {known}, with options as in bounded_search:gap=0.01 (default auto)"
 
-    listed = subparsers.add_parser("models", help="list the zoo, or show one model")
-    listed.add_argument("model", metavar="MODEL", nargs="?", help=model_help)
+    listed = subparsers.add_parser("models", help="list the zoo, or show one model or several")
+    listed.add_argument("models", metavar="MODEL", nargs="*", help=model_help)
     listed.set_defaults(run=commands.show_models)
 
     play = subparsers.add_parser("play", help="play a model with the uniform policy and reveal its latent states")

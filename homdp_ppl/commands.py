@@ -7,7 +7,10 @@ from typing import Any
 
 import jax
 import matplotlib.pyplot as plt
+from rich import box
 from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
 
 from homdp_ppl import models, planners, study, theory
 from homdp_ppl.continuous import ContinuousWorld
@@ -24,17 +27,23 @@ SIMULATED = 200  # episodes by which a value is estimated
 
 
 def show_models(options: argparse.Namespace, console: Console) -> None:
-    """``homdp models``: the zoo, or one model."""
-    if options.model:
-        world = study.find_world(options.model)
-        say(console, repr(world.homdp))
-        for word, space in zip(("states", "observations", "actions"), world.spaces[:3], strict=True):
-            say(console, f"  {word}: {f'real numbers, {space}' if isinstance(space, Real) else '; '.join(space)}")
-        say(console, f"  {world!r}")
+    """``homdp models``: the stories of the zoo, one model, or several side by side."""
+    if not options.models:
+        table = Table("model", "story", box=box.SIMPLE_HEAD)
+        for name in [*models.MODELS, *models.CONTINUOUS]:
+            table.add_row(name, escape(models.story(name)))
+        console.print(table)
+        say(console, "`homdp models NAME` shows one, `homdp models NAME NAME` several side by side; `homdp play NAME` plays it.")
         return
-    with console.status("Declaring the models ..."):
-        worlds: dict[str, Any] = {name: models.load(name) for name in [*models.MODELS, *models.CONTINUOUS]}
-    console.print(models_table(worlds))
+    worlds = {text: study.find_world(text) for text in options.models}
+    if len(worlds) > 1:
+        console.print(models_table(worlds))
+        return
+    (world,) = worlds.values()
+    say(console, repr(world.homdp))
+    for word, space in zip(("states", "observations", "actions"), world.spaces[:3], strict=True):
+        say(console, f"  {word}: {f'real numbers, {space}' if isinstance(space, Real) else '; '.join(space)}")
+    say(console, f"  {world!r}")
 
 
 def play(options: argparse.Namespace, console: Console) -> None:

@@ -4,6 +4,7 @@
 ``MODELS`` are finite, ``CONTINUOUS`` ones have states or observations that are real numbers.
 """
 
+import sys
 from collections.abc import Callable
 from typing import Any, Literal, overload
 
@@ -33,7 +34,7 @@ from homdp_ppl.models import (
     tiger_listen,
 )
 
-__all__ = ["CONTINUOUS", "MODELS", "load"]
+__all__ = ["CONTINUOUS", "MODELS", "load", "story"]
 
 MODELS: dict[str, Callable[..., World]] = {
     "tiger": tiger.structured,
@@ -103,6 +104,19 @@ def load(name: str, **options: Any) -> World | ContinuousWorld:
     if name not in MODELS:
         raise HOMDPError("models.load", [Problem("model", repr(name), "one of " + ", ".join([*MODELS, *CONTINUOUS]))])
     return MODELS[name](**options)
+
+
+def story(name: str) -> str:
+    """What a model of the zoo is about, in a sentence.
+
+    Examples
+    --------
+    >>> story("tiger")
+    'Tiger: behind one of two doors, and it growls at every step.'
+    """
+    factory = (MODELS | CONTINUOUS)[name]
+    teller = sys.modules[factory.__module__] if factory.__name__ == "structured" else factory
+    return (teller.__doc__ or "").partition("\n")[0]
 
 
 def __dir__() -> list[str]:

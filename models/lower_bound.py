@@ -24,7 +24,7 @@ from homdp_ppl.kernels import Kernels
 
 
 def tree(depth: int = 4, observations: int = 8, epsilon: float = 0.25, u: np.ndarray | None = None, seed: int = 0) -> World:
-    """The lower-bound tree.
+    """Lower bound: a binary tree whose last layer is hard to tell apart, so that every learner needs many episodes.
 
     Parameters
     ----------

@@ -18,7 +18,7 @@ from homdp_ppl.declare import World, tabular
 
 
 def random_world(states: int = 3, observations: int = 3, actions: int = 2, horizon: int = 4, seed: int = 0) -> World:
-    """A world with random tables.
+    """Random tables: rows drawn uniformly from the simplex, where exploration hardly matters.
 
     Parameters
     ----------

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from homdp_ppl import GraphPolicy, evaluate, explorers, learn, study, theory
+from homdp_ppl import GraphPolicy, evaluate, explorers, learn, models, study, theory
 from homdp_ppl.cli import main
 from homdp_ppl.planners import history_tree
 from tests.planners.exact import optimum
@@ -48,15 +48,19 @@ def test_play_shows_and_reveals(capsys):
     assert capsys.readouterr().out == first
 
 
-@pytest.mark.slow
-def test_models_lists_the_zoo_and_shows_one(capsys):
+def test_models_tells_the_stories_of_the_zoo_and_shows_one_or_several(capsys):
     assert main(["models"]) == 0
     out = capsys.readouterr().out
-    assert all(name in out for name in ("tiger", "lock", "screening", "lower_bound_tree", "random"))
+    assert all(f" {name} " in out for name in [*models.MODELS, *models.CONTINUOUS])
+    assert "behind one of two doors" in out
     assert main(["models", "tiger"]) == 0
     out = capsys.readouterr().out
     assert "growl left; growl right" in out
     assert "accuracy=0.85" in out
+    assert main(["models", "tiger", "tiger:horizon=2"]) == 0
+    out = capsys.readouterr().out
+    assert "H = 4" in out
+    assert "H = 2" in out
 
 
 def test_a_model_from_a_file(capsys, file):
