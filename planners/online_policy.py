@@ -47,6 +47,19 @@ class OnlinePolicy:
     When no particle can explain an observation (its density is zero at all of them, or not a number), the belief stays as it was
     predicted before that observation, and the history is counted: ``statistics["depletions"]``. Rewards outside [0, 1] and states
     that are not finite, where a search meets them, are an error.
+
+    Examples
+    --------
+    >>> from homdp_ppl import models
+    >>> from homdp_ppl.planners import particle_tree
+    >>> policy = particle_tree(simulations=50)(models.load("tiger", horizon=2)).policy
+    >>> belief = policy.belief([0], [])  # the tiger growled on the left
+    >>> len(belief.particles), round(float(belief.weights[belief.particles == 0].sum()), 2)  # 0.85 with infinitely many
+    (1000, 0.85)
+    >>> policy.act([0, 0], [0])  # it did so again after listening: open right; for the last action nothing is searched
+    array([0., 0., 1.])
+    >>> policy
+    OnlinePolicy(particle_tree, 0 searches until now)
     """
 
     def __init__(self, played: Played, sizes: Sizes, constants: Constants, budget: Budget, particles: int, seed: int) -> None:

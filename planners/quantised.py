@@ -39,6 +39,16 @@ class QuantisedPlan(NamedTuple):
     """A policy on cells, with what is known about its quality among all policies that see the numbers themselves.
 
     ``value <= optimum <= upper``, up to quadrature: by how much that may be off is in ``statistics``, and ``upper`` includes it.
+
+    Examples
+    --------
+    >>> from homdp_ppl import models
+    >>> from homdp_ppl.planners import plan_on_cells
+    >>> plan = plan_on_cells(models.load("gaussian_tiger", horizon=2), edges=[0.0])
+    >>> round(plan.value, 4), round(plan.upper, 4)
+    (1.8481, 1.9365)
+    >>> plan.less.spaces.observations  # what the policy sees of a number
+    ('y < 0', '0 <= y')
     """
 
     policy: QuantisedPolicy
@@ -160,6 +170,16 @@ def plan_on_cells(world: ContinuousWorld, edges: ArrayLike, planner: Callable[[P
         Where one cell ends and the next begins, such as ``plan.edges``.
     planner
         A finite planner, by default one that is chosen by size.
+
+    Examples
+    --------
+    >>> from homdp_ppl import models
+    >>> world = models.load("gaussian_tiger", horizon=2)
+    >>> rough, fine = plan_on_cells(world, [0.0]), plan_on_cells(world, [-1.0, 0.0, 1.0])
+    >>> round(rough.gap, 3), round(fine.gap, 3)
+    (0.088, 0.021)
+    >>> rough.policy.act([1.5], []), fine.policy.act([1.5], [])  # listen; or open left, for growls above 1 are clear enough
+    (array([1., 0., 0.]), array([0., 1., 0.]))
     """
     return _solve(_line(world), as_edges(edges), _by_size(PLAIN) if planner is None else planner).plan
 

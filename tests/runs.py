@@ -5,7 +5,7 @@ from functools import cache
 
 import numpy as np
 
-from homdp_ppl import Run, World, models
+from homdp_ppl import Run, World, explorers, learn, models
 from homdp_ppl.planners import history_tree
 
 TREE = history_tree()  # one planner for all tests: twins are compiled once for the same objects
@@ -34,3 +34,17 @@ def differences(first: Run, second: Run, rounds: int | None = None, tolerance: f
         if not alike or not np.all(np.abs(ours.astype(float) - theirs) <= tolerance * (ours.dtype.kind == "f")):
             found.append(column)
     return found
+
+
+def readable(name, explorer, episodes, seed=0, **options):
+    """A run of the readable loop on the tree of histories."""
+    return learn(small(name), explorer, TREE, episodes, seed, compiled=False, **options)
+
+
+def hearing(accuracies=(0.6, 0.75, 0.85, 0.95)):
+    """HOP-V on the tiger: T is known, O one of a few."""
+    tiger = small("tiger")
+    return explorers.hop_v([tiger], [tiger.homdp.at(accuracy=p) for p in accuracies], delta=0.5)
+
+
+# Same seed, same run

@@ -1,35 +1,15 @@
-"""The learning loop: the same seed is the same run, values are exact, policies see what they may, and what is refused."""
+"""The learning loop: the same seed is the same run, values are exact, and policies see what they may."""
 
-import re
 from dataclasses import replace
 
-import jax.numpy as jnp
 import numpy as np
-import numpyro
-import numpyro.distributions as dist
 import pytest
 from scipy.special import expit
 
-from homdp_ppl import POMDP, GraphPolicy, Kernels, evaluate, explorers, homdp, learn, learning, models, tabular
-from homdp_ppl.errors import DataError, DeclarationError, ParameterError, PlanningError
-from homdp_ppl.planners import alpha_vectors, bounded_search, history_tree
+from homdp_ppl import POMDP, GraphPolicy, evaluate, explorers, learn, learning, models
 from tests.planners.exact import optimum
 from tests.posteriors.programs import logistic
-from tests.runs import TREE, differences, small
-
-
-def readable(name, explorer, episodes, seed=0, **options):
-    """A run of the readable loop on the tree of histories."""
-    return learn(small(name), explorer, TREE, episodes, seed, compiled=False, **options)
-
-
-def hearing(accuracies=(0.6, 0.75, 0.85, 0.95)):
-    """HOP-V on the tiger: T is known, O one of a few."""
-    tiger = small("tiger")
-    return explorers.hop_v([tiger], [tiger.homdp.at(accuracy=p) for p in accuracies], delta=0.5)
-
-
-# Same seed, same run
+from tests.runs import TREE, differences, hearing, readable, small
 
 
 @pytest.mark.parametrize("make", [explorers.greedy, explorers.posterior_sampling, explorers.tight, explorers.epsilon_greedy])
@@ -301,173 +281,6 @@ def test_planning_once():
 
 
 # The learner's own declaration
-
-
-def test_a_learner_who_knows_less():
-    """The tiger for one who knows no structure: learns its tables, in the world's episodes."""
-    run = learn(small("tiger"), explorers.greedy(), TREE, 400, model=small("tiger_table").homdp, compiled=False)
-    assert run.posterior.homdp.name == "tiger_table"
-    assert (run.to_dataset().attrs["model"], run.to_dataset().attrs["learner"]) == ("tiger", "tiger_table")
-    assert run.gaps[-100:].mean() < 0.02
-    assert np.abs(run.posterior.mean.transition[:, 0] - np.eye(2)).max() < 0.05
-
-
-def test_a_checkup_by_someone_who_knows_no_medicine():
-    world = models.load("checkup", horizon=2)
-    run = learn(world, explorers.greedy(), TREE, 5, model=models.load("checkup_table", horizon=2).homdp)
-    assert len(run.values) == 5
-    assert run.optimum == pytest.approx(optimum(world.pomdp), abs=1e-12)
-
-
-@pytest.mark.parametrize(
-    "explorer",
-    [
-        explorers.greedy(),
-        explorers.tight(),
-        explorers.posterior_sampling(),
-        explorers.quantile_backup(),
-        explorers.quantile_bonus(bound=True),
-        explorers.value_quantile(draws=3),
-        explorers.uniform(),
-        explorers.oracle(small("tiger")),
-    ],
-    ids=str,
-)
-def test_a_world_that_the_learner_holds_impossible(explorer):
-    """The tiger walks while one listens: the readable loop runs, says why, and still evaluates exactly."""
-    wild = small("tiger_table").homdp.at(T=np.full((2, 3, 2), 0.5), O=small("tiger_table").pomdp.emission)
-    run = learn(wild, explorer, TREE, 1500, stop_after=12, model=small("tiger").homdp)
-    assert run.loop == "readable loop (the world can show what the learner's declaration excludes)"
-    assert run.gaps.min() >= -1e-9
-    assert run.values[5] == pytest.approx(evaluate(run.policy_at(5), wild.pomdp), abs=1e-12)
-    with pytest.raises(DataError, match=r"left, listen, right.*declared impossible"):
-        run.posterior  # noqa: B018
-
-
-def test_observations_that_the_learner_holds_impossible():
-    """The policy goes on, and the run counts them."""
-    world = small("tiger_listen")  # silence, and growls after listening
-
-    @homdp(**world.spaces._asdict(), reward=world.homdp.reward[0])
-    def deaf():
-        p = numpyro.sample("p", dist.Beta(1, 1))
-        moves = jnp.asarray(world.pomdp.transition)
-        blur = jnp.array([[p, 1 - p, 0.0, 0.0], [1 - p, p, 0.0, 0.0], [0, 0, 1.0, 0], [0, 0, 0, 1.0]])
-        silence = np.array([[1.0, 0.0, 0.0]] * 4)
-        return Kernels(world.pomdp.initial, jnp.einsum("xaz,zw->xaw", moves, blur), silence)
-
-    run = learn(world, explorers.greedy(), TREE, 8, model=deaf)
-    listened = (run.record.actions[:, :-1] == 0).sum(1)
-    np.testing.assert_array_equal(run.impossible, listened)
-    assert listened.sum() > 0
-
-
-# Foresight
-
-
-def test_foresight_never_learns_to_hear():
-    """A collector who sees the tiger opens the right door at every step, worth H; scored is the policy that hears."""
-    seeing, hindsight = (readable("tiger_listen", explorers.greedy(), 60, foresight=seeing) for seeing in (True, False))
-    assert (seeing.record.actions != 0).all()
-    assert (hindsight.record.actions == 0).any()
-    np.testing.assert_allclose(seeing.played, 3.0, atol=1e-12)
-    right = np.where(seeing.record.states[:, :-1] % 2 == 0, 2, 1)  # tiger on the left: open right
-    np.testing.assert_array_equal(seeing.record.actions, right)
-    for k in (0, 30, 59):
-        assert seeing.values[k] == pytest.approx(evaluate(seeing.policy_at(k), small("tiger_listen").pomdp), abs=1e-12)
-    assert (seeing.values == seeing.values[0]).all()  # nothing that matters is learned
-    assert seeing.state.counts.visits[2:].sum() == 0
-    assert hindsight.gaps[-1] < 0.001 < seeing.gaps[-1]
-    assert seeing.loop == "readable loop (foresight is played step by step)"
-    assert seeing.to_dataset().attrs["foresight"] == 1
-
-
-def test_foresight_sees_the_same_luck():
-    seeing, hindsight = (readable("tiger_listen", explorers.greedy(), 40, foresight=seeing) for seeing in (True, False))
-    np.testing.assert_array_equal(seeing.record.states[:, 0], hindsight.record.states[:, 0])
-
-
-# What is refused
-
-
-def unknown_start():
-    """A tiger whose first place is unknown."""
-    tiger = small("tiger")
-
-    @homdp(**tiger.spaces._asdict(), reward=tiger.homdp.reward[0])
-    def unknown_start():
-        p = numpyro.sample("p", dist.Beta(1, 1))
-        return Kernels(jnp.array([p, 1 - p]), tiger.pomdp.transition, tiger.pomdp.emission)
-
-    return unknown_start
-
-
-def other_tiger(**changes):
-    """The tiger's tables with other rewards, names or horizon."""
-    tiger = small("tiger")
-    told = dict(zip(("states", "observations", "actions", "horizon"), tiger.spaces, strict=True))
-    parts = {"T": tiger.pomdp.transition, "O": tiger.pomdp.emission, "initial": tiger.pomdp.initial}
-    return tabular(**{**parts, **told, "reward": tiger.homdp.reward[0], **changes})
-
-
-REFUSED = [
-    ({"world": "homdp"}, "world: got a HOMDP; expected a World. Fix the parameters of a declaration"),
-    ({"explorer": explorers.greedy}, "explorer: got a function; expected an Explorer. Call its factory"),
-    ({"explorer": "greedy"}, "explorer: got a str"),
-    ({"planner": history_tree}, "planner: got history_tree; expected a function from a POMDP to a Plan. Call its factory"),
-    ({"planner": bounded_search}, "planner: got bounded_search"),
-    ({"planner": "tree"}, "planner: got a str"),
-    ({"episodes": 0}, "episodes: got 0; expected a whole number of at least 1"),
-    ({"episodes": 2.5}, "episodes: got 2.5"),
-    ({"seed": -1}, "seed: got [-1]; expected whole numbers"),
-    ({"seed": []}, "seed: got []"),
-    ({"seed": 1.5}, "seed: got [1.5]"),
-    ({"seed": [0, "1"]}, "seed: got [0, '1']"),
-    ({"seed": None}, "seed: got [None]"),
-    ({"seed": 2**63}, "seed: got [9223372036854775808]"),
-    ({"stop_after": -1}, "stop_after: got -1; expected a number of episodes of at least 0"),
-    ({"stop_after": 2.5}, "stop_after: got 2.5"),
-    ({"model": "world"}, "model: got a World; expected a HOMDP. Of a world, take the declaration"),
-    ({"model": {"horizon": 4}}, "horizon=4"),
-    ({"model": {"states": ("links", "rechts")}}, "links"),
-    ({"model": {"reward": np.zeros((2, 3))}}, "model: got other rewards; expected the world's rewards"),
-    ({"explorer": hearing(), "episodes": 2}, "episodes: got 2; expected at least one epoch of 3 episodes"),
-]
-
-
-@pytest.mark.parametrize(("wrong", "told"), REFUSED, ids=[told[:30] for _, told in REFUSED])
-def test_refused(wrong, told):
-    tiger = small("tiger")
-    wrong = dict(wrong)
-    if "world" in wrong:
-        wrong["world"] = tiger.homdp
-    if "model" in wrong:
-        wrong["model"] = tiger if wrong["model"] == "world" else other_tiger(**wrong["model"])
-    arguments = {"world": tiger, "explorer": explorers.greedy(), "planner": TREE, "episodes": 10} | wrong
-    with pytest.raises(ParameterError, match=re.escape(told)):
-        learn(**arguments)
-
-
-def test_all_problems_at_once():
-    with pytest.raises(ParameterError, match="learn: 5 problems"):
-        learn(small("tiger").homdp, explorers.greedy, history_tree, 0, seed=-1)
-
-
-def test_an_unknown_start_is_refused():
-    with pytest.raises(DeclarationError, match="initial distribution that depends on p"):
-        learn(small("tiger"), explorers.greedy(), TREE, 10, model=unknown_start())
-
-
-def test_rules_and_planners_that_do_not_go_together():
-    with pytest.raises(PlanningError, match=r"alpha_vectors, which has no optimistic backups; expected planner=history_tree\(\)"):
-        learn(small("tiger"), explorers.quantile_backup(), alpha_vectors(), 10)
-    with pytest.raises(PlanningError, match=r"a gap of 0\..*exact planner.*planner=history_tree\(\) or alpha_vectors\(\)"):
-        learn(small("tiger_table"), explorers.value_quantile(draws=3), bounded_search(gap=0.9), 10)
-    run = learn(small("tiger_table"), explorers.value_quantile(draws=3), alpha_vectors(), 3)
-    assert differences(run, learn(small("tiger_table"), explorers.value_quantile(draws=3), TREE, 3), tolerance=1e-8) == []
-
-
-# Progress
 
 
 def test_progress(capsys, monkeypatch):

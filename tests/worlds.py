@@ -5,7 +5,7 @@ from functools import cache
 import jax
 import numpy as np
 
-from homdp_ppl import GraphPolicy, Spaces, World, models
+from homdp_ppl import GraphPolicy, Spaces, World, models, tabular
 
 
 @cache
@@ -42,3 +42,10 @@ class Parity:
     def act(self, observations: np.ndarray, actions: np.ndarray) -> np.ndarray:
         """One action for sure."""
         return np.eye(self.actions)[(observations.sum() + actions.sum()) % self.actions]
+
+
+def awkward(horizon):
+    """Thirds, sevenths, impossible outcomes at either end, and rows that sum to a little less than one."""
+    T = np.array([[[1, 2, 0], [0, 3, 0]], [[0, 1, 2], [3, 0, 0]], [[1, 1, 1], [0, 0, 3]]]) / 3
+    O = np.array([[1, 6, 0, 0], [0, 2, 5, 0], [3, 1, 1, 2]]) / 7 * (1 - 1e-10)  # noqa: E741
+    return tabular(T=T, O=O, initial=[0, 0.9, 0.1], reward=np.eye(3)[:, :2], horizon=horizon).at()

@@ -29,6 +29,14 @@ def candidates(homdp: ContinuousHOMDP, n: int, key: Array) -> list[ContinuousWor
         How many.
     key
         A JAX random key.
+
+    Examples
+    --------
+    >>> import jax
+    >>> from homdp_ppl import explorers, models
+    >>> worlds = candidates(models.load("gaussian_tiger", horizon=2).homdp, 3, jax.random.key(0))
+    >>> explorers.hop_v(transitions=worlds[:1], emissions=worlds)  # the transitions are known, one member will do
+    Explorer hop_v(transitions=1, emissions=3): optimistic, frequentist
     """
     if not isinstance(homdp, ContinuousHOMDP):
         remedy = "Of a finite declaration draw worlds: [homdp.draw(k) for k in jax.random.split(key, n)]."

@@ -18,6 +18,14 @@ def epsilon_greedy(epsilon: float = 0.1, known: bool = True, replan: Replan = "e
         Probability of a uniform action at each step.
     known, replan
         As in :func:`greedy`.
+
+    Examples
+    --------
+    >>> from homdp_ppl import learn, models
+    >>> from homdp_ppl.planners import history_tree
+    >>> run = learn(models.load("tiger", horizon=2), epsilon_greedy(epsilon=0.3), history_tree(), episodes=3)
+    >>> run.values[:1].round(4)  # each of two steps: 0.7 * 0.9 for listening, 0.3 * 1.9 / 3 for any of three actions
+    array([1.64])
     """
     check_arguments("epsilon_greedy", epsilon=epsilon)
     options = changed(

@@ -27,7 +27,16 @@ Replan: TypeAlias = Literal["every episode", "doubled", "once"]
 @partial(jax.tree_util.register_dataclass, data_fields=["counts", "played", "memory", "luck"], meta_fields=["homdp", "episodes"])
 @dataclass(frozen=True, eq=False)
 class State:
-    """What a rule knows before a round: the counts, and what it keeps besides."""
+    """What a rule knows before a round: the counts, and what it keeps besides.
+
+    Examples
+    --------
+    >>> from homdp_ppl import explorers, learn, models
+    >>> from homdp_ppl.planners import history_tree
+    >>> run = learn(models.load("tiger", horizon=2), explorers.greedy(), history_tree(), episodes=3)
+    >>> int(run.state.played), int(run.state.counts.visits.sum())  # two states are left in each episode
+    (3, 6)
+    """
 
     counts: Counts
     played: Array  # ()  episodes so far
@@ -38,14 +47,35 @@ class State:
 
 
 class Proposal(NamedTuple):
-    """What to plan for; arrays only. Every array has a leading axis of candidates."""
+    """What to plan for; arrays only. Every array has a leading axis of candidates.
+
+    Examples
+    --------
+    >>> import jax
+    >>> from homdp_ppl import explorers, models
+    >>> rule, tiger = explorers.value_quantile(draws=3), models.load("tiger", horizon=2).homdp
+    >>> proposal = rule.propose(jax.random.key(0), rule.init(tiger, episodes=100))
+    >>> proposal.models.emission.shape  # three tables, with a row for each of two states
+    (3, 2, 2)
+    """
 
     models: POMDP
     parameters: Any = None  # of the backup, or of the root value
 
 
 class Pairs(NamedTuple):
-    """Candidates as all pairs of a transition and an emission table: HOP-V's version spaces."""
+    """Candidates as all pairs of a transition and an emission table: HOP-V's version spaces.
+
+    Examples
+    --------
+    >>> import jax
+    >>> from homdp_ppl import explorers, models
+    >>> world = models.load("tiger", horizon=2)
+    >>> rule = explorers.hop_v([world], [world, models.load("tiger", horizon=2, accuracy=0.6)])
+    >>> pairs = rule.propose(jax.random.key(0), rule.init(world.homdp, episodes=100))
+    >>> pairs.alive_emissions, pairs.model(0, 1).emission[0]
+    (array([ True,  True]), array([0.6, 0.4]))
+    """
 
     transitions: Array  # (N, X, A, X)
     emissions: Array  # (M, X, Y)
@@ -140,6 +170,20 @@ class Explorer:
         Whether its bonuses are scaled, which voids the guarantee.
     continuous
         How the rule learns in continuous worlds, if it can.
+
+    Examples
+    --------
+    >>> from homdp_ppl import explorers, learn, models
+    >>> from homdp_ppl.planners import history_tree
+    >>> explorers.hop_b(scale=0.1)
+    Explorer hop_b(scale=0.1): none (scaled bonuses)
+
+    A rule of one's own, which plans as greedy does and acts at random half of the time:
+
+    >>> coin = explorers.Explorer("coin", explorers.greedy().propose, "none", explore=0.5)
+    >>> run = learn(models.load("tiger", horizon=2), coin, history_tree(), episodes=1)
+    >>> run.values.round(4)  # at both steps 0.9 for listening, or 1.9 / 3 on average
+    array([1.5333])
     """
 
     rule: str

@@ -20,6 +20,14 @@ def greedy(known: bool = True, replan: Replan = "every episode") -> Explorer:
         Whether known rows are exact.
     replan
         "every episode", or "doubled" (when some n(x, a) has doubled).
+
+    Examples
+    --------
+    >>> from homdp_ppl import learn, models
+    >>> from homdp_ppl.planners import history_tree
+    >>> run = learn(models.load("tiger", horizon=2), greedy(), history_tree(), episodes=3)
+    >>> run.optimistic[:1].round(4), round(run.optimum, 4)  # when growls say nothing yet: listen twice, 0.9 each
+    (array([1.8]), 1.852)
     """
     options = changed({"known": known, "replan": replan}, {"known": True, "replan": "every episode"})
     return Explorer(

@@ -24,6 +24,16 @@ def hop_b(delta: float = 0.1, scale: float = 1.0, known: bool = True, replan: Re
         Whether known rows are exact and need no bonus; False is the paper verbatim.
     replan
         "doubled" (when some n(x, a) has doubled) or "every episode".
+
+    Examples
+    --------
+    >>> import jax
+    >>> from homdp_ppl import models
+    >>> rule, tiger = hop_b(), models.load("tiger", horizon=2).homdp
+    >>> proposal = rule.propose(jax.random.key(0), rule.init(tiger, episodes=100))
+    >>> (proposal.models.reward[0] - tiger.reward)[0]  # before any data H eps(x) = 2 * 2, and eps(x, a) = 0: moves are known
+    array([[4., 4., 4.],
+           [4., 4., 4.]])
     """
     check_arguments("hop_b", delta=delta, scale=scale)
 

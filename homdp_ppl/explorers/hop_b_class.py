@@ -33,6 +33,17 @@ def hop_b_class(
         The class Theta: tables (N, X, Y), or worlds; of continuous worlds only the emission densities count.
     delta, scale, known, replan
         As in :func:`hop_b`.
+
+    Examples
+    --------
+    >>> import jax
+    >>> from homdp_ppl import learn, models
+    >>> from homdp_ppl.planners import history_tree
+    >>> deaf, world = (models.load("tiger", horizon=2, accuracy=accuracy) for accuracy in (0.5, 0.85))
+    >>> rule = hop_b_class([deaf, world])
+    >>> run = learn(world, rule, history_tree(), episodes=20)
+    >>> rule.propose(jax.random.key(0), run.state).models.emission[0, 0]  # the second explains what was heard better
+    array([0.85, 0.15])
     """
     check_arguments("hop_b_class", delta=delta, scale=scale)
     told = changed(

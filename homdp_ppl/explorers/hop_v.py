@@ -43,6 +43,15 @@ def hop_v(
         Allowed probability of error.
     mass
         Posterior mass of each version space; by default the paper's likelihood sets.
+
+    Examples
+    --------
+    >>> from homdp_ppl import learn, models
+    >>> from homdp_ppl.planners import history_tree
+    >>> wrong, world = (models.load("tiger", horizon=2, accuracy=accuracy) for accuracy in (0.15, 0.85))
+    >>> run = learn(world, hop_v([world], [wrong, world]), history_tree(), episodes=40)
+    >>> run.state.memory.emissions  # who is alive after 20 epochs, of two episodes each
+    array([False,  True])
     """
     check_arguments("hop_v", delta=delta, **({} if mass is None else {"mass": mass}))
     told = changed({"delta": delta, "mass": mass}, {"delta": 0.1, "mass": None})

@@ -19,6 +19,15 @@ def oracle(world: World | ContinuousWorld) -> Explorer:
     ----------
     world
         The world that is acted in.
+
+    Examples
+    --------
+    >>> from homdp_ppl import learn, models
+    >>> from homdp_ppl.planners import history_tree
+    >>> world = models.load("tiger", horizon=2)
+    >>> run = learn(world, oracle(world), history_tree(), episodes=3)
+    >>> run.values.round(3), round(run.optimum, 3)
+    (array([1.852, 1.852, 1.852]), 1.852)
     """
     if isinstance(world, ContinuousWorld):
         refuse = tables_only("oracle", "world")

@@ -18,6 +18,15 @@ def posterior_sampling(replan: Replan = "every episode") -> Explorer:
     ----------
     replan
         Redrawing only when counts have doubled harms this rule; it can be had.
+
+    Examples
+    --------
+    >>> import jax
+    >>> from homdp_ppl import models
+    >>> rule, tiger = posterior_sampling(), models.load("tiger", horizon=2).homdp
+    >>> draw = rule.propose(jax.random.key(0), rule.init(tiger, episodes=100)).models.emission[0]
+    >>> bool(draw[0, 0] == draw[1, 1]), bool(draw[0, 0] == 0.8)  # one accuracy for both sides, as declared, but not its mean
+    (True, False)
     """
 
     def propose(key: Array, state: State) -> Proposal:

@@ -24,6 +24,17 @@ def tight(delta: float = 0.1, known: bool = True, replan: Replan = "doubled") ->
         Whether known rows are exact and need no bonus.
     replan
         "doubled" (when some n(x, a) has doubled) or "every episode".
+
+    Examples
+    --------
+    >>> import jax
+    >>> from homdp_ppl import models
+    >>> rule, tiger = tight(), models.load("tiger", horizon=2).homdp
+    >>> proposal = rule.propose(jax.random.key(0), rule.init(tiger, episodes=100))
+    >>> (proposal.models.reward[0] - tiger.reward)[:, 0, 0]  # before any data 1/2 * 2, and 0 at the last step; hop_b adds 4
+    array([1., 0.])
+    >>> proposal.parameters  # H/2 * 2 at the root
+    array([2.])
     """
     check_arguments("tight", delta=delta)
 

@@ -25,6 +25,17 @@ def value_quantile(q: float = 0.9, draws: int = 20, replan: Replan = "every epis
         S, how many models are drawn anew in every round.
     replan
         Redrawing only when counts have doubled harms sampling rules; it can be had.
+
+    Examples
+    --------
+    >>> from homdp_ppl import learn, models
+    >>> from homdp_ppl.planners import history_tree
+    >>> rule = value_quantile(q=0.75, draws=3)
+    >>> rule.pick, rule.pick / (3 + 1)  # the largest of three values: it covers the optimum with probability 3/4
+    (3, 0.75)
+    >>> run = learn(models.load("tiger", horizon=2), rule, history_tree(), episodes=2)
+    >>> run.record.plans
+    array([3, 3])
     """
     check_arguments("value_quantile", q=q)
     if not (isinstance(draws, int) and draws >= 1):

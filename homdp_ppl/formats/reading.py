@@ -44,6 +44,20 @@ class PomdpFile:
         O(o | a, s'), emitted after the transition.
     reward
         The reward or cost of (s, a) in the file's own units: R averaged over the next state and the observation.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from homdp_ppl import formats
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "lamp.POMDP"
+    ...     _ = path.write_text("states: off on  actions: wait  observations: dark  T: * identity  O: * uniform  R: * : on : * : * 10")
+    ...     lamp = formats.read_file(path)
+    >>> lamp.states, lamp.reward[:, 0], lamp.start
+    (('off', 'on'), array([ 0., 10.]), array([0.5, 0.5]))
+    >>> lamp.in_own_units(3.0, horizon=6)  # on for three steps of six
+    30.0
     """
 
     path: str
@@ -146,6 +160,20 @@ def read_file(path: str | os.PathLike[str]) -> PomdpFile:
     ------
     HOMDPError
         With the file, the line, what stands there and what was expected; before anything large is allocated.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from homdp_ppl import formats, models, write_pomdp
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "tiger.POMDP"
+    ...     write_pomdp(models.load("tiger", horizon=2), path, discount=0.95)
+    ...     file = formats.read_file(path)
+    >>> file.discount, file.actions
+    (0.95, ('listen', 'open left', 'open right'))
+    >>> file.transition.shape  # T(s' | s, a); file.world(horizon=2) is a world to act in
+    (2, 3, 2)
     """
     return parse(decode(load(Path(path))), str(path))
 

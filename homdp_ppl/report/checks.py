@@ -12,7 +12,26 @@ from homdp_ppl.posteriors import PredictiveCheck
 
 
 def check_table(check: PredictiveCheck, rows: int = 3) -> Table:
-    """What a predictive check found, with the most surprising single frequencies; to be printed with ``rich.print``."""
+    """What a predictive check found, with the most surprising single frequencies; to be printed with ``rich.print``.
+
+    Parameters
+    ----------
+    check
+        What ``predictive_check`` found.
+    rows
+        How many of the single frequencies.
+
+    Examples
+    --------
+    >>> import jax
+    >>> from homdp_ppl import models, posterior, rollout, uniform_policy
+    >>> from homdp_ppl.posteriors import predictive_check
+    >>> world = models.load("tiger")
+    >>> episodes = rollout(jax.random.split(jax.random.key(0), 50), world, uniform_policy(world))
+    >>> check = predictive_check(jax.random.key(1), posterior(world.homdp, episodes), episodes, uniform_policy(world))
+    >>> list(check_table(check, rows=0).columns[0].cells)
+    ['observations by step', 'pairs of observations', 'mean return', 'spread of returns']
+    """
     title = f"{escape(check.homdp.name)}: {check.episodes:,} episodes against {len(check.replicated.mean):,} replications"
     table = Table("finding", "observed", "predicted (90%)", "p", title=title, title_justify="left")
     for what, observed, low, high, p in (*check.findings, *check.frequencies[:rows]):
@@ -30,6 +49,19 @@ def draw_check(check: PredictiveCheck, axes: tuple[Axes, Axes] | None = None) ->
         What ``predictive_check`` found.
     axes
         Where to draw the frequencies and the returns; a new figure by default.
+
+    Examples
+    --------
+    >>> import jax, matplotlib.pyplot as plt
+    >>> from homdp_ppl import models, posterior, rollout, uniform_policy
+    >>> from homdp_ppl.posteriors import predictive_check
+    >>> world = models.load("tiger")
+    >>> episodes = rollout(jax.random.split(jax.random.key(0), 50), world, uniform_policy(world))
+    >>> check = predictive_check(jax.random.key(1), posterior(world.homdp, episodes), episodes, uniform_policy(world))
+    >>> left, right = draw_check(check)
+    >>> left.get_title().splitlines()[0], right.get_xlabel()
+    ('tiger, 50 episodes', 'mean return')
+    >>> plt.close(left.figure)
     """
     if axes is None:
         _, (left, right) = plt.subplots(1, 2, figsize=(9.0, 4.2), layout="constrained")

@@ -32,6 +32,16 @@ def versions_of(run: Run | ContinuousRun) -> Versions:
     -------
     Versions
         Of masks: (epochs + 1, N) and (epochs + 1, M).
+
+    Examples
+    --------
+    >>> from homdp_ppl import explorers, learn, models
+    >>> from homdp_ppl.planners import history_tree
+    >>> wrong, world = (models.load("tiger", horizon=2, accuracy=accuracy) for accuracy in (0.15, 0.85))
+    >>> run = learn(world, explorers.hop_v([world], [wrong, world]), history_tree(), episodes=40)
+    >>> alive = versions_of(run).emissions
+    >>> alive.shape, alive[0], alive[-1]  # before the first of 20 epochs, and after the last
+    ((21, 2), array([ True,  True]), array([False,  True]))
     """
     explorer, task = run.task.explorer, run.task
     if explorer.rule != "hop_v":

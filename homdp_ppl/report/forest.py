@@ -70,6 +70,14 @@ def draw_forest(dataset: xr.Dataset, truth: Mapping[str, Array], most: int = MOS
     -------
     Axes
         The upper axes of a new figure.
+
+    Examples
+    --------
+    >>> draws = xr.Dataset({"accuracy": (("chain", "draw"), [[0.7, 0.8, 0.9]])})  # or posterior(homdp, episodes).dataset
+    >>> axes = draw_forest(draws, {"accuracy": 0.85})
+    >>> [text.get_text() for text in axes.get_yticklabels()], [float(line.get_xdata()[0]) for line in axes.lines]  # median, truth
+    (['accuracy'], [0.8, 0.85])
+    >>> plt.close(axes.figure)
     """
     entries = forest_entries(dataset, truth)
     if not entries:

@@ -42,6 +42,18 @@ def draw_regret(runs: Mapping[str, Sequence[Measured]], axes: Axes | None = None
         seeds.
     axes
         Where to draw; a new figure with linear axes by default.
+
+    Examples
+    --------
+    >>> import matplotlib.pyplot as plt
+    >>> from homdp_ppl import explorers, models, study
+    >>> from homdp_ppl.planners import history_tree
+    >>> world = models.load("tiger", horizon=2)
+    >>> runs = study.side_by_side(world, [explorers.oracle(world), explorers.uniform()], history_tree(), episodes=3, seeds=[0, 1])
+    >>> axes = draw_regret(runs)
+    >>> axes.get_title(), axes.lines[1].get_ydata().round(3)  # the second rule loses 1.852 - 1.2667 in every episode
+    ('tiger: mean and 90% of 2 seeds', array([0.585, 1.171, 1.756]))
+    >>> plt.close(axes.figure)
     """
     axes, ends = _draw(runs, lambda run: run.regret, axes)
     if axes.get_yscale() == "linear":
@@ -60,6 +72,18 @@ def draw_promises(runs: Mapping[str, Sequence[Measured]], axes: Axes | None = No
     ----------
     runs, axes
         As in :func:`draw_regret`; all runs in one world.
+
+    Examples
+    --------
+    >>> import matplotlib.pyplot as plt
+    >>> from homdp_ppl import explorers, models, study
+    >>> from homdp_ppl.planners import history_tree
+    >>> world = models.load("tiger", horizon=2)
+    >>> runs = study.side_by_side(world, [explorers.hop_b(), explorers.uniform()], history_tree(), episodes=3, seeds=[0, 1])
+    >>> axes = draw_promises(runs)
+    >>> [line.get_ydata()[:1].round(3) for line in axes.lines[:2]]  # before any data: 1.8 with a bonus of 4 at both steps, and 1.8
+    [array([9.8]), array([1.8])]
+    >>> plt.close(axes.figure)
     """
     axes, ends = _draw(runs, lambda run: run.optimistic, axes)
     run = next(iter(runs.values()))[0]
@@ -128,6 +152,16 @@ def label_ends(axes: Axes, ends: Sequence[tuple[float, float, str, str]]) -> Non
         With all curves drawn and its scales and limits settled.
     ends
         Place on the two axes, name and colour of each.
+
+    Examples
+    --------
+    >>> import matplotlib.pyplot as plt
+    >>> figure, axes = plt.subplots()
+    >>> curves = axes.plot([0, 1], [0, 1], "C0", [0, 1], [0, 1.01], "C1")
+    >>> label_ends(axes, [(1, 1, "one", "C0"), (1, 1.01, "two", "C1")])
+    >>> [text.get_text() for text in axes.texts]
+    ['one', 'two']
+    >>> plt.close(figure)
     """
     figure = axes.get_figure(root=True)
     if figure is None:

@@ -30,6 +30,19 @@ def draw_priors(
         Where to draw the regret and the optimism; a new figure by default.
     colours
         Of some rules, to be the same as in other pictures.
+
+    Examples
+    --------
+    >>> import matplotlib.pyplot as plt
+    >>> from homdp_ppl import explorers, learn, models
+    >>> from homdp_ppl.planners import history_tree
+    >>> world, rule = models.load("tiger", horizon=2), explorers.quantile_backup()
+    >>> learners = {"declared": world.homdp, "flat": models.load("tiger_table", horizon=2).homdp}
+    >>> runs = {prior: learn(world, rule, history_tree(), episodes=3, seed=[0], model=own) for prior, own in learners.items()}
+    >>> left, right = draw_priors({rule.name: runs})
+    >>> [text.get_text() for text in left.get_xticklabels()], left.get_ylabel()
+    (['declared', 'flat'], 'regret at the end')
+    >>> plt.close(left.figure)
     """
     if not runs or not all(several and all(several.values()) for several in runs.values()):
         raise DataError("draw_priors", [Problem("runs", "rules or priors without runs", "runs for every rule and prior")])

@@ -33,6 +33,15 @@ def draw_program(model: HOMDP, steps: int = 2, policy: Policy | None = None, axe
         Who acts; the uniform policy by default.
     axes
         Where to draw; a new figure by default.
+
+    Examples
+    --------
+    >>> import matplotlib.pyplot as plt
+    >>> from homdp_ppl import models
+    >>> axes = draw_program(models.load("tiger", horizon=2).homdp, steps=1)
+    >>> axes.get_title(), sorted(text.get_text() for text in axes.texts)
+    ('tiger: 1 of 2 steps', ['$a_{1}$', '$x_{1}$', '$x_{2}$', '$y_{1}$', 'accuracy'])
+    >>> plt.close(axes.figure)
     """
     steps = min(steps, model.horizon)
     graph, places, colours = _program_graph(model, steps, policy)

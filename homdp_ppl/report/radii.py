@@ -130,6 +130,16 @@ def radius_table(comparison: xr.Dataset, part: Part = "emission") -> Table:
         What :func:`compare_radii` returned.
     part
         Which rows.
+
+    Examples
+    --------
+    >>> import jax
+    >>> from homdp_ppl import models, uniform_policy
+    >>> world = models.load("tiger")
+    >>> seen = compare_radii(jax.random.key(0), world, uniform_policy(world), episodes=64)
+    >>> table = radius_table(seen)
+    >>> table.columns[2].header, list(table.columns[0].cells)
+    ('HOP-B', ['1', '2', '4', '8', '16', '32', '64'])
     """
     _check_part(comparison, part)
     medians = comparison.median(AXES[part])
@@ -158,6 +168,17 @@ def draw_radii(comparison: xr.Dataset, part: Part = "emission", axes: Axes | Non
         Which rows to draw.
     axes
         Where to draw; a new figure by default.
+
+    Examples
+    --------
+    >>> import jax, matplotlib.pyplot as plt
+    >>> from homdp_ppl import models, uniform_policy
+    >>> world = models.load("tiger")
+    >>> seen = compare_radii(jax.random.key(0), world, uniform_policy(world), episodes=64)
+    >>> axes = draw_radii(seen)
+    >>> axes.get_title(), axes.get_xlabel()
+    ('tiger: emission rows, delta = 0.1', 'visits of the row')
+    >>> plt.close(axes.figure)
     """
     _check_part(comparison, part)
     if axes is None:

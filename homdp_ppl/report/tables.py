@@ -21,7 +21,27 @@ from homdp_ppl.theory import Statement
 
 
 def seen_table(model: HOMDP | ContinuousHOMDP, episode: Episode, title: str = "") -> Table:
-    """What the policy saw and did, in the model's names; to be printed with ``rich.print``."""
+    """What the policy saw and did, in the model's names; to be printed with ``rich.print``.
+
+    Parameters
+    ----------
+    model
+        The declaration, for its names.
+    episode
+        One episode.
+    title
+        What to write above.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from homdp_ppl import Episode, models
+    >>> tiger = models.load("tiger", horizon=2).homdp
+    >>> episode = Episode(states=np.array([0, 0, 1]), observations=np.array([0, 0]), actions=np.array([0, 2]))
+    >>> table = seen_table(tiger, episode)
+    >>> [list(column.cells) for column in table.columns]
+    [['1', '2'], ['growl left', 'growl left'], ['listen', 'open right']]
+    """
     _one(episode)
     table = Table("step", "observation", "action", title=title or None, title_justify="left")
     for h, (y, a) in enumerate(zip(episode.observations, episode.actions, strict=True)):
@@ -36,7 +56,27 @@ def _one(episode: Episode) -> None:
 
 
 def revealed_table(model: HOMDP | ContinuousHOMDP, episode: Episode, title: str = "") -> Table:
-    """The same episode with its latent states and rewards."""
+    """The same episode with its latent states and rewards.
+
+    Parameters
+    ----------
+    model
+        The declaration, for its names and rewards.
+    episode
+        One episode.
+    title
+        What to write above.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from homdp_ppl import Episode, models
+    >>> tiger = models.load("tiger", horizon=2).homdp
+    >>> episode = Episode(states=np.array([0, 0, 1]), observations=np.array([0, 0]), actions=np.array([0, 2]))
+    >>> rewards = list(revealed_table(tiger, episode).columns[-1].cells)  # for listening, for the treasure, and their sum
+    >>> rewards
+    ['0.90', '1.00', '1.90']
+    """
     _one(episode)
     table = Table("step", "latent state", "observation", "action", "reward", title=title or None, title_justify="left")
     latent = [f"[bold]{escape(told(x, model.spaces.states))}[/]" for x in episode.states]
@@ -51,7 +91,20 @@ def revealed_table(model: HOMDP | ContinuousHOMDP, episode: Episode, title: str 
 
 
 def models_table(worlds: Mapping[str, World | ContinuousWorld]) -> Table:
-    """Models with their sizes, horizon and what is unknown in each."""
+    """Models with their sizes, horizon and what is unknown in each.
+
+    Parameters
+    ----------
+    worlds
+        By the names to write.
+
+    Examples
+    --------
+    >>> from homdp_ppl import models
+    >>> table = models_table({"tiger": models.load("tiger", horizon=2)})
+    >>> list(table.columns[1].cells)[0].splitlines(), list(table.columns[2].cells)
+    (['2 states, 2 obs.,', '3 actions, H = 2'], [''])
+    """
     table = Table("model", "sizes", "what is unknown", show_lines=True)
     for name, world in worlds.items():
         X, Y, A, H = world.spaces
@@ -66,7 +119,24 @@ def models_table(worlds: Mapping[str, World | ContinuousWorld]) -> Table:
 
 
 def decisions_table(plan: Plan, rows: int = 6) -> Table:
-    """The first decisions of a plan in words: what was seen, what it does then, and what that is worth."""
+    """The first decisions of a plan in words: what was seen, what it does then, and what that is worth.
+
+    Parameters
+    ----------
+    plan
+        A finite planner's; in a world's names after ``plan.named(world)``.
+    rows
+        How many histories at most.
+
+    Examples
+    --------
+    >>> from homdp_ppl import models
+    >>> from homdp_ppl.planners import history_tree
+    >>> world = models.load("tiger", horizon=2)
+    >>> table = decisions_table(history_tree()(world.pomdp).named(world), rows=4)
+    >>> list(table.columns[0].cells), list(table.columns[2].cells)
+    ()
+    """
     table = Table("after", "probability", "do", "value from here on")
     for node, data in plan.first_steps(rows).nodes(data=True):
         if node != 0:
@@ -80,6 +150,25 @@ def comparison_table(rows: Sequence[Row], title: str = "", epsilon: float = 0.1)
     Regret is summed over all episodes, with its standard error; "gap" is that of the last round, "optim." the share of rounds
     whose optimistic value covered the optimum, "width" how far above it that was on average, "to 0.1" the episodes until the
     average regret was below 0.1 for good, "sec" the seconds of a run.
+
+    Parameters
+    ----------
+    rows
+        What ``study.summarise`` returned.
+    title
+        What to write above.
+    epsilon
+        As it was given to ``study.summarise``.
+
+    Examples
+    --------
+    >>> from homdp_ppl import explorers, models, study
+    >>> from homdp_ppl.planners import history_tree
+    >>> world = models.load("tiger", horizon=2)
+    >>> runs = study.side_by_side(world, [explorers.oracle(world), explorers.uniform()], history_tree(), episodes=3, seeds=[0, 1])
+    >>> table = comparison_table(study.summarise(runs))
+    >>> list(table.columns[0].cells), list(table.columns[2].cells)  # 3 * (1.852 - 1.2667), whatever the seed
+    (['oracle', 'uniform'], ['', '+1.76 (+1.76 to +1.76)'])
     """
     table = Table(title=title or None, title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 1))
     near = f"to {epsilon:g}"  # episodes until within epsilon
@@ -111,7 +200,15 @@ def _with_interval(value: float, interval: tuple[float, float]) -> str:
 
 
 def theory_table(statements: Iterable[Statement]) -> Table:
-    """The paper's statements beside what holds anyway, and whether they say more; see ``theory.report``."""
+    """The paper's statements beside what holds anyway, and whether they say more; see ``theory.report``.
+
+    Examples
+    --------
+    >>> from homdp_ppl import models, theory
+    >>> table = theory_table(theory.report(models.load("tiger", horizon=2), episodes=1000)[:1])
+    >>> list(table.columns[0].cells), list(table.columns[2].cells)  # H K, what any rule can lose at most
+    (['regret of HOP-B'], ['2,000'])
+    """
     table = Table("statement", "value", "trivially", "says something", "appendix", "note")
     for column in table.columns[1:3]:
         column.justify = "right"

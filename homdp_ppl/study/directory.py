@@ -44,6 +44,17 @@ class StudyDirectory:
         What each model was when the study began.
     about
         The software and the machine.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from homdp_ppl import models, study
+    >>> asked = study.Study(("tiger",), ("greedy",), episodes=10, seeds=2, horizon=2)
+    >>> with tempfile.TemporaryDirectory() as out:
+    ...     _ = StudyDirectory.create(out, asked, {"tiger": models.load("tiger", horizon=2)})
+    ...     found = StudyDirectory.open(out)
+    >>> found.study == asked, [path.name for unit, seed, path in found.journals()]
+    (True, ['seed-0.journal', 'seed-1.journal'])
     """
 
     def __init__(self, path: Path, study: Study, models: Mapping[str, Any], about: Mapping[str, Any]) -> None:

@@ -29,6 +29,17 @@ def side_by_side(
         Episodes of each run.
     seeds
         One run a seed for every rule.
+
+    Examples
+    --------
+    >>> from homdp_ppl import explorers, models, study
+    >>> from homdp_ppl.planners import history_tree
+    >>> world = models.load("tiger", horizon=2)
+    >>> runs = side_by_side(world, [explorers.oracle(world), explorers.uniform()], history_tree(), episodes=3, seeds=[0, 1])
+    >>> {name: len(several) for name, several in runs.items()}
+    {'oracle': 2, 'uniform': 2}
+    >>> [row.rule for row in study.summarise(runs) if row.less > 0]  # who lost more than the first
+    ['uniform']
     """
     names = [rule.name for rule in rules]
     if len(set(names)) < len(names):

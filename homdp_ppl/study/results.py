@@ -38,7 +38,28 @@ def read_run(path: Path) -> Saved | None:
 
 
 def read_runs(directory: StudyDirectory) -> Runs:
-    """All runs that have begun, in the order of the study."""
+    """All runs that have begun, in the order of the study.
+
+    Parameters
+    ----------
+    directory
+        Where the study lives.
+
+    Returns
+    -------
+    dict
+        By model, prior and rule: runs as they were saved, one a seed.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from homdp_ppl import study
+    >>> with tempfile.TemporaryDirectory() as out:
+    ...     _ = study.compare("tiger", ["uniform"], episodes=3, seeds=2, out=out, workers=1, horizon=2)
+    ...     runs = read_runs(study.StudyDirectory.open(out))
+    >>> list(runs), [len(run.values) for run in runs["tiger", "declared", "uniform"]]
+    ([('tiger', 'declared', 'uniform')], [3, 3])
+    """
     runs: Runs = {}
     for unit, _, path in directory.journals():
         run = read_run(path)
@@ -63,6 +84,21 @@ def digest(directory: StudyDirectory) -> str:
     """A number for everything that happened: another value, another step of another episode, and it is another.
 
     Seconds and numbers of plans are not in it.
+
+    Parameters
+    ----------
+    directory
+        Where the study lives.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from homdp_ppl import study
+    >>> def done(out):
+    ...     return study.compare("tiger", ["uniform"], episodes=3, seeds=2, out=out, workers=1, horizon=2).directory
+    >>> with tempfile.TemporaryDirectory() as one, tempfile.TemporaryDirectory() as other:
+    ...     digest(done(one)) == digest(done(other))  # asked again, the same happens again
+    True
     """
     total = sha256()
     for unit, seed, path in directory.journals():

@@ -103,6 +103,15 @@ def resume(
         Its directory.
     workers, client, time_limit, report
         As in :func:`compare`.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as out:
+    ...     first = compare("tiger", ["uniform"], episodes=3, seeds=2, out=out, workers=1, horizon=2, time_limit=0.0)
+    ...     then = resume(out, workers=1)
+    >>> first.complete, then.complete
+    (False, True)
     """
     directory = StudyDirectory.open(out)
     with DirectoryLock(out):

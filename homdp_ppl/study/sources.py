@@ -156,6 +156,21 @@ def find_planner(text: str, world: World | ContinuousWorld, model: HOMDP | None 
     """A planner from a line of text; ``auto`` chooses one that fits the world, and the learner's declaration.
 
     For finite worlds that is the history tree while it is small, since every rule can use it.
+
+    Parameters
+    ----------
+    text
+        A name of ``planners.PLANNERS`` or ``planners.CONTINUOUS_PLANNERS``, and options as in ``quantised:gap=0.05``.
+    world
+        What is planned for.
+    model
+        The learner's own declaration, which may allow more histories than the world's.
+
+    Examples
+    --------
+    >>> world = models.load("tiger", horizon=2)
+    >>> find_planner("auto", world)(world.pomdp).planner, find_planner("alpha_vectors:gap=0.01", world)(world.pomdp).planner
+    ('history_tree', 'alpha_vectors')
     """
     call = parse_call(text, "planner")
     known = planners.PLANNERS | planners.CONTINUOUS_PLANNERS

@@ -15,7 +15,17 @@ LEVEL = 0.95  # of intervals
 
 
 class Row(NamedTuple):
-    """How one rule did, over all seeds."""
+    """How one rule did, over all seeds.
+
+    Examples
+    --------
+    >>> from homdp_ppl import explorers, learn, models, study
+    >>> from homdp_ppl.planners import history_tree
+    >>> runs = learn(models.load("tiger", horizon=2), explorers.uniform(), history_tree(), episodes=3, seed=[0, 1])
+    >>> row = study.summarise({"uniform": runs})[0]
+    >>> row.rule, row.seeds, round(row.regret, 3), round(row.gap, 3)  # in each episode 1.852 - 2 * 1.9 / 3
+    ('uniform', 2, 1.756, 0.585)
+    """
 
     rule: str
     soundness: str
@@ -41,6 +51,15 @@ def summarise(runs: Mapping[str, Sequence[Measured]], epsilon: float = 0.1) -> l
         For each rule's name its runs, one a seed.
     epsilon
         How near the optimum for the episodes that are needed.
+
+    Examples
+    --------
+    >>> from homdp_ppl import explorers, models, study
+    >>> from homdp_ppl.planners import history_tree
+    >>> world = models.load("tiger", horizon=2)
+    >>> runs = study.side_by_side(world, [explorers.oracle(world), explorers.uniform()], history_tree(), episodes=3, seeds=[0, 1])
+    >>> [(row.rule, round(row.less, 3), row.needed) for row in summarise(runs)]
+    [('oracle', 0.0, 1.0), ('uniform', 1.756, inf)]
     """
     first = next(iter(runs.values()), [])
     return [_row(name, several, first, epsilon) for name, several in runs.items()]
@@ -72,6 +91,26 @@ def paired_difference(runs: Sequence[Measured], others: Sequence[Measured]) -> t
     """Mean difference of the final regret between runs with the same seeds, and its interval (Student's, 95%).
 
     The world's luck is the same for the same seed, so that much of it cancels. Nothing is known from fewer than two seeds.
+
+    Parameters
+    ----------
+    runs, others
+        Of two rules, one run a seed.
+
+    Returns
+    -------
+    tuple
+        The mean of regret minus regret of the others, and the interval's two ends: nan where nothing is known.
+
+    Examples
+    --------
+    >>> from homdp_ppl import explorers, models, study
+    >>> from homdp_ppl.planners import history_tree
+    >>> world = models.load("tiger", horizon=2)
+    >>> runs = study.side_by_side(world, [explorers.oracle(world), explorers.uniform()], history_tree(), episodes=3, seeds=[0, 1])
+    >>> mean, (low, high) = paired_difference(runs["uniform"], runs["oracle"])
+    >>> round(mean, 3), round(high - low, 3)  # 3 * (1.852 - 1.2667), whatever the seed
+    (1.756, 0.0)
     """
     theirs = {run.about["seed"]: float(run.regret[-1]) for run in others}
     differences = np.array([float(run.regret[-1]) - theirs[run.about["seed"]] for run in runs if run.about["seed"] in theirs])

@@ -1,0 +1,231 @@
+"""A world as a Gymnasium environment: its law, what it tells, and what it refuses."""
+
+import pickle
+import warnings
+from collections import Counter
+from itertools import product
+
+import jax
+import numpy as np
+import pytest
+from gymnasium.utils.env_checker import check_env
+from gymnasium.wrappers import PassiveEnvChecker
+from scipy.stats import kstest
+
+from homdp_ppl import DataError, HOMDPError, rollout, tabular, uniform_policy
+from homdp_ppl.episode import Noise, play_by_asking
+from homdp_ppl.gym import HOMDPEnv, episodes_from
+from homdp_ppl.gym.dynamics import TableDynamics
+from tests.continuous.programs import hearing, plane, walk
+from tests.worlds import Parity, awkward, world
+
+
+class Scripted:
+    """Stands for a NumPy generator, and gives numbers that were chosen beforehand."""
+
+    def __init__(self, numbers):
+        self.numbers = iter(numbers)
+
+    def random(self):
+        """The next of them."""
+        return next(self.numbers)
+
+
+def play(env, choose_action, seed=None):
+    """One episode by hand: observations y_1 .. y_H and the trailing one, actions, rewards, infos of reset and steps."""
+    observation, info = env.reset(seed=seed)
+    observations, actions, rewards, infos = [observation], [], [], [info]
+    over = False
+    while not over:
+        actions.append(choose_action(observations, actions))
+        observation, reward, over, truncated, info = env.step(actions[-1])
+        assert not truncated
+        observations.append(observation)
+        rewards.append(reward)
+        infos.append(info)
+    return observations, actions, rewards, infos
+
+
+QUARTERS = {
+    "T": np.array([[[1, 3], [4, 0]], [[2, 2], [0, 4]]]) / 4,
+    "O": np.array([[3, 0, 1], [1, 2, 1]]) / 4,
+    "initial": np.array([1, 3]) / 4,
+    "reward": np.array([[[0.0, 0.25], [0.5, 1.0]], [[1.0, 0.0], [0.25, 0.75]]]),  # another table at each of the two steps
+    "horizon": 2,
+}
+
+
+def law(env, actions):
+    """How many of the 4^5 equally likely inputs lead to each (x_1, y_1, x_2, y_2, x_3), the actions being fixed."""
+    found = Counter()
+    for numbers in product((np.arange(4) + 0.5) / 4, repeat=5):
+        env.np_random = Scripted(numbers)
+        observations, _, _, infos = play(env, lambda _, done: actions[len(done)])
+        x = infos[-1]["latent_states"]
+        found[x[0], observations[0], x[1], observations[1], x[2]] += 1
+    return found
+
+
+def wrong_entries(env):
+    """Outcomes whose chance is not rho(x_1) O(y_1|x_1) T(x_2|x_1,a_1) O(y_2|x_2) T(x_3|x_2,a_2), multiplied out here."""
+    T, O, rho = QUARTERS["T"], QUARTERS["O"], QUARTERS["initial"]  # noqa: E741
+    wrong = []
+    for a in ((0, 1), (1, 0)):  # every row of T at either step
+        found = law(env, a)
+        for x1, y1, x2, y2, x3 in product(range(2), range(3), range(2), range(3), range(2)):
+            chance = rho[x1] * O[x1, y1] * T[x1, a[0], x2] * O[x2, y2] * T[x2, a[1], x3]
+            if found[x1, y1, x2, y2, x3] != chance * 4**5:
+                wrong.append((a, x1, y1, x2, y2, x3))
+    return wrong
+
+
+def test_the_law_of_an_episode_is_exact():
+    """Probabilities in quarters, so that all random inputs can be enumerated: five draws in two steps."""
+    assert wrong_entries(HOMDPEnv(tabular(**QUARTERS).at())) == []
+
+
+def test_a_wrong_law_is_caught():
+    """Planted bugs: observations of the state before, and emissions that take the first state's row."""
+    made = tabular(**QUARTERS).at()
+
+    class Late(TableDynamics):
+        def observe(self, generator, state):
+            self.before, state = state, getattr(self, "before", state)
+            return super().observe(generator, state)
+
+        def first(self, generator):
+            self.__dict__.pop("before", None)
+            return super().first(generator)
+
+    late = HOMDPEnv(made)
+    late._dynamics = Late(made)
+    slightly = made.pomdp.emission.copy()
+    slightly[0] = [0.5, 0.25, 0.25]
+    for planted in (late, HOMDPEnv(tabular(**{**QUARTERS, "O": slightly}).at())):
+        assert wrong_entries(planted) != []
+
+
+@pytest.mark.parametrize("make", [lambda: world("tiger"), lambda: awkward(6)], ids=["tiger", "awkward"])
+def test_the_same_luck_gives_the_episode_of_rollout(make):
+    made = make()
+    H, A = made.spaces.horizon, len(made.spaces.actions)
+    policy = Parity(A)
+    generator = np.random.default_rng(0)
+    env = HOMDPEnv(made)
+    for k in range(200):
+        luck = Noise(generator.random(H + 1), generator.random(H), generator.random(H))
+        if k < 20:  # the edges of the unit interval
+            luck = Noise(*(np.round(u) * (1 - 2**-53) for u in luck))
+        expected = play_by_asking(made.pomdp, policy, luck, made.spaces)
+        env.np_random = Scripted(np.append(np.stack([luck.state[:-1], luck.observation], axis=1).ravel(), luck.state[-1]))
+        observations, actions, rewards, infos = play(
+            env, lambda seen, done: int(policy.act(np.array(seen), np.array(done, dtype=int)).argmax())
+        )
+        assert np.array_equal(infos[-1]["latent_states"], expected.states)
+        assert np.array_equal(observations[:-1], expected.observations)
+        assert np.array_equal(actions, expected.actions)
+        assert rewards[-1] == made.homdp.returns(expected)
+
+
+def test_rewards_states_and_the_trailing_observation():
+    """Rewards that differ from step to step; the golden values are read off the table by hand."""
+    made = tabular(**QUARTERS).at()
+    sparse, dense = HOMDPEnv(made), HOMDPEnv(made, per_step=True)
+    for seed in range(30):
+        acts = [seed % 2, seed // 2 % 2]
+        observations, _, rewards, infos = play(sparse, lambda _, done, acts=acts: acts[len(done)], seed)
+        x = infos[-1]["latent_states"]
+        by_hand = [QUARTERS["reward"][0][x[0]][acts[0]], QUARTERS["reward"][1][x[1]][acts[1]]]
+        assert rewards == [0.0, sum(by_hand)]
+        assert infos[:-1] == [{}, {}]
+        assert x.shape == (3,)
+        assert x.dtype == np.int64
+        assert observations[2] == observations[1]
+        again = play(dense, lambda _, done, acts=acts: acts[len(done)], seed)
+        assert again[2] == by_hand
+        assert np.array_equal(again[3][-1]["latent_states"], x)
+        assert again[0] == observations
+
+
+def test_gymnasium_finds_nothing_to_complain_about():
+    for per_step in (False, True):
+        for horizon in (1, 3):
+            env = HOMDPEnv(world("tiger").with_horizon(horizon), per_step=per_step, render_mode="ansi")
+            check_env(env, skip_render_check=True)  # the other modes are rendered in tests/models/test_environments.py
+            PassiveEnvChecker(env).reset()
+            PassiveEnvChecker(env).render()
+
+
+def test_seeds_and_pickles():
+    env = HOMDPEnv(awkward(5))
+    first = play(env, lambda *_: 0, seed=3)
+    assert first[:2] == play(env, lambda *_: 0, seed=3)[:2]
+    others = [tuple(play(env, lambda *_: 0)[3][-1]["latent_states"]) for _ in range(20)]
+    assert len(set(others)) > 1
+    env.reset(seed=5)
+    env.step(0)
+    twin = pickle.loads(pickle.dumps(env))
+    for _ in range(4):
+        here, there = env.step(1), twin.step(1)
+        assert here[:4] == there[:4]
+    assert np.array_equal(here[4]["latent_states"], there[4]["latent_states"])
+
+
+def test_rendering_tells_the_episode_in_names():
+    env = HOMDPEnv(world("tiger").with_horizon(2), render_mode="ansi")
+    env.np_random = Scripted([0.1, 0.1, 0.1, 0.9, 0.9])  # left, growl left; left, growl right; right
+    env.reset()
+    assert env.render() == "1. growl left"
+    env.step(0)
+    assert env.render() == "1. growl left: listen\n2. growl right"
+    env.step(2)
+    assert env.render() == "1. growl left: listen\n2. growl right: open right\nlatent states: left, left, right; return 1.9"
+    assert HOMDPEnv(world("tiger")).render() is None
+
+
+def test_mistakes_are_answered():
+    env = HOMDPEnv(world("tiger"))
+    with pytest.raises(HOMDPError, match=r"before the first reset.*Call reset\(\)"):
+        env.step(0)
+    env.reset(seed=0)
+    for action in (-1, 3, 0.0, "listen", np.array([0, 1])):
+        with pytest.raises(HOMDPError, match=r"an integer in 0\.\.2"):
+            env.step(action)
+    for action in (np.int32(0), np.array(1), np.int64(2), True):
+        env.step(action)
+    with pytest.raises(HOMDPError, match=r"after the last, number 4.*Call reset\(\)"):
+        env.step(0)
+    with pytest.raises(DataError, match=r"\.at\(\.\.\.\)") as found:
+        HOMDPEnv(world("tiger").homdp, render_mode="human")
+    assert len(found.value.problems) == 2
+
+
+# The opposite direction: an environment that knows nothing of this toolkit.
+
+
+def test_continuous_worlds_are_environments():
+    """States and observations as rollouts have them; the checker of Gymnasium passes; the same seed gives the same episode."""
+    for model in (walk(), plane(), hearing("precisions")):
+        made = model.draw(jax.random.key(3))
+        env, again = HOMDPEnv(made), HOMDPEnv(made, per_step=True)
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", ".*Box observation space (minimum|maximum) value is.*infinity.*")
+            check_env(env, skip_render_check=True)
+        expected = rollout(jax.random.split(jax.random.key(0), 5), made, uniform_policy(made)).trajectory
+        episodes = episodes_from(env, "uniform", 5, seed=1, model=made)
+        assert [part.shape for part in episodes.trajectory] == [part.shape for part in expected]
+        played = episodes_from(again, "uniform", 5, seed=1, model=model)
+        np.testing.assert_array_equal(played.states, episodes.states)
+        np.testing.assert_array_equal(played.observations, episodes.observations)
+
+
+def test_a_continuous_environment_draws_from_the_program():
+    """What the walk draws, standardised by its laws, is standard normal: Kolmogorov's test at 1e-6; a wrong scale is caught."""
+    made = walk().at(noise=0.9)
+    episodes = episodes_from(HOMDPEnv(made), "uniform", 1000, seed=5, model=made)
+    errors = (episodes.observations - episodes.states[:, :-1]).ravel()
+    steps = (np.diff(episodes.states) - np.array([-1.0, 1.0])[episodes.actions]).ravel()
+    assert kstest(errors / 1.0, "norm").pvalue > 1e-6
+    assert kstest(steps / 0.3, "norm").pvalue > 1e-6
+    assert kstest(episodes.states[:, 0], "norm").pvalue > 1e-6
+    assert kstest(errors / 1.2, "norm").pvalue < 1e-6
