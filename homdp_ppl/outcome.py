@@ -198,7 +198,8 @@ class Outcome(Measured, Generic[P]):
             return head
         covered = f"optimistic in {np.mean(self.was_optimistic):.0%}"
         told = f" (estimated by {task.simulations} simulated episodes each)" if task.estimated else ""
-        return f"{head}\n  regret {self.regret[-1]:.4g}, last gap {self.gaps[-1]:.4g}, {covered}{told}\n  {self.loop}"
+        lost, last = (round(float(column[-1]), 9) + 0.0 for column in (self.regret, self.gaps))  # no -1e-15, no -0
+        return f"{head}\n  regret {lost:.4g}, last gap {last:.4g}, {covered}{told}\n  {self.loop}"
 
 
 def stop_after_rounds(task: Task[Any, Any], stop_after: int | None) -> int:

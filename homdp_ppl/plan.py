@@ -34,6 +34,18 @@ class Plan(NamedTuple):
 
     ``value <= optimum <= upper``; the two are equal when the planner is exact. Under an optimistic backup or a clip of values,
     both are the optimistic root value.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from homdp_ppl import POMDP
+    >>> from homdp_ppl.planners import history_tree
+    >>> guess = POMDP(np.array([0.5, 0.5]), np.full((2, 2, 2), 0.5), np.array([[0.9, 0.1], [0.1, 0.9]]), np.eye(2)[None])
+    >>> plan = history_tree()(guess)
+    >>> plan
+    Plan by history_tree: value 0.9 (exact), GraphPolicy(2 nodes, 2 observations, 2 actions)
+    >>> dict(plan.tree().nodes(data="action"))  # before, and after each first observation
+    {0: '', 1: 'a0', 2: 'a1'}
     """
 
     policy: GraphPolicy
@@ -104,7 +116,7 @@ class Plan(NamedTuple):
         tree = self.tree(1)
         for steps in range(2, self.model.horizon + 1):
             try:
-                longer = self.tree(steps, max_nodes=len(tree) + histories + 1)
+                longer = self.tree(steps, max_nodes=len(tree) + histories)
             except PlanningError:
                 break
             tree = longer
@@ -121,7 +133,17 @@ class Plan(NamedTuple):
 
 
 def make_plan(policy: GraphPolicy, value: float, upper: float, model: POMDP, planner: str, **statistics: float) -> Plan:
-    """A plan with the names x0, y0, a0, ... until it is told better ones."""
+    """A plan with the names x0, y0, a0, ... until it is told better ones.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from homdp_ppl import POMDP, evaluate, make_plan, uniform_policy
+    >>> model = POMDP(np.ones(1), np.ones((1, 2, 1)), np.ones((1, 1)), np.array([[[0.0, 1.0]]]))
+    >>> policy = uniform_policy(model)
+    >>> make_plan(policy, evaluate(policy, model), 1.0, model, "a coin")
+    Plan by a coin: value 0.5 (at most 0.5 below the optimum), GraphPolicy(1 nodes, 1 observations, 2 actions)
+    """
     return Plan(policy, float(value), float(upper), model, planner, statistics, model.spaces)
 
 

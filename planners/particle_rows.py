@@ -102,7 +102,7 @@ def empty_tree(domain: Domain, sizes: Sizes) -> Tree:
         quality=jnp.zeros((N, A)),
         visits=jnp.zeros((N, A)),
         value=jnp.zeros(N),
-        branch=jnp.full((N, A), -1),
+        branch=jnp.full((N, A), -1, int),
         particles=jnp.zeros((N, n, *shape_of(X)), _kind(X)),
         seen=jnp.zeros((N, C, *shape_of(Y)), _kind(Y)),
         child=jnp.zeros((N, C), int),

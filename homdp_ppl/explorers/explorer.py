@@ -34,7 +34,7 @@ class State:
     >>> from homdp_ppl import explorers, learn, models
     >>> from homdp_ppl.planners import history_tree
     >>> run = learn(models.load("tiger", horizon=2), explorers.greedy(), history_tree(), episodes=3)
-    >>> int(run.state.played), int(run.state.counts.visits.sum())  # two states are left in each episode
+    >>> int(run.state.played), int(run.state.counts.visits.sum())  # three episodes of two steps
     (3, 6)
     """
 

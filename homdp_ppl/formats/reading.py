@@ -52,7 +52,7 @@ class PomdpFile:
     >>> from homdp_ppl import formats
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = Path(folder) / "lamp.POMDP"
-    ...     _ = path.write_text("states: off on  actions: wait  observations: dark  T: * identity  O: * uniform  R: * : on : * : * 10")
+    ...     _ = path.write_text("states: off on  actions: 1  observations: 1  T: * identity  O: * uniform  R: * : on : * : * 10")
     ...     lamp = formats.read_file(path)
     >>> lamp.states, lamp.reward[:, 0], lamp.start
     (('off', 'on'), array([ 0., 10.]), array([0.5, 0.5]))

@@ -81,7 +81,7 @@ def draw_promises(runs: Mapping[str, Sequence[Measured]], axes: Axes | None = No
     >>> world = models.load("tiger", horizon=2)
     >>> runs = study.side_by_side(world, [explorers.hop_b(), explorers.uniform()], history_tree(), episodes=3, seeds=[0, 1])
     >>> axes = draw_promises(runs)
-    >>> [line.get_ydata()[:1].round(3) for line in axes.lines[:2]]  # before any data: 1.8 with a bonus of 4 at both steps, and 1.8
+    >>> [line.get_ydata()[:1].round(3) for line in axes.lines[:2]]  # before any data: 1.8 and a bonus of 4 at both steps; 1.8
     [array([9.8]), array([1.8])]
     >>> plt.close(axes.figure)
     """
@@ -155,12 +155,12 @@ def label_ends(axes: Axes, ends: Sequence[tuple[float, float, str, str]]) -> Non
 
     Examples
     --------
-    >>> import matplotlib.pyplot as plt
     >>> figure, axes = plt.subplots()
     >>> curves = axes.plot([0, 1], [0, 1], "C0", [0, 1], [0, 1.01], "C1")
     >>> label_ends(axes, [(1, 1, "one", "C0"), (1, 1.01, "two", "C1")])
-    >>> [text.get_text() for text in axes.texts]
-    ['one', 'two']
+    >>> low, high = (text.get_window_extent().y0 * 72 / figure.dpi for text in axes.texts)
+    >>> round(high - low)  # points: a line apart, although the curves end beside each other
+    12
     >>> plt.close(figure)
     """
     figure = axes.get_figure(root=True)

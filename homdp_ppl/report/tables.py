@@ -35,11 +35,10 @@ def seen_table(model: HOMDP | ContinuousHOMDP, episode: Episode, title: str = ""
     Examples
     --------
     >>> import numpy as np
-    >>> from homdp_ppl import Episode, models
+    >>> from homdp_ppl import Episode, Trajectory, models
     >>> tiger = models.load("tiger", horizon=2).homdp
-    >>> episode = Episode(states=np.array([0, 0, 1]), observations=np.array([0, 0]), actions=np.array([0, 2]))
-    >>> table = seen_table(tiger, episode)
-    >>> [list(column.cells) for column in table.columns]
+    >>> episode = Episode(Trajectory(observations=np.array([0, 0]), actions=np.array([0, 2])), states=np.array([0, 0, 1]))
+    >>> [list(column.cells) for column in seen_table(tiger, episode).columns]
     [['1', '2'], ['growl left', 'growl left'], ['listen', 'open right']]
     """
     _one(episode)
@@ -70,11 +69,10 @@ def revealed_table(model: HOMDP | ContinuousHOMDP, episode: Episode, title: str 
     Examples
     --------
     >>> import numpy as np
-    >>> from homdp_ppl import Episode, models
+    >>> from homdp_ppl import Episode, Trajectory, models
     >>> tiger = models.load("tiger", horizon=2).homdp
-    >>> episode = Episode(states=np.array([0, 0, 1]), observations=np.array([0, 0]), actions=np.array([0, 2]))
-    >>> rewards = list(revealed_table(tiger, episode).columns[-1].cells)  # for listening, for the treasure, and their sum
-    >>> rewards
+    >>> episode = Episode(Trajectory(observations=np.array([0, 0]), actions=np.array([0, 2])), states=np.array([0, 0, 1]))
+    >>> list(revealed_table(tiger, episode).columns[-1].cells)  # for listening, for the treasure, and their sum
     ['0.90', '1.00', '1.90']
     """
     _one(episode)
@@ -102,8 +100,8 @@ def models_table(worlds: Mapping[str, World | ContinuousWorld]) -> Table:
     --------
     >>> from homdp_ppl import models
     >>> table = models_table({"tiger": models.load("tiger", horizon=2)})
-    >>> list(table.columns[1].cells)[0].splitlines(), list(table.columns[2].cells)
-    (['2 states, 2 obs.,', '3 actions, H = 2'], [''])
+    >>> list(table.columns[2].cells)
+    ['O: 1 shared parameter (accuracy), conjugate']
     """
     table = Table("model", "sizes", "what is unknown", show_lines=True)
     for name, world in worlds.items():
@@ -126,16 +124,16 @@ def decisions_table(plan: Plan, rows: int = 6) -> Table:
     plan
         A finite planner's; in a world's names after ``plan.named(world)``.
     rows
-        How many histories at most.
+        As many steps are told as have no more than so many histories, but at least one.
 
     Examples
     --------
     >>> from homdp_ppl import models
     >>> from homdp_ppl.planners import history_tree
     >>> world = models.load("tiger", horizon=2)
-    >>> table = decisions_table(history_tree()(world.pomdp).named(world), rows=4)
-    >>> list(table.columns[0].cells), list(table.columns[2].cells)
-    ()
+    >>> table = decisions_table(history_tree()(world.pomdp).named(world))
+    >>> list(zip(table.columns[0].cells, table.columns[2].cells))[1:4]
+    [('growl right', 'listen'), ('growl left, listen, growl left', 'open right'), ('growl left, listen, growl right', 'listen')]
     """
     table = Table("after", "probability", "do", "value from here on")
     for node, data in plan.first_steps(rows).nodes(data=True):
@@ -190,6 +188,7 @@ def comparison_table(rows: Sequence[Row], title: str = "", epsilon: float = 0.1)
 
 
 def _with_error(value: float, error: float) -> str:
+    value = round(value, 9) + 0.0  # an oracle's is no -1e-15
     return f"{value:.3g}" if math.isnan(error) else f"{value:.3g} ± {error:.2g}"
 
 

@@ -169,8 +169,8 @@ def find_planner(text: str, world: World | ContinuousWorld, model: HOMDP | None 
     Examples
     --------
     >>> world = models.load("tiger", horizon=2)
-    >>> find_planner("auto", world)(world.pomdp).planner, find_planner("alpha_vectors:gap=0.01", world)(world.pomdp).planner
-    ('history_tree', 'alpha_vectors')
+    >>> [find_planner(text, world)(world.pomdp).planner for text in ("auto", "alpha_vectors:tolerance=0.01")]
+    ['history_tree', 'alpha_vectors']
     """
     call = parse_call(text, "planner")
     known = planners.PLANNERS | planners.CONTINUOUS_PLANNERS

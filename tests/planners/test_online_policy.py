@@ -25,6 +25,7 @@ def test_the_same_seed_and_history_give_the_same_action_in_any_order():
     assert not np.array_equal(first.particles, third.particles)
     assert np.array_equal(step_by_step.act(SEEN, DONE), at_once.act(SEEN, DONE))
     assert step_by_step.statistics["simulations"] == 5 * 400
+    assert step_by_step._machine.search.run._cache_size() == 1  # compiled before the clock starts, and never again
 
 
 def test_the_last_action_is_the_best_for_the_belief():

@@ -1,0 +1,183 @@
+"""Pictures of numbers over numbers: curves with their names at their ends, intervals that shrink, brackets that close."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Literal
+
+import matplotlib.pyplot as plt
+import numpy as np
+from matplotlib.axes import Axes
+from numpy.typing import ArrayLike
+
+from homdp_ppl.errors import DataError, Problem
+from homdp_ppl.report.learning import COLOURS, label_ends
+
+GREY = "#6b6b6b"
+MARKED = "osv^D"  # styles with marks that are larger than a line
+
+
+def use_style() -> None:
+    """Give the pictures that follow the look of this toolkit: larger letters, and no frames around axes and legends.
+
+    This changes matplotlib's settings, as a notebook wants it; nothing in the toolkit calls it by itself.
+
+    Examples
+    --------
+    >>> with plt.rc_context():  # to undo it afterwards
+    ...     use_style()
+    ...     bool(plt.rcParams["axes.spines.top"])
+    False
+    """
+    plt.rcParams.update({"font.size": 11, "axes.spines.top": False, "axes.spines.right": False, "legend.frameon": False})
+
+
+def draw_curves(
+    curves: Mapping[str, tuple[ArrayLike, ArrayLike]],
+    axes: Axes | None = None,
+    levels: Mapping[str, float] | None = None,
+    styles: Mapping[str, str] | str = "-",
+    colours: Sequence[str] = COLOURS,
+    named: Literal["ends", "legend", "no"] = "ends",
+    steps: Literal["pre", "mid", "post"] | None = None,
+    width: float = 2.0,
+) -> Axes:
+    """Draw curves, each with its name at its end, and levels to compare them with.
+
+    Axes that are given keep their scales: set them to "log" before drawing.
+
+    Parameters
+    ----------
+    curves
+        For each name its places on the two axes.
+    axes
+        Where to draw; a new figure by default.
+    levels
+        For each name a height, drawn as a dotted line; the name stands at the right end.
+    styles
+        How to draw the curves, in matplotlib's words such as ``"--"`` or ``"o-"``: one style for all, or some curves' own.
+    colours
+        Of the curves, in their order.
+    named
+        Where the names of the curves go: to their ends, into a legend, or nowhere.
+    steps
+        Draw stairs that change before, between or after the places.
+    width
+        Of the lines, in points.
+
+    Examples
+    --------
+    >>> axes = draw_curves({"square": ([1, 2, 3], [1, 4, 9])}, levels={"five": 5.0})
+    >>> [text.get_text() for text in axes.texts]
+    ['square', 'five']
+    >>> plt.close(axes.figure)
+    """
+    if not curves:
+        raise DataError("draw_curves", [Problem("curves", "no curves", "at least one, with its places on the two axes")])
+    if axes is None:
+        _, axes = plt.subplots(figsize=(8.0, 4.2), layout="constrained")
+    ends = []
+    drawstyle = f"steps-{steps}" if steps else "default"
+    for k, (name, (x, y)) in enumerate(curves.items()):
+        style = styles if isinstance(styles, str) else styles.get(name, "-")
+        across, up = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
+        colour, label = colours[k % len(colours)], "_" if named == "no" else _plain(name)  # an underscore: in no legend
+        axes.plot(across, up, style, color=colour, lw=width, ms=5, drawstyle=drawstyle, label=label)
+        ends.append((float(across[-1]), float(up[-1]), name, colour))
+    last = max(end[0] for end in ends)
+    for height in (levels or {}).values():
+        axes.axhline(height, color=GREY, lw=1.2, ls=":", zorder=1)
+    drawn = styles if isinstance(styles, str) else "".join(styles.values())
+    if named == "ends" and not set(MARKED) & set(drawn):  # a mark at the end would be cut
+        axes.set_xlim(right=last)
+    for axis, limits in ((axes.xaxis, axes.get_xlim()), (axes.yaxis, axes.get_ylim())):
+        if np.abs(limits).max() < 1e6 and (np.abs(limits).min() > 1e-4 or axis.get_scale() == "linear"):
+            axis.set_major_formatter("{x:,g}")
+    axes.spines[["top", "right"]].set_visible(False)
+    above = [(last, height, name, GREY) for name, height in (levels or {}).items()]
+    labels = [*ends, *above] if named == "ends" else above
+    if labels:
+        label_ends(axes, labels)
+    if named == "legend":
+        axes.legend(frameon=False, fontsize=9)
+    return axes
+
+
+def draw_bands(
+    at: ArrayLike,
+    bands: Mapping[str, tuple[ArrayLike, ArrayLike]],
+    axes: Axes | None = None,
+    truth: Mapping[str, float] | float | None = None,
+) -> Axes:
+    """Draw intervals that change, each as a band between its two ends, with the truth dotted.
+
+    Parameters
+    ----------
+    at
+        Places on the horizontal axis, such as numbers of episodes.
+    bands
+        For each name the lower and the upper ends at these places.
+    axes
+        Where to draw; a new figure by default.
+    truth
+        What the intervals are about: one number for all, in black, or for some names their own, in the band's colour.
+
+    Examples
+    --------
+    >>> axes = draw_bands([1, 10], {"rate": ([0.1, 0.4], [0.9, 0.6])}, truth=0.5)
+    >>> [text.get_text() for text in axes.get_legend().get_texts()]
+    ['rate', 'truth']
+    >>> plt.close(axes.figure)
+    """
+    if axes is None:
+        _, axes = plt.subplots(figsize=(8.0, 4.2), layout="constrained")
+    for k, (name, (low, high)) in enumerate(bands.items()):
+        colour = COLOURS[k % len(COLOURS)]
+        axes.fill_between(np.asarray(at), np.asarray(low), np.asarray(high), color=colour, alpha=0.15, lw=0)
+        axes.plot(at, low, color=colour, lw=1.8, label=_plain(name))
+        axes.plot(at, high, color=colour, lw=1.8)
+        if isinstance(truth, Mapping) and name in truth:
+            axes.axhline(truth[name], color=colour, lw=1.5, ls=":")
+    if truth is not None and not isinstance(truth, Mapping):
+        axes.axhline(truth, color="black", lw=1.5, ls=":", label="truth")
+    axes.xaxis.set_major_formatter("{x:,g}")
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.legend(frameon=False, fontsize=9, loc="best")
+    return axes
+
+
+def draw_bracket(at: ArrayLike, value: ArrayLike, upper: ArrayLike, axes: Axes | None = None) -> Axes:
+    """Draw how a bracket closes around an optimum: below a value that a policy reaches, above one that no policy exceeds.
+
+    Parameters
+    ----------
+    at
+        Places on the horizontal axis: how much work was done.
+    value, upper
+        The two ends of the bracket at these places.
+    axes
+        Where to draw; a new figure by default.
+
+    Examples
+    --------
+    >>> axes = draw_bracket([1, 2], [0.4, 0.5], [0.9, 0.6])
+    >>> [text.get_text() for text in axes.get_legend().get_texts()]
+    ['upper: no policy exceeds it', 'value: this policy reaches it']
+    >>> plt.close(axes.figure)
+    """
+    low, high = np.asarray(value, dtype=np.float64), np.asarray(upper, dtype=np.float64)
+    if not (low <= high).all():
+        raise DataError("draw_bracket", [Problem("value", "a value above its upper bound", "value <= upper everywhere")])
+    if axes is None:
+        _, axes = plt.subplots(figsize=(7.0, 4.0), layout="constrained")
+    axes.fill_between(np.asarray(at), low, high, color=COLOURS[0], alpha=0.12, lw=0)
+    axes.plot(at, high, "v-", color=COLOURS[1], lw=2, ms=6, label="upper: no policy exceeds it")
+    axes.plot(at, low, "^-", color=COLOURS[0], lw=2, ms=6, label="value: this policy reaches it")
+    axes.set_ylabel("value")
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.legend(frameon=False, fontsize=9, loc="upper right")
+    return axes
+
+
+def _plain(name: str) -> str:
+    return name.replace("$", r"\$")  # not mathematics

@@ -1,0 +1,168 @@
+"""Pictures of what a learner believes: densities and intervals of draws, and whether shares are what was promised."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import matplotlib.pyplot as plt
+import numpy as np
+from matplotlib.axes import Axes
+from numpy.typing import ArrayLike
+from scipy import stats
+
+from homdp_ppl.errors import DataError, Problem
+from homdp_ppl.report.learning import BAND, COLOURS
+
+
+def draw_densities(
+    draws: Mapping[str, ArrayLike],
+    axes: Axes | None = None,
+    truth: float | None = None,
+    bins: int | ArrayLike = 40,
+    colours: Sequence[str] = COLOURS,
+) -> Axes:
+    """Draw histograms of draws over each other, as densities on common bins.
+
+    Parameters
+    ----------
+    draws
+        For each name draws of one and the same number.
+    axes
+        Where to draw; a new figure by default.
+    truth
+        A dotted line.
+    bins
+        How many, over the range of all draws, or their edges.
+    colours
+        In the order of the names.
+
+    Examples
+    --------
+    >>> axes = draw_densities({"before": [0.1, 0.5, 0.9], "after": [0.4, 0.5, 0.6]}, truth=0.5)
+    >>> [text.get_text() for text in axes.get_legend().get_texts()]
+    ['before', 'after', 'truth']
+    >>> plt.close(axes.figure)
+    """
+    if not draws:
+        raise DataError("draw_densities", [Problem("draws", "no draws", "draws of one number, under at least one name")])
+    if axes is None:
+        _, axes = plt.subplots(figsize=(7.0, 3.8), layout="constrained")
+    numbers = {name: np.asarray(values, dtype=np.float64).ravel() for name, values in draws.items()}
+    edges = np.histogram_bin_edges(np.concatenate(list(numbers.values())), bins=bins)
+    for k, (name, values) in enumerate(numbers.items()):
+        colour = colours[k % len(colours)]
+        axes.hist(values, bins=list(edges), density=True, histtype="stepfilled", facecolor=(colour, 0.3), edgecolor=colour,
+                  lw=1.5, label=_plain(name))  # fmt: skip
+    if truth is not None:
+        axes.axvline(truth, color="black", lw=1.5, ls=":", label="truth")
+    axes.set_ylabel("density")
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.legend(frameon=False, fontsize=9, loc="best")
+    return axes
+
+
+def draw_intervals(
+    draws: Mapping[str, ArrayLike],
+    names: Sequence[str],
+    truth: ArrayLike | None = None,
+    axes: Axes | None = None,
+) -> Axes:
+    """Draw the middle 90% of several numbers under several learners: a row for each number, a colour for each learner.
+
+    Parameters
+    ----------
+    draws
+        For each learner draws of all numbers, (n, numbers).
+    names
+        Of the numbers.
+    truth
+        One number for all rows, or one for each; dotted.
+    axes
+        Where to draw; a new figure by default.
+
+    Examples
+    --------
+    >>> axes = draw_intervals({"nurse": [[0.1, 0.5], [0.3, 0.9]]}, ["onset", "cure"], truth=[0.2, 0.7])
+    >>> [text.get_text() for text in axes.get_yticklabels()]
+    ['onset', 'cure']
+    >>> plt.close(axes.figure)
+    """
+    tables = {name: np.asarray(values, dtype=np.float64) for name, values in draws.items()}
+    problems = [
+        Problem(name, f"draws of shape {values.shape}", f"(n, {len(names)}): a column for each of the names")
+        for name, values in tables.items()
+        if values.ndim != 2 or values.shape[1] != len(names)
+    ]
+    if problems or not tables:
+        raise DataError("draw_intervals", problems or [Problem("draws", "no draws", "at least one learner's")])
+    if axes is None:
+        height = 1.1 + len(names) * (0.26 + 0.13 * len(tables))
+        _, axes = plt.subplots(figsize=(8.5, height), layout="constrained")
+    rows = -np.arange(len(names), dtype=np.float64)
+    reach = 0.22 * (len(tables) - 1) / 2
+    for k, (name, values) in enumerate(tables.items()):
+        low, middle, high = np.quantile(values, [BAND[0], 0.5, BAND[1]], axis=0)
+        colour, place = COLOURS[k % len(COLOURS)], rows + reach - 0.22 * k
+        axes.hlines(place, low, high, color=colour, lw=3, label=_plain(name))
+        axes.plot(middle, place, "o", color=colour, mfc="white", ms=6)
+    if truth is not None:
+        edge = reach + 0.18
+        places = np.broadcast_to(np.asarray(truth, dtype=np.float64), len(names))
+        axes.vlines(places, rows - edge, rows + edge, color="black", lw=1.5, ls=":", label="truth")
+    axes.set_yticks(rows, [_plain(name) for name in names])
+    axes.tick_params(axis="y", length=0)
+    axes.spines[["top", "right", "left"]].set_visible(False)
+    axes.legend(frameon=False, loc="upper left", bbox_to_anchor=(1, 1))
+    return axes
+
+
+def draw_shares(
+    hits: Mapping[str, ArrayLike],
+    groups: Sequence[str],
+    promised: Mapping[str, float] | None = None,
+    axes: Axes | None = None,
+) -> Axes:
+    """Draw in which share of cases something held, with exact 90% intervals, beside the share that was promised.
+
+    Parameters
+    ----------
+    hits
+        For each name whether it held, (groups, cases).
+    groups
+        Names of the groups.
+    promised
+        For some names the promised share; a dotted line in their colour.
+    axes
+        Where to draw; a new figure by default.
+
+    Examples
+    --------
+    >>> axes = draw_shares({"coin": [[True, False], [True, True]]}, ["first", "second"], promised={"coin": 0.5})
+    >>> [float(y) for y in axes.lines[1].get_ydata()]
+    [0.5, 1.0]
+    >>> plt.close(axes.figure)
+    """
+    if axes is None:
+        _, axes = plt.subplots(figsize=(8.5, 4.0), layout="constrained")
+    apart = 0.13
+    for k, (name, cases) in enumerate(hits.items()):
+        held = np.asarray(cases, dtype=bool)
+        if held.ndim != 2 or len(held) != len(groups):
+            raise DataError("draw_shares", [Problem(name, f"shape {held.shape}", f"({len(groups)}, cases)")])
+        colour = COLOURS[k % len(COLOURS)]
+        if promised and name in promised:
+            axes.axhline(promised[name], color=colour, lw=1.5, ls=":")
+        places = np.arange(len(groups)) + apart * (k - (len(hits) - 1) / 2)
+        intervals = [stats.binomtest(int(row.sum()), len(row)).proportion_ci(2 * BAND[1] - 1) for row in held]
+        axes.vlines(places, *np.transpose(intervals), color=colour, lw=3, alpha=0.4)
+        axes.plot(places, held.mean(1), "o", ms=8, color=colour, label=_plain(name))
+    axes.set_xticks(range(len(groups)), groups)
+    axes.set(xlim=(-0.5, len(groups) - 0.5), ylabel="share, and its 90% interval")
+    axes.yaxis.set_major_formatter(lambda share, _: f"{share:.0%}")
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.legend(frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5))
+    return axes
+
+
+def _plain(name: str) -> str:
+    return name.replace("$", r"\$")  # not mathematics

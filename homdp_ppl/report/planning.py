@@ -1,0 +1,221 @@
+"""Pictures of planning: beliefs along a plan, envelopes of alpha-vectors, cells, and what a plan for a wrong model loses."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+
+import matplotlib.pyplot as plt
+import networkx as nx
+import numpy as np
+from matplotlib import colormaps
+from matplotlib.axes import Axes
+from matplotlib.colors import to_hex
+from matplotlib.lines import Line2D
+from numpy.typing import ArrayLike
+
+from homdp_ppl.plan import Plan
+from homdp_ppl.precision import Array
+from homdp_ppl.report.curves import GREY
+from homdp_ppl.report.learning import COLOURS
+
+DARK = ("black", COLOURS[3], COLOURS[4])  # of curves on coloured ground
+
+
+def draw_beliefs(plan: Plan, state: int = 0, axes: Axes | None = None) -> Axes:
+    """Draw the histories that a plan meets as beliefs in one state, step by step; sizes and numbers are probabilities.
+
+    Histories of one step with the same belief and the same decision share a mark, so this is small where a tree is not.
+
+    Parameters
+    ----------
+    plan
+        For a finite model; ``named`` for its own words.
+    state
+        The state whose probability given the history is the height of a mark.
+    axes
+        Where to draw; a new figure by default.
+
+    Examples
+    --------
+    >>> from homdp_ppl import models
+    >>> from homdp_ppl.planners import history_tree
+    >>> world = models.load("tiger", horizon=2)
+    >>> axes = draw_beliefs(history_tree()(world.pomdp).named(world))
+    >>> axes.get_ylabel()
+    'P(left | history)'
+    >>> plt.close(axes.figure)
+    """
+    if axes is None:
+        _, axes = plt.subplots(figsize=(9.0, 4.8), layout="constrained")
+    tree, spaces = plan.tree(), plan.spaces
+    belief = _beliefs(plan, tree)
+    spots: dict[tuple[int, float, str], float] = {}
+    links: dict[tuple[tuple[int, float], tuple[int, float]], float] = {}
+    for node in list(tree)[1:]:
+        about = tree.nodes[node]
+        step, height = about["step"], round(float(belief[node][state]), 6)
+        (parent,) = tree.predecessors(node)
+        before = step - 1, round(float(belief[parent][state]), 6)
+        spots[step, height, about["action"]] = spots.get((step, height, about["action"]), 0.0) + about["probability"]
+        links[before, (step, height)] = links.get((before, (step, height)), 0.0) + about["probability"]
+    for ((x0, y0), (x1, y1)), share in links.items():
+        axes.plot([x0, x1], [y0, y1], color="#c4c4c4", lw=0.5 + 9 * share, solid_capstyle="round", zorder=1)
+    colours = _palette(spaces.actions)
+    for (step, height, action), share in spots.items():
+        axes.scatter(step, height, s=300 + 1400 * share, color=colours[action], edgecolor="white", lw=2, zorder=2)
+        axes.annotate(f"{share:.2f}", (step, height), ha="center", va="center", fontsize=9, zorder=3)
+    axes.scatter(0, belief[0][state], s=60, color="white", edgecolor=GREY, lw=1.5, zorder=2)
+    steps = max(step for step, *_ in spots)
+    axes.set_xticks(range(steps + 1), ["start", *map(str, range(1, steps + 1))])
+    axes.set(xlim=(-0.2, steps + 0.3), ylim=(-0.09, 1.09), xlabel="step", ylabel=f"P({spaces.states[state]} | history)")
+    taken = [name for name in spaces.actions if any(action == name for *_, action in spots)]
+    handles = [Line2D([], [], marker="o", ls="", ms=9, color=colours[name]) for name in taken]
+    axes.legend(handles, taken, frameon=False, loc="upper center", bbox_to_anchor=(0.5, -0.16), ncols=len(taken))
+    axes.spines[["top", "right"]].set_visible(False)
+    return axes
+
+
+def _beliefs(plan: Plan, tree: nx.DiGraph) -> dict[int, Array]:
+    """Of every node, by predicting where the state goes and weighing by what is seen."""
+    rho, T, O, _ = (np.asarray(part) for part in plan.model)  # noqa: E741
+    actions, observations = plan.spaces.actions, plan.spaces.observations
+    belief: dict[int, Array] = {0: rho}
+    for parent, child in nx.bfs_edges(tree, 0):
+        edge = tree.edges[parent, child]
+        predicted = belief[parent] if parent == 0 else belief[parent] @ T[:, actions.index(edge["action"])]
+        joint = predicted * O[:, observations.index(edge["observation"])]
+        belief[child] = joint / joint.sum()
+    return belief
+
+
+def draw_envelope(vectors: ArrayLike, chosen: Sequence[int], actions: Sequence[str], axes: Axes | None = None) -> Axes:
+    """Draw alpha-vectors over the beliefs of a model with two states, their upper envelope, and which action is best where.
+
+    Parameters
+    ----------
+    vectors
+        Alpha-vectors, (n, 2).
+    chosen
+        The first action of each.
+    actions
+        Names of all actions.
+    axes
+        Where to draw; a new figure by default.
+
+    Examples
+    --------
+    >>> axes = draw_envelope([[1.0, 0.0], [0.0, 1.0]], [0, 1], ["left", "right"])
+    >>> bool(axes.lines[-1].get_ydata().min() >= 0.5)
+    True
+    >>> plt.close(axes.figure)
+    """
+    if axes is None:
+        _, axes = plt.subplots(figsize=(5.0, 4.0), layout="constrained")
+    grid = np.linspace(0, 1, 801)
+    lines = np.column_stack([grid, 1 - grid]) @ np.asarray(vectors, dtype=np.float64).T  # (grid, n)
+    top, winner = lines.max(1), np.asarray(chosen)[lines.argmax(1)]
+    colours = _palette(actions)
+    for line, action in zip(lines.T, chosen, strict=True):
+        axes.plot(grid, line, color=colours[actions[action]], lw=1.5)
+    axes.plot(grid, top, color="black", lw=2.6)
+    room = max(0.28, float(np.ptp(top)))
+    floor = float(top.min()) - room
+    for action, name in enumerate(actions):
+        here, strip = list(winner == action), floor + 0.07 * room
+        axes.fill_between(grid, floor, strip, where=here, color=colours[name], lw=0, label=name)
+    axes.set(xlim=(0, 1), ylim=(floor, top.max() + 0.1 * room))
+    axes.set_xticks([0, 0.5, 1], ["0", "0.5", "1"])
+    axes.spines[["top", "right"]].set_visible(False)
+    return axes
+
+
+def draw_losses(at: ArrayLike, losses: ArrayLike, axes: Axes | None = None, most: float | None = None) -> Axes:
+    """Draw what is lost by planning for one number and playing at another; squares hold the numbers that share a best policy.
+
+    Parameters
+    ----------
+    at
+        The numbers, evenly spaced.
+    losses
+        (planned for, played at): zero on the diagonal.
+    axes
+        Where to draw; a new figure by default.
+    most
+        The loss at which the colours end.
+
+    Examples
+    --------
+    >>> axes = draw_losses([0.1, 0.2, 0.3], [[0, 0, 0.5], [0, 0, 0.5], [1, 1, 0]])
+    >>> len(axes.lines)  # two policies: one for 0.1 and 0.2, one for 0.3
+    2
+    >>> plt.close(axes.figure)
+    """
+    if axes is None:
+        _, axes = plt.subplots(figsize=(5.5, 4.6), layout="constrained")
+    places, table = np.asarray(at, dtype=np.float64), np.asarray(losses, dtype=np.float64)
+    limit = float(table.max()) if most is None else most
+    image = axes.pcolormesh(places, places, table, cmap="cividis_r", vmin=0, vmax=limit, shading="nearest")
+    half = (places[1] - places[0]) / 2
+    changes = np.flatnonzero(np.diag(table, 1) > 1e-9)  # the plan for one number is no longer best at the next
+    for low, high in pairwise([places[0] - half, *(places[changes] + half), places[-1] + half]):
+        axes.plot([low, high, high, low, low], [low, low, high, high, low], color="black", lw=1.3)
+    axes.set(xlabel="true", ylabel="planned for", aspect="equal")
+    axes.figure.colorbar(image, ax=axes, label="value lost", extend="max" if table.max() > limit else "neither", shrink=0.9)
+    return axes
+
+
+def draw_cells(
+    line: ArrayLike,
+    decided: ArrayLike,
+    actions: Sequence[str],
+    edges: ArrayLike,
+    densities: Mapping[str, ArrayLike],
+    axes: Axes | None = None,
+) -> Axes:
+    """Draw what a policy on cells does after a number was observed, where its cells end, and how the number is distributed.
+
+    Parameters
+    ----------
+    line
+        Numbers that may be observed.
+    decided
+        The action after each of them.
+    actions
+        Names of all actions.
+    edges
+        Where cells end.
+    densities
+        For each name, such as that of a state, the density at each of the numbers.
+    axes
+        Where to draw; a new figure by default.
+
+    Examples
+    --------
+    >>> axes = draw_cells([-1, 0, 1], [0, 0, 1], ["wait", "go"], [0.5], {"calm": [0.2, 0.4, 0.2]})
+    >>> [text.get_text() for text in axes.get_legend().get_texts()]
+    ['wait', 'go']
+    >>> plt.close(axes.figure)
+    """
+    if axes is None:
+        _, axes = plt.subplots(figsize=(7.0, 4.0), layout="constrained")
+    numbers, taken = np.asarray(line, dtype=np.float64), np.asarray(decided)
+    top = 1.2 * max(float(np.max(density)) for density in densities.values())
+    colours = _palette(actions)
+    for a, name in enumerate(actions):
+        axes.fill_between(numbers, 0, top, where=list(taken == a), color=colours[name], alpha=0.5, lw=0, label=name)
+    axes.legend(frameon=False, fontsize=9, loc="upper center", bbox_to_anchor=(0.5, -0.16), ncols=len(actions))
+    for (name, density), colour in zip(densities.items(), DARK, strict=False):
+        heights = np.asarray(density, dtype=np.float64)
+        axes.plot(numbers, heights, color=colour, lw=2.4)
+        place = numbers[heights.argmax()], float(heights.max())
+        axes.annotate(name, place, (0, 5), textcoords="offset points", color=colour, ha="center")
+    axes.vlines(np.asarray(edges), 0, top, color="white", lw=1.8)
+    axes.set(xlim=(numbers[0], numbers[-1]), ylim=(0, top), ylabel="density")
+    axes.spines[["top", "right"]].set_visible(False)
+    return axes
+
+
+def _palette(actions: Sequence[str]) -> dict[str, str]:
+    """A colour for each action, the same as in the tree that a plan draws."""
+    return {name: to_hex(colormaps["Set2"](k % 8)) for k, name in enumerate(sorted(actions))}

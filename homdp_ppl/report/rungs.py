@@ -1,0 +1,130 @@
+"""Pictures that put numbers side by side on one scale: values of agents who know more and more, bounds, sizes of trees."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import matplotlib.pyplot as plt
+from matplotlib.axes import Axes
+
+from homdp_ppl.errors import DataError, Problem
+from homdp_ppl.report.curves import GREY
+from homdp_ppl.report.learning import COLOURS
+from homdp_ppl.report.studies import MARKS
+
+
+def draw_ladder(values: Mapping[str, float], highlight: str | None = None, axes: Axes | None = None) -> Axes:
+    """Draw one number for each of several agents, from the one at the bottom to the one on top, with the numbers beside.
+
+    Parameters
+    ----------
+    values
+        For each agent's name its value, in the order of the rungs.
+    highlight
+        The name of the agent to be seen first.
+    axes
+        Where to draw; a new figure by default.
+
+    Examples
+    --------
+    >>> axes = draw_ladder({"blind": 3.0, "history": 3.4, "state": 4.2}, highlight="history")
+    >>> [text.get_text() for text in axes.texts]
+    ['3.000', '3.400', '4.200']
+    >>> plt.close(axes.figure)
+    """
+    if not values:
+        raise DataError("draw_ladder", [Problem("values", "no values", "at least one agent with its value")])
+    if axes is None:
+        _, axes = plt.subplots(figsize=(6.0, 3.4), layout="constrained")
+    numbers, rows = list(values.values()), range(len(values))
+    colours = [COLOURS[0] if name == highlight else GREY for name in values]
+    axes.hlines(rows, min(numbers), numbers, color=colours, lw=2, alpha=0.5)
+    axes.scatter(numbers, rows, s=70, color=colours, zorder=2)
+    for row, number in enumerate(numbers):
+        axes.annotate(f"{number:.3f}", (number, row), (10, 0), textcoords="offset points", va="center", fontsize=10)
+    axes.set_yticks(rows, list(values))
+    axes.tick_params(axis="y", length=0)
+    axes.margins(x=0.18, y=0.12)
+    axes.set_xlabel("value of an episode")
+    axes.spines[["top", "right", "left"]].set_visible(False)
+    return axes
+
+
+def draw_bounds(bounds: Mapping[str, Mapping[str, float]], axes: Axes | None = None) -> Axes:
+    """Draw where the optimum of each model lies among its bounds, on rows stretched from the lowest bound to the highest.
+
+    Parameters
+    ----------
+    bounds
+        For each model the optimum, named ``"optimum"``, and the same bounds by their names.
+    axes
+        Where to draw; a new figure by default.
+
+    Examples
+    --------
+    >>> axes = draw_bounds({"tiger": {"blind": 3.6, "optimum": 3.7, "MDP": 4.0}})
+    >>> [text.get_text() for text in axes.get_legend().get_texts()]
+    ['optimum', 'blind', 'MDP']
+    >>> plt.close(axes.figure)
+    """
+    missing = [Problem(model, "no optimum", "a number named 'optimum'") for model, row in bounds.items() if "optimum" not in row]
+    if missing or not bounds:
+        raise DataError("draw_bounds", missing or [Problem("bounds", "no models", "at least one")])
+    if axes is None:
+        _, axes = plt.subplots(figsize=(9.5, 0.9 + 0.52 * len(bounds)), layout="constrained")
+    for row, numbers in enumerate(reversed(list(bounds.values()))):
+        low, width = min(numbers.values()), max(numbers.values()) - min(numbers.values())
+        place = {name: (number - low) / width for name, number in numbers.items()}
+        axes.plot([0, 1], [row, row], color="#dddddd", lw=6, solid_capstyle="round", zorder=1)
+        best = place.pop("optimum")
+        label = "optimum" if row == 0 else None
+        axes.plot([best, best], [row - 0.3, row + 0.3], color="black", lw=3, zorder=2, solid_capstyle="butt", label=label)
+        axes.annotate(f"{numbers['optimum']:.3f}", (best, row + 0.3), (0, 2), textcoords="offset points", ha="center", fontsize=9)
+        for k, (name, x) in enumerate(place.items()):
+            size = 6 + 2.5 * k  # hollow and of growing size, so that marks on one place can be told apart
+            colour, label = COLOURS[k % len(COLOURS)], name if row == 0 else None
+            axes.plot(x, row, MARKS[k % len(MARKS)], ms=size, mec=colour, mew=2, mfc="none", zorder=3, ls="", label=label)
+    axes.set_yticks(range(len(bounds)), list(reversed(list(bounds))))
+    axes.set(xlim=(-0.04, 1.04), ylim=(-0.6, len(bounds) - 0.25), xticks=[])
+    axes.tick_params(axis="y", length=0)
+    axes.spines[:].set_visible(False)
+    axes.legend(frameon=False, loc="center left", bbox_to_anchor=(1.01, 0.5))
+    return axes
+
+
+def draw_savings(sizes: Mapping[str, tuple[float, float]], axes: Axes | None = None) -> Axes:
+    """Draw what pruning saves: for each model the size of the complete tree and of what is left, with the factor between them.
+
+    Parameters
+    ----------
+    sizes
+        For each name the complete and the remaining size.
+    axes
+        Where to draw; a new figure by default.
+
+    Examples
+    --------
+    >>> axes = draw_savings({"lock": (17476, 908), "tiger": (518, 518)})
+    >>> [text.get_text() for text in axes.texts]
+    ['all of it', '19 times']
+    >>> plt.close(axes.figure)
+    """
+    if axes is None:
+        _, axes = plt.subplots(figsize=(6.5, 0.9 + 0.5 * len(sizes)), layout="constrained")
+    axes.set_xscale("log")
+    order = sorted(sizes, key=lambda name: sizes[name][0] / sizes[name][1])
+    for row, name in enumerate(order):
+        complete, left = sizes[name]
+        first = row == 0
+        axes.plot([left, complete], [row, row], color="#cccccc", lw=5, solid_capstyle="round", zorder=1)
+        axes.plot(complete, row, "o", color="white", mec=GREY, mew=1.8, ms=9, zorder=2, label="complete" if first else None)
+        axes.plot(left, row, "o", color=COLOURS[0], ms=9, zorder=3, label="possible" if first else None)
+        factor = f"{complete / left:,.0f} times" if left < complete else "all of it"
+        axes.annotate(factor, (complete, row), (12, 0), textcoords="offset points", va="center", fontsize=9, color=GREY)
+    axes.set_yticks(range(len(order)), order)
+    axes.tick_params(axis="y", length=0)
+    axes.set_xlim(right=30 * max(complete for complete, _ in sizes.values()))
+    axes.set_ylim(-0.6, len(order) - 0.4)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.legend(frameon=False, loc="lower right")
+    return axes
