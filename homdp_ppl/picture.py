@@ -38,17 +38,20 @@ def draw_tree(tree: nx.DiGraph, title: str, axes: Axes | None = None) -> Axes:
         axes.plot([x0, x1], [y0, y1], color="#999999", lw=0.6 + 2.4 * min(1.0, weight), zorder=1)
         middle = (0.52 * x0 + 0.48 * x1, 0.52 * y0 + 0.48 * y1)
         told = tree.edges[parent, child]["observation"]
-        axes.annotate(told, middle, fontsize=7, color="#333333", ha="center", va="center", zorder=2,
+        axes.annotate(told, middle, fontsize=7, color="#333333", ha="center", va="center", zorder=2, parse_math=False,
                       bbox={"boxstyle": "round,pad=0.15", "facecolor": "white", "edgecolor": "none"})  # fmt: skip
     for node, (x, y) in places.items():
         data = tree.nodes[node]
         text = "start" if node == 0 else "\n".join(textwrap.wrap(data["action"], 16))
         box = {"boxstyle": "round,pad=0.35", "facecolor": palette.get(data["action"], "white"), "edgecolor": "#555555"}
-        axes.annotate(f"{text}\n{data['value']:.2f}", (x, y), fontsize=8, ha="center", va="center", zorder=3, bbox=box)
+        told = f"{text}\n{data['value']:.2f}"
+        axes.annotate(told, (x, y), fontsize=8, ha="center", va="center", zorder=3, bbox=box, parse_math=False)
     handles = [Line2D([], [], marker="s", linestyle="", color=palette[word]) for word in words]
-    axes.legend(
+    legend = axes.legend(
         handles, words, loc="upper center", bbox_to_anchor=(0.5, 0.0), ncols=min(4, max(1, len(words))), frameon=False, fontsize=8
     )
+    for written in legend.get_texts():
+        written.set_parse_math(False)  # dollars are money
     axes.set_title(title, fontsize=10)
     axes.set_xlim(-0.4, steps + 0.5)
     axes.margins(y=0.08)

@@ -9,6 +9,7 @@ import pytest
 
 from homdp_ppl import GraphPolicy, PolicyError, uniform_policy
 from homdp_ppl.errors import PlanningError
+from homdp_ppl.picture import draw_tree
 from homdp_ppl.plan import make_plan
 from homdp_ppl.planners.history_tree import history_tree
 from tests.worlds import random_policy, world
@@ -74,6 +75,18 @@ def test_the_picture_names_decisions_and_observations(plan):
     fewer = plan.draw(steps=2)
     assert len(fewer.texts) < len(axes.texts)
     plt.close(fewer.figure)
+
+
+def test_dollars_are_no_mathematics(plan):
+    tree = plan.tree(1)
+    for node, data in tree.nodes(data=True):
+        data["action"] = "from $5 to $9" if node else ""
+    axes = draw_tree(tree, "prices")
+    axes.figure.canvas.draw()
+    written = [text for text in [*axes.texts, *axes.get_legend().get_texts()] if "$" in text.get_text()]
+    assert len(written) == 3
+    assert not any(text.get_parse_math() for text in written)
+    plt.close(axes.figure)
 
 
 def test_the_policy_as_a_graph(plan, tmp_path):
