@@ -29,6 +29,15 @@ class Episode:
     """A finished episode with its latent states revealed.
 
     A batch of episodes has leading axes: it has a length, is indexed, sliced and iterated episode by episode.
+
+    Examples
+    --------
+    >>> import jax
+    >>> from homdp_ppl import models, rollout, uniform_policy
+    >>> world = models.load("tiger")
+    >>> episode = rollout(jax.random.key(0), world, uniform_policy(world))
+    >>> episode.actions.shape, [world.spaces.states[x] for x in episode.states]  # the state after the last action is there too
+    ((4,), ['left', 'right', 'left', 'left', 'left'])
     """
 
     trajectory: Trajectory  # (H,) observations and actions

@@ -9,7 +9,14 @@ LISTED = 20  # problems printed in full; the rest are counted
 
 
 class Problem(NamedTuple):
-    """One thing that is wrong, where it stands and how to put it right."""
+    """One thing that is wrong, where it stands and how to put it right.
+
+    Examples
+    --------
+    >>> from homdp_ppl import Problem
+    >>> print(Problem("accuracy", "1.2", "a probability", "Divide by 100?", at="left"))
+    accuracy[left]: got 1.2; expected a probability. Divide by 100?
+    """
 
     where: str  # the argument, kernel or site: "transition", "horizon", "site 'accuracy'"
     got: str  # what was found there
@@ -30,6 +37,15 @@ class HOMDPError(ValueError):
     ----------
     problems
         Everything that was found wrong, as :class:`Problem` tuples.
+
+    Examples
+    --------
+    >>> from homdp_ppl import HOMDPError, models
+    >>> try:
+    ...     models.load("lion")
+    ... except HOMDPError as error:
+    ...     print(error.problems[0].where, error.problems[0].got)
+    model 'lion'
     """
 
     def __init__(self, subject: str, problems: Sequence[Problem]) -> None:
@@ -64,24 +80,98 @@ def in_one_line(error: HOMDPError) -> str:
 
 
 class DeclarationError(HOMDPError):
-    """A declaration that is not a HOMDP."""
+    """A declaration that is not a HOMDP.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from homdp_ppl import DeclarationError, tabular
+    >>> try:
+    ...     tabular(T=np.ones((2, 2)), O=[0.5, 0.5], initial=[1, 0], reward=[[0], [1]], horizon=1)
+    ... except DeclarationError as error:
+    ...     for problem in error.problems:
+    ...         print(problem)
+    T: got shape (2, 2); expected shape (X, A, X)
+    O: got shape (2,); expected shape (X, Y)
+    """
 
 
 class ParameterError(HOMDPError):
-    """Parameters that do not belong to a declaration, or lie outside the support of its sites."""
+    """Parameters that do not belong to a declaration, or lie outside the support of its sites.
+
+    Examples
+    --------
+    >>> import numpy as np, numpyro.distributions as dist
+    >>> from homdp_ppl import ParameterError, tabular
+    >>> coin = tabular(T=[[[1.0]]], O=dist.Dirichlet(np.ones((1, 2))), initial=[1], reward=[[1]], horizon=1)
+    >>> try:
+    ...     coin.at(bias=0.7)
+    ... except ParameterError as error:
+    ...     for problem in error.problems:
+    ...         print(problem)
+    site 'bias': got a value for it; expected one of the sites: O
+    site 'O': got no value; expected a value for every site
+    """
 
 
 class DataError(HOMDPError):
-    """Episodes or counts that do not belong to a model."""
+    """Episodes or counts that do not belong to a model.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from homdp_ppl import Counts, DataError, Episode, Spaces, Trajectory
+    >>> episode = Episode(Trajectory(np.array([0]), np.array([0])), np.array([0, 7]))
+    >>> try:
+    ...     Counts.of(episode, Spaces(("off", "on"), ("dark", "light"), ("wait",), horizon=1))
+    ... except DataError as error:
+    ...     print(error.problems[0])
+    states[episode 0, step 2]: got 7; expected an index in 0..1
+    """
 
 
 class InferenceError(HOMDPError):
-    """A posterior that could not be computed well enough for what is asked of it, with the numbers and the remedy."""
+    """A posterior that could not be computed well enough for what is asked of it, with the numbers and the remedy.
+
+    Examples
+    --------
+    >>> import numpy as np, numpyro.distributions as dist
+    >>> from homdp_ppl import Counts, InferenceError, posterior, tabular
+    >>> from homdp_ppl.posteriors import Sampling
+    >>> coin = tabular(T=[[[1.0]]], O=dist.Dirichlet(np.ones((1, 2))), initial=[1], reward=[[1]], horizon=1)
+    >>> try:
+    ...     posterior(coin, Counts.zero(coin), sampling=Sampling(draws=2))
+    ... except InferenceError as error:
+    ...     print(error.problems[0])
+    sampling.draws: got 2; expected at least 4
+    """
 
 
 class PlanningError(HOMDPError):
-    """A problem that a planner cannot serve, with the numbers and the planner that can."""
+    """A problem that a planner cannot serve, with the numbers and the planner that can.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from homdp_ppl import POMDP, PlanningError
+    >>> from homdp_ppl.planners import history_tree
+    >>> try:
+    ...     history_tree()(POMDP(np.ones(1), np.ones((1, 2, 1)), np.full((1, 2), 0.5), np.ones((40, 1, 2))))
+    ... except PlanningError as error:
+    ...     print(error.problems[0].remedy)
+    The largest horizon that fits is 11; bounded_search or alpha_vectors serve longer ones.
+    """
 
 
 class PolicyError(HOMDPError):
-    """A policy that is not well formed, or does not fit the model or the history it is used with."""
+    """A policy that is not well formed, or does not fit the model or the history it is used with.
+
+    Examples
+    --------
+    >>> from homdp_ppl import GraphPolicy, PolicyError
+    >>> try:
+    ...     GraphPolicy(start=[0, 0], probabilities=[[0.5, 0.6]], successor=[[[0, 0]]])
+    ... except PolicyError as error:
+    ...     print(error.problems[0])
+    probabilities[node 0]: got [0.5 0.6]; expected probabilities that sum to 1
+    """

@@ -39,6 +39,14 @@ def policy_alphas(policy: GraphPolicy, pomdp: POMDP) -> list[Array]:
 
     alpha_h(x) = sum_a pi(a) [r_h(x, a) + sum_x' T(x'|x, a) sum_y O(y|x') alpha'_{h+1}(x')], alpha' the vector of the node that
     a and y lead to, alpha_{H+1} = 0. The value of a node under a belief b is b . alpha.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from homdp_ppl import POMDP, uniform_policy
+    >>> lamp = POMDP(np.array([0.0, 1.0]), np.array([[[1, 0]], [[0.5, 0.5]]]), np.eye(2), np.array([[[0], [1]]] * 2))
+    >>> [alpha.tolist() for alpha in policy_alphas(uniform_policy(lamp), lamp)]  # one node a step; lit now, half a chance later
+    [[[0.0, 1.5]], [[0.0, 1.0]]]
     """
     check_policy(policy, pomdp)
     by_step = layers(policy, pomdp.horizon)
@@ -108,6 +116,14 @@ def uniform_at(policy: GraphPolicy, step: int, horizon: int) -> GraphPolicy:
         h, from 1 to H.
     horizon
         H.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from homdp_ppl import BlindPolicy
+    >>> policy = BlindPolicy(np.array([[1.0, 0.0], [1.0, 0.0]])).graph(observations=2)
+    >>> uniform_at(policy, step=2, horizon=2).probabilities.tolist()
+    [[1.0, 0.0], [0.5, 0.5]]
     """
     by_step = layers(policy, horizon)
     if not 1 <= step <= horizon:
@@ -122,7 +138,16 @@ def uniform_at(policy: GraphPolicy, step: int, horizon: int) -> GraphPolicy:
 
 
 def occupancy(policy: GraphPolicy, pomdp: POMDP) -> Array:
-    """P(x_h, a_h) under a policy, (H, X, A), by pushing the joint weights of (node, state) forward."""
+    """P(x_h, a_h) under a policy, (H, X, A), by pushing the joint weights of (node, state) forward.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from homdp_ppl import POMDP, uniform_policy
+    >>> lamp = POMDP(np.array([0.0, 1.0]), np.array([[[1, 0]], [[0.5, 0.5]]]), np.eye(2), np.array([[[0], [1]]] * 3))
+    >>> occupancy(uniform_policy(lamp), lamp)[:, :, 0].tolist()  # off and on: half of the lamps burn out at each step
+    [[0.0, 1.0], [0.5, 0.5], [0.75, 0.25]]
+    """
     by_step = layers(policy, pomdp.horizon)
     X, A, _ = pomdp.transition.shape
     visits = np.zeros((pomdp.horizon, X, A))
@@ -145,7 +170,17 @@ def occupancy(policy: GraphPolicy, pomdp: POMDP) -> Array:
 
 
 class SimulationLemma(NamedTuple):
-    """Both sides of the simulation lemma (appendix E): ``difference <= H * distance`` and ``distance <= bound``."""
+    """Both sides of the simulation lemma (appendix E): ``difference <= H * distance`` and ``distance <= bound``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from homdp_ppl import POMDP, uniform_policy
+    >>> truth = POMDP(np.array([0.5, 0.5]), np.full((2, 1, 2), 0.5), np.array([[0.9, 0.1], [0.1, 0.9]]), np.ones((1, 2, 1)))
+    >>> sides = simulation_lemma(uniform_policy(truth), truth, truth._replace(emission=np.full((2, 2), 0.5)))
+    >>> sides.difference, round(sides.distance, 6), round(sides.bound, 6)  # the reward does not depend on what is seen
+    (0.0, 0.8, 0.8)
+    """
 
     difference: float  # |v(pi) - v-hat(pi)|
     distance: float  # ||P_pi - P-hat_pi||_1 over trajectories with their latent states
@@ -153,7 +188,17 @@ class SimulationLemma(NamedTuple):
 
 
 def simulation_lemma(policy: GraphPolicy, pomdp: POMDP, other: POMDP) -> SimulationLemma:
-    """The simulation lemma's sides for a policy in two models with the same rewards and initial distribution."""
+    """The simulation lemma's sides for a policy in two models with the same rewards and initial distribution.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from homdp_ppl import POMDP, uniform_policy
+    >>> lamp = POMDP(np.array([0.0, 1.0]), np.array([[[1, 0]], [[0.5, 0.5]]]), np.eye(2), np.array([[[0], [1]]] * 2))
+    >>> better = lamp._replace(transition=np.array([[[1, 0]], [[0.25, 0.75]]]))
+    >>> simulation_lemma(uniform_policy(lamp), lamp, better)  # values 1.5 and 1.75
+    SimulationLemma(difference=0.25, distance=0.5, bound=0.5)
+    """
     visits = occupancy(policy, pomdp)
     emission = np.abs(pomdp.emission - other.emission).sum(-1)  # (X,)
     transition = np.abs(pomdp.transition - other.transition).sum(-1)  # (X, A)
@@ -163,7 +208,17 @@ def simulation_lemma(policy: GraphPolicy, pomdp: POMDP, other: POMDP) -> Simulat
 
 
 def trajectory_distance(policy: GraphPolicy, pomdp: POMDP, other: POMDP) -> float:
-    """||P_pi - P-hat_pi||_1 over all trajectories (x_1, y_1, a_1, ..., a_H), by enumeration: for small models."""
+    """||P_pi - P-hat_pi||_1 over all trajectories (x_1, y_1, a_1, ..., a_H), by enumeration: for small models.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from homdp_ppl import POMDP, uniform_policy
+    >>> fair = POMDP(np.ones(1), np.ones((1, 1, 1)), np.array([[0.5, 0.5]]), np.ones((2, 1, 1)))
+    >>> bent = fair._replace(emission=np.array([[0.75, 0.25]]))
+    >>> trajectory_distance(uniform_policy(fair), fair, bent)  # |1/4 - 9/16| + 2 |1/4 - 3/16| + |1/4 - 1/16|
+    0.625
+    """
     X, Y = pomdp.emission.shape
     A = pomdp.transition.shape[1]
     joint = [(m.initial[:, None] * m.emission).ravel() for m in (pomdp, other)]  # over (x, y)

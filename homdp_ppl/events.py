@@ -32,7 +32,17 @@ __all__ = [
 
 
 class Event(NamedTuple):
-    """Whether an event holds in a round, and where it is closest to failing."""
+    """Whether an event holds in a round, and where it is closest to failing.
+
+    Examples
+    --------
+    >>> import numpy as np, numpyro.distributions as dist
+    >>> from homdp_ppl import Counts, tabular
+    >>> coin = tabular(T=[[[1.0]]], O=dist.Dirichlet(np.ones((1, 2))), initial=[1], reward=[[1]], horizon=1)
+    >>> event = emission_event(coin.at(O=[[0.5, 0.5]]), Counts(np.ones((1, 1, 1)), np.array([[600, 400]])), episodes=100)
+    >>> event.holds, round(event.slack, 3), event.where  # sqrt(16 log(2000) / 1000) - 0.2
+    (True, 0.149, 'O(. | x0)')
+    """
 
     holds: bool
     slack: float  # the smallest of bound - error over all that the event quantifies over; negative if it fails
@@ -40,7 +50,18 @@ class Event(NamedTuple):
 
 
 class Continuations(NamedTuple):
-    """What a policy expects after each history and action: g(x') = sum_y' O(y'|x') alpha_{h+1, tau'}(x')."""
+    """What a policy expects after each history and action: g(x') = sum_y' O(y'|x') alpha_{h+1, tau'}(x').
+
+    Examples
+    --------
+    >>> from homdp_ppl import POMDP, uniform_policy
+    >>> lamp = POMDP(np.array([0.0, 1.0]), np.array([[[1, 0]], [[0.5, 0.5]]]), np.eye(2), np.array([[[0], [1]]] * 3))
+    >>> found = continuations(uniform_policy(lamp), lamp)
+    >>> [g.shape for g in found.values]  # two steps have a next one; at each the policy has one node
+    [(1, 1, 2), (1, 1, 2)]
+    >>> found.arrivals[1].tolist()  # node 0, by action 0 and observation 0
+    [[0, 0, 0]]
+    """
 
     values: tuple[Array, ...]  # for h = 1..H-1: (nodes, A, X), a node for all the histories that the policy does not tell apart
     arrivals: tuple[Array, ...]  # for h = 1..H-1: (nodes, 3)  the node before, the action and the observation that led here
@@ -57,6 +78,13 @@ def continuations(policy: GraphPolicy, pomdp: POMDP) -> Continuations:
         For E_T the optimal policy of the true model, as an exact planner returns it: it acts optimally after every history.
     pomdp
         The true model.
+
+    Examples
+    --------
+    >>> from homdp_ppl import POMDP, uniform_policy
+    >>> lamp = POMDP(np.array([0.0, 1.0]), np.array([[[1, 0]], [[0.5, 0.5]]]), np.eye(2), np.array([[[0], [1]]] * 3))
+    >>> [g.tolist() for g in continuations(uniform_policy(lamp), lamp).values]  # lit next, then with half a chance
+    [[[[0.0, 1.5]]], [[[0.0, 1.0]]]]
     """
     check_policy(policy, pomdp)
     _, T, O, r = pomdp  # noqa: E741
@@ -165,6 +193,16 @@ def relative_transition_event(
         As in :func:`transition_event`.
     c
         At least 1; the regret proof takes H/2, which is below 1 at H = 1: there take max(1, H/2).
+
+    Examples
+    --------
+    >>> import numpy as np, numpyro.distributions as dist
+    >>> from homdp_ppl import Counts, tabular
+    >>> lamp = tabular(T=dist.Dirichlet(np.ones((2, 1, 2))), O=np.eye(2), initial=[0, 1], reward=[[0], [1]], horizon=2)
+    >>> seen = Counts(np.array([[[0, 0]], [[10_000, 30_000]]]), np.ones((2, 2)))
+    >>> event = relative_transition_event(lamp.at(T=np.full((2, 1, 2), 0.5)), seen, episodes=1000, c=2.0)
+    >>> event.holds, round(event.slack, 3), event.where  # T-hat is 0.75; T/4 and 4 log(80000) / 40000 are not enough
+    (False, -0.124, 'T(x1 | x1, a0)')
     """
     check_arguments("relative_transition_event", episodes=episodes, delta=delta, c=c)
     T = world.pomdp.transition
@@ -185,6 +223,15 @@ def tilde_epsilon(c: float, homdp: HOMDP, counts: Counts, episodes: int, delta: 
         The declaration.
     counts, episodes, delta, known
         As in :func:`transition_event`.
+
+    Examples
+    --------
+    >>> import numpy as np, numpyro.distributions as dist
+    >>> from homdp_ppl import Counts, tabular
+    >>> lamp = tabular(T=dist.Dirichlet(np.ones((2, 1, 2))), O=np.eye(2), initial=[0, 1], reward=[[0], [1]], horizon=2)
+    >>> seen = Counts(np.array([[[0, 0]], [[250, 750]]]), np.ones((2, 2)))
+    >>> tilde_epsilon(1.0, lamp, seen, episodes=1000).ravel().round(4).tolist()  # never visited; 4 log(80000) / 1000
+    [2.0, 0.0452]
     """
     check_arguments("tilde_epsilon", episodes=episodes, delta=delta, c=c)
     X = homdp.spaces.sizes[0]

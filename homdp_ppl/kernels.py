@@ -63,6 +63,16 @@ class Kernels(NamedTuple):
     Functions receive a state (and an action) as scalar integers that JAX may trace: index ``jnp`` arrays with them, use
     ``jnp.where`` instead of ``if``. They return a NumPyro distribution over ``0 .. n-1``: Categorical, Bernoulli, Binomial,
     DiscreteUniform, BetaBinomial, Delta, anything with ``enumerate_support``. Beware that JAX clamps an index out of range.
+
+    Examples
+    --------
+    >>> import numpyro.distributions as dist
+    >>> from homdp_ppl import Kernels, homdp
+    >>> @homdp(states=("dry", "wet"), observations=2, actions=("wait",), horizon=2, reward=[[1.0], [0.0]])
+    ... def weather():
+    ...     return Kernels(initial=[0.5, 0.5], transition=lambda x, a: dist.Bernoulli(0.2 + 0.6 * x), emission=[[1, 0], [0, 1]])
+    >>> weather.at().pomdp.transition[:, 0].round(3).tolist()  # from dry and from wet
+    [[0.8, 0.2], [0.2, 0.8]]
     """
 
     initial: ArrayLike | Distribution  # (X,)       rho(x)

@@ -45,6 +45,17 @@ class HOMDP:
         Which rows are known or conjugate, and which entries can be non-zero.
     compiled
         What has been compiled for this declaration (samplers, say), shared with its other horizons.
+
+    Examples
+    --------
+    >>> import numpy as np, numpyro.distributions as dist
+    >>> from homdp_ppl import tabular
+    >>> lamp = tabular(T=dist.Dirichlet(np.ones((2, 1, 2))), O=np.eye(2), initial=[0, 1], reward=[[0], [1]], horizon=3)
+    >>> [site.name for site in lamp.sites], lamp.states
+    (['T'], ('x0', 'x1'))
+    >>> lamp.with_horizon(5)
+    HOMDP 'tabular': 2 states, 2 observations, 1 action, horizon 5
+      T: Dirichlet, conjugate; O: known; initial: known
     """
 
     name: str
@@ -200,6 +211,15 @@ class World:
         The value of each site.
     pomdp
         The arrays.
+
+    Examples
+    --------
+    >>> import numpy as np, numpyro.distributions as dist
+    >>> from homdp_ppl import tabular
+    >>> lamp = tabular(T=dist.Dirichlet(np.ones((2, 1, 2))), O=np.eye(2), initial=[0, 1], reward=[[0], [1]], horizon=3)
+    >>> world = lamp.at(T=[[[1.0, 0.0]], [[0.25, 0.75]]])
+    >>> world.pomdp.transition[1, 0], world.homdp is lamp
+    (array([0.25, 0.75]), True)
     """
 
     homdp: HOMDP

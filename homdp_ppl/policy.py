@@ -24,7 +24,17 @@ Names: TypeAlias = tuple[tuple[str, ...], tuple[str, ...]]  # of the observation
 
 
 class Trajectory(NamedTuple):
-    """What may be seen while an episode lasts; the last axis is the step, a batch has leading axes."""
+    """What may be seen while an episode lasts; the last axis is the step, a batch has leading axes.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from homdp_ppl import Episode, Trajectory
+    >>> seen = Trajectory(observations=np.array([0, 1]), actions=np.array([1, 0]))
+    >>> episode = Episode(seen, states=np.array([0, 0, 1]))  # when it is over
+    >>> episode.trajectory.actions
+    array([1, 0])
+    """
 
     observations: Array  # (H,)  y_1 .. y_H
     actions: Array  # (H,)  a_1 .. a_H
@@ -32,7 +42,19 @@ class Trajectory(NamedTuple):
 
 @runtime_checkable
 class Policy(Protocol):
-    """Anything that acts on what has been seen."""
+    """Anything that acts on what has been seen.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from homdp_ppl import POMDP, Policy, evaluate
+    >>> class Repeater:
+    ...     def act(self, observations, actions):
+    ...         return np.eye(2)[observations[-1]]  # do what was seen last
+    >>> guess = POMDP(np.array([0.5, 0.5]), np.full((2, 2, 2), 0.5), np.array([[0.9, 0.1], [0.1, 0.9]]), np.eye(2)[None])
+    >>> isinstance(Repeater(), Policy), round(evaluate(Repeater(), guess), 6)
+    (True, 0.9)
+    """
 
     def act(self, observations: ArrayLike, actions: ArrayLike) -> Array:
         """Probabilities of the next action, (A,), given y_1 .. y_h and a_1 .. a_{h-1}."""
@@ -55,6 +77,15 @@ class GraphPolicy:
         The next node, (N, A, Y), or (N, 1, Y) when the action taken does not matter.
     names
         The names of the observations and of the actions it was made for, where they are known.
+
+    Examples
+    --------
+    >>> from homdp_ppl import GraphPolicy
+    >>> repeat = GraphPolicy(start=[0, 1], probabilities=[[1, 0], [0, 1]], successor=[[[0, 1]], [[0, 1]]])
+    >>> repeat
+    GraphPolicy(2 nodes, 2 observations, 2 actions)
+    >>> repeat.act([1], []).tolist(), repeat.act([1, 0], [1]).tolist()  # does what it saw last
+    ([0.0, 1.0], [1.0, 0.0])
     """
 
     def __init__(self, start: ArrayLike, probabilities: ArrayLike, successor: ArrayLike, names: Names | None = None) -> None:
@@ -186,7 +217,16 @@ class GraphPolicy:
 
 
 class BlindPolicy(NamedTuple):
-    """Action probabilities that depend on the step alone, whatever is seen: names or real numbers."""
+    """Action probabilities that depend on the step alone, whatever is seen: names or real numbers.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from homdp_ppl import BlindPolicy
+    >>> policy = BlindPolicy(np.array([[1.0, 0.0], [0.5, 0.5]]))
+    >>> policy.act([1, 0], [0])  # the second step
+    array([0.5, 0.5])
+    """
 
     probabilities: Array  # (H, A)
 
@@ -217,6 +257,13 @@ def uniform_policy(model: HasSpaces | HasDomain) -> GraphPolicy | BlindPolicy:
     ----------
     model
         The HOMDP or World it will act in.
+
+    Examples
+    --------
+    >>> from homdp_ppl import Spaces, uniform_policy
+    >>> lamp = Spaces(("off", "on"), ("dark", "light"), ("wait", "press"), horizon=2)
+    >>> uniform_policy(lamp).act([0, 1], [1])
+    array([0.5, 0.5])
     """
     A = len(model.spaces.actions)
     blind = BlindPolicy(np.full((model.spaces.horizon, A), 1 / A))

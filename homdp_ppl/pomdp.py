@@ -15,7 +15,17 @@ LISTED_ROWS = 8  # bad rows of one table listed one by one
 
 
 class Spaces(NamedTuple):
-    """The names of a model's states, observations and actions, and its horizon."""
+    """The names of a model's states, observations and actions, and its horizon.
+
+    Examples
+    --------
+    >>> from homdp_ppl import Spaces, uniform_policy
+    >>> names = Spaces(states=("off", "on"), observations=("dark", "light"), actions=("wait", "press"), horizon=3)
+    >>> names.sizes
+    (2, 2, 2, 3)
+    >>> uniform_policy(names)  # names alone are enough to make a policy
+    GraphPolicy(3 nodes, 2 observations, 2 actions)
+    """
 
     states: tuple[str, ...]
     observations: tuple[str, ...]
@@ -45,6 +55,17 @@ class POMDP(NamedTuple):
     """The numbers of a finite-horizon POMDP, all float64; a batch of models has leading axes.
 
     The first action is taken after the first observation. ``reward`` has one table a step; the horizon is its length.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from homdp_ppl import POMDP, evaluate, uniform_policy
+    >>> stay, swap = np.eye(2), np.eye(2)[::-1]
+    >>> lamp = POMDP(np.array([0.0, 1.0]), np.stack([stay, swap], axis=1), np.eye(2), np.array([[[0, 0], [1, 1]]] * 3))
+    >>> lamp.horizon, lamp.spaces.actions
+    (3, ('a0', 'a1'))
+    >>> evaluate(uniform_policy(lamp), lamp)  # on at first, then on half of the time
+    2.0
     """
 
     initial: Array  # (X,)       rho(x)

@@ -27,7 +27,17 @@ TIE = 1e-9  # times the horizon: what a search does not tell apart
 
 
 class Restricted(NamedTuple):
-    """The best policy of a restricted class; no other of the class is better by more than 1e-9 H."""
+    """The best policy of a restricted class; no other of the class is better by more than 1e-9 H.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from homdp_ppl import POMDP
+    >>> guess = POMDP(np.array([0.6, 0.4]), np.full((2, 2, 2), 0.5), np.array([[0.9, 0.1], [0.1, 0.9]]), np.eye(2)[None])
+    >>> blind, seeing = best_blind(guess), best_memoryless(guess)
+    >>> round(blind.value, 6), round(seeing.value, 6), seeing.policy.act([1], []).tolist()
+    (0.6, 0.9, [0.0, 1.0])
+    """
 
     value: float  # exact
     policy: GraphPolicy

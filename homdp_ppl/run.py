@@ -40,6 +40,17 @@ class Run(Outcome[GraphPolicy]):
         What was decided last.
     decide_again
         Plans the policy of an earlier round.
+
+    Examples
+    --------
+    >>> import numpy as np, numpyro.distributions as dist
+    >>> from homdp_ppl import explorers, learn, tabular
+    >>> from homdp_ppl.planners import history_tree
+    >>> ears = dist.Dirichlet(np.ones((2, 2)))
+    >>> guess = tabular(T=np.full((2, 2, 2), 0.5), O=ears, initial=[0.5, 0.5], reward=np.eye(2), horizon=1)
+    >>> run = learn(guess.at(O=[[0.9, 0.1], [0.1, 0.9]]), explorers.uniform(), history_tree(), episodes=3, compiled=False)
+    >>> round(run.optimum, 6), run.values.round(6).tolist(), run.regret.round(6).tolist()
+    (0.9, [0.5, 0.5, 0.5], [0.4, 0.8, 1.2])
     """
 
     task: Task[World, HOMDP]
@@ -92,6 +103,27 @@ class ContinuousRun(Outcome[Policy]):
 
     Values are exact where the planner's policies look at cells of a line (:func:`homdp_ppl.planners.quantised`); where they plan
     as they go, values are means of simulated episodes, and ``estimated`` says so.
+
+    Attributes
+    ----------
+    task, record, seconds, loop, policies, advance
+        As in :class:`homdp_ppl.outcome.Outcome`.
+    state
+        What the rule knows now.
+    decision
+        What was decided last.
+
+    Examples
+    --------
+    >>> import numpy as np, numpyro.distributions as dist
+    >>> from homdp_ppl import Kernels, Real, explorers, homdp, learn
+    >>> from homdp_ppl.planners import quantised
+    >>> @homdp(states=2, observations=Real(1), actions=2, horizon=1, reward=np.eye(2))
+    ... def guess():
+    ...     return Kernels([0.5, 0.5], np.full((2, 2, 2), 0.5), lambda x: dist.Normal(2 * x - 1, 1.0))
+    >>> run = learn(guess.at(), explorers.uniform(), quantised(), episodes=2)
+    >>> run.values.round(2).tolist(), run.gaps.round(2).tolist()  # the best guess is right 84 times in 100
+    ([0.5, 0.5], [0.34, 0.34])
     """
 
     task: Task[ContinuousWorld, ContinuousHOMDP]

@@ -10,17 +10,14 @@ from homdp_ppl.confidence.backups import (
     start_variance,
     upper_quantile,
 )
+from homdp_ppl.confidence.bonuses import centred_bonus, hop_b_bonus, hop_b_class_bonus, start_bonus
 from homdp_ppl.confidence.counts import (
     Radii,
     bernstein,
-    centred_bonus,
     empirical,
     hoeffding,
-    hop_b_bonus,
-    hop_b_class_bonus,
     hop_b_class_radii,
     hop_b_radii,
-    start_bonus,
     weissman,
     weissman_radii,
 )

@@ -24,7 +24,17 @@ Backup: TypeAlias = Callable[[Any, int, Array], Array]
 
 
 class Moments(NamedTuple):
-    """Mean tables and the spread of their rows: what a backup in closed form needs to know of a posterior."""
+    """Mean tables and the spread of their rows: what a backup in closed form needs to know of a posterior.
+
+    Examples
+    --------
+    >>> import numpy as np, numpyro.distributions as dist
+    >>> from homdp_ppl import Counts, tabular
+    >>> lamp = tabular(T=dist.Dirichlet(np.ones((2, 1, 2))), O=np.eye(2), initial=[0, 1], reward=[[0], [1]], horizon=2)
+    >>> believed = moments(lamp, Counts(np.array([[[0, 0]], [[2, 6]]]), np.array([[0, 0], [0, 8]])))
+    >>> believed.model.transition[1, 0].round(3), believed.transition.shrink[1].round(4)  # Dirichlet(3, 7); 1 / (10 + 1)
+    (array([0.3, 0.7]), array([0.0909]))
+    """
 
     model: POMDP
     transition: Spread
@@ -32,7 +42,21 @@ class Moments(NamedTuple):
 
 
 def has_moments(homdp: HOMDP) -> bool:
-    """Whether backups have a mean and variance in closed form: all unknown rows are Dirichlet, and none serves both T and O."""
+    """Whether backups have a mean and variance in closed form: all unknown rows are Dirichlet, and none serves both T and O.
+
+    Examples
+    --------
+    >>> import numpyro, numpyro.distributions as dist
+    >>> from homdp_ppl import Kernels, homdp
+    >>> def coin(chance):
+    ...     @homdp(states=1, observations=2, actions=1, horizon=1, reward=[[1]])
+    ...     def coin():
+    ...         heads = numpyro.sample("heads", chance)
+    ...         return Kernels([1.0], [[[1.0]]], lambda x: dist.Bernoulli(heads))
+    ...     return coin
+    >>> has_moments(coin(dist.Beta(1, 1))), has_moments(coin(dist.Uniform(0.5, 1.0)))
+    (True, False)
+    """
     conjugate = homdp.structure.conjugate
     shared = set(conjugate.row[conjugate.transition[conjugate.transition >= 0]])
     shared &= set(conjugate.row[conjugate.emission[conjugate.emission >= 0]])
@@ -40,7 +64,16 @@ def has_moments(homdp: HOMDP) -> bool:
 
 
 def moments(homdp: HOMDP, counts: Counts) -> Moments:
-    """The moments of a conjugate posterior, from counts; may be traced. Refuses a declaration without :func:`has_moments`."""
+    """The moments of a conjugate posterior, from counts; may be traced. Refuses a declaration without :func:`has_moments`.
+
+    Examples
+    --------
+    >>> import numpy as np, numpyro.distributions as dist
+    >>> from homdp_ppl import Counts, tabular
+    >>> coin = tabular(T=[[[1.0]]], O=dist.Dirichlet(np.ones((1, 2))), initial=[1], reward=[[1]], horizon=1)
+    >>> moments(coin, Counts(np.array([[[8]]]), np.array([[6, 2]]))).model.emission.round(3)  # Beta(7, 3)
+    array([[0.7, 0.3]])
+    """
     if not has_moments(homdp):
         expected = "Dirichlet rows only, none of which serves both T and O"
         problem = Problem("sites", ", ".join(site.name for site in homdp.sites), expected, "draw_backup serves any posterior.")
@@ -56,6 +89,16 @@ def backup_moments(homdp: HOMDP) -> Callable[[Moments, Array], tuple[Array, Arra
     With g(x') = sum_y' O(y'|x') alpha(y', x'), and T independent of O, the variance is
     Var(sum T g-bar) + sum over x', x'' of E[T(x') T(x'')] Cov(g(x'), g(x'')); the covariances vanish for x' != x'' unless
     the two rows of O are made of the same Dirichlet row.
+
+    Examples
+    --------
+    >>> import numpy as np, numpyro.distributions as dist
+    >>> from homdp_ppl import Counts, tabular
+    >>> lamp = tabular(T=dist.Dirichlet(np.ones((2, 1, 2))), O=np.eye(2), initial=[0, 1], reward=[[0], [1]], horizon=2)
+    >>> lit = np.array([[[0, 1], [0, 1]]])  # alpha-vectors that are 1 in the second state
+    >>> mean, variance = backup_moments(lamp)(moments(lamp, Counts.zero(lamp)), lit)
+    >>> mean.ravel().tolist(), variance.ravel().round(4).tolist()  # of uniform rows: 1/2 and 1/12
+    ([0.5, 0.5], [0.0833, 0.0833])
     """
     covariance = _covariance(closed_form(homdp))
 
@@ -81,7 +124,17 @@ def backup_moments(homdp: HOMDP) -> Callable[[Moments, Array], tuple[Array, Arra
 
 
 def start_variance(homdp: HOMDP) -> Callable[[Moments, Array], Array]:
-    """Variance of sum_x rho(x) g_1(x), from the alpha-vectors after each first observation, (Y, X)."""
+    """Variance of sum_x rho(x) g_1(x), from the alpha-vectors after each first observation, (Y, X).
+
+    Examples
+    --------
+    >>> import numpy as np, numpyro.distributions as dist
+    >>> from homdp_ppl import Counts, tabular
+    >>> coin = tabular(T=[[[1.0]]], O=dist.Dirichlet(np.ones((1, 2))), initial=[1], reward=[[1]], horizon=1)
+    >>> first = np.array([[0.0], [1.0]])  # worth nothing after heads, 1 after tails
+    >>> round(float(start_variance(coin)(moments(coin, Counts.zero(coin)), first)), 4)  # of a uniform chance: 1/12
+    0.0833
+    """
     covariance = _covariance(closed_form(homdp))
 
     def evaluate(believed: Moments, first: Array) -> Array:
@@ -92,7 +145,17 @@ def start_variance(homdp: HOMDP) -> Callable[[Moments, Array], Array]:
 
 
 def moment_backup(homdp: HOMDP, z: float) -> Backup:
-    """min(H - h, mean + z standard deviations), with :class:`Moments` as parameters."""
+    """min(H - h, mean + z standard deviations), with :class:`Moments` as parameters.
+
+    Examples
+    --------
+    >>> import numpy as np, numpyro.distributions as dist
+    >>> from homdp_ppl import Counts, tabular
+    >>> lamp = tabular(T=dist.Dirichlet(np.ones((2, 1, 2))), O=np.eye(2), initial=[0, 1], reward=[[0], [1]], horizon=3)
+    >>> believed, lit = moments(lamp, Counts.zero(lamp)), np.array([[[0, 1], [0, 1]]])
+    >>> moment_backup(lamp, z=1.0)(believed, 1, lit).ravel().round(4).tolist()  # 1/2 + sqrt(1/12); the cap is H - h = 2
+    [0.7887, 0.7887]
+    """
     evaluate = backup_moments(homdp)
 
     def backup(parameters: Moments, h: int, alpha_next: Array) -> Array:
@@ -104,7 +167,15 @@ def moment_backup(homdp: HOMDP, z: float) -> Backup:
 
 
 def draw_backup(z: float) -> Backup:
-    """min(H - h, the quantile at level Phi(z) over draws), with a batch of models as parameters."""
+    """min(H - h, the quantile at level Phi(z) over draws), with a batch of models as parameters.
+
+    Examples
+    --------
+    >>> p = np.arange(1, 100) / 100  # of 99 models with one state, the chance of the second observation
+    >>> draws = POMDP(np.ones((99, 1)), np.ones((99, 1, 1, 1)), np.stack([1 - p, p], -1)[:, None], np.ones((99, 2, 1, 1)))
+    >>> draw_backup(z=1.0)(draws, 1, np.array([[[0.0], [1.0]]])).round(2)  # Phi(1) = 0.841: the 85th of 99
+    array([[0.85]])
+    """
 
     def backup(parameters: POMDP, h: int, alpha_next: Array) -> Array:
         xp = namespace(parameters, alpha_next)

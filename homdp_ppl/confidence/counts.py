@@ -1,4 +1,4 @@
-"""Confidence sets from counts: the empirical tables, how far each of their rows may be from the truth, and the bonuses.
+"""Confidence sets from counts: the empirical tables, and how far each of their rows may be from the truth.
 
 Pure array functions: NumPy counts give NumPy arrays, traced counts are traced. A row that the declaration knows is exact and has
 radius 0, unless ``known=False`` asks for the paper verbatim: everything unknown but the initial distribution and the reward.
@@ -25,6 +25,14 @@ class Radii(NamedTuple):
     """How far the truth may be from the estimate, row by row.
 
     Distances are ||p-hat - p||_1, except for the transition radius of HOP-B, which bounds errors of values.
+
+    Examples
+    --------
+    >>> import numpy as np, numpyro.distributions as dist
+    >>> from homdp_ppl import Counts, tabular
+    >>> coin = tabular(T=[[[1.0]]], O=dist.Dirichlet(np.ones((1, 2))), initial=[1], reward=[[1]], horizon=1)
+    >>> weissman_radii(coin, Counts.zero(coin), episodes=100)  # T is known, O was not yet seen
+    Radii(transition=array([[0.]]), emission=array([2.]))
     """
 
     transition: Array  # (X, A)  eps(x, a)
@@ -136,6 +144,15 @@ def hop_b_class_radii(
         As in :func:`hop_b_radii`.
     size
         The number of emission tables in the class.
+
+    Examples
+    --------
+    >>> import numpy as np, numpyro.distributions as dist
+    >>> from homdp_ppl import Counts, tabular
+    >>> coin = tabular(T=[[[1.0]]], O=dist.Dirichlet(np.ones((1, 2))), initial=[1], reward=[[1]], horizon=1)
+    >>> seen = Counts(np.ones((1, 1, 1)), np.array([[500, 500]]))
+    >>> hop_b_class_radii(coin, seen, episodes=1000, size=5).emission.round(4)  # sqrt(8 log(5 1000 / 0.1) / 1000)
+    array([0.2942])
     """
     check_arguments("hop_b_class_radii", episodes=episodes, size=size, delta=delta, scale=scale)
     _check_counts(homdp, counts)
@@ -262,32 +279,6 @@ def bernstein(n: Array, variance: Array, span: float, level: float) -> Array:
     counted = xp.where(n > 1, n, 2)
     bound = xp.sqrt(2 * variance * log / counted) + 7 * span * log / (3 * (counted - 1))
     return xp.where(n > 1, xp.minimum(bound, span), span)
-
-
-def hop_b_bonus(radii: Radii, horizon: int) -> Array:
-    """H eps(x) + eps(x, a), (X, A): what Algorithm 1 adds to the reward."""
-    return horizon * radii.emission[:, None] + radii.transition
-
-
-def hop_b_class_bonus(radii: Radii, horizon: int) -> Array:
-    """3 H eps(x, a) + H eps(x), (X, A): what appendix C.6 adds to the reward."""
-    return 3 * horizon * radii.transition + horizon * radii.emission[:, None]
-
-
-def centred_bonus(radii: Radii, transition: Array, horizon: int) -> Array:
-    """(H - h)/2 [eps_T(x, a) + sum_x' T(x'|x, a) eps_O(x')] for h = 1..H, (H, X, A).
-
-    A difference of two distributions meets values in [0, H - h] that may be centred, hence the half. The emission's part is paid
-    one step before the observation, and the first one's by :func:`start_bonus`.
-    ``transition`` is the table that is planned with.
-    """
-    half = (horizon - np.arange(1, horizon + 1)) / 2
-    return half[:, None, None] * (radii.transition + transition @ radii.emission)
-
-
-def start_bonus(radii: Radii, initial: Array, horizon: int) -> Array:
-    """(H/2) sum_x rho(x) eps_O(x): for the root value after all clipping, never for the first reward."""
-    return horizon / 2 * (initial @ radii.emission)
 
 
 WANTED: dict[str, tuple[Callable[[Any], Any], str]] = {

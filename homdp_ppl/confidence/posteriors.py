@@ -23,7 +23,18 @@ CHUNK = 2**22  # table entries held at once
 
 
 class OneStep(NamedTuple):
-    """The posterior of the one-step backup."""
+    """The posterior of the one-step backup.
+
+    Examples
+    --------
+    >>> import numpy as np, numpyro.distributions as dist
+    >>> from homdp_ppl import Counts, posterior, tabular
+    >>> lamp = tabular(T=dist.Dirichlet(np.ones((2, 1, 2))), O=np.eye(2), initial=[0, 1], reward=[[0], [1]], horizon=2)
+    >>> lit = np.array([[[0, 1], [0, 1]]])  # alpha-vectors that are 1 in the second state
+    >>> step = one_step(posterior(lamp, Counts.zero(lamp)), lit)
+    >>> step.mean.ravel().tolist(), step.deviation.ravel().round(4).tolist()  # of uniform rows: 1/2 and sqrt(1/12)
+    ([0.5, 0.5], [0.2887, 0.2887])
+    """
 
     mean: Array  # (X, A)
     deviation: Array  # (X, A)
@@ -82,6 +93,15 @@ def dirichlet_radii(homdp: HOMDP, counts: Counts, delta: float = 0.1) -> Radii:
 
     mass sqrt(2 log((2^d - 2) / delta') / (alpha_0 + 1)) for a row with d unknown entries: Weissman's argument with the
     constant of Marchal and Arbel, "On the sub-Gaussianity of the Beta and Dirichlet distributions" (2017).
+
+    Examples
+    --------
+    >>> import numpy as np, numpyro.distributions as dist
+    >>> from homdp_ppl import Counts, tabular
+    >>> lamp = tabular(T=dist.Dirichlet(np.ones((2, 1, 2))), O=np.eye(2), initial=[0, 1], reward=[[0], [1]], horizon=2)
+    >>> seen = Counts(np.array([[[0, 0]], [[47, 150]]]), np.array([[0, 0], [0, 197]]))
+    >>> dirichlet_radii(lamp, seen).transition.ravel().round(4).tolist()  # sqrt(2 log(2 / 0.05) / n), n = 3 and 200
+    [1.5682, 0.1921]
     """
     check_arguments("dirichlet_radii", delta=delta)
     form = closed_form(homdp)
@@ -110,6 +130,16 @@ def one_step(belief: Posterior, alpha_next: Array, key: Array | None = None, dra
         A JAX random key for the draws.
     draws
         How many.
+
+    Examples
+    --------
+    >>> import numpy as np, numpyro.distributions as dist
+    >>> from homdp_ppl import Counts, posterior, tabular
+    >>> lamp = tabular(T=dist.Dirichlet(np.ones((2, 1, 2))), O=np.eye(2), initial=[0, 1], reward=[[0], [1]], horizon=2)
+    >>> seen = Counts(np.array([[[0, 0]], [[2, 6]]]), np.array([[0, 0], [0, 8]]))  # a lit lamp went out twice in eight steps
+    >>> lit = np.array([[[0, 1], [0, 1]]])  # alpha-vectors that are 1 in the second state
+    >>> one_step(posterior(lamp, seen), lit).mean.ravel().round(3).tolist()  # 1/2 and 7/10
+    [0.5, 0.7]
     """
     if has_moments(belief.homdp) and belief.atoms is None:
         mean, variance = backup_moments(belief.homdp)(moments(belief.homdp, belief.counts), alpha_next)

@@ -49,6 +49,18 @@ class ContinuousHOMDP:
         Its random sites: what is unknown.
     compiled
         What has been compiled for this declaration.
+
+    Examples
+    --------
+    >>> import jax.numpy as jnp, numpyro, numpyro.distributions as dist
+    >>> from homdp_ppl import Kernels, Real, homdp
+    >>> @homdp(states=Real(1), observations=Real(1), actions=2, horizon=1, reward=lambda x, a: jnp.exp(-(x**2)))
+    ... def walk():
+    ...     push = numpyro.sample("push", dist.Normal(0.0, 1.0))
+    ...     return Kernels(dist.Normal(0.0, 1.0), lambda x, a: dist.Normal(x + a * push, 1.0), lambda x: dist.Normal(x, 1.0))
+    >>> walk
+    HOMDP 'walk': states in R, observations in R, 2 actions, horizon 1
+      unknown: push
     """
 
     name: str
@@ -131,7 +143,26 @@ class ContinuousHOMDP:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ContinuousWorld:
-    """A continuous HOMDP with its parameters fixed: something to act in."""
+    """A continuous HOMDP with its parameters fixed: something to act in. Made by ``at`` and ``draw`` of its declaration.
+
+    Attributes
+    ----------
+    homdp
+        The declaration.
+    parameters
+        The value of each site.
+
+    Examples
+    --------
+    >>> import jax, numpyro.distributions as dist
+    >>> from homdp_ppl import Kernels, Real, homdp, rollout, uniform_policy
+    >>> @homdp(states=Real(1), observations=Real(1), actions=2, horizon=1, reward=lambda x, a: a / 2)
+    ... def walk():
+    ...     return Kernels(dist.Normal(0.0, 1.0), lambda x, a: dist.Normal(x + a, 1.0), lambda x: dist.Normal(x, 1.0))
+    >>> world = walk.at().with_horizon(3)
+    >>> rollout(jax.random.key(0), world, uniform_policy(world)).states.shape  # real numbers; one after the last action, too
+    (4,)
+    """
 
     homdp: ContinuousHOMDP
     parameters: Mapping[str, Array]

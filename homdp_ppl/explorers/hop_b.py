@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from homdp_ppl.confidence.counts import check_arguments, empirical, hop_b_bonus, hop_b_radii
+from homdp_ppl.confidence.bonuses import hop_b_bonus
+from homdp_ppl.confidence.counts import check_arguments, empirical, hop_b_radii
 from homdp_ppl.explorers.explorer import Explorer, Proposal, Replan, State, anything, changed, declared, one
 from homdp_ppl.precision import Array
 

@@ -7,7 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from homdp_ppl.confidence.counts import Radii, class_radii, frequencies, hop_b_class_bonus
+from homdp_ppl.confidence.bonuses import hop_b_class_bonus
+from homdp_ppl.confidence.counts import Radii, class_radii, frequencies
 from homdp_ppl.continuous.declaration import ContinuousHOMDP
 from homdp_ppl.continuous.known import known_rows
 from homdp_ppl.continuous.tabulation import latent_tables

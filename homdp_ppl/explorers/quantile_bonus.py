@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from homdp_ppl.confidence.counts import Radii, centred_bonus, check_arguments, start_bonus
+from homdp_ppl.confidence.bonuses import centred_bonus, start_bonus
+from homdp_ppl.confidence.counts import Radii, check_arguments
 from homdp_ppl.confidence.posteriors import dirichlet_radii, quantile_radii
 from homdp_ppl.explorers.believing import believe, closed, learn_more, mean_model
 from homdp_ppl.explorers.explorer import Explorer, Proposal, Replan, State, changed, one

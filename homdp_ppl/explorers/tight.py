@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from homdp_ppl.confidence.counts import centred_bonus, check_arguments, empirical, start_bonus, weissman_radii
+from homdp_ppl.confidence.bonuses import centred_bonus, start_bonus
+from homdp_ppl.confidence.counts import check_arguments, empirical, weissman_radii
 from homdp_ppl.declare import HOMDP
 from homdp_ppl.explorers.explorer import Explorer, Proposal, Replan, State, anything, changed, declared, one
 from homdp_ppl.explorers.rooted import capped_root

@@ -83,6 +83,17 @@ class Posterior:
         Of Laplace's approximation, where it was used.
     forced
         Whether a fit that did not pass the gate was kept.
+
+    Examples
+    --------
+    >>> import numpy as np, numpyro.distributions as dist
+    >>> from homdp_ppl import Counts, posterior, tabular
+    >>> coin = tabular(T=[[[1.0]]], O=dist.Dirichlet(np.ones((1, 2))), initial=[1], reward=[[1]], horizon=1)
+    >>> belief = posterior(coin, Counts(np.array([[[8]]]), np.array([[6, 2]])))
+    >>> belief.method, belief.concentration.tolist(), belief.mean.emission.round(3).tolist()
+    ('conjugate', [7.0, 3.0], [[0.7, 0.3]])
+    >>> belief.update(Counts(np.array([[[1]]]), np.array([[0, 1]]))).concentration.tolist()
+    [7.0, 4.0]
     """
 
     homdp: HOMDP

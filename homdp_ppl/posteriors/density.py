@@ -169,7 +169,15 @@ def _log_probability(seen: Array, chance: Array) -> Array:
 
 
 def log_likelihood(tables: Tables, counts: Counts) -> Array:
-    """Log probability of the counted transitions and emissions under tables that may have leading batch axes."""
+    """Log probability of the counted transitions and emissions under tables that may have leading batch axes.
+
+    Examples
+    --------
+    >>> from homdp_ppl import POMDP, Counts
+    >>> coin = POMDP(np.ones(1), np.ones((1, 1, 1)), np.array([[0.75, 0.25]]), np.ones((1, 1, 1)))
+    >>> round(float(log_likelihood(coin, Counts(np.array([[[4]]]), np.array([[3, 1]])))), 6)  # 3 log(3/4) + log(1/4)
+    -2.249341
+    """
     total = 0.0
     for where, axes in (("transition", (-3, -2, -1)), ("emission", (-2, -1))):
         seen, chance = np.asarray(getattr(counts, where)), np.asarray(getattr(tables, where))

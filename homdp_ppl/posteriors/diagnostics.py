@@ -17,7 +17,15 @@ from homdp_ppl.precision import Array
 
 
 class Gate(NamedTuple):
-    """What a fit must reach."""
+    """What a fit must reach, else :func:`posterior` refuses it: few divergences, chains that agree, enough effective draws.
+
+    Examples
+    --------
+    >>> from homdp_ppl.posteriors import Diagnostics, Gate
+    >>> chains = Diagnostics(divergences=0, draws=2000, chains=4, r_hat={"accuracy": 1.03}, ess={"accuracy": 1500.0})
+    >>> [problem.where for problem in chains.problems(Gate())], chains.problems(Gate(r_hat=1.05))
+    (['R-hat of accuracy'], [])
+    """
 
     divergences: float = 0.002  # as a share of the draws
     r_hat: float = 1.02
@@ -25,7 +33,18 @@ class Gate(NamedTuple):
 
 
 class Diagnostics(NamedTuple):
-    """How well the chains did."""
+    """How well the chains did: the ``diagnostics`` of a posterior that was sampled by NUTS.
+
+    Examples
+    --------
+    >>> from homdp_ppl.posteriors import Diagnostics, Gate
+    >>> stuck = Diagnostics(divergences=40, draws=2000, chains=4, r_hat={"T": 1.3}, ess={"T": 150.0})
+    >>> for problem in stuck.problems(Gate()):
+    ...     print(f"{problem.where}: {problem.got}, expected {problem.expected}")
+    divergences: 40 of 2000, expected at most 0.2%
+    R-hat of T: 1.300, expected at most 1.02
+    ESS of T: 150, expected at least 400
+    """
 
     divergences: int
     draws: int  # of all chains together

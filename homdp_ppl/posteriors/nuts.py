@@ -24,7 +24,20 @@ TARGETS = (0.8, 0.95, 0.99)  # acceptance aimed at; the next when a round does n
 
 
 class Sampling(NamedTuple):
-    """How much to sample."""
+    """How much to sample: how many chains, and for each of them the steps of warm-up and the draws that are kept.
+
+    Examples
+    --------
+    >>> import numpyro, numpyro.distributions as dist
+    >>> from homdp_ppl import Counts, Kernels, homdp, posterior
+    >>> from homdp_ppl.posteriors import Sampling
+    >>> @homdp(states=1, observations=2, actions=1, horizon=1, reward=[[1]])
+    ... def coin():
+    ...     heads = numpyro.sample("heads", dist.Uniform(0.5, 1.0))
+    ...     return Kernels([1.0], [[[1.0]]], lambda x: dist.Bernoulli(heads))
+    >>> dict(posterior(coin, Counts.zero(coin), sampling=Sampling(chains=2, draws=1000)).dataset.sizes)
+    {'chain': 2, 'draw': 1000}
+    """
 
     chains: int = 4
     warmup: int = 300

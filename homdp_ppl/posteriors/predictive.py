@@ -62,6 +62,17 @@ class PredictiveCheck:
         What was observed.
     replicated
         The same for every draw, on a leading axis.
+
+    Examples
+    --------
+    >>> import jax
+    >>> from homdp_ppl import BlindPolicy, Counts, models, posterior, rollout
+    >>> world, listen = models.load("tiger"), BlindPolicy(np.eye(3)[[0, 0, 0, 0]]).graph(observations=2)
+    >>> episodes = rollout(jax.random.split(jax.random.key(0), 50), world, listen)
+    >>> deaf = posterior(world.homdp, Counts(np.zeros((2, 3, 2)), np.full((2, 2), 10_000)))  # sure that growls tell nothing
+    >>> check = predictive_check(jax.random.key(1), deaf, episodes, listen)
+    >>> check.unusual, round(check.findings[1].p, 3)  # growls agree with each other more than in any of 200 replications
+    (('pairs of observations',), 0.005)
     """
 
     homdp: HOMDP

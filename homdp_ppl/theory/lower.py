@@ -117,6 +117,11 @@ def divergence(signs: ArrayLike, others: ArrayLike, epsilon: float) -> float:
         u and u', of one shape.
     epsilon
         How far the leaves are from uniform.
+
+    Examples
+    --------
+    >>> round(divergence([1, 1, -1, 1], [1, -1, -1, 1], epsilon=0.5), 6)  # log(3) / 8
+    0.137327
     """
     return _share(signs, others, epsilon) * epsilon * math.log((1 + epsilon) / (1 - epsilon))
 

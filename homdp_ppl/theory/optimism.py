@@ -12,7 +12,8 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import xlogy
 
-from homdp_ppl.confidence.counts import empirical, hop_b_bonus, hop_b_class_bonus, hop_b_class_radii, hop_b_radii
+from homdp_ppl.confidence.bonuses import hop_b_bonus, hop_b_class_bonus
+from homdp_ppl.confidence.counts import empirical, hop_b_class_radii, hop_b_radii
 from homdp_ppl.counts import Counts
 from homdp_ppl.declare import World
 from homdp_ppl.errors import DataError, ParameterError, Problem
@@ -117,6 +118,16 @@ def hop_b_class_optimism(
         As in :func:`hop_b_optimism`.
     emissions
         The class Theta: emission tables, (size, X, Y). O-hat is its most likely member, the first of several.
+
+    Examples
+    --------
+    >>> import numpy as np, numpyro.distributions as dist
+    >>> from homdp_ppl import Counts, tabular, uniform_policy
+    >>> coin = tabular(T=[[[1.0]]], O=dist.Dirichlet(np.ones((1, 2))), initial=[1], reward=[[1]], horizon=1)
+    >>> world, either = coin.at(O=[[0.5, 0.5]]), [[[0.5, 0.5]], [[0.9, 0.1]]]
+    >>> check = hop_b_class_optimism([uniform_policy(world)], world, Counts.zero(world), either, episodes=100)
+    >>> round(check.slack, 6), round(check.value, 6), round(check.size, 3)  # eps(x) = 2: promised is 3, 9 is the most possible
+    (0.0, 2.0, 0.333)
     """
     H = world.spaces.horizon
     tables = _checked_class(world, emissions)

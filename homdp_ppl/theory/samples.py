@@ -59,6 +59,12 @@ def hop_b_class_samples(states: int, actions: int, horizon: int, size: int, accu
         Number of emission tables in the class.
     accuracy, delta
         As in :func:`hop_b_samples`.
+
+    Examples
+    --------
+    >>> size = hop_b_class_samples(2, 3, 4, size=100, accuracy=0.4)
+    >>> f"{size.episodes:.3g}, leading order {size.leading:.3g}"  # 1024 (2 log 100 + 12) / 0.16
+    '1.05e+11, leading order 1.36e+05'
     """
     X, A, H = states, actions, horizon
     check("hop_b_class_samples", {"accuracy": (accuracy, ACCURACY)})
@@ -81,6 +87,12 @@ def hop_v_samples(
         d, of the true transitions.
     accuracy, delta
         As in :func:`hop_b_samples`.
+
+    Examples
+    --------
+    >>> size = hop_v_samples(3, 4, transitions=10, emissions=100, rank=2, accuracy=0.4)
+    >>> f"{size.episodes:.3g}, leading order {size.leading:.3g}"  # 3 1024 2 log(10000) / 0.16
+    '1.58e+10, leading order 3.54e+05'
     """
     A, H, d = actions, horizon, rank
     check("hop_v_samples", {"accuracy": (accuracy, ACCURACY)})
