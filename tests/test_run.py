@@ -10,8 +10,7 @@ from homdp_ppl import Counts, Run, evaluate, explorers, learn, rollout
 from homdp_ppl.errors import ParameterError
 from homdp_ppl.outcome import stop_after_rounds
 from homdp_ppl.record import Record
-from tests.runs import TREE, differences, small
-from tests.test_learning import hearing
+from tests.runs import TREE, differences, hearing, small
 
 WORLD = small("tiger_table")
 
