@@ -29,7 +29,7 @@ from numpyro.distributions.distribution import validation_enabled
 
 from homdp_ppl.errors import Problem
 from homdp_ppl.pomdp import Spaces
-from homdp_ppl.precision import Array
+from homdp_ppl.precision import Array, namespace
 
 StateKernel: TypeAlias = Callable[[Array], Distribution]
 StateActionKernel: TypeAlias = Callable[[Array, Array], Distribution]
@@ -94,9 +94,10 @@ def snap(tables: Tables) -> Tables:
 
 
 def _snap(table: Array) -> Array:
+    xp = namespace(table)
     specks = (table > 0) & (table <= SNAP)
-    kept = jnp.where(specks, 0.0, table)
-    return jnp.where(specks.any(-1, keepdims=True), kept / jnp.sum(kept, axis=-1, keepdims=True), kept)
+    kept = xp.where(specks, 0.0, table)
+    return kept / xp.where(specks.any(-1, keepdims=True), kept.sum(-1, keepdims=True), 1.0)
 
 
 class KernelError(Exception):

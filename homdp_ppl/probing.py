@@ -21,6 +21,7 @@ from homdp_ppl.kernels import Kernels, in_domain, tabulators, unwrap
 from homdp_ppl.pomdp import Spaces
 from homdp_ppl.precision import Array
 
+QUICK = {"xla_backend_optimization_level": 0, "xla_llvm_disable_expensive_passes": True}  # run a few times: compiling is the cost
 POINTS = 16  # parameter points in one run
 WIDTH = 1.5  # unconstrained scale of a prior whose variance is not known
 
@@ -70,7 +71,8 @@ class Prober:
         self.sites = sites
         self.spaces = spaces
         self._generator = np.random.default_rng(0)
-        self._run = jax.jit(jax.vmap(lambda moves, given, free: _probe(function, spaces, kernels, moves, given, free)))
+        probe = jax.vmap(lambda moves, given, free: _probe(function, spaces, kernels, moves, given, free))
+        self._run = jax.jit(probe, compiler_options=QUICK)
 
     def start(self) -> Probe:
         """Run the program with all its sites moving."""
@@ -87,7 +89,8 @@ class Prober:
         moves = {site.name: self._coordinates(site, turn) for site in self.sites}
         free = {site.name: np.full(POINTS, site.name in names) for site in self.sites}
         index = {"": np.arange(POINTS)}  # a program without sites is run as often
-        shown: Probe = jax.device_get(self._run(moves | index, dict(given), free))
+        with jax.ensure_compile_time_eval():  # also where somebody declares inside their own jit
+            shown: Probe = jax.device_get(self._run(moves | index, dict(given), free))
         return shown
 
     def _coordinates(self, site: Site, turn: int) -> Array:
