@@ -41,6 +41,7 @@ from homdp_ppl.formats import read_pomdp, write_pomdp
 from homdp_ppl.kernels import Kernels
 from homdp_ppl.learning import learn
 from homdp_ppl.models import environments as _environments  # noqa: F401  the zoo's Gymnasium ids
+from homdp_ppl.outcome import Mixture
 from homdp_ppl.plan import Plan, make_plan
 from homdp_ppl.policy import BlindPolicy, GraphPolicy, Policy, Trajectory, uniform_policy
 from homdp_ppl.pomdp import POMDP, Spaces
@@ -66,6 +67,7 @@ __all__ = [
     "HOMDPError",
     "InferenceError",
     "Kernels",
+    "Mixture",
     "ParameterError",
     "Plan",
     "PlanningError",

@@ -69,7 +69,8 @@ def plan(options: argparse.Namespace, console: Console) -> None:
     found = chosen(world.pomdp).named(world)
     say(console, f"planner   {found.planner}")
     say(console, f"value     {found.value:.9g}  (certified: the optimum is at most {found.upper:.9g})")
-    say(console, f"seconds   {found.statistics['seconds']:.3g}")
+    if "seconds" in found.statistics:  # a planner of one's own need not count them
+        say(console, f"seconds   {found.statistics['seconds']:.3g}")
     console.print(decisions_table(found))
     _keep(options, console, found, found.policy)
 

@@ -188,8 +188,9 @@ def _learn_finite(
     reason = why_not(world, explorer, planner, model, foresight)
     if compiled and reason:
         raise ParameterError("learn", [Problem("compiled", "True", "a run that can be compiled", f"This one cannot: {reason}.")])
-    optimum = planner(world.pomdp).upper
-    tasks = [Task(world, explorer, planner, episodes, int(s), model, foresight, optimum) for s in seeds]
+    best = planner(world.pomdp)
+    slack = best.upper - best.value
+    tasks = [Task(world, explorer, planner, episodes, int(s), model, foresight, best.upper, slack=slack) for s in seeds]
     rounds = stop_after_rounds(tasks[0], stop_after)
     if compiled is None and reason is None and tasks[0].rounds * len(tasks) < FEW:
         reason = "few episodes: compiling would take longer"
@@ -221,7 +222,8 @@ def _learn_continuous(
         Task(world, explorer, planner, episodes, int(s), model, False, np.nan, estimated, simulations * estimated) for s in seeds
     ]
     optima = [value(plan.policy, world, task) if estimated else plan.upper for task in tasks]
-    tasks = [replace(task, optimum=float(optimum)) for task, optimum in zip(tasks, optima, strict=True)]
+    slack = 0.0 if estimated else float(plan.upper - plan.value)
+    tasks = [replace(task, optimum=float(optimum), slack=slack) for task, optimum in zip(tasks, optima, strict=True)]
     rounds = stop_after_rounds(tasks[0], stop_after)
     with _progress(progress, len(tasks) * rounds) as done:
         return [_advance(_begin_continuous(task), rounds, done) for task in tasks]

@@ -16,7 +16,7 @@ from homdp_ppl.declare import HOMDP, World
 from homdp_ppl.episode import Episode
 from homdp_ppl.errors import ParameterError, Problem
 from homdp_ppl.explorers.explorer import Explorer
-from homdp_ppl.measured import Measured
+from homdp_ppl.measured import TIE, Measured
 from homdp_ppl.policy import Policy, Trajectory
 from homdp_ppl.precision import Array
 from homdp_ppl.record import Record
@@ -38,9 +38,10 @@ class Task(Generic[W, M]):
     seed: int
     model: M  # the learner's own declaration
     foresight: bool
-    optimum: float
+    optimum: float  # as far as the planner knows: its upper bound
     estimated: bool = False  # whether values are means of simulated episodes
     simulations: int = 0  # of how many
+    slack: float = 0.0  # the true optimum may be so much lower
 
     @property
     def rounds(self) -> int:
@@ -77,7 +78,16 @@ class Task(Generic[W, M]):
 
 @dataclass(frozen=True, eq=False)
 class Mixture(Generic[P]):
-    """The uniform mixture over the policies of all rounds (online-to-batch): its regret is the average regret."""
+    """The uniform mixture over the policies of all rounds (online-to-batch): its regret is the average regret.
+
+    Examples
+    --------
+    >>> from homdp_ppl import explorers, learn, models
+    >>> from homdp_ppl.planners import history_tree
+    >>> run = learn(models.load("tiger", horizon=2), explorers.greedy(), history_tree(), episodes=3, compiled=False)
+    >>> bool(abs(run.mixture.value - run.values.mean()) < 1e-12)
+    True
+    """
 
     run: Outcome[P]
 
@@ -199,6 +209,8 @@ class Outcome(Measured, Generic[P]):
         covered = f"optimistic in {np.mean(self.was_optimistic):.0%}"
         told = f" (estimated by {task.simulations} simulated episodes each)" if task.estimated else ""
         lost, last = (round(float(column[-1]), 9) + 0.0 for column in (self.regret, self.gaps))  # no -1e-15, no -0
+        if task.slack > TIE * task.horizon:
+            told = f"{told}; the optimum is not exact, and gaps may be too large by {task.slack:.2g}"
         return f"{head}\n  regret {lost:.4g}, last gap {last:.4g}, {covered}{told}\n  {self.loop}"
 
 

@@ -178,7 +178,7 @@ class GraphPolicy:
 
     @classmethod
     def from_policy(cls, policy: Policy, model: HasSpaces, max_nodes: int = MAX_NODES) -> GraphPolicy:
-        """Write any policy out as the tree of all histories it can meet, so that it can be compiled.
+        """Write any policy out as the tree of the histories it can meet, none after actions it never takes; it can be compiled.
 
         Parameters
         ----------

@@ -6,11 +6,12 @@
 
 import sys
 from collections.abc import Callable
+from inspect import signature
 from typing import Any, Literal, overload
 
 from homdp_ppl.continuous import ContinuousWorld
 from homdp_ppl.declare import World
-from homdp_ppl.errors import HOMDPError, Problem
+from homdp_ppl.errors import HOMDPError, ParameterError, Problem
 from homdp_ppl.models import (
     camera,
     checkup,
@@ -99,11 +100,14 @@ def load(name: str, **options: Any) -> World | ContinuousWorld:
     >>> load("tiger", horizon=6).spaces.horizon
     6
     """
-    if name in CONTINUOUS:
-        return CONTINUOUS[name](**options)
-    if name not in MODELS:
-        raise HOMDPError("models.load", [Problem("model", repr(name), "one of " + ", ".join([*MODELS, *CONTINUOUS]))])
-    return MODELS[name](**options)
+    known = MODELS | CONTINUOUS
+    if name not in known:
+        raise HOMDPError("models.load", [Problem("model", repr(name), f"one of {', '.join(known)}")])
+    has = list(signature(known[name]).parameters)
+    wrong = [Problem("option", repr(option), f"one of {', '.join(has)}") for option in options if option not in has]
+    if wrong:
+        raise ParameterError(f"models.load({name!r})", wrong)
+    return known[name](**options)
 
 
 def story(name: str) -> str:

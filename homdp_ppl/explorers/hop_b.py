@@ -11,9 +11,9 @@ from homdp_ppl.precision import Array
 def hop_b(delta: float = 0.1, scale: float = 1.0, known: bool = True, replan: Replan = "doubled") -> Explorer:
     """Plan in T-hat, O-hat with r-hat = r + H eps(x) + eps(x, a).
 
-    Lee, Agarwal, Dann and Zhang (2023), Algorithm 1. Optimistic for pi* with probability 1 - 5 delta over all rounds at scale
-    1, at the cost of bonuses that stay above the trivial value for 10^5 and more episodes on small problems. A smaller scale
-    explores in time, and guarantees nothing.
+    Lee, Agarwal, Dann and Zhang (2023), Algorithm 1. At scale 1 optimistic for pi* with probability 1 - 3 delta over all rounds
+    (the regret bound holds with 1 - 5 delta), at the cost of bonuses that stay above the trivial value for 10^5 and more
+    episodes on small problems. A smaller scale explores in time, and guarantees nothing.
 
     Parameters
     ----------

@@ -81,20 +81,19 @@ def draw_curves(
     for k, (name, (x, y)) in enumerate(curves.items()):
         style = styles if isinstance(styles, str) else styles.get(name, "-")
         across, up = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
-        colour, label = colours[k % len(colours)], "_" if named == "no" else _plain(name)  # an underscore: in no legend
+        colour, label = colours[k % len(colours)], "_" if named == "no" else plain(name)  # an underscore: in no legend
         axes.plot(across, up, style, color=colour, lw=width, ms=5, drawstyle=drawstyle, label=label)
         ends.append((float(across[-1]), float(up[-1]), name, colour))
-    last = max(end[0] for end in ends)
     for height in (levels or {}).values():
         axes.axhline(height, color=GREY, lw=1.2, ls=":", zorder=1)
     drawn = styles if isinstance(styles, str) else "".join(styles.values())
     if named == "ends" and not set(MARKED) & set(drawn):  # a mark at the end would be cut
-        axes.set_xlim(right=last)
+        axes.set_xlim(right=max(end[0] for end in ends))
     for axis, limits in ((axes.xaxis, axes.get_xlim()), (axes.yaxis, axes.get_ylim())):
         if np.abs(limits).max() < 1e6 and (np.abs(limits).min() > 1e-4 or axis.get_scale() == "linear"):
             axis.set_major_formatter("{x:,g}")
     axes.spines[["top", "right"]].set_visible(False)
-    above = [(last, height, name, GREY) for name, height in (levels or {}).items()]
+    above = [(axes.get_xlim()[1], height, name, GREY) for name, height in (levels or {}).items()]
     labels = [*ends, *above] if named == "ends" else above
     if labels:
         label_ends(axes, labels)
@@ -134,7 +133,7 @@ def draw_bands(
     for k, (name, (low, high)) in enumerate(bands.items()):
         colour = COLOURS[k % len(COLOURS)]
         axes.fill_between(np.asarray(at), np.asarray(low), np.asarray(high), color=colour, alpha=0.15, lw=0)
-        axes.plot(at, low, color=colour, lw=1.8, label=_plain(name))
+        axes.plot(at, low, color=colour, lw=1.8, label=plain(name))
         axes.plot(at, high, color=colour, lw=1.8)
         if isinstance(truth, Mapping) and name in truth:
             axes.axhline(truth[name], color=colour, lw=1.5, ls=":")
@@ -179,5 +178,6 @@ def draw_bracket(at: ArrayLike, value: ArrayLike, upper: ArrayLike, axes: Axes |
     return axes
 
 
-def _plain(name: str) -> str:
-    return name.replace("$", r"\$")  # not mathematics
+def plain(name: str) -> str:
+    """A name as it stands, where matplotlib might take dollars for mathematics."""
+    return name.replace("$", r"\$")

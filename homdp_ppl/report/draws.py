@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 from scipy import stats
 
 from homdp_ppl.errors import DataError, Problem
+from homdp_ppl.report.curves import plain
 from homdp_ppl.report.learning import BAND, COLOURS
 
 
@@ -52,7 +53,7 @@ def draw_densities(
     for k, (name, values) in enumerate(numbers.items()):
         colour = colours[k % len(colours)]
         axes.hist(values, bins=list(edges), density=True, histtype="stepfilled", facecolor=(colour, 0.3), edgecolor=colour,
-                  lw=1.5, label=_plain(name))  # fmt: skip
+                  lw=1.5, label=plain(name))  # fmt: skip
     if truth is not None:
         axes.axvline(truth, color="black", lw=1.5, ls=":", label="truth")
     axes.set_ylabel("density")
@@ -103,13 +104,13 @@ def draw_intervals(
     for k, (name, values) in enumerate(tables.items()):
         low, middle, high = np.quantile(values, [BAND[0], 0.5, BAND[1]], axis=0)
         colour, place = COLOURS[k % len(COLOURS)], rows + reach - 0.22 * k
-        axes.hlines(place, low, high, color=colour, lw=3, label=_plain(name))
+        axes.hlines(place, low, high, color=colour, lw=3, label=plain(name))
         axes.plot(middle, place, "o", color=colour, mfc="white", ms=6)
     if truth is not None:
         edge = reach + 0.18
         places = np.broadcast_to(np.asarray(truth, dtype=np.float64), len(names))
         axes.vlines(places, rows - edge, rows + edge, color="black", lw=1.5, ls=":", label="truth")
-    axes.set_yticks(rows, [_plain(name) for name in names])
+    axes.set_yticks(rows, [plain(name) for name in names])
     axes.tick_params(axis="y", length=0)
     axes.spines[["top", "right", "left"]].set_visible(False)
     axes.legend(frameon=False, loc="upper left", bbox_to_anchor=(1, 1))
@@ -155,14 +156,10 @@ def draw_shares(
         places = np.arange(len(groups)) + apart * (k - (len(hits) - 1) / 2)
         intervals = [stats.binomtest(int(row.sum()), len(row)).proportion_ci(2 * BAND[1] - 1) for row in held]
         axes.vlines(places, *np.transpose(intervals), color=colour, lw=3, alpha=0.4)
-        axes.plot(places, held.mean(1), "o", ms=8, color=colour, label=_plain(name))
+        axes.plot(places, held.mean(1), "o", ms=8, color=colour, label=plain(name))
     axes.set_xticks(range(len(groups)), groups)
     axes.set(xlim=(-0.5, len(groups) - 0.5), ylabel="share, and its 90% interval")
     axes.yaxis.set_major_formatter(lambda share, _: f"{share:.0%}")
     axes.spines[["top", "right"]].set_visible(False)
     axes.legend(frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5))
     return axes
-
-
-def _plain(name: str) -> str:
-    return name.replace("$", r"\$")  # not mathematics

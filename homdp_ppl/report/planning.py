@@ -19,7 +19,7 @@ from homdp_ppl.precision import Array
 from homdp_ppl.report.curves import GREY
 from homdp_ppl.report.learning import COLOURS
 
-DARK = ("black", COLOURS[3], COLOURS[4])  # of curves on coloured ground
+DARK = ("black", COLOURS[0], COLOURS[4])  # of curves on coloured ground
 
 
 def draw_beliefs(plan: Plan, state: int = 0, axes: Axes | None = None) -> Axes:

@@ -3,15 +3,17 @@
 from homdp_ppl.study.directory import StudyDirectory
 from homdp_ppl.study.memory import side_by_side
 from homdp_ppl.study.results import digest, read_runs
-from homdp_ppl.study.running import compare, resume
+from homdp_ppl.study.running import Finished, compare, resume
 from homdp_ppl.study.sources import find_planner, find_rule, find_world
-from homdp_ppl.study.specification import Study
+from homdp_ppl.study.specification import Study, Unit
 from homdp_ppl.study.summary import Row, episodes_to, paired_difference, summarise
 
 __all__ = [
+    "Finished",
     "Row",
     "Study",
     "StudyDirectory",
+    "Unit",
     "compare",
     "digest",
     "episodes_to",

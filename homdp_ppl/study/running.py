@@ -19,7 +19,16 @@ from homdp_ppl.study.specification import Study, Unit
 
 
 class Finished(NamedTuple):
-    """A study that ran, to its end or not."""
+    """A study that ran, to its end or not.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as out:
+    ...     done = compare("tiger", ["greedy"], episodes=5, seeds=1, out=out, workers=1, horizon=2, time_limit=1e-9)
+    >>> done.complete, done.stopped, list(done.runs)
+    (False, 'the time limit is reached', [])
+    """
 
     directory: StudyDirectory
     runs: Runs

@@ -17,7 +17,13 @@ MOST = 10**7  # episodes, seeds
 
 
 class Unit(NamedTuple):
-    """One piece of work: a rule in a model under a prior, for a block of seeds."""
+    """One piece of work: a rule in a model under a prior, for a block of seeds.
+
+    Examples
+    --------
+    >>> [unit.name for unit in Study(("tiger",), ("greedy",), seeds=4, block=2, priors=("declared",)).units()]
+    ['greedy in tiger, seeds 0 to 1', 'greedy in tiger, seeds 2 to 3']
+    """
 
     model: str
     prior: str
