@@ -89,7 +89,7 @@ class Prober:
         moves = {site.name: self._coordinates(site, turn) for site in self.sites}
         free = {site.name: np.full(POINTS, site.name in names) for site in self.sites}
         index = {"": np.arange(POINTS)}  # a program without sites is run as often
-        with jax.ensure_compile_time_eval():  # also where somebody declares inside their own jit
+        with jax.core.eval_context():  # also where somebody declares inside their own jit
             shown: Probe = jax.device_get(self._run(moves | index, dict(given), free))
         return shown
 

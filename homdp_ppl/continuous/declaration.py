@@ -24,7 +24,7 @@ from homdp_ppl.kernels import KernelError, Kernels
 from homdp_ppl.parameters import check_parameters, outside_support, short
 from homdp_ppl.policy import Policy
 from homdp_ppl.precision import Array, in_x64, to_numpy, x64
-from homdp_ppl.probing import Site
+from homdp_ppl.probing import QUICK, Site
 from homdp_ppl.program import hindsight
 from homdp_ppl.validation import REWARD_REMEDY, as_horizon, as_names, check_program, look
 
@@ -291,7 +291,9 @@ def _try(model: ContinuousHOMDP) -> list[Problem]:
         if shapes != (2,):
             got = f"values of shape {shapes[1:]}"
             return [Problem("reward", got, "one number", "r(x, a) is a scalar.")]
-        episodes, rewards, density = to_numpy(jax.jit(jax.vmap(trial))(jax.random.split(jax.random.key(0), TRIALS)))
+        with jax.core.eval_context():  # also where somebody declares inside their own jit
+            keys = jax.random.split(jax.random.key(0), TRIALS)
+            episodes, rewards, density = to_numpy(jax.jit(jax.vmap(trial), compiler_options=QUICK)(keys))
     problems = reward_problems(rewards, episodes, model.spaces)
     for where, values in (("states", episodes.states), ("observations", episodes.observations)):
         if not np.isfinite(values).all():
