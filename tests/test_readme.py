@@ -10,21 +10,22 @@ README = Path(__file__).parents[1] / "README.md"
 CODE = re.findall(r"```python\n(.*?)```", README.read_text(), flags=re.DOTALL)
 
 
-def run(code):
-    names = {}
-    exec(compile(code, "README.md", "exec"), names)
-    return names
+@pytest.fixture(scope="module")
+def names():
+    """What the blocks, one after the other, leave behind."""
+    found = {}
+    for code in CODE:
+        exec(compile(code, "README.md", "exec"), found)
+    return found
 
 
-def test_ten_lines():
-    names = run(CODE[0])
+def test_ten_lines(names):
     assert f"{names['run'].regret[-1]:.2f} lost in 200 episodes" in CODE[0]
     assert f"right in {names['run'].posterior.mean.emission[0, 0]:.0%} of cases" in CODE[0]
     assert names["run"].policy.act([0, 0], [0]) == pytest.approx([0, 0, 1])
 
 
-def test_the_longer_look():
-    names = run(CODE[1])
+def test_the_longer_look(names):
     assert names["episodes"].states.shape == (100, 5)
     claimed = re.search(r"\ntiger\n((?:# .*\n)+)", CODE[1])
     assert claimed is not None
