@@ -88,7 +88,7 @@ def family(n: int, seed: int = 0, states: int = 10, blocks: int = 3, horizon: in
 
     Examples
     --------
-    >>> [round(float(world.parameters["scale"]), 3) for world in family(2, states=4)]
+    >>> [round(float(world.parameters["scale"]), 3) for world in family(2, states=4, horizon=2)]
     [0.319, 0.5]
     """
     truth = structured(states, blocks, horizon)

@@ -74,6 +74,7 @@ def test_log_likelihoods_of_a_class_by_hand():
         np.testing.assert_allclose(moved[k], norm.logpdf(following, x + np.array([-1.0, 1.0]), 0.3), rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_members_of_several_programs_are_weighed_together():
     one, other = hearing("means").draw(jax.random.key(0)), hearing("variances").draw(jax.random.key(1))
     mixed = DensityClass("test", "emissions", [one, other, one])
@@ -141,6 +142,7 @@ def test_hop_v_learns_the_gaussian_tiger():
     assert len(run.played) == 180
 
 
+@pytest.mark.slow
 def test_hop_b_class_learns_the_gaussian_tiger():
     """With an infinite Y: the most likely member becomes the truth; what is left are the brackets of plan and optimum."""
     run = learned("hop_b_class", 120)
@@ -175,6 +177,7 @@ def test_the_bonus_of_hop_b_class_by_hand():
     np.testing.assert_allclose(unknown.transition, counts / counts.sum(-1, keepdims=True), rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_posterior_sampling_learns_and_the_oracle_knows():
     run, best, blind = learned("posterior_sampling"), learned("oracle"), learned("uniform")
     assert best.gaps.max() <= PLANNER.gap

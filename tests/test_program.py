@@ -46,7 +46,7 @@ def test_density_of_tiger_from_its_story():
     assert abs(prior_error) < 1e-5  # NumPyro's normaliser of Beta, through jax's betaln
 
 
-@pytest.mark.parametrize("name", ["tiger", "lock", "checkup"])
+@pytest.mark.parametrize("name", ["tiger", "lock", pytest.param("checkup", marks=pytest.mark.slow)])
 def test_hindsight_leaves_exactly_the_users_sites_latent(name):
     model = world(name).homdp
     episodes = play(name, 4)

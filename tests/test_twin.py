@@ -43,13 +43,10 @@ RULES = {
     "oracle": explorers.oracle,
 }
 PAIRS = [
-    ("hop_b, scaled", "random"),
     ("hop_b_class", "tiger_table"),
     ("tight", "lock"),
-    ("quantile_bonus", "tiger_table"),
     ("quantile_backup", "lock"),
     ("posterior_sampling", "tiger_listen"),
-    ("greedy", "random"),
     ("epsilon_greedy", "tiger"),
 ]
 OTHERS = [pair for pair in ((rule, name) for rule in RULES for name in OPTIONS) if pair not in PAIRS]

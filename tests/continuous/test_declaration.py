@@ -38,7 +38,7 @@ def test_repr_tells_spaces_and_unknowns():
     assert repr(walk().at(noise=0.5)) == "World 'steered_walk' at noise=0.5"
 
 
-@pytest.mark.parametrize("model", [walk, plane, hearing], ids=["walk", "plane", "hearing"])
+@pytest.mark.parametrize("model", [walk, pytest.param(plane, marks=pytest.mark.slow), hearing], ids=["walk", "plane", "hearing"])
 def test_program_and_mechanics_have_one_density(model):
     """The NumPyro program conditioned in hindsight is the sum of the kernels' log densities, policy and prior apart."""
     model = model()

@@ -120,7 +120,9 @@ def on_a_grid(name, parameters, edges, cells=200):
     return POMDP(rho, T, np.diff(law.cdf(ends[:, None]).T), r)
 
 
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize(
+    "name", [name if name == "gaussian_tiger" else pytest.param(name, marks=pytest.mark.slow) for name in MODELS]
+)
 def test_the_optimum_on_a_fine_grid_lies_in_the_bracket(name):
     """The grid holds all edges of the plan, so it loses nothing against the plan's value: the bracket must hold to rounding.
 
@@ -144,7 +146,7 @@ def test_screening_moves_as_told():
     assert (r <= 1).all()
 
 
-@pytest.mark.parametrize("states", [10, 60])
+@pytest.mark.parametrize("states", [10, pytest.param(60, marks=pytest.mark.slow)])
 def test_low_rank_has_its_rank_whatever_the_number_of_places(states):
     here = low_rank.structured(states=states, horizon=2)
     _, T, _ = latent_tables(here)

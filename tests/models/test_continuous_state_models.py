@@ -1,5 +1,7 @@
 """Models with continuous states: by hand, on a grid, and in all that is done with a model."""
 
+from functools import cache
+
 import jax
 import numpy as np
 import pytest
@@ -13,8 +15,8 @@ from homdp_ppl.explorers.densities import candidates
 from homdp_ppl.models import camera, light_dark
 from homdp_ppl.planners import bounded_search, particle_tree
 
-WORLDS = {"light_dark": light_dark.structured(), "camera": camera.structured()}
-SHORT = light_dark.structured(horizon=3, light=2.0)
+WORLDS = {"light_dark": cache(light_dark.structured), "camera": cache(camera.structured)}
+SHORT = cache(lambda: light_dark.structured(horizon=3, light=2.0))
 ALARM, SLACK = 1e-5, 0.03  # chance of a false alarm on either side; what search and grid may lose
 each = pytest.mark.parametrize("name", WORLDS)
 
@@ -63,7 +65,7 @@ def density(world, episode):
 @each
 def test_plays_and_is_conditioned_in_hindsight(name):
     """The program conditioned on revealed episodes has the density of the kernels, policy and prior apart."""
-    world = WORLDS[name]
+    world = WORLDS[name]()
     model, H, A = world.homdp, world.spaces.horizon, len(world.spaces.actions)
     episodes = rollout(jax.random.split(jax.random.key(0), 3), world, uniform_policy(world))
     assert ((model.returns(episodes) >= 0) & (model.returns(episodes) <= H)).all()
@@ -80,9 +82,9 @@ def test_plays_and_is_conditioned_in_hindsight(name):
 @each
 def test_sites_are_of_transitions_or_of_emissions(name):
     """So classes factorise: with the other's emissions, transitions stay, and the other way round."""
-    first, second = candidates(WORLDS[name].homdp, 2, jax.random.key(1))
+    first, second = candidates(WORLDS[name]().homdp, 2, jax.random.key(1))
     moving, seeing = ("drift", "scale") if name == "camera" else ("gain", "blur")
-    mixed = WORLDS[name].homdp.at(**{moving: first.parameters[moving], seeing: second.parameters[seeing]})
+    mixed = WORLDS[name]().homdp.at(**{moving: first.parameters[moving], seeing: second.parameters[seeing]})
     episode = rollout(jax.random.key(2), first, uniform_policy(first))
     assert density(paired(first, second), episode) == pytest.approx(density(mixed, episode), rel=1e-12)
     assert density(paired(second, first), episode) != pytest.approx(density(mixed, episode), rel=1e-3)
@@ -91,7 +93,7 @@ def test_sites_are_of_transitions_or_of_emissions(name):
 @each
 @pytest.mark.slow
 def test_particle_trees_plan_it(name):
-    world = WORLDS[name]
+    world = WORLDS[name]()
     policy = particle_tree(200)(world).policy
     episode = rollout(jax.random.key(3), world, policy)
     assert np.isfinite(episode.states).all()
@@ -102,7 +104,7 @@ def test_particle_trees_plan_it(name):
 @each
 def test_its_posterior_finds_the_truth(name):
     """60 episodes; within six posterior deviations in each number."""
-    world = WORLDS[name]
+    world = WORLDS[name]()
     episodes = rollout(jax.random.split(jax.random.key(4), 60), world, uniform_policy(world))
     belief = posterior(world.homdp, episodes, key=jax.random.key(5))
     assert belief.method == "nuts"
@@ -167,8 +169,8 @@ def optimum(model):
 
 def reached(simulations, episodes, **believed):
     """In how many episodes the particle planner gets to the goal when it believes in these parameters."""
-    policy = particle_tree(simulations)(SHORT.homdp.at(**dict(SHORT.parameters) | believed)).policy
-    return round(estimate(policy, SHORT, jax.random.key(0), episodes).mean * episodes)
+    policy = particle_tree(simulations)(SHORT().homdp.at(**dict(SHORT().parameters) | believed)).policy
+    return round(estimate(policy, SHORT(), jax.random.key(0), episodes).mean * episodes)
 
 
 def agrees(count, episodes, value):

@@ -58,7 +58,7 @@ def test_options_reach_the_model_and_the_environment():
     rewards = [env.step(0)[1] for _ in range(6)]
     assert rewards == [0.9] * 6
     assert env.render()[-1].startswith("1. growl")
-    with pytest.raises(TypeError, match="horizn"):
+    with pytest.raises(HOMDPError, match="horizn"):
         gymnasium.make("homdp/Tiger-v0", horizn=6)
     with pytest.raises(HOMDPError, match="one of tiger"):
         ZooEnv("lion")

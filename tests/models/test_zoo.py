@@ -12,7 +12,7 @@ from tests.statistics import frequency_errors
 from tests.worlds import drawn, random_policy, world
 
 NAMES = tuple(models.MODELS)
-FIRST = ("tiger", "tiger_table", "tiger_listen", "lock", "meta_learning", "random")
+FIRST = ("tiger", "tiger_table", "tiger_listen", "lock")
 ZOO = [
     name if name in FIRST else pytest.param(name, marks=pytest.mark.slow) for name in NAMES
 ]  # each is compiled: all if there is time
@@ -90,7 +90,9 @@ def test_simulated_frequencies_agree_with_the_tables_in_the_long_run(name):
     assert frequency_errors(episodes, slightly_wrong, visits=20_000) != []
 
 
-@pytest.mark.parametrize("name", ["tiger", "lock", "checkup", "random"])
+@pytest.mark.parametrize(
+    "name", ["tiger", "lock", pytest.param("checkup", marks=pytest.mark.slow), pytest.param("random", marks=pytest.mark.slow)]
+)
 def test_wrong_simulators_are_caught(name):
     """Planted bugs: another action's transition, an observation of the next state, a shifted trajectory."""
     made = world(name)

@@ -35,6 +35,7 @@ def test_the_last_action_is_the_best_for_the_belief():
     assert policy.statistics["searches"] == 0
 
 
+@pytest.mark.slow
 def test_impossible_observations_are_counted_and_leave_the_prediction():
     """Frequencies of 4000 particles within 0.05, six standard deviations and more."""
     impossible = np.concatenate([RANDOM.emission[:, :2] + RANDOM.emission[:, 2:] / 2, np.zeros((3, 1))], axis=1)

@@ -75,6 +75,7 @@ def test_tables_carry_the_names_of_the_model():
     assert float(tables.T.sel(state="in", action="go", next_state="out").mean()) == pytest.approx(1 / 3, abs=0.03)
 
 
+@pytest.mark.slow
 def test_chains_stay_chains():
     """The first chain of a site is the first chain of the dataset, draw by draw."""
     belief = posterior(sliding(), SEEN, sampling=SOME)

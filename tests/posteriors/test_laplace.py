@@ -35,7 +35,7 @@ def mode_and_deviation(right, wrong):
     return z, curvature**-0.5
 
 
-@pytest.mark.parametrize("skewed", [False, True])
+@pytest.mark.parametrize("skewed", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_draws_are_normal_at_the_mode_and_the_check_agrees_with_the_grid(skewed):
     """True mass in each tail of the 90% interval: Monte Carlo error below 0.01 at six deviations; 0.05 is the planted bug."""
     belief = approximation(skewed)

@@ -144,6 +144,7 @@ def test_what_is_there_already_is_not_written_again(tmp_path, client, expected):
     assert study.digest(study.resume(out, client=client).directory) == expected
 
 
+@pytest.mark.slow
 def test_bad_units_are_told_apart(tmp_path, client):
     check_bad_units(tmp_path / "bad", client=client)
 
