@@ -118,7 +118,7 @@ def test_a_time_limit_stops_between_stretches(forge, whole, tmp_path):
 def test_a_full_disk(forge, whole, tmp_path):
     """An error that names the file; what is there is whole, and the study goes on when there is space again."""
     out = tmp_path / "study"
-    forge.start(out, tmp_path / "log", study=ASKED, stretch=0.01, largest_file=6000)
+    forge.start(out, tmp_path / "log", study=ASKED, stretch=0.01, largest_file=4000)  # no journal fits, in however few stretches
     assert forge.wait() == 4, forge.said()
     assert "seed-0.journal" in forge.said()
     directory = study.StudyDirectory.open(out)
