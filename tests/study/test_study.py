@@ -14,7 +14,8 @@ from homdp_ppl.storage import StorageError
 from homdp_ppl.study import Study, StudyDirectory, find_planner, find_rule, find_world
 from homdp_ppl.study.learners import learner
 from homdp_ppl.study.results import read_run
-from homdp_ppl.study.sources import parse_call
+from homdp_ppl.study.sources import find_again, parse_call
+from homdp_ppl.study.units import begin
 
 ASKED = {
     "explorers": ["greedy", "posterior_sampling"],
@@ -164,6 +165,19 @@ def test_blocks_of_seeds_do_not_change_anything(done, tmp_path):
     for name, runs in done.runs.items():
         for one, other in zip(runs, again.runs[name], strict=True):
             assert one.record.same_as(other.record)
+
+
+def test_blocks_of_seeds_share_what_is_compiled(tmp_path):
+    """A worker finds the same objects for the next block of a zoo name; a file is read anew, since it may have changed."""
+    asked = Study(("tiger:horizon=2",), ("posterior_sampling",), episodes=5, seeds=4, block=2, priors=("declared", "flat"))
+    first, second, flat, _ = (begin(asked, unit, find_again(unit.model))[0].task for unit in asked.units())
+    for part in ("world", "explorer", "planner", "model"):
+        assert getattr(first, part) is getattr(second, part)
+    assert flat.world is first.world
+    assert flat.model is not first.model
+    file = tmp_path / "mine.py"
+    file.write_text(MODEL)
+    assert find_again(f"{file}:fixed") is not find_again(f"{file}:fixed")
 
 
 def test_paired_differences_by_hand(done):
