@@ -40,7 +40,7 @@ tutorials: .venv/dev  ## run the notebooks and keep their outputs
 	$(BIN)/python tutorials/execute.py
 
 clean:  ## remove the environment and what was built
-	rm -rf .venv build dist docs/_build docs/api/generated docs/tutorials docs/_static/map.svg *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv build dist docs/_build docs/api/generated docs/tutorials *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
 .venv/made:
 	$(PYTHON) -m venv .venv
