@@ -6,6 +6,8 @@ from typing import Any
 from homdp_ppl.planners.alpha_vectors import alpha_vectors
 from homdp_ppl.planners.auto import auto
 from homdp_ppl.planners.bounded_search import bounded_search
+from homdp_ppl.planners.bounds import RootBounds, root_bounds
+from homdp_ppl.planners.histories import Support, count_histories
 from homdp_ppl.planners.history_tree import history_tree
 from homdp_ppl.planners.online_policy import OnlinePolicy
 from homdp_ppl.planners.particle_tree import EstimatedPlan, particle_tree
@@ -17,13 +19,17 @@ __all__ = [
     "EstimatedPlan",
     "OnlinePolicy",
     "QuantisedPlan",
+    "RootBounds",
+    "Support",
     "alpha_vectors",
     "auto",
     "bounded_search",
+    "count_histories",
     "history_tree",
     "particle_tree",
     "plan_on_cells",
     "quantised",
+    "root_bounds",
 ]
 
 PLANNERS: dict[str, Callable[..., Callable[..., Any]]] = {

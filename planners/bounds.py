@@ -22,7 +22,14 @@ from homdp_ppl.relaxations import root_value as root_value
 
 
 class RootBounds(NamedTuple):
-    """Bounds on the optimal value of a model; the last three from above, tightest first."""
+    """Bounds on the optimal value of a model; the last three from above, tightest first.
+
+    Examples
+    --------
+    >>> from homdp_ppl import models
+    >>> root_bounds(models.load("tiger", horizon=2).pomdp).mdp  # who sees the tiger opens the other door twice
+    2.0
+    """
 
     blind: float  # the best single action after each first observation, played for ever
     fast_informed: float

@@ -17,7 +17,14 @@ MANY_SETS = 5_000  # distinct sets of possible states after which counting gives
 
 
 class Support(NamedTuple):
-    """Which probabilities can be non-zero."""
+    """Which probabilities can be non-zero.
+
+    Examples
+    --------
+    >>> from homdp_ppl import models
+    >>> Support.of(models.load("tiger", horizon=2).pomdp).transition[0, 0].tolist()  # listening leaves the tiger where it is
+    [True, False]
+    """
 
     initial: Array  # (X,)
     transition: Array  # (X, A, X)
@@ -56,7 +63,21 @@ class Generation(NamedTuple):
 
 
 def count_histories(support: Support, horizon: int) -> list[int]:
-    """How many histories can happen up to each step's observation, exactly where that is cheap and else an upper bound."""
+    """How many histories can happen up to each step's observation, exactly where that is cheap and else an upper bound.
+
+    Parameters
+    ----------
+    support
+        Of a model, or of all models that a learner may plan for.
+    horizon
+        The number of steps.
+
+    Examples
+    --------
+    >>> from homdp_ppl import models
+    >>> count_histories(Support.of(models.load("tiger", horizon=2).pomdp), 3)  # times 3 actions and 2 growls
+    [2, 12, 72]
+    """
     A, Y = support.transition.shape[1], support.emission.shape[1]
     counts: list[int] = []
     sets: dict[bytes, tuple[Array, int]] = {}
