@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 from typing import Any
 
 import jax
 import matplotlib.pyplot as plt
+from matplotlib.backend_bases import FigureCanvasBase
 from rich import box
 from rich.console import Console
 from rich.markup import escape
@@ -60,6 +62,7 @@ def play(options: argparse.Namespace, console: Console) -> None:
 
 def plan(options: argparse.Namespace, console: Console) -> None:
     """``homdp plan``: the value of a model, its bounds, and the first decisions."""
+    _check_places(options)
     world = study.find_world(options.model, options.horizon, options.seed)
     say(console, f"{world!r}, horizon {world.spaces.horizon}")
     if isinstance(world, ContinuousWorld):
@@ -92,6 +95,20 @@ def _plan_continuous(options: argparse.Namespace, console: Console, world: Conti
     _keep(options, console, found.less, found.policy)
 
 
+def _check_places(options: argparse.Namespace) -> None:
+    """Refuse files that could not be written, before anything is planned."""
+    kinds = FigureCanvasBase.get_supported_filetypes()
+    problems = [
+        Problem(f"--{name}", str(place), "a file in a directory that exists")
+        for name in ("draw", "save")
+        if (place := getattr(options, name)) and not Path(place).resolve().parent.is_dir()
+    ]
+    if options.draw and Path(options.draw).suffix.removeprefix(".") not in kinds:
+        problems.append(Problem("--draw", options.draw, f"a picture: a name that ends in one of {', '.join(sorted(kinds))}"))
+    if problems:
+        raise ParameterError("plan", problems)
+
+
 def _keep(options: argparse.Namespace, console: Console, found: Any, policy: Any) -> None:
     if options.draw:
         found.draw()
@@ -108,7 +125,7 @@ def learn_once(options: argparse.Namespace, console: Console) -> None:
     rule, planner = study.find_rule(options.explorer, world), study.find_planner(options.planner, world)
     run = learn(world, rule, planner, options.episodes, options.seed)
     say(console, repr(run))
-    console.print(comparison_table(study.summarise({rule.name: [run]}), f"optimal value {run.optimum:.4g}"))
+    console.print(comparison_table(study.summarise({rule.name: [run]}), f"optimal value {run.optimum:.4g}", width=console.width))
     if options.save:
         policy: Any = run.policy
         if not hasattr(policy, "save"):
@@ -124,7 +141,7 @@ def show_theory(options: argparse.Namespace, console: Console) -> None:
     """``homdp theory``: the paper's bounds for a model's sizes."""
     world = study.find_world(options.model, options.horizon)
     if not isinstance(world, World):
-        remedy = "HOP-V's bound is theory.hop_v_regret: it takes the sizes of classes."
+        remedy = "HOP-V's bound is theory.hop_v_bound: it takes the sizes of classes."
         raise ParameterError("theory", [Problem("model", "a continuous one", "finitely many states and observations", remedy)])
     X, Y, A, H = world.spaces.sizes
     K, delta = options.episodes, options.delta

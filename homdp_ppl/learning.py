@@ -18,7 +18,7 @@ from homdp_ppl.continuous_stage import ContinuousStage, continuous_rule, plan_wo
 from homdp_ppl.declare import HOMDP, World
 from homdp_ppl.errors import ParameterError, Problem
 from homdp_ppl.explorers.explorer import Explorer
-from homdp_ppl.learning_checks import check_model, check_request
+from homdp_ppl.learning_checks import check_model, check_plan, check_request
 from homdp_ppl.outcome import Task, stop_after_rounds
 from homdp_ppl.policy import GraphPolicy
 from homdp_ppl.precision import Array, in_x64
@@ -188,7 +188,7 @@ def _learn_finite(
     reason = why_not(world, explorer, planner, model, foresight)
     if compiled and reason:
         raise ParameterError("learn", [Problem("compiled", "True", "a run that can be compiled", f"This one cannot: {reason}.")])
-    best = planner(world.pomdp)
+    best = check_plan(planner(world.pomdp))
     slack = best.upper - best.value
     tasks = [Task(world, explorer, planner, episodes, int(s), model, foresight, best.upper, slack=slack) for s in seeds]
     rounds = stop_after_rounds(tasks[0], stop_after)

@@ -12,7 +12,16 @@ from homdp_ppl.continuous.known import refuse_unknown_start as refuse_start
 from homdp_ppl.declare import HOMDP, World
 from homdp_ppl.errors import ParameterError, Problem
 from homdp_ppl.explorers.explorer import Explorer
+from homdp_ppl.plan import Plan
 from homdp_ppl.posteriors.data import refuse_unknown_start
+
+
+def check_plan(found: Any) -> Plan:
+    """What a planner made of the true world; refuses what is no plan, from a planner that somebody has just written."""
+    if isinstance(found, Plan):
+        return found
+    problem = Problem("planner", f"a {type(found).__name__}", "a Plan", "Return make_plan(policy, value, upper, pomdp, name).")
+    raise ParameterError("learn", [problem])
 
 
 def check_request(world: Any, explorer: Any, planner: Any, episodes: Any, seeds: list[Any], model: Any, simulations: Any) -> None:

@@ -17,6 +17,7 @@ from homdp_ppl.pomdp import Spaces, pomdp_problems
 from homdp_ppl.precision import Array
 from homdp_ppl.probing import Site
 
+FEW = 4  # numbers that are shown one by one
 LEAK = 1e-12  # probability that tables may put on entries found impossible
 
 
@@ -92,4 +93,8 @@ def table_problems(tables: Tables, support: Tables, spaces: Spaces) -> list[Prob
 def short(value: Array) -> str:
     """A parameter in a few words."""
     array = np.asarray(value)
-    return f"{array.item():.6g}" if array.ndim == 0 else f"array of shape {array.shape}"
+    if array.ndim == 0:
+        return f"{array.item():.6g}"
+    if array.ndim == 1 and array.size <= FEW:
+        return f"[{', '.join(f'{number:.4g}' for number in array)}]"
+    return f"array of shape {array.shape}"

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from homdp_ppl.errors import Problem
+from homdp_ppl.errors import PlanningError, Problem
 from homdp_ppl.precision import Array
 
 ROW_TOLERANCE = 1e-9  # how far from one a row of probabilities may sum
@@ -103,7 +103,9 @@ def row_problems(where: str, table: Array, spaces: Spaces) -> list[Problem]:
     table = np.asarray(table, dtype=np.float64)
     sums = table.sum(-1)
     error = np.abs(sums - 1)
-    rounded = "Normalise the row; numbers made in float32 are made again with NumPy, or inside homdp_ppl.x64()."
+    rounded = (
+        "Normalise the row. Was it made by jnp.array, in float32? Write a list or np.array, or make it inside homdp_ppl.x64()."
+    )
     undefined = "A distribution's parameter outside its domain, a division by zero, or a log of zero?"
 
     def found(wrong: Array, got: str, expected: str, remedy: str, values: Array) -> list[Problem]:
@@ -128,3 +130,12 @@ def row_problems(where: str, table: Array, spaces: Spaces) -> list[Problem]:
 def pomdp_problems(tables: NamedTuple, spaces: Spaces) -> list[Problem]:
     """Everything wrong with the probabilities of a POMDP, or of tables without rewards."""
     return [p for where in ("initial", "transition", "emission") for p in row_problems(where, getattr(tables, where), spaces)]
+
+
+def numbers_of(model: Any, planner: str) -> POMDP:
+    """What a planner was asked to plan for; refuses what holds no numbers, and says where they are."""
+    if isinstance(model, POMDP):
+        return model
+    kind = type(model).__name__
+    remedy = {"World": "Pass its numbers: world.pomdp.", "HOMDP": "Fix its parameters first: model.at(...).pomdp."}.get(kind, "")
+    raise PlanningError(planner, [Problem("model", f"a {kind}", "a POMDP, which is arrays", remedy)])

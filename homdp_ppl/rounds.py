@@ -15,7 +15,7 @@ import numpy as np
 
 from homdp_ppl.declare import HOMDP
 from homdp_ppl.episode import Episode, Noise, choose, noise
-from homdp_ppl.errors import PlanningError, Problem
+from homdp_ppl.errors import ParameterError, PlanningError, Problem
 from homdp_ppl.explorers.explorer import Explorer, Pairs, Proposal, State
 from homdp_ppl.kernels import Tables
 from homdp_ppl.measured import TIE
@@ -126,6 +126,20 @@ def seeing_actions(model: POMDP) -> Array:
     return namespace(Q).argmax(Q.max(-1, keepdims=True) - TIE * model.horizon <= Q, axis=-1)
 
 
+def check_proposal(explorer: Explorer, proposal: Any) -> None:
+    """Refuse what is no proposal, from a rule that somebody has just written."""
+    if isinstance(proposal, Pairs):
+        return
+    if not isinstance(proposal, Proposal):
+        problem = Problem("propose", f"a {type(proposal).__name__}", "a Proposal", "Return Proposal(models).")
+    elif not isinstance(proposal.models, POMDP) or np.ndim(proposal.models.initial) != 2:
+        remedy = "Put an axis of candidates in front: Proposal(POMDP(*(part[None] for part in model)))."
+        problem = Problem("propose", "models without an axis of candidates", "a POMDP of arrays with one more axis", remedy)
+    else:
+        return
+    raise ParameterError(explorer.name, [problem])
+
+
 class Planning:
     """A rule's planner: what the user chose, made optimistic in the way that the rule asks for.
 
@@ -158,6 +172,7 @@ class Planning:
 
         What the policy is worth in the true world is for others to say.
         """
+        check_proposal(self.explorer, proposal)
         visits, unknown = state.counts.state_action, np.array(np.nan)
         if isinstance(proposal, Pairs):
             solution, pair, plans = self._pairs.best(proposal)

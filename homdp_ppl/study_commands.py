@@ -30,6 +30,12 @@ INTRODUCTION = (
     "Its regret is what its policies lost to the optimal one, summed over all episodes: less is better."
 )
 
+COLUMNS = (
+    "Regret has its standard error; minus first is the paired difference with its 95% interval; gap that of the last round; "
+    "optim. how often the promise covered the optimum, width how far it lay above; to {epsilon:g} the episodes until the average "
+    "regret was below for good; guarantee what is proved of optimism."
+)
+
 
 def compare(options: argparse.Namespace, console: Console) -> int:
     """``homdp compare``: several rules in several models, in a directory."""
@@ -55,7 +61,8 @@ def report(options: argparse.Namespace, console: Console) -> int:
     runs = study.read_runs(directory)
     _tables(directory, runs, console)
     write_results(directory, runs)
-    say(console, f"report: {write_page(directory, runs)}")
+    say(console, f"results: {directory.path / 'results.nc'}")
+    say(console, f"report:  {write_page(directory, runs)}")
     return 0
 
 
@@ -78,9 +85,16 @@ def _tables(directory: study.StudyDirectory, runs: Runs, console: Console) -> No
         }
         if of_model:
             first, epsilon = next(iter(of_model.values()))[0], directory.study.epsilon
-            sizes = f"{first.about['episodes']:,} episodes, {directory.study.seeds} seeds"
+            most = directory.study.seeds
+            begun = max(len(several) for several in of_model.values())
+            sizes = f"{first.about['episodes']:,} episodes, {most if begun == most else f'{begun} of {most}'} seeds"
             title = f"{model}: {sizes}, optimal value {first.optimum:.4g}"
-            console.print(comparison_table(study.summarise(of_model, epsilon), title, epsilon))
+            console.print(comparison_table(study.summarise(of_model, epsilon), title, epsilon, console.width))
+    if runs:
+        say(console, COLUMNS.format(epsilon=directory.study.epsilon))
+    others = [prior for prior in dict.fromkeys(prior for _, prior, _ in runs) if prior != "declared"]
+    if others:
+        say(console, f"These are runs under the declared prior; those under others ({', '.join(others)}) are in the report.")
 
 
 def _study(options: argparse.Namespace) -> Study:

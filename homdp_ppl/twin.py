@@ -19,7 +19,9 @@ import numpy as np
 
 from homdp_ppl.declare import HOMDP, World
 from homdp_ppl.episode import play
+from homdp_ppl.errors import ParameterError
 from homdp_ppl.explorers.explorer import Explorer, State
+from homdp_ppl.kernels import TRACER_ERRORS, tracer_problem
 from homdp_ppl.policy import GraphPolicy
 from homdp_ppl.precision import Array, in_x64, to_numpy
 from homdp_ppl.record import Record
@@ -28,6 +30,7 @@ from homdp_ppl.rounds import (
     Luck,
     Planner,
     Planning,
+    check_proposal,
     choose_candidate,
     explore,
     impossible_steps,
@@ -112,7 +115,12 @@ class Twin:
         if all(len(run.values) >= rounds for run in runs):
             return runs
         clock = [time.perf_counter()]
-        np.asarray(self._some(runs[0], self._carry(runs[0]), 0, 0)[1].value)  # compiles
+        try:
+            np.asarray(self._some(runs[0], self._carry(runs[0]), 0, 0)[1].value)  # compiles
+        except tuple(TRACER_ERRORS) as error:
+            told = tracer_problem("propose or update", error)
+            remedy = f"{told.remedy} Or say so, for the readable loop: Explorer(..., compilable=lambda homdp: False)."
+            raise ParameterError(self.explorer.name, [told._replace(remedy=remedy)]) from error
         clock.append(time.perf_counter())
         with ThreadPoolExecutor(os.cpu_count()) as pool:
             ends = list(pool.map(lambda run: self._finish(run, rounds, done), runs))
@@ -171,7 +179,9 @@ class Twin:
         return Carry(self.explorer.update(state, episode), decision, jnp.array(True)), line
 
     def _decide(self, state: State, luck: Luck) -> Decision:
-        proposal: Any = jax.tree.map(jnp.asarray, self.explorer.propose(luck.proposal, state))
+        proposed: Any = self.explorer.propose(luck.proposal, state)
+        check_proposal(self.explorer, proposed)
+        proposal: Any = jax.tree.map(jnp.asarray, proposed)
         if len(proposal.models.initial) == 1:
             model, parameters = jax.tree.map(lambda leaf: leaf[0], tuple(proposal))
             solution = self._solve(model, parameters)

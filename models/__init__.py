@@ -6,6 +6,7 @@
 
 import sys
 from collections.abc import Callable
+from difflib import get_close_matches
 from inspect import signature
 from typing import Any, Literal, overload
 
@@ -102,7 +103,9 @@ def load(name: str, **options: Any) -> World | ContinuousWorld:
     """
     known = MODELS | CONTINUOUS
     if name not in known:
-        raise HOMDPError("models.load", [Problem("model", repr(name), f"one of {', '.join(known)}")])
+        near = get_close_matches(name, known, 1)
+        remedy = f"Did you mean {near[0]!r}?" if near else ""
+        raise HOMDPError("models.load", [Problem("model", repr(name), f"one of {', '.join(known)}", remedy)])
     has = list(signature(known[name]).parameters)
     wrong = [Problem("option", repr(option), f"one of {', '.join(has)}") for option in options if option not in has]
     if wrong:

@@ -18,7 +18,7 @@ from homdp_ppl.errors import PlanningError, Problem
 from homdp_ppl.plan import Plan, make_plan
 from homdp_ppl.planners.pruning import Floats, Integers, prune_sums
 from homdp_ppl.policy import GraphPolicy
-from homdp_ppl.pomdp import FLOAT32, POMDP
+from homdp_ppl.pomdp import FLOAT32, POMDP, numbers_of
 from homdp_ppl.precision import Array
 
 MAX_FACES = 200  # of one step; past it those after the same observation are joined
@@ -328,7 +328,7 @@ def _policy(start: Integers, steps: list[Step], actions: int) -> GraphPolicy:
 
 def _checked(pomdp: POMDP) -> tuple[POMDP, float]:
     """The model as float64 arrays with rewards in [-1, 1], and their unit; a model that is none is refused."""
-    model = POMDP(*(np.ascontiguousarray(part, dtype=np.float64) for part in pomdp))
+    model = POMDP(*(np.ascontiguousarray(part, dtype=np.float64) for part in numbers_of(pomdp, "alpha_vectors")))
     rho, T, O, r = model  # noqa: E741
     X, A, Y = rho.shape[-1], T.shape[-2] if T.ndim > 1 else 0, O.shape[-1]
     wanted = {"initial": (X,), "transition": (X, A, X), "emission": (X, Y), "reward": (len(r), X, A)}

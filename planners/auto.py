@@ -10,7 +10,7 @@ from homdp_ppl.planners.alpha_vectors import alpha_vectors
 from homdp_ppl.planners.bounded_search import bounded_search
 from homdp_ppl.planners.histories import Support, count_histories
 from homdp_ppl.planners.history_tree import history_tree
-from homdp_ppl.pomdp import POMDP
+from homdp_ppl.pomdp import POMDP, numbers_of
 
 SMALL_TREE = 200_000  # histories that the tree plans in well under a second
 FEW_STATES = 2  # where the upper envelope of alpha-vectors is a one-dimensional hull
@@ -33,7 +33,7 @@ def auto(gap: float = 1e-3) -> Callable[[POMDP], Plan]:
     """
 
     def planner(pomdp: POMDP) -> Plan:
-        support = Support.of(pomdp)
+        support = Support.of(numbers_of(pomdp, "auto"))
         histories = sum(count_histories(support, pomdp.horizon))
         X = pomdp.transition.shape[0]
         if histories <= SMALL_TREE:

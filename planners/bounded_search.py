@@ -34,7 +34,7 @@ from homdp_ppl.planners.search_bounds import (
 )
 from homdp_ppl.planners.search_kernels import descend, improve, refine
 from homdp_ppl.policy import GraphPolicy
-from homdp_ppl.pomdp import POMDP
+from homdp_ppl.pomdp import POMDP, numbers_of
 from homdp_ppl.precision import Array
 
 if TYPE_CHECKING:
@@ -240,7 +240,7 @@ class Search:
 
 def _checked(pomdp: POMDP) -> POMDP:
     """A copy of the model as float64 arrays, if it is one model that this planner can hold."""
-    shapes = [np.shape(part) for part in pomdp]
+    shapes = [np.shape(part) for part in numbers_of(pomdp, "bounded_search")]
     if [len(shape) for shape in shapes] != [1, 3, 2, 3]:
         expected = "initial (X,), transition (X, A, X), emission (X, Y), reward (H, X, A)"
         raise PlanningError("bounded_search", [Problem("model", f"shapes {shapes}", expected, "Plan one model at a time.")])

@@ -22,7 +22,7 @@ from homdp_ppl.planners.histories import Generation, Support, count_histories, g
 from homdp_ppl.planners.tree_score import follow, worth
 from homdp_ppl.planners.tree_solver import Backup, Beliefs, at_children, backward, backward_vectors, forward
 from homdp_ppl.policy import GraphPolicy
-from homdp_ppl.pomdp import POMDP
+from homdp_ppl.pomdp import POMDP, numbers_of
 from homdp_ppl.precision import Array
 
 
@@ -48,7 +48,7 @@ class HistoryTree:
             Which entries can be non-zero, if that is more than in the model itself; what cannot is pruned.
         """
         start = time.perf_counter()
-        model = POMDP(*(np.asarray(part, dtype=np.float64) for part in pomdp))
+        model = POMDP(*(np.asarray(part, dtype=np.float64) for part in numbers_of(pomdp, "history_tree")))
         solved = self.solve(model, parameters, support)
         policy = GraphPolicy(solved.policy.start, solved.policy.probabilities, solved.policy.successor)
         nodes, seconds = len(policy.probabilities), time.perf_counter() - start

@@ -199,6 +199,9 @@ def _told(runs: Mapping[str, Sequence[Measured]]) -> str:
 
 
 def _check(runs: Mapping[str, Sequence[Measured]]) -> None:
+    if not isinstance(runs, Mapping) or any(isinstance(several, Measured) for several in runs.values()):
+        got = type(runs).__name__ if not isinstance(runs, Mapping) else "a run"
+        raise DataError("picture of runs", [Problem("runs", got, "for each rule's name a list of its runs: {name: [run, ...]}")])
     problems = []
     if not runs:
         problems.append(Problem("runs", "no rules", "at least one rule with its runs"))

@@ -142,7 +142,7 @@ def decisions_table(plan: Plan, rows: int = 6) -> Table:
     return table
 
 
-def comparison_table(rows: Sequence[Row], title: str = "", epsilon: float = 0.1) -> Table:
+def comparison_table(rows: Sequence[Row], title: str = "", epsilon: float = 0.1, width: int | None = None) -> Table:
     """How several rules did in one world; see ``study.summarise``. Differences are paired by seed, with 95% intervals.
 
     Regret is summed over all episodes, with its standard error; "gap" is that of the last round, "optim." the share of rounds
@@ -157,6 +157,8 @@ def comparison_table(rows: Sequence[Row], title: str = "", epsilon: float = 0.1)
         What to write above.
     epsilon
         As it was given to ``study.summarise``.
+    width
+        Of the page, in characters; where it is too narrow the last columns are left out. By default there are all.
 
     Examples
     --------
@@ -168,23 +170,38 @@ def comparison_table(rows: Sequence[Row], title: str = "", epsilon: float = 0.1)
     >>> list(table.columns[0].cells), list(table.columns[2].cells)  # 3 * (1.852 - 1.2667), whatever the seed
     (['oracle', 'uniform'], ['', '+1.76 (+1.76 to +1.76)'])
     """
-    table = Table(title=title or None, title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 1))
     near = f"to {epsilon:g}"  # episodes until within epsilon
-    for column in ("rule", "regret", "minus first", "gap", "optim.", "width", near, "sec", "guarantee"):
-        table.add_column(column, justify="left" if column in ("rule", "guarantee") else "right", no_wrap=True)
-    for k, row in enumerate(rows):
-        numbers = (
-            _with_error(row.regret, row.error),
-            "" if k == 0 else _with_interval(row.less, row.interval),
-            f"{max(row.gap, 0.0):.3g}",
-            "-" if math.isnan(row.optimistic) else f"{row.optimistic:.0%}",
-            "-" if math.isnan(row.width) else f"{row.width:.3g}",
-            "-" if math.isinf(row.needed) else f"{row.needed:,.0f}",
-            f"{row.seconds:.2g}",
-        )
-        simulated = ", estimated" if row.estimated else ""
-        table.add_row(escape(row.rule), *numbers, row.soundness.removeprefix("optimistic, ") + simulated)
+    heads = ("rule", "regret", "minus first", "gap", "optim.", "width", near, "sec", "guarantee")
+    lines = [_compared(k, row) for k, row in enumerate(rows)]
+    columns = {head: [cells[k] for cells in lines] for k, head in enumerate(heads)}
+    if len(lines) < 2:
+        del columns["minus first"]
+    widths = {head: max(map(len, [head, *cells])) for head, cells in columns.items()}
+    for head in ("sec", "width", near, "guarantee", "optim."):  # numbers are never cut: whole columns give way
+        if width is not None and sum(widths.values()) + 2 * len(widths) + 1 > width:
+            del widths[head]
+    table = Table(title=title or None, title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 1))
+    for head, widest in widths.items():
+        words = head in ("rule", "guarantee")
+        table.add_column(head, justify="left" if words else "right", no_wrap=True, min_width=widest)
+    for k in range(len(lines)):
+        table.add_row(*(escape(columns[head][k]) for head in widths))
     return table
+
+
+def _compared(k: int, row: Row) -> tuple[str, ...]:
+    """The cells of one rule, the k-th."""
+    return (
+        row.rule,
+        _with_error(row.regret, row.error),
+        "" if k == 0 else _with_interval(row.less, row.interval),
+        f"{max(row.gap, 0.0):.3g}",
+        "-" if math.isnan(row.optimistic) else f"{row.optimistic:.0%}",
+        "-" if math.isnan(row.width) else f"{row.width:.3g}",
+        "-" if math.isinf(row.needed) else f"{row.needed:,.0f}",
+        f"{row.seconds:.2g}",
+        row.soundness.removeprefix("optimistic, ") + (", estimated" if row.estimated else ""),
+    )
 
 
 def _with_error(value: float, error: float) -> str:

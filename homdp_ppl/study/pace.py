@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -50,6 +51,8 @@ def listening(pace: Pace) -> Iterator[None]:
         if pace.stop and number == signal.SIGINT:
             raise KeyboardInterrupt
         pace.ask(f"{signal.Signals(number).name} was received")
+        if sys.stderr.isatty():
+            sys.stderr.write("\nStopping when the episodes under way are written; Ctrl-C again ends at once.\n")
 
     before: dict[int, Any] = {}
     try:

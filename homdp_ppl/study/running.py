@@ -35,6 +35,11 @@ class Finished(NamedTuple):
     failed: dict[Unit, str]  # units that could not be done, and why
     stopped: str  # why it stopped before the end; empty if it did not
 
+    def __repr__(self) -> str:
+        left = f"; {len(self.failed)} units failed" if self.failed else ""
+        state = "complete" if self.complete else f"stopped, {self.stopped}" if self.stopped else "incomplete"
+        return f"Study in {self.directory.path}: {state}, {sum(map(len, self.runs.values()))} runs{left}"
+
     @property
     def complete(self) -> bool:
         """Whether all runs are at their end."""

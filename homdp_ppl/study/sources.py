@@ -7,6 +7,7 @@ import traceback
 from collections.abc import Callable, Iterable
 from difflib import get_close_matches
 from functools import lru_cache
+from inspect import signature
 from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
@@ -191,10 +192,16 @@ def find_planner(text: str, world: World | ContinuousWorld, model: HOMDP | None 
 
 def _called(factory: Callable[..., Any], name: str, call: Call) -> Any:
     """What a factory makes of the options; refuses those that it does not have."""
+    if factory is not models.load:
+        has = list(signature(factory).parameters)
+        wrong = [option for option in call.options if option not in has]
+        if wrong:
+            known = f"one of {', '.join(has)}" if has else "none"
+            raise ParameterError(name, [Problem("option", repr(option), known, did_you_mean(option, has)) for option in wrong])
     try:
         return factory(name, **call.options) if factory is models.load else factory(**call.options)
     except TypeError as error:
-        raise ParameterError(name, [Problem("options", str(error), "options that it has")]) from None
+        raise ParameterError(name, [Problem("options", str(error), "values that it takes")]) from None
 
 
 def _value(text: str) -> Any:

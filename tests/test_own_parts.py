@@ -1,0 +1,59 @@
+"""What people who write a planner or a rule of their own get wrong first, and what they are told."""
+
+import pytest
+
+from homdp_ppl import HOMDPError, explorers, learn, make_plan, report
+from homdp_ppl.confidence import empirical
+from homdp_ppl.explorers import Explorer, Proposal
+from homdp_ppl.planners import alpha_vectors, auto, bounded_search, history_tree
+from tests.runs import TREE, small
+
+
+def by_rule(propose, episodes=2, compiled=False):
+    learn(small("tiger"), Explorer("mine", propose, "none"), TREE, episodes, compiled=compiled)
+
+
+def impatient(key, state):
+    if state.counts.visits.sum() > 3:
+        return Proposal(state.homdp)
+    return explorers.greedy().propose(key, state)
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize(
+    ("propose", "told"),
+    [
+        (lambda key, state: 3, "a Proposal"),
+        (lambda key, state: Proposal(empirical(state.homdp, state.counts)), "axis of candidates"),
+    ],
+)
+def test_proposals_that_are_none(propose, told, compiled):
+    with pytest.raises(HOMDPError, match=told):
+        by_rule(propose, compiled=compiled)
+
+
+def test_a_rule_that_cannot_be_traced_is_told_to_say_so():
+    with pytest.raises(HOMDPError, match="compilable=lambda homdp: False"):
+        by_rule(impatient, compiled=True)
+
+
+def test_planners_that_make_no_plan():
+    with pytest.raises(HOMDPError, match="make_plan"):
+        learn(small("tiger"), explorers.greedy(), lambda pomdp: 3, 2)
+    plan = TREE(small("tiger").pomdp)
+    assert make_plan(plan.policy, plan.value, plan.upper, plan.model, "mine").value == plan.value
+
+
+@pytest.mark.parametrize("factory", [history_tree, alpha_vectors, bounded_search, auto])
+def test_planners_want_numbers(factory):
+    with pytest.raises(HOMDPError, match=r"world\.pomdp"):
+        factory()(small("tiger"))
+    with pytest.raises(HOMDPError, match=r"model\.at\(\.\.\.\)\.pomdp"):
+        factory()(small("tiger").homdp)
+
+
+def test_pictures_want_runs_by_rule():
+    run = learn(small("tiger"), explorers.greedy(), TREE, 2, compiled=False)
+    for wrong in ([run], run, {"greedy": run}):
+        with pytest.raises(HOMDPError, match=r"\{name: \[run, \.\.\.\]\}"):
+            report.draw_regret(wrong)
