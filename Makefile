@@ -17,10 +17,10 @@ test: lint  ## linters, then the test suite
 	$(BIN)/python -m pytest -n 2 --dist loadfile
 
 test-slow: .venv/dev  ## the studies that take minutes, and the tutorials
-	JAX_DISABLE_MOST_OPTIMIZATIONS=0 $(BIN)/python -m pytest -n 2 --dist loadfile -m 'slow and not long'
+	JAX_DISABLE_MOST_OPTIMIZATIONS=0 $(BIN)/python -m pytest -n 2 --dist worksteal -m 'slow and not long'
 
 test-long: .venv/dev  ## the studies that CI has no time for
-	JAX_DISABLE_MOST_OPTIMIZATIONS=0 $(BIN)/python -m pytest -n 2 --dist loadfile -m long
+	JAX_DISABLE_MOST_OPTIMIZATIONS=0 $(BIN)/python -m pytest -n 2 --dist worksteal -m long
 
 lint: .venv/dev  ## ruff, mypy, import-linter
 	$(BIN)/ruff check .
