@@ -137,5 +137,10 @@ def numbers_of(model: Any, planner: str) -> POMDP:
     if isinstance(model, POMDP):
         return model
     kind = type(model).__name__
-    remedy = {"World": "Pass its numbers: world.pomdp.", "HOMDP": "Fix its parameters first: model.at(...).pomdp."}.get(kind, "")
+    remedies = {
+        "World": "Pass its numbers: world.pomdp.",
+        "HOMDP": "Fix its parameters first: model.at(...).pomdp.",
+        "ContinuousWorld": "It has no tables: use planners.quantised() or planners.particle_tree().",
+    }
+    remedy = remedies.get(kind, "")
     raise PlanningError(planner, [Problem("model", f"a {kind}", "a POMDP, which is arrays", remedy)])
