@@ -154,6 +154,7 @@ BLURS = (0.02, 0.1, 0.25, 0.5, 0.8, 1.2, 1.8, 2.6)
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_hop_v_on_light_dark_with_particles():
     """8 strides x 8 eyes; values are estimated.
 
