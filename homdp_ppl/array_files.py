@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from io import BytesIO
 from pathlib import Path
 
 import numpy as np
 
 from homdp_ppl.errors import PolicyError, Problem
 from homdp_ppl.precision import Array
+from homdp_ppl.storage import atomic_write
 
 
 def write_arrays(path: str | Path, form: str, **arrays: Array) -> None:
@@ -23,8 +25,9 @@ def write_arrays(path: str | Path, form: str, **arrays: Array) -> None:
     arrays
         Numbers and texts.
     """
-    with open(path, "wb") as file:
-        np.savez_compressed(file, format=np.array(form), **arrays)
+    content = BytesIO()
+    np.savez_compressed(content, format=np.array(form), **arrays)
+    atomic_write(path, content.getvalue())
 
 
 def read_arrays(path: str | Path, form: str, names: Sequence[str]) -> dict[str, Array]:

@@ -1,4 +1,4 @@
-"""Episodes, the counts learned from them, and how a policy is played in a world.
+"""Episodes, and how a policy is played in a world.
 
 While an episode lasts there is only a :class:`Trajectory`; an :class:`Episode`, with latent states, exists after the last action.
 """

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from difflib import get_close_matches
 from typing import NamedTuple
 
 LISTED = 20  # problems printed in full; the rest are counted
@@ -70,13 +71,25 @@ def in_one_line(error: HOMDPError) -> str:
 
     Examples
     --------
-    >>> in_one_line(HOMDPError("model", [Problem("name", "'tigr'", "a name of the zoo", "Did you mean tiger?")]))
-    "model: name: got 'tigr'; expected a name of the zoo. Did you mean tiger?"
+    >>> in_one_line(HOMDPError("model", [Problem("name", "'tigr'", "a name of the zoo", "Look at the list.")]))
+    "model: name: got 'tigr'; expected a name of the zoo. Look at the list."
     """
     lines = str(error).splitlines()
     problems = [str(problem) for problem in error.problems]
     told = f"{error.args[0]!s}: {' | '.join(problems)}" if len(lines) > 1 else lines[0]
     return " ".join(told.split())
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """A remedy for a misspelt name; empty if nothing comes near.
+
+    Examples
+    --------
+    >>> did_you_mean("tigre", ["lock", "tiger"])
+    "Did you mean 'tiger'?"
+    """
+    near = get_close_matches(name, list(known), n=1)
+    return f"Did you mean {near[0]!r}?" if near else ""
 
 
 class DeclarationError(HOMDPError):

@@ -247,6 +247,7 @@ def _array(where: str, value: Any, shape: tuple[int, ...], expected: str) -> Arr
         raise KernelError(Problem(where, f"{type(value).__name__}", expected)) from None
     if array.shape != shape:
         got, wanted = f"an array of shape {array.shape}", f"shape {shape}"
-        remedy = "Axes are (state, action, next state) and (state, observation)." if len(shape) > 1 else ""
+        axes = {"transition": "state, action, next state", "emission": "state, observation"}
+        remedy = f"Its axes are ({axes[where]})." if where in axes else ""
         raise KernelError(Problem(where, got, wanted, remedy))
     return array

@@ -195,7 +195,7 @@ def _learn_finite(
     if compiled is None and reason is None and tasks[0].rounds * len(tasks) < FEW:
         reason = "few episodes: compiling would take longer"
     if reason is None and compiled is not False:
-        twin = Twin.of(world, explorer, planner, model, episodes)
+        twin = Twin.of(world, explorer, planner, model)
         runs = [_begin(task, "compiled loop", twin.advance) for task in tasks]
         with _progress(progress, len(runs) * rounds) as done:
             return twin.run(runs, rounds, done)
@@ -253,10 +253,10 @@ def _advance(run: R, rounds: int, done: Callable[[int], None] = lambda n: None) 
         for h in range(task.episodes_per_round):  # once; or for every step, uniform at that step
             fortune = fortune if h == 0 else next(fortunes)
             with clock("acting"):
-                episode, value = stage.deploy(decision, h, fortune)  # run the policy, then the states are revealed
+                episode, worth = stage.deploy(decision, h, fortune)  # run the policy, then the states are revealed
             with clock("inference"):
                 state = rule.update(state, episode)  # counts and posterior; version spaces after the last step
-            written.episode(episode, value, stage.impossible(decision, episode))
+            written.episode(episode, worth, stage.impossible(decision, episode))
         written.round(float(decision.value), float(decision.optimistic), planned, plans if planned else 0)
         done(1)
     record = run.record + written.record(task.world)

@@ -8,10 +8,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from homdp_ppl.pomdp import TIE
 from homdp_ppl.precision import Array
 from homdp_ppl.record import Record
-
-TIE = 1e-9  # times the horizon: values closer than this tie
 
 
 class Measured:
@@ -29,11 +28,6 @@ class Measured:
     def model_name(self) -> str:
         """The world's name."""
         return str(self.about["model"])
-
-    @property
-    def rule_name(self) -> str:
-        """The rule with its options."""
-        return str(self.about["explorer"])
 
     @property
     def horizon(self) -> int:

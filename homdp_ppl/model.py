@@ -180,8 +180,8 @@ class HOMDP:
         summary = "; ".join(f"{part}: {phrase}" for part, phrase in self.structure.summary().items())
         sizes = ", ".join(f"{n} {word}{'s' * (n != 1)}" for n, word in ((X, "state"), (Y, "observation"), (A, "action")))
         behind = self.structure.hyperparameters()
-        behind_them = f"; behind them: {', '.join(behind)}" if behind else ""
-        return f"HOMDP {self.name!r}: {sizes}, horizon {H}\n  {summary}{behind_them}"
+        alone = f"; moves no row by itself: {', '.join(behind)}" if behind else ""
+        return f"HOMDP {self.name!r}: {sizes}, horizon {H}\n  {summary}{alone}"
 
     @cached_property
     def _compiled(self) -> Callable[[dict[str, Array]], tuple[Tables, dict[str, Array]]]:

@@ -16,8 +16,9 @@ from homdp_ppl.declare import HOMDP, World
 from homdp_ppl.episode import Episode
 from homdp_ppl.errors import ParameterError, Problem
 from homdp_ppl.explorers.explorer import Explorer
-from homdp_ppl.measured import TIE, Measured
+from homdp_ppl.measured import Measured
 from homdp_ppl.policy import Policy, Trajectory
+from homdp_ppl.pomdp import TIE
 from homdp_ppl.precision import Array
 from homdp_ppl.record import Record
 from homdp_ppl.rounds import Planner

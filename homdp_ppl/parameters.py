@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from difflib import get_close_matches
 from typing import Any
 
 import jax.numpy as jnp
@@ -11,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from numpyro import handlers
 
-from homdp_ppl.errors import ParameterError, Problem
+from homdp_ppl.errors import ParameterError, Problem, did_you_mean
 from homdp_ppl.kernels import Tables, unwrap
 from homdp_ppl.pomdp import Spaces, pomdp_problems
 from homdp_ppl.precision import Array
@@ -28,10 +27,10 @@ def check_names(model: str, sites: Iterable[Site], parameters: Mapping[str, Any]
     problems = []
     for name in parameters:
         if name not in wanted:
-            meant = get_close_matches(name, wanted, 1)
-            remedy = f"Did you mean {meant[0]!r}?" if meant else ""
-            problems.append(Problem(f"site {name!r}", "a value for it", f"one of the sites: {listed}", remedy))
-    problems += [Problem(f"site {n!r}", "no value", "a value for every site") for n in wanted if n not in parameters]
+            expected = f"one of the sites: {listed}"
+            problems.append(Problem(f"site {name!r}", "a value for it", expected, did_you_mean(name, wanted)))
+    call = f"Write {', '.join(f'{name}=...' for name in wanted)}, or draw all from their priors: .draw(key)."
+    problems += [Problem(f"site {n!r}", "no value", "a value for every site", call) for n in wanted if n not in parameters]
     if problems:
         raise ParameterError(f"parameters of {model}", problems)
 
@@ -79,14 +78,11 @@ def outside_support(function: Callable[[], Any], values: Mapping[str, Array]) ->
 def table_problems(tables: Tables, support: Tables, spaces: Spaces) -> list[Problem]:
     """What is wrong with the tables at given parameters: bad rows, or probability on entries that were found impossible."""
     problems = pomdp_problems(tables, spaces)
-    states, observations, actions, _ = spaces
-    names = {"initial": (states,), "transition": (states, actions, states), "emission": (states, observations)}
     for where, table, possible in zip(Tables._fields, tables, support, strict=True):
         for index in np.argwhere((table > LEAK) & ~possible)[:1]:
-            label = ", ".join(words[i] for words, i in zip(names[where], index, strict=True))
             got = f"probability {table[tuple(index)]:.3g}, which was zero wherever the program was tried"
             remedy = "A switch in a far tail of a prior escapes declaration: write the program so that it shows."
-            problems.append(Problem(where, got, "zero", remedy, label))
+            problems.append(Problem(where, got, "zero", remedy, spaces.entry(where, index)))
     return problems
 
 

@@ -12,6 +12,7 @@ from homdp_ppl.precision import Array
 ROW_TOLERANCE = 1e-9  # how far from one a row of probabilities may sum
 FLOAT32 = 1e-6  # a smaller error than this betrays numbers made in float32
 LISTED_ROWS = 8  # bad rows of one table listed one by one
+TIE = 1e-9  # times the horizon: values closer than this tie, and the lowest action wins
 
 
 class Spaces(NamedTuple):
@@ -41,6 +42,21 @@ class Spaces(NamedTuple):
     def sizes(self) -> tuple[int, int, int, int]:
         """X, Y, A and H."""
         return len(self.states), len(self.observations), len(self.actions), self.horizon
+
+    def entry(self, table: str, index: Array) -> str:
+        """The names along an index, or the beginning of one, into "initial", "transition" or "emission".
+
+        Examples
+        --------
+        >>> Spaces(("off", "on"), ("dark", "light"), ("wait",), horizon=3).entry("transition", (1, 0, 0))
+        'on, wait, off'
+        """
+        axes = {
+            "initial": (self.states,),
+            "transition": (self.states, self.actions, self.states),
+            "emission": (self.states, self.observations),
+        }
+        return ", ".join(names[i] for names, i in zip(axes[table], index, strict=False))
 
 
 class HasSpaces(Protocol):
@@ -98,8 +114,6 @@ def row_problems(where: str, table: Array, spaces: Spaces) -> list[Problem]:
     spaces
         The model's names, to say which entry it is.
     """
-    states, observations, actions, _ = spaces
-    names = {"initial": (states,), "transition": (states, actions, states), "emission": (states, observations)}[where]
     table = np.asarray(table, dtype=np.float64)
     sums = table.sum(-1)
     error = np.abs(sums - 1)
@@ -110,7 +124,7 @@ def row_problems(where: str, table: Array, spaces: Spaces) -> list[Problem]:
 
     def found(wrong: Array, got: str, expected: str, remedy: str, values: Array) -> list[Problem]:
         return [
-            Problem(where, got.format(values[tuple(index)]), expected, remedy, ", ".join(n[i] for n, i in zip(names, index)))  # noqa: B905
+            Problem(where, got.format(values[tuple(index)]), expected, remedy, spaces.entry(where, index))
             for index in np.argwhere(wrong)
         ]
 

@@ -15,7 +15,7 @@ import numpy as np
 from homdp_ppl.errors import PlanningError, Problem
 from homdp_ppl.evaluation import evaluate
 from homdp_ppl.policy import GraphPolicy
-from homdp_ppl.pomdp import POMDP
+from homdp_ppl.pomdp import POMDP, TIE
 from homdp_ppl.precision import Array
 from homdp_ppl.relaxations import fast_informed_bound
 
@@ -23,7 +23,6 @@ __all__ = ["Restricted", "best_blind", "best_memoryless"]
 
 MAX_NODES = 200_000
 FIRST, WIDER = 100, 10  # unfinished policies kept in the first search, and how many times more in the next
-TIE = 1e-9  # times the horizon: what a search does not tell apart
 
 
 class Restricted(NamedTuple):

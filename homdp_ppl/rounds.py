@@ -7,6 +7,7 @@ candidate is chosen.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple, TypeAlias
 from zlib import crc32
 
@@ -18,11 +19,10 @@ from homdp_ppl.episode import Episode, Noise, choose, noise
 from homdp_ppl.errors import ParameterError, PlanningError, Problem
 from homdp_ppl.explorers.explorer import Explorer, Pairs, Proposal, State
 from homdp_ppl.kernels import Tables
-from homdp_ppl.measured import TIE
 from homdp_ppl.pairs import PairSearch, TableBounds
 from homdp_ppl.plan import Plan, Solution
 from homdp_ppl.policy import GraphPolicy, Trajectory
-from homdp_ppl.pomdp import POMDP
+from homdp_ppl.pomdp import POMDP, TIE
 from homdp_ppl.precision import Array, namespace
 from homdp_ppl.relaxations import qmdp
 
@@ -48,6 +48,7 @@ class Decision(NamedTuple):
     value: Array  # ()  exact, in the true world
 
 
+@partial(jax.jit, static_argnums=(3, 4))  # serves all loops: it takes as long to compile as a twin does
 def lucks(seed: Array, rule: Array, first: Array, n: int, horizon: int) -> Luck:
     """The luck of n episodes in a row; the world's comes from (seed, episode, step), the explorer's from (seed, rule, episode).
 

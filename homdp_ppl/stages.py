@@ -29,8 +29,6 @@ from homdp_ppl.rounds import (
 
 BLOCK = 256  # episodes whose luck is drawn at once
 
-_lucks = jax.jit(lucks, static_argnums=(3, 4))
-
 
 class Stage(Protocol):
     """What the loop needs to know about a world, a rule and a planner."""
@@ -73,7 +71,7 @@ class TableStage:
         """The luck of one episode after another."""
         seed, rule = jax.random.key(self.task.seed), rule_number(self.task.explorer)
         while True:
-            block = _lucks(seed, rule, first, BLOCK, self.task.world.spaces.horizon)
+            block = lucks(seed, rule, first, BLOCK, self.task.world.spaces.horizon)
             noise = to_numpy(block.noise)
             for k in range(BLOCK):
                 yield Luck(block.proposal[k], jax.tree.map(lambda leaf, k=k: leaf[k], noise))

@@ -43,10 +43,6 @@ from homdp_ppl.run import Run
 STRETCH = 1000  # episodes in one call of the compiled program
 
 
-# Apart from the twins: it takes as long to compile as they do, and serves them all.
-_lucks: Callable[..., Luck] = jax.jit(lucks, static_argnums=(3, 4))
-
-
 class Line(NamedTuple):
     """What is written down of one episode."""
 
@@ -83,7 +79,7 @@ def why_not(world: World, explorer: Explorer, planner: Planner, model: HOMDP, fo
 class Twin:
     """A rule in a world, compiled; made once for the same objects by :meth:`of`."""
 
-    def __init__(self, world: World, explorer: Explorer, planner: Any, model: HOMDP, episodes: int) -> None:
+    def __init__(self, world: World, explorer: Explorer, planner: Any, model: HOMDP) -> None:
         self._world = world.pomdp
         self.explorer = explorer
         planning = Planning(explorer, planner, model)
@@ -94,11 +90,11 @@ class Twin:
         self._empty: Decision | None = None
 
     @classmethod
-    def of(cls, world: World, explorer: Explorer, planner: Planner, model: HOMDP, episodes: int) -> Twin:
+    def of(cls, world: World, explorer: Explorer, planner: Planner, model: HOMDP) -> Twin:
         """The twin for these objects, compiled once."""
-        name = ("twin", world, explorer, planner, model, episodes)
+        name = ("twin", world, explorer, planner, model)
         if name not in model.compiled:
-            model.compiled[name] = cls(world, explorer, planner, model, episodes)
+            model.compiled[name] = cls(world, explorer, planner, model)
         twin: Twin = model.compiled[name]
         return twin
 
@@ -142,7 +138,7 @@ class Twin:
 
     def _some(self, run: Run, carry: Carry, first: int, n: int) -> tuple[Carry, Line]:
         """N episodes of one run, at most STRETCH."""
-        luck = _lucks(jax.random.key(run.task.seed), rule_number(self.explorer), first, STRETCH, self._world.horizon)
+        luck = lucks(jax.random.key(run.task.seed), rule_number(self.explorer), first, STRETCH, self._world.horizon)
         return self._stretch(luck, carry, n)
 
     def _run(self, luck: Luck, carry: Carry, n: Array) -> tuple[Carry, Line]:

@@ -6,13 +6,12 @@
 
 import sys
 from collections.abc import Callable
-from difflib import get_close_matches
 from inspect import signature
 from typing import Any, Literal, overload
 
 from homdp_ppl.continuous import ContinuousWorld
 from homdp_ppl.declare import World
-from homdp_ppl.errors import HOMDPError, ParameterError, Problem
+from homdp_ppl.errors import HOMDPError, ParameterError, Problem, did_you_mean
 from homdp_ppl.models import (
     camera,
     checkup,
@@ -103,13 +102,14 @@ def load(name: str, **options: Any) -> World | ContinuousWorld:
     """
     known = MODELS | CONTINUOUS
     if name not in known:
-        near = get_close_matches(name, known, 1)
-        remedy = f"Did you mean {near[0]!r}?" if near else ""
-        raise HOMDPError("models.load", [Problem("model", repr(name), f"one of {', '.join(known)}", remedy)])
+        problem = Problem("model", repr(name), f"one of {', '.join(known)}", did_you_mean(name, known))
+        raise HOMDPError("models.load", [problem])
     has = list(signature(known[name]).parameters)
-    wrong = [Problem("option", repr(option), f"one of {', '.join(has)}") for option in options if option not in has]
+    wrong = [option for option in options if option not in has]
     if wrong:
-        raise ParameterError(f"models.load({name!r})", wrong)
+        told = f"one of {', '.join(has)}" if has else "none"
+        problems = [Problem("option", repr(option), told, did_you_mean(option, has)) for option in wrong]
+        raise ParameterError(f"models.load({name!r})", problems)
     return known[name](**options)
 
 

@@ -22,8 +22,9 @@ import numpyro.distributions as dist
 from jax.nn import sigmoid
 from numpy.typing import ArrayLike
 
-from homdp_ppl.declare import World, homdp, tabular
+from homdp_ppl.declare import World, homdp
 from homdp_ppl.kernels import Kernels
+from homdp_ppl.models.flat import flat_table
 from homdp_ppl.precision import Array
 
 CONDITIONS = ("healthy", "early", "advanced")
@@ -60,19 +61,7 @@ def structured(horizon: int = 5) -> World:
 
 def table(horizon: int = 5) -> World:
     """The same patients seen by a learner who knows no medicine."""
-    model = tabular(
-        T=dist.Dirichlet(np.ones((11, 4, 11))),
-        O=dist.Dirichlet(np.ones((11, 6))),
-        initial=INITIAL,
-        reward=REWARD,
-        horizon=horizon,
-        states=STATES,
-        observations=OBSERVATIONS,
-        actions=ACTIONS,
-        name="checkup_table",
-    )
-    truth = structured(horizon).pomdp
-    return model.at(T=truth.transition, O=truth.emission)
+    return flat_table(structured(horizon))
 
 
 def _moves(rates: Array) -> Array:

@@ -19,8 +19,9 @@ import numpy as np
 import numpyro
 import numpyro.distributions as dist
 
-from homdp_ppl.declare import World, homdp, tabular
+from homdp_ppl.declare import World, homdp
 from homdp_ppl.kernels import Kernels
+from homdp_ppl.models.flat import flat_table
 from homdp_ppl.precision import Array
 
 OBSERVATIONS = ("green", "red", "open", "home")
@@ -45,17 +46,7 @@ def structured(length: int = 3, dials: int = 3) -> World:
 
 def table(length: int = 3, dials: int = 3) -> World:
     """The same lock for a learner who knows no structure."""
-    X = length + 3
-    model = tabular(
-        T=dist.Dirichlet(np.ones((X, dials + 1, X))),
-        O=dist.Dirichlet(np.ones((X, len(OBSERVATIONS)))),
-        initial=np.eye(X)[0],
-        reward=_reward(length, dials),
-        **_spaces(length, dials),
-        name="lock_table",
-    )
-    truth = structured(length, dials).pomdp
-    return model.at(T=truth.transition, O=truth.emission)
+    return flat_table(structured(length, dials))
 
 
 def _spaces(length: int, dials: int) -> dict[str, Any]:

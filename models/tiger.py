@@ -18,8 +18,9 @@ import numpy as np
 import numpyro
 import numpyro.distributions as dist
 
-from homdp_ppl.declare import World, homdp, tabular
+from homdp_ppl.declare import World, homdp
 from homdp_ppl.kernels import Kernels
+from homdp_ppl.models.flat import flat_table
 
 SPACES = {
     "states": ("left", "right"),
@@ -45,14 +46,4 @@ def structured(horizon: int = 4, accuracy: float = 0.85) -> World:
 
 def table(horizon: int = 4, accuracy: float = 0.85) -> World:
     """The same tiger for a learner who knows no structure: every row of T and O under a flat Dirichlet prior."""
-    model = tabular(
-        T=dist.Dirichlet(np.ones(MOVES.shape)),
-        O=dist.Dirichlet(np.ones((2, 2))),
-        initial=RESET,
-        reward=REWARD,
-        horizon=horizon,
-        **SPACES,
-        name="tiger_table",
-    )
-    truth = structured(horizon, accuracy).pomdp
-    return model.at(T=truth.transition, O=truth.emission)
+    return flat_table(structured(horizon, accuracy))

@@ -18,7 +18,7 @@ from homdp_ppl.errors import PlanningError, Problem
 from homdp_ppl.plan import Plan, make_plan
 from homdp_ppl.planners.pruning import Floats, Integers, prune_sums
 from homdp_ppl.policy import GraphPolicy
-from homdp_ppl.pomdp import FLOAT32, POMDP, numbers_of
+from homdp_ppl.pomdp import FLOAT32, POMDP, TIE, numbers_of
 from homdp_ppl.precision import Array
 
 MAX_FACES = 200  # of one step; past it those after the same observation are joined
@@ -132,7 +132,7 @@ def alpha_vectors(tolerance: float = 1e-9, max_vectors: int = 200_000) -> Callab
                 break
             steps.insert(0, step)
         depth = H - len(steps)
-        tie = min(1e-9 * H, TREE_TIES * max(0.0, allowed - vectors.loss) / depth)
+        tie = min(TIE * H, TREE_TIES * max(0.0, allowed - vectors.loss) / depth)
         start, value, lost, first = _climb(tree, depth, model, vectors, tie)
         policy = _policy(start, first + steps, A)
         sizes = [0, *(len(action) for action, _ in steps)]

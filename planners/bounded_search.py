@@ -34,7 +34,7 @@ from homdp_ppl.planners.search_bounds import (
 )
 from homdp_ppl.planners.search_kernels import descend, improve, refine
 from homdp_ppl.policy import GraphPolicy
-from homdp_ppl.pomdp import POMDP, numbers_of
+from homdp_ppl.pomdp import POMDP, TIE, numbers_of
 from homdp_ppl.precision import Array
 
 if TYPE_CHECKING:
@@ -43,7 +43,6 @@ if TYPE_CHECKING:
 MEMORY = 4_000_000_000  # bytes
 WIDTH, MAX_WIDTH = 32, 1024  # beliefs kept at each step of a pass: doubled after a pass that closes less than half of the gap
 BLOCK, ENTRIES = 64, 2_000_000  # beliefs in one compiled call, and entries of beliefs it may write
-TIE = 1e-9  # times H: actions whose values are this close tie
 LEAST = 1e-14  # times the largest value: what counts as an improvement
 QUIET = 2.0  # seconds before there is anything to see
 

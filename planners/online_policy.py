@@ -20,10 +20,10 @@ from homdp_ppl.planners.particle_game import Game, Played
 from homdp_ppl.planners.particle_rows import Constants, Sizes, Tree
 from homdp_ppl.planners.particle_search import Search
 from homdp_ppl.policy import range_problems
+from homdp_ppl.pomdp import TIE
 from homdp_ppl.precision import Array, in_x64, to_numpy
 
 CHUNK = 64  # simulations between two looks at the clock
-TIE = 1e-9  # times H: actions whose values are this close tie
 BELIEFS, ACTIONS = 1024, 100_000  # histories whose beliefs, and whose actions, are kept
 BELIEF_BYTES = 250_000_000  # fewer beliefs are kept where they need more
 

@@ -16,10 +16,8 @@ import jax
 import numpy as np
 
 from homdp_ppl.planners.histories import Generation
-from homdp_ppl.pomdp import POMDP
+from homdp_ppl.pomdp import POMDP, TIE
 from homdp_ppl.precision import Array
-
-TIE = 1e-9  # times the horizon: values closer than this tie, and the lowest action index wins
 
 Backup: TypeAlias = Callable[[Any, int, Array], Array]  # (parameters, h, alpha_next (A, Y, X)) -> (X, A), without the reward
 

@@ -196,7 +196,7 @@ def test_parameters_are_counted_by_their_numbers():
 
     assert structure(program).summary()["O"] == "3 parameters (p)"
     assert structure(program).hyperparameters() == []
-    assert "behind them: pace" in repr(world("checkup").homdp)
+    assert "moves no row by itself: pace" in repr(world("checkup").homdp)
     assert "2 shared parameters (logit_rates)" in repr(world("checkup").homdp)
 
 

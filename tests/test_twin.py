@@ -141,9 +141,9 @@ def test_several_seeds_are_several_runs():
 def test_what_the_twin_keeps():
     """Twins live with the learner's declaration, one for the same objects."""
     world, greedy = small("random"), rule("greedy", "random")
-    twin = Twin.of(world, greedy, TREE, world.homdp, EPISODES)
-    assert Twin.of(world, greedy, TREE, world.homdp, EPISODES) is twin
-    assert Twin.of(world, explorers.greedy(), TREE, world.homdp, EPISODES) is not twin
+    twin = Twin.of(world, greedy, TREE, world.homdp)
+    assert Twin.of(world, greedy, TREE, world.homdp) is twin
+    assert Twin.of(world, explorers.greedy(), TREE, world.homdp) is not twin
     assert set(compiled("greedy", "random").seconds) == {"compiling", "compiled"}
 
 

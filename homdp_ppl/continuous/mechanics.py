@@ -65,7 +65,7 @@ class Mechanics:
         return self.laws(parameters).emission(x).log_prob(y)
 
     def log_likelihood(self, parameters: Parameters, states: Array, observations: Array, actions: Array) -> Array:
-        """Log density of one episode's transitions and observations; rho and the policy do not depend on the parameters here."""
+        """Log density of one episode's states and observations; the policy that chose the actions does not weigh in."""
         T = jax.vmap(lambda x, a, z: self.log_transition(parameters, x, a, z))(states[:-1], actions, states[1:])
         O = jax.vmap(lambda x, y: self.log_emission(parameters, x, y))(states[:-1], observations)  # noqa: E741
         first = self.laws(parameters).initial().log_prob(states[0])

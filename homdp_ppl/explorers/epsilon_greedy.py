@@ -28,10 +28,7 @@ def epsilon_greedy(epsilon: float = 0.1, known: bool = True, replan: Replan = "e
     array([1.64])
     """
     check_arguments("epsilon_greedy", epsilon=epsilon)
-    options = changed(
-        {"epsilon": epsilon, "known": known, "replan": replan},
-        {"epsilon": 0.1, "known": True, "replan": "every episode"},
-    )
+    options = changed(epsilon_greedy, epsilon=epsilon, known=known, replan=replan)
     return Explorer(
         "epsilon_greedy",
         certainty_equivalent(known),

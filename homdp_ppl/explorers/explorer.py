@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
+from inspect import signature
 from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
 import jax
@@ -207,10 +208,13 @@ class Explorer:
     continuous: Rule | None = None
 
     def __post_init__(self) -> None:
-        choices = get_args(Replan)
-        if self.replan not in choices:
-            expected = " or ".join(f'"{choice}"' for choice in choices)
-            raise ParameterError(self.rule, [Problem("replan", repr(self.replan), expected)])
+        problems = [
+            Problem(name, repr(value), " or ".join(f'"{choice}"' for choice in get_args(kind)))
+            for name, value, kind in (("optimism", self.optimism, Optimism), ("replan", self.replan, Replan))
+            if value not in get_args(kind)
+        ]
+        if problems:
+            raise ParameterError(str(self.rule), problems)
 
     @property
     def name(self) -> str:
@@ -229,6 +233,7 @@ class Explorer:
         return f"Explorer {self.name}: {self.soundness}"
 
 
-def changed(given: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
-    """The options that are not at their defaults."""
-    return {name: value for name, value in given.items() if value != defaults[name]}
+def changed(factory: Callable[..., Explorer], **given: Any) -> dict[str, Any]:
+    """The options of a factory that are not at its defaults."""
+    defaults = signature(factory).parameters
+    return {name: value for name, value in given.items() if value != defaults[name].default}

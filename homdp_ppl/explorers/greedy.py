@@ -29,7 +29,7 @@ def greedy(known: bool = True, replan: Replan = "every episode") -> Explorer:
     >>> run.optimistic[:1].round(4), round(run.optimum, 4)  # when growls say nothing yet: listen twice, 0.9 each
     (array([1.8]), 1.852)
     """
-    options = changed({"known": known, "replan": replan}, {"known": True, "replan": "every episode"})
+    options = changed(greedy, known=known, replan=replan)
     return Explorer(
         "greedy", certainty_equivalent(known), "none", options, support=declared if known else anything, replan=replan
     )

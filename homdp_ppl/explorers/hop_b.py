@@ -44,10 +44,7 @@ def hop_b(delta: float = 0.1, scale: float = 1.0, known: bool = True, replan: Re
         model = empirical(homdp, state.counts, known)
         return one(model._replace(reward=model.reward + hop_b_bonus(radii, homdp.horizon)))
 
-    options = changed(
-        {"delta": delta, "scale": scale, "known": known, "replan": replan},
-        {"delta": 0.1, "scale": 1.0, "known": True, "replan": "doubled"},
-    )
+    options = changed(hop_b, delta=delta, scale=scale, known=known, replan=replan)
     return Explorer(
         "hop_b", propose, "frequentist", options, support=declared if known else anything, replan=replan, scaled=scale != 1.0
     )

@@ -47,10 +47,7 @@ def hop_b_class(
     array([0.85, 0.15])
     """
     check_arguments("hop_b_class", delta=delta, scale=scale)
-    told = changed(
-        {"delta": delta, "scale": scale, "known": known, "replan": replan},
-        {"delta": 0.1, "scale": 1.0, "known": True, "replan": "doubled"},
-    )
+    told = changed(hop_b_class, delta=delta, scale=scale, known=known, replan=replan)
     scaled = scale != 1.0
     if of_densities(emissions):
         shows, refuse = DensityClass("hop_b_class", "emissions", emissions), tables_only("hop_b_class", "emissions")

@@ -54,7 +54,7 @@ def hop_v(
     array([False,  True])
     """
     check_arguments("hop_v", delta=delta, **({} if mass is None else {"mass": mass}))
-    told = changed({"delta": delta, "mass": mass}, {"delta": 0.1, "mass": None})
+    told = changed(hop_v, delta=delta, mass=mass)
     optimism: Optimism = "frequentist" if mass is None else "Bayesian"
     if of_densities(transitions) or of_densities(emissions):
         moves, shows = DensityClass("hop_v", "transitions", transitions), DensityClass("hop_v", "emissions", emissions)

@@ -32,7 +32,7 @@ def posterior_sampling(replan: Replan = "every episode") -> Explorer:
     def propose(key: Array, state: State) -> Proposal:
         return Proposal(draw_models(key, state, 1))
 
-    options = changed({"replan": replan}, {"replan": "every episode"})
+    options = changed(posterior_sampling, replan=replan)
     return Explorer(
         "posterior_sampling",
         propose,

@@ -72,7 +72,7 @@ def quantile_backup(z: float = 1.645, replan: Replan = "every episode") -> Explo
 
         return by_draws
 
-    options = changed({"z": z, "replan": replan}, {"z": 1.645, "replan": "every episode"})
+    options = changed(quantile_backup, z=z, replan=replan)
     return Explorer(
         "quantile_backup",
         propose,

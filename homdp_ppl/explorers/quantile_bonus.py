@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from homdp_ppl.confidence.bonuses import centred_bonus, start_bonus
-from homdp_ppl.confidence.counts import Radii, check_arguments
+from homdp_ppl.confidence.counts import check_arguments
 from homdp_ppl.confidence.posteriors import dirichlet_radii, quantile_radii
 from homdp_ppl.explorers.believing import believe, closed, learn_more, mean_model
-from homdp_ppl.explorers.explorer import Explorer, Proposal, Replan, State, changed, one
-from homdp_ppl.explorers.rooted import capped_root
+from homdp_ppl.explorers.explorer import Explorer, Proposal, Replan, State, changed
+from homdp_ppl.explorers.rooted import capped_root, with_bonuses
 from homdp_ppl.posteriors import posterior
 from homdp_ppl.posteriors.tracking import Tracked
 from homdp_ppl.precision import Array
@@ -42,16 +41,11 @@ def quantile_bonus(delta: float = 0.1, bound: bool = False, replan: Replan = "do
 
     def propose(key: Array, state: State) -> Proposal:
         if bound:
-            return optimistic(state, dirichlet_radii(state.homdp, state.counts, delta))
+            return with_bonuses(mean_model(state), dirichlet_radii(state.homdp, state.counts, delta))
         belief = state.memory.belief if isinstance(state.memory, Tracked) else posterior(state.homdp, state.counts)
-        return optimistic(state, quantile_radii(belief, key, delta))
+        return with_bonuses(mean_model(state), quantile_radii(belief, key, delta))
 
-    def optimistic(state: State, radii: Radii) -> Proposal:
-        homdp, model = state.homdp, mean_model(state)
-        bonus = centred_bonus(radii, model.transition, homdp.horizon)
-        return one(model._replace(reward=model.reward + bonus), start_bonus(radii, model.initial, homdp.horizon))
-
-    options = changed({"delta": delta, "bound": bound, "replan": replan}, {"delta": 0.1, "bound": False, "replan": "doubled"})
+    options = changed(quantile_bonus, delta=delta, bound=bound, replan=replan)
     return Explorer(
         "quantile_bonus",
         propose,

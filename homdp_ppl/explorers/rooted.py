@@ -1,12 +1,22 @@
-"""The start term of `tight` and `quantile_bonus`: added to the root value after all clipping."""
+"""What `tight` and `quantile_bonus` share: centred bonuses on rewards, and a start term at the root after all clipping."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
+from homdp_ppl.confidence.bonuses import centred_bonus, start_bonus
+from homdp_ppl.confidence.counts import Radii
 from homdp_ppl.declare import HOMDP
+from homdp_ppl.explorers.explorer import Proposal, one
 from homdp_ppl.plan import Solution
+from homdp_ppl.pomdp import POMDP
 from homdp_ppl.precision import Array, namespace
+
+
+def with_bonuses(model: POMDP, radii: Radii) -> Proposal:
+    """A model with the bonuses of its radii; the start term is the parameter of :func:`capped_root`."""
+    bonus = centred_bonus(radii, model.transition, model.horizon)
+    return one(model._replace(reward=model.reward + bonus), start_bonus(radii, model.initial, model.horizon))
 
 
 def capped_root(homdp: HOMDP) -> Callable[[Array, Solution], Array]:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from homdp_ppl.confidence.bonuses import centred_bonus, start_bonus
 from homdp_ppl.confidence.counts import check_arguments, empirical, weissman_radii
-from homdp_ppl.declare import HOMDP
-from homdp_ppl.explorers.explorer import Explorer, Proposal, Replan, State, anything, changed, declared, one
-from homdp_ppl.explorers.rooted import capped_root
+from homdp_ppl.explorers.explorer import Explorer, Proposal, Replan, State, anything, changed, declared
+from homdp_ppl.explorers.rooted import capped_root, with_bonuses
 from homdp_ppl.precision import Array
 
 
@@ -40,13 +38,10 @@ def tight(delta: float = 0.1, known: bool = True, replan: Replan = "doubled") ->
     check_arguments("tight", delta=delta)
 
     def propose(key: Array, state: State) -> Proposal:
-        homdp: HOMDP = state.homdp
-        radii = weissman_radii(homdp, state.counts, state.episodes, delta, known)
-        model = empirical(homdp, state.counts, known)
-        bonus = centred_bonus(radii, model.transition, homdp.horizon)
-        return one(model._replace(reward=model.reward + bonus), start_bonus(radii, model.initial, homdp.horizon))
+        radii = weissman_radii(state.homdp, state.counts, state.episodes, delta, known)
+        return with_bonuses(empirical(state.homdp, state.counts, known), radii)
 
-    options = changed({"delta": delta, "known": known, "replan": replan}, {"delta": 0.1, "known": True, "replan": "doubled"})
+    options = changed(tight, delta=delta, known=known, replan=replan)
     return Explorer(
         "tight",
         propose,

@@ -44,7 +44,7 @@ def value_quantile(q: float = 0.9, draws: int = 20, replan: Replan = "every epis
     def propose(key: Array, state: State) -> Proposal:
         return Proposal(draw_models(key, state, draws))
 
-    options = changed({"q": q, "draws": draws, "replan": replan}, {"q": 0.9, "draws": 20, "replan": "every episode"})
+    options = changed(value_quantile, q=q, draws=draws, replan=replan)
     return Explorer(
         "value_quantile",
         propose,

@@ -17,13 +17,12 @@ entries replace earlier ones.
 from __future__ import annotations
 
 from collections.abc import Callable, Set
-from difflib import get_close_matches
 from math import prod
 from typing import NamedTuple
 
 import numpy as np
 
-from homdp_ppl.errors import HOMDPError, Problem
+from homdp_ppl.errors import HOMDPError, Problem, did_you_mean
 from homdp_ppl.formats.tables import PUBLISHED, Table, check_size, normalised
 from homdp_ppl.formats.words import INDEX, KEYWORDS, NAME, NUMBER, RESERVED, Word, Words
 from homdp_ppl.precision import Array
@@ -218,8 +217,7 @@ class Grammar:
             return places[word.text]
         if INDEX.fullmatch(word.text) and len(word.text) < 20 and int(word.text) < size:
             return int(word.text)
-        meant = get_close_matches(word.text[:100], places, 1) if size <= 1000 else []
-        remedy = f"Did you mean {meant[0]!r}?" if meant else ""
+        remedy = did_you_mean(word.text[:100], places) if size <= 1000 else ""
         raise self.words.error(word, f"one of the {size} {kind}, by name or index from 0, or *", remedy)
 
     def _need_sizes(self, word: Word) -> dict[str, int]:

@@ -7,7 +7,6 @@ import os
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from secrets import token_hex
 
 import numpy as np
 
@@ -17,6 +16,7 @@ from homdp_ppl.formats.grammar import KINDS
 from homdp_ppl.formats.words import LARGEST, RESERVED
 from homdp_ppl.pomdp import POMDP, pomdp_problems
 from homdp_ppl.precision import Array
+from homdp_ppl.storage import atomic_write
 
 HEADER = "# Written by homdp_ppl. The first state is observed before the first action; tools that act first never see that."
 
@@ -56,7 +56,7 @@ def write_pomdp(model: HOMDP | World | POMDP, path: str | os.PathLike[str], disc
     states: left right
     actions: listen open_left open_right
     """
-    _replace(Path(path), pomdp_text(model, discount))
+    atomic_write(Path(path), pomdp_text(model, discount).encode())
 
 
 def pomdp_text(model: HOMDP | World | POMDP, discount: float = 1.0) -> str:
@@ -148,16 +148,3 @@ def _notes(names: dict[str, tuple[str, ...]], written: dict[str, tuple[str, ...]
         for name, legal in zip(names[kind], written[kind], strict=True):
             if name != legal:
                 yield f"# {kind}: {legal} stands for {json.dumps(name)}"
-
-
-def _replace(path: Path, text: str) -> None:
-    """Put a file in its place in one step: a crash leaves the old one."""
-    temporary = path.parent / f"{path.name}.{token_hex(4)}.part"
-    try:
-        temporary.write_text(text, encoding="utf-8", newline="\n")
-        os.replace(temporary, path)
-    except OSError as error:
-        got = f"{type(error).__name__}: {error}"
-        raise HOMDPError("write_pomdp", [Problem(str(path), got, "a file that can be written")]) from error
-    finally:
-        temporary.unlink(missing_ok=True)

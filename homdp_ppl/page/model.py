@@ -18,7 +18,8 @@ from homdp_ppl.page.html import Html, number, paragraph, picture, tag, text
 from homdp_ppl.page.progress import drawable, of_model, whole
 from homdp_ppl.page.tables import prior_table, theory_tables
 from homdp_ppl.policy import Trajectory
-from homdp_ppl.report.learning import COLOURS, draw_regret
+from homdp_ppl.report.learning import draw_regret
+from homdp_ppl.report.look import COLOURS
 from homdp_ppl.report.priors import draw_priors
 from homdp_ppl.report.studies import draw_optimism
 from homdp_ppl.study import StudyDirectory, find_rule, find_world

@@ -11,7 +11,6 @@ from homdp_ppl.counts import Counts
 from homdp_ppl.declare import HOMDP
 from homdp_ppl.episode import Episode, stack
 from homdp_ppl.errors import DataError, DeclarationError, Problem
-from homdp_ppl.precision import Array
 
 IMPOSSIBLE = "Is the world another one, or does the program forbid too much?"
 
@@ -97,7 +96,9 @@ def _improper(homdp: HOMDP, counts: Counts) -> list[Problem]:
         wrong = ~np.isfinite(numbers) | (numbers < 0) | (numbers != np.floor(numbers))
         for index in np.argwhere(wrong)[:1]:
             expected = "whole numbers of at least 0"
-            problems.append(Problem(f"counts.{where}", f"{numbers[tuple(index)]:g}", expected, at=_names(homdp, where, index)))
+            problems.append(
+                Problem(f"counts.{where}", f"{numbers[tuple(index)]:g}", expected, at=homdp.spaces.entry(where, index))
+            )
     return problems
 
 
@@ -107,7 +108,7 @@ def _impossible_counts(homdp: HOMDP, counts: Counts) -> list[Problem]:
         for index in np.argwhere((np.asarray(table) > 0) & ~getattr(homdp.structure.support, where))[:1]:
             got = f"{np.asarray(table)[tuple(index)]:g} of them, declared impossible"
             problems.append(
-                Problem(f"counts.{where}", got, "only what the program allows", IMPOSSIBLE, _names(homdp, where, index))
+                Problem(f"counts.{where}", got, "only what the program allows", IMPOSSIBLE, homdp.spaces.entry(where, index))
             )
     return problems
 
@@ -126,15 +127,9 @@ def _impossible_steps(homdp: HOMDP, batch: Episode) -> list[Problem]:
         for episode, step in np.argwhere(forbidden)[:1]:
             x, a, y = before[episode, step], batch.actions[episode, step], batch.observations[episode, step]
             index = {"initial": [x], "emission": [x, y], "transition": [x, a, after[episode, step]]}[where]
-            found.append((int(episode), int(step), order, where, _names(homdp, where, index)))
+            found.append((int(episode), int(step), order, where, homdp.spaces.entry(where, index)))
     if not found:
         return []
     episode, step, _, where, names = min(found)
     got = f"{where} ({names}), declared impossible"
     return [Problem("data", got, "only what the program allows", IMPOSSIBLE, f"episode {episode}, step {step + 1}")]
-
-
-def _names(homdp: HOMDP, where: str, index: Array) -> str:
-    states, observations, actions, _ = homdp.spaces
-    words = {"initial": (states,), "transition": (states, actions, states), "emission": (states, observations)}[where]
-    return ", ".join(names[i] for names, i in zip(words, index, strict=True))

@@ -5,10 +5,12 @@ from __future__ import annotations
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.ticker import MaxNLocator
 from rich.markup import escape
 from rich.table import Table
 
 from homdp_ppl.posteriors import PredictiveCheck
+from homdp_ppl.report.look import plain
 
 
 def check_table(check: PredictiveCheck, rows: int = 3) -> Table:
@@ -75,7 +77,7 @@ def draw_check(check: PredictiveCheck, axes: tuple[Axes, Axes] | None = None) ->
     left.vlines(middle, low, high, color="#b8c4d0", lw=2.5, zorder=1, label="predicted, 90%")
     dots = left.scatter(middle, observed.frequency.ravel(), c=steps, cmap="viridis", s=22, zorder=2, label="observed")
     if check.homdp.horizon > 1:
-        left.figure.colorbar(dots, ax=left, label="step", ticks=np.unique(np.linspace(1, check.homdp.horizon, 5).round()))
+        left.figure.colorbar(dots, ax=left, label="step", ticks=MaxNLocator(integer=True))
     left.set(xlabel="predicted frequency", ylabel="observed frequency")
     right.scatter(replicated.mean, replicated.deviation, s=14, color="#b8c4d0", label="replicated")
     right.plot(observed.mean, observed.deviation, "x", color="#c0392b", ms=9, mew=2.2, label="observed")
@@ -83,7 +85,7 @@ def draw_check(check: PredictiveCheck, axes: tuple[Axes, Axes] | None = None) ->
     if check.unusual:
         outside = np.maximum(low - observed.frequency.ravel(), observed.frequency.ravel() - high)
         for k in np.argsort(-outside)[: min(3, np.sum(outside > 0))]:
-            name = check.homdp.observations[k % len(check.homdp.observations)].replace("$", r"\$")  # not mathematics
+            name = plain(check.homdp.observations[k % len(check.homdp.observations)])
             place, inwards = (middle[k], observed.frequency.flat[k]), middle[k] > middle.max() / 2
             left.annotate(f"{name}, step {steps[k]}", place, xytext=(-6 if inwards else 6, 0), textcoords="offset points",
                           ha="right" if inwards else "left", va="center", fontsize=8)  # fmt: skip
@@ -91,6 +93,6 @@ def draw_check(check: PredictiveCheck, axes: tuple[Axes, Axes] | None = None) ->
     left.set_title(f"{check.homdp.name}, {check.episodes:,} episodes\nby step: {by_step}; pairs: {pairs}", fontsize=9)
     right.set_title(f"returns\nmean: {mean}; spread: {spread}", fontsize=9)
     for panel in axes:
-        panel.legend(frameon=False, fontsize=8, loc="upper left")
+        panel.legend(frameon=False, fontsize=8, loc="upper center", bbox_to_anchor=(0.5, -0.16), ncols=2)  # not on points
         panel.spines[["top", "right"]].set_visible(False)
     return axes

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 
 from homdp_ppl.errors import DataError, Problem
 from homdp_ppl.explorers.versions import Versions
-from homdp_ppl.report.learning import COLOURS
+from homdp_ppl.report.look import COLOURS
 from homdp_ppl.run import ContinuousRun, Run
 
 MANY = 24  # members that can have a name each

@@ -11,9 +11,9 @@ from matplotlib.axes import Axes
 from numpy.typing import ArrayLike
 
 from homdp_ppl.errors import DataError, Problem
-from homdp_ppl.report.learning import COLOURS, label_ends
+from homdp_ppl.report.learning import label_ends
+from homdp_ppl.report.look import COLOURS, GREY, plain
 
-GREY = "#6b6b6b"
 MARKED = "osv^D"  # styles with marks that are larger than a line
 
 
@@ -176,8 +176,3 @@ def draw_bracket(at: ArrayLike, value: ArrayLike, upper: ArrayLike, axes: Axes |
     axes.spines[["top", "right"]].set_visible(False)
     axes.legend(frameon=False, fontsize=9, loc="upper right")
     return axes
-
-
-def plain(name: str) -> str:
-    """A name as it stands, where matplotlib might take dollars for mathematics."""
-    return name.replace("$", r"\$")

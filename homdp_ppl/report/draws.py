@@ -11,8 +11,7 @@ from numpy.typing import ArrayLike
 from scipy import stats
 
 from homdp_ppl.errors import DataError, Problem
-from homdp_ppl.report.curves import plain
-from homdp_ppl.report.learning import BAND, COLOURS
+from homdp_ppl.report.look import BAND, COLOURS, plain
 
 
 def draw_densities(

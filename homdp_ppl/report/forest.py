@@ -12,10 +12,11 @@ from matplotlib.axes import Axes
 
 from homdp_ppl.errors import DataError, Problem
 from homdp_ppl.precision import Array
+from homdp_ppl.report.look import COLOURS, plain
 
 LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)
 MOST = 36  # numbers in a picture that can be read
-COLOUR, TRUTH = "#0072B2", "#D55E00"
+COLOUR, TRUTH = COLOURS[:2]
 
 
 class Entry(NamedTuple):
@@ -105,7 +106,7 @@ def _draw(axes: Axes, entries: list[Entry]) -> None:
     axes.hlines(rows, lower, upper, color=COLOUR, lw=4, alpha=0.6, label="50%")
     axes.plot(middle, rows, "o", ms=4, mec="white", mew=0.6, color=COLOUR)
     axes.plot([entry.truth for entry in entries], rows, "x", ms=6, mew=1.8, color=TRUTH, label="truth")
-    axes.set_yticks(rows, [entry.name.replace("$", r"\$") for entry in entries], fontsize=8)  # not mathematics
+    axes.set_yticks(rows, [plain(entry.name) for entry in entries], fontsize=8)
     axes.set_ylim(-len(entries) + 0.4, 0.6)
     axes.xaxis.set_major_formatter("{x:g}")
     axes.grid(axis="x", color="#e5e5e5", lw=0.8)

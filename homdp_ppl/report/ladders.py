@@ -8,9 +8,7 @@ import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
 
 from homdp_ppl.errors import DataError, Problem
-from homdp_ppl.report.curves import GREY
-from homdp_ppl.report.learning import COLOURS
-from homdp_ppl.report.studies import MARKS
+from homdp_ppl.report.look import COLOURS, GREY, MARKS
 
 
 def draw_ladder(values: Mapping[str, float], highlight: str | None = None, axes: Axes | None = None) -> Axes:

@@ -14,9 +14,8 @@ from matplotlib.transforms import ScaledTranslation
 from homdp_ppl.errors import DataError, Problem
 from homdp_ppl.measured import Measured
 from homdp_ppl.precision import Array
+from homdp_ppl.report.look import BAND, COLOURS, plain
 
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#6b6b6b", "#E69F00", "#56B4E9", "#000000")  # Okabe and Ito's
-BAND = (0.05, 0.95)  # quantiles over the seeds
 POINTS = 400  # of a curve, evenly spaced on the axis it is drawn on
 LINE = 12.0  # points between the lines of text of two labels
 
@@ -101,7 +100,7 @@ def _draw(
     runs: Mapping[str, Sequence[Measured]], quantity: Callable[[Measured], Array], axes: Axes | None
 ) -> tuple[Axes, list[tuple[float, float, str, str]]]:
     """Means and bands of a quantity of each round, and where the curves end."""
-    _check(runs)
+    check_runs(runs)
     if axes is None:
         _, axes = plt.subplots(figsize=(8.0, 4.4), layout="constrained")
     ends = []
@@ -170,8 +169,7 @@ def label_ends(axes: Axes, ends: Sequence[tuple[float, float, str, str]]) -> Non
     heights = [float(axes.transData.transform((x, y))[1]) * 72 / figure.dpi for x, y, *_ in ends]  # in points
     for (x, y, name, colour), height, place in zip(ends, heights, _apart(heights), strict=True):
         shift = ScaledTranslation(6 / 72, (place - height) / 72, inch)
-        text = name.replace("$", r"\$")  # not mathematics
-        axes.text(x, y, text, color=colour, fontsize=9, va="center", ha="left", transform=axes.transData + shift)
+        axes.text(x, y, plain(name), color=colour, fontsize=9, va="center", ha="left", transform=axes.transData + shift)
 
 
 def _apart(heights: Sequence[float]) -> Array:
@@ -198,22 +196,20 @@ def _told(runs: Mapping[str, Sequence[Measured]]) -> str:
     return f"mean and 90% of {many} seeds"
 
 
-def _check(runs: Mapping[str, Sequence[Measured]]) -> None:
+def check_runs(runs: Mapping[str, Sequence[Measured]], one_length: bool = True) -> None:
+    """Refuse what is no mapping of names to runs, rules without runs or rounds and, if asked, runs of different lengths."""
     if not isinstance(runs, Mapping) or any(isinstance(several, Measured) for several in runs.values()):
         got = type(runs).__name__ if not isinstance(runs, Mapping) else "a run"
         raise DataError("picture of runs", [Problem("runs", got, "for each rule's name a list of its runs: {name: [run, ...]}")])
-    problems = []
-    if not runs:
-        problems.append(Problem("runs", "no rules", "at least one rule with its runs"))
+    problems = [] if runs else [Problem("runs", "no rules", "at least one rule with its runs")]
     for name, several in runs.items():
         lengths = {len(run.values) for run in several}
         if not lengths:
             problems.append(Problem(name, "no runs", "at least one run"))
-        elif len(lengths) > 1:
-            problems.append(
-                Problem(name, f"runs of {min(lengths)} to {max(lengths)} rounds", "runs of one length", "Resume them.")
-            )
-        elif lengths == {0}:
+        elif 0 in lengths:
             problems.append(Problem(name, "runs without rounds", "at least one round", "Resume them."))
+        elif one_length and len(lengths) > 1:
+            got = f"runs of {min(lengths)} to {max(lengths)} rounds"
+            problems.append(Problem(name, got, "runs of one length", "Resume them."))
     if problems:
         raise DataError("picture of runs", problems)

@@ -16,8 +16,7 @@ from numpy.typing import ArrayLike
 
 from homdp_ppl.plan import Plan
 from homdp_ppl.precision import Array
-from homdp_ppl.report.curves import GREY
-from homdp_ppl.report.learning import COLOURS
+from homdp_ppl.report.look import COLOURS, GREY
 
 DARK = ("black", COLOURS[0], COLOURS[4])  # of curves on coloured ground
 

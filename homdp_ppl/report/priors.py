@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 
 from homdp_ppl.errors import DataError, Problem
 from homdp_ppl.measured import Measured
-from homdp_ppl.report.learning import COLOURS
+from homdp_ppl.report.look import COLOURS, plain
 
 APART = 0.36  # between the first and the last rule of one prior, in units of the distance between priors
 
@@ -57,12 +57,11 @@ def draw_priors(
         regret = [np.array([run.regret[-1] for run in group]) for group in several.values()]
         share = [np.array([run.was_optimistic.mean() for run in group]) for group in several.values()]
         colour = (colours or {}).get(rule, COLOURS[k % len(COLOURS)])
-        label = rule.replace("$", r"\$")  # not mathematics
         for panel, numbers in ((left, regret), (right, share)):
             for place, each in zip(places, numbers, strict=True):
                 panel.plot(np.full(len(each), place), each, "o", ms=4, mew=0, alpha=0.5, color=colour)
             means = [each.mean() for each in numbers]
-            panel.plot(places, means, "o-", ms=8, mec="white", mew=1, lw=1, color=colour, label=label)
+            panel.plot(places, means, "o-", ms=8, mec="white", mew=1, lw=1, color=colour, label=plain(rule))
     for panel in axes:
         panel.set_xticks(range(len(priors)), priors)
         panel.set_xlim(-0.5, len(priors) - 0.5)

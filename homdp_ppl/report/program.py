@@ -14,6 +14,7 @@ from numpyro.infer.inspect import get_model_relations
 from homdp_ppl.declare import HOMDP
 from homdp_ppl.policy import Policy
 from homdp_ppl.precision import Array, x64
+from homdp_ppl.report.look import plain
 
 LATENT, SEEN, CHOSEN, UNKNOWN = "#c6dbef", "#e5e5e5", "#fdd0a2", "#c7e9c0"
 
@@ -57,8 +58,7 @@ def draw_program(model: HOMDP, steps: int = 2, policy: Policy | None = None, axe
     )
     for node in set(graph) - set(steps_only):
         box = {"boxstyle": "round,pad=0.5", "facecolor": colours[node], "edgecolor": "#555555"}
-        text = node.replace("$", r"\$")  # not mathematics
-        nx.draw_networkx_labels(graph, {node: places[node]}, {node: text}, font_size=9, bbox=box, ax=axes)
+        nx.draw_networkx_labels(graph, {node: places[node]}, {node: plain(node)}, font_size=9, bbox=box, ax=axes)
     nx.draw_networkx_labels(graph, places, {node: labels[node] for node in steps_only}, font_size=10, ax=axes)
     long = [e for e in graph.edges if e[1].startswith("a[") and places[e[1]][0] - places[e[0]][0] > 1.5]
     short = [e for e in graph.edges if e not in long]

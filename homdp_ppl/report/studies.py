@@ -13,10 +13,10 @@ from numpy.typing import ArrayLike
 from homdp_ppl.errors import DataError, Problem
 from homdp_ppl.measured import Measured
 from homdp_ppl.precision import Array
-from homdp_ppl.report.learning import BAND, COLOURS, label_ends
+from homdp_ppl.report.learning import check_runs, label_ends
+from homdp_ppl.report.look import BAND, COLOURS, MARKS, plain
 from homdp_ppl.study.summary import episodes_to
 
-MARKS = ("o", "s", "^", "D", "v", "P", "X", "*")
 NARROW = 0.1  # smaller widths, which may be negative, are drawn on a linear scale; larger ones on a logarithmic one
 
 
@@ -52,7 +52,7 @@ def draw_optimism(
     [array([0.]), array([-0.052])]
     >>> plt.close(axes.figure)
     """
-    _check(runs)
+    check_runs(runs, one_length=False)
     if axes is None:
         _, axes = plt.subplots(figsize=(8.0, 4.0), layout="constrained")
     widest = 0.0
@@ -62,8 +62,7 @@ def draw_optimism(
         widest = max(widest, float(np.abs(width).max()))
         colour, mark = COLOURS[k % len(COLOURS)], MARKS[k % len(MARKS)]
         axes.plot(width, share, mark, ms=4, mew=0, color=colour, alpha=0.5)
-        text = name.replace("$", r"\$")  # not mathematics
-        axes.plot(width.mean(), share.mean(), mark, ms=10, mec="white", mew=1, color=colour, label=text, zorder=3)
+        axes.plot(width.mean(), share.mean(), mark, ms=10, mec="white", mew=1, color=colour, label=plain(name), zorder=3)
         if calibration and name in calibration:
             level = calibration[name]
             axes.axhline(level, color=colour, lw=1.2, ls="--", zorder=1, label=f"{level:.3g} on average over the prior")
@@ -106,7 +105,7 @@ def draw_episodes_to(runs: Mapping[str, Sequence[Measured]], epsilons: ArrayLike
     [array([1., 1.]), array([ 1., inf])]
     >>> plt.close(axes.figure)
     """
-    _check(runs)
+    check_runs(runs, one_length=False)
     near = np.unique(np.asarray(epsilons, dtype=np.float64))[::-1]
     if len(near) < 2 or not (near > 0).all():
         got = ", ".join(f"{epsilon:g}" for epsilon in near)
@@ -141,12 +140,3 @@ def draw_episodes_to(runs: Mapping[str, Sequence[Measured]], epsilons: ArrayLike
 def _order_statistic(numbers: Array, level: float) -> Array:
     """A quantile over the first axis that is one of the numbers: infinite ones are no trouble."""
     return np.quantile(numbers, level, axis=0, method="inverted_cdf")
-
-
-def _check(runs: Mapping[str, Sequence[Measured]]) -> None:
-    problems = [Problem("runs", "no rules", "at least one rule with its runs")] if not runs else []
-    for name, several in runs.items():
-        if not several or not all(len(run.values) for run in several):
-            problems.append(Problem(name, "runs without rounds" if several else "no runs", "runs of at least one round"))
-    if problems:
-        raise DataError("picture of runs", problems)

@@ -178,7 +178,7 @@ def comparison_table(rows: Sequence[Row], title: str = "", epsilon: float = 0.1,
         del columns["minus first"]
     widths = {head: max(map(len, [head, *cells])) for head, cells in columns.items()}
     for head in ("sec", "width", near, "guarantee", "optim."):  # numbers are never cut: whole columns give way
-        if width is not None and sum(widths.values()) + 2 * len(widths) + 1 > width:
+        if width is not None and sum(widths.values()) + 3 * len(widths) + 1 > width:
             del widths[head]
     table = Table(title=title or None, title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 1))
     for head, widest in widths.items():
