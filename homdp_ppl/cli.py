@@ -96,7 +96,9 @@ def _parser() -> argparse.ArgumentParser:
     )
     horizon_help = "another horizon than the model's own"
     known = ", ".join([*planners.PLANNERS, *planners.CONTINUOUS_PLANNERS])
-    planner_help = f"one of {known}, with options as in bounded_search:gap=0.01 (default auto)"
+    planner_help = f"one of {known}, with options as in bounded_search:gap=0.01, or path/to/file.py:name (default auto)"
+
+    rule_help = "with options as in hop_b:scale=0.1, or path/to/file.py:name"
 
     listed = subparsers.add_parser("models", help="list the zoo, or show one model or several")
     listed.add_argument("models", metavar="MODEL", nargs="*", help=model_help)
@@ -120,7 +122,7 @@ def _parser() -> argparse.ArgumentParser:
 
     once = subparsers.add_parser("learn", help="let one rule learn in a model, once")
     once.add_argument("model", metavar="MODEL", help=model_help)
-    once.add_argument("--explorer", default="quantile_backup", help="the rule, with options as in hop_b:scale=0.1")
+    once.add_argument("--explorer", default="quantile_backup", help=f"the rule, {rule_help}")
     once.add_argument("--episodes", type=_positive, default=500, help="how many episodes (default 500)")
     once.add_argument("--seed", type=_seed, default=0, help="the same seed is the same run (default 0)")
     once.add_argument("--planner", default="auto", help=planner_help)
@@ -131,7 +133,7 @@ def _parser() -> argparse.ArgumentParser:
 
     compared = subparsers.add_parser("compare", help="let several rules learn in several models, and compare their regret")
     compared.add_argument("models", metavar="MODEL", nargs="+", help=f"{model_help}; or one study.toml that holds it all")
-    compared.add_argument("--explorers", metavar="A,B", nargs="+", help="rules, with options as in hop_b:scale=0.1")
+    compared.add_argument("--explorers", metavar="A,B", nargs="+", help=f"rules, {rule_help}")
     compared.add_argument("--episodes", type=_positive, help="episodes of each run (default 500)")
     compared.add_argument("--seeds", type=_positive, help="runs of each rule (default 10)")
     compared.add_argument("--planner", help=planner_help)

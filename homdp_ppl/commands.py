@@ -22,8 +22,11 @@ from homdp_ppl.domain import Real
 from homdp_ppl.episode import rollout
 from homdp_ppl.errors import ParameterError, Problem
 from homdp_ppl.learning import learn
+from homdp_ppl.learning_checks import check_plan
 from homdp_ppl.policy import uniform_policy
 from homdp_ppl.report import comparison_table, decisions_table, models_table, revealed_table, seen_table, theory_table
+from homdp_ppl.rounds import Planner
+from homdp_ppl.storage import atomic_write
 
 SIMULATED = 200  # episodes by which a value is estimated
 
@@ -62,14 +65,15 @@ def play(options: argparse.Namespace, console: Console) -> None:
 
 def plan(options: argparse.Namespace, console: Console) -> None:
     """``homdp plan``: the value of a model, its bounds, and the first decisions."""
-    _check_places(options)
+    _check_places("plan", options)
     world = study.find_world(options.model, options.horizon, options.seed)
+    automatic = options.planner == "auto" and isinstance(world, World)
+    chosen = planners.auto() if automatic else study.find_planner(options.planner, world)
     say(console, f"{world!r}, horizon {world.spaces.horizon}")
     if isinstance(world, ContinuousWorld):
-        _plan_continuous(options, console, world)
+        _plan_continuous(options, console, world, chosen)
         return
-    chosen = planners.auto() if options.planner == "auto" else study.find_planner(options.planner, world)
-    found = chosen(world.pomdp).named(world)
+    found = check_plan(chosen(world.pomdp)).named(world)
     say(console, f"planner   {found.planner}")
     say(console, f"value     {found.value:.9g}  (certified: the optimum is at most {found.upper:.9g})")
     if "seconds" in found.statistics:  # a planner of one's own need not count them
@@ -78,8 +82,8 @@ def plan(options: argparse.Namespace, console: Console) -> None:
     _keep(options, console, found, found.policy)
 
 
-def _plan_continuous(options: argparse.Namespace, console: Console, world: ContinuousWorld) -> None:
-    found: Any = study.find_planner(options.planner, world)(world)
+def _plan_continuous(options: argparse.Namespace, console: Console, world: ContinuousWorld, planner: Planner) -> None:
+    found: Any = planner(world)
     say(console, f"planner   {found.planner}")
     if getattr(found, "estimated", False):
         valued = estimate(found.policy, world, jax.random.key(options.seed), SIMULATED)
@@ -95,18 +99,18 @@ def _plan_continuous(options: argparse.Namespace, console: Console, world: Conti
     _keep(options, console, found.less, found.policy)
 
 
-def _check_places(options: argparse.Namespace) -> None:
-    """Refuse files that could not be written, before anything is planned."""
+def _check_places(command: str, options: argparse.Namespace) -> None:
+    """Refuse files that could not be written, before anything is done."""
     kinds = FigureCanvasBase.get_supported_filetypes()
     problems = [
         Problem(f"--{name}", str(place), "a file in a directory that exists")
-        for name in ("draw", "save")
-        if (place := getattr(options, name)) and not Path(place).resolve().parent.is_dir()
+        for name in ("draw", "save", "out")
+        if (place := getattr(options, name, None)) and (Path(place).is_dir() or not Path(place).resolve().parent.is_dir())
     ]
-    if options.draw and Path(options.draw).suffix.removeprefix(".") not in kinds:
+    if getattr(options, "draw", None) and Path(options.draw).suffix.removeprefix(".") not in kinds:
         problems.append(Problem("--draw", options.draw, f"a picture: a name that ends in one of {', '.join(sorted(kinds))}"))
     if problems:
-        raise ParameterError("plan", problems)
+        raise ParameterError(command, problems)
 
 
 def _keep(options: argparse.Namespace, console: Console, found: Any, policy: Any) -> None:
@@ -121,6 +125,7 @@ def _keep(options: argparse.Namespace, console: Console, found: Any, policy: Any
 
 def learn_once(options: argparse.Namespace, console: Console) -> None:
     """``homdp learn``: one rule, one model, one seed."""
+    _check_places("learn", options)
     world: Any = study.find_world(options.model, options.horizon)
     rule, planner = study.find_rule(options.explorer, world), study.find_planner(options.planner, world)
     run = learn(world, rule, planner, options.episodes, options.seed)
@@ -133,7 +138,8 @@ def learn_once(options: argparse.Namespace, console: Console) -> None:
         policy.save(options.save)
         say(console, f"last policy in {options.save}")
     if options.out:
-        run.to_dataset().to_netcdf(options.out, engine="scipy")
+        dataset = run.to_dataset()
+        atomic_write(options.out, lambda beside: dataset.to_netcdf(beside, engine="scipy"))
         say(console, f"all rounds and episodes in {options.out}: xarray.open_dataset reads it")
 
 

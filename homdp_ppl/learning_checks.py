@@ -33,7 +33,7 @@ def check_request(world: Any, explorer: Any, planner: Any, episodes: Any, seeds:
     if not isinstance(explorer, Explorer):
         remedy = "Call its factory: explorers.greedy()."
         problems.append(Problem("explorer", f"a {type(explorer).__name__}", "an Explorer", remedy))
-    if not _takes_a_model(planner):
+    if not takes_a_model(planner):
         got = getattr(planner, "__name__", f"a {type(planner).__name__}")
         problems.append(Problem("planner", got, "a function from a POMDP to a Plan", "Call its factory: history_tree()."))
     if not (isinstance(episodes, int | np.integer) and episodes >= 1):
@@ -50,7 +50,7 @@ def check_request(world: Any, explorer: Any, planner: Any, episodes: Any, seeds:
         raise ParameterError("learn", problems)
 
 
-def _takes_a_model(planner: Any) -> bool:
+def takes_a_model(planner: Any) -> bool:
     """Whether it looks like a planner; a factory can be called without arguments."""
     if not callable(planner):
         return False

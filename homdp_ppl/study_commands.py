@@ -20,7 +20,7 @@ from homdp_ppl.page import write_page
 from homdp_ppl.report import comparison_table
 from homdp_ppl.study.directory import slug
 from homdp_ppl.study.results import Runs, write_results
-from homdp_ppl.study.running import Finished
+from homdp_ppl.study.running import Finished, find_worlds
 from homdp_ppl.study.specification import Study, Unit
 
 STOPPED, FAILED = 3, 5  # exit codes
@@ -40,6 +40,7 @@ COLUMNS = (
 def compare(options: argparse.Namespace, console: Console) -> int:
     """``homdp compare``: several rules in several models, in a directory."""
     asked = _study(options)
+    find_worlds(asked)  # what cannot be is told before anything else
     out = Path(options.out) if options.out else Path("studies") / _name(asked)
     say(console, INTRODUCTION.format(episodes=asked.episodes, seeds=asked.seeds))
     with _resumable(out), _progress(asked) as told, _client(options) as client:
@@ -80,9 +81,7 @@ def _finish(done: Finished, console: Console) -> int:
 
 def _tables(directory: study.StudyDirectory, runs: Runs, console: Console) -> None:
     for model in directory.study.models:
-        of_model = {
-            several[0].rule_name: several for (name, prior, _), several in runs.items() if (name, prior) == (model, "declared")
-        }
+        of_model = {rule: several for (name, prior, rule), several in runs.items() if (name, prior) == (model, "declared")}
         if of_model:
             first, epsilon = next(iter(of_model.values()))[0], directory.study.epsilon
             most = directory.study.seeds

@@ -81,7 +81,7 @@ def test_a_model_from_a_file(capsys, file):
     ("model", "words"),
     [
         ("lion", "a name of the zoo"),
-        ("tigr", "Did you mean tiger?"),
+        ("tigr", "Did you mean 'tiger'?"),
         ("no.py:x", "no file"),
         ("{}:number", "a HOMDP, a World"),
         ("{}:other", "mine, fixed"),

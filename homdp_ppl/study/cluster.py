@@ -22,7 +22,7 @@ from homdp_ppl.outcome import Outcome
 from homdp_ppl.precision import x64
 from homdp_ppl.record import Record
 from homdp_ppl.storage import StorageError
-from homdp_ppl.study.directory import StudyDirectory, check_fingerprint
+from homdp_ppl.study.directory import StudyDirectory, check_fingerprint, check_sources
 from homdp_ppl.study.executors import SET_ASIDE, STRIKES, Outcomes, Report, unit_lock, whole_errors
 from homdp_ppl.study.pace import Pace
 from homdp_ppl.study.sources import find_again
@@ -89,7 +89,7 @@ def run_cluster(directory: StudyDirectory, units: Sequence[Unit], client: Client
         while (left or sent) and not pace.stop:
             for _ in range(min(len(left), sum(client.nthreads().values()) - len(sent)) if left else 0):
                 unit = left.popleft()
-                future = client.submit(compute, study, tuple(unit), directory.models[unit.model], pure=False)
+                future = client.submit(compute, study, tuple(unit), directory.models[unit.model], directory.sources, pure=False)
                 sent[future] = unit
                 results.add(future)
             if not results.has_ready():
@@ -173,7 +173,9 @@ class _Memory:
         self.seconds += seconds
 
 
-def compute(study: Mapping[str, Any], unit: Sequence[Any], model: Mapping[str, Any]) -> list[tuple[Any, ...]]:
+def compute(
+    study: Mapping[str, Any], unit: Sequence[Any], model: Mapping[str, Any], sources: Mapping[str, str]
+) -> list[tuple[Any, ...]]:
     """All runs of a unit, on a worker; from the same arguments the same, anywhere.
 
     Parameters
@@ -184,12 +186,15 @@ def compute(study: Mapping[str, Any], unit: Sequence[Any], model: Mapping[str, A
         The parts of a :class:`Unit`.
     model
         What the model was when the study began; a worker that finds another refuses.
+    sources
+        The files of rules and planners as they were; a worker that finds others refuses.
     """
     asked, piece = Study.from_mapping(study), Unit(unit[0], unit[1], unit[2], tuple(unit[3]))
     computed = []
     with whole_errors(), x64():
         world = find_again(piece.model, asked.horizon)
         check_fingerprint(piece.model, model, world, "worker")
+        check_sources(sources, "worker")
         sinks: dict[int, _Memory] = {}
 
         @contextmanager

@@ -1,6 +1,6 @@
 """The directory of a study: what was asked for, one journal a run, and what was made of them.
 
-study.json                                        the study, its models as they were, versions
+study.json                                        the study, models and files as they were, versions
 runs/MODEL/PRIOR/RULE/seeds-0-9/seed-3.journal    what happened: the truth
 results.nc, report.html                           made from the journals, at any time again
 """
@@ -24,10 +24,11 @@ from homdp_ppl.continuous import ContinuousWorld
 from homdp_ppl.declare import World
 from homdp_ppl.errors import HOMDPError, ParameterError, Problem
 from homdp_ppl.storage import StorageError, atomic_write, storage_errors
-from homdp_ppl.study.sources import file_of
+from homdp_ppl.study.files import file_of, source_of
 from homdp_ppl.study.specification import Study, Unit
 
 FORMAT = 1
+ANOTHER = "Begin another study for it."
 PACKAGES = ("homdp_ppl", "jax", "jaxlib", "numpyro", "numpy", "scipy", "numba", "networkx", "arviz", "xarray")
 
 
@@ -44,6 +45,8 @@ class StudyDirectory:
         What each model was when the study began.
     about
         The software and the machine.
+    sources
+        The files of rules and of a planner of one's own, as they were.
 
     Examples
     --------
@@ -57,8 +60,10 @@ class StudyDirectory:
     (True, ['seed-0.journal', 'seed-1.journal'])
     """
 
-    def __init__(self, path: Path, study: Study, models: Mapping[str, Any], about: Mapping[str, Any]) -> None:
-        self.path, self.study, self.models, self.about = path, study, dict(models), dict(about)
+    def __init__(
+        self, path: Path, study: Study, models: Mapping[str, Any], about: Mapping[str, Any], sources: Mapping[str, str]
+    ) -> None:
+        self.path, self.study, self.models, self.about, self.sources = path, study, dict(models), dict(about), dict(sources)
 
     @classmethod
     def create(cls, path: str | Path, study: Study, worlds: Mapping[str, World | ContinuousWorld]) -> StudyDirectory:
@@ -75,8 +80,10 @@ class StudyDirectory:
         if path.exists() and any(not entry.name.startswith(".") for entry in path.iterdir()):
             remedy = "Name another, or remove what is in it."
             raise ParameterError(str(path), [Problem("directory", "files that are no study", "an empty directory", remedy)])
-        made = cls(path, study, {text: fingerprint(text, world) for text, world in worlds.items()}, versions())
-        content = {"format": FORMAT, "study": study.to_json(), "models": made.models, "about": made.about}
+        models = {text: fingerprint(text, world) for text, world in worlds.items()}
+        sources = {text: source_of(text) for text in (*study.explorers, study.planner) if file_of(text) is not None}
+        made = cls(path, study, models, versions(), sources)
+        content = {"format": FORMAT, "study": study.to_json(), "models": models, "about": made.about, "sources": sources}
         atomic_write(path / "study.json", json.dumps(content, indent=1).encode())
         return made
 
@@ -97,16 +104,17 @@ class StudyDirectory:
                 got, remedy = f"format {content['format']}", "A newer homdp_ppl reads it."
                 raise StorageError(file, got, f"format {FORMAT} or older", remedy)
             study = Study.from_mapping(content["study"], str(file))
-            return cls(path, study, dict(content["models"]), dict(content["about"]))
+            return cls(path, study, dict(content["models"]), dict(content["about"]), dict(content.get("sources", {})))
         except (ValueError, TypeError, KeyError, RecursionError) as error:
             if isinstance(error, HOMDPError):
                 raise
             raise StorageError(file, f"content that is no study ({type(error).__name__}: {error})", "a study") from None
 
     def check(self, worlds: Mapping[str, World | ContinuousWorld]) -> None:
-        """Refuse models that are not what they were when the study began, with the difference."""
+        """Refuse models, rules and planners that are not what they were when the study began, with the difference."""
         for text, world in worlds.items():
             check_fingerprint(text, self.models.get(text, {}), world, str(self.path))
+        check_sources(self.sources, str(self.path))
 
     def units(self) -> Iterator[Unit]:
         """The pieces of work; in continuous models beliefs are as declared, for there are no rows to put another prior on."""
@@ -152,12 +160,17 @@ def fingerprint(text: str, world: World | ContinuousWorld) -> dict[str, Any]:
     spaces = [str(space) if not isinstance(space, tuple) else [str(name) for name in space] for space in world.spaces[:3]]
     arrays = list(world.pomdp) if isinstance(world, World) else [world.parameters[name] for name in sorted(world.parameters)]
     numbers = sha256(b"".join(np.ascontiguousarray(array, dtype=np.float64).tobytes() for array in arrays)).hexdigest()
-    file = file_of(text)
-    source = file.read_text(encoding="utf-8", errors="replace") if file is not None else ""
     told = " ".join(repr(world.homdp).split())
     horizon = world.spaces.horizon
     kind = "finite" if isinstance(world, World) else "continuous"
-    return {"kind": kind, "declaration": told, "spaces": spaces, "horizon": horizon, "numbers": numbers, "source": source}
+    return {
+        "kind": kind,
+        "declaration": told,
+        "spaces": spaces,
+        "horizon": horizon,
+        "numbers": numbers,
+        "source": source_of(text),
+    }
 
 
 def check_fingerprint(text: str, then: Mapping[str, Any], world: World | ContinuousWorld, subject: str) -> None:
@@ -165,7 +178,15 @@ def check_fingerprint(text: str, then: Mapping[str, Any], world: World | Continu
     now = fingerprint(text, world)
     if dict(then) != now:
         got = _first_difference(then, now)
-        raise ParameterError(subject, [Problem(text, got, "the model that the study began with", "Begin another study for it.")])
+        raise ParameterError(subject, [Problem(text, got, "the model that the study began with", ANOTHER)])
+
+
+def check_sources(sources: Mapping[str, str], subject: str) -> None:
+    """Refuse files of rules and planners that are not what they were, with the difference."""
+    for text, then in sources.items():
+        got = _changed_line(then, source_of(text))
+        if got:
+            raise ParameterError(subject, [Problem(text, got, "the file that the study began with", ANOTHER)])
 
 
 def versions() -> dict[str, str]:
@@ -184,15 +205,21 @@ def _command() -> str:
 
 
 def _first_difference(then: Mapping[str, Any], now: Mapping[str, Any]) -> str:
-    if then.get("source") != now["source"]:
-        pairs = zip_longest(str(then.get("source")).splitlines(), now["source"].splitlines())
-        for number, (old, new) in enumerate(pairs, 1):
-            if old != new:
-                return f"line {number} of its file, which was {(old or '').strip()!r} and is {(new or '').strip()!r}"
+    changed = _changed_line(str(then.get("source")), now["source"])
+    if changed:
+        return changed
     for name, value in now.items():
         if then.get(name) != value:
             return f"{name} {value!r}, which was {then.get(name)!r}"
     return "something else"
+
+
+def _changed_line(then: str, now: str) -> str:
+    """The first line that differs, in words; empty if none does."""
+    for number, (old, new) in enumerate(zip_longest(then.splitlines(), now.splitlines()), 1):
+        if old != new:
+            return f"line {number} of its file, which was {(old or '').strip()!r} and is {(new or '').strip()!r}"
+    return ""
 
 
 def _difference(found: StudyDirectory, study: Study) -> str:

@@ -9,12 +9,14 @@ from typing import Any, NamedTuple
 
 from joblib import cpu_count
 
+from homdp_ppl.continuous import ContinuousWorld
+from homdp_ppl.declare import World
 from homdp_ppl.locking import DirectoryLock
 from homdp_ppl.study.directory import StudyDirectory
 from homdp_ppl.study.executors import Outcomes, Report, run_here, run_processes
 from homdp_ppl.study.pace import Pace, listening
 from homdp_ppl.study.results import Runs, is_complete, read_runs, write_results
-from homdp_ppl.study.sources import find_rule, find_world
+from homdp_ppl.study.sources import find_again, find_planner, find_rule, find_world
 from homdp_ppl.study.specification import Study, Unit
 
 
@@ -92,13 +94,20 @@ def compare(
         study = models
     else:
         study = Study((models,) if isinstance(models, str) else tuple(models), tuple(explorers), episodes, seeds, **more)
-    worlds = {text: find_world(text, study.horizon) for text in study.models}
-    for world in worlds.values():
-        for rule in study.explorers:
-            find_rule(rule, world)  # refuses what cannot be before anything is written
+    worlds = find_worlds(study)
     Path(out).mkdir(parents=True, exist_ok=True)
     with DirectoryLock(out):
         return _run(StudyDirectory.create(out, study, worlds), workers, client, time_limit, report)
+
+
+def find_worlds(study: Study) -> dict[str, World | ContinuousWorld]:
+    """The worlds of a study; what it names and there is not is refused here, before anything is written."""
+    worlds = {text: find_again(text, study.horizon) for text in study.models}
+    for world in worlds.values():
+        find_planner(study.planner, world)
+        for rule in study.explorers:
+            find_rule(rule, world)
+    return worlds
 
 
 def resume(

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import importlib.util
-import traceback
-from collections.abc import Callable, Iterable
-from difflib import get_close_matches
+from collections.abc import Callable
 from functools import lru_cache
 from inspect import signature
 from pathlib import Path
-from types import ModuleType
 from typing import Any, NamedTuple
 
 import jax
@@ -18,13 +14,15 @@ from homdp_ppl import models, planners
 from homdp_ppl.continuous import ContinuousHOMDP, ContinuousWorld
 from homdp_ppl.declare import HOMDP, World
 from homdp_ppl.domain import Real
-from homdp_ppl.errors import HOMDPError, ParameterError, Problem
+from homdp_ppl.errors import HOMDPError, ParameterError, Problem, did_you_mean
 from homdp_ppl.explorers import EXPLORERS, Explorer
 from homdp_ppl.formats import read_pomdp
+from homdp_ppl.learning_checks import takes_a_model
 from homdp_ppl.planners import history_tree, particle_tree, quantised
 from homdp_ppl.planners.auto import SMALL_TREE
 from homdp_ppl.planners.histories import Support, count_histories
 from homdp_ppl.rounds import Planner
+from homdp_ppl.study.files import file_of, find_in_file
 
 FILE_HORIZON = 10  # of a .POMDP file, which has none
 CLASSES = ("hop_b_class", "hop_v")  # rules that need tables or worlds, which no line of text can hold
@@ -38,14 +36,18 @@ class Call(NamedTuple):
 
 
 def parse_call(text: str, subject: str) -> Call:
-    """A name and its options.
+    """A name and its options; a name in a file keeps the file.
 
     Examples
     --------
     >>> parse_call("hop_b:scale=0.1,known=False", "explorer")
     Call(name='hop_b', options={'scale': 0.1, 'known': False})
+    >>> parse_call("mine.py:curious:weight=0.3", "explorer")
+    Call(name='mine.py:curious', options={'weight': 0.3})
     """
-    name, _, rest = text.partition(":")
+    file, found, inside = text.partition(".py:")
+    name, _, rest = (inside if found else text).partition(":")
+    name = f"{file}.py:{name}" if found else name
     options: dict[str, Any] = {}
     for part in filter(None, rest.split(",")):
         option, equals, value = part.partition("=")
@@ -53,18 +55,6 @@ def parse_call(text: str, subject: str) -> Call:
             raise ParameterError(subject, [Problem(name, repr(part), "an option as in scale=0.1")])
         options[option.strip()] = _value(value.strip())
     return Call(name.strip(), options)
-
-
-def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """A remedy for a misspelt name; empty if nothing comes near.
-
-    Examples
-    --------
-    >>> did_you_mean("tigre", ["lock", "tiger"])
-    'Did you mean tiger?'
-    """
-    near = get_close_matches(name, list(known), n=1)
-    return f"Did you mean {near[0]}?" if near else ""
 
 
 def find_world(text: str, horizon: int | None = None, seed: int = 0) -> World | ContinuousWorld:
@@ -109,39 +99,39 @@ def _find(text: str, seed: int) -> World | ContinuousWorld:
         if call.name not in known:
             remedy = did_you_mean(call.name, known)
             raise HOMDPError("model", [Problem("name", repr(call.name), "a name of the zoo, see `homdp models`", remedy)])
-        loaded: World | ContinuousWorld = _called(models.load, call.name, call)
+        loaded: World | ContinuousWorld = _called((models.MODELS | models.CONTINUOUS)[call.name], call)
         return loaded
-    name = text.rpartition(":")[2] if not text.endswith(".py") else ""
-    module = _import(path)
-    found = getattr(module, name, None)
     kinds = HOMDP | World | ContinuousHOMDP | ContinuousWorld
-    if callable(found) and not isinstance(found, kinds | type):
-        found = found()  # as the zoo's own: a function that returns a world
+    expected = "a HOMDP, a World, or a function that returns one"
+    call = parse_call(text, "model") if path.suffix == ".py" else Call("", {})
+    found = find_in_file(path, _after(call.name), kinds, expected)
     if not isinstance(found, kinds):
-        there = [k for k, v in vars(module).items() if isinstance(v, kinds)]
-        got = f"{name} is a {type(found).__name__}" if hasattr(module, name) else f"nothing called {name!r}"
-        remedy = f"The file has: {', '.join(there) or 'none'}. Write path/to/file.py:name."
-        raise HOMDPError(text, [Problem("name", got, "a HOMDP, a World, or a function that returns one", remedy)])
+        found = _called(found, call)  # as the zoo's own: a function that returns a world
+    elif call.options:
+        raise ParameterError(call.name, [Problem("options", ", ".join(call.options), "none: only functions take options")])
+    if not isinstance(found, kinds):
+        raise HOMDPError(text, [Problem("name", f"a function that returns a {type(found).__name__}", expected)])
     return found.draw(jax.random.key(seed)) if isinstance(found, HOMDP | ContinuousHOMDP) else found
 
 
-def file_of(text: str) -> Path | None:
-    """The file that a model's text names, if it names one."""
-    if text.lower().endswith(".pomdp") or text.endswith(".py"):
-        return Path(text)
-    path, colon, _ = text.rpartition(":")
-    return Path(path) if colon and ("." in path or "/" in path) else None
+def _after(name: str) -> str:
+    """What stands after the file."""
+    return "" if name.endswith(".py") else name.rpartition(":")[2]
 
 
 def find_rule(text: str, world: World | ContinuousWorld) -> Explorer:
     """A rule from a line of text: its name, and options as in ``hop_b:scale=0.1,delta=0.05``.
+
+    A rule of one's own goes by ``path/to/file.py:name``: an :class:`Explorer`, or a function that makes one from its options.
 
     Examples
     --------
     >>> find_rule("hop_b:scale=0.1", models.load("tiger")).name
     'hop_b(scale=0.1)'
     """
-    call = parse_call(text, "explorer")
+    call, file = parse_call(text, "explorer"), file_of(text)
+    if file is not None:
+        return _own_rule(file, call)
     if call.name not in EXPLORERS or call.name in CLASSES:
         known = [rule for rule in EXPLORERS if rule not in CLASSES]
         needs = "This rule needs a class of tables or worlds: use it from Python."
@@ -149,7 +139,16 @@ def find_rule(text: str, world: World | ContinuousWorld) -> Explorer:
         raise ParameterError("explorer", [Problem("name", repr(call.name), f"one of {', '.join(known)}", remedy)])
     if call.name == "oracle":
         return EXPLORERS["oracle"](world)
-    rule: Explorer = _called(EXPLORERS[call.name], call.name, call)
+    rule: Explorer = _called(EXPLORERS[call.name], call)
+    return rule
+
+
+def _own_rule(file: Path, call: Call) -> Explorer:
+    expected = "an Explorer, or a function that returns one"
+    found = find_in_file(file, _after(call.name), Explorer, expected)
+    rule = found if isinstance(found, Explorer) else _called(found, call)
+    if not isinstance(rule, Explorer):
+        raise ParameterError(call.name, [Problem("explorer", f"a function that returns a {type(rule).__name__}", expected)])
     return rule
 
 
@@ -161,7 +160,8 @@ def find_planner(text: str, world: World | ContinuousWorld, model: HOMDP | None 
     Parameters
     ----------
     text
-        A name of ``planners.PLANNERS`` or ``planners.CONTINUOUS_PLANNERS``, and options as in ``quantised:gap=0.05``.
+        A name of ``planners.PLANNERS`` or ``planners.CONTINUOUS_PLANNERS``, and options as in ``quantised:gap=0.05``; or
+        ``path/to/file.py:name`` for one's own, a planner or a function that makes one from its options.
     world
         What is planned for.
     model
@@ -173,7 +173,10 @@ def find_planner(text: str, world: World | ContinuousWorld, model: HOMDP | None 
     >>> [find_planner(text, world)(world.pomdp).planner for text in ("auto", "alpha_vectors:tolerance=0.01")]
     ['history_tree', 'alpha_vectors']
     """
-    call = parse_call(text, "planner")
+    call, file = parse_call(text, "planner"), file_of(text)
+    if file is not None:
+        own = find_in_file(file, _after(call.name), (), "a function from a POMDP to a Plan, or one that makes such a function")
+        return own if takes_a_model(own) and not call.options else _own_planner(own, call)
     known = planners.PLANNERS | planners.CONTINUOUS_PLANNERS
     if call.name not in known:
         problem = Problem("name", repr(call.name), f"one of {', '.join(known)}", did_you_mean(call.name, known))
@@ -186,22 +189,29 @@ def find_planner(text: str, world: World | ContinuousWorld, model: HOMDP | None 
         support = (world.homdp if model is None else model).structure.support
         if sum(count_histories(Support.of(support), world.spaces.horizon)) <= SMALL_TREE:
             return history_tree()
-    planner: Planner = _called(factory, call.name, call)
+    planner: Planner = _called(factory, call)
     return planner
 
 
-def _called(factory: Callable[..., Any], name: str, call: Call) -> Any:
+def _own_planner(factory: Callable[..., Any], call: Call) -> Planner:
+    planner: Planner = _called(factory, call)
+    if not takes_a_model(planner):
+        got = f"a function that returns a {type(planner).__name__}"
+        raise ParameterError(call.name, [Problem("planner", got, "one that returns a function from a POMDP to a Plan")])
+    return planner
+
+
+def _called(factory: Callable[..., Any], call: Call) -> Any:
     """What a factory makes of the options; refuses those that it does not have."""
-    if factory is not models.load:
-        has = list(signature(factory).parameters)
-        wrong = [option for option in call.options if option not in has]
-        if wrong:
-            known = f"one of {', '.join(has)}" if has else "none"
-            raise ParameterError(name, [Problem("option", repr(option), known, did_you_mean(option, has)) for option in wrong])
+    has = list(signature(factory).parameters)
+    wrong = [option for option in call.options if option not in has]
+    if wrong:
+        known = f"one of {', '.join(has)}" if has else "none"
+        raise ParameterError(call.name, [Problem("option", repr(option), known, did_you_mean(option, has)) for option in wrong])
     try:
-        return factory(name, **call.options) if factory is models.load else factory(**call.options)
+        return factory(**call.options)
     except TypeError as error:
-        raise ParameterError(name, [Problem("options", str(error), "values that it takes")]) from None
+        raise ParameterError(call.name, [Problem("options", str(error), "values that it takes")]) from None
 
 
 def _value(text: str) -> Any:
@@ -213,22 +223,3 @@ def _value(text: str) -> Any:
         except ValueError:
             continue
     return text
-
-
-def _import(path: Path) -> ModuleType:
-    if not path.is_file():
-        raise HOMDPError(str(path), [Problem("file", f"no file {path}", "path/to/file.py:name")])
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    if spec is None or spec.loader is None:
-        raise HOMDPError(str(path), [Problem("file", path.name, "a Python file, ending in .py")])
-    module = importlib.util.module_from_spec(spec)
-    try:
-        spec.loader.exec_module(module)
-    except HOMDPError:
-        raise
-    except Exception as error:
-        lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if Path(frame.filename).name == path.name]
-        line = error.lineno if isinstance(error, SyntaxError) else lines[-1] if lines else "?"
-        got = f"{type(error).__name__}: {error}"
-        raise HOMDPError(str(path), [Problem(f"line {line}", got, "a file that can be imported")]) from error
-    return module

@@ -8,8 +8,8 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from homdp_ppl.errors import ParameterError, Problem
-from homdp_ppl.study.sources import did_you_mean, parse_call
+from homdp_ppl.errors import ParameterError, Problem, did_you_mean
+from homdp_ppl.study.sources import parse_call
 
 PRIORS = ("declared", "flat", "sparse")
 BAYESIAN = ("quantile_backup", "quantile_bonus", "value_quantile", "posterior_sampling")  # rules that use a prior

@@ -22,6 +22,7 @@ from homdp_ppl.record import BY_ROUND, Record
 from homdp_ppl.restoring import restore
 from homdp_ppl.rounds import Planner
 from homdp_ppl.storage import StorageError
+from homdp_ppl.study.files import source_of
 from homdp_ppl.study.learners import learner
 from homdp_ppl.study.pace import Pace
 from homdp_ppl.study.sources import find_planner, find_rule, find_world
@@ -100,7 +101,8 @@ def begin(study: Study, unit: Unit, world: World | ContinuousWorld | None = None
     world = find_world(unit.model, study.horizon) if world is None else world
     if isinstance(world, ContinuousWorld) and unit.prior != "declared":
         raise ParameterError(unit.name, [Problem("prior", unit.prior, "declared, in a continuous world")])
-    rule, planner, model = _parts(world, unit.prior, unit.rule, study.planner)
+    sources = source_of(unit.rule), source_of(study.planner)
+    rule, planner, model = _parts(world, unit.prior, unit.rule, study.planner, sources)
     if not isinstance(world, World):
         return learn(world, rule, planner, study.episodes, list(unit.seeds), stop_after=0)
     worth = study.episodes * study.seeds >= FEW  # the same for all blocks of seeds, whatever their size
@@ -109,8 +111,8 @@ def begin(study: Study, unit: Unit, world: World | ContinuousWorld | None = None
 
 
 @lru_cache(maxsize=64)
-def _parts(world: World | ContinuousWorld, prior: str, rule: str, planner: str) -> _Parts:
-    """The same objects for the next block of seeds: what was compiled for them serves it too."""
+def _parts(world: World | ContinuousWorld, prior: str, rule: str, planner: str, sources: tuple[str, str]) -> _Parts:
+    """The same objects for the next block of seeds, if the files are what they were: what was compiled for them serves it too."""
     model = learner(world, prior) if isinstance(world, World) else None
     return _Parts(find_rule(rule, world), find_planner(planner, world, model), model)
 

@@ -126,12 +126,12 @@ def test_a_study_as_toml(tmp_path):
     file.write_text('models = ["tiger", "lock"]\nexplorers = ["hop_b:scale=0.1"]\nepisodes = 7\npriors = ["declared"]\n')
     assert Study.from_toml(file) == Study(("tiger", "lock"), ("hop_b:scale=0.1",), 7, priors=("declared",))
     for content, told in (
-        ('model = ["tiger"]', "Did you mean models"),
+        ('model = ["tiger"]', "Did you mean 'models'"),
         ('models = "tiger"', "a list of texts"),
         ('models = ["a"]\nepisodes = 0', "episodes: got 0"),
         ('models = ["a"]\nepisodes = true', "episodes: got True"),
         ('models = ["a"]\npriors = ["flat"]', "declared among them"),
-        ('models = ["a"]\npriors = ["declared", "falt"]', "Did you mean flat"),
+        ('models = ["a"]\npriors = ["declared", "falt"]', "Did you mean 'flat'"),
         ('models = ["a", "a"]', "each once"),
         ("models = [", "a TOML file"),
     ):
@@ -148,13 +148,13 @@ def test_names_and_options():
     assert find_rule("quantile_backup:z=2.0", world).name == "quantile_backup(z=2.0)"
     assert parse_call("a:b=x,c=true", "it") == ("a", {"b": "x", "c": True})
     for ask, told in (
-        (lambda: find_world("tigre"), "Did you mean tiger"),
+        (lambda: find_world("tigre"), "Did you mean 'tiger'"),
         (lambda: find_world("tiger:horizn=2"), "horizn"),
-        (lambda: find_rule("gredy", world), "Did you mean greedy"),
+        (lambda: find_rule("gredy", world), "Did you mean 'greedy'"),
         (lambda: find_rule("greedy:z=1", world), "expected one of known"),
         (lambda: find_rule("hop_v", world), "use it from Python"),
         (lambda: find_rule("hop_b:scale", world), "an option as in"),
-        (lambda: find_planner("histry_tree", world), "Did you mean history_tree"),
+        (lambda: find_planner("histry_tree", world), "Did you mean 'history_tree'"),
     ):
         with pytest.raises(HOMDPError, match=told):
             ask()

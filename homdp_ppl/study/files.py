@@ -1,0 +1,83 @@
+"""Models, rules and planners that stand in somebody's own Python file: ``path/to/file.py:name``."""
+
+from __future__ import annotations
+
+import importlib.util
+import traceback
+from pathlib import Path
+from types import FunctionType, ModuleType
+from typing import Any
+
+from homdp_ppl.errors import HOMDPError, Problem, did_you_mean
+
+
+def file_of(text: str) -> Path | None:
+    """The file that a text names, if it names one.
+
+    Examples
+    --------
+    >>> [str(file_of(text)) for text in ("tiger:horizon=3", "hall.POMDP", "mine.py:curious:weight=0.3")]
+    ['None', 'hall.POMDP', 'mine.py']
+    """
+    if text.lower().endswith(".pomdp") or text.endswith(".py"):
+        return Path(text)
+    path, found, _ = text.partition(".py:")
+    if found:
+        return Path(f"{path}.py")
+    path, colon, _ = text.rpartition(":")
+    return Path(path) if colon and ("." in path or "/" in path) else None
+
+
+def source_of(text: str) -> str:
+    """What stands in the file that a text names; empty if it names none, or one that cannot be read."""
+    file = file_of(text)
+    try:
+        return "" if file is None else file.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""
+
+
+def find_in_file(file: Path, name: str, kinds: Any, expected: str) -> Any:
+    """What a Python file calls ``name``: something of the wanted kinds, or a function. Anything else is refused.
+
+    Parameters
+    ----------
+    file
+        A file, which is imported: only for those that the person who asks has named.
+    name
+        The name in it.
+    kinds
+        Classes of what is wanted.
+    expected
+        The same in words.
+    """
+    module = _import(file)
+    found = getattr(module, name, None)
+    if isinstance(found, kinds) or (callable(found) and not isinstance(found, type)):
+        return found
+    public = {k: v for k, v in vars(module).items() if not k.startswith("_")}
+    there = [k for k, v in public.items() if isinstance(v, kinds)]
+    there += [k for k, v in public.items() if isinstance(v, FunctionType) and v.__module__ == module.__name__]
+    got = f"{name} is a {type(found).__name__}" if hasattr(module, name) else f"nothing called {name!r}"
+    near = did_you_mean(name, there)
+    remedy = near or f"The file has: {', '.join(there) or 'none'}. Write path/to/file.py:name."
+    raise HOMDPError(f"{file}:{name}" if name else str(file), [Problem("name", got, expected, remedy)])
+
+
+def _import(path: Path) -> ModuleType:
+    if not path.is_file():
+        raise HOMDPError(str(path), [Problem("file", f"no file {path}", "path/to/file.py:name")])
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    if spec is None or spec.loader is None:
+        raise HOMDPError(str(path), [Problem("file", path.name, "a Python file, ending in .py")])
+    module = importlib.util.module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+    except HOMDPError:
+        raise
+    except Exception as error:
+        lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if Path(frame.filename).name == path.name]
+        line = error.lineno if isinstance(error, SyntaxError) else lines[-1] if lines else "?"
+        got = f"{type(error).__name__}: {error}"
+        raise HOMDPError(str(path), [Problem(f"line {line}", got, "a file that can be imported")]) from error
+    return module

@@ -1,0 +1,127 @@
+"""Rules and planners of one's own, in a file: found by name, made from options, kept by a study as they were."""
+
+import pytest
+
+from homdp_ppl import HOMDPError, ParameterError, models, study
+from homdp_ppl.cli import main
+from homdp_ppl.planners import history_tree
+from homdp_ppl.study import Study, find_planner, find_rule, find_world
+from homdp_ppl.study.files import file_of, source_of
+from homdp_ppl.study.units import begin
+
+OWN = """
+from homdp_ppl import models
+from homdp_ppl.explorers import Explorer, greedy
+from homdp_ppl.planners import history_tree
+
+
+def shaky(share=0.5):
+    return Explorer("shaky", greedy().propose, "none", {"share": share}, explore=share)
+
+
+half = shaky()
+
+
+def tree(pomdp):
+    return history_tree()(pomdp)
+
+
+def made(nodes=100_000):
+    return history_tree(nodes)
+
+
+def small(horizon=2):
+    return models.load("tiger", horizon=horizon)
+
+
+def number():
+    return 3
+"""
+
+
+@pytest.fixture
+def own(tmp_path, monkeypatch):
+    """The file, in the directory where commands are given."""
+    monkeypatch.chdir(tmp_path)
+    file = tmp_path / "own.py"
+    file.write_text(OWN)
+    return file
+
+
+def test_texts_that_name_files():
+    named = ["a.py:b", "a.py:b:c=0.5", "./x/a.py", "x.POMDP", "hop_b:scale=0.1", "tiger"]
+    assert [str(file_of(text)) for text in named] == ["a.py", "a.py", "x/a.py", "x.POMDP", "None", "None"]
+    assert source_of("no.py:rule") == source_of("greedy") == ""
+
+
+def test_what_a_file_holds(own):
+    world = find_world("own.py:small:horizon=3")
+    assert world.spaces.horizon == 3
+    assert find_rule("own.py:shaky:share=0.25", world).explore == 0.25
+    assert find_rule("own.py:half", world).name == "shaky(share=0.5)"
+    best = history_tree()(world.pomdp).value
+    assert find_planner("own.py:tree", world)(world.pomdp).value == best
+    assert find_planner("own.py:made:nodes=500", world)(world.pomdp).value == best
+    with pytest.raises(HOMDPError, match="at most 5 histories"):
+        find_planner("own.py:made:nodes=5", world)(world.pomdp)
+
+
+@pytest.mark.parametrize(
+    ("find", "text", "told"),
+    [
+        (find_rule, "own.py:shakey", "Did you mean 'shaky'"),
+        (find_rule, "own.py:other", "The file has: half, shaky"),
+        (find_rule, "own.py", "The file has: half, shaky"),
+        (find_rule, "own.py:number", "a function that returns a int"),
+        (find_rule, "own.py:shaky:size=2", "expected one of share"),
+        (find_rule, "gone.py:shaky", "no file gone.py"),
+        (find_planner, "own.py:nothing", "The file has: shaky, tree, made, small, number"),
+        (find_planner, "own.py:number", "a function that returns a int"),
+        (lambda text, world: find_world(text), "own.py:number", "a function that returns a int"),
+        (lambda text, world: find_world(text), "own.py:small:size=2", "expected one of horizon"),
+    ],
+)
+def test_what_a_file_does_not_hold(own, find, text, told):
+    with pytest.raises(HOMDPError, match=told):
+        find(text, models.load("tiger", horizon=2))
+
+
+def test_a_study_with_a_rule_of_ones_own(own, capsys):
+    """It goes on only with the file that it began with; what is compiled serves as long as the file is the same."""
+    asked = Study(("tiger:horizon=2",), ("greedy", "own.py:shaky:share=0.25"), 6, 2, "own.py:tree", priors=("declared", "flat"))
+    first = study.compare(asked, out="study", workers=1, time_limit=0.0)
+    assert not first.complete
+    own.write_text(OWN.replace("explore=share", "explore=share / 2"))
+    with pytest.raises(ParameterError, match=r"line 8 of its file, which was .*explore=share\)'"):
+        study.resume("study", workers=1)
+    own.write_text(OWN)
+    done = study.resume("study", workers=1)
+    assert done.complete
+    assert [(prior, rule) for _, prior, rule in done.runs] == [("declared", "greedy"), ("declared", "own.py:shaky:share=0.25")]
+    mine = next(unit for unit in asked.units() if unit.rule != "greedy")
+    world = find_world("tiger:horizon=2")
+    before, same = (begin(asked, mine, world)[0].task.explorer for _ in range(2))
+    own.write_text(OWN + "\n")
+    assert same is before
+    assert begin(asked, mine, world)[0].task.explorer is not before
+    own.write_text(OWN)
+    assert main(["report", "study"]) == 0
+    assert "own.py:shaky:share=0.25" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["compare", "tiger", "--explorers", "gredy"],
+        ["compare", "tiger", "--planner", "tre"],
+        ["compare", "tiger", "tigr"],
+        ["compare", "tiger", "--explorers", "own.py:nothing"],
+        ["plan", "tiger", "--planner", "tre"],
+    ],
+)
+def test_mistakes_are_told_before_anything_else(own, capsys, words):
+    assert main(words) == 2
+    told = capsys.readouterr()
+    assert told.out == ""
+    assert told.err.count("\n") == 1
+    assert list(own.parent.iterdir()) == [own]
