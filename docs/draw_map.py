@@ -52,7 +52,7 @@ ROOMS = {
     ),
     "acting": Room(
         "policies, episodes, exact values",
-        "policy episode counts evaluation plan restricted relaxations",
+        "acting policy episode counts evaluation plan restricted relaxations",
         "#c8e0f8",
         0.5,
         0.74,

@@ -21,6 +21,7 @@ from homdp_ppl import (
     study,
     theory,
 )
+from homdp_ppl.acting import Policy, Trajectory
 from homdp_ppl.continuous import ContinuousHOMDP, ContinuousWorld
 from homdp_ppl.counts import Counts
 from homdp_ppl.declare import HOMDP, World, homdp, tabular
@@ -43,7 +44,7 @@ from homdp_ppl.learning import learn
 from homdp_ppl.models import environments as _environments  # noqa: F401  the zoo's Gymnasium ids
 from homdp_ppl.outcome import Mixture
 from homdp_ppl.plan import Plan, make_plan
-from homdp_ppl.policy import BlindPolicy, GraphPolicy, Policy, Trajectory, uniform_policy
+from homdp_ppl.policy import BlindPolicy, GraphPolicy, uniform_policy
 from homdp_ppl.pomdp import POMDP, Spaces
 from homdp_ppl.posteriors import Posterior, posterior
 from homdp_ppl.precision import x64

@@ -11,6 +11,7 @@ import jax
 import numpy as np
 from numpy.typing import ArrayLike
 
+from homdp_ppl.acting import Policy, Trajectory
 from homdp_ppl.continuous import ContinuousHOMDP, ContinuousWorld
 from homdp_ppl.continuous.quantised_policy import QuantisedPolicy
 from homdp_ppl.continuous.simulation import estimate
@@ -22,7 +23,7 @@ from homdp_ppl.evaluation import uniform_at
 from homdp_ppl.explorers.rules import Knowledge, Rule, Tabled, WorldPairs
 from homdp_ppl.outcome import Task
 from homdp_ppl.pairs import PairSearch
-from homdp_ppl.policy import BlindPolicy, Policy, Trajectory
+from homdp_ppl.policy import BlindPolicy
 from homdp_ppl.pomdp import POMDP
 from homdp_ppl.precision import Array
 from homdp_ppl.relaxations import mdp_values, root_value

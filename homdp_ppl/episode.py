@@ -14,8 +14,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from homdp_ppl.acting import Policy, Trajectory, ask, range_problems
 from homdp_ppl.errors import DataError, Problem
-from homdp_ppl.policy import GraphPolicy, Policy, Trajectory, ask, check_policy, range_problems
+from homdp_ppl.policy import GraphPolicy, check_policy
 from homdp_ppl.pomdp import POMDP, Spaces
 from homdp_ppl.precision import Array, in_x64, namespace, to_numpy
 

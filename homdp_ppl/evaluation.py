@@ -9,8 +9,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from homdp_ppl.acting import Policy
 from homdp_ppl.errors import PolicyError, Problem
-from homdp_ppl.policy import GraphPolicy, Policy, check_policy
+from homdp_ppl.policy import GraphPolicy, check_policy
 from homdp_ppl.pomdp import POMDP
 from homdp_ppl.precision import Array
 

@@ -13,7 +13,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from homdp_ppl.confidence.counts import check_arguments, empirical, hop_b_betas
+from homdp_ppl.confidence.arguments import check_arguments
+from homdp_ppl.confidence.counts import empirical, hop_b_betas
 from homdp_ppl.counts import Counts
 from homdp_ppl.declare import HOMDP, World
 from homdp_ppl.policy import GraphPolicy, check_policy

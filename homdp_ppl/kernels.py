@@ -64,6 +64,15 @@ class Kernels(NamedTuple):
     ``jnp.where`` instead of ``if``. They return a NumPyro distribution over ``0 .. n-1``: Categorical, Bernoulli, Binomial,
     DiscreteUniform, BetaBinomial, Delta, anything with ``enumerate_support``. Beware that JAX clamps an index out of range.
 
+    Parameters
+    ----------
+    initial
+        rho(x): an array (X,), or a distribution.
+    transition
+        T(x' | x, a): an array (X, A, X), or a function of (x, a) that returns a distribution of x'.
+    emission
+        O(y | x): an array (X, Y), or a function of x that returns a distribution of y.
+
     Examples
     --------
     >>> import numpyro.distributions as dist

@@ -11,13 +11,13 @@ import jax
 import numpy as np
 import xarray as xr
 
+from homdp_ppl.acting import Policy, Trajectory
 from homdp_ppl.continuous import ContinuousHOMDP, ContinuousWorld
 from homdp_ppl.declare import HOMDP, World
 from homdp_ppl.episode import Episode
 from homdp_ppl.errors import ParameterError, Problem
 from homdp_ppl.explorers.explorer import Explorer
 from homdp_ppl.measured import Measured
-from homdp_ppl.policy import Policy, Trajectory
 from homdp_ppl.pomdp import TIE
 from homdp_ppl.precision import Array
 from homdp_ppl.record import Record

@@ -135,6 +135,21 @@ class Plan(NamedTuple):
 def make_plan(policy: GraphPolicy, value: float, upper: float, model: POMDP, planner: str, **statistics: float) -> Plan:
     """A plan with the names x0, y0, a0, ... until it is told better ones.
 
+    Parameters
+    ----------
+    policy
+        What to do.
+    value
+        Its value in the model.
+    upper
+        A proved bound of the optimum; the same number where the planner is exact.
+    model
+        What was planned for.
+    planner
+        Who planned.
+    statistics
+        Numbers to tell, such as ``seconds``.
+
     Examples
     --------
     >>> import numpy as np

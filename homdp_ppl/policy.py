@@ -1,19 +1,20 @@
-"""Policies: what turns the observations and actions so far into the next action. No policy ever sees a latent state."""
+"""Policies as graphs, and by the step alone: acting, saving, loading. What a policy is at all stands in acting.py."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import NamedTuple, Protocol, TypeAlias, overload, runtime_checkable
+from typing import NamedTuple, TypeAlias, overload
 
 import jax
 import networkx as nx
 import numpy as np
 from numpy.typing import ArrayLike
 
+from homdp_ppl.acting import Policy, ask, history_problems
 from homdp_ppl.array_files import read_arrays, write_arrays
 from homdp_ppl.domain import Domain, HasDomain, Real
 from homdp_ppl.errors import PolicyError, Problem
-from homdp_ppl.pomdp import FLOAT32, ROW_TOLERANCE, HasSpaces, Spaces
+from homdp_ppl.pomdp import ROW_TOLERANCE, HasSpaces
 from homdp_ppl.precision import Array
 
 MAX_NODES = 200_000
@@ -21,43 +22,6 @@ FORMAT = "homdp_ppl policy 1"
 PARTS = ("start", "probabilities", "successor", "observations", "actions")
 
 Names: TypeAlias = tuple[tuple[str, ...], tuple[str, ...]]  # of the observations and of the actions
-
-
-class Trajectory(NamedTuple):
-    """What may be seen while an episode lasts; the last axis is the step, a batch has leading axes.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from homdp_ppl import Episode, Trajectory
-    >>> seen = Trajectory(observations=np.array([0, 1]), actions=np.array([1, 0]))
-    >>> episode = Episode(seen, states=np.array([0, 0, 1]))  # when it is over
-    >>> episode.trajectory.actions
-    array([1, 0])
-    """
-
-    observations: Array  # (H,)  y_1 .. y_H
-    actions: Array  # (H,)  a_1 .. a_H
-
-
-@runtime_checkable
-class Policy(Protocol):
-    """Anything that acts on what has been seen.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from homdp_ppl import POMDP, Policy, evaluate
-    >>> class Repeater:
-    ...     def act(self, observations, actions):
-    ...         return np.eye(2)[observations[-1]]  # do what was seen last
-    >>> guess = POMDP(np.array([0.5, 0.5]), np.full((2, 2, 2), 0.5), np.array([[0.9, 0.1], [0.1, 0.9]]), np.eye(2)[None])
-    >>> isinstance(Repeater(), Policy), round(evaluate(Repeater(), guess), 6)
-    (True, 0.9)
-    """
-
-    def act(self, observations: ArrayLike, actions: ArrayLike) -> Array:
-        """Probabilities of the next action, (A,), given y_1 .. y_h and a_1 .. a_{h-1}."""
 
 
 @jax.tree_util.register_pytree_node_class
@@ -168,7 +132,7 @@ class GraphPolicy:
     def act(self, observations: ArrayLike, actions: ArrayLike) -> Array:
         """Probabilities of the next action, (A,), given y_1 .. y_h and a_1 .. a_{h-1}."""
         seen, done = np.asarray(observations), np.asarray(actions)
-        problems = _history_problems(seen, done, len(self.start), self.probabilities.shape[1])
+        problems = history_problems(seen, done, len(self.start), self.probabilities.shape[1])
         if problems:
             raise PolicyError("GraphPolicy.act", problems)
         node = self.first(seen[0])
@@ -232,7 +196,10 @@ class BlindPolicy(NamedTuple):
 
     def act(self, observations: ArrayLike, actions: ArrayLike) -> Array:
         """Probabilities of the next action, (A,), given y_1 .. y_h and a_1 .. a_{h-1}."""
-        chances: Array = self.probabilities[len(np.asarray(observations)) - 1]
+        h, H = len(np.asarray(observations)), len(self.probabilities)
+        if not 1 <= h <= H:
+            raise PolicyError("BlindPolicy.act", [Problem("history", f"{h} observations", f"1 to {H}, a step each")])
+        chances: Array = self.probabilities[h - 1]
         return chances
 
     def graph(self, observations: int) -> GraphPolicy:
@@ -268,22 +235,6 @@ def uniform_policy(model: HasSpaces | HasDomain) -> GraphPolicy | BlindPolicy:
     A = len(model.spaces.actions)
     blind = BlindPolicy(np.full((model.spaces.horizon, A), 1 / A))
     return blind if isinstance(model.spaces, Domain) else blind.graph(len(model.spaces.observations))
-
-
-def ask(policy: Policy, observations: ArrayLike, actions: ArrayLike, spaces: Spaces | Domain) -> Array:
-    """The action probabilities of a policy that is asked step by step, checked; it is handed copies of what may be seen."""
-    answer = policy.act(np.array(observations), np.array(actions, dtype=int))
-    try:
-        chances = np.asarray(answer, dtype=np.float64)
-    except (TypeError, ValueError):
-        chances = np.full(0, np.nan)
-    A = len(spaces.actions)
-    if chances.shape != (A,) or not (chances >= 0).all() or not abs(chances.sum() - 1) <= FLOAT32:
-        names, history = spaces.observations, np.asarray(observations)
-        seen = ", ".join(str(y) if isinstance(names, Real) else names[y] for y in history)
-        where = f"step {len(history)}, after {seen}"
-        raise PolicyError("policy", [Problem("act", repr(answer), f"{A} probabilities that sum to 1", at=where)])
-    return chances if abs(chances.sum() - 1) <= ROW_TOLERANCE else chances / chances.sum()  # float32 answers
 
 
 def check_policy(policy: Policy, model: HasSpaces | HasDomain) -> None:
@@ -326,24 +277,3 @@ def _graph_problems(policy: GraphPolicy) -> list[Problem]:
     for node in np.flatnonzero(bad)[:8]:
         problems.append(Problem("probabilities", str(chances[node]), "probabilities that sum to 1", at=f"node {node}"))
     return problems
-
-
-def _history_problems(seen: Array, done: Array, observations: int, actions: int) -> list[Problem]:
-    if seen.ndim != 1 or done.ndim != 1 or len(seen) != len(done) + 1:
-        got = f"observations of shape {seen.shape} and actions of shape {done.shape}"
-        return [Problem("history", got, "h observations and h - 1 actions")]
-    return [
-        *range_problems("observations", seen, observations),
-        *range_problems("actions", done, actions),
-    ]
-
-
-def range_problems(where: str, values: Array, size: int) -> list[Problem]:
-    """Entries that are no index below ``size``: JAX would clamp them in silence."""
-    if values.size and not np.issubdtype(values.dtype, np.integer):
-        return [Problem(where, f"numbers of type {values.dtype}", "integers")]
-    bad = np.argwhere((values < 0) | (values >= size))
-    return [
-        Problem(where, str(values[tuple(index)]), f"an index in 0..{size - 1}", at=", ".join(map(str, index)))
-        for index in bad[:8]
-    ]

@@ -23,9 +23,10 @@ import numpyro.distributions as dist
 from numpyro import handlers
 from numpyro.contrib.control_flow import scan
 
+from homdp_ppl.acting import Policy
 from homdp_ppl.errors import HOMDPError, Problem
 from homdp_ppl.kernels import Kernels, Tables, tabulate
-from homdp_ppl.policy import GraphPolicy, Policy, check_policy, uniform_policy
+from homdp_ppl.policy import GraphPolicy, check_policy, uniform_policy
 from homdp_ppl.pomdp import Spaces
 from homdp_ppl.precision import Array
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, TypeVar
 
+from homdp_ppl.acting import Trajectory
 from homdp_ppl.episode import Episode
 from homdp_ppl.errors import DataError, Problem
 from homdp_ppl.learning import stage_of
-from homdp_ppl.policy import Trajectory
 from homdp_ppl.precision import in_x64
 from homdp_ppl.record import Record
 from homdp_ppl.run import ContinuousRun, Run

@@ -14,6 +14,7 @@ from zlib import crc32
 import jax
 import numpy as np
 
+from homdp_ppl.acting import Trajectory
 from homdp_ppl.declare import HOMDP
 from homdp_ppl.episode import Episode, Noise, choose, noise
 from homdp_ppl.errors import ParameterError, PlanningError, Problem
@@ -21,7 +22,7 @@ from homdp_ppl.explorers.explorer import Explorer, Pairs, Proposal, State
 from homdp_ppl.kernels import Tables
 from homdp_ppl.pairs import PairSearch, TableBounds
 from homdp_ppl.plan import Plan, Solution
-from homdp_ppl.policy import GraphPolicy, Trajectory
+from homdp_ppl.policy import GraphPolicy
 from homdp_ppl.pomdp import POMDP, TIE
 from homdp_ppl.precision import Array, namespace
 from homdp_ppl.relaxations import qmdp

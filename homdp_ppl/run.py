@@ -8,6 +8,7 @@ from typing import NamedTuple, TypeVar
 
 import numpy as np
 
+from homdp_ppl.acting import Policy
 from homdp_ppl.continuous import ContinuousHOMDP, ContinuousWorld
 from homdp_ppl.counts import Counts
 from homdp_ppl.declare import HOMDP, World
@@ -15,7 +16,7 @@ from homdp_ppl.errors import ParameterError, Problem
 from homdp_ppl.explorers.explorer import State
 from homdp_ppl.explorers.rules import Knowledge
 from homdp_ppl.outcome import Outcome, Task
-from homdp_ppl.policy import GraphPolicy, Policy
+from homdp_ppl.policy import GraphPolicy
 from homdp_ppl.pomdp import POMDP
 from homdp_ppl.posteriors import Posterior, posterior
 from homdp_ppl.posteriors.continuous import ContinuousPosterior

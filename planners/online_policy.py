@@ -13,13 +13,13 @@ import jax
 import numpy as np
 from numpy.typing import ArrayLike
 
+from homdp_ppl.acting import range_problems
 from homdp_ppl.domain import Domain, Real, shape_of, value_problems
 from homdp_ppl.errors import PolicyError, Problem
 from homdp_ppl.planners.particle_belief import Belief, make_filter
 from homdp_ppl.planners.particle_game import Game, Played
 from homdp_ppl.planners.particle_rows import Constants, Sizes, Tree
 from homdp_ppl.planners.particle_search import Search
-from homdp_ppl.policy import range_problems
 from homdp_ppl.pomdp import TIE
 from homdp_ppl.precision import Array, in_x64, to_numpy
 

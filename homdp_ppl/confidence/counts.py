@@ -7,16 +7,15 @@ radius 0, unless ``known=False`` asks for the paper verbatim: everything unknown
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from types import ModuleType
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-import jax
 import numpy as np
 
+from homdp_ppl.confidence.arguments import check_arguments
 from homdp_ppl.counts import Counts
 from homdp_ppl.declare import HOMDP
-from homdp_ppl.errors import DataError, ParameterError, Problem
+from homdp_ppl.errors import DataError, Problem
 from homdp_ppl.pomdp import POMDP, HasSpaces
 from homdp_ppl.precision import Array, in_x64, namespace
 
@@ -279,39 +278,6 @@ def bernstein(n: Array, variance: Array, span: float, level: float) -> Array:
     counted = xp.where(n > 1, n, 2)
     bound = xp.sqrt(2 * variance * log / counted) + 7 * span * log / (3 * (counted - 1))
     return xp.where(n > 1, xp.minimum(bound, span), span)
-
-
-WANTED: dict[str, tuple[Callable[[Any], Any], str]] = {
-    "delta": (lambda v: 0 < v < 1, "a probability in (0, 1)"),
-    "level": (lambda v: 0 < v < 1, "a probability in (0, 1)"),
-    "mass": (lambda v: 0 < v < 1, "a probability in (0, 1)"),
-    "epsilon": (lambda v: 0 < v < 1, "a probability in (0, 1)"),
-    "q": (lambda v: 0 < v < 1, "a probability in (0, 1)"),
-    "episodes": (lambda v: 1 <= v < math.inf, "a number of at least 1"),
-    "size": (lambda v: 1 <= v < math.inf, "a number of at least 1"),
-    "scale": (lambda v: 0 <= v < math.inf, "a number of at least 0"),
-    "span": (lambda v: 0 <= v < math.inf, "a length of at least 0"),
-    "outcomes": (lambda v: np.all(np.asarray(v) >= 1), "numbers of at least 1"),
-    "c": (lambda v: 1 <= v < math.inf, "a number of at least 1"),
-}
-
-
-def check_arguments(subject: str, **given: Any) -> None:
-    """Refuse numbers outside their range, all at once; traced ones are let through."""
-    problems = [
-        Problem(name, repr(value), WANTED[name][1])
-        for name, value in given.items()
-        if not isinstance(value, jax.core.Tracer) and not _fits(WANTED[name][0], value)
-    ]
-    if problems:
-        raise ParameterError(subject, problems)
-
-
-def _fits(test: Callable[[Any], Any], value: Any) -> bool:
-    try:
-        return bool(test(value))
-    except (TypeError, ValueError):
-        return False
 
 
 def _check_counts(model: HasSpaces, counts: Counts) -> None:

@@ -8,8 +8,9 @@ from typing import NamedTuple
 import jax
 import numpy as np
 
+from homdp_ppl.confidence.arguments import check_arguments
 from homdp_ppl.confidence.backups import backup_moments, has_moments, moments, upper_quantile
-from homdp_ppl.confidence.counts import Radii, check_arguments, weissman
+from homdp_ppl.confidence.counts import Radii, weissman
 from homdp_ppl.counts import Counts
 from homdp_ppl.declare import HOMDP
 from homdp_ppl.episode import as_keys

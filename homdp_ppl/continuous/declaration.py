@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from numpyro import handlers
 
+from homdp_ppl.acting import Policy
 from homdp_ppl.continuous.conditional import laws
 from homdp_ppl.continuous.mechanics import Mechanics
 from homdp_ppl.continuous.playing import Steps, play, simulate, stack
@@ -22,7 +23,6 @@ from homdp_ppl.episode import Episode, as_keys
 from homdp_ppl.errors import DataError, DeclarationError, ParameterError, Problem
 from homdp_ppl.kernels import KernelError, Kernels
 from homdp_ppl.parameters import check_parameters, outside_support, short
-from homdp_ppl.policy import Policy
 from homdp_ppl.precision import Array, in_x64, to_numpy, x64
 from homdp_ppl.probing import QUICK, Site
 from homdp_ppl.program import hindsight

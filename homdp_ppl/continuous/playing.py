@@ -9,11 +9,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from homdp_ppl.acting import Policy, Trajectory, ask
 from homdp_ppl.continuous.mechanics import Mechanics, Parameters
 from homdp_ppl.domain import Domain, Real, shape_of, value_problems
 from homdp_ppl.episode import Episode, choose
 from homdp_ppl.errors import DataError, Problem
-from homdp_ppl.policy import Policy, Trajectory, ask
 from homdp_ppl.precision import Array, in_x64, to_numpy
 
 

@@ -9,9 +9,9 @@ import jax
 import numpy as np
 from scipy.stats import t as student
 
+from homdp_ppl.acting import Policy
 from homdp_ppl.episode import as_keys, rollout
 from homdp_ppl.errors import HOMDPError, Problem
-from homdp_ppl.policy import Policy
 from homdp_ppl.precision import Array, x64
 
 

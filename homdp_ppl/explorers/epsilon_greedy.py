@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from homdp_ppl.confidence.counts import check_arguments
+from homdp_ppl.confidence.arguments import check_arguments
 from homdp_ppl.explorers.explorer import Explorer, Replan, anything, changed, declared
 from homdp_ppl.explorers.greedy import certainty_equivalent
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from homdp_ppl.confidence.arguments import check_arguments
 from homdp_ppl.confidence.bonuses import hop_b_bonus
-from homdp_ppl.confidence.counts import check_arguments, empirical, hop_b_radii
+from homdp_ppl.confidence.counts import empirical, hop_b_radii
 from homdp_ppl.explorers.explorer import Explorer, Proposal, Replan, State, anything, changed, declared, one
 from homdp_ppl.precision import Array
 

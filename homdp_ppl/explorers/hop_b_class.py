@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from homdp_ppl.confidence.arguments import check_arguments
 from homdp_ppl.confidence.bonuses import hop_b_class_bonus
-from homdp_ppl.confidence.counts import check_arguments, empirical, hop_b_class_radii
+from homdp_ppl.confidence.counts import empirical, hop_b_class_radii
 from homdp_ppl.declare import HOMDP
 from homdp_ppl.explorers.classes import Members, check_fit, check_tables, log_likelihoods
 from homdp_ppl.explorers.densities import DensityClass, of_densities

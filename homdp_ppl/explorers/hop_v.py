@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from homdp_ppl.confidence.counts import check_arguments
+from homdp_ppl.confidence.arguments import check_arguments
 from homdp_ppl.declare import HOMDP
 from homdp_ppl.episode import Episode
 from homdp_ppl.explorers.classes import Members, check_fit, check_tables, log_likelihoods

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from homdp_ppl.confidence.counts import check_arguments
+from homdp_ppl.confidence.arguments import check_arguments
 from homdp_ppl.confidence.posteriors import dirichlet_radii, quantile_radii
 from homdp_ppl.explorers.believing import believe, closed, learn_more, mean_model
 from homdp_ppl.explorers.explorer import Explorer, Proposal, Replan, State, changed

@@ -8,12 +8,12 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
+from homdp_ppl.acting import Policy
 from homdp_ppl.continuous.declaration import ContinuousHOMDP, ContinuousWorld
 from homdp_ppl.continuous.paired import paired
 from homdp_ppl.episode import Episode
 from homdp_ppl.errors import ParameterError, Problem
 from homdp_ppl.explorers.densities import DensityClass
-from homdp_ppl.policy import Policy
 from homdp_ppl.precision import Array
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from homdp_ppl.confidence.counts import check_arguments, empirical, weissman_radii
+from homdp_ppl.confidence.arguments import check_arguments
+from homdp_ppl.confidence.counts import empirical, weissman_radii
 from homdp_ppl.explorers.explorer import Explorer, Proposal, Replan, State, anything, changed, declared
 from homdp_ppl.explorers.rooted import capped_root, with_bonuses
 from homdp_ppl.precision import Array

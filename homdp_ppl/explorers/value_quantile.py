@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import ceil
 
-from homdp_ppl.confidence.counts import check_arguments
+from homdp_ppl.confidence.arguments import check_arguments
 from homdp_ppl.errors import ParameterError, Problem
 from homdp_ppl.explorers.believing import believe, closed, draw_models, learn_more
 from homdp_ppl.explorers.explorer import Explorer, Proposal, Replan, State, changed

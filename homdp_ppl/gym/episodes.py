@@ -10,11 +10,12 @@ import numpy as np
 from gymnasium.spaces import Box, Discrete
 from numpy.typing import ArrayLike
 
+from homdp_ppl.acting import Policy, Trajectory, ask
 from homdp_ppl.continuous.playing import stack as stack_densities
 from homdp_ppl.domain import Domain, HasDomain, Real, Space
 from homdp_ppl.episode import Episode, choose, stack
 from homdp_ppl.errors import DataError, Problem
-from homdp_ppl.policy import Policy, Trajectory, ask, check_policy, uniform_policy
+from homdp_ppl.policy import check_policy, uniform_policy
 from homdp_ppl.pomdp import HasSpaces, Spaces
 from homdp_ppl.precision import Array
 

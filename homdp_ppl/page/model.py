@@ -9,6 +9,7 @@ from functools import cached_property
 import matplotlib.pyplot as plt
 import numpy as np
 
+from homdp_ppl.acting import Trajectory
 from homdp_ppl.continuous import ContinuousWorld
 from homdp_ppl.declare import World
 from homdp_ppl.episode import Episode
@@ -17,7 +18,6 @@ from homdp_ppl.measured import Saved
 from homdp_ppl.page.html import Html, number, paragraph, picture, tag, text
 from homdp_ppl.page.progress import drawable, of_model, whole
 from homdp_ppl.page.tables import prior_table, theory_tables
-from homdp_ppl.policy import Trajectory
 from homdp_ppl.report.learning import draw_regret
 from homdp_ppl.report.look import COLOURS
 from homdp_ppl.report.priors import draw_priors

@@ -9,11 +9,11 @@ import jax
 import numpy as np
 import xarray as xr
 
+from homdp_ppl.acting import Trajectory
 from homdp_ppl.continuous.declaration import ContinuousHOMDP, ContinuousWorld
 from homdp_ppl.continuous.playing import stack
 from homdp_ppl.episode import Episode, as_keys
 from homdp_ppl.errors import InferenceError, Problem
-from homdp_ppl.policy import Trajectory
 from homdp_ppl.posteriors.belief import Atoms
 from homdp_ppl.posteriors.diagnostics import Diagnostics, Gate
 from homdp_ppl.posteriors.gaussian import GaussianForm, Updated, gaussian_form

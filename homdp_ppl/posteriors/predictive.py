@@ -14,11 +14,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from homdp_ppl.acting import Policy
 from homdp_ppl.declare import HOMDP
 from homdp_ppl.episode import Episode, as_keys, noise, play, stack
 from homdp_ppl.errors import DataError, Problem
 from homdp_ppl.kernels import Tables
-from homdp_ppl.policy import GraphPolicy, Policy, check_policy
+from homdp_ppl.policy import GraphPolicy, check_policy
 from homdp_ppl.pomdp import POMDP
 from homdp_ppl.posteriors.belief import Posterior
 from homdp_ppl.precision import Array, in_x64, to_numpy

@@ -11,8 +11,8 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from numpyro.infer.inspect import get_model_relations
 
+from homdp_ppl.acting import Policy
 from homdp_ppl.declare import HOMDP
-from homdp_ppl.policy import Policy
 from homdp_ppl.precision import Array, x64
 from homdp_ppl.report.look import plain
 

@@ -13,13 +13,14 @@ from matplotlib.axes import Axes
 from rich.markup import escape
 from rich.table import Table
 
+from homdp_ppl.acting import Policy
 from homdp_ppl.confidence import Radii, empirical, hop_b_radii, quantile_radii, weissman_radii
-from homdp_ppl.confidence.counts import check_arguments
+from homdp_ppl.confidence.arguments import check_arguments
 from homdp_ppl.counts import Counts
 from homdp_ppl.declare import World
 from homdp_ppl.episode import Episode, as_keys, rollout
 from homdp_ppl.errors import DataError, Problem
-from homdp_ppl.policy import GraphPolicy, Policy
+from homdp_ppl.policy import GraphPolicy
 from homdp_ppl.pomdp import POMDP
 from homdp_ppl.posteriors import posterior
 from homdp_ppl.precision import Array

@@ -8,8 +8,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from homdp_ppl.acting import range_problems
 from homdp_ppl.errors import ParameterError, Problem
-from homdp_ppl.policy import range_problems
 from homdp_ppl.theory.arguments import check
 
 
