@@ -18,7 +18,7 @@ import numpy as np
 from homdp_ppl.errors import PlanningError, Problem
 from homdp_ppl.evaluation import evaluate
 from homdp_ppl.plan import Plan, make_plan
-from homdp_ppl.planners.bounds import blind_policies, fast_informed_bound
+from homdp_ppl.planners.bounds import blind_policies
 from homdp_ppl.planners.search_bounds import (
     Stage,
     compressed,
@@ -36,6 +36,7 @@ from homdp_ppl.planners.search_kernels import descend, improve, refine
 from homdp_ppl.policy import GraphPolicy
 from homdp_ppl.pomdp import POMDP, TIE, numbers_of
 from homdp_ppl.precision import Array
+from homdp_ppl.relaxations import fast_informed_bound
 
 if TYPE_CHECKING:
     from rich.status import Status

@@ -3,8 +3,7 @@
     blind policies  <=  optimum  <=  fast informed bound  <=  QMDP  <=  MDP
 
 Rewards may differ from step to step. The first observation comes before the first action, so a set of vectors at step 1 bounds
-the optimum by sum_y max_i sum_x rho(x) O(y|x) v_i(x): :func:`root_value`. Those of agents that see
-more stand in relaxations.py.
+the optimum by sum_y max_i sum_x rho(x) O(y|x) v_i(x): :func:`root_value`. Those of agents that see more stand in relaxations.py.
 """
 
 from __future__ import annotations
@@ -15,10 +14,7 @@ import numpy as np
 
 from homdp_ppl.pomdp import POMDP
 from homdp_ppl.precision import Array
-from homdp_ppl.relaxations import fast_informed_bound as fast_informed_bound
-from homdp_ppl.relaxations import mdp_values as mdp_values
-from homdp_ppl.relaxations import qmdp as qmdp
-from homdp_ppl.relaxations import root_value as root_value
+from homdp_ppl.relaxations import fast_informed_bound, qmdp, root_value
 
 
 class RootBounds(NamedTuple):
@@ -39,7 +35,7 @@ class RootBounds(NamedTuple):
 
 def blind_policies(pomdp: POMDP) -> Array:
     """Values of playing one action for ever, (H, A, X): alpha-vectors of policies, so lower bounds."""
-    _, T, O, r = _arrays(pomdp)  # noqa: E741
+    _, T, O, r = (np.asarray(part, dtype=np.float64) for part in pomdp)  # noqa: E741
     alpha = np.array(r.transpose(0, 2, 1), order="C")
     moves = np.ascontiguousarray(T.transpose(1, 0, 2))  # (A, X, X)
     for h in reversed(range(len(r) - 1)):
@@ -64,8 +60,3 @@ def root_bounds(pomdp: POMDP) -> RootBounds:
         qmdp=float(root_value(pomdp, Q[0].T)),
         mdp=float(root_value(pomdp, Q[:1].max(-1))),
     )
-
-
-def _arrays(pomdp: POMDP) -> tuple[Array, Array, Array, Array]:
-    rho, T, O, r = (np.asarray(part, dtype=np.float64) for part in pomdp)  # noqa: E741
-    return rho, T, O, r

@@ -23,7 +23,9 @@ from homdp_ppl.report.look import COLOURS
 from homdp_ppl.report.priors import draw_priors
 from homdp_ppl.report.studies import draw_optimism
 from homdp_ppl.study import StudyDirectory, find_rule, find_world
+from homdp_ppl.study.directory import check_fingerprint
 from homdp_ppl.study.results import Runs
+from homdp_ppl.study.sources import parse_call
 
 CALIBRATED = ("posterior_sampling", "value_quantile")  # rules whose share of optimistic rounds is known exactly
 
@@ -58,7 +60,7 @@ class Shown:
     def world(self) -> World | ContinuousWorld:
         """The true world; refused where it is not what it was."""
         world = find_world(self.model, self.directory.study.horizon)
-        self.directory.check({self.model: world})
+        check_fingerprint(self.model, self.directory.models[self.model], world, str(self.directory.path))
         return world
 
     @cached_property
@@ -139,12 +141,9 @@ def calibration(shown: Shown) -> dict[str, float]:
     """
     if not isinstance(shown.world, World):
         return {}
-    rules = {name: find_rule(name, shown.world) for name in shown.declared}
-    return {
-        name: (rule.pick or 1) / (rule.candidates + 1)
-        for name, rule in rules.items()
-        if rule.rule in CALIBRATED and rule.replan == "every episode"
-    }
+    drawing = [name for name in shown.declared if parse_call(name, "explorer").name in CALIBRATED]
+    rules = {name: find_rule(name, shown.world) for name in drawing}
+    return {name: (rule.pick or 1) / (rule.candidates + 1) for name, rule in rules.items() if rule.replan == "every episode"}
 
 
 def prior_section(shown: Shown) -> Html:
