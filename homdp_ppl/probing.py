@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 import numpyro.distributions as dist
 from numpyro import handlers
-from numpyro.distributions import biject_to
+from numpyro.distributions import biject_to, constraints
 
 from homdp_ppl.kernels import Kernels, in_domain, tabulators, unwrap
 from homdp_ppl.pomdp import Spaces
@@ -141,6 +141,8 @@ def _log_density(site: dict[str, Any]) -> Array:
 
 def _constrain(fn: Any, moves: Array) -> Array:
     """A value of a site from its coordinates."""
+    if isinstance(unwrap(fn).support, type(constraints.simplex)):
+        return _on_simplex(fn, moves)
     if not fn.support.is_discrete:
         middle, spread = _location(fn, moves)
         return biject_to(fn.support)(middle + spread * moves)
@@ -148,6 +150,16 @@ def _constrain(fn: Any, moves: Array) -> Array:
         values = jnp.ravel(fn.enumerate_support(expand=False))
         return values[moves % len(values)]
     return fn.sample(jax.random.fold_in(jax.random.key(0), jnp.sum(moves)))
+
+
+def _on_simplex(fn: Any, moves: Array) -> Array:
+    """Probabilities about the prior's mean, none of them far below the others: broken sticks of many parts end in nothing."""
+    try:
+        middle = jnp.log(fn.mean)
+    except (NotImplementedError, AttributeError):
+        middle = jnp.zeros(moves.shape[-1] + 1)
+    last = jnp.zeros((*moves.shape[:-1], 1))
+    return jax.nn.softmax(middle + WIDTH * jnp.concatenate([moves, last], axis=-1))
 
 
 def _location(fn: Any, moves: Array) -> tuple[Array, Array]:

@@ -8,10 +8,12 @@ import numpyro.distributions as dist
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpyro.distributions import biject_to
 from numpyro.infer.util import log_density
 from scipy.special import gammaln
 
-from homdp_ppl import Kernels, homdp, rollout, uniform_policy, x64
+from homdp_ppl import Kernels, homdp, rollout, tabular, uniform_policy, x64
+from homdp_ppl.kernels import SNAP
 from tests.worlds import world
 
 EYE = np.eye(3)
@@ -186,6 +188,18 @@ def test_priors_are_probed_where_they_live(row):
     assert found.known.emission.tolist() == [False, True, True]
     assert found.conjugate.sites == ()
     assert found.support.emission[0].sum() == (2 if row.__name__ == "heavy" else 3)
+
+
+def test_rows_with_a_thousand_outcomes_are_seen_whole():
+    """A row made by breaking a stick would end in nothing: of a thousand outcomes the last ones would count as impossible."""
+    model = tabular(T=[[[1.0]]], O=dist.Dirichlet(np.ones((1, 1000))), initial=[1], reward=[[1]], horizon=1)
+    assert model.structure.support.emission.all()
+    assert model.structure.conjugate.sites == ("O",)
+    assert model.at(O=np.full((1, 1000), 1e-3)).pomdp.emission[0, -1] == 1e-3
+    fn = dist.Dirichlet(np.ones(1000))
+    with x64():
+        broken = np.asarray(biject_to(fn.support)(jax.random.logistic(jax.random.key(0), (16, 999))))
+    assert (broken.max(0) <= SNAP).any()
 
 
 def test_parameters_are_counted_by_their_numbers():
