@@ -14,6 +14,7 @@ from scipy.special import gammaln
 
 from homdp_ppl import Kernels, homdp, rollout, tabular, uniform_policy, x64
 from homdp_ppl.kernels import SNAP
+from homdp_ppl.probing import WIDTH
 from tests.worlds import world
 
 EYE = np.eye(3)
@@ -198,7 +199,7 @@ def test_rows_with_a_thousand_outcomes_are_seen_whole():
     assert model.at(O=np.full((1, 1000), 1e-3)).pomdp.emission[0, -1] == 1e-3
     fn = dist.Dirichlet(np.ones(1000))
     with x64():
-        broken = np.asarray(biject_to(fn.support)(jax.random.logistic(jax.random.key(0), (16, 999))))
+        broken = np.asarray(biject_to(fn.support)(WIDTH * jax.random.logistic(jax.random.key(0), (16, 999))))
     assert (broken.max(0) <= SNAP).any()
 
 
