@@ -250,7 +250,7 @@ def test_any_mixture_of_rows_is_told_apart(kinds, seed):
 
 
 @pytest.mark.slow
-@settings(max_examples=120)
+@settings(max_examples=60)
 @given(ROWS, st.integers(0, 2**16))
 def test_very_many_mixtures_of_rows_are_told_apart(kinds, seed):
     check_mixture(kinds, seed)
