@@ -99,8 +99,8 @@ def atomic_write(path: str | Path, content: bytes | Callable[[Path], object]) ->
     eight ['facts.txt']
     """
     path = Path(path)
-    beside = path.with_name(f".{path.stem}.{secrets.token_hex(8)}.partial{path.suffix}")
-    with storage_errors(path, "a file that can be replaced"):
+    beside = path.parent / f".{path.stem}.{secrets.token_hex(8)}.partial{path.suffix}"
+    with storage_errors(path, "a file that can be written"):
         try:
             if callable(content):
                 content(beside)

@@ -80,7 +80,7 @@ def test_a_full_disk_leaves_the_old_file(tmp_path):
     path = tmp_path / "results.nc"
     path.write_bytes(b"old")
     said = finish(spawn(LIMITED, path))
-    assert said == f"{path}: got File too large; expected a file that can be replaced. Make space, then resume.\n"
+    assert said == f"{path}: got File too large; expected a file that can be written. Make space, then resume.\n"
     assert path.read_bytes() == b"old"
     assert os.listdir(tmp_path) == ["results.nc"]
 
