@@ -57,8 +57,14 @@ ROOMS = {
         0.5,
         0.74,
     ),
-    "storage": Room("survives a crash", "journal journal_format blocks storage locking", "#eeeeee", 1.055, 0.23),
-    "foundations": Room("numbers, names and errors", "pomdp domain errors precision array_files picture", "#e6e6e6", 0.55, 1.24),
+    "storage": Room(
+        "files that are whole or not there, also after a crash",
+        "journal journal_format blocks storage locking array_files",
+        "#eeeeee",
+        0.5,
+        0.74,
+    ),
+    "foundations": Room("numbers, names and errors", "pomdp domain errors precision picture", "#e6e6e6", 0.55, 1.24),
 }
 
 
