@@ -125,7 +125,9 @@ class Plan(NamedTuple):
     def draw(self, steps: int | None = None, axes: Axes | None = None) -> Axes:
         """Draw the first decisions as a tree; by default as many steps as can be read."""
         tree = self.first_steps(READABLE) if steps is None else self.tree(steps)
-        return draw_tree(tree, f"The first decisions of {self.model.horizon}, with the value from there on", axes)
+        shown, horizon = max(step for _, step in tree.nodes(data="step")), self.model.horizon
+        told = "The decisions" if shown == horizon else f"The first {shown} of {horizon} decisions"
+        return draw_tree(tree, f"{told}, with the value from there on", axes)
 
     def __repr__(self) -> str:
         bound = "exact" if self.gap == 0 else f"at most {self.gap:.2g} below the optimum"
