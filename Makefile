@@ -47,11 +47,11 @@ clean:  ## remove the environment and what was built
 	touch $@
 
 .venv/ready: .venv/made pyproject.toml constraints.txt
-	@echo "Installing homdp_ppl into .venv ..."
+	@echo "Installing homdp_ppl into .venv, which takes some minutes ..."
 	$(INSTALL) --editable .
 	touch $@
 
 .venv/dev: .venv/ready
-	@echo "Installing the development tools into .venv ..."
+	@echo "Installing the development tools into .venv, which takes some minutes ..."
 	$(INSTALL) --editable '.[dev]'
 	touch $@

@@ -80,7 +80,10 @@ def history_problems(seen: Array, done: Array, observations: int, actions: int) 
 def range_problems(where: str, values: Array, size: int) -> list[Problem]:
     """Entries that are no index below ``size``: JAX would clamp them in silence."""
     if values.size and not np.issubdtype(values.dtype, np.integer):
-        return [Problem(where, f"numbers of type {values.dtype}", "integers")]
+        names = (
+            "Names become numbers by their places: world.spaces.observations.index(name)." if values.dtype.kind in "UO" else ""
+        )
+        return [Problem(where, f"values of type {values.dtype}", "integers", names)]
     bad = np.argwhere((values < 0) | (values >= size))
     return [
         Problem(where, str(values[tuple(index)]), f"an index in 0..{size - 1}", at=", ".join(map(str, index)))

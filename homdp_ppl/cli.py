@@ -59,7 +59,15 @@ def _explain(options: argparse.Namespace, text: str, code: int) -> int:
 
 def _console() -> Console:
     """Tables keep all their columns in a pipe or a file, where there is no width to fit into."""
-    return Console() if sys.stdout.isatty() or "COLUMNS" in os.environ else Console(width=PAGE)
+    return _Console() if sys.stdout.isatty() or "COLUMNS" in os.environ else _Console(width=PAGE)
+
+
+class _Console(Console):
+    """One that tells ``main`` when the reader of a pipe has seen enough, where rich would end the process as if it had failed."""
+
+    def on_broken_pipe(self) -> None:
+        """Not an error."""
+        raise BrokenPipeError
 
 
 def _positive(text: str) -> int:

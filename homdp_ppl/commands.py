@@ -23,6 +23,7 @@ from homdp_ppl.episode import rollout
 from homdp_ppl.errors import ParameterError, Problem
 from homdp_ppl.learning import learn
 from homdp_ppl.learning_checks import check_plan
+from homdp_ppl.measured import Measured
 from homdp_ppl.policy import uniform_policy
 from homdp_ppl.report import comparison_table, decisions_table, models_table, revealed_table, seen_table, theory_table
 from homdp_ppl.rounds import Planner
@@ -77,7 +78,7 @@ def plan(options: argparse.Namespace, console: Console) -> None:
     say(console, f"planner   {found.planner}")
     say(console, f"value     {found.value:.9g}  (certified: the optimum is at most {found.upper:.9g})")
     if "seconds" in found.statistics:  # a planner of one's own need not count them
-        say(console, f"seconds   {found.statistics['seconds']:.3g}")
+        say(console, f"seconds   {found.statistics['seconds']:.3g} (a first plan may have compiled)")
     console.print(decisions_table(found))
     _keep(options, console, found, found.policy)
 
@@ -94,7 +95,7 @@ def _plan_continuous(options: argparse.Namespace, console: Console, world: Conti
             )
         return
     say(console, f"value     {found.value:.9g}  (certified: the optimum is at most {found.upper:.9g})")
-    say(console, f"seconds   {found.statistics['seconds']:.3g}")
+    say(console, f"seconds   {found.statistics['seconds']:.3g} (a first plan may have compiled)")
     console.print(decisions_table(found.less))
     _keep(options, console, found.less, found.policy)
 
@@ -109,6 +110,8 @@ def _check_places(command: str, options: argparse.Namespace) -> None:
     ]
     if getattr(options, "draw", None) and Path(options.draw).suffix.removeprefix(".") not in kinds:
         problems.append(Problem("--draw", options.draw, f"a picture: a name that ends in one of {', '.join(sorted(kinds))}"))
+    if getattr(options, "out", None) and Path(options.out).suffix != ".nc":
+        problems.append(Problem("--out", options.out, "a netCDF file: a name that ends in .nc"))
     if problems:
         raise ParameterError(command, problems)
 
@@ -130,7 +133,7 @@ def learn_once(options: argparse.Namespace, console: Console) -> None:
     rule, planner = study.find_rule(options.explorer, world), study.find_planner(options.planner, world)
     run = learn(world, rule, planner, options.episodes, options.seed)
     say(console, repr(run))
-    console.print(comparison_table(study.summarise({rule.name: [run]}), f"optimal value {run.optimum:.4g}", width=console.width))
+    console.print(comparison_table(study.summarise({rule.name: [run]}), best(run), width=console.width))
     if options.save:
         policy: Any = run.policy
         if not hasattr(policy, "save"):
@@ -154,6 +157,11 @@ def show_theory(options: argparse.Namespace, console: Console) -> None:
     statements = theory.report(world, K, delta, options.accuracy)
     say(console, f"{world.homdp.name}: {X} states, {Y} observations, {A} actions, horizon {H}; {K} episodes, delta {delta:g}")
     console.print(theory_table(statements))
+
+
+def best(run: Measured) -> str:
+    """The optimum in words, and what is not known about it."""
+    return f"optimal value at most {run.optimum:.4g} ({run.inexact})" if run.inexact else f"optimal value {run.optimum:.4g}"
 
 
 def say(console: Console, text: str) -> None:

@@ -123,7 +123,7 @@ class ParameterError(HOMDPError):
     ...     for problem in error.problems:
     ...         print(problem)
     site 'bias': got a value for it; expected one of the sites: O
-    site 'O': got no value; expected a value for every site
+    site 'O': got no value; expected a value for every site. Write O=..., or draw all from their priors: .draw(key).
     """
 
 

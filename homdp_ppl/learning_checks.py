@@ -31,11 +31,12 @@ def check_request(world: Any, explorer: Any, planner: Any, episodes: Any, seeds:
         remedy = "Fix the parameters of a declaration: homdp.at(...)."
         problems.append(Problem("world", f"a {type(world).__name__}", "a World", remedy))
     if not isinstance(explorer, Explorer):
-        remedy = "Call its factory: explorers.greedy()."
+        remedy = f"Call its factory: explorers.{_named(explorer, 'greedy')}()."
         problems.append(Problem("explorer", f"a {type(explorer).__name__}", "an Explorer", remedy))
     if not takes_a_model(planner):
         got = getattr(planner, "__name__", f"a {type(planner).__name__}")
-        problems.append(Problem("planner", got, "a function from a POMDP to a Plan", "Call its factory: history_tree()."))
+        remedy = f"Call its factory: {_named(planner, 'history_tree')}()."
+        problems.append(Problem("planner", got, "a function from a POMDP to a Plan", remedy))
     if not (isinstance(episodes, int | np.integer) and episodes >= 1):
         problems.append(Problem("episodes", repr(episodes), "a whole number of at least 1"))
     if not seeds or not all(isinstance(s, int | np.integer) and 0 <= s < 2**63 for s in seeds):
@@ -48,6 +49,12 @@ def check_request(world: Any, explorer: Any, planner: Any, episodes: Any, seeds:
         problems.append(Problem("simulations", repr(simulations), "a whole number of at least 2"))
     if problems:
         raise ParameterError("learn", problems)
+
+
+def _named(given: Any, otherwise: str) -> str:
+    """The name of what somebody meant, by its text or as a function that was not called."""
+    name = given if isinstance(given, str) else getattr(given, "__name__", otherwise)
+    return name if name.isidentifier() else otherwise
 
 
 def takes_a_model(planner: Any) -> bool:

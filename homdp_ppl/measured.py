@@ -45,6 +45,12 @@ class Measured:
         return float(self.about["optimum"])
 
     @property
+    def inexact(self) -> str:
+        """What to say where the planner did not find the optimum exactly; empty where it did."""
+        slack = float(self.about.get("slack", 0.0))
+        return f"not exact, and gaps may be too large by {slack:.2g}" if slack > TIE * self.horizon else ""
+
+    @property
     def values(self) -> Array:
         """The exact value of each round's policy in the true world."""
         return self.record.values

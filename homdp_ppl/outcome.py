@@ -18,7 +18,6 @@ from homdp_ppl.episode import Episode
 from homdp_ppl.errors import ParameterError, Problem
 from homdp_ppl.explorers.explorer import Explorer
 from homdp_ppl.measured import Measured
-from homdp_ppl.pomdp import TIE
 from homdp_ppl.precision import Array
 from homdp_ppl.record import Record
 from homdp_ppl.rounds import Planner
@@ -74,6 +73,7 @@ class Task(Generic[W, M]):
             "optimum": self.optimum,
             "foresight": int(self.foresight),
             "estimated": int(self.estimated),
+            "slack": self.slack,
         }
 
 
@@ -210,8 +210,8 @@ class Outcome(Measured, Generic[P]):
         covered = f"optimistic in {np.mean(self.was_optimistic):.0%}"
         told = f" (estimated by {task.simulations} simulated episodes each)" if task.estimated else ""
         lost, last = (round(float(column[-1]), 9) + 0.0 for column in (self.regret, self.gaps))  # no -1e-15, no -0
-        if task.slack > TIE * task.horizon:
-            told = f"{told}; the optimum is not exact, and gaps may be too large by {task.slack:.2g}"
+        if self.inexact:
+            told = f"{told}; the optimum is {self.inexact}"
         return f"{head}\n  regret {lost:.4g}, last gap {last:.4g}, {covered}{told}\n  {self.loop}"
 
 

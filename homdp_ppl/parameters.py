@@ -9,10 +9,11 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import ArrayLike
 from numpyro import handlers
+from numpyro.distributions import constraints
 
 from homdp_ppl.errors import ParameterError, Problem, did_you_mean
 from homdp_ppl.kernels import Tables, unwrap
-from homdp_ppl.pomdp import Spaces, pomdp_problems
+from homdp_ppl.pomdp import ROW_TOLERANCE, Spaces, pomdp_problems
 from homdp_ppl.precision import Array
 from homdp_ppl.probing import Site
 
@@ -71,7 +72,15 @@ def outside_support(function: Callable[[], Any], values: Mapping[str, Array]) ->
     for name, value in values.items():
         prior = unwrap(trace[name]["fn"])
         remedy = f"Its prior is {type(prior).__name__} on {prior.support}."
-        problems.append(Problem(f"site {name!r}", short(value), "a value in the support of its prior", remedy))
+        got, at = short(value), ""
+        if isinstance(prior.support, type(constraints.simplex)):
+            rows = np.asarray(value)
+            wrong = np.argwhere((np.abs(rows.sum(-1) - 1) > ROW_TOLERANCE) | (rows < 0).any(-1))
+            if len(wrong):
+                row = rows[tuple(wrong[0])]
+                got = f"a row that sums to {row.sum():.10g}" if (row >= 0).all() else "a row with negative entries"
+                at = ", ".join(map(str, wrong[0]))
+        problems.append(Problem(f"site {name!r}", got, "a value in the support of its prior", remedy, at))
     return problems
 
 

@@ -242,6 +242,10 @@ def check_policy(policy: Policy, model: HasSpaces | HasDomain) -> None:
     if isinstance(policy, type) or not isinstance(policy, Policy):
         got = f"the class {policy.__name__}" if isinstance(policy, type) else f"{type(policy).__name__}"
         remedy = "Write a class with act(self, observations, actions) that returns probabilities, and pass an instance of it."
+        if hasattr(policy, "policy"):
+            remedy = "Pass its policy: plan.policy, run.policy."
+        elif hasattr(policy, "spaces"):
+            remedy = "This is a model: the policy and the model have changed places."
         raise PolicyError("policy", [Problem("policy", got, "an object with act(observations, actions)", remedy)])
     if not isinstance(policy, GraphPolicy):
         return

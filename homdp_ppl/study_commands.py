@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from homdp_ppl import study
-from homdp_ppl.commands import say
+from homdp_ppl.commands import best, say
 from homdp_ppl.errors import ParameterError, Problem
 from homdp_ppl.page import write_page
 from homdp_ppl.report import comparison_table
@@ -30,11 +31,17 @@ INTRODUCTION = (
     "Its regret is what its policies lost to the optimal one, summed over all episodes: less is better."
 )
 
-COLUMNS = (
-    "Regret has its standard error; minus first is the paired difference with its 95% interval; gap that of the last round; "
-    "optim. how often the promise covered the optimum, width how far it lay above; to {epsilon:g} the episodes until the average "
-    "regret was below for good; guarantee what is proved of optimism."
-)
+LEGEND = {
+    "seeds": "seeds: runs of the rule so far",
+    "regret": "regret: with its standard error",
+    "minus first": "minus first: the paired difference, with its 95% interval",
+    "gap": "gap: of the last round",
+    "optim.": "optim.: how often the promise covered the optimum",
+    "width": "width: how far it lay above",
+    "to": "to {epsilon:g}: episodes until the average regret was below for good",
+    "sec": "sec: seconds of a run",
+    "guarantee": "guarantee: what is proved of optimism",
+}
 
 
 def compare(options: argparse.Namespace, console: Console) -> int:
@@ -63,7 +70,9 @@ def report(options: argparse.Namespace, console: Console) -> int:
     _tables(directory, runs, console)
     write_results(directory, runs)
     say(console, f"results: {directory.path / 'results.nc'}")
-    say(console, f"report:  {write_page(directory, runs)}")
+    with _busy("drawing report.html"):
+        page = write_page(directory, runs)
+    say(console, f"report:  {page}")
     return 0
 
 
@@ -75,11 +84,14 @@ def _finish(done: Finished, console: Console) -> int:
         say(console, f"Stopped, {done.stopped}. {_go_on(done.directory.path)}")
         return STOPPED
     say(console, f"results: {done.directory.path / 'results.nc'} (xarray.open_dataset reads it)")
-    say(console, f"report:  {write_page(done.directory, done.runs, done.failed)} (open it in a browser)")
+    with _busy("drawing report.html"):
+        page = write_page(done.directory, done.runs, done.failed)
+    say(console, f"report:  {page} (open it in a browser)")
     return FAILED if done.failed else 0
 
 
 def _tables(directory: study.StudyDirectory, runs: Runs, console: Console) -> None:
+    shown: set[str] = set()
     for model in directory.study.models:
         of_model = {rule: several for (name, prior, rule), several in runs.items() if (name, prior) == (model, "declared")}
         if of_model:
@@ -87,13 +99,23 @@ def _tables(directory: study.StudyDirectory, runs: Runs, console: Console) -> No
             most = directory.study.seeds
             begun = max(len(several) for several in of_model.values())
             sizes = f"{first.about['episodes']:,} episodes, {most if begun == most else f'{begun} of {most}'} seeds"
-            title = f"{model}: {sizes}, optimal value {first.optimum:.4g}"
-            console.print(comparison_table(study.summarise(of_model, epsilon), title, epsilon, console.width))
+            title = f"{model}: {sizes}, {best(first)}"
+            table = comparison_table(study.summarise(of_model, epsilon), title, epsilon, console.width)
+            shown |= {"to" if str(column.header).startswith("to ") else str(column.header) for column in table.columns}
+            console.print(table)
     if runs:
-        say(console, COLUMNS.format(epsilon=directory.study.epsilon))
+        _explain(console, shown, directory.study.epsilon)
     others = [prior for prior in dict.fromkeys(prior for _, prior, _ in runs) if prior != "declared"]
     if others:
         say(console, f"These are runs under the declared prior; those under others ({', '.join(others)}) are in the report.")
+
+
+def _explain(console: Console, shown: Collection[str], epsilon: float) -> None:
+    """What the columns mean that are there, and which had no room."""
+    say(console, "; ".join(words for head, words in LEGEND.items() if head in shown).format(epsilon=epsilon) + ".")
+    missing = [head for head in ("optim.", "width", "sec", "guarantee") if head not in shown]
+    if missing:
+        say(console, f"No room here for {', '.join(missing)}: a wider window shows more, the report all.")
 
 
 def _study(options: argparse.Namespace) -> Study:
@@ -159,10 +181,10 @@ def _go_on(out: str | Path) -> str:
 
 @contextmanager
 def _progress(asked: Study) -> Iterator[Any]:
-    """A bar with the rate and the remaining time, on a terminal."""
+    """A bar with the rate and the remaining time on a terminal; elsewhere, in a log say, a line for each unit that is done."""
     console = Console(stderr=True)
     if not console.is_terminal:
-        yield None
+        yield _lines(asked, console)
         return
     columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), _Rate(), TimeRemainingColumn()
     with Progress(*columns, console=console, transient=True) as bar:
@@ -172,6 +194,27 @@ def _progress(asked: Study) -> Iterator[Any]:
             bar.update(task, advance=n, description=unit.rule)
 
         yield told
+
+
+def _lines(asked: Study, console: Console) -> Callable[[Unit, int], None]:
+    units, written = len(list(asked.units())), Counter[Unit]()
+
+    def told(unit: Unit, n: int) -> None:
+        before, whole = written[unit], asked.episodes * len(unit.seeds)
+        written[unit] += n
+        if before < whole <= written[unit]:
+            done = sum(written[one] >= asked.episodes * len(one.seeds) for one in written)
+            say(console, f"{done} of {units} done: {unit.name}")
+
+    return told
+
+
+@contextmanager
+def _busy(what: str) -> Iterator[None]:
+    """Say what takes its time, on a terminal."""
+    console = Console(stderr=True)
+    with console.status(what) if console.is_terminal else nullcontext():
+        yield
 
 
 class _Rate(TextColumn):

@@ -100,7 +100,8 @@ def _result_parts(shown: list[Shown]) -> Iterator[Html]:
             yield paragraph("No run is at its end yet.", class_="note")
             continue
         study, run = one.directory.study, next(iter(one.ended.values()))[0]
-        caption = f"{study.episodes:,} episodes, horizon {run.horizon}, optimal value {number(run.optimum)}"
+        best = f"at most {number(run.optimum)} ({run.inexact})" if run.inexact else number(run.optimum)
+        caption = f"{study.episodes:,} episodes, horizon {run.horizon}, optimal value {best}"
         yield paragraph(_finding(one))
         yield results_table(one.ended, study.epsilon, caption)
     guaranteed = {rule: several for one in shown for rule, several in one.declared.items()}

@@ -198,9 +198,12 @@ def _told(runs: Mapping[str, Sequence[Measured]]) -> str:
 
 def check_runs(runs: Mapping[str, Sequence[Measured]], one_length: bool = True) -> None:
     """Refuse what is no mapping of names to runs, rules without runs or rounds and, if asked, runs of different lengths."""
-    if not isinstance(runs, Mapping) or any(isinstance(several, Measured) for several in runs.values()):
-        got = type(runs).__name__ if not isinstance(runs, Mapping) else "a run"
-        raise DataError("picture of runs", [Problem("runs", got, "for each rule's name a list of its runs: {name: [run, ...]}")])
+    lists = isinstance(runs, Mapping) and all(isinstance(several, Sequence) for several in runs.values())
+    if not lists or not all(isinstance(run, Measured) for several in runs.values() for run in several):
+        got = f"a {type(runs).__name__}" if not isinstance(runs, dict) else "something else than lists of runs"
+        expected = "for each rule's name a list of its runs: {name: [run, ...]}"
+        remedy = "Of a study: study.read_runs(study.StudyDirectory.open(DIR)) has them by model, prior and rule."
+        raise DataError("picture of runs", [Problem("runs", got, expected, remedy)])
     problems = [] if runs else [Problem("runs", "no rules", "at least one rule with its runs")]
     for name, several in runs.items():
         lengths = {len(run.values) for run in several}

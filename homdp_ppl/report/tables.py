@@ -147,7 +147,7 @@ def comparison_table(rows: Sequence[Row], title: str = "", epsilon: float = 0.1,
 
     Regret is summed over all episodes, with its standard error; "gap" is that of the last round, "optim." the share of rounds
     whose optimistic value covered the optimum, "width" how far above it that was on average, "to 0.1" the episodes until the
-    average regret was below 0.1 for good, "sec" the seconds of a run.
+    average regret was below 0.1 for good, "sec" the seconds of a run. How many seeds a rule has is told where they differ.
 
     Parameters
     ----------
@@ -171,11 +171,13 @@ def comparison_table(rows: Sequence[Row], title: str = "", epsilon: float = 0.1,
     (['oracle', 'uniform'], ['', '+1.76 (+1.76 to +1.76)'])
     """
     near = f"to {epsilon:g}"  # episodes until within epsilon
-    heads = ("rule", "regret", "minus first", "gap", "optim.", "width", near, "sec", "guarantee")
+    heads = ("rule", "seeds", "regret", "minus first", "gap", "optim.", "width", near, "sec", "guarantee")
     lines = [_compared(k, row) for k, row in enumerate(rows)]
     columns = {head: [cells[k] for cells in lines] for k, head in enumerate(heads)}
     if len(lines) < 2:
         del columns["minus first"]
+    if len({row.seeds for row in rows}) < 2:
+        del columns["seeds"]
     widths = {head: max(map(len, [head, *cells])) for head, cells in columns.items()}
     for head in ("sec", "width", near, "guarantee", "optim."):  # numbers are never cut: whole columns give way
         if width is not None and sum(widths.values()) + 3 * len(widths) + 1 > width:
@@ -193,11 +195,12 @@ def _compared(k: int, row: Row) -> tuple[str, ...]:
     """The cells of one rule, the k-th."""
     return (
         row.rule,
+        str(row.seeds),
         _with_error(row.regret, row.error),
         "" if k == 0 else _with_interval(row.less, row.interval),
-        f"{max(row.gap, 0.0):.3g}",
+        _short(max(row.gap, 0.0)),
         "-" if math.isnan(row.optimistic) else f"{row.optimistic:.0%}",
-        "-" if math.isnan(row.width) else f"{row.width:.3g}",
+        "-" if math.isnan(row.width) else _short(row.width),
         "-" if math.isinf(row.needed) else f"{row.needed:,.0f}",
         f"{row.seconds:.2g}",
         row.soundness.removeprefix("optimistic, ") + (", estimated" if row.estimated else ""),
@@ -205,14 +208,27 @@ def _compared(k: int, row: Row) -> tuple[str, ...]:
 
 
 def _with_error(value: float, error: float) -> str:
-    value = round(value, 9) + 0.0  # an oracle's is no -1e-15
-    return f"{value:.3g}" if math.isnan(error) else f"{value:.3g} ± {error:.2g}"
+    return _short(value) if math.isnan(error) else f"{_short(value)} ± {_short(error, 2)}"
 
 
 def _with_interval(value: float, interval: tuple[float, float]) -> str:
     if math.isnan(interval[0]):
-        return "-" if math.isnan(value) else f"{value:+.3g}"
-    return f"{value:+.3g} ({interval[0]:+.3g} to {interval[1]:+.3g})"
+        return "-" if math.isnan(value) else _short(value, sign="+")
+    low, high = (_short(end, sign="+") for end in interval)
+    return f"{_short(value, sign='+')} ({low} to {high})"
+
+
+def _short(value: float, digits: int = 3, sign: str = "") -> str:
+    """A number in a few digits, without an exponent where it has none to spare.
+
+    Examples
+    --------
+    >>> _short(482.1), _short(312.4, 2), _short(-1219.0, sign="+"), _short(-1e-15)
+    ('482', '312', '-1,219', '0')
+    """
+    value = round(value, 9) + 0.0  # an oracle's regret is no -1e-15
+    told = f"{value:{sign}.{digits}g}"
+    return f"{value:{sign},.0f}" if "e+" in told and abs(value) < 1e7 else told
 
 
 def theory_table(statements: Iterable[Statement]) -> Table:

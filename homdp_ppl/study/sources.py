@@ -94,11 +94,13 @@ def _find(text: str, seed: int) -> World | ContinuousWorld:
         return read_pomdp(text, FILE_HORIZON, prior=1.0)
     path = file_of(text)
     if path is None:
-        call = parse_call(text, "model")
         known = [*models.MODELS, *models.CONTINUOUS]
-        if call.name not in known:
-            remedy = did_you_mean(call.name, known)
-            raise HOMDPError("model", [Problem("name", repr(call.name), "a name of the zoo, see `homdp models`", remedy)])
+        name, _, rest = text.partition(":")
+        if name.strip() not in known:
+            here = Path(f"{name}.py").is_file()
+            remedy = f"Did you mean '{name}.py:{rest}'?" if here else did_you_mean(name, known)
+            raise HOMDPError("model", [Problem("name", repr(name), "a name of the zoo, see `homdp models`", remedy)])
+        call = parse_call(text, "model")
         loaded: World | ContinuousWorld = _called((models.MODELS | models.CONTINUOUS)[call.name], call)
         return loaded
     kinds = HOMDP | World | ContinuousHOMDP | ContinuousWorld

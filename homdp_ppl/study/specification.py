@@ -155,7 +155,7 @@ def _problems(study: Study) -> list[Problem]:
             for prior in study.priors
             if prior not in PRIORS
         ]
-        if "declared" not in study.priors:
+        if not problems and "declared" not in study.priors:
             problems.append(Problem("priors", ", ".join(study.priors), "declared among them"))
     return problems
 
