@@ -4,6 +4,8 @@ import os
 from pathlib import Path
 
 import matplotlib
+import matplotlib.pyplot as plt
+import pytest
 from hypothesis import settings
 
 # Most of the time goes into compiling, and many tests declare the same models: what one process has compiled serves the others.
@@ -19,3 +21,10 @@ for name, value in {**CACHE, "JAX_DISABLE_MOST_OPTIMIZATIONS": "1"}.items():
 matplotlib.use("Agg")
 settings.register_profile("steady", derandomize=True, deadline=None, max_examples=25, print_blob=False)
 settings.load_profile("steady")
+
+
+@pytest.fixture(autouse=True)
+def figures_are_closed():
+    """After every test: an open picture keeps its memory, and beyond twenty matplotlib warns."""
+    yield
+    plt.close("all")

@@ -1,12 +1,14 @@
 """What tests of the learning loop share: small worlds, declared once, and what it means that two runs are the same."""
 
-from dataclasses import fields
+from dataclasses import fields, replace
 from functools import cache
 
 import numpy as np
 
-from homdp_ppl import Run, World, explorers, learn, models
+from homdp_ppl import Run, Spaces, World, explorers, learn, models
+from homdp_ppl.measured import Saved
 from homdp_ppl.planners import history_tree
+from homdp_ppl.record import Record
 
 TREE = history_tree()  # one planner for all tests: twins are compiled once for the same objects
 OPTIONS = {
@@ -47,4 +49,10 @@ def hearing(accuracies=(0.6, 0.75, 0.85, 0.95)):
     return explorers.hop_v([tiger], [tiger.homdp.at(accuracy=p) for p in accuracies], delta=0.5)
 
 
-# Same seed, same run
+def losing(*gaps, episodes_per_round=1, optimistic=1.0):
+    """A run that is nothing but its gaps to an optimum of 1, and what it promised."""
+    values, played = 1 - np.array(gaps), np.repeat(1 - np.array(gaps), episodes_per_round)
+    about = {"model": "house", "optimum": 1.0, "horizon": 1, "episodes_per_round": episodes_per_round}
+    nothing = Record.empty(Spaces(("x",), ("y",), ("a",), 1))
+    promised = np.broadcast_to(np.asarray(optimistic, dtype=float), values.shape)
+    return Saved(about, replace(nothing, values=values, played=played, optimistic=promised), {})

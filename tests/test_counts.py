@@ -57,7 +57,7 @@ def test_adding_one_episode_traced():
 
 
 def test_the_last_state_is_a_transition_and_no_visit():
-    """PAPER_NOTES: n(x) counts steps 1..H, n(x, a) includes (x_H, a_H, x_{H+1})."""
+    """As the paper's Algorithm 1 counts: n(x) counts steps 1..H, n(x, a) includes (x_H, a_H, x_{H+1})."""
     episode = Episode(Trajectory(np.array([0, 1, 0, 1]), np.array([0, 0, 1, 1])), np.array([0, 0, 1, 1, 2]))
     counts = Counts.of(episode, SPACES)
     assert counts.visits.tolist() == [2, 2, 0]

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from homdp_ppl import DataError, Episode, GraphPolicy, PolicyError, Trajectory, rollout, tabular, uniform_policy, x64
 from homdp_ppl.episode import choose, noise, play, stack
-from tests.worlds import Parity, random_policy, world
+from tests.worlds import Parity, Spy, random_policy, world
 
 KEYS = jax.random.split(jax.random.key(0), 50)
 
@@ -103,22 +103,13 @@ def test_a_leak_of_the_latent_state_is_caught():
 
 def test_a_policy_is_handed_copies_of_what_may_be_seen_and_nothing_else():
     made = world("tiger")
-    handed = []
-
-    class Spy:
-        def act(self, *args, **kwargs):
-            assert not kwargs
-            handed.append([np.array(a) for a in args])
-            for array in args:
-                array[...] = 7  # scribbling on them changes nothing
-            return np.array([1.0, 0.0, 0.0])
-
-    episode = rollout(KEYS[0], made, Spy())
-    assert [[a.shape for a in args] for args in handed] == [[(h,), (h - 1,)] for h in range(1, 5)]
-    for h, (observations, actions) in enumerate(handed, 1):
+    spy = Spy([1.0, 0.0, 0.0])
+    episode = rollout(KEYS[0], made, spy)
+    assert [[a.shape for a in args] for args in spy.handed] == [[(h,), (h - 1,)] for h in range(1, 5)]
+    for h, (observations, actions) in enumerate(spy.handed, 1):
         assert np.array_equal(observations, episode.observations[:h])
         assert np.array_equal(actions, episode.actions[: h - 1])
-    assert not hasattr(Trajectory(*handed[-1]), "states")
+    assert not hasattr(Trajectory(*spy.handed[-1]), "states")
 
 
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=6).filter(lambda w: sum(w) > 1e-3), st.floats(0, 1, exclude_max=True))

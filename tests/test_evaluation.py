@@ -8,7 +8,7 @@ import pytest
 from homdp_ppl import GraphPolicy, PolicyError, Spaces, evaluate, uniform_policy
 from homdp_ppl.evaluation import layers, occupancy, policy_alphas, simulation_lemma, trajectory_distance, uniform_at
 from tests.planners.exact import random_pomdp
-from tests.worlds import Parity, random_policy, world
+from tests.worlds import Parity, UniformAt, random_policy, world
 
 SPACES = Spaces(("x0", "x1"), ("y0", "y1"), ("a0", "a1"), 3)
 
@@ -64,15 +64,8 @@ def test_uniform_at_one_step():
     model = random_pomdp(2, 2, 2, 2, 3)
     policy = random_policy(SPACES, 4)
 
-    class Mixed:
-        def __init__(self, step):
-            self.step = step
-
-        def act(self, observations, actions):
-            return np.full(2, 0.5) if len(observations) == self.step else policy.act(observations, actions)
-
     for step in (1, 2, 3):
-        expected = sum(chance * total for chance, total, _, _ in trajectories(Mixed(step), model))
+        expected = sum(chance * total for chance, total, _, _ in trajectories(UniformAt(policy, step), model))
         assert evaluate(uniform_at(policy, step, 3), model) == pytest.approx(expected, abs=1e-12)
     with pytest.raises(PolicyError, match=r"1\.\.3"):
         uniform_at(policy, 4, 3)

@@ -6,13 +6,13 @@ from functools import cache
 import numpy as np
 import numpyro.distributions as dist
 import pytest
-from scipy.stats import binom
 
 from homdp_ppl import Counts, GraphPolicy, ParameterError, events, models, tabular, uniform_policy
 from homdp_ppl.evaluation import layers, policy_alphas
 from homdp_ppl.events import continuations, emission_event, relative_transition_event, tilde_epsilon, transition_event
 from homdp_ppl.planners import history_tree
-from tests.worlds import random_policy, world
+from tests.chances import enough
+from tests.worlds import random_policy, simulate, world
 
 
 def sharp():
@@ -212,38 +212,27 @@ def test_known_rows_are_exact():
 
 
 RUNS, ROUNDS, DELTA = 50, 30, 0.1
-ALARM = 1e-6
 
 
 @cache
 def simulated_runs(name):
     """Counts before each of the rounds, for independent runs of the uniform policy, simulated plainly."""
-    generator, model = np.random.default_rng(7), truth(name).pomdp
+    model = truth(name).pomdp
+    tables = (np.broadcast_to(table, (RUNS, *table.shape)) for table in model[:3])
+    played = simulate(*tables, model.horizon, ROUNDS, np.random.default_rng(7))
     transition, emission = (np.zeros((RUNS, ROUNDS, *table.shape), int) for table in (model.transition, model.emission))
-    run, k = np.indices((RUNS, ROUNDS))
-
-    def draw(rows):
-        return (rows.cumsum(-1)[..., :-1] <= generator.uniform(size=(RUNS, ROUNDS, 1))).sum(-1)
-
-    state = draw(model.initial)
-    for _ in range(model.horizon):
-        action = generator.integers(0, model.transition.shape[1], (RUNS, ROUNDS))
-        emission[run, k, state, draw(model.emission[state])] += 1
-        following = draw(model.transition[state, action])
-        transition[run, k, state, action, following] += 1
-        state = following
+    run, k = np.indices((RUNS, ROUNDS))[..., None]
+    before, after = played.states[..., :-1], played.states[..., 1:]
+    np.add.at(transition, (run, k, before, played.actions, after), 1)
+    np.add.at(emission, (run, k, before, played.observations), 1)
     earlier = (n.cumsum(1) - n for n in (transition, emission))
     return [[Counts(*both) for both in zip(*tables, strict=True)] for tables in zip(*earlier, strict=True)]
 
 
 def runs_that_hold(name):
-    """In how many runs each event holds in all rounds."""
-    held = {"E_T": 0, "E_O": 0, "E_T^c": 0}
-    for run in simulated_runs(name):
-        rounds = [checks(name, counts, ROUNDS, DELTA) for counts in run]
-        for event in held:
-            held[event] += all(found[event].holds for found in rounds)
-    return held
+    """In which runs each event holds in all rounds."""
+    runs = [[checks(name, counts, ROUNDS, DELTA) for counts in run] for run in simulated_runs(name)]
+    return {event: np.array([all(found[event].holds for found in run) for run in runs]) for event in ("E_T", "E_O", "E_T^c")}
 
 
 @pytest.mark.parametrize("name", WORLDS)
@@ -253,13 +242,15 @@ def test_events_hold_as_often_as_they_should(name, monkeypatch):
     With radii 100 times too small each fails in so many runs that the same threshold notices; but E_T says nothing about tiger,
     where an action either moves nothing or forgets everything, and what follows is the same on both sides.
     """
-    least = binom.ppf(ALARM, RUNS, 1 - DELTA)
     held = runs_that_hold(name)
-    assert all(count >= least for count in held.values()), held
+    assert all(enough(runs, 1 - DELTA) for runs in held.values()), held
     judge = events._judge
     monkeypatch.setattr(events, "_judge", lambda error, bound, describe: judge(error, bound / 100, describe))
-    planted = runs_that_hold(name)
-    assert [event for event, count in planted.items() if count < least] == ["E_T"] * (name == "sharp") + ["E_O", "E_T^c"]
+    missed = [event for event, runs in runs_that_hold(name).items() if not enough(runs, 1 - DELTA)]
+    assert missed == ["E_T"] * (name == "sharp") + [
+        "E_O",
+        "E_T^c",
+    ]
 
 
 def test_counts_along_the_wrong_axis_are_noticed():

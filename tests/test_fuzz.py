@@ -23,9 +23,8 @@ from homdp_ppl.formats import read_pomdp
 from homdp_ppl.journal import Journal, read_journal
 from homdp_ppl.study import Study, StudyDirectory, find_world, running, units
 from homdp_ppl.study.results import read_run
-from tests.formats.files import PLAIN
 
-SECONDS = 5  # of processor time that one input may take: other work on the machine does not count
+SECONDS = 60  # of processor time that one input may take: other work on the machine does not count
 MEMORY = 2**30  # bytes beyond the idle process
 
 TOML = 'models = ["tiger", "lock"]\nexplorers = ["hop_b:scale=0.1", "greedy"]\nepisodes = 20\nseeds = 3\npriors = ["declared"]\n'
@@ -82,7 +81,7 @@ def forget(k):
 
 
 def times(few):
-    """Five hundred inputs in all by default; ten thousand in the slow suite."""
+    """Four hundred inputs in all by default; eight thousand in the slow suite."""
     return pytest.mark.parametrize("n", [few, pytest.param(20 * few, marks=pytest.mark.slow)])
 
 
@@ -209,17 +208,6 @@ def reworded(generator, text):
     return "".join(words)
 
 
-@times(100)
-def test_pomdp_files(n, tmp_path):
-    generator = random.Random(n)
-    count = sum(
-        refused_or_read(lambda path: read_pomdp(path, 2), mutated(generator, PLAIN.encode()), tmp_path / "a.POMDP")
-        for _ in range(n)
-    )
-    assert n / 4 < count
-
-
-@cache
 def some_journal(directory):
     path = Path(directory) / "good.journal"
     with Journal.create(path, {"model": "tiger", "seed": 0}) as journal:

@@ -8,8 +8,9 @@ from scipy.special import expit
 
 from homdp_ppl import POMDP, GraphPolicy, evaluate, explorers, learn, learning, models
 from tests.planners.exact import optimum
-from tests.posteriors.programs import logistic
+from tests.posteriors.programs import GRID, ear_posterior, logistic
 from tests.runs import TREE, differences, hearing, readable, small
+from tests.worlds import UniformAt
 
 
 @pytest.mark.parametrize("make", [explorers.greedy, explorers.posterior_sampling, explorers.tight, explorers.epsilon_greedy])
@@ -66,7 +67,11 @@ def test_stopping_and_resuming_hop_v():
 
 @pytest.mark.slow
 def test_stopping_and_resuming_with_a_sampled_posterior():
-    """NUTS goes on from where its chains stand, with keys made from seed, rule and number of episodes."""
+    """NUTS goes on from where its chains stand, with keys made from seed, rule and number of episodes.
+
+    The mean accuracy by quadrature, within five standard errors of 200 draws: the gate asks for 400, and at least half of them
+    count after reweighing. False-alarm rate 6e-7; a first growl that is mistaken in every episode is caught.
+    """
     world = logistic().at(ear=1.5)
     rule = explorers.posterior_sampling()
     begun = [
@@ -82,10 +87,15 @@ def test_stopping_and_resuming_with_a_sampled_posterior():
         assert differences(run, whole) == []
         np.testing.assert_array_equal(run.posterior.mean.emission, whole.posterior.mean.emission)
     heard = whole.record.states[:, :-1] == whole.record.observations
-    z = np.linspace(-6, 8, 20_001)  # the posterior of the logistic accuracy, by quadrature
-    density = np.exp(-((z - 1) ** 2) / 2) * expit(z) ** heard.sum() * expit(-z) ** (~heard).sum()
-    exact = np.average(expit(z), weights=density)
-    assert whole.posterior.mean.emission[0, 0] == pytest.approx(exact, abs=0.01)  # sd 0.06, some 200 effective draws or more
+
+    def errors(heard):
+        """How many standard errors the mean is away from that of the posterior given what was heard."""
+        weights = np.diff(ear_posterior(heard.sum(), (~heard).sum())(GRID), prepend=0.0)
+        exact = np.average(expit(GRID), weights=weights)
+        deviation = np.sqrt(np.average((expit(GRID) - exact) ** 2, weights=weights))
+        return abs(whole.posterior.mean.emission[0, 0] - exact) / (deviation / np.sqrt(200))
+
+    assert errors(heard) < 5 < errors(heard ^ (np.arange(4) == 0))
 
 
 # Exact values
@@ -124,18 +134,6 @@ def test_the_oracle_has_no_regret():
         np.testing.assert_array_equal(run.record.planned, np.arange(5) == 0)
 
 
-class UniformAt:
-    """A policy that acts at random at one step, asked step by step."""
-
-    def __init__(self, policy, step):
-        self.policy, self.step = policy, step
-
-    def act(self, observations, actions):
-        """Uniform if it is time for it."""
-        chances = self.policy.act(observations, actions)
-        return np.full_like(chances, 1 / len(chances)) if len(observations) == self.step else chances
-
-
 def test_hop_v_plays_each_policy_uniform_at_each_step():
     """Algorithm 2: values are those of pi-hat, played those of pi-hat o_h Unif(A) for h = 1..H, worse by what chance costs."""
     run, world = readable("tiger", hearing(), 18, seed=2), small("tiger").pomdp
@@ -161,10 +159,10 @@ def raw_estimates(episodes, before):
 
 
 def test_impossible_histories_happen_and_are_counted():
-    """With raw estimates something that the planned model excludes is seen in about one of six early episodes."""
+    """With raw estimates something is seen now and then that the planned model excludes; posterior draws exclude nothing."""
     world = models.load("random")
-    runs = learn(world, explorers.greedy(known=False), TREE, 12, seed=range(25), compiled=False)
-    for run in runs[:4]:
+    runs = learn(world, explorers.greedy(known=False), TREE, 12, seed=range(4), compiled=False)
+    for run in runs:
         for k, episode in enumerate(run.episodes):
             T, O = raw_estimates(run.episodes, k)  # noqa: E741
             belief, impossible = world.pomdp.initial, 0
@@ -173,8 +171,8 @@ def test_impossible_histories_happen_and_are_counted():
                 impossible += joint.sum() == 0
                 belief = (joint / joint.sum() if joint.sum() > 0 else belief) @ T[:, a]
             assert run.impossible[k] == impossible
-    early = np.mean([run.impossible[:6] > 0 for run in runs])
-    assert 1 / 10 < early < 1 / 4
+    assert any(run.impossible.any() for run in runs)
+    assert not learn(world, explorers.posterior_sampling(), TREE, 12, seed=0, compiled=False).impossible.any()
 
 
 # The information barrier, and where randomness comes from
@@ -280,7 +278,7 @@ def test_planning_once():
     assert evaluate(run.policy_at(29), small("tiger_table").pomdp) == pytest.approx(run.values[0], abs=1e-12)
 
 
-# The learner's own declaration
+# A bar that tells how far it is
 
 
 def test_progress(capsys, monkeypatch):

@@ -89,6 +89,3 @@ def test_rules_and_planners_that_do_not_go_together():
         learn(small("tiger_table"), explorers.value_quantile(draws=3), bounded_search(gap=0.9), 10)
     run = learn(small("tiger_table"), explorers.value_quantile(draws=3), alpha_vectors(), 3)
     assert differences(run, learn(small("tiger_table"), explorers.value_quantile(draws=3), TREE, 3), tolerance=1e-8) == []
-
-
-# Progress

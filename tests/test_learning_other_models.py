@@ -94,6 +94,3 @@ def test_foresight_never_learns_to_hear():
 def test_foresight_sees_the_same_luck():
     seeing, hindsight = (readable("tiger_listen", explorers.greedy(), 40, foresight=seeing) for seeing in (True, False))
     np.testing.assert_array_equal(seeing.record.states[:, 0], hindsight.record.states[:, 0])
-
-
-# What is refused

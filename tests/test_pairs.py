@@ -7,11 +7,10 @@ import pytest
 
 from homdp_ppl import POMDP, PlanningError, pairs
 from homdp_ppl.explorers import Pairs
-from homdp_ppl.planners import history_tree
 from tests.planners.exact import optimum, random_pomdp
+from tests.runs import TREE
 
 X, Y, A, H = 3, 2, 2, 3
-TREE = history_tree()
 
 
 def some_pairs(seed, transitions=6, emissions=5, zeros=0.0):

@@ -2,12 +2,11 @@
 
 import json
 
-import matplotlib.pyplot as plt
 import networkx as nx
 import numpy as np
 import pytest
 
-from homdp_ppl import GraphPolicy, PolicyError, uniform_policy
+from homdp_ppl import GraphPolicy, PolicyError, evaluate, uniform_policy
 from homdp_ppl.errors import PlanningError
 from homdp_ppl.picture import draw_tree
 from homdp_ppl.plan import make_plan
@@ -33,22 +32,29 @@ def test_the_tree_tells_histories_in_names(plan):
 
 
 def test_values_and_probabilities_add_up(plan):
-    """A node's value is its immediate reward plus the mean of its children's; checked through the sums at each step."""
+    """A node's value is its immediate reward plus the mean of its children's, node by node; the root's is the policy's."""
     for policy in (plan.policy, random_policy(world("tiger").spaces, 0)):
-        value = float("nan")
-        made = make_plan(policy, value, value, plan.model, "by hand").named(world("tiger"))
-        tree = made.tree()
+        value = evaluate(policy, plan.model)
+        tree = make_plan(policy, value, value, plan.model, "by hand").named(world("tiger")).tree()
+        worth = {node: data["probability"] * data["value"] for node, data in tree.nodes(data=True)}
+        for node, data in tree.nodes(data=True):
+            now = immediate(policy, plan.model, data["history"]) if node else 0.0
+            assert worth[node] == pytest.approx(now + sum(worth[child] for child in tree.successors(node)), abs=1e-12)
         for h in range(1, 5):
-            chances = [d["probability"] for _, d in tree.nodes(data=True) if d["step"] == h]
+            chances = [data["probability"] for _, data in tree.nodes(data=True) if data["step"] == h]
             assert sum(chances) == pytest.approx(1.0)
-    firsts = [tree.nodes[n] for n in tree.successors(0)]
-    assert sum(d["probability"] * d["value"] for d in firsts) == pytest.approx(evaluate_uniformly(made))
 
 
-def evaluate_uniformly(plan):
-    from homdp_ppl import evaluate
-
-    return evaluate(plan.policy, plan.model)
+def immediate(policy, model, history):
+    """What the last step of a history pays times the history's probability, by Bayes' rule along its words."""
+    rho, T, O, r = model  # noqa: E741
+    words, spaces = history.split(", "), world("tiger").spaces
+    seen = [spaces.observations.index(word) for word in words[::2]]
+    done = [spaces.actions.index(word) for word in words[1::2]]
+    joint = rho * O[:, seen[0]]
+    for h, a in enumerate(done):
+        joint = (joint @ T[:, a]) * policy.act(seen[: h + 1], done[:h])[a] * O[:, seen[h + 1]]
+    return policy.act(seen, done) @ (joint @ r[len(done)])
 
 
 def test_too_large_a_tree_is_refused(plan):
@@ -71,10 +77,8 @@ def test_the_picture_names_decisions_and_observations(plan):
     assert "growl left" in words
     assert any("open right" in word for word in words)
     assert f"start\n{plan.value:.2f}" in words
-    plt.close(axes.figure)
     fewer = plan.draw(steps=2)
     assert len(fewer.texts) < len(axes.texts)
-    plt.close(fewer.figure)
 
 
 def test_dollars_are_no_mathematics(plan):
@@ -86,7 +90,6 @@ def test_dollars_are_no_mathematics(plan):
     written = [text for text in [*axes.texts, *axes.get_legend().get_texts()] if "$" in text.get_text()]
     assert len(written) == 3
     assert not any(text.get_parse_math() for text in written)
-    plt.close(axes.figure)
 
 
 def test_the_policy_as_a_graph(plan, tmp_path):

@@ -12,7 +12,7 @@ from numpyro.infer.util import log_density
 from scipy.stats import beta
 
 from homdp_ppl import Episode, HOMDPError, PolicyError, Trajectory, rollout, uniform_policy, x64
-from tests.statistics import frequency_errors
+from tests.chances import frequency_errors
 from tests.worlds import Parity, random_policy, world
 
 

@@ -8,12 +8,12 @@ import pytest
 
 from homdp_ppl import DataError, ParameterError, explorers, learn
 from homdp_ppl.explorers.densities import candidates
-from homdp_ppl.planners import history_tree, quantised
+from homdp_ppl.planners import quantised
 from homdp_ppl.restoring import restore
 from tests.continuous.programs import hearing
+from tests.runs import TREE
 from tests.worlds import drawn, world
 
-TREE = history_tree()
 K = 12
 
 
@@ -63,8 +63,9 @@ def test_a_continuous_run_is_restored():
     whole = start.resume()
     again = restore(start, whole.record.until(1, 2))
     assert again.resume().record.same_as(whole.record)
+    assert whole.record.planned[1]
     with pytest.raises(ParameterError, match="before the run was restored"):
-        restore(start, whole.record.until(2, 4)).policy_at(0) if whole.record.planned[1] else start.policy_at(0)
+        restore(start, whole.record.until(2, 4)).policy_at(0)
 
 
 @pytest.mark.parametrize("compiled", [False, True])

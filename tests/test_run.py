@@ -4,12 +4,12 @@ import jax
 import numpy as np
 import pytest
 import xarray as xr
-from scipy.stats import binom
 
 from homdp_ppl import Counts, Run, evaluate, explorers, learn, rollout
 from homdp_ppl.errors import ParameterError
 from homdp_ppl.outcome import stop_after_rounds
 from homdp_ppl.record import Record
+from tests.chances import ALARM, believable
 from tests.runs import TREE, differences, hearing, small
 
 WORLD = small("tiger_table")
@@ -57,17 +57,15 @@ def test_the_mixture_draws_every_round_alike(run, monkeypatch):
     monkeypatch.setattr(Run, "policy_at", lambda self, index: drawn.append(index))
     for key in keys:
         run.mixture.draw(key)
-    tail = 1e-6 / 80
-    low, high = binom.ppf(tail, 1000, 1 / 40), binom.isf(tail, 1000, 1 / 40)
 
-    def believable(rounds):
-        counts = np.bincount(rounds, minlength=40)
-        return len(counts) == 40 and bool((counts >= low).all() and (counts <= high).all())
+    def alike(rounds):
+        assert rounds.max() < 40
+        return all(believable(rounds == k, 1 / 40, ALARM / 40) for k in range(40))
 
-    assert believable(drawn)
-    assert not believable([k % 39 for k in drawn])
+    assert alike(np.array(drawn))
+    assert not alike(np.array(drawn) % 39)
     planned = np.flatnonzero(run.record.planned)
-    assert not believable(planned[np.array(drawn) % len(planned)])
+    assert not alike(planned[np.array(drawn) % len(planned)])
 
 
 def test_a_drawn_policy_is_one_of_the_rounds(run):
@@ -127,6 +125,7 @@ def test_the_dataset(run, tmp_path):
         "loop": "readable loop (as asked)",
         "foresight": 0,
         "estimated": 0,
+        "slack": 0.0,
     }
 
 
@@ -148,7 +147,7 @@ def test_where_the_time_went(run):
     assert set(run.seconds) == {"inference", "planning", "evaluation", "acting"}
     assert all(spent >= 0 for spent in run.seconds.values())
     begun = learn(WORLD, explorers.greedy(), TREE, 6, stop_after=3, compiled=False)
-    assert all(begun.resume().seconds[what] > begun.seconds[what] for what in begun.seconds)
+    assert all(begun.resume().seconds[what] >= begun.seconds[what] for what in begun.seconds)
 
 
 def test_a_run_that_has_not_begun(empty):

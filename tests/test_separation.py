@@ -156,7 +156,8 @@ def test_the_lower_bound_tree_scales_with_its_size():
     """Slope 1 in log X'Y', within 0.15: three standard errors of 0.03, and 0.05 for the factor 1 - 1/Y' at Y' = 8 and 16.
 
     The share of wrong signs at the crossing is a mean over SEEDS X'Y' of them: standard error sqrt(0.09 / (300 X'Y')), which
-    moves log K by 0.054 (X'Y' = 8) down to 0.027 (X'Y' = 32). Planted: a fifth too large an exponent is caught.
+    moves log K by 0.054 (X'Y' = 8) down to 0.027 (X'Y' = 32): a factor of 1.2 is more than three of the largest. False-alarm
+    rate below 1e-3 for the slope and for each of the five. Planted: a fifth too large an exponent is caught.
     """
     sizes = [(2, 10), (3, 10), (2, 18), (4, 10), (3, 18)]
     XY = np.array([leaves(*size) for size in sizes])
@@ -169,6 +170,7 @@ def test_the_lower_bound_tree_scales_with_its_size():
 def test_the_lower_bound_tree_scales_with_its_separation():
     """Slope 2 in log 1/epsilon, within 0.25: four standard errors of 0.05, and the discreteness of few visits at epsilon = 0.4.
 
+    False-alarm rate 1e-4 for the slope; a factor of 1.2 is four standard errors of 0.04 for each of the four, 1e-4 too.
     Planted: an exponent of 1.7 is caught.
     """
     separations = np.array([0.15, 0.2, 0.3, 0.4])

@@ -47,8 +47,3 @@ def test_errors_and_warnings_are_refused(tmp_path, source, words):
     nbformat.write(nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source)]), path)
     with pytest.raises(tool.NotebookError, match=words):
         tool.execute(path)
-
-
-def test_every_notebook_is_in_the_table_of_contents():
-    contents = (FOLDER / "README.md").read_text()
-    assert all(path.name in contents for path in FOLDER.glob("*.ipynb"))

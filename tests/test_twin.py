@@ -11,7 +11,7 @@ from homdp_ppl.errors import ParameterError
 from homdp_ppl.explorers import Explorer
 from homdp_ppl.planners import alpha_vectors
 from homdp_ppl.twin import STRETCH, Twin, why_not
-from tests.posteriors.programs import compilations
+from tests.compiling import compilations
 from tests.runs import OPTIONS, TREE, differences, small
 
 EPISODES = 2300  # more than two stretches

@@ -1,11 +1,11 @@
-"""Worlds and policies that several tests use, each declared once."""
+"""Worlds and policies that several tests use, each declared once, and a plain simulator of tables."""
 
 from functools import cache
 
 import jax
 import numpy as np
 
-from homdp_ppl import GraphPolicy, Spaces, World, models, tabular
+from homdp_ppl import Episode, GraphPolicy, Policy, Spaces, Trajectory, World, models, tabular
 
 
 @cache
@@ -44,8 +44,50 @@ class Parity:
         return np.eye(self.actions)[(observations.sum() + actions.sum()) % self.actions]
 
 
+class UniformAt:
+    """A policy that acts at random at one step, asked step by step."""
+
+    def __init__(self, policy: Policy, step: int) -> None:
+        self.policy, self.step = policy, step
+
+    def act(self, observations: np.ndarray, actions: np.ndarray) -> np.ndarray:
+        """Uniform if it is time for it."""
+        chances = self.policy.act(observations, actions)
+        return np.full_like(chances, 1 / len(chances)) if len(observations) == self.step else chances
+
+
+class Spy:
+    """A policy that keeps copies of what it is handed, scribbles on it, and always acts with the same chances."""
+
+    def __init__(self, chances: list[float]) -> None:
+        self.chances = np.array(chances)
+        self.handed: list[list[np.ndarray]] = []
+
+    def act(self, *handed: np.ndarray) -> np.ndarray:
+        """The chances."""
+        self.handed.append([part.copy() for part in handed])
+        for part in handed:
+            part[...] = 7
+        return self.chances
+
+
 def awkward(horizon):
     """Thirds, sevenths, impossible outcomes at either end, and rows that sum to a little less than one."""
     T = np.array([[[1, 2, 0], [0, 3, 0]], [[0, 1, 2], [3, 0, 0]], [[1, 1, 1], [0, 0, 3]]]) / 3
     O = np.array([[1, 6, 0, 0], [0, 2, 5, 0], [3, 1, 1, 2]]) / 7 * (1 - 1e-10)  # noqa: E741
     return tabular(T=T, O=O, initial=[0, 0.9, 0.1], reward=np.eye(3)[:, :2], horizon=horizon).at()
+
+
+def simulate(initial, transition, emission, horizon: int, number: int, generator: np.random.Generator) -> Episode:
+    """Episodes in plain NumPy under the uniform policy, (models, number, ...), from tables with a leading axis of models."""
+    models, shape = np.arange(len(transition))[:, None], (len(transition), number)
+
+    def outcome(rows):
+        return (rows.cumsum(-1)[..., :-1] < generator.uniform(size=(*shape, 1))).sum(-1)
+
+    states, observations, actions = [outcome(np.broadcast_to(initial[:, None], (*shape, initial.shape[-1])))], [], []
+    for _ in range(horizon):
+        observations.append(outcome(emission[models, states[-1]]))
+        actions.append(generator.integers(0, transition.shape[2], shape))
+        states.append(outcome(transition[models, states[-1], actions[-1]]))
+    return Episode(Trajectory(np.stack(observations, -1), np.stack(actions, -1)), np.stack(states, -1))

@@ -22,6 +22,7 @@ from homdp_ppl.confidence import (
 )
 from homdp_ppl.planners import history_tree
 from homdp_ppl.posteriors import Sampling
+from tests.chances import ALARM
 from tests.confidence.exact import (
     STORED,
     TWIN,
@@ -39,8 +40,6 @@ from tests.confidence.exact import (
     start_polynomial,
     times,
 )
-
-ALARM = 1e-6
 
 
 def sizes(name):

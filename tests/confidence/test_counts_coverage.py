@@ -8,22 +8,16 @@ import math
 import numpy as np
 import numpyro.distributions as dist
 import pytest
-from scipy.stats import binom
 
 from homdp_ppl import Counts, tabular
 from homdp_ppl.confidence.counts import Radii, bernstein, hoeffding, hop_b_class_radii, hop_b_radii, weissman_radii
+from tests.chances import enough
 
 X, Y, A, H = 3, 5, 2, 7
 K, DELTA, SIZE = 11, 0.2, 13
 FLAT = {"T": dist.Dirichlet(np.ones((X, A, X))), "O": dist.Dirichlet(np.ones((X, Y)))}
 FREE = tabular(**FLAT, initial=np.full(X, 1 / X), reward=np.zeros((X, A)), horizon=H)
 REPEATS = 4000
-ALARM = 1e-6
-
-
-def covers(inside, delta):
-    """Whether so many repeats inside are believable if each is inside with probability 1 - delta, at the level ``ALARM``."""
-    return inside.sum() >= binom.ppf(ALARM, len(inside), 1 - delta)
 
 
 def simulated(seed, visits=400):
@@ -50,8 +44,8 @@ def test_weissman_covers_all_rows(visits):
     once = FREE.with_horizon(1)
     radii = weissman_radii(once, full(visits), 1, DELTA)
     transition, emission = distances(1, visits)
-    assert covers(inside(radii, transition, emission), DELTA)
-    assert not covers(inside(Radii(radii.transition / 5, radii.emission / 5), transition, emission), DELTA)
+    assert enough(inside(radii, transition, emission), 1 - DELTA)
+    assert not enough(inside(Radii(radii.transition / 5, radii.emission / 5), transition, emission), 1 - DELTA)
 
 
 def inside(radii, transition, emission):
@@ -63,8 +57,8 @@ def test_hop_b_covers_emissions():
     radius = hop_b_radii(FREE, full(2000), K, DELTA).emission
     _, emission = distances(2, 2000)
     assert radius.max() < 2
-    assert covers((emission <= radius).all(1), DELTA)
-    assert not covers((emission <= radius / 10).all(1), DELTA)
+    assert enough((emission <= radius).all(1), 1 - DELTA)
+    assert not enough((emission <= radius / 10).all(1), 1 - DELTA)
 
 
 def test_class_radii_cover_transitions_and_the_most_likely_emissions():
@@ -81,10 +75,10 @@ def test_class_radii_cover_transitions_and_the_most_likely_emissions():
     assert (likelihood.argmax(1) > 0).mean() > 0.1  # the truth is often not the best explanation
     radii = hop_b_class_radii(FREE, full(visits), K, SIZE, DELTA)
     errors_t, errors_o = np.abs(transition / visits - T).sum(-1), np.abs(chosen - O).sum(-1)
-    assert covers((errors_t <= radii.transition).all((1, 2)), DELTA)
-    assert covers((errors_o <= radii.emission).all(1), DELTA)
-    assert not covers((errors_t <= radii.transition / 10).all((1, 2)), DELTA)
-    assert not covers((errors_o <= radii.emission / 50).all(1), DELTA)
+    assert enough((errors_t <= radii.transition).all((1, 2)), 1 - DELTA)
+    assert enough((errors_o <= radii.emission).all(1), 1 - DELTA)
+    assert not enough((errors_t <= radii.transition / 10).all((1, 2)), 1 - DELTA)
+    assert not enough((errors_o <= radii.emission / 50).all(1), 1 - DELTA)
 
 
 def means(seed, n):
@@ -99,8 +93,8 @@ def test_means_are_covered(level):
     mean, variance = means(5, n := 100)
     error = np.abs(mean - 1.5)
     for radius, planted in ((hoeffding(n, 3.0, level), 3), (bernstein(n, variance, 3.0, level), 4)):
-        assert covers(error <= radius, level)
-        assert not covers(error <= radius / planted, level)
+        assert enough(error <= radius, 1 - level)
+        assert not enough(error <= radius / planted, 1 - level)
 
 
 def test_coverage_alone_is_blind_to_wrong_constants_and_golden_values_are_not():
@@ -113,6 +107,6 @@ def test_coverage_alone_is_blind_to_wrong_constants_and_golden_values_are_not():
         lambda d: math.sqrt(1 * math.log((2**d - 2) * rows * K * H) / visits),
     ):
         mutant = Radii(np.full((X, A), wrong(X)), np.full(X, wrong(Y)))
-        assert covers(inside(mutant, transition, emission), DELTA)
+        assert enough(inside(mutant, transition, emission), 1 - DELTA)
         assert (mutant.transition < 0.9 * radii.transition).all()
         assert (mutant.emission < 0.9 * radii.emission).all()

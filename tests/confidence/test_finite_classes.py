@@ -1,4 +1,4 @@
-"""Highest-density and likelihood sets of finite classes: brute force over all subsets, and coverage."""
+"""The sets of finite classes in confidence/posteriors.py: brute force over all subsets, and coverage."""
 
 from fractions import Fraction
 from itertools import combinations
@@ -9,8 +9,7 @@ import pytest
 
 from homdp_ppl import x64
 from homdp_ppl.confidence import highest_density_set, likelihood_set
-
-ALARM = 1e-6
+from tests.chances import ALARM
 
 
 def smallest_set(weights, mass):

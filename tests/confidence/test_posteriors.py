@@ -13,16 +13,11 @@ from homdp_ppl.confidence import Radii, dirichlet_radii, posteriors, quantile_ra
 from homdp_ppl.posteriors import Sampling
 from homdp_ppl.posteriors.belief import Atoms
 from homdp_ppl.posteriors.laplace import Calibration
+from tests.chances import ALARM, believable, enough
 from tests.confidence.exact import STORED, WRITTEN, Cell, concentrations, declared, mixed, some_counts
 from tests.worlds import world
 
-ALARM = 1e-6
 KEY = jax.random.key(0)
-
-
-def believable(successes, trials, chance):
-    """Whether a binomial number lies between the two tails of ``ALARM / 2`` each."""
-    return binom.ppf(ALARM / 2, trials, chance) <= successes <= binom.isf(ALARM / 2, trials, chance)
 
 
 def owners(name):
@@ -74,12 +69,12 @@ def test_radii_of_beta_rows_are_the_order_statistic(monkeypatch):
     alike = quantile_radii(posterior(declared("independent"), Counts.zero(declared("independent"))), KEY).transition
     assert len(np.unique(alike)) == 4  # equal rows, each by its own draws
     levels = beta_levels()
-    assert believable((levels < median).sum(), levels.size, 0.5)
+    assert believable(levels < median, 0.5)
     assert beta.ppf(ALARM / 2 / levels.size, k, S + 1 - k) < levels.min()
     assert levels.max() < beta.isf(ALARM / 2 / levels.size, k, S + 1 - k)
     monkeypatch.setattr(posteriors, "upper_quantile", lambda v, level: np.sort(v, axis=0)[math.ceil(level * len(v)) - 1])
     planted = beta_levels()
-    assert not believable((planted < median).sum(), planted.size, 0.5)
+    assert not believable(planted < median, 0.5)
 
 
 def test_radii_of_a_flat_row_and_of_half_a_row():
@@ -93,8 +88,8 @@ def test_radii_of_a_flat_row_and_of_half_a_row():
     median = beta.median(k, S + 1 - k)
     flat, half = np.array([r.emission for r in radii]).T
     assert all((r.transition == 0).all() for r in radii)
-    assert believable((1.5 * flat**2 < median).sum(), 400, 0.5)
-    assert believable((beta_chance(2, 3, 2 * half) < median).sum(), 400, 0.5)
+    assert believable(1.5 * flat**2 < median, 0.5)
+    assert believable(beta_chance(2, 3, 2 * half) < median, 0.5)
 
 
 # Coverage of models drawn from the prior
@@ -132,9 +127,9 @@ def test_every_row_is_covered_at_the_exact_level(name):
     S, k = place(delta / (np.sum(~known.transition) + np.sum(~known.emission)))
     once = list(owners(name).values())
     radii, distance, from_frequencies, stale = replicates(name, delta, 500, seed=1)[:, :, once]
-    assert believable((distance <= radii).sum(), distance.size, k / (S + 1))
-    assert not believable((from_frequencies <= radii).sum(), distance.size, k / (S + 1))
-    assert not believable((distance <= stale).sum(), distance.size, k / (S + 1))
+    assert believable(distance <= radii, k / (S + 1))
+    assert not believable(from_frequencies <= radii, k / (S + 1))
+    assert not believable(distance <= stale, k / (S + 1))
 
 
 def test_all_rows_are_covered_at_once(monkeypatch):
@@ -143,10 +138,10 @@ def test_all_rows_are_covered_at_once(monkeypatch):
     S, k = place(delta / 6)
     assert (k / (S + 1)) ** 6 >= 1 - delta
     radii, distance, *_ = replicates("single", delta, repeats, seed=2)
-    assert believable((distance <= radii + 1e-12).all(1).sum(), repeats, (k / (S + 1)) ** 6)  # known rows: rounding and 0
+    assert believable((distance <= radii + 1e-12).all(1), (k / (S + 1)) ** 6)  # known rows: rounding and 0
     monkeypatch.setattr(posteriors, "row_level", lambda homdp, delta: delta)
     radii, distance, *_ = replicates("single", delta, repeats, seed=2)
-    assert (distance <= radii + 1e-12).all(1).sum() < binom.ppf(ALARM, repeats, 1 - delta)
+    assert not enough((distance <= radii + 1e-12).all(1), 1 - delta)
 
 
 def test_quantile_sets_hold_the_truth_at_the_exact_level():
@@ -164,15 +159,15 @@ def test_quantile_sets_hold_the_truth_at_the_exact_level():
         return weights / weights.sum(-1, keepdims=True)
 
     def inside(centre, drawn, level):
-        return (np.abs(truth - centre).sum(-1) <= upper_quantile(np.abs(drawn - mean).sum(-1), level)).sum()
+        return np.abs(truth - centre).sum(-1) <= upper_quantile(np.abs(drawn - mean).sum(-1), level)
 
     mean = (prior + counts) / (prior + counts).sum(-1, keepdims=True)
     right, wrong = draws(prior + counts), draws(prior)
     for level in (0.5, 0.8, 0.95):
         chance = math.ceil(level * (S + 1)) / (S + 1)
-        assert believable(inside(mean, right, level), N, chance)
-        assert not believable(inside(counts / 5, right, level), N, chance)
-        assert not believable(inside(mean, wrong, level), N, chance)
+        assert believable(inside(mean, right, level), chance)
+        assert not believable(inside(counts / 5, right, level), chance)
+        assert not believable(inside(mean, wrong, level), chance)
 
 
 # What is kept, and what is recomputed

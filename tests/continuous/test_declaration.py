@@ -27,6 +27,7 @@ from homdp_ppl import (
     x64,
 )
 from tests.continuous.programs import hearing, plane, raw_log_likelihood, walk
+from tests.worlds import Spy
 
 KEYS = jax.random.split(jax.random.key(0), 40)
 
@@ -46,12 +47,11 @@ def test_program_and_mechanics_have_one_density(model):
     episodes = rollout(KEYS[:7], world, uniform_policy(world))
     A, H = len(model.spaces.actions), model.horizon
     with x64():
-        for key in jax.random.split(jax.random.key(2), 1):
-            parameters = model.sample_prior(key)
-            ours = raw_log_likelihood(model, parameters, episodes)
-            prior = jax.jit(lambda p: log_density(model.function, (), {}, p)[0])(parameters)
-            theirs = jax.jit(lambda p: log_density(model.hindsight(episodes), (), {}, p)[0])(parameters)
-            np.testing.assert_allclose(theirs, ours + prior + 7 * H * np.log(1 / A), rtol=1e-10)
+        parameters = model.sample_prior(jax.random.key(2))
+        ours = raw_log_likelihood(model, parameters, episodes)
+        prior = jax.jit(lambda p: log_density(model.function, (), {}, p)[0])(parameters)
+        theirs = jax.jit(lambda p: log_density(model.hindsight(episodes), (), {}, p)[0])(parameters)
+        np.testing.assert_allclose(theirs, ours + prior + 7 * H * np.log(1 / A), rtol=1e-10)
 
 
 def test_the_density_by_hand():
@@ -96,19 +96,13 @@ def test_predictive_simulates_the_program():
 
 
 def test_same_key_same_episode_and_policies_see_no_states():
-    world, asked = walk().at(noise=0.4), []
-
-    class Nosy:
-        def act(self, observations, actions):
-            asked.append((observations.copy(), actions.copy()))
-            observations[:] = np.nan  # a copy: nothing happens to the episode
-            return np.array([0.5, 0.5])
-
-    first, again = (rollout(KEYS[:2], world, Nosy()) for _ in range(2))
+    world, spy = walk().at(noise=0.4), Spy([0.5, 0.5])
+    first, again = (rollout(KEYS[:2], world, spy) for _ in range(2))
     np.testing.assert_array_equal(first.states, again.states)
-    assert np.isfinite(first.observations).all()
-    assert [len(seen) for seen, _ in asked[:6]] == [1, 1, 2, 2, 3, 3]
-    np.testing.assert_array_equal(asked[4][0], first.observations[0])
+    assert [[part.shape for part in handed] for handed in spy.handed[:6]] == [[(h,), (h - 1,)] for h in (1, 1, 2, 2, 3, 3)]
+    for handed, episode in zip(spy.handed[4:6], first, strict=True):
+        np.testing.assert_array_equal(handed[0], episode.observations)
+        np.testing.assert_array_equal(handed[1], episode.actions[:-1])
 
 
 def declared(**changes):
@@ -169,7 +163,7 @@ def test_data_and_parameters_that_do_not_belong():
         unbounded.returns(Episode(Trajectory(np.zeros(2), np.zeros(2, int)), np.full(3, 99.0)))
 
 
-def test_finite_states_take_graphs_when_observations_are_finite_too():
+def test_continuous_states_take_graphs_when_observations_are_finite():
     """Continuous states with two signals: any graph for two observations can act."""
     model = declared(observations=("dim", "bright"), emission=lambda x: dist.Bernoulli(logits=x))
     graph = GraphPolicy(np.array([0, 0]), np.array([[1.0, 0.0], [0.0, 1.0]]), np.ones((2, 1, 2), int))

@@ -12,10 +12,8 @@ from jax.nn import sigmoid
 
 from homdp_ppl import HOMDP, POMDP, Counts, Kernels, homdp
 from homdp_ppl.explorers import Explorer, Pairs, Proposal
-from homdp_ppl.planners import history_tree
 from homdp_ppl.rounds import Decision, Planning
-
-TREE = history_tree()
+from tests.runs import TREE
 
 
 def decide(rule: Explorer, model: HOMDP, counts: Counts, episodes: int = 50, seed: int = 0) -> tuple[Proposal | Pairs, Decision]:

@@ -13,7 +13,6 @@ import numpy as np
 import numpyro
 import numpyro.distributions as dist
 import pytest
-from scipy.stats import binom
 
 from homdp_ppl import POMDP, Counts, Kernels, explorers, homdp, posterior, tabular, x64
 from homdp_ppl.explorers import State
@@ -21,9 +20,11 @@ from homdp_ppl.explorers.explorer import upper_value
 from homdp_ppl.posteriors import Sampling
 from homdp_ppl.posteriors.tracking import Tracked
 from homdp_ppl.rounds import Planning, choose_candidate
-from tests.explorers.plain import TREE, decide, sensor
+from tests.chances import believable, enough
+from tests.explorers.plain import decide, sensor
 from tests.planners.exact import optimum
-from tests.posteriors.programs import simulate
+from tests.runs import TREE
+from tests.worlds import simulate
 
 X = Y = A = H = 2
 ALPHA_T = np.array([[[2.0, 1], [1, 1]], [[1, 3], [1, 1]]])
@@ -34,18 +35,6 @@ MODEL = tabular(T=dist.Dirichlet(ALPHA_T), O=dist.Dirichlet(ALPHA_O), initial=IN
 
 REPLICAS, EPISODES = 3000, 12
 DELTA = 0.1
-ALARM = 1e-6  # chance that a right rule fails a test
-
-
-def believable(optimistic, chance):
-    """Whether so many of the replicas are believable, between two exact binomial tails of ``ALARM / 2``."""
-    n = len(optimistic)
-    return binom.ppf(ALARM / 2, n, chance) <= optimistic.sum() <= binom.isf(ALARM / 2, n, chance)
-
-
-def enough(optimistic, chance):
-    """Whether so many are believable if each is optimistic with at least this chance; one tail of ``ALARM``."""
-    return optimistic.sum() >= binom.ppf(ALARM, len(optimistic), chance)
 
 
 def worlds(alpha_T, alpha_O, seed, replicas=REPLICAS):

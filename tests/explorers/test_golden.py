@@ -73,7 +73,7 @@ def added(decision):
 
 @pytest.mark.parametrize(("scale", "known"), [(1.0, True), (0.05, True), (0.05, False)])
 def test_hop_b(scale, known):
-    """Algorithm 1; at scale 1 all bonuses are at their caps, as the notes say of small problems."""
+    """Algorithm 1; at scale 1 all bonuses of so small a problem are at their caps."""
     beta_1 = 4 * H**3 * log(Y * X * A * H * K / DELTA)
     beta_2 = 8 * Y * log(Y * X * K * H / DELTA)
     eps_T, eps_O = rows(

@@ -8,20 +8,19 @@ from math import log
 import numpy as np
 import numpyro.distributions as dist
 import pytest
-from scipy.stats import binom
 
 from homdp_ppl import ParameterError, PlanningError, explorers, learn, tabular
 from homdp_ppl.confidence import likelihood_set
 from homdp_ppl.explorers.classes import low_rank
 from homdp_ppl.explorers.versions import Versions
-from tests.explorers.plain import TREE
+from tests.chances import enough
 from tests.planners.exact import optimum
-from tests.posteriors.programs import simulate
+from tests.runs import TREE
+from tests.worlds import simulate
 
 X = Y = A = 2
 H, K, DELTA = 3, 100, 0.1
 EPOCHS = 33  # floor(100 / 3)
-ALARM = 1e-6
 RUNS = 15  # epochs of a replica
 GENERATOR = np.random.default_rng(0)
 TRANSITIONS = GENERATOR.dirichlet(np.full(X, 2.0), (6, X, A))
@@ -116,17 +115,12 @@ def truth_is_kept(rule, replicas=150, seed=0):
     return np.array(kept)  # (replicas, epochs, 2)
 
 
-def believable(inside, chance):
-    """Whether so many are believable at a chance of at least this, at the level ``ALARM``."""
-    return inside.sum() >= binom.ppf(ALARM, len(inside), chance)
-
-
 def test_the_truth_is_kept(monkeypatch):
     """In all epochs, in both spaces, with probability 1 - 2 delta. False-alarm rate 1e-6; a tenth of beta is caught."""
-    assert believable(truth_is_kept(RULE).all((1, 2)), 1 - 2 * DELTA)
+    assert enough(truth_is_kept(RULE).all((1, 2)), 1 - 2 * DELTA)
     module = import_module("homdp_ppl.explorers.versions")
     monkeypatch.setattr(module, "likelihood_set", lambda score, beta: likelihood_set(score, beta / 10))
-    assert not believable(truth_is_kept(RULE).all((1, 2)), 1 - 2 * DELTA)
+    assert not enough(truth_is_kept(RULE).all((1, 2)), 1 - 2 * DELTA)
 
 
 def nested(rule):
@@ -146,9 +140,9 @@ def test_highest_density_sets_hold_the_truth():
     """
     rule = explorers.hop_v(TRANSITIONS, EMISSIONS, mass=0.9)
     inside = truth_is_kept(rule, replicas=250)
-    assert all(believable(inside[:, epoch, k], 0.9) for epoch in range(RUNS) for k in (0, 1))
+    assert all(enough(inside[:, epoch, k], 0.9) for epoch in range(RUNS) for k in (0, 1))
     worn = truth_is_kept(nested(rule), replicas=250)
-    assert not all(believable(worn[:, epoch, k], 0.9) for epoch in range(RUNS) for k in (0, 1))
+    assert not all(enough(worn[:, epoch, k], 0.9) for epoch in range(RUNS) for k in (0, 1))
 
 
 def test_highest_density_sets_by_hand():

@@ -8,6 +8,7 @@ import pytest
 from homdp_ppl import HOMDPError
 from homdp_ppl.formats.reading import parse
 from homdp_ppl.formats.words import decode
+from homdp_ppl.pomdp import pomdp_problems
 from tests.formats.files import PLAIN, SLIPPERY, TIGER
 
 NASTY = [
@@ -80,6 +81,14 @@ def fuzz(seeds):
 
 def test_mutated_files():
     assert 250 < fuzz(range(2000)) < 1750  # both doors are tried
+
+
+def test_what_is_accepted_becomes_a_world():
+    files = [attempt(mutated(np.random.default_rng(seed), PLAIN)) for seed in range(200)]
+    accepted = [file for file in files if not isinstance(file, HOMDPError)]
+    assert len(accepted) > 20
+    for file in accepted:
+        assert pomdp_problems(file.world(2).pomdp, file.world(2).spaces) == []
 
 
 @pytest.mark.slow

@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 from functools import cache
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,9 +9,10 @@ import pytest
 from homdp_ppl import DeclarationError, Episode, HOMDPError, ParameterError, Trajectory, explorers, learn, posterior, read_pomdp
 from homdp_ppl.formats import read_file, tables
 from homdp_ppl.planners import history_tree
+from tests import problems
 from tests.formats.files import PLAIN, SLIPPERY, TIGER
+from tests.problems import needs_problems
 
-PROBLEMS = Path(__file__).parents[3] / "shared" / "problems"
 TEXTS = {"tiger": TIGER, "slippery": SLIPPERY, "plain": PLAIN}
 
 
@@ -103,11 +103,10 @@ def test_a_constant_reward_outside_the_unit_interval(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["tiger", "maze4x3", "hallway"])
-@pytest.mark.skipif(not PROBLEMS.exists(), reason="reference arrays are not beside this checkout")
+@needs_problems
 def test_problems_equal_their_arrays(name):
     """To the last bit but one: the arrays were divided by their sums, which are one up to rounding."""
-    file = read_file(PROBLEMS / f"{name}.POMDP")
-    reference = np.load(PROBLEMS / f"{name}.npz", allow_pickle=False)
+    file, reference = read_file(problems.file(f"{name}.POMDP")), problems.arrays(name)
     assert (file.discount, file.units, file.action_matters) == (1.0, (0.0, 1.0), False)
     ours = {"initial": file.start, "transition": file.transition, "emission": file.observation[0], "reward": file.reward}
     for table, numbers in ours.items():

@@ -200,7 +200,7 @@ def test_mistakes_are_answered():
     assert len(found.value.problems) == 2
 
 
-# The opposite direction: an environment that knows nothing of this toolkit.
+# Continuous worlds
 
 
 def test_continuous_worlds_are_environments():

@@ -9,15 +9,14 @@ import numpyro.distributions as dist
 import pytest
 from gymnasium.spaces import Box, Discrete
 from gymnasium.wrappers import OrderEnforcing, PassiveEnvChecker, TimeLimit
-from scipy.stats import binom
 
 from homdp_ppl import Counts, DataError, PolicyError, explorers, posterior, tabular, uniform_policy
+from homdp_ppl.episode import choose
 from homdp_ppl.gym import HOMDPEnv, episodes_from
-from homdp_ppl.gym.dynamics import TableDynamics
 from homdp_ppl.planners import history_tree
+from tests.chances import ALARM, believable, frequency_errors
 from tests.continuous.programs import plane, walk
-from tests.statistics import LEVEL, frequency_errors
-from tests.worlds import Parity, awkward, random_policy, world
+from tests.worlds import Parity, Spy, awkward, random_policy, world
 
 
 class Machine(gymnasium.Env):
@@ -148,16 +147,14 @@ def test_wrappers_and_undeclared_models_change_nothing():
 
 
 def policy_errors(episodes, policy):
-    """First observations after which the first actions are not those of the policy; each tail at LEVEL / 2 of all tests."""
+    """First observations after which the first actions are not those of the policy; false alarm: ALARM in all."""
     errors = []
     for y in range(len(policy.start)):
         taken = episodes.actions[episodes.observations[:, 0] == y, 0]
         chances = policy.act([y], [])
         for a, chance in enumerate(chances):
-            count = (taken == a).sum()
-            tail = min(binom.cdf(count, len(taken), chance), binom.sf(count - 1, len(taken), chance))
-            if tail < LEVEL / (2 * len(chances) * len(policy.start)):
-                errors.append((y, a, count, chance))
+            if not believable(taken == a, chance, ALARM / (len(chances) * len(policy.start))):
+                errors.append((y, a, (taken == a).sum(), chance))
     return errors
 
 
@@ -179,46 +176,36 @@ def test_collected_episodes_follow_the_world_and_the_policy():
     assert frequency_errors(episodes_from(Late(made), policy, 600), made.pomdp) != []
 
 
-def test_the_policy_has_luck_of_its_own():
-    """The numbers that choose actions are none of those that the environment draws from the same seed."""
-    drawn = []
+def test_the_policy_has_luck_of_its_own(monkeypatch):
+    """The numbers that choose actions are none of those that the environment draws. Planted: one stream for both."""
+    fresh, chosen = np.random.default_rng, []
+    drawn = fresh(3).random(1000)  # in 50 episodes the environment needs half of them
 
-    class Overheard(TableDynamics):
-        def first(self, generator):
-            drawn.append(generator.bit_generator.state["state"]["state"])
-            return super().first(generator)
+    def overheard(chances, number):
+        chosen.append(number)
+        return choose(chances, number)
 
-        def observe(self, generator, state):
-            drawn.append(generator.bit_generator.state["state"]["state"])
-            return super().observe(generator, state)
+    def shared():
+        """How many of the numbers that chose an action the environment draws too."""
+        chosen.clear()
+        env = HOMDPEnv(world("tiger"))
+        episodes_from(env, "uniform", 50, seed=3)
+        assert len(chosen) == 200
+        assert env.np_random.random() in drawn
+        return np.isin(chosen, drawn).sum()
 
-        def move(self, generator, state, action):
-            drawn.append(generator.bit_generator.state["state"]["state"])
-            return super().move(generator, state, action)
-
-    env = HOMDPEnv(world("tiger"))
-    env._dynamics = Overheard(world("tiger"))
-    episodes_from(env, "uniform", 50, seed=3)
-    policy = np.random.default_rng([3, 1])
-    assert policy.bit_generator.state["state"]["state"] not in drawn
-    assert np.random.default_rng(3).bit_generator.state["state"]["state"] == drawn[0]
+    monkeypatch.setattr("homdp_ppl.gym.episodes.choose", overheard)
+    assert shared() == 0
+    monkeypatch.setattr("numpy.random.default_rng", lambda seed: fresh(seed[0]))
+    assert shared() == 200
 
 
 def test_a_policy_sees_observations_and_actions_only():
-    handed = []
-
-    class Spy:
-        def act(self, *args, **kwargs):
-            assert not kwargs
-            handed.append([np.array(a) for a in args])
-            for array in args:
-                array[...] = 1
-            return np.array([0.25, 0.75])
-
-    episodes = episodes_from(Machine(), Spy(), 1, latent="truth")
-    assert [[a.shape for a in args] for args in handed] == [[(h,), (h - 1,)] for h in range(1, 6)]
-    assert np.array_equal(handed[-1][0], episodes.observations[0])
-    assert np.array_equal(handed[-1][1], episodes.actions[0, :-1])
+    spy = Spy([0.25, 0.75])
+    episodes = episodes_from(Machine(), spy, 1, latent="truth")
+    assert [[a.shape for a in args] for args in spy.handed] == [[(h,), (h - 1,)] for h in range(1, 6)]
+    assert np.array_equal(spy.handed[-1][0], episodes.observations[0])
+    assert np.array_equal(spy.handed[-1][1], episodes.actions[0, :-1])
 
 
 class Early(Machine):

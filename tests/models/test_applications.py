@@ -11,6 +11,7 @@ from homdp_ppl import HOMDP, DeclarationError, World, explorers, learn, models
 from homdp_ppl.evaluation import occupancy
 from homdp_ppl.models.flat import flat_table
 from homdp_ppl.restricted import best_blind, best_memoryless
+from tests.models.by_name import begins, paid, row, shown
 from tests.runs import TREE
 from tests.worlds import world
 
@@ -22,30 +23,6 @@ MARGINS = {  # shares of the optimum that policies without memory, and blind one
     "imitation": (0.15, 0.40),
     "screening": (0.04, 0.10),
 }
-
-
-def row(name: str, state: str, action: str) -> dict[str, float]:
-    """T(. | state, action) of a default world by names, without zeros."""
-    spaces = world(name).spaces
-    chances = world(name).pomdp.transition[spaces.states.index(state), spaces.actions.index(action)]
-    return {spaces.states[k]: round(float(chances[k]), 12) for k in np.flatnonzero(chances)}
-
-
-def shown(name: str, state: str) -> dict[str, float]:
-    """O(. | state) of a default world by names, without zeros."""
-    spaces = world(name).spaces
-    chances = world(name).pomdp.emission[spaces.states.index(state)]
-    return {spaces.observations[k]: round(float(chances[k]), 12) for k in np.flatnonzero(chances)}
-
-
-def paid(name: str, state: str, action: str) -> float:
-    spaces = world(name).spaces
-    return float(world(name).pomdp.reward[0, spaces.states.index(state), spaces.actions.index(action)])
-
-
-def begins(name: str) -> dict[str, float]:
-    chances = world(name).pomdp.initial
-    return {world(name).spaces.states[k]: round(float(chances[k]), 12) for k in np.flatnonzero(chances)}
 
 
 # What memory is worth
@@ -148,92 +125,103 @@ def test_closed_forms_are_where_the_story_says(name):
     assert {site.name for site in closed.sites} == set(closed.structure.conjugate.sites)
 
 
-@pytest.mark.parametrize("name", MARGINS)
-def test_tables_and_programs_share_their_truth(name):
-    for one, other in zip(world(name).pomdp, world(f"{name}_table").pomdp, strict=True):
-        assert np.array_equal(one, other)
-
-
 def test_sim_to_real_by_hand():
-    assert begins("sim_to_real") == {"row 1, column 1": 0.5, "row 2, column 1": 0.5}
-    assert row("sim_to_real", "row 1, column 1", "east") == {"row 1, column 2": 0.8, "row 1, column 1": 0.2}
-    assert row("sim_to_real", "row 2, column 2", "north") == {"row 1, column 2": 0.8, "row 2, column 2": 0.2}
-    assert row("sim_to_real", "row 1, column 1", "west") == {"row 1, column 1": 1.0}
-    assert row("sim_to_real", "row 2, column 3", "grasp") == {"loaded": 1.0}
-    assert row("sim_to_real", "row 1, column 3", "grasp") == {"knocked over": 1.0}
-    assert shown("sim_to_real", "row 1, column 3") == {"seen in row 1, column 3": 0.9, "nothing": 0.1}
-    assert all(shown("sim_to_real", f"row {r}, column 2") == {"nothing": 1.0} for r in (1, 2))
-    assert shown("sim_to_real", "row 2, column 3") == {"nothing": 1.0}
-    rewards = world("sim_to_real").pomdp.reward[0]
+    made = world("sim_to_real")
+    assert begins(made) == {"row 1, column 1": 0.5, "row 2, column 1": 0.5}
+    assert row(made, "row 1, column 1", "east") == {"row 1, column 2": 0.8, "row 1, column 1": 0.2}
+    assert row(made, "row 2, column 2", "north") == {"row 1, column 2": 0.8, "row 2, column 2": 0.2}
+    assert row(made, "row 1, column 1", "west") == {"row 1, column 1": 1.0}
+    assert row(made, "row 2, column 3", "grasp") == {"loaded": 1.0}
+    assert row(made, "row 1, column 3", "grasp") == {"knocked over": 1.0}
+    assert shown(made, "row 1, column 3") == {"seen in row 1, column 3": 0.9, "nothing": 0.1}
+    assert all(shown(made, f"row {r}, column 2") == {"nothing": 1.0} for r in (1, 2))
+    assert shown(made, "row 2, column 3") == {"nothing": 1.0}
+    rewards = made.pomdp.reward[0]
     assert rewards.sum() == 6  # every action once loaded, and grasping the box
-    assert paid("sim_to_real", "row 2, column 3", "grasp") == 1
+    assert paid(made, "row 2, column 3", "grasp") == 1
 
 
 def test_fast_control_by_hand():
-    assert begins("fast_control") == {"place +0, drift -1": 0.5, "place +0, drift +1": 0.5}
-    assert row("fast_control", "place +0, drift -1", "steer right") == {"place +0, drift +0": 0.8, "place -1, drift -1": 0.2}
-    assert row("fast_control", "place +1, drift +0", "straight") == {
+    made = world("fast_control")
+    assert begins(made) == {"place +0, drift -1": 0.5, "place +0, drift +1": 0.5}
+    assert row(made, "place +0, drift -1", "steer right") == {
+        "place +0, drift +0": 0.8,
+        "place -1, drift -1": 0.2,
+    }
+    assert row(made, "place +1, drift +0", "straight") == {
         "place +0, drift -1": 0.15,
         "place +1, drift +0": 0.7,
         "place +2, drift +1": 0.15,
     }
-    assert row("fast_control", "place +2, drift +1", "steer right") == {"place +2, drift +1": 1.0}
-    assert row("fast_control", "place +1, drift -1", "straight") == {"place +0, drift -1": 1.0}
-    assert shown("fast_control", "place -2, drift +1") == {"left": 0.8, "centre": 0.2}
-    assert shown("fast_control", "place +0, drift +1") == {"centre": 1.0}
-    assert [paid("fast_control", f"place {p:+d}, drift +0", "straight") for p in range(-2, 3)] == [0, 0.5, 1, 0.5, 0]
+    assert row(made, "place +2, drift +1", "steer right") == {"place +2, drift +1": 1.0}
+    assert row(made, "place +1, drift -1", "straight") == {"place +0, drift -1": 1.0}
+    assert shown(made, "place -2, drift +1") == {"left": 0.8, "centre": 0.2}
+    assert shown(made, "place +0, drift +1") == {"centre": 1.0}
+    assert [paid(made, f"place {p:+d}, drift +0", "straight") for p in range(-2, 3)] == [0, 0.5, 1, 0.5, 0]
 
 
 def test_meta_learning_by_hand():
-    assert begins("meta_learning") == {f"task {k}, rung 0": round(1 / 3, 12) for k in (1, 2, 3)}
-    assert row("meta_learning", "task 2, rung 0", "lever 2") == {"task 2, rung 1": 0.9, "task 2, rung 0": 0.1}
-    assert row("meta_learning", "task 2, rung 1", "lever 3") == {"task 2, rung 2": 0.2, "task 2, rung 0": 0.8}
-    assert row("meta_learning", "task 3, rung 2", "lever 3") == {"task 3, rung 2": 1.0}
-    assert all(shown("meta_learning", f"task {k}, rung {n}") == {f"rung {n}": 1.0} for k, n in product((1, 2, 3), range(3)))
-    assert [paid("meta_learning", f"task 1, rung {n}", "lever 2") for n in range(3)] == [0, 0.5, 1]
+    made = world("meta_learning")
+    assert begins(made) == {f"task {k}, rung 0": 1 / 3 for k in (1, 2, 3)}
+    assert row(made, "task 2, rung 0", "lever 2") == {"task 2, rung 1": 0.9, "task 2, rung 0": 0.1}
+    assert row(made, "task 2, rung 1", "lever 3") == {"task 2, rung 2": 0.2, "task 2, rung 0": 0.8}
+    assert row(made, "task 3, rung 2", "lever 3") == {"task 3, rung 2": 1.0}
+    assert all(shown(made, f"task {k}, rung {n}") == {f"rung {n}": 1.0} for k, n in product((1, 2, 3), range(3)))
+    assert [paid(made, f"task 1, rung {n}", "lever 2") for n in range(3)] == [0, 0.5, 1]
 
 
 def test_scheduling_by_hand():
-    assert begins("scheduling") == {f"A{a} B{b}": 1 / 16 for a, b in product(range(4), repeat=2)}
-    assert row("scheduling", "A0 B2", "to A") == {"A0 B1": 0.5, "A1 B1": 0.1, "A2 B1": 0.4}  # starts at once
-    assert row("scheduling", "A0 B1", "to B") == {"A0 B1": 0.5, "A0 B2": 0.1, "A0 B3": 0.4}  # after the last step of another
-    assert row("scheduling", "A3 B2", "to B") == {"A2 B1": 1.0}  # turned away
-    assert row("scheduling", "A1 B0", "elsewhere") == {"A0 B0": 1.0}
-    assert [paid("scheduling", state, "to A") for state in ("A0 B3", "A1 B3", "A2 B3", "A3 B3")] == [1, 1, 0, 0]
-    assert paid("scheduling", "A0 B0", "elsewhere") == 0.3
-    assert [shown("scheduling", state) for state in ("A0 B0", "A3 B0", "A0 B1", "A2 B1")] == [
+    made = world("scheduling")
+    assert begins(made) == {f"A{a} B{b}": 1 / 16 for a, b in product(range(4), repeat=2)}
+    assert row(made, "A0 B2", "to A") == {"A0 B1": 0.5, "A1 B1": 0.1, "A2 B1": 0.4}  # starts at once
+    assert row(made, "A0 B1", "to B") == {
+        "A0 B1": 0.5,
+        "A0 B2": 0.1,
+        "A0 B3": 0.4,
+    }  # after the last step of another
+    assert row(made, "A3 B2", "to B") == {"A2 B1": 1.0}  # turned away
+    assert row(made, "A1 B0", "elsewhere") == {"A0 B0": 1.0}
+    assert [paid(made, state, "to A") for state in ("A0 B3", "A1 B3", "A2 B3", "A3 B3")] == [1, 1, 0, 0]
+    assert paid(made, "A0 B0", "elsewhere") == 0.3
+    assert [shown(made, state) for state in ("A0 B0", "A3 B0", "A0 B1", "A2 B1")] == [
         {seen: 1.0} for seen in ("idle", "A busy", "B busy", "A B busy")
     ]
 
 
 def test_imitation_by_hand():
-    assert begins("imitation") == {f"on course, expert {turn}": round(1 / 3, 12) for turn in ("left 1", "straight", "right 1")}
+    made = world("imitation")
+    assert begins(made) == {f"on course, expert {turn}": 1 / 3 for turn in ("left 1", "straight", "right 1")}
     habit = {"left 1": 0.15, "straight": 0.7, "right 1": 0.15}
     for action, course in (("left 1", "left of course"), ("straight", "on course"), ("right 1", "right of course")):
         after = {f"{course}, expert {turn}": chance for turn, chance in habit.items()}
-        assert row("imitation", "right of course, expert straight", action) == after
-    assert shown("imitation", "left of course, expert right 1") == {"left of course": 0.9, "on course": 0.1}
-    assert shown("imitation", "on course, expert left 1") == {"on course": 1.0}
-    assert [paid("imitation", "on course, expert left 1", action) for action in ("left 1", "straight", "right 1")] == [1, 0, 0]
+        assert row(made, "right of course, expert straight", action) == after
+    assert shown(made, "left of course, expert right 1") == {"left of course": 0.9, "on course": 0.1}
+    assert shown(made, "on course, expert left 1") == {"on course": 1.0}
+    assert [paid(made, "on course, expert left 1", action) for action in ("left 1", "straight", "right 1")] == [
+        1,
+        0,
+        0,
+    ]
 
 
 def test_screening_by_hand():
-    assert begins("screening") == {f"{condition} {kind}, no test": 0.25 for condition in ("healthy", "early") for kind in "AB"}
-    onset = round(float(1 / (1 + np.exp(1.7))), 12)
-    after = {"healthy B, mammogram": round(1 - onset, 12), "early B, mammogram": onset}
-    assert row("screening", "healthy B, biopsy", "mammogram") == after
-    assert row("screening", "early A, no test", "biopsy") == {"early A, biopsy": 0.5, "advanced A, biopsy": 0.5}
-    assert row("screening", "advanced A, mammogram", "wait") == {"advanced A, no test": 1.0}
-    assert row("screening", "early A, biopsy", "drug A") == {"healthy A, no test": 0.8, "early A, no test": 0.2}
-    assert row("screening", "advanced B, no test", "drug B") == {"early B, no test": 0.8, "advanced B, no test": 0.2}
-    assert row("screening", "early A, biopsy", "drug B") == {"early A, no test": 0.5, "advanced A, no test": 0.5}
-    assert shown("screening", "early A, mammogram") == {"mammogram clear": 0.3, "mammogram shadow": 0.7}
-    assert shown("screening", "healthy B, mammogram") == {"mammogram clear": 0.95, "mammogram shadow": 0.05}
-    assert shown("screening", "advanced B, biopsy") == {"biopsy type B": 1.0}
-    assert shown("screening", "healthy B, biopsy") == {"biopsy healthy": 1.0}
-    assert shown("screening", "advanced A, no test") == {"no news": 1.0}
-    assert paid("screening", "early B, no test", "biopsy") == pytest.approx(0.5 * 0.8)
-    assert paid("screening", "healthy A, biopsy", "drug A") == pytest.approx(0.6)
+    made = world("screening")
+    assert begins(made) == {f"{condition} {kind}, no test": 0.25 for condition in ("healthy", "early") for kind in "AB"}
+    onset = 1 / (1 + np.exp(1.7))
+    after = {"healthy B, mammogram": 1 - onset, "early B, mammogram": onset}
+    assert row(made, "healthy B, biopsy", "mammogram") == after
+    assert row(made, "early A, no test", "biopsy") == {"early A, biopsy": 0.5, "advanced A, biopsy": 0.5}
+    assert row(made, "advanced A, mammogram", "wait") == {"advanced A, no test": 1.0}
+    assert row(made, "early A, biopsy", "drug A") == {"healthy A, no test": 0.8, "early A, no test": 0.2}
+    assert row(made, "advanced B, no test", "drug B") == {"early B, no test": 0.8, "advanced B, no test": 0.2}
+    assert row(made, "early A, biopsy", "drug B") == {"early A, no test": 0.5, "advanced A, no test": 0.5}
+    assert shown(made, "early A, mammogram") == {"mammogram clear": 0.3, "mammogram shadow": 0.7}
+    assert shown(made, "healthy B, mammogram") == {"mammogram clear": 0.95, "mammogram shadow": 0.05}
+    assert shown(made, "advanced B, biopsy") == {"biopsy type B": 1.0}
+    assert shown(made, "healthy B, biopsy") == {"biopsy healthy": 1.0}
+    assert shown(made, "advanced A, no test") == {"no news": 1.0}
+    assert paid(made, "early B, no test", "biopsy") == pytest.approx(0.5 * 0.8)
+    assert paid(made, "healthy A, biopsy", "drug A") == pytest.approx(0.6)
 
 
 # Other sizes

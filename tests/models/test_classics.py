@@ -1,16 +1,14 @@
 """The maze, the hallway and RockSample follow their rules, and equal the published arrays in every digit that was published."""
 
 from functools import cache
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 from homdp_ppl import DeclarationError
 from homdp_ppl.models import hallway, maze, rocksample
-
-PROBLEMS = Path(__file__).parents[3] / "shared" / "problems"
-needs_reference = pytest.mark.skipif(not PROBLEMS.exists(), reason="reference arrays are not beside this checkout")
+from tests.models.by_name import begins, paid, row, shown
+from tests.problems import arrays, needs_problems
 
 maze_world = cache(maze.structured)
 hallway_world = cache(hallway.structured)
@@ -19,36 +17,18 @@ rock_world = cache(rocksample.structured)
 
 def pairs(world, name):
     """Each table of a world beside its reference, by name."""
-    reference = np.load(PROBLEMS / f"{name}.npz", allow_pickle=False)
-    pomdp = world.pomdp
+    reference, pomdp = arrays(name), world.pomdp
     ours = {"initial": pomdp.initial, "transition": pomdp.transition, "emission": pomdp.emission, "reward": pomdp.reward[0]}
     return {table: (array, reference[table]) for table, array in ours.items()}
 
 
-def row(world, state, action):
-    """T(. | state, action) as a dictionary of names, without what is impossible."""
-    spaces = world.spaces
-    chances = world.pomdp.transition[spaces.states.index(state), spaces.actions.index(action)]
-    return {name: pytest.approx(chance) for name, chance in zip(spaces.states, chances, strict=True) if chance > 0}
-
-
-def shown(world, state):
-    """O(. | state) as a dictionary of names, without what is impossible."""
-    chances = world.pomdp.emission[world.spaces.states.index(state)]
-    return {name: pytest.approx(chance) for name, chance in zip(world.spaces.observations, chances, strict=True) if chance > 0}
-
-
-def paid(world, state, action):
-    return world.pomdp.reward[0, world.spaces.states.index(state), world.spaces.actions.index(action)]
-
-
-@needs_reference
+@needs_problems
 def test_maze_equals_the_reference():
     for ours, published in pairs(maze_world(), "maze4x3").values():
         np.testing.assert_allclose(ours, published, rtol=0, atol=1e-9)
 
 
-@needs_reference
+@needs_problems
 def test_hallway_equals_the_reference():
     """The published emissions are cut to six decimals, sometimes by one too many, and the last report gets what is left."""
     tables = pairs(hallway_world(), "hallway")
@@ -62,7 +42,7 @@ def test_hallway_equals_the_reference():
         np.testing.assert_allclose(ours, published, rtol=0, atol=1e-9)
 
 
-@needs_reference
+@needs_problems
 def test_rocksample_equals_the_reference():
     """The published transitions have eight decimals."""
     for ours, published in pairs(rock_world(), "rocksample_4_2").values():
@@ -174,8 +154,7 @@ def test_rocksample_drives():
     assert row(world, "3,1 good/good nothing", "east") == {"gone": 1.0}
     assert paid(world, "3,1 good/good nothing", "east") == 1.0
     assert paid(world, "2,1 good/good nothing", "east") == 0.5
-    begins = {world.spaces.states[k]: world.pomdp.initial[k] for k in np.flatnonzero(world.pomdp.initial)}
-    assert begins == {f"0,2 {one}/{two} nothing": 0.25 for one in ("good", "bad") for two in ("good", "bad")}
+    assert begins(world) == {f"0,2 {one}/{two} nothing": 0.25 for one in ("good", "bad") for two in ("good", "bad")}
 
 
 def test_rocksample_end_is_absorbing():

@@ -1,13 +1,10 @@
 """The lower-bound tree has the properties the paper proves of it."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 
 from homdp_ppl import DeclarationError, models
-
-SHARED = Path(__file__).parents[3] / "shared" / "problems" / "lbtree_d6.npz"
+from tests.problems import arrays, needs_problems
 
 
 def leaves(world):
@@ -50,9 +47,9 @@ def test_wrong_options_are_refused_together():
     assert {p.where for p in caught.value.problems} >= {"depth", "observations", "epsilon"}
 
 
-@pytest.mark.skipif(not SHARED.exists(), reason="reference arrays are not beside this checkout")
+@needs_problems
 def test_equals_the_reference_arrays():
-    reference = np.load(SHARED, allow_pickle=False)
+    reference = arrays("lbtree_d6")
     signs = np.sign(reference["emission"][31::2, 2:6] - 1 / 8)
     world = models.load("lower_bound_tree", depth=6, observations=10, epsilon=0.3, u=signs)
     np.testing.assert_allclose(world.pomdp.initial, reference["initial"])

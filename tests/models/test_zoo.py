@@ -8,7 +8,7 @@ from numpyro.infer.util import log_density
 
 from homdp_ppl import POMDP, Episode, HOMDPError, Trajectory, models, rollout, uniform_policy, x64
 from homdp_ppl.pomdp import pomdp_problems
-from tests.statistics import frequency_errors
+from tests.chances import frequency_errors
 from tests.worlds import drawn, random_policy, world
 
 NAMES = tuple(models.MODELS)
@@ -105,19 +105,20 @@ def test_wrong_simulators_are_caught(name):
         assert frequency_errors(planted, made.pomdp) != []
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", [*NAMES, *models.CONTINUOUS])
 def test_the_story_is_told(name):
-    story = models.MODELS[name].__globals__["__doc__"]
+    made = {**models.MODELS, **models.CONTINUOUS}[name]
+    story = made.__globals__["__doc__"]
     assert "Known" in story
     assert "Unknown" in story or "unknown" in story
     assert "──►" in story
-    assert models.MODELS[name].__doc__
+    assert made.__doc__
 
 
-def test_tables_and_programs_share_their_truth():
-    for structured, table in (("tiger", "tiger_table"), ("lock", "lock_table"), ("checkup", "checkup_table")):
-        for one, other in zip(world(structured).pomdp, world(table).pomdp, strict=True):
-            assert np.array_equal(one, other)
+@pytest.mark.parametrize("name", [name for name in NAMES if name.endswith("_table")])
+def test_tables_and_programs_share_their_truth(name):
+    for one, other in zip(world(name.removesuffix("_table")).pomdp, world(name).pomdp, strict=True):
+        assert np.array_equal(one, other)
 
 
 def test_an_unknown_name_lists_the_zoo():

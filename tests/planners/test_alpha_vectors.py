@@ -1,8 +1,6 @@
-"""Exact plans by alpha-vectors: against enumeration, history recursion, linear programs and peers' figures."""
+"""Exact plans by alpha-vectors: against enumeration, history recursion and linear programs."""
 
 import importlib
-from itertools import product
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,22 +10,9 @@ from homdp_ppl import POMDP, evaluate, models
 from homdp_ppl.errors import PlanningError
 from homdp_ppl.planners.alpha_vectors import alpha_vectors
 from homdp_ppl.planners.pruning import prune_sums
-from tests.planners.exact import optimum, random_pomdp
+from tests.planners.exact import best_by_enumeration, optimum, random_pomdp
 
 MODULE = importlib.import_module("homdp_ppl.planners.alpha_vectors")  # the package's attribute of this name is the function
-SHARED = Path(__file__).parents[3] / "shared" / "problems"
-REFERENCE = {  # problem, horizon, tolerance: optimum, and how exactly it is known
-    ("tiger", 200, 1e-9): (185.2, 1e-6),
-    ("tiger_hat", 10, 1e-9): (9.334149617, 1e-9),
-    ("tiger_hat", 20, 1e-6): (18.66862888, 1e-6),
-    ("tiger_hat", 100, 1e-6): (93.3635188, 1e-6),
-    ("rand_x5y3a2", 10, 1e-9): (7.363117029, 1e-9),
-    ("rand_x5y3a2", 200, 1e-6): (153.444771, 1e-6),
-    ("maze4x3", 9, 1e-9): (4.894584192, 1e-9),
-    ("maze4x3", 20, 1e-3): (11.0294, 1e-3),
-    ("rocksample_4_2", 10, 1e-9): (6.0, 1e-9),
-    ("lbtree_d6", 6, 1e-9): (0.65, 1e-9),
-}
 
 
 @pytest.fixture(params=["tree and vectors", "vectors only"])
@@ -44,23 +29,6 @@ def sizes(seed: int) -> tuple[int, int, int, int]:
     return X, Y, A, int(generator.integers(1, 6 if A * Y <= 6 else 5))
 
 
-def best_of_all_policies(model: POMDP) -> float:
-    """Every deterministic policy, each a column, valued by summing over all trajectories."""
-    rho, T, O, r = model  # noqa: E741
-    (H, X, A), Y = r.shape, O.shape[1]
-    histories = [seen for h in range(1, H + 1) for seen in product(range(Y), repeat=h)]
-    policies = dict(zip(histories, np.array(list(product(range(A), repeat=len(histories)))).T, strict=True))
-    values = np.zeros(A ** len(histories))
-    for states, seen in product(product(range(X), repeat=H), product(range(Y), repeat=H)):
-        chance, rewards = np.full(len(values), rho[states[0]]), np.zeros(len(values))
-        for h, (x, y) in enumerate(zip(states, seen, strict=True)):
-            action = policies[seen[: h + 1]]
-            chance *= O[x, y] * (T[x, action, states[h + 1]] if h + 1 < H else 1)
-            rewards += r[h, x, action]
-        values += chance * rewards
-    return values.max()
-
-
 def shortfall(vector: np.ndarray, kept: np.ndarray) -> float:
     """max_b min_u b . (vector - u) over kept u, by an independent linear program."""
     d = len(vector)
@@ -74,7 +42,7 @@ def shortfall(vector: np.ndarray, kept: np.ndarray) -> float:
 def test_best_of_all_deterministic_policies(parts, X, H):
     for seed in range(3):
         model = random_pomdp(seed, X, 2, 2, H, zeros=0.4 * (seed % 2))
-        assert alpha_vectors()(model).value == pytest.approx(best_of_all_policies(model), abs=1e-11)
+        assert alpha_vectors()(model).value == pytest.approx(best_by_enumeration(model), abs=1e-11)
 
 
 def test_agrees_with_the_recursion_over_histories(parts):
@@ -182,20 +150,6 @@ def test_units_of_reward_do_not_matter(parts, unit):
         plan = alpha_vectors(1e-9 * unit)(model._replace(reward=unit * (model.reward - 0.5)))
         assert plan.value / unit + 2 == pytest.approx(optimum(model), abs=1e-8)
         assert plan.gap <= 1.01e-9 * unit
-
-
-@pytest.mark.parametrize(("problem", "horizon", "tolerance"), REFERENCE, ids=str)
-def test_reference_values(problem, horizon, tolerance):
-    if not SHARED.exists():
-        pytest.skip("reference arrays are not beside this checkout")
-    with np.load(SHARED / f"{problem}.npz") as file:
-        reward = np.broadcast_to(file["reward"], (horizon, *file["reward"].shape))
-        model = POMDP(file["initial"], file["transition"], file["emission"], reward)
-    plan = alpha_vectors(tolerance)(model)
-    value, exactness = REFERENCE[problem, horizon, tolerance]
-    assert plan.value == pytest.approx(value, abs=exactness)
-    assert plan.gap <= 1.01 * tolerance
-    assert plan.value == pytest.approx(evaluate(plan.policy, model), abs=1e-10)
 
 
 def test_refuses_too_many_sums(monkeypatch):

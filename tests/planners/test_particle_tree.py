@@ -21,7 +21,7 @@ def loss(model, **options):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("model", [TIGER, pytest.param(RANDOM, marks=pytest.mark.slow)], ids=["tiger", "random"])
+@pytest.mark.parametrize("model", [TIGER, RANDOM], ids=["tiger", "random"])
 def test_approaches_the_exact_optimum(model):
     few = [loss(model, simulations=3, particles=4000, tree_particles=256, seed=seed) for seed in range(3)]
     many = [loss(model, **ENOUGH, seed=seed) for seed in range(3)]

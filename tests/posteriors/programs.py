@@ -1,24 +1,25 @@
 """Declarations of every kind that posteriors must serve, each declared (and its sampler compiled) once, and ways to feed them."""
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from functools import cache
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 import numpyro
 import numpyro.distributions as dist
 from jax.nn import sigmoid
+from scipy.special import expit
+from scipy.stats import norm
 
-from homdp_ppl import HOMDP, Counts, Episode, Kernels, Trajectory, homdp, tabular
-from tests.worlds import world
+from homdp_ppl import HOMDP, Counts, Episode, Kernels, homdp, tabular
+from tests.worlds import simulate, world
 
 EYE = np.eye(3)
 STAY = np.repeat(EYE[:, None, :], 2, axis=1)  # (X, A, X)  nothing moves
 ALPHA_T = np.array([[[1.0, 2, 3], [4, 1, 1]], [[0.5, 1, 2], [2, 2, 2]], [[3, 1, 0.5], [1, 1, 5]]])
 ALPHA_O = np.array([[5.0, 1], [2, 3], [1, 4]])
+GRID = np.linspace(-8, 8, 20_001)  # of a logistic accuracy
 
 
 def declare(program: Callable[[], Kernels], states: int = 3, observations: int = 3, actions: int = 2, horizon: int = 3) -> HOMDP:
@@ -211,38 +212,24 @@ def episodes(program: Callable[[], HOMDP], number: int = 12, seed: int = 0) -> E
     return batches[0]
 
 
-def simulate(initial, transition, emission, horizon: int, number: int, generator: np.random.Generator) -> Episode:
-    """Episodes in plain NumPy under the uniform policy, (models, number, ...), from tables with a leading axis of models."""
-    models, shape = np.arange(len(transition))[:, None], (len(transition), number)
-
-    def outcome(rows):
-        return (rows.cumsum(-1)[..., :-1] < generator.uniform(size=(*shape, 1))).sum(-1)
-
-    states, observations, actions = [outcome(np.broadcast_to(initial[:, None], (*shape, initial.shape[-1])))], [], []
-    for _ in range(horizon):
-        observations.append(outcome(emission[models, states[-1]]))
-        actions.append(generator.integers(0, transition.shape[2], shape))
-        states.append(outcome(transition[models, states[-1], actions[-1]]))
-    return Episode(Trajectory(np.stack(observations, -1), np.stack(actions, -1)), np.stack(states, -1))
-
-
 def seen(emission, transition=None) -> Counts:
     """Counts of emissions alone, or with transitions."""
     X = len(emission)
     return Counts(np.zeros((X, 2, X)) if transition is None else np.array(transition), np.array(emission))
 
 
-@contextmanager
-def compilations() -> Iterator[list[str]]:
-    """The names of the functions that XLA compiles meanwhile."""
-    compiled: list[str] = []
+def growls(emission) -> Counts:
+    """Counts of what the tiger was heard to do, and of no moves."""
+    return seen(emission, np.zeros((2, 3, 2), int))
 
-    def listen(event: str, duration_secs: float, **about: str | int) -> None:
-        if event == "/jax/core/compile/backend_compile_duration":
-            compiled.append(str(about.get("fun_name", "")))
 
-    jax.monitoring.register_event_duration_secs_listener(listen)
-    try:
-        yield compiled
-    finally:
-        jax.monitoring.unregister_event_duration_listener(listen)
+def grid_posterior(log_density, values):
+    """Distribution function of a parameter on a grid from its unnormalised log density there."""
+    weights = np.exp(log_density - log_density.max())
+    steps = np.concatenate([[0.0], np.cumsum((weights[1:] + weights[:-1]) / 2)])
+    return lambda x: np.interp(x, values, steps / steps[-1])
+
+
+def ear_posterior(right, wrong):
+    """Of the logistic accuracy: Normal(1, 1) prior, `right` growls of probability expit(ear), `wrong` of the rest."""
+    return grid_posterior(norm.logpdf(GRID, 1, 1) + right * np.log(expit(GRID)) + wrong * np.log(expit(-GRID)), GRID)

@@ -13,7 +13,7 @@ import numpy as np
 from scipy import stats
 
 from homdp_ppl import Counts, Episode, Posterior
-from tests.posteriors.programs import simulate
+from tests.worlds import simulate
 
 LEVEL = 1e-4  # chance that a right posterior raises any alarm in one call of `alarms`
 DRAWS = 31

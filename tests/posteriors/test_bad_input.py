@@ -58,7 +58,7 @@ QUIET = episode([0, 0, 0, 0, 0], [0, 0, 1, 0], [0, 0, 0, 0])  # the tiger stays 
         (QUIET.trajectory, "a Trajectory lacks the states"),
         (episode([0, 0, 2, 0, 0], [0, 0, 1, 0], [0, 0, 0, 0]), r"states\[episode 0, step 3\]: got 2; expected an index in 0..1"),
         (episode([0, 0, 0, 0], [0, 0, 1, 0], [0, 0, 0, 0]), "expected 4 observations, 4 actions and 5 states"),
-        (episode([0.0, 0, 0, 0, 0], [0, 0, 1, 0], [0, 0, 0, 0]), "states: got numbers of type float64; expected integers"),
+        (episode([0.0, 0, 0, 0, 0], [0, 0, 1, 0], [0, 0, 0, 0]), "states: got values of type float64; expected integers"),
     ],
 )
 def test_what_does_not_belong_is_named(data, words):

@@ -17,6 +17,7 @@ from scipy import stats
 from homdp_ppl import Counts, posterior
 from homdp_ppl.posteriors import Sampling
 from homdp_ppl.posteriors.inference import _weighed
+from tests.compiling import compilations
 from tests.posteriors import programs
 from tests.posteriors.programs import seen
 from tests.worlds import world
@@ -191,7 +192,7 @@ def test_discrete_sites_beside_a_closed_form():
     assert same(belief.variance.transition[0, 0], variance)
     assert np.array_equal(belief.mean.transition[1], [[0, 1], [0, 1]])  # known, hence exact
     assert not belief.variance.transition[1].any()
-    with programs.compilations() as compiled:
+    with compilations() as compiled:
         assert len(belief.update(Counts(T, O)).atoms.weights) == 3
     assert compiled == []
 

@@ -4,7 +4,6 @@ import warnings
 from functools import cache
 
 import jax.numpy as jnp
-import matplotlib.pyplot as plt
 import numpy as np
 import numpyro
 import numpyro.distributions as dist
@@ -124,7 +123,6 @@ def test_arviz_takes_it(name):
         assert float(effective.T.min()) > 1200
     axes = arviz.plot_forest(dataset, var_names=list(dataset.data_vars)[:1])
     assert len(axes[0].get_yticklabels()) > 0
-    plt.close("all")
 
 
 def test_nothing_unknown_is_an_empty_dataset():

@@ -11,9 +11,9 @@ from scipy.stats import norm
 from homdp_ppl import InferenceError, posterior
 from homdp_ppl.confidence import quantile_radii
 from homdp_ppl.posteriors import Sampling
+from tests.compiling import compilations
 from tests.posteriors import programs
-from tests.posteriors.programs import seen
-from tests.posteriors.test_nuts import GRID, ear_posterior, seen3
+from tests.posteriors.programs import GRID, ear_posterior, growls, seen
 
 KEY = jax.random.key(0)
 SAMPLING = Sampling(chains=4, draws=5000)
@@ -22,7 +22,7 @@ NEAR, SKEWED = np.array([[300, 100], [100, 300]]), np.array([[4, 0], [0, 3]])
 
 @cache
 def approximation(skewed):
-    return posterior(programs.logistic(), seen3(SKEWED if skewed else NEAR), method="laplace", sampling=SAMPLING)
+    return posterior(programs.logistic(), growls(SKEWED if skewed else NEAR), method="laplace", sampling=SAMPLING)
 
 
 def mode_and_deviation(right, wrong):
@@ -75,14 +75,14 @@ def test_a_skewed_posterior_fails_and_gives_no_quantiles():
             ask()
         assert 'Use method="nuts"' in str(error.value)
     assert np.isfinite(belief.mean.emission).all()  # the mean is still given
-    more = belief.update(seen3(NEAR))
+    more = belief.update(growls(NEAR))
     assert more.calibration.passed
 
 
 def test_updates_compile_nothing():
-    belief = approximation(False).update(seen3(NEAR))
-    with programs.compilations() as compiled:
-        belief.update(seen3(SKEWED * 1000))
+    belief = approximation(False).update(growls(NEAR))
+    with compilations() as compiled:
+        belief.update(growls(SKEWED * 1000))
     assert compiled == []
 
 

@@ -15,26 +15,13 @@ from scipy.stats import beta, gamma, norm
 from homdp_ppl import Counts, DataError, InferenceError, Kernels, posterior
 from homdp_ppl.posteriors import Gate, Sampling
 from homdp_ppl.posteriors.diagnostics import diagnose
+from tests.compiling import compilations
 from tests.posteriors import programs
-from tests.posteriors.programs import compilations, seen
+from tests.posteriors.programs import GRID, ear_posterior, grid_posterior, growls, seen
 from tests.worlds import world
 
 KEY = jax.random.key(0)
 GROWLS = np.array([[14, 5], [3, 11]])
-NO_MOVES = np.zeros((2, 3, 2), int)
-GRID = np.linspace(-8, 8, 20_001)
-
-
-def grid_posterior(log_density, values):
-    """Distribution function of a parameter on a grid from its unnormalised log density there."""
-    weights = np.exp(log_density - log_density.max())
-    steps = np.concatenate([[0.0], np.cumsum((weights[1:] + weights[:-1]) / 2)])
-    return lambda x: np.interp(x, values, steps / steps[-1])
-
-
-def ear_posterior(right, wrong):
-    """Of the logistic accuracy: Normal(1, 1) prior, `right` growls of probability expit(ear), `wrong` of the rest."""
-    return grid_posterior(norm.logpdf(GRID, 1, 1) + right * np.log(expit(GRID)) + wrong * np.log(expit(-GRID)), GRID)
 
 
 def deviations(draws, cdf):
@@ -53,12 +40,12 @@ STANDARD_ERRORS = 5  # one of the two moments beyond it by chance: less than 1.2
 
 @cache
 def tiger_by_nuts():
-    return posterior(world("tiger").homdp, Counts(NO_MOVES, GROWLS), method="nuts")
+    return posterior(world("tiger").homdp, growls(GROWLS), method="nuts")
 
 
 @cache
 def logistic_by_nuts():
-    return posterior(programs.logistic(), Counts(NO_MOVES, GROWLS))
+    return posterior(programs.logistic(), growls(GROWLS))
 
 
 def chains(belief, site):
@@ -68,7 +55,7 @@ def chains(belief, site):
 @pytest.mark.slow
 def test_closed_form_grid_and_nuts_agree_on_the_accuracy_of_growls():
     """Planted bugs: data counted twice, and a growl from the right mistaken for one from the left."""
-    sampled, closed = tiger_by_nuts(), posterior(world("tiger").homdp, Counts(NO_MOVES, GROWLS))
+    sampled, closed = tiger_by_nuts(), posterior(world("tiger").homdp, growls(GROWLS))
     assert (sampled.method, closed.method) == ("nuts", "conjugate")
     right, wrong = 14 + 11, 5 + 3
     p = np.linspace(1e-6, 1 - 1e-6, 20_001)
@@ -105,22 +92,18 @@ def test_grid_and_nuts_agree_without_a_closed_form():
 def test_new_data_compile_nothing():
     """Neither other counts, nor a million episodes, nor another key, horizon or round of the gate; the counter does count."""
     model = programs.logistic()
-    logistic_by_nuts().update(seen3(GROWLS)).mean  # noqa: B018  everything once
+    logistic_by_nuts().update(growls(GROWLS)).mean  # noqa: B018  everything once
     with compilations() as compiled:
-        belief = posterior(model, seen3(GROWLS[::-1] + 3), key=jax.random.key(5))
-        belief = belief.update(seen3(GROWLS * 1_000_000))
+        belief = posterior(model, growls(GROWLS[::-1] + 3), key=jax.random.key(5))
+        belief = belief.update(growls(GROWLS * 1_000_000))
         belief.mean  # noqa: B018
         shorter = model.with_horizon(2)
-        posterior(shorter, shorter.counts([]) + seen3(GROWLS)).update(seen3(GROWLS))
-        posterior(model, seen3(GROWLS), gate=Gate(ess=10_000), force=True)
+        posterior(shorter, shorter.counts([]) + growls(GROWLS)).update(growls(GROWLS))
+        posterior(model, growls(GROWLS), gate=Gate(ess=10_000), force=True)
     assert compiled == []
     with compilations() as compiled:
         jax.jit(lambda x: x + 1)(np.ones(3))
     assert compiled == ["jit(<lambda>)"]
-
-
-def seen3(emission):
-    return Counts(NO_MOVES, np.array(emission))
 
 
 def test_sufficient_numbers_are_all_that_the_sampler_sees():
@@ -149,20 +132,20 @@ def test_an_update_begins_where_the_chains_stand(monkeypatch):
     assert (warm.inverse_mass[:, 0, 0] < 0.8).all()  # adapted from the identity towards the posterior variance
     starts, compiled = [], sampler()._round
     monkeypatch.setattr(sampler(), "_round", lambda *arguments: starts.append(arguments[2]) or compiled(*arguments))
-    updated = belief.update(seen3([[1, 0], [0, 1]]))
+    updated = belief.update(growls([[1, 0], [0, 1]]))
     assert len(starts) == 1
     assert np.array_equal(starts[0].position["ear"], last)
-    posterior(belief.homdp, seen3(GROWLS))
+    posterior(belief.homdp, growls(GROWLS))
     assert len(starts) == 3
     assert (deviations(chains(updated, "ear"), ear_posterior(27, 8)) < STANDARD_ERRORS).all()
 
 
 def test_a_warm_start_that_fails_is_followed_by_a_cold_one(monkeypatch):
     """Three rounds from where the chains stand, then a search, and three more."""
-    kept = posterior(programs.logistic(), seen3(GROWLS), gate=Gate(ess=10_000), force=True)
+    kept = posterior(programs.logistic(), growls(GROWLS), gate=Gate(ess=10_000), force=True)
     starts, compiled = [], sampler()._round
     monkeypatch.setattr(sampler(), "_round", lambda *arguments: starts.append(arguments[2]) or compiled(*arguments))
-    kept.update(seen3(GROWLS))
+    kept.update(growls(GROWLS))
     assert len(starts) == 3 + 1 + 3
     assert np.array_equal(starts[0].position["ear"], chains(kept, "ear")[:, -1])
     assert np.array_equal(starts[3].step_size, np.ones(4))
@@ -174,15 +157,15 @@ def test_chains_that_find_no_start_share_one(monkeypatch):
     for potential, expected in (([np.inf, 1.0, np.inf, 2.0], [1, 1, 1, 3]), ([1.0, 2.0, 3.0, np.inf], [0, 1, 2, 0])):
         found = {"ear": np.arange(4.0)}, np.array(potential)
         monkeypatch.setattr(sampler(), "_start", lambda *_, found=found: found)
-        assert np.array_equal(sampler()._cold(KEY, seen3(GROWLS)).position["ear"], expected)
+        assert np.array_equal(sampler()._cold(KEY, growls(GROWLS)).position["ear"], expected)
     monkeypatch.setattr(sampler(), "_start", lambda *_: (found[0], np.full(4, np.inf)))
     with pytest.raises(DataError, match="wherever the prior was tried"):
-        sampler()._cold(KEY, seen3(GROWLS))
+        sampler()._cold(KEY, growls(GROWLS))
 
 
 def test_an_update_far_away_is_still_right():
     """Chains that stand at a posterior with sd 0.4 are led to one with sd 0.005, two prior deviations away."""
-    belief = logistic_by_nuts().update(seen3([[20_000, 80_000], [80_000, 20_000]]))
+    belief = logistic_by_nuts().update(growls([[20_000, 80_000], [80_000, 20_000]]))
     assert (deviations(chains(belief, "ear"), ear_posterior(40_025, 160_008)) < STANDARD_ERRORS).all()
     assert (deviations(chains(belief, "ear"), ear_posterior(40_000, 160_300)) > STANDARD_ERRORS).any()  # planted bug
 
@@ -190,13 +173,13 @@ def test_an_update_far_away_is_still_right():
 def test_the_gate_raises_with_numbers_and_force_says_so():
     model = programs.logistic()
     with pytest.raises(InferenceError, match=r"ESS of ear: got .* expected at least 40000. More draws") as error:
-        posterior(model, seen3(GROWLS), gate=Gate(ess=10_000))
+        posterior(model, growls(GROWLS), gate=Gate(ess=10_000))
     assert "force=True" in str(error.value)
-    kept = posterior(model, seen3(GROWLS), gate=Gate(ess=10_000), force=True)
+    kept = posterior(model, growls(GROWLS), gate=Gate(ess=10_000), force=True)
     assert kept.forced
     assert kept.dataset.attrs["forced"] == 1
     assert "kept by force" in repr(kept)
-    assert kept.update(seen3(GROWLS)).forced
+    assert kept.update(growls(GROWLS)).forced
     good = logistic_by_nuts()
     assert (good.forced, good.dataset.attrs["forced"], "force" in repr(good)) == (False, 0, False)
     assert good.diagnostics.problems(Gate()) == []
@@ -205,7 +188,7 @@ def test_the_gate_raises_with_numbers_and_force_says_so():
 
 def test_seeds_decide_everything():
     model = programs.logistic()
-    first, again, other = (posterior(model, seen3(GROWLS), key=jax.random.key(k)) for k in (1, 1, 2))
+    first, again, other = (posterior(model, growls(GROWLS), key=jax.random.key(k)) for k in (1, 1, 2))
     assert np.array_equal(chains(first, "ear"), chains(again, "ear"))
     assert not np.array_equal(chains(first, "ear"), chains(other, "ear"))
 

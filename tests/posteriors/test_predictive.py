@@ -98,7 +98,7 @@ WRONG = {  # the truth, what the declaration is sure of, what must be unusual an
         (RESTLESS, CLEAR, EVEN),
         {"T": STICKY, "O": CLEAR, "initial": EVEN},
         "pairs of observations",
-        "observations by step",
+        ("observations by step",),
     ),
 }
 
@@ -112,7 +112,7 @@ def test_a_wrong_model_is_unusual(case):
         episodes = played(seed, *truth)
         check = predictive_check(jax.random.key(seed), posterior(model, episodes), episodes, POLICY)
         assert unusual in check.unusual, check
-        assert usual not in check.unusual, check
+        assert not set(usual) & set(check.unusual), check
         assert f"unusual: {', '.join(check.unusual)}\n" in repr(check)
 
 

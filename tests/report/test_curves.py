@@ -11,12 +11,6 @@ from homdp_ppl.report import COLOURS, draw_bands, draw_bracket, draw_curves, use
 TWO = {"up": ([1, 2, 3], [1.0, 4.0, 9.0]), "down": ([1, 2], [5.0, 2.0])}
 
 
-@pytest.fixture(autouse=True)
-def closed():
-    yield
-    plt.close("all")
-
-
 def words(axes):
     return [text.get_text() for text in axes.texts]
 

@@ -1,17 +1,10 @@
 """Pictures of draws: densities that add up to one, quantiles by hand, exact intervals of shares, bad input refused."""
 
-import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 
 from homdp_ppl import DataError
 from homdp_ppl.report import draw_densities, draw_intervals, draw_shares
-
-
-@pytest.fixture(autouse=True)
-def closed():
-    yield
-    plt.close("all")
 
 
 def test_densities_on_common_bins():

@@ -1,17 +1,10 @@
 """Ladders, bounds and savings: places by hand, bad input refused."""
 
-import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 
 from homdp_ppl import DataError
 from homdp_ppl.report import draw_bounds, draw_ladder, draw_savings
-
-
-@pytest.fixture(autouse=True)
-def closed():
-    yield
-    plt.close("all")
 
 
 def test_ladder():

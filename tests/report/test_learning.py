@@ -10,7 +10,8 @@ from matplotlib.colors import to_hex
 
 from homdp_ppl import DataError, explorers, learn, models
 from homdp_ppl.planners import history_tree
-from homdp_ppl.report.learning import COLOURS, LINE, POINTS, _apart, curve_of, draw_promises, draw_regret
+from homdp_ppl.report.learning import LINE, POINTS, _apart, curve_of, draw_promises, draw_regret
+from homdp_ppl.report.look import COLOURS
 
 K, SEEDS = 12, 5
 
@@ -28,12 +29,6 @@ def learned(rule, seeds, **options):
 def runs():
     rules = (explorers.greedy(), explorers.uniform(), explorers.hop_b())
     return {rule.name: learned(rule, range(SEEDS)) for rule in rules}
-
-
-@pytest.fixture(autouse=True)
-def closed():
-    yield
-    plt.close("all")
 
 
 def texts(axes):

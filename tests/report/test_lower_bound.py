@@ -1,18 +1,11 @@
 """The lower bound drawn: signs as the instance has them, slopes of power laws by hand."""
 
-import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 
 from homdp_ppl import DataError, models
 from homdp_ppl.models import lower_bound
 from homdp_ppl.report import draw_instance, draw_scaling
-
-
-@pytest.fixture(autouse=True)
-def closed():
-    yield
-    plt.close("all")
 
 
 def test_signs_are_those_of_the_instance():

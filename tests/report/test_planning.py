@@ -1,19 +1,11 @@
 """Pictures of planning: beliefs by Bayes' rule, envelopes and losses by hand."""
 
-import matplotlib.pyplot as plt
 import numpy as np
-import pytest
 from matplotlib.colors import to_hex
 
 from homdp_ppl import models
 from homdp_ppl.planners import history_tree
 from homdp_ppl.report import draw_beliefs, draw_cells, draw_envelope, draw_losses
-
-
-@pytest.fixture(autouse=True)
-def closed():
-    yield
-    plt.close("all")
 
 
 def test_beliefs_of_the_tiger():

@@ -1,18 +1,16 @@
 """Radii side by side: golden values from the formulas, the posterior's quantile exact, what the picture shows."""
 
-import io
 from functools import cache
 
 import jax
-import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 import xarray as xr
-from rich.console import Console
 from scipy.stats import beta
 
 from homdp_ppl import Counts, DataError, ParameterError, rollout, uniform_policy
 from homdp_ppl.report import compare_radii, draw_radii, radius_table
+from tests.report.words import text_of
 from tests.worlds import Parity, world
 
 K, DELTA = 48, 0.1
@@ -88,9 +86,7 @@ def test_known_rows_are_left_out():
 
 
 def test_the_table_tells_medians():
-    console = Console(width=160, file=io.StringIO())
-    console.print(radius_table(compared("tiger_table"), "transition"))
-    text = console.file.getvalue()
+    text = text_of(radius_table(compared("tiger_table"), "transition"), width=160)
     last = [cell.strip() for cell in text.splitlines()[-2].split("│")[1:-1]]
     seen = compared("tiger_table").sel(episodes=K)
     assert last[0] == "48"
@@ -115,7 +111,6 @@ def test_the_picture_has_a_line_for_each_row_and_rule(part, tmp_path):
     axes.figure.savefig(tmp_path / "radii.png")
     assert (tmp_path / "radii.png").stat().st_size > 10_000
     assert draw_radii(seen, part, axes=axes) is axes
-    plt.close(axes.figure)
 
 
 def test_a_comparison_can_be_kept(tmp_path):

@@ -1,30 +1,19 @@
 """Pictures of studies: marks and lines are the runs' own numbers, the episodes to epsilon by hand, bad input refused."""
 
-from dataclasses import replace
 from functools import cache
 
-import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 from matplotlib.colors import to_hex
 
-from homdp_ppl import DataError, Spaces, explorers, learn, models
-from homdp_ppl.measured import Saved
+from homdp_ppl import DataError, explorers, learn, models
 from homdp_ppl.planners import history_tree
-from homdp_ppl.record import Record
-from homdp_ppl.report.learning import COLOURS
+from homdp_ppl.report.look import COLOURS
 from homdp_ppl.report.studies import draw_episodes_to, draw_optimism
 from homdp_ppl.study import episodes_to
+from tests.runs import losing
 
 K, SEEDS = 10, 4
-
-
-def losing(*gaps, episodes_per_round=1):
-    """A run that is nothing but its gaps."""
-    values, played = 1 - np.array(gaps), np.repeat(1 - np.array(gaps), episodes_per_round)
-    about = {"model": "house", "optimum": 1.0, "horizon": 1, "episodes_per_round": episodes_per_round}
-    nothing = Record.empty(Spaces(("x",), ("y",), ("a",), 1))
-    return Saved(about, replace(nothing, values=values, played=played, optimistic=np.ones(len(values))), {})
 
 
 @cache
@@ -32,12 +21,6 @@ def runs():
     world = models.load("tiger", horizon=2)
     rules = (explorers.greedy(), explorers.hop_b())
     return {rule.name: learn(world, rule, history_tree(), K, range(SEEDS), compiled=False) for rule in rules}
-
-
-@pytest.fixture(autouse=True)
-def closed():
-    yield
-    plt.close("all")
 
 
 @pytest.mark.parametrize(
@@ -100,9 +83,7 @@ def test_marks_are_shares_and_widths_of_the_runs():
 
 
 def test_narrow_widths_have_a_linear_axis():
-    run = losing(0.0, 0.0)
-    run.record.optimistic[1] = 1.02
-    assert draw_optimism({"rule": [run]}).get_xscale() == "linear"
+    assert draw_optimism({"rule": [losing(0.0, 0.0, optimistic=[1.0, 1.02])]}).get_xscale() == "linear"
 
 
 @pytest.mark.parametrize("draw", [draw_optimism, lambda runs: draw_episodes_to(runs, [0.2, 0.1])])

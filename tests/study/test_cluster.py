@@ -16,8 +16,8 @@ from homdp_ppl import DataError, HOMDPError, ParameterError, study
 from homdp_ppl.blocks import decode, encode
 from homdp_ppl.study import cluster
 from homdp_ppl.study.pace import Pace
-from tests.study.crew import ASKED, check_bad_units, check_kills, whole
-from tests.study.forge import CACHE, ROOT
+from tests.study.crew import ASKED, check_bad_units, check_kills
+from tests.study.forge import ROOT
 
 LOCAL = ("--host", "127.0.0.1", "--no-dashboard")
 
@@ -47,7 +47,7 @@ class Cluster:
     def _start(self, role, *options):
         command = [sys.executable, "-m", "dask", role, "--scheduler-file", str(self._file), *options]
         with open(self._path / "log", "a") as log:
-            return subprocess.Popen(command, cwd=ROOT, env={**os.environ, **CACHE, "PJRT_NPROC": "1"}, stdout=log, stderr=log)
+            return subprocess.Popen(command, cwd=ROOT, env={**os.environ, "PJRT_NPROC": "1"}, stdout=log, stderr=log)
 
     def _worker(self):
         place = ("--local-directory", str(self._path))
@@ -86,12 +86,6 @@ def two(tmp_path_factory):
 def client(two):
     with cluster.connect(two.address) as connected:
         yield connected
-
-
-@pytest.fixture(scope="module")
-def expected(tmp_path_factory):
-    """The digest of the study when one process does it."""
-    return whole(tmp_path_factory.mktemp("whole") / "study")
 
 
 @pytest.mark.slow

@@ -19,16 +19,10 @@ from homdp_ppl.study import executors
 from homdp_ppl.study.pace import Pace
 from homdp_ppl.study.results import is_complete
 from homdp_ppl.study.units import Stopped
-from tests.study.crew import ASKED, check_bad_units, check_kills, whole
-from tests.study.forge import CACHE, ROOT
+from tests.study.crew import ASKED, check_bad_units, check_kills
+from tests.study.forge import ROOT
 
 COORDINATOR = "import json, sys; from homdp_ppl import study; study.compare(**json.loads(sys.argv[1]))"
-
-
-@pytest.fixture(scope="module")
-def expected(tmp_path_factory):
-    """The digest of the study when one process does it."""
-    return whole(tmp_path_factory.mktemp("whole") / "study")
 
 
 def workers_of(pid):
@@ -129,7 +123,7 @@ def test_workers_of_a_killed_study_end_and_another_goes_on(tmp_path, expected):
     """The coordinating process gets no chance to tell them."""
     out = tmp_path / "study"
     asked = json.dumps({**ASKED, "out": str(out), "workers": 2})
-    coordinator = subprocess.Popen([sys.executable, "-c", COORDINATOR, asked], cwd=ROOT, env={**os.environ, **CACHE})
+    coordinator = subprocess.Popen([sys.executable, "-c", COORDINATOR, asked], cwd=ROOT)
     while not list(out.rglob("*.journal")):
         assert coordinator.poll() is None
         time.sleep(0.05)

@@ -102,8 +102,7 @@ def test_hop_b_with_a_class_is_optimistic_for_every_policy(runs, monkeypatch):
         assert check == (min(w.slack for w in worst), min(w.value for w in worst), max(w.size for w in worst))
     monkeypatch.setattr(optimism_module, "hop_b_class_bonus", lambda radii, horizon: radii.transition)
     assert theory.hop_b_class_optimism(policies, truth, some[-1], emissions, 400, 1e-4).slack < -0.1
-    wrong = {"shape": emissions[:, :1], "row": emissions * 2, "none": emissions[:0]}
-    for tables in wrong.values():
+    for tables in (emissions[:, :1], emissions * 2, emissions[:0]):
         with pytest.raises(DataError, match="emission class"):
             theory.hop_b_class_optimism(policies, truth, some[0], tables, 400)
     with pytest.raises(ParameterError, match="at least one policy"):

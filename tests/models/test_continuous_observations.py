@@ -9,10 +9,10 @@ from numpyro.infer.util import log_density
 from scipy import stats
 
 from homdp_ppl import POMDP, DeclarationError, Episode, posterior, rollout, uniform_policy, x64
+from homdp_ppl.acting import Trajectory
 from homdp_ppl.continuous.tabulation import latent_tables
 from homdp_ppl.models import gaussian_screening, gaussian_tiger, low_rank
 from homdp_ppl.planners import history_tree, quantised
-from homdp_ppl.policy import Trajectory
 from homdp_ppl.posteriors import Sampling
 
 MODELS = {model.__name__.split(".")[-1]: model for model in (gaussian_tiger, gaussian_screening, low_rank)}
@@ -103,7 +103,7 @@ def test_posteriors_cover_a_truth_drawn_from_the_prior(name):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["gaussian_tiger", "gaussian_screening", pytest.param("low_rank", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("name", MODELS)
 def test_posteriors_given_numbers_that_are_off_do_not_cover_it(name):
     """The planted bug: all numbers are too large by 1."""
     here, episodes = drawn(name)

@@ -10,17 +10,12 @@ from pathlib import Path
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
-import xarray as xr
 
 from homdp_ppl import study
-from homdp_ppl.errors import DataError
 from homdp_ppl.measured import Saved
 from homdp_ppl.page import write_page
-from homdp_ppl.page.html import number, tag, text
 from homdp_ppl.page.model import Shown, calibration
 from homdp_ppl.page.progress import drawable, missing, whole
-from homdp_ppl.report.forest import draw_forest, forest_entries
-from homdp_ppl.report.priors import draw_priors
 from homdp_ppl.report.studies import draw_optimism
 from homdp_ppl.study.specification import Unit
 
@@ -157,9 +152,9 @@ def test_scaled_bonuses_are_labelled(page):
 
 def test_half_finished(done, tmp_path):
     """Runs cut short, rules that have not begun, and a unit that failed are named; the rest of the page stands."""
-    directory = study.StudyDirectory(tmp_path, done.directory.study, done.directory.models, done.directory.about)
+    directory = elsewhere(done.directory, tmp_path)
     first, second = done.runs["tiger", "declared", "tight"]
-    short = replace(second, record=second.record.until(7, 7))
+    short = cut(second, 7)
     runs = {("tiger", "declared", "tight"): [first, short], ("tiger", "declared", RULES[1]): [cut(first, 5), cut(second, 9)]}
     failed = {Unit("tiger", "declared", RULES[2], (0, 1)): "got <nothing>"}
     source, _ = read(write_page(directory, runs, failed))
@@ -177,8 +172,13 @@ def cut(run: Saved, rounds: int) -> Saved:
     return replace(run, record=run.record.until(rounds, rounds))
 
 
+def elsewhere(directory, path, models=None):
+    """The same study in another directory, if wished with other models."""
+    return study.StudyDirectory(path, directory.study, models or directory.models, directory.about, directory.sources)
+
+
 def test_nothing_has_begun(done, tmp_path):
-    directory = study.StudyDirectory(tmp_path, done.directory.study, done.directory.models, done.directory.about)
+    directory = elsewhere(done.directory, tmp_path)
     source, _ = read(write_page(directory, {}))
     assert "No run has begun yet." in source
 
@@ -202,7 +202,7 @@ def test_texts_are_escaped(tmp_path, monkeypatch):
 def test_changed_model(done, tmp_path):
     """Pictures that need the world are left out when it is not the one of the study; the measured stays."""
     models = {"tiger": done.directory.models["tiger"] | {"numbers": "others"}}
-    directory = study.StudyDirectory(tmp_path, done.directory.study, models, done.directory.about)
+    directory = elsewhere(done.directory, tmp_path, models)
     source, reader = read(write_page(directory, done.runs))
     assert source.count("This could not be shown") == 5
     assert "the model that the study began with" in source
@@ -218,46 +218,6 @@ def test_calibration_lines(done):
     axes = draw_optimism({rule: runs["tiger", "declared", rule] for rule in rules}, calibration=found)
     dashed = [line.get_ydata()[0] for line in axes.lines if line.get_linestyle() == "--"]
     assert dashed == [1 / 2, 4 / 6]
-    plt.close("all")
-
-
-def test_forest():
-    """Quantiles of the draws entry by entry, names with the model's words, and the truth where it is known."""
-    draws = np.arange(101.0)[None] / 100  # (1, 101)
-    variables = {
-        "p": (("chain", "draw", "state"), np.stack([draws, draws / 2], -1)),
-        "shift": (("chain", "draw"), 10 * draws),
-    }
-    dataset = xr.Dataset(variables, {"state": ["on", "off"]})
-    entries = forest_entries(dataset, {"p": np.array([0.3, 0.4])})
-    assert [entry.name for entry in entries] == ["p[on]", "p[off]", "shift"]
-    np.testing.assert_allclose(entries[1].quantiles, [0.025, 0.125, 0.25, 0.375, 0.475])
-    assert [entry.truth for entry in entries[:2]] == [0.3, 0.4]
-    assert np.isnan(entries[2].truth)
-    assert len(draw_forest(dataset, {}).figure.axes) == 2  # probabilities, and the rest
-    widest = draw_forest(dataset, {}, most=2)
-    assert [label.get_text() for panel in widest.figure.axes for label in panel.get_yticklabels()] == ["p[on]", "shift"]
-    with pytest.raises(DataError, match="at least one site"):
-        draw_forest(xr.Dataset(), {})
-    plt.close("all")
-
-
-def test_priors(done):
-    """The large marks are the means over the seeds."""
-    runs = {prior: done.runs["tiger", prior, RULES[1]] for prior in ("declared", "flat")}
-    left, right = draw_priors({RULES[1]: runs}, colours={RULES[1]: "#123456"})
-    assert {line.get_color() for line in (*left.lines, *right.lines)} == {"#123456"}
-    for panel, numbers in ((left, lambda run: run.regret[-1]), (right, lambda run: run.was_optimistic.mean())):
-        means = [np.mean([numbers(run) for run in several]) for several in runs.values()]
-        np.testing.assert_allclose(panel.lines[-1].get_ydata(), means)
-    with pytest.raises(DataError, match="without runs"):
-        draw_priors({"a": {"flat": []}})
-    plt.close("all")
-
-
-def test_pieces():
-    assert tag("p", text("<&>"), aria_label='"') == '<p aria-label="&quot;">&lt;&amp;&gt;</p>'
-    assert [number(x) for x in (0.12345, -2.5, 1e9, float("inf"))] == ["0.123", "-2.5", "1e+09", "∞"]
 
 
 @pytest.mark.slow

@@ -1,0 +1,21 @@
+"""Pictures of what the prior does: the large marks are means over the runs, bad input is refused."""
+
+import numpy as np
+import pytest
+
+from homdp_ppl import DataError
+from homdp_ppl.report.priors import draw_priors
+from tests.runs import losing
+
+
+def test_priors():
+    """Regrets 0.3 and 0.7 are 0.5 in the mean, half and all of the rounds optimistic 75%."""
+    declared = [losing(0.2, 0.1, optimistic=[1.2, 0.8]), losing(0.4, 0.3, optimistic=[1.2, 1.1])]
+    flat = [losing(1.0, 0.8, optimistic=0.9)]
+    left, right = draw_priors({"tight": {"declared": declared, "flat": flat}}, colours={"tight": "#123456"})
+    assert {line.get_color() for line in (*left.lines, *right.lines)} == {"#123456"}
+    np.testing.assert_allclose(left.lines[-1].get_ydata(), [0.5, 1.8])
+    np.testing.assert_allclose(right.lines[-1].get_ydata(), [0.75, 0.0])
+    np.testing.assert_allclose(left.lines[0].get_ydata(), [0.3, 0.7])
+    with pytest.raises(DataError, match="without runs"):
+        draw_priors({"a": {"flat": []}})

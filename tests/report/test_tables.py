@@ -1,0 +1,34 @@
+"""Tables speak the model's names."""
+
+import jax
+import pytest
+
+from homdp_ppl import DataError, rollout, uniform_policy
+from homdp_ppl.report import models_table, revealed_table, seen_table
+from tests.report.words import text_of
+from tests.worlds import world
+
+
+def test_an_episode_is_told_before_and_after():
+    made = world("tiger")
+    episode = rollout(jax.random.key(0), made, uniform_policy(made))
+    seen = text_of(seen_table(made.homdp, episode, "seen"))
+    revealed = text_of(revealed_table(made.homdp, episode))
+    for y, a in zip(episode.observations, episode.actions, strict=True):
+        assert made.spaces.observations[y] in seen
+        assert made.spaces.actions[a] in seen
+    assert "latent" not in seen
+    batch = rollout(jax.random.split(jax.random.key(0)), made, uniform_policy(made))
+    for table in (seen_table, revealed_table):
+        with pytest.raises(DataError, match=r"episodes\[0\]"):
+            table(made.homdp, batch)
+    assert "latent state" in revealed
+    assert f"{made.homdp.returns(episode):.2f}" in revealed
+    assert revealed.count("\n") == seen.count("\n")  # a title there, a last state here
+
+
+def test_the_zoo_table_says_sizes_and_unknowns():
+    text = text_of(models_table({"tiger": world("tiger"), "lock": world("lock")}))
+    assert "2 states, 2 obs." in text
+    assert "accuracy" in text
+    assert "9 rows" in text

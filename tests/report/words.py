@@ -1,0 +1,12 @@
+"""What a table says."""
+
+import io
+
+from rich.console import Console, RenderableType
+
+
+def text_of(table: RenderableType, width: int = 100) -> str:
+    """A table as it is printed."""
+    printed = io.StringIO()
+    Console(width=width, file=printed).print(table)
+    return printed.getvalue()
