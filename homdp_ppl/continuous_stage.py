@@ -20,6 +20,7 @@ from homdp_ppl.domain import Real
 from homdp_ppl.episode import Episode
 from homdp_ppl.errors import ParameterError, PlanningError, Problem
 from homdp_ppl.evaluation import uniform_at
+from homdp_ppl.explorers.explorer import Explorer
 from homdp_ppl.explorers.rules import Knowledge, Rule, Tabled, WorldPairs
 from homdp_ppl.outcome import Task
 from homdp_ppl.pairs import PairSearch
@@ -98,7 +99,7 @@ class ContinuousStage:
     """
 
     def __init__(self, task: Task[ContinuousWorld, ContinuousHOMDP]) -> None:
-        self.task, self.rule = task, continuous_rule(task)
+        self.task, self.rule = task, continuous_rule(task.explorer)
         self._pairs: PairSearch[WorldPairs, Planned] = PairSearch(self._plan, LatentBounds())
         self._valued: tuple[Policy | None, float] = (None, np.nan)
 
@@ -136,7 +137,7 @@ class ContinuousStage:
         """One episode, and what was deployed is worth: where values are estimated, pi o_h Unif(A) has its own return."""
         policy, worth, task = decision.policy, decision.value, self.task
         if task.explorer.each_step:
-            policy = uniform_at_step(policy, step + 1, task.world)
+            policy = uniform_at_step(policy, step, task.world)
             worth = np.nan if task.estimated else value(policy, task.world, task)
         episode = task.world.play(fortune.world, policy, fortune.actions)[0]
         return episode, float(task.world.homdp.returns(episode)) if np.isnan(worth) else worth
@@ -162,13 +163,13 @@ class ContinuousStage:
         return Planned(found.policy, found.upper, found.less.model)
 
 
-def continuous_rule(task: Task[ContinuousWorld, ContinuousHOMDP]) -> Rule:
-    """How the task's rule learns in continuous worlds; refuses one that cannot."""
-    rule = task.explorer.continuous
+def continuous_rule(explorer: Explorer) -> Rule:
+    """How a rule learns in continuous worlds; refuses one that cannot."""
+    rule = explorer.continuous
     if rule is None:
         remedy = "Its bonuses or backups need tables of observations."
         expected = "hop_v or hop_b_class with continuous worlds, posterior_sampling, uniform, oracle"
-        raise ParameterError("learn", [Problem("explorer", f"{task.explorer.rule} in a continuous world", expected, remedy)])
+        raise ParameterError("learn", [Problem("explorer", f"{explorer.rule} in a continuous world", expected, remedy)])
     return rule
 
 

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from itertools import islice
 from typing import Any, TypeVar, overload
 
 import jax
@@ -18,6 +19,7 @@ from homdp_ppl.continuous_stage import ContinuousStage, continuous_rule, plan_wo
 from homdp_ppl.declare import HOMDP, World
 from homdp_ppl.errors import ParameterError, Problem
 from homdp_ppl.explorers.explorer import Explorer
+from homdp_ppl.explorers.rules import Rule
 from homdp_ppl.learning_checks import check_model, check_plan, check_request
 from homdp_ppl.outcome import Task, stop_after_rounds
 from homdp_ppl.policy import GraphPolicy
@@ -157,12 +159,12 @@ def learn(
     """
     given: Any = seed
     seeds: list[Any] = list(given) if np.ndim(given) else [given]
-    check_request(world, explorer, planner, episodes, seeds, model, simulations)
+    check_request(world, explorer, planner, episodes, seeds, model, stop_after, simulations)
     runs: list[Run] | list[ContinuousRun]
     if isinstance(world, ContinuousWorld):
-        if foresight or compiled:
-            asked = "foresight" if foresight else "compiled"
-            raise ParameterError("learn", [Problem(asked, "True", "False in a continuous world")])
+        asked = [name for name, wanted in (("foresight", foresight), ("compiled", compiled)) if wanted]
+        if asked:
+            raise ParameterError("learn", [Problem(name, "True", "False in a continuous world") for name in asked])
         own = model if isinstance(model, ContinuousHOMDP) else world.homdp
         runs = _learn_continuous(world, explorer, planner, episodes, seeds, own, stop_after, progress, simulations)
     else:
@@ -216,6 +218,7 @@ def _learn_continuous(
     simulations: int,
 ) -> list[ContinuousRun]:
     check_model(world, explorer, episodes, model)
+    rule = continuous_rule(explorer)
     plan = plan_world(planner, world)
     estimated = bool(getattr(plan, "estimated", False))
     tasks = [
@@ -226,38 +229,42 @@ def _learn_continuous(
     tasks = [replace(task, optimum=float(optimum), slack=slack) for task, optimum in zip(tasks, optima, strict=True)]
     rounds = stop_after_rounds(tasks[0], stop_after)
     with _progress(progress, len(tasks) * rounds) as done:
-        return [_advance(_begin_continuous(task), rounds, done) for task in tasks]
+        return [_advance(_begin_continuous(task, rule), rounds, done) for task in tasks]
 
 
 def _advance(run: R, rounds: int, done: Callable[[int], None] = lambda n: None) -> R:
-    """The readable loop: Algorithm 1, and Algorithm 2 for rules that deploy a policy once for every step."""
+    """The readable loop, to be laid beside the paper: comments say what a line is in Algorithm 1 and in Algorithm 2.
+
+    A round is an episode, or an epoch of H episodes. Other rules differ in what they propose and in what they keep.
+    """
     task: Task[Any, Any] = run.task
     state: Any = run.state
     decision: Any = run.decision
     stage = stage_of(task)
-    rule = stage.rule
+    rule, fortunes = stage.rule, stage.fortunes(len(run.played))
     written, policies, clock = Writer(), dict(run.policies), Clock(run.seconds)
-    fortunes = stage.fortunes(len(run.played))
     for k in range(len(run.values), rounds):
-        fortune = next(fortunes)
-        planned = decision is None or bool(out_of_date(task.explorer, stage.visits(state), decision.visits))
+        luck = list(islice(fortunes, task.episodes_per_round))
+        planned = decision is None or bool(
+            out_of_date(task.explorer, stage.visits(state), decision.visits)
+        )  # in the paper always
+        plans = 0
         if planned:
             with clock("inference"):
-                proposal = rule.propose(fortune.proposal, state)  # bonuses and estimates; version spaces
+                proposal = rule.propose(luck[0].proposal, state)  # 1: T-hat_k, O-hat_k, r-hat_k. 2: the spaces T_k, Theta_k
             with clock("planning"):
-                decision, plans = stage.decide(proposal, state)  # pi-hat_k = POP(T-hat_k, O-hat_k, r-hat_k)
+                decision, plans = stage.decide(proposal, state)  # 1: pi-hat_k = POP(T-hat_k, O-hat_k, r-hat_k). 2: argmax
             with clock("evaluation"):
-                decision = decision._replace(value=stage.value(decision.policy))
+                decision = decision._replace(value=stage.value(decision.policy))  # the learner never sees it
             if state.memory is not None:
                 policies[k] = decision.policy
-        for h in range(task.episodes_per_round):  # once; or for every step, uniform at that step
-            fortune = fortune if h == 0 else next(fortunes)
+        for h, fortune in enumerate(luck, start=1):  # 1: a single episode. 2: one for every step h
             with clock("acting"):
-                episode, worth = stage.deploy(decision, h, fortune)  # run the policy, then the states are revealed
+                episode, worth = stage.deploy(decision, h, fortune)  # 1: run pi-hat_k. 2: pi-hat_k o_h Unif(A). Then x_{1:H+1}
             with clock("inference"):
-                state = rule.update(state, episode)  # counts and posterior; version spaces after the last step
+                state = rule.update(state, episode)  # 1: n_{k+1}, T-hat_{k+1}, O-hat_{k+1}. 2: step h's tuple; spaces if h = H
             written.episode(episode, worth, stage.impossible(decision, episode))
-        written.round(float(decision.value), float(decision.optimistic), planned, plans if planned else 0)
+        written.round(float(decision.value), float(decision.optimistic), planned, plans)
         done(1)
     record = run.record + written.record(task.world)
     return replace(run, record=record, state=state, decision=decision, seconds=clock.seconds, policies=policies)
@@ -286,8 +293,8 @@ def _begin(task: Task[World, HOMDP], loop: str, advance: Callable[[Run, int], Ru
     return Run(task, Record.empty(task.world), state, None, {}, loop, {}, advance, in_x64(_plan_again))
 
 
-def _begin_continuous(task: Task[ContinuousWorld, ContinuousHOMDP]) -> ContinuousRun:
-    state = replace(continuous_rule(task).init(task.model, task.episodes), luck=_luck(task))
+def _begin_continuous(task: Task[ContinuousWorld, ContinuousHOMDP], rule: Rule) -> ContinuousRun:
+    state = replace(rule.init(task.model, task.episodes), luck=_luck(task))
     told = "readable loop (continuous spaces)"
     return ContinuousRun(task, Record.empty(task.world), state, None, {}, told, {}, in_x64(_advance))
 

@@ -12,6 +12,7 @@ from homdp_ppl.continuous.known import refuse_unknown_start as refuse_start
 from homdp_ppl.declare import HOMDP, World
 from homdp_ppl.errors import ParameterError, Problem
 from homdp_ppl.explorers.explorer import Explorer
+from homdp_ppl.outcome import stop_problems
 from homdp_ppl.plan import Plan
 from homdp_ppl.posteriors.data import refuse_unknown_start
 
@@ -24,7 +25,9 @@ def check_plan(found: Any) -> Plan:
     raise ParameterError("learn", [problem])
 
 
-def check_request(world: Any, explorer: Any, planner: Any, episodes: Any, seeds: list[Any], model: Any, simulations: Any) -> None:
+def check_request(
+    world: Any, explorer: Any, planner: Any, episodes: Any, seeds: list[Any], model: Any, stop_after: Any, simulations: Any
+) -> None:
     """Refuse what is no world, rule, planner, number of episodes, seed or model, all at once."""
     problems = []
     if not isinstance(world, World | ContinuousWorld):
@@ -45,6 +48,7 @@ def check_request(world: Any, explorer: Any, planner: Any, episodes: Any, seeds:
     if not (model is None or isinstance(model, kind)):
         remedy = "Of a world, take the declaration: world.homdp."
         problems.append(Problem("model", f"a {type(model).__name__}", f"a {kind.__name__}", remedy))
+    problems += stop_problems(stop_after)
     if not (isinstance(simulations, int | np.integer) and simulations >= 2):
         problems.append(Problem("simulations", repr(simulations), "a whole number of at least 2"))
     if problems:
@@ -61,7 +65,10 @@ def takes_a_model(planner: Any) -> bool:
     """Whether it looks like a planner; a factory can be called without arguments."""
     if not callable(planner):
         return False
-    first = next(iter(inspect.signature(planner).parameters.values()), None)
+    try:
+        first = next(iter(inspect.signature(planner).parameters.values()), None)
+    except ValueError:  # a built-in that does not tell its parameters
+        return False
     return first is not None and first.default is first.empty
 
 

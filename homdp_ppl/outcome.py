@@ -203,8 +203,8 @@ class Outcome(Measured, Generic[P]):
 
     def __repr__(self) -> str:
         task, rounds = self.task, len(self.values)
-        word = "epoch" if task.explorer.each_step else "episode"
-        head = f"Run of {task.explorer.name} in {task.world.homdp.name!r}, seed {task.seed}: {rounds:,} {word}s"
+        word = ("epoch" if task.explorer.each_step else "episode") + "s" * (rounds != 1)
+        head = f"Run of {task.explorer.name} in {task.world.homdp.name!r}, seed {task.seed}: {rounds:,} {word}"
         if rounds == 0:
             return head
         covered = f"optimistic in {np.mean(self.was_optimistic):.0%}"
@@ -215,10 +215,18 @@ class Outcome(Measured, Generic[P]):
         return f"{head}\n  regret {lost:.4g}, last gap {last:.4g}, {covered}{told}\n  {self.loop}"
 
 
+def stop_problems(stop_after: Any) -> list[Problem]:
+    """What is wrong with a number of episodes to stop after."""
+    if stop_after is None or (isinstance(stop_after, int | np.integer) and stop_after >= 0):
+        return []
+    return [Problem("stop_after", repr(stop_after), "a number of episodes of at least 0")]
+
+
 def stop_after_rounds(task: Task[Any, Any], stop_after: int | None) -> int:
     """How many rounds a number of episodes makes."""
     if stop_after is None:
         return task.rounds
-    if not (isinstance(stop_after, int | np.integer) and stop_after >= 0):
-        raise ParameterError("learn", [Problem("stop_after", repr(stop_after), "a number of episodes of at least 0")])
+    problems = stop_problems(stop_after)
+    if problems:
+        raise ParameterError("resume", problems)
     return min(int(stop_after) // task.episodes_per_round, task.rounds)

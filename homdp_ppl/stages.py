@@ -48,7 +48,7 @@ class Stage(Protocol):
         """What a policy is worth in the true world."""
 
     def deploy(self, decision: Any, step: int, fortune: Any) -> tuple[Episode, float]:
-        """One episode of what was decided, for step ``step`` of an epoch, and what was deployed is worth."""
+        """One episode of what was decided, uniform at step 1..H where the rule asks for it, and what was deployed is worth."""
 
     def impossible(self, decision: Any, episode: Episode) -> Array:
         """How many observations the planned model excludes."""
@@ -90,14 +90,14 @@ class TableStage:
         return np.float64(evaluate(policy, self.task.world.pomdp))
 
     def deploy(self, decision: Decision, step: int, fortune: Luck) -> tuple[Episode, float]:
-        """One episode, and the exact value of what was deployed."""
+        """One episode, and the exact value of what was deployed: pi, pi o_h Unif(A), or a collector that sees the state."""
         world, spaces = self.task.world.pomdp, self.task.world.spaces
         if self.task.foresight:
             actions = seeing_actions(decision.model)
             return play_seeing(world, actions, fortune.noise), seeing_value(world, actions)
         if not self.task.explorer.each_step:
             return play_by_asking(world, decision.policy, fortune.noise, spaces), float(decision.value)
-        policy = uniform_at(decision.policy, step + 1, spaces.horizon)  # pi o_h Unif(A)
+        policy = uniform_at(decision.policy, step, spaces.horizon)
         return play_by_asking(world, policy, fortune.noise, spaces), evaluate(policy, world)
 
     def impossible(self, decision: Decision, episode: Episode) -> Array:

@@ -8,7 +8,7 @@ import numpyro
 import numpyro.distributions as dist
 import pytest
 
-from homdp_ppl import Kernels, explorers, homdp, learn, tabular
+from homdp_ppl import Kernels, explorers, homdp, learn, models, tabular
 from homdp_ppl.errors import DeclarationError, ParameterError, PlanningError
 from homdp_ppl.planners import alpha_vectors, bounded_search, history_tree
 from tests.runs import TREE, differences, hearing, small
@@ -41,6 +41,7 @@ REFUSED = [
     ({"planner": history_tree}, "planner: got history_tree; expected a function from a POMDP to a Plan. Call its factory"),
     ({"planner": bounded_search}, "planner: got bounded_search"),
     ({"planner": "tree"}, "planner: got a str"),
+    ({"planner": max}, "planner: got max"),
     ({"episodes": 0}, "episodes: got 0; expected a whole number of at least 1"),
     ({"episodes": 2.5}, "episodes: got 2.5"),
     ({"seed": -1}, "seed: got [-1]; expected whole numbers"),
@@ -75,6 +76,25 @@ def test_refused(wrong, told):
 def test_all_problems_at_once():
     with pytest.raises(ParameterError, match="learn: 5 problems"):
         learn(small("tiger").homdp, explorers.greedy, history_tree, 0, seed=-1)
+
+
+def unasked(model):
+    """A planner that must not be asked."""
+    raise AssertionError("planned before all mistakes were told")
+
+
+@pytest.mark.parametrize(
+    ("wrong", "told"),
+    [
+        ({"stop_after": -1}, "stop_after"),
+        ({"explorer": hearing(), "episodes": 2}, "at least one epoch"),
+        ({"world": models.load("gaussian_tiger", horizon=2)}, "greedy in a continuous world"),
+    ],
+)
+def test_mistakes_are_told_before_anything_is_planned(wrong, told):
+    arguments = {"world": small("tiger"), "explorer": explorers.greedy(), "planner": unasked, "episodes": 10} | wrong
+    with pytest.raises(ParameterError, match=told):
+        learn(**arguments)
 
 
 def test_an_unknown_start_is_refused():

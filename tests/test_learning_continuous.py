@@ -186,7 +186,7 @@ def counting_places():
         (lambda: learn(tiger()[0], explorers.tight(), PLANNER, 5), "hop_v or hop_b_class"),
         (lambda: learn(tiger()[0], explorers.uniform(), history_tree(), 5), "quantised"),
         (lambda: learn(tiger()[0], explorers.uniform(), PLAN, 5, foresight=True), "foresight"),
-        (lambda: learn(tiger()[0], explorers.uniform(), PLAN, 5, compiled=True), "compiled"),
+        (lambda: learn(tiger()[0], explorers.uniform(), PLAN, 5, foresight=True, compiled=True), "(?s)foresight.*compiled"),
         (lambda: learn(tiger()[0], explorers.uniform(), PLANNER, 5, simulations=1), "simulations"),
         (lambda: learn(tiger()[0], explorers.uniform(), PLAN, 5, model=models.load("tiger").homdp), "a ContinuousHOMDP"),
         (lambda: learn(models.load("tiger"), explorers.hop_v(*[tiger()[1]] * 2), history_tree(), 8), "tables, or finite worlds"),

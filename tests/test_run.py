@@ -140,6 +140,8 @@ def test_what_a_run_says(run):
     assert told[0] == "Run of greedy(replan=doubled) in 'tiger_table', seed 1: 40 episodes"
     assert told[1].startswith(f"  regret {run.regret[-1]:.4g}, last gap {run.gaps[-1]:.4g}, optimistic in ")
     assert told[2] == "  readable loop (as asked)"
+    assert repr(run.resume(1)) == repr(run)  # it has gone on already
+    assert "seed 0: 1 episode\n" in repr(learn(WORLD, explorers.greedy(), TREE, 1))
     assert "seed 0: 6 epochs" in repr(learn(small("tiger"), hearing(), TREE, 20))
 
 
