@@ -66,10 +66,10 @@ class Run(Outcome[GraphPolicy]):
 
     @property
     def posterior(self) -> Posterior:
-        """What is believed now, under the learner's declaration."""
+        """What is believed now, under the learner's declaration, after all episodes."""
         if isinstance(self.state.memory, Tracked):
             return self.state.memory.belief
-        return posterior(self.task.model, self.state.counts)
+        return posterior(self.task.model, Counts.of(self.episodes, self.task.model))  # HOP-V's own counts are of single steps
 
     def policy_at(self, index: int) -> GraphPolicy:
         """The policy of one round, planned again from what was known then."""

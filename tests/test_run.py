@@ -42,6 +42,13 @@ def test_the_posterior_is_that_of_all_episodes(run):
     np.testing.assert_allclose(run.posterior.mean.emission, expected)
 
 
+def test_the_posterior_of_hop_v_is_that_of_all_episodes_too():
+    """Its own counts hold the uniform step of each episode only."""
+    run = learn(small("tiger"), hearing(), TREE, 9)
+    assert run.state.counts.visits.sum() == 9
+    assert run.posterior.counts.visits.sum() == 27
+
+
 def test_the_mixture_has_the_mean_value(run):
     assert run.mixture.value == pytest.approx(np.mean([evaluate(run.policy_at(k), WORLD.pomdp) for k in range(40)]))
     assert run.optimum - run.mixture.value == pytest.approx(run.regret[-1] / 40)
