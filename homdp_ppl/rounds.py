@@ -137,6 +137,9 @@ def check_proposal(explorer: Explorer, proposal: Any) -> None:
     elif not isinstance(proposal.models, POMDP) or np.ndim(proposal.models.initial) != 2:
         remedy = "Put an axis of candidates in front: Proposal(POMDP(*(part[None] for part in model)))."
         problem = Problem("propose", "models without an axis of candidates", "a POMDP of arrays with one more axis", remedy)
+    elif len(proposal.models.initial) != explorer.candidates:
+        many = len(proposal.models.initial)
+        problem = Problem("propose", f"{many} models", f"{explorer.candidates}", f"Or say so: Explorer(..., candidates={many}).")
     else:
         return
     raise ParameterError(explorer.name, [problem])

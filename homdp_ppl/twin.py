@@ -169,8 +169,8 @@ class Twin:
             decision.value,
             decision.optimistic,
             planned,
-            impossible_steps(decision.model, episode.trajectory).astype(jnp.int16),
-            *(part.astype(jnp.int16) for part in (episode.observations, episode.actions, episode.states)),
+            impossible_steps(decision.model, episode.trajectory).astype(jnp.int32),
+            *(part.astype(jnp.int32) for part in (episode.observations, episode.actions, episode.states)),
         )
         return Carry(self.explorer.update(state, episode), decision, jnp.array(True)), line
 

@@ -25,11 +25,27 @@ def impatient(key, state):
     [
         (lambda key, state: 3, "a Proposal"),
         (lambda key, state: Proposal(empirical(state.homdp, state.counts)), "axis of candidates"),
+        (explorers.value_quantile(draws=3).propose, r"got 3 models; expected 1\. Or say so: Explorer\(\.\.\., candidates=3\)"),
     ],
 )
 def test_proposals_that_are_none(propose, told, compiled):
     with pytest.raises(HOMDPError, match=told):
         by_rule(propose, compiled=compiled)
+
+
+@pytest.mark.parametrize(
+    ("facts", "told"),
+    [
+        ({"explore": 1.5}, "explore: got 1.5; expected a probability"),
+        ({"candidates": 0}, "candidates: got 0"),
+        ({"pick": 2}, r"pick: got 2; expected None, or one of the candidates 1\.\.1"),
+        ({"candidates": 3, "pick": 0}, "pick: got 0"),
+    ],
+)
+def test_facts_about_a_rule_that_cannot_be(facts, told):
+    """Told when the rule is made: a traced index beyond the end would be clamped in silence."""
+    with pytest.raises(HOMDPError, match=told):
+        Explorer("mine", explorers.greedy().propose, "none", **facts)
 
 
 def test_a_rule_that_cannot_be_traced_is_told_to_say_so():

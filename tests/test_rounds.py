@@ -1,5 +1,6 @@
 """One round: where randomness comes from, when a plan is out of date, what counts as impossible, what a seeing collector does."""
 
+from dataclasses import replace
 from itertools import product
 
 import jax
@@ -96,7 +97,7 @@ def test_when_a_plan_is_out_of_date():
 def test_which_candidate_is_deployed():
     values = np.array([0.3, 0.9, 0.1, 0.9, 0.5])
     assert choose_candidate(rule_called("r"), values) == 1  # the first of the best
-    assert [int(choose_candidate(rule_called("r", pick=k), values)) for k in range(1, 6)] == [2, 0, 4, 1, 3]
+    assert [int(choose_candidate(rule_called("r", candidates=5, pick=k), values)) for k in range(1, 6)] == [2, 0, 4, 1, 3]
 
 
 def test_uniform_actions_are_mixed_in():
@@ -184,4 +185,4 @@ def test_exact_rules_refuse_planners_with_a_gap():
         decision, plans = Planning(rule, exact, world.homdp).decide(both, state)
         assert plans == 2
         assert float(decision.optimistic) == pytest.approx(optimum(world.pomdp), abs=1e-9)  # who hears is worth more
-    Planning(explorers.greedy(), bounded_search(gap=0.9), world.homdp).decide(both, state)
+    Planning(replace(explorers.greedy(), candidates=2), bounded_search(gap=0.9), world.homdp).decide(both, state)

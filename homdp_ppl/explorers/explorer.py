@@ -213,6 +213,13 @@ class Explorer:
             for name, value, kind in (("optimism", self.optimism, Optimism), ("replan", self.replan, Replan))
             if value not in get_args(kind)
         ]
+        if not 0 <= self.explore <= 1:
+            problems.append(Problem("explore", repr(self.explore), "a probability"))
+        if self.candidates < 1:
+            problems.append(Problem("candidates", repr(self.candidates), "at least 1"))
+        elif self.pick is not None and not 1 <= self.pick <= self.candidates:
+            remedy = "Say how many models a proposal holds: candidates=..."
+            problems.append(Problem("pick", repr(self.pick), f"None, or one of the candidates 1..{self.candidates}", remedy))
         if problems:
             raise ParameterError(str(self.rule), problems)
 
