@@ -41,8 +41,8 @@ def candidates(homdp: ContinuousHOMDP, n: int, key: Array) -> list[ContinuousWor
     if not isinstance(homdp, ContinuousHOMDP):
         remedy = "Of a finite declaration draw worlds: [homdp.draw(k) for k in jax.random.split(key, n)]."
         raise ParameterError("candidates", [Problem("homdp", type(homdp).__name__, "a continuous HOMDP", remedy)])
-    if n < 1:
-        raise ParameterError("candidates", [Problem("n", str(n), "at least 1")])
+    if not (isinstance(n, int | np.integer) and n >= 1):
+        raise ParameterError("candidates", [Problem("n", repr(n), "a whole number of at least 1")])
     draw = homdp.compiled.setdefault("priors", jax.jit(jax.vmap(homdp.sample_prior)))
     values = to_numpy(draw(jax.random.split(as_keys(key, "candidates"), n)))
     return [ContinuousWorld(homdp, {name: v[k] for name, v in values.items()}) for k in range(n)]

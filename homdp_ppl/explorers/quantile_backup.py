@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import inf
 from typing import Any
 
 from scipy.special import ndtr
 
+from homdp_ppl.confidence.arguments import check_arguments
 from homdp_ppl.confidence.backups import Backup, draw_backup, has_moments, moment_backup, moments, start_variance, upper_quantile
 from homdp_ppl.declare import HOMDP
-from homdp_ppl.errors import ParameterError, Problem
 from homdp_ppl.explorers.believing import believe, draw_models, learn_more, mean_model
 from homdp_ppl.explorers.explorer import Explorer, Proposal, Replan, State, changed, one
 from homdp_ppl.plan import Solution
@@ -42,8 +41,7 @@ def quantile_backup(z: float = 1.645, replan: Replan = "every episode") -> Explo
     >>> [run.optimistic.round(3) for run in runs]  # with z = 0 as if the accuracy were its mean, 0.8: 0.9 + 0.64 + 0.32 * 0.9
     [array([1.828]), array([1.9])]
     """
-    if not (isinstance(z, int | float) and 0 <= z < inf):
-        raise ParameterError("quantile_backup", [Problem("z", repr(z), "a number of at least 0")])
+    check_arguments("quantile_backup", z=z)
 
     def propose(key: Array, state: State) -> Proposal:
         if has_moments(state.homdp):

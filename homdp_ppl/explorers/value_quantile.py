@@ -5,7 +5,6 @@ from __future__ import annotations
 from math import ceil
 
 from homdp_ppl.confidence.arguments import check_arguments
-from homdp_ppl.errors import ParameterError, Problem
 from homdp_ppl.explorers.believing import believe, closed, draw_models, learn_more
 from homdp_ppl.explorers.explorer import Explorer, Proposal, Replan, State, changed
 from homdp_ppl.precision import Array
@@ -37,9 +36,7 @@ def value_quantile(q: float = 0.9, draws: int = 20, replan: Replan = "every epis
     >>> run.record.plans
     array([3, 3])
     """
-    check_arguments("value_quantile", q=q)
-    if not (isinstance(draws, int) and draws >= 1):
-        raise ParameterError("value_quantile", [Problem("draws", repr(draws), "a whole number of at least 1")])
+    check_arguments("value_quantile", q=q, draws=draws)
 
     def propose(key: Array, state: State) -> Proposal:
         return Proposal(draw_models(key, state, draws))

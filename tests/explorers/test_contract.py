@@ -218,6 +218,11 @@ def test_options_are_checked(name, option, value):
     assert [problem.where for problem in raised.value.problems] == [option]
 
 
+def test_options_may_be_numpy_numbers():
+    assert explorers.value_quantile(q=np.float32(0.5), draws=np.int64(3)).name == "value_quantile(q=0.5, draws=3)"
+    assert explorers.quantile_backup(z=np.int64(2)).name == "quantile_backup(z=2)"
+
+
 def test_the_oracle_needs_a_world():
     with pytest.raises(ParameterError, match=r"homdp\.at"):
         explorers.oracle(MODEL)

@@ -43,7 +43,8 @@ def test_candidates_come_from_the_prior():
     noise = np.array([float(world.parameters["noise"]) for world in drawn])
     assert kstest(noise, "halfnorm").pvalue > ALARM
     assert kstest(2 * noise, "halfnorm").pvalue < ALARM
-    with pytest.raises(ParameterError, match="at least 1"):
-        candidates(walk(), 0, jax.random.key(0))
+    for number in (0, 2.5):
+        with pytest.raises(ParameterError, match=f"got {number}; expected a whole number of at least 1"):
+            candidates(walk(), number, jax.random.key(0))
     with pytest.raises(ParameterError, match="a continuous HOMDP"):
         candidates(models.load("tiger").homdp, 3, jax.random.key(0))
