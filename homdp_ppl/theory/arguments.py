@@ -12,8 +12,8 @@ PROBABILITY = (1e-300, 1.0)  # delta strictly between; a smaller one overflows 1
 ACCURACY = (1e-12, float("inf"))
 
 
-def check(subject: str, between: Mapping[str, tuple[Any, tuple[float, float]]] | None = None, **counts: Any) -> None:
-    """Refuse what is no count, and numbers outside their interval, all at once.
+def check(subject: str, between: Mapping[str, tuple[Any, tuple[float, float]]] | None = None, **counts: Any) -> tuple[int, ...]:
+    """The counts as numbers that cannot overflow; refuses what is no count, and numbers outside their interval, all at once.
 
     Parameters
     ----------
@@ -36,3 +36,4 @@ def check(subject: str, between: Mapping[str, tuple[Any, tuple[float, float]]] |
     ]
     if problems:
         raise ParameterError(subject, problems)
+    return tuple(int(value) for value in counts.values())

@@ -30,8 +30,8 @@ def root_pigeonhole(cells: int, horizon: int, episodes: int) -> float:
     >>> root_pigeonhole(4, 4, 100)
     136.0
     """
-    check("root_pigeonhole", cells=cells, horizon=horizon, episodes=episodes)
-    return horizon * cells + 3 * math.sqrt(horizon * cells * episodes)
+    S, H, K = check("root_pigeonhole", cells=cells, horizon=horizon, episodes=episodes)
+    return H * S + 3 * math.sqrt(H * S * K)
 
 
 def reciprocal_pigeonhole(cells: int, horizon: int, episodes: int) -> float:
@@ -52,8 +52,8 @@ def reciprocal_pigeonhole(cells: int, horizon: int, episodes: int) -> float:
     >>> reciprocal_pigeonhole(1, 1, 1)
     2.0
     """
-    check("reciprocal_pigeonhole", cells=cells, horizon=horizon, episodes=episodes)
-    return horizon * cells * (2 + math.log(episodes))
+    S, H, K = check("reciprocal_pigeonhole", cells=cells, horizon=horizon, episodes=episodes)
+    return H * S * (2 + math.log(K))
 
 
 class Pigeonhole(NamedTuple):
@@ -81,6 +81,7 @@ def pigeonhole(visited: ArrayLike, cells: int) -> Pigeonhole:
     2.0
     """
     steps = np.asarray(visited)
+    (cells,) = check("pigeonhole", cells=cells)
     if steps.ndim != 2 or not steps.size:
         raise ParameterError("pigeonhole", [Problem("visited", f"shape {steps.shape}", "shape (K, H)")])
     problems = range_problems("visited", steps, cells)

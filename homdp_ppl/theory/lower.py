@@ -51,8 +51,8 @@ def lower_bound(states: int, observations: int, epsilon: float) -> LowerBound:
     >>> bound.leaves, bound.last_observations, round(bound.episodes, 6), bound.gap
     (64, 8, 50.0, 0.003125)
     """
-    check("lower_bound", {"epsilon": (epsilon, (0.0, LARGEST))}, states=states, observations=observations)
-    leaves, seen = tree_sizes(states, observations)
+    X, Y = check("lower_bound", {"epsilon": (epsilon, (0.0, LARGEST))}, states=states, observations=observations)
+    leaves, seen = tree_sizes(X, Y)
     product = leaves * seen
     return LowerBound(leaves, seen, product / 32, epsilon / 8, 8 * epsilon**2, product / (1024 * epsilon**2), epsilon / 32)
 
@@ -72,9 +72,9 @@ def unavoidable_gap(states: int, observations: int, episodes: int) -> float:
     >>> unavoidable_gap(127, 10, episodes=50)
     0.003125
     """
-    check("unavoidable_gap", states=states, observations=observations, episodes=episodes)
-    leaves, seen = tree_sizes(states, observations)
-    return min(LARGEST, math.sqrt(leaves * seen / (1024 * episodes))) / 32
+    X, Y, K = check("unavoidable_gap", states=states, observations=observations, episodes=episodes)
+    leaves, seen = tree_sizes(X, Y)
+    return min(LARGEST, math.sqrt(leaves * seen / (1024 * K))) / 32
 
 
 def tree_sizes(states: int, observations: int) -> tuple[int, int]:

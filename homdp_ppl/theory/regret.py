@@ -60,9 +60,8 @@ def hop_b_bound(states: int, observations: int, actions: int, horizon: int, epis
     >>> max(bound._fields[:-1], key=lambda term: getattr(bound, term))
     'second_order'
     """
-    X, Y, A, H, K = states, observations, actions, horizon, episodes
-    sizes = {"states": X, "observations": Y, "actions": A, "horizon": H, "episodes": K}
-    check("hop_b_bound", {"delta": (delta, PROBABILITY)}, **sizes)
+    sizes = {"states": states, "observations": observations, "actions": actions, "horizon": horizon, "episodes": episodes}
+    X, Y, A, H, K = check("hop_b_bound", {"delta": (delta, PROBABILITY)}, **sizes)
     iota = math.log(2 * X**2 * Y * A * K * H / delta)
     return HopBBound(
         concentration=48 * C * math.e * math.sqrt(H**6 * K * math.log(2 / delta)),
@@ -114,9 +113,8 @@ def hop_b_class_bound(states: int, actions: int, horizon: int, episodes: int, si
     >>> round(hop_b_class_bound(2, 3, 4, episodes=1000, size=50).total)
     2923173
     """
-    X, A, H, K = states, actions, horizon, episodes
-    sizes = {"states": X, "actions": A, "horizon": H, "episodes": K, "size": size}
-    check("hop_b_class_bound", {"delta": (delta, PROBABILITY)}, **sizes)
+    sizes = {"states": states, "actions": actions, "horizon": horizon, "episodes": episodes, "size": size}
+    X, A, H, K, size = check("hop_b_class_bound", {"delta": (delta, PROBABILITY)}, **sizes)
     iota = math.log(2 * X**2 * A * K * H / delta)
     emission = C_O_CLASS * (math.log(size) + iota)
     return HopBClassBound(
@@ -170,12 +168,12 @@ def hop_v_bound(
     >>> bound.epochs, round(bound.total)
     (250, 120250)
     """
-    A, H, d = actions, horizon, rank
-    sizes = {"actions": A, "horizon": H, "episodes": episodes, "transitions": transitions, "emissions": emissions, "rank": d}
-    check("hop_v_bound", {"delta": (delta, PROBABILITY)}, **sizes)
-    if episodes < H:
-        raise ParameterError("hop_v_bound", [Problem("episodes", str(episodes), f"at least {H}, an epoch of H episodes")])
-    epochs = episodes // H
+    numbers = {"transitions": transitions, "emissions": emissions, "rank": rank}
+    sizes = {"actions": actions, "horizon": horizon, "episodes": episodes} | numbers
+    A, H, K, transitions, emissions, d = check("hop_v_bound", {"delta": (delta, PROBABILITY)}, **sizes)
+    if K < H:
+        raise ParameterError("hop_v_bound", [Problem("episodes", str(K), f"at least {H}, an epoch of H episodes")])
+    epochs = K // H
     size_t, size_o, level = math.log(transitions), math.log(emissions), math.log(epochs / delta)
     transition, emission = 2 * (level + size_t), 2 * (level + size_o)
     deviation = level + math.log(H) + size_t + size_o

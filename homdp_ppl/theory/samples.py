@@ -42,8 +42,8 @@ def hop_b_samples(states: int, observations: int, actions: int, horizon: int, ac
     >>> f"{size.episodes:.3g}, leading order {size.leading:.3g}"
     '2.03e+12, leading order 3.52e+04'
     """
-    X, Y, A, H = states, observations, actions, horizon
-    check("hop_b_samples", {"accuracy": (accuracy, ACCURACY)})
+    sizes = {"states": states, "observations": observations, "actions": actions, "horizon": horizon}
+    X, Y, A, H = check("hop_b_samples", {"accuracy": (accuracy, ACCURACY)}, **sizes)
     episodes = smallest(lambda K: hop_b_bound(X, Y, A, H, K, delta).total <= accuracy * K)
     return SampleSize(episodes, (X * Y * H**5 + X * A * H**4) / accuracy**2, max(0.0, 1 - 5 * delta))
 
@@ -66,8 +66,8 @@ def hop_b_class_samples(states: int, actions: int, horizon: int, size: int, accu
     >>> f"{size.episodes:.3g}, leading order {size.leading:.3g}"  # 1024 (2 log 100 + 12) / 0.16
     '1.05e+11, leading order 1.36e+05'
     """
-    X, A, H = states, actions, horizon
-    check("hop_b_class_samples", {"accuracy": (accuracy, ACCURACY)})
+    sizes = {"states": states, "actions": actions, "horizon": horizon, "size": size}
+    X, A, H, size = check("hop_b_class_samples", {"accuracy": (accuracy, ACCURACY)}, **sizes)
     episodes = smallest(lambda K: hop_b_class_bound(X, A, H, K, size, delta).total <= accuracy * K)
     return SampleSize(episodes, H**5 * (X * math.log(size) + X**2 * A) / accuracy**2, max(0.0, 1 - 3 * delta))
 
@@ -94,8 +94,8 @@ def hop_v_samples(
     >>> f"{size.episodes:.3g}, leading order {size.leading:.3g}"  # 3 1024 2 log(10000) / 0.16
     '1.58e+10, leading order 3.54e+05'
     """
-    A, H, d = actions, horizon, rank
-    check("hop_v_samples", {"accuracy": (accuracy, ACCURACY)})
+    sizes = {"actions": actions, "horizon": horizon, "transitions": transitions, "emissions": emissions, "rank": rank}
+    A, H, transitions, emissions, d = check("hop_v_samples", {"accuracy": (accuracy, ACCURACY)}, **sizes)
     epochs = smallest(lambda k: hop_v_bound(A, H, H * k, transitions, emissions, d, delta).total <= accuracy * k)
     logarithm = math.log(transitions) + math.log(emissions) - math.log(delta)
     return SampleSize(H * epochs, A * H**5 * d * logarithm / accuracy**2, max(0.0, 1 - 3 * delta))

@@ -62,8 +62,8 @@ def report(model: HasSpaces, episodes: int, delta: float = 0.1, accuracy: float 
     regret of HOP-B, emission class: 3.13e+06, trivially 4e+03; better from 9.87e+08 episodes on
     """
     X, Y, A, H = model.spaces.sizes
-    K, goal = episodes, H / 10 if accuracy is None else accuracy
-    check("theory.report", {"delta": (delta, PROBABILITY), "accuracy": (goal, ACCURACY)}, episodes=K)
+    goal = H / 10 if accuracy is None else accuracy
+    (K,) = check("theory.report", {"delta": (delta, PROBABILITY), "accuracy": (goal, ACCURACY)}, episodes=episodes)
     bounds = _bounds(X, Y, A, H, K, delta)
     regrets = [
         _promise(f"regret of {b.rule}", b.total, b.trivial, b.total < b.trivial, b.samples(H), b.source, b.note) for b in bounds

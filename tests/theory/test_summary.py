@@ -2,6 +2,7 @@
 
 import math
 
+import numpy as np
 import pytest
 
 from homdp_ppl import ParameterError, Spaces, theory
@@ -46,12 +47,13 @@ def test_report_of_a_large_model_has_a_lower_bound():
         (lambda: theory.hop_b_bound(0, 2, 2.5, 2, 9, delta=2), ["states", "actions", "delta"]),  # type: ignore[arg-type]
         (lambda: theory.hop_b_class_bound(1, 2, 2, 9, size=0), ["size"]),
         (lambda: theory.hop_v_bound(2, 4, 3, 1, 1, 1), ["epoch of H"]),
-        (lambda: theory.hop_b_samples(2, 2, 2, 2, accuracy=0.0), ["accuracy"]),
+        (lambda: theory.hop_b_samples(2, 2, 0, 2, accuracy=0.0), ["hop_b_samples", "actions", "accuracy"]),
         (lambda: theory.lower_bound(127, 10, 0.5), ["epsilon"]),
         (lambda: theory.packing(97), ["97"]),
         (lambda: theory.separation([1, 1], [1], 0.1), ["others"]),
         (lambda: theory.pigeonhole([0, 1], 2), ["shape (2,)"]),
         (lambda: theory.pigeonhole([[0, 2]], 2), ["0..1"]),
+        (lambda: theory.pigeonhole([[0, 1]], 2.5), ["cells"]),  # type: ignore[arg-type]
         (lambda: theory.elliptical_potential([[1.0, 1.0]]), ["a norm of 1.41421"]),
         (lambda: theory.elliptical_potential([[1.0]], regulariser=0.0), ["regulariser"]),
         (lambda: theory.elliptical_potential([1.0]), ["(K, d)"]),
@@ -62,6 +64,22 @@ def test_what_cannot_be_asked(call, words):
     with pytest.raises(ParameterError) as caught:
         call()
     assert all(word in str(caught.value) for word in words)
+
+
+@pytest.mark.parametrize("number", [np.int32, np.int64])
+def test_numpy_numbers_do_not_overflow(number):
+    """Products of sizes leave 64 bits long before the formulas lose their meaning."""
+    big = (500, 500, 50, 100, 10**9)
+    assert theory.hop_b_bound(*map(number, big)) == theory.hop_b_bound(*big)
+    assert theory.hop_b_class_bound(*map(number, big)) == theory.hop_b_class_bound(*big)
+    assert theory.hop_v_bound(*map(number, (50, 100, 10**9, 10**9, 10**9, 500))) == theory.hop_v_bound(
+        50, 100, 10**9, 10**9, 10**9, 500
+    )
+    assert theory.hop_b_samples(*map(number, big[:4]), 0.1) == theory.hop_b_samples(*big[:4], 0.1)
+    assert theory.root_pigeonhole(*map(number, big[2:])) == theory.root_pigeonhole(*big[2:])
+    assert theory.lower_bound(number(127), number(10), 0.1) == theory.lower_bound(127, 10, 0.1)
+    assert theory.unavoidable_gap(number(127), number(10), number(50)) == theory.unavoidable_gap(127, 10, 50)
+    assert theory.report(world("tiger"), number(10**9)) == theory.report(world("tiger"), 10**9)
 
 
 def test_the_simulation_lemma_is_listed_here_too():
