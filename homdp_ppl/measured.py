@@ -41,7 +41,7 @@ class Measured:
 
     @property
     def optimum(self) -> float:
-        """The optimal value in the true world."""
+        """The optimal value in the true world, or a bound on it from above; see ``inexact``, and ``estimated``."""
         return float(self.about["optimum"])
 
     @property
@@ -52,7 +52,7 @@ class Measured:
 
     @property
     def values(self) -> Array:
-        """The exact value of each round's policy in the true world."""
+        """The value of each round's policy in the true world: exact, unless ``estimated``."""
         return self.record.values
 
     @property
@@ -77,7 +77,7 @@ class Measured:
 
     @property
     def played(self) -> Array:
-        """The exact value of what was deployed in each episode."""
+        """The value of what was deployed in each episode: exact, unless ``estimated``."""
         return self.record.played
 
     @property

@@ -94,7 +94,7 @@ class Mixture(Generic[P]):
 
     @property
     def value(self) -> float:
-        """The exact value of the mixture: the mean of the rounds' values."""
+        """The value of the mixture: the mean of the rounds' values, and exact where they are."""
         return float(self.run.values.sum() / self._rounds)
 
     def draw(self, key: Array) -> P:

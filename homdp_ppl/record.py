@@ -1,4 +1,4 @@
-"""What a run writes down: one line a round, one an episode."""
+"""What a run writes down: one entry a round, or one an episode."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ REAL = ("values", "optimistic", "played")  # not a number where nothing was prom
 
 @dataclass(frozen=True, eq=False)
 class Record:
-    """What is written down: one entry a round, or one an episode."""
+    """The columns of a run, each with an entry a round or an entry an episode."""
 
-    values: Array  # (rounds,)  exact value of the round's policy in the true world
+    values: Array  # (rounds,)  of the round's policy in the true world, exact unless estimated
     optimistic: Array  # (rounds,)  the optimistic value that was planned
     planned: Array  # (rounds,)  whether the round planned anew
     plans: Array  # (rounds,)  how many models were planned for
-    played: Array  # (episodes,)  exact values of what was deployed
+    played: Array  # (episodes,)  values of what was deployed
     impossible: Array  # (episodes,)  observations that the planned model excludes
     observations: Array  # (episodes, H), and the dimension of vectors
     actions: Array  # (episodes, H)

@@ -94,7 +94,7 @@ class ContinuousDecision(NamedTuple):
     policy: Policy
     optimistic: float  # the optimistic value of the optimum
     model: POMDP | None  # on the policy's cells, where it has some
-    visits: Array  # n(x, a) when it was planned, where states are counted
+    visits: Array  # n(x, a) when it was planned, or the episodes so far
     value: float  # in the true world
 
 

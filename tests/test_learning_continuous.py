@@ -1,5 +1,6 @@
 """Learning where there are no tables: HOP-V and HOP-B with classes of densities, posterior sampling, in continuous worlds."""
 
+from dataclasses import replace
 from functools import cache
 from math import log, sqrt
 from typing import Any
@@ -119,6 +120,20 @@ def test_the_bonus_of_hop_b_class_by_hand():
     eps = np.minimum(2, np.sqrt(8 * 2 * log(4 * 3 * K * 3) / counts.sum(-1)))
     np.testing.assert_allclose(unknown.reward, reward + bonus[None, :, None] + 3 * 3 * eps[None], rtol=1e-12)
     np.testing.assert_allclose(unknown.transition, counts / counts.sum(-1, keepdims=True), rtol=1e-12)
+
+
+def test_posterior_sampling_plans_again_when_a_count_has_doubled():
+    """States are finite: some n(x, a) >= max(1, 2 n(x, a) then), by counting; of infinitely many the episodes double."""
+    truth, _ = tiger()
+    run = learn(truth, explorers.posterior_sampling(replan="doubled"), PLANNER, 12, 1)
+    now, then = np.zeros((2, 3), dtype=int), None
+    for planned, episode in zip(run.record.planned, run.episodes, strict=True):
+        assert planned == (then is None or (now >= np.maximum(1, 2 * then)).any())
+        then = now.copy() if planned else then
+        np.add.at(now, (episode.states[:-1], episode.actions), 1)
+    assert 2 < run.record.planned.sum() < 12
+    rule = explorers.posterior_sampling().continuous
+    assert rule.visits(replace(rule.init(truth.homdp, 9), homdp=walk(), played=4)) == [4]
 
 
 @pytest.mark.slow

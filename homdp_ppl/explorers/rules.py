@@ -58,9 +58,9 @@ def one_more(state: Knowledge, episode: Episode) -> Knowledge:
     return replace(state, played=state.played + 1)
 
 
-def uncounted(state: Knowledge) -> Array:
-    """For rules that count no states."""
-    return np.zeros(1)
+def episodes_played(state: Knowledge) -> Array:
+    """What doubles where no states are counted."""
+    return np.array([state.played])
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,13 +74,13 @@ class Rule:
     init, update
         What is known before the first episode, and after one more.
     visits
-        n(x, a), where the rule counts states: it decides about planning again when they have doubled.
+        n(x, a), or the number of episodes where states cannot be counted: with ``replan="doubled"`` it decides about planning.
     """
 
     propose: Callable[[Array, Knowledge], Candidate]
     init: Callable[[ContinuousHOMDP, int], Knowledge] = lambda homdp, episodes: Knowledge(homdp, episodes, ())
     update: Callable[[Knowledge, Episode], Knowledge] = one_more
-    visits: Callable[[Knowledge], Array] = uncounted
+    visits: Callable[[Knowledge], Array] = episodes_played
 
 
 def tables_only(rule: str, where: str) -> Callable[..., Any]:

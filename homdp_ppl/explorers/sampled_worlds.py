@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 import jax
+import numpy as np
 
 from homdp_ppl.continuous.declaration import ContinuousHOMDP, ContinuousWorld
+from homdp_ppl.domain import Real
 from homdp_ppl.episode import Episode
-from homdp_ppl.explorers.rules import Knowledge, Rule
+from homdp_ppl.explorers.rules import Knowledge, Rule, episodes_played
 from homdp_ppl.policy import uniform_policy
 from homdp_ppl.posteriors import posterior
 from homdp_ppl.precision import Array, in_x64
@@ -29,7 +31,15 @@ def sampling_rule() -> Rule:
         key = jax.random.fold_in(jax.random.wrap_key_data(state.luck), state.played)
         return replace(state, played=state.played + 1, memory=state.memory.update(episode, key))
 
-    return Rule(propose, init, update)
+    def visits(state: Knowledge) -> Array:
+        states, _, actions, _ = state.homdp.spaces
+        if isinstance(states, Real):
+            return episodes_played(state)
+        n, seen = np.zeros((len(states), len(actions)), dtype=np.int64), state.memory.episodes
+        np.add.at(n, (seen.states[:, :-1], seen.actions), 1)
+        return n
+
+    return Rule(propose, init, update, visits)
 
 
 def oracle_rule(world: ContinuousWorld) -> Rule:

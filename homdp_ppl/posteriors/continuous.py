@@ -44,6 +44,14 @@ class ContinuousPosterior:
         The data.
     method
         "known", "prior", "conjugate" or "nuts".
+    settings
+        How it is computed, also after :meth:`update`.
+    atoms
+        Draws of the sites, from the prior or by NUTS.
+    form, updated
+        The closed form, and its parameters given the data.
+    warm
+        Where the chains stand.
     diagnostics
         Of the chains, where there are some.
     forced
@@ -133,7 +141,9 @@ def infer(
     belief = ContinuousPosterior(homdp, episodes, "known", settings)
     if not homdp.sites:
         return belief
-    gaussian = homdp.compiled.setdefault("gaussian", gaussian_emissions(homdp))
+    if "gaussian" not in homdp.compiled:
+        homdp.compiled["gaussian"] = gaussian_emissions(homdp)
+    gaussian: bool = homdp.compiled["gaussian"]
     data = statistics(episodes, homdp.spaces, gaussian)
     form = gaussian_form(homdp) if gaussian and settings.closed else None
     if form is not None and isinstance(data.sights, Moments):
