@@ -117,7 +117,8 @@ def hop_b_class_optimism(
     world, counts, episodes, delta, scale, known
         As in :func:`hop_b_optimism`.
     emissions
-        The class Theta: emission tables, (size, X, Y). O-hat is its most likely member, the first of several.
+        The class Theta: emission tables, (size, X, Y). O-hat is its most likely member, the first of several, but for rows
+        that are known.
 
     Examples
     --------
@@ -133,7 +134,9 @@ def hop_b_class_optimism(
     tables = _checked_class(world, emissions)
     radii = hop_b_class_radii(world.homdp, counts, episodes, len(tables), delta, scale, known)
     likely = tables[np.argmax(xlogy(counts.emission, tables).sum((1, 2)))]
-    estimate = empirical(world.homdp, counts, known)._replace(emission=likely)
+    estimate = empirical(world.homdp, counts, known)
+    exact = world.homdp.structure.known.emission[:, None] & known  # as the rule plans: what is known stays so, whatever the class
+    estimate = estimate._replace(emission=np.where(exact, estimate.emission, likely))
     learned = _with_bonus(estimate, hop_b_class_bonus(radii, H))
     checks = [optimism(policy, world.pomdp, learned, radii.emission, 9 * H) for policy in policies]
     if not checks:

@@ -1,10 +1,30 @@
 """The optimism lemmas with the smallest radii they allow, on simulated counts, and with bonuses left out."""
 
+from dataclasses import replace
+
 import jax
+import jax.numpy as jnp
 import numpy as np
+import numpyro
+import numpyro.distributions as dist
 import pytest
 
-from homdp_ppl import Counts, DataError, ParameterError, Spaces, evaluate, events, models, rollout, theory, uniform_policy
+from homdp_ppl import (
+    POMDP,
+    Counts,
+    DataError,
+    Kernels,
+    ParameterError,
+    Spaces,
+    evaluate,
+    events,
+    explorers,
+    homdp,
+    models,
+    rollout,
+    theory,
+    uniform_policy,
+)
 from homdp_ppl.planners import history_tree
 from homdp_ppl.theory import optimism as optimism_module
 from homdp_ppl.theory.optimism import optimism
@@ -107,6 +127,26 @@ def test_hop_b_with_a_class_is_optimistic_for_every_policy(runs, monkeypatch):
             theory.hop_b_class_optimism(policies, truth, some[0], tables, 400)
     with pytest.raises(ParameterError, match="at least one policy"):
         theory.hop_b_class_optimism([], truth, some[0], emissions, 400)
+
+
+@homdp(states=2, observations=2, actions=2, horizon=2, reward=np.eye(2))
+def half_known():
+    row = numpyro.sample("row", dist.Dirichlet(np.ones(2)))
+    return Kernels([0.5, 0.5], np.full((2, 2, 2), 0.5), jnp.stack([jnp.array([0.9, 0.1]), row]))
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_known_rows_of_a_class_stay_exact(known):
+    """The class is wrong about the first state, which the declaration knows: as hop_b_class plans, without bonuses (scale 0)."""
+    truth = half_known.at(row=[0.3, 0.7])
+    counts, emissions = Counts(np.full((2, 2, 2), 5), np.full((2, 2), 10)), np.array([[[0.5, 0.5], [0.2, 0.8]]])
+    policy = history_tree()(truth.pomdp).policy
+    check = theory.hop_b_class_optimism([policy], truth, counts, emissions, 100, scale=0.0, known=known)
+    rule = explorers.hop_b_class(emissions, scale=0.0, known=known)
+    planned = rule.propose(jax.random.key(0), replace(rule.init(half_known, 100), counts=counts)).models
+    learned = POMDP(*(part[0] for part in planned))
+    np.testing.assert_allclose(learned.emission, [[0.9, 0.1] if known else [0.5, 0.5], [0.2, 0.8]], atol=1e-15)
+    assert check.value == pytest.approx(evaluate(policy, learned) - evaluate(policy, truth.pomdp), abs=1e-12)
 
 
 def test_the_most_likely_table_of_a_class_is_planned_with():
