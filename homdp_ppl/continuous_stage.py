@@ -111,7 +111,7 @@ class ContinuousStage:
             yield luck._replace(actions=np.asarray(luck.actions))
 
     def visits(self, state: Knowledge) -> Array:
-        """n(x, a), where the rule counts states."""
+        """n(x, a), or the episodes so far where states cannot be counted."""
         return self.rule.visits(state)
 
     def decide(self, proposal: Any, state: Knowledge) -> tuple[ContinuousDecision, int]:
@@ -167,8 +167,8 @@ def continuous_rule(explorer: Explorer) -> Rule:
     """How a rule learns in continuous worlds; refuses one that cannot."""
     rule = explorer.continuous
     if rule is None:
-        remedy = "Its bonuses or backups need tables of observations."
-        expected = "hop_v or hop_b_class with continuous worlds, posterior_sampling, uniform, oracle"
+        expected = "posterior_sampling, uniform, or oracle, hop_v or hop_b_class made of continuous worlds"
+        remedy = "Other rules need tables of observations."
         raise ParameterError("learn", [Problem("explorer", f"{explorer.rule} in a continuous world", expected, remedy)])
     return rule
 

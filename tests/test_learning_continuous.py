@@ -208,6 +208,9 @@ def counting_places():
         (lambda: explorers.hop_v([tiger()[0]], []), "at least one"),
         (lambda: explorers.hop_v([tiger()[0], plane().draw(jax.random.key(0))], tiger()[1]), "same spaces"),
         (lambda: learn(tiger()[0], explorers.hop_v([tiger()[0].with_horizon(2)], tiger()[1]), PLANNER, 8), "the horizon"),
+        (lambda: learn(models.load("tiger"), explorers.oracle(tiger()[0]), history_tree(), 8), "tables, or finite worlds"),
+        (lambda: learn(tiger()[0], explorers.oracle(tiger()[0].with_horizon(2)), PLANNER, 8), "the world that is acted in"),
+        (lambda: learn(tiger()[0], explorers.oracle(models.load("tiger")), PLANNER, 8), "made of continuous worlds"),
         (lambda: counting_places().init(plane(), 5), "finitely many states"),
     ],
 )

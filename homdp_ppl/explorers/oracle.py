@@ -7,7 +7,7 @@ from homdp_ppl.declare import HOMDP, World
 from homdp_ppl.errors import ParameterError, Problem
 from homdp_ppl.explorers.explorer import Explorer, Proposal, State, declared, one
 from homdp_ppl.explorers.rules import tables_only
-from homdp_ppl.explorers.sampled_worlds import oracle_rule
+from homdp_ppl.explorers.sampled_worlds import ANOTHER, oracle_rule
 from homdp_ppl.kernels import Tables
 from homdp_ppl.precision import Array
 
@@ -40,6 +40,8 @@ def oracle(world: World | ContinuousWorld) -> Explorer:
         return one(world.pomdp._replace(reward=state.homdp.reward))
 
     def support(homdp: HOMDP) -> Tables:
+        if world.spaces[:3] != homdp.spaces[:3]:
+            raise ParameterError("oracle", [Problem("world", str(world.spaces), str(homdp.spaces), ANOTHER)])
         allowed = (mine | (real > 0) for mine, real in zip(declared(homdp), world.pomdp[:3], strict=True))
         return Tables(*allowed)
 

@@ -84,10 +84,10 @@ class Rule:
 
 
 def tables_only(rule: str, where: str) -> Callable[..., Any]:
-    """What a rule that was given a class of densities answers to a finite world."""
+    """What a rule that was given continuous worlds answers to a finite one."""
 
     def refuse(*given: Any) -> Any:
-        remedy = "A finite world needs tables, or finite worlds, in the class."
-        raise ParameterError(rule, [Problem(where, "continuous worlds", "a class that fits the finite world", remedy)])
+        remedy = "The world that is acted in is finite."
+        raise ParameterError(rule, [Problem(where, "continuous worlds", "tables, or finite worlds", remedy)])
 
     return refuse

@@ -10,10 +10,13 @@ import numpy as np
 from homdp_ppl.continuous.declaration import ContinuousHOMDP, ContinuousWorld
 from homdp_ppl.domain import Real
 from homdp_ppl.episode import Episode
+from homdp_ppl.errors import ParameterError, Problem
 from homdp_ppl.explorers.rules import Knowledge, Rule, episodes_played
 from homdp_ppl.policy import uniform_policy
 from homdp_ppl.posteriors import posterior
 from homdp_ppl.precision import Array, in_x64
+
+ANOTHER = "The oracle of one world knows nothing of another: oracle(world), with the world that is acted in."
 
 
 def sampling_rule() -> Rule:
@@ -44,7 +47,13 @@ def sampling_rule() -> Rule:
 
 def oracle_rule(world: ContinuousWorld) -> Rule:
     """Plan in the true world."""
-    return Rule(lambda key, state: world)
+
+    def init(homdp: ContinuousHOMDP, episodes: int) -> Knowledge:
+        if world.spaces != homdp.spaces:
+            raise ParameterError("oracle", [Problem("world", str(world.spaces), str(homdp.spaces), ANOTHER)])
+        return Knowledge(homdp, episodes, ())
+
+    return Rule(lambda key, state: world, init)
 
 
 def uniform_rule() -> Rule:

@@ -226,6 +226,8 @@ def test_options_may_be_numpy_numbers():
 def test_the_oracle_needs_a_world():
     with pytest.raises(ParameterError, match=r"homdp\.at"):
         explorers.oracle(MODEL)
+    with pytest.raises(ParameterError, match="the world that is acted in"):
+        learn(models.load("tiger"), explorers.oracle(WORLD), TREE, episodes=3)
 
 
 # Programs without a closed form
