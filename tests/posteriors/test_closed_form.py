@@ -17,6 +17,7 @@ from scipy import stats
 from homdp_ppl import Counts, posterior
 from homdp_ppl.posteriors import Sampling
 from homdp_ppl.posteriors.inference import _weighed
+from tests.chances import ALARM
 from tests.compiling import compilations
 from tests.posteriors import programs
 from tests.posteriors.programs import seen
@@ -24,7 +25,6 @@ from tests.worlds import world
 
 KEY = jax.random.key(0)
 DRAWS = 20_000
-LEVEL = 1e-6  # false-alarm rate of each exact test here
 
 
 def dirichlet(alpha, counts):
@@ -83,16 +83,16 @@ def test_partly_known_rows_in_rational_arithmetic():
 
 
 def test_draws_have_the_distribution_that_is_claimed():
-    """Kolmogorov-Smirnov test of single entries, LEVEL each; planted bug: a count more is seen."""
+    """Kolmogorov-Smirnov test of single entries, ALARM each; planted bug: a count more is seen."""
     counts = Counts(np.array([[[3, 4], [9, 9]], [[0, 5], [2, 6]]]), np.array([[50, 1, 2, 3], [10, 20, 30, 70]]))
     belief = posterior(programs.partly(), counts)
     sites, tables = belief.parameters(KEY, DRAWS), belief.draws(KEY, DRAWS)
     alpha = np.array([2 + 31, 1 + 22, 3 + 13])
     for k in range(3):
-        assert stats.kstest(sites["rest"][:, k], stats.beta(alpha[k], alpha.sum() - alpha[k]).cdf).pvalue > LEVEL
-    assert stats.kstest(sites["rest"][:, 0], stats.beta(alpha[0] + 1, alpha[1:].sum()).cdf).pvalue < LEVEL
-    assert stats.kstest(sites["slip"][:, 0], stats.beta(1 + 4, 3 + 3).cdf).pvalue > LEVEL
-    assert stats.kstest(sites["slip"][:, 1], stats.beta(2 + 2, 1 + 6).cdf).pvalue > LEVEL
+        assert stats.kstest(sites["rest"][:, k], stats.beta(alpha[k], alpha.sum() - alpha[k]).cdf).pvalue > ALARM
+    assert stats.kstest(sites["rest"][:, 0], stats.beta(alpha[0] + 1, alpha[1:].sum()).cdf).pvalue < ALARM
+    assert stats.kstest(sites["slip"][:, 0], stats.beta(1 + 4, 3 + 3).cdf).pvalue > ALARM
+    assert stats.kstest(sites["slip"][:, 1], stats.beta(2 + 2, 1 + 6).cdf).pvalue > ALARM
     assert np.allclose(tables.emission[:, 0, 1:], 0.75 * sites["rest"])
     assert np.allclose(tables.transition[:, 0, 0, 1], sites["slip"][:, 0])
     assert np.allclose(tables.emission.sum(-1), 1, atol=1e-12)
@@ -109,7 +109,7 @@ def test_draws_of_tiny_concentrations_are_probabilities():
         assert np.isfinite(table).all()
         assert np.allclose(table.sum(-1), 1, atol=1e-12)
     ends = int(np.sum(draws.transition[:, 0, 0, 0] > 0.5))
-    assert stats.binomtest(ends, DRAWS).pvalue > LEVEL
+    assert stats.binomtest(ends, DRAWS).pvalue > ALARM
 
 
 def test_updates_add_up_and_cost_no_history():
@@ -174,8 +174,8 @@ def test_discrete_sites_are_summed_over_exactly():
     assert belief.variance.emission[0, 0] == pytest.approx(float(variance), rel=1e-9)
     first = belief.parameters(KEY, 4000)["grade"]
     top = sum(p for value, p in exact.items() if value[0] == 2)
-    assert stats.binomtest(int(np.sum(first == 2)), 4000, float(top)).pvalue > LEVEL
-    assert stats.binomtest(int(np.sum(first == 2)), 4000, 0.2).pvalue < LEVEL  # planted bug: the prior
+    assert stats.binomtest(int(np.sum(first == 2)), 4000, float(top)).pvalue > ALARM
+    assert stats.binomtest(int(np.sum(first == 2)), 4000, 0.2).pvalue < ALARM  # planted bug: the prior
 
 
 def test_discrete_sites_beside_a_closed_form():
@@ -202,11 +202,11 @@ def test_before_data_the_prior_is_drawn():
     belief = posterior(model, Counts.zero(model), sampling=Sampling(4, 10, 500))
     assert belief.method == "prior"
     drawn = belief.parameters(KEY, 2000)
-    assert stats.kstest(drawn["centre"], stats.norm(1, 1).cdf).pvalue > LEVEL
-    assert stats.kstest(drawn["spread"], stats.gamma(4, scale=1 / 8).cdf).pvalue > LEVEL
+    assert stats.kstest(drawn["centre"], stats.norm(1, 1).cdf).pvalue > ALARM
+    assert stats.kstest(drawn["spread"], stats.gamma(4, scale=1 / 8).cdf).pvalue > ALARM
     noise = (drawn["logit"] - drawn["centre"][:, None]) / drawn["spread"][:, None]
-    assert stats.kstest(noise[:, 1], stats.norm.cdf).pvalue > LEVEL
-    assert stats.kstest(drawn["logit"][:, 1], stats.norm.cdf).pvalue < LEVEL  # planted bug: centre and spread left out
+    assert stats.kstest(noise[:, 1], stats.norm.cdf).pvalue > ALARM
+    assert stats.kstest(drawn["logit"][:, 1], stats.norm.cdf).pvalue < ALARM  # planted bug: centre and spread left out
 
 
 @pytest.mark.parametrize("weigh", ["factor", "observed", "scaled", "masked", "nothing"])

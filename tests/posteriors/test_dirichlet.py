@@ -7,6 +7,7 @@ from scipy import stats
 
 from homdp_ppl import x64
 from homdp_ppl.posteriors.dirichlet import draw_log_gamma
+from tests.chances import ALARM
 
 SHAPES = np.array([0.02, 0.3, 1.0, 2.5, 40.0, 5000.0])
 DRAWS = 40_000
@@ -27,7 +28,7 @@ def distance(draws, shape):
 @pytest.mark.parametrize("k", range(len(SHAPES)))
 def test_distribution(draws, k):
     """False alarm 1e-6 for each shape."""
-    assert distance(draws[:, k], SHAPES[k]) > 1e-6
+    assert distance(draws[:, k], SHAPES[k]) > ALARM
 
 
 def independent(draws):
@@ -45,7 +46,7 @@ def test_entries_are_independent(draws):
 
 def test_planted_bugs_are_caught(draws):
     """A boost forgotten, or a proposal always accepted, is seen at the same level."""
-    assert distance(draws[:, 2], 2.0) < 1e-6
+    assert distance(draws[:, 2], 2.0) < ALARM
     d = SHAPES[0] + 2 / 3
     v = (1 + np.random.default_rng(0).normal(size=10 * DRAWS) / np.sqrt(9 * d)) ** 3
-    assert distance(np.log(d * v[v > 0]), SHAPES[0] + 1) < 1e-6
+    assert distance(np.log(d * v[v > 0]), SHAPES[0] + 1) < ALARM
