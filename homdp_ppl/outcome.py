@@ -14,11 +14,11 @@ import xarray as xr
 from homdp_ppl.acting import Policy, Trajectory
 from homdp_ppl.continuous import ContinuousHOMDP, ContinuousWorld
 from homdp_ppl.declare import HOMDP, World
-from homdp_ppl.episode import Episode
+from homdp_ppl.episode import Episode, as_keys
 from homdp_ppl.errors import ParameterError, Problem
 from homdp_ppl.explorers.explorer import Explorer
 from homdp_ppl.measured import Measured
-from homdp_ppl.precision import Array
+from homdp_ppl.precision import Array, in_x64
 from homdp_ppl.record import Record
 from homdp_ppl.rounds import Planner
 
@@ -97,9 +97,16 @@ class Mixture(Generic[P]):
         """The value of the mixture: the mean of the rounds' values, and exact where they are."""
         return float(self.run.values.sum() / self._rounds)
 
+    @in_x64
     def draw(self, key: Array) -> P:
-        """One policy of the mixture; it carries the guarantee in expectation."""
-        return self.run.policy_at(int(jax.random.randint(key, (), 0, self._rounds)))
+        """One policy of the mixture; it carries the guarantee in expectation.
+
+        Parameters
+        ----------
+        key
+            A JAX random key.
+        """
+        return self.run.policy_at(int(jax.random.randint(as_keys(key, "mixture"), (), 0, self._rounds)))
 
     @property
     def _rounds(self) -> int:

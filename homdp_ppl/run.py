@@ -13,7 +13,8 @@ from homdp_ppl.continuous import ContinuousHOMDP, ContinuousWorld
 from homdp_ppl.counts import Counts
 from homdp_ppl.declare import HOMDP, World
 from homdp_ppl.errors import ParameterError, Problem
-from homdp_ppl.explorers.explorer import State
+from homdp_ppl.explorers.believing import learn_more
+from homdp_ppl.explorers.explorer import State, count
 from homdp_ppl.explorers.rules import Knowledge
 from homdp_ppl.outcome import Outcome, Task
 from homdp_ppl.policy import GraphPolicy
@@ -23,6 +24,8 @@ from homdp_ppl.posteriors.continuous import ContinuousPosterior
 from homdp_ppl.posteriors.tracking import Tracked
 from homdp_ppl.precision import Array
 from homdp_ppl.rounds import Decision
+
+COUNTING = (count, learn_more)  # updates that add an episode to the counts, so that many can be counted at once
 
 D = TypeVar("D")
 
@@ -82,10 +85,13 @@ class Run(Outcome[GraphPolicy]):
 
     def state_before(self, index: int) -> State:
         """What was known before a round, for rules that know counts only."""
-        empty = self.task.explorer.init(self.task.model, self.task.episodes)
-        played = index * self.task.episodes_per_round
-        counts = Counts.of(self.episodes[:played], self.task.model)
-        return replace(empty, counts=counts, played=np.asarray(played))
+        explorer, played = self.task.explorer, index * self.task.episodes_per_round
+        state, shown = explorer.init(self.task.model, self.task.episodes), self.episodes[:played]
+        if explorer.update in COUNTING:
+            return replace(state, counts=Counts.of(shown, self.task.model), played=np.asarray(played))
+        for episode in shown:
+            state = explorer.update(state, episode)
+        return state
 
 
 class ContinuousDecision(NamedTuple):

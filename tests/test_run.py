@@ -1,11 +1,13 @@
 """What a run tells: its policies and their mixture, the dataset, the words it prints."""
 
+from dataclasses import replace
+
 import jax
 import numpy as np
 import pytest
 import xarray as xr
 
-from homdp_ppl import Counts, Run, evaluate, explorers, learn, rollout
+from homdp_ppl import Counts, DataError, Run, evaluate, explorers, learn, rollout, x64
 from homdp_ppl.errors import ParameterError
 from homdp_ppl.outcome import stop_after_rounds
 from homdp_ppl.record import Record
@@ -77,6 +79,10 @@ def test_the_mixture_draws_every_round_alike(run, monkeypatch):
 
 def test_a_drawn_policy_is_one_of_the_rounds(run):
     policy = run.mixture.draw(jax.random.key(3))
+    with x64():
+        assert np.array_equal(policy.probabilities, run.mixture.draw(jax.random.key(3)).probabilities)
+    with pytest.raises(DataError, match="key: got int 3"):
+        run.mixture.draw(3)
     assert any(np.array_equal(policy.probabilities, run.policy_at(k).probabilities) for k in range(40))
 
 
@@ -88,6 +94,21 @@ def test_policies_of_single_rounds(run):
     state = run.state_before(17)
     assert state.played == 17
     np.testing.assert_array_equal(state.counts.transition, Counts.of(run.episodes[:17], WORLD).transition)
+
+
+def test_policies_of_a_rule_that_counts_in_its_own_way():
+    """Every other episode is forgotten: policies are planned again from what the rule knew, not from all that was seen."""
+    greedy = explorers.greedy()
+
+    def update(state, episode):
+        after = greedy.update(state, episode)
+        return after if int(after.played) % 2 else replace(after, counts=state.counts)
+
+    forgetful = replace(greedy, rule="forgetful", update=update, compilable=lambda homdp: False)
+    run = learn(WORLD, forgetful, TREE, 12, seed=1)
+    assert run.state_before(12).counts.visits.sum() == run.state.counts.visits.sum() == 6 * 3
+    for k in range(12):
+        assert evaluate(run.policy_at(k), WORLD.pomdp) == pytest.approx(run.values[k], abs=1e-12)
 
 
 def test_a_test_phase(run, tmp_path):
