@@ -160,6 +160,7 @@ def learn(
     given: Any = seed
     seeds: list[Any] = list(given) if np.ndim(given) else [given]
     check_request(world, explorer, planner, episodes, seeds, model, stop_after, simulations)
+    episodes, simulations = int(episodes), int(simulations)  # NumPy's whole numbers have no place in files
     runs: list[Run] | list[ContinuousRun]
     if isinstance(world, ContinuousWorld):
         asked = [name for name, wanted in (("foresight", foresight), ("compiled", compiled)) if wanted]

@@ -1,5 +1,6 @@
 """The learning loop: the same seed is the same run, values are exact, and policies see what they may."""
 
+import json
 from dataclasses import replace
 
 import numpy as np
@@ -31,6 +32,17 @@ def test_a_sequence_of_seeds_is_several_runs():
     assert differences(runs[1], readable("tiger", explorers.greedy(), 20, seed=np.int64(2))) == []
     assert differences(runs[0], runs[2]) == []
     assert len(readable("tiger", explorers.greedy(), 3, seed=range(2))) == 2
+
+
+def test_numpy_numbers_are_numbers():
+    """They are told as Python's own, which files can hold."""
+    ours, plain = (
+        readable("tiger", hearing(), np.int64(7), np.int64(2), stop_after=np.int64(4)),
+        readable("tiger", hearing(), 7, 2),
+    )
+    assert json.dumps(ours.about) == json.dumps(plain.about)
+    assert len(ours.values) == 1
+    assert set(differences(ours.resume(np.int32(7)), plain)) <= {"plans"}
 
 
 @pytest.mark.parametrize(
