@@ -185,8 +185,8 @@ class Outcome(Measured, Generic[P]):
 
     def planned_at(self, index: int) -> int:
         """The round in which the policy of a round was planned."""
-        if not 0 <= index < len(self.values):
-            raise ParameterError("policy_at", [Problem("round", str(index), f"a round in 0..{len(self.values) - 1}")])
+        if not (isinstance(index, int | np.integer) and 0 <= index < len(self.values)):
+            raise ParameterError("policy_at", [Problem("round", repr(index), f"a round in 0..{len(self.values) - 1}")])
         return int(np.flatnonzero(self.record.planned[: index + 1])[-1])
 
     def to_dataset(self) -> xr.Dataset:

@@ -87,7 +87,7 @@ def test_a_drawn_policy_is_one_of_the_rounds(run):
 
 
 def test_policies_of_single_rounds(run):
-    for index in (-1, 40, 100):
+    for index in (-1, 40, 100, 1.5):
         with pytest.raises(ParameterError, match=rf"round: got {index}; expected a round in 0\.\.39"):
             run.policy_at(index)
     assert evaluate(run.policy_at(39), WORLD.pomdp) == evaluate(run.policy, WORLD.pomdp)

@@ -40,7 +40,9 @@ def check_tables(subject: str, where: str, tables: Any, axes: int) -> Array:
     try:
         array = np.asarray(tables, dtype=np.float64)
     except (TypeError, ValueError):
-        raise ParameterError(subject, [Problem(where, "tables of different shapes", expected)]) from None
+        got = f"a {type(tables).__name__} that makes no array"
+        remedy = "List worlds, made by homdp.at(...), or tables of one shape."
+        raise ParameterError(subject, [Problem(where, got, expected, remedy)]) from None
     if array.ndim != axes or len(array) == 0:
         raise ParameterError(subject, [Problem(where, f"shape {array.shape}", expected)])
     bad = np.argwhere((array < 0).any(-1) | ~(np.abs(array.sum(-1) - 1) <= ROW_TOLERANCE))
@@ -94,7 +96,7 @@ def low_rank(features: ArrayLike, measures: ArrayLike) -> Array:
     (1, 2, 1, 2)
     """
     phi, psi = np.asarray(features, dtype=np.float64), np.asarray(measures, dtype=np.float64)
-    if phi.ndim != 3 or psi.ndim != 3 or psi.shape[1:] != (phi.shape[2], phi.shape[0]):
+    if phi.ndim != 3 or psi.ndim != 3 or not phi.size or psi.shape[1:] != (phi.shape[2], phi.shape[0]):
         got = f"features {phi.shape}, measures {psi.shape}"
         raise ParameterError("low_rank", [Problem("shapes", got, "features (X, A, d), measures (N, d, X)")])
     problems = []

@@ -72,8 +72,8 @@ class ContinuousPosterior:
     @in_x64
     def parameters(self, key: Array, n: int) -> dict[str, Array]:
         """Joint draws of the program's sites, each (n, ...)."""
-        if n < 0:
-            raise InferenceError("posterior", [Problem("draws", str(n), "at least 0")])
+        if not (isinstance(n, int | np.integer) and n >= 0):
+            raise InferenceError("posterior", [Problem("draws", repr(n), "a whole number of at least 0")])
         key = as_keys(key, "posterior")
         if self.form is not None:
             return self.form.draw(key, list(self.updated), n)

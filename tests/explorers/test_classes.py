@@ -72,7 +72,9 @@ def test_rows_that_are_no_probabilities():
     assert problems(PHI, PSI * np.nan)[0].where == "transitions"
 
 
-@pytest.mark.parametrize(("phi", "psi"), [(PHI[0], PSI), (PHI, PSI[0]), (PHI, PSI[:, :1]), (PHI, PSI[:, :, :2])])
+@pytest.mark.parametrize(
+    ("phi", "psi"), [(PHI[0], PSI), (PHI[:, :0], PSI), (PHI, PSI[0]), (PHI, PSI[:, :1]), (PHI, PSI[:, :, :2])]
+)
 def test_low_rank_shapes(phi, psi):
     assert problems(phi, psi)[0].where == "shapes"
 
@@ -91,6 +93,9 @@ def test_classes_are_checked():
     for bad in (good[0], np.zeros((0, 3, 4)), [good[0], good[0, :2]], "tables", 2 * good, -good, good * np.nan):
         with pytest.raises(ParameterError, match="emissions"):
             check_tables("rule", "emissions", bad, 3)
+    for alone in (sensor(), sensor().at(ear=0.0, drift=0.0), [sensor()]):
+        with pytest.raises(ParameterError, match=r"that makes no array.*List worlds, made by homdp\.at"):
+            check_tables("rule", "emissions", alone, 3)
     bad = good.copy()
     bad[1, 2] = [0.5, 0.5, 0.5, 0.0]
     with pytest.raises(ParameterError, match=r"emissions\[1, 2\]: got a row that sums to 1.5"):

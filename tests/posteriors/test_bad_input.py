@@ -148,8 +148,9 @@ def test_options_are_checked_before_anything_runs():
     belief = posterior(tiger(), data)
     with pytest.raises(DataError, match="key: got int 3"):
         belief.draws(3, 10)
-    with pytest.raises(InferenceError, match="draws: got -1"):
-        belief.draws(KEY, -1)
+    for number in (-1, 2.5):
+        with pytest.raises(InferenceError, match=f"draws: got {number}; expected a whole number"):
+            belief.draws(KEY, number)
 
 
 def discrete_program(prior, size):
