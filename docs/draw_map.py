@@ -32,7 +32,7 @@ ROOMS = {
     "study": Room("many rules, models and seeds; resuming; clusters", "study", "#f8d5b0", 0.72, 0.8),
     "learning": Room(
         "the loop, its compiled twin, and what is measured",
-        "learning twin rounds pairs stages continuous_stage learning_checks outcome run record measured restoring",
+        "learning twin rounds pairs foresight stages continuous_stage learning_checks outcome run record measured restoring",
         "#fbeaa5",
         0.42,
         0.52,

@@ -246,11 +246,8 @@ def _advance(run: R, rounds: int, done: Callable[[int], None] = lambda n: None) 
     written, policies, clock = Writer(), dict(run.policies), Clock(run.seconds)
     for k in range(len(run.values), rounds):
         luck = list(islice(fortunes, task.episodes_per_round))
-        planned = decision is None or bool(
-            out_of_date(task.explorer, stage.visits(state), decision.visits)
-        )  # in the paper always
-        plans = 0
-        if planned:
+        planned, plans = decision is None or bool(out_of_date(task.explorer, stage.visits(state), decision.visits)), 0
+        if planned:  # in the paper always
             with clock("inference"):
                 proposal = rule.propose(luck[0].proposal, state)  # 1: T-hat_k, O-hat_k, r-hat_k. 2: the spaces T_k, Theta_k
             with clock("planning"):

@@ -16,16 +16,15 @@ import numpy as np
 
 from homdp_ppl.acting import Trajectory
 from homdp_ppl.declare import HOMDP
-from homdp_ppl.episode import Episode, Noise, choose, noise
+from homdp_ppl.episode import Noise, noise
 from homdp_ppl.errors import ParameterError, PlanningError, Problem
 from homdp_ppl.explorers.explorer import Explorer, Pairs, Proposal, State
 from homdp_ppl.kernels import Tables
 from homdp_ppl.pairs import PairSearch, TableBounds
 from homdp_ppl.plan import Plan, Solution
 from homdp_ppl.policy import GraphPolicy
-from homdp_ppl.pomdp import POMDP, TIE
+from homdp_ppl.pomdp import POMDP
 from homdp_ppl.precision import Array, namespace
-from homdp_ppl.relaxations import qmdp
 
 Planner: TypeAlias = Callable[..., Plan]
 
@@ -122,12 +121,6 @@ def impossible_steps(model: POMDP, trajectory: Trajectory) -> Array:
     return total
 
 
-def seeing_actions(model: POMDP) -> Array:
-    """What an agent that sees the state does, (H, X): the collector of foresight. Ties go to the lowest action."""
-    Q = qmdp(model)
-    return namespace(Q).argmax(Q.max(-1, keepdims=True) - TIE * model.horizon <= Q, axis=-1)
-
-
 def check_proposal(explorer: Explorer, proposal: Any) -> None:
     """Refuse what is no proposal, from a rule that somebody has just written."""
     if isinstance(proposal, Pairs):
@@ -200,23 +193,3 @@ class Planning:
             problem = Problem("planner", f"a gap of {plan.gap:.2g}", "an exact planner: its coverage needs one", remedy)
             raise PlanningError(self.explorer.rule, [problem])
         return Solution(np.float64(plan.value), np.float64(plan.upper), np.zeros(0), plan.policy)
-
-
-def seeing_value(world: POMDP, actions: Array) -> float:
-    """The exact value of an agent that sees the state and does ``actions`` (H, X)."""
-    value, states = np.zeros(len(world.initial)), np.arange(len(world.initial))
-    for h in reversed(range(world.horizon)):
-        value = world.reward[h][states, actions[h]] + world.transition[states, actions[h]] @ value
-    return float(world.initial @ value)
-
-
-def play_seeing(world: POMDP, actions: Array, luck: Noise) -> Episode:
-    """An episode of the collector that sees the state; ``actions`` (H, X). The same noise as for other policies."""
-    state = int(choose(world.initial, luck.state[0]))
-    states, observations, taken = [state], [], []
-    for h in range(world.horizon):
-        observations.append(int(choose(world.emission[state], luck.observation[h])))
-        taken.append(int(actions[h, state]))
-        state = int(choose(world.transition[state, taken[-1]], luck.state[h + 1]))
-        states.append(state)
-    return Episode(Trajectory(np.array(observations), np.array(taken)), np.array(states))

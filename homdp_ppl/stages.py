@@ -12,20 +12,11 @@ from homdp_ppl.declare import HOMDP, World
 from homdp_ppl.episode import Episode, play_by_asking
 from homdp_ppl.evaluation import evaluate, uniform_at
 from homdp_ppl.explorers.explorer import State
+from homdp_ppl.foresight import play_seeing, seeing_actions, seeing_value
 from homdp_ppl.outcome import Task
 from homdp_ppl.policy import GraphPolicy
 from homdp_ppl.precision import Array, to_numpy
-from homdp_ppl.rounds import (
-    Decision,
-    Luck,
-    Planning,
-    impossible_steps,
-    lucks,
-    play_seeing,
-    rule_number,
-    seeing_actions,
-    seeing_value,
-)
+from homdp_ppl.rounds import Decision, Luck, Planning, impossible_steps, lucks, rule_number
 
 BLOCK = 256  # episodes whose luck is drawn at once
 

@@ -1,4 +1,4 @@
-"""One round: where randomness comes from, when a plan is out of date, what counts as impossible, what a seeing collector does."""
+"""One round: where randomness comes from, when a plan is out of date and what counts as impossible."""
 
 from dataclasses import replace
 from itertools import product
@@ -20,10 +20,7 @@ from homdp_ppl.rounds import (
     impossible_steps,
     lucks,
     out_of_date,
-    play_seeing,
     rule_number,
-    seeing_actions,
-    seeing_value,
 )
 from tests.planners.exact import optimum, random_pomdp
 from tests.runs import small
@@ -127,43 +124,6 @@ def test_impossible_observations_against_enumeration():
             found.add(expected)
             assert impossible_steps(model, Trajectory(np.array(seen), np.array(done))) == expected
     assert found >= {0, 1, 2}
-
-
-def test_a_seeing_collector_is_the_best_one():
-    """Its value, by trying all ways to act on state and step; ties go to the lowest action."""
-    model = random_pomdp(2, 2, 2, 2, 3)
-    rho, T, _, r = model
-
-    def value(actions):
-        weights, total = rho, 0.0
-        for h in range(3):
-            total += sum(weights[x] * r[h, x, actions[h][x]] for x in range(2))
-            weights = sum(weights[x] * T[x, actions[h][x]] for x in range(2))
-        return total
-
-    every = [np.array(flat).reshape(3, 2) for flat in product(range(2), repeat=6)]
-    values = [value(actions) for actions in every]
-    chosen = seeing_actions(model)
-    np.testing.assert_array_equal(chosen, every[int(np.argmax(values))])
-    for actions, expected in zip(every, values, strict=True):
-        assert seeing_value(model, actions) == pytest.approx(expected, abs=1e-13)
-    tied = model._replace(reward=np.full((3, 2, 2), 0.5), transition=np.full((2, 2, 2), 0.5))
-    np.testing.assert_array_equal(seeing_actions(tied), np.zeros((3, 2)))
-    hair = tied._replace(reward=tied.reward + np.array([0.0, 1e-10]))
-    np.testing.assert_array_equal(seeing_actions(hair), np.zeros((3, 2)))
-
-
-def test_a_seeing_collector_acts_on_the_state():
-    model = random_pomdp(5, 3, 2, 2, 3)
-    actions = np.array([[0, 1, 0], [1, 0, 1], [1, 1, 0]])
-    noise = luck(0, "greedy")[1]
-    first = set()
-    for k in range(EPISODES):
-        episode = play_seeing(model, actions, jax.tree.map(lambda part, k=k: part[k], noise))
-        assert episode.states.shape == (4,)
-        np.testing.assert_array_equal(episode.actions, actions[np.arange(3), episode.states[:-1]])
-        first.add(int(episode.states[0]))
-    assert first == {0, 1, 2}
 
 
 @pytest.mark.parametrize("planner", [bounded_search(), alpha_vectors(), auto()], ids=["bounded_search", "alpha_vectors", "auto"])
