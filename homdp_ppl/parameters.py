@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from numpy.typing import ArrayLike
@@ -54,6 +55,12 @@ def check_parameters(model: str, sites: Iterable[Site], parameters: Mapping[str,
     if problems:
         raise ParameterError(f"{model}.at", problems)
     return values
+
+
+def refuse_traced(model: str, values: Mapping[str, Array], remedy: str) -> None:
+    """Refuse values that JAX is tracing, where numbers are needed."""
+    if any(isinstance(value, jax.core.Tracer) for value in values.values()):
+        raise ParameterError(f"{model}.at", [Problem("parameters", "traced values", "numbers", remedy)])
 
 
 def as_value(site: Site, given: ArrayLike) -> Array:

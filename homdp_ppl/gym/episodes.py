@@ -11,7 +11,6 @@ from gymnasium.spaces import Box, Discrete
 from numpy.typing import ArrayLike
 
 from homdp_ppl.acting import Policy, Trajectory, ask
-from homdp_ppl.continuous.playing import stack as stack_densities
 from homdp_ppl.domain import Domain, HasDomain, Real, Space
 from homdp_ppl.episode import Episode, choose, stack
 from homdp_ppl.errors import DataError, Problem
@@ -87,9 +86,7 @@ def episodes_from(
         _check_length(record, spaces.horizon, f"episode {k}", "as declared" if model is not None else "as in episode 0")
         states = _revealed(record.infos, latent, spaces, f"episode {k}")
         played.append(Episode(Trajectory(np.array(record.observations), np.array(record.actions)), states))
-    if isinstance(spaces, Domain):
-        return stack_densities(played, spaces)
-    if model is None:
+    if model is None and isinstance(spaces, Spaces):
         visited = 1 + max(int(episode.states.max()) for episode in played)
         spaces = spaces._replace(states=tuple(f"x{x}" for x in range(visited)))
     return stack(played, spaces)
