@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from homdp_ppl.domain import NUMBERS_FOR_NAMES, Domain, told
 from homdp_ppl.errors import PolicyError, Problem
-from homdp_ppl.pomdp import FLOAT32, ROW_TOLERANCE, Spaces
+from homdp_ppl.pomdp import FLOAT32, Spaces, normalised
 from homdp_ppl.precision import Array
 
 
@@ -62,7 +62,7 @@ def ask(policy: Policy, observations: ArrayLike, actions: ArrayLike, spaces: Spa
         history = np.asarray(observations)
         where = f"step {len(history)}, after {', '.join(told(y, spaces.observations) for y in history)}"
         raise PolicyError("policy", [Problem("act", repr(answer), f"{A} probabilities that sum to 1", at=where)])
-    return chances if abs(chances.sum() - 1) <= ROW_TOLERANCE else chances / chances.sum()  # float32 answers
+    return normalised(chances)  # answers in float32
 
 
 def history_problems(seen: Array, done: Array, observations: int, actions: int) -> list[Problem]:

@@ -26,7 +26,7 @@ from numpyro.contrib.control_flow import scan
 from homdp_ppl.acting import Policy
 from homdp_ppl.errors import HOMDPError, Problem
 from homdp_ppl.kernels import Kernels, Tables, tabulate
-from homdp_ppl.policy import GraphPolicy, check_policy, uniform_policy
+from homdp_ppl.policy import GraphPolicy, graph_of, uniform_policy
 from homdp_ppl.pomdp import Spaces
 from homdp_ppl.precision import Array
 
@@ -109,10 +109,7 @@ def hindsight(
 
 def as_graph(policy: Policy | None, spaces: Spaces) -> GraphPolicy:
     """A policy in the form that programs compile: a graph with JAX arrays."""
-    if policy is None:
-        policy = uniform_policy(spaces)
-    check_policy(policy, spaces)
-    graph = policy if isinstance(policy, GraphPolicy) else GraphPolicy.from_policy(policy, spaces)
+    graph = uniform_policy(spaces) if policy is None else graph_of(policy, spaces)
     traceable: GraphPolicy = jax.tree.map(jnp.asarray, graph)
     return traceable
 
