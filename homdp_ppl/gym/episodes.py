@@ -93,6 +93,7 @@ def episodes_from(
 
 
 def _uniform(spaces: Spaces | Domain) -> Policy:
+    """The uniform policy; as a graph it has one node for all steps, for how many there are may not be known yet."""
     return uniform_policy(spaces) if isinstance(spaces, Domain) else uniform_policy(spaces._replace(horizon=1))
 
 
@@ -201,9 +202,14 @@ def _revealed(infos: Infos, latent: str | Callable[[Infos], ArrayLike], spaces: 
     states = np.asarray(infos[-1][latent] if isinstance(latent, str) else latent(infos))
     if isinstance(spaces.states, Real):
         shape = (horizon + 1, *spaces.states.shape)
-        if states.size == np.prod(shape) and np.isfinite(states).all():
+        if not np.issubdtype(states.dtype, np.number):
+            got = f"values of type {states.dtype}"
+        elif not np.isfinite(states).all():
+            got = "numbers that are not finite"
+        elif states.size == np.prod(shape):
             return states.reshape(shape).astype(np.float64)
-        got = f"shape {states.shape}" if np.isfinite(states).all() else "numbers that are not finite"
+        else:
+            got = f"shape {states.shape}"
         raise DataError("episodes_from", [Problem("latent states", got, f"finite numbers of shape {shape}", at=which)])
     if states.shape == (horizon + 1,) and np.issubdtype(states.dtype, np.integer) and states.min() >= 0:
         return states.astype(np.int64)
