@@ -25,19 +25,34 @@ __all__ = ["HOMDP", "Kernels", "World", "homdp", "tabular"]
 
 @overload
 def homdp(
-    *, states: Real, observations: Any, actions: Any, horizon: int, reward: Any
+    *,
+    states: Real,
+    observations: Sequence[str] | int | Real,
+    actions: Sequence[str] | int,
+    horizon: int,
+    reward: ArrayLike | Callable[[Any, Any], Any],
 ) -> Callable[[Callable[[], Kernels]], ContinuousHOMDP]: ...
 
 
 @overload
 def homdp(
-    *, states: Sequence[str] | int, observations: Real, actions: Any, horizon: int, reward: Any
+    *,
+    states: Sequence[str] | int,
+    observations: Real,
+    actions: Sequence[str] | int,
+    horizon: int,
+    reward: ArrayLike | Callable[[Any, Any], Any],
 ) -> Callable[[Callable[[], Kernels]], ContinuousHOMDP]: ...
 
 
 @overload
 def homdp(
-    *, states: Sequence[str] | int, observations: Sequence[str] | int, actions: Any, horizon: int, reward: Any
+    *,
+    states: Sequence[str] | int,
+    observations: Sequence[str] | int,
+    actions: Sequence[str] | int,
+    horizon: int,
+    reward: ArrayLike | Callable[[Any, Any], Any],
 ) -> Callable[[Callable[[], Kernels]], HOMDP]: ...
 
 
@@ -58,8 +73,8 @@ def homdp(
     horizon
         Number of actions in an episode.
     reward
-        r(x, a) in [0, 1] as an array (X, A), one a step (H, X, A), or a function of two indices; of continuous states a function
-        that JAX can trace.
+        r(x, a) in [0, 1] as an array (X, A), one a step (H, X, A), or a function of two indices. Where observations are
+        continuous there is one for all steps; where states are, it is a function that JAX can trace.
 
     Returns
     -------

@@ -214,7 +214,7 @@ def stack(episodes: Episode | Iterable[Episode], spaces: Spaces | Domain) -> Epi
         alike = all(array.shape[array.ndim - len(shapes[name]) :] == shapes[name] for name, array in arrays.items())
         if len(leading) != 1 or not alike:
             got = ", ".join(f"{name} {array.shape}" for name, array in arrays.items()) or f"a {type(episode).__name__}"
-            expected = f"an Episode with {', '.join(f'{name} {shape}' for name, shape in shapes.items())}"
+            expected = f"an Episode with the shapes {', '.join(f'{name} {shape}' for name, shape in shapes.items())}"
             raise DataError("episodes", [Problem("episode", got, expected, at=str(sum(map(len, parts["actions"]))))])
         for name, array in arrays.items():
             parts[name].append(array.reshape(-1, *shapes[name]))

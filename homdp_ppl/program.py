@@ -35,7 +35,7 @@ def episode_program(function: Callable[[], Kernels], spaces: Spaces) -> Callable
     """The NumPyro model of ``episodes`` episodes under a policy; the default policy is uniform."""
 
     def program(policy: Policy | None = None, episodes: int = 1) -> None:
-        _at_least_one("episodes", episodes)
+        at_least_one("episodes", episodes)
         graph = as_graph(policy, spaces)
         tables = tabulate(function(), spaces)
 
@@ -62,8 +62,8 @@ def unrolled_program(function: Callable[[], Kernels], spaces: Spaces) -> Callabl
 
     def program(policy: Policy | None = None, episodes: int = 1, steps: int | None = None) -> None:
         length = spaces.horizon if steps is None else min(steps, spaces.horizon)
-        _at_least_one("episodes", episodes)
-        _at_least_one("steps", length)
+        at_least_one("episodes", episodes)
+        at_least_one("steps", length)
         graph = as_graph(policy, spaces)
         tables = tabulate(function(), spaces)
         with numpyro.plate("episodes", episodes, dim=-1):
@@ -114,7 +114,8 @@ def as_graph(policy: Policy | None, spaces: Spaces) -> GraphPolicy:
     return traceable
 
 
-def _at_least_one(what: str, number: int) -> None:
+def at_least_one(what: str, number: int) -> None:
+    """Refuse programs of no episodes, or of no steps."""
     if number < 1:
         raise HOMDPError("program", [Problem(what, str(number), "at least 1")])
 
