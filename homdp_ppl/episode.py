@@ -209,13 +209,18 @@ def stack(episodes: Episode | Iterable[Episode], spaces: Spaces | Domain) -> Epi
     }
     parts: dict[str, list[Array]] = {name: [] for name in shapes}
     for episode in [episodes] if isinstance(episodes, Episode) else episodes:
-        arrays = {name: np.asarray(getattr(episode, name)) for name in shapes} if isinstance(episode, Episode) else {}
+        place = str(sum(map(len, parts["actions"])))
+        if not isinstance(episode, Episode):
+            raise DataError("episodes", [Problem("episode", f"a {type(episode).__name__}", "an Episode", at=place)])
+        arrays = {name: np.asarray(getattr(episode, name)) for name in shapes}
         leading = {array.shape[: array.ndim - len(shapes[name])] for name, array in arrays.items()}
         alike = all(array.shape[array.ndim - len(shapes[name]) :] == shapes[name] for name, array in arrays.items())
         if len(leading) != 1 or not alike:
-            got = ", ".join(f"{name} {array.shape}" for name, array in arrays.items()) or f"a {type(episode).__name__}"
-            expected = f"an Episode with the shapes {', '.join(f'{name} {shape}' for name, shape in shapes.items())}"
-            raise DataError("episodes", [Problem("episode", got, expected, at=str(sum(map(len, parts["actions"]))))])
+            got = ", ".join(f"{name} {array.shape}" for name, array in arrays.items())
+            expected = (
+                f"{H} observations, {H} actions and {H + 1} states an episode: shapes {', '.join(map(str, shapes.values()))}"
+            )
+            raise DataError("episodes", [Problem("episode", got, expected, at=place)])
         for name, array in arrays.items():
             parts[name].append(array.reshape(-1, *shapes[name]))
     whole, problems = {}, []

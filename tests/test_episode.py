@@ -168,12 +168,12 @@ def test_stacking_checks_every_episode():
         stack(replace(good, trajectory=Trajectory(np.array([0, 0, -1, 0]), np.zeros(4, int))), spaces)
     with pytest.raises(DataError, match="integers"):
         stack(replace(good, states=np.zeros(5)), spaces)
-    with pytest.raises(DataError, match=r"episode\[1\]: .*expected an Episode with .*actions \(4,\), states \(5,\)"):
+    with pytest.raises(DataError, match=r"episode\[1\]: .*4 observations, 4 actions and 5 states an episode"):
         stack([good, replace(good, states=np.zeros(4, int))], spaces)
     with pytest.raises(DataError, match="Names become numbers"):
         stack(replace(good, states=np.array(["left"] * 5)), spaces)
     for wrong in (good.trajectory, [None], [np.zeros(4, int)]):
-        with pytest.raises(DataError, match="an Episode with"):
+        with pytest.raises(DataError, match="expected an Episode"):
             stack(wrong, spaces)
 
 

@@ -208,7 +208,7 @@ def test_data_and_parameters_that_do_not_belong():
     bad = Episode(Trajectory(np.array([0.0, np.nan, 0.0]), np.zeros(3, int)), np.zeros(4))
     with pytest.raises(DataError, match="finite numbers"):
         model.hindsight(bad)
-    with pytest.raises(DataError, match=r"got .*states \(3,\); expected an Episode with .*states \(4,\)"):
+    with pytest.raises(DataError, match=r"states \(3,\); expected .*shapes \(3,\), \(3,\), \(4,\)"):
         model.hindsight(Episode(Trajectory(np.zeros(3), np.zeros(3, int)), np.zeros(3)))
     with pytest.raises(DataError, match=r"an index in 0\.\.1"):
         model.hindsight(Episode(Trajectory(np.zeros(3), np.full(3, 2)), np.zeros(4)))
