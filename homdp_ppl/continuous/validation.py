@@ -6,7 +6,7 @@ What is finite in it is held to the same as in finite declarations: its rows are
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeAlias
 
 import jax
 import jax.numpy as jnp
@@ -26,9 +26,9 @@ from homdp_ppl.probing import QUICK
 from homdp_ppl.validation import REWARD_REMEDY, as_names, check_reward
 
 TRIALS = 32  # episodes that a declaration is tried with, each with other parameters
-SHOWN = 4  # rewards outside [0, 1] told one by one
+SHOWN, LOOKED_AT = 4, 1000  # rewards outside [0, 1]: how many are told, of how many
 
-Reward = Callable[[Array, Array], Array]
+Reward: TypeAlias = Callable[[Array, Array], Array]
 
 
 def as_space(where: str, given: Any, letter: str, problems: list[Problem]) -> Space:
@@ -84,7 +84,7 @@ def _point(domain: Domain) -> tuple[Array, Array]:
 def reward_problems(rewards: Array, episodes: Episode, domain: Domain) -> list[Problem]:
     """Rewards outside [0, 1], each once, with where they were met."""
     found: dict[Problem, None] = {}
-    for episode, step in np.argwhere(~((rewards >= 0) & (rewards <= 1))):
+    for episode, step in np.argwhere(~((rewards >= 0) & (rewards <= 1)))[:LOOKED_AT]:
         state, action = episodes.states[episode, step], episodes.actions[episode, step]
         place = f"{told(state, domain.states)}, {told(action, domain.actions)}"
         got = rewards[episode, step]
