@@ -7,9 +7,9 @@ from typing import NamedTuple, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import ArrayLike
 
-from homdp_ppl.domain import Domain, Real
+from homdp_ppl.domain import NUMBERS_FOR_NAMES, Domain, told
 from homdp_ppl.errors import PolicyError, Problem
-from homdp_ppl.pomdp import FLOAT32, ROW_TOLERANCE, Spaces
+from homdp_ppl.pomdp import FLOAT32, Spaces, normalised
 from homdp_ppl.precision import Array
 
 
@@ -59,11 +59,10 @@ def ask(policy: Policy, observations: ArrayLike, actions: ArrayLike, spaces: Spa
         chances = np.full(0, np.nan)
     A = len(spaces.actions)
     if chances.shape != (A,) or not (chances >= 0).all() or not abs(chances.sum() - 1) <= FLOAT32:
-        names, history = spaces.observations, np.asarray(observations)
-        seen = ", ".join(str(y) if isinstance(names, Real) else names[y] for y in history)
-        where = f"step {len(history)}, after {seen}"
+        history = np.asarray(observations)
+        where = f"step {len(history)}, after {', '.join(told(y, spaces.observations) for y in history)}"
         raise PolicyError("policy", [Problem("act", repr(answer), f"{A} probabilities that sum to 1", at=where)])
-    return chances if abs(chances.sum() - 1) <= ROW_TOLERANCE else chances / chances.sum()  # float32 answers
+    return normalised(chances)  # answers in float32
 
 
 def history_problems(seen: Array, done: Array, observations: int, actions: int) -> list[Problem]:
@@ -80,10 +79,8 @@ def history_problems(seen: Array, done: Array, observations: int, actions: int) 
 def range_problems(where: str, values: Array, size: int) -> list[Problem]:
     """Entries that are no index below ``size``: JAX would clamp them in silence."""
     if values.size and not np.issubdtype(values.dtype, np.integer):
-        names = (
-            "Names become numbers by their places: world.spaces.observations.index(name)." if values.dtype.kind in "UO" else ""
-        )
-        return [Problem(where, f"values of type {values.dtype}", "integers", names)]
+        remedy = NUMBERS_FOR_NAMES if values.dtype.kind in "UO" else ""
+        return [Problem(where, f"values of type {values.dtype}", "integers", remedy)]
     bad = np.argwhere((values < 0) | (values >= size))
     return [
         Problem(where, str(values[tuple(index)]), f"an index in 0..{size - 1}", at=", ".join(map(str, index)))

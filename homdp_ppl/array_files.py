@@ -46,9 +46,12 @@ def read_arrays(path: str | Path, form: str, names: Sequence[str]) -> dict[str, 
         try:
             with np.load(opened, allow_pickle=False) as file:
                 parts = {name: file[name] for name in ("format", *names) if name in file.files}
-        except (Exception, MemoryError):  # NumPy and zipfile have many ways to say that a file is damaged
+        except Exception:  # NumPy and zipfile have many ways to say that a file is damaged
             parts = {}
-    if str(parts.get("format")) != form or not parts.keys() >= set(names):
-        got = f"format {parts['format']}" if "format" in parts else "another kind of file"
+    missing = [name for name in names if name not in parts]
+    if str(parts.get("format")) != form:
+        got = f"format {parts['format']}" if "format" in parts else "another kind of file, or a damaged one"
         raise PolicyError(str(path), [Problem("file", got, f"a policy in the format {form}")])
+    if missing:
+        raise PolicyError(str(path), [Problem("file", f"no {', '.join(missing)}", f"the arrays {', '.join(names)}")])
     return parts

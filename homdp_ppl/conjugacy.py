@@ -75,7 +75,6 @@ def _match(start: Probe, depends: Mapping[str, Rows], spaces: Spaces) -> Conjuga
         for name, alpha in start.concentrations.items()
         if np.ptp(alpha, axis=0).max(initial=0.0) == 0 and not depends[name].initial and _used(depends[name])
     ]
-    nothing = _nothing(spaces)
     while candidates:
         entries = np.concatenate([start.rows[n].reshape(POINTS, -1) for n in candidates], axis=1)  # (POINTS, M)
         widths = [start.rows[n].shape[-1] for n in candidates]
@@ -96,7 +95,7 @@ def _match(start: Probe, depends: Mapping[str, Rows], spaces: Spaces) -> Conjuga
             concentration = np.concatenate([start.concentrations[n][0].ravel() for n in candidates])
             return Conjugate(tuple(candidates), tuple(lengths), concentration, row, transition, emission)
         candidates = [name for name in candidates if name not in spoiled]
-    return nothing
+    return _nothing(spaces)
 
 
 def _used(rows: Rows) -> bool:

@@ -25,24 +25,44 @@ __all__ = ["HOMDP", "Kernels", "World", "homdp", "tabular"]
 
 @overload
 def homdp(
-    *, states: Real, observations: Any, actions: Any, horizon: int, reward: Any
+    *,
+    states: Real,
+    observations: Sequence[str] | int | Real,
+    actions: Sequence[str] | int,
+    horizon: int,
+    reward: ArrayLike | Callable[[Any, Any], Any],
 ) -> Callable[[Callable[[], Kernels]], ContinuousHOMDP]: ...
 
 
 @overload
 def homdp(
-    *, states: Sequence[str] | int, observations: Real, actions: Any, horizon: int, reward: Any
+    *,
+    states: Sequence[str] | int,
+    observations: Real,
+    actions: Sequence[str] | int,
+    horizon: int,
+    reward: ArrayLike | Callable[[Any, Any], Any],
 ) -> Callable[[Callable[[], Kernels]], ContinuousHOMDP]: ...
 
 
 @overload
 def homdp(
-    *, states: Sequence[str] | int, observations: Sequence[str] | int, actions: Any, horizon: int, reward: Any
+    *,
+    states: Sequence[str] | int,
+    observations: Sequence[str] | int,
+    actions: Sequence[str] | int,
+    horizon: int,
+    reward: ArrayLike | Callable[[Any, Any], Any],
 ) -> Callable[[Callable[[], Kernels]], HOMDP]: ...
 
 
 def homdp(
-    *, states: Any, observations: Any, actions: Any, horizon: int, reward: ArrayLike | Callable[[Any, Any], Any]
+    *,
+    states: Sequence[str] | int | Real,
+    observations: Sequence[str] | int | Real,
+    actions: Sequence[str] | int,
+    horizon: int,
+    reward: ArrayLike | Callable[[Any, Any], Any],
 ) -> Callable[[Callable[[], Kernels]], Any]:
     """Declare a HOMDP: decorate a NumPyro program that returns :class:`Kernels`.
 
@@ -53,8 +73,8 @@ def homdp(
     horizon
         Number of actions in an episode.
     reward
-        r(x, a) in [0, 1] as an array (X, A), one a step (H, X, A), or a function of two indices; of continuous states a function
-        that JAX can trace.
+        r(x, a) in [0, 1] as an array (X, A), one a step (H, X, A), or a function of two indices. Where observations are
+        continuous there is one for all steps; where states are, it is a function that JAX can trace.
 
     Returns
     -------
@@ -94,9 +114,9 @@ def tabular(
     initial: ArrayLike,
     reward: ArrayLike | Callable[[int, int], float],
     horizon: int,
-    states: Any = None,
-    observations: Any = None,
-    actions: Any = None,
+    states: Sequence[str] | int | None = None,
+    observations: Sequence[str] | int | None = None,
+    actions: Sequence[str] | int | None = None,
     name: str = "tabular",
 ) -> HOMDP:
     """Declare a HOMDP by tables: each of T and O an array when it is known, or a Dirichlet prior.
@@ -124,7 +144,7 @@ def tabular(
     """
     shapes = {"T": _shape(T), "O": _shape(O)}
     wanted = {"T": "shape (X, A, X)", "O": "shape (X, Y)"}
-    bad = [Problem(n, f"shape {s}", wanted[n]) for n, s in shapes.items() if len(s) != len(wanted[n].split(","))]
+    bad = [Problem(n, f"shape {s}", wanted[n]) for n, s in shapes.items() if len(s) != wanted[n].count(",") + 1]
     if bad:
         raise DeclarationError(name, bad)
 
@@ -139,7 +159,9 @@ def tabular(
     program.__name__ = name
     X, A, _ = shapes["T"]
     Y = shapes["O"][-1]
-    return _declare(program, states or X, observations or Y, actions or A, horizon, reward)
+    sizes = ((X, states), (Y, observations), (A, actions))
+    states, observations, actions = (size if names is None else names for size, names in sizes)
+    return _declare(program, states, observations, actions, horizon, reward)
 
 
 def _declare(function: Callable[[], Kernels], states: Any, observations: Any, actions: Any, horizon: Any, reward: Any) -> HOMDP:
@@ -164,4 +186,10 @@ def _declare(function: Callable[[], Kernels], states: Any, observations: Any, ac
 
 
 def _shape(given: ArrayLike | Distribution) -> tuple[int, ...]:
-    return tuple(given.shape()) if isinstance(given, Distribution) else np.shape(given)
+    """The shape of a table; of one with rows of different lengths as far as it has one."""
+    if isinstance(given, Distribution):
+        return tuple(given.shape())
+    try:
+        return np.shape(given)
+    except ValueError:
+        return np.array(given, dtype=object).shape

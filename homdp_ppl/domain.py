@@ -9,6 +9,8 @@ import numpy as np
 from homdp_ppl.errors import Problem
 from homdp_ppl.precision import Array
 
+NUMBERS_FOR_NAMES = "Names become numbers by their places: world.spaces.observations.index(name)."
+
 
 class Real(NamedTuple):
     """Real vectors of a given dimension; with dimension 1 plain numbers, of shape ().
@@ -86,8 +88,10 @@ def value_problems(where: str, values: Array, space: Space) -> list[Problem]:
     if not values.size:
         return []
     if not isinstance(space, Real):
-        integers = np.issubdtype(values.dtype, np.integer)
-        bad = np.argwhere((values < 0) | (values >= len(space))) if integers else np.zeros((1, 2), dtype=int)
+        if not np.issubdtype(values.dtype, np.integer):
+            remedy = NUMBERS_FOR_NAMES if values.dtype.kind in "UO" else ""
+            return [Problem(where, f"values of type {values.dtype}", "integers", remedy)]
+        bad = np.argwhere((values < 0) | (values >= len(space)))
         expected = f"an index in 0..{len(space) - 1}"
     else:
         finite = np.isfinite(values) if np.issubdtype(values.dtype, np.number) else np.zeros(values.shape, dtype=bool)

@@ -14,13 +14,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from homdp_ppl.acting import Policy, Trajectory, ask, range_problems
+from homdp_ppl.acting import Policy, Trajectory, ask
+from homdp_ppl.domain import Domain, Real, shape_of, value_problems
 from homdp_ppl.errors import DataError, Problem
 from homdp_ppl.policy import GraphPolicy, check_policy
 from homdp_ppl.pomdp import POMDP, Spaces
 from homdp_ppl.precision import Array, in_x64, namespace, to_numpy
 
 if TYPE_CHECKING:
+    from homdp_ppl.continuous import ContinuousWorld
     from homdp_ppl.declare import World
 
 
@@ -122,7 +124,7 @@ def _split(key: Array) -> tuple[Array, Array]:
 
 
 @in_x64
-def rollout(key: Array, world: World, policy: Policy) -> Episode:
+def rollout(key: Array, world: World | ContinuousWorld, policy: Policy) -> Episode:
     """Play a policy in a world; the latent states come back with the finished episode.
 
     Parameters
@@ -137,7 +139,7 @@ def rollout(key: Array, world: World, policy: Policy) -> Episode:
     Returns
     -------
     Episode
-        Integer arrays; one row an episode when several keys were given.
+        Arrays of indices, or of real numbers where a space is :class:`Real`; the leading axes are those of the keys.
 
     Examples
     --------
@@ -155,14 +157,13 @@ def rollout(key: Array, world: World, policy: Policy) -> Episode:
     many = keys.reshape(-1)
     if hasattr(world, "play"):  # a continuous world plays by itself
         episodes: Episode = world.play(many, policy)
-        return episodes if keys.ndim else episodes[0]
-    if isinstance(policy, GraphPolicy):
+    elif isinstance(policy, GraphPolicy):
         episodes = _play_many(many, world.pomdp, policy)
     else:
         luck = jax.vmap(lambda k: noise(*_split(k), world.spaces.horizon))(many)
         played = [play_by_asking(world.pomdp, policy, Noise(*row), world.spaces) for row in zip(*to_numpy(luck), strict=True)]
         episodes = stack(played, world.spaces)
-    shaped: Episode = jax.tree.map(lambda leaf: np.asarray(leaf).reshape(*keys.shape, leaf.shape[-1]), episodes)
+    shaped: Episode = jax.tree.map(lambda leaf: np.asarray(leaf).reshape(*keys.shape, *leaf.shape[1:]), episodes)
     return shaped
 
 
@@ -174,6 +175,14 @@ def as_keys(key: Array, subject: str) -> Array:
         return jax.random.wrap_key_data(jnp.asarray(key))
     got = f"{type(key).__name__} {key!r}"
     raise DataError(subject, [Problem("key", got, "a JAX random key", "Write jax.random.key(0), or jax.random.split(key, n).")])
+
+
+def as_key(key: Array, subject: str) -> Array:
+    """One typed JAX key, where several would be a mistake."""
+    keys = as_keys(key, subject)
+    if keys.ndim:
+        raise DataError(subject, [Problem("key", f"{keys.size} keys", "one key", "Call it once for each of them.")])
+    return keys
 
 
 def play_by_asking(pomdp: POMDP, policy: Policy, luck: Noise, spaces: Spaces) -> Episode:
@@ -190,37 +199,36 @@ def play_by_asking(pomdp: POMDP, policy: Policy, luck: Noise, spaces: Spaces) ->
     return Episode(Trajectory(np.array(observations), np.array(actions)), np.array(states))
 
 
-def stack(episodes: Episode | Iterable[Episode], spaces: Spaces) -> Episode:
+def stack(episodes: Episode | Iterable[Episode], spaces: Spaces | Domain) -> Episode:
     """Episodes as one batch with a single leading axis, checked against the model they are said to come from."""
-    listed = [episodes] if isinstance(episodes, Episode) else list(episodes)
-    X, Y, A, H = spaces.sizes
-    parts: list[list[Array]] = [[], [], []]
-    offset = 0
-    for episode in listed:
-        arrays = (np.asarray(episode.observations), np.asarray(episode.actions), np.asarray(episode.states))
-        if [a.shape[-1:] for a in arrays] != [(H,), (H,), (H + 1,)] or len({a.shape[:-1] for a in arrays}) > 1:
-            got = f"observations {arrays[0].shape}, actions {arrays[1].shape}, states {arrays[2].shape}"
-            expected = f"{H} observations, {H} actions and {H + 1} states an episode"
-            raise DataError("episodes", [Problem("episode", got, expected, at=str(offset))])
-        for part, array in zip(parts, arrays, strict=True):
-            part.append(array.reshape(-1, array.shape[-1]))
-        offset += len(parts[0][-1])
-    widths = (H, H, H + 1)
-    observations, actions, states = (
-        np.concatenate(part) if part else np.zeros((0, w), int) for part, w in zip(parts, widths, strict=True)
-    )
-    problems = [
-        problem._replace(at=_place(problem.at))
-        for where, values, size in (("states", states, X), ("observations", observations, Y), ("actions", actions, A))
-        for problem in range_problems(where, values, size)
-    ]
+    H = spaces.horizon
+    shapes = {
+        "observations": (H, *shape_of(spaces.observations)),
+        "actions": (H,),
+        "states": (H + 1, *shape_of(spaces.states)),
+    }
+    parts: dict[str, list[Array]] = {name: [] for name in shapes}
+    for episode in [episodes] if isinstance(episodes, Episode) else episodes:
+        place = str(sum(map(len, parts["actions"])))
+        if not isinstance(episode, Episode):
+            raise DataError("episodes", [Problem("episode", f"a {type(episode).__name__}", "an Episode", at=place)])
+        arrays = {name: np.asarray(getattr(episode, name)) for name in shapes}
+        leading = {array.shape[: array.ndim - len(shapes[name])] for name, array in arrays.items()}
+        alike = all(array.shape[array.ndim - len(shapes[name]) :] == shapes[name] for name, array in arrays.items())
+        if len(leading) != 1 or not alike:
+            got = ", ".join(f"{name} {array.shape}" for name, array in arrays.items())
+            expected = (
+                f"{H} observations, {H} actions and {H + 1} states an episode: shapes {', '.join(map(str, shapes.values()))}"
+            )
+            raise DataError("episodes", [Problem("episode", got, expected, at=place)])
+        for name, array in arrays.items():
+            parts[name].append(array.reshape(-1, *shapes[name]))
+    whole, problems = {}, []
+    for name, shape in shapes.items():
+        space = getattr(spaces, name)
+        kind = float if isinstance(space, Real) else int
+        whole[name] = np.concatenate(parts[name]) if parts[name] else np.zeros((0, *shape), dtype=kind)
+        problems += value_problems(name, whole[name], space)
     if problems:
         raise DataError("episodes", problems)
-    return Episode(Trajectory(observations, actions), states)
-
-
-def _place(index: str) -> str:
-    if not index:
-        return index
-    episode, step = index.split(", ")
-    return f"episode {episode}, step {int(step) + 1}"
+    return Episode(Trajectory(whole["observations"], whole["actions"]), whole["states"])

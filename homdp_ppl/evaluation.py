@@ -11,8 +11,8 @@ import numpy as np
 
 from homdp_ppl.acting import Policy
 from homdp_ppl.errors import PolicyError, Problem
-from homdp_ppl.policy import GraphPolicy, check_policy
-from homdp_ppl.pomdp import POMDP
+from homdp_ppl.policy import GraphPolicy, check_policy, graph_of
+from homdp_ppl.pomdp import POMDP, numbers_of
 from homdp_ppl.precision import Array
 
 __all__ = ["SimulationLemma", "evaluate", "occupancy", "policy_alphas", "simulation_lemma", "trajectory_distance", "uniform_at"]
@@ -99,8 +99,7 @@ def evaluate(policy: Policy, pomdp: POMDP) -> float:
     >>> round(evaluate(uniform_policy(world), world.pomdp), 6)
     2.533333
     """
-    check_policy(policy, pomdp)
-    graph = policy if isinstance(policy, GraphPolicy) else GraphPolicy.from_policy(policy, pomdp)
+    graph = graph_of(policy, numbers_of(pomdp, "evaluate"))
     first, nodes = policy_alphas(graph, pomdp)[0], layers(graph, 1)[0]
     alpha = first[np.searchsorted(nodes, graph.start)]  # (Y, X)
     return float(np.einsum("x,xy,yx->", pomdp.initial, pomdp.emission, alpha))
@@ -138,8 +137,15 @@ def uniform_at(policy: GraphPolicy, step: int, horizon: int) -> GraphPolicy:
     return GraphPolicy(policy.start, probabilities, policy.successor)
 
 
-def occupancy(policy: GraphPolicy, pomdp: POMDP) -> Array:
+def occupancy(policy: Policy, pomdp: POMDP) -> Array:
     """P(x_h, a_h) under a policy, (H, X, A), by pushing the joint weights of (node, state) forward.
+
+    Parameters
+    ----------
+    policy
+        Any policy; one that is asked step by step is first written out.
+    pomdp
+        Any model with as many observations and actions.
 
     Examples
     --------
@@ -149,13 +155,14 @@ def occupancy(policy: GraphPolicy, pomdp: POMDP) -> Array:
     >>> occupancy(uniform_policy(lamp), lamp)[:, :, 0].tolist()  # off and on: half of the lamps burn out at each step
     [[0.0, 1.0], [0.5, 0.5], [0.75, 0.25]]
     """
-    by_step = layers(policy, pomdp.horizon)
+    graph = graph_of(policy, numbers_of(pomdp, "occupancy"))
+    by_step = layers(graph, pomdp.horizon)
     X, A, _ = pomdp.transition.shape
     visits = np.zeros((pomdp.horizon, X, A))
     weights = np.zeros((len(by_step[0]), X))  # P(node, x)
-    np.add.at(weights, np.searchsorted(by_step[0], policy.start), (pomdp.initial[:, None] * pomdp.emission).T)
+    np.add.at(weights, np.searchsorted(by_step[0], graph.start), (pomdp.initial[:, None] * pomdp.emission).T)
     for h, nodes in enumerate(by_step):
-        chances = policy.probabilities[nodes]  # (N, A)
+        chances = graph.probabilities[nodes]  # (N, A)
         visits[h] = weights.T @ chances
         if h + 1 == pomdp.horizon:
             break
@@ -163,8 +170,8 @@ def occupancy(policy: GraphPolicy, pomdp: POMDP) -> Array:
         for action in range(A):
             onward = (weights * chances[:, action, None]) @ pomdp.transition[:, action]  # (N, X)
             taken = np.flatnonzero(chances[:, action] > 0)
-            column = 0 if policy.successor.shape[1] == 1 else action
-            places = np.searchsorted(by_step[h + 1], policy.successor[nodes[taken], column])  # (n, Y)
+            column = 0 if graph.successor.shape[1] == 1 else action
+            places = np.searchsorted(by_step[h + 1], graph.successor[nodes[taken], column])  # (n, Y)
             np.add.at(following, places, onward[taken, None, :] * pomdp.emission.T)
         weights = following
     return visits
@@ -188,8 +195,17 @@ class SimulationLemma(NamedTuple):
     bound: float  # E_pi sum_h ||O - O-hat||_1 (x_h) + E_pi sum_{h < H} ||T - T-hat||_1 (x_h, a_h)
 
 
-def simulation_lemma(policy: GraphPolicy, pomdp: POMDP, other: POMDP) -> SimulationLemma:
+def simulation_lemma(policy: Policy, pomdp: POMDP, other: POMDP) -> SimulationLemma:
     """The simulation lemma's sides for a policy in two models with the same rewards and initial distribution.
+
+    Parameters
+    ----------
+    policy
+        Any policy; one that is asked step by step is first written out.
+    pomdp
+        The model under which the bound takes its expectations.
+    other
+        What it is mistaken for.
 
     Examples
     --------
@@ -200,15 +216,16 @@ def simulation_lemma(policy: GraphPolicy, pomdp: POMDP, other: POMDP) -> Simulat
     >>> simulation_lemma(uniform_policy(lamp), lamp, better)  # values 1.5 and 1.75
     SimulationLemma(difference=0.25, distance=0.5, bound=0.5)
     """
-    visits = occupancy(policy, pomdp)
+    graph = graph_of(policy, numbers_of(pomdp, "simulation_lemma"))
+    visits = occupancy(graph, pomdp)
     emission = np.abs(pomdp.emission - other.emission).sum(-1)  # (X,)
     transition = np.abs(pomdp.transition - other.transition).sum(-1)  # (X, A)
     bound = (visits.sum((0, 2)) @ emission) + (visits[:-1].sum(0) * transition).sum()
-    difference = abs(evaluate(policy, pomdp) - evaluate(policy, other))
-    return SimulationLemma(difference, trajectory_distance(policy, pomdp, other), float(bound))
+    difference = abs(evaluate(graph, pomdp) - evaluate(graph, other))
+    return SimulationLemma(difference, trajectory_distance(graph, pomdp, other), float(bound))
 
 
-def trajectory_distance(policy: GraphPolicy, pomdp: POMDP, other: POMDP) -> float:
+def trajectory_distance(policy: Policy, pomdp: POMDP, other: POMDP) -> float:
     """||P_pi - P-hat_pi||_1 over all trajectories (x_1, y_1, a_1, ..., a_H), by enumeration: for small models.
 
     Examples
@@ -220,20 +237,21 @@ def trajectory_distance(policy: GraphPolicy, pomdp: POMDP, other: POMDP) -> floa
     >>> trajectory_distance(uniform_policy(fair), fair, bent)  # |1/4 - 9/16| + 2 |1/4 - 3/16| + |1/4 - 1/16|
     0.625
     """
+    graph = graph_of(policy, numbers_of(pomdp, "trajectory_distance"))
     X, Y = pomdp.emission.shape
     A = pomdp.transition.shape[1]
     joint = [(m.initial[:, None] * m.emission).ravel() for m in (pomdp, other)]  # over (x, y)
     state, seen = (part.ravel() for part in np.indices((X, Y)))
-    node = policy.start[seen]
+    node = graph.start[seen]
     for _ in range(pomdp.horizon - 1):
         a, x, y = (part.ravel() for part in np.indices((A, X, Y)))
-        chances = policy.probabilities[node][:, a]  # (paths, A X Y)
+        chances = graph.probabilities[node][:, a]  # (paths, A X Y)
         joint = [
             (weight[:, None] * chances * m.transition[state[:, None], a, x] * m.emission[x, y]).ravel()
             for weight, m in zip(joint, (pomdp, other), strict=True)
         ]
-        column = np.zeros_like(a) if policy.successor.shape[1] == 1 else a
-        node = policy.successor[node[:, None], column, y].ravel()
+        column = np.zeros_like(a) if graph.successor.shape[1] == 1 else a
+        node = graph.successor[node[:, None], column, y].ravel()
         state = np.broadcast_to(x, (len(state), len(x))).ravel()
         alive = (joint[0] > 0) | (joint[1] > 0)
         joint, node, state = [j[alive] for j in joint], node[alive], state[alive]

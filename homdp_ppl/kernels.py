@@ -7,7 +7,7 @@ returns, and under ``jit`` and ``vmap`` alike.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, NamedTuple, TypeAlias
 
 import jax
@@ -35,6 +35,7 @@ StateKernel: TypeAlias = Callable[[Array], Distribution]
 StateActionKernel: TypeAlias = Callable[[Array, Array], Distribution]
 
 LEFT_OUT = (type(constraints.simplex), type(constraints.dependent))  # row sums are checked apart; the other knows no answer
+ARGUMENTS = {"transition": "x, a", "emission": "x"}
 SNAP = 1e-15  # smaller probabilities are rounding, and mean zero
 TRACER_ERRORS: dict[type[Exception], tuple[str, str]] = {  # what the code did, and what to do instead; specific ones first
     TracerArrayConversionError: (
@@ -128,38 +129,43 @@ def tabulators(kernels: Kernels, spaces: Spaces) -> dict[str, Callable[[], Array
     X, Y, A, _ = spaces.sizes
     return {
         "initial": lambda: _initial(kernels.initial, X),
-        "transition": lambda: _table("transition", kernels.transition, (X, A), X, ("x", "a")),
-        "emission": lambda: _table("emission", kernels.emission, (X,), Y, ("x",)),
+        "transition": lambda: _table("transition", kernels.transition, (X, A), X),
+        "emission": lambda: _table("emission", kernels.emission, (X,), Y),
     }
 
 
 def _initial(initial: Any, states: int) -> Array:
     if isinstance(initial, Distribution):
-        return _row("initial", initial, states)
+        return row("initial", initial, states)
     return _array("initial", initial, (states,), "an array or a NumPyro distribution")
 
 
-def _table(where: str, kernel: Any, given: tuple[int, ...], outcomes: int, arguments: Sequence[str]) -> Array:
+def _table(where: str, kernel: Any, given: tuple[int, ...], outcomes: int) -> Array:
     """A table of shape ``given + (outcomes,)`` from an array or from a function of ``given``."""
-    signature = f"lambda {', '.join(arguments)}: dist.Categorical(...)"
-    if not callable(kernel) or isinstance(kernel, Distribution):
-        return _array(where, kernel, (*given, outcomes), f"an array, or a function such as {signature}")
-    try:
-        inspect.signature(kernel).bind(*arguments)
-    except TypeError:
-        got = f"a function with the signature {inspect.signature(kernel)}"
-        raise KernelError(Problem(where, got, f"a function of ({', '.join(arguments)})", f"Write {signature}.")) from None
+    if not is_function(kernel):
+        expected = f"an array, or a function such as lambda {ARGUMENTS[where]}: dist.Categorical(...)"
+        return _array(where, kernel, (*given, outcomes), expected)
 
     def rows(*point: Array) -> Array:
-        return _row(where, call_kernel(where, kernel, point), outcomes)
+        return row(where, call_kernel(where, kernel, point), outcomes)
 
     for axis in reversed(range(len(given))):  # the outermost vmap is the first axis
         rows = jax.vmap(rows, in_axes=tuple(0 if k == axis else None for k in range(len(given))))
     return rows(*(jnp.arange(n) for n in given))
 
 
+def is_function(kernel: Any) -> bool:
+    """Whether a kernel is a function of states and actions; a distribution can be called too, but is none."""
+    return callable(kernel) and not isinstance(kernel, Distribution)
+
+
 def call_kernel(where: str, kernel: Callable[..., Any], point: tuple[Array, ...]) -> Any:
-    """Call a kernel function, refusing random sites inside it and code that JAX cannot trace."""
+    """Call a kernel function, refusing other arguments, random sites inside it and code that JAX cannot trace."""
+    try:
+        inspect.signature(kernel).bind(*point)
+    except TypeError:
+        got, remedy = f"a function with the signature {inspect.signature(kernel)}", f"Write lambda {ARGUMENTS[where]}: ..."
+        raise KernelError(Problem(where, got, f"a function of ({ARGUMENTS[where]})", remedy)) from None
     try:  # without NumPyro's own validation, so that a row that does not sum to one can be named
         with validation_enabled(False), handlers.block(), handlers.trace() as inside, handlers.seed(rng_seed=0):
             result = kernel(*point)
@@ -180,7 +186,7 @@ def tracer_problem(where: str, error: Exception) -> Problem:
     return Problem(where, f"{got} ({type(error).__name__})", expected, remedy)
 
 
-def _row(where: str, distribution: Any, outcomes: int) -> Array:
+def row(where: str, distribution: Any, outcomes: int) -> Array:
     """The probabilities of ``0 .. outcomes - 1`` under a NumPyro distribution."""
     if not isinstance(distribution, Distribution):
         got = "an array" if isinstance(distribution, jax.Array | np.ndarray) else type(distribution).__name__

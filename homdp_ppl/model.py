@@ -13,10 +13,10 @@ from numpy.typing import ArrayLike
 from numpyro import handlers
 
 from homdp_ppl.counts import Counts
-from homdp_ppl.episode import Episode, as_keys, stack
-from homdp_ppl.errors import DataError, DeclarationError, ParameterError, Problem
+from homdp_ppl.episode import Episode, as_key, stack
+from homdp_ppl.errors import DeclarationError, ParameterError, Problem
 from homdp_ppl.kernels import Kernels, Tables, snap, tabulate
-from homdp_ppl.parameters import check_parameters, outside_support, short, table_problems
+from homdp_ppl.parameters import check_parameters, outside_support, refuse_traced, short, table_problems
 from homdp_ppl.pomdp import POMDP, Spaces
 from homdp_ppl.precision import Array, in_x64, to_numpy
 from homdp_ppl.probing import Site
@@ -118,11 +118,11 @@ class HOMDP:
         """The sufficient statistics of episodes of this model."""
         return Counts.of(episodes, self.spaces)
 
-    def returns(self, episodes: Episode) -> Array:
+    def returns(self, episodes: Episode | Iterable[Episode]) -> Array:
         """The sum of rewards of each episode, known once the states are."""
-        stack(episodes, self.spaces)
-        steps = np.arange(self.horizon)
-        return self.reward[steps, episodes.states[..., :-1], episodes.actions].sum(-1)
+        batch = stack(episodes, self.spaces)
+        total = self.reward[np.arange(self.horizon), batch.states[:, :-1], batch.actions].sum(-1)
+        return total.reshape(np.shape(episodes.actions)[:-1])[()] if isinstance(episodes, Episode) else total
 
     @in_x64
     def tables(self, parameters: Mapping[str, ArrayLike]) -> POMDP:
@@ -148,9 +148,7 @@ class HOMDP:
                [0.3, 0.7]])
         """
         values = check_parameters(self.name, self.sites, parameters)
-        if any(isinstance(value, jax.core.Tracer) for value in values.values()):
-            remedy = "Use .tables(parameters) inside jit, vmap and grad."
-            raise ParameterError(self.name, [Problem("parameters", "traced values", "numbers", remedy)])
+        refuse_traced(self.name, values, "Use .tables(parameters) inside jit, vmap and grad.")
         tables, inside = self._compiled(values)
         outside = [name for name in values if not np.all(inside[name])]
         problems = outside_support(self.function, {name: values[name] for name in outside})
@@ -163,11 +161,7 @@ class HOMDP:
     @in_x64
     def draw(self, key: Array) -> World:
         """A world drawn from the priors of the sites; factors and observed sites of the program do not weigh in."""
-        keys = as_keys(key, f"{self.name}.draw")
-        if keys.ndim:
-            got = f"{len(keys)} keys"
-            raise DataError(f"{self.name}.draw", [Problem("key", got, "one key", "[model.draw(k) for k in keys] draws several.")])
-        return self.at(**self._prior(keys))
+        return self.at(**self._prior(as_key(key, f"{self.name}.draw")))
 
     def sample_prior(self, key: Array) -> dict[str, Array]:
         """The sites' values drawn from their priors; may be traced, inside ``x64()``."""
@@ -224,7 +218,7 @@ class World:
 
     homdp: HOMDP
     parameters: Mapping[str, Array]
-    pomdp: POMDP = field(repr=False)
+    pomdp: POMDP
 
     @property
     def spaces(self) -> Spaces:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from numpy.typing import ArrayLike
@@ -43,23 +44,35 @@ def check_parameters(model: str, sites: Iterable[Site], parameters: Mapping[str,
     values, problems = {}, []
     for site in sites:
         given = parameters[site.name]
+        expected = f"{'integers' if site.discrete else 'an array'} of shape {site.shape}"
         try:
             value = as_value(site, given)
         except (TypeError, ValueError):
-            problems.append(Problem(f"site {site.name!r}", repr(given), f"an array of shape {site.shape}"))
+            problems.append(Problem(f"site {site.name!r}", repr(given), expected))
             continue
         if value.shape != site.shape:
-            problems.append(Problem(f"site {site.name!r}", f"shape {value.shape}", f"an array of shape {site.shape}"))
+            problems.append(Problem(f"site {site.name!r}", f"shape {value.shape}", expected))
         values[site.name] = value
     if problems:
-        raise ParameterError(f"{model}.at", problems)
+        raise ParameterError(f"parameters of {model}", problems)
     return values
 
 
+def refuse_traced(model: str, values: Mapping[str, Array], remedy: str) -> None:
+    """Refuse values that JAX is tracing, where numbers are needed."""
+    if any(isinstance(value, jax.core.Tracer) for value in values.values()):
+        raise ParameterError(f"{model}.at", [Problem("parameters", "traced values", "numbers", remedy)])
+
+
 def as_value(site: Site, given: ArrayLike) -> Array:
-    """A parameter as an array, of JAX's float type unless its site is discrete."""
+    """A parameter as an array of JAX's float type, or of integers where its site is discrete; raises ValueError at fractions."""
     value = jnp.asarray(given)
-    return value if site.discrete else value.astype(jnp.result_type(float))
+    if not site.discrete:
+        return value.astype(jnp.result_type(float))
+    whole = value.astype(jnp.result_type(int))
+    if not isinstance(value, jax.core.Tracer) and (value != whole).any():
+        raise ValueError("fractions")
+    return whole
 
 
 def outside_support(function: Callable[[], Any], values: Mapping[str, Array]) -> list[Problem]:

@@ -14,7 +14,7 @@ from homdp_ppl.acting import Policy, ask, history_problems
 from homdp_ppl.array_files import read_arrays, write_arrays
 from homdp_ppl.domain import Domain, HasDomain, Real
 from homdp_ppl.errors import PolicyError, Problem
-from homdp_ppl.pomdp import ROW_TOLERANCE, HasSpaces
+from homdp_ppl.pomdp import FLOAT32, HasSpaces, normalised
 from homdp_ppl.precision import Array
 
 MAX_NODES = 200_000
@@ -36,7 +36,7 @@ class GraphPolicy:
     start
         The node after each first observation, (Y,).
     probabilities
-        Action probabilities at each node, (N, A).
+        Action probabilities at each node, (N, A); rows in float32 are divided by their sums.
     successor
         The next node, (N, A, Y), or (N, 1, Y) when the action taken does not matter.
     names
@@ -54,12 +54,13 @@ class GraphPolicy:
 
     def __init__(self, start: ArrayLike, probabilities: ArrayLike, successor: ArrayLike, names: Names | None = None) -> None:
         self.start: Array = np.asarray(start)
-        self.probabilities: Array = np.asarray(probabilities, dtype=np.float64)
+        self.probabilities: Array = _numbers(probabilities)
         self.successor: Array = np.asarray(successor)
         self.names = names
         problems = _graph_problems(self)
         if problems:
             raise PolicyError("GraphPolicy", problems)
+        self.probabilities = normalised(self.probabilities)
 
     def tree_flatten(self) -> tuple[tuple[Array, Array, Array], Names | None]:
         """The arrays, for JAX."""
@@ -237,6 +238,12 @@ def uniform_policy(model: HasSpaces | HasDomain) -> GraphPolicy | BlindPolicy:
     return blind if isinstance(model.spaces, Domain) else blind.graph(len(model.spaces.observations))
 
 
+def graph_of(policy: Policy, model: HasSpaces) -> GraphPolicy:
+    """A policy as a graph; one that is asked step by step is written out as the tree of the histories it can meet."""
+    check_policy(policy, model)
+    return policy if isinstance(policy, GraphPolicy) else GraphPolicy.from_policy(policy, model)
+
+
 def check_policy(policy: Policy, model: HasSpaces | HasDomain) -> None:
     """Refuse what is no policy, and a graph made for other numbers of observations or actions."""
     if isinstance(policy, type) or not isinstance(policy, Policy):
@@ -261,6 +268,13 @@ def check_policy(policy: Policy, model: HasSpaces | HasDomain) -> None:
         raise PolicyError("policy", [Problem("policy", made, f"{Y} observations and {A} actions", "Plan it on this model.")])
 
 
+def _numbers(probabilities: ArrayLike) -> Array:
+    try:
+        return np.asarray(probabilities, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise PolicyError("GraphPolicy", [Problem("probabilities", str(error), "numbers of shape (N, A)")]) from None
+
+
 def _graph_problems(policy: GraphPolicy) -> list[Problem]:
     start, chances, successor = policy.start, policy.probabilities, policy.successor
     if start.ndim != 1 or chances.ndim != 2 or successor.ndim != 3:
@@ -277,7 +291,7 @@ def _graph_problems(policy: GraphPolicy) -> list[Problem]:
             problems.append(Problem(name, f"numbers of type {nodes.dtype}", "integers"))
         elif nodes.size and (nodes.min() < 0 or nodes.max() >= N):
             problems.append(Problem(name, f"nodes {nodes.min()}..{nodes.max()}", f"nodes 0..{N - 1}"))
-    bad = ~(chances >= 0).all(1) | ~(np.abs(chances.sum(1) - 1) <= ROW_TOLERANCE)
+    bad = ~(chances >= 0).all(1) | ~(np.abs(chances.sum(1) - 1) <= FLOAT32)
     for node in np.flatnonzero(bad)[:8]:
         problems.append(Problem("probabilities", str(chances[node]), "probabilities that sum to 1", at=f"node {node}"))
     return problems

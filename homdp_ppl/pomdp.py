@@ -141,20 +141,28 @@ def row_problems(where: str, table: Array, spaces: Spaces) -> list[Problem]:
     return problems
 
 
+def normalised(rows: Array) -> Array:
+    """Rows divided by their sums where these are not one within what every declaration allows; the others as they are."""
+    sums = rows.sum(-1, keepdims=True)
+    off = (np.abs(sums - 1) > ROW_TOLERANCE) & (sums > 0)
+    return np.where(off, rows / np.where(off, sums, 1.0), rows) if off.any() else rows
+
+
 def pomdp_problems(tables: NamedTuple, spaces: Spaces) -> list[Problem]:
     """Everything wrong with the probabilities of a POMDP, or of tables without rewards."""
     return [p for where in ("initial", "transition", "emission") for p in row_problems(where, getattr(tables, where), spaces)]
 
 
-def numbers_of(model: Any, planner: str) -> POMDP:
-    """What a planner was asked to plan for; refuses what holds no numbers, and says where they are."""
+def numbers_of(model: Any, subject: str) -> POMDP:
+    """The arrays that a planner, or whoever is the ``subject``, was handed; refuses other models, and says where theirs are."""
     if isinstance(model, POMDP):
         return model
     kind = type(model).__name__
     remedies = {
         "World": "Pass its numbers: world.pomdp.",
         "HOMDP": "Fix its parameters first: model.at(...).pomdp.",
+        "ContinuousHOMDP": "Fix its parameters first, model.at(...), and use planners.quantised() or planners.particle_tree().",
         "ContinuousWorld": "It has no tables: use planners.quantised() or planners.particle_tree().",
     }
     remedy = remedies.get(kind, "")
-    raise PlanningError(planner, [Problem("model", f"a {kind}", "a POMDP, which is arrays", remedy)])
+    raise PlanningError(subject, [Problem("model", f"a {kind}", "a POMDP, which is arrays", remedy)])

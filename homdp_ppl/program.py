@@ -26,7 +26,7 @@ from numpyro.contrib.control_flow import scan
 from homdp_ppl.acting import Policy
 from homdp_ppl.errors import HOMDPError, Problem
 from homdp_ppl.kernels import Kernels, Tables, tabulate
-from homdp_ppl.policy import GraphPolicy, check_policy, uniform_policy
+from homdp_ppl.policy import GraphPolicy, graph_of, uniform_policy
 from homdp_ppl.pomdp import Spaces
 from homdp_ppl.precision import Array
 
@@ -35,7 +35,7 @@ def episode_program(function: Callable[[], Kernels], spaces: Spaces) -> Callable
     """The NumPyro model of ``episodes`` episodes under a policy; the default policy is uniform."""
 
     def program(policy: Policy | None = None, episodes: int = 1) -> None:
-        _at_least_one("episodes", episodes)
+        at_least_one("episodes", episodes)
         graph = as_graph(policy, spaces)
         tables = tabulate(function(), spaces)
 
@@ -62,8 +62,8 @@ def unrolled_program(function: Callable[[], Kernels], spaces: Spaces) -> Callabl
 
     def program(policy: Policy | None = None, episodes: int = 1, steps: int | None = None) -> None:
         length = spaces.horizon if steps is None else min(steps, spaces.horizon)
-        _at_least_one("episodes", episodes)
-        _at_least_one("steps", length)
+        at_least_one("episodes", episodes)
+        at_least_one("steps", length)
         graph = as_graph(policy, spaces)
         tables = tabulate(function(), spaces)
         with numpyro.plate("episodes", episodes, dim=-1):
@@ -109,15 +109,13 @@ def hindsight(
 
 def as_graph(policy: Policy | None, spaces: Spaces) -> GraphPolicy:
     """A policy in the form that programs compile: a graph with JAX arrays."""
-    if policy is None:
-        policy = uniform_policy(spaces)
-    check_policy(policy, spaces)
-    graph = policy if isinstance(policy, GraphPolicy) else GraphPolicy.from_policy(policy, spaces)
+    graph = uniform_policy(spaces) if policy is None else graph_of(policy, spaces)
     traceable: GraphPolicy = jax.tree.map(jnp.asarray, graph)
     return traceable
 
 
-def _at_least_one(what: str, number: int) -> None:
+def at_least_one(what: str, number: int) -> None:
+    """Refuse programs of no episodes, or of no steps."""
     if number < 1:
         raise HOMDPError("program", [Problem(what, str(number), "at least 1")])
 

@@ -15,7 +15,7 @@ import numpy as np
 from homdp_ppl.errors import PlanningError, Problem
 from homdp_ppl.evaluation import evaluate
 from homdp_ppl.policy import GraphPolicy
-from homdp_ppl.pomdp import POMDP, TIE
+from homdp_ppl.pomdp import POMDP, TIE, numbers_of
 from homdp_ppl.precision import Array
 from homdp_ppl.relaxations import fast_informed_bound
 
@@ -60,7 +60,7 @@ def best_blind(pomdp: POMDP, max_nodes: int = MAX_NODES) -> Restricted:
     >>> round(best_blind(tiger).value, 4)  # listens for ever
     3.6
     """
-    unseen = pomdp._replace(emission=np.ones((len(pomdp.initial), 1)))
+    unseen = numbers_of(pomdp, "best_blind")._replace(emission=np.ones((len(pomdp.initial), 1)))
     return _restricted(_best_rules("best_blind", unseen, max_nodes), pomdp)
 
 
@@ -86,7 +86,7 @@ def best_memoryless(pomdp: POMDP, max_nodes: int = MAX_NODES) -> Restricted:
     >>> round(best_memoryless(tiger).value, 4), round(history_tree()(tiger).value, 4)  # one growl is not enough
     (3.6, 3.704)
     """
-    return _restricted(_best_rules("best_memoryless", pomdp, max_nodes), pomdp)
+    return _restricted(_best_rules("best_memoryless", numbers_of(pomdp, "best_memoryless"), max_nodes), pomdp)
 
 
 def _restricted(rules: Array, pomdp: POMDP) -> Restricted:

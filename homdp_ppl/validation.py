@@ -51,7 +51,8 @@ def check_program(function: Any) -> list[Problem]:
     """Refuse what is no function without arguments."""
     if not callable(function):
         return [Problem("program", repr(function), "a function that returns Kernels")]
-    required = [p.name for p in inspect.signature(function).parameters.values() if p.default is p.empty]
+    parameters = inspect.signature(function).parameters.values()
+    required = [p.name for p in parameters if p.default is p.empty and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
     if not required:
         return []
     return [Problem("program", f"the arguments {', '.join(required)}", "a function without arguments", "Use a closure.")]

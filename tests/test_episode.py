@@ -26,6 +26,9 @@ def test_shapes_dtypes_and_single_keys():
     assert np.array_equal(one.states, many.states[7])
     grid = rollout(KEYS.reshape(5, 10), made, uniform_policy(made))
     assert np.array_equal(grid.states.reshape(50, 6), many.states)
+    assert np.array_equal(made.homdp.returns(grid).ravel(), made.homdp.returns(many))
+    assert np.array_equal(made.homdp.returns(iter(many)), made.homdp.returns(many))
+    assert rollout(KEYS[:0], made, uniform_policy(made)).states.shape == rollout(KEYS[:0], made, Parity(3)).states.shape == (0, 6)
     old = rollout(jax.random.PRNGKey(3), made, uniform_policy(made))
     assert np.array_equal(old.states, rollout(jax.random.key(3), made, uniform_policy(made)).states)
 
@@ -165,8 +168,13 @@ def test_stacking_checks_every_episode():
         stack(replace(good, trajectory=Trajectory(np.array([0, 0, -1, 0]), np.zeros(4, int))), spaces)
     with pytest.raises(DataError, match="integers"):
         stack(replace(good, states=np.zeros(5)), spaces)
-    with pytest.raises(DataError, match="4 observations, 4 actions and 5 states"):
+    with pytest.raises(DataError, match=r"episode\[1\]: .*4 observations, 4 actions and 5 states an episode"):
         stack([good, replace(good, states=np.zeros(4, int))], spaces)
+    with pytest.raises(DataError, match="Names become numbers"):
+        stack(replace(good, states=np.array(["left"] * 5)), spaces)
+    for wrong in (good.trajectory, [None], [np.zeros(4, int)]):
+        with pytest.raises(DataError, match="expected an Episode"):
+            stack(wrong, spaces)
 
 
 def test_a_batch_is_indexed_episode_by_episode():

@@ -5,7 +5,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from homdp_ppl import GraphPolicy, PolicyError, Spaces, evaluate, uniform_policy
+from homdp_ppl import GraphPolicy, PlanningError, PolicyError, Spaces, evaluate, uniform_policy
 from homdp_ppl.evaluation import layers, occupancy, policy_alphas, simulation_lemma, trajectory_distance, uniform_at
 from tests.planners.exact import random_pomdp
 from tests.worlds import Parity, UniformAt, random_policy, world
@@ -42,6 +42,10 @@ def test_values_and_visits_are_sums_over_trajectories(seed):
 def test_a_policy_that_is_asked_step_by_step_has_a_value_too():
     model = random_pomdp(0, 2, 2, 2, 3)
     assert evaluate(Parity(2), model) == evaluate(GraphPolicy.from_policy(Parity(2), model), model)
+    other = random_pomdp(1, 2, 2, 2, 3)
+    written = GraphPolicy.from_policy(Parity(2), model)
+    assert np.array_equal(occupancy(Parity(2), model), occupancy(written, model))
+    assert simulation_lemma(Parity(2), model, other) == simulation_lemma(written, model, other)
     with pytest.raises(PolicyError, match="pass an instance"):
         evaluate(Parity, model)
 
@@ -101,5 +105,12 @@ def test_the_lemmas_bound_by_hand_at_horizon_one():
 
 
 def test_a_policy_of_another_model_is_refused():
-    with pytest.raises(PolicyError, match="2 observations and 3 actions"):
-        evaluate(uniform_policy(world("tiger")), world("lock").pomdp)
+    for function in (evaluate, occupancy, policy_alphas):
+        with pytest.raises(PolicyError, match="2 observations and 3 actions"):
+            function(uniform_policy(world("tiger")), world("lock").pomdp)
+
+
+def test_a_world_is_no_pomdp():
+    for function in (evaluate, occupancy):
+        with pytest.raises(PlanningError, match=r"got a World; .*world\.pomdp"):
+            function(uniform_policy(world("tiger")), world("tiger"))

@@ -1,14 +1,12 @@
-"""Plans as people see them: trees in names, pictures, files."""
+"""Plans as people see them: trees in names, and pictures."""
 
 import json
 
 import networkx as nx
-import numpy as np
 import pytest
 
-from homdp_ppl import GraphPolicy, PolicyError, evaluate, uniform_policy
+from homdp_ppl import PolicyError, evaluate
 from homdp_ppl.errors import PlanningError
-from homdp_ppl.picture import draw_tree
 from homdp_ppl.plan import make_plan
 from homdp_ppl.planners.history_tree import history_tree
 from tests.worlds import random_policy, world
@@ -79,68 +77,6 @@ def test_the_picture_names_decisions_and_observations(plan):
     assert f"start\n{plan.value:.2f}" in words
     fewer = plan.draw(steps=2)
     assert len(fewer.texts) < len(axes.texts)
-
-
-def test_dollars_are_no_mathematics(plan):
-    tree = plan.tree(1)
-    for node, data in tree.nodes(data=True):
-        data["action"] = "from $5 to $9" if node else ""
-    axes = draw_tree(tree, "prices")
-    axes.figure.canvas.draw()
-    written = [text for text in [*axes.texts, *axes.get_legend().get_texts()] if "$" in text.get_text()]
-    assert len(written) == 3
-    assert not any(text.get_parse_math() for text in written)
-
-
-def test_the_policy_as_a_graph(plan, tmp_path):
-    graph = plan.policy.graph()
-    assert len(graph) == 1 + 2 + 4 + 8 + 16  # what the policy can meet of the 518 histories
-    assert nx.is_directed_acyclic_graph(graph)
-    path = [-1, *(int(plan.policy.start[0]),)]
-    assert graph.nodes[path[1]]["action"] == "listen"
-    assert graph.edges[-1, path[1]]["observation"] == "growl left"
-    nx.write_graphml(graph, tmp_path / "policy.graphml")
-    small = uniform_policy(world("tiger")).graph()
-    assert sorted(small) == [-1, 0, 1, 2, 3]
-    assert small.nodes[0]["action"] == "a0 / a1 / a2"
-    assert set(small.edges[0, 1]["observation"].split(" / ")) == {"y0", "y1"}
-
-
-def test_a_policy_survives_its_file(plan, tmp_path):
-    path = tmp_path / "policy.npz"
-    plan.policy.save(path)
-    again = GraphPolicy.load(path)
-    assert again.names == (("growl left", "growl right"), ("listen", "open left", "open right"))
-    for name in ("start", "probabilities", "successor"):
-        assert np.array_equal(getattr(again, name), getattr(plan.policy, name))
-    uniform_policy(world("lock")).save(path)
-    assert GraphPolicy.load(path).names is None
-
-
-def test_a_file_that_is_no_policy_is_refused(tmp_path):
-    path = tmp_path / "policy.npz"
-    path.write_bytes(b"not a policy")
-    with pytest.raises(PolicyError, match="another kind of file"):
-        GraphPolicy.load(path)
-    np.savez(path, format=np.array("homdp_ppl policy 99"), start=np.zeros(1))
-    with pytest.raises(PolicyError, match="policy 99"):
-        GraphPolicy.load(path)
-    np.savez(path, start=np.array([print], dtype=object), allow_pickle=True)
-    with pytest.raises(PolicyError, match="another kind"):
-        GraphPolicy.load(path)
-    with pytest.raises(FileNotFoundError):
-        GraphPolicy.load(tmp_path / "nothing.npz")
-
-
-def test_a_tampered_file_is_refused(plan, tmp_path):
-    path = tmp_path / "policy.npz"
-    plan.policy.save(path)
-    with np.load(path) as file:
-        parts = {name: file[name] for name in file.files}
-    parts["successor"] = parts["successor"] + 10_000
-    np.savez(path, **parts)
-    with pytest.raises(PolicyError, match="nodes 0"):
-        GraphPolicy.load(path)
 
 
 def test_names_belong_to_a_model(plan):

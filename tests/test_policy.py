@@ -1,13 +1,16 @@
-"""Policies as graphs."""
+"""Policies as graphs: how they act, what they refuse, and their files."""
 
 import jax
+import jax.numpy as jnp
+import networkx as nx
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from homdp_ppl import GraphPolicy, Policy, PolicyError, Spaces, uniform_policy
-from tests.worlds import Parity, random_policy
+from homdp_ppl.planners import history_tree
+from tests.worlds import Parity, random_policy, world
 
 SPACES = Spaces(("x0",), ("y0", "y1"), ("a0", "a1", "a2"), 3)
 
@@ -64,6 +67,8 @@ def test_answers_in_float32_are_taken():
             return np.full(3, 1 / 3, dtype=np.float32)
 
     assert np.allclose(GraphPolicy.from_policy(Third(), SPACES).probabilities.sum(1), 1.0, atol=1e-15)
+    graph = GraphPolicy([0, 0], jnp.full((1, 3), 1 / 3), [[[0, 0]]])  # 1.00000003 in all
+    assert np.allclose(graph.probabilities.sum(1), 1.0, atol=1e-15)
 
 
 def test_too_large_a_tree_is_refused():
@@ -81,6 +86,8 @@ def test_too_large_a_tree_is_refused():
         (([0.0, 0.0], [[0.5, 0.5]], [[[0, 0]]]), "integers"),
         (([0, 0], [[0.5, 0.5]], [[[0, 0]] * 3]), r"\(1, 2, 2\)"),
         (([0, 0], [0.5, 0.5], [[[0, 0]]]), r"probabilities \(N, A\)"),
+        (([0, 0], [["much", "little"]], [[[0, 0]]]), r"numbers of shape \(N, A\)"),
+        (([0, 0], [[0.5, 0.50001]], [[[0, 0]]]), "sum to 1"),
     ],
 )
 def test_a_malformed_graph_is_refused(arrays, words):
@@ -104,3 +111,63 @@ def test_policies_pass_through_jax():
     again = jax.tree.unflatten(tree, leaves)
     assert np.array_equal(jax.jit(lambda p, y: p.probabilities[p.first(y)])(again, 1), policy.act([1], []).astype(np.float32))
     assert repr(policy) == "GraphPolicy(9 nodes, 2 observations, 3 actions)"
+
+
+@pytest.fixture(scope="module")
+def planned():
+    """The best policy for the tiger, in its names."""
+    return history_tree()(world("tiger").pomdp).named(world("tiger")).policy
+
+
+def test_the_policy_as_a_graph(planned, tmp_path):
+    graph = planned.graph()
+    assert len(graph) == 1 + 2 + 4 + 8 + 16  # what the policy can meet of the 518 histories
+    assert nx.is_directed_acyclic_graph(graph)
+    path = [-1, *(int(planned.start[0]),)]
+    assert graph.nodes[path[1]]["action"] == "listen"
+    assert graph.edges[-1, path[1]]["observation"] == "growl left"
+    nx.write_graphml(graph, tmp_path / "policy.graphml")
+    small = uniform_policy(world("tiger")).graph()
+    assert sorted(small) == [-1, 0, 1, 2, 3]
+    assert small.nodes[0]["action"] == "a0 / a1 / a2"
+    assert set(small.edges[0, 1]["observation"].split(" / ")) == {"y0", "y1"}
+
+
+def test_a_policy_survives_its_file(planned, tmp_path):
+    path = tmp_path / "policy.npz"
+    planned.save(path)
+    again = GraphPolicy.load(path)
+    assert again.names == (("growl left", "growl right"), ("listen", "open left", "open right"))
+    for name in ("start", "probabilities", "successor"):
+        assert np.array_equal(getattr(again, name), getattr(planned, name))
+    uniform_policy(world("lock")).save(path)
+    assert GraphPolicy.load(path).names is None
+
+
+def test_a_file_that_is_no_policy_is_refused(tmp_path):
+    path = tmp_path / "policy.npz"
+    path.write_bytes(b"not a policy")
+    with pytest.raises(PolicyError, match="another kind of file"):
+        GraphPolicy.load(path)
+    np.savez(path, format=np.array("homdp_ppl policy 99"), start=np.zeros(1))
+    with pytest.raises(PolicyError, match="policy 99"):
+        GraphPolicy.load(path)
+    np.savez(path, format=np.array("homdp_ppl policy 1"), start=np.zeros(1, int))
+    with pytest.raises(PolicyError, match="no probabilities, successor, observations, actions; expected the arrays start"):
+        GraphPolicy.load(path)
+    np.savez(path, start=np.array([print], dtype=object), allow_pickle=True)
+    with pytest.raises(PolicyError, match="another kind"):
+        GraphPolicy.load(path)
+    with pytest.raises(FileNotFoundError):
+        GraphPolicy.load(tmp_path / "nothing.npz")
+
+
+def test_a_tampered_file_is_refused(planned, tmp_path):
+    path = tmp_path / "policy.npz"
+    planned.save(path)
+    with np.load(path) as file:
+        parts = {name: file[name] for name in file.files}
+    parts["successor"] = parts["successor"] + 10_000
+    np.savez(path, **parts)
+    with pytest.raises(PolicyError, match="nodes 0"):
+        GraphPolicy.load(path)

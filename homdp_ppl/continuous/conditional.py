@@ -12,7 +12,7 @@ from numpyro.distributions import Distribution
 
 from homdp_ppl.domain import Domain, Real, Space, shape_of
 from homdp_ppl.errors import Problem
-from homdp_ppl.kernels import KernelError, Kernels, call_kernel
+from homdp_ppl.kernels import KernelError, Kernels, call_kernel, is_function
 from homdp_ppl.precision import Array
 
 
@@ -26,31 +26,35 @@ class Laws(NamedTuple):
 
 def laws(kernels: Kernels, domain: Domain) -> Laws:
     """The kernels as functions, tables as Categorical; what is wrong is told by a :class:`KernelError` when they are called."""
-    X, Y = domain.states, domain.observations
-    initial, transition, emission = kernels
+    initial = kernels.initial
 
     def first() -> Distribution:
-        given = initial if isinstance(initial, Distribution) else _categorical("initial", initial, ())
-        return _checked("initial", given, X)
+        given = initial if isinstance(initial, Distribution) else _categorical("initial", initial, (), domain)
+        return _checked("initial", given, domain.states)
 
-    def following(x: Array, a: Array) -> Distribution:
-        if callable(transition) and not isinstance(transition, Distribution):
-            return _checked("transition", call_kernel("transition", transition, (x, a)), X)
-        return _checked("transition", _categorical("transition", transition, (x, a)), X)
+    def conditional(where: str, kernel: Any, space: Space) -> Callable[..., Distribution]:
+        def law(*point: Array) -> Distribution:
+            given = call_kernel(where, kernel, point) if is_function(kernel) else _categorical(where, kernel, point, domain)
+            return _checked(where, given, space)
 
-    def seen(x: Array) -> Distribution:
-        if callable(emission) and not isinstance(emission, Distribution):
-            return _checked("emission", call_kernel("emission", emission, (x,)), Y)
-        return _checked("emission", _categorical("emission", emission, (x,)), Y)
+        return law
 
-    return Laws(first, following, seen)
+    return Laws(
+        first,
+        conditional("transition", kernels.transition, domain.states),
+        conditional("emission", kernels.emission, domain.observations),
+    )
 
 
-def _categorical(where: str, table: Any, point: tuple[Array, ...]) -> Distribution:
+def _categorical(where: str, table: Any, point: tuple[Array, ...], domain: Domain) -> Distribution:
+    """A row of a table, which is for finitely many states."""
+    expected = "a NumPyro distribution" if where == "initial" else "a function that returns a NumPyro distribution"
+    if isinstance(domain.states, Real):
+        remedy = f"Tables are for finitely many states, and these are in {domain.states}."
+        raise KernelError(Problem(where, type(table).__name__, expected, remedy))
     try:
         array = jnp.asarray(table, dtype=jnp.result_type(float))
     except (TypeError, ValueError):
-        expected = "a NumPyro distribution" if where == "initial" else "a function that returns a NumPyro distribution"
         raise KernelError(Problem(where, type(table).__name__, f"{expected}, or a table")) from None
     return dist.Categorical(probs=array[point])
 

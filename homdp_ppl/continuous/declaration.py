@@ -8,27 +8,24 @@ from functools import cached_property
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from numpy.typing import ArrayLike
 from numpyro import handlers
 
 from homdp_ppl.acting import Policy
-from homdp_ppl.continuous.conditional import laws
 from homdp_ppl.continuous.mechanics import Mechanics
-from homdp_ppl.continuous.playing import Steps, play, simulate, stack
+from homdp_ppl.continuous.playing import Steps, play
 from homdp_ppl.continuous.program import episode_program
-from homdp_ppl.domain import Domain, Real, Space, describe, shape_of
-from homdp_ppl.episode import Episode, as_keys
+from homdp_ppl.continuous.validation import as_reward, as_space, reward_problems, trials, try_out
+from homdp_ppl.domain import Domain, describe
+from homdp_ppl.episode import Episode, as_key, stack
 from homdp_ppl.errors import DataError, DeclarationError, ParameterError, Problem
-from homdp_ppl.kernels import KernelError, Kernels
-from homdp_ppl.parameters import check_parameters, outside_support, short
-from homdp_ppl.precision import Array, in_x64, to_numpy, x64
-from homdp_ppl.probing import QUICK, Site
+from homdp_ppl.kernels import Kernels
+from homdp_ppl.parameters import check_parameters, outside_support, refuse_traced, short
+from homdp_ppl.precision import Array, in_x64, to_numpy
+from homdp_ppl.probing import Site
 from homdp_ppl.program import hindsight
-from homdp_ppl.validation import REWARD_REMEDY, as_horizon, as_names, check_program, look
-
-TRIALS = 32  # episodes that a declaration is tried with, each with other parameters
+from homdp_ppl.validation import as_horizon, as_names, check_program, look
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -92,12 +89,14 @@ class ContinuousHOMDP:
 
     def with_horizon(self, horizon: int) -> ContinuousHOMDP:
         """The same declaration with another horizon."""
-        if not isinstance(horizon, int) or horizon < 1:
-            raise DeclarationError(self.name, [Problem("horizon", repr(horizon), "an integer of at least 1")])
-        return replace(self, spaces=self.spaces._replace(horizon=horizon), compiled={})
+        problems: list[Problem] = []
+        steps = as_horizon(horizon, problems)
+        if problems:
+            raise DeclarationError(self.name, problems)
+        return replace(self, spaces=self.spaces._replace(horizon=steps), compiled={})
 
     @in_x64
-    def returns(self, episodes: Episode) -> Array:
+    def returns(self, episodes: Episode | Iterable[Episode]) -> Array:
         """The sum of rewards of each episode; refuses rewards outside [0, 1]."""
         batch = stack(episodes, self.spaces)
         if "rewards" not in self.compiled:
@@ -107,12 +106,13 @@ class ContinuousHOMDP:
         if problems:
             raise DataError(f"{self.name}.returns", problems)
         total = rewards.sum(-1)
-        return total if np.ndim(episodes.actions) > 1 else total[0]
+        return total.reshape(np.shape(episodes.actions)[:-1])[()] if isinstance(episodes, Episode) else total
 
     @in_x64
     def at(self, /, **parameters: ArrayLike) -> ContinuousWorld:
         """A world with these parameters; refuses unknown, missing or out-of-support values."""
         values = check_parameters(self.name, self.sites, parameters)
+        refuse_traced(self.name, values, "JAX can trace .mechanics, whose functions take parameters.")
         with handlers.trace() as trace, handlers.seed(rng_seed=0), handlers.substitute(data=values):
             self.function()
         outside = [name for name in values if not np.all(trace[name]["fn"].support(values[name]))]
@@ -126,7 +126,7 @@ class ContinuousHOMDP:
         """A world drawn from the priors of the sites."""
         if "prior" not in self.compiled:
             self.compiled["prior"] = jax.jit(self.sample_prior)
-        return ContinuousWorld(self, to_numpy(self.compiled["prior"](as_keys(key, f"{self.name}.draw"))))
+        return ContinuousWorld(self, to_numpy(self.compiled["prior"](as_key(key, f"{self.name}.draw"))))
 
     def sample_prior(self, key: Array) -> dict[str, Array]:
         """The sites' values drawn from their priors; may be traced, inside ``x64()``."""
@@ -198,113 +198,17 @@ def declare_continuous(
     """A continuous HOMDP; every problem of its declaration is told at once."""
     name = getattr(function, "__name__", "homdp")
     problems: list[Problem] = []
-    X = _space("states", states, "x", problems)
-    Y = _space("observations", observations, "y", problems)
+    X = as_space("states", states, "x", problems)
+    Y = as_space("observations", observations, "y", problems)
     domain = Domain(X, Y, as_names("actions", actions, "a", problems), as_horizon(horizon, problems))
     misused = check_program(function)
     if misused or not all(domain[:3]):
         raise DeclarationError(name, [*problems, *misused])
-    rewards, wrong = _reward(reward, domain)
-    sites, _, misshapen = look(function, lambda kernels: _trials(kernels, domain))
+    rewards, wrong = as_reward(reward, domain)
+    sites, _, misshapen = look(function, lambda kernels: trials(kernels, domain))
     problems += [*wrong, *misshapen]
     model = ContinuousHOMDP(name, domain, function, rewards, sites)
-    problems = problems or _try(model)
+    problems = problems or try_out(model.mechanics, model.sample_prior)
     if problems:
         raise DeclarationError(name, problems)
     return model
-
-
-def _space(where: str, given: Any, letter: str, problems: list[Problem]) -> Space:
-    if not isinstance(given, Real):
-        return as_names(where, given, letter, problems)
-    if not isinstance(given.dimension, int | np.integer) or given.dimension < 1:
-        problems.append(Problem(where, repr(given), "Real(n) with n of at least 1"))
-        return ()
-    return given
-
-
-def reward_problems(rewards: Array, episodes: Episode, domain: Domain) -> list[Problem]:
-    """Rewards outside [0, 1], with where they were met."""
-    problems = []
-    for episode, step in np.argwhere(~((rewards >= 0) & (rewards <= 1)))[:4]:
-        state, action = episodes.states[episode, step], domain.actions[int(episodes.actions[episode, step])]
-        where = state if isinstance(domain.states, Real) else domain.states[int(state)]
-        remedy = "" if np.isnan(rewards[episode, step]) else f"{REWARD_REMEDY} One without bounds is clipped: jnp.clip(r, 0, 1)."
-        problems.append(Problem("reward", f"{rewards[episode, step]:.6g}", "a number in [0, 1]", remedy, f"{where}, {action}"))
-    return problems
-
-
-def _reward(reward: Any, domain: Domain) -> tuple[Callable[[Array, Array], Array], list[Problem]]:
-    """The reward as a function of (x, a); tables are for finite states."""
-    if callable(reward):
-        return lambda x, a: jnp.asarray(reward(x, a), dtype=float), []
-    expected = "a function r(x, a)"
-    if isinstance(domain.states, Real):
-        remedy = "Write reward=lambda x, a: jnp.where(...)."
-        return lambda x, a: jnp.zeros(()), [Problem("reward", type(reward).__name__, expected, remedy)]
-    shape = (len(domain.states), len(domain.actions))
-    try:
-        table = np.asarray(reward, dtype=np.float64)
-    except (TypeError, ValueError):
-        table = np.zeros(())
-    if table.shape != shape:
-        return lambda x, a: jnp.zeros(()), [Problem("reward", f"shape {table.shape}", f"{expected}, or a table {shape}")]
-    return lambda x, a: jnp.asarray(table)[x, a], []
-
-
-def _trials(kernels: Kernels, domain: Domain) -> dict[str, Callable[[], Any]]:
-    """What each kernel is tried with, abstractly: a draw and its log density."""
-    rules = laws(kernels, domain)
-    kind = jnp.result_type(float) if isinstance(domain.states, Real) else jnp.result_type(int)
-    x, a = jnp.zeros(shape_of(domain.states), dtype=kind), jnp.zeros((), dtype=int)
-
-    def attempt(where: str, make: Callable[[], Any]) -> Callable[[], Any]:
-        def run() -> Any:
-            given = make()
-            try:
-                return given.log_prob(given.sample(jax.random.key(0)))
-            except (NotImplementedError, AttributeError) as error:
-                got = f"{type(given).__name__}, which cannot be sampled or has no density"
-                raise KernelError(Problem(where, got, "a proper distribution with a density")) from error
-
-        return run
-
-    return {
-        "initial": attempt("initial", rules.initial),
-        "transition": attempt("transition", lambda: rules.transition(x, a)),
-        "emission": attempt("emission", lambda: rules.emission(x)),
-    }
-
-
-def _try(model: ContinuousHOMDP) -> list[Problem]:
-    """Play episodes at parameters drawn from the prior, and look at what comes out."""
-
-    def trial(key: Array) -> tuple[Episode, Array, Array]:
-        parameters = model.sample_prior(jax.random.fold_in(key, 0))
-        episode = simulate(model.mechanics, parameters, jax.random.fold_in(key, 1))
-        rewards = jax.vmap(model.reward)(episode.states[:-1], episode.actions)
-        density = model.mechanics.log_likelihood(parameters, episode.states, episode.observations, episode.actions)
-        return episode, rewards, density
-
-    with x64():
-        shapes = jax.eval_shape(jax.vmap(model.reward), *_points(model.spaces)).shape
-        if shapes != (2,):
-            got = f"values of shape {shapes[1:]}"
-            return [Problem("reward", got, "one number", "r(x, a) is a scalar.")]
-        with jax.core.eval_context():  # also where somebody declares inside their own jit
-            keys = jax.random.split(jax.random.key(0), TRIALS)
-            episodes, rewards, density = to_numpy(jax.jit(jax.vmap(trial), compiler_options=QUICK)(keys))
-    problems = reward_problems(rewards, episodes, model.spaces)
-    for where, values in (("states", episodes.states), ("observations", episodes.observations)):
-        if not np.isfinite(values).all():
-            remedy = "A distribution's parameter outside its domain (a scale of zero?), or dynamics that explode?"
-            problems.append(Problem(where, "a draw that is not finite", "finite numbers", remedy))
-    if not problems and not np.isfinite(density).all():
-        remedy = "A draw outside the kernel's own support, or a parameter outside its domain?"
-        problems.append(Problem("program", "a draw without density", "kernels that can explain their own draws", remedy))
-    return problems
-
-
-def _points(domain: Domain) -> tuple[Array, Array]:
-    states = jnp.zeros((2, *shape_of(domain.states)), dtype=float if isinstance(domain.states, Real) else int)
-    return states, jnp.zeros(2, dtype=int)

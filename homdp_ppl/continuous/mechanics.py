@@ -15,7 +15,8 @@ from numpyro import handlers
 
 from homdp_ppl.continuous.conditional import Laws, laws
 from homdp_ppl.domain import Domain
-from homdp_ppl.kernels import Kernels
+from homdp_ppl.kernels import Kernels, tabulators
+from homdp_ppl.pomdp import Spaces
 from homdp_ppl.precision import Array
 
 Parameters: TypeAlias = Mapping[str, Array]
@@ -64,13 +65,15 @@ class Mechanics:
         """The log density O(y | x)."""
         return self.laws(parameters).emission(x).log_prob(y)
 
+    def latent_rows(self, parameters: Parameters, spaces: Spaces) -> tuple[Array, Array]:
+        """The tables rho (X,) and T (X, A, X), where there are finitely many states: those of ``spaces``."""
+        given = self.laws(parameters)
+        make = tabulators(Kernels(given.initial(), given.transition, given.emission), spaces)
+        return make["initial"](), make["transition"]()
+
     def log_likelihood(self, parameters: Parameters, states: Array, observations: Array, actions: Array) -> Array:
         """Log density of one episode's states and observations; the policy that chose the actions does not weigh in."""
         T = jax.vmap(lambda x, a, z: self.log_transition(parameters, x, a, z))(states[:-1], actions, states[1:])
         O = jax.vmap(lambda x, y: self.log_emission(parameters, x, y))(states[:-1], observations)  # noqa: E741
         first = self.laws(parameters).initial().log_prob(states[0])
         return first + jnp.sum(T) + jnp.sum(O)
-
-    def returns(self, states: Array, actions: Array) -> Array:
-        """The sum of rewards of one episode."""
-        return jnp.sum(jax.vmap(self.reward)(states[:-1], actions))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
 import jax
@@ -11,9 +10,8 @@ import numpy as np
 
 from homdp_ppl.acting import Policy, Trajectory, ask
 from homdp_ppl.continuous.mechanics import Mechanics, Parameters
-from homdp_ppl.domain import Domain, Real, shape_of, value_problems
 from homdp_ppl.episode import Episode, choose
-from homdp_ppl.errors import DataError, Problem
+from homdp_ppl.episode import stack as stack
 from homdp_ppl.precision import Array, in_x64, to_numpy
 
 
@@ -87,32 +85,3 @@ def play(keys: Array, steps: Steps, given: Parameters, policy: Policy, luck: Arr
 
 def _history(values: list[Array], k: int) -> Array:
     return np.array([value[k] for value in values])
-
-
-def stack(episodes: Episode | Iterable[Episode], domain: Domain) -> Episode:
-    """Episodes as one batch with a single leading axis, checked against the model they are said to come from."""
-    listed = [episodes] if isinstance(episodes, Episode) else list(episodes)
-    H = domain.horizon
-    shapes = {
-        "observations": (H, *shape_of(domain.observations)),
-        "actions": (H,),
-        "states": (H + 1, *shape_of(domain.states)),
-    }
-    parts: dict[str, list[Array]] = {name: [] for name in shapes}
-    for k, episode in enumerate(listed):
-        for name, shape in shapes.items():
-            array = np.asarray(getattr(episode, name))
-            if array.shape[array.ndim - len(shape) :] != shape:
-                raise DataError("episodes", [Problem(name, f"shape {array.shape}", f"shape {shape} an episode", at=str(k))])
-            parts[name].append(array.reshape(-1, *shape))
-    spaces = {"observations": domain.observations, "actions": domain.actions, "states": domain.states}
-    whole, problems = {}, []
-    for name, shape in shapes.items():
-        kind = float if isinstance(spaces[name], Real) else int
-        whole[name] = np.concatenate(parts[name]) if listed else np.zeros((0, *shape), dtype=kind)
-        problems += value_problems(name, whole[name], spaces[name])
-    if len({len(values) for values in whole.values()}) > 1:
-        problems.append(Problem("episodes", "different numbers of states, observations and actions", "one of each an episode"))
-    if problems:
-        raise DataError("episodes", problems)
-    return Episode(Trajectory(whole["observations"], whole["actions"]), whole["states"])

@@ -16,17 +16,16 @@ from numpyro.distributions import Distribution
 
 from homdp_ppl.continuous.conditional import Conditional, Laws, laws
 from homdp_ppl.domain import Domain, Real, shape_of
-from homdp_ppl.errors import HOMDPError, Problem
 from homdp_ppl.kernels import Kernels
 from homdp_ppl.precision import Array
+from homdp_ppl.program import at_least_one
 
 
 def episode_program(function: Callable[[], Kernels], domain: Domain) -> Callable[..., None]:
     """The NumPyro model of ``episodes`` episodes with uniform actions; other policies play by ``rollout``."""
 
     def program(episodes: int = 1) -> None:
-        if episodes < 1:
-            raise HOMDPError("program", [Problem("episodes", str(episodes), "at least 1")])
+        at_least_one("episodes", episodes)
         rules = laws(function(), domain)
         A, event = len(domain.actions), len(shape_of(domain.states))
 

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import jax
 import numpy as np
 from scipy.stats import t as student
 
 from homdp_ppl.acting import Policy
-from homdp_ppl.episode import as_keys, rollout
+from homdp_ppl.episode import as_key, rollout
 from homdp_ppl.errors import HOMDPError, Problem
 from homdp_ppl.precision import Array, x64
+
+if TYPE_CHECKING:
+    from homdp_ppl.continuous.declaration import ContinuousWorld
+    from homdp_ppl.model import World
 
 
 class Estimate(NamedTuple):
@@ -28,7 +32,7 @@ class Estimate(NamedTuple):
         return f"{self.mean:.4g} ± {self.standard_error:.2g} in {self.episodes} episodes ({low:.4g} to {high:.4g})"
 
 
-def estimate(policy: Policy, world: Any, key: Array, episodes: int, level: float = 0.95) -> Estimate:
+def estimate(policy: Policy, world: World | ContinuousWorld, key: Array, episodes: int, level: float = 0.95) -> Estimate:
     """The value of a policy in a world, by playing it.
 
     The interval is Student's, cut to [0, H]: its level holds as far as the mean of so many returns is normal. It is no bound, has
@@ -65,7 +69,7 @@ def estimate(policy: Policy, world: Any, key: Array, episodes: int, level: float
     if problems:
         raise HOMDPError("estimate", problems)
     with x64():
-        keys = jax.random.split(as_keys(key, "estimate"), int(episodes))
+        keys = jax.random.split(as_key(key, "estimate"), int(episodes))
     returns = world.homdp.returns(rollout(keys, world, policy))
     return summary(returns, world.spaces.horizon, level)
 

@@ -16,7 +16,7 @@ from homdp_ppl.continuous.mechanics import Parameters
 from homdp_ppl.continuous.quadrature import Pieces, cut, panels
 from homdp_ppl.domain import Real
 from homdp_ppl.errors import PlanningError, Problem
-from homdp_ppl.kernels import KernelError, Kernels, Tables, snap, tabulators
+from homdp_ppl.kernels import KernelError, Tables, snap
 from homdp_ppl.pomdp import POMDP, Spaces, row_problems
 from homdp_ppl.precision import Array, in_x64, to_numpy
 
@@ -60,9 +60,7 @@ def latent_tables(world: ContinuousWorld) -> tuple[Array, Array, Array]:
     spaces = Spaces(states, ("y",), domain.actions, domain.horizon)
 
     def tables(parameters: Parameters) -> tuple[Array, Array, Array]:
-        laws = mechanics.laws(parameters)
-        make = tabulators(Kernels(laws.initial(), laws.transition, laws.emission), spaces)
-        rho, T, _ = snap(Tables(make["initial"](), make["transition"](), jnp.ones((1, 1))))
+        rho, T, _ = snap(Tables(*mechanics.latent_rows(parameters, spaces), jnp.ones((1, 1))))
         X, A = (jnp.arange(len(names)) for names in (spaces.states, spaces.actions))
         return rho, T, jax.vmap(lambda x: jax.vmap(lambda a: mechanics.reward(x, a))(A))(X)
 

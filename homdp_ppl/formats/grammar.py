@@ -23,8 +23,9 @@ from typing import NamedTuple
 import numpy as np
 
 from homdp_ppl.errors import HOMDPError, Problem, did_you_mean
-from homdp_ppl.formats.tables import PUBLISHED, Table, check_size, normalised
+from homdp_ppl.formats.tables import PUBLISHED, Table, check_size
 from homdp_ppl.formats.words import INDEX, KEYWORDS, NAME, NUMBER, RESERVED, Word, Words
+from homdp_ppl.pomdp import normalised
 from homdp_ppl.precision import Array
 
 KINDS = {"states": "x", "actions": "a", "observations": "y"}  # and the letters of names for what is only counted

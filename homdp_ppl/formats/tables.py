@@ -6,12 +6,13 @@ Sizes are compared with what is allowed before anything is allocated.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 from typing import TypeAlias
 
 import numpy as np
 
 from homdp_ppl.errors import HOMDPError, Problem
-from homdp_ppl.pomdp import LISTED_ROWS, ROW_TOLERANCE
+from homdp_ppl.pomdp import LISTED_ROWS, normalised
 from homdp_ppl.precision import Array
 
 Entry: TypeAlias = Sequence[int | None]  # one index an axis, None for all; axes left out are given whole
@@ -66,9 +67,7 @@ class Table:
 
 def check_size(where: str, what: str, shape: Sequence[int], path: str) -> None:
     """Refuse a table that is too large, before it is made."""
-    numbers = 1
-    for n in shape:
-        numbers *= n
+    numbers = prod(shape)
     if numbers > MAX_NUMBERS:
         got = f"{' x '.join(map(str, shape))} = {numbers:,} numbers in {what}"
         raise HOMDPError(path, [Problem(where, got, f"at most {MAX_NUMBERS:,}", "Fewer states, actions or observations.")])
@@ -96,13 +95,6 @@ def distributions(table: Table, rows: tuple[Sequence[str], Sequence[str]]) -> tu
     if len(bad) > LISTED_ROWS:
         problems.append(Problem(table.name, f"{len(bad) - LISTED_ROWS} more such rows", "rows that sum to 1"))
     return normalised(whole), problems
-
-
-def normalised(rows: Array) -> Array:
-    """Rows divided by their sums where these are not one within what every declaration allows; the others as they are."""
-    sums = rows.sum(-1, keepdims=True)
-    off = (np.abs(sums - 1) > ROW_TOLERANCE) & (sums > 0)
-    return np.where(off, rows / np.where(off, sums, 1.0), rows)
 
 
 def mean_reward(reward: Table, transition: Array, observation: Array) -> Array:

@@ -11,7 +11,6 @@ from gymnasium.spaces import Box, Discrete
 from numpy.typing import ArrayLike
 
 from homdp_ppl.acting import Policy, Trajectory, ask
-from homdp_ppl.continuous.playing import stack as stack_densities
 from homdp_ppl.domain import Domain, HasDomain, Real, Space
 from homdp_ppl.episode import Episode, choose, stack
 from homdp_ppl.errors import DataError, Problem
@@ -87,15 +86,14 @@ def episodes_from(
         _check_length(record, spaces.horizon, f"episode {k}", "as declared" if model is not None else "as in episode 0")
         states = _revealed(record.infos, latent, spaces, f"episode {k}")
         played.append(Episode(Trajectory(np.array(record.observations), np.array(record.actions)), states))
-    if isinstance(spaces, Domain):
-        return stack_densities(played, spaces)
-    if model is None:
+    if model is None and isinstance(spaces, Spaces):
         visited = 1 + max(int(episode.states.max()) for episode in played)
         spaces = spaces._replace(states=tuple(f"x{x}" for x in range(visited)))
     return stack(played, spaces)
 
 
 def _uniform(spaces: Spaces | Domain) -> Policy:
+    """The uniform policy; as a graph it has one node for all steps, for how many there are may not be known yet."""
     return uniform_policy(spaces) if isinstance(spaces, Domain) else uniform_policy(spaces._replace(horizon=1))
 
 
@@ -204,9 +202,14 @@ def _revealed(infos: Infos, latent: str | Callable[[Infos], ArrayLike], spaces: 
     states = np.asarray(infos[-1][latent] if isinstance(latent, str) else latent(infos))
     if isinstance(spaces.states, Real):
         shape = (horizon + 1, *spaces.states.shape)
-        if states.size == np.prod(shape) and np.isfinite(states).all():
+        if not np.issubdtype(states.dtype, np.number):
+            got = f"values of type {states.dtype}"
+        elif not np.isfinite(states).all():
+            got = "numbers that are not finite"
+        elif states.size == np.prod(shape):
             return states.reshape(shape).astype(np.float64)
-        got = f"shape {states.shape}" if np.isfinite(states).all() else "numbers that are not finite"
+        else:
+            got = f"shape {states.shape}"
         raise DataError("episodes_from", [Problem("latent states", got, f"finite numbers of shape {shape}", at=which)])
     if states.shape == (horizon + 1,) and np.issubdtype(states.dtype, np.integer) and states.min() >= 0:
         return states.astype(np.int64)

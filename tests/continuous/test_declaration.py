@@ -87,6 +87,24 @@ def test_rollouts_have_the_shapes_and_law_of_the_program():
     assert vectors[0].observations.shape == (4, 2)
 
 
+def test_keys_and_episodes_in_any_number():
+    """The leading axes of keys are those of the episodes and of their returns, as for finite worlds."""
+    world = walk().at(noise=0.4)
+    flat = rollout(KEYS[:6], world, uniform_policy(world))
+    grid = rollout(KEYS[:6].reshape(2, 3), world, uniform_policy(world))
+    np.testing.assert_array_equal(grid.states, flat.states.reshape(2, 3, 4))
+    np.testing.assert_array_equal(walk().returns(grid), walk().returns(flat).reshape(2, 3))
+    np.testing.assert_array_equal(walk().returns(list(flat)), walk().returns(flat))
+    assert walk().returns(flat[:0]).shape == rollout(KEYS[:0], world, uniform_policy(world)).states[:, 0].shape == (0,)
+
+
+def test_another_horizon():
+    assert walk().with_horizon(np.int64(2)).horizon == 2
+    for wrong in (0, 2.5, True):
+        with pytest.raises(DeclarationError, match="an integer of at least 1"):
+            walk().with_horizon(wrong)
+
+
 def test_predictive_simulates_the_program():
     with x64():
         drawn = Predictive(plane().program, num_samples=3)(jax.random.key(0), episodes=2)
@@ -132,7 +150,14 @@ def declared(**changes):
         ({"emission": lambda x: dist.Normal(x, jnp.where(x > 0, 1.0, jnp.nan))}, "a draw that is not finite"),
         ({"transition": lambda x, a: dist.Normal(x * 1e200, 1.0), "horizon": 4}, "dynamics that explode"),
         ({"transition": lambda x, a: dist.Normal(x if x > 0 else -x, 1.0)}, "a Python `if` on a traced value"),
-        ({"states": 3}, "which is continuous"),
+        ({"states": 3}, "a distribution with finite support"),
+        ({"transition": lambda x: dist.Normal(x, 1.0)}, "a function of (x, a)"),
+        ({"transition": np.eye(2)}, "Tables are for finitely many states, and these are in R"),
+        ({"reward": lambda x: 0.5}, "a function of (x, a) that returns one number"),
+        ({"reward": lambda x, a: 1.0 if x > 0 else 0.0}, "reward: got a Python `if` on a traced value"),
+        ({"reward": dist.Beta(1.0, 1.0)}, "a function r(x, a)"),
+        ({"observations": 2, "emission": lambda x: dist.Binomial(5, 0.5)}, "the support 0..1"),
+        ({"observations": 2, "emission": lambda x: dist.Categorical(probs=jnp.array([0.5, 0.4]))}, "a row that sums to 0.9"),
     ],
 )
 def test_what_is_refused(changes, told):
@@ -141,16 +166,49 @@ def test_what_is_refused(changes, told):
     assert told in str(error.value)
 
 
+HIDDEN = {"states": ("a", "b"), "initial": [0.5, 0.5], "transition": np.full((2, 2, 2), 0.5), "reward": np.eye(2)}
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"initial": [0.2, 0.3, 0.5]}, "initial: got an array of shape (3,); expected shape (2,)"),
+        ({"initial": [0.2, 0.7]}, "initial: got a row that sums to 0.9"),
+        ({"transition": np.full((2, 1, 2), 0.5)}, "expected shape (2, 2, 2)"),
+        ({"transition": np.full((2, 2, 2), 0.45)}, "transition[a, a0]: got a row that sums to 0.9"),
+        ({"transition": lambda x, a: dist.Bernoulli(1.5 * x)}, "transition[b, a0]: got a row with nan"),
+        ({"transition": lambda x, a: dist.Binomial(5, 0.5)}, "the support 0..1"),
+        ({"reward": [[0.0, 2.0], [1.0, 1.0]]}, "1 problem\n  1. reward[a, a1]: got 2; expected a number in [0, 1]"),
+        ({"reward": np.zeros((2, 2, 2))}, "a table (2, 2)"),
+    ],
+)
+def test_finite_states_are_held_to_what_finite_declarations_are(changes, told):
+    """A table of another shape would be read beyond its end, which JAX does in silence, and its rows divided by their sums."""
+    with pytest.raises(DeclarationError) as error:
+        declared(**HIDDEN | changes)
+    assert told in str(error.value)
+
+
+def test_a_reward_is_told_once_where_it_is_met():
+    with pytest.raises(DeclarationError) as error:
+        declared(**HIDDEN | {"reward": lambda x, a: 2.0 * a})
+    assert sorted(problem.at for problem in error.value.problems) == ["a, a1", "b, a1"]
+
+
 def test_data_and_parameters_that_do_not_belong():
     model, world = walk(), walk().at(noise=0.4)
     with pytest.raises(ParameterError, match="support of its prior"):
         model.at(noise=-1.0)
     with pytest.raises(ParameterError, match="Did you mean 'noise'"):
         model.at(nois=1.0)
+    with pytest.raises(ParameterError, match="traced values"):
+        jax.jit(lambda noise: model.at(noise=noise).parameters["noise"])(0.5)
+    with pytest.raises(DataError, match="one key"):
+        model.draw(KEYS[:2])
     bad = Episode(Trajectory(np.array([0.0, np.nan, 0.0]), np.zeros(3, int)), np.zeros(4))
     with pytest.raises(DataError, match="finite numbers"):
         model.hindsight(bad)
-    with pytest.raises(DataError, match=r"shape \(4,\) an episode"):
+    with pytest.raises(DataError, match=r"states \(3,\); expected .*shapes \(3,\), \(3,\), \(4,\)"):
         model.hindsight(Episode(Trajectory(np.zeros(3), np.zeros(3, int)), np.zeros(3)))
     with pytest.raises(DataError, match=r"an index in 0\.\.1"):
         model.hindsight(Episode(Trajectory(np.zeros(3), np.full(3, 2)), np.zeros(4)))

@@ -87,8 +87,8 @@ def test_what_is_accepted_becomes_a_world():
     files = [attempt(mutated(np.random.default_rng(seed), PLAIN)) for seed in range(200)]
     accepted = [file for file in files if not isinstance(file, HOMDPError)]
     assert len(accepted) > 20
-    for file in accepted:
-        assert pomdp_problems(file.world(2).pomdp, file.world(2).spaces) == []
+    for world in (file.world(2) for file in accepted):
+        assert pomdp_problems(world.pomdp, world.spaces) == []
 
 
 @pytest.mark.slow

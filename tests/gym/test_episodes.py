@@ -283,3 +283,5 @@ def test_boxes_that_do_not_fit_are_refused():
         episodes_from(HOMDPEnv(made), "uniform", 1)
     with pytest.raises(DataError, match="latent states"):
         episodes_from(HOMDPEnv(made), "uniform", 1, model=made, latent=lambda infos: np.zeros(2))
+    with pytest.raises(DataError, match=r"latent states.*values of type object"):
+        episodes_from(HOMDPEnv(made), "uniform", 1, model=made, latent=lambda infos: None)
