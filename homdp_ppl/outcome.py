@@ -14,7 +14,7 @@ import xarray as xr
 from homdp_ppl.acting import Policy, Trajectory
 from homdp_ppl.continuous import ContinuousHOMDP, ContinuousWorld
 from homdp_ppl.declare import HOMDP, World
-from homdp_ppl.episode import Episode, as_keys
+from homdp_ppl.episode import Episode, as_key
 from homdp_ppl.errors import ParameterError, Problem
 from homdp_ppl.explorers.explorer import Explorer
 from homdp_ppl.measured import Measured
@@ -106,7 +106,7 @@ class Mixture(Generic[P]):
         key
             A JAX random key.
         """
-        return self.run.policy_at(int(jax.random.randint(as_keys(key, "mixture"), (), 0, self._rounds)))
+        return self.run.policy_at(int(jax.random.randint(as_key(key, "mixture"), (), 0, self._rounds)))
 
     @property
     def _rounds(self) -> int:

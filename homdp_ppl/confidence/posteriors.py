@@ -13,7 +13,7 @@ from homdp_ppl.confidence.backups import backup_moments, has_moments, moments, u
 from homdp_ppl.confidence.counts import Radii, weissman
 from homdp_ppl.counts import Counts
 from homdp_ppl.declare import HOMDP
-from homdp_ppl.episode import as_keys
+from homdp_ppl.episode import as_key
 from homdp_ppl.errors import InferenceError, Problem
 from homdp_ppl.posteriors import Posterior
 from homdp_ppl.posteriors.dirichlet import ClosedForm, closed_form
@@ -76,7 +76,7 @@ def quantile_radii(belief: Posterior, key: Array, delta: float = 0.1, previous: 
     """
     check_arguments("quantile_radii", delta=delta)
     belief.require_quantiles()
-    key = as_keys(key, "quantile_radii")
+    key = as_key(key, "quantile_radii")
     homdp, level = belief.homdp, row_level(belief.homdp, delta)
     radii = Radii(*(np.zeros(rows.shape) for rows in homdp.structure.known[1:]))
     if belief.atoms is not None:

@@ -11,7 +11,6 @@ import numpy as np
 from homdp_ppl.acting import Policy, Trajectory, ask
 from homdp_ppl.continuous.mechanics import Mechanics, Parameters
 from homdp_ppl.episode import Episode, choose
-from homdp_ppl.episode import stack as stack
 from homdp_ppl.precision import Array, in_x64, to_numpy
 
 

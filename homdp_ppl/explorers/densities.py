@@ -12,7 +12,7 @@ import numpy as np
 
 from homdp_ppl.continuous.declaration import ContinuousHOMDP, ContinuousWorld
 from homdp_ppl.domain import Domain
-from homdp_ppl.episode import as_keys
+from homdp_ppl.episode import as_key
 from homdp_ppl.errors import ParameterError, Problem
 from homdp_ppl.precision import Array, in_x64, to_numpy
 
@@ -44,7 +44,7 @@ def candidates(homdp: ContinuousHOMDP, n: int, key: Array) -> list[ContinuousWor
     if not (isinstance(n, int | np.integer) and n >= 1):
         raise ParameterError("candidates", [Problem("n", repr(n), "a whole number of at least 1")])
     draw = homdp.compiled.setdefault("priors", jax.jit(jax.vmap(homdp.sample_prior)))
-    values = to_numpy(draw(jax.random.split(as_keys(key, "candidates"), n)))
+    values = to_numpy(draw(jax.random.split(as_key(key, "candidates"), n)))
     return [ContinuousWorld(homdp, {name: v[k] for name, v in values.items()}) for k in range(n)]
 
 

@@ -13,7 +13,7 @@ import xarray as xr
 
 from homdp_ppl.counts import Counts
 from homdp_ppl.declare import HOMDP
-from homdp_ppl.episode import Episode, as_keys
+from homdp_ppl.episode import Episode, as_key
 from homdp_ppl.errors import InferenceError, Problem
 from homdp_ppl.kernels import Tables
 from homdp_ppl.pomdp import POMDP
@@ -127,7 +127,7 @@ class Posterior:
         """Joint draws of the program's sites, each (n, ...): closed forms afresh, the others from what was sampled."""
         if not (isinstance(n, int | np.integer) and n >= 0):
             raise InferenceError("posterior", [Problem("draws", repr(n), "a whole number of at least 0")])
-        key = as_keys(key, "posterior")
+        key = as_key(key, "posterior")
         values: dict[str, Array] = {}
         if len(self.concentration):
             draw = self._once("entries", lambda: jax.vmap(self._form.draw, in_axes=(0, None)))

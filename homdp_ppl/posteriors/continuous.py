@@ -11,8 +11,7 @@ import xarray as xr
 
 from homdp_ppl.acting import Trajectory
 from homdp_ppl.continuous.declaration import ContinuousHOMDP, ContinuousWorld
-from homdp_ppl.continuous.playing import stack
-from homdp_ppl.episode import Episode, as_keys
+from homdp_ppl.episode import Episode, as_key, stack
 from homdp_ppl.errors import InferenceError, Problem
 from homdp_ppl.posteriors.belief import Atoms
 from homdp_ppl.posteriors.diagnostics import Diagnostics, Gate
@@ -74,7 +73,7 @@ class ContinuousPosterior:
         """Joint draws of the program's sites, each (n, ...)."""
         if not (isinstance(n, int | np.integer) and n >= 0):
             raise InferenceError("posterior", [Problem("draws", repr(n), "a whole number of at least 0")])
-        key = as_keys(key, "posterior")
+        key = as_key(key, "posterior")
         if self.form is not None:
             return self.form.draw(key, list(self.updated), n)
         if self.atoms is None:
@@ -137,7 +136,7 @@ def infer(
     homdp: ContinuousHOMDP, episodes: Episode, settings: Settings, warm: Warm | None = None, key: Array | None = None
 ) -> ContinuousPosterior:
     """The posterior given checked episodes."""
-    key = jax.random.key(0) if key is None else as_keys(key, "posterior")
+    key = jax.random.key(0) if key is None else as_key(key, "posterior")
     belief = ContinuousPosterior(homdp, episodes, "known", settings)
     if not homdp.sites:
         return belief

@@ -13,10 +13,9 @@ from numpyro.distributions import MaskedDistribution
 from scipy.special import softmax
 
 from homdp_ppl.continuous.declaration import ContinuousHOMDP
-from homdp_ppl.continuous.playing import stack
 from homdp_ppl.counts import Counts
 from homdp_ppl.declare import HOMDP
-from homdp_ppl.episode import Episode, as_keys
+from homdp_ppl.episode import Episode, as_key, stack
 from homdp_ppl.errors import DataError, InferenceError, Problem
 from homdp_ppl.posteriors.belief import Atoms, Data, Posterior
 from homdp_ppl.posteriors.continuous import ContinuousPosterior, Settings, infer
@@ -144,7 +143,7 @@ def _compute(
     counts: Counts,
     key: Array | None,
 ) -> Posterior:
-    key = jax.random.key(0) if key is None else as_keys(key, "posterior")
+    key = jax.random.key(0) if key is None else as_key(key, "posterior")
     form = closed_form(homdp)
     held = () if method == "nuts" else form.conjugate.sites
     others = [site for site in homdp.sites if site.name not in held]

@@ -16,7 +16,7 @@ import numpy as np
 
 from homdp_ppl.acting import Policy
 from homdp_ppl.declare import HOMDP
-from homdp_ppl.episode import Episode, as_keys, noise, play, stack
+from homdp_ppl.episode import Episode, as_key, noise, play, stack
 from homdp_ppl.errors import DataError, Problem
 from homdp_ppl.kernels import Tables
 from homdp_ppl.policy import GraphPolicy, check_policy
@@ -167,7 +167,7 @@ def predictive_check(
     problems = _problems(batch, graph, draws)
     if problems:
         raise DataError("predictive_check", problems)
-    key = as_keys(key, "predictive_check")
+    key = as_key(key, "predictive_check")
     tables = belief.tables(belief.parameters(jax.random.fold_in(key, 0), draws), draws)
     keys = jax.random.split(jax.random.fold_in(key, 1), draws)
     observed = _describe(batch, homdp.reward, len(homdp.observations))

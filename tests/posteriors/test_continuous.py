@@ -8,7 +8,7 @@ import pytest
 from scipy import stats
 
 from homdp_ppl import DataError, InferenceError, posterior, rollout, uniform_policy, x64
-from homdp_ppl.continuous.playing import stack
+from homdp_ppl.episode import stack
 from homdp_ppl.posteriors.gaussian import gaussian_form
 from homdp_ppl.posteriors.statistics import Moments, gaussian_emissions, log_likelihood, statistics
 from tests.chances import ALARM
