@@ -16,9 +16,10 @@ import numpy as np
 
 from homdp_ppl.errors import PlanningError, Problem
 from homdp_ppl.plan import Plan, make_plan
+from homdp_ppl.planners.checking import checked, count_problems, number_problems, refuse
 from homdp_ppl.planners.pruning import Floats, Integers, prune_sums
 from homdp_ppl.policy import GraphPolicy
-from homdp_ppl.pomdp import FLOAT32, POMDP, TIE, numbers_of
+from homdp_ppl.pomdp import POMDP, TIE
 from homdp_ppl.precision import Array
 
 MAX_FACES = 200  # of one step; past it those after the same observation are joined
@@ -106,17 +107,13 @@ def alpha_vectors(tolerance: float = 1e-9, max_vectors: int = 200_000) -> Callab
     >>> round(plan.value, 6), plan.gap < 2e-9
     (27.78, True)
     """
-    problems = []
-    if not tolerance >= 0:
-        problems.append(Problem("tolerance", f"{tolerance}", "a number that is not negative"))
-    if max_vectors < 1:
-        problems.append(Problem("max_vectors", f"{max_vectors}", "a positive number"))
-    if problems:
-        raise PlanningError("alpha_vectors", problems)
+    refuse("alpha_vectors", number_problems(tolerance=tolerance) + count_problems(1, max_vectors=max_vectors))
 
     def planner(pomdp: POMDP) -> Plan:
         began = perf_counter()
-        model, unit = _checked(pomdp)
+        given = checked(pomdp, "alpha_vectors")
+        unit = float(np.abs(given.reward).max()) or 1.0
+        model = given._replace(reward=given.reward / unit)
         (X, A, _), H = model.transition.shape, model.horizon
         faces, tree, steps, allowed = _faces(model), [_observe(model.initial[None], model)], list[Step](), tolerance / unit
         vectors = Vectors(np.zeros((1, X)), 0.0, [0, 1], 0.0, 0.0)
@@ -137,7 +134,7 @@ def alpha_vectors(tolerance: float = 1e-9, max_vectors: int = 200_000) -> Callab
         policy = _policy(start, first + steps, A)
         sizes = [0, *(len(action) for action, _ in steps)]
         numbers = {"vectors": sum(sizes), "largest": max(sizes), "tree": depth, "seconds": perf_counter() - began}
-        return make_plan(policy, unit * value, unit * (value + vectors.loss + lost), pomdp, "alpha_vectors", **numbers)
+        return make_plan(policy, unit * value, unit * (value + vectors.loss + lost), given, "alpha_vectors", **numbers)
 
     return planner
 
@@ -324,25 +321,3 @@ def _policy(start: Integers, steps: list[Step], actions: int) -> GraphPolicy:
         successors.append(size + np.searchsorted(met, after))
     successors[-1] = np.broadcast_to(nodes[:, None], after.shape)  # what follows the last step is never asked for
     return GraphPolicy(first, np.eye(actions)[np.concatenate(chosen)], np.concatenate(successors)[:, None])
-
-
-def _checked(pomdp: POMDP) -> tuple[POMDP, float]:
-    """The model as float64 arrays with rewards in [-1, 1], and their unit; a model that is none is refused."""
-    model = POMDP(*(np.ascontiguousarray(part, dtype=np.float64) for part in numbers_of(pomdp, "alpha_vectors")))
-    rho, T, O, r = model  # noqa: E741
-    X, A, Y = rho.shape[-1], T.shape[-2] if T.ndim > 1 else 0, O.shape[-1]
-    wanted = {"initial": (X,), "transition": (X, A, X), "emission": (X, Y), "reward": (len(r), X, A)}
-    problems = [
-        Problem(name, f"shape {part.shape}", f"shape {shape}", "Plan the models of a batch one by one.")
-        for (name, shape), part in zip(wanted.items(), model, strict=True)
-        if part.shape != shape or 0 in shape
-    ]
-    for name, part in zip(wanted, model, strict=True):
-        if not np.isfinite(part).all():
-            problems.append(Problem(name, "NaN or infinity", "numbers"))
-        elif name != "reward" and ((part < 0).any() or (np.abs(part.sum(-1) - 1) > FLOAT32).any()):
-            problems.append(Problem(name, "negative entries or rows that do not sum to 1", "probabilities"))
-    if problems:
-        raise PlanningError("alpha_vectors", problems)
-    unit = float(np.abs(r).max()) or 1.0
-    return model._replace(reward=r / unit), unit
