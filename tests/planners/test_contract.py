@@ -1,6 +1,5 @@
 """One contract for every planner: certificates that hold, policies that act, agreement with each other."""
 
-import importlib
 import subprocess
 import sys
 from pathlib import Path
@@ -9,7 +8,7 @@ import numpy as np
 import pytest
 
 from homdp_ppl import POMDP, PlanningError, evaluate, models, tabular
-from homdp_ppl.planners import PLANNERS, alpha_vectors, auto, bounded_search, history_tree
+from homdp_ppl.planners import PLANNERS, alpha_vectors, auto, belief_tree, bounded_search, history_tree
 from tests.planners.exact import best_by_enumeration, random_pomdp, rational_optimum, rational_pomdp, same_models
 
 ROOT = Path(__file__).parents[2]
@@ -39,7 +38,7 @@ def test_all_planners_agree_on_1000_models(tree, monkeypatch):
     alpha_vectors plans small models on a tree of its own; without it all steps but the first are vectors.
     """
     if not tree:
-        monkeypatch.setattr(importlib.import_module("homdp_ppl.planners.alpha_vectors"), "TREE_NUMBERS", 0)
+        monkeypatch.setattr(belief_tree, "TREE_NUMBERS", 0)
     exact, vectors, search = history_tree(), alpha_vectors(), bounded_search(gap=1e-4)
     for seed in range(1000):
         X, Y, A, H = (int(np.random.default_rng(seed).integers(1, top)) for top in (5, 4, 4, 5))
