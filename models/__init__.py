@@ -100,30 +100,39 @@ def load(name: str, **options: Any) -> World | ContinuousWorld:
     >>> load("tiger", horizon=6).spaces.horizon
     6
     """
-    known = MODELS | CONTINUOUS
-    if name not in known:
-        problem = Problem("model", repr(name), f"one of {', '.join(known)}", did_you_mean(name, known))
-        raise HOMDPError("models.load", [problem])
-    has = list(signature(known[name]).parameters)
+    factory = _factory(name, "models.load")
+    has = list(signature(factory).parameters)
     wrong = [option for option in options if option not in has]
     if wrong:
         told = f"one of {', '.join(has)}" if has else "none"
         problems = [Problem("option", repr(option), told, did_you_mean(option, has)) for option in wrong]
         raise ParameterError(f"models.load({name!r})", problems)
-    return known[name](**options)
+    return factory(**options)
 
 
 def story(name: str) -> str:
     """What a model of the zoo is about, in a sentence.
+
+    Parameters
+    ----------
+    name
+        One of ``MODELS`` or ``CONTINUOUS``.
 
     Examples
     --------
     >>> story("tiger")
     'Tiger: behind one of two doors, and it growls at every step.'
     """
-    factory = (MODELS | CONTINUOUS)[name]
+    factory = _factory(name, "models.story")
     teller = sys.modules[factory.__module__] if factory.__name__ == "structured" else factory
     return (teller.__doc__ or "").partition("\n")[0]
+
+
+def _factory(name: str, asked: str) -> Callable[..., World | ContinuousWorld]:
+    known = MODELS | CONTINUOUS
+    if name not in known:
+        raise HOMDPError(asked, [Problem("model", repr(name), f"one of {', '.join(known)}", did_you_mean(str(name), known))])
+    return known[name]
 
 
 def __dir__() -> list[str]:

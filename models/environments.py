@@ -32,7 +32,7 @@ class ZooEnv(HOMDPEnv):
     def __init__(self, name: str, per_step: bool = False, render_mode: str | None = None, **options: Any) -> None:
         try:
             world = _remembered(name, **options)
-        except TypeError:  # an option that can be no key, an array say; or one that the model does not have
+        except TypeError:  # an option that can be no key, an array say
             world = load(name, **options)
         super().__init__(world, per_step, render_mode)
 

@@ -8,8 +8,7 @@
 The check-up of checkup.py (appendix A of the paper, after Ayer, Alagoz and Stout 2012; the numbers are ours, for illustration
 only) with a laboratory instead of yes and no. At every visit a quick test reads the marker badly; an assay, ordered at one visit
 and back by the next, reads it well and costs a little. The marker rises from stage to stage, from 0 in the healthy, and is 0
-again after treatment. Treating a healthy patient does harm, waiting with a sick one costs more.
-Disease is revealed in hindsight.
+again after treatment. Treating a healthy patient does harm, waiting with a sick one costs more. Disease is revealed in hindsight.
 
 Known: that disease only gets worse, what treatment does, by how much a quick test is worse, the rewards, the start. Unknown: how
 fast disease comes and progresses (`rates`, Beta), how much the marker rises in each stage, and the noise of the assay. One rise

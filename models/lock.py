@@ -1,14 +1,15 @@
 """Combination lock: dial the right numbers in a row, with a lamp that is not quite reliable, or go home.
 
-    stage 1 ──right dial──► stage 2 ──► ... ──► open        every wrong dial ──► jammed (for good)
-       └───────leave──────► home (a little reward at every step)
+    stage 1 ──right dial──► stage 2 ──► ... ──► open        every wrong dial ──► jammed: no dial moves it any more
+       └───────leave──────► home (a little reward at every step; also from a jammed lock)
 
 The problem that needs exploration: the reward waits behind a gate, a small certain reward beside it. A learner that trusts its
 estimates may dial each number once, be unlucky with the right one, and go home for ever. The lamp shines green on track and
 red when jammed, correctly with probability `lamp`; open and home are seen for what they are.
 
-Known in `structured`: that a dial leads on or jams, that jammed, open and home stay, the rewards. Unknown: the chance that each
-dial works at each stage, and the lamp. In `table` every row of T and O is unknown under a flat Dirichlet prior.
+Known in `structured`: that a dial leads on or jams, that dials do nothing to a jammed lock, where leaving leads, that open and
+home stay, the rewards. Unknown: the chance that each dial works at each stage, and the lamp. In `table` every row of T and O is
+unknown under a flat Dirichlet prior.
 Combination locks as hard exploration problems: Koenig and Simmons (1996); Misra et al. (2020).
 """
 
@@ -20,6 +21,7 @@ import numpyro
 import numpyro.distributions as dist
 
 from homdp_ppl.declare import World, homdp
+from homdp_ppl.errors import DeclarationError, Problem
 from homdp_ppl.kernels import Kernels
 from homdp_ppl.models.flat import flat_table
 from homdp_ppl.precision import Array
@@ -31,7 +33,18 @@ LAMP = 0.8
 
 
 def structured(length: int = 3, dials: int = 3) -> World:
-    """The lock of a learner who knows how locks work: unknown are each dial's chance and the lamp."""
+    """The lock of a learner who knows how locks work: unknown are each dial's chance and the lamp.
+
+    Parameters
+    ----------
+    length
+        Numbers to dial in a row; the horizon is one more.
+    dials
+        Numbers to choose from.
+    """
+    few = [Problem(name, repr(n), "a whole number of at least 1") for name, n in (("length", length), ("dials", dials)) if n < 1]
+    if few:
+        raise DeclarationError("lock", few)
 
     @homdp(**_spaces(length, dials), reward=_reward(length, dials))
     def lock() -> Kernels:

@@ -17,12 +17,11 @@ action in each region, Beta, and the receiver's `scale`. None of it depends on t
 parameters for ten places and for a thousand, so that what it takes to learn can be compared.
 """
 
-from typing import Any
-
 import jax.numpy as jnp
 import numpy as np
 import numpyro
 import numpyro.distributions as dist
+from numpy.typing import ArrayLike
 
 from homdp_ppl.continuous import ContinuousWorld
 from homdp_ppl.declare import homdp
@@ -36,7 +35,9 @@ RATE, SCALE = (2.0, 2.0), (4.0, 8.0)  # of the Beta and the Gamma priors
 MIXED = 0.5  # how much the last place of a region is like the next region
 
 
-def structured(states: int = 10, blocks: int = 3, horizon: int = 4, rate: Any = None, scale: float = 0.5) -> ContinuousWorld:
+def structured(
+    states: int = 10, blocks: int = 3, horizon: int = 4, rate: ArrayLike | None = None, scale: float = 0.5
+) -> ContinuousWorld:
     """The fields of someone who has the map, but has not driven there.
 
     Parameters

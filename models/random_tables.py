@@ -15,6 +15,7 @@ import numpy as np
 import numpyro.distributions as dist
 
 from homdp_ppl.declare import World, tabular
+from homdp_ppl.errors import DeclarationError, Problem
 
 
 def random_world(states: int = 3, observations: int = 3, actions: int = 2, horizon: int = 4, seed: int = 0) -> World:
@@ -27,6 +28,10 @@ def random_world(states: int = 3, observations: int = 3, actions: int = 2, horiz
     seed
         Draws the tables and the rewards.
     """
+    sizes = {"states": states, "observations": observations, "actions": actions}
+    few = [Problem(name, repr(n), "a whole number of at least 1") for name, n in sizes.items() if n < 1]
+    if few:
+        raise DeclarationError("random", few)
     generator = np.random.default_rng(seed)
     shapes = (states, actions, states), (states, observations)
     T, O = (generator.dirichlet(np.ones(shape[-1]), shape[:-1]) for shape in shapes)  # noqa: E741

@@ -1,7 +1,7 @@
 """Exact planning by alpha-vectors: incremental pruning from the last step back, on the beliefs that can be met.
 
-Known zeros make the sets small: a step's vectors are pruned on the faces of the simplex, the sets of states, that observations
-leave possible. The first steps, where few beliefs can be met, are a tree of beliefs over the vectors of the step after it.
+Known zeros make the sets small: a step's vectors are pruned on the faces of the simplex that observations leave possible
+(faces.py). The first steps, where few beliefs can be met, are a tree of beliefs (belief_tree.py).
 """
 
 from __future__ import annotations
@@ -10,45 +10,26 @@ from collections.abc import Callable
 from functools import partial
 from operator import itemgetter
 from time import perf_counter
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import numpy as np
 
 from homdp_ppl.errors import PlanningError, Problem
 from homdp_ppl.plan import Plan, make_plan
-from homdp_ppl.planners.pruning import Floats, Integers, prune_sums
+from homdp_ppl.planners.belief_tree import EPSILON, Step, climb, observe, reaches
+from homdp_ppl.planners.checking import checked, count_problems, number_problems, refuse
+from homdp_ppl.planners.faces import Faces, faces_of
+from homdp_ppl.planners.lines import Floats, Integers
+from homdp_ppl.planners.pruning import prune_sums
 from homdp_ppl.policy import GraphPolicy
-from homdp_ppl.pomdp import FLOAT32, POMDP, TIE, numbers_of
-from homdp_ppl.precision import Array
+from homdp_ppl.pomdp import POMDP, TIE
 
-MAX_FACES = 200  # of one step; past it those after the same observation are joined
 LEAST_WORK = 100_000.0  # multiplications that no step is cheaper than
 TEST_WORK = 128.0  # multiplications of a witness test for each state, about
-TREE_NUMBERS = 16_000_000  # held at once of one level of the tree
 TREE_TIES = 0.1  # the part of the tolerance that may let a lower action win in the tree
 TIES = 1e-3  # the part of a step's tolerance that lets a lower action win among vectors
 SUMS = 0.5  # the part of a step's tolerance for the sums over observations; what it leaves serves the union over actions
 NOISE = 1e-13  # what rounding may do to vectors of size one: a smaller gain is none
-EPSILON = float(np.finfo(np.float64).eps)
-
-Step: TypeAlias = tuple[Integers, Integers]  # the action of each node (n,), and its node of the next step by observation (n, Y)
-
-
-class Faces(NamedTuple):
-    """The largest sets of states that are possible at a step, and which of the next step's each leads into."""
-
-    states: list[Integers]  # of each face
-    moves: list[Floats]  # (A, X, d)  T(x | s, a) from the states s of each face
-    following: list[list[list[int]]]  # by face, action and observation; -1 where the observation is impossible
-    drift: Floats  # (X, A)  by how much the probabilities of what follows miss one
-
-
-class Level(NamedTuple):
-    """The beliefs of one step of the tree."""
-
-    beliefs: Floats  # (n, X)
-    chances: Floats  # (parents, A, Y)  probability of the observation that leads here; first step (1, Y)
-    places: Integers  # (parents, A, Y)  which belief it leads to; an impossible one to the predicted belief
 
 
 class Vectors(NamedTuple):
@@ -106,22 +87,18 @@ def alpha_vectors(tolerance: float = 1e-9, max_vectors: int = 200_000) -> Callab
     >>> round(plan.value, 6), plan.gap < 2e-9
     (27.78, True)
     """
-    problems = []
-    if not tolerance >= 0:
-        problems.append(Problem("tolerance", f"{tolerance}", "a number that is not negative"))
-    if max_vectors < 1:
-        problems.append(Problem("max_vectors", f"{max_vectors}", "a positive number"))
-    if problems:
-        raise PlanningError("alpha_vectors", problems)
+    refuse("alpha_vectors", number_problems(tolerance=tolerance) + count_problems(1, max_vectors=max_vectors))
 
     def planner(pomdp: POMDP) -> Plan:
         began = perf_counter()
-        model, unit = _checked(pomdp)
+        given = checked(pomdp, "alpha_vectors")
+        unit = float(np.abs(given.reward).max()) or 1.0
+        model = given._replace(reward=given.reward / unit)
         (X, A, _), H = model.transition.shape, model.horizon
-        faces, tree, steps, allowed = _faces(model), [_observe(model.initial[None], model)], list[Step](), tolerance / unit
+        faces, tree, steps, allowed = faces_of(model), [observe(model.initial[None], model)], list[Step](), tolerance / unit
         vectors = Vectors(np.zeros((1, X)), 0.0, [0, 1], 0.0, 0.0)
         for h in reversed(range(1, H)):
-            enough = partial(_reaches, tree, h, model, len(vectors.alphas))
+            enough = partial(reaches, tree, h, model, len(vectors.alphas))
             if enough(max(LEAST_WORK, vectors.work)):
                 break
             noise = NOISE * max(1.0, float(np.abs(vectors.alphas).max()))
@@ -133,11 +110,11 @@ def alpha_vectors(tolerance: float = 1e-9, max_vectors: int = 200_000) -> Callab
             steps.insert(0, step)
         depth = H - len(steps)
         tie = min(TIE * H, TREE_TIES * max(0.0, allowed - vectors.loss) / depth)
-        start, value, lost, first = _climb(tree, depth, model, vectors, tie)
+        start, value, lost, first = climb(tree, depth, model, vectors.alphas, vectors.level, tie)
         policy = _policy(start, first + steps, A)
         sizes = [0, *(len(action) for action, _ in steps)]
         numbers = {"vectors": sum(sizes), "largest": max(sizes), "tree": depth, "seconds": perf_counter() - began}
-        return make_plan(policy, unit * value, unit * (value + vectors.loss + lost), pomdp, "alpha_vectors", **numbers)
+        return make_plan(policy, unit * value, unit * (value + vectors.loss + lost), given, "alpha_vectors", **numbers)
 
     return planner
 
@@ -226,93 +203,6 @@ def _refusal(terms: Terms, left: int, right: int) -> PlanningError:
     return PlanningError("alpha_vectors", [Problem("max_vectors", got, f"at most {terms.limit:,}", remedy)])
 
 
-def _faces(model: POMDP) -> list[Faces]:
-    """The faces of each step, from the known zeros; sets of states that others contain are left out."""
-    possible, sees = model.transition > 0, (model.emission > 0).T
-    (X, A, _), found = possible.shape, list[Faces]()
-    drift = model.transition @ model.emission.sum(1) - 1.0
-    supports = _largest((sees & (model.initial > 0))[None, None])
-    while len(found) < model.horizon:
-        reach = (supports.astype(float) @ possible.reshape(X, A * X)).reshape(-1, A, X) > 0
-        after = reach[:, :, None] & sees  # (faces, A, Y, X)
-        following = _largest(after)
-        within = after.astype(np.float64) @ ~following.T == 0
-        into = np.where(after.any(-1), within.argmax(-1), -1)
-        if len(found) + 1 == model.horizon:
-            into = np.minimum(into, 0)  # after the last step there is one vector, zero
-        states = [np.flatnonzero(support) for support in supports]
-        moves = [model.transition[face].transpose(1, 2, 0).copy() for face in states]
-        found.append(Faces(states, moves, into.tolist(), drift))
-        if np.array_equal(following, supports):
-            found += [found[-1]] * (model.horizon - len(found) - 1)
-        supports = following
-    return found
-
-
-def _largest(supports: Array) -> Array:
-    """The supports (faces, A, Y, X) that no other contains, (n, X); too many are joined by observation."""
-    flat = supports.reshape(-1, supports.shape[-1])
-    where = {row.tobytes(): k for k, row in enumerate(np.packbits(flat, axis=1))}
-    some = flat[[where[row] for row in sorted(where)]]
-    some = some[some.any(1)]
-    if len(some) > MAX_FACES and len(supports) * supports.shape[1] > 1:
-        return _largest(supports.any((0, 1))[None, None])
-    contained = some.astype(np.float64) @ ~some.T == 0
-    return some[contained.sum(1) == 1]
-
-
-def _observe(predicted: Floats, model: POMDP) -> Level:
-    """The beliefs after each observation (..., Y) from predicted ones (..., X)."""
-    joint = predicted[..., None, :] * model.emission.T
-    chances = joint.sum(-1)
-    possible = chances > 0
-    lacking = ~possible.all(-1)  # here an impossible observation leaves the predicted belief
-    beliefs = np.concatenate([joint[possible] / chances[possible, None], predicted[lacking]])
-    places = np.full(chances.shape, -1)
-    places[possible] = np.arange(possible.sum())
-    extra = possible.sum() + np.cumsum(lacking).reshape(lacking.shape) - 1
-    return Level(beliefs, chances, np.where(possible, places, extra[..., None]))
-
-
-def _reaches(tree: list[Level], h: int, model: POMDP, vectors: int, work: float) -> bool:
-    """Whether the tree can be had down to step h, and valued with that many vectors, for less than this work."""
-    numbers = model.transition[0].size * model.emission.shape[1]  # of one belief's successors
-    most = min(TREE_NUMBERS, work / vectors) / numbers
-    while len(tree) <= h and len(tree[-1].beliefs) <= most:
-        tree.append(_observe(np.tensordot(tree[-1].beliefs, model.transition, 1), model))
-    return len(tree) > h and len(tree[h].beliefs) <= most
-
-
-def _climb(
-    tree: list[Level], depth: int, model: POMDP, vectors: Vectors, tie: float
-) -> tuple[Integers, float, float, list[Step]]:
-    """Solve the first steps on the tree, over the vectors of the step after it: start, value, loss, and the steps."""
-    values, best, steps, loss = np.zeros(0), np.zeros(0, np.int64), list[Step](), 0.0
-    if depth < model.horizon:
-        if len(tree) == depth:
-            tree.append(_observe(np.tensordot(tree[-1].beliefs, model.transition, 1), model))
-        beliefs = tree[depth].beliefs
-        size = max(1, TREE_NUMBERS // len(vectors.alphas))
-        parts = (beliefs[k : k + size] @ vectors.alphas.T for k in range(0, len(beliefs), size))
-        best = np.concatenate([scores.argmax(1) for scores in parts])
-        values = np.einsum("nx,nx->n", beliefs, vectors.alphas[best]) + vectors.level
-    for h in reversed(range(depth)):
-        beliefs = tree[h].beliefs
-        worth = beliefs @ model.reward[h]  # (n, A)
-        onward = np.zeros((*worth.shape, model.emission.shape[1]), np.int64)
-        if h + 1 < model.horizon:
-            _, chances, places = tree[h + 1]
-            worth += (chances * values[places]).sum(-1)
-            onward = best[places] if h + 1 == depth else places
-        action = (worth >= worth.max(1, keepdims=True) - tie).argmax(1)
-        nodes = np.arange(len(beliefs))
-        values = worth[nodes, action]
-        loss += float((worth.max(1) - values).max()) + 4 * EPSILON * sum(model.emission.shape) * float(np.abs(values).max())
-        steps.insert(0, (action, onward[nodes, action]))
-    root = tree[0]
-    return root.places[0], float(root.chances[0] @ values[root.places[0]]), loss, steps
-
-
 def _policy(start: Integers, steps: list[Step], actions: int) -> GraphPolicy:
     """The graph of the nodes that can be met, whatever is observed."""
     chosen, successors, met, size = [], [], np.unique(start), 0
@@ -324,25 +214,3 @@ def _policy(start: Integers, steps: list[Step], actions: int) -> GraphPolicy:
         successors.append(size + np.searchsorted(met, after))
     successors[-1] = np.broadcast_to(nodes[:, None], after.shape)  # what follows the last step is never asked for
     return GraphPolicy(first, np.eye(actions)[np.concatenate(chosen)], np.concatenate(successors)[:, None])
-
-
-def _checked(pomdp: POMDP) -> tuple[POMDP, float]:
-    """The model as float64 arrays with rewards in [-1, 1], and their unit; a model that is none is refused."""
-    model = POMDP(*(np.ascontiguousarray(part, dtype=np.float64) for part in numbers_of(pomdp, "alpha_vectors")))
-    rho, T, O, r = model  # noqa: E741
-    X, A, Y = rho.shape[-1], T.shape[-2] if T.ndim > 1 else 0, O.shape[-1]
-    wanted = {"initial": (X,), "transition": (X, A, X), "emission": (X, Y), "reward": (len(r), X, A)}
-    problems = [
-        Problem(name, f"shape {part.shape}", f"shape {shape}", "Plan the models of a batch one by one.")
-        for (name, shape), part in zip(wanted.items(), model, strict=True)
-        if part.shape != shape or 0 in shape
-    ]
-    for name, part in zip(wanted, model, strict=True):
-        if not np.isfinite(part).all():
-            problems.append(Problem(name, "NaN or infinity", "numbers"))
-        elif name != "reward" and ((part < 0).any() or (np.abs(part.sum(-1) - 1) > FLOAT32).any()):
-            problems.append(Problem(name, "negative entries or rows that do not sum to 1", "probabilities"))
-    if problems:
-        raise PlanningError("alpha_vectors", problems)
-    unit = float(np.abs(r).max()) or 1.0
-    return model._replace(reward=r / unit), unit

@@ -8,9 +8,10 @@ from homdp_ppl.errors import PlanningError
 from homdp_ppl.plan import Plan
 from homdp_ppl.planners.alpha_vectors import alpha_vectors
 from homdp_ppl.planners.bounded_search import bounded_search
-from homdp_ppl.planners.histories import Support, count_histories
+from homdp_ppl.planners.checking import checked, number_problems, refuse
+from homdp_ppl.planners.histories import Support, counted
 from homdp_ppl.planners.history_tree import history_tree
-from homdp_ppl.pomdp import POMDP, numbers_of
+from homdp_ppl.pomdp import POMDP
 
 SMALL_TREE = 200_000  # histories that the tree plans in well under a second
 FEW_STATES = 2  # where the upper envelope of alpha-vectors is a one-dimensional hull
@@ -23,7 +24,7 @@ def auto(gap: float = 1e-3) -> Callable[[POMDP], Plan]:
     Parameters
     ----------
     gap
-        The certified gap asked of exact vectors and of the search; the tree is exact.
+        The certified gap asked of exact vectors and of the search, not negative; the tree is exact.
 
     Examples
     --------
@@ -31,19 +32,26 @@ def auto(gap: float = 1e-3) -> Callable[[POMDP], Plan]:
     >>> auto()(models.load("tiger").pomdp).planner
     'history_tree, chosen because there are only 518 histories'
     """
+    refuse("auto", number_problems(gap=gap))
+    tree, vectors, search = history_tree(), alpha_vectors(gap), bounded_search(gap)
 
     def planner(pomdp: POMDP) -> Plan:
-        support = Support.of(numbers_of(pomdp, "auto"))
-        histories = sum(count_histories(support, pomdp.horizon))
-        X = pomdp.transition.shape[0]
+        model = checked(pomdp, "auto")
+        support, X = Support.of(model), len(model.initial)
+        histories = 0
+        for more in counted(support, model.horizon):
+            histories += more
+            if histories > SMALL_TREE:
+                break
+        many = f"there are {X} states and too many histories for a tree"
         if histories <= SMALL_TREE:
-            return _said(history_tree()(pomdp), f"there are only {histories:,} histories")
+            return _said(tree(model), f"there are only {histories:,} histories")
         if X <= FEW_STATES or (X <= DENSE_STATES and support.complete):
             try:
-                return _said(alpha_vectors(gap)(pomdp), f"there are {X} states and too many histories for a tree")
+                return _said(vectors(model), many)
             except PlanningError:
-                return _said(bounded_search(gap)(pomdp), "exact vectors became too many")
-        return _said(bounded_search(gap)(pomdp), f"there are {X} states and too many histories for a tree")
+                return _said(search(model), "exact vectors became too many")
+        return _said(search(model), many)
 
     return planner
 

@@ -19,6 +19,7 @@ from homdp_ppl.errors import PlanningError, Problem
 from homdp_ppl.evaluation import evaluate
 from homdp_ppl.plan import Plan, make_plan
 from homdp_ppl.planners.bounds import blind_policies
+from homdp_ppl.planners.checking import checked, number_problems, refuse, sizes_of
 from homdp_ppl.planners.search_bounds import (
     Stage,
     compressed,
@@ -34,7 +35,7 @@ from homdp_ppl.planners.search_bounds import (
 )
 from homdp_ppl.planners.search_kernels import descend, improve, refine
 from homdp_ppl.policy import GraphPolicy
-from homdp_ppl.pomdp import POMDP, TIE, numbers_of
+from homdp_ppl.pomdp import POMDP, TIE
 from homdp_ppl.precision import Array
 from homdp_ppl.relaxations import fast_informed_bound
 
@@ -75,17 +76,12 @@ def bounded_search(gap: float = 1e-3, time_limit: float | None = None) -> Callab
     >>> plan.gap <= 1e-6, round(plan.value, 6)
     (True, 9.26)
     """
-    problems = [
-        Problem(name, repr(option), "a number that is not negative")
-        for name, option in (("gap", gap), ("time_limit", time_limit))
-        if option is not None and not option >= 0
-    ]
-    if problems:
-        raise PlanningError("bounded_search", problems)
+    endless = time_limit is None or time_limit == math.inf
+    refuse("bounded_search", number_problems(gap=gap, time_limit=0.0 if endless else time_limit))
 
     def planner(pomdp: POMDP) -> Plan:
         started = time.perf_counter()
-        search = Search(_checked(pomdp), gap, math.inf if time_limit is None else started + time_limit)
+        search = Search(_fitting(pomdp), gap, math.inf if time_limit is None else started + time_limit)
         search.run()
         policy, upper = search.policy(), search.bounds()[0]
         value = evaluate(policy, search.pomdp)
@@ -238,18 +234,11 @@ class Search:
         return sum(part.nbytes for stage in self.stages for part in stage)
 
 
-def _checked(pomdp: POMDP) -> POMDP:
-    """A copy of the model as float64 arrays, if it is one model that this planner can hold."""
-    shapes = [np.shape(part) for part in numbers_of(pomdp, "bounded_search")]
-    if [len(shape) for shape in shapes] != [1, 3, 2, 3]:
-        expected = "initial (X,), transition (X, A, X), emission (X, Y), reward (H, X, A)"
-        raise PlanningError("bounded_search", [Problem("model", f"shapes {shapes}", expected, "Plan one model at a time.")])
-    (H, X, A), Y = shapes[3], shapes[2][1]
+def _fitting(pomdp: POMDP) -> POMDP:
+    """The model as this planner takes it, if it can hold it; sizes come before anything is allocated."""
+    X, Y, A, H = sizes_of(pomdp, "bounded_search")
     needed = 8 * (6 * H * X * A + 3 * X * A * X + H * WIDTH * (2 * X + 4 * A + Y) + 2 * max(ENTRIES, A * Y * X))
     if needed > MEMORY:
         got = f"{X} states, {Y} observations, {A} actions, horizon {H}: about {needed / 1e9:,.1f} GB before any search"
         raise PlanningError("bounded_search", [Problem("model", got, f"at most {MEMORY / 1e9:g} GB", "Use a shorter horizon.")])
-    copy = POMDP(*(np.array(part, dtype=np.float64, order="C") for part in pomdp))
-    if not all(np.isfinite(part).all() for part in copy):
-        raise PlanningError("bounded_search", [Problem("model", "entries that are not finite", "finite numbers")])
-    return copy
+    return checked(pomdp, "bounded_search")

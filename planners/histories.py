@@ -7,6 +7,7 @@ same future, and there are few such sets.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -78,15 +79,21 @@ def count_histories(support: Support, horizon: int) -> list[int]:
     >>> count_histories(Support.of(models.load("tiger", horizon=2).pomdp), 3)  # times 3 actions and 2 growls
     [2, 12, 72]
     """
+    return list(counted(support, horizon))
+
+
+def counted(support: Support, horizon: int) -> Iterator[int]:
+    """The same, step by step: for those who need not know how many there are in the end."""
     A, Y = support.transition.shape[1], support.emission.shape[1]
-    counts: list[int] = []
     sets: dict[bytes, tuple[Array, int]] = {}
     for y in range(Y):
         _add(sets, support.initial & support.emission[:, y], 1)
     for h in range(horizon):
-        counts.append(sum(number for _, number in sets.values()))
+        count = sum(number for _, number in sets.values())
+        yield count
         if len(sets) > MANY_SETS:
-            return counts + [counts[-1] * (A * Y) ** k for k in range(1, horizon - h)]
+            yield from (count * (A * Y) ** k for k in range(1, horizon - h))
+            return
         following: dict[bytes, tuple[Array, int]] = {}
         for states, number in sets.values():
             reached = support.transition[states].any(0)  # (A, X)
@@ -94,7 +101,6 @@ def count_histories(support: Support, horizon: int) -> list[int]:
                 for y in range(Y):
                     _add(following, reached[a] & support.emission[:, y], number)
         sets = following
-    return counts
 
 
 def _add(sets: dict[bytes, tuple[Array, int]], states: Array, number: int) -> None:

@@ -18,11 +18,12 @@ import numpy as np
 
 from homdp_ppl.errors import PlanningError, Problem
 from homdp_ppl.plan import Plan, Solution, make_plan
+from homdp_ppl.planners.checking import checked, count_problems, refuse
 from homdp_ppl.planners.histories import Generation, Support, count_histories, generations
 from homdp_ppl.planners.tree_score import follow, worth
 from homdp_ppl.planners.tree_solver import Backup, Beliefs, at_children, backward, backward_vectors, forward
 from homdp_ppl.policy import GraphPolicy
-from homdp_ppl.pomdp import POMDP, numbers_of
+from homdp_ppl.pomdp import POMDP
 from homdp_ppl.precision import Array
 
 
@@ -48,7 +49,7 @@ class HistoryTree:
             Which entries can be non-zero, if that is more than in the model itself; what cannot is pruned.
         """
         start = time.perf_counter()
-        model = POMDP(*(np.asarray(part, dtype=np.float64) for part in numbers_of(pomdp, "history_tree")))
+        model = checked(pomdp, "history_tree")
         solved = self.solve(model, parameters, support)
         policy = GraphPolicy(solved.policy.start, solved.policy.probabilities, solved.policy.successor)
         nodes, seconds = len(policy.probabilities), time.perf_counter() - start
@@ -153,6 +154,7 @@ def history_tree(max_nodes: int = 5_000_000, backup: Backup | None = None, clip:
     >>> round(plan.value, 4), plan.gap
     (4.6128, 0.0)
     """
+    refuse("history_tree", count_problems(1, max_nodes=max_nodes))
     return HistoryTree(max_nodes, backup, clip)
 
 

@@ -110,7 +110,7 @@ class OnlinePolicy:
         history = self._history(observations, actions)
         if len(history[0]) == self._domain.horizon:
             got = f"{len(history[0])} observations"
-            raise PolicyError("search", [Problem("history", got, "fewer", "At the last step nothing is searched.")])
+            raise PolicyError("OnlinePolicy.search", [Problem("history", got, "fewer", "At the last step nothing is searched.")])
         return to_numpy(self._grown(*history))
 
     def _values(self, seen: Array, done: Array) -> Array:

@@ -17,6 +17,7 @@ from homdp_ppl.domain import Domain, Real, Space
 from homdp_ppl.episode import choose
 from homdp_ppl.errors import PlanningError, Problem
 from homdp_ppl.model import World
+from homdp_ppl.planners.checking import checked
 from homdp_ppl.pomdp import POMDP
 from homdp_ppl.precision import Array
 
@@ -52,7 +53,7 @@ def as_game(world: Any) -> Played:
     if isinstance(world, ContinuousWorld):
         return Played(_continuous(world.mechanics), dict(world.parameters), world.homdp.compiled)
     if isinstance(world, World | POMDP):
-        pomdp = world if isinstance(world, POMDP) else world.pomdp
+        pomdp = checked(world, "particle_tree") if isinstance(world, POMDP) else world.pomdp
         return Played(_finite(Domain(*world.spaces)), pomdp, _FINITE.setdefault(tuple(map(jnp.shape, pomdp)), {}))
     remedy = "Fix a declaration's parameters with .at(...), or draw them with .draw(key)."
     raise PlanningError("particle_tree", [Problem("world", f"a {type(world).__name__}", "a World", remedy)])

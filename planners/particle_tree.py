@@ -19,6 +19,7 @@ from homdp_ppl.declare import tabular
 from homdp_ppl.domain import Real
 from homdp_ppl.errors import PlanningError, Problem
 from homdp_ppl.model import World
+from homdp_ppl.planners.checking import count_problems, number_problems, refuse
 from homdp_ppl.planners.online_policy import Budget, OnlinePolicy, belief_bytes
 from homdp_ppl.planners.particle_game import as_game
 from homdp_ppl.planners.particle_rows import Constants, Sizes, tree_bytes
@@ -101,7 +102,7 @@ def particle_tree(
     Parameters
     ----------
     simulations
-        The budget before each action; 1000 by default, and at most 20,000 when ``seconds`` are given.
+        The budget before each action; by default 1000, or 20,000 when ``seconds`` are given.
     seconds
         The time before each action, compilation apart. Only without it are actions a function of seed and history alone.
     seed
@@ -135,21 +136,20 @@ def particle_tree(
     1.852
     """
     problems = [
-        *_count_problems(
+        *count_problems(
             1,
             simulations=1 if simulations is None else simulations,
             particles=particles,
             tree_particles=tree_particles,
             rollouts=rollouts,
         ),
-        *_count_problems(0, seed=seed, episodes=episodes),
-        *_number_problems(seconds=seconds or 0.0, exploration=exploration),
+        *count_problems(0, seed=seed, episodes=episodes),
+        *number_problems(seconds=seconds or 0.0, exploration=exploration),
         *_widening_problems(widening),
     ]
     if heuristic is not None and not callable(heuristic):
         problems.append(Problem("heuristic", repr(heuristic), "a function of (h, x), or None"))
-    if problems:
-        raise PlanningError("particle_tree", problems)
+    refuse("particle_tree", problems)
     budget = Budget(simulations or (SIMULATIONS if seconds is None else MANY), seconds)
     rows = max(ROWS, 2 ** math.ceil(math.log2(budget.simulations)))
     k, alpha = map(float, widening)
@@ -180,25 +180,9 @@ def _as_world(world: World | ContinuousWorld | POMDP) -> World | ContinuousWorld
     return tabular(T=T, O=O, initial=initial, reward=reward, horizon=world.horizon).at()
 
 
-def _count_problems(least: int, **counts: Any) -> list[Problem]:
-    return [
-        Problem(name, repr(value), f"a whole number of at least {least}")
-        for name, value in counts.items()
-        if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < least
-    ]
-
-
-def _number_problems(**numbers: Any) -> list[Problem]:
-    return [
-        Problem(name, repr(value), "a number that is not negative")
-        for name, value in numbers.items()
-        if not isinstance(value, int | float | np.number) or not 0 <= value < math.inf
-    ]
-
-
 def _widening_problems(widening: Any) -> list[Problem]:
     if isinstance(widening, tuple) and len(widening) == 2:
-        return _number_problems(k=widening[0], alpha=widening[1])
+        return number_problems(k=widening[0], alpha=widening[1])
     return [Problem("widening", repr(widening), "(k, alpha)")]
 
 

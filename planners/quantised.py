@@ -26,6 +26,7 @@ from homdp_ppl.plan import Plan
 from homdp_ppl.planners.alpha_vectors import alpha_vectors
 from homdp_ppl.planners.auto import FEW_STATES, auto
 from homdp_ppl.planners.cells import UNSEEN, Spread, spread
+from homdp_ppl.planners.checking import count_problems, number_problems, refuse
 from homdp_ppl.planners.splitting import contributions, look_ahead, split
 from homdp_ppl.pomdp import POMDP, Spaces
 from homdp_ppl.precision import Array
@@ -151,11 +152,8 @@ def quantised(gap: float = 1e-2, planner: Callable[[POMDP], Plan] | None = None,
     >>> plan.gap <= 1e-6, round(plan.value, 5), plan.policy.act([0.3], [])  # the normal distribution up to 1
     (True, 0.84134, array([0., 1.]))
     """
-    problems = [Problem("gap", f"{gap}", "a number above 0")] if not gap > 0 else []
-    if max_cells < 2:
-        problems.append(Problem("max_cells", f"{max_cells}", "at least 2"))
-    if problems:
-        raise PlanningError("quantised", problems)
+    problems = number_problems(gap=gap) or ([Problem("gap", f"{gap}", "a number above 0")] if gap == 0 else [])
+    refuse("quantised", problems + count_problems(2, max_cells=max_cells))
     return Quantised(gap, _by_size(INNER * gap) if planner is None else planner, max_cells)
 
 

@@ -1,8 +1,9 @@
-"""The lock, the check-up and the tiger that must be listened to follow their stories."""
+"""The lock, the check-up and the tiger that must be listened to follow their stories; sizes of nothing are refused."""
 
 import numpy as np
 import pytest
 
+from homdp_ppl import DeclarationError, models
 from tests.models.by_name import begins, paid, row, shown
 from tests.worlds import world
 
@@ -20,6 +21,13 @@ def test_lock_by_hand():
     assert shown(lock, "jammed") == {"green": 0.2, "red": 0.8}
     assert [shown(lock, state) for state in ("open", "home")] == [{"open": 1.0}, {"home": 1.0}]
     assert [paid(lock, state, "dial 3") for state in ("stage 3", "jammed", "open", "home")] == [0, 0, 1, 0.03]
+
+
+@pytest.mark.parametrize(("name", "wrong"), [("lock", ("length", "dials")), ("random", ("states", "observations", "actions"))])
+def test_nothing_of_a_kind_is_refused(name, wrong):
+    with pytest.raises(DeclarationError) as caught:
+        models.load(name, **dict.fromkeys(wrong, 0))
+    assert tuple(problem.where for problem in caught.value.problems) == wrong
 
 
 def test_checkup_by_hand():

@@ -122,5 +122,6 @@ def test_tables_and_programs_share_their_truth(name):
 
 
 def test_an_unknown_name_lists_the_zoo():
-    with pytest.raises(HOMDPError, match="tiger_listen"):
-        models.load("lion")
+    for find in (models.load, models.story):
+        with pytest.raises(HOMDPError, match="tiger_listen"):
+            find("lion")

@@ -1,6 +1,5 @@
 """One contract for every planner: certificates that hold, policies that act, agreement with each other."""
 
-import importlib
 import subprocess
 import sys
 from pathlib import Path
@@ -8,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from homdp_ppl import evaluate, tabular
-from homdp_ppl.planners import PLANNERS, alpha_vectors, auto, bounded_search, history_tree
+from homdp_ppl import POMDP, PlanningError, evaluate, models, tabular
+from homdp_ppl.planners import PLANNERS, alpha_vectors, auto, belief_tree, bounded_search, history_tree
 from tests.planners.exact import best_by_enumeration, random_pomdp, rational_optimum, rational_pomdp, same_models
 
 ROOT = Path(__file__).parents[2]
@@ -39,7 +38,7 @@ def test_all_planners_agree_on_1000_models(tree, monkeypatch):
     alpha_vectors plans small models on a tree of its own; without it all steps but the first are vectors.
     """
     if not tree:
-        monkeypatch.setattr(importlib.import_module("homdp_ppl.planners.alpha_vectors"), "TREE_NUMBERS", 0)
+        monkeypatch.setattr(belief_tree, "TREE_NUMBERS", 0)
     exact, vectors, search = history_tree(), alpha_vectors(), bounded_search(gap=1e-4)
     for seed in range(1000):
         X, Y, A, H = (int(np.random.default_rng(seed).integers(1, top)) for top in (5, 4, 4, 5))
@@ -97,6 +96,52 @@ def test_long_horizons_without_underflow(planner):
     assert np.isfinite(plan.value)
     assert 250 <= plan.value <= plan.upper <= 500
     assert plan.gap <= 2e-3
+
+
+GOOD = random_pomdp(0, 3, 2, 2, 2)
+NO_MODELS = {
+    "a reward for one step": (GOOD._replace(reward=GOOD.reward[0]), "reward: got shape .* Repeat it for every step"),
+    "a batch": (POMDP(*(np.stack([part, part]) for part in GOOD)), "one by one"),
+    "no steps": (GOOD._replace(reward=GOOD.reward[:0]), "at least one of each"),
+    "a state too few": (
+        GOOD._replace(transition=GOOD.transition[:2]),
+        r"got shape \(2, 2, 3\); expected shape \(3, 2, 3",
+    ),
+    "a reward that is nan": (GOOD._replace(reward=GOOD.reward * np.nan), r"reward\[step 1, x0, a0\]: got nan"),
+    "a row with nan": (GOOD._replace(transition=GOOD.transition * np.nan), r"transition\[x0, a0\]: got a row with nan"),
+    "rows that sum to 2": (GOOD._replace(emission=2 * GOOD.emission), r"emission\[x0\]: got a row that sums to 2"),
+    "negative entries": (GOOD._replace(transition=1.5 * GOOD.transition - 0.5 / 3), "a probability in"),
+    "a world": (models.load("tiger", horizon=2), "world.pomdp"),
+}
+
+
+@pytest.mark.parametrize("wrong", NO_MODELS)
+@pytest.mark.parametrize("name", NAMES)
+def test_what_is_no_model_is_refused(name, wrong):
+    model, words = NO_MODELS[wrong]
+    with pytest.raises(PlanningError, match=words):
+        PLANNERS[name]()(model)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_lists_and_rows_of_float32_are_taken(name):
+    """The plan keeps a copy in float64, which the caller cannot change."""
+    given = POMDP(*(part.astype(np.float32) for part in GOOD))
+    plan = PLANNERS[name]()(given)
+    assert all(part.dtype == np.float64 for part in plan.model)
+    assert plan.value == pytest.approx(PLANNERS[name]()(POMDP(*(part.tolist() for part in given))).value, abs=1e-12)
+    given.reward[:] = 0
+    assert plan.model.reward.max() > 0
+
+
+@pytest.mark.parametrize(
+    ("name", "option"),
+    [("auto", "gap"), ("bounded_search", "gap"), ("alpha_vectors", "tolerance"), ("history_tree", "max_nodes")],
+)
+def test_options_that_make_no_sense_are_refused(name, option):
+    for wrong in (-1, "much", np.nan):
+        with pytest.raises(PlanningError, match=rf"{name}: 1 problem\n  1. {option}: got .*{wrong}"):
+            PLANNERS[name](**{option: wrong})
 
 
 def test_auto_says_what_it_chose():
