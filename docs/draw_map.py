@@ -152,7 +152,7 @@ def write(path: Path) -> None:
 def _rooms(axes: Axes, rooms: nx.DiGraph, floor: dict[str, int]) -> None:
     height = 0.66
     axes.set(xlim=(-0.08, 1.19), ylim=(-0.45, max(floor.values()) + 0.45))
-    for a, b in nx.transitive_reduction(rooms).edges:  # what follows from the others is left out
+    for a, b in sorted(nx.transitive_reduction(rooms).edges):  # what follows from the others is left out
         start, end = (ROOMS[a].place, floor[a] - height / 2), (ROOMS[b].place, floor[b] + height / 2)
         reach = ROOMS[b].width / 2 - 0.03
         end = (min(max(start[0], end[0] - reach), end[0] + reach), end[1])  # straight down where it can be
