@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from numpy.typing import ArrayLike
 
 from homdp_ppl.errors import DataError, Problem
-from homdp_ppl.report.learning import label_ends
+from homdp_ppl.report.labels import label_ends
 from homdp_ppl.report.look import COLOURS, GREY, plain
 
 MARKED = "osv^D"  # styles with marks that are larger than a line
