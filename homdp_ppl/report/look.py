@@ -1,4 +1,4 @@
-"""What all pictures share: colours, marks, the band of the seeds, and names as they stand."""
+"""What pictures and tables share: colours, marks, the band of the seeds, names as they stand, and numbers of things."""
 
 from __future__ import annotations
 
@@ -8,6 +8,17 @@ MARKS = ("o", "s", "^", "D", "v", "P", "X", "*")
 BAND = (0.05, 0.95)  # quantiles over the seeds
 
 
-def plain(name: str) -> str:
+def plain(name: object) -> str:
     """A name as it stands, where matplotlib might take dollars for mathematics."""
-    return name.replace("$", r"\$")
+    return str(name).replace("$", r"\$")
+
+
+def counted(number: int, word: str) -> str:
+    """So many of something.
+
+    Examples
+    --------
+    >>> counted(1, "seed"), counted(2000, "episode")
+    ('1 seed', '2,000 episodes')
+    """
+    return f"{number:,} {word}{'' if number == 1 else 's'}"

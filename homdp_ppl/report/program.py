@@ -64,7 +64,7 @@ def draw_program(model: HOMDP, steps: int = 2, policy: Policy | None = None, axe
     short = [e for e in graph.edges if e not in long]
     for edges, bend in ((short, "arc3,rad=0.08"), (long, "arc3,rad=0.3")):  # long ones swing below the actions between
         nx.draw_networkx_edges(graph, places, edges, node_size=1000, edge_color="#777777", connectionstyle=bend, ax=axes)
-    axes.set_title(f"{model.name}: {steps} of {model.horizon} steps", fontsize=10)
+    axes.set_title(f"{plain(model.name)}: {steps} of {model.horizon} steps", fontsize=10)
     kinds = {"unknown parameter": UNKNOWN, "latent, revealed in hindsight": LATENT, "observation": SEEN, "action": CHOSEN}
     handles: list[Any] = [Line2D([], [], marker="o", linestyle="", color=c, markeredgecolor="#555555") for c in kinds.values()]
     axes.legend(handles, list(kinds), loc="upper center", bbox_to_anchor=(0.5, 0.0), ncols=2, fontsize=8, frameon=False)
