@@ -83,7 +83,7 @@ def draw_bounds(bounds: Mapping[str, Mapping[str, float]], axes: Axes | None = N
             size = 6 + 2.5 * k  # hollow and of growing size, so that marks on one place can be told apart
             colour, label = COLOURS[k % len(COLOURS)], plain(name) if row == 0 else None
             axes.plot(x, row, MARKS[k % len(MARKS)], ms=size, mec=colour, mew=2, mfc="none", zorder=3, ls="", label=label)
-    axes.set_yticks(range(len(bounds)), [plain(name) for name in reversed(bounds)])
+    axes.set_yticks(range(len(bounds)), [plain(name) for name in reversed(list(bounds))])
     axes.set(xlim=(-0.04, 1.04), ylim=(-0.6, len(bounds) - 0.25), xticks=[])
     axes.tick_params(axis="y", length=0)
     axes.spines[:].set_visible(False)
