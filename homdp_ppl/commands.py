@@ -30,6 +30,8 @@ from homdp_ppl.rounds import Planner
 from homdp_ppl.storage import atomic_write
 
 SIMULATED = 200  # episodes by which a value is estimated
+ONLINE = "a policy that plans as it goes"
+QUANTISED = "Where observations are numbers and states are not, `--planner quantised` makes one."
 
 
 def show_models(options: argparse.Namespace, console: Console) -> None:
@@ -87,12 +89,10 @@ def _plan_continuous(options: argparse.Namespace, console: Console, world: Conti
     found: Any = planner(world)
     say(console, f"planner   {found.planner}")
     if getattr(found, "estimated", False):
+        if options.draw or options.save:
+            raise ParameterError("plan", [Problem("--draw, --save", ONLINE, "a policy that can be kept", QUANTISED)])
         valued = estimate(found.policy, world, jax.random.key(options.seed), SIMULATED)
         say(console, f"value     {valued}, by simulation, not certified")
-        if options.draw or options.save:
-            raise ParameterError(
-                "plan", [Problem("--draw, --save", "a policy that plans as it goes", "a policy that can be kept")]
-            )
         return
     say(console, f"value     {found.value:.9g}  (certified: the optimum is at most {found.upper:.9g})")
     say(console, f"seconds   {found.statistics['seconds']:.3g} (a first plan may have compiled)")
@@ -137,7 +137,7 @@ def learn_once(options: argparse.Namespace, console: Console) -> None:
     if options.save:
         policy: Any = run.policy
         if not hasattr(policy, "save"):
-            raise ParameterError("learn", [Problem("--save", "a policy that plans as it goes", "a policy that can be kept")])
+            raise ParameterError("learn", [Problem("--save", ONLINE, "a policy that can be kept", QUANTISED)])
         policy.save(options.save)
         say(console, f"last policy in {options.save}")
     if options.out:
