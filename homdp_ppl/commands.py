@@ -108,7 +108,7 @@ def _check_places(command: str, options: argparse.Namespace) -> None:
         for name in ("draw", "save", "out")
         if (place := getattr(options, name, None)) and (Path(place).is_dir() or not Path(place).resolve().parent.is_dir())
     ]
-    if getattr(options, "draw", None) and Path(options.draw).suffix.removeprefix(".") not in kinds:
+    if getattr(options, "draw", None) and Path(options.draw).suffix.removeprefix(".").lower() not in kinds:
         problems.append(Problem("--draw", options.draw, f"a picture: a name that ends in one of {', '.join(sorted(kinds))}"))
     if getattr(options, "out", None) and Path(options.out).suffix != ".nc":
         problems.append(Problem("--out", options.out, "a netCDF file: a name that ends in .nc"))
