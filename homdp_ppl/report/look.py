@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import math
+
+from matplotlib.axis import Axis
+from matplotlib.ticker import LogLocator, NullFormatter
+
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#6b6b6b", "#E69F00", "#56B4E9", "#000000")  # Okabe and Ito's
 GREY = "#6b6b6b"
 MARKS = ("o", "s", "^", "D", "v", "P", "X", "*")
@@ -11,6 +16,14 @@ BAND = (0.05, 0.95)  # quantiles over the seeds
 def plain(name: object) -> str:
     """A name as it stands, where matplotlib might take dollars for mathematics."""
     return str(name).replace("$", r"\$")
+
+
+def label_log(axis: Axis) -> None:
+    """Write plain numbers at a logarithmic axis: 1, 2, 5, 10, 20 and so on over up to two decades, else powers of ten."""
+    low, high = sorted(axis.get_view_interval())
+    axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if math.log10(high / low) <= 2 else (1.0,)))
+    axis.set_minor_formatter(NullFormatter())
+    axis.set_major_formatter("{x:,g}")
 
 
 def counted(number: int, word: str) -> str:

@@ -10,7 +10,6 @@ import matplotlib.pyplot as plt
 import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
-from matplotlib.ticker import LogLocator, NullFormatter
 from rich.markup import escape
 from rich.table import Table
 
@@ -25,7 +24,7 @@ from homdp_ppl.policy import GraphPolicy
 from homdp_ppl.pomdp import POMDP
 from homdp_ppl.posteriors import posterior
 from homdp_ppl.precision import Array
-from homdp_ppl.report.look import plain
+from homdp_ppl.report.look import label_log, plain
 
 Part: TypeAlias = Literal["emission", "transition"]
 
@@ -205,9 +204,7 @@ def draw_radii(comparison: xr.Dataset, part: Part = "emission", axes: Axes | Non
                   textcoords="offset points", ha="right", fontsize=8, color="#888888")  # fmt: skip
     axes.set(xscale="log", yscale="log", xlabel="visits of the row", ylabel="L1 distance", ylim=(0.8 * floor, 3.0))
     for axis in (axes.xaxis, axes.yaxis):
-        axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
-        axis.set_minor_formatter(NullFormatter())
-        axis.set_major_formatter("{x:,g}")
+        label_log(axis)
     axes.set_title(f"{plain(comparison.model)}: {part} rows, delta = {comparison.delta:g}", fontsize=10)
     axes.legend(frameon=False, fontsize=8, loc="center left", bbox_to_anchor=(1.0, 0.5))
     axes.spines[["top", "right"]].set_visible(False)

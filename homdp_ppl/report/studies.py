@@ -7,14 +7,13 @@ from collections.abc import Mapping, Sequence
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.ticker import LogLocator, NullFormatter
 from numpy.typing import ArrayLike
 
 from homdp_ppl.errors import DataError, Problem
 from homdp_ppl.measured import Measured
 from homdp_ppl.precision import Array
 from homdp_ppl.report.labels import label_ends
-from homdp_ppl.report.look import BAND, COLOURS, MARKS, plain
+from homdp_ppl.report.look import BAND, COLOURS, MARKS, label_log, plain
 from homdp_ppl.study.summary import check_runs, episodes_to
 
 NARROW = 0.1  # smaller widths, which may be negative, are drawn on a linear scale; larger ones on a logarithmic one
@@ -128,9 +127,7 @@ def draw_episodes_to(runs: Mapping[str, Sequence[Measured]], epsilons: ArrayLike
             ends.append((float(near[last]), float(middle[last]), name, colour))
     axes.set(xlabel="epsilon: mean distance from the optimum", ylabel="episodes needed")
     for axis in (axes.xaxis, axes.yaxis):
-        axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
-        axis.set_minor_formatter(NullFormatter())
-        axis.set_major_formatter("{x:,g}")
+        label_log(axis)
     axes.set_title(plain(f"{next(iter(runs.values()))[0].model_name}: median and 90% of the seeds"), fontsize=10)
     axes.spines[["top", "right"]].set_visible(False)
     label_ends(axes, ends)
