@@ -42,8 +42,10 @@ RULES = {
 def main():
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--repeat", type=int, default=3)
-    parser.add_argument("--part", nargs="*", choices=sorted(PARTS), default=sorted(PARTS))
+    parser.add_argument("--repeat", type=int, default=3, help="runs of which a time is the median (default 3)")
+    parser.add_argument(
+        "--part", nargs="*", choices=sorted(PARTS), default=sorted(PARTS), help="what to measure (default everything)"
+    )
     options = parser.parse_args()
     for part in options.part:
         PARTS[part](Console(), options.repeat)

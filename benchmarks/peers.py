@@ -35,7 +35,7 @@ def naive_tree(pomdp: POMDP) -> float:
 
 
 def pomdp_py_models(pomdp: POMDP) -> Any:
-    """The arrays as pomdp-py's models: (module, states, actions, observations, agent maker for a belief)."""
+    """pomdp-py, and a function from a belief to an agent of it whose models are these arrays."""
     import pomdp_py
 
     _, T, O, r = pomdp  # noqa: E741

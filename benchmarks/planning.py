@@ -21,14 +21,12 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from peers import naive_tree, pomdp_py_pouct, pomdp_py_value_iteration
 from rich.console import Console
 from rich.table import Table
 
 from homdp_ppl import POMDP, models, x64
 from homdp_ppl.planners import alpha_vectors, auto, bounded_search, history_tree
-
-sys.path.insert(0, str(Path(__file__).parent))
-from peers import naive_tree, pomdp_py_pouct, pomdp_py_value_iteration
 
 
 def tiger_hat() -> POMDP:

@@ -33,7 +33,9 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--episodes", type=int, default=100000, help="of each run of the larger study")
     parser.add_argument("--units", type=int, nargs=2, default=(20, 220), help="in which nothing is done")
-    parser.add_argument("--part", nargs="*", choices=sorted(PARTS), default=sorted(PARTS))
+    parser.add_argument(
+        "--part", nargs="*", choices=sorted(PARTS), default=sorted(PARTS), help="what to measure (default everything)"
+    )
     options = parser.parse_args()
     console = Console()
     console.print(f"load of this machine before: {os.getloadavg()[0]:.1f}, cores: {len(os.sched_getaffinity(0))}")

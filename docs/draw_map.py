@@ -163,7 +163,7 @@ def _rooms(axes: Axes, rooms: nx.DiGraph, floor: dict[str, int]) -> None:
         corner = room.place - room.width / 2, floor[name] - height / 2
         axes.add_patch(_box(corner, room.width, height, room.colour))
         listed = textwrap.fill("  ".join(room.modules.split()), int(room.width * 113), break_on_hyphens=False)
-        middle = floor[name]
+        middle = floor[name] - (0.0 if "\n" in listed else 0.06)
         axes.text(room.place, middle + 0.21, name, ha="center", va="center", fontsize=14, weight="bold")
         axes.text(room.place, middle + 0.06, room.does, ha="center", va="center", fontsize=10, style="italic")
         axes.text(

@@ -58,8 +58,9 @@ def _explain(options: argparse.Namespace, text: str, code: int) -> int:
 
 
 def _console() -> Console:
-    """Tables keep all their columns in a pipe or a file, where there is no width to fit into."""
-    return _Console() if sys.stdout.isatty() or "COLUMNS" in os.environ else _Console(width=PAGE)
+    """Tables keep all their columns in a pipe or a file, where there is no width to fit into; `mine.py:fire:` is no emoji."""
+    width = None if sys.stdout.isatty() or "COLUMNS" in os.environ else PAGE
+    return _Console(width=width, emoji=False)
 
 
 class _Console(Console):
@@ -105,7 +106,6 @@ def _parser() -> argparse.ArgumentParser:
     horizon_help = "another horizon than the model's own"
     known = ", ".join([*planners.PLANNERS, *planners.CONTINUOUS_PLANNERS])
     planner_help = f"one of {known}, with options as in bounded_search:gap=0.01, or path/to/file.py:name (default auto)"
-
     rule_help = "with options as in hop_b:scale=0.1, or path/to/file.py:name"
 
     listed = subparsers.add_parser("models", help="list the zoo, or show one model or several")

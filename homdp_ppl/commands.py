@@ -30,6 +30,8 @@ from homdp_ppl.rounds import Planner
 from homdp_ppl.storage import atomic_write
 
 SIMULATED = 200  # episodes by which a value is estimated
+ONLINE = "a policy that plans as it goes"
+QUANTISED = "Where observations are numbers and states are not, `--planner quantised` makes one."
 
 
 def show_models(options: argparse.Namespace, console: Console) -> None:
@@ -87,12 +89,10 @@ def _plan_continuous(options: argparse.Namespace, console: Console, world: Conti
     found: Any = planner(world)
     say(console, f"planner   {found.planner}")
     if getattr(found, "estimated", False):
+        if options.draw or options.save:
+            raise ParameterError("plan", [Problem("--draw, --save", ONLINE, "a policy that can be kept", QUANTISED)])
         valued = estimate(found.policy, world, jax.random.key(options.seed), SIMULATED)
         say(console, f"value     {valued}, by simulation, not certified")
-        if options.draw or options.save:
-            raise ParameterError(
-                "plan", [Problem("--draw, --save", "a policy that plans as it goes", "a policy that can be kept")]
-            )
         return
     say(console, f"value     {found.value:.9g}  (certified: the optimum is at most {found.upper:.9g})")
     say(console, f"seconds   {found.statistics['seconds']:.3g} (a first plan may have compiled)")
@@ -108,7 +108,7 @@ def _check_places(command: str, options: argparse.Namespace) -> None:
         for name in ("draw", "save", "out")
         if (place := getattr(options, name, None)) and (Path(place).is_dir() or not Path(place).resolve().parent.is_dir())
     ]
-    if getattr(options, "draw", None) and Path(options.draw).suffix.removeprefix(".") not in kinds:
+    if getattr(options, "draw", None) and Path(options.draw).suffix.removeprefix(".").lower() not in kinds:
         problems.append(Problem("--draw", options.draw, f"a picture: a name that ends in one of {', '.join(sorted(kinds))}"))
     if getattr(options, "out", None) and Path(options.out).suffix != ".nc":
         problems.append(Problem("--out", options.out, "a netCDF file: a name that ends in .nc"))
@@ -137,7 +137,7 @@ def learn_once(options: argparse.Namespace, console: Console) -> None:
     if options.save:
         policy: Any = run.policy
         if not hasattr(policy, "save"):
-            raise ParameterError("learn", [Problem("--save", "a policy that plans as it goes", "a policy that can be kept")])
+            raise ParameterError("learn", [Problem("--save", ONLINE, "a policy that can be kept", QUANTISED)])
         policy.save(options.save)
         say(console, f"last policy in {options.save}")
     if options.out:

@@ -44,7 +44,8 @@ class DamageError(StorageError):
     """
 
     def __init__(self, path: str | Path, got: str, offset: int, whole: int, aside: Path | None = None) -> None:
-        remedy = f"It is kept as {aside.name}; blocks that are whole before the damage: {whole}." if aside else ""
+        kept = f"It is kept as {aside.name}; blocks" if aside else "Resume the run, which sets it aside; blocks"
+        remedy = f"{kept} that are whole before the damage: {whole}."
         super().__init__(path, got, "a journal as it was written", remedy, offset)
         self.whole = whole
         self.aside = aside

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import argparse
 import json
+import shlex
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from hashlib import sha256
 from pathlib import Path
@@ -16,18 +17,20 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from homdp_ppl import study
 from homdp_ppl.commands import best, say
+from homdp_ppl.continuous import ContinuousWorld
 from homdp_ppl.errors import ParameterError, Problem
 from homdp_ppl.page import write_page
 from homdp_ppl.report import comparison_table
+from homdp_ppl.report.look import counted
 from homdp_ppl.study.directory import slug
-from homdp_ppl.study.results import Runs, write_results
+from homdp_ppl.study.results import Runs, is_complete, write_results
 from homdp_ppl.study.running import Finished, find_worlds
 from homdp_ppl.study.specification import Study, Unit
 
 STOPPED, FAILED = 3, 5  # exit codes
 
 INTRODUCTION = (
-    "Each rule learns for {episodes:,} episodes, {seeds} times, with the same luck as the others. "
+    "Each rule learns for {episodes}, {times}, with the same luck as the others. "
     "Its regret is what its policies lost to the optimal one, summed over all episodes: less is better."
 )
 
@@ -47,19 +50,22 @@ LEGEND = {
 def compare(options: argparse.Namespace, console: Console) -> int:
     """``homdp compare``: several rules in several models, in a directory."""
     asked = _study(options)
-    find_worlds(asked)  # what cannot be is told before anything else
+    worlds = find_worlds(asked)  # what cannot be is told before anything else
+    units = asked.units([text for text, world in worlds.items() if isinstance(world, ContinuousWorld)])
     out = Path(options.out) if options.out else Path("studies") / _name(asked)
-    say(console, INTRODUCTION.format(episodes=asked.episodes, seeds=asked.seeds))
-    with _resumable(out), _progress(asked) as told, _client(options) as client:
+    times = "once" if asked.seeds == 1 else f"{asked.seeds} times"
+    say(console, INTRODUCTION.format(episodes=counted(asked.episodes, "episode"), times=times))
+    with _resumable(out), _progress(_left(out, units), asked.episodes) as told, _client(options) as client:
         done = study.compare(asked, out=out, workers=options.workers, client=client, time_limit=options.time_limit, report=told)
     return _finish(done, console)
 
 
 def resume(options: argparse.Namespace, console: Console) -> int:
     """``homdp resume``: go on with a study."""
-    asked = study.StudyDirectory.open(options.directory).study
-    with _resumable(options.directory), _progress(asked) as told, _client(options) as client:
-        done = study.resume(options.directory, workers=options.workers, client=client, time_limit=options.time_limit, report=told)
+    out = Path(options.directory)
+    found = study.StudyDirectory.open(out)
+    with _resumable(out), _progress(_left(out, found.units()), found.study.episodes) as told, _client(options) as client:
+        done = study.resume(out, workers=options.workers, client=client, time_limit=options.time_limit, report=told)
     return _finish(done, console)
 
 
@@ -98,8 +104,8 @@ def _tables(directory: study.StudyDirectory, runs: Runs, console: Console) -> No
             first, epsilon = next(iter(of_model.values()))[0], directory.study.epsilon
             most = directory.study.seeds
             begun = max(len(several) for several in of_model.values())
-            sizes = f"{first.about['episodes']:,} episodes, {most if begun == most else f'{begun} of {most}'} seeds"
-            title = f"{model}: {sizes}, {best(first)}"
+            seeds = counted(most, "seed") if begun == most else f"{begun} of {counted(most, 'seed')}"
+            title = f"{model}: {counted(directory.study.episodes, 'episode')}, {seeds}, {best(first)}"
             table = comparison_table(study.summarise(of_model, epsilon), title, epsilon, console.width)
             shown |= {"to" if str(column.header).startswith("to ") else str(column.header) for column in table.columns}
             console.print(table)
@@ -165,6 +171,14 @@ def _name(asked: Study) -> str:
     return f"{'-'.join(slug(model).partition('-')[0] for model in asked.models)[:60]}-{number}"
 
 
+def _left(out: Path, units: Iterable[Unit]) -> list[Unit]:
+    """The units that are not done yet."""
+    if not (out / "study.json").exists():
+        return list(units)
+    directory = study.StudyDirectory.open(out)
+    return [unit for unit in units if not is_complete(directory, unit)]
+
+
 @contextmanager
 def _resumable(out: str | Path) -> Iterator[None]:
     """Say how to go on when somebody does not even wait for the end of an episode."""
@@ -176,19 +190,19 @@ def _resumable(out: str | Path) -> Iterator[None]:
 
 
 def _go_on(out: str | Path) -> str:
-    return f"Go on with:  homdp resume {out}"
+    return f"Go on with:  homdp resume {shlex.quote(str(out))}"
 
 
 @contextmanager
-def _progress(asked: Study) -> Iterator[Any]:
+def _progress(units: Sequence[Unit], episodes: int) -> Iterator[Any]:
     """A bar with the rate and the remaining time on a terminal; elsewhere, in a log say, a line for each unit that is done."""
     console = Console(stderr=True)
     if not console.is_terminal:
-        yield _lines(asked, console)
+        yield _lines(units, episodes, console)
         return
     columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), _Rate(), TimeRemainingColumn()
     with Progress(*columns, console=console, transient=True) as bar:
-        task = bar.add_task("episodes", total=asked.episodes * sum(len(unit.seeds) for unit in asked.units()))
+        task = bar.add_task("episodes", total=episodes * sum(len(unit.seeds) for unit in units))
 
         def told(unit: Unit, n: int) -> None:
             bar.update(task, advance=n, description=unit.rule)
@@ -196,15 +210,15 @@ def _progress(asked: Study) -> Iterator[Any]:
         yield told
 
 
-def _lines(asked: Study, console: Console) -> Callable[[Unit, int], None]:
-    units, written = len(list(asked.units())), Counter[Unit]()
+def _lines(units: Sequence[Unit], episodes: int, console: Console) -> Callable[[Unit, int], None]:
+    written = Counter[Unit]()
 
     def told(unit: Unit, n: int) -> None:
-        before, whole = written[unit], asked.episodes * len(unit.seeds)
+        before, whole = written[unit], episodes * len(unit.seeds)
         written[unit] += n
         if before < whole <= written[unit]:
-            done = sum(written[one] >= asked.episodes * len(one.seeds) for one in written)
-            say(console, f"{done} of {units} done: {unit.name}")
+            done = sum(written[one] >= episodes * len(one.seeds) for one in written)
+            say(console, f"{done} of {len(units)} done: {unit.name}")
 
     return told
 

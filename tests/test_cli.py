@@ -183,6 +183,27 @@ def test_comparing_resuming_and_reporting(capsys, tmp_path, monkeypatch):
     assert main(["compare", "study.toml", "tiger"]) == 2
 
 
+def test_names_are_told_as_they_are(capsys, tmp_path, monkeypatch):
+    """No markup, no emoji, no plurals of one; and the way to go on can be pasted. Only what is left is counted."""
+    monkeypatch.chdir(tmp_path)
+    Path("[bold]x.py").write_text("from homdp_ppl import models\nfrom homdp_ppl.explorers import hop_b as fire\n"
+                                  "def world(horizon=2): return models.load('tiger', horizon=horizon)\n")  # fmt: skip
+    rule = "[bold]x.py:fire:scale=0.5"
+    line = ["compare", "[bold]x.py:world", "--explorers", "greedy", rule, "--episodes", "1", "--seeds", "1", "--workers", "1"]
+    assert main([*line, "--out", "my study", "--time-limit", "0.000001"]) == 3
+    assert "homdp resume 'my study'" in capsys.readouterr().out
+    assert main(["resume", "my study", "--workers", "1"]) == 0
+    told = capsys.readouterr()
+    assert told.err.splitlines()[-1] == f"2 of 2 done: {rule} in [bold]x.py:world, seed 0"
+    assert "[bold]x.py:world: 1 episode, 1 seed, optimal" in told.out
+    assert rule in told.out
+    next(Path("my study").rglob("*fire*/*/*.journal")).unlink()
+    assert main([*line, "--out", "my study"]) == 0
+    told = capsys.readouterr()
+    assert told.err.splitlines() == [f"1 of 1 done: {rule} in [bold]x.py:world, seed 0"]
+    assert "for 1 episode, once, with" in told.out
+
+
 @pytest.mark.slow
 def test_continuous_models_from_the_command_line(capsys):
     assert main(["models", "gaussian_tiger"]) == 0

@@ -14,6 +14,7 @@ from homdp_ppl.page.model import Shown, optimism_section, prior_section, regret_
 from homdp_ppl.page.progress import missing
 from homdp_ppl.page.tables import guarantee_table, results_table
 from homdp_ppl.precision import x64
+from homdp_ppl.report.look import counted
 from homdp_ppl.storage import atomic_write
 from homdp_ppl.study import StudyDirectory, digest, summarise
 from homdp_ppl.study.results import Runs
@@ -62,8 +63,8 @@ def write_page(directory: StudyDirectory, runs: Runs, failed: Mapping[Unit, str]
 
 def _opening(directory: StudyDirectory) -> Html:
     study = directory.study
-    rules, models = _count(len(study.explorers), "exploration rule"), _count(len(study.models), "decision problem")
-    runs = f"{_count(study.seeds, 'run')} a rule, {_count(study.episodes, 'episode')} a run"
+    rules, models = counted(len(study.explorers), "exploration rule"), counted(len(study.models), "decision problem")
+    runs = f"{counted(study.seeds, 'run')} a rule, {counted(study.episodes, 'episode')} a run"
     lead = (
         f"You are looking at {rules} learning {models} whose hidden states are revealed after every episode, and at what "
         f"that learning cost: {runs}."
@@ -101,7 +102,7 @@ def _result_parts(shown: list[Shown]) -> Iterator[Html]:
             continue
         study, run = one.directory.study, next(iter(one.ended.values()))[0]
         best = f"at most {number(run.optimum)} ({run.inexact})" if run.inexact else number(run.optimum)
-        caption = f"{study.episodes:,} episodes, horizon {run.horizon}, optimal value {best}"
+        caption = f"{counted(study.episodes, 'episode')}, horizon {run.horizon}, optimal value {best}"
         yield paragraph(_finding(one))
         yield results_table(one.ended, study.epsilon, caption)
     guaranteed = {rule: several for one in shown for rule, several in one.declared.items()}
@@ -182,10 +183,6 @@ def _about(directory: StudyDirectory) -> Html:
         tag("pre", tag("code", text(reading))),
         id="about",
     )
-
-
-def _count(number_of: int, word: str) -> str:
-    return f"{number_of:,} {word}{'' if number_of == 1 else 's'}"
 
 
 def __dir__() -> list[str]:

@@ -39,6 +39,7 @@ def policy_section(shown: Shown) -> Html:
     plan = make_plan(run.policy, value, optimum, world.pomdp, run.task.explorer.name).named(world)
     tree = plan.first_steps(LEAVES)
     steps, horizon = max(step for _, step in tree.nodes(data="step")), world.spaces.horizon
+    which = "The decisions" if steps == horizon else f"The first {steps} of {horizon} decisions"
     told = (
         f"The policy of the last round of {shown.whose}. It is worth {number(value)} in the true world, where the optimum is "
         f"{number(optimum)}."
@@ -48,7 +49,7 @@ def policy_section(shown: Shown) -> Html:
     firsts = [data for _, data in tree.nodes(data=True) if data["step"] == 1]
     decisions = "; ".join(f"after {data['history']}: {data['action']}" for data in firsts)
     return picture(
-        lambda: draw_tree(tree, f"The first {steps} of {horizon} decisions, with the value from there on"),
+        lambda: draw_tree(tree, f"{which}, with the value from there on"),
         f"A tree of decisions. First ones: {decisions}.",
         f"{told} From left to right: observations on the branches (thicker is likelier), decisions in the boxes, and what is "
         "expected from there on.",

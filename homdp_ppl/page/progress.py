@@ -7,13 +7,8 @@ from dataclasses import replace
 
 from homdp_ppl.measured import Saved
 from homdp_ppl.study import StudyDirectory
-from homdp_ppl.study.results import Runs
+from homdp_ppl.study.results import Runs, is_whole
 from homdp_ppl.study.specification import Unit
-
-
-def is_whole(run: Saved) -> bool:
-    """Whether a run is at its end."""
-    return len(run.values) >= int(run.about["episodes"]) // run.episodes_per_round
 
 
 def of_model(runs: Runs, model: str, prior: str = "declared") -> dict[str, list[Saved]]:

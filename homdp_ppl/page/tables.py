@@ -11,6 +11,7 @@ from homdp_ppl import theory
 from homdp_ppl.declare import World
 from homdp_ppl.measured import Saved
 from homdp_ppl.page.html import Html, exact, number, table, tag, text
+from homdp_ppl.report.look import counted
 from homdp_ppl.study import Row, summarise
 
 SCALED = "none (scaled bonuses)"
@@ -129,7 +130,7 @@ def theory_tables(world: World, runs: Mapping[str, Sequence[Saved]], episodes: i
     beside = table(head, measured, f"Measured, and bounded with delta = {DELTA:g}")
     rows = [[text(row.name), exact(row.value), exact(row.trivial), text(_told(row)), text(row.source)] for row in statements]
     head = ["statement", "value", "trivially", "says something", "appendix"]
-    return Html(beside + table(head, rows, f"The paper's statements for {episodes:,} episodes and these sizes"))
+    return Html(beside + table(head, rows, f"The paper's statements for {counted(episodes, 'episode')} and these sizes"))
 
 
 def _told(row: theory.Statement) -> str:

@@ -5,8 +5,9 @@ from homdp_ppl.report.classes import draw_versions, versions_of
 from homdp_ppl.report.curves import draw_bands, draw_bracket, draw_curves, use_style
 from homdp_ppl.report.draws import draw_densities, draw_intervals, draw_shares
 from homdp_ppl.report.forest import draw_forest
+from homdp_ppl.report.labels import label_ends
 from homdp_ppl.report.ladders import draw_bounds, draw_ladder, draw_savings
-from homdp_ppl.report.learning import draw_promises, draw_regret, label_ends
+from homdp_ppl.report.learning import draw_promises, draw_regret
 from homdp_ppl.report.look import COLOURS
 from homdp_ppl.report.lower_bound import draw_instance, draw_scaling
 from homdp_ppl.report.planning import draw_beliefs, draw_cells, draw_envelope, draw_losses

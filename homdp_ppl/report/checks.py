@@ -90,7 +90,7 @@ def draw_check(check: PredictiveCheck, axes: tuple[Axes, Axes] | None = None) ->
             left.annotate(f"{name}, step {steps[k]}", place, xytext=(-6 if inwards else 6, 0), textcoords="offset points",
                           ha="right" if inwards else "left", va="center", fontsize=8)  # fmt: skip
     by_step, pairs, mean, spread = (f"p = {finding.p:.2g}" for finding in check.findings)
-    left.set_title(f"{check.homdp.name}, {check.episodes:,} episodes\nby step: {by_step}; pairs: {pairs}", fontsize=9)
+    left.set_title(f"{plain(check.homdp.name)}, {check.episodes:,} episodes\nby step: {by_step}; pairs: {pairs}", fontsize=9)
     right.set_title(f"returns\nmean: {mean}; spread: {spread}", fontsize=9)
     for panel in axes:
         panel.legend(frameon=False, fontsize=8, loc="upper center", bbox_to_anchor=(0.5, -0.16), ncols=2)  # not on points

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 
 from homdp_ppl.errors import DataError, Problem
 from homdp_ppl.explorers.versions import Versions
-from homdp_ppl.report.look import COLOURS
+from homdp_ppl.report.look import COLOURS, plain
 from homdp_ppl.run import ContinuousRun, Run
 
 MANY = 24  # members that can have a name each
@@ -99,7 +99,7 @@ def draw_versions(
         axes.annotate("the truth", (1.0, truth), (4, 0), xycoords=("axes fraction", "data"), textcoords="offset points",
                       color=COLOURS[1], fontsize=9, va="center")  # fmt: skip
     if names is not None and members <= MANY:
-        axes.set_yticks(range(members), [str(name) for name in names])
+        axes.set_yticks(range(members), [plain(name) for name in names])
     else:
         axes.set_yticks([])
     axes.set_xlabel("epochs")

@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from numpy.typing import ArrayLike
 
 from homdp_ppl.errors import DataError, Problem
-from homdp_ppl.report.learning import label_ends
+from homdp_ppl.report.labels import label_ends
 from homdp_ppl.report.look import COLOURS, GREY, plain
 
 MARKED = "osv^D"  # styles with marks that are larger than a line
@@ -74,20 +74,28 @@ def draw_curves(
     """
     if not curves:
         raise DataError("draw_curves", [Problem("curves", "no curves", "at least one, with its places on the two axes")])
+    places = {name: (np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)) for name, (x, y) in curves.items()}
+    wrong = [
+        Problem(name, f"places of shapes {x.shape} and {y.shape}", "as many on one axis as on the other, at least one")
+        for name, (x, y) in places.items()
+        if x.ndim != 1 or x.shape != y.shape or not len(x)
+    ]
+    if wrong:
+        raise DataError("draw_curves", wrong)
     if axes is None:
         _, axes = plt.subplots(figsize=(8.0, 4.2), layout="constrained")
     ends = []
     drawstyle = f"steps-{steps}" if steps else "default"
-    for k, (name, (x, y)) in enumerate(curves.items()):
+    for k, (name, (across, up)) in enumerate(places.items()):
         style = styles if isinstance(styles, str) else styles.get(name, "-")
-        across, up = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
         colour, label = colours[k % len(colours)], "_" if named == "no" else plain(name)  # an underscore: in no legend
         axes.plot(across, up, style, color=colour, lw=width, ms=5, drawstyle=drawstyle, label=label)
-        ends.append((float(across[-1]), float(up[-1]), name, colour))
+        last = np.flatnonzero(np.isfinite(across) & np.isfinite(up))[-1:]
+        ends += [(float(across[k]), float(up[k]), name, colour) for k in last]
     for height in (levels or {}).values():
         axes.axhline(height, color=GREY, lw=1.2, ls=":", zorder=1)
     drawn = styles if isinstance(styles, str) else "".join(styles.values())
-    if named == "ends" and not set(MARKED) & set(drawn):  # a mark at the end would be cut
+    if named == "ends" and ends and not set(MARKED) & set(drawn):  # a mark at the end would be cut
         axes.set_xlim(right=max(end[0] for end in ends))
     for axis, limits in ((axes.xaxis, axes.get_xlim()), (axes.yaxis, axes.get_ylim())):
         if np.abs(limits).max() < 1e6 and (np.abs(limits).min() > 1e-4 or axis.get_scale() == "linear"):
@@ -128,6 +136,8 @@ def draw_bands(
     ['rate', 'truth']
     >>> plt.close(axes.figure)
     """
+    if not bands:
+        raise DataError("draw_bands", [Problem("bands", "no bands", "at least one, with its lower and upper ends")])
     if axes is None:
         _, axes = plt.subplots(figsize=(8.0, 4.2), layout="constrained")
     for k, (name, (low, high)) in enumerate(bands.items()):

@@ -45,9 +45,16 @@ def draw_densities(
     """
     if not draws:
         raise DataError("draw_densities", [Problem("draws", "no draws", "draws of one number, under at least one name")])
+    numbers = {name: np.asarray(values, dtype=np.float64).ravel() for name, values in draws.items()}
+    problems = [
+        Problem(name, "draws that are not finite" if len(values) else "no draws", "finite numbers, at least one")
+        for name, values in numbers.items()
+        if not len(values) or not np.isfinite(values).all()
+    ]
+    if problems:
+        raise DataError("draw_densities", problems)
     if axes is None:
         _, axes = plt.subplots(figsize=(7.0, 3.8), layout="constrained")
-    numbers = {name: np.asarray(values, dtype=np.float64).ravel() for name, values in draws.items()}
     edges = np.histogram_bin_edges(np.concatenate(list(numbers.values())), bins=bins)
     for k, (name, values) in enumerate(numbers.items()):
         colour = colours[k % len(colours)]
@@ -156,7 +163,7 @@ def draw_shares(
         intervals = [stats.binomtest(int(row.sum()), len(row)).proportion_ci(2 * BAND[1] - 1) for row in held]
         axes.vlines(places, *np.transpose(intervals), color=colour, lw=3, alpha=0.4)
         axes.plot(places, held.mean(1), "o", ms=8, color=colour, label=plain(name))
-    axes.set_xticks(range(len(groups)), groups)
+    axes.set_xticks(range(len(groups)), [plain(group) for group in groups])
     axes.set(xlim=(-0.5, len(groups) - 0.5), ylabel="share, and its 90% interval")
     axes.yaxis.set_major_formatter(lambda share, _: f"{share:.0%}")
     axes.spines[["top", "right"]].set_visible(False)

@@ -8,7 +8,7 @@ import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
 
 from homdp_ppl.errors import DataError, Problem
-from homdp_ppl.report.look import COLOURS, GREY, MARKS
+from homdp_ppl.report.look import COLOURS, GREY, MARKS, plain
 
 
 def draw_ladder(values: Mapping[str, float], highlight: str | None = None, axes: Axes | None = None) -> Axes:
@@ -40,7 +40,7 @@ def draw_ladder(values: Mapping[str, float], highlight: str | None = None, axes:
     axes.scatter(numbers, rows, s=70, color=colours, zorder=2)
     for row, number in enumerate(numbers):
         axes.annotate(f"{number:.3f}", (number, row), (10, 0), textcoords="offset points", va="center", fontsize=10)
-    axes.set_yticks(rows, list(values))
+    axes.set_yticks(rows, [plain(name) for name in values])
     axes.tick_params(axis="y", length=0)
     axes.margins(x=0.18, y=0.12)
     axes.set_xlabel("value of an episode")
@@ -71,7 +71,8 @@ def draw_bounds(bounds: Mapping[str, Mapping[str, float]], axes: Axes | None = N
     if axes is None:
         _, axes = plt.subplots(figsize=(9.5, 0.9 + 0.52 * len(bounds)), layout="constrained")
     for row, numbers in enumerate(reversed(list(bounds.values()))):
-        low, width = min(numbers.values()), max(numbers.values()) - min(numbers.values())
+        low = min(numbers.values())
+        width = max(numbers.values()) - low or 1.0  # all the same: at the left
         place = {name: (number - low) / width for name, number in numbers.items()}
         axes.plot([0, 1], [row, row], color="#dddddd", lw=6, solid_capstyle="round", zorder=1)
         best = place.pop("optimum")
@@ -80,9 +81,9 @@ def draw_bounds(bounds: Mapping[str, Mapping[str, float]], axes: Axes | None = N
         axes.annotate(f"{numbers['optimum']:.3f}", (best, row + 0.3), (0, 2), textcoords="offset points", ha="center", fontsize=9)
         for k, (name, x) in enumerate(place.items()):
             size = 6 + 2.5 * k  # hollow and of growing size, so that marks on one place can be told apart
-            colour, label = COLOURS[k % len(COLOURS)], name if row == 0 else None
+            colour, label = COLOURS[k % len(COLOURS)], plain(name) if row == 0 else None
             axes.plot(x, row, MARKS[k % len(MARKS)], ms=size, mec=colour, mew=2, mfc="none", zorder=3, ls="", label=label)
-    axes.set_yticks(range(len(bounds)), list(reversed(list(bounds))))
+    axes.set_yticks(range(len(bounds)), [plain(name) for name in reversed(list(bounds))])
     axes.set(xlim=(-0.04, 1.04), ylim=(-0.6, len(bounds) - 0.25), xticks=[])
     axes.tick_params(axis="y", length=0)
     axes.spines[:].set_visible(False)
@@ -107,6 +108,13 @@ def draw_savings(sizes: Mapping[str, tuple[float, float]], axes: Axes | None = N
     ['all of it', '19 times']
     >>> plt.close(axes.figure)
     """
+    wrong = [
+        Problem(name, f"{complete:,g} and {left:,g}", "complete >= remaining > 0")
+        for name, (complete, left) in sizes.items()
+        if not complete >= left > 0
+    ]
+    if wrong or not sizes:
+        raise DataError("draw_savings", wrong or [Problem("sizes", "no sizes", "at least one model's")])
     if axes is None:
         _, axes = plt.subplots(figsize=(6.5, 0.9 + 0.5 * len(sizes)), layout="constrained")
     axes.set_xscale("log")
@@ -119,7 +127,7 @@ def draw_savings(sizes: Mapping[str, tuple[float, float]], axes: Axes | None = N
         axes.plot(left, row, "o", color=COLOURS[0], ms=9, zorder=3, label="possible" if first else None)
         factor = f"{complete / left:,.0f} times" if left < complete else "all of it"
         axes.annotate(factor, (complete, row), (12, 0), textcoords="offset points", va="center", fontsize=9, color=GREY)
-    axes.set_yticks(range(len(order)), order)
+    axes.set_yticks(range(len(order)), [plain(name) for name in order])
     axes.tick_params(axis="y", length=0)
     axes.set_xlim(right=30 * max(complete for complete, _ in sizes.values()))
     axes.set_ylim(-0.6, len(order) - 0.4)

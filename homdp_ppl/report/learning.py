@@ -9,15 +9,15 @@ import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
-from matplotlib.transforms import ScaledTranslation
 
-from homdp_ppl.errors import DataError, Problem
 from homdp_ppl.measured import Measured
 from homdp_ppl.precision import Array
+from homdp_ppl.report.labels import label_ends
 from homdp_ppl.report.look import BAND, COLOURS, plain
+from homdp_ppl.study.summary import check_runs
 
 POINTS = 400  # of a curve, evenly spaced on the axis it is drawn on
-LINE = 12.0  # points between the lines of text of two labels
+NOISE = 1e-9  # what a regret of 0 may be off by
 
 
 class Curve(NamedTuple):
@@ -56,7 +56,8 @@ def draw_regret(runs: Mapping[str, Sequence[Measured]], axes: Axes | None = None
     """
     axes, ends = _draw(runs, lambda run: run.regret, axes)
     if axes.get_yscale() == "linear":
-        axes.set_ylim(bottom=0)
+        lowest, highest = axes.dataLim.intervaly  # an estimated regret may be below 0, and an oracle's is 0 all the time
+        axes.set_ylim(0 if lowest > -NOISE else None, 1 if max(-lowest, highest) < NOISE else None)
     axes.set_ylabel("regret")
     label_ends(axes, ends)
     return axes
@@ -109,12 +110,17 @@ def _draw(
         colour = COLOURS[k % len(COLOURS)]
         if len(several) > 1:
             axes.fill_between(curve.episodes, curve.low, curve.high, color=colour, alpha=0.16, lw=0)
-        axes.plot(curve.episodes, curve.mean, color=colour, lw=2, ls="-" if k < len(COLOURS) else "--")
+        mark = "o" if len(curve.mean) == 1 else None  # a line needs two points
+        axes.plot(
+            curve.episodes, curve.mean, color=colour, lw=2, ls="-" if k < len(COLOURS) else "--", marker=mark, clip_on=not mark
+        )
         ends.append((float(curve.episodes[-1]), float(curve.mean[-1]), name, colour))
     axes.margins(x=0)
     axes.set_xlabel("episodes")
-    axes.set_title(f"{next(iter(runs.values()))[0].model_name}: {_told(runs)}", fontsize=10)
+    axes.set_title(plain(f"{next(iter(runs.values()))[0].model_name}: {_told(runs)}"), fontsize=10)
     if axes.get_xscale() == "linear":
+        if np.ptp(axes.dataLim.intervalx) == 0:
+            axes.set_xlim(0, ends[0][0])
         axes.xaxis.set_major_locator(MaxNLocator("auto", integer=True, steps=[1, 2, 2.5, 5, 10]))  # no half episodes
     axes.xaxis.set_major_formatter("{x:,.0f}")
     axes.yaxis.set_major_formatter("{x:,g}")
@@ -142,77 +148,9 @@ def curve_of(runs: Sequence[Measured], quantity: Callable[[Measured], Array], lo
     return Curve((at + 1) * runs[0].episodes_per_round, numbers[:, at].mean(0), low, high)
 
 
-def label_ends(axes: Axes, ends: Sequence[tuple[float, float, str, str]]) -> None:
-    """Write names beside the ends of curves, apart from each other.
-
-    Parameters
-    ----------
-    axes
-        With all curves drawn and its scales and limits settled.
-    ends
-        Place on the two axes, name and colour of each.
-
-    Examples
-    --------
-    >>> figure, axes = plt.subplots()
-    >>> curves = axes.plot([0, 1], [0, 1], "C0", [0, 1], [0, 1.01], "C1")
-    >>> label_ends(axes, [(1, 1, "one", "C0"), (1, 1.01, "two", "C1")])
-    >>> low, high = (text.get_window_extent().y0 * 72 / figure.dpi for text in axes.texts)
-    >>> round(high - low)  # points: a line apart, although the curves end beside each other
-    12
-    >>> plt.close(figure)
-    """
-    figure = axes.get_figure(root=True)
-    if figure is None:
-        raise DataError("label_ends", [Problem("axes", "axes without a figure", "axes of a figure")])
-    inch = figure.dpi_scale_trans
-    heights = [float(axes.transData.transform((x, y))[1]) * 72 / figure.dpi for x, y, *_ in ends]  # in points
-    for (x, y, name, colour), height, place in zip(ends, heights, _apart(heights), strict=True):
-        shift = ScaledTranslation(6 / 72, (place - height) / 72, inch)
-        axes.text(x, y, plain(name), color=colour, fontsize=9, va="center", ha="left", transform=axes.transData + shift)
-
-
-def _apart(heights: Sequence[float]) -> Array:
-    """The nearest places in the same order that are at least a line apart: pools of crowded labels share their mean."""
-    order = np.argsort(heights, kind="stable")
-    free = np.asarray(heights, dtype=np.float64)[order] - LINE * np.arange(len(order))  # apart means non-decreasing here
-    pools: list[tuple[float, int]] = []
-    for height in free:
-        mean, size = float(height), 1
-        while pools and pools[-1][0] > mean:
-            before, members = pools.pop()
-            mean, size = (before * members + mean * size) / (members + size), members + size
-        pools.append((mean, size))
-    places = np.empty(len(order))
-    places[order] = np.concatenate([np.full(size, mean) for mean, size in pools]) + LINE * np.arange(len(order))
-    return places
-
-
 def _told(runs: Mapping[str, Sequence[Measured]]) -> str:
     seeds = {len(several) for several in runs.values()}
     if max(seeds) == 1:
         return "one seed"
     many = str(seeds.pop()) if len(seeds) == 1 else f"{min(seeds)} to {max(seeds)}"
     return f"mean and 90% of {many} seeds"
-
-
-def check_runs(runs: Mapping[str, Sequence[Measured]], one_length: bool = True) -> None:
-    """Refuse what is no mapping of names to runs, rules without runs or rounds and, if asked, runs of different lengths."""
-    lists = isinstance(runs, Mapping) and all(isinstance(several, Sequence) for several in runs.values())
-    if not lists or not all(isinstance(run, Measured) for several in runs.values() for run in several):
-        got = f"a {type(runs).__name__}" if not isinstance(runs, dict) else "something else than lists of runs"
-        expected = "for each rule's name a list of its runs: {name: [run, ...]}"
-        remedy = "Of a study: study.read_runs(study.StudyDirectory.open(DIR)) has them by model, prior and rule."
-        raise DataError("picture of runs", [Problem("runs", got, expected, remedy)])
-    problems = [] if runs else [Problem("runs", "no rules", "at least one rule with its runs")]
-    for name, several in runs.items():
-        lengths = {len(run.values) for run in several}
-        if not lengths:
-            problems.append(Problem(name, "no runs", "at least one run"))
-        elif 0 in lengths:
-            problems.append(Problem(name, "runs without rounds", "at least one round", "Resume them."))
-        elif one_length and len(lengths) > 1:
-            got = f"runs of {min(lengths)} to {max(lengths)} rounds"
-            problems.append(Problem(name, got, "runs of one length", "Resume them."))
-    if problems:
-        raise DataError("picture of runs", problems)

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from homdp_ppl.declare import World
 from homdp_ppl.errors import DataError, Problem
-from homdp_ppl.report.learning import label_ends
+from homdp_ppl.report.labels import label_ends
 from homdp_ppl.report.look import BAND, COLOURS, GREY
 
 LESS, MORE = "#92c5de", "#f4a582"

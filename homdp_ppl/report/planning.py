@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import pairwise
+from itertools import cycle, pairwise
 
 import matplotlib.pyplot as plt
 import networkx as nx
@@ -14,9 +14,10 @@ from matplotlib.colors import to_hex
 from matplotlib.lines import Line2D
 from numpy.typing import ArrayLike
 
+from homdp_ppl.errors import DataError, Problem
 from homdp_ppl.plan import Plan
 from homdp_ppl.precision import Array
-from homdp_ppl.report.look import COLOURS, GREY
+from homdp_ppl.report.look import COLOURS, GREY, plain
 
 DARK = ("black", COLOURS[0], COLOURS[4])  # of curves on coloured ground
 
@@ -45,9 +46,11 @@ def draw_beliefs(plan: Plan, state: int = 0, axes: Axes | None = None) -> Axes:
     'P(left | history)'
     >>> plt.close(axes.figure)
     """
+    tree, spaces = plan.tree(), plan.spaces
+    if not 0 <= state < len(spaces.states):
+        raise DataError("draw_beliefs", [Problem("state", str(state), f"an index in 0..{len(spaces.states) - 1}")])
     if axes is None:
         _, axes = plt.subplots(figsize=(9.0, 4.8), layout="constrained")
-    tree, spaces = plan.tree(), plan.spaces
     belief = _beliefs(plan, tree)
     spots: dict[tuple[int, float, str], float] = {}
     links: dict[tuple[tuple[int, float], tuple[int, float]], float] = {}
@@ -67,10 +70,12 @@ def draw_beliefs(plan: Plan, state: int = 0, axes: Axes | None = None) -> Axes:
     axes.scatter(0, belief[0][state], s=60, color="white", edgecolor=GREY, lw=1.5, zorder=2)
     steps = max(step for step, *_ in spots)
     axes.set_xticks(range(steps + 1), ["start", *map(str, range(1, steps + 1))])
-    axes.set(xlim=(-0.2, steps + 0.3), ylim=(-0.09, 1.09), xlabel="step", ylabel=f"P({spaces.states[state]} | history)")
+    axes.set(xlim=(-0.2, steps + 0.3), ylim=(-0.09, 1.09), xlabel="step", ylabel=f"P({plain(spaces.states[state])} | history)")
     taken = [name for name in spaces.actions if any(action == name for *_, action in spots)]
     handles = [Line2D([], [], marker="o", ls="", ms=9, color=colours[name]) for name in taken]
-    axes.legend(handles, taken, frameon=False, loc="upper center", bbox_to_anchor=(0.5, -0.16), ncols=len(taken))
+    axes.legend(
+        handles, [plain(name) for name in taken], frameon=False, loc="upper center", bbox_to_anchor=(0.5, -0.16), ncols=len(taken)
+    )
     axes.spines[["top", "right"]].set_visible(False)
     return axes
 
@@ -109,10 +114,16 @@ def draw_envelope(vectors: ArrayLike, chosen: Sequence[int], actions: Sequence[s
     True
     >>> plt.close(axes.figure)
     """
+    alpha = np.asarray(vectors, dtype=np.float64)
+    if alpha.ndim != 2 or alpha.shape[1] != 2 or len(alpha) != len(chosen):
+        got = f"shape {alpha.shape} and {len(chosen)} actions"
+        raise DataError("draw_envelope", [Problem("vectors", got, "(n, 2), for two states, and n actions")])
+    alone = axes is None
     if axes is None:
         _, axes = plt.subplots(figsize=(5.0, 4.0), layout="constrained")
+        axes.set(xlabel="probability of the first state", ylabel="value")
     grid = np.linspace(0, 1, 801)
-    lines = np.column_stack([grid, 1 - grid]) @ np.asarray(vectors, dtype=np.float64).T  # (grid, n)
+    lines = np.column_stack([grid, 1 - grid]) @ alpha.T  # (grid, n)
     top, winner = lines.max(1), np.asarray(chosen)[lines.argmax(1)]
     colours = _palette(actions)
     for line, action in zip(lines.T, chosen, strict=True):
@@ -122,9 +133,11 @@ def draw_envelope(vectors: ArrayLike, chosen: Sequence[int], actions: Sequence[s
     floor = float(top.min()) - room
     for action, name in enumerate(actions):
         here, strip = list(winner == action), floor + 0.07 * room
-        axes.fill_between(grid, floor, strip, where=here, color=colours[name], lw=0, label=name)
+        axes.fill_between(grid, floor, strip, where=here, color=colours[name], lw=0, label=plain(name))
     axes.set(xlim=(0, 1), ylim=(floor, top.max() + 0.1 * room))
     axes.set_xticks([0, 0.5, 1], ["0", "0.5", "1"])
+    if alone:  # panels side by side share one
+        axes.legend(frameon=False, fontsize=9, loc="upper center", bbox_to_anchor=(0.5, -0.16), ncols=len(actions))
     axes.spines[["top", "right"]].set_visible(False)
     return axes
 
@@ -150,9 +163,12 @@ def draw_losses(at: ArrayLike, losses: ArrayLike, axes: Axes | None = None, most
     2
     >>> plt.close(axes.figure)
     """
+    places, table = np.asarray(at, dtype=np.float64), np.asarray(losses, dtype=np.float64)
+    if len(places) < 2 or table.shape != (len(places),) * 2:
+        got = f"{len(places)} numbers and losses of shape {table.shape}"
+        raise DataError("draw_losses", [Problem("losses", got, "n numbers, at least two, and losses of shape (n, n)")])
     if axes is None:
         _, axes = plt.subplots(figsize=(5.5, 4.6), layout="constrained")
-    places, table = np.asarray(at, dtype=np.float64), np.asarray(losses, dtype=np.float64)
     limit = float(table.max()) if most is None else most
     image = axes.pcolormesh(places, places, table, cmap="cividis_r", vmin=0, vmax=limit, shading="nearest")
     half = (places[1] - places[0]) / 2
@@ -202,13 +218,13 @@ def draw_cells(
     top = 1.2 * max(float(np.max(density)) for density in densities.values())
     colours = _palette(actions)
     for a, name in enumerate(actions):
-        axes.fill_between(numbers, 0, top, where=list(taken == a), color=colours[name], alpha=0.5, lw=0, label=name)
+        axes.fill_between(numbers, 0, top, where=list(taken == a), color=colours[name], alpha=0.5, lw=0, label=plain(name))
     axes.legend(frameon=False, fontsize=9, loc="upper center", bbox_to_anchor=(0.5, -0.16), ncols=len(actions))
-    for (name, density), colour in zip(densities.items(), DARK, strict=False):
+    for (name, density), colour in zip(densities.items(), cycle(DARK), strict=False):
         heights = np.asarray(density, dtype=np.float64)
         axes.plot(numbers, heights, color=colour, lw=2.4)
         place = numbers[heights.argmax()], float(heights.max())
-        axes.annotate(name, place, (0, 5), textcoords="offset points", color=colour, ha="center")
+        axes.annotate(plain(name), place, (0, 5), textcoords="offset points", color=colour, ha="center")
     axes.vlines(np.asarray(edges), 0, top, color="white", lw=1.8)
     axes.set(xlim=(numbers[0], numbers[-1]), ylim=(0, top), ylabel="density")
     axes.spines[["top", "right"]].set_visible(False)

@@ -11,6 +11,7 @@ from matplotlib.axes import Axes
 from homdp_ppl.errors import DataError, Problem
 from homdp_ppl.measured import Measured
 from homdp_ppl.report.look import COLOURS, plain
+from homdp_ppl.study.summary import check_runs
 
 APART = 0.36  # between the first and the last rule of one prior, in units of the distance between priors
 
@@ -44,8 +45,11 @@ def draw_priors(
     (['declared', 'flat'], 'regret at the end')
     >>> plt.close(left.figure)
     """
-    if not runs or not all(several and all(several.values()) for several in runs.values()):
-        raise DataError("draw_priors", [Problem("runs", "rules or priors without runs", "runs for every rule and prior")])
+    if not isinstance(runs, Mapping) or not runs:
+        expected = "for each rule's name, for each prior a list of runs: {name: {prior: [run, ...]}}"
+        raise DataError("draw_priors", [Problem("runs", f"a {type(runs).__name__}" if runs else "no rules", expected)])
+    for several in runs.values():
+        check_runs(several, one_length=False)
     if axes is None:
         _, (left, right) = plt.subplots(1, 2, figsize=(7.2, 3.4), layout="constrained")
         axes = left, right

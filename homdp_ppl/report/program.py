@@ -16,6 +16,7 @@ from homdp_ppl.declare import HOMDP
 from homdp_ppl.precision import Array, x64
 from homdp_ppl.report.look import plain
 
+APART = 0.6  # between two unknown sites, in steps
 LATENT, SEEN, CHOSEN, UNKNOWN = "#c6dbef", "#e5e5e5", "#fdd0a2", "#c7e9c0"
 
 
@@ -47,9 +48,8 @@ def draw_program(model: HOMDP, steps: int = 2, policy: Policy | None = None, axe
     steps = min(steps, model.horizon)
     graph, places, colours = _program_graph(model, steps, policy)
     if axes is None:
-        _, axes = plt.subplots(
-            figsize=(2.2 * steps + 2.4, 1.2 + max(place[1] for place in places.values())), layout="constrained"
-        )
+        across, up = np.array(list(places.values())).T
+        _, axes = plt.subplots(figsize=(2.2 * np.ptp(across) + 2.4, 1.2 + up.max()), layout="constrained")
     labels = {node: f"${node.replace('[', '_{').replace(']', '}')}$" if "[" in node else node for node in graph}
     labels["x_last"] = f"$x_{{{steps + 1}}}$"
     steps_only = [node for node in graph if "[" in node or node == "x_last"]
@@ -64,7 +64,7 @@ def draw_program(model: HOMDP, steps: int = 2, policy: Policy | None = None, axe
     short = [e for e in graph.edges if e not in long]
     for edges, bend in ((short, "arc3,rad=0.08"), (long, "arc3,rad=0.3")):  # long ones swing below the actions between
         nx.draw_networkx_edges(graph, places, edges, node_size=1000, edge_color="#777777", connectionstyle=bend, ax=axes)
-    axes.set_title(f"{model.name}: {steps} of {model.horizon} steps", fontsize=10)
+    axes.set_title(f"{plain(model.name)}: {steps} of {model.horizon} steps", fontsize=10)
     kinds = {"unknown parameter": UNKNOWN, "latent, revealed in hindsight": LATENT, "observation": SEEN, "action": CHOSEN}
     handles: list[Any] = [Line2D([], [], marker="o", linestyle="", color=c, markeredgecolor="#555555") for c in kinds.values()]
     axes.legend(handles, list(kinds), loc="upper center", bbox_to_anchor=(0.5, 0.0), ncols=2, fontsize=8, frameon=False)
@@ -90,7 +90,8 @@ def _program_graph(model: HOMDP, steps: int, policy: Policy | None = None) -> tu
     places["x_last"], colours["x_last"] = np.array([steps + 1.0, 2.0]), LATENT
     above = graph.subgraph(node for node in graph if node not in places)  # the user's sites, some perhaps observed
     for level, names in enumerate(nx.topological_generations(above.reverse())):  # hyperparameters stand above parameters
-        spread = np.linspace(1.5, steps + 0.5, len(names)) if len(names) > 1 else [1.5 + (steps - 1) // 2]
+        reach = max(steps - 1.0, APART * (len(names) - 1)) / 2
+        spread = 1 + steps / 2 + np.linspace(-reach, reach, len(names)) if len(names) > 1 else [1.5 + (steps - 1) // 2]
         for place, name in zip(spread, sorted(names, key=list(graph).index), strict=True):
             places[name] = np.array([place, 3.2 + 0.9 * level])
             colours[name] = UNKNOWN if name in sites else SEEN

@@ -24,6 +24,7 @@ from homdp_ppl.policy import GraphPolicy
 from homdp_ppl.pomdp import POMDP
 from homdp_ppl.posteriors import posterior
 from homdp_ppl.precision import Array
+from homdp_ppl.report.look import label_log, plain
 
 Part: TypeAlias = Literal["emission", "transition"]
 
@@ -187,11 +188,12 @@ def draw_radii(comparison: xr.Dataset, part: Part = "emission", axes: Axes | Non
     rows = comparison.stack(row=AXES[part]).dropna("row", subset=[f"{part}_visits"])
     visits = rows[f"{part}_visits"].where(rows[f"{part}_visits"] > 0)  # (episodes, row)
     labels, radii = _labels(part), _scaled(comparison, part, rows)
+    mark = "_" if len(rows.episodes) == 1 else None  # a line needs two points
     floor, faint = float(radii.where(radii > 0).min()) / 20, min(0.9, max(0.35, 4 / rows.sizes["row"]))
     for rule in RULES:
         style = "--" if rule == "hop_b" and part == "transition" else "-"
         radius = radii.sel(rule=rule).transpose(*visits.dims)
-        axes.plot(visits.values, radius.values, style, color=COLOURS[rule], alpha=faint, lw=1.4)
+        axes.plot(visits.values, radius.values, style, color=COLOURS[rule], alpha=faint, lw=1.4, marker=mark)
         axes.plot([], [], style, color=COLOURS[rule], lw=2, label=labels[rule])
     for estimate in ESTIMATES:
         error = rows[f"{part}_error"].sel(estimate=estimate).transpose(*visits.dims).clip(floor)
@@ -201,9 +203,9 @@ def draw_radii(comparison: xr.Dataset, part: Part = "emission", axes: Axes | Non
     axes.annotate("2: nothing is known", (1.0, 2.0), xycoords=("axes fraction", "data"), xytext=(-2, 3),
                   textcoords="offset points", ha="right", fontsize=8, color="#888888")  # fmt: skip
     axes.set(xscale="log", yscale="log", xlabel="visits of the row", ylabel="L1 distance", ylim=(0.8 * floor, 3.0))
-    axes.xaxis.set_major_formatter("{x:,.0f}")
-    axes.yaxis.set_major_formatter("{x:g}")
-    axes.set_title(f"{comparison.model}: {part} rows, delta = {comparison.delta:g}", fontsize=10)
+    for axis in (axes.xaxis, axes.yaxis):
+        label_log(axis)
+    axes.set_title(f"{plain(comparison.model)}: {part} rows, delta = {comparison.delta:g}", fontsize=10)
     axes.legend(frameon=False, fontsize=8, loc="center left", bbox_to_anchor=(1.0, 0.5))
     axes.spines[["top", "right"]].set_visible(False)
     return axes

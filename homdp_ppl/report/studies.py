@@ -7,15 +7,14 @@ from collections.abc import Mapping, Sequence
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.ticker import LogLocator, NullFormatter
 from numpy.typing import ArrayLike
 
 from homdp_ppl.errors import DataError, Problem
 from homdp_ppl.measured import Measured
 from homdp_ppl.precision import Array
-from homdp_ppl.report.learning import check_runs, label_ends
-from homdp_ppl.report.look import BAND, COLOURS, MARKS, plain
-from homdp_ppl.study.summary import episodes_to
+from homdp_ppl.report.labels import label_ends
+from homdp_ppl.report.look import BAND, COLOURS, MARKS, label_log, plain
+from homdp_ppl.study.summary import check_runs, episodes_to
 
 NARROW = 0.1  # smaller widths, which may be negative, are drawn on a linear scale; larger ones on a logarithmic one
 
@@ -73,7 +72,7 @@ def draw_optimism(
     axes.set(xlabel="width: optimistic value minus optimum", ylabel="share of rounds that were optimistic", ylim=(-0.04, 1.04))
     axes.xaxis.set_major_formatter("{x:g}")
     axes.yaxis.set_major_formatter(lambda share, _: f"{share:.0%}")
-    axes.set_title(next(iter(runs.values()))[0].model_name, fontsize=10)
+    axes.set_title(plain(next(iter(runs.values()))[0].model_name), fontsize=10)
     axes.legend(frameon=False, fontsize=9, loc="center left", bbox_to_anchor=(1.0, 0.5))
     axes.spines[["top", "right"]].set_visible(False)
     return axes
@@ -127,11 +126,9 @@ def draw_episodes_to(runs: Mapping[str, Sequence[Measured]], epsilons: ArrayLike
             last = int(np.flatnonzero(np.isfinite(middle))[-1])
             ends.append((float(near[last]), float(middle[last]), name, colour))
     axes.set(xlabel="epsilon: mean distance from the optimum", ylabel="episodes needed")
-    axes.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
-    axes.xaxis.set_minor_formatter(NullFormatter())
-    axes.xaxis.set_major_formatter("{x:g}")
-    axes.yaxis.set_major_formatter("{x:,g}")
-    axes.set_title(f"{next(iter(runs.values()))[0].model_name}: median and 90% of the seeds", fontsize=10)
+    for axis in (axes.xaxis, axes.yaxis):
+        label_log(axis)
+    axes.set_title(plain(f"{next(iter(runs.values()))[0].model_name}: median and 90% of the seeds"), fontsize=10)
     axes.spines[["top", "right"]].set_visible(False)
     label_ends(axes, ends)
     return axes

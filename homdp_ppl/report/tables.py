@@ -42,7 +42,7 @@ def seen_table(model: HOMDP | ContinuousHOMDP, episode: Episode, title: str = ""
     [['1', '2'], ['growl left', 'growl left'], ['listen', 'open right']]
     """
     _one(episode)
-    table = Table("step", "observation", "action", title=title or None, title_justify="left")
+    table = Table("step", "observation", "action", title=escape(title) or None, title_justify="left")
     for h, (y, a) in enumerate(zip(episode.observations, episode.actions, strict=True)):
         table.add_row(str(h + 1), escape(told(y, model.spaces.observations)), escape(model.spaces.actions[a]))
     return table
@@ -76,7 +76,7 @@ def revealed_table(model: HOMDP | ContinuousHOMDP, episode: Episode, title: str 
     ['0.90', '1.00', '1.90']
     """
     _one(episode)
-    table = Table("step", "latent state", "observation", "action", "reward", title=title or None, title_justify="left")
+    table = Table("step", "latent state", "observation", "action", "reward", title=escape(title) or None, title_justify="left")
     latent = [f"[bold]{escape(told(x, model.spaces.states))}[/]" for x in episode.states]
     for h, (y, a) in enumerate(zip(episode.observations, episode.actions, strict=True)):
         x = episode.states[h]
@@ -182,7 +182,7 @@ def comparison_table(rows: Sequence[Row], title: str = "", epsilon: float = 0.1,
     for head in ("sec", "width", near, "guarantee", "optim."):  # numbers are never cut: whole columns give way
         if width is not None and sum(widths.values()) + 3 * len(widths) + 1 > width:
             del widths[head]
-    table = Table(title=title or None, title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 1))
+    table = Table(title=escape(title) or None, title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 1))
     for head, widest in widths.items():
         words = head in ("rule", "guarantee")
         table.add_column(head, justify="left" if words else "right", no_wrap=True, min_width=widest)

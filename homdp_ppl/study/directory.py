@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import platform
 import re
+import shlex
 import sys
 from collections.abc import Iterator, Mapping
 from hashlib import sha256
@@ -117,10 +118,8 @@ class StudyDirectory:
         check_sources(self.sources, str(self.path))
 
     def units(self) -> Iterator[Unit]:
-        """The pieces of work; in continuous models beliefs are as declared, for there are no rows to put another prior on."""
-        for unit in self.study.units():
-            if unit.prior == "declared" or self.models[unit.model].get("kind") != "continuous":
-                yield unit
+        """The pieces of work, in the order of the study."""
+        return self.study.units([text for text, model in self.models.items() if model.get("kind") == "continuous"])
 
     def unit_path(self, unit: Unit) -> Path:
         """Where the journals of a unit are."""
@@ -196,12 +195,8 @@ def versions() -> dict[str, str]:
         **found,
         "python": platform.python_version(),
         "system": f"{platform.system()} {platform.machine()}",
-        "command": _command(),
+        "command": shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]]),
     }
-
-
-def _command() -> str:
-    return " ".join([Path(sys.argv[0]).name, *sys.argv[1:]])
 
 
 def _first_difference(then: Mapping[str, Any], now: Mapping[str, Any]) -> str:

@@ -68,6 +68,11 @@ def read_runs(directory: StudyDirectory) -> Runs:
     return runs
 
 
+def is_whole(run: Saved) -> bool:
+    """Whether a run is at its end."""
+    return len(run.values) >= int(run.about["episodes"]) // run.episodes_per_round
+
+
 def is_complete(directory: StudyDirectory, unit: Unit) -> bool:
     """Whether all runs of a unit are at their end, in journals that are whole."""
     for seed in unit.seeds:
@@ -75,7 +80,7 @@ def is_complete(directory: StudyDirectory, unit: Unit) -> bool:
             run = read_run(directory.journal_path(unit, seed))
         except DamageError:  # who goes on with it sets it aside
             return False
-        if run is None or len(run.values) < int(run.about["episodes"]) // run.episodes_per_round:
+        if run is None or not is_whole(run):
             return False
     return True
 

@@ -11,7 +11,9 @@ from joblib import cpu_count
 
 from homdp_ppl.continuous import ContinuousWorld
 from homdp_ppl.declare import World
+from homdp_ppl.errors import ParameterError, Problem
 from homdp_ppl.locking import DirectoryLock
+from homdp_ppl.storage import storage_errors
 from homdp_ppl.study.directory import StudyDirectory
 from homdp_ppl.study.executors import Outcomes, Report, run_here, run_processes
 from homdp_ppl.study.pace import Pace, listening
@@ -90,12 +92,18 @@ def compare(
     ...     [round(run.optimum, 3) for run in done.runs["tiger", "declared", "greedy"]]
     [1.852, 1.852]
     """
+    given = {"explorers": explorers, "episodes": episodes, "seeds": seeds, **more}
     if isinstance(models, Study):
+        beside = [name for name, value in given.items() if value != getattr(Study, name, None)]
+        if beside:
+            remedy = "Change the study itself: dataclasses.replace(study, episodes=...)."
+            raise ParameterError("compare", [Problem(", ".join(beside), "a value beside a Study", "a Study alone", remedy)])
         study = models
     else:
-        study = Study((models,) if isinstance(models, str) else tuple(models), tuple(explorers), episodes, seeds, **more)
+        study = Study.from_mapping({"models": [models] if isinstance(models, str) else list(models), **given}, "compare")
     worlds = find_worlds(study)
-    Path(out).mkdir(parents=True, exist_ok=True)
+    with storage_errors(out, "a directory for a study"):
+        Path(out).mkdir(parents=True, exist_ok=True)
     with DirectoryLock(out):
         return _run(StudyDirectory.create(out, study, worlds), workers, client, time_limit, report)
 

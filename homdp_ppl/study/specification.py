@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -13,6 +13,7 @@ from homdp_ppl.study.sources import parse_call
 
 PRIORS = ("declared", "flat", "sparse")
 BAYESIAN = ("quantile_backup", "quantile_bonus", "value_quantile", "posterior_sampling")  # rules that use a prior
+LISTS = ("models", "explorers", "priors")
 MOST = 10**7  # episodes, seeds
 
 
@@ -34,7 +35,8 @@ class Unit(NamedTuple):
     def name(self) -> str:
         """In words."""
         under = "" if self.prior == "declared" else f", {self.prior} prior"
-        return f"{self.rule} in {self.model}{under}, seeds {self.seeds[0]} to {self.seeds[-1]}"
+        seeds = f"seeds {self.seeds[0]} to {self.seeds[-1]}" if len(self.seeds) > 1 else f"seed {self.seeds[0]}"
+        return f"{self.rule} in {self.model}{under}, {seeds}"
 
 
 @dataclass(frozen=True)
@@ -79,15 +81,24 @@ class Study:
     block: int | None = None
 
     def __post_init__(self) -> None:
+        for name in LISTS:
+            if isinstance(value := getattr(self, name), list):  # the same study, and the same again when it is read from a file
+                object.__setattr__(self, name, tuple(value))
         problems = _problems(self)
         if problems:
             raise ParameterError("study", problems)
 
-    def units(self) -> Iterator[Unit]:
-        """The pieces of work, in the order of the study."""
+    def units(self, continuous: Collection[str] = ()) -> Iterator[Unit]:
+        """The pieces of work, in the order of the study.
+
+        Parameters
+        ----------
+        continuous
+            Models with beliefs as declared only: there are no rows to put another prior on.
+        """
         block = self.block or self.seeds
         for model in self.models:
-            for prior in self.priors:
+            for prior in self.priors if model not in continuous else ("declared",):
                 for rule in self.explorers:
                     if prior != "declared" and parse_call(rule, "explorer").name not in BAYESIAN:
                         continue
@@ -111,8 +122,7 @@ class Study:
             problems.append(Problem("models", "nothing", 'models = ["tiger"]'))
         if problems:
             raise ParameterError(subject, problems)
-        values: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value for name, value in given.items()}
-        return cls(**values)
+        return cls(**given)
 
     @classmethod
     def from_toml(cls, path: str | Path) -> Study:
@@ -135,9 +145,9 @@ class Study:
 
 def _problems(study: Study) -> list[Problem]:
     problems = []
-    for name in ("models", "explorers", "priors"):
+    for name in LISTS:
         value = getattr(study, name)
-        if not _texts(value):
+        if not (isinstance(value, tuple) and value and all(isinstance(text, str) for text in value)):
             problems.append(Problem(name, repr(value), "a list of texts, at least one"))
         elif len(set(value)) < len(value):
             problems.append(Problem(name, ", ".join(value), "each once"))
@@ -158,7 +168,3 @@ def _problems(study: Study) -> list[Problem]:
         if not problems and "declared" not in study.priors:
             problems.append(Problem("priors", ", ".join(study.priors), "declared among them"))
     return problems
-
-
-def _texts(value: Any) -> bool:
-    return isinstance(value, tuple | list) and len(value) > 0 and all(isinstance(v, str) for v in value)

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.stats import t as student
 
+from homdp_ppl.errors import DataError, Problem
 from homdp_ppl.measured import Measured
 from homdp_ppl.precision import Array
 
@@ -61,7 +62,10 @@ def summarise(runs: Mapping[str, Sequence[Measured]], epsilon: float = 0.1) -> l
     >>> [(row.rule, round(row.less, 3), row.needed) for row in summarise(runs)]
     [('oracle', 0.0, 1.0), ('uniform', 1.756, inf)]
     """
-    first = next(iter(runs.values()), [])
+    if not runs:
+        return []
+    check_runs(runs, one_length=False)
+    first = next(iter(runs.values()))
     return [_row(name, several, first, epsilon) for name, several in runs.items()]
 
 
@@ -147,3 +151,25 @@ def episodes_to(run: Measured, epsilon: float) -> float:
     far = np.flatnonzero(run.regret > epsilon * rounds)
     last = int(far[-1]) + 1 if len(far) else 0  # rounds until the average was too large for the last time
     return float((last + 1) * run.episodes_per_round) if last < len(rounds) else np.inf
+
+
+def check_runs(runs: Mapping[str, Sequence[Measured]], one_length: bool = True) -> None:
+    """Refuse what is no mapping of names to runs, rules without runs, runs without rounds and, if asked, of different lengths."""
+    lists = isinstance(runs, Mapping) and all(isinstance(several, Sequence) for several in runs.values())
+    if not lists or not all(isinstance(run, Measured) for several in runs.values() for run in several):
+        got = "something else than lists of runs" if isinstance(runs, Mapping) else f"a {type(runs).__name__}"
+        expected = "for each rule's name a list of its runs: {name: [run, ...]}"
+        remedy = "Of a study: study.read_runs(study.StudyDirectory.open(DIR)) has them by model, prior and rule."
+        raise DataError("runs", [Problem("runs", got, expected, remedy)])
+    problems = [] if runs else [Problem("runs", "no rules", "at least one rule with its runs")]
+    for name, several in runs.items():
+        lengths = {len(run.values) for run in several}
+        if not lengths:
+            problems.append(Problem(name, "no runs", "at least one run"))
+        elif 0 in lengths:
+            problems.append(Problem(name, "runs without rounds", "at least one round", "Resume them."))
+        elif one_length and len(lengths) > 1:
+            got = f"runs of {min(lengths)} to {max(lengths)} rounds"
+            problems.append(Problem(name, got, "runs of one length", "Resume them."))
+    if problems:
+        raise DataError("runs", problems)

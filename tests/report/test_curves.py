@@ -55,9 +55,23 @@ def test_dollars_are_no_mathematics():
     assert words(axes) == [r"5\$ a day\$"]
 
 
-def test_no_curves():
-    with pytest.raises(DataError, match="no curves"):
-        draw_curves({})
+def test_a_name_stands_at_the_last_number():
+    axes = draw_curves({"up": ([1, 2, 3], [1.0, 4.0, np.nan]), "nothing": ([1, 2], [np.nan, np.nan])})
+    assert [(text.get_text(), text.get_position()) for text in axes.texts] == [("up", (2, 4))]
+
+
+@pytest.mark.parametrize(
+    ("curves", "told"),
+    [
+        ({}, "no curves"),
+        ({"up": ([], [])}, r"up: got places of shapes \(0,\)"),
+        ({"up": ([1, 2], [1])}, r"shapes \(2,\) and \(1,\)"),
+    ],
+)
+def test_no_curves(curves, told):
+    with pytest.raises(DataError, match=told):
+        draw_curves(curves)
+    assert not plt.get_fignums()
 
 
 @pytest.mark.parametrize(("truth", "dotted"), [(0.5, 1), ({"rate": 0.5}, 1), ({"other": 0.5}, 0), (None, 0)])
@@ -66,6 +80,11 @@ def test_bands(truth, dotted):
     assert np.array_equal(axes.lines[0].get_ydata(), [0.1, 0.4])
     assert np.array_equal(axes.lines[1].get_ydata(), [0.9, 0.6])
     assert sum(line.get_linestyle() == ":" for line in axes.lines) == dotted
+
+
+def test_no_bands():
+    with pytest.raises(DataError, match="no bands"):
+        draw_bands([1, 2], {})
 
 
 def test_bracket():

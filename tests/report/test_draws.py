@@ -15,8 +15,12 @@ def test_densities_on_common_bins():
         areas.append(abs(np.sum((x[1:] - x[:-1]) * (y[1:] + y[:-1]) / 2)))  # of the outline
     assert np.allclose(areas, 1)
     assert [text.get_text() for text in axes.get_legend().get_texts()] == ["wide", "narrow", "truth"]
-    with pytest.raises(DataError, match="no draws"):
-        draw_densities({})
+
+
+@pytest.mark.parametrize("draws", [{}, {"one": []}, {"one": [0.5, np.nan]}])
+def test_densities_of_nothing_are_refused(draws):
+    with pytest.raises(DataError, match=r"no draws|not finite"):
+        draw_densities(draws)
 
 
 def test_intervals_are_the_middle_90_percent():

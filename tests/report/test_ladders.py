@@ -22,6 +22,7 @@ def test_bounds_are_stretched_from_the_lowest_to_the_highest():
     assert np.allclose(optimum.get_xdata(), 0.25)
     assert np.allclose([blind.get_xdata()[0], mdp.get_xdata()[0]], [0, 1])
     assert [text.get_text() for text in axes.texts] == ["3.700"]
+    assert draw_bounds({"sure": {"blind": 1.0, "optimum": 1.0}}).lines[1].get_xdata()[0] == 0
     with pytest.raises(DataError, match="optimum"):
         draw_bounds({"tiger": {"blind": 3.6}})
 
@@ -30,3 +31,9 @@ def test_savings_in_the_order_of_their_factors():
     axes = draw_savings({"lock": (17476, 908), "tiger": (518, 518), "checkup": (2077206, 2030)})
     assert [text.get_text() for text in axes.get_yticklabels()] == ["tiger", "lock", "checkup"]
     assert [text.get_text() for text in axes.texts] == ["all of it", "19 times", "1,023 times"]
+
+
+@pytest.mark.parametrize(("sizes", "told"), [({}, "no sizes"), ({"lock": (5, 0)}, "lock: got 5 and 0; expected complete")])
+def test_no_savings(sizes, told):
+    with pytest.raises(DataError, match=told):
+        draw_savings(sizes)

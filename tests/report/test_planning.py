@@ -1,9 +1,10 @@
 """Pictures of planning: beliefs by Bayes' rule, envelopes and losses by hand."""
 
 import numpy as np
+import pytest
 from matplotlib.colors import to_hex
 
-from homdp_ppl import models
+from homdp_ppl import DataError, models
 from homdp_ppl.planners import history_tree
 from homdp_ppl.report import draw_beliefs, draw_cells, draw_envelope, draw_losses
 
@@ -35,6 +36,30 @@ def test_envelope_is_the_highest_of_the_lines():
     assert np.allclose(top.get_ydata(), np.maximum(top.get_xdata(), 1 - top.get_xdata()))  # the third is nowhere on top
 
 
+def test_envelope_alone_says_what_it_shows():
+    axes = draw_envelope([[1.0, 0.0], [0.0, 1.0]], [0, 1], ["$5$", "right"])
+    assert [text.get_text() for text in axes.get_legend().get_texts()] == [r"\$5\$", "right"]
+    assert axes.get_xlabel() == "probability of the first state"
+
+
+@pytest.mark.parametrize(
+    ("draw", "told"),
+    [
+        (lambda: draw_envelope(np.ones((2, 3)), [0, 1], ["left", "right"]), "two states"),
+        (lambda: draw_envelope(np.ones((2, 2)), [0], ["left", "right"]), "and 1 actions"),
+        (lambda: draw_losses([0.1], [[0.0]]), "at least two"),
+        (lambda: draw_losses([0.1, 0.2], [[0.0, 0.0]]), r"losses of shape \(1, 2\)"),
+        (
+            lambda: draw_beliefs(history_tree()(models.load("tiger", horizon=1).pomdp), state=2),
+            r"state: got 2; expected .* 0\.\.1",
+        ),
+    ],
+)
+def test_what_cannot_be_drawn_is_refused(draw, told):
+    with pytest.raises(DataError, match=told):
+        draw()
+
+
 def test_losses_mark_who_shares_a_policy():
     axes = draw_losses([0.1, 0.2, 0.3], [[0, 0, 0.5], [0, 0, 0.5], [1, 1, 0]], most=0.5)
     corners = [line.get_xdata()[:2] for line in axes.lines]
@@ -46,3 +71,8 @@ def test_cells():
     assert np.array_equal(axes.lines[0].get_ydata(), [0.2, 0.4, 0.2])
     assert np.isclose(axes.get_ylim()[1], 0.48)
     assert [text.get_text() for text in axes.texts] == ["calm"]
+
+
+def test_all_densities_are_drawn():
+    axes = draw_cells([-1, 0, 1], [0, 0, 1], ["wait", "go"], [0.5], {name: [0.2, 0.4, 0.2] for name in "abcd"})
+    assert len(axes.lines) == 4

@@ -17,5 +17,11 @@ def test_priors():
     np.testing.assert_allclose(left.lines[-1].get_ydata(), [0.5, 1.8])
     np.testing.assert_allclose(right.lines[-1].get_ydata(), [0.75, 0.0])
     np.testing.assert_allclose(left.lines[0].get_ydata(), [0.3, 0.7])
-    with pytest.raises(DataError, match="without runs"):
-        draw_priors({"a": {"flat": []}})
+
+
+@pytest.mark.parametrize(
+    ("runs", "told"), [({}, "no rules"), ([losing(0.1)], "a list"), ({"a": {"flat": []}}, "flat: got no runs")]
+)
+def test_nothing_to_draw_is_refused(runs, told):
+    with pytest.raises(DataError, match=told):
+        draw_priors(runs)

@@ -66,6 +66,10 @@ def test_a_line_ends_where_most_runs_are_too_short():
     assert name.get_position() == (2.0, 1.0)
 
 
+def test_rules_that_come_near_nowhere_have_no_name():
+    assert not draw_episodes_to({"rule": [losing(1.0)]}, [0.5, 0.1]).texts
+
+
 def test_marks_are_shares_and_widths_of_the_runs():
     axes = draw_optimism(runs())
     optimum = next(iter(runs().values()))[0].optimum

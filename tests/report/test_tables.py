@@ -1,10 +1,12 @@
 """Tables speak the model's names."""
 
+from math import inf, nan
+
 import jax
 import pytest
 
-from homdp_ppl import DataError, rollout, uniform_policy
-from homdp_ppl.report import models_table, revealed_table, seen_table
+from homdp_ppl import DataError, rollout, study, uniform_policy
+from homdp_ppl.report import comparison_table, models_table, revealed_table, seen_table
 from tests.report.words import text_of
 from tests.worlds import world
 
@@ -25,6 +27,18 @@ def test_an_episode_is_told_before_and_after():
     assert "latent state" in revealed
     assert f"{made.homdp.returns(episode):.2f}" in revealed
     assert revealed.count("\n") == seen.count("\n")  # a title there, a last state here
+
+
+def test_titles_are_no_markup():
+    made = world("tiger")
+    episode = rollout(jax.random.key(0), made, uniform_policy(made))
+    for table in (seen_table(made.homdp, episode, "[bold]x"), revealed_table(made.homdp, episode, "[bold]x"), titled("[bold]x")):
+        assert "[bold]x" in text_of(table)
+
+
+def titled(title):
+    row = study.Row("greedy", "none", 1, 0.5, nan, 0.5, 1.0, 0.1, inf, 0.1, 0.0, (nan, nan), False)
+    return comparison_table([row], title)
 
 
 def test_the_zoo_table_says_sizes_and_unknowns():

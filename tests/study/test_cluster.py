@@ -124,7 +124,7 @@ def test_what_is_there_already_is_not_written_again(tmp_path, client, expected):
     assert study.compare(**ASKED, out=out, workers=1, report=enough).stopped
     directory = study.StudyDirectory.open(out)
     unit = next(directory.study.units())
-    arguments = directory.study.to_json(), tuple(unit), directory.models[unit.model]
+    arguments = directory.study.to_json(), tuple(unit), directory.models[unit.model], directory.sources
     (sent,) = client.submit(cluster.compute, *arguments, pure=False).result()
     run = cluster.Computed(*sent)
     there = sum(rounds)

@@ -7,7 +7,7 @@ import pytest
 import xarray as xr
 from scipy.stats import t as student
 
-from homdp_ppl import HOMDPError, ParameterError, learn, study
+from homdp_ppl import DataError, HOMDPError, ParameterError, learn, study
 from homdp_ppl.planners import history_tree
 from homdp_ppl.report.studies import draw_optimism
 from homdp_ppl.storage import StorageError
@@ -77,6 +77,51 @@ def test_asked_again_nothing_is_run(done):
     again = study.compare("tiger:horizon=2", **ASKED, out=done.directory.path, workers=1)
     assert again.complete
     assert {path: path.stat().st_mtime_ns for path in done.directory.path.rglob("*.journal")} == before
+
+
+def test_lists_and_tuples_are_the_same_study(done):
+    assert Study(["tiger"], ["greedy"], priors=["declared"]) == Study(("tiger",), ("greedy",), priors=("declared",))
+    again = study.compare(["tiger:horizon=2"], **{**ASKED, "priors": ["declared", "flat"]}, out=done.directory.path, workers=1)
+    assert again.complete
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({"models": Study(("tiger",)), "episodes": 3}, "episodes: got a value beside a Study"),
+        ({"models": Study(("tiger",)), "horizon": 2}, "horizon: got a value beside a Study"),
+        ({"models": "tiger", "horizn": 2}, "Did you mean 'horizon'"),
+        ({"models": "tiger", "explorers": "greedy"}, "explorers: got 'greedy'; expected a list of texts"),
+    ],
+)
+def test_what_is_asked_wrongly_is_refused(tmp_path, given, told):
+    with pytest.raises(ParameterError, match=told):
+        study.compare(**given, out=tmp_path / "study", workers=1)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_file_is_no_directory(tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(StorageError, match="expected a directory for a study"):
+        study.compare("tiger:horizon=2", out=tmp_path / "file", workers=1)
+
+
+def test_continuous_models_have_beliefs_as_declared():
+    asked = Study(("tiger", "line"), ("posterior_sampling",), seeds=1, priors=("declared", "flat"))
+    told = [unit.name for unit in asked.units(continuous=["line"])]
+    assert told == [
+        "posterior_sampling in tiger, seed 0",
+        "posterior_sampling in tiger, flat prior, seed 0",
+        "posterior_sampling in line, seed 0",
+    ]
+
+
+def test_summaries_want_runs_by_rule(done):
+    (runs, *_) = done.runs.values()
+    for wrong, told in ((runs, "a list"), ({"greedy": []}, "no runs"), ({"greedy": runs[0]}, "something else than lists")):
+        with pytest.raises(DataError, match=told):
+            study.summarise(wrong)
+    assert study.summarise({}) == []
 
 
 def test_another_study_in_the_same_directory_is_refused(done):
