@@ -6,6 +6,7 @@ What is written depends on the notebook alone: no timestamps, no versions or nam
 
 from __future__ import annotations
 
+import argparse
 import os
 import re
 import sys
@@ -97,4 +98,6 @@ def main(names: Sequence[str] = ()) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("notebooks", nargs="*", help="their files; all of this folder by default")
+    sys.exit(main(parser.parse_args().notebooks))

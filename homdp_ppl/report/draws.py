@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from scipy import stats
 
 from homdp_ppl.errors import DataError, Problem
-from homdp_ppl.report.look import BAND, COLOURS, plain
+from homdp_ppl.report.look import BAND, COLOURS, colour_of, plain
 
 
 def draw_densities(
@@ -128,6 +128,7 @@ def draw_shares(
     groups: Sequence[str],
     promised: Mapping[str, float] | None = None,
     axes: Axes | None = None,
+    colours: Mapping[str, str] | None = None,
 ) -> Axes:
     """Draw in which share of cases something held, with exact 90% intervals, beside the share that was promised.
 
@@ -141,6 +142,8 @@ def draw_shares(
         For some names the promised share; a dotted line in their colour.
     axes
         Where to draw; a new figure by default.
+    colours
+        Of some names, to be the same as in other pictures.
 
     Examples
     --------
@@ -156,7 +159,7 @@ def draw_shares(
         held = np.asarray(cases, dtype=bool)
         if held.ndim != 2 or len(held) != len(groups):
             raise DataError("draw_shares", [Problem(name, f"shape {held.shape}", f"({len(groups)}, cases)")])
-        colour = COLOURS[k % len(COLOURS)]
+        colour = colour_of(name, k, colours)
         if promised and name in promised:
             axes.axhline(promised[name], color=colour, lw=1.5, ls=":")
         places = np.arange(len(groups)) + apart * (k - (len(hits) - 1) / 2)

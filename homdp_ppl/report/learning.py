@@ -13,7 +13,7 @@ from matplotlib.ticker import MaxNLocator
 from homdp_ppl.measured import Measured
 from homdp_ppl.precision import Array
 from homdp_ppl.report.labels import label_ends
-from homdp_ppl.report.look import BAND, COLOURS, plain
+from homdp_ppl.report.look import BAND, COLOURS, colour_of, plain
 from homdp_ppl.study.summary import check_runs
 
 POINTS = 400  # of a curve, evenly spaced on the axis it is drawn on
@@ -29,7 +29,9 @@ class Curve(NamedTuple):
     high: Array  # (points,)  the 95% quantile
 
 
-def draw_regret(runs: Mapping[str, Sequence[Measured]], axes: Axes | None = None) -> Axes:
+def draw_regret(
+    runs: Mapping[str, Sequence[Measured]], axes: Axes | None = None, colours: Mapping[str, str] | None = None
+) -> Axes:
     """Draw the exact regret of rules against episodes: the mean over seeds, and the band that holds 90% of them.
 
     Each curve carries its rule's name at its end. Axes that are given keep their scales: set them to "log" before drawing.
@@ -41,6 +43,8 @@ def draw_regret(runs: Mapping[str, Sequence[Measured]], axes: Axes | None = None
         seeds.
     axes
         Where to draw; a new figure with linear axes by default.
+    colours
+        Of some rules, to be the same as in other pictures.
 
     Examples
     --------
@@ -54,7 +58,7 @@ def draw_regret(runs: Mapping[str, Sequence[Measured]], axes: Axes | None = None
     ('tiger: mean and 90% of 2 seeds', array([0.585, 1.171, 1.756]))
     >>> plt.close(axes.figure)
     """
-    axes, ends = _draw(runs, lambda run: run.regret, axes)
+    axes, ends = _draw(runs, lambda run: run.regret, axes, colours)
     if axes.get_yscale() == "linear":
         lowest, highest = axes.dataLim.intervaly  # an estimated regret may be below 0, and an oracle's is 0 all the time
         axes.set_ylim(0 if lowest > -NOISE else None, 1 if max(-lowest, highest) < NOISE else None)
@@ -63,14 +67,16 @@ def draw_regret(runs: Mapping[str, Sequence[Measured]], axes: Axes | None = None
     return axes
 
 
-def draw_promises(runs: Mapping[str, Sequence[Measured]], axes: Axes | None = None) -> Axes:
+def draw_promises(
+    runs: Mapping[str, Sequence[Measured]], axes: Axes | None = None, colours: Mapping[str, str] | None = None
+) -> Axes:
     """Draw the values that rules planned optimistically, beside the optimum and H, the most that rewards can add up to.
 
     A rule is optimistic as long as it stays above the dotted line, and says something once it is below the dashed one.
 
     Parameters
     ----------
-    runs, axes
+    runs, axes, colours
         As in :func:`draw_regret`; all runs in one world.
 
     Examples
@@ -85,20 +91,23 @@ def draw_promises(runs: Mapping[str, Sequence[Measured]], axes: Axes | None = No
     [array([9.8]), array([1.8])]
     >>> plt.close(axes.figure)
     """
-    axes, ends = _draw(runs, lambda run: run.optimistic, axes)
+    axes, ends = _draw(runs, lambda run: run.optimistic, axes, colours)
     run = next(iter(runs.values()))[0]
     lines = (run.optimum, ":", -11, "optimum"), (run.horizon, "--", 3, "H, the trivial bound")
     for height, style, shift, words in lines:
         axes.axhline(height, color="#444444", lw=1.2, ls=style, zorder=1)
         axes.annotate(words, (0.0, height), (4, shift), xycoords=("axes fraction", "data"), textcoords="offset points",
                       fontsize=9, color="#444444")  # fmt: skip
-    axes.set_ylabel("optimistic value")
+    axes.set_ylabel("promise: the optimistic value")
     label_ends(axes, ends)
     return axes
 
 
 def _draw(
-    runs: Mapping[str, Sequence[Measured]], quantity: Callable[[Measured], Array], axes: Axes | None
+    runs: Mapping[str, Sequence[Measured]],
+    quantity: Callable[[Measured], Array],
+    axes: Axes | None,
+    colours: Mapping[str, str] | None,
 ) -> tuple[Axes, list[tuple[float, float, str, str]]]:
     """Means and bands of a quantity of each round, and where the curves end."""
     check_runs(runs)
@@ -107,7 +116,7 @@ def _draw(
     ends = []
     for k, (name, several) in enumerate(runs.items()):
         curve = curve_of(several, quantity, logarithmic=axes.get_xscale() == "log")
-        colour = COLOURS[k % len(COLOURS)]
+        colour = colour_of(name, k, colours)
         if len(several) > 1:
             axes.fill_between(curve.episodes, curve.low, curve.high, color=colour, alpha=0.16, lw=0)
         mark = "o" if len(curve.mean) == 1 else None  # a line needs two points

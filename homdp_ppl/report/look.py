@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 
 from matplotlib.axis import Axis
 from matplotlib.ticker import LogLocator, NullFormatter
@@ -11,6 +12,11 @@ COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#6b6b6b", "#E69F00", "#5
 GREY = "#6b6b6b"
 MARKS = ("o", "s", "^", "D", "v", "P", "X", "*")
 BAND = (0.05, 0.95)  # quantiles over the seeds
+
+
+def colour_of(name: str, k: int, colours: Mapping[str, str] | None = None) -> str:
+    """The colour of the k-th name of a picture: its own if it has one, to be the same in others, else the k-th of all."""
+    return (colours or {}).get(name, COLOURS[k % len(COLOURS)])
 
 
 def plain(name: object) -> str:

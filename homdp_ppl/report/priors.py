@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 
 from homdp_ppl.errors import DataError, Problem
 from homdp_ppl.measured import Measured
-from homdp_ppl.report.look import COLOURS, plain
+from homdp_ppl.report.look import colour_of, plain
 from homdp_ppl.study.summary import check_runs
 
 APART = 0.36  # between the first and the last rule of one prior, in units of the distance between priors
@@ -60,7 +60,7 @@ def draw_priors(
         places = np.array([priors.index(prior) for prior in several]) + shift
         regret = [np.array([run.regret[-1] for run in group]) for group in several.values()]
         share = [np.array([run.was_optimistic.mean() for run in group]) for group in several.values()]
-        colour = (colours or {}).get(rule, COLOURS[k % len(COLOURS)])
+        colour = colour_of(rule, k, colours)
         for panel, numbers in ((left, regret), (right, share)):
             for place, each in zip(places, numbers, strict=True):
                 panel.plot(np.full(len(each), place), each, "o", ms=4, mew=0, alpha=0.5, color=colour)

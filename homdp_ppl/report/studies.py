@@ -13,14 +13,17 @@ from homdp_ppl.errors import DataError, Problem
 from homdp_ppl.measured import Measured
 from homdp_ppl.precision import Array
 from homdp_ppl.report.labels import label_ends
-from homdp_ppl.report.look import BAND, COLOURS, MARKS, label_log, plain
+from homdp_ppl.report.look import BAND, MARKS, colour_of, label_log, plain
 from homdp_ppl.study.summary import check_runs, episodes_to
 
 NARROW = 0.1  # smaller widths, which may be negative, are drawn on a linear scale; larger ones on a logarithmic one
 
 
 def draw_optimism(
-    runs: Mapping[str, Sequence[Measured]], axes: Axes | None = None, calibration: Mapping[str, float] | None = None
+    runs: Mapping[str, Sequence[Measured]],
+    axes: Axes | None = None,
+    calibration: Mapping[str, float] | None = None,
+    colours: Mapping[str, str] | None = None,
 ) -> Axes:
     """Draw how often each rule was optimistic against how far: small marks are runs, large ones their means.
 
@@ -36,6 +39,8 @@ def draw_optimism(
     calibration
         For some rules' names the share of optimistic rounds that is exact on average over worlds drawn from the prior: a dashed
         line each.
+    colours
+        Of some rules, to be the same as in other pictures.
 
     Examples
     --------
@@ -59,7 +64,7 @@ def draw_optimism(
         width = np.array([np.mean(run.optimistic - run.optimum) for run in several])
         share = np.array([run.was_optimistic.mean() for run in several])
         widest = max(widest, float(np.abs(width).max()))
-        colour, mark = COLOURS[k % len(COLOURS)], MARKS[k % len(MARKS)]
+        colour, mark = colour_of(name, k, colours), MARKS[k % len(MARKS)]
         axes.plot(width, share, mark, ms=4, mew=0, color=colour, alpha=0.5)
         axes.plot(width.mean(), share.mean(), mark, ms=10, mec="white", mew=1, color=colour, label=plain(name), zorder=3)
         if calibration and name in calibration:
@@ -78,7 +83,12 @@ def draw_optimism(
     return axes
 
 
-def draw_episodes_to(runs: Mapping[str, Sequence[Measured]], epsilons: ArrayLike, axes: Axes | None = None) -> Axes:
+def draw_episodes_to(
+    runs: Mapping[str, Sequence[Measured]],
+    epsilons: ArrayLike,
+    axes: Axes | None = None,
+    colours: Mapping[str, str] | None = None,
+) -> Axes:
     """Draw the episodes that rules need to come within epsilon of the optimum: the median of the seeds, and the middle 90%.
 
     A line ends where more than half of the runs were too short.
@@ -91,6 +101,8 @@ def draw_episodes_to(runs: Mapping[str, Sequence[Measured]], epsilons: ArrayLike
         How near; the axis runs from the easiest to the hardest.
     axes
         Where to draw; a new figure by default.
+    colours
+        Of some rules, to be the same as in other pictures.
 
     Examples
     --------
@@ -119,13 +131,13 @@ def draw_episodes_to(runs: Mapping[str, Sequence[Measured]], epsilons: ArrayLike
     for k, (name, several) in enumerate(runs.items()):
         needed = np.array([[episodes_to(run, epsilon) for epsilon in near] for run in several])  # (seeds, epsilons)
         low, middle, high = (_order_statistic(needed, level) for level in (BAND[0], 0.5, BAND[1]))
-        colour = COLOURS[k % len(COLOURS)]
+        colour = colour_of(name, k, colours)
         axes.fill_between(near, np.minimum(low, longest), np.minimum(high, longest), color=colour, alpha=0.16, lw=0)
         axes.plot(near, middle, color=colour, lw=2)
         if np.isfinite(middle).any():
             last = int(np.flatnonzero(np.isfinite(middle))[-1])
             ends.append((float(near[last]), float(middle[last]), name, colour))
-    axes.set(xlabel="epsilon: mean distance from the optimum", ylabel="episodes needed")
+    axes.set(xlabel="ε: mean distance from the optimum", ylabel="episodes needed")
     for axis in (axes.xaxis, axes.yaxis):
         label_log(axis)
     axes.set_title(plain(f"{next(iter(runs.values()))[0].model_name}: median and 90% of the seeds"), fontsize=10)

@@ -1,6 +1,6 @@
 """Pictures of learning: the curves are the runs' own numbers, labels stand at the ends and apart, bad input is refused."""
 
-from functools import cache
+from functools import cache, partial
 from itertools import pairwise
 
 import matplotlib.pyplot as plt
@@ -12,6 +12,7 @@ from homdp_ppl import DataError, explorers, learn, models
 from homdp_ppl.planners import history_tree
 from homdp_ppl.report.learning import POINTS, curve_of, draw_promises, draw_regret
 from homdp_ppl.report.look import COLOURS
+from homdp_ppl.report.studies import draw_episodes_to, draw_optimism
 from tests.runs import losing
 
 K, SEEDS = 12, 5
@@ -145,3 +146,12 @@ def test_what_cannot_be_drawn_is_refused(draw):
     with pytest.raises(DataError, match=r"(?s)3 problems.*no runs.*runs of 4 to 12 rounds.*without rounds"):
         draw({"none": [], "mixed": [*whole, *short], "unborn": unborn})
     assert not plt.get_fignums()
+
+
+@pytest.mark.parametrize("draw", [draw_regret, draw_promises, draw_optimism, partial(draw_episodes_to, epsilons=[1.0, 0.5])])
+def test_a_rule_may_have_a_colour_of_its_own(draw):
+    runs = {"first": [losing(0.5, 0.4, 0.3)], "second": [losing(0.9, 0.1, 0.0)]}
+    drawn = [line.get_color() for line in draw(runs, colours={"second": "black"}).lines]
+    assert COLOURS[0] in drawn
+    assert "black" in drawn
+    assert COLOURS[1] not in drawn
