@@ -7,13 +7,18 @@ import os
 import sys
 import traceback
 from collections.abc import Sequence
+from typing import Any
 
 from rich.console import Console
 
 from homdp_ppl import __version__, commands, planners, study_commands
 from homdp_ppl.errors import HOMDPError, in_one_line
+from homdp_ppl.explorers import EXPLORERS
 from homdp_ppl.storage import StorageError
-from homdp_ppl.study.sources import FILE_HORIZON
+from homdp_ppl.study.files import own_line
+from homdp_ppl.study.sources import CLASSES, FILE_HORIZON
+from homdp_ppl.study.specification import Study
+from homdp_ppl.study_commands import split_calls
 
 PAGE = 120  # columns where there is no terminal
 BUG, WRONG, STORAGE, INTERRUPTED = 1, 2, 4, 130  # exit codes, beside those of study_commands
@@ -46,6 +51,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _explain(options, " ".join(str(error).split()), STORAGE)
     except Exception as error:
         told = " ".join(f"{type(error).__name__}: {error}".split())[:300]
+        own = own_line(error, split_calls(words))
+        if own:
+            return _explain(options, f"{own}: got {told}; expected work without mistakes (--debug shows more)", WRONG)
         return _explain(options, f"a mistake in the program: {told} (--debug shows where)", BUG)
 
 
@@ -69,6 +77,14 @@ class _Console(Console):
     def on_broken_pipe(self) -> None:
         """Not an error."""
         raise BrokenPipeError
+
+
+class _Command(argparse.ArgumentParser):
+    """One command, which knows --debug as the whole does."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self.add_argument("--debug", action="store_true", default=argparse.SUPPRESS, help="show where an error came from")
 
 
 def _positive(text: str) -> int:
@@ -98,7 +114,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="homdp", description=text, epilog=CODES)
     parser.add_argument("--version", action="version", version=f"homdp_ppl {__version__}")
     parser.add_argument("--debug", action="store_true", help="show where an error came from")
-    subparsers = parser.add_subparsers(required=True, metavar="COMMAND")
+    subparsers = parser.add_subparsers(required=True, metavar="COMMAND", parser_class=_Command)
     model_help = (
         "a name of the zoo (see `homdp models`), with options as in screening:hierarchy=False, "
         f"a .POMDP file (horizon {FILE_HORIZON}), or path/to/file.py:name"
@@ -106,7 +122,8 @@ def _parser() -> argparse.ArgumentParser:
     horizon_help = "another horizon than the model's own"
     known = ", ".join([*planners.PLANNERS, *planners.CONTINUOUS_PLANNERS])
     planner_help = f"one of {known}, with options as in bounded_search:gap=0.01, or path/to/file.py:name (default auto)"
-    rule_help = "with options as in hop_b:scale=0.1, or path/to/file.py:name"
+    rules = ", ".join(rule for rule in EXPLORERS if rule not in CLASSES)
+    rule_help = f"of {rules}, with options as in hop_b:scale=0.1, or path/to/file.py:name"
 
     listed = subparsers.add_parser("models", help="list the zoo, or show one model or several")
     listed.add_argument("models", metavar="MODEL", nargs="*", help=model_help)
@@ -130,7 +147,7 @@ def _parser() -> argparse.ArgumentParser:
 
     once = subparsers.add_parser("learn", help="let one rule learn in a model, once")
     once.add_argument("model", metavar="MODEL", help=model_help)
-    once.add_argument("--explorer", default="quantile_backup", help=f"the rule, {rule_help}")
+    once.add_argument("--explorer", default="quantile_backup", help=f"one {rule_help} (default quantile_backup)")
     once.add_argument("--episodes", type=_positive, default=500, help="how many episodes (default 500)")
     once.add_argument("--seed", type=_seed, default=0, help="the same seed is the same run (default 0)")
     once.add_argument("--planner", default="auto", help=planner_help)
@@ -141,12 +158,13 @@ def _parser() -> argparse.ArgumentParser:
 
     compared = subparsers.add_parser("compare", help="let several rules learn in several models, and compare their regret")
     compared.add_argument("models", metavar="MODEL", nargs="+", help=f"{model_help}; or one study.toml that holds it all")
-    compared.add_argument("--explorers", metavar="A,B", nargs="+", help=f"rules, {rule_help}")
+    compared.add_argument("--explorers", metavar="A,B", nargs="+", help=f"some {rule_help} (default {','.join(Study.explorers)})")
     compared.add_argument("--episodes", type=_positive, help="episodes of each run (default 500)")
     compared.add_argument("--seeds", type=_positive, help="runs of each rule (default 10)")
     compared.add_argument("--planner", help=planner_help)
     compared.add_argument("--horizon", type=_positive, help="another horizon than the models' own")
-    compared.add_argument("--priors", metavar="A,B", nargs="+", help="what Bayesian rules believe: declared, flat, sparse (all)")
+    priors_help = "what Bayesian rules believe at first: some of declared, flat, sparse (default all three)"
+    compared.add_argument("--priors", metavar="A,B", nargs="+", help=priors_help)
     compared.add_argument("--epsilon", type=float, help="the distance that counts as near the optimum (default 0.1)")
     compared.add_argument("--block", type=_positive, help="seeds of one piece of work (default all)")
     compared.add_argument("--out", metavar="DIR", help="where results go (default studies/..., one for each study)")
@@ -165,7 +183,7 @@ def _parser() -> argparse.ArgumentParser:
     bounds = subparsers.add_parser("theory", help="the paper's bounds for a model's sizes, beside the trivial ones")
     bounds.add_argument("model", metavar="MODEL", help=model_help)
     bounds.add_argument("--episodes", type=_positive, default=1000, help="how many episodes (default 1000)")
-    bounds.add_argument("--delta", type=float, default=0.1, help="that of the algorithms (default 0.1)")
+    bounds.add_argument("--delta", type=float, default=0.1, help="how likely the bounds may fail, up to a factor (default 0.1)")
     bounds.add_argument("--accuracy", type=float, help="the gap to ask sample sizes for (default a tenth of the horizon)")
     bounds.add_argument("--horizon", type=_positive, help=horizon_help)
     bounds.set_defaults(run=commands.show_theory)

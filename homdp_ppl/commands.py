@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,9 +27,22 @@ from homdp_ppl.learning_checks import check_plan
 from homdp_ppl.measured import Measured
 from homdp_ppl.policy import uniform_policy
 from homdp_ppl.report import comparison_table, decisions_table, models_table, revealed_table, seen_table, theory_table
+from homdp_ppl.report.look import counted
 from homdp_ppl.rounds import Planner
 from homdp_ppl.storage import atomic_write
 
+LEGEND = {  # of the columns of comparisons
+    "seeds": "runs of the rule so far",
+    "regret": "with its standard error where there are several runs",
+    "minus first": "the paired difference, with its 95% interval",
+    "gap": "of the last round",
+    "optim.": "how often the promise covered the optimum",
+    "width": "how far it lay above",
+    "to {epsilon:g}": "episodes until the average regret was below for good",
+    "sec": "seconds of a run",
+    "guarantee": "what is proved of optimism",
+}
+OPTIONAL = ("optim.", "width", "to {epsilon:g}", "sec", "guarantee")  # give way where there is little room
 SIMULATED = 200  # episodes by which a value is estimated
 ONLINE = "a policy that plans as it goes"
 QUANTISED = "Where observations are numbers and states are not, `--planner quantised` makes one."
@@ -76,7 +90,7 @@ def plan(options: argparse.Namespace, console: Console) -> None:
     if isinstance(world, ContinuousWorld):
         _plan_continuous(options, console, world, chosen)
         return
-    found = check_plan(chosen(world.pomdp)).named(world)
+    found = check_plan(chosen(world.pomdp), "plan").named(world)
     say(console, f"planner   {found.planner}")
     say(console, f"value     {found.value:.9g}  (certified: the optimum is at most {found.upper:.9g})")
     if "seconds" in found.statistics:  # a planner of one's own need not count them
@@ -103,11 +117,15 @@ def _plan_continuous(options: argparse.Namespace, console: Console, world: Conti
 def _check_places(command: str, options: argparse.Namespace) -> None:
     """Refuse files that could not be written, before anything is done."""
     kinds = FigureCanvasBase.get_supported_filetypes()
-    problems = [
-        Problem(f"--{name}", str(place), "a file in a directory that exists")
-        for name in ("draw", "save", "out")
-        if (place := getattr(options, name, None)) and (Path(place).is_dir() or not Path(place).resolve().parent.is_dir())
+    places = [(f"--{name}", Path(place)) for name in ("draw", "save", "out") if (place := getattr(options, name, None))]
+    problems = [Problem(name, f"the directory {place}", "a file") for name, place in places if place.is_dir()]
+    problems += [
+        Problem(name, str(place), "a file in a directory that exists")
+        for name, place in places
+        if not place.resolve().parent.is_dir()
     ]
+    if getattr(options, "save", None) and Path(options.save).suffix != ".npz":
+        problems.append(Problem("--save", options.save, "a NumPy file: a name that ends in .npz"))
     if getattr(options, "draw", None) and Path(options.draw).suffix.removeprefix(".").lower() not in kinds:
         problems.append(Problem("--draw", options.draw, f"a picture: a name that ends in one of {', '.join(sorted(kinds))}"))
     if getattr(options, "out", None) and Path(options.out).suffix != ".nc":
@@ -133,7 +151,9 @@ def learn_once(options: argparse.Namespace, console: Console) -> None:
     rule, planner = study.find_rule(options.explorer, world), study.find_planner(options.planner, world)
     run = learn(world, rule, planner, options.episodes, options.seed)
     say(console, repr(run))
-    console.print(comparison_table(study.summarise({rule.name: [run]}), best(run), width=console.width))
+    table = comparison_table(study.summarise({rule.name: [run]}), best(run), width=console.width)
+    console.print(table)
+    explain_columns(console, [table])
     if options.save:
         policy: Any = run.policy
         if not hasattr(policy, "save"):
@@ -155,8 +175,24 @@ def show_theory(options: argparse.Namespace, console: Console) -> None:
     X, Y, A, H = world.spaces.sizes
     K, delta = options.episodes, options.delta
     statements = theory.report(world, K, delta, options.accuracy)
-    say(console, f"{world.homdp.name}: {X} states, {Y} observations, {A} actions, horizon {H}; {K} episodes, delta {delta:g}")
+    sizes = f"{counted(X, 'state')}, {counted(Y, 'observation')}, {counted(A, 'action')}, horizon {H}"
+    say(console, f"{world.homdp.name}: {sizes}; {counted(K, 'episode')}, delta {delta:g}")
     console.print(theory_table(statements))
+
+
+def explain_columns(console: Console, tables: Sequence[Table], epsilon: float = 0.1) -> None:
+    """What the columns of comparisons mean, and which had no room."""
+    heads = {str(column.header) for table in tables for column in table.columns}
+    told = {head.format(epsilon=epsilon): words for head, words in LEGEND.items()}
+    say(console, "; ".join(f"{head}: {words}" for head, words in told.items() if head in heads) + ".")
+    missing = [head for head in told if any(head in left_out(table, epsilon) for table in tables)]
+    if missing:
+        say(console, f"No room here for {', '.join(missing)}: a wider window shows more, the report of a study all.")
+
+
+def left_out(table: Table, epsilon: float = 0.1) -> set[str]:
+    """Columns that a comparison has where there is room for them."""
+    return {head.format(epsilon=epsilon) for head in OPTIONAL} - {str(column.header) for column in table.columns}
 
 
 def best(run: Measured) -> str:

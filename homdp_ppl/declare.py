@@ -57,6 +57,8 @@ def homdp(
 
 
 def homdp(
+    program: None = None,
+    /,
     *,
     states: Sequence[str] | int | Real,
     observations: Sequence[str] | int | Real,
@@ -68,6 +70,8 @@ def homdp(
 
     Parameters
     ----------
+    program
+        Nothing: the program stands below the decorator.
     states, observations, actions
         Names, or how many there are; states and observations may be :class:`Real` vectors.
     horizon
@@ -98,6 +102,9 @@ def homdp(
     HOMDP 'lamp': 2 states, 2 observations, 1 action, horizon 2
       T: 1 of 2 rows known, 1 row Dirichlet, conjugate; O: known; initial: known
     """
+    if program is not None:
+        remedy = "Write @homdp(states=..., ...) above the function, or homdp(states=..., ...)(function)."
+        raise DeclarationError("homdp", [Problem("arguments", f"a {type(program).__name__}", "keywords alone", remedy)])
 
     def declare(function: Callable[[], Kernels]) -> HOMDP | ContinuousHOMDP:
         if is_real(states, observations):

@@ -11,18 +11,28 @@ from homdp_ppl.continuous import ContinuousHOMDP, ContinuousWorld
 from homdp_ppl.continuous.known import refuse_unknown_start as refuse_start
 from homdp_ppl.declare import HOMDP, World
 from homdp_ppl.errors import ParameterError, Problem
+from homdp_ppl.evaluation import evaluate
 from homdp_ppl.explorers.explorer import Explorer
 from homdp_ppl.outcome import stop_problems
 from homdp_ppl.plan import Plan
+from homdp_ppl.policy import GraphPolicy
 from homdp_ppl.posteriors.data import refuse_unknown_start
 
 
-def check_plan(found: Any) -> Plan:
-    """What a planner made of the true world; refuses what is no plan, from a planner that somebody has just written."""
-    if isinstance(found, Plan):
-        return found
-    problem = Problem("planner", f"a {type(found).__name__}", "a Plan", "Return make_plan(policy, value, upper, pomdp, name).")
-    raise ParameterError("learn", [problem])
+def check_plan(found: Any, subject: str = "learn") -> Plan:
+    """What a planner made of the true world; refuses what is no plan, and numbers that are not those of its policy."""
+    if not isinstance(found, Plan):
+        problem = Problem(
+            "planner", f"a {type(found).__name__}", "a Plan", "Return make_plan(policy, value, upper, pomdp, name)."
+        )
+        raise ParameterError(subject, [problem])
+    if isinstance(found.policy, GraphPolicy):
+        worth = evaluate(found.policy, found.model)
+        if not found.value - found.rounding <= worth <= found.upper + found.rounding:
+            got = f"value {found.value:.6g} and upper {found.upper:.6g} for a policy that is worth {worth:.6g}"
+            remedy = "value is evaluate(policy, pomdp), upper a proved bound of the optimum."
+            raise ParameterError(subject, [Problem("planner", got, "value <= worth <= upper", remedy)])
+    return found
 
 
 def check_request(

@@ -44,7 +44,8 @@ def check_parameters(model: str, sites: Iterable[Site], parameters: Mapping[str,
     values, problems = {}, []
     for site in sites:
         given = parameters[site.name]
-        expected = f"{'integers' if site.discrete else 'an array'} of shape {site.shape}"
+        kinds = ("one whole number", "integers") if site.discrete else ("one number", "an array")
+        expected = f"{kinds[1]} of shape {site.shape}" if site.shape else kinds[0]
         try:
             value = as_value(site, given)
         except (TypeError, ValueError):

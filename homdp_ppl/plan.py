@@ -17,6 +17,7 @@ from homdp_ppl.pomdp import POMDP, HasSpaces, Spaces
 from homdp_ppl.precision import Array
 
 READABLE = 24  # histories side by side in a picture that can be read
+ROUNDING = 1e-7  # what float64 may do to a value, in units of the horizon or of the value itself
 MAX_GRAPH = 200_000  # nodes of a graph for people; networkx needs about 16 microseconds each
 
 
@@ -60,6 +61,11 @@ class Plan(NamedTuple):
     def gap(self) -> float:
         """How far the policy may be from the optimum."""
         return self.upper - self.value
+
+    @property
+    def rounding(self) -> float:
+        """How far its numbers may be off by rounding alone."""
+        return ROUNDING * max(self.model.horizon, abs(self.upper))
 
     def named(self, model: HasSpaces) -> Plan:
         """The same plan, in the names of a declaration or world."""
@@ -161,7 +167,12 @@ def make_plan(policy: GraphPolicy, value: float, upper: float, model: POMDP, pla
     >>> make_plan(policy, evaluate(policy, model), 1.0, model, "a coin")
     Plan by a coin: value 0.5 (at most 0.5 below the optimum), GraphPolicy(1 nodes, 1 observations, 2 actions)
     """
-    return Plan(policy, float(value), float(upper), model, planner, statistics, model.spaces)
+    plan = Plan(policy, float(value), float(upper), model, planner, statistics, model.spaces)
+    if not plan.value <= plan.upper + plan.rounding:
+        got = f"value {plan.value:.6g} and upper {plan.upper:.6g}"
+        remedy = "value is evaluate(policy, model); upper is a proved bound of the optimum, the same number if it is exact."
+        raise PlanningError(planner, [Problem("certificate", got, "value <= upper", remedy)])
+    return plan
 
 
 def _values(policy: GraphPolicy, model: POMDP) -> list[dict[int, Array]]:

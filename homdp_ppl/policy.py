@@ -29,7 +29,8 @@ class GraphPolicy:
     """A policy as a graph: a node for each situation told apart, with action probabilities and successors.
 
     A node belongs to one step. The first observation picks a node of step 1; the action taken and the next observation lead
-    to a node of the next step. Successors of nodes of the last step are never followed.
+    to a node of the next step. Successors of nodes of the last step are never followed: a graph does not know the horizon, and
+    what it answers beyond it means nothing.
 
     Parameters
     ----------

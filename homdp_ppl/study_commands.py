@@ -6,7 +6,7 @@ import argparse
 import json
 import shlex
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from hashlib import sha256
 from pathlib import Path
@@ -16,10 +16,11 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from homdp_ppl import study
-from homdp_ppl.commands import best, say
+from homdp_ppl.commands import best, explain_columns, left_out, say
 from homdp_ppl.continuous import ContinuousWorld
 from homdp_ppl.errors import ParameterError, Problem
 from homdp_ppl.page import write_page
+from homdp_ppl.page.progress import missing, of_model, whole
 from homdp_ppl.report import comparison_table
 from homdp_ppl.report.look import counted
 from homdp_ppl.study.directory import slug
@@ -33,40 +34,31 @@ INTRODUCTION = (
     "Each rule learns for {episodes}, {times}, with the same luck as the others. "
     "Its regret is what its policies lost to the optimal one, summed over all episodes: less is better."
 )
-
-LEGEND = {
-    "seeds": "seeds: runs of the rule so far",
-    "regret": "regret: with its standard error",
-    "minus first": "minus first: the paired difference, with its 95% interval",
-    "gap": "gap: of the last round",
-    "optim.": "optim.: how often the promise covered the optimum",
-    "width": "width: how far it lay above",
-    "to": "to {epsilon:g}: episodes until the average regret was below for good",
-    "sec": "sec: seconds of a run",
-    "guarantee": "guarantee: what is proved of optimism",
-}
+LISTED = 3  # pieces of work that are told one by one when they are not done
 
 
 def compare(options: argparse.Namespace, console: Console) -> int:
     """``homdp compare``: several rules in several models, in a directory."""
     asked = _study(options)
     worlds = find_worlds(asked)  # what cannot be is told before anything else
-    units = asked.units([text for text, world in worlds.items() if isinstance(world, ContinuousWorld)])
     out = Path(options.out) if options.out else Path("studies") / _name(asked)
+    begun = study.StudyDirectory.at_place(out, asked)
+    units = asked.units([text for text, world in worlds.items() if isinstance(world, ContinuousWorld)])
     times = "once" if asked.seeds == 1 else f"{asked.seeds} times"
-    say(console, INTRODUCTION.format(episodes=counted(asked.episodes, "episode"), times=times))
-    with _resumable(out), _progress(_left(out, units), asked.episodes) as told, _client(options) as client:
+    with _resumable(out), _client(options) as client, _Progress(_left(begun, units), asked.episodes) as told:
+        say(console, INTRODUCTION.format(episodes=counted(asked.episodes, "episode"), times=times))
         done = study.compare(asked, out=out, workers=options.workers, client=client, time_limit=options.time_limit, report=told)
-    return _finish(done, console)
+    return _finish(done, console, told.rounds)
 
 
 def resume(options: argparse.Namespace, console: Console) -> int:
     """``homdp resume``: go on with a study."""
     out = Path(options.directory)
     found = study.StudyDirectory.open(out)
-    with _resumable(out), _progress(_left(out, found.units()), found.study.episodes) as told, _client(options) as client:
+    left = _left(found, found.units())
+    with _resumable(out), _client(options) as client, _Progress(left, found.study.episodes) as told:
         done = study.resume(out, workers=options.workers, client=client, time_limit=options.time_limit, report=told)
-    return _finish(done, console)
+    return _finish(done, console, told.rounds)
 
 
 def report(options: argparse.Namespace, console: Console) -> int:
@@ -74,6 +66,8 @@ def report(options: argparse.Namespace, console: Console) -> int:
     directory = study.StudyDirectory.open(options.directory)
     runs = study.read_runs(directory)
     _tables(directory, runs, console)
+    if _missing(directory, runs, {}, console):
+        say(console, _go_on(directory.path))
     write_results(directory, runs)
     say(console, f"results: {directory.path / 'results.nc'}")
     with _busy("drawing report.html"):
@@ -82,12 +76,12 @@ def report(options: argparse.Namespace, console: Console) -> int:
     return 0
 
 
-def _finish(done: Finished, console: Console) -> int:
+def _finish(done: Finished, console: Console, rounds: int) -> int:
     _tables(done.directory, done.runs, console)
-    for unit, reason in done.failed.items():
-        say(console, f"not done: {unit.name}: {reason}")
+    _missing(done.directory, done.runs, done.failed, console)
     if done.stopped:
-        say(console, f"Stopped, {done.stopped}. {_go_on(done.directory.path)}")
+        nothing = "" if rounds else " Nothing was written in this time: it takes longer to begin."
+        say(console, f"Stopped, {done.stopped}.{nothing} {_go_on(done.directory.path)}")
         return STOPPED
     say(console, f"results: {done.directory.path / 'results.nc'} (xarray.open_dataset reads it)")
     with _busy("drawing report.html"):
@@ -97,31 +91,36 @@ def _finish(done: Finished, console: Console) -> int:
 
 
 def _tables(directory: study.StudyDirectory, runs: Runs, console: Console) -> None:
-    shown: set[str] = set()
-    for model in directory.study.models:
-        of_model = {rule: several for (name, prior, rule), several in runs.items() if (name, prior) == (model, "declared")}
-        if of_model:
-            first, epsilon = next(iter(of_model.values()))[0], directory.study.epsilon
-            most = directory.study.seeds
-            begun = max(len(several) for several in of_model.values())
-            seeds = counted(most, "seed") if begun == most else f"{begun} of {counted(most, 'seed')}"
-            title = f"{model}: {counted(directory.study.episodes, 'episode')}, {seeds}, {best(first)}"
-            table = comparison_table(study.summarise(of_model, epsilon), title, epsilon, console.width)
-            shown |= {"to" if str(column.header).startswith("to ") else str(column.header) for column in table.columns}
-            console.print(table)
-    if runs:
-        _explain(console, shown, directory.study.epsilon)
+    """A table for each model, all with the same columns, of the runs that are at their end."""
+    most, epsilon = directory.study.seeds, directory.study.epsilon
+    ended = {model: whole(of_model(runs, model)) for model in directory.study.models}
+    found = [(model, next(iter(rules.values()))[0], rules) for model, rules in ended.items() if rules]
+    rows = [study.summarise(rules, epsilon) for _, _, rules in found]
+    without: set[str] = set()
+    for several in rows:
+        without |= left_out(comparison_table(several, "", epsilon, console.width), epsilon)
+    tables = []
+    for (model, first, rules), several in zip(found, rows, strict=True):
+        begun = max(map(len, rules.values()))
+        seeds = counted(most, "seed") if begun == most else f"{begun} of {counted(most, 'seed')}"
+        title = f"{model}: {counted(directory.study.episodes, 'episode')}, {seeds}, {best(first)}"
+        tables.append(comparison_table(several, title, epsilon, console.width, without))
+        console.print(tables[-1])
+    if tables:
+        explain_columns(console, tables, epsilon)
     others = [prior for prior in dict.fromkeys(prior for _, prior, _ in runs) if prior != "declared"]
-    if others:
+    if tables and others:
         say(console, f"These are runs under the declared prior; those under others ({', '.join(others)}) are in the report.")
 
 
-def _explain(console: Console, shown: Collection[str], epsilon: float) -> None:
-    """What the columns mean that are there, and which had no room."""
-    say(console, "; ".join(words for head, words in LEGEND.items() if head in shown).format(epsilon=epsilon) + ".")
-    missing = [head for head in ("optim.", "width", "sec", "guarantee") if head not in shown]
-    if missing:
-        say(console, f"No room here for {', '.join(missing)}: a wider window shows more, the report all.")
+def _missing(directory: study.StudyDirectory, runs: Runs, failed: Mapping[Unit, str], console: Console) -> bool:
+    """Say what is not done, and whether anything is not."""
+    told = missing(directory, runs, failed)
+    for line in told[:LISTED]:
+        say(console, f"not done: {line}")
+    if len(told) > LISTED:
+        say(console, f"not done: {len(told) - LISTED} more")
+    return bool(told)
 
 
 def _study(options: argparse.Namespace) -> Study:
@@ -171,12 +170,9 @@ def _name(asked: Study) -> str:
     return f"{'-'.join(slug(model).partition('-')[0] for model in asked.models)[:60]}-{number}"
 
 
-def _left(out: Path, units: Iterable[Unit]) -> list[Unit]:
+def _left(begun: study.StudyDirectory | None, units: Iterable[Unit]) -> list[Unit]:
     """The units that are not done yet."""
-    if not (out / "study.json").exists():
-        return list(units)
-    directory = study.StudyDirectory.open(out)
-    return [unit for unit in units if not is_complete(directory, unit)]
+    return [unit for unit in units if begun is None or not is_complete(begun, unit)]
 
 
 @contextmanager
@@ -193,34 +189,41 @@ def _go_on(out: str | Path) -> str:
     return f"Go on with:  homdp resume {shlex.quote(str(out))}"
 
 
-@contextmanager
-def _progress(units: Sequence[Unit], episodes: int) -> Iterator[Any]:
-    """A bar with the rate and the remaining time on a terminal; elsewhere, in a log say, a line for each unit that is done."""
-    console = Console(stderr=True)
-    if not console.is_terminal:
-        yield _lines(units, episodes, console)
-        return
-    columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), _Rate(), TimeRemainingColumn()
-    with Progress(*columns, console=console, transient=True) as bar:
-        task = bar.add_task("episodes", total=episodes * sum(len(unit.seeds) for unit in units))
+class _Progress:
+    """Told what is written: a bar with the rate and the remaining time on a terminal, elsewhere a line for each unit done.
 
-        def told(unit: Unit, n: int) -> None:
-            bar.update(task, advance=n, description=unit.rule)
+    Parameters
+    ----------
+    units
+        What is left to do.
+    episodes
+        Of each run.
+    """
 
-        yield told
+    def __init__(self, units: Sequence[Unit], episodes: int) -> None:
+        self.rounds = 0  # written in all
+        self._units, self._episodes = units, episodes
+        self._console, self._written = Console(stderr=True), Counter[Unit]()
+        columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), _Rate(), TimeRemainingColumn()
+        self._bar = Progress(*columns, console=self._console, transient=True, disable=not self._console.is_terminal)
 
+    def __enter__(self) -> _Progress:
+        self._task = self._bar.add_task("episodes", total=self._episodes * sum(len(unit.seeds) for unit in self._units))
+        self._bar.start()
+        return self
 
-def _lines(units: Sequence[Unit], episodes: int, console: Console) -> Callable[[Unit, int], None]:
-    written = Counter[Unit]()
+    def __exit__(self, *error: object) -> None:
+        self._bar.stop()
 
-    def told(unit: Unit, n: int) -> None:
-        before, whole = written[unit], episodes * len(unit.seeds)
-        written[unit] += n
-        if before < whole <= written[unit]:
-            done = sum(written[one] >= episodes * len(one.seeds) for one in written)
-            say(console, f"{done} of {len(units)} done: {unit.name}")
-
-    return told
+    def __call__(self, unit: Unit, n: int) -> None:
+        """So many rounds more of a unit."""
+        self.rounds += n
+        self._bar.update(self._task, advance=n, description=unit.rule)
+        before, whole = self._written[unit], self._episodes * len(unit.seeds)
+        self._written[unit] += n
+        if before < whole <= self._written[unit] and not self._console.is_terminal:
+            done = sum(self._written[one] >= self._episodes * len(one.seeds) for one in self._written)
+            say(self._console, f"{done} of {len(self._units)} done: {unit.name}")
 
 
 @contextmanager

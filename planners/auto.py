@@ -9,7 +9,7 @@ from homdp_ppl.plan import Plan
 from homdp_ppl.planners.alpha_vectors import alpha_vectors
 from homdp_ppl.planners.bounded_search import bounded_search
 from homdp_ppl.planners.checking import checked, number_problems, refuse
-from homdp_ppl.planners.histories import Support, counted
+from homdp_ppl.planners.histories import Support, few_histories
 from homdp_ppl.planners.history_tree import history_tree
 from homdp_ppl.pomdp import POMDP
 
@@ -38,13 +38,9 @@ def auto(gap: float = 1e-3) -> Callable[[POMDP], Plan]:
     def planner(pomdp: POMDP) -> Plan:
         model = checked(pomdp, "auto")
         support, X = Support.of(model), len(model.initial)
-        histories = 0
-        for more in counted(support, model.horizon):
-            histories += more
-            if histories > SMALL_TREE:
-                break
+        histories = few_histories(support, model.horizon, SMALL_TREE)
         many = f"there are {X} states and too many histories for a tree"
-        if histories <= SMALL_TREE:
+        if histories is not None:
             return _said(tree(model), f"there are only {histories:,} histories")
         if X <= FEW_STATES or (X <= DENSE_STATES and support.complete):
             try:

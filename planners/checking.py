@@ -20,7 +20,7 @@ AXES = {"initial": "X", "transition": "XAX", "emission": "XY", "reward": "HXA"}
 def count_problems(least: int, **counts: Any) -> list[Problem]:
     """What is wrong with options, by name, that must be whole numbers of at least so much."""
     return [
-        Problem(name, repr(value), f"a whole number of at least {least}")
+        _option(name, value, f"a whole number of at least {least}")
         for name, value in counts.items()
         if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < least
     ]
@@ -29,10 +29,16 @@ def count_problems(least: int, **counts: Any) -> list[Problem]:
 def number_problems(**numbers: Any) -> list[Problem]:
     """What is wrong with options, by name, that must be finite numbers and not negative."""
     return [
-        Problem(name, repr(value), "a number that is not negative")
+        _option(name, value, "a number that is not negative")
         for name, value in numbers.items()
         if not isinstance(value, int | float | np.number) or not 0 <= value < math.inf
     ]
+
+
+def _option(name: str, value: Any, expected: str) -> Problem:
+    if isinstance(value, POMDP):
+        return Problem(name, "a POMDP", expected, "Make the planner first: planner()(pomdp).")
+    return Problem(name, repr(value), expected)
 
 
 def refuse(planner: str, problems: list[Problem]) -> None:

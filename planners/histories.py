@@ -79,11 +79,20 @@ def count_histories(support: Support, horizon: int) -> list[int]:
     >>> count_histories(Support.of(models.load("tiger", horizon=2).pomdp), 3)  # times 3 actions and 2 growls
     [2, 12, 72]
     """
-    return list(counted(support, horizon))
+    return list(_counted(support, horizon))
 
 
-def counted(support: Support, horizon: int) -> Iterator[int]:
-    """The same, step by step: for those who need not know how many there are in the end."""
+def few_histories(support: Support, horizon: int, limit: int) -> int | None:
+    """How many histories there are in all if there are at most ``limit``; more are not counted to the end."""
+    total = 0
+    for more in _counted(support, horizon):
+        total += more
+        if total > limit:
+            return None
+    return total
+
+
+def _counted(support: Support, horizon: int) -> Iterator[int]:
     A, Y = support.transition.shape[1], support.emission.shape[1]
     sets: dict[bytes, tuple[Array, int]] = {}
     for y in range(Y):

@@ -80,7 +80,7 @@ class QuantisedPolicy:
 
 def cell_names(edges: Array) -> tuple[str, ...]:
     """Cells in words: ``y < 0.5`` and ``0.5 <= y``."""
-    told = [f"{edge:.6g}" for edge in edges]
+    told = [f"{round(float(edge), 6) + 0.0:.6g}" for edge in edges]
     if not told:
         return ("y",)
     return (f"y < {told[0]}", *(f"{a} <= y < {b}" for a, b in pairwise(told)), f"{told[-1]} <= y")

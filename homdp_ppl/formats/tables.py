@@ -86,14 +86,15 @@ def distributions(table: Table, rows: tuple[Sequence[str], Sequence[str]]) -> tu
     whole = table.whole()
     sums = whole.sum(-1)
     bad = np.argwhere(np.abs(sums - 1) > PUBLISHED)
-    problems = []
-    for i, j in bad[:LISTED_ROWS]:
+    first = {table.lines[i, j] or (i, j): (i, j) for i, j in bad[::-1]}  # a line for all actions may make several rows
+    wrong, problems = sorted(first.values()), []
+    for i, j in wrong[:LISTED_ROWS]:
         row = f"{table.name}: {rows[0][i]} : {rows[1][j]}"
         line = table.lines[i, j]
         got = f"a row that sums to {sums[i, j]:.10g}" if line else "no probabilities"
         problems.append(Problem(f"line {line}, {row}" if line else row, got, "a row that sums to 1"))
-    if len(bad) > LISTED_ROWS:
-        problems.append(Problem(table.name, f"{len(bad) - LISTED_ROWS} more such rows", "rows that sum to 1"))
+    if len(wrong) > LISTED_ROWS:
+        problems.append(Problem(table.name, f"{len(wrong) - LISTED_ROWS} more such rows", "rows that sum to 1"))
     return normalised(whole), problems
 
 

@@ -118,9 +118,9 @@ def optimism_section(shown: Shown) -> Html:
     if not runs:
         return paragraph("No rule of this study promises a value.", said)
     lines = calibration(shown)
-    levels = "; ".join(f"{name} {level:.3g}" for name, level in lines.items())
+    levels = "; ".join(f"{name} at {level:.3g}" for name, level in lines.items())
     exact = (
-        f"Dashed: the share that is exact for {levels}. It holds on average over worlds drawn from the prior (and is exceeded "
+        f"Dashed: the share that is exact, {levels}. It holds on average over worlds drawn from the prior (and is exceeded "
         "where optimal values tie), not in a fixed world such as this one, so marks may lie off their line."
         if lines
         else ""

@@ -123,7 +123,7 @@ def theory_tables(world: World, runs: Mapping[str, Sequence[Saved]], episodes: i
     bound = next(row for row in statements if row.name == "regret of HOP-B")
     most = {name: several[0].optimum * len(several[0].values) for name, several in runs.items()}
     measured = [
-        [text(row.rule), exact(row.regret), exact(most[row.rule]), exact(bound.value), exact(row.regret / bound.value)]
+        [text(row.rule), exact(row.regret), exact(most[row.rule]), exact(bound.value), ratio(row.regret / bound.value)]
         for row in summarise(runs)
     ]
     head = ["rule", "measured regret", "regret of earning nothing", "HOP-B's bound", "measured / bound"]
@@ -133,10 +133,15 @@ def theory_tables(world: World, runs: Mapping[str, Sequence[Saved]], episodes: i
     return Html(beside + table(head, rows, f"The paper's statements for {counted(episodes, 'episode')} and these sizes"))
 
 
+def ratio(value: float) -> Html:
+    """A share that may be far below one."""
+    return exact(value, f"{max(value, 0.0):.2g}")
+
+
 def _told(row: theory.Statement) -> str:
     if row.informative:
         return "yes"
-    return "no" if math.isinf(row.since) else f"from {number(row.since)} episodes on"
+    return f"no: {row.note}" if math.isinf(row.since) else f"from {number(row.since)} episodes on"
 
 
 def decisions_table(tree: nx.DiGraph, rows: int) -> Html:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from rich import box
 from rich.markup import escape
@@ -142,7 +142,9 @@ def decisions_table(plan: Plan, rows: int = 6) -> Table:
     return table
 
 
-def comparison_table(rows: Sequence[Row], title: str = "", epsilon: float = 0.1, width: int | None = None) -> Table:
+def comparison_table(
+    rows: Sequence[Row], title: str = "", epsilon: float = 0.1, width: int | None = None, without: Collection[str] = ()
+) -> Table:
     """How several rules did in one world; see ``study.summarise``. Differences are paired by seed, with 95% intervals.
 
     Regret is summed over all episodes, with its standard error; "gap" is that of the last round, "optim." the share of rounds
@@ -158,7 +160,9 @@ def comparison_table(rows: Sequence[Row], title: str = "", epsilon: float = 0.1,
     epsilon
         As it was given to ``study.summarise``.
     width
-        Of the page, in characters; where it is too narrow the last columns are left out. By default there are all.
+        Of the page, in characters; where it is too narrow some columns are left out. By default there are all.
+    without
+        Columns to leave out, as they are called above the table, so that several tables have the same.
 
     Examples
     --------
@@ -178,10 +182,10 @@ def comparison_table(rows: Sequence[Row], title: str = "", epsilon: float = 0.1,
         del columns["minus first"]
     if len({row.seeds for row in rows}) < 2:
         del columns["seeds"]
-    widths = {head: max(map(len, [head, *cells])) for head, cells in columns.items()}
+    widths = {head: max(map(len, [head, *cells])) for head, cells in columns.items() if head not in without}
     for head in ("sec", "width", near, "guarantee", "optim."):  # numbers are never cut: whole columns give way
         if width is not None and sum(widths.values()) + 3 * len(widths) + 1 > width:
-            del widths[head]
+            widths.pop(head, None)
     table = Table(title=escape(title) or None, title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 1))
     for head, widest in widths.items():
         words = head in ("rule", "guarantee")

@@ -191,7 +191,7 @@ def compute(
     """
     asked, piece = Study.from_mapping(study), Unit(unit[0], unit[1], unit[2], tuple(unit[3]))
     computed = []
-    with whole_errors(), x64():
+    with whole_errors((piece.model, piece.rule, asked.planner)), x64():
         world = find_again(piece.model, asked.horizon)
         check_fingerprint(piece.model, model, world, "worker")
         check_sources(sources, "worker")

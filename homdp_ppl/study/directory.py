@@ -70,17 +70,10 @@ class StudyDirectory:
     def create(cls, path: str | Path, study: Study, worlds: Mapping[str, World | ContinuousWorld]) -> StudyDirectory:
         """Begin a study in a directory, which is made if need be; one that holds another study is refused."""
         path = Path(path)
-        if (path / "study.json").exists():
-            found = cls.open(path)
-            if found.study == study:
-                found.check(worlds)
-                return found
-            raise ParameterError(
-                str(path), [Problem("directory", "another study", "an empty directory", _difference(found, study))]
-            )
-        if path.exists() and any(not entry.name.startswith(".") for entry in path.iterdir()):
-            remedy = "Name another, or remove what is in it."
-            raise ParameterError(str(path), [Problem("directory", "files that are no study", "an empty directory", remedy)])
+        found = cls.at_place(path, study)
+        if found is not None:
+            found.check(worlds)
+            return found
         models = {text: fingerprint(text, world) for text, world in worlds.items()}
         sources = {text: source_of(text) for text in (*study.explorers, study.planner) if file_of(text) is not None}
         made = cls(path, study, models, versions(), sources)
@@ -89,12 +82,30 @@ class StudyDirectory:
         return made
 
     @classmethod
+    def at_place(cls, path: str | Path, study: Study) -> StudyDirectory | None:
+        """The study that was begun in a directory, if any; a directory that holds something else is refused."""
+        path = Path(path)
+        if (path / "study.json").exists():
+            found = cls.open(path)
+            if found.study == study:
+                return found
+            raise ParameterError(
+                str(path), [Problem("directory", "another study", "an empty directory", _difference(found, study))]
+            )
+        if path.is_dir() and any(not entry.name.startswith(".") for entry in path.iterdir()):
+            remedy = "Name another, or remove what is in it."
+            raise ParameterError(str(path), [Problem("directory", "files that are no study", "an empty directory", remedy)])
+        return None
+
+    @classmethod
     def open(cls, path: str | Path) -> StudyDirectory:
         """Find a study again; refuses directories without one, damaged and newer ones."""
         path = Path(path)
         file = path / "study.json"
         if not file.exists():
-            raise StorageError(path, "no study.json", "the directory of a study", "`homdp compare ... --out DIR` makes one.")
+            remedy = "`homdp compare ... --out DIR` makes one."
+            got = "no study.json in it" if path.is_dir() else "no such directory"
+            raise ParameterError(str(path), [Problem("directory", got, "the directory of a study", remedy)])
         with storage_errors(file, "a study that can be read"):
             text = file.read_bytes()
         try:

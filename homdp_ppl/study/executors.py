@@ -25,6 +25,7 @@ from homdp_ppl.locking import DirectoryLock
 from homdp_ppl.precision import x64
 from homdp_ppl.storage import StorageError, storage_errors
 from homdp_ppl.study.directory import StudyDirectory
+from homdp_ppl.study.files import own_line
 from homdp_ppl.study.pace import Pace
 from homdp_ppl.study.sources import find_again
 from homdp_ppl.study.specification import Unit
@@ -65,7 +66,8 @@ def run_here(directory: StudyDirectory, units: Iterable[Unit], pace: Pace, repor
 
 def work(directory: StudyDirectory, unit: Unit, pace: Pace, done: Callable[[int], None]) -> None:
     """Do one unit, writing to its journals; refuses a model that has changed since the study began."""
-    with unit_lock(directory.unit_path(unit), pace), whole_errors(), x64():
+    own = unit.model, unit.rule, directory.study.planner
+    with unit_lock(directory.unit_path(unit), pace), whole_errors(own), x64():
         world = find_again(unit.model, directory.study.horizon)
         directory.check({unit.model: world})
         run_unit(directory.study, unit, world, lambda seed: journal_sink(directory.journal_path(unit, seed)), pace, done)
@@ -92,15 +94,15 @@ def unit_lock(path: Path, pace: Pace) -> Iterator[None]:
 
 
 @contextmanager
-def whole_errors() -> Iterator[None]:
-    """Turn whatever a model or a rule raises into an error that says where, and that other processes can read."""
+def whole_errors(own: Iterable[str]) -> Iterator[None]:
+    """Turn whatever a model or a rule raises into an error that says where, in own files first, and that can be sent."""
     try:
         yield
     except (Stopped, HOMDPError):
         raise
     except Exception as error:
         last = traceback.extract_tb(error.__traceback__)[-1]
-        where = f"{Path(last.filename).name} line {last.lineno}"
+        where = own_line(error, own) or f"{Path(last.filename).name} line {last.lineno}"
         raise HOMDPError("unit", [Problem(where, f"{type(error).__name__}: {error}", "work without mistakes")]) from error
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import traceback
+from collections.abc import Iterable
 from pathlib import Path
 from types import FunctionType, ModuleType
 from typing import Any
@@ -37,6 +38,17 @@ def source_of(text: str) -> str:
         return ""
 
 
+def own_line(error: BaseException, texts: Iterable[str]) -> str:
+    """The last line on the way to an error that stands in one of the files that texts name; empty if there is none."""
+    files = {file.resolve() for file in map(file_of, texts) if file is not None}
+    lines = [
+        f"{Path(frame.filename).name} line {frame.lineno}"
+        for frame in traceback.extract_tb(error.__traceback__)
+        if Path(frame.filename).resolve() in files
+    ]
+    return lines[-1] if lines else ""
+
+
 def find_in_file(file: Path, name: str, kinds: Any, expected: str) -> Any:
     """What a Python file calls ``name``: something of the wanted kinds, or a function. Anything else is refused.
 
@@ -58,15 +70,15 @@ def find_in_file(file: Path, name: str, kinds: Any, expected: str) -> Any:
     public = {k: v for k, v in vars(module).items() if not k.startswith("_")}
     there = [k for k, v in public.items() if isinstance(v, kinds)]
     there += [k for k, v in public.items() if isinstance(v, FunctionType) and v.__module__ == module.__name__]
-    got = f"{name} is a {type(found).__name__}" if hasattr(module, name) else f"nothing called {name!r}"
-    near = did_you_mean(name, there)
-    remedy = near or f"The file has: {', '.join(there) or 'none'}. Write path/to/file.py:name."
+    got = f"{name}, a {type(found).__name__}" if hasattr(module, name) else f"nothing called {name!r}" if name else "a file alone"
+    has = f"The file has: {', '.join(there)}. Write {file}:{there[0]}." if there else "The file has none."
+    remedy = did_you_mean(name, there) or has
     raise HOMDPError(f"{file}:{name}" if name else str(file), [Problem("name", got, expected, remedy)])
 
 
 def _import(path: Path) -> ModuleType:
     if not path.is_file():
-        raise HOMDPError(str(path), [Problem("file", f"no file {path}", "path/to/file.py:name")])
+        raise HOMDPError(str(path), [Problem("file", "none of this name", "a Python file, as in path/to/file.py:name")])
     spec = importlib.util.spec_from_file_location(path.stem, path)
     if spec is None or spec.loader is None:
         raise HOMDPError(str(path), [Problem("file", path.name, "a Python file, ending in .py")])

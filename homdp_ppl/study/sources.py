@@ -20,7 +20,7 @@ from homdp_ppl.formats import read_pomdp
 from homdp_ppl.learning_checks import takes_a_model
 from homdp_ppl.planners import history_tree, particle_tree, quantised
 from homdp_ppl.planners.auto import SMALL_TREE
-from homdp_ppl.planners.histories import Support, count_histories
+from homdp_ppl.planners.histories import Support, few_histories
 from homdp_ppl.rounds import Planner
 from homdp_ppl.study.files import file_of, find_in_file
 
@@ -52,7 +52,9 @@ def parse_call(text: str, subject: str) -> Call:
     for part in filter(None, rest.split(",")):
         option, equals, value = part.partition("=")
         if not equals or not option.strip():
-            raise ParameterError(subject, [Problem(name, repr(part), "an option as in scale=0.1")])
+            raise ParameterError(
+                subject, [Problem(name, repr(part), f"an option with its value, as in {part.strip() or 'name'}=1")]
+            )
         options[option.strip()] = _value(value.strip())
     return Call(name.strip(), options)
 
@@ -93,13 +95,16 @@ def _find(text: str, seed: int) -> World | ContinuousWorld:
     if text.lower().endswith(".pomdp"):
         return read_pomdp(text, FILE_HORIZON, prior=1.0)
     path = file_of(text)
+    if path is not None and path.suffix.lower() == ".pomdp":
+        raise HOMDPError("model", [Problem("options", text[len(str(path)) + 1 :], "none for a .POMDP file", "See --horizon.")])
     if path is None:
         known = [*models.MODELS, *models.CONTINUOUS]
         name, _, rest = text.partition(":")
         if name.strip() not in known:
             here = Path(f"{name}.py").is_file()
             remedy = f"Did you mean '{name}.py:{rest}'?" if here else did_you_mean(name, known)
-            raise HOMDPError("model", [Problem("name", repr(name), "a name of the zoo, see `homdp models`", remedy)])
+            expected = "a name of the zoo (see `homdp models`), a .POMDP file, or path/to/file.py:name"
+            raise HOMDPError("model", [Problem("name", repr(name), expected, remedy)])
         call = parse_call(text, "model")
         loaded: World | ContinuousWorld = _called((models.MODELS | models.CONTINUOUS)[call.name], call)
         return loaded
@@ -189,7 +194,7 @@ def find_planner(text: str, world: World | ContinuousWorld, model: HOMDP | None 
         factory = quantised if on_line else particle_tree
     elif call.name == "auto" and isinstance(world, World):
         support = (world.homdp if model is None else model).structure.support
-        if sum(count_histories(Support.of(support), world.spaces.horizon)) <= SMALL_TREE:
+        if few_histories(Support.of(support), world.spaces.horizon, SMALL_TREE) is not None:
             return history_tree()
     planner: Planner = _called(factory, call)
     return planner
@@ -213,7 +218,8 @@ def _called(factory: Callable[..., Any], call: Call) -> Any:
     try:
         return factory(**call.options)
     except TypeError as error:
-        raise ParameterError(call.name, [Problem("options", str(error), "values that it takes")]) from None
+        remedy = f"Options are written as in {call.name}:{has[0]}=1." if has else ""
+        raise ParameterError(call.name, [Problem("options", str(error), "values that it takes", remedy)]) from None
 
 
 def _value(text: str) -> Any:

@@ -10,6 +10,7 @@ from homdp_ppl.errors import ParameterError, Problem
 
 PROBABILITY = (1e-300, 1.0)  # delta strictly between; a smaller one overflows 1 / delta
 ACCURACY = (1e-12, float("inf"))
+TOLD = {PROBABILITY: "a number above 0 and below 1", ACCURACY: "a number above 1e-12"}
 
 
 def check(subject: str, between: Mapping[str, tuple[Any, tuple[float, float]]] | None = None, **counts: Any) -> tuple[int, ...]:
@@ -30,7 +31,7 @@ def check(subject: str, between: Mapping[str, tuple[Any, tuple[float, float]]] |
         if not isinstance(value, Integral) or int(value) < 1
     ]
     problems += [
-        Problem(name, repr(value), f"a number strictly between {low:g} and {high:g}")
+        Problem(name, repr(value), TOLD.get((low, high), f"a number strictly between {low:g} and {high:g}"))
         for name, (value, (low, high)) in (between or {}).items()
         if not isinstance(value, Real) or not low < float(value) < high
     ]
