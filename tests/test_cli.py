@@ -130,7 +130,7 @@ def test_theory_from_the_command_line(capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "160")
     assert main(["theory", "tiger", "--episodes", "1000", "--delta", "0.05", "--horizon", "3", "--accuracy", "0.5"]) == 0
     out = capsys.readouterr().out
-    assert "horizon 3; 1000 episodes, delta 0.05" in out
+    assert "horizon 3; 1,000 episodes, delta 0.05" in out
     lines = {line.split("│")[1].strip(): line for line in out.splitlines() if line.startswith("│")}
     first = lines["regret of HOP-B"]
     assert f"{theory.hop_b_bound(2, 2, 3, 3, 1000, 0.05).total:.3g}" in first

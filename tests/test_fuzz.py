@@ -129,6 +129,7 @@ def command_line(generator):
         ["play", "tiger", "--seed", word],
         ["plan", "tiger", "--planner", word],
         ["plan", "tiger", "--save", word],
+        ["plan", "tiger", "--save", f"{word}.npz"],
         ["learn", "tiger", "--explorer", word, "--episodes", "1"],
         ["learn", "tiger", "--episodes", "1", "--out", word],
         ["compare", "tiger", "--explorers", word, *once, "--seeds", "1"],
@@ -136,6 +137,7 @@ def command_line(generator):
         ["compare", "tiger", "--explorers", "greedy", *once, "--time-limit", word],
         ["resume", word],
         ["report", word],
+        ["report", "damaged"],
     ]
     return (
         generator.choice(nearly)
@@ -153,6 +155,8 @@ def test_command_lines(n, tmp_path, monkeypatch):
     for module in (study, running, units):
         monkeypatch.setattr(module, "find_world", small)
     found("tiger:horizon=2")
+    (tmp_path / "damaged").mkdir()
+    (tmp_path / "damaged" / "study.json").write_text("{")
     generator, codes = random.Random(n), set()
     for k in range(n):
         forget(k)

@@ -73,3 +73,15 @@ def test_pictures_want_runs_by_rule():
     for wrong in ([run], run, {"greedy": run}):
         with pytest.raises(HOMDPError, match=r"\{name: \[run, \.\.\.\]\}"):
             report.draw_regret(wrong)
+
+
+def test_certificates_that_are_none():
+    """What contradicts itself is refused when it is made; what its policy contradicts, when it is used."""
+    plan = TREE(small("tiger").pomdp)
+    with pytest.raises(HOMDPError, match="got value 2 and upper 1; expected value <= upper"):
+        make_plan(plan.policy, 2.0, 1.0, plan.model, "mine")
+    with pytest.raises(HOMDPError, match="expected value <= upper"):
+        make_plan(plan.policy, float("nan"), 1.0, plan.model, "mine")
+    for wrong in (plan._replace(value=1.0, upper=1.0), plan._replace(value=3.0, upper=3.0)):
+        with pytest.raises(HOMDPError, match="for a policy that is worth"):
+            learn(small("tiger"), explorers.greedy(), lambda pomdp, wrong=wrong: wrong, 2)

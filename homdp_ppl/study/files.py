@@ -78,7 +78,7 @@ def find_in_file(file: Path, name: str, kinds: Any, expected: str) -> Any:
 
 def _import(path: Path) -> ModuleType:
     if not path.is_file():
-        raise HOMDPError(str(path), [Problem("file", "none of this name", "a Python file, as in path/to/file.py:name")])
+        raise HOMDPError(str(path), [Problem("file", f"no file {path}", "a Python file, as in path/to/file.py:name")])
     spec = importlib.util.spec_from_file_location(path.stem, path)
     if spec is None or spec.loader is None:
         raise HOMDPError(str(path), [Problem("file", path.name, "a Python file, ending in .py")])

@@ -199,7 +199,7 @@ def test_names_and_options():
         (lambda: find_rule("gredy", world), "Did you mean 'greedy'"),
         (lambda: find_rule("greedy:z=1", world), "expected one of known"),
         (lambda: find_rule("hop_v", world), "use it from Python"),
-        (lambda: find_rule("hop_b:scale", world), "an option as in"),
+        (lambda: find_rule("hop_b:scale", world), "an option with its value, as in scale=1"),
         (lambda: find_planner("histry_tree", world), "Did you mean 'history_tree'"),
     ):
         with pytest.raises(HOMDPError, match=told):
