@@ -45,9 +45,11 @@ def compare(options: argparse.Namespace, console: Console) -> int:
     begun = study.StudyDirectory.at_place(out, asked)
     units = asked.units([text for text, world in worlds.items() if isinstance(world, ContinuousWorld)])
     times = "once" if asked.seeds == 1 else f"{asked.seeds} times"
-    with _resumable(out), _client(options) as client, _Progress(_left(begun, units), asked.episodes) as told:
+    with _resumable(out), _client(options) as client:
         say(console, INTRODUCTION.format(episodes=counted(asked.episodes, "episode"), times=times))
-        done = study.compare(asked, out=out, workers=options.workers, client=client, time_limit=options.time_limit, report=told)
+        with _Progress(_left(begun, units), asked.episodes) as told:
+            work = {"workers": options.workers, "client": client, "time_limit": options.time_limit, "report": told}
+            done = study.compare(asked, out=out, **work)
     return _finish(done, console, told.rounds)
 
 
