@@ -21,7 +21,7 @@ from homdp_ppl.errors import ParameterError, Problem
 from homdp_ppl.explorers.explorer import Explorer
 from homdp_ppl.explorers.rules import Rule
 from homdp_ppl.learning_checks import check_model, check_plan, check_request
-from homdp_ppl.outcome import Task, stop_after_rounds
+from homdp_ppl.outcome import COMPILED, Task, stop_after_rounds
 from homdp_ppl.policy import GraphPolicy
 from homdp_ppl.precision import Array, in_x64
 from homdp_ppl.record import Record, Writer
@@ -199,7 +199,7 @@ def _learn_finite(
         reason = "few episodes: compiling would take longer"
     if reason is None and compiled is not False:
         twin = Twin.of(world, explorer, planner, model)
-        runs = [_begin(task, "compiled loop", twin.advance) for task in tasks]
+        runs = [_begin(task, COMPILED, twin.advance) for task in tasks]
         with _progress(progress, len(runs) * rounds) as done:
             return twin.run(runs, rounds, done)
     told = f"readable loop ({reason or 'as asked'})"

@@ -22,6 +22,8 @@ from homdp_ppl.precision import Array, in_x64
 from homdp_ppl.record import Record
 from homdp_ppl.rounds import Planner
 
+COMPILED = "compiled loop"
+
 P = TypeVar("P", bound=Policy)
 W = TypeVar("W", World, ContinuousWorld)
 M = TypeVar("M", HOMDP, ContinuousHOMDP)
@@ -153,6 +155,11 @@ class Outcome(Measured, Generic[P]):
     def about(self) -> dict[str, str | int | float]:
         """The run in words and numbers, as a file can hold it."""
         return {**self.task.about, "loop": self.loop}
+
+    @property
+    def compiled(self) -> bool:
+        """Whether whole stretches of episodes ran as one XLA program."""
+        return self.loop == COMPILED
 
     @property
     def episodes(self) -> Episode:

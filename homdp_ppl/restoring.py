@@ -37,7 +37,7 @@ def restore(run: R, record: Record) -> R:
     """
     if len(record.values) == 0:
         return run
-    if run.loop.startswith("compiled"):
+    if run.compiled:
         again = run.resume(len(record.played))
         if not again.record.same_as(record):
             raise _another("rounds that come out differently")

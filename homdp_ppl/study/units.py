@@ -70,7 +70,7 @@ def run_unit(
             record = written.written(run)
             run = restore(run, record)
             done(len(record.values))
-            stretch = STRETCH if run.loop.startswith("compiled") else 1
+            stretch = STRETCH if run.compiled else 1
             while len(run.values) < run.task.rounds:
                 if pace.stop:
                     raise Stopped(pace.stop)
@@ -79,7 +79,7 @@ def run_unit(
                 seconds = _spent(run) - before
                 written.append(run.record.since(rounds, episodes), seconds)
                 done(len(run.values) - rounds)
-                if not run.loop.startswith("compiled"):
+                if not run.compiled:
                     stretch = 2 * stretch if seconds < LONG / 2 else max(1, stretch // 2) if seconds > LONG else stretch
 
 
