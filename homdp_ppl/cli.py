@@ -25,7 +25,8 @@ BUG, WRONG, STORAGE, INTERRUPTED = 1, 2, 4, 130  # exit codes, beside those of s
 
 CODES = (
     "Exit codes: 0 done; 2 something in the input is wrong; 3 a study was stopped (Ctrl-C, SIGTERM, time limit), to be resumed; "
-    "4 trouble with files; 5 parts of a study could not be done; 130 a second Ctrl-C; 1 a mistake in the program itself."
+    "4 trouble with files; 5 parts of a study could not be done; 130 Ctrl-C a second time, or while nothing was learned; "
+    "1 a mistake in the program itself."
 )
 
 
@@ -53,7 +54,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         told = " ".join(f"{type(error).__name__}: {error}".split())[:300]
         own = own_line(error, split_calls(words))
         if own:
-            return _explain(options, f"{own}: got {told}; expected work without mistakes (--debug shows more)", WRONG)
+            return _explain(options, f"{own}: got {told}; expected no error (--debug shows more)", WRONG)
         return _explain(options, f"a mistake in the program: {told} (--debug shows where)", BUG)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -35,14 +35,13 @@ LEGEND = {  # of the columns of comparisons
     "seeds": "runs of the rule so far",
     "regret": "with its standard error where there are several runs",
     "minus first": "the paired difference, with its 95% interval",
-    "gap": "of the last round",
-    "optim.": "how often the promise covered the optimum",
-    "width": "how far it lay above",
-    "to {epsilon:g}": "episodes until the average regret was below for good",
+    "gap": "what the last round's policy loses an episode",
+    "optim.": "in how many rounds the promised, optimistic value covered the optimum",
+    "width": "how far it lay above on average",
+    "to {epsilon:g}": "episodes until the average regret was below for good (-: never)",
     "sec": "seconds of a run",
     "guarantee": "what is proved of optimism",
 }
-OPTIONAL = ("optim.", "width", "to {epsilon:g}", "sec", "guarantee")  # give way where there is little room
 SIMULATED = 200  # episodes by which a value is estimated
 ONLINE = "a policy that plans as it goes"
 QUANTISED = "Where observations are numbers and states are not, `--planner quantised` makes one."
@@ -151,9 +150,10 @@ def learn_once(options: argparse.Namespace, console: Console) -> None:
     rule, planner = study.find_rule(options.explorer, world), study.find_planner(options.planner, world)
     run = learn(world, rule, planner, options.episodes, options.seed)
     say(console, repr(run))
-    table = comparison_table(study.summarise({rule.name: [run]}), best(run), width=console.width)
+    rows = study.summarise({rule.name: [run]})
+    table = comparison_table(rows, best(run), width=console.width)
     console.print(table)
-    explain_columns(console, [table])
+    explain_columns(console, [table], left_out(rows, table))
     if options.save:
         policy: Any = run.policy
         if not hasattr(policy, "save"):
@@ -180,19 +180,20 @@ def show_theory(options: argparse.Namespace, console: Console) -> None:
     console.print(theory_table(statements))
 
 
-def explain_columns(console: Console, tables: Sequence[Table], epsilon: float = 0.1) -> None:
+def explain_columns(console: Console, tables: Sequence[Table], without: Collection[str], epsilon: float = 0.1) -> None:
     """What the columns of comparisons mean, and which had no room."""
-    heads = {str(column.header) for table in tables for column in table.columns}
     told = {head.format(epsilon=epsilon): words for head, words in LEGEND.items()}
+    heads = {column.header for table in tables for column in table.columns}
     say(console, "; ".join(f"{head}: {words}" for head, words in told.items() if head in heads) + ".")
-    missing = [head for head in told if any(head in left_out(table, epsilon) for table in tables)]
+    missing = [head for head in told if head in without]
     if missing:
         say(console, f"No room here for {', '.join(missing)}: a wider window shows more, the report of a study all.")
 
 
-def left_out(table: Table, epsilon: float = 0.1) -> set[str]:
-    """Columns that a comparison has where there is room for them."""
-    return {head.format(epsilon=epsilon) for head in OPTIONAL} - {str(column.header) for column in table.columns}
+def left_out(rows: Sequence[study.Row], table: Table, epsilon: float = 0.1) -> set[str]:
+    """Columns that a comparison of these rules has where there is room for them."""
+    wide, narrow = ({str(column.header) for column in one.columns} for one in (comparison_table(rows, "", epsilon), table))
+    return wide - narrow
 
 
 def best(run: Measured) -> str:

@@ -167,6 +167,9 @@ def make_plan(policy: GraphPolicy, value: float, upper: float, model: POMDP, pla
     >>> make_plan(policy, evaluate(policy, model), 1.0, model, "a coin")
     Plan by a coin: value 0.5 (at most 0.5 below the optimum), GraphPolicy(1 nodes, 1 observations, 2 actions)
     """
+    if not isinstance(policy, GraphPolicy):
+        remedy = "GraphPolicy.from_policy(policy, model) writes any policy out."
+        raise PlanningError(planner, [Problem("policy", f"a {type(policy).__name__}", "a GraphPolicy", remedy)])
     plan = Plan(policy, float(value), float(upper), model, planner, statistics, model.spaces)
     if not plan.value <= plan.upper + plan.rounding:
         got = f"value {plan.value:.6g} and upper {plan.upper:.6g}"

@@ -24,7 +24,7 @@ from homdp_ppl.page.progress import missing, of_model, whole
 from homdp_ppl.report import comparison_table
 from homdp_ppl.report.look import counted
 from homdp_ppl.study.directory import slug
-from homdp_ppl.study.results import Runs, is_complete, write_results
+from homdp_ppl.study.results import Runs, is_complete, read_run, write_results
 from homdp_ppl.study.running import Finished, find_worlds
 from homdp_ppl.study.specification import Study, Unit
 
@@ -45,22 +45,25 @@ def compare(options: argparse.Namespace, console: Console) -> int:
     begun = study.StudyDirectory.at_place(out, asked)
     units = asked.units([text for text, world in worlds.items() if isinstance(world, ContinuousWorld)])
     times = "once" if asked.seeds == 1 else f"{asked.seeds} times"
+    before = _sizes(out)
     with _resumable(out), _client(options) as client:
         say(console, INTRODUCTION.format(episodes=counted(asked.episodes, "episode"), times=times))
         with _Progress(_left(begun, units), asked.episodes) as told:
             work = {"workers": options.workers, "client": client, "time_limit": options.time_limit, "report": told}
             done = study.compare(asked, out=out, **work)
-    return _finish(done, console, told.rounds)
+    return _finish(done, console, _further(out, before))
 
 
 def resume(options: argparse.Namespace, console: Console) -> int:
     """``homdp resume``: go on with a study."""
     out = Path(options.directory)
     found = study.StudyDirectory.open(out)
-    left = _left(found, found.units())
+    left, before = _left(found, found.units()), _sizes(out)
+    if not left:
+        say(console, "All runs are at their end already.")
     with _resumable(out), _client(options) as client, _Progress(left, found.study.episodes) as told:
         done = study.resume(out, workers=options.workers, client=client, time_limit=options.time_limit, report=told)
-    return _finish(done, console, told.rounds)
+    return _finish(done, console, _further(out, before))
 
 
 def report(options: argparse.Namespace, console: Console) -> int:
@@ -78,11 +81,11 @@ def report(options: argparse.Namespace, console: Console) -> int:
     return 0
 
 
-def _finish(done: Finished, console: Console, rounds: int) -> int:
+def _finish(done: Finished, console: Console, further: bool) -> int:
     _tables(done.directory, done.runs, console)
     _missing(done.directory, done.runs, done.failed, console)
     if done.stopped:
-        nothing = "" if rounds else " Nothing was written in this time: it takes longer to begin."
+        nothing = "" if further else " Nothing was written in this time: it takes longer to begin."
         say(console, f"Stopped, {done.stopped}.{nothing} {_go_on(done.directory.path)}")
         return STOPPED
     say(console, f"results: {done.directory.path / 'results.nc'} (xarray.open_dataset reads it)")
@@ -100,7 +103,7 @@ def _tables(directory: study.StudyDirectory, runs: Runs, console: Console) -> No
     rows = [study.summarise(rules, epsilon) for _, _, rules in found]
     without: set[str] = set()
     for several in rows:
-        without |= left_out(comparison_table(several, "", epsilon, console.width), epsilon)
+        without |= left_out(several, comparison_table(several, "", epsilon, console.width), epsilon)
     tables = []
     for (model, first, rules), several in zip(found, rows, strict=True):
         begun = max(map(len, rules.values()))
@@ -109,7 +112,7 @@ def _tables(directory: study.StudyDirectory, runs: Runs, console: Console) -> No
         tables.append(comparison_table(several, title, epsilon, console.width, without))
         console.print(tables[-1])
     if tables:
-        explain_columns(console, tables, epsilon)
+        explain_columns(console, tables, without, epsilon)
     others = [prior for prior in dict.fromkeys(prior for _, prior, _ in runs) if prior != "declared"]
     if tables and others:
         say(console, f"These are runs under the declared prior; those under others ({', '.join(others)}) are in the report.")
@@ -172,6 +175,17 @@ def _name(asked: Study) -> str:
     return f"{'-'.join(slug(model).partition('-')[0] for model in asked.models)[:60]}-{number}"
 
 
+def _sizes(out: Path) -> dict[Path, int]:
+    """How long the journals are."""
+    return {path: path.stat().st_size for path in out.rglob("*.journal")}
+
+
+def _further(out: Path, before: Mapping[Path, int]) -> bool:
+    """Whether a round was written since; a journal that was only begun holds none."""
+    grown = [path for path, size in _sizes(out).items() if size > before.get(path, 0)]
+    return any(path in before or ((run := read_run(path)) is not None and len(run.values) > 0) for path in grown)
+
+
 def _left(begun: study.StudyDirectory | None, units: Iterable[Unit]) -> list[Unit]:
     """The units that are not done yet."""
     return [unit for unit in units if begun is None or not is_complete(begun, unit)]
@@ -203,7 +217,6 @@ class _Progress:
     """
 
     def __init__(self, units: Sequence[Unit], episodes: int) -> None:
-        self.rounds = 0  # written in all
         self._units, self._episodes = units, episodes
         self._console, self._written = Console(stderr=True), Counter[Unit]()
         columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), _Rate(), TimeRemainingColumn()
@@ -219,7 +232,6 @@ class _Progress:
 
     def __call__(self, unit: Unit, n: int) -> None:
         """So many rounds more of a unit."""
-        self.rounds += n
         self._bar.update(self._task, advance=n, description=unit.rule)
         before, whole = self._written[unit], self._episodes * len(unit.seeds)
         self._written[unit] += n

@@ -80,6 +80,8 @@ def test_certificates_that_are_none():
     plan = TREE(small("tiger").pomdp)
     with pytest.raises(HOMDPError, match="got value 2 and upper 1; expected value <= upper"):
         make_plan(plan.policy, 2.0, 1.0, plan.model, "mine")
+    with pytest.raises(HOMDPError, match="got a str; expected a GraphPolicy"):
+        make_plan("go left", 1.0, 1.0, plan.model, "mine")
     with pytest.raises(HOMDPError, match="expected value <= upper"):
         make_plan(plan.policy, float("nan"), 1.0, plan.model, "mine")
     for wrong in (plan._replace(value=1.0, upper=1.0), plan._replace(value=3.0, upper=3.0)):

@@ -62,25 +62,43 @@ def test_only_runs_at_their_end_are_in_tables(capsys):
     assert "regret:" not in out
 
 
+def test_resuming_for_too_short_a_time_is_told_also_when_much_is_there(capsys):
+    """Half of the runs are there; the next second is over before the rest begins."""
+    assert main(asked("tiger:horizon=2", rules="greedy,uniform", episodes=30)) == 0
+    next(Path("here").rglob("*uniform*/*/*.journal")).unlink()
+    capsys.readouterr()
+    assert main(["resume", "here", "--workers", "1", "--time-limit", "0.000001"]) == 3
+    assert "Nothing was written in this time" in capsys.readouterr().out
+
+
 def test_all_tables_have_the_same_columns_and_the_rest_is_named(capsys, monkeypatch):
     """The long name of one rule leaves less room in one of the tables."""
     Path("mine.py").write_text(MINE)
     assert main(asked("tiger:horizon=2", "mine.py:world", rules="greedy,uniform")) == 0
     capsys.readouterr()
-    for columns in (60, 70, 80, 90, 100, 120, 150):
+    for columns in (40, 60, 70, 80, 90, 100, 120, 150):
         monkeypatch.setenv("COLUMNS", str(columns))
         assert main(["report", "here"]) == 0
         out = capsys.readouterr().out
         first, second = heads(out)
         assert first == second
-        there = {head for head in ("optim.", "width", "to", "sec", "guarantee") if head in first}
-        told = out.partition("No room here for ")[2].partition(": a wider")[0].replace("to 0.1", "to")
-        assert {"optim.", "width", "to", "sec", "guarantee"} - there == set(told.split(", ")) - {""}
+        told = (
+            out.partition("No room here for ")[2]
+            .partition(": a wider")[0]
+            .replace("to 0.1", "to")
+            .replace("minus first", "minus")
+        )
+        assert {"minus", "gap", "optim.", "width", "to", "sec", "guarantee"} - set(first) == set(told.split(", ")) - {""}
+        assert all(len(line) <= columns for line in out.splitlines() if line.startswith(("  rule", "  greedy", "  uniform")))
 
 
 def test_little_time_and_places_that_are_taken(capsys):
     assert main([*asked("tiger:horizon=2"), "--time-limit", "0.000001"]) == 3
     assert "Nothing was written in this time" in capsys.readouterr().out
+    assert main(["resume", "here", "--workers", "1"]) == 0
+    assert "already" not in capsys.readouterr().out
+    assert main(["resume", "here", "--workers", "1"]) == 0
+    assert "All runs are at their end already." in capsys.readouterr().out
     for line in (asked("tiger:horizon=2", episodes=4), asked("tiger:horizon=3")):
         assert main(line) == 2
         assert capsys.readouterr().out == ""  # nothing is announced that does not begin

@@ -183,7 +183,15 @@ def comparison_table(
     if len({row.seeds for row in rows}) < 2:
         del columns["seeds"]
     widths = {head: max(map(len, [head, *cells])) for head, cells in columns.items() if head not in without}
-    for head in ("sec", "width", near, "guarantee", "optim."):  # numbers are never cut: whole columns give way
+    for head in (
+        "sec",
+        "width",
+        near,
+        "guarantee",
+        "optim.",
+        "gap",
+        "minus first",
+    ):  # no number is cut: columns give way
         if width is not None and sum(widths.values()) + 3 * len(widths) + 1 > width:
             widths.pop(head, None)
     table = Table(title=escape(title) or None, title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 1))

@@ -103,7 +103,7 @@ def whole_errors(own: Iterable[str]) -> Iterator[None]:
     except Exception as error:
         last = traceback.extract_tb(error.__traceback__)[-1]
         where = own_line(error, own) or f"{Path(last.filename).name} line {last.lineno}"
-        raise HOMDPError("unit", [Problem(where, f"{type(error).__name__}: {error}", "work without mistakes")]) from error
+        raise HOMDPError("error", [Problem(where, f"{type(error).__name__}: {error}", "no error")]) from error
 
 
 def run_processes(directory: StudyDirectory, units: Sequence[Unit], workers: int, pace: Pace, report: Report) -> Outcomes:
