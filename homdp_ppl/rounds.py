@@ -23,7 +23,7 @@ from homdp_ppl.kernels import Tables
 from homdp_ppl.pairs import PairSearch, TableBounds
 from homdp_ppl.plan import Plan, Solution
 from homdp_ppl.policy import GraphPolicy
-from homdp_ppl.pomdp import POMDP
+from homdp_ppl.pomdp import FLOAT32, POMDP
 from homdp_ppl.precision import Array, namespace
 
 Planner: TypeAlias = Callable[..., Plan]
@@ -138,6 +138,15 @@ def check_proposal(explorer: Explorer, proposal: Any) -> None:
     raise ParameterError(explorer.name, [problem])
 
 
+def check_numbers(explorer: Explorer, models: POMDP) -> None:
+    """Refuse proposed models whose rows are no probabilities or whose rewards are no numbers."""
+    rows = (np.asarray(part) for part in models[:3])
+    if all((row >= 0).all() and (np.abs(row.sum(-1) - 1) <= FLOAT32).all() for row in rows) and np.isfinite(models.reward).all():
+        return
+    problem = Problem("propose", "numbers that make no model", "rows that are probabilities, and finite rewards")
+    raise ParameterError(explorer.name, [problem])
+
+
 class Planning:
     """A rule's planner: what the user chose, made optimistic in the way that the rule asks for.
 
@@ -171,6 +180,8 @@ class Planning:
         What the policy is worth in the true world is for others to say.
         """
         check_proposal(self.explorer, proposal)
+        if isinstance(proposal, Proposal):
+            check_numbers(self.explorer, proposal.models)
         visits, unknown = state.counts.state_action, np.array(np.nan)
         if isinstance(proposal, Pairs):
             solution, pair, plans = self._pairs.best(proposal)

@@ -30,6 +30,7 @@ from homdp_ppl.rounds import (
     Luck,
     Planner,
     Planning,
+    check_numbers,
     check_proposal,
     choose_candidate,
     explore,
@@ -134,6 +135,7 @@ class Twin:
             done(n)
         if not lines:
             return run
+        check_numbers(self.explorer, to_numpy(carry.decision.model))  # of the last plan: traced ones cannot be looked at
         return self._write(run, Line(*(np.concatenate(parts) for parts in zip(*lines, strict=True))), to_numpy(carry))
 
     def _some(self, run: Run, carry: Carry, first: int, n: int) -> tuple[Carry, Line]:

@@ -1,5 +1,6 @@
 """What people who write a planner or a rule of their own get wrong first, and what they are told."""
 
+import numpy as np
 import pytest
 
 from homdp_ppl import HOMDPError, explorers, learn, make_plan, report
@@ -31,6 +32,21 @@ def impatient(key, state):
 def test_proposals_that_are_none(propose, told, compiled):
     with pytest.raises(HOMDPError, match=told):
         by_rule(propose, compiled=compiled)
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda model: model._replace(reward=model.reward * np.nan),
+        lambda model: model._replace(transition=model.transition * 1.5),
+        lambda model: model._replace(emission=2 * model.emission - 1 / model.emission.shape[-1]),
+    ],
+    ids=["no number", "rows above one", "negative"],
+)
+def test_numbers_that_make_no_model(spoil, compiled):
+    with pytest.raises(HOMDPError, match="propose: got numbers that make no model"):
+        by_rule(lambda key, state: Proposal(spoil(explorers.greedy().propose(key, state).models)), compiled=compiled)
 
 
 @pytest.mark.parametrize(
