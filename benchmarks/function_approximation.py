@@ -1,14 +1,18 @@
-"""HOP-V on classes of models: what version spaces of a thousand members cost, and that samples do not grow with the states.
+"""HOP-V on classes of models.
 
-    python benchmarks/function_approximation.py [--parts spaces states] [--seeds 3] [--out function_approximation.json]
+What version spaces of a thousand members cost, and that samples do not grow with the states.
 
-spaces: version spaces of 100 x 100 and 1,000 x 1,000 members along episodes of uniform actions, without planning: the time of an
-episode, compilation apart, and how many members are left.
+    python benchmarks/function_approximation.py [--parts spaces states] [--seeds 3] [--out
+    function_approximation.json]
 
-states: a low-rank family in which the class stays the same while the number of states grows. How many episodes pass until the
-policy is within EPSILON of the optimum for good? HOP-V has the class. hop_b counts states, with bonuses scaled down by so much
-that it learns at all; it is stopped at 300 states, beyond which it takes too long. greedy counts too, without a guarantee: random
-laws ask for little exploration, so it is quick here, but how quick varies much from seed to seed.
+spaces: version spaces of 100 x 100 and 1,000 x 1,000 members along episodes of uniform actions,
+without planning: the time of an episode, compilation apart, and how many members are left.
+
+states: a low-rank family in which the class stays the same while the number of states grows. How
+many episodes pass until the policy is within EPSILON of the optimum for good? HOP-V has the class.
+hop_b counts states, with bonuses scaled down by so much that it learns at all; it is stopped at 300
+states, beyond which it takes too long. greedy counts too, without a guarantee: random laws ask for
+little exploration, so it is quick here, but how quick varies much from seed to seed.
 """
 
 from __future__ import annotations
@@ -27,9 +31,18 @@ import numpyro.distributions as dist
 from rich.console import Console
 from rich.table import Table
 
-from homdp_ppl import ContinuousWorld, World, explorers, learn, models, rollout, tabular, uniform_policy
+from homdp_ppl import (
+    ContinuousWorld,
+    World,
+    explorers,
+    learn,
+    models,
+    rollout,
+    tabular,
+    uniform_policy,
+)
 from homdp_ppl.explorers import candidates
-from homdp_ppl.explorers.classes import low_rank
+from homdp_ppl.explorers._classes import low_rank
 from homdp_ppl.explorers.explorer import Explorer
 from homdp_ppl.models.low_rank import family
 from homdp_ppl.planners import history_tree
@@ -39,7 +52,9 @@ MEMBERS = 8  # of each class
 OTHERS = 0.2  # how much of other regions is in a place
 EPSILON = 0.05
 BOLD = 0.03  # what hop_b's bonuses are scaled by
-RULES: dict[str, tuple[int, Callable[[int], int]]] = {  # the most states it is asked for, and episodes for so many states
+RULES: dict[
+    str, tuple[int, Callable[[int], int]]
+] = {  # the most states it is asked for, and episodes for so many states
     "hop_v": (1000, lambda X: 40 * HORIZON),
     "hop_b": (300, lambda X: 400 + 20 * X),
     "greedy": (300, lambda X: 300 + 5 * X),
@@ -56,7 +71,9 @@ class Classes(NamedTuple):
 
 
 def same_class(states: int, members: int = MEMBERS, seed: int = 0) -> Classes:
-    """Members are laws of regions, drawn alike for every number of states; each place mixes the regions in its own way.
+    """Members are laws of regions, drawn alike for every number of states.
+
+    Each place mixes the regions in its own way.
 
     Parameters
     ----------
@@ -68,13 +85,17 @@ def same_class(states: int, members: int = MEMBERS, seed: int = 0) -> Classes:
         Of the draws.
     """
     generator = np.random.default_rng(seed)
-    moves = generator.dirichlet(np.full(RANK, 0.5), (members, RANK, ACTIONS))  # to which region, from each
+    moves = generator.dirichlet(
+        np.full(RANK, 0.5), (members, RANK, ACTIONS)
+    )  # to which region, from each
     shows = generator.dirichlet(np.full(SHOWN, 0.5), (members, RANK))
     generator = np.random.default_rng((seed, states))
     region = np.arange(states) % RANK
     psi = (region == np.arange(RANK)[:, None]) * generator.gamma(1.0, size=states)
     psi /= psi.sum(1, keepdims=True)
-    mixed = (1 - OTHERS) * np.eye(RANK)[region] + OTHERS * generator.dirichlet(np.ones(RANK), states)
+    mixed = (1 - OTHERS) * np.eye(RANK)[region] + OTHERS * generator.dirichlet(
+        np.ones(RANK), states
+    )
     T = np.concatenate([low_rank(np.einsum("xz,zau->xau", mixed, law), psi[None]) for law in moves])
     reward = np.repeat((region == RANK - 1)[:, None], ACTIONS, axis=1).astype(float)
     return Classes(T, np.einsum("xz,nzy->nxy", mixed, shows), psi.mean(0), reward)
@@ -90,8 +111,8 @@ def truth_of(classes: Classes, seed: int, declared: bool) -> World:
     seed
         Says which pair.
     declared
-        Whether the learner goes by what is declared, as whoever counts does: then nothing is known but start and reward. HOP-V
-        goes by its classes alone.
+        Whether the learner goes by what is declared, as whoever counts does: then nothing is known
+        but start and reward. HOP-V goes by its classes alone.
     """
     T, O, rho, reward = classes  # noqa: E741
     true = {"T": T[seed % len(T)], "O": O[(3 * seed + 1) % len(O)]}
@@ -109,16 +130,28 @@ def rule_for(name: str, classes: Classes) -> Explorer:
 
 
 def episodes_needed(name: str, states: int, seed: int, episodes: int) -> int | None:
-    """Episodes until the gap is at most EPSILON for good; None if it is not in as many as were played."""
+    """Episodes until the gap is at most EPSILON for good.
+
+    None if it is not in as many as were played.
+    """
     classes = same_class(states)
-    run = learn(truth_of(classes, seed, declared=name != "hop_v"), rule_for(name, classes), history_tree(), episodes, seed)
+    run = learn(
+        truth_of(classes, seed, declared=name != "hop_v"),
+        rule_for(name, classes),
+        history_tree(),
+        episodes,
+        seed,
+    )
     late = np.flatnonzero(run.gaps > EPSILON)
     rounds = int(late[-1]) + 1 if len(late) else 0
     return None if rounds == len(run.gaps) else rounds * run.task.episodes_per_round
 
 
 def slope(states: Sequence[int], needed: Sequence[Sequence[int | None]]) -> float:
-    """Of the log of the mean over seeds in the log of the states; seeds that did not get there at some size are left out."""
+    """Of the log of the mean over seeds in the log of the states.
+
+    Seeds that did not get there at some size are left out.
+    """
     seeds = [k for k in range(len(needed[0])) if all(row[k] is not None for row in needed)]
     means = [np.mean([row[k] for k in seeds]) for row in needed]  # type: ignore[misc]
     return float(np.polyfit(np.log(states), np.log(means), 1)[0])
@@ -131,13 +164,30 @@ def sample_sizes(console: Console, seeds: int) -> list[dict[str, Any]]:
         grid = [states for states in (10, 30, 100, 300, 1000) if states <= most]
         start, needed = time.perf_counter(), []
         for states in grid:
-            needed.append([episodes_needed(name, states, seed, episodes(states)) for seed in range(seeds)])
-            console.print(f"{name}, X = {states}: {needed[-1]}, {time.perf_counter() - start:.0f} s", style="dim")
-        rows.append({"rule": name, "states": grid, "episodes": needed, "slope": slope(grid, needed)})
-    table = Table("rule", *(f"X = {states}" for states in rows[0]["states"]), "slope in log X", title=f"gap {EPSILON} for good")
+            needed.append(
+                [episodes_needed(name, states, seed, episodes(states)) for seed in range(seeds)]
+            )
+            console.print(
+                f"{name}, X = {states}: {needed[-1]}, {time.perf_counter() - start:.0f} s",
+                style="dim",
+            )
+        rows.append(
+            {"rule": name, "states": grid, "episodes": needed, "slope": slope(grid, needed)}
+        )
+    table = Table(
+        "rule",
+        *(f"X = {states}" for states in rows[0]["states"]),
+        "slope in log X",
+        title=f"gap {EPSILON} for good",
+    )
     for row in rows:
         cells = [_told(numbers) for numbers in row["episodes"]]
-        table.add_row(row["rule"], *cells, *[""] * (len(rows[0]["states"]) - len(cells)), f"{row['slope']:.2f}")
+        table.add_row(
+            row["rule"],
+            *cells,
+            *[""] * (len(rows[0]["states"]) - len(cells)),
+            f"{row['slope']:.2f}",
+        )
     console.print(table)
     return rows
 
@@ -166,7 +216,9 @@ def version_spaces(console: Console, seeds: int) -> list[dict[str, Any]]:
             listed = worlds(name, members)
             truth = listed[-1]
             rule = explorers.hop_v(listed, listed).continuous
-            episodes = rollout(jax.random.split(jax.random.key(1), marks[-1]), truth, uniform_policy(truth))
+            episodes = rollout(
+                jax.random.split(jax.random.key(1), marks[-1]), truth, uniform_policy(truth)
+            )
             state, sizes, seconds = rule.init(truth.homdp, marks[-1]), [(members, members)], []
             for k, episode in enumerate(episodes, start=1):
                 start = time.perf_counter()
@@ -176,13 +228,34 @@ def version_spaces(console: Console, seeds: int) -> list[dict[str, Any]]:
                     sizes.append(tuple(int(mask.sum()) for mask in state.memory.alive))
             kept = all(bool(mask[-1]) for mask in state.memory.alive)
             first, each = sum(seconds[:4]), float(np.mean(seconds[4:]))  # the first epoch compiles
-            rows.append({"class": name, "members": members, "milliseconds": 1e3 * each, "first": first, "episodes": marks,
-                         "sizes": sizes, "truth kept": kept})  # fmt: skip
-    table = Table("class", "members", "ms an episode", "first epoch s", *(f"after {k}" for k in marks), "truth kept")
+            rows.append(
+                {
+                    "class": name,
+                    "members": members,
+                    "milliseconds": 1e3 * each,
+                    "first": first,
+                    "episodes": marks,
+                    "sizes": sizes,
+                    "truth kept": kept,
+                }
+            )
+    table = Table(
+        "class",
+        "members",
+        "ms an episode",
+        "first epoch s",
+        *(f"after {k}" for k in marks),
+        "truth kept",
+    )
     for row in rows:
         sizes = [f"{moves:,} x {shows:,}" for moves, shows in row["sizes"]]
         size = f"{row['members']:,} x {row['members']:,}"
-        cells = f"{row['milliseconds']:.2f}", f"{row['first']:.1f}", *sizes, "yes" if row["truth kept"] else "no"
+        cells = (
+            f"{row['milliseconds']:.2f}",
+            f"{row['first']:.1f}",
+            *sizes,
+            "yes" if row["truth kept"] else "no",
+        )
         table.add_row(row["class"], size, *cells)
     console.print(table)
     return rows
@@ -193,15 +266,30 @@ PARTS = {"spaces": version_spaces, "states": sample_sizes}
 
 def main() -> None:
     """Measure, print tables, and write JSON where asked."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS), help="what to measure (default everything)")
-    parser.add_argument("--seeds", type=int, default=3, help="runs for each rule and number of states (default 3)")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--parts",
+        nargs="+",
+        choices=PARTS,
+        default=list(PARTS),
+        help="what to measure (default everything)",
+    )
+    parser.add_argument(
+        "--seeds", type=int, default=3, help="runs for each rule and number of states (default 3)"
+    )
     parser.add_argument("--out", type=Path, help="write the figures as JSON")
     options = parser.parse_args()
     console = Console(width=150)
     found = {part: PARTS[part](console, options.seeds) for part in options.parts}
     if options.out:
-        about = {"python": platform.python_version(), "jax": jax.__version__, "numpy": np.__version__, "seeds": options.seeds}
+        about = {
+            "python": platform.python_version(),
+            "jax": jax.__version__,
+            "numpy": np.__version__,
+            "seeds": options.seeds,
+        }
         options.out.write_text(json.dumps({"about": about, **found}, indent=1) + "\n")
 
 

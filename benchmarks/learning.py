@@ -1,9 +1,11 @@
-"""How fast learning is: the compiled loop, the readable loop and a naive one on the same problems, side by side.
+"""How fast learning is: the compiled loop, the readable loop and a naive one on the same problems,
+side by side.
 
     python benchmarks/learning.py [--repeat 3] [--part NAME ...]
 
-Parts: loops (three loops on one problem), growth (cost against episodes and against nodes), study (a large study, measured in
-part and extrapolated), others (the cost of the remaining rules). Compilation is counted apart.
+Parts: loops (three loops on one problem), growth (cost against episodes and against nodes), study
+(a large study, measured in part and extrapolated), others (the cost of the remaining rules).
+Compilation is counted apart.
 """
 
 import argparse
@@ -18,7 +20,7 @@ from rich.table import Table
 
 from homdp_ppl import explorers, learn, models
 from homdp_ppl.planners import history_tree
-from homdp_ppl.planners.histories import Support, count_histories
+from homdp_ppl.planners._histories import Support, count_histories
 
 STUDY: dict[str, dict[str, int]] = {
     "tiger": {},
@@ -41,10 +43,18 @@ RULES = {
 
 def main():
     """Measure and print."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--repeat", type=int, default=3, help="runs of which a time is the median (default 3)")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument(
-        "--part", nargs="*", choices=sorted(PARTS), default=sorted(PARTS), help="what to measure (default everything)"
+        "--repeat", type=int, default=3, help="runs of which a time is the median (default 3)"
+    )
+    parser.add_argument(
+        "--part",
+        nargs="*",
+        choices=sorted(PARTS),
+        default=sorted(PARTS),
+        help="what to measure (default everything)",
     )
     options = parser.parse_args()
     for part in options.part:
@@ -56,7 +66,15 @@ def seconds_an_episode(world, rule, episodes, repeat, compiled=True, seeds=(0,),
     planner = planner or history_tree()
     taken, compiling = [], 0.0
     for k in range(repeat):
-        runs = learn(world, rule, planner, episodes, [s + 1000 * k for s in seeds], compiled=compiled, progress=False)
+        runs = learn(
+            world,
+            rule,
+            planner,
+            episodes,
+            [s + 1000 * k for s in seeds],
+            compiled=compiled,
+            progress=False,
+        )
         spent = {what: sum(run.seconds.get(what, 0.0) for run in runs) for what in runs[0].seconds}
         compiling = max(compiling, spent.pop("compiling", 0.0))
         taken.append(sum(spent.values()) / (episodes * len(runs)))
@@ -72,7 +90,14 @@ def loops(console, repeat):
     """Three loops, three rules, one problem."""
     world = models.load("tiger_table")
     table = Table(
-        "rule", "naive us", "readable us", "compiled us", "times naive", "a second, one core", "all cores", "compiling s"
+        "rule",
+        "naive us",
+        "readable us",
+        "compiled us",
+        "times naive",
+        "a second, one core",
+        "all cores",
+        "compiling s",
     )
     for name in ("hop_b", "quantile_backup", "posterior_sampling"):
         rule = RULES[name](replan="every episode")
@@ -83,10 +108,21 @@ def loops(console, repeat):
             slow.append((time.perf_counter() - start) / 20)
         readable, _ = seconds_an_episode(world, rule, 100, repeat, compiled=False)
         fast, compiling = seconds_an_episode(world, rule, 5000, repeat)
-        together, _ = seconds_an_episode(world, rule, 5000, repeat, seeds=range(2 * (os.cpu_count() or 1)))
-        table.add_row(name, *(f"{1e6 * s:,.0f}" for s in (median(slow), readable, fast)), f"{median(slow) / fast:,.0f}",
-                      f"{1 / fast:,.0f}", f"{1 / together:,.0f}", f"{compiling:.1f}")  # fmt: skip
-    console.print(f"Loops on tiger_table, {nodes(world):,} histories, replanning in every episode, exact regret, an episode")
+        together, _ = seconds_an_episode(
+            world, rule, 5000, repeat, seeds=range(2 * (os.cpu_count() or 1))
+        )
+        table.add_row(
+            name,
+            *(f"{1e6 * s:,.0f}" for s in (median(slow), readable, fast)),
+            f"{median(slow) / fast:,.0f}",
+            f"{1 / fast:,.0f}",
+            f"{1 / together:,.0f}",
+            f"{compiling:.1f}",
+        )
+    console.print(
+        f"Loops on tiger_table, {nodes(world):,} histories, replanning in every episode, "
+        f"exact regret, an episode"
+    )
     console.print(table)
 
 
@@ -98,23 +134,37 @@ def growth(console, repeat):
         each, _ = seconds_an_episode(world, rule, episodes, repeat, planner=planner)
         table.add_row(f"{episodes:,}", f"{each * episodes:.3f}", f"{1e6 * each:.1f}")
     console.print(table)
-    table, points = Table("horizon", "histories", "microseconds an episode", "nanoseconds a history"), []
+    table, points = (
+        Table("horizon", "histories", "microseconds an episode", "nanoseconds a history"),
+        [],
+    )
     for horizon in (3, 4, 5, 6, 7):
         longer = models.load("tiger_table", horizon=horizon)
         each, _ = seconds_an_episode(longer, explorers.greedy(), 1000, repeat)
         points.append((nodes(longer), each))
-        table.add_row(str(horizon), f"{nodes(longer):,}", f"{1e6 * each:.1f}", f"{1e9 * each / nodes(longer):.1f}")
+        table.add_row(
+            str(horizon),
+            f"{nodes(longer):,}",
+            f"{1e6 * each:.1f}",
+            f"{1e9 * each / nodes(longer):.1f}",
+        )
     console.print(table)
     histories, taken = np.array(points).T
     slope, start = np.polyfit(histories, taken, 1, w=1 / taken)  # least squares of relative errors
     worst = np.max(np.abs((start + slope * histories) / taken - 1))
     power = np.polyfit(np.log(histories[1:]), np.log(taken[1:]), 1)[0]
-    console.print(f"fit: {1e6 * start:.1f} us + {1e9 * slope:.1f} ns a history; the worst point is {worst:.0%} off the line")
+    console.print(
+        f"fit: {1e6 * start:.1f} us + {1e9 * slope:.1f} ns a history; the worst point is "
+        f"{worst:.0%} off the line"
+    )
     console.print(f"from {histories[1]:,.0f} histories on it grows with their power {power:.2f}")
 
 
 def study(console, repeat):
-    """A study of 6 problems, 8 rules, 30 seeds and 5,000 episodes: a seed a core in part, extrapolated."""
+    """A study of 6 problems, 8 rules, 30 seeds and 5,000 episodes.
+
+    A seed a core in part, extrapolated.
+    """
     table = Table("problem", "histories", *RULES, "oracle", title="microseconds an episode")
     total, compiling, cores = 0.0, 0.0, os.cpu_count() or 1
     for name, options in STUDY.items():
@@ -127,7 +177,8 @@ def study(console, repeat):
         table.add_row(name, f"{nodes(world):,}", *cells)
     console.print(table)
     console.print(
-        f"6 problems x 8 rules x 30 seeds x 5,000 episodes: {total / 60:.1f} minutes on {cores} cores, and {compiling / 60:.1f} "
+        f"6 problems x 8 rules x 30 seeds x 5,000 episodes: {total / 60:.1f} minutes on "
+        f"{cores} cores, and {compiling / 60:.1f} "
         f"minutes of compiling (extrapolated from 2,000 episodes of {cores} seeds each)"
     )
 
@@ -136,17 +187,26 @@ def others(console, repeat):
     """The rules outside the study."""
     world = models.load("tiger_table", horizon=3)
     emissions = np.stack([world.pomdp.emission * w + (1 - w) / 2 for w in np.linspace(0.2, 1, 8)])
-    transitions = np.stack([world.pomdp.transition * w + (1 - w) / 2 for w in np.linspace(0.2, 1, 8)])
+    transitions = np.stack(
+        [world.pomdp.transition * w + (1 - w) / 2 for w in np.linspace(0.2, 1, 8)]
+    )
     rules = {
         "hop_b_class (8 tables)": (explorers.hop_b_class(emissions, replan="every episode"), True),
         "value_quantile (20 draws)": (explorers.value_quantile(), True),
-        "quantile_bonus (bound)": (explorers.quantile_bonus(bound=True, replan="every episode"), True),
+        "quantile_bonus (bound)": (
+            explorers.quantile_bonus(bound=True, replan="every episode"),
+            True,
+        ),
         "quantile_bonus (draws)": (explorers.quantile_bonus(replan="every episode"), False),
         "hop_v (8 x 8 tables)": (explorers.hop_v(transitions, emissions), False),
     }
-    table = Table("rule", "loop", "microseconds an episode", title=f"tiger_table, {nodes(world):,} histories")
+    table = Table(
+        "rule", "loop", "microseconds an episode", title=f"tiger_table, {nodes(world):,} histories"
+    )
     for name, (rule, compiled) in rules.items():
-        each, _ = seconds_an_episode(world, rule, 2000 if compiled else 60, repeat, compiled=compiled)
+        each, _ = seconds_an_episode(
+            world, rule, 2000 if compiled else 60, repeat, compiled=compiled
+        )
         table.add_row(name, "compiled" if compiled else "readable", f"{1e6 * each:,.0f}")
     console.print(table)
 

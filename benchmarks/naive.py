@@ -1,7 +1,9 @@
-"""The learning loop as one would first write it: plain Python, recursion over histories, lists of floats.
+"""The learning loop as one would first write it.
 
-Three rules, HOP-B, quantile_backup and posterior_sampling, with exact evaluation of every policy; written from the definitions,
-not from the toolkit.
+Plain Python, recursion over histories, lists of floats.
+
+Three rules, HOP-B, quantile_backup and posterior_sampling, with exact evaluation of every policy;
+written from the definitions, not from the toolkit.
 """
 
 # ruff: noqa: E741
@@ -23,13 +25,19 @@ class Naive:
         self.nO = [[0] * self.Y for _ in range(self.X)]
 
     def episode(self, rng):
-        """One round: propose, plan, evaluate, play, update. Returns the exact value of the policy."""
+        """One round: propose, plan, evaluate, play, update.
+
+        Returns the exact value of the policy.
+        """
         T, O, r = self.propose(rng)
         policy = {}
         for y in range(self.Y):
             belief = normalised([self.rho[x] * O[x][y] for x in range(self.X)], self.rho)
             self.plan(T, O, r, 0, (y,), belief, policy)
-        value = sum(self.evaluate(0, (y,), [self.rho[x] * self.O[x][y] for x in range(self.X)], policy) for y in range(self.Y))
+        value = sum(
+            self.evaluate(0, (y,), [self.rho[x] * self.O[x][y] for x in range(self.X)], policy)
+            for y in range(self.Y)
+        )
         self.play(policy, rng)
         return value
 
@@ -42,13 +50,23 @@ class Naive:
             beta_1 = 4 * H**3 * math.log(Y * X * A * H * K / self.delta)
             beta_2 = 8 * Y * math.log(Y * X * K * H / self.delta)
             seen = [min(math.sqrt(beta_2 / n), 2) if (n := sum(row)) else 2 for row in self.nO]
-            done = [[min(math.sqrt(beta_1 / n), 2 * H) if (n := sum(row)) else 2 * H for row in rows] for rows in self.nT]
-            r = [[[self.r[h][x][a] + H * seen[x] + done[x][a] for a in range(A)] for x in range(X)] for h in range(H)]
+            done = [
+                [min(math.sqrt(beta_1 / n), 2 * H) if (n := sum(row)) else 2 * H for row in rows]
+                for rows in self.nT
+            ]
+            r = [
+                [[self.r[h][x][a] + H * seen[x] + done[x][a] for a in range(A)] for x in range(X)]
+                for h in range(H)
+            ]
             return T, O, r
         T = [[[self.prior + n for n in row] for row in rows] for rows in self.nT]
         O = [[self.prior + n for n in row] for row in self.nO]
         if self.rule == "posterior_sampling":
-            return [[dirichlet(row, rng) for row in rows] for rows in T], [dirichlet(row, rng) for row in O], self.r
+            return (
+                [[dirichlet(row, rng) for row in rows] for rows in T],
+                [dirichlet(row, rng) for row in O],
+                self.r,
+            )
         self.totals = [[sum(row) for row in rows] for rows in T], [sum(row) for row in O]
         return [[relative(row) for row in rows] for rows in T], [relative(row) for row in O], self.r
 
@@ -58,7 +76,9 @@ class Naive:
         for a in range(self.A):
             vector = [r[h][x][a] for x in range(self.X)]
             if h + 1 < self.H:
-                predicted = [sum(belief[x] * T[x][a][z] for x in range(self.X)) for z in range(self.X)]
+                predicted = [
+                    sum(belief[x] * T[x][a][z] for x in range(self.X)) for z in range(self.X)
+                ]
                 later = []
                 for y in range(self.Y):
                     after = normalised([predicted[z] * O[z][y] for z in range(self.X)], predicted)
@@ -79,7 +99,9 @@ class Naive:
         shrink = 1 / (self.totals[0][x][a] + 1)
         variance = shrink * (sum(T[x][a][z] * g[z] ** 2 for z in range(self.X)) - mean**2)
         for z in range(self.X):
-            spread = (sum(O[z][y] * later[y][z] ** 2 for y in range(self.Y)) - g[z] ** 2) / (self.totals[1][z] + 1)
+            spread = (sum(O[z][y] * later[y][z] ** 2 for y in range(self.Y)) - g[z] ** 2) / (
+                self.totals[1][z] + 1
+            )
             variance += (T[x][a][z] ** 2 + shrink * T[x][a][z] * (1 - T[x][a][z])) * spread
         return min(self.H - h - 1, mean + self.z * math.sqrt(max(variance, 0.0)))
 

@@ -1,13 +1,15 @@
-"""The particle planner beside pomdp-py's POUCT on a light-dark problem, and beside the exact optimum on small finite models.
+"""The particle planner beside pomdp-py's POUCT on a light-dark problem, and beside the exact
+optimum on small finite models.
 
     python benchmarks/particles.py [--episodes 40] [--simulations 200 1000] [--out particles.json]
 
 Light-dark is that of the zoo (models/light_dark.py), with all its parameters known and ten steps.
 
-POUCT plans with the same number of simulations, from the same particles, and meets the same luck. Numbers that are seen never
-repeat, so its tree is as good as blind after the first step; rounded to whole and half numbers they do. pomdp-py's POMCP is POUCT
-with a belief from the particles of its tree; with numbers as observations they run out after one step. Values are means of the
-same episodes with standard errors; times are a simulation's, compilation apart.
+POUCT plans with the same number of simulations, from the same particles, and meets the same luck.
+Numbers that are seen never repeat, so its tree is as good as blind after the first step; rounded to
+whole and half numbers they do. pomdp-py's POMCP is POUCT with a belief from the particles of its
+tree; with numbers as observations they run out after one step. Values are means of the same
+episodes with standard errors; times are a simulation's, compilation apart.
 """
 
 from __future__ import annotations
@@ -27,9 +29,18 @@ from rich.console import Console
 from rich.table import Table
 
 from homdp_ppl import ContinuousWorld, Policy, evaluate, models
-from homdp_ppl.continuous.simulation import estimate
+from homdp_ppl.evaluation.simulation import estimate
 from homdp_ppl.models import light_dark
-from homdp_ppl.models.light_dark import ACTIONS, AWAY, DECLARE, FARTHEST, GOAL, MOVES, SHARPEST, UNSTEADY
+from homdp_ppl.models.light_dark import (
+    ACTIONS,
+    AWAY,
+    DECLARE,
+    FARTHEST,
+    GOAL,
+    MOVES,
+    SHARPEST,
+    UNSTEADY,
+)
 from homdp_ppl.planners import OnlinePolicy, history_tree, particle_tree
 
 HORIZON, LIGHT, BLUR = 10, 5.0, 0.5
@@ -44,20 +55,26 @@ class PouctPolicy:
         self.module, self.beliefs, self.simulations = pomdp_py, beliefs, simulations
         self.seconds, self.searches = 0.0, 0
 
-        # A place and a step: its trees go one step deeper than its rollouts, and nothing may be paid after the last.
+        # A place and a step: its trees go one step deeper than its rollouts, and nothing may be
+        # paid after the last.
         class State(pomdp_py.SimpleState): ...
 
         class Action(pomdp_py.SimpleAction): ...
 
         class Observation(pomdp_py.SimpleObservation): ...
 
-        actions, moves = [Action(name) for name in ACTIONS], dict(zip(ACTIONS, MOVES.tolist(), strict=True))
+        actions, moves = (
+            [Action(name) for name in ACTIONS],
+            dict(zip(ACTIONS, MOVES.tolist(), strict=True)),
+        )
 
         class Transition(pomdp_py.TransitionModel):  # type: ignore[misc]
             def sample(self, state: Any, action: Any) -> Any:
                 x, step = state.data
                 gone = action.name == ACTIONS[DECLARE] or x > AWAY / 2
-                return State((random.gauss(AWAY if gone else x + moves[action.name], UNSTEADY), step + 1))
+                return State(
+                    (random.gauss(AWAY if gone else x + moves[action.name], UNSTEADY), step + 1)
+                )
 
         class Emission(pomdp_py.ObservationModel):  # type: ignore[misc]
             def sample(self, following: Any, action: Any) -> Any:
@@ -86,7 +103,9 @@ class PouctPolicy:
         random.seed(np.asarray(observations).tobytes())
         states = random.choices(belief.particles.tolist(), belief.weights.tolist(), k=500)
         begun = time.perf_counter()
-        agent = self.module.Agent(self.module.Particles([self.State((x, len(actions))) for x in states]), *self.models)
+        agent = self.module.Agent(
+            self.module.Particles([self.State((x, len(actions))) for x in states]), *self.models
+        )
         planner = self.module.POUCT(
             max_depth=HORIZON - len(actions),
             discount_factor=1.0,
@@ -100,12 +119,16 @@ class PouctPolicy:
         return np.eye(len(ACTIONS))[chosen]
 
 
-def measured(who: str, simulations: int, policy: Policy, world: ContinuousWorld, episodes: int) -> dict[str, Any]:
+def measured(
+    who: str, simulations: int, policy: Policy, world: ContinuousWorld, episodes: int
+) -> dict[str, Any]:
     """A policy's value in so many episodes, and what a simulation took."""
     policy.act([1.0], [])  # compiles
     spent = statistics(policy)
     found = estimate(policy, world, jax.random.key(0), episodes)
-    seconds, searches = (after - before for after, before in zip(statistics(policy), spent, strict=True))
+    seconds, searches = (
+        after - before for after, before in zip(statistics(policy), spent, strict=True)
+    )
     print(f"{who}, {simulations} simulations: {found}", file=sys.stderr)
     return {
         "who": who,
@@ -136,27 +159,46 @@ def against_pouct(budgets: list[int], episodes: int) -> list[dict[str, Any]]:
                 name = "pomdp-py POUCT" + (f", observations rounded to {grid}" if grid else "")
                 rows.append(measured(name, simulations, peer, world, episodes))
         except ImportError:
-            print("pomdp-py is not installed (pip install pomdp-py): its rows are left out", file=sys.stderr)
+            print(
+                "pomdp-py is not installed (pip install pomdp-py): its rows are left out",
+                file=sys.stderr,
+            )
     return rows
 
 
 def against_the_optimum(seeds: int = 3) -> list[dict[str, Any]]:
-    """How far the planner's exact value is below the optimum as its budget grows; particles grow with it."""
+    """How far the planner's exact value is below the optimum as its budget grows.
+
+    Particles grow with it.
+    """
     tasks = {
         "tiger, H = 4": models.load("tiger").pomdp,
-        "random, X = 4, Y = A = 3, H = 4": models.load("random", states=4, observations=3, actions=3, horizon=4, seed=1).pomdp,
+        "random, X = 4, Y = A = 3, H = 4": models.load(
+            "random", states=4, observations=3, actions=3, horizon=4, seed=1
+        ).pomdp,
     }
     rows = []
     for name, model in tasks.items():
         optimum = history_tree()(model).value
         for simulations in (16, 64, 256, 1024):
             options = {"particles": 4 * simulations, "tree_particles": max(16, simulations // 4)}
-            policies = [particle_tree(simulations, seed=seed, **options)(model).policy for seed in range(seeds)]
+            policies = [
+                particle_tree(simulations, seed=seed, **options)(model).policy
+                for seed in range(seeds)
+            ]
             losses = [optimum - evaluate(policy, model) for policy in policies]
             spent = sum(policy.statistics["seconds"] for policy in policies)
             each = 1e6 * spent / sum(policy.statistics["simulations"] for policy in policies)
-            rows.append({"model": name, "optimum": optimum, "simulations": simulations, "loss": float(np.mean(losses)),
-                         "worst": max(losses), "microseconds": each})  # fmt: skip
+            rows.append(
+                {
+                    "model": name,
+                    "optimum": optimum,
+                    "simulations": simulations,
+                    "loss": float(np.mean(losses)),
+                    "worst": max(losses),
+                    "microseconds": each,
+                }
+            )
             print(rows[-1], file=sys.stderr)
     return rows
 
@@ -165,23 +207,37 @@ def show(title: str, rows: list[dict[str, Any]]) -> None:
     """Print figures."""
     table = Table(*rows[0], title=title)
     for row in rows:
-        table.add_row(*(value if isinstance(value, str) else f"{value:.4g}" for value in row.values()))
+        table.add_row(
+            *(value if isinstance(value, str) else f"{value:.4g}" for value in row.values())
+        )
     Console(width=130).print(table)
 
 
 def main() -> None:
     """Measure, print tables, and write JSON where asked."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--episodes", type=int, default=40, help="of light-dark for each value (default 40)")
-    parser.add_argument("--simulations", type=int, nargs="+", default=[200, 1000], help="budgets (default 200 1000)")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--episodes", type=int, default=40, help="of light-dark for each value (default 40)"
+    )
+    parser.add_argument(
+        "--simulations", type=int, nargs="+", default=[200, 1000], help="budgets (default 200 1000)"
+    )
     parser.add_argument("--out", type=Path, help="write the figures as JSON")
     options = parser.parse_args()
     peers, exact = against_pouct(options.simulations, options.episodes), against_the_optimum()
     show(f"light-dark, horizon {HORIZON}", peers)
     show("below the optimum", exact)
     if options.out:
-        about = {"python": platform.python_version(), "jax": jax.__version__, "episodes": options.episodes}
-        options.out.write_text(json.dumps({"about": about, "light-dark": peers, "optimum": exact}, indent=1) + "\n")
+        about = {
+            "python": platform.python_version(),
+            "jax": jax.__version__,
+            "episodes": options.episodes,
+        }
+        options.out.write_text(
+            json.dumps({"about": about, "light-dark": peers, "optimum": exact}, indent=1) + "\n"
+        )
 
 
 if __name__ == "__main__":

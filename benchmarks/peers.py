@@ -1,4 +1,7 @@
-"""Other planners on the same arrays: a naive networkx tree, and pomdp-py's value iteration and POUCT."""
+"""Other planners on the same arrays.
+
+A naive networkx tree, and pomdp-py's value iteration and POUCT.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,9 @@ from homdp_ppl import POMDP
 
 
 def naive_tree(pomdp: POMDP) -> float:
-    """What one writes first: a networkx node for every history, its belief in an attribute, values by recursion."""
+    """What one writes first: a networkx node for every history, its belief in an attribute, values
+    by recursion.
+    """
     rho, T, O, r = pomdp  # noqa: E741
     tree = nx.DiGraph()
 
@@ -96,7 +101,9 @@ def pomdp_py_models(pomdp: POMDP) -> Any:
 
     def agent(belief: Any) -> Any:
         weights = {state: float(b) for state, b in zip(states, belief, strict=True)}
-        return pomdp_py.Agent(pomdp_py.Histogram(weights), Rollout(), Transition(), Emission(), Reward())
+        return pomdp_py.Agent(
+            pomdp_py.Histogram(weights), Rollout(), Transition(), Emission(), Reward()
+        )
 
     return pomdp_py, agent
 

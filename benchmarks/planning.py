@@ -2,8 +2,9 @@
 
     python benchmarks/planning.py [--repeat 5] [--out planning.json]
 
-Times are medians of repeated plans after a first one; what the first one cost in addition, compilation above all, stands apart.
-Problems are generated here. `tiger_hat` is tiger with T and O drawn from a Dirichlet posterior: dense, as learned models are.
+Times are medians of repeated plans after a first one; what the first one cost in addition,
+compilation above all, stands apart. Problems are generated here. `tiger_hat` is tiger with T and O
+drawn from a Dirichlet posterior: dense, as learned models are.
 """
 
 from __future__ import annotations
@@ -35,11 +36,13 @@ def tiger_hat() -> POMDP:
     generator = np.random.default_rng(1)
 
     def drawn(table: Any, counts: float) -> Any:
-        return np.array([generator.dirichlet(1 + counts * row) for row in table.reshape(-1, table.shape[-1])]).reshape(
-            table.shape
-        )
+        return np.array(
+            [generator.dirichlet(1 + counts * row) for row in table.reshape(-1, table.shape[-1])]
+        ).reshape(table.shape)
 
-    return tables._replace(transition=drawn(tables.transition, 130), emission=drawn(tables.emission, 400))
+    return tables._replace(
+        transition=drawn(tables.transition, 130), emission=drawn(tables.emission, 400)
+    )
 
 
 def problems() -> dict[str, POMDP]:
@@ -52,16 +55,22 @@ def problems() -> dict[str, POMDP]:
         "maze": models.load("maze").pomdp,
         "hallway": models.load("hallway").pomdp,
         "rocksample": models.load("rocksample").pomdp,
-        "lower_bound_d6": models.load("lower_bound_tree", depth=6, observations=10, epsilon=0.3).pomdp,
+        "lower_bound_d6": models.load(
+            "lower_bound_tree", depth=6, observations=10, epsilon=0.3
+        ).pomdp,
     }
 
 
 def with_horizon(pomdp: POMDP, horizon: int) -> POMDP:
     """The same model for another number of steps."""
-    return pomdp._replace(reward=np.broadcast_to(pomdp.reward[0], (horizon, *pomdp.reward.shape[1:])).copy())
+    return pomdp._replace(
+        reward=np.broadcast_to(pomdp.reward[0], (horizon, *pomdp.reward.shape[1:])).copy()
+    )
 
 
-GOALS: list[tuple[str, int, str, Callable[[], Any], float | None]] = [  # problem, horizon, planner, its factory, goal in seconds
+GOALS: list[
+    tuple[str, int, str, Callable[[], Any], float | None]
+] = [  # problem, horizon, planner, its factory, goal in seconds
     ("maze", 20, "bounded_search(gap=1e-3)", lambda: bounded_search(gap=1e-3), 0.3),
     ("maze", 9, "alpha_vectors", alpha_vectors, None),
     ("hallway", 5, "bounded_search(gap=1e-3)", lambda: bounded_search(gap=1e-3), None),
@@ -92,14 +101,19 @@ def measure(run: Callable[[], Any], repeat: int) -> tuple[Any, float, float]:
 
 
 def compiled_replan(pomdp: POMDP, rounds: int = 2000) -> tuple[float, float]:
-    """Seconds of one exact replan of tiger_hat at H = 5 inside a compiled loop with changing numbers, and of its compilation."""
+    """Seconds of one exact replan of tiger_hat at H = 5 inside a compiled loop with changing
+    numbers, and of its compilation.
+    """
     with x64():
         solve = history_tree().compile(pomdp)
 
         def loop(model: POMDP) -> Any:
             def step(shift: Any, _: Any) -> Any:
                 solved = solve(model._replace(reward=model.reward + shift))
-                return solved.value * 1e-6, solved.policy.probabilities.sum()  # the whole policy is made
+                return (
+                    solved.value * 1e-6,
+                    solved.policy.probabilities.sum(),
+                )  # the whole policy is made
 
             return jax.lax.scan(step, jnp.zeros(()), None, length=rounds)
 
@@ -115,43 +129,115 @@ def compiled_replan(pomdp: POMDP, rounds: int = 2000) -> tuple[float, float]:
 
 def main() -> None:
     """Measure, print a table, and write JSON where asked."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--repeat", type=int, default=5, help="repeated runs after the first (default 5)")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--repeat", type=int, default=5, help="repeated runs after the first (default 5)"
+    )
     parser.add_argument("--out", type=Path, help="write the figures as JSON")
     options = parser.parse_args()
     made, rows = problems(), []
     for name, horizon, planner, factory, goal in GOALS:
         model, plan = with_horizon(made[name], horizon), factory()
         result, seconds, first = measure(lambda plan=plan, model=model: plan(model), options.repeat)
-        rows.append({"problem": name, "H": horizon, "who": planner, "value": result.value, "gap": result.gap,
-                     "seconds": seconds, "first": first, "goal": goal})  # fmt: skip
+        rows.append(
+            {
+                "problem": name,
+                "H": horizon,
+                "who": planner,
+                "value": result.value,
+                "gap": result.gap,
+                "seconds": seconds,
+                "first": first,
+                "goal": goal,
+            }
+        )
         print(f"{name} H={horizon} {planner}: {seconds:.4f} s", file=sys.stderr)
     seconds, compiling = compiled_replan(with_horizon(made["tiger_hat"], 5))
-    rows.append({"problem": "tiger_hat", "H": 5, "who": "history_tree in a compiled loop", "value": None, "gap": 0.0,
-                 "seconds": seconds, "first": compiling, "goal": 1e-4})  # fmt: skip
+    rows.append(
+        {
+            "problem": "tiger_hat",
+            "H": 5,
+            "who": "history_tree in a compiled loop",
+            "value": None,
+            "gap": 0.0,
+            "seconds": seconds,
+            "first": compiling,
+            "goal": 1e-4,
+        }
+    )
     for horizon in (4, 5, 6):
         model = with_horizon(made["tiger"], horizon)
         value, seconds, first = measure(lambda model=model: naive_tree(model), 1)
-        rows.append({"problem": "tiger", "H": horizon, "who": "naive networkx tree", "value": value, "gap": 0.0,
-                     "seconds": seconds, "first": first, "goal": None})  # fmt: skip
+        rows.append(
+            {
+                "problem": "tiger",
+                "H": horizon,
+                "who": "naive networkx tree",
+                "value": value,
+                "gap": 0.0,
+                "seconds": seconds,
+                "first": first,
+                "goal": None,
+            }
+        )
         _, ours, _ = measure(lambda model=model: history_tree()(model), 3)
-        rows.append({"problem": "tiger", "H": horizon, "who": "history_tree, no warm shape", "value": value, "gap": 0.0,
-                     "seconds": ours, "first": ours, "goal": None})  # fmt: skip
+        rows.append(
+            {
+                "problem": "tiger",
+                "H": horizon,
+                "who": "history_tree, no warm shape",
+                "value": value,
+                "gap": 0.0,
+                "seconds": ours,
+                "first": ours,
+                "goal": None,
+            }
+        )
     try:
         model = with_horizon(made["tiger"], 3)
         _, seconds, first = measure(lambda: pomdp_py_value_iteration(model), 1)
-        rows.append({"problem": "tiger", "H": 3, "who": "pomdp-py ValueIteration", "value": None, "gap": None,
-                     "seconds": seconds, "first": first, "goal": None})  # fmt: skip
+        rows.append(
+            {
+                "problem": "tiger",
+                "H": 3,
+                "who": "pomdp-py ValueIteration",
+                "value": None,
+                "gap": None,
+                "seconds": seconds,
+                "first": first,
+                "goal": None,
+            }
+        )
         model = with_horizon(made["tiger"], 5)
         start = time.perf_counter()
         value = pomdp_py_pouct(model, 100)
-        rows.append({"problem": "tiger", "H": 5, "who": "pomdp-py POUCT, 300 simulations, mean of 100 episodes", "value": value,
-                     "gap": None, "seconds": (time.perf_counter() - start) / 100, "first": None, "goal": None})  # fmt: skip
+        rows.append(
+            {
+                "problem": "tiger",
+                "H": 5,
+                "who": ("pomdp-py POUCT, 300 simulations, mean of 100 episodes"),
+                "value": value,
+                "gap": None,
+                "seconds": (time.perf_counter() - start) / 100,
+                "first": None,
+                "goal": None,
+            }
+        )
     except ImportError:
-        print("pomdp-py is not installed (pip install pomdp-py): its rows are left out", file=sys.stderr)
+        print(
+            "pomdp-py is not installed (pip install pomdp-py): its rows are left out",
+            file=sys.stderr,
+        )
     show(rows)
     if options.out:
-        about = {"python": platform.python_version(), "jax": jax.__version__, "numpy": np.__version__, "repeat": options.repeat}
+        about = {
+            "python": platform.python_version(),
+            "jax": jax.__version__,
+            "numpy": np.__version__,
+            "repeat": options.repeat,
+        }
         options.out.write_text(json.dumps({"about": about, "rows": rows}, indent=1) + "\n")
 
 

@@ -1,14 +1,17 @@
-"""How fast beliefs are: conjugate updates in a compiled loop, radii from few and many data, NUTS on counts and on episodes.
+"""How fast beliefs are: conjugate updates in a compiled loop, radii from few and many data, NUTS on
+counts and on episodes.
 
-    python benchmarks/posteriors.py [--repeat 5] [--models checkup maze] [--episodes 200 2000] [--out posteriors.json]
+    python benchmarks/posteriors.py [--repeat 5] [--models checkup maze] [--episodes 200 2000]
+    [--out posteriors.json]
 
-Times are medians of repeated runs after a first one; what came before them, compilation above all, stands apart. Ratios are of
-processor time, which other work on the machine disturbs less.
+Times are medians of repeated runs after a first one; what came before them, compilation above all,
+stands apart. Ratios are of processor time, which other work on the machine disturbs less.
 
-`belief.update` is NUTS on the count likelihood, from where the chains stand. Its peer is NumPyro's `MCMC.run` on
-`homdp.hindsight(episodes)`, the program conditioned on the episodes one by one, with the same chains, warm-up and draws. A new
-episode changes the peer's shapes: in a learning loop it is compiled every time, `belief.update` never again. The peer takes many
-minutes for hallway and rocksample.
+`belief.update` is NUTS on the count likelihood, from where the chains stand. Its peer is NumPyro's
+`MCMC.run` on `homdp.hindsight(episodes)`, the program conditioned on the episodes one by one, with
+the same chains, warm-up and draws. A new episode changes the peer's shapes: in a learning loop it
+is compiled every time, `belief.update` never again. The peer takes many minutes for hallway and
+rocksample.
 """
 
 from __future__ import annotations
@@ -68,8 +71,14 @@ def table_model() -> HOMDP:
 
 
 def compiled_update(model: HOMDP, repeat: int, rounds: int = 2000) -> dict[str, Any]:
-    """One episode counted, exact posterior moments, and one optimistic backup, inside a compiled loop."""
-    episodes = rollout(jax.random.split(jax.random.key(0), rounds), model.draw(jax.random.key(1)), uniform_policy(model))
+    """One episode counted, exact posterior moments, and one optimistic backup, inside a compiled
+    loop.
+    """
+    episodes = rollout(
+        jax.random.split(jax.random.key(0), rounds),
+        model.draw(jax.random.key(1)),
+        uniform_policy(model),
+    )
     alpha = np.random.default_rng(0).uniform(size=(3, 5, 10))
     with x64():
         backup = moment_backup(model, 1.645)
@@ -95,9 +104,13 @@ def radii(model: HOMDP, repeat: int) -> list[dict[str, Any]]:
     """Quantile radii after few and many episodes."""
     world, rows = model.draw(jax.random.key(1)), []
     for episodes in (100, 100_000):
-        counts = model.counts(rollout(jax.random.split(jax.random.key(2), episodes), world, uniform_policy(world)))
+        counts = model.counts(
+            rollout(jax.random.split(jax.random.key(2), episodes), world, uniform_policy(world))
+        )
         belief = posterior(model, counts)
-        cost = measure(lambda k, belief=belief: quantile_radii(belief, jax.random.key(k)), 5 * repeat)
+        cost = measure(
+            lambda k, belief=belief: quantile_radii(belief, jax.random.key(k)), 5 * repeat
+        )
         rows.append(row("quantile_radii", f"X = 10, A = 3, Y = 5; {episodes:,} episodes", cost))
     rows[1]["ratio"] = rows[1]["processor"] / rows[0]["processor"]
     return rows
@@ -116,8 +129,14 @@ def refresh(name: str, episodes: int, repeat: int) -> list[dict[str, Any]]:
     ours = row("belief.update", f"{name}, {episodes:,} episodes", cost._replace(first=cold))
     with x64():
         kernel = NUTS(world.homdp.hindsight(data))
-        sampler = MCMC(kernel, num_warmup=SAMPLING.warmup, num_samples=SAMPLING.draws, num_chains=SAMPLING.chains,
-                       chain_method="vectorized", progress_bar=False)  # fmt: skip
+        sampler = MCMC(
+            kernel,
+            num_warmup=SAMPLING.warmup,
+            num_samples=SAMPLING.draws,
+            num_chains=SAMPLING.chains,
+            chain_method="vectorized",
+            progress_bar=False,
+        )
 
         def run(k: int) -> Any:
             sampler.run(jax.random.key(k))
@@ -133,16 +152,26 @@ def refresh(name: str, episodes: int, repeat: int) -> list[dict[str, Any]]:
 def row(what: str, problem: str, cost: Cost) -> dict[str, Any]:
     """One line of the table."""
     print(
-        f"{what}, {problem}: {cost.seconds:.3g} s, processor {cost.processor:.3g} s, before {cost.first:.3g} s", file=sys.stderr
+        (
+            f"{what}, {problem}: {cost.seconds:.3g} s, processor {cost.processor:.3g} s, before "
+            f"{cost.first:.3g} s"
+        ),
+        file=sys.stderr,
     )
     return {"what": what, "problem": problem, **cost._asdict()}
 
 
 def main() -> None:
     """Measure, print a table, and write JSON where asked."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--repeat", type=int, default=5, help="repeated runs after the first (default 5)")
-    parser.add_argument("--episodes", type=int, nargs="+", default=EPISODES, help="sizes of the data for NUTS")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--repeat", type=int, default=5, help="repeated runs after the first (default 5)"
+    )
+    parser.add_argument(
+        "--episodes", type=int, nargs="+", default=EPISODES, help="sizes of the data for NUTS"
+    )
     parser.add_argument("--models", nargs="*", default=MODELS, help="zoo models for NUTS")
     parser.add_argument("--out", type=Path, help="write the figures as JSON")
     options = parser.parse_args()
@@ -154,14 +183,27 @@ def main() -> None:
             rows += refresh(name, episodes, options.repeat)
     show(rows)
     if options.out:
-        about = {"python": platform.python_version(), "jax": jax.__version__, "numpyro": numpyro.__version__,
-                 "repeat": options.repeat, "sampling": SAMPLING._asdict()}  # fmt: skip
+        about = {
+            "python": platform.python_version(),
+            "jax": jax.__version__,
+            "numpyro": numpyro.__version__,
+            "repeat": options.repeat,
+            "sampling": SAMPLING._asdict(),
+        }
         options.out.write_text(json.dumps({"about": about, "rows": rows}, indent=1) + "\n")
 
 
 def show(rows: list[dict[str, Any]]) -> None:
     """Print the figures."""
-    table = Table("what", "problem", "time", "processor", "before", "ratio to the line above", "with what came before")
+    table = Table(
+        "what",
+        "problem",
+        "time",
+        "processor",
+        "before",
+        "ratio to the line above",
+        "with what came before",
+    )
     for line in rows:
         times = (line[name] for name in ("seconds", "processor", "first"))
         ratios = (line.get(name) for name in ("ratio", "ratio with first"))

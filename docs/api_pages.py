@@ -1,4 +1,6 @@
-"""The reference: one page for each public namespace, made from its ``__all__``, so that what is added there appears by itself."""
+"""The reference: one page for each public namespace, made from its ``__all__``, so that what is
+added there appears by itself.
+"""
 
 import inspect
 from functools import cache
@@ -14,7 +16,16 @@ import homdp_ppl
 
 THEMES = {  # of the names at the root; one that stands nowhere here comes under "More"
     "Declaring": ("homdp", "tabular", "Kernels", "Real", "HOMDP", "World", "Spaces", "POMDP"),
-    "Acting": ("rollout", "uniform_policy", "Policy", "GraphPolicy", "BlindPolicy", "Trajectory", "Episode", "Counts"),
+    "Acting": (
+        "rollout",
+        "uniform_policy",
+        "Policy",
+        "GraphPolicy",
+        "BlindPolicy",
+        "Trajectory",
+        "Episode",
+        "Counts",
+    ),
     "Planning": ("Plan", "make_plan"),
     "Learning": ("learn", "Run", "ContinuousRun", "Mixture"),
     "Errors": (
@@ -35,7 +46,9 @@ THEMES = {  # of the names at the root; one that stands nowhere here comes under
 def namespaces() -> dict[str, ModuleType]:
     """The public modules by their full names, the root last: it repeats names of the others."""
     parts = (getattr(homdp_ppl, name) for name in homdp_ppl.__all__)
-    return {part.__name__: part for part in parts if inspect.ismodule(part)} | {"homdp_ppl": homdp_ppl}
+    return {part.__name__: part for part in parts if inspect.ismodule(part)} | {
+        "homdp_ppl": homdp_ppl
+    }
 
 
 @cache
@@ -54,7 +67,11 @@ def homes() -> dict[str, str]:
 def overloaded() -> set[str]:
     """The modules of public functions that have several signatures."""
     public = (getattr(module, name) for module in namespaces().values() for name in module.__all__)
-    return {thing.__module__ for thing in public if inspect.isfunction(thing) and get_overloads(inspect.unwrap(thing))}
+    return {
+        thing.__module__
+        for thing in public
+        if inspect.isfunction(thing) and get_overloads(inspect.unwrap(thing))
+    }
 
 
 def write(target: Path) -> None:
@@ -66,7 +83,10 @@ def write(target: Path) -> None:
         Their folder. Pages of namespaces that are no more are removed.
     """
     target.mkdir(parents=True, exist_ok=True)
-    pages = {f"{path.removeprefix('homdp_ppl.')}.rst": page(path, module) for path, module in namespaces().items()}
+    pages = {
+        f"{path.removeprefix('homdp_ppl.')}.rst": page(path, module)
+        for path, module in namespaces().items()
+    }
     pages["namespaces.inc"] = contents()
     for old in target.iterdir():
         if old.name not in pages:
@@ -80,9 +100,17 @@ def write(target: Path) -> None:
 def contents() -> str:
     """A table of the namespaces, for the page above theirs."""
     rows = {
-        f":doc:`{path} <generated/{path.removeprefix('homdp_ppl.')}>`": module for path, module in sorted(namespaces().items())
+        f":doc:`{path} <generated/{path.removeprefix('homdp_ppl.')}>`": module
+        for path, module in sorted(namespaces().items())
     }
-    return "\n".join(_table({link: (inspect.getdoc(module) or "").removeprefix("homdp_ppl: ") for link, module in rows.items()}))
+    return "\n".join(
+        _table(
+            {
+                link: (inspect.getdoc(module) or "").removeprefix("homdp_ppl: ")
+                for link, module in rows.items()
+            }
+        )
+    )
 
 
 def page(path: str, module: ModuleType) -> str:
@@ -113,7 +141,11 @@ def _themes(names: list[str]) -> dict[str, list[str]]:
     elsewhere = [name for name in names if homes()[f"homdp_ppl.{name}"] != f"homdp_ppl.{name}"]
     placed = {name for listed in here.values() for name in listed} | set(elsewhere)
     more = [name for name in names if name not in placed]
-    return {**here, **({"More": more} if more else {}), "Shortcuts to names of the namespaces": elsewhere}
+    return {
+        **here,
+        **({"More": more} if more else {}),
+        "Shortcuts to names of the namespaces": elsewhere,
+    }
 
 
 def _glance(path: str, module: ModuleType, names: list[str]) -> list[str]:
@@ -121,7 +153,9 @@ def _glance(path: str, module: ModuleType, names: list[str]) -> list[str]:
     rows = {}
     for name in names:
         home, thing = homes()[f"{path}.{name}"], getattr(module, name)
-        rows[f":py:obj:`~{home}`"] = (inspect.getdoc(thing) or "") if callable(thing) else CONSTANTS.get(home, "")
+        rows[f":py:obj:`~{home}`"] = (
+            (inspect.getdoc(thing) or "") if callable(thing) else CONSTANTS.get(home, "")
+        )
     return _table(rows)
 
 
@@ -136,7 +170,9 @@ def _table(rows: dict[str, str]) -> list[str]:
 
 CONSTANTS = {
     "homdp_ppl.explorers.EXPLORERS": "The rules by name.",
-    "homdp_ppl.models.CONTINUOUS": "The worlds of the zoo whose states or observations are real, by name.",
+    "homdp_ppl.models.CONTINUOUS": (
+        "The worlds of the zoo whose states or observations are real, by name."
+    ),
     "homdp_ppl.models.MODELS": "The finite worlds of the zoo by name.",
     "homdp_ppl.planners.CONTINUOUS_PLANNERS": "The planners for continuous worlds by name.",
     "homdp_ppl.planners.PLANNERS": "The planners for finite worlds by name.",
@@ -154,7 +190,9 @@ def _entry(home: str, thing: Any) -> list[str]:
 
 
 def find(written: str) -> str | None:
-    """Where a name is explained that is written in full, from the root on, or alone, if only one has it."""
+    """Where a name is explained that is written in full, from the root on, or alone, if only one
+    has it.
+    """
     path = written if written.startswith("homdp_ppl.") else f"homdp_ppl.{written}"
     if path in homes():
         return homes()[path]
@@ -167,7 +205,12 @@ def link(app: Any, document: Any) -> None:
     for node in list(document.findall(nodes.literal)):
         home = find(node.astext().partition("(")[0])
         if home and not isinstance(node.parent, nodes.reference | pending_xref):
-            options = {"refdomain": "py", "reftype": "obj", "refexplicit": True, "refdoc": app.env.docname}
+            options = {
+                "refdomain": "py",
+                "reftype": "obj",
+                "refexplicit": True,
+                "refdoc": app.env.docname,
+            }
             node.replace_self(pending_xref("", node.deepcopy(), reftarget=home, **options))
 
 

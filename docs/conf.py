@@ -1,4 +1,7 @@
-"""How `make docs` builds the site. Nothing in it needs the network, neither to be built nor to be read."""
+"""How `make docs` builds the site.
+
+Nothing in it needs the network, neither to be built nor to be read.
+"""
 
 import os
 import sys
@@ -39,7 +42,8 @@ autodoc_typehints_format = "short"
 autodoc_type_aliases = {"Array": "Array", "ArrayLike": "ArrayLike"}
 autodoc_default_options = {
     "members": True,
-    "inherited-members": "tuple,ValueError,BaseException,Protocol,Generic,Env",  # what comes from there is not ours to explain
+    # what comes from there is not ours to explain
+    "inherited-members": "tuple,ValueError,BaseException,Protocol,Generic,Env",
 }
 python_use_unqualified_type_names = True
 maximum_signature_line_length = 100
@@ -48,7 +52,9 @@ napoleon_google_docstring = False
 napoleon_attr_annotations = False
 napoleon_use_param = False
 napoleon_use_rtype = False
-napoleon_custom_sections = [("Attributes", "params_style")]  # a list, beside the members that have words of their own
+napoleon_custom_sections = [
+    ("Attributes", "params_style")
+]  # a list, beside the members that have words of their own
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True
 
@@ -62,7 +68,10 @@ html_theme_options = {"navigation_with_keys": True}
 
 
 def setup(app):
-    """Pages that are made from the code, before anything is read; and docstrings as Sphinx can read them."""
+    """Pages that are made from the code, before anything is read.
+
+    And docstrings as Sphinx can read them.
+    """
     here = Path(__file__).parent
     api_pages.write(here / "api" / "generated")
     notebooks.copy(here.parent / "tutorials", here / "tutorials")
@@ -70,7 +79,9 @@ def setup(app):
     for module in api_pages.overloaded():
         docstrings.one_signature(module)
     app.connect("autodoc-process-signature", docstrings.signature)
-    app.connect("autodoc-process-docstring", docstrings.prepare, priority=400)  # before napoleon's 500
+    app.connect(
+        "autodoc-process-docstring", docstrings.prepare, priority=400
+    )  # before napoleon's 500
     app.connect("autodoc-process-docstring", docstrings.restore, priority=600)
     app.connect("autodoc-skip-member", docstrings.skip)
     app.connect("source-read", notebooks.redirect)

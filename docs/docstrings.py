@@ -1,4 +1,7 @@
-"""Docstrings as Sphinx can read them: formulas with their bars, and the fields of records with the comments beside them."""
+"""Docstrings as Sphinx can read them.
+
+Formulas with their bars, and the fields of records with the comments beside them.
+"""
 
 import ast
 import dataclasses
@@ -16,15 +19,23 @@ LITERAL = re.compile(r"(``.*?``|`.*?`)")
 
 
 def prepare(app: Any, what: str, name: str, thing: Any, options: Any, lines: list[str]) -> None:
-    """Add the fields of a record to its docstring, and keep the bars of formulas from being read as markup."""
-    if inspect.isclass(thing) and is_record(thing) and not any(line.strip() == "Attributes" for line in lines):
+    """Add the fields of a record to its docstring, and keep the bars of formulas from being read as
+    markup.
+    """
+    if (
+        inspect.isclass(thing)
+        and is_record(thing)
+        and not any(line.strip() == "Attributes" for line in lines)
+    ):
         where = next((k for k, line in enumerate(lines) if line.strip() == "Examples"), len(lines))
         lines[where:where] = fields(thing)
     if what == "property" and not any(line.startswith("---") for line in lines):
         plain[name] = [escape(line) for line in lines]
     example = False
     for k, line in enumerate(lines):
-        example = line.lstrip().startswith(">>>") or (example and bool(line.strip()))  # until an empty line: shown as it is
+        example = line.lstrip().startswith(">>>") or (
+            example and bool(line.strip())
+        )  # until an empty line: shown as it is
         lines[k] = line if example else escape(line)
 
 
@@ -51,7 +62,9 @@ def escape(line: str) -> str:
 
 def is_record(thing: type) -> bool:
     """Whether a class is a NamedTuple or a dataclass."""
-    return dataclasses.is_dataclass(thing) or (issubclass(thing, tuple) and hasattr(thing, "_fields"))
+    return dataclasses.is_dataclass(thing) or (
+        issubclass(thing, tuple) and hasattr(thing, "_fields")
+    )
 
 
 def fields(thing: type) -> list[str]:
@@ -65,7 +78,11 @@ def fields(thing: type) -> list[str]:
 
 def comments(thing: type) -> dict[str, str]:
     """The comment beside each field in a record's source; its type where there is none."""
-    source = textwrap.dedent(inspect.getsource(thing)) if thing.__module__.startswith("homdp_ppl") else ""
+    source = (
+        textwrap.dedent(inspect.getsource(thing))
+        if thing.__module__.startswith("homdp_ppl")
+        else ""
+    )
     if not source:
         return {}
     beside = {
@@ -74,22 +91,39 @@ def comments(thing: type) -> dict[str, str]:
         if token.type == tokenize.COMMENT
     }
     (declared,) = (node for node in ast.parse(source).body if isinstance(node, ast.ClassDef))
-    found = [node for node in declared.body if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name)]
-    return {node.target.id: beside.get(node.end_lineno, "") or f"``{ast.unparse(node.annotation)}``" for node in found}
+    found = [
+        node
+        for node in declared.body
+        if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name)
+    ]
+    return {
+        node.target.id: beside.get(node.end_lineno, "") or f"``{ast.unparse(node.annotation)}``"
+        for node in found
+    }
 
 
 def skip(app: Any, what: str, name: str, thing: Any, skipped: bool, options: Any) -> bool | None:
     """Leave out "Alias for field number 0", and functions that are the defaults of fields."""
-    alias, default = type(thing).__name__ == "_tuplegetter", inspect.isfunction(thing) and thing.__name__ != name
+    alias, default = (
+        type(thing).__name__ == "_tuplegetter",
+        inspect.isfunction(thing) and thing.__name__ != name,
+    )
     return True if alias or default else None
 
 
-def signature(app: Any, what: str, name: str, thing: Any, options: Any, told: str | None, returned: str | None) -> Any:
-    """The signature with its types as the source writes them, and functions as defaults by their names."""
+def signature(
+    app: Any, what: str, name: str, thing: Any, options: Any, told: str | None, returned: str | None
+) -> Any:
+    """The signature with its types as the source writes them, and functions as defaults by their
+    names.
+    """
     if told is None or not callable(thing):
         return None
     given = inspect.signature(thing)
-    parameters = [p.replace(default=Default(p.default)) if is_odd(p.default) else p for p in given.parameters.values()]
+    parameters = [
+        p.replace(default=Default(p.default)) if is_odd(p.default) else p
+        for p in given.parameters.values()
+    ]
     if what == "method" and parameters and parameters[0].name in ("self", "cls"):
         parameters = parameters[1:]
     if inspect.isclass(thing):

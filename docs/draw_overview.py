@@ -1,4 +1,6 @@
-"""Draw the picture of the README: a declaration, a plan for it, and what learning it costs three rules.
+"""Draw the picture of the README.
+
+A declaration, a plan for it, and what learning it costs three rules.
 
     python docs/draw_overview.py
 
@@ -20,7 +22,9 @@ TARGET = Path(__file__).parent / "pictures" / "overview.png"
 def main() -> None:
     """Draw it."""
     tiger, lock = models.load("tiger"), models.load("lock")
-    figure, (left, middle, right) = plt.subplots(1, 3, figsize=(15, 4.6), layout="constrained", width_ratios=[1.0, 1.15, 1.0])
+    figure, (left, middle, right) = plt.subplots(
+        1, 3, figsize=(15, 4.6), layout="constrained", width_ratios=[1.0, 1.15, 1.0]
+    )
     report.draw_program(tiger.homdp, axes=left)
     history_tree()(tiger.pomdp).named(tiger).draw(steps=2, axes=middle)
     rules = [explorers.tight(), explorers.posterior_sampling(), explorers.quantile_backup()]

@@ -1,32 +1,36 @@
-"""homdp_ppl: probabilistic programs for decision problems whose hidden states are revealed in hindsight.
+"""homdp_ppl: probabilistic programs for decision problems whose hidden states are revealed in
+hindsight.
 
-Declare a problem with ``homdp`` or ``tabular``, fix its parameters to get a world, and let a rule of ``explorers`` learn in it
-with ``learn`` and a planner of ``planners``. ``models`` is a zoo of worlds, ``study`` compares rules, ``report`` draws.
+Declare a problem with ``homdp`` or ``tabular``, fix its parameters to get a world, and let a rule
+of ``explorers`` learn in it with ``learn`` and a planner of ``planners``. ``models`` is a zoo of
+worlds, ``study`` compares rules, ``report`` draws.
 """
 
 from homdp_ppl import (
     confidence,
-    continuous,
     evaluation,
-    events,
     explorers,
     formats,
     gym,
     models,
-    page,
     planners,
     posteriors,
     report,
-    restricted,
     study,
     theory,
 )
-from homdp_ppl.acting import Policy, Trajectory
-from homdp_ppl.continuous import ContinuousHOMDP, ContinuousWorld
-from homdp_ppl.counts import Counts
-from homdp_ppl.declare import HOMDP, World, homdp, tabular
-from homdp_ppl.domain import Real
-from homdp_ppl.episode import Episode, rollout
+from homdp_ppl.core.counts import Counts
+from homdp_ppl.core.episode import Episode
+from homdp_ppl.core.graph_policy import BlindPolicy, GraphPolicy, uniform_policy
+from homdp_ppl.core.plan import Plan, make_plan
+from homdp_ppl.core.policy import Policy, Trajectory
+from homdp_ppl.core.pomdp import POMDP
+from homdp_ppl.core.rollout import rollout
+from homdp_ppl.core.spaces import Real, Spaces
+from homdp_ppl.declare.decorator import homdp, tabular
+from homdp_ppl.declare.densities import ContinuousHOMDP, ContinuousWorld
+from homdp_ppl.declare.kernels import Kernels
+from homdp_ppl.declare.model import HOMDP, World
 from homdp_ppl.errors import (
     DataError,
     DeclarationError,
@@ -37,19 +41,15 @@ from homdp_ppl.errors import (
     PolicyError,
     Problem,
 )
-from homdp_ppl.evaluation import evaluate
+from homdp_ppl.evaluation.exact import evaluate
 from homdp_ppl.formats import read_pomdp, write_pomdp
-from homdp_ppl.kernels import Kernels
-from homdp_ppl.learning import learn
+from homdp_ppl.learning.learn import learn
+from homdp_ppl.learning.outcome import Mixture
+from homdp_ppl.learning.run import ContinuousRun, Run
 from homdp_ppl.models import environments as _environments  # noqa: F401  the zoo's Gymnasium ids
-from homdp_ppl.outcome import Mixture
-from homdp_ppl.plan import Plan, make_plan
-from homdp_ppl.policy import BlindPolicy, GraphPolicy, uniform_policy
-from homdp_ppl.pomdp import POMDP, Spaces
 from homdp_ppl.posteriors import Posterior, posterior
 from homdp_ppl.precision import x64
-from homdp_ppl.run import ContinuousRun, Run
-from homdp_ppl.storage import StorageError
+from homdp_ppl.storage.atomic import StorageError
 
 __version__ = "0.1.0"
 
@@ -84,10 +84,8 @@ __all__ = [
     "World",
     "__version__",
     "confidence",
-    "continuous",
     "evaluate",
     "evaluation",
-    "events",
     "explorers",
     "formats",
     "gym",
@@ -95,13 +93,11 @@ __all__ = [
     "learn",
     "make_plan",
     "models",
-    "page",
     "planners",
     "posterior",
     "posteriors",
     "read_pomdp",
     "report",
-    "restricted",
     "rollout",
     "study",
     "tabular",

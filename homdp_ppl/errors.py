@@ -1,4 +1,7 @@
-"""What a person reads when something is wrong: every problem at once, each with what was expected and what to do."""
+"""What a person reads when something is wrong.
+
+Every problem at once, each with what was expected and what to do.
+"""
 
 from __future__ import annotations
 
@@ -54,8 +57,12 @@ class HOMDPError(ValueError):
         count = "1 problem" if len(self.problems) == 1 else f"{len(self.problems)} problems"
         lines = [f"{subject}: {count}"]
         told = ""
-        for k, problem in enumerate(self.problems[:LISTED], 1):  # a remedy that follows itself is told once
-            lines.append(f"  {k}. {problem._replace(remedy='') if problem.remedy == told else problem}")
+        for k, problem in enumerate(
+            self.problems[:LISTED], 1
+        ):  # a remedy that follows itself is told once
+            lines.append(
+                f"  {k}. {problem._replace(remedy='') if problem.remedy == told else problem}"
+            )
             told = problem.remedy
         if len(self.problems) > LISTED:
             lines.append(f"  ... and {len(self.problems) - LISTED} more in .problems")
@@ -71,7 +78,11 @@ def in_one_line(error: HOMDPError) -> str:
 
     Examples
     --------
-    >>> in_one_line(HOMDPError("model", [Problem("name", "'tigr'", "a name of the zoo", "Look at the list.")]))
+    >>> in_one_line(
+    ...     HOMDPError(
+    ...         "model", [Problem("name", "'tigr'", "a name of the zoo", "Look at the list.")]
+    ...     )
+    ... )
     "model: name: got 'tigr'; expected a name of the zoo. Look at the list."
     """
     lines = str(error).splitlines()
@@ -116,7 +127,9 @@ class ParameterError(HOMDPError):
     --------
     >>> import numpy as np, numpyro.distributions as dist
     >>> from homdp_ppl import ParameterError, tabular
-    >>> coin = tabular(T=[[[1.0]]], O=dist.Dirichlet(np.ones((1, 2))), initial=[1], reward=[[1]], horizon=1)
+    >>> coin = tabular(
+    ...     T=[[[1.0]]], O=dist.Dirichlet(np.ones((1, 2))), initial=[1], reward=[[1]], horizon=1
+    ... )
     >>> try:
     ...     coin.at(bias=0.7)
     ... except ParameterError as error:
@@ -144,14 +157,17 @@ class DataError(HOMDPError):
 
 
 class InferenceError(HOMDPError):
-    """A posterior that could not be computed well enough for what is asked of it, with the numbers and the remedy.
+    """A posterior that could not be computed well enough for what is asked of it, with the numbers
+    and the remedy.
 
     Examples
     --------
     >>> import numpy as np, numpyro.distributions as dist
     >>> from homdp_ppl import Counts, InferenceError, posterior, tabular
     >>> from homdp_ppl.posteriors import Sampling
-    >>> coin = tabular(T=[[[1.0]]], O=dist.Dirichlet(np.ones((1, 2))), initial=[1], reward=[[1]], horizon=1)
+    >>> coin = tabular(
+    ...     T=[[[1.0]]], O=dist.Dirichlet(np.ones((1, 2))), initial=[1], reward=[[1]], horizon=1
+    ... )
     >>> try:
     ...     posterior(coin, Counts.zero(coin), sampling=Sampling(draws=2))
     ... except InferenceError as error:
@@ -169,7 +185,9 @@ class PlanningError(HOMDPError):
     >>> from homdp_ppl import POMDP, PlanningError
     >>> from homdp_ppl.planners import history_tree
     >>> try:
-    ...     history_tree()(POMDP(np.ones(1), np.ones((1, 2, 1)), np.full((1, 2), 0.5), np.ones((40, 1, 2))))
+    ...     history_tree()(
+    ...         POMDP(np.ones(1), np.ones((1, 2, 1)), np.full((1, 2), 0.5), np.ones((40, 1, 2)))
+    ...     )
     ... except PlanningError as error:
     ...     print(error.problems[0].remedy)
     The largest horizon that fits is 11; bounded_search or alpha_vectors serve longer ones.

@@ -1,8 +1,9 @@
 """Float64 without a global switch: the one place where precision is decided.
 
-Importing homdp_ppl changes no JAX setting. Every public function that computes numbers enters :func:`x64` for the length of
-the call and hands back NumPy arrays, or JAX arrays when it is called on traced values. People who compose ``jit``, ``grad`` or
-``MCMC`` around ``homdp.program`` themselves write ``with homdp_ppl.x64():`` around their own code. The same key draws different
+Importing homdp_ppl changes no JAX setting. Every public function that computes numbers enters
+:func:`x64` for the length of the call and hands back NumPy arrays, or JAX arrays when it is called
+on traced values. People who compose ``jit``, ``grad`` or ``MCMC`` around ``homdp.program``
+themselves write ``with homdp_ppl.x64():`` around their own code. The same key draws different
 numbers inside and outside of that context; everything the toolkit draws is drawn inside.
 """
 
@@ -43,8 +44,12 @@ def in_x64(function: Callable[P, R]) -> Callable[P, R]:
 
     @functools.wraps(function)
     def inside(*args: P.args, **kwargs: P.kwargs) -> R:
-        # A tracer of a float32 transformation may still hold a float64 NumPy array: a copy settles which it is.
-        args, kwargs = jax.tree.map(lambda leaf: jnp.copy(leaf) if isinstance(leaf, jax.core.Tracer) else leaf, (args, kwargs))
+        # A tracer of a float32 transformation may still hold a float64 NumPy array: a copy settles
+        # which it is.
+        args, kwargs = jax.tree.map(
+            lambda leaf: jnp.copy(leaf) if isinstance(leaf, jax.core.Tracer) else leaf,
+            (args, kwargs),
+        )
         with x64():
             return function(*args, **kwargs)
 
@@ -53,10 +58,15 @@ def in_x64(function: Callable[P, R]) -> Callable[P, R]:
 
 def to_numpy(tree: R) -> R:
     """A pytree with its arrays as NumPy arrays; traced values are left alone."""
-    converted: R = jax.tree.map(lambda leaf: leaf if isinstance(leaf, jax.core.Tracer) else np.asarray(leaf), tree)
+    converted: R = jax.tree.map(
+        lambda leaf: leaf if isinstance(leaf, jax.core.Tracer) else np.asarray(leaf), tree
+    )
     return converted
 
 
 def namespace(*trees: Any) -> ModuleType:
-    """The module that computes with these arrays: ``jax.numpy`` if one of them is a JAX array or traced, else ``numpy``."""
+    """The module that computes with these arrays.
+
+    ``jax.numpy`` if one of them is a JAX array or traced, else ``numpy``.
+    """
     return jnp if any(isinstance(leaf, jax.Array) for leaf in jax.tree.leaves(trees)) else np

@@ -1,7 +1,10 @@
-"""The zoo: one story a file. Each entry is a function that returns the model's default truth, a world to act in.
+"""The zoo: one story a file.
 
-``models.load("tiger")`` gives the world, ``models.load("tiger").homdp`` the declaration, what is unknown in it included.
-``MODELS`` are finite, ``CONTINUOUS`` ones have states or observations that are real numbers.
+Each entry is a function that returns the model's default truth, a world to act in.
+
+``models.load("tiger")`` gives the world, ``models.load("tiger").homdp`` the declaration, what is
+unknown in it included. ``MODELS`` are finite, ``CONTINUOUS`` ones have states or observations that
+are real numbers.
 """
 
 import sys
@@ -9,8 +12,8 @@ from collections.abc import Callable
 from inspect import signature
 from typing import Any, Literal, overload
 
-from homdp_ppl.continuous import ContinuousWorld
-from homdp_ppl.declare import World
+from homdp_ppl.declare.densities import ContinuousWorld
+from homdp_ppl.declare.model import World
 from homdp_ppl.errors import HOMDPError, ParameterError, Problem, did_you_mean
 from homdp_ppl.models import (
     camera,
@@ -77,7 +80,8 @@ CONTINUOUS: dict[str, Callable[..., ContinuousWorld]] = {
 
 @overload
 def load(
-    name: Literal["gaussian_tiger", "gaussian_screening", "low_rank", "light_dark", "camera"], **options: Any
+    name: Literal["gaussian_tiger", "gaussian_screening", "low_rank", "light_dark", "camera"],
+    **options: Any,
 ) -> ContinuousWorld: ...
 
 
@@ -105,7 +109,9 @@ def load(name: str, **options: Any) -> World | ContinuousWorld:
     wrong = [option for option in options if option not in has]
     if wrong:
         told = f"one of {', '.join(has)}" if has else "none"
-        problems = [Problem("option", repr(option), told, did_you_mean(option, has)) for option in wrong]
+        problems = [
+            Problem("option", repr(option), told, did_you_mean(option, has)) for option in wrong
+        ]
         raise ParameterError(f"models.load({name!r})", problems)
     return factory(**options)
 
@@ -131,7 +137,17 @@ def story(name: str) -> str:
 def _factory(name: str, asked: str) -> Callable[..., World | ContinuousWorld]:
     known = MODELS | CONTINUOUS
     if name not in known:
-        raise HOMDPError(asked, [Problem("model", repr(name), f"one of {', '.join(known)}", did_you_mean(str(name), known))])
+        raise HOMDPError(
+            asked,
+            [
+                Problem(
+                    "model",
+                    repr(name),
+                    f"one of {', '.join(known)}",
+                    did_you_mean(str(name), known),
+                )
+            ],
+        )
     return known[name]
 
 

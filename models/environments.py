@@ -1,8 +1,11 @@
-"""The zoo as Gymnasium environments: ``gymnasium.make("homdp/Tiger-v0", horizon=6)``, one id for each entry.
+"""The zoo as Gymnasium environments.
 
-Since version 1.0 Gymnasium loads no entry points: ids are known to it once ``homdp_ppl`` is imported, for instance by
-``gymnasium.make("homdp_ppl:homdp/Tiger-v0")``. The entry point "homdp" is there for those who do load them.
-Asynchronous vectors are best spawned, ``vector_kwargs={"context": "spawn"}``: JAX warns when its process is forked.
+``gymnasium.make("homdp/Tiger-v0", horizon=6)``, one id for each entry.
+
+Since version 1.0 Gymnasium loads no entry points: ids are known to it once ``homdp_ppl`` is
+imported, for instance by ``gymnasium.make("homdp_ppl:homdp/Tiger-v0")``. The entry point "homdp" is
+there for those who do load them. Asynchronous vectors are best spawned, ``vector_kwargs={"context":
+"spawn"}``: JAX warns when its process is forked.
 """
 
 from functools import lru_cache
@@ -10,8 +13,8 @@ from typing import Any
 
 import gymnasium
 
-from homdp_ppl.continuous import ContinuousWorld
-from homdp_ppl.declare import World
+from homdp_ppl.declare.densities import ContinuousWorld
+from homdp_ppl.declare.model import World
 from homdp_ppl.gym import HOMDPEnv
 from homdp_ppl.models import CONTINUOUS, MODELS, load
 
@@ -29,7 +32,9 @@ class ZooEnv(HOMDPEnv):
         Arguments of the model's own function, such as ``horizon``.
     """
 
-    def __init__(self, name: str, per_step: bool = False, render_mode: str | None = None, **options: Any) -> None:
+    def __init__(
+        self, name: str, per_step: bool = False, render_mode: str | None = None, **options: Any
+    ) -> None:
         try:
             world = _remembered(name, **options)
         except TypeError:  # an option that can be no key, an array say
@@ -58,7 +63,11 @@ def register() -> None:
     """Register an id for each entry of the zoo; again does nothing."""
     for name in [*MODELS, *CONTINUOUS]:
         if environment_id(name) not in gymnasium.registry:
-            gymnasium.register(environment_id(name), entry_point="homdp_ppl.models.environments:ZooEnv", kwargs={"name": name})
+            gymnasium.register(
+                environment_id(name),
+                entry_point="homdp_ppl.models.environments:ZooEnv",
+                kwargs={"name": name},
+            )
 
 
 register()

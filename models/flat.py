@@ -3,11 +3,16 @@
 import numpy as np
 import numpyro.distributions as dist
 
-from homdp_ppl.declare import World, tabular
+from homdp_ppl.declare.decorator import tabular
+from homdp_ppl.declare.model import World
 
 
-def flat_table(world: World, transition: float = 1.0, emission: float = 1.0, kind: str = "table") -> World:
-    """The same truth with every row of T and O unknown under symmetric Dirichlet priors; start and rewards stay known.
+def flat_table(
+    world: World, transition: float = 1.0, emission: float = 1.0, kind: str = "table"
+) -> World:
+    """The same truth with every row of T and O unknown under symmetric Dirichlet priors.
+
+    Start and rewards stay known.
 
     Parameters
     ----------
@@ -25,8 +30,8 @@ def flat_table(world: World, transition: float = 1.0, emission: float = 1.0, kin
         initial=world.pomdp.initial,
         reward=world.pomdp.reward,
         horizon=H,
-        states=world.spaces.states,
-        observations=world.spaces.observations,
+        states=world.spaces.names[0],
+        observations=world.spaces.names[1],
         actions=world.spaces.actions,
         name=f"{world.homdp.name}_{kind}",
     )

@@ -1,18 +1,23 @@
-"""Screening by a marker: wait, order an assay of a marker in the blood, or treat; what comes back is a number.
+"""Screening by a marker: wait, order an assay of a marker in the blood, or treat.
+
+What comes back is a number.
 
     condition ──► condition'     healthy ─onset─► early ─progression─► advanced; treatment ends it
         │
         ▼
     (condition, assay ordered or not) ──► marker ~ Normal(rise * stage, noise of the assay, or of a quick test)
 
-The check-up of checkup.py (appendix A of the paper, after Ayer, Alagoz and Stout 2012; the numbers are ours, for illustration
-only) with a laboratory instead of yes and no. At every visit a quick test reads the marker badly; an assay, ordered at one visit
-and back by the next, reads it well and costs a little. The marker rises from stage to stage, from 0 in the healthy, and is 0
-again after treatment. Treating a healthy patient does harm, waiting with a sick one costs more. Disease is revealed in hindsight.
+The check-up of checkup.py (appendix A of the paper, after Ayer, Alagoz and Stout 2012; the numbers
+are ours, for illustration only) with a laboratory instead of yes and no. At every visit a quick
+test reads the marker badly; an assay, ordered at one visit and back by the next, reads it well and
+costs a little. The marker rises from stage to stage, from 0 in the healthy, and is 0 again after
+treatment. Treating a healthy patient does harm, waiting with a sick one costs more. Disease is
+revealed in hindsight.
 
-Known: that disease only gets worse, what treatment does, by how much a quick test is worse, the rewards, the start. Unknown: how
-fast disease comes and progresses (`rates`, Beta), how much the marker rises in each stage, and the noise of the assay. One rise
-and one noise serve all stages, so the posterior is sampled.
+Known: that disease only gets worse, what treatment does, by how much a quick test is worse, the
+rewards, the start. Unknown: how fast disease comes and progresses (`rates`, Beta), how much the
+marker rises in each stage, and the noise of the assay. One rise and one noise serve all stages, so
+the posterior is sampled.
 """
 
 import jax.numpy as jnp
@@ -20,14 +25,19 @@ import numpy as np
 import numpyro
 import numpyro.distributions as dist
 
-from homdp_ppl.continuous import ContinuousWorld
-from homdp_ppl.declare import homdp
-from homdp_ppl.domain import Real
-from homdp_ppl.kernels import Kernels
+from homdp_ppl.core.spaces import Real
+from homdp_ppl.declare.decorator import homdp
+from homdp_ppl.declare.densities import ContinuousWorld
+from homdp_ppl.declare.kernels import Kernels
 from homdp_ppl.precision import Array
 
 CONDITIONS = ("healthy", "early", "advanced")
-STATES = (*CONDITIONS, *(f"{c}, assay" for c in CONDITIONS), "treated early", "treated late")  # state = 3 * assay + condition
+STATES = (
+    *CONDITIONS,
+    *(f"{c}, assay" for c in CONDITIONS),
+    "treated early",
+    "treated late",
+)  # state = 3 * assay + condition
 ACTIONS = ("wait", "assay", "treat")
 STAGE = np.array([0.0, 1.0, 2.0, 0.0, 1.0, 2.0, 0.0, 0.0])
 QUICK = np.array([3.0] * 3 + [1.0] * 5)  # by how much the noise of a quick test is larger
@@ -39,7 +49,11 @@ REWARD[[0, 3], 2] = 0.2  # treating a healthy patient does harm
 
 
 def structured(
-    horizon: int = 3, onset: float = 0.15, progression: float = 0.5, rise: float = 2.0, noise: float = 1.0
+    horizon: int = 3,
+    onset: float = 0.15,
+    progression: float = 0.5,
+    rise: float = 2.0,
+    noise: float = 1.0,
 ) -> ContinuousWorld:
     """Screening by someone who knows medicine, but neither the rates nor the laboratory.
 
@@ -48,7 +62,8 @@ def structured(
     horizon
         Number of visits.
     onset, progression
-        Chance from one visit to the next that a healthy patient falls ill, and that early disease becomes advanced.
+        Chance from one visit to the next that a healthy patient falls ill, and that early disease
+        becomes advanced.
     rise
         How much higher the marker is on average, stage by stage.
     noise
@@ -57,7 +72,9 @@ def structured(
 
     @homdp(states=STATES, observations=Real(1), actions=ACTIONS, horizon=horizon, reward=REWARD)
     def gaussian_screening() -> Kernels:
-        rates = numpyro.sample("rates", dist.Beta(np.array([2.0, 2.0]), np.array([6.0, 2.0])).to_event(1))
+        rates = numpyro.sample(
+            "rates", dist.Beta(np.array([2.0, 2.0]), np.array([6.0, 2.0])).to_event(1)
+        )
         rise = numpyro.sample("rise", dist.Normal(1.5, 1.0))
         noise = numpyro.sample("noise", dist.Gamma(4.0, 4.0))
         levels, scales = rise * STAGE, noise * QUICK
@@ -69,10 +86,14 @@ def structured(
 def _moves(rates: Array) -> Array:
     """T(x' | x, a) from the rates of onset and progression, (2,)."""
     onset, progression = rates
-    worsens = jnp.array([[1 - onset, onset, 0.0], [0.0, 1 - progression, progression], [0.0, 0.0, 1.0]])
+    worsens = jnp.array(
+        [[1 - onset, onset, 0.0], [0.0, 1 - progression, progression], [0.0, 0.0, 1.0]]
+    )
     moves = jnp.zeros((8, 3, 8)).at[6, :, 6].set(1.0).at[7, :, 7].set(1.0)
     for test in (0, 3):
         for action in (0, 1):  # time passes, and the next state knows whether an assay was ordered
             moves = moves.at[test : test + 3, action, 3 * action : 3 * action + 3].set(worsens)
-        moves = moves.at[test, 2, 0].set(1.0).at[test + 1, 2, 6].set(1.0).at[test + 2, 2, 7].set(1.0)
+        moves = (
+            moves.at[test, 2, 0].set(1.0).at[test + 1, 2, 6].set(1.0).at[test + 2, 2, 7].set(1.0)
+        )
     return moves

@@ -1,20 +1,23 @@
-"""Hallway: a robot that turns badly, and sees walls that are not there, looks for one of the rooms along a corridor.
+"""Hallway: a robot that turns badly, and sees walls that are not there, looks for one of the rooms
+along a corridor.
 
     . . . . . . . . . . .      (cell, heading) ──► (cell', heading')
         .   .   .   *                 │
                                       ▼
                                walls ahead, right, behind and left; or a landmark; or the star
 
-From Littman, Cassandra and Kaelbling, "Learning policies for partially observable environments: scaling up" (1995), with the
-numbers of their file Hallway.POMDP (which cuts the chances of the 16 reports of walls to six decimals; here they are exact).
-Four rooms lie south of the corridor. Facing a room from the corridor, the robot sees its landmark; in the room of the star it
-sees the star, and is put somewhere else by whatever it does next. Everywhere else four sensors report, each by itself, whether
-there is a wall on their side. Going forward works with probability 0.8; else the robot stays or slides to one of the other
-sides, and then faces that way (sliding back, it keeps its heading half of the time). An action is worth the chance that it
-leads to the star.
+From Littman, Cassandra and Kaelbling, "Learning policies for partially observable environments:
+scaling up" (1995), with the numbers of their file Hallway.POMDP (which cuts the chances of the 16
+reports of walls to six decimals; here they are exact). Four rooms lie south of the corridor. Facing
+a room from the corridor, the robot sees its landmark; in the room of the star it sees the star, and
+is put somewhere else by whatever it does next. Everywhere else four sensors report, each by itself,
+whether there is a wall on their side. Going forward works with probability 0.8; else the robot
+stays or slides to one of the other sides, and then faces that way (sliding back, it keeps its
+heading half of the time). An action is worth the chance that it leads to the star.
 
-Known: the map, the landmarks, going forward (the rewards give it away), where one starts. Unknown: how a quarter turn, to
-either side alike, and a turn about end, and how often a sensor reports a wall that is there, and one that is not.
+Known: the map, the landmarks, going forward (the rewards give it away), where one starts. Unknown:
+how a quarter turn, to either side alike, and a turn about end, and how often a sensor reports a
+wall that is there, and one that is not.
 """
 
 from itertools import product
@@ -25,11 +28,17 @@ import numpyro
 import numpyro.distributions as dist
 from numpy.typing import ArrayLike
 
-from homdp_ppl.declare import World, homdp
-from homdp_ppl.kernels import Kernels
+from homdp_ppl.declare.decorator import homdp
+from homdp_ppl.declare.kernels import Kernels
+from homdp_ppl.declare.model import World
 
 MAP = ("...........", "##.#.#.#*##")
-HEADINGS = {"north": (-1, 0), "east": (0, 1), "south": (1, 0), "west": (0, -1)}  # (rows, columns), clockwise
+HEADINGS = {
+    "north": (-1, 0),
+    "east": (0, 1),
+    "south": (1, 0),
+    "west": (0, -1),
+}  # (rows, columns), clockwise
 ACTIONS = ("stay", "forward", "turn right", "turn about", "turn left")
 AHEAD, ASTRAY = 0.8, 0.05  # going forward: as meant; to each other side, and not at all
 TRUTH: dict[str, ArrayLike] = {
@@ -39,10 +48,18 @@ TRUTH: dict[str, ArrayLike] = {
     "false_alarm": 0.05,
 }
 
-CELLS = [(row, column) for row, line in enumerate(MAP) for column, mark in enumerate(line) if mark != "#"]
-STATES = tuple(f"row {row + 1}, column {column + 1}, {heading}" for row, column in CELLS for heading in HEADINGS)
+CELLS = [
+    (row, column) for row, line in enumerate(MAP) for column, mark in enumerate(line) if mark != "#"
+]
+STATES = tuple(
+    f"row {row + 1}, column {column + 1}, {heading}"
+    for row, column in CELLS
+    for heading in HEADINGS
+)
 POSES = [divmod(state, 4) for state in range(len(STATES))]  # cell and heading
-REPORTS = np.array(list(product([False, True], repeat=4)))  # (16, 4)  walls ahead, right, behind, left
+REPORTS = np.array(
+    list(product([False, True], repeat=4))
+)  # (16, 4)  walls ahead, right, behind, left
 SIDES = np.array(["ahead", "right", "behind", "left"])
 OBSERVATIONS = (
     *("walls: " + (" ".join(SIDES[report]) or "none") for report in REPORTS),
@@ -52,29 +69,43 @@ OBSERVATIONS = (
 STAR = np.repeat([MAP[row][column] == "*" for row, column in CELLS], 4)  # (X,)
 START = np.where(STAR, 0.0, round(1 / 56, 6))  # six decimals, as published,
 START[0] += 1 - START.sum()  # with the rest in the first state
-TURNED = np.stack([np.kron(np.eye(len(CELLS)), np.roll(np.eye(4), k, axis=1)) for k in range(4)])  # (4, X, X) by k quarters
+TURNED = np.stack(
+    [np.kron(np.eye(len(CELLS)), np.roll(np.eye(4), k, axis=1)) for k in range(4)]
+)  # (4, X, X) by k quarters
 
 
 def structured(horizon: int = 4) -> World:
-    """The hallway of a robot that has the map, but has neither practised turns nor tested its sensors."""
+    """The hallway of a robot that has the map, but has neither practised turns nor tested its
+    sensors.
+    """
     forward, walls = _forward(), _walls()
     sights = _sights(walls)
     reward = np.zeros((len(STATES), len(ACTIONS)))
     reward[:, ACTIONS.index("forward")] = forward @ STAR
 
-    @homdp(states=STATES, observations=OBSERVATIONS, actions=ACTIONS, horizon=horizon, reward=reward)
+    @homdp(
+        states=STATES, observations=OBSERVATIONS, actions=ACTIONS, horizon=horizon, reward=reward
+    )
     def hallway() -> Kernels:
-        quarter = numpyro.sample("quarter", dist.Dirichlet(np.array([1.0, 4.0, 1.0, 1.0])))  # none, as meant, half, opposite
-        about = numpyro.sample("about", dist.Dirichlet(np.array([1.0, 1.0, 4.0, 1.0])))  # none, right, as meant, left
+        quarter = numpyro.sample(
+            "quarter", dist.Dirichlet(np.array([1.0, 4.0, 1.0, 1.0]))
+        )  # none, as meant, half, opposite
+        about = numpyro.sample(
+            "about", dist.Dirichlet(np.array([1.0, 1.0, 4.0, 1.0]))
+        )  # none, right, as meant, left
         hit = numpyro.sample("hit", dist.Beta(8, 2))
         false_alarm = numpyro.sample("false_alarm", dist.Beta(1, 9))
-        turns = jnp.stack([quarter, about, quarter[np.array([0, 3, 2, 1])]])  # right, about, left, by quarters clockwise
+        turns = jnp.stack(
+            [quarter, about, quarter[np.array([0, 3, 2, 1])]]
+        )  # right, about, left, by quarters clockwise
         turned = jnp.einsum("ak,kxz->xaz", turns, TURNED)
         still = np.stack([np.eye(len(STATES)), forward], axis=1)
         moves = jnp.where(STAR[:, None, None], START, jnp.concatenate([still, turned], axis=1))
         reported = jnp.where(walls, hit, false_alarm)[:, None]  # (X, 1, 4)
         reports = jnp.prod(jnp.where(REPORTS, reported, 1 - reported), axis=-1)  # (X, 16)
-        sees = jnp.where(sights.any(axis=1, keepdims=True), sights, jnp.pad(reports, ((0, 0), (0, 5))))
+        sees = jnp.where(
+            sights.any(axis=1, keepdims=True), sights, jnp.pad(reports, ((0, 0), (0, 5)))
+        )
         return Kernels(initial=START, transition=moves, emission=sees)
 
     return hallway.at(**TRUTH)
@@ -89,17 +120,23 @@ def _neighbour(cell: int, heading: int) -> int | None:
 
 def _walls() -> np.ndarray:
     """Whether there is a wall ahead, right, behind and left, (X, 4)."""
-    return np.array([[_neighbour(cell, heading + side) is None for side in range(4)] for cell, heading in POSES])
+    return np.array(
+        [[_neighbour(cell, heading + side) is None for side in range(4)] for cell, heading in POSES]
+    )
 
 
 def _forward() -> np.ndarray:
-    """T(x' | x, forward): to each side, counted in quarters clockwise, unless a wall stops the robot."""
+    """T(x' | x, forward): to each side, counted in quarters clockwise, unless a wall stops the
+    robot.
+    """
     moves = ASTRAY * np.eye(len(STATES))
     for state, (cell, heading) in enumerate(POSES):
         for side in range(4):
             beyond = _neighbour(cell, heading + side)
             faces = (0, 2) if side == 2 else (side,)
-            ends = [state] if beyond is None else [4 * beyond + (heading + face) % 4 for face in faces]
+            ends = (
+                [state] if beyond is None else [4 * beyond + (heading + face) % 4 for face in faces]
+            )
             moves[state, ends] += (AHEAD if side == 0 else ASTRAY) / len(ends)
     moves[STAR] = START
     return moves
@@ -108,7 +145,11 @@ def _forward() -> np.ndarray:
 def _sights(walls: np.ndarray) -> np.ndarray:
     """O(y | x) where a landmark or the star is seen, and zeros elsewhere."""
     sights = np.zeros((len(STATES), len(OBSERVATIONS)))
-    doors = [state for state, (cell, heading) in enumerate(POSES) if CELLS[cell][0] == 0 and heading == 2 and not walls[state, 0]]
+    doors = [
+        state
+        for state, (cell, heading) in enumerate(POSES)
+        if CELLS[cell][0] == 0 and heading == 2 and not walls[state, 0]
+    ]
     sights[doors, [OBSERVATIONS.index(f"landmark {k}") for k in range(1, 5)]] = 1.0
     sights[STAR, OBSERVATIONS.index("star")] = 1.0
     return sights

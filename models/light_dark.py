@@ -1,16 +1,19 @@
-"""Light-dark: someone on a line sees where they are only near a lamp, and the place to get to lies in the dark.
+"""Light-dark: someone on a line sees where they are only near a lamp, and the place to get to lies
+in the dark.
 
     place ──► place + gain * move (and a little noise); declaring ends the task: far away, for good
       │
       ▼
     place, seen with noise that grows by `blur` with every metre from the lamp
 
-After Platt, Tedrake, Kaelbling and Lozano-Perez, "Belief space planning assuming maximum likelihood observations" (2010), on a
-line and with finitely many moves; the numbers are ours. The start is uncertain. Declaring to be at 0 pays 1 if it is true within
-0.6 and 0 if not, once. So it pays to walk away from the goal first, look, and come back by counting steps.
+After Platt, Tedrake, Kaelbling and Lozano-Perez, "Belief space planning assuming maximum likelihood
+observations" (2010), on a line and with finitely many moves; the numbers are ours. The start is
+uncertain. Declaring to be at 0 pays 1 if it is true within 0.6 and 0 if not, once. So it pays to
+walk away from the goal first, look, and come back by counting steps.
 
-Known: where the lamp and the goal are, the start, how unsteady steps are. Unknown: how long a step is (`gain`, a site of the
-transitions) and how fast sight fades (`blur`, of the emissions), each with its own prior, so that classes of models factorise.
+Known: where the lamp and the goal are, the start, how unsteady steps are. Unknown: how long a step
+is (`gain`, a site of the transitions) and how fast sight fades (`blur`, of the emissions), each
+with its own prior, so that classes of models factorise.
 """
 
 import jax.numpy as jnp
@@ -18,21 +21,26 @@ import numpy as np
 import numpyro
 import numpyro.distributions as dist
 
-from homdp_ppl.continuous import ContinuousWorld
-from homdp_ppl.declare import homdp
-from homdp_ppl.domain import Real
+from homdp_ppl.core.spaces import Real
+from homdp_ppl.declare.decorator import homdp
+from homdp_ppl.declare.densities import ContinuousWorld
+from homdp_ppl.declare.kernels import Kernels
 from homdp_ppl.errors import DeclarationError, Problem
-from homdp_ppl.kernels import Kernels
 from homdp_ppl.precision import Array
 
 ACTIONS = ("two left", "left", "right", "two right", "declare")
 MOVES, DECLARE = np.array([-2.0, -1.0, 1.0, 2.0, 0.0]), 4
 START, UNSTEADY = (2.0, 1.5), 0.05  # mean and deviation of the first place; deviation of a step
 GOAL, AWAY = 0.6, 100.0  # how near to 0 is near enough; where those are who have declared
-SHARPEST, FARTHEST = 0.1, 10.0  # deviation of what is seen at the lamp; from here on it is equally dark
+SHARPEST, FARTHEST = (
+    0.1,
+    10.0,
+)  # deviation of what is seen at the lamp; from here on it is equally dark
 
 
-def structured(horizon: int = 6, light: float = 5.0, gain: float = 1.0, blur: float = 0.5) -> ContinuousWorld:
+def structured(
+    horizon: int = 6, light: float = 5.0, gain: float = 1.0, blur: float = 0.5
+) -> ContinuousWorld:
     """The line of someone who knows where the lamp is, but neither their own stride nor their eyes.
 
     Parameters
@@ -47,7 +55,10 @@ def structured(horizon: int = 6, light: float = 5.0, gain: float = 1.0, blur: fl
         How much the deviation of what is seen grows with each metre from the lamp.
     """
     if not abs(light) <= FARTHEST:
-        raise DeclarationError("light_dark", [Problem("light", repr(light), f"a number within {FARTHEST:g} of the goal")])
+        raise DeclarationError(
+            "light_dark",
+            [Problem("light", repr(light), f"a number within {FARTHEST:g} of the goal")],
+        )
 
     @homdp(states=Real(1), observations=Real(1), actions=ACTIONS, horizon=horizon, reward=reward)
     def light_dark() -> Kernels:

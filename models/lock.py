@@ -1,15 +1,17 @@
-"""Combination lock: dial the right numbers in a row, with a lamp that is not quite reliable, or go home.
+"""Combination lock: dial the right numbers in a row, with a lamp that is not quite reliable, or go
+home.
 
     stage 1 ──right dial──► stage 2 ──► ... ──► open        every wrong dial ──► jammed: no dial moves it any more
        └───────leave──────► home (a little reward at every step; also from a jammed lock)
 
-The problem that needs exploration: the reward waits behind a gate, a small certain reward beside it. A learner that trusts its
-estimates may dial each number once, be unlucky with the right one, and go home for ever. The lamp shines green on track and
-red when jammed, correctly with probability `lamp`; open and home are seen for what they are.
+The problem that needs exploration: the reward waits behind a gate, a small certain reward beside
+it. A learner that trusts its estimates may dial each number once, be unlucky with the right one,
+and go home for ever. The lamp shines green on track and red when jammed, correctly with probability
+`lamp`; open and home are seen for what they are.
 
-Known in `structured`: that a dial leads on or jams, that dials do nothing to a jammed lock, where leaving leads, that open and
-home stay, the rewards. Unknown: the chance that each dial works at each stage, and the lamp. In `table` every row of T and O is
-unknown under a flat Dirichlet prior.
+Known in `structured`: that a dial leads on or jams, that dials do nothing to a jammed lock, where
+leaving leads, that open and home stay, the rewards. Unknown: the chance that each dial works at
+each stage, and the lamp. In `table` every row of T and O is unknown under a flat Dirichlet prior.
 Combination locks as hard exploration problems: Koenig and Simmons (1996); Misra et al. (2020).
 """
 
@@ -20,9 +22,10 @@ import numpy as np
 import numpyro
 import numpyro.distributions as dist
 
-from homdp_ppl.declare import World, homdp
+from homdp_ppl.declare.decorator import homdp
+from homdp_ppl.declare.kernels import Kernels
+from homdp_ppl.declare.model import World
 from homdp_ppl.errors import DeclarationError, Problem
-from homdp_ppl.kernels import Kernels
 from homdp_ppl.models.flat import flat_table
 from homdp_ppl.precision import Array
 
@@ -42,7 +45,11 @@ def structured(length: int = 3, dials: int = 3) -> World:
     dials
         Numbers to choose from.
     """
-    few = [Problem(name, repr(n), "a whole number of at least 1") for name, n in (("length", length), ("dials", dials)) if n < 1]
+    few = [
+        Problem(name, repr(n), "a whole number of at least 1")
+        for name, n in (("length", length), ("dials", dials))
+        if n < 1
+    ]
     if few:
         raise DeclarationError("lock", few)
 
@@ -51,7 +58,9 @@ def structured(length: int = 3, dials: int = 3) -> World:
         with numpyro.plate("stages", length, dim=-2), numpyro.plate("dials", dials, dim=-1):
             works = numpyro.sample("works", dist.Beta(1, 1))
         lamp = numpyro.sample("lamp", dist.Beta(8, 2))
-        return Kernels(initial=jnp.eye(length + 3)[0], transition=_moves(works), emission=_sees(lamp, length))
+        return Kernels(
+            initial=jnp.eye(length + 3)[0], transition=_moves(works), emission=_sees(lamp, length)
+        )
 
     world: World = lock.at(works=_truth(length, dials), lamp=LAMP)
     return world

@@ -3,14 +3,15 @@
     x_0 ──1/2──► upper child ...        observations "up" and "down" reveal the way through the tree;
       └───1/2──► lower child ...        in the last layer every observation is almost equally likely
 
-Lee, Agarwal, Dann and Zhang (2023), appendix D: X + 1 a power of two, H = log2(X + 1). No action matters before the last layer;
-there action 1 is right in an upper leaf, action 2 in a lower one, and all that helps is that each of the Y' = Y - 2 last
-observations is (1 + u epsilon)/Y' or (1 - u epsilon)/Y' likely, with signs u(y, parent) that must be learned for every parent.
-The second half of the observations mirrors the first. The root, which the paper leaves open, shows "up". `three_states` is the
-paper's small figure.
+Lee, Agarwal, Dann and Zhang (2023), appendix D: X + 1 a power of two, H = log2(X + 1). No action
+matters before the last layer; there action 1 is right in an upper leaf, action 2 in a lower one,
+and all that helps is that each of the Y' = Y - 2 last observations is (1 + u epsilon)/Y' or (1 - u
+epsilon)/Y' likely, with signs u(y, parent) that must be learned for every parent. The second half
+of the observations mirrors the first. The root, which the paper leaves open, shows "up".
+`three_states` is the paper's small figure.
 
-Known: the tree, the rewards, the observations before the last layer. Unknown: the emissions of each leaf, under flat Dirichlet
-priors on the Y' observations it can show.
+Known: the tree, the rewards, the observations before the last layer. Unknown: the emissions of each
+leaf, under flat Dirichlet priors on the Y' observations it can show.
 """
 
 import jax.numpy as jnp
@@ -18,13 +19,21 @@ import numpy as np
 import numpyro
 import numpyro.distributions as dist
 
-from homdp_ppl.declare import World, homdp
+from homdp_ppl.declare.decorator import homdp
+from homdp_ppl.declare.kernels import Kernels
+from homdp_ppl.declare.model import World
 from homdp_ppl.errors import DeclarationError, Problem
-from homdp_ppl.kernels import Kernels
 
 
-def tree(depth: int = 4, observations: int = 8, epsilon: float = 0.25, u: np.ndarray | None = None, seed: int = 0) -> World:
-    """Lower bound: a binary tree whose last layer is hard to tell apart, so that every learner needs many episodes.
+def tree(
+    depth: int = 4,
+    observations: int = 8,
+    epsilon: float = 0.25,
+    u: np.ndarray | None = None,
+    seed: int = 0,
+) -> World:
+    """Lower bound: a binary tree whose last layer is hard to tell apart, so that every learner
+    needs many episodes.
 
     Parameters
     ----------
@@ -35,13 +44,16 @@ def tree(depth: int = 4, observations: int = 8, epsilon: float = 0.25, u: np.nda
     epsilon
         How far the last layer is from uniform, in (0, 1).
     u
-        Signs, one for each parent and each observation of the first half: (2^(depth - 2), (Y - 2) / 2).
+        Signs, one for each parent and each observation of the first half: (2^(depth - 2), (Y - 2) /
+        2).
     seed
         Draws the signs when ``u`` is not given.
     """
     half = (observations - 2) // 2
     parents = 2 ** (depth - 2) if depth >= 2 else 0
-    signs = np.random.default_rng(seed).choice([-1, 1], (parents, half)) if u is None else np.asarray(u)
+    signs = (
+        np.random.default_rng(seed).choice([-1, 1], (parents, half)) if u is None else np.asarray(u)
+    )
     problems = _problems(depth, observations, epsilon, signs, (parents, half))
     if problems:
         raise DeclarationError("lower_bound_tree", problems)
@@ -59,7 +71,12 @@ def tree(depth: int = 4, observations: int = 8, epsilon: float = 0.25, u: np.nda
 
     @homdp(
         states=tuple(f"x{k}" for k in range(X)),
-        observations=("up", "down", *(f"y+{k}" for k in range(half)), *(f"y-{k}" for k in range(half))),
+        observations=(
+            "up",
+            "down",
+            *(f"y+{k}" for k in range(half)),
+            *(f"y-{k}" for k in range(half)),
+        ),
         actions=("a1", "a2"),
         horizon=depth,
         reward=reward,
@@ -67,24 +84,38 @@ def tree(depth: int = 4, observations: int = 8, epsilon: float = 0.25, u: np.nda
     def lower_bound_tree() -> Kernels:
         leaf = numpyro.sample("leaf", dist.Dirichlet(np.ones((leaves, 2 * half))).to_event(1))
         last = jnp.concatenate([jnp.zeros((leaves, 2)), leaf], axis=1)
-        return Kernels(initial=np.eye(X)[0], transition=moves, emission=jnp.concatenate([ways, last]))
+        return Kernels(
+            initial=np.eye(X)[0], transition=moves, emission=jnp.concatenate([ways, last])
+        )
 
     upper = np.concatenate([1 + epsilon * signs, 1 - epsilon * signs], axis=1)  # (parents, Y')
-    pairs = np.stack([upper, 2 - upper], axis=1) / (2 * half)  # the lower child has the opposite signs
+    pairs = np.stack([upper, 2 - upper], axis=1) / (
+        2 * half
+    )  # the lower child has the opposite signs
     return lower_bound_tree.at(leaf=pairs.reshape(leaves, 2 * half))
 
 
-def three_states(observations: int = 8, epsilon: float = 0.25, u: np.ndarray | None = None, seed: int = 0) -> World:
+def three_states(
+    observations: int = 8, epsilon: float = 0.25, u: np.ndarray | None = None, seed: int = 0
+) -> World:
     """The paper's figure: a root and two leaves, the tree of depth 2."""
     return tree(2, observations, epsilon, u, seed)
 
 
-def _problems(depth: int, observations: int, epsilon: float, signs: np.ndarray, shape: tuple[int, int]) -> list[Problem]:
+def _problems(
+    depth: int, observations: int, epsilon: float, signs: np.ndarray, shape: tuple[int, int]
+) -> list[Problem]:
     checks = [
         (depth >= 2, Problem("depth", str(depth), "at least 2")),
-        (observations >= 4 and observations % 2 == 0, Problem("observations", str(observations), "an even number >= 4")),
+        (
+            observations >= 4 and observations % 2 == 0,
+            Problem("observations", str(observations), "an even number >= 4"),
+        ),
         (0 < epsilon < 1, Problem("epsilon", str(epsilon), "a number in (0, 1)")),
-        (signs.shape == shape, Problem("u", f"shape {signs.shape}", f"shape {shape}: parents, half of Y - 2")),
+        (
+            signs.shape == shape,
+            Problem("u", f"shape {signs.shape}", f"shape {shape}: parents, half of Y - 2"),
+        ),
         (bool(np.isin(signs, (-1, 1)).all()), Problem("u", "other numbers", "signs -1 and 1")),
     ]
     return [problem for fine, problem in checks if not fine]

@@ -1,34 +1,42 @@
-"""The 4x3 maze: find the good exit and shun the bad one, on slippery ground, feeling only the walls at either side.
+"""The 4x3 maze: find the good exit and shun the bad one, on slippery ground, feeling only the walls
+at either side.
 
     . . . +      cell ──► cell ahead (1 - slip), or a cell to either side (slip / 2 each); walls stop you
     . # . -        │
     . . . .        ▼
                  walls to the west and east
 
-From Parr and Russell, "Approximating optimal policies for partially observable stochastic domains" (1995), after the maze of
-Russell and Norvig; the numbers are those of Cassandra's file 4x3.95.POMDP. One feels a wall to the west, to the east, both or
-neither, without error, and recognises the exits. Leaving by + earns 1, by - costs 1, every other step costs 0.04, moved to
-[0, 1] by (r + 1) / 2; whatever one does at an exit, the next step starts afresh somewhere in the maze. The file has a slip of its
-own, kept here because published values rest on it: who heads east in the third cell of the south row and slips south does not
-bump into the wall but goes west.
+From Parr and Russell, "Approximating optimal policies for partially observable stochastic domains"
+(1995), after the maze of Russell and Norvig; the numbers are those of Cassandra's file
+4x3.95.POMDP. One feels a wall to the west, to the east, both or neither, without error, and
+recognises the exits. Leaving by + earns 1, by - costs 1, every other step costs 0.04, moved to [0,
+1] by (r + 1) / 2; whatever one does at an exit, the next step starts afresh somewhere in the maze.
+The file has a slip of its own, kept here because published values rest on it: who heads east in the
+third cell of the south row and slips south does not bump into the wall but goes west.
 
-Known: the maze, what one feels, the rewards, where one starts. Unknown: how slippery the ground is, one number for every cell
-and direction.
+Known: the maze, what one feels, the rewards, where one starts. Unknown: how slippery the ground is,
+one number for every cell and direction.
 """
 
 import numpy as np
 import numpyro
 import numpyro.distributions as dist
 
-from homdp_ppl.declare import World, homdp
-from homdp_ppl.kernels import Kernels
+from homdp_ppl.declare.decorator import homdp
+from homdp_ppl.declare.kernels import Kernels
+from homdp_ppl.declare.model import World
 
 MAZE = ("...+", ".#.-", "....")
 STEPS = {"north": (-1, 0), "south": (1, 0), "east": (0, 1), "west": (0, -1)}  # (rows, columns)
 OBSERVATIONS = ("wall west", "wall east", "no wall", "two walls", "good exit", "bad exit")
 REWARDS = {".": 0.48, "+": 1.0, "-": 0.0}
 
-CELLS = [(row, column) for row, line in enumerate(MAZE) for column, mark in enumerate(line) if mark != "#"]
+CELLS = [
+    (row, column)
+    for row, line in enumerate(MAZE)
+    for column, mark in enumerate(line)
+    if mark != "#"
+]
 MARKS = [MAZE[row][column] for row, column in CELLS]
 EXIT = np.array([mark != "." for mark in MARKS])
 REWARD = np.repeat([[REWARDS[mark]] for mark in MARKS], len(STEPS), axis=1)  # (X, A)
@@ -49,16 +57,27 @@ def structured(horizon: int = 5, slip: float = 0.2) -> World:
     meant = _meant()
     aside = _aside(meant)
 
-    @homdp(states=_names(), observations=OBSERVATIONS, actions=tuple(STEPS), horizon=horizon, reward=REWARD)
+    @homdp(
+        states=_names(),
+        observations=OBSERVATIONS,
+        actions=tuple(STEPS),
+        horizon=horizon,
+        reward=REWARD,
+    )
     def maze() -> Kernels:
         slip = numpyro.sample("slip", dist.Beta(1, 4))
-        return Kernels(initial=START, transition=(1 - slip) * meant + slip * aside, emission=_feels())
+        return Kernels(
+            initial=START, transition=(1 - slip) * meant + slip * aside, emission=_feels()
+        )
 
     return maze.at(slip=slip)
 
 
 def _names() -> tuple[str, ...]:
-    return tuple({"+": "good exit", "-": "bad exit"}.get(MAZE[r][c], f"row {r + 1}, column {c + 1}") for r, c in CELLS)
+    return tuple(
+        {"+": "good exit", "-": "bad exit"}.get(MAZE[r][c], f"row {r + 1}, column {c + 1}")
+        for r, c in CELLS
+    )
 
 
 def _meant() -> np.ndarray:
@@ -75,9 +94,17 @@ def _meant() -> np.ndarray:
 def _aside(meant: np.ndarray) -> np.ndarray:
     """Where each action leads when one slips, (X, A, X)."""
     north, south, east, west = range(4)
-    moves = np.stack([meant[:, sides].mean(1) for sides in ([east, west], [east, west], [north, south], [north, south])], axis=1)
+    moves = np.stack(
+        [
+            meant[:, sides].mean(1)
+            for sides in ([east, west], [east, west], [north, south], [north, south])
+        ],
+        axis=1,
+    )
     corner = CELLS.index((2, 2))
-    moves[corner, east] = meant[corner, [north, west]].mean(0)  # as published; the rules say north and south
+    moves[corner, east] = meant[corner, [north, west]].mean(
+        0
+    )  # as published; the rules say north and south
     return moves
 
 
@@ -86,7 +113,12 @@ def _feels() -> np.ndarray:
     shows = np.zeros((len(CELLS), len(OBSERVATIONS)))
     for cell, (row, column) in enumerate(CELLS):
         walls = ((row, column - 1) not in CELLS, (row, column + 1) not in CELLS)
-        felt = {(True, False): "wall west", (False, True): "wall east", (False, False): "no wall", (True, True): "two walls"}
+        felt = {
+            (True, False): "wall west",
+            (False, True): "wall east",
+            (False, False): "no wall",
+            (True, True): "two walls",
+        }
         shown = {"+": "good exit", "-": "bad exit"}.get(MARKS[cell], felt[walls])
         shows[cell, OBSERVATIONS.index(shown)] = 1.0
     return shows

@@ -1,19 +1,23 @@
-"""Meta-learning as a latent MDP: every episode is one of several tasks; the state includes which, the observation does not.
+"""Meta-learning as a latent MDP: every episode is one of several tasks.
+
+The state includes which, the observation does not.
 
     (task, rung) ──► (task, rung')     the task's own lever leads up (`works`), or nowhere; any other leads up (`luck`), or down
           │
           ▼
         rung       seen as it is; the task is not
 
-An application of the paper (appendix A, after Wang et al. 2016 and Kwon et al. 2021; the numbers are ours). A ladder is climbed
-by levers, and which lever is the right one changes from episode to episode. In training, tasks are labelled once an episode is
-over; at test time the agent must find out by trying: a lever that leads down was wrong. A step is worth the share of the ladder
-that has been climbed.
+An application of the paper (appendix A, after Wang et al. 2016 and Kwon et al. 2021; the numbers
+are ours). A ladder is climbed by levers, and which lever is the right one changes from episode to
+episode. In training, tasks are labelled once an episode is over; at test time the agent must find
+out by trying: a lever that leads down was wrong. A step is worth the share of the ladder that has
+been climbed.
 
-Known in `structured`: that the task stays, that every task has one lever of its own, that rungs are seen, the rewards, how often
-each task comes up (the start: all alike, at the foot). Unknown: the two chances that a lever leads up, the same for all tasks and
-rungs (Beta, so the posterior has a closed form): what is learned in one task serves in all. In `table` every row of T and O is
-unknown under a flat Dirichlet prior, also that the task stays.
+Known in `structured`: that the task stays, that every task has one lever of its own, that rungs are
+seen, the rewards, how often each task comes up (the start: all alike, at the foot). Unknown: the
+two chances that a lever leads up, the same for all tasks and rungs (Beta, so the posterior has a
+closed form): what is learned in one task serves in all. In `table` every row of T and O is unknown
+under a flat Dirichlet prior, also that the task stays.
 """
 
 import jax.numpy as jnp
@@ -21,13 +25,16 @@ import numpy as np
 import numpyro
 import numpyro.distributions as dist
 
-from homdp_ppl.declare import World, homdp
+from homdp_ppl.declare.decorator import homdp
+from homdp_ppl.declare.kernels import Kernels
+from homdp_ppl.declare.model import World
 from homdp_ppl.errors import DeclarationError, Problem
-from homdp_ppl.kernels import Kernels
 from homdp_ppl.models.flat import flat_table
 
 
-def structured(tasks: int = 3, rungs: int = 3, horizon: int = 5, works: float = 0.9, luck: float = 0.2) -> World:
+def structured(
+    tasks: int = 3, rungs: int = 3, horizon: int = 5, works: float = 0.9, luck: float = 0.2
+) -> World:
     """The ladder of an agent who knows what tasks have in common, but not how reliable levers are.
 
     Parameters
@@ -43,12 +50,18 @@ def structured(tasks: int = 3, rungs: int = 3, horizon: int = 5, works: float = 
     luck
         Chance that another lever leads up.
     """
-    few = [Problem(name, repr(n), "a whole number of at least 2") for name, n in (("tasks", tasks), ("rungs", rungs)) if n < 2]
+    few = [
+        Problem(name, repr(n), "a whole number of at least 2")
+        for name, n in (("tasks", tasks), ("rungs", rungs))
+        if n < 2
+    ]
     if few:
         raise DeclarationError("meta_learning", few)
     rung = np.tile(np.arange(rungs), tasks)  # of each state
     up, stay, down = (_steps(tasks, rungs, by) for by in (1, 0, -1))
-    own = np.repeat(np.eye(tasks), rungs, axis=0)[:, :, None]  # (X, A, 1) whether it is the task's own lever
+    own = np.repeat(np.eye(tasks), rungs, axis=0)[
+        :, :, None
+    ]  # (X, A, 1) whether it is the task's own lever
 
     @homdp(
         states=tuple(f"task {k + 1}, rung {n}" for k in range(tasks) for n in range(rungs)),
@@ -60,13 +73,17 @@ def structured(tasks: int = 3, rungs: int = 3, horizon: int = 5, works: float = 
     def meta_learning() -> Kernels:
         works = numpyro.sample("works", dist.Beta(1, 1))
         luck = numpyro.sample("luck", dist.Beta(1, 1))
-        moves = own * (works * up + (1 - works) * stay) + (1 - own) * (luck * up + (1 - luck) * down)
+        moves = own * (works * up + (1 - works) * stay) + (1 - own) * (
+            luck * up + (1 - luck) * down
+        )
         return Kernels(initial=(rung == 0) / tasks, transition=moves, emission=jnp.eye(rungs)[rung])
 
     return meta_learning.at(works=works, luck=luck)
 
 
-def table(tasks: int = 3, rungs: int = 3, horizon: int = 5, works: float = 0.9, luck: float = 0.2) -> World:
+def table(
+    tasks: int = 3, rungs: int = 3, horizon: int = 5, works: float = 0.9, luck: float = 0.2
+) -> World:
     """The same ladder for a learner who knows no structure."""
     return flat_table(structured(tasks, rungs, horizon, works, luck))
 

@@ -1,24 +1,31 @@
-"""A random HOMDP: tables drawn uniformly from the simplex. What most benchmarks use, and where exploration hardly matters.
+"""A random HOMDP: tables drawn uniformly from the simplex.
+
+What most benchmarks use, and where exploration hardly matters.
 
     x ──► x'   every row of T and O from a flat Dirichlet distribution
     │
     ▼
     y
 
-Rows drawn this way mix fast, so every state is visited whatever one does: greedy learners do well here. Use it to test planners
-and estimators, and `lock` or `screening` to tell exploration rules apart.
+Rows drawn this way mix fast, so every state is visited whatever one does: greedy learners do well
+here. Use it to test planners and estimators, and `lock` or `screening` to tell exploration rules
+apart.
 
-Known: the initial distribution (uniform) and the rewards. Unknown: every row of T and O, under the prior they are drawn from.
+Known: the initial distribution (uniform) and the rewards. Unknown: every row of T and O, under the
+prior they are drawn from.
 """
 
 import numpy as np
 import numpyro.distributions as dist
 
-from homdp_ppl.declare import World, tabular
+from homdp_ppl.declare.decorator import tabular
+from homdp_ppl.declare.model import World
 from homdp_ppl.errors import DeclarationError, Problem
 
 
-def random_world(states: int = 3, observations: int = 3, actions: int = 2, horizon: int = 4, seed: int = 0) -> World:
+def random_world(
+    states: int = 3, observations: int = 3, actions: int = 2, horizon: int = 4, seed: int = 0
+) -> World:
     """Random tables: rows drawn uniformly from the simplex, where exploration hardly matters.
 
     Parameters
@@ -29,7 +36,9 @@ def random_world(states: int = 3, observations: int = 3, actions: int = 2, horiz
         Draws the tables and the rewards.
     """
     sizes = {"states": states, "observations": observations, "actions": actions}
-    few = [Problem(name, repr(n), "a whole number of at least 1") for name, n in sizes.items() if n < 1]
+    few = [
+        Problem(name, repr(n), "a whole number of at least 1") for name, n in sizes.items() if n < 1
+    ]
     if few:
         raise DeclarationError("random", few)
     generator = np.random.default_rng(seed)

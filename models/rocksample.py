@@ -1,18 +1,22 @@
-"""RockSample: a rover may sample rocks, good ones only, and has a sensor that tells them apart from afar, if not too far.
+"""RockSample: a rover may sample rocks, good ones only, and has a sensor that tells them apart from
+afar, if not too far.
 
     (place, rocks, reading) ──► (place', rocks', reading')     a check writes the reading, anything else wipes it
                │
                ▼
             reading   right with probability (1 + 2^(-distance / half_distance)) / 2
 
-From Smith and Simmons, "Heuristic search value iteration for POMDPs" (2004). The rover moves for sure in a square of size x size
-places. Sampling a good rock earns 10 and leaves a bad one; sampling a bad rock, or no rock, costs 10; driving out in the east
-earns 10 and ends it all. Rewards are moved to [0, 1] by (r + 10) / 20, so that a step without pay is worth 0.5. The state has
-the last reading in it, since emissions depend on the state alone. With k rocks there are 3 size^2 2^k + 1 states.
+From Smith and Simmons, "Heuristic search value iteration for POMDPs" (2004). The rover moves for
+sure in a square of size x size places. Sampling a good rock earns 10 and leaves a bad one; sampling
+a bad rock, or no rock, costs 10; driving out in the east earns 10 and ends it all. Rewards are
+moved to [0, 1] by (r + 10) / 20, so that a step without pay is worth 0.5. The state has the last
+reading in it, since emissions depend on the state alone. With k rocks there are 3 size^2 2^k + 1
+states.
 
-Known: the places of the rocks, how the rover drives and samples, the rewards, that each rock is good with probability 1/2, and
-that the reading is seen as it is. Unknown: the distance at which the sensor has lost half its power, one number for all rocks
-and places, on which every row of T for a check depends.
+Known: the places of the rocks, how the rover drives and samples, the rewards, that each rock is
+good with probability 1/2, and that the reading is seen as it is. Unknown: the distance at which the
+sensor has lost half its power, one number for all rocks and places, on which every row of T for a
+check depends.
 """
 
 from collections.abc import Sequence
@@ -23,9 +27,10 @@ import numpy as np
 import numpyro
 import numpyro.distributions as dist
 
-from homdp_ppl.declare import World, homdp
+from homdp_ppl.declare.decorator import homdp
+from homdp_ppl.declare.kernels import Kernels
+from homdp_ppl.declare.model import World
 from homdp_ppl.errors import DeclarationError, Problem
-from homdp_ppl.kernels import Kernels
 from homdp_ppl.precision import Array
 
 Place = tuple[int, int]  # columns from the west, rows from the south, both from 0
@@ -42,7 +47,9 @@ def structured(
     half_distance: float = 4.0,
     horizon: int = 6,
 ) -> World:
-    """RockSample for a rover whose sensor has not been tried; by default the instance with 4 x 4 places and 2 rocks.
+    """RockSample for a rover whose sensor has not been tried.
+
+    By default the instance with 4 x 4 places and 2 rocks.
 
     Parameters
     ----------
@@ -61,12 +68,26 @@ def structured(
     problems = _problems(size, rocks, start)
     if problems:
         raise DeclarationError("rocksample", problems)
-    situations = list(product(range(size), range(size), range(2 ** len(rocks))))  # bit k of the last: rock k is good
-    names = tuple(f"{c},{r} {_named(q, len(rocks))} {reading}" for c, r, q in situations for reading in READINGS)
+    situations = list(
+        product(range(size), range(size), range(2 ** len(rocks)))
+    )  # bit k of the last: rock k is good
+    names = tuple(
+        f"{c},{r} {_named(q, len(rocks))} {reading}"
+        for c, r, q in situations
+        for reading in READINGS
+    )
     moves, reward = _drives(size, rocks)
-    good = np.array([[quality >> rock & 1 for rock in range(len(rocks))] for _, _, quality in situations], dtype=bool)
-    distance = np.array([[np.hypot(c - column, r - row) for column, row in rocks] for c, r, _ in situations])
-    initial = np.array([(c, r) == start and reading == "nothing" for c, r, _ in situations for reading in READINGS] + [False])
+    good = np.array(
+        [[quality >> rock & 1 for rock in range(len(rocks))] for _, _, quality in situations],
+        dtype=bool,
+    )
+    distance = np.array(
+        [[np.hypot(c - column, r - row) for column, row in rocks] for c, r, _ in situations]
+    )
+    initial = np.array(
+        [(c, r) == start and reading == "nothing" for c, r, _ in situations for reading in READINGS]
+        + [False]
+    )
 
     @homdp(
         states=(*names, "gone"),
@@ -106,7 +127,9 @@ def _drives(size: int, rocks: list[Place]) -> tuple[np.ndarray, np.ndarray]:
         for action, (east, north) in enumerate(STEPS.values()):
             c, r = column + east, row + north
             inside = 0 <= c < size and 0 <= r < size
-            moves[readings, action, gone if c == size else state(c, r, quality) if inside else here] = 1.0
+            moves[
+                readings, action, gone if c == size else state(c, r, quality) if inside else here
+            ] = 1.0
             if c == size:
                 reward[readings, action] = 1.0
         after = quality & ~(1 << rocks.index((column, row))) if (column, row) in rocks else quality
@@ -116,12 +139,22 @@ def _drives(size: int, rocks: list[Place]) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _checks(says_good: Array) -> Array:
-    """T(x' | x, check), (X, rocks, X), from the chance of a good reading in each situation, (S, rocks)."""
+    """T(x' | x, check), (X, rocks, X), from the chance of a good reading in each situation, (S,
+    rocks).
+    """
     situations, rocks = says_good.shape
-    readings = jnp.stack([jnp.zeros_like(says_good), says_good, 1 - says_good], axis=-1)  # (S, rocks, 3)
+    readings = jnp.stack(
+        [jnp.zeros_like(says_good), says_good, 1 - says_good], axis=-1
+    )  # (S, rocks, 3)
     blocks = jnp.eye(situations)[:, None, :, None] * readings[:, :, None, :]  # (S, rocks, S, 3)
     stays = jnp.repeat(blocks.reshape(situations, rocks, 3 * situations), 3, axis=0)
-    return jnp.zeros((3 * situations + 1, rocks, 3 * situations + 1)).at[:-1, :, :-1].set(stays).at[-1, :, -1].set(1.0)
+    return (
+        jnp.zeros((3 * situations + 1, rocks, 3 * situations + 1))
+        .at[:-1, :, :-1]
+        .set(stays)
+        .at[-1, :, -1]
+        .set(1.0)
+    )
 
 
 def _problems(size: int, rocks: list[Place], start: Place) -> list[Problem]:
@@ -129,7 +162,10 @@ def _problems(size: int, rocks: list[Place], start: Place) -> list[Problem]:
         return all(0 <= k < size for k in place)
 
     checks = [
-        (bool(rocks) and all(map(inside, rocks)), Problem("rocks", str(rocks), f"places in 0..{size - 1}, at least one")),
+        (
+            bool(rocks) and all(map(inside, rocks)),
+            Problem("rocks", str(rocks), f"places in 0..{size - 1}, at least one"),
+        ),
         (len(set(rocks)) == len(rocks), Problem("rocks", str(rocks), "different places")),
         (inside(start), Problem("start", str(start), f"a place in 0..{size - 1}")),
     ]

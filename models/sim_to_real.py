@@ -1,19 +1,23 @@
-"""Sim-to-real: a robot trained in a simulator fetches a box in a hall that its camera sees only in part.
+"""Sim-to-real: a robot trained in a simulator fetches a box in a hall that its camera sees only in
+part.
 
     . # .      cell ──► the cell a move leads to (1 - slip), or no move at all (slip); walls stop the robot
     . # *        │
                  ▼
-    the cell itself where the camera sees it (. with probability `clear`), "nothing" where a shelf hides it (# and *)
+    the cell itself where the camera sees it (. with probability `clear`), "nothing" where a shelf
+    hides it (# and *)
 
-An application of the paper (appendix A, after Pinto et al. 2017; map and numbers are ours). The simulator prints the robot's cell
-after each episode; in the hall there is only the camera, so the policy must work from pictures. The robot starts in the west, in
-the north or the south row alike. The box (*) stands behind the shelf. Grasping there loads it, and every step from then on is
-worth 1; grasping elsewhere knocks something over and ends it all with nothing. So the robot has to find out by what it saw, and
-by counting its own moves, when it must have arrived.
+An application of the paper (appendix A, after Pinto et al. 2017; map and numbers are ours). The
+simulator prints the robot's cell after each episode; in the hall there is only the camera, so the
+policy must work from pictures. The robot starts in the west, in the north or the south row alike.
+The box (*) stands behind the shelf. Grasping there loads it, and every step from then on is worth
+1; grasping elsewhere knocks something over and ends it all with nothing. So the robot has to find
+out by what it saw, and by counting its own moves, when it must have arrived.
 
-Known in `structured`: the map, what a shelf hides, where moves lead, what grasping does, the start. Unknown: how often wheels
-slip and how often a picture is clear, one number each for all cells and directions (Beta, so the posterior has a closed form). In
-`table` every row of T and O is unknown under a flat Dirichlet prior.
+Known in `structured`: the map, what a shelf hides, where moves lead, what grasping does, the start.
+Unknown: how often wheels slip and how often a picture is clear, one number each for all cells and
+directions (Beta, so the posterior has a closed form). In `table` every row of T and O is unknown
+under a flat Dirichlet prior.
 """
 
 from collections.abc import Sequence
@@ -23,23 +27,27 @@ import numpy as np
 import numpyro
 import numpyro.distributions as dist
 
-from homdp_ppl.declare import World, homdp
+from homdp_ppl.declare.decorator import homdp
+from homdp_ppl.declare.kernels import Kernels
+from homdp_ppl.declare.model import World
 from homdp_ppl.errors import DeclarationError, Problem
-from homdp_ppl.kernels import Kernels
 from homdp_ppl.models.flat import flat_table
 
 HALL = (".#.", ".#*")
 STEPS = {"north": (-1, 0), "south": (1, 0), "east": (0, 1), "west": (0, -1)}  # (rows, columns)
 
 
-def structured(hall: Sequence[str] = HALL, horizon: int = 4, slip: float = 0.2, clear: float = 0.9) -> World:
-    """The hall of someone who has its map, but has neither driven the robot nor looked through its camera.
+def structured(
+    hall: Sequence[str] = HALL, horizon: int = 4, slip: float = 0.2, clear: float = 0.9
+) -> World:
+    """The hall of someone who has its map, but has neither driven the robot nor looked through its
+    camera.
 
     Parameters
     ----------
     hall
-        The map, a string a row from the north: ``.`` is seen, ``#`` is hidden, ``*`` is the box, hidden too. The robot starts in
-        the first column.
+        The map, a string a row from the north: ``.`` is seen, ``#`` is hidden, ``*`` is the box,
+        hidden too. The robot starts in the first column.
     horizon
         Number of actions in an episode.
     slip
@@ -68,15 +76,24 @@ def structured(hall: Sequence[str] = HALL, horizon: int = 4, slip: float = 0.2, 
     def sim_to_real() -> Kernels:
         slip = numpyro.sample("slip", dist.Beta(1, 1))
         clear = numpyro.sample("clear", dist.Beta(1, 1))
-        moves = jnp.concatenate([(1 - slip) * meant[:, :-1] + slip * np.eye(n + 2)[:, None], meant[:, -1:]], axis=1)
+        moves = jnp.concatenate(
+            [(1 - slip) * meant[:, :-1] + slip * np.eye(n + 2)[:, None], meant[:, -1:]], axis=1
+        )
         pictures = jnp.zeros((over + 1, len(seen) + 1)).at[:, -1].set(1.0)
-        pictures = pictures.at[np.array(seen), np.arange(len(seen))].set(clear).at[np.array(seen), -1].set(1 - clear)
+        pictures = (
+            pictures.at[np.array(seen), np.arange(len(seen))]
+            .set(clear)
+            .at[np.array(seen), -1]
+            .set(1 - clear)
+        )
         return Kernels(initial=start / start.sum(), transition=moves, emission=pictures)
 
     return sim_to_real.at(slip=slip, clear=clear)
 
 
-def table(hall: Sequence[str] = HALL, horizon: int = 4, slip: float = 0.2, clear: float = 0.9) -> World:
+def table(
+    hall: Sequence[str] = HALL, horizon: int = 4, slip: float = 0.2, clear: float = 0.9
+) -> World:
     """The same hall for a learner who knows no structure."""
     return flat_table(structured(hall, horizon, slip, clear))
 
@@ -97,8 +114,14 @@ def _meant(cells: list[tuple[int, int]], box: int) -> np.ndarray:
 def _check(hall: Sequence[str]) -> None:
     lines, marks = list(hall), "".join(hall)
     checks = [
-        (len({len(line) for line in lines}) == 1 and bool(marks), Problem("hall", str(lines), "rows of one length")),
-        (set(marks) <= set(".#*") and marks.count("*") == 1, Problem("hall", str(lines), "the marks . and #, and one *")),
+        (
+            len({len(line) for line in lines}) == 1 and bool(marks),
+            Problem("hall", str(lines), "rows of one length"),
+        ),
+        (
+            set(marks) <= set(".#*") and marks.count("*") == 1,
+            Problem("hall", str(lines), "the marks . and #, and one *"),
+        ),
         ("." in marks, Problem("hall", str(lines), "a cell that the camera sees")),
     ]
     problems = [problem for fine, problem in checks if not fine]

@@ -5,12 +5,14 @@
       ▼
     growl   left or right, correct with probability `accuracy`
 
-From Kaelbling, Littman and Cassandra, "Planning and acting in partially observable stochastic domains" (1998), with the rewards
--1 (listen), 10 (treasure) and -100 (tiger) moved to [0, 1] by (r + 100) / 110. A growl is heard at every step, also after a
-door was opened and before the first action; `tiger_listen` has the version in which one must listen to hear.
+From Kaelbling, Littman and Cassandra, "Planning and acting in partially observable stochastic
+domains" (1998), with the rewards -1 (listen), 10 (treasure) and -100 (tiger) moved to [0, 1] by (r
++ 100) / 110. A growl is heard at every step, also after a door was opened and before the first
+action; `tiger_listen` has the version in which one must listen to hear.
 
-Known: how the tiger moves, the rewards. Unknown: the accuracy, one number for both sides (`structured`); or every table entry,
-under flat Dirichlet priors (`table`), for those who do not know that the two sides sound alike.
+Known: how the tiger moves, the rewards. Unknown: the accuracy, one number for both sides
+(`structured`); or every table entry, under flat Dirichlet priors (`table`), for those who do not
+know that the two sides sound alike.
 """
 
 import jax.numpy as jnp
@@ -18,8 +20,9 @@ import numpy as np
 import numpyro
 import numpyro.distributions as dist
 
-from homdp_ppl.declare import World, homdp
-from homdp_ppl.kernels import Kernels
+from homdp_ppl.declare.decorator import homdp
+from homdp_ppl.declare.kernels import Kernels
+from homdp_ppl.declare.model import World
 from homdp_ppl.models.flat import flat_table
 
 SPACES = {
@@ -39,11 +42,16 @@ def structured(horizon: int = 4, accuracy: float = 0.85) -> World:
     def tiger() -> Kernels:
         accuracy = numpyro.sample("accuracy", dist.Beta(8, 2))
         hears = jnp.array([[accuracy, 1 - accuracy], [1 - accuracy, accuracy]])
-        return Kernels(initial=RESET, transition=MOVES, emission=lambda x: dist.Categorical(probs=hears[x]))
+        return Kernels(
+            initial=RESET, transition=MOVES, emission=lambda x: dist.Categorical(probs=hears[x])
+        )
 
     return tiger.at(accuracy=accuracy)
 
 
 def table(horizon: int = 4, accuracy: float = 0.85) -> World:
-    """The same tiger for a learner who knows no structure: every row of T and O under a flat Dirichlet prior."""
+    """The same tiger for a learner who knows no structure.
+
+    Every row of T and O under a flat Dirichlet prior.
+    """
     return flat_table(structured(horizon, accuracy))

@@ -1,15 +1,19 @@
-"""Tiger that must be listened to: it growls only after the action listen, so the state remembers what was just done.
+"""Tiger that must be listened to.
+
+It growls only after the action listen, so the state remembers what was just done.
 
     (tiger, listened?) ──► (tiger', did I listen?)
             │
             ▼
     growl if listened, else silence
 
-The classic tiger has observations that depend on the last action; here emissions depend on the state alone, so the state carries
-whether the last action was to listen. An episode starts in silence. A collector of data who sees the tiger never listens, and
-so never learns how well one hears: the model on which foresight fails (`tiger` growls at every step and does not show it).
+The classic tiger has observations that depend on the last action; here emissions depend on the
+state alone, so the state carries whether the last action was to listen. An episode starts in
+silence. A collector of data who sees the tiger never listens, and so never learns how well one
+hears: the model on which foresight fails (`tiger` growls at every step and does not show it).
 
-Known: how the tiger moves, when it is silent, the rewards of `tiger`. Unknown: the accuracy of a growl.
+Known: how the tiger moves, when it is silent, the rewards of `tiger`. Unknown: the accuracy of a
+growl.
 """
 
 import jax.numpy as jnp
@@ -17,8 +21,9 @@ import numpy as np
 import numpyro
 import numpyro.distributions as dist
 
-from homdp_ppl.declare import World, homdp
-from homdp_ppl.kernels import Kernels
+from homdp_ppl.declare.decorator import homdp
+from homdp_ppl.declare.kernels import Kernels
+from homdp_ppl.declare.model import World
 
 STATES = ("left, unheard", "right, unheard", "left, heard", "right, heard")
 OBSERVATIONS = ("silence", "growl left", "growl right")
@@ -41,12 +46,18 @@ REWARD = np.array([[0.9, 0.0, 1.0], [0.9, 1.0, 0.0]] * 2)  # (X, A): tiger on th
 def structured(horizon: int = 5, accuracy: float = 0.85) -> World:
     """Tiger that growls only when it was listened to; unknown is how reliable a growl is."""
 
-    @homdp(states=STATES, observations=OBSERVATIONS, actions=ACTIONS, horizon=horizon, reward=REWARD)
+    @homdp(
+        states=STATES, observations=OBSERVATIONS, actions=ACTIONS, horizon=horizon, reward=REWARD
+    )
     def tiger_listen() -> Kernels:
         accuracy = numpyro.sample("accuracy", dist.Beta(8, 2))
         left = jnp.array([0.0, accuracy, 1 - accuracy])
         right = jnp.array([0.0, 1 - accuracy, accuracy])
         silence = jnp.array([1.0, 0.0, 0.0])
-        return Kernels(initial=[0.5, 0.5, 0, 0], transition=MOVES, emission=jnp.stack([silence, silence, left, right]))
+        return Kernels(
+            initial=[0.5, 0.5, 0, 0],
+            transition=MOVES,
+            emission=jnp.stack([silence, silence, left, right]),
+        )
 
     return tiger_listen.at(accuracy=accuracy)

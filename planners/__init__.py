@@ -3,13 +3,13 @@
 from collections.abc import Callable
 from typing import Any
 
+from homdp_ppl.planners._bounds import RootBounds, root_bounds
+from homdp_ppl.planners._histories import Support, count_histories
+from homdp_ppl.planners._online_policy import OnlinePolicy
 from homdp_ppl.planners.alpha_vectors import alpha_vectors
 from homdp_ppl.planners.auto import auto
 from homdp_ppl.planners.bounded_search import bounded_search
-from homdp_ppl.planners.bounds import RootBounds, root_bounds
-from homdp_ppl.planners.histories import Support, count_histories
 from homdp_ppl.planners.history_tree import history_tree
-from homdp_ppl.planners.online_policy import OnlinePolicy
 from homdp_ppl.planners.particle_tree import EstimatedPlan, particle_tree
 from homdp_ppl.planners.quantised import QuantisedPlan, plan_on_cells, quantised
 
@@ -38,7 +38,10 @@ PLANNERS: dict[str, Callable[..., Callable[..., Any]]] = {
     "bounded_search": bounded_search,
     "history_tree": history_tree,
 }
-CONTINUOUS_PLANNERS: dict[str, Callable[..., Callable[..., Any]]] = {"particle_tree": particle_tree, "quantised": quantised}
+CONTINUOUS_PLANNERS: dict[str, Callable[..., Callable[..., Any]]] = {
+    "particle_tree": particle_tree,
+    "quantised": quantised,
+}
 
 
 def __dir__() -> list[str]:

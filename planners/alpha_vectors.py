@@ -1,7 +1,10 @@
-"""Exact planning by alpha-vectors: incremental pruning from the last step back, on the beliefs that can be met.
+"""Exact planning by alpha-vectors.
 
-Known zeros make the sets small: a step's vectors are pruned on the faces of the simplex that observations leave possible
-(faces.py). The first steps, where few beliefs can be met, are a tree of beliefs (belief_tree.py).
+Incremental pruning from the last step back, on the beliefs that can be met.
+
+Known zeros make the sets small: a step's vectors are pruned on the faces of the simplex that
+observations leave possible (faces.py). The first steps, where few beliefs can be met, are a tree of
+beliefs (belief_tree.py).
 """
 
 from __future__ import annotations
@@ -14,21 +17,23 @@ from typing import NamedTuple
 
 import numpy as np
 
+from homdp_ppl.core.graph_policy import GraphPolicy
+from homdp_ppl.core.plan import Plan, make_plan
+from homdp_ppl.core.pomdp import POMDP, TIE
 from homdp_ppl.errors import PlanningError, Problem
-from homdp_ppl.plan import Plan, make_plan
-from homdp_ppl.planners.belief_tree import EPSILON, Step, climb, observe, reaches
-from homdp_ppl.planners.checking import checked, count_problems, number_problems, refuse
-from homdp_ppl.planners.faces import Faces, faces_of
-from homdp_ppl.planners.lines import Floats, Integers
-from homdp_ppl.planners.pruning import prune_sums
-from homdp_ppl.policy import GraphPolicy
-from homdp_ppl.pomdp import POMDP, TIE
+from homdp_ppl.planners._belief_tree import EPSILON, Step, climb, observe, reaches
+from homdp_ppl.planners._checking import checked, count_problems, number_problems, refuse
+from homdp_ppl.planners._faces import Faces, faces_of
+from homdp_ppl.planners._lines import Floats, Integers
+from homdp_ppl.planners._pruning import prune_sums
 
 LEAST_WORK = 100_000.0  # multiplications that no step is cheaper than
 TEST_WORK = 128.0  # multiplications of a witness test for each state, about
 TREE_TIES = 0.1  # the part of the tolerance that may let a lower action win in the tree
 TIES = 1e-3  # the part of a step's tolerance that lets a lower action win among vectors
-SUMS = 0.5  # the part of a step's tolerance for the sums over observations; what it leaves serves the union over actions
+# the part of a step's tolerance for the sums over observations; what it leaves serves the union
+# over actions
+SUMS = 0.5
 NOISE = 1e-13  # what rounding may do to vectors of size one: a smaller gain is none
 
 
@@ -68,10 +73,13 @@ class Enough(Exception):  # noqa: N818
 
 
 def alpha_vectors(tolerance: float = 1e-9, max_vectors: int = 200_000) -> Callable[[POMDP], Plan]:
-    """A planner that is exact up to a certified tolerance: for long horizons and few states, or many with known zeros.
+    """A planner that is exact up to a certified tolerance.
 
-    The plan's ``value`` is that of its policy, and ``upper - value`` at most the tolerance and the rounding of floating-point
-    numbers. Histories that the model holds impossible are played by the best vector for the predicted belief.
+    For long horizons and few states, or many with known zeros.
+
+    The plan's ``value`` is that of its policy, and ``upper - value`` at most the tolerance and the
+    rounding of floating-point numbers. Histories that the model holds impossible are played by the
+    best vector for the predicted belief.
 
     Parameters
     ----------
@@ -87,7 +95,10 @@ def alpha_vectors(tolerance: float = 1e-9, max_vectors: int = 200_000) -> Callab
     >>> round(plan.value, 6), plan.gap < 2e-9
     (27.78, True)
     """
-    refuse("alpha_vectors", number_problems(tolerance=tolerance) + count_problems(1, max_vectors=max_vectors))
+    refuse(
+        "alpha_vectors",
+        number_problems(tolerance=tolerance) + count_problems(1, max_vectors=max_vectors),
+    )
 
     def planner(pomdp: POMDP) -> Plan:
         began = perf_counter()
@@ -95,7 +106,12 @@ def alpha_vectors(tolerance: float = 1e-9, max_vectors: int = 200_000) -> Callab
         unit = float(np.abs(given.reward).max()) or 1.0
         model = given._replace(reward=given.reward / unit)
         (X, A, _), H = model.transition.shape, model.horizon
-        faces, tree, steps, allowed = faces_of(model), [observe(model.initial[None], model)], list[Step](), tolerance / unit
+        faces, tree, steps, allowed = (
+            faces_of(model),
+            [observe(model.initial[None], model)],
+            list[Step](),
+            tolerance / unit,
+        )
         vectors = Vectors(np.zeros((1, X)), 0.0, [0, 1], 0.0, 0.0)
         for h in reversed(range(1, H)):
             enough = partial(reaches, tree, h, model, len(vectors.alphas))
@@ -113,8 +129,20 @@ def alpha_vectors(tolerance: float = 1e-9, max_vectors: int = 200_000) -> Callab
         start, value, lost, first = climb(tree, depth, model, vectors.alphas, vectors.level, tie)
         policy = _policy(start, first + steps, A)
         sizes = [0, *(len(action) for action, _ in steps)]
-        numbers = {"vectors": sum(sizes), "largest": max(sizes), "tree": depth, "seconds": perf_counter() - began}
-        return make_plan(policy, unit * value, unit * (value + vectors.loss + lost), given, "alpha_vectors", **numbers)
+        numbers = {
+            "vectors": sum(sizes),
+            "largest": max(sizes),
+            "tree": depth,
+            "seconds": perf_counter() - began,
+        }
+        return make_plan(
+            policy,
+            unit * value,
+            unit * (value + vectors.loss + lost),
+            given,
+            "alpha_vectors",
+            **numbers,
+        )
 
     return planner
 
@@ -128,7 +156,10 @@ def _back(faces: Faces, model: POMDP, vectors: Vectors, terms: Terms) -> tuple[S
     weighted = [O[:, y] * alphas for y in range(Y)]
     parts, predicted, new_ends, work = list[Backup](), [], [0], 0.0
     for states, moves, following in zip(faces.states, faces.moves, faces.following, strict=True):
-        rows = [[(ends[f], ends[f + 1]) if f >= 0 else (0, 0) for f in by_action] for by_action in following]
+        rows = [
+            [(ends[f], ends[f + 1]) if f >= 0 else (0, 0) for f in by_action]
+            for by_action in following
+        ]
         part = _back_face(reward[states], moves, weighted, rows, work, terms)
         ahead = np.zeros((len(part.actions), X))
         for a in np.unique(part.actions) if (part.choices < 0).any() else ():
@@ -137,29 +168,47 @@ def _back(faces: Faces, model: POMDP, vectors: Vectors, terms: Terms) -> tuple[S
         predicted.append(ahead)
         new_ends.append(new_ends[-1] + len(ahead))
         work = part.work
-    action, choice = np.concatenate([part.actions for part in parts]), np.concatenate([part.choices for part in parts])
+    action, choice = (
+        np.concatenate([part.actions for part in parts]),
+        np.concatenate([part.choices for part in parts]),
+    )
     if (choice < 0).any():  # an impossible observation leaves the predicted belief
-        choice = np.where(choice < 0, (np.concatenate(predicted) @ alphas.T).argmax(1)[:, None], choice)
+        choice = np.where(
+            choice < 0, (np.concatenate(predicted) @ alphas.T).argmax(1)[:, None], choice
+        )
     onward = parts[0].vectors
     if len(faces.states[0]) < X:
         hoped, onward = sum(weighted[y][choice[:, y]] for y in range(Y)), np.empty((len(action), X))
         for a in range(T.shape[1]):
             onward[action == a] = reward[:, a] + hoped[action == a] @ T[:, a].T
     top = float(onward.max())
-    loss += max(part.loss for part in parts) + EPSILON * (4 * (X + Y) * float(np.abs(onward).max()) + abs(level + top))
+    loss += max(part.loss for part in parts) + EPSILON * (
+        4 * (X + Y) * float(np.abs(onward).max()) + abs(level + top)
+    )
     return (action, choice), Vectors(onward - top, level + top, new_ends, loss, work)
 
 
 def _back_face(
-    reward: Floats, moves: Floats, weighted: list[Floats], rows: list[list[tuple[int, int]]], work: float, terms: Terms
+    reward: Floats,
+    moves: Floats,
+    weighted: list[Floats],
+    rows: list[list[tuple[int, int]]],
+    work: float,
+    terms: Terms,
 ) -> Backup:
-    """prune(union_a r(., a) + sum_y T_a (O_y alpha)) on a face, O_y alpha in ``weighted``; ``rows`` says from where to where."""
+    """prune(union_a r(., a) + sum_y T_a (O_y alpha)) on a face, O_y alpha in ``weighted``.
+
+    ``rows`` says from where to where.
+    """
     (d, A), Y = reward.shape, len(weighted)
     zero, corners = np.zeros((1, d)), np.concatenate([np.full((1, d), 1 / d), np.eye(d)])
     sets, chosen, seeds, spent = [], [], [], 0.0
     for a in range(A):
         parts, lost = [], 0.0
-        share = max(terms.noise, SUMS * terms.budget / max(1, 2 * sum(high - low > 1 for low, high in rows[a]) - 1))
+        share = max(
+            terms.noise,
+            SUMS * terms.budget / max(1, 2 * sum(high - low > 1 for low, high in rows[a]) - 1),
+        )
         for y, (low, high) in enumerate(rows[a]):
             if low == high:
                 continue
@@ -172,7 +221,11 @@ def _back_face(
         vectors, choices, points = reward[None, :, a], np.full((1, Y), -1), corners
         for size, y, part, names, where in sorted(parts, key=itemgetter(0)):
             if size == 1 or len(vectors) == 1:
-                vectors, choices, points = vectors + part, np.repeat(choices, size, 0), points if size == 1 else where
+                vectors, choices, points = (
+                    vectors + part,
+                    np.repeat(choices, size, 0),
+                    points if size == 1 else where,
+                )
                 choices[:, y] = names
                 continue
             sums = len(vectors) + size if d == 2 else len(vectors) * size
@@ -189,18 +242,25 @@ def _back_face(
         chosen.append(choices)
         seeds.append(points)
         spent = max(spent, lost)
-    action, tie = np.repeat(np.arange(A), [len(vectors) for vectors in sets]), TIES * terms.budget / A
+    action, tie = (
+        np.repeat(np.arange(A), [len(vectors) for vectors in sets]),
+        TIES * terms.budget / A,
+    )
     spent += (A - 1) * tie
     united, eps = np.concatenate(sets), max(terms.noise, terms.budget - spent)
     kept = prune_sums(united - tie * action[:, None], zero, np.concatenate(seeds), eps)
     names, loss, work = kept.left, spent + kept.loss, work + kept.work
-    return Backup(action[names], np.concatenate(chosen)[names], united[names], kept.points, loss, work)
+    return Backup(
+        action[names], np.concatenate(chosen)[names], united[names], kept.points, loss, work
+    )
 
 
 def _refusal(terms: Terms, left: int, right: int) -> PlanningError:
     got = f"{left:,} x {right:,} = {left * right:,} sums of vectors at step {terms.step + 1}"
     remedy = "Raise max_vectors, allow a larger tolerance, or use the planner bounded_search."
-    return PlanningError("alpha_vectors", [Problem("max_vectors", got, f"at most {terms.limit:,}", remedy)])
+    return PlanningError(
+        "alpha_vectors", [Problem("max_vectors", got, f"at most {terms.limit:,}", remedy)]
+    )
 
 
 def _policy(start: Integers, steps: list[Step], actions: int) -> GraphPolicy:
@@ -212,5 +272,9 @@ def _policy(start: Integers, steps: list[Step], actions: int) -> GraphPolicy:
         nodes, after = np.arange(size, size + len(met)), following[met]
         size, met = size + len(met), np.unique(after)
         successors.append(size + np.searchsorted(met, after))
-    successors[-1] = np.broadcast_to(nodes[:, None], after.shape)  # what follows the last step is never asked for
-    return GraphPolicy(first, np.eye(actions)[np.concatenate(chosen)], np.concatenate(successors)[:, None])
+    successors[-1] = np.broadcast_to(
+        nodes[:, None], after.shape
+    )  # what follows the last step is never asked for
+    return GraphPolicy(
+        first, np.eye(actions)[np.concatenate(chosen)], np.concatenate(successors)[:, None]
+    )

@@ -1,25 +1,31 @@
-"""The planner that chooses: it looks at the sizes, plans with the planner that fits, and says which and why."""
+"""The planner that chooses: it looks at the sizes, plans with the planner that fits, and says which
+and why.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
+from homdp_ppl.core.plan import Plan
+from homdp_ppl.core.pomdp import POMDP
 from homdp_ppl.errors import PlanningError
-from homdp_ppl.plan import Plan
+from homdp_ppl.planners._checking import checked, number_problems, refuse
+from homdp_ppl.planners._histories import Support, few_histories
 from homdp_ppl.planners.alpha_vectors import alpha_vectors
 from homdp_ppl.planners.bounded_search import bounded_search
-from homdp_ppl.planners.checking import checked, number_problems, refuse
-from homdp_ppl.planners.histories import Support, few_histories
 from homdp_ppl.planners.history_tree import history_tree
-from homdp_ppl.pomdp import POMDP
 
 SMALL_TREE = 200_000  # histories that the tree plans in well under a second
 FEW_STATES = 2  # where the upper envelope of alpha-vectors is a one-dimensional hull
-DENSE_STATES = 10  # up to here, models without zeros are better served by exact vectors than by search
+DENSE_STATES = (
+    10  # up to here, models without zeros are better served by exact vectors than by search
+)
 
 
 def auto(gap: float = 1e-3) -> Callable[[POMDP], Plan]:
-    """A planner that chooses by size: the history tree while it is small, exact vectors for few dense states, else search.
+    """A planner that chooses by size.
+
+    The history tree while it is small, exact vectors for few dense states, else search.
 
     Parameters
     ----------

@@ -1,8 +1,9 @@
 """bounded_search: an anytime planner whose answer comes with both bounds on the optimum.
 
-Level by level, from both sides (heuristic search value iteration, Smith and Simmons 2004, with a finite horizon): from the start
-of the episode forward, each step keeps the beliefs with the largest probability times gap; then one sweep back from the last step
-improves both bounds at all of them. It stops as soon as the bounds at the start are close enough.
+Level by level, from both sides (heuristic search value iteration, Smith and Simmons 2004, with a
+finite horizon): from the start of the episode forward, each step keeps the beliefs with the largest
+probability times gap; then one sweep back from the last step improves both bounds at all of them.
+It stops as soon as the bounds at the start are close enough.
 """
 
 from __future__ import annotations
@@ -15,12 +16,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from homdp_ppl.core.graph_policy import GraphPolicy
+from homdp_ppl.core.plan import Plan, make_plan
+from homdp_ppl.core.pomdp import POMDP, TIE
 from homdp_ppl.errors import PlanningError, Problem
-from homdp_ppl.evaluation import evaluate
-from homdp_ppl.plan import Plan, make_plan
-from homdp_ppl.planners.bounds import blind_policies
-from homdp_ppl.planners.checking import checked, number_problems, refuse, sizes_of
-from homdp_ppl.planners.search_bounds import (
+from homdp_ppl.evaluation.exact import evaluate
+from homdp_ppl.evaluation.relaxations import fast_informed_bound
+from homdp_ppl.planners._bounds import blind_policies
+from homdp_ppl.planners._checking import checked, number_problems, refuse, sizes_of
+from homdp_ppl.planners._search_bounds import (
     Stage,
     compressed,
     first_rows,
@@ -33,17 +37,17 @@ from homdp_ppl.planners.search_bounds import (
     with_points,
     with_vectors,
 )
-from homdp_ppl.planners.search_kernels import descend, improve, refine
-from homdp_ppl.policy import GraphPolicy
-from homdp_ppl.pomdp import POMDP, TIE
+from homdp_ppl.planners._search_kernels import descend, improve, refine
 from homdp_ppl.precision import Array
-from homdp_ppl.relaxations import fast_informed_bound
 
 if TYPE_CHECKING:
     from rich.status import Status
 
 MEMORY = 4_000_000_000  # bytes
-WIDTH, MAX_WIDTH = 32, 1024  # beliefs kept at each step of a pass: doubled after a pass that closes less than half of the gap
+WIDTH, MAX_WIDTH = (
+    32,
+    1024,
+)  # beliefs kept at each step of a pass: doubled after a pass that closes less than half of the gap
 BLOCK, ENTRIES = 64, 2_000_000  # beliefs in one compiled call, and entries of beliefs it may write
 LEAST = 1e-14  # times the largest value: what counts as an improvement
 QUIET = 2.0  # seconds before there is anything to see
@@ -58,9 +62,10 @@ class OutOfTimeError(Exception):
 def bounded_search(gap: float = 1e-3, time_limit: float | None = None) -> Callable[[POMDP], Plan]:
     """A planner that searches until its policy is proved good enough.
 
-    The search can be stopped at any time, by ``time_limit`` or Ctrl-C, and then returns the best policy so far; it also stops
-    when its memory is used up. In every case ``value <= optimum <= upper``, and ``upper`` includes an allowance for rounding.
-    After an observation that the model holds impossible, the policy goes on as is best for the belief predicted before it.
+    The search can be stopped at any time, by ``time_limit`` or Ctrl-C, and then returns the best
+    policy so far; it also stops when its memory is used up. In every case ``value <= optimum <=
+    upper``, and ``upper`` includes an allowance for rounding. After an observation that the model
+    holds impossible, the policy goes on as is best for the belief predicted before it.
 
     Parameters
     ----------
@@ -81,7 +86,9 @@ def bounded_search(gap: float = 1e-3, time_limit: float | None = None) -> Callab
 
     def planner(pomdp: POMDP) -> Plan:
         started = time.perf_counter()
-        search = Search(_fitting(pomdp), gap, math.inf if time_limit is None else started + time_limit)
+        search = Search(
+            _fitting(pomdp), gap, math.inf if time_limit is None else started + time_limit
+        )
         search.run()
         policy, upper = search.policy(), search.bounds()[0]
         value = evaluate(policy, search.pomdp)
@@ -91,7 +98,9 @@ def bounded_search(gap: float = 1e-3, time_limit: float | None = None) -> Callab
             "points": sum(int(stage.count[1]) for stage in search.stages),
             "seconds": time.perf_counter() - started,
         }
-        return make_plan(policy, value, max(upper, value), search.pomdp, "bounded_search", **statistics)
+        return make_plan(
+            policy, value, max(upper, value), search.pomdp, "bounded_search", **statistics
+        )
 
     return planner
 
@@ -101,26 +110,37 @@ class Search:
 
     def __init__(self, pomdp: POMDP, gap: float, deadline: float) -> None:
         self.pomdp, self.gap, self.deadline = pomdp, gap, deadline
-        self.quiet, self.news = time.perf_counter() + QUIET, "first pass"  # when people are told something, and what
+        self.quiet, self.news = (
+            time.perf_counter() + QUIET,
+            "first pass",
+        )  # when people are told something, and what
         self.status: Status | None = None
         H, X, A = pomdp.reward.shape
         Y = pomdp.emission.shape[1]
         bounds = zip(pomdp.reward, fast_informed_bound(pomdp), blind_policies(pomdp), strict=True)
         self.model = compressed(pomdp)
-        self.stages = [first_stage(reward, informed, blind, Y) for reward, informed, blind in bounds]
+        self.stages = [
+            first_stage(reward, informed, blind, Y) for reward, informed, blind in bounds
+        ]
         self.work = make_work(X, Y, A)
         self.passes, self.width = 0, WIDTH
         self.block = int(np.clip(ENTRIES // (A * Y * X), 1, BLOCK))
         self.children = make_children(self.block * A * Y, X, A)
         scale = H * float(np.abs(pomdp.reward).max())
         self.tie, self.least = TIE * H, LEAST * scale
-        self.rounding = float(np.finfo(np.float64).eps) * H * (X + Y + 4) * scale  # sums of so many terms, at each step
+        self.rounding = (
+            float(np.finfo(np.float64).eps) * H * (X + Y + 4) * scale
+        )  # sums of so many terms, at each step
 
     def run(self) -> None:
-        """Pass after pass, until the bounds are close enough, nothing changes any more, or time or memory is at its end."""
+        """Pass after pass, until the bounds are close enough, nothing changes any more, or time or
+        memory is at its end.
+        """
         try:
             upper, lower = self.bounds()
-            while upper - lower > self.gap and 2 * self._bytes() < MEMORY:  # arrays grow by doubling
+            while (
+                upper - lower > self.gap and 2 * self._bytes() < MEMORY
+            ):  # arrays grow by doubling
                 before = upper - lower
                 changed, cut = self._pass()
                 if not (changed or cut):
@@ -129,7 +149,8 @@ class Search:
                 if not changed or (upper - lower > before / 2 and self.width < MAX_WIDTH):
                     self.width *= 2
                 self.news = (
-                    f"pass {self.passes}: {lower:.6g} <= optimum <= {upper:.6g}, gap {upper - lower:.2g} of {self.gap:.2g}"
+                    f"pass {self.passes}: {lower:.6g} <= optimum <= {upper:.6g}, "
+                    f"gap {upper - lower:.2g} of {self.gap:.2g}"
                 )
         except (KeyboardInterrupt, OutOfTimeError):
             pass  # every bound in the stages holds at any time
@@ -140,7 +161,9 @@ class Search:
     def bounds(self) -> tuple[float, float]:
         """Upper and lower bound of the optimum."""
         stage = self.stages[0]
-        _, upper, lower = descend(self.model, stage, stage, *ROOT, math.inf, self.tie, self.work, self.children)
+        _, upper, lower = descend(
+            self.model, stage, stage, *ROOT, math.inf, self.tie, self.work, self.children
+        )
         return upper + self.rounding, lower
 
     def policy(self) -> GraphPolicy:
@@ -161,11 +184,17 @@ class Search:
             met, place = np.unique(following, return_inverse=True)
             successor.append(offset + place.reshape(following.shape))
         actions.append(self.stages[-1].action[met])
-        successor.append(np.repeat(offset + np.arange(len(met))[:, None], len(start), axis=1))  # the last nodes: themselves
-        return GraphPolicy(start, np.eye(A)[np.concatenate(actions)], np.concatenate(successor)[:, None])
+        successor.append(
+            np.repeat(offset + np.arange(len(met))[:, None], len(start), axis=1)
+        )  # the last nodes: themselves
+        return GraphPolicy(
+            start, np.eye(A)[np.concatenate(actions)], np.concatenate(successor)[:, None]
+        )
 
     def _pass(self) -> tuple[bool, bool]:
-        """Forward and back once. Returns whether any bound changed, and whether any belief had to be left out."""
+        """Forward and back once. Returns whether any bound changed, and whether any belief had to
+        be left out.
+        """
         points, reach = ROOT
         kept: list[Array] = []
         changed = cut = False
@@ -177,7 +206,10 @@ class Search:
                 break
             kept.append(points)
             for some in self._blocks(new):
-                changed |= refine(self.model, self.stages[h], self.stages[h + 1], new[some], self.work) > self.least
+                changed |= (
+                    refine(self.model, self.stages[h], self.stages[h + 1], new[some], self.work)
+                    > self.least
+                )
         for h in reversed(range(len(kept))):
             for some in self._blocks(kept[h]):
                 self._store(h, with_vectors(self.stages[h], self.block))
@@ -188,14 +220,22 @@ class Search:
         return changed, cut
 
     def _forward(self, h: int, points: Array, reach: Array) -> tuple[Array, Array, Array, bool]:
-        """From points of the step before to those to visit now: all and their reach, the new ones, whether some were left out."""
+        """From points of the step before to those to visit now.
+
+        All and their reach, the new ones, whether some were left out.
+        """
         H, _, A = self.pomdp.reward.shape
-        # All that is left out below the floor, at all steps together, is a tenth of the gap that may remain.
-        floor = max(0.1 * self.gap / (H * self.width * A * self.pomdp.emission.shape[1]), self.least)
+        # All that is left out below the floor, at all steps together, is a tenth of the gap that
+        # may remain.
+        floor = max(
+            0.1 * self.gap / (H * self.width * A * self.pomdp.emission.shape[1]), self.least
+        )
         found = []
         for some in self._blocks(points):
             stages = self.model, self.stages[max(h - 1, 0)], self.stages[h]
-            n, _, _ = descend(*stages, points[some], reach[some], floor, self.tie, self.work, self.children)
+            n, _, _ = descend(
+                *stages, points[some], reach[some], floor, self.tie, self.work, self.children
+            )
             found.append(first_rows(self.children, n))
         children = joined(found)
         leader, reach, left = merged(children, self.width)
@@ -235,10 +275,24 @@ class Search:
 
 
 def _fitting(pomdp: POMDP) -> POMDP:
-    """The model as this planner takes it, if it can hold it; sizes come before anything is allocated."""
+    """The model as this planner takes it, if it can hold it.
+
+    Sizes come before anything is allocated.
+    """
     X, Y, A, H = sizes_of(pomdp, "bounded_search")
-    needed = 8 * (6 * H * X * A + 3 * X * A * X + H * WIDTH * (2 * X + 4 * A + Y) + 2 * max(ENTRIES, A * Y * X))
+    needed = 8 * (
+        6 * H * X * A
+        + 3 * X * A * X
+        + H * WIDTH * (2 * X + 4 * A + Y)
+        + 2 * max(ENTRIES, A * Y * X)
+    )
     if needed > MEMORY:
-        got = f"{X} states, {Y} observations, {A} actions, horizon {H}: about {needed / 1e9:,.1f} GB before any search"
-        raise PlanningError("bounded_search", [Problem("model", got, f"at most {MEMORY / 1e9:g} GB", "Use a shorter horizon.")])
+        got = (
+            f"{X} states, {Y} observations, {A} actions, horizon {H}: about "
+            f"{needed / 1e9:,.1f} GB before any search"
+        )
+        raise PlanningError(
+            "bounded_search",
+            [Problem("model", got, f"at most {MEMORY / 1e9:g} GB", "Use a shorter horizon.")],
+        )
     return checked(pomdp, "bounded_search")

@@ -2,8 +2,9 @@
 
     y_1 ──a──► y_2 ──a──► ... y_H      a node is a history y_1, a_1, ..., y_h; its value is the best sum of rewards from here on
 
-The tree's shape depends only on which probabilities can be non-zero: it is found once (histories.py) and solved for new numbers
-many times (tree_solver.py), on NumPy for a single plan, on JAX inside ``jit``, ``vmap`` and ``lax.scan``.
+The tree's shape depends only on which probabilities can be non-zero: it is found once
+(histories.py) and solved for new numbers many times (tree_solver.py), on NumPy for a single plan,
+on JAX inside ``jit``, ``vmap`` and ``lax.scan``.
 """
 
 from __future__ import annotations
@@ -16,14 +17,21 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
+from homdp_ppl.core.graph_policy import GraphPolicy
+from homdp_ppl.core.plan import Plan, Solution, make_plan
+from homdp_ppl.core.pomdp import POMDP
 from homdp_ppl.errors import PlanningError, Problem
-from homdp_ppl.plan import Plan, Solution, make_plan
-from homdp_ppl.planners.checking import checked, count_problems, refuse
-from homdp_ppl.planners.histories import Generation, Support, count_histories, generations
-from homdp_ppl.planners.tree_score import follow, worth
-from homdp_ppl.planners.tree_solver import Backup, Beliefs, at_children, backward, backward_vectors, forward
-from homdp_ppl.policy import GraphPolicy
-from homdp_ppl.pomdp import POMDP
+from homdp_ppl.planners._checking import checked, count_problems, refuse
+from homdp_ppl.planners._histories import Generation, Support, count_histories, generations
+from homdp_ppl.planners._tree_score import follow, worth
+from homdp_ppl.planners._tree_solver import (
+    Backup,
+    Beliefs,
+    at_children,
+    backward,
+    backward_vectors,
+    forward,
+)
 from homdp_ppl.precision import Array
 
 
@@ -46,17 +54,25 @@ class HistoryTree:
         parameters
             What the optimistic backup needs, if there is one.
         support
-            Which entries can be non-zero, if that is more than in the model itself; what cannot is pruned.
+            Which entries can be non-zero, if that is more than in the model itself; what cannot is
+            pruned.
         """
         start = time.perf_counter()
         model = checked(pomdp, "history_tree")
         solved = self.solve(model, parameters, support)
-        policy = GraphPolicy(solved.policy.start, solved.policy.probabilities, solved.policy.successor)
+        policy = GraphPolicy(
+            solved.policy.start, solved.policy.probabilities, solved.policy.successor
+        )
         nodes, seconds = len(policy.probabilities), time.perf_counter() - start
-        return make_plan(policy, solved.value, solved.upper, model, "history_tree", nodes=nodes, seconds=seconds)
+        return make_plan(
+            policy, solved.value, solved.upper, model, "history_tree", nodes=nodes, seconds=seconds
+        )
 
     def optimistic(self, backup: Backup | None, clip: bool) -> HistoryTree:
-        """The same planner with an optimistic backup or clipped values; shapes of trees are shared."""
+        """The same planner with an optimistic backup or clipped values.
+
+        Shapes of trees are shared.
+        """
         other = HistoryTree(self.max_nodes, backup, clip)
         other._shapes = self._shapes
         return other
@@ -67,10 +83,11 @@ class HistoryTree:
         return self._solve(np, shape, pomdp, parameters)
 
     def scorer(self, support: Any, world: POMDP) -> Callable[[GraphPolicy], Array] | None:
-        """A pure function for exact values in a world of the policies that :meth:`compile` makes for the same support.
+        """A pure function for exact values in a world of the policies that :meth:`compile` makes
+        for the same support.
 
-        What a history is worth in the world is worked out once: a policy's value is then a sum over the histories that it
-        meets. None if the world can show what the support excludes.
+        What a history is worth in the world is worked out once: a policy's value is then a sum over
+        the histories that it meets. None if the world can show what the support excludes.
         """
         pattern = Support.of(support)
         if not pattern.covers(Support.of(world)):
@@ -84,12 +101,14 @@ class HistoryTree:
         return score
 
     def compile(self, support: Any) -> Callable[..., Solution]:
-        """A pure function of (POMDP, backup parameters) for all models with this support, to be traced by JAX.
+        """A pure function of (POMDP, backup parameters) for all models with this support, to be
+        traced by JAX.
 
         Parameters
         ----------
         support
-            A POMDP or tables of truth values, such as ``homdp.structure.support``: what is zero there is pruned.
+            A POMDP or tables of truth values, such as ``homdp.structure.support``: what is zero
+            there is pruned.
         """
         pattern = Support.of(support)
 
@@ -112,24 +131,45 @@ class HistoryTree:
         nodes = sum(counts)
         if nodes > self.max_nodes:
             fits = sum(sum(counts[: h + 1]) <= self.max_nodes for h in range(horizon))
-            size = f"about {tree_bytes(nodes, support) / 2**30:,.1f} GiB" if nodes < 10**15 else "far beyond any memory"
-            got = f"{nodes:,} histories, {size}" if nodes < 10**15 else f"about 10^{len(str(nodes)) - 1} histories, {size}"
-            remedy = f"The largest horizon that fits is {fits}; bounded_search or alpha_vectors serve longer ones."
-            problem = Problem(f"horizon {horizon}", got, f"at most {self.max_nodes:,} histories", remedy)
+            size = (
+                f"about {tree_bytes(nodes, support) / 2**30:,.1f} GiB"
+                if nodes < 10**15
+                else "far beyond any memory"
+            )
+            got = (
+                f"{nodes:,} histories, {size}"
+                if nodes < 10**15
+                else f"about 10^{len(str(nodes)) - 1} histories, {size}"
+            )
+            remedy = (
+                f"The largest horizon that fits is {fits}; bounded_search or "
+                f"alpha_vectors serve longer ones."
+            )
+            problem = Problem(
+                f"horizon {horizon}", got, f"at most {self.max_nodes:,} histories", remedy
+            )
             raise PlanningError("history_tree", [problem])
 
-    def _solve(self, xp: ModuleType, shape: list[Generation], model: POMDP, parameters: Any) -> Solution:
+    def _solve(
+        self, xp: ModuleType, shape: list[Generation], model: POMDP, parameters: Any
+    ) -> Solution:
         beliefs = forward(xp, shape, model)
         if self.backup is None:
             values = backward(xp, shape, model, beliefs, self.clip)
         else:
             optimistic = self.backup
-            values = backward_vectors(xp, shape, model, beliefs, lambda h, later: optimistic(parameters, h, later))
-        policy = _policy(xp, shape, beliefs, values.actions, model.emission.shape[1], model.transition.shape[1])
+            values = backward_vectors(
+                xp, shape, model, beliefs, lambda h, later: optimistic(parameters, h, later)
+            )
+        policy = _policy(
+            xp, shape, beliefs, values.actions, model.emission.shape[1], model.transition.shape[1]
+        )
         return Solution(values.value, values.upper, values.first[policy.start], policy)
 
 
-def history_tree(max_nodes: int = 5_000_000, backup: Backup | None = None, clip: bool = False) -> HistoryTree:
+def history_tree(
+    max_nodes: int = 5_000_000, backup: Backup | None = None, clip: bool = False
+) -> HistoryTree:
     """The exact planner on the tree of histories.
 
     Parameters
@@ -137,10 +177,12 @@ def history_tree(max_nodes: int = 5_000_000, backup: Backup | None = None, clip:
     max_nodes
         Refuse larger trees, before anything is allocated, with the numbers and the planner to use.
     backup
-        An optimistic one-step backup ``(parameters, h, alpha_next) -> (X, A)``, called at every node with h counted from 1 and
-        the alpha-vectors of the next step, (A, Y, X); the reward is added to what it returns. By default the expected backup.
+        An optimistic one-step backup ``(parameters, h, alpha_next) -> (X, A)``, called at every
+        node with h counted from 1 and the alpha-vectors of the next step, (A, Y, X); the reward is
+        added to what it returns. By default the expected backup.
     clip
-        Whether histories are worth at most H - h + 1; for plans without a backup, which has limits of its own.
+        Whether histories are worth at most H - h + 1; for plans without a backup, which has limits
+        of its own.
 
     Returns
     -------
@@ -159,19 +201,27 @@ def history_tree(max_nodes: int = 5_000_000, backup: Backup | None = None, clip:
 
 
 def tree_bytes(nodes: int, support: Support) -> float:
-    """What planning and its policy hold at once: per node beliefs with their temporaries, probabilities and successors."""
+    """What planning and its policy hold at once.
+
+    Per node beliefs with their temporaries, probabilities and successors.
+    """
     X, A, _ = support.transition.shape
     return float(nodes) * float(8 * (3 * X + 2 * A) + 4 * A * support.emission.shape[1] + 32)
 
 
 def _policy(
-    xp: ModuleType, shape: list[Generation], beliefs: Beliefs, actions: list[Array], observations: int, choices: int
+    xp: ModuleType,
+    shape: list[Generation],
+    beliefs: Beliefs,
+    actions: list[Array],
+    observations: int,
+    choices: int,
 ) -> GraphPolicy:
     """The chosen actions as a graph over all histories.
 
-    A pruned observation is one that the support excludes. Should it happen, the policy goes on as after the observation that was
-    likeliest under the predicted belief; one that is possible but has probability zero in this model has a node of its own, whose
-    belief is the predicted one.
+    A pruned observation is one that the support excludes. Should it happen, the policy goes on as
+    after the observation that was likeliest under the predicted belief; one that is possible but
+    has probability zero in this model has a node of its own, whose belief is the predicted one.
     """
     offsets = np.concatenate([[0], np.cumsum([len(a) for a in actions])])
     successor = []
@@ -183,12 +233,18 @@ def _policy(
         places = np.arange(len(actions[h + 1]), dtype=np.int32)
         child = at_children(np, generation, places) if generation.regular else generation.child
         if (child < 0).any():
-            chance = at_children(xp, generation, beliefs.chance[h + 1] + 1.0)  # possible ones above 1, the likeliest highest
+            chance = at_children(
+                xp, generation, beliefs.chance[h + 1] + 1.0
+            )  # possible ones above 1, the likeliest highest
             likeliest = xp.take_along_axis(xp.asarray(child), chance.argmax(-1)[:, :, None], axis=2)
             child = xp.where(child < 0, likeliest, child)
         successor.append(offsets[h + 1] + child)
     start = np.full(observations, -1)
     start[shape[0].observation] = np.arange(len(actions[0]))
     first = xp.where(start < 0, beliefs.chance[0].argmax(), start)
-    probabilities = xp.concatenate([(a[:, None] == np.arange(choices)).astype(np.float64) for a in actions])
-    return GraphPolicy.tree_unflatten(None, (first, probabilities, xp.concatenate([xp.asarray(s) for s in successor])))
+    probabilities = xp.concatenate(
+        [(a[:, None] == np.arange(choices)).astype(np.float64) for a in actions]
+    )
+    return GraphPolicy.tree_unflatten(
+        None, (first, probabilities, xp.concatenate([xp.asarray(s) for s in successor]))
+    )

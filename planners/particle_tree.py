@@ -1,7 +1,8 @@
 """particle_tree: an online planner on particle beliefs, for states and observations of any kind.
 
-It plans as it goes (online_policy.py): particles that explain what has been seen (particle_belief.py) are the root of a tree that
-is grown before each action (particle_search.py). What it finds is as good as its budget; nothing is certified.
+It plans as it goes (online_policy.py): particles that explain what has been seen
+(particle_belief.py) are the root of a tree that is grown before each action (particle_search.py).
+What it finds is as good as its budget; nothing is certified.
 """
 
 from __future__ import annotations
@@ -13,29 +14,32 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from homdp_ppl.continuous import ContinuousWorld
-from homdp_ppl.continuous.simulation import Estimate, estimate, summary
-from homdp_ppl.declare import tabular
-from homdp_ppl.domain import Real
+from homdp_ppl.core.pomdp import POMDP
+from homdp_ppl.core.spaces import Real
+from homdp_ppl.declare.decorator import tabular
+from homdp_ppl.declare.densities import ContinuousWorld
+from homdp_ppl.declare.model import World
 from homdp_ppl.errors import PlanningError, Problem
-from homdp_ppl.model import World
-from homdp_ppl.planners.checking import count_problems, number_problems, refuse
-from homdp_ppl.planners.online_policy import Budget, OnlinePolicy, belief_bytes
-from homdp_ppl.planners.particle_game import as_game
-from homdp_ppl.planners.particle_rows import Constants, Sizes, tree_bytes
-from homdp_ppl.pomdp import POMDP
+from homdp_ppl.evaluation.simulation import Estimate, estimate, summary
+from homdp_ppl.planners._checking import count_problems, number_problems, refuse
+from homdp_ppl.planners._online_policy import Budget, OnlinePolicy, belief_bytes
+from homdp_ppl.planners._particle_game import as_game
+from homdp_ppl.planners._particle_rows import Constants, Sizes, tree_bytes
 from homdp_ppl.precision import Array, x64
 
 SIMULATIONS = 1000  # where no budget is given
 MANY = 20_000  # the largest tree where the budget is in seconds
-ROWS = 1024  # trees have at least so many rows, and then powers of two, so that few sizes are compiled
+ROWS = (
+    1024  # trees have at least so many rows, and then powers of two, so that few sizes are compiled
+)
 MEMORY = 4_000_000_000  # bytes
 
 
 class EstimatedPlan(NamedTuple):
     """A policy that plans as it goes; what it is worth is known by simulation only.
 
-    There is no certificate: neither is the optimum bounded, nor does the interval contain the policy's value for sure.
+    There is no certificate: neither is the optimum bounded, nor does the interval contain the
+    policy's value for sure.
 
     Examples
     --------
@@ -96,15 +100,17 @@ def particle_tree(
 ) -> Callable[[World | ContinuousWorld | POMDP], EstimatedPlan]:
     """A planner for any declared program: it grows a tree of particle beliefs before every action.
 
-    This is not a certificate: the policy is as good as its budget allows, and what it is worth is known by simulation only. It
-    approaches the optimum as simulations, ``particles`` and ``tree_particles`` grow together.
+    This is not a certificate: the policy is as good as its budget allows, and what it is worth is
+    known by simulation only. It approaches the optimum as simulations, ``particles`` and
+    ``tree_particles`` grow together.
 
     Parameters
     ----------
     simulations
         The budget before each action; by default 1000, or 20,000 when ``seconds`` are given.
     seconds
-        The time before each action, compilation apart. Only without it are actions a function of seed and history alone.
+        The time before each action, compilation apart. Only without it are actions a function of
+        seed and history alone.
     seed
         A whole number: all that is random comes from it and from the history.
     particles
@@ -114,12 +120,13 @@ def particle_tree(
     exploration
         The weight of the upper confidence bounds, in units of the remaining steps.
     widening
-        (k, alpha): an action that was tried n times branches into at most ceil(k n^alpha) observations.
+        (k, alpha): an action that was tried n times branches into at most ceil(k n^alpha)
+        observations.
     rollouts
         How many simulations of uniform actions value a belief that is new.
     heuristic
-        In their place: a function of (h, x) that JAX can trace, which returns the value of what remains from step h on; the first
-        step is 0. It is averaged over the belief.
+        In their place: a function of (h, x) that JAX can trace, which returns the value of what
+        remains from step h on; the first step is 0. It is averaged over the belief.
     episodes
         How many episodes are simulated to estimate the policy's value; with 0 it is nan.
 
@@ -130,7 +137,10 @@ def particle_tree(
     >>> plan = particle_tree(simulations=50)(world)
     >>> plan
     Plan by particle_tree: value not estimated, not certified
-    >>> plan.policy.act([0], []), plan.policy.act([0, 0], [0])  # listen after one growl, open the other door after two
+    >>> (
+    ...     plan.policy.act([0], []),
+    ...     plan.policy.act([0, 0], [0]),
+    ... )  # listen after one growl, open the other door after two
     (array([1., 0., 0.]), array([0., 0., 1.]))
     >>> round(evaluate(plan.policy, world.pomdp), 4)  # here it found the optimum
     1.852
@@ -162,7 +172,9 @@ def particle_tree(
         most = observations if isinstance(Y, Real) else min(observations, len(Y))
         sizes = Sizes(rows, most, tree_particles, rollouts, heuristic)
         _check_memory(tree_bytes(domain, sizes) + domain.horizon * belief_bytes(domain, particles))
-        policy = OnlinePolicy(played, sizes, Constants(float(exploration), k, alpha), budget, particles, seed)
+        policy = OnlinePolicy(
+            played, sizes, Constants(float(exploration), k, alpha), budget, particles, seed
+        )
         if episodes == 0:
             return EstimatedPlan(policy, summary(np.zeros(0), domain.horizon))
         with x64():
@@ -189,5 +201,9 @@ def _widening_problems(widening: Any) -> list[Problem]:
 def _check_memory(needed: int) -> None:
     if needed > MEMORY:
         got = f"a tree and beliefs of about {needed / 1e9:,.1f} GB"
-        remedy = "Ask for fewer simulations, particles or tree_particles, or for a smaller widening."
-        raise PlanningError("particle_tree", [Problem("simulations", got, f"at most {MEMORY / 1e9:g} GB", remedy)])
+        remedy = (
+            "Ask for fewer simulations, particles or tree_particles, or for a smaller widening."
+        )
+        raise PlanningError(
+            "particle_tree", [Problem("simulations", got, f"at most {MEMORY / 1e9:g} GB", remedy)]
+        )

@@ -1,10 +1,12 @@
-"""quantised: planning for finitely many states and observations on the line, with a bracket around the optimum.
+"""quantised: planning for finitely many states and observations on the line, with a bracket around
+the optimum.
 
     value of a policy on cells   <=   optimum over all policies on y   <=   optimum of an experiment that says more than y
 
-Below, the cells are the observations of a finite model, in which the policy has exactly its value in the true one. Above, y is
-replaced by a finite experiment from which y could be simulated (cells.py). Any finite planner solves both; cells are split where
-the bracket is widest (splitting.py).
+Below, the cells are the observations of a finite model, in which the policy has exactly its value
+in the true one. Above, y is replaced by a finite experiment from which y could be simulated
+(cells.py). Any finite planner solves both; cells are split where the bracket is widest
+(splitting.py).
 """
 
 from __future__ import annotations
@@ -17,18 +19,20 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from homdp_ppl.continuous import ContinuousWorld
 from homdp_ppl.continuous.quadrature import Pieces, cut, panels
 from homdp_ppl.continuous.quantised_policy import QuantisedPolicy, cell_names
-from homdp_ppl.continuous.tabulation import as_edges, cell_masses, latent_tables, states_on_line
+from homdp_ppl.continuous.tabulation import as_edges, cell_masses
+from homdp_ppl.core.plan import Plan
+from homdp_ppl.core.pomdp import POMDP
+from homdp_ppl.core.spaces import Spaces
+from homdp_ppl.declare.densities import ContinuousWorld
+from homdp_ppl.declare.latent import latent_tables, states_on_line
 from homdp_ppl.errors import PlanningError, Problem
-from homdp_ppl.plan import Plan
+from homdp_ppl.planners._cells import UNSEEN, Spread, spread
+from homdp_ppl.planners._checking import count_problems, number_problems, refuse
+from homdp_ppl.planners._splitting import contributions, look_ahead, split
 from homdp_ppl.planners.alpha_vectors import alpha_vectors
 from homdp_ppl.planners.auto import FEW_STATES, auto
-from homdp_ppl.planners.cells import UNSEEN, Spread, spread
-from homdp_ppl.planners.checking import count_problems, number_problems, refuse
-from homdp_ppl.planners.splitting import contributions, look_ahead, split
-from homdp_ppl.pomdp import POMDP, Spaces
 from homdp_ppl.precision import Array
 
 FIRST = 4  # cells to begin with, of equal mass
@@ -37,9 +41,11 @@ PLAIN = 1e-4  # what it may keep where no gap is asked for
 
 
 class QuantisedPlan(NamedTuple):
-    """A policy on cells, with what is known about its quality among all policies that see the numbers themselves.
+    """A policy on cells, with what is known about its quality among all policies that see the
+    numbers themselves.
 
-    ``value <= optimum <= upper``, up to quadrature: by how much that may be off is in ``statistics``, and ``upper`` includes it.
+    ``value <= optimum <= upper``, up to quadrature: by how much that may be off is in
+    ``statistics``, and ``upper`` includes it.
 
     Examples
     --------
@@ -71,14 +77,20 @@ class QuantisedPlan(NamedTuple):
         return self.policy.edges
 
     def __repr__(self) -> str:
-        return f"Plan by {self.planner}: value {self.value:.6g} (at most {self.gap:.2g} below the optimum), {self.policy!r}"
+        return (
+            f"Plan by {self.planner}: value {self.value:.6g} (at most {self.gap:.2g} "
+            f"below the optimum), {self.policy!r}"
+        )
 
 
 @dataclass(frozen=True)
 class Quantised:
-    """Plans for worlds with finitely many states and observations on the line; made by :func:`quantised`.
+    """Plans for worlds with finitely many states and observations on the line.
 
-    Learners that plan for many worlds use its finite planner on cells found once: ``planner(quantised_pomdp(world, edges))``.
+    Made by :func:`quantised`.
+
+    Learners that plan for many worlds use its finite planner on cells found once:
+    ``planner(quantised_pomdp(world, edges))``.
     """
 
     gap: float
@@ -89,8 +101,12 @@ class Quantised:
         """Plan for a world, from the cells between the ``edges`` on if they are given."""
         return self._plan(_line(world), edges)
 
-    def with_tables(self, world: ContinuousWorld, latent: tuple[Array, Array, Array]) -> QuantisedPlan:
-        """Plan for other latent tables with the emission densities of a world; rewards may lie outside [0, 1].
+    def with_tables(
+        self, world: ContinuousWorld, latent: tuple[Array, Array, Array]
+    ) -> QuantisedPlan:
+        """Plan for other latent tables with the emission densities of a world.
+
+        Rewards may lie outside [0, 1].
 
         Parameters
         ----------
@@ -103,7 +119,11 @@ class Quantised:
 
     def _plan(self, line: _Line, edges: ArrayLike | None) -> QuantisedPlan:
         started = time.perf_counter()
-        first = _first_edges(line.pieces, min(FIRST, self.max_cells)) if edges is None else as_edges(edges)
+        first = (
+            _first_edges(line.pieces, min(FIRST, self.max_cells))
+            if edges is None
+            else as_edges(edges)
+        )
         found = _solve(line, first, self.planner)
         best, rounds = found.plan, 1
         while not (reason := _enough(best, found.plan, self.gap, self.max_cells)):
@@ -122,42 +142,62 @@ class Quantised:
         return best._replace(planner=told, statistics=numbers)
 
 
-def quantised(gap: float = 1e-2, planner: Callable[[POMDP], Plan] | None = None, max_cells: int = 256) -> Quantised:
-    """A planner for worlds with finitely many states and observations in ``Real(1)``, any densities.
+def quantised(
+    gap: float = 1e-2, planner: Callable[[POMDP], Plan] | None = None, max_cells: int = 256
+) -> Quantised:
+    """A planner for worlds with finitely many states and observations in ``Real(1)``, any
+    densities.
 
     Parameters
     ----------
     gap
         Refine until ``upper - value`` is at most this.
     planner
-        A finite planner, which plans for the cells and for the experiment above them; by default one that is chosen by size, with
-        a tenth of the gap. What it leaves open is part of the bracket.
+        A finite planner, which plans for the cells and for the experiment above them; by default
+        one that is chosen by size, with a tenth of the gap. What it leaves open is part of the
+        bracket.
     max_cells
         Stop at so many cells, with the bracket reached so far.
 
     Returns
     -------
     Quantised
-        A function from a world, and if wished the ``edges`` of cells to begin with, to a :class:`QuantisedPlan`; its
-        ``planner`` is the finite one.
+        A function from a world, and if wished the ``edges`` of cells to begin with, to a
+        :class:`QuantisedPlan`; its ``planner`` is the finite one.
 
     Examples
     --------
     >>> import numpy as np, numpyro.distributions as dist
     >>> from homdp_ppl import Kernels, Real, homdp
-    >>> @homdp(states=("left", "right"), observations=Real(1), actions=("say left", "say right"), horizon=1, reward=np.eye(2))
+    >>> @homdp(
+    ...     states=("left", "right"),
+    ...     observations=Real(1),
+    ...     actions=("say left", "say right"),
+    ...     horizon=1,
+    ...     reward=np.eye(2),
+    ... )
     ... def guess():
-    ...     return Kernels([0.5, 0.5], np.full((2, 2, 2), 0.5), lambda x: dist.Normal(2 * x - 1, 1.0))
+    ...     return Kernels(
+    ...         [0.5, 0.5], np.full((2, 2, 2), 0.5), lambda x: dist.Normal(2 * x - 1, 1.0)
+    ...     )
     >>> plan = quantised(gap=1e-6)(guess.at())
-    >>> plan.gap <= 1e-6, round(plan.value, 5), plan.policy.act([0.3], [])  # the normal distribution up to 1
+    >>> (
+    ...     plan.gap <= 1e-6,
+    ...     round(plan.value, 5),
+    ...     plan.policy.act([0.3], []),
+    ... )  # the normal distribution up to 1
     (True, 0.84134, array([0., 1.]))
     """
-    problems = number_problems(gap=gap) or ([Problem("gap", f"{gap}", "a number above 0")] if gap == 0 else [])
+    problems = number_problems(gap=gap) or (
+        [Problem("gap", f"{gap}", "a number above 0")] if gap == 0 else []
+    )
     refuse("quantised", problems + count_problems(2, max_cells=max_cells))
     return Quantised(gap, _by_size(INNER * gap) if planner is None else planner, max_cells)
 
 
-def plan_on_cells(world: ContinuousWorld, edges: ArrayLike, planner: Callable[[POMDP], Plan] | None = None) -> QuantisedPlan:
+def plan_on_cells(
+    world: ContinuousWorld, edges: ArrayLike, planner: Callable[[POMDP], Plan] | None = None
+) -> QuantisedPlan:
     """Plan on given cells, without refining them: cheap for one set of parameters after the other.
 
     Parameters
@@ -176,14 +216,22 @@ def plan_on_cells(world: ContinuousWorld, edges: ArrayLike, planner: Callable[[P
     >>> rough, fine = plan_on_cells(world, [0.0]), plan_on_cells(world, [-1.0, 0.0, 1.0])
     >>> round(rough.gap, 3), round(fine.gap, 3)
     (0.088, 0.021)
-    >>> rough.policy.act([1.5], []), fine.policy.act([1.5], [])  # listen; or open left, for growls above 1 are clear enough
+    >>> (
+    ...     rough.policy.act([1.5], []),
+    ...     fine.policy.act([1.5], []),
+    ... )  # listen; or open left, for growls above 1 are clear enough
     (array([1., 0., 0.]), array([0., 1., 0.]))
     """
-    return _solve(_line(world), as_edges(edges), _by_size(PLAIN) if planner is None else planner).plan
+    return _solve(
+        _line(world), as_edges(edges), _by_size(PLAIN) if planner is None else planner
+    ).plan
 
 
 def _by_size(gap: float) -> Callable[[POMDP], Plan]:
-    """Vectors for two states, however many observations there are; else what :func:`auto` chooses."""
+    """Vectors for two states, however many observations there are.
+
+    Else what :func:`auto` chooses.
+    """
     vectors, other = alpha_vectors(gap), auto(gap)
     return lambda pomdp: (vectors if len(pomdp.initial) <= FEW_STATES else other)(pomdp)
 
@@ -222,7 +270,9 @@ def _solve(line: _Line, edges: Array, planner: Callable[[POMDP], Plan]) -> _Foun
     world, (rho, T, r), pieces = line.world, line.latent, cut(line.world, line.pieces, edges)
     masses, above = cell_masses(pieces, edges), spread(line.world, pieces, edges)
     H = world.spaces.horizon
-    less = planner(POMDP(rho, T, masses, r)).named(Spaces(line.states, cell_names(edges), world.spaces.actions, H))
+    less = planner(POMDP(rho, T, masses, r)).named(
+        Spaces(line.states, cell_names(edges), world.spaces.actions, H)
+    )
     more = planner(POMDP(rho, T, above.emission, r))
     allowance = H**2 * float(np.ptp(r)) * (pieces.error + UNSEEN)
     statistics = {
@@ -253,7 +303,9 @@ def _enough(best: QuantisedPlan, last: QuantisedPlan, gap: float, max_cells: int
 def _refined(found: _Found, max_cells: int) -> Array:
     """Edges of finer cells."""
     plan = found.plan
-    score, steps = contributions(look_ahead(plan.less, plan.more, found.pieces.kind), found.masses, found.above)
+    score, steps = contributions(
+        look_ahead(plan.less, plan.more, found.pieces.kind), found.masses, found.above
+    )
     return split(found.pieces, plan.edges, steps, score, max_cells - len(plan.edges) - 1)
 
 

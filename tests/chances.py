@@ -9,21 +9,32 @@ ALARM = 1e-6  # chance that what is right fails a test
 
 
 def believable(hits: np.ndarray, chance: float, alarm: float = ALARM) -> bool:
-    """Whether so many of independent trials hit if each does with this chance: between two exact tails of ``alarm / 2``."""
-    return bool(binom.ppf(alarm / 2, np.size(hits), chance) <= np.sum(hits) <= binom.isf(alarm / 2, np.size(hits), chance))
+    """Whether so many of independent trials hit if each does with this chance.
+
+    Between two exact tails of ``alarm / 2``.
+    """
+    return bool(
+        binom.ppf(alarm / 2, np.size(hits), chance)
+        <= np.sum(hits)
+        <= binom.isf(alarm / 2, np.size(hits), chance)
+    )
 
 
 def enough(hits: np.ndarray, chance: float, alarm: float = ALARM) -> bool:
-    """Whether so many of independent trials hit if each does with at least this chance: one exact tail of ``alarm``."""
+    """Whether so many of independent trials hit if each does with at least this chance.
+
+    One exact tail of ``alarm``.
+    """
     return bool(np.sum(hits) >= binom.ppf(alarm, np.size(hits), chance))
 
 
 def frequency_errors(episodes: Episode, pomdp: POMDP, visits: int = 150) -> list[str]:
     """Table entries whose frequency in episodes is too far from their probability.
 
-    The outcomes of a row are taken in the order they happened. The first ``visits`` of them, filled up with fresh draws when a
-    row was visited less, are independent draws from that row whatever the policy did, so each count is exactly binomial. With
-    M entries, each of the two tails is tested at ``ALARM / (2 M)``.
+    The outcomes of a row are taken in the order they happened. The first ``visits`` of them, filled
+    up with fresh draws when a row was visited less, are independent draws from that row whatever
+    the policy did, so each count is exactly binomial. With M entries, each of the two tails is
+    tested at ``ALARM / (2 M)``.
     """
     generator = np.random.default_rng(0)
     states, observations, actions = episodes.states, episodes.observations, episodes.actions
@@ -40,10 +51,13 @@ def frequency_errors(episodes: Episode, pomdp: POMDP, visits: int = 150) -> list
     errors = []
     for name, row, outcomes in rows:
         first = outcomes[:visits]
-        filled = np.append(first, generator.choice(len(row), visits - len(first), p=row / row.sum()))
+        filled = np.append(
+            first, generator.choice(len(row), visits - len(first), p=row / row.sum())
+        )
         counts = np.bincount(filled.astype(int), minlength=len(row))
         tails = np.minimum(binom.cdf(counts, visits, row), binom.sf(counts - 1, visits, row))
         errors += [
-            f"{name} -> {k}: {counts[k]} of {visits} at {row[k]:.3f}" for k in np.flatnonzero(tails < ALARM / (2 * entries))
+            f"{name} -> {k}: {counts[k]} of {visits} at {row[k]:.3f}"
+            for k in np.flatnonzero(tails < ALARM / (2 * entries))
         ]
     return errors

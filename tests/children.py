@@ -19,13 +19,17 @@ def spawn(code: str, *arguments: object) -> subprocess.Popen[str]:
     """Python code in a new process, with pipes to talk to it."""
     lone = LONE.format(directory=str(Path(homdp_ppl.__file__).parent))
     command = [sys.executable, "-c", lone + code, *map(str, arguments)]
-    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    return subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
 
 
 def kill(child: subprocess.Popen[str]) -> str:
     """End a child without notice; what it had said until then and nobody has read."""
     child.send_signal(signal.SIGKILL)
-    said = child.stdout.read() if child.stdout else ""  # communicate() would lose lines that readline() has taken in
+    said = (
+        child.stdout.read() if child.stdout else ""
+    )  # communicate() would lose lines that readline() has taken in
     child.communicate()
     return said
 

@@ -8,18 +8,22 @@ import matplotlib.pyplot as plt
 import pytest
 from hypothesis import settings
 
-# Most of the time goes into compiling, and many tests declare the same models: what one process has compiled serves the others.
+# Most of the time goes into compiling, and many tests declare the same models: what one process has
+# compiled serves the others.
 CACHE = {
     "JAX_COMPILATION_CACHE_DIR": str(Path(__file__).parents[1] / ".pytest_cache" / "jax"),
     "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
     "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1",
 }
-# Programs of tests are small: what optimising them takes, running them does not repay. `make test-slow` runs them as users do.
+# Programs of tests are small: what optimising them takes, running them does not repay. `make
+# test-slow` runs them as users do.
 for name, value in {**CACHE, "JAX_DISABLE_MOST_OPTIMIZATIONS": "1"}.items():
     os.environ.setdefault(name, value)
 
 matplotlib.use("Agg")
-settings.register_profile("steady", derandomize=True, deadline=None, max_examples=25, print_blob=False)
+settings.register_profile(
+    "steady", derandomize=True, deadline=None, max_examples=25, print_blob=False
+)
 settings.load_profile("steady")
 
 

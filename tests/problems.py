@@ -1,4 +1,7 @@
-"""Well-known problems as arrays and files that are not part of this repository: their folder is told by HOMDP_PROBLEMS."""
+"""Well-known problems as arrays and files that are not part of this repository.
+
+Their folder is told by HOMDP_PROBLEMS.
+"""
 
 import os
 from pathlib import Path
@@ -7,7 +10,9 @@ import numpy as np
 import pytest
 
 FOLDER = os.environ.get("HOMDP_PROBLEMS")
-needs_problems = pytest.mark.skipif(FOLDER is None, reason="HOMDP_PROBLEMS names no folder with reference arrays")
+needs_problems = pytest.mark.skipif(
+    FOLDER is None, reason="HOMDP_PROBLEMS names no folder with reference arrays"
+)
 
 
 def file(name: str) -> Path:
@@ -17,6 +22,8 @@ def file(name: str) -> Path:
 
 
 def arrays(name: str) -> dict[str, np.ndarray]:
-    """The arrays of a problem: initial (X,), transition (X, A, X), emission (X, Y) and reward (X, A)."""
+    """The arrays of a problem: initial (X,), transition (X, A, X), emission (X, Y) and reward (X,
+    A).
+    """
     with np.load(file(f"{name}.npz"), allow_pickle=False) as found:
         return dict(found)

@@ -1,4 +1,7 @@
-"""What tests of the learning loop share: small worlds, declared once, and what it means that two runs are the same."""
+"""What tests of the learning loop share.
+
+Small worlds, declared once, and what it means that two runs are the same.
+"""
 
 from dataclasses import fields, replace
 from functools import cache
@@ -6,9 +9,9 @@ from functools import cache
 import numpy as np
 
 from homdp_ppl import Run, Spaces, World, explorers, learn, models
-from homdp_ppl.measured import Saved
+from homdp_ppl.learning.metrics import Saved
+from homdp_ppl.learning.record import Record
 from homdp_ppl.planners import history_tree
-from homdp_ppl.record import Record
 
 TREE = history_tree()  # one planner for all tests: twins are compiled once for the same objects
 OPTIONS = {
@@ -26,14 +29,21 @@ def small(name: str) -> World:
     return models.load(name, **OPTIONS[name])
 
 
-def differences(first: Run, second: Run, rounds: int | None = None, tolerance: float = 0.0) -> list[str]:
-    """The columns of their records in which two runs differ, up to a round; values may differ by a tolerance."""
+def differences(
+    first: Run, second: Run, rounds: int | None = None, tolerance: float = 0.0
+) -> list[str]:
+    """The columns of their records in which two runs differ, up to a round.
+
+    Values may differ by a tolerance.
+    """
     assert rounds is None or first.task.episodes_per_round == 1
     found = []
     for column in (field.name for field in fields(first.record)):
         ours, theirs = (getattr(run.record, column)[:rounds] for run in (first, second))
         alike = ours.shape == theirs.shape and ours.dtype == theirs.dtype
-        if not alike or not np.all(np.abs(ours.astype(float) - theirs) <= tolerance * (ours.dtype.kind == "f")):
+        if not alike or not np.all(
+            np.abs(ours.astype(float) - theirs) <= tolerance * (ours.dtype.kind == "f")
+        ):
             found.append(column)
     return found
 
@@ -52,7 +62,12 @@ def hearing(accuracies=(0.6, 0.75, 0.85, 0.95)):
 def losing(*gaps, episodes_per_round=1, optimistic=1.0):
     """A run that is nothing but its gaps to an optimum of 1, and what it promised."""
     values, played = 1 - np.array(gaps), np.repeat(1 - np.array(gaps), episodes_per_round)
-    about = {"model": "house", "optimum": 1.0, "horizon": 1, "episodes_per_round": episodes_per_round}
+    about = {
+        "model": "house",
+        "optimum": 1.0,
+        "horizon": 1,
+        "episodes_per_round": episodes_per_round,
+    }
     nothing = Record.empty(Spaces(("x",), ("y",), ("a",), 1))
     promised = np.broadcast_to(np.asarray(optimistic, dtype=float), values.shape)
     return Saved(about, replace(nothing, values=values, played=played, optimistic=promised), {})

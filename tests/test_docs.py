@@ -1,7 +1,9 @@
-"""The documentation: every public name has its place, the code of its pages runs and prints what they say, links lead somewhere.
+"""The documentation: every public name has its place, the code of its pages runs and prints what
+they say, links lead somewhere.
 
-A block of Python whose first line is ``# name.py`` is that file for the commands after it. A block of text is exactly what the
-block before it prints. Blocks under a line ``% not run`` need what a test has not: a cluster.
+A block of Python whose first line is ``# name.py`` is that file for the commands after it. A block
+of text is exactly what the block before it prints. Blocks under a line ``% not run`` need what a
+test has not: a cluster.
 """
 
 import contextlib
@@ -17,13 +19,18 @@ from pathlib import Path
 import pytest
 
 import homdp_ppl
-from homdp_ppl.cli import main
+from homdp_ppl.cli.main import main
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
-PAGES = sorted(path for path in DOCS.rglob("*.md") if not path.is_relative_to(DOCS / "tutorials") and "_build" not in path.parts)
+PAGES = sorted(
+    path
+    for path in DOCS.rglob("*.md")
+    if not path.is_relative_to(DOCS / "tutorials") and "_build" not in path.parts
+)
 BLOCK = re.compile(
-    r"(?P<skip>^% not run[^\n]*\n+)?^```(?P<kind>python|console|text)\n(?P<code>.*?)^```$", re.DOTALL | re.MULTILINE
+    r"(?P<skip>^% not run[^\n]*\n+)?^```(?P<kind>python|console|text)\n(?P<code>.*?)^```$",
+    re.DOTALL | re.MULTILINE,
 )
 
 
@@ -37,7 +44,9 @@ def scripts(monkeypatch):
         sys.modules.pop(name)
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if "```python" in page.read_text()], ids=lambda page: page.stem)
+@pytest.mark.parametrize(
+    "page", [page for page in PAGES if "```python" in page.read_text()], ids=lambda page: page.stem
+)
 def test_code(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     names = {"__name__": page.stem}
@@ -73,11 +82,16 @@ def test_every_public_name_has_a_place(scripts, tmp_path):
     pages = "\n".join(page.read_text() for page in tmp_path.glob("*.rst"))
     entries = re.findall(r"^\.\. (?:auto\w+|py:data):: (\S+)", pages, re.MULTILINE)
     assert len(entries) == len(set(entries))
-    modules = [homdp_ppl, *(part for name in homdp_ppl.__all__ if inspect.ismodule(part := getattr(homdp_ppl, name)))]
+    modules = [
+        homdp_ppl,
+        *(part for name in homdp_ppl.__all__ if inspect.ismodule(part := getattr(homdp_ppl, name))),
+    ]
     explained = {id(find(entry)) for entry in entries}
     for module in modules:
         for name in set(module.__all__) - {"__version__"}:
-            assert inspect.ismodule(getattr(module, name)) or id(getattr(module, name)) in explained, f"{module.__name__}.{name}"
+            assert (
+                inspect.ismodule(getattr(module, name)) or id(getattr(module, name)) in explained
+            ), f"{module.__name__}.{name}"
 
 
 def find(path):
@@ -86,7 +100,9 @@ def find(path):
 
 def test_names_at_the_root_have_a_theme(scripts, tmp_path):
     scripts[0].write(tmp_path)
-    assert "More\n----" not in (tmp_path / "homdp_ppl.rst").read_text(), "enter the new name in THEMES of docs/api_pages.py"
+    assert "More\n----" not in (tmp_path / "homdp_ppl.rst").read_text(), (
+        "enter the new name in THEMES of docs/api_pages.py"
+    )
 
 
 def test_constants_are_explained(scripts):
@@ -107,16 +123,24 @@ def test_tutorials_are_listed(scripts, tmp_path):
 
 
 def test_the_map_is_of_this_code(scripts, monkeypatch):
-    """Drawn from the imports; a module that was forgotten is missed, and rooms in a circle are refused."""
+    """Drawn from the imports; a module that was forgotten is missed, and rooms in a circle are
+    refused.
+    """
     draw_map = scripts[2]
     floor = draw_map.floors(rooms := draw_map.imports())
     assert all(floor[above] > floor[below] for above, below in rooms.edges)
     assert rooms.has_edge("study", "learning")
     lower, upper = draw_map.ROOMS["foundations"], draw_map.ROOMS["learning"]
-    monkeypatch.setitem(draw_map.ROOMS, "learning", upper._replace(modules=upper.modules.replace("learning ", "", 1)))
+    monkeypatch.setitem(
+        draw_map.ROOMS,
+        "learning",
+        upper._replace(modules=upper.modules.replace("learning ", "", 1)),
+    )
     with pytest.raises(ValueError, match=r"without a room.*\['learning'\]"):
         draw_map.imports()
-    monkeypatch.setitem(draw_map.ROOMS, "foundations", lower._replace(modules=f"{lower.modules} learning"))
+    monkeypatch.setitem(
+        draw_map.ROOMS, "foundations", lower._replace(modules=f"{lower.modules} learning")
+    )
     with pytest.raises(ValueError, match="import each other"):
         draw_map.imports()
 
@@ -129,10 +153,15 @@ def test_stations_of_the_map_exist(scripts):
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_links_lead_somewhere(page):
-    """Also where the files are read as they are; the picture of the map and the reference are made with the site."""
+    """Also where the files are read as they are.
+
+    The picture of the map and the reference are made with the site.
+    """
     made = ("_static/map.svg", "api/generated")
     text = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
     for link in re.findall(r"\]\(([^)#\s]+)[^)]*\)", text):
         path = (page.parent / link).resolve()
-        if not link.startswith("http") and not any(path.is_relative_to(DOCS / part) for part in made):
+        if not link.startswith("http") and not any(
+            path.is_relative_to(DOCS / part) for part in made
+        ):
             assert path.exists(), link

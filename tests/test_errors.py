@@ -14,7 +14,9 @@ def test_a_problem_says_where_what_and_what_to_do():
 
 
 def test_problems_are_numbered_and_a_remedy_is_told_once():
-    error = HOMDPError("model", [SIZE, SIZE._replace(got="4"), SIZE._replace(remedy="Or more."), SIZE])
+    error = HOMDPError(
+        "model", [SIZE, SIZE._replace(got="4"), SIZE._replace(remedy="Or more."), SIZE]
+    )
     assert str(error).splitlines() == [
         "model: 4 problems",
         "  1. size: got 3; expected at most 2. Take less.",
@@ -41,7 +43,10 @@ def test_errors_come_from_other_processes_as_they_are():
 
 def test_all_on_one_line():
     error = HOMDPError("model", [SIZE, Problem("name", "a\nb", "one line")])
-    assert in_one_line(error) == "model: size: got 3; expected at most 2. Take less. | name: got a b; expected one line"
+    assert (
+        in_one_line(error)
+        == "model: size: got 3; expected at most 2. Take less. | name: got a b; expected one line"
+    )
 
 
 def test_near_names():

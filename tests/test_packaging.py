@@ -22,7 +22,9 @@ def wheel(tmp_path_factory):
     folder = tmp_path_factory.mktemp("wheel")
     source = folder / "source"
     run("git", "clone", "--quiet", str(ROOT), str(source))
-    listed = run("git", "-C", str(ROOT), "ls-files", "--cached", "--others", "--exclude-standard").splitlines()
+    listed = run(
+        "git", "-C", str(ROOT), "ls-files", "--cached", "--others", "--exclude-standard"
+    ).splitlines()
     for name in listed:  # what is being worked on, not only what is committed
         if (ROOT / name).is_file() and not (ROOT / name).is_symlink():
             (source / name).parent.mkdir(parents=True, exist_ok=True)
@@ -57,7 +59,15 @@ def test_contents(wheel):
 def test_works_in_a_fresh_environment(wheel, tmp_path):
     run(sys.executable, "-m", "venv", str(tmp_path / "env"))
     python = str(tmp_path / "env" / "bin" / "python")
-    pip = ("-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--constraint", str(ROOT / "constraints.txt"))
+    pip = (
+        "-m",
+        "pip",
+        "install",
+        "--quiet",
+        "--disable-pip-version-check",
+        "--constraint",
+        str(ROOT / "constraints.txt"),
+    )
     run(python, *pip, str(wheel))
     assert run(python, "-W", "error", "-c", USE, cwd=tmp_path).strip() == "(5,)"
     assert "growl" in run(str(tmp_path / "env" / "bin" / "homdp"), "play", "tiger", cwd=tmp_path)

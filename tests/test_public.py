@@ -1,4 +1,6 @@
-"""What is public: listed, completed by a tab, explained, with an example that runs (doctest) and complete type hints."""
+"""What is public: listed, completed by a tab, explained, with an example that runs (doctest) and
+complete type hints.
+"""
 
 import doctest
 import inspect
@@ -7,7 +9,10 @@ import pytest
 
 import homdp_ppl
 
-MODULES = [homdp_ppl, *(part for name in homdp_ppl.__all__ if inspect.ismodule(part := getattr(homdp_ppl, name)))]
+MODULES = [
+    homdp_ppl,
+    *(part for name in homdp_ppl.__all__ if inspect.ismodule(part := getattr(homdp_ppl, name))),
+]
 
 
 def public():
@@ -31,7 +36,9 @@ def test_completion_shows_public_names_only(module):
 
 @pytest.mark.parametrize("thing", public(), ids=public().values())
 def test_explained_with_an_example(thing):
-    """Its own words: not those that a class inherits, nor the signature that a dataclass gets by default."""
+    """Its own words: not those that a class inherits, nor the signature that a dataclass gets by
+    default.
+    """
     words = thing.__doc__ or ""
     assert not words.startswith(f"{thing.__name__}("), "no docstring"
     assert doctest.DocTestParser().get_examples(words), "no example"
@@ -39,10 +46,18 @@ def test_explained_with_an_example(thing):
 
 @pytest.mark.parametrize("thing", public(), ids=public().values())
 def test_type_hints_are_complete(thing):
-    functions = [thing] if inspect.isfunction(thing) else [part for part in vars(thing).values() if inspect.isfunction(part)]
+    functions = (
+        [thing]
+        if inspect.isfunction(thing)
+        else [part for part in vars(thing).values() if inspect.isfunction(part)]
+    )
     for function in functions:
         if not function.__name__.startswith("_") or function.__name__ == "__init__":
             signature = inspect.signature(function)
-            bare = [name for name, p in signature.parameters.items() if p.annotation is p.empty and name not in ("self", "cls")]
+            bare = [
+                name
+                for name, p in signature.parameters.items()
+                if p.annotation is p.empty and name not in ("self", "cls")
+            ]
             assert not bare, (function.__qualname__, bare)
             assert signature.return_annotation is not signature.empty, function.__qualname__

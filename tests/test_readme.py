@@ -29,7 +29,9 @@ def test_the_longer_look(names):
     assert names["episodes"].states.shape == (100, 5)
     claimed = re.search(r"\ntiger\n((?:# .*\n)+)", CODE[1])
     assert claimed is not None
-    assert repr(names["tiger"]) == claimed.group(1).replace("# ", "", 1).replace("\n#", "\n").rstrip().replace("\n   ", "\n  ")
+    assert repr(names["tiger"]) == claimed.group(1).replace("# ", "", 1).replace(
+        "\n#", "\n"
+    ).rstrip().replace("\n   ", "\n  ")
     assert np.round([names["plan"].value, names["plan"].upper], 3).tolist() == [3.704, 3.704]
     assert len(CODE) == 2
 

@@ -15,7 +15,10 @@ spec.loader.exec_module(tool)
 
 
 def outputs(notebook):
-    """The kind of every output, cell by cell; numbers may differ in their last digits from one processor to another."""
+    """The kind of every output, cell by cell.
+
+    Numbers may differ in their last digits from one processor to another.
+    """
     cells = [cell for cell in notebook.cells if cell.cell_type == "code"]
     return [[(o.output_type, sorted(o.get("data", {}))) for o in cell.outputs] for cell in cells]
 
@@ -40,7 +43,10 @@ def test_notebook_is_stored_with_pictures_and_without_errors(path):
 
 @pytest.mark.parametrize(
     ("source", "words"),
-    [("1 / 0", "cell 1: ZeroDivisionError"), ("import warnings\nwarnings.warn('mind')", "cell 1: output on stderr")],
+    [
+        ("1 / 0", "cell 1: ZeroDivisionError"),
+        ("import warnings\nwarnings.warn('mind')", "cell 1: output on stderr"),
+    ],
 )
 def test_errors_and_warnings_are_refused(tmp_path, source, words):
     path = tmp_path / "bad.ipynb"

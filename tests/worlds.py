@@ -21,7 +21,9 @@ def drawn(name: str) -> World:
 
 
 def random_policy(spaces: Spaces, seed: int) -> GraphPolicy:
-    """A stochastic policy on a random graph with three nodes a step that uses actions and observations."""
+    """A stochastic policy on a random graph with three nodes a step that uses actions and
+    observations.
+    """
     _, Y, A, H = spaces.sizes
     generator = np.random.default_rng(seed)
     step = np.repeat(np.arange(H), 3)
@@ -34,7 +36,10 @@ def random_policy(spaces: Spaces, seed: int) -> GraphPolicy:
 
 
 class Parity:
-    """A deterministic policy that is asked step by step: acts on the parity of all it has seen and done."""
+    """A deterministic policy that is asked step by step.
+
+    Acts on the parity of all it has seen and done.
+    """
 
     def __init__(self, actions: int) -> None:
         self.actions = actions
@@ -53,11 +58,15 @@ class UniformAt:
     def act(self, observations: np.ndarray, actions: np.ndarray) -> np.ndarray:
         """Uniform if it is time for it."""
         chances = self.policy.act(observations, actions)
-        return np.full_like(chances, 1 / len(chances)) if len(observations) == self.step else chances
+        return (
+            np.full_like(chances, 1 / len(chances)) if len(observations) == self.step else chances
+        )
 
 
 class Spy:
-    """A policy that keeps copies of what it is handed, scribbles on it, and always acts with the same chances."""
+    """A policy that keeps copies of what it is handed, scribbles on it, and always acts with the
+    same chances.
+    """
 
     def __init__(self, chances: list[float]) -> None:
         self.chances = np.array(chances)
@@ -72,22 +81,34 @@ class Spy:
 
 
 def awkward(horizon):
-    """Thirds, sevenths, impossible outcomes at either end, and rows that sum to a little less than one."""
+    """Thirds, sevenths, impossible outcomes at either end, and rows that sum to a little less than
+    one.
+    """
     T = np.array([[[1, 2, 0], [0, 3, 0]], [[0, 1, 2], [3, 0, 0]], [[1, 1, 1], [0, 0, 3]]]) / 3
     O = np.array([[1, 6, 0, 0], [0, 2, 5, 0], [3, 1, 1, 2]]) / 7 * (1 - 1e-10)  # noqa: E741
     return tabular(T=T, O=O, initial=[0, 0.9, 0.1], reward=np.eye(3)[:, :2], horizon=horizon).at()
 
 
-def simulate(initial, transition, emission, horizon: int, number: int, generator: np.random.Generator) -> Episode:
-    """Episodes in plain NumPy under the uniform policy, (models, number, ...), from tables with a leading axis of models."""
+def simulate(
+    initial, transition, emission, horizon: int, number: int, generator: np.random.Generator
+) -> Episode:
+    """Episodes in plain NumPy under the uniform policy, (models, number, ...), from tables with a
+    leading axis of models.
+    """
     models, shape = np.arange(len(transition))[:, None], (len(transition), number)
 
     def outcome(rows):
         return (rows.cumsum(-1)[..., :-1] < generator.uniform(size=(*shape, 1))).sum(-1)
 
-    states, observations, actions = [outcome(np.broadcast_to(initial[:, None], (*shape, initial.shape[-1])))], [], []
+    states, observations, actions = (
+        [outcome(np.broadcast_to(initial[:, None], (*shape, initial.shape[-1])))],
+        [],
+        [],
+    )
     for _ in range(horizon):
         observations.append(outcome(emission[models, states[-1]]))
         actions.append(generator.integers(0, transition.shape[2], shape))
         states.append(outcome(transition[models, states[-1], actions[-1]]))
-    return Episode(Trajectory(np.stack(observations, -1), np.stack(actions, -1)), np.stack(states, -1))
+    return Episode(
+        Trajectory(np.stack(observations, -1), np.stack(actions, -1)), np.stack(states, -1)
+    )

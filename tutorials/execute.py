@@ -1,7 +1,8 @@
 """Run the tutorial notebooks from fresh kernels and keep their outputs.
 
-A notebook that raises an error, or writes anything to stderr, is refused with the cell that did it, and its file stays as it was.
-What is written depends on the notebook alone: no timestamps, no versions or names of the machine it ran on.
+A notebook that raises an error, or writes anything to stderr, is refused with the cell that did it,
+and its file stays as it was. What is written depends on the notebook alone: no timestamps, no
+versions or names of the machine it ran on.
 """
 
 from __future__ import annotations
@@ -55,11 +56,15 @@ def execute(path: Path) -> NotebookNode:
         coalesce_streams=True,
         resources={"metadata": {"path": str(path.resolve().parent)}},
         on_cell_start=lambda cell, cell_index: started.append(cell_index + 1),
-        extra_arguments=["--IPKernelApp.log_level=ERROR"],  # else each kernel warns that it talks over TCP
+        extra_arguments=[
+            "--IPKernelApp.log_level=ERROR"
+        ],  # else each kernel warns that it talks over TCP
     )
     try:
         # A backend set for tests would leave the notebook without pictures.
-        client.execute(env={**os.environ, "MPLBACKEND": "module://matplotlib_inline.backend_inline"})
+        client.execute(
+            env={**os.environ, "MPLBACKEND": "module://matplotlib_inline.backend_inline"}
+        )
     except CellExecutionError:
         pass  # the cell carries the error, and is named below
     except (CellTimeoutError, DeadKernelError) as error:
@@ -82,7 +87,10 @@ def _refuse_noise(where: str, output: NotebookNode) -> None:
 
 
 def main(names: Sequence[str] = ()) -> int:
-    """Run the notebooks that were named, or all of the folder, and write their outputs in place; returns the exit code."""
+    """Run the notebooks that were named, or all of the folder, and write their outputs in place.
+
+    Returns the exit code.
+    """
     failed = 0
     for path in map(Path, names) if names else sorted(FOLDER.glob("*.ipynb")):
         start = time.perf_counter()
@@ -98,6 +106,8 @@ def main(names: Sequence[str] = ()) -> int:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("notebooks", nargs="*", help="their files; all of this folder by default")
     sys.exit(main(parser.parse_args().notebooks))

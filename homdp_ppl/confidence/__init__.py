@@ -21,6 +21,15 @@ from homdp_ppl.confidence.counts import (
     weissman,
     weissman_radii,
 )
+from homdp_ppl.confidence.events import (
+    Continuations,
+    Event,
+    continuations,
+    emission_event,
+    relative_transition_event,
+    tilde_epsilon,
+    transition_event,
+)
 from homdp_ppl.confidence.posteriors import (
     OneStep,
     dirichlet_radii,
@@ -31,14 +40,18 @@ from homdp_ppl.confidence.posteriors import (
 )
 
 __all__ = [
+    "Continuations",
+    "Event",
     "Moments",
     "OneStep",
     "Radii",
     "backup_moments",
     "bernstein",
     "centred_bonus",
+    "continuations",
     "dirichlet_radii",
     "draw_backup",
+    "emission_event",
     "empirical",
     "has_moments",
     "highest_density_set",
@@ -52,8 +65,11 @@ __all__ = [
     "moments",
     "one_step",
     "quantile_radii",
+    "relative_transition_event",
     "start_bonus",
     "start_variance",
+    "tilde_epsilon",
+    "transition_event",
     "upper_quantile",
     "weissman",
     "weissman_radii",

@@ -1,4 +1,7 @@
-"""What radii, bonuses and rules may be asked: probabilities, counts and scales within their ranges."""
+"""What radii, bonuses and rules may be asked.
+
+Probabilities, counts and scales within their ranges.
+"""
 
 from __future__ import annotations
 

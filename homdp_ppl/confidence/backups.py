@@ -1,7 +1,10 @@
-"""Optimistic one-step backups from posteriors, for the history tree: mean plus z standard deviations, or a quantile of draws.
+"""Optimistic one-step backups from posteriors, for the history tree.
 
-A backup sees the alpha-vectors of the next step, (A, Y, X), and returns what taking each action in each state is worth from
-then on: sum over x', y' of T(x'|x,a) O(y'|x') alpha'(x'), seen with optimism.
+Mean plus z standard deviations, or a quantile of draws.
+
+A backup sees the alpha-vectors of the next step, (A, Y, X), and returns what taking each action in
+each state is worth from then on: sum over x', y' of T(x'|x,a) O(y'|x') alpha'(x'), seen with
+optimism.
 """
 
 from __future__ import annotations
@@ -13,10 +16,10 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from scipy.special import ndtr
 
-from homdp_ppl.counts import Counts
-from homdp_ppl.declare import HOMDP
+from homdp_ppl.core.counts import Counts
+from homdp_ppl.core.pomdp import POMDP
+from homdp_ppl.declare.model import HOMDP
 from homdp_ppl.errors import InferenceError, Problem
-from homdp_ppl.pomdp import POMDP
 from homdp_ppl.posteriors.dirichlet import ClosedForm, Spread, closed_form
 from homdp_ppl.precision import Array, namespace
 
@@ -24,15 +27,26 @@ Backup: TypeAlias = Callable[[Any, int, Array], Array]
 
 
 class Moments(NamedTuple):
-    """Mean tables and the spread of their rows: what a backup in closed form needs to know of a posterior.
+    """Mean tables and the spread of their rows.
+
+    What a backup in closed form needs to know of a posterior.
 
     Examples
     --------
     >>> import numpy as np, numpyro.distributions as dist
     >>> from homdp_ppl import Counts, tabular
-    >>> lamp = tabular(T=dist.Dirichlet(np.ones((2, 1, 2))), O=np.eye(2), initial=[0, 1], reward=[[0], [1]], horizon=2)
+    >>> lamp = tabular(
+    ...     T=dist.Dirichlet(np.ones((2, 1, 2))),
+    ...     O=np.eye(2),
+    ...     initial=[0, 1],
+    ...     reward=[[0], [1]],
+    ...     horizon=2,
+    ... )
     >>> believed = moments(lamp, Counts(np.array([[[0, 0]], [[2, 6]]]), np.array([[0, 0], [0, 8]])))
-    >>> believed.model.transition[1, 0].round(3), believed.transition.shrink[1].round(4)  # Dirichlet(3, 7); 1 / (10 + 1)
+    >>> (
+    ...     believed.model.transition[1, 0].round(3),
+    ...     believed.transition.shrink[1].round(4),
+    ... )  # Dirichlet(3, 7); 1 / (10 + 1)
     (array([0.3, 0.7]), array([0.0909]))
     """
 
@@ -42,7 +56,9 @@ class Moments(NamedTuple):
 
 
 def has_moments(homdp: HOMDP) -> bool:
-    """Whether backups have a mean and variance in closed form: all unknown rows are Dirichlet, and none serves both T and O.
+    """Whether backups have a mean and variance in closed form.
+
+    All unknown rows are Dirichlet, and none serves both T and O.
 
     Examples
     --------
@@ -53,6 +69,7 @@ def has_moments(homdp: HOMDP) -> bool:
     ...     def coin():
     ...         heads = numpyro.sample("heads", chance)
     ...         return Kernels([1.0], [[[1.0]]], lambda x: dist.Bernoulli(heads))
+    ...
     ...     return coin
     >>> has_moments(coin(dist.Beta(1, 1))), has_moments(coin(dist.Uniform(0.5, 1.0)))
     (True, False)
@@ -64,19 +81,30 @@ def has_moments(homdp: HOMDP) -> bool:
 
 
 def moments(homdp: HOMDP, counts: Counts) -> Moments:
-    """The moments of a conjugate posterior, from counts; may be traced. Refuses a declaration without :func:`has_moments`.
+    """The moments of a conjugate posterior, from counts; may be traced.
+
+    Refuses a declaration without :func:`has_moments`.
 
     Examples
     --------
     >>> import numpy as np, numpyro.distributions as dist
     >>> from homdp_ppl import Counts, tabular
-    >>> coin = tabular(T=[[[1.0]]], O=dist.Dirichlet(np.ones((1, 2))), initial=[1], reward=[[1]], horizon=1)
-    >>> moments(coin, Counts(np.array([[[8]]]), np.array([[6, 2]]))).model.emission.round(3)  # Beta(7, 3)
+    >>> coin = tabular(
+    ...     T=[[[1.0]]], O=dist.Dirichlet(np.ones((1, 2))), initial=[1], reward=[[1]], horizon=1
+    ... )
+    >>> moments(coin, Counts(np.array([[[8]]]), np.array([[6, 2]]))).model.emission.round(
+    ...     3
+    ... )  # Beta(7, 3)
     array([[0.7, 0.3]])
     """
     if not has_moments(homdp):
         expected = "Dirichlet rows only, none of which serves both T and O"
-        problem = Problem("sites", ", ".join(site.name for site in homdp.sites), expected, "draw_backup serves any posterior.")
+        problem = Problem(
+            "sites",
+            ", ".join(site.name for site in homdp.sites),
+            expected,
+            "draw_backup serves any posterior.",
+        )
         raise InferenceError(f"moments of {homdp.name}", [problem])
     form = closed_form(homdp)
     concentration = form.concentration(counts)
@@ -84,17 +112,24 @@ def moments(homdp: HOMDP, counts: Counts) -> Moments:
 
 
 def backup_moments(homdp: HOMDP) -> Callable[[Moments, Array], tuple[Array, Array]]:
-    """Mean and variance of the one-step backup under independent Dirichlet rows, each (X, A), from alpha_next (A, Y, X).
+    """Mean and variance of the one-step backup under independent Dirichlet rows, each (X, A), from
+    alpha_next (A, Y, X).
 
-    With g(x') = sum_y' O(y'|x') alpha(y', x'), and T independent of O, the variance is
-    Var(sum T g-bar) + sum over x', x'' of E[T(x') T(x'')] Cov(g(x'), g(x'')); the covariances vanish for x' != x'' unless
-    the two rows of O are made of the same Dirichlet row.
+    With g(x') = sum_y' O(y'|x') alpha(y', x'), and T independent of O, the variance is Var(sum T
+    g-bar) + sum over x', x'' of E[T(x') T(x'')] Cov(g(x'), g(x'')); the covariances vanish for x'
+    != x'' unless the two rows of O are made of the same Dirichlet row.
 
     Examples
     --------
     >>> import numpy as np, numpyro.distributions as dist
     >>> from homdp_ppl import Counts, tabular
-    >>> lamp = tabular(T=dist.Dirichlet(np.ones((2, 1, 2))), O=np.eye(2), initial=[0, 1], reward=[[0], [1]], horizon=2)
+    >>> lamp = tabular(
+    ...     T=dist.Dirichlet(np.ones((2, 1, 2))),
+    ...     O=np.eye(2),
+    ...     initial=[0, 1],
+    ...     reward=[[0], [1]],
+    ...     horizon=2,
+    ... )
     >>> lit = np.array([[[0, 1], [0, 1]]])  # alpha-vectors that are 1 in the second state
     >>> mean, variance = backup_moments(lamp)(moments(lamp, Counts.zero(lamp)), lit)
     >>> mean.ravel().tolist(), variance.ravel().round(4).tolist()  # of uniform rows: 1/2 and 1/12
@@ -105,10 +140,14 @@ def backup_moments(homdp: HOMDP) -> Callable[[Moments, Array], tuple[Array, Arra
     def evaluate(believed: Moments, alpha_next: Array) -> tuple[Array, Array]:
         xp = namespace(believed, alpha_next)
         T, row = believed.model.transition, believed.transition
-        g = (believed.model.emission.T * alpha_next).sum(1)  # products and sums fuse in a compiled loop, where einsum would not
+        g = (believed.model.emission.T * alpha_next).sum(
+            1
+        )  # products and sums fuse in a compiled loop, where einsum would not
         mean = (T * g).sum(-1)
         scale = row.mass**2 * row.shrink
-        centred = g - (row.mean * g).sum(-1, keepdims=True)  # squared afterwards: what is certain has variance zero
+        centred = g - (row.mean * g).sum(
+            -1, keepdims=True
+        )  # squared afterwards: what is certain has variance zero
         first = (row.mean * centred**2).sum(-1)
         C = covariance(believed.emission, alpha_next)  # (A, X) of single rows, or (A, X, X)
         if C.ndim == 2:
@@ -116,7 +155,8 @@ def backup_moments(homdp: HOMDP) -> Callable[[Moments, Array], tuple[Array, Arra
         else:
             single = xp.einsum("azz->az", C)
             second = xp.einsum("xaz,azw,xaw->xa", T, C, T) + scale * (
-                xp.einsum("xaz,az->xa", row.mean, single) - xp.einsum("xaz,azw,xaw->xa", row.mean, C, row.mean)
+                xp.einsum("xaz,az->xa", row.mean, single)
+                - xp.einsum("xaz,azw,xaw->xa", row.mean, C, row.mean)
             )
         return mean, xp.maximum(scale * first + second, 0.0)
 
@@ -130,9 +170,13 @@ def start_variance(homdp: HOMDP) -> Callable[[Moments, Array], Array]:
     --------
     >>> import numpy as np, numpyro.distributions as dist
     >>> from homdp_ppl import Counts, tabular
-    >>> coin = tabular(T=[[[1.0]]], O=dist.Dirichlet(np.ones((1, 2))), initial=[1], reward=[[1]], horizon=1)
+    >>> coin = tabular(
+    ...     T=[[[1.0]]], O=dist.Dirichlet(np.ones((1, 2))), initial=[1], reward=[[1]], horizon=1
+    ... )
     >>> first = np.array([[0.0], [1.0]])  # worth nothing after heads, 1 after tails
-    >>> round(float(start_variance(coin)(moments(coin, Counts.zero(coin)), first)), 4)  # of a uniform chance: 1/12
+    >>> round(
+    ...     float(start_variance(coin)(moments(coin, Counts.zero(coin)), first)), 4
+    ... )  # of a uniform chance: 1/12
     0.0833
     """
     covariance = _covariance(closed_form(homdp))
@@ -151,9 +195,17 @@ def moment_backup(homdp: HOMDP, z: float) -> Backup:
     --------
     >>> import numpy as np, numpyro.distributions as dist
     >>> from homdp_ppl import Counts, tabular
-    >>> lamp = tabular(T=dist.Dirichlet(np.ones((2, 1, 2))), O=np.eye(2), initial=[0, 1], reward=[[0], [1]], horizon=3)
+    >>> lamp = tabular(
+    ...     T=dist.Dirichlet(np.ones((2, 1, 2))),
+    ...     O=np.eye(2),
+    ...     initial=[0, 1],
+    ...     reward=[[0], [1]],
+    ...     horizon=3,
+    ... )
     >>> believed, lit = moments(lamp, Counts.zero(lamp)), np.array([[[0, 1], [0, 1]]])
-    >>> moment_backup(lamp, z=1.0)(believed, 1, lit).ravel().round(4).tolist()  # 1/2 + sqrt(1/12); the cap is H - h = 2
+    >>> moment_backup(lamp, z=1.0)(believed, 1, lit).ravel().round(
+    ...     4
+    ... ).tolist()  # 1/2 + sqrt(1/12); the cap is H - h = 2
     [0.7887, 0.7887]
     """
     evaluate = backup_moments(homdp)
@@ -171,9 +223,18 @@ def draw_backup(z: float) -> Backup:
 
     Examples
     --------
-    >>> p = np.arange(1, 100) / 100  # of 99 models with one state, the chance of the second observation
-    >>> draws = POMDP(np.ones((99, 1)), np.ones((99, 1, 1, 1)), np.stack([1 - p, p], -1)[:, None], np.ones((99, 2, 1, 1)))
-    >>> draw_backup(z=1.0)(draws, 1, np.array([[[0.0], [1.0]]])).round(2)  # Phi(1) = 0.841: the 85th of 99
+    >>> p = (
+    ...     np.arange(1, 100) / 100
+    ... )  # of 99 models with one state, the chance of the second observation
+    >>> draws = POMDP(
+    ...     np.ones((99, 1)),
+    ...     np.ones((99, 1, 1, 1)),
+    ...     np.stack([1 - p, p], -1)[:, None],
+    ...     np.ones((99, 2, 1, 1)),
+    ... )
+    >>> draw_backup(z=1.0)(draws, 1, np.array([[[0.0], [1.0]]])).round(
+    ...     2
+    ... )  # Phi(1) = 0.841: the 85th of 99
     array([[0.85]])
     """
 
@@ -187,7 +248,9 @@ def draw_backup(z: float) -> Backup:
 
 
 def upper_quantile(values: Array, level: float) -> Array:
-    """The ceil(level (S + 1))-th smallest of S draws along the first axis: exceeded with probability at most 1 - level.
+    """The ceil(level (S + 1))-th smallest of S draws along the first axis.
+
+    Exceeded with probability at most 1 - level.
 
     Examples
     --------
@@ -200,9 +263,16 @@ def upper_quantile(values: Array, level: float) -> Array:
 
 
 def _covariance(form: ClosedForm) -> Callable[[Spread, Array], Array]:
-    """Covariances of g(x') = sum_y O(y|x') alpha(y, x'): variances (A, X) if no two rows share a Dirichlet, else (A, X, X)."""
+    """Covariances of g(x') = sum_y O(y|x') alpha(y, x').
+
+    Variances (A, X) if no two rows share a Dirichlet, else (A, X, X).
+    """
     source = form.conjugate.emission
-    owner = np.where((source >= 0).any(-1), form.conjugate.row[source.max(-1)] if source.size and source.max() >= 0 else -1, -1)
+    owner = np.where(
+        (source >= 0).any(-1),
+        form.conjugate.row[source.max(-1)] if source.size and source.max() >= 0 else -1,
+        -1,
+    )
     owned = owner[owner >= 0]
     if len(np.unique(owned)) == len(owned):
 
@@ -213,11 +283,15 @@ def _covariance(form: ClosedForm) -> Callable[[Spread, Array], Array]:
 
         return variances
     same = (owner[:, None] == owner) & (owner >= 0)
-    rank = np.argsort(np.where(source >= 0, source, np.iinfo(np.int64).max), axis=1, kind="stable")  # y of each coordinate
+    rank = np.argsort(
+        np.where(source >= 0, source, np.iinfo(np.int64).max), axis=1, kind="stable"
+    )  # y of each coordinate
 
     def covariances(rows: Spread, alpha: Array) -> Array:
         xp = namespace(rows, alpha)
-        p = xp.take_along_axis(rows.mean, rank, axis=1)  # (X, Y) by coordinate; rows of one Dirichlet are equal now
+        p = xp.take_along_axis(
+            rows.mean, rank, axis=1
+        )  # (X, Y) by coordinate; rows of one Dirichlet are equal now
         a = xp.take_along_axis(xp.swapaxes(alpha, 1, 2), rank[None], axis=2)  # (A, X, Y)
         centred = a - xp.einsum("zk,azk->az", p, a)[..., None]
         products = xp.einsum("azk,awk->azw", p * centred, centred)

@@ -1,4 +1,6 @@
-"""Bonuses: what radii add to the rewards of a learned model, so that it promises more than the truth can give."""
+"""Bonuses: what radii add to the rewards of a learned model, so that it promises more than the
+truth can give.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,9 @@ def hop_b_bonus(radii: Radii, horizon: int) -> Array:
 
     Examples
     --------
-    >>> hop_b_bonus(Radii(transition=np.array([[0.5, 1.0]]), emission=np.array([0.25])), horizon=4).tolist()
+    >>> hop_b_bonus(
+    ...     Radii(transition=np.array([[0.5, 1.0]]), emission=np.array([0.25])), horizon=4
+    ... ).tolist()
     [[1.5, 2.0]]
     """
     return horizon * radii.emission[:, None] + radii.transition
@@ -24,7 +28,9 @@ def hop_b_class_bonus(radii: Radii, horizon: int) -> Array:
 
     Examples
     --------
-    >>> hop_b_class_bonus(Radii(transition=np.array([[0.5, 1.0]]), emission=np.array([0.25])), horizon=4).tolist()
+    >>> hop_b_class_bonus(
+    ...     Radii(transition=np.array([[0.5, 1.0]]), emission=np.array([0.25])), horizon=4
+    ... ).tolist()
     [[7.0, 13.0]]
     """
     return 3 * horizon * radii.transition + horizon * radii.emission[:, None]
@@ -33,14 +39,16 @@ def hop_b_class_bonus(radii: Radii, horizon: int) -> Array:
 def centred_bonus(radii: Radii, transition: Array, horizon: int) -> Array:
     """(H - h)/2 [eps_T(x, a) + sum_x' T(x'|x, a) eps_O(x')] for h = 1..H, (H, X, A).
 
-    A difference of two distributions meets values in [0, H - h] that may be centred, hence the half. The emission's part is paid
-    one step before the observation, and the first one's by :func:`start_bonus`.
-    ``transition`` is the table that is planned with.
+    A difference of two distributions meets values in [0, H - h] that may be centred, hence the
+    half. The emission's part is paid one step before the observation, and the first one's by
+    :func:`start_bonus`. ``transition`` is the table that is planned with.
 
     Examples
     --------
     >>> radii = Radii(transition=np.array([[0.5], [0.5]]), emission=np.array([0.0, 1.0]))
-    >>> centred_bonus(radii, np.array([[[1, 0]], [[0, 1]]]), horizon=3)[:, :, 0].tolist()  # half of 2, 1, 0 times 0.5 and 1.5
+    >>> centred_bonus(radii, np.array([[[1, 0]], [[0, 1]]]), horizon=3)[
+    ...     :, :, 0
+    ... ].tolist()  # half of 2, 1, 0 times 0.5 and 1.5
     [[0.5, 1.5], [0.25, 0.75], [0.0, 0.0]]
     """
     half = (horizon - np.arange(1, horizon + 1)) / 2
@@ -48,7 +56,9 @@ def centred_bonus(radii: Radii, transition: Array, horizon: int) -> Array:
 
 
 def start_bonus(radii: Radii, initial: Array, horizon: int) -> Array:
-    """(H/2) sum_x rho(x) eps_O(x): for the root value after all clipping, never for the first reward.
+    """(H/2) sum_x rho(x) eps_O(x).
+
+    For the root value after all clipping, never for the first reward.
 
     Examples
     --------

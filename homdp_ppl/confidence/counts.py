@@ -1,7 +1,10 @@
-"""Confidence sets from counts: the empirical tables, and how far each of their rows may be from the truth.
+"""Confidence sets from counts.
 
-Pure array functions: NumPy counts give NumPy arrays, traced counts are traced. A row that the declaration knows is exact and has
-radius 0, unless ``known=False`` asks for the paper verbatim: everything unknown but the initial distribution and the reward.
+The empirical tables, and how far each of their rows may be from the truth.
+
+Pure array functions: NumPy counts give NumPy arrays, traced counts are traced. A row that the
+declaration knows is exact and has radius 0, unless ``known=False`` asks for the paper verbatim:
+everything unknown but the initial distribution and the reward.
 """
 
 from __future__ import annotations
@@ -13,23 +16,27 @@ from typing import NamedTuple
 import numpy as np
 
 from homdp_ppl.confidence.arguments import check_arguments
-from homdp_ppl.counts import Counts
-from homdp_ppl.declare import HOMDP
+from homdp_ppl.core.counts import Counts
+from homdp_ppl.core.pomdp import POMDP
+from homdp_ppl.core.spaces import HasSpaces
+from homdp_ppl.declare.model import HOMDP
 from homdp_ppl.errors import DataError, Problem
-from homdp_ppl.pomdp import POMDP, HasSpaces
 from homdp_ppl.precision import Array, in_x64, namespace
 
 
 class Radii(NamedTuple):
     """How far the truth may be from the estimate, row by row.
 
-    Distances are ||p-hat - p||_1, except for the transition radius of HOP-B, which bounds errors of values.
+    Distances are ||p-hat - p||_1, except for the transition radius of HOP-B, which bounds errors of
+    values.
 
     Examples
     --------
     >>> import numpy as np, numpyro.distributions as dist
     >>> from homdp_ppl import Counts, tabular
-    >>> coin = tabular(T=[[[1.0]]], O=dist.Dirichlet(np.ones((1, 2))), initial=[1], reward=[[1]], horizon=1)
+    >>> coin = tabular(
+    ...     T=[[[1.0]]], O=dist.Dirichlet(np.ones((1, 2))), initial=[1], reward=[[1]], horizon=1
+    ... )
     >>> weissman_radii(coin, Counts.zero(coin), episodes=100)  # T is known, O was not yet seen
     Radii(transition=array([[0.]]), emission=array([2.]))
     """
@@ -40,9 +47,11 @@ class Radii(NamedTuple):
 
 @in_x64
 def empirical(homdp: HOMDP, counts: Counts, known: bool = True) -> POMDP:
-    """T-hat and O-hat: relative frequencies (the two updates after Algorithm 1), with what is known put in.
+    """T-hat and O-hat: relative frequencies (the two updates after Algorithm 1), with what is known
+    put in.
 
-    The printed update of T-hat counts y where it means the action: T-hat(x'|x, a) = n(x, a, x') / n(x, a).
+    The printed update of T-hat counts y where it means the action: T-hat(x'|x, a) = n(x, a, x') /
+    n(x, a).
 
     Parameters
     ----------
@@ -51,50 +60,79 @@ def empirical(homdp: HOMDP, counts: Counts, known: bool = True) -> POMDP:
     counts
         What was seen.
     known
-        Whether known rows are exact and unvisited rows uniform on their declared support; otherwise every row is estimated, and
-        unvisited rows are uniform over everything.
+        Whether known rows are exact and unvisited rows uniform on their declared support; otherwise
+        every row is estimated, and unvisited rows are uniform over everything.
 
     Examples
     --------
     >>> from homdp_ppl import Counts, models
     >>> tiger = models.load("tiger").homdp
-    >>> empirical(tiger, Counts.zero(tiger)).transition[0, 0]  # known: the tiger stays while one listens
+    >>> empirical(tiger, Counts.zero(tiger)).transition[
+    ...     0, 0
+    ... ]  # known: the tiger stays while one listens
     array([1., 0.])
     >>> empirical(tiger, Counts.zero(tiger), known=False).transition[0, 0]
     array([0.5, 0.5])
     """
     _check_counts(homdp, counts)
     xp = namespace(counts)
-    support, reference, exact = homdp.structure.support, homdp.structure.reference, homdp.structure.known
+    support, reference, exact = (
+        homdp.structure.support,
+        homdp.structure.reference,
+        homdp.structure.known,
+    )
 
     def rows(name: str) -> Array:
         seen = getattr(counts, name)
         estimate = frequencies(seen, getattr(support, name) if known else np.ones(seen.shape))
-        return xp.where(getattr(exact, name)[..., None], getattr(reference, name), estimate) if known else estimate
+        return (
+            xp.where(getattr(exact, name)[..., None], getattr(reference, name), estimate)
+            if known
+            else estimate
+        )
 
     return POMDP(reference.initial, rows("transition"), rows("emission"), homdp.reward)
 
 
 def frequencies(seen: Array, possible: Array) -> Array:
-    """Relative frequencies of counted outcomes, row by row; rows without data are uniform on what is possible."""
+    """Relative frequencies of counted outcomes, row by row.
+
+    Rows without data are uniform on what is possible.
+    """
     xp = namespace(seen)
     visits = seen.sum(-1, keepdims=True)
-    return xp.where(visits > 0, seen / xp.where(visits > 0, visits, 1), possible / possible.sum(-1, keepdims=True))
+    return xp.where(
+        visits > 0,
+        seen / xp.where(visits > 0, visits, 1),
+        possible / possible.sum(-1, keepdims=True),
+    )
 
 
 def hop_b_betas(model: HasSpaces, episodes: int, delta: float) -> tuple[Array, Array]:
-    """beta_1 = 4 H^3 log(YXAHK/delta) and beta_2 = 8 Y log(YXKH/delta), the parameters of Algorithm 1.
+    """beta_1 = 4 H^3 log(YXAHK/delta) and beta_2 = 8 Y log(YXKH/delta), the parameters of Algorithm
+    1.
 
     The proof of E_O needs log(2YXKH/delta); beta_2 is as printed.
     """
     X, Y, A, H = model.spaces.sizes
     xp = namespace(episodes, delta)
-    return 4 * H**3 * xp.log(Y * X * A * H * episodes / delta), 8 * Y * xp.log(Y * X * episodes * H / delta)
+    return 4 * H**3 * xp.log(Y * X * A * H * episodes / delta), 8 * Y * xp.log(
+        Y * X * episodes * H / delta
+    )
 
 
 @in_x64
-def hop_b_radii(homdp: HOMDP, counts: Counts, episodes: int, delta: float = 0.1, scale: float = 1.0, known: bool = True) -> Radii:
-    """The radii of HOP-B, Algorithm 1: eps(x, a) = min(sqrt(beta_1 / n(x, a)), 2H) and eps(x) = min(sqrt(beta_2 / n(x)), 2).
+def hop_b_radii(
+    homdp: HOMDP,
+    counts: Counts,
+    episodes: int,
+    delta: float = 0.1,
+    scale: float = 1.0,
+    known: bool = True,
+) -> Radii:
+    """The radii of HOP-B, Algorithm 1.
+
+    eps(x, a) = min(sqrt(beta_1 / n(x, a)), 2H) and eps(x) = min(sqrt(beta_2 / n(x)), 2).
 
     Parameters
     ----------
@@ -107,7 +145,8 @@ def hop_b_radii(homdp: HOMDP, counts: Counts, episodes: int, delta: float = 0.1,
     delta
         Allowed probability of error.
     scale
-        Multiplies the square roots, never the caps: an unvisited row keeps its full cap. 1 is the paper.
+        Multiplies the square roots, never the caps: an unvisited row keeps its full cap. 1 is the
+        paper.
     known
         Whether known rows have radius 0.
 
@@ -130,12 +169,20 @@ def hop_b_radii(homdp: HOMDP, counts: Counts, episodes: int, delta: float = 0.1,
 
 @in_x64
 def hop_b_class_radii(
-    homdp: HOMDP, counts: Counts, episodes: int, size: int, delta: float = 0.1, scale: float = 1.0, known: bool = True
+    homdp: HOMDP,
+    counts: Counts,
+    episodes: int,
+    size: int,
+    delta: float = 0.1,
+    scale: float = 1.0,
+    known: bool = True,
 ) -> Radii:
-    """The radii of HOP-B with an emission class Theta, appendix C.6, the bonus display before the proposition.
+    """The radii of HOP-B with an emission class Theta, appendix C.6, the bonus display before the
+    proposition.
 
-    eps(x, a) = min(2, sqrt(8 X log(X^2 A K H) / n(x, a))), as printed without delta, and
-    eps(x) = min(2, sqrt(8 log(|Theta| X K / delta) / n(x))), a distance from the maximum-likelihood O in the class.
+    eps(x, a) = min(2, sqrt(8 X log(X^2 A K H) / n(x, a))), as printed without delta, and eps(x) =
+    min(2, sqrt(8 log(|Theta| X K / delta) / n(x))), a distance from the maximum-likelihood O in the
+    class.
 
     Parameters
     ----------
@@ -148,19 +195,33 @@ def hop_b_class_radii(
     --------
     >>> import numpy as np, numpyro.distributions as dist
     >>> from homdp_ppl import Counts, tabular
-    >>> coin = tabular(T=[[[1.0]]], O=dist.Dirichlet(np.ones((1, 2))), initial=[1], reward=[[1]], horizon=1)
+    >>> coin = tabular(
+    ...     T=[[[1.0]]], O=dist.Dirichlet(np.ones((1, 2))), initial=[1], reward=[[1]], horizon=1
+    ... )
     >>> seen = Counts(np.ones((1, 1, 1)), np.array([[500, 500]]))
-    >>> hop_b_class_radii(coin, seen, episodes=1000, size=5).emission.round(4)  # sqrt(8 log(5 1000 / 0.1) / 1000)
+    >>> hop_b_class_radii(coin, seen, episodes=1000, size=5).emission.round(
+    ...     4
+    ... )  # sqrt(8 log(5 1000 / 0.1) / 1000)
     array([0.2942])
     """
     check_arguments("hop_b_class_radii", episodes=episodes, size=size, delta=delta, scale=scale)
     _check_counts(homdp, counts)
     xp = namespace(counts, episodes, size, delta, scale)
-    radii = class_radii(counts.state_action, counts.visits, homdp.spaces.horizon, episodes, size, delta, scale)
+    radii = class_radii(
+        counts.state_action, counts.visits, homdp.spaces.horizon, episodes, size, delta, scale
+    )
     return _with_known(xp, homdp, radii, known)
 
 
-def class_radii(state_action: Array, visits: Array, horizon: int, episodes: int, size: int, delta: float, scale: float) -> Radii:
+def class_radii(
+    state_action: Array,
+    visits: Array,
+    horizon: int,
+    episodes: int,
+    size: int,
+    delta: float,
+    scale: float,
+) -> Radii:
     """The same from n(x, a) and n(x) alone: they know nothing of Y, which may be infinite."""
     xp = namespace(state_action, visits, episodes, size, delta, scale)
     X, A = state_action.shape
@@ -170,8 +231,12 @@ def class_radii(state_action: Array, visits: Array, horizon: int, episodes: int,
 
 
 @in_x64
-def weissman_radii(homdp: HOMDP, counts: Counts, episodes: int, delta: float = 0.1, known: bool = True) -> Radii:
-    """Radii that cover all rows in all rounds with probability 1 - delta: :func:`weissman` at level delta / ((X + XA) K H).
+def weissman_radii(
+    homdp: HOMDP, counts: Counts, episodes: int, delta: float = 0.1, known: bool = True
+) -> Radii:
+    """Radii that cover all rows in all rounds with probability 1 - delta.
+
+    :func:`weissman` at level delta / ((X + XA) K H).
 
     The union goes over X + XA rows and the numbers of visits 1..KH that a row can have.
 
@@ -180,13 +245,16 @@ def weissman_radii(homdp: HOMDP, counts: Counts, episodes: int, delta: float = 0
     homdp, counts, episodes, delta
         As in :func:`hop_b_radii`.
     known
-        Whether known rows have radius 0, and a row has only the outcomes of its declared support; otherwise X or Y.
+        Whether known rows have radius 0, and a row has only the outcomes of its declared support;
+        otherwise X or Y.
 
     Examples
     --------
     >>> from homdp_ppl import Counts, models
     >>> tiger = models.load("tiger").homdp
-    >>> weissman_radii(tiger, Counts(np.zeros((2, 3, 2)), np.full((2, 2), 500)), episodes=1000).emission.round(4)
+    >>> weissman_radii(
+    ...     tiger, Counts(np.zeros((2, 3, 2)), np.full((2, 2), 500)), episodes=1000
+    ... ).emission.round(4)
     array([0.1635, 0.1635])
     """
     check_arguments("weissman_radii", episodes=episodes, delta=delta)
@@ -195,15 +263,21 @@ def weissman_radii(homdp: HOMDP, counts: Counts, episodes: int, delta: float = 0
     level = delta / ((X + X * A) * episodes * H)
     support = homdp.structure.support
     outcomes = (support.transition.sum(-1), support.emission.sum(-1)) if known else (X, Y)
-    radii = Radii(weissman(counts.state_action, outcomes[0], level), weissman(counts.visits, outcomes[1], level))
+    radii = Radii(
+        weissman(counts.state_action, outcomes[0], level),
+        weissman(counts.visits, outcomes[1], level),
+    )
     return _with_known(namespace(radii), homdp, radii, known)
 
 
 @in_x64
 def weissman(n: Array, outcomes: Array, level: float) -> Array:
-    """The eps with P(||p-hat - p||_1 >= eps) <= level for p-hat from n draws: sqrt(2 log((2^d - 2) / level) / n), at most 2.
+    """The eps with P(||p-hat - p||_1 >= eps) <= level for p-hat from n draws.
 
-    Weissman et al., "Inequalities for the L1 deviation of the empirical distribution" (2003), Theorem 2.1 with phi >= 2.
+    sqrt(2 log((2^d - 2) / level) / n), at most 2.
+
+    Weissman et al., "Inequalities for the L1 deviation of the empirical distribution" (2003),
+    Theorem 2.1 with phi >= 2.
 
     Parameters
     ----------
@@ -229,9 +303,12 @@ def weissman(n: Array, outcomes: Array, level: float) -> Array:
 
 @in_x64
 def hoeffding(n: Array, span: float, level: float) -> Array:
-    """The eps with P(|mean - expectation| >= eps) <= level: span sqrt(log(2 / level) / (2 n)), at most span.
+    """The eps with P(|mean - expectation| >= eps) <= level.
 
-    Hoeffding, "Probability inequalities for sums of bounded random variables" (1963), Theorem 2, both tails.
+    Span sqrt(log(2 / level) / (2 n)), at most span.
+
+    Hoeffding, "Probability inequalities for sums of bounded random variables" (1963), Theorem 2,
+    both tails.
 
     Parameters
     ----------
@@ -256,8 +333,9 @@ def hoeffding(n: Array, span: float, level: float) -> Array:
 def bernstein(n: Array, variance: Array, span: float, level: float) -> Array:
     """The empirical Bernstein bound on |mean - expectation|, at most span; L = log(4 / level).
 
-    sqrt(2 V L / n) + 7 span L / (3 (n - 1)): Maurer and Pontil, "Empirical Bernstein bounds and sample variance penalization"
-    (2009), Theorem 4, which has log(2 / level) for one tail of values in [0, 1]; here at level / 2 for each of the two tails.
+    sqrt(2 V L / n) + 7 span L / (3 (n - 1)): Maurer and Pontil, "Empirical Bernstein bounds and
+    sample variance penalization" (2009), Theorem 4, which has log(2 / level) for one tail of values
+    in [0, 1]; here at level / 2 for each of the two tails.
 
     Parameters
     ----------
@@ -285,9 +363,26 @@ def _check_counts(model: HasSpaces, counts: Counts) -> None:
     X, Y, A, _ = model.spaces.sizes
     shapes = np.shape(counts.transition), np.shape(counts.emission)
     if shapes != ((X, A, X), (X, Y)):
-        raise DataError("counts", [Problem("shapes", str(shapes), str(((X, A, X), (X, Y))), "Count episodes of this model.")])
+        raise DataError(
+            "counts",
+            [
+                Problem(
+                    "shapes", str(shapes), str(((X, A, X), (X, Y))), "Count episodes of this model."
+                )
+            ],
+        )
     if counts.names and counts.names != model.spaces[:3]:
-        raise DataError("counts", [Problem("names", str(counts.names), str(model.spaces[:3]), "Count episodes of this model.")])
+        raise DataError(
+            "counts",
+            [
+                Problem(
+                    "names",
+                    str(counts.names),
+                    str(model.spaces[:3]),
+                    "Count episodes of this model.",
+                )
+            ],
+        )
 
 
 def _capped(xp: ModuleType, scale: Array, numerator: Array, n: Array, cap: float) -> Array:
@@ -300,5 +395,8 @@ def _capped(xp: ModuleType, scale: Array, numerator: Array, n: Array, cap: float
 def _with_known(xp: ModuleType, homdp: HOMDP, radii: Radii, known: bool) -> Radii:
     """Radius 0 for the rows that are known, if they count as known."""
     exact = homdp.structure.known
-    zeroed = Radii(xp.where(exact.transition, 0.0, radii.transition), xp.where(exact.emission, 0.0, radii.emission))
+    zeroed = Radii(
+        xp.where(exact.transition, 0.0, radii.transition),
+        xp.where(exact.emission, 0.0, radii.emission),
+    )
     return zeroed if known else radii

@@ -1,4 +1,7 @@
-"""Confidence sets from posteriors: how far a row may be from its mean, and highest-density sets of finite classes."""
+"""Confidence sets from posteriors.
+
+How far a row may be from its mean, and highest-density sets of finite classes.
+"""
 
 from __future__ import annotations
 
@@ -11,9 +14,9 @@ import numpy as np
 from homdp_ppl.confidence.arguments import check_arguments
 from homdp_ppl.confidence.backups import backup_moments, has_moments, moments, upper_quantile
 from homdp_ppl.confidence.counts import Radii, weissman
-from homdp_ppl.counts import Counts
-from homdp_ppl.declare import HOMDP
-from homdp_ppl.episode import as_key
+from homdp_ppl.core.counts import Counts
+from homdp_ppl.core.randomness import as_key
+from homdp_ppl.declare.model import HOMDP
 from homdp_ppl.errors import InferenceError, Problem
 from homdp_ppl.posteriors import Posterior
 from homdp_ppl.posteriors.dirichlet import ClosedForm, closed_form
@@ -30,10 +33,19 @@ class OneStep(NamedTuple):
     --------
     >>> import numpy as np, numpyro.distributions as dist
     >>> from homdp_ppl import Counts, posterior, tabular
-    >>> lamp = tabular(T=dist.Dirichlet(np.ones((2, 1, 2))), O=np.eye(2), initial=[0, 1], reward=[[0], [1]], horizon=2)
+    >>> lamp = tabular(
+    ...     T=dist.Dirichlet(np.ones((2, 1, 2))),
+    ...     O=np.eye(2),
+    ...     initial=[0, 1],
+    ...     reward=[[0], [1]],
+    ...     horizon=2,
+    ... )
     >>> lit = np.array([[[0, 1], [0, 1]]])  # alpha-vectors that are 1 in the second state
     >>> step = one_step(posterior(lamp, Counts.zero(lamp)), lit)
-    >>> step.mean.ravel().tolist(), step.deviation.ravel().round(4).tolist()  # of uniform rows: 1/2 and sqrt(1/12)
+    >>> (
+    ...     step.mean.ravel().tolist(),
+    ...     step.deviation.ravel().round(4).tolist(),
+    ... )  # of uniform rows: 1/2 and sqrt(1/12)
     ([0.5, 0.5], [0.2887, 0.2887])
     """
 
@@ -47,11 +59,17 @@ def row_level(homdp: HOMDP, delta: float) -> float:
     return delta / max(int(unknown), 1)
 
 
-def quantile_radii(belief: Posterior, key: Array, delta: float = 0.1, previous: tuple[Posterior, Radii] | None = None) -> Radii:
+def quantile_radii(
+    belief: Posterior,
+    key: Array,
+    delta: float = 0.1,
+    previous: tuple[Posterior, Radii] | None = None,
+) -> Radii:
     """Radii that hold for all rows at once with posterior probability 1 - delta.
 
-    For every unknown row the quantile of ||row - mean||_1 at level 1 - delta' with delta' = delta / (number of unknown rows): the
-    ceil((1 - delta')(S + 1))-th smallest of S draws. Known rows have radius 0.
+    For every unknown row the quantile of ||row - mean||_1 at level 1 - delta' with delta' = delta /
+    (number of unknown rows): the ceil((1 - delta')(S + 1))-th smallest of S draws. Known rows have
+    radius 0.
 
     Parameters
     ----------
@@ -62,8 +80,8 @@ def quantile_radii(belief: Posterior, key: Array, delta: float = 0.1, previous: 
     delta
         Allowed posterior probability of error.
     previous
-        An earlier posterior of the same declaration, with its radii at the same delta: closed-form rows without new data keep
-        theirs.
+        An earlier posterior of the same declaration, with its radii at the same delta: closed-form
+        rows without new data keep theirs.
 
     Examples
     --------
@@ -85,41 +103,70 @@ def quantile_radii(belief: Posterior, key: Array, delta: float = 0.1, previous: 
         form = closed_form(homdp)
         kept = None if previous is None else (previous[0].concentration, previous[1])
         closed = _closed(form, belief.concentration, key, level, kept)
-        radii = Radii(*(np.where(rows[..., 0], c, r) for rows, c, r in zip(form.rows[1:], closed, radii, strict=True)))
+        radii = Radii(
+            *(
+                np.where(rows[..., 0], c, r)
+                for rows, c, r in zip(form.rows[1:], closed, radii, strict=True)
+            )
+        )
     return radii
 
 
 def dirichlet_radii(homdp: HOMDP, counts: Counts, delta: float = 0.1) -> Radii:
-    """A bound on :func:`quantile_radii` for conjugate declarations that needs no draws, and may be traced.
+    """A bound on :func:`quantile_radii` for conjugate declarations that needs no draws, and may be
+    traced.
 
-    mass sqrt(2 log((2^d - 2) / delta') / (alpha_0 + 1)) for a row with d unknown entries: Weissman's argument with the
-    constant of Marchal and Arbel, "On the sub-Gaussianity of the Beta and Dirichlet distributions" (2017).
+    mass sqrt(2 log((2^d - 2) / delta') / (alpha_0 + 1)) for a row with d unknown entries:
+    Weissman's argument with the constant of Marchal and Arbel, "On the sub-Gaussianity of the Beta
+    and Dirichlet distributions" (2017).
 
     Examples
     --------
     >>> import numpy as np, numpyro.distributions as dist
     >>> from homdp_ppl import Counts, tabular
-    >>> lamp = tabular(T=dist.Dirichlet(np.ones((2, 1, 2))), O=np.eye(2), initial=[0, 1], reward=[[0], [1]], horizon=2)
+    >>> lamp = tabular(
+    ...     T=dist.Dirichlet(np.ones((2, 1, 2))),
+    ...     O=np.eye(2),
+    ...     initial=[0, 1],
+    ...     reward=[[0], [1]],
+    ...     horizon=2,
+    ... )
     >>> seen = Counts(np.array([[[0, 0]], [[47, 150]]]), np.array([[0, 0], [0, 197]]))
-    >>> dirichlet_radii(lamp, seen).transition.ravel().round(4).tolist()  # sqrt(2 log(2 / 0.05) / n), n = 3 and 200
+    >>> dirichlet_radii(lamp, seen).transition.ravel().round(
+    ...     4
+    ... ).tolist()  # sqrt(2 log(2 / 0.05) / n), n = 3 and 200
     [1.5682, 0.1921]
     """
     check_arguments("dirichlet_radii", delta=delta)
     form = closed_form(homdp)
-    left = sum(np.sum(~known & ~rows[..., 0]) for known, rows in zip(homdp.structure.known[1:], form.rows[1:], strict=True))
+    left = sum(
+        np.sum(~known & ~rows[..., 0])
+        for known, rows in zip(homdp.structure.known[1:], form.rows[1:], strict=True)
+    )
     if left:
-        problem = Problem("rows", f"{left} unknown rows without a closed form", "Dirichlet rows only", "Use quantile_radii.")
+        problem = Problem(
+            "rows",
+            f"{left} unknown rows without a closed form",
+            "Dirichlet rows only",
+            "Use quantile_radii.",
+        )
         raise InferenceError(f"dirichlet_radii of {homdp.name}", [problem])
     level = row_level(homdp, delta)
     radii = []
-    for spread, source in zip(form.spread(form.concentration(counts)), form.conjugate[-2:], strict=True):
+    for spread, source in zip(
+        form.spread(form.concentration(counts)), form.conjugate[-2:], strict=True
+    ):
         outcomes = np.maximum((source >= 0).sum(-1), 1)
         radii.append(spread.mass * weissman(1 / spread.shrink, outcomes, level))
     return Radii(*radii)
 
 
-def one_step(belief: Posterior, alpha_next: Array, key: Array | None = None, draws: int = 256) -> OneStep:
-    """Mean and standard deviation of the one-step backup, (X, A): in closed form under Dirichlet rows, by draws otherwise.
+def one_step(
+    belief: Posterior, alpha_next: Array, key: Array | None = None, draws: int = 256
+) -> OneStep:
+    """Mean and standard deviation of the one-step backup, (X, A).
+
+    In closed form under Dirichlet rows, by draws otherwise.
 
     Parameters
     ----------
@@ -136,22 +183,36 @@ def one_step(belief: Posterior, alpha_next: Array, key: Array | None = None, dra
     --------
     >>> import numpy as np, numpyro.distributions as dist
     >>> from homdp_ppl import Counts, posterior, tabular
-    >>> lamp = tabular(T=dist.Dirichlet(np.ones((2, 1, 2))), O=np.eye(2), initial=[0, 1], reward=[[0], [1]], horizon=2)
-    >>> seen = Counts(np.array([[[0, 0]], [[2, 6]]]), np.array([[0, 0], [0, 8]]))  # a lit lamp went out twice in eight steps
+    >>> lamp = tabular(
+    ...     T=dist.Dirichlet(np.ones((2, 1, 2))),
+    ...     O=np.eye(2),
+    ...     initial=[0, 1],
+    ...     reward=[[0], [1]],
+    ...     horizon=2,
+    ... )
+    >>> seen = Counts(
+    ...     np.array([[[0, 0]], [[2, 6]]]), np.array([[0, 0], [0, 8]])
+    ... )  # a lit lamp went out twice in eight steps
     >>> lit = np.array([[[0, 1], [0, 1]]])  # alpha-vectors that are 1 in the second state
     >>> one_step(posterior(lamp, seen), lit).mean.ravel().round(3).tolist()  # 1/2 and 7/10
     [0.5, 0.7]
     """
     if has_moments(belief.homdp) and belief.atoms is None:
-        mean, variance = backup_moments(belief.homdp)(moments(belief.homdp, belief.counts), alpha_next)
+        mean, variance = backup_moments(belief.homdp)(
+            moments(belief.homdp, belief.counts), alpha_next
+        )
         return OneStep(mean, np.sqrt(variance))
     batch = belief.draws(jax.random.key(0) if key is None else key, draws)
-    values = np.einsum("sxaz,szy,ayz->sxa", batch.transition, batch.emission, alpha_next, optimize=True)
+    values = np.einsum(
+        "sxaz,szy,ayz->sxa", batch.transition, batch.emission, alpha_next, optimize=True
+    )
     return OneStep(values.mean(0), values.std(0, ddof=1))
 
 
 def highest_density_set(log_weights: Array, mass: float = 0.9) -> Array:
-    """Which members of a finite class form the smallest set of at least this posterior mass; ties are taken together.
+    """Which members of a finite class form the smallest set of at least this posterior mass.
+
+    Ties are taken together.
 
     Parameters
     ----------
@@ -175,7 +236,9 @@ def highest_density_set(log_weights: Array, mass: float = 0.9) -> Array:
 
 
 def likelihood_set(log_likelihood: Array, beta: float) -> Array:
-    """Which members of a finite class have a log-likelihood within beta of the best: HOP-V's version space (Algorithm 2).
+    """Which members of a finite class have a log-likelihood within beta of the best.
+
+    HOP-V's version space (Algorithm 2).
 
     Under a uniform prior this is the highest-density set {p >= exp(-beta) max p}.
 
@@ -187,8 +250,17 @@ def likelihood_set(log_likelihood: Array, beta: float) -> Array:
     return log_likelihood >= namespace(log_likelihood).max(log_likelihood) - beta
 
 
-def _closed(form: ClosedForm, concentration: Array, key: Array, level: float, kept: tuple[Array, Radii] | None) -> Radii:
-    """Quantiles of Dirichlet rows, each by its own draws: ||p - mean||_1 times the mass of the row."""
+def _closed(
+    form: ClosedForm,
+    concentration: Array,
+    key: Array,
+    level: float,
+    kept: tuple[Array, Radii] | None,
+) -> Radii:
+    """Quantiles of Dirichlet rows, each by its own draws.
+
+    ||p - mean||_1 times the mass of the row.
+    """
     S = ceil(DRAWS / level)
     row, seed = form.conjugate.row, np.asarray(jax.random.key_data(key))
     radius = np.zeros(int(row.max()) + 1)
@@ -205,7 +277,11 @@ def _closed(form: ClosedForm, concentration: Array, key: Array, level: float, ke
         owner = row[np.maximum(source.max(-1), 0)]
         mass = np.where(source >= 0, reference, 0.0).sum(-1)
         fresh = mass * radius[owner]
-        tables.append(fresh if kept is None or not len(kept[0]) else np.where(stale[owner], fresh, getattr(kept[1], name)))
+        tables.append(
+            fresh
+            if kept is None or not len(kept[0])
+            else np.where(stale[owner], fresh, getattr(kept[1], name))
+        )
     return Radii(*tables)
 
 
@@ -217,14 +293,30 @@ def _sampled(belief: Posterior, key: Array, level: float) -> Radii:
         S = min(S, len(stored))
         if 1 / level - 1 > S:
             remedy = f"Sample more: Sampling(draws={ceil(1 / level / stored.chains)})."
-            problem = Problem("draws", f"{S}", f"at least {ceil(1 / level - 1)} for a quantile at level {1 - level:.6f}", remedy)
+            problem = Problem(
+                "draws",
+                f"{S}",
+                f"at least {ceil(1 / level - 1)} for a quantile at level {1 - level:.6f}",
+                remedy,
+            )
             raise InferenceError(f"quantiles for {belief.homdp.name}", [problem])
     size = max(1, CHUNK // sum(table.size for table in belief.homdp.structure.reference))
     distances: list[tuple[Array, Array]] = []
     mean, batch = belief.mean, belief.parameters(key, S)
     for start in range(0, S, size):
         part = slice(start, min(start + size, S))
-        tables = belief.tables({name: value[part] for name, value in batch.items()}, part.stop - start)
-        distances.append((np.abs(tables[1] - mean.transition).sum(-1), np.abs(tables[2] - mean.emission).sum(-1)))
-    quantiles = (upper_quantile(np.concatenate(parts), 1 - level) for parts in zip(*distances, strict=True))
-    return Radii(*(np.where(known, 0.0, q) for known, q in zip(belief.homdp.structure.known[1:], quantiles, strict=True)))
+        tables = belief.tables(
+            {name: value[part] for name, value in batch.items()}, part.stop - start
+        )
+        distances.append(
+            (np.abs(tables[1] - mean.transition).sum(-1), np.abs(tables[2] - mean.emission).sum(-1))
+        )
+    quantiles = (
+        upper_quantile(np.concatenate(parts), 1 - level) for parts in zip(*distances, strict=True)
+    )
+    return Radii(
+        *(
+            np.where(known, 0.0, q)
+            for known, q in zip(belief.homdp.structure.known[1:], quantiles, strict=True)
+        )
+    )

@@ -1,7 +1,10 @@
-"""Emission densities on the line: a partition into panels on which they are integrated to twelve digits.
+"""Emission densities on the line.
 
-Fejér's second rule with 15 points contains the one with 7: where the two disagree, a panel is halved. The first panels come from
-draws, and beyond them from tails that double; that nothing was overlooked is seen from the total, which has to be one.
+A partition into panels on which they are integrated to twelve digits.
+
+Fejér's second rule with 15 points contains the one with 7: where the two disagree, a panel is
+halved. The first panels come from draws, and beyond them from tails that double; that nothing was
+overlooked is seen from the total, which has to be one.
 """
 
 from __future__ import annotations
@@ -13,10 +16,10 @@ import jax.numpy as jnp
 import numpy as np
 from numpyro.distributions import Distribution
 
-from homdp_ppl.continuous.declaration import ContinuousWorld
-from homdp_ppl.continuous.mechanics import Mechanics, Parameters
+from homdp_ppl.core.pomdp import FLOAT32
+from homdp_ppl.declare.densities import ContinuousWorld
+from homdp_ppl.declare.mechanics import Mechanics, Parameters
 from homdp_ppl.errors import PlanningError, Problem
-from homdp_ppl.pomdp import FLOAT32
 from homdp_ppl.precision import Array, in_x64, to_numpy
 
 ORDER = 15  # points a panel; every second one belongs to the rule with 7
@@ -25,8 +28,10 @@ LOCAL = 1e-13  # disagreement of the two rules that a panel may keep
 TAIL = 1e-13  # mass of a state beyond either end of the line that is looked at
 TOTAL = 1e-8  # how far from one the mass of a state may be
 HALVINGS, ATTEMPTS, MAX_PANELS = 100, 6, 50_000
-THINNEST = 1e-13  # width of a panel relative to where it lies, below which numbers cannot tell its points apart
-BATCH = 1024  # points in a compiled call; the last one is filled up, so that there is one shape to compile
+# width of a panel relative to where it lies, below which numbers cannot tell its points apart
+THINNEST = 1e-13
+# points in a compiled call; the last one is filled up, so that there is one shape to compile
+BATCH = 1024
 
 
 def _fejer(n: int) -> tuple[Array, Array]:
@@ -42,17 +47,26 @@ ROUGH[1::2] = _fejer(ORDER // 2)[1]
 
 
 class Pieces(NamedTuple):
-    """A partition of the line that is fine enough to integrate, with the log densities at its points."""
+    """A partition of the line that is fine enough to integrate, with the log densities at its
+    points.
+    """
 
     breaks: Array  # (P + 1,)  ends of the pieces
     points: Array  # (P, 15)
-    log: Array  # (P, 15, kinds)  log p(y | x), -inf outside the support; states with one and the same density are of one kind
+    # (P, 15, kinds)  log p(y | x), -inf outside the support; states with one and the same density
+    # are of one kind
+    log: Array
     first: Array  # (kinds,)  the first state of each kind
     kind: Array  # (X,)  the kind of each state
-    error: float  # how far the masses of any state may be off in all: disagreement of the rules, and what is missing of one
+    # how far the masses of any state may be off in all: disagreement of the rules, and what is
+    # missing of one
+    error: float
 
     def integrate(self, values: Array) -> tuple[Array, Array]:
-        """Integrals over each piece of a function given at its points, (P, 15, ...): by 15 points, and by 7 of them."""
+        """Integrals over each piece of a function given at its points, (P, 15, ...).
+
+        By 15 points, and by 7 of them.
+        """
         return _integrals(np.diff(self.breaks) / 2, values)
 
     @property
@@ -63,16 +77,30 @@ class Pieces(NamedTuple):
 
 @in_x64
 def log_densities(world: ContinuousWorld, points: Array) -> Array:
-    """Log densities of every state at many points, (..., X); -inf outside the support of the emission."""
+    """Log densities of every state at many points, (..., X).
+
+    -inf outside the support of the emission.
+    """
     compiled = world.homdp.compiled.setdefault("densities", jax.jit(_densities(world.mechanics)))
     flat = np.asarray(points, dtype=np.float64).ravel()
     filled = np.concatenate([flat, np.full(-len(flat) % BATCH, flat[0])]).reshape(-1, BATCH)
-    log = np.concatenate([np.asarray(compiled(dict(world.parameters), some)) for some in filled])[: len(flat)]
+    log = np.concatenate([np.asarray(compiled(dict(world.parameters), some)) for some in filled])[
+        : len(flat)
+    ]
     bad = np.argwhere(np.isnan(log))
     if len(bad):
         k, x = bad[0]
-        remedy = "A distribution's parameter outside its domain, or a density that NumPyro cannot compute there?"
-        problem = Problem("emission", f"a density that is nan at y = {flat[k]:.6g}", "a number", remedy, _name(world, x))
+        remedy = (
+            "A distribution's parameter outside its domain, or a density that NumPyro "
+            "cannot compute there?"
+        )
+        problem = Problem(
+            "emission",
+            f"a density that is nan at y = {flat[k]:.6g}",
+            "a number",
+            remedy,
+            _name(world, x),
+        )
         raise PlanningError(world.homdp.name, [problem])
     return log.reshape(*np.shape(points), -1)
 
@@ -81,16 +109,23 @@ def _densities(mechanics: Mechanics) -> Any:
     def density(parameters: Parameters, x: Array, y: Array) -> Array:
         law = mechanics.laws(parameters).emission(x)
         log = law.log_prob(y)
-        lost = jnp.isnan(log) & (_bounds(law) == y).any()  # a transformation has no inverse at the end of its support
+        lost = (
+            jnp.isnan(log) & (_bounds(law) == y).any()
+        )  # a transformation has no inverse at the end of its support
         return jnp.where(law.support(y) & ~lost, log, -jnp.inf)
 
     states = jnp.arange(len(mechanics.domain.states))
-    return lambda parameters, points: jax.vmap(lambda y: jax.vmap(lambda x: density(parameters, x, y))(states))(points)
+    return lambda parameters, points: jax.vmap(
+        lambda y: jax.vmap(lambda x: density(parameters, x, y))(states)
+    )(points)
 
 
 def _bounds(law: Distribution) -> Array:
     """The two ends of a distribution's support, nan where it tells none."""
-    return jnp.array([getattr(law.support, name, jnp.nan) for name in ("lower_bound", "upper_bound")], dtype=float)
+    return jnp.array(
+        [getattr(law.support, name, jnp.nan) for name in ("lower_bound", "upper_bound")],
+        dtype=float,
+    )
 
 
 def panels(world: ContinuousWorld) -> Pieces:
@@ -105,20 +140,27 @@ def panels(world: ContinuousWorld) -> Pieces:
         if mass.any():  # a jump close to the end of a panel lies between its points
             shown = mass.max(-1) > 0
             ends = ends[np.append(shown, False) | np.append(False, shown)]
-            ends, points, log, mass, apart = _adapted(world, np.union1d(ends, (ends[:-1] + ends[1:]) / 2))
+            ends, points, log, mass, apart = _adapted(
+                world, np.union1d(ends, (ends[:-1] + ends[1:]) / 2)
+            )
     problems = _mass_problems(world, 1 - mass.sum(0))
     if problems:
         raise PlanningError(world.homdp.name, problems)
     before, after = np.cumsum(mass, 0).max(-1), np.cumsum(mass[::-1], 0)[::-1].max(-1)
     kept = (before > TAIL) & (after > TAIL)
     breaks = np.append(ends[:-1][kept], ends[1:][kept][-1])
-    _, first, kind = np.unique(log[kept].reshape(-1, log.shape[-1]), axis=1, return_index=True, return_inverse=True)
+    _, first, kind = np.unique(
+        log[kept].reshape(-1, log.shape[-1]), axis=1, return_index=True, return_inverse=True
+    )
     error = float((apart.sum(0) + np.abs(1 - mass[kept].sum(0))).max())
     return Pieces(breaks, points[kept], log[kept][..., first], first, kind, error)
 
 
 def _adapted(world: ContinuousWorld, ends: Array) -> tuple[Array, ...]:
-    """Panels halved until the rules agree: their ends, points, log densities, masses, and by how much the rules disagree."""
+    """Panels halved until the rules agree.
+
+    Their ends, points, log densities, masses, and by how much the rules disagree.
+    """
     left, right = ends[:-1], ends[1:]
     found: list[tuple[Array, ...]] = []
     for k in range(HALVINGS):
@@ -131,8 +173,14 @@ def _adapted(world: ContinuousWorld, ends: Array) -> tuple[Array, ...]:
         if not open_.any():
             break
         if sum(len(part[0]) for part in found) + open_.sum() > MAX_PANELS:
-            got, remedy = f"a density that {MAX_PANELS:,} panels do not resolve", "Is it smooth but for some jumps?"
-            raise PlanningError(world.homdp.name, [Problem("emission", got, "a density that can be integrated", remedy)])
+            got, remedy = (
+                f"a density that {MAX_PANELS:,} panels do not resolve",
+                "Is it smooth but for some jumps?",
+            )
+            raise PlanningError(
+                world.homdp.name,
+                [Problem("emission", got, "a density that can be integrated", remedy)],
+            )
         middle = (left[open_] + right[open_]) / 2
         left, right = np.concatenate([left[open_], middle]), np.concatenate([middle, right[open_]])
     parts = [np.concatenate(part) for part in zip(*found, strict=True)]
@@ -152,23 +200,34 @@ def _at(world: ContinuousWorld, left: Array, right: Array) -> tuple[Array, Array
 
 @in_x64
 def _first_panels(world: ContinuousWorld) -> Array:
-    """Ends of panels: quantiles of draws of each state, the ends of its support, and tails that double."""
+    """Ends of panels: quantiles of draws of each state, the ends of its support, and tails that
+    double.
+    """
 
     def look(parameters: Parameters, x: Array, key: Array) -> tuple[Array, Array]:
         law = world.mechanics.laws(parameters).emission(x)
         return law.sample(key, (DRAWS,)), _bounds(law)
 
     X = len(world.spaces.states)
-    compiled = world.homdp.compiled.setdefault("look", jax.jit(jax.vmap(look, in_axes=(None, 0, None))))
-    one_key = jax.random.key(0)  # for all: states with one density have the same draws, and a thousand of them no more panels
+    compiled = world.homdp.compiled.setdefault(
+        "look", jax.jit(jax.vmap(look, in_axes=(None, 0, None)))
+    )
+    one_key = jax.random.key(
+        0
+    )  # for all: states with one density have the same draws, and a thousand of them no more panels
     draws, ends = to_numpy(compiled(dict(world.parameters), np.arange(X), one_key))
     within = np.quantile(draws, np.linspace(0, 1, QUANTILES), axis=1).ravel()
     far = 2.0**DOUBLINGS * max(np.ptp(within), 1e-6 * max(1.0, float(np.abs(within).max())))
-    return _graded(np.concatenate([within, ends[np.isfinite(ends)], [within.min() - far, within.max() + far]]))
+    return _graded(
+        np.concatenate([within, ends[np.isfinite(ends)], [within.min() - far, within.max() + far]])
+    )
 
 
 def _graded(ends: Array) -> Array:
-    """More ends, so that no panel is much wider than the one beside it: what is narrow may go on beyond its last draw."""
+    """More ends, so that no panel is much wider than the one beside it.
+
+    What is narrow may go on beyond its last draw.
+    """
     fewer, ends = np.zeros(0), np.unique(ends)
     while len(ends) > len(fewer):
         fewer, width = ends, np.diff(ends)
@@ -179,11 +238,23 @@ def _graded(ends: Array) -> Array:
 
 
 def _mass_problems(world: ContinuousWorld, missing: Array) -> list[Problem]:
-    spiky = "Is the density normalised, without atoms, spikes that its draws do not show, and poles inside its support?"
-    rounded = f"{spiky} Or are numbers in it made in float32, outside homdp_ppl.x64()? NumPy arrays are not."
+    spiky = (
+        "Is the density normalised, without atoms, spikes that its draws do not show, "
+        "and poles inside its support?"
+    )
+    rounded = (
+        f"{spiky} Or are numbers in it made in float32, outside homdp_ppl.x64()? "
+        f"NumPy arrays are not."
+    )
     remedy = rounded if np.abs(missing).max() < FLOAT32 else spiky
     return [
-        Problem("emission", f"a density whose mass misses one by {missing[x]:.3g}", "a mass of one", remedy, _name(world, x))
+        Problem(
+            "emission",
+            f"a density whose mass misses one by {missing[x]:.3g}",
+            "a mass of one",
+            remedy,
+            _name(world, x),
+        )
         for x in np.flatnonzero(~(np.abs(missing) <= TOTAL))
     ]
 

@@ -8,13 +8,13 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import ArrayLike
 
-from homdp_ppl.array_files import read_arrays, write_arrays
-from homdp_ppl.continuous.declaration import ContinuousWorld
 from homdp_ppl.continuous.tabulation import as_edges, quantised_pomdp
+from homdp_ppl.core.graph_policy import GraphPolicy
+from homdp_ppl.declare.densities import ContinuousWorld
 from homdp_ppl.errors import PolicyError, Problem
-from homdp_ppl.evaluation import evaluate
-from homdp_ppl.policy import GraphPolicy
+from homdp_ppl.evaluation.exact import evaluate
 from homdp_ppl.precision import Array
+from homdp_ppl.storage.npz import read_arrays, write_arrays
 
 FORMAT = "homdp_ppl quantised policy 1"
 PARTS = ("edges", "start", "probabilities", "successor", "actions")
@@ -42,7 +42,9 @@ class QuantisedPolicy:
         self.graph = graph
         if len(graph.start) != len(self.edges) + 1:
             got = f"{len(self.edges)} edges and a graph for {len(graph.start)} cells"
-            raise PolicyError("QuantisedPolicy", [Problem("edges", got, "one cell more than edges")])
+            raise PolicyError(
+                "QuantisedPolicy", [Problem("edges", got, "one cell more than edges")]
+            )
 
     def cells(self, observations: ArrayLike) -> Array:
         """The cell of each observation."""
@@ -56,13 +58,24 @@ class QuantisedPolicy:
         return self.graph.act(self.cells(observations), np.asarray(actions, dtype=int))
 
     def value(self, world: ContinuousWorld) -> float:
-        """The exact value in any world with these actions, finitely many states and observations in ``Real(1)``."""
+        """The exact value in any world with these actions, finitely many states and observations in
+        ``Real(1)``.
+        """
         return evaluate(self.graph, quantised_pomdp(world, self.edges))
 
     def save(self, path: str | Path) -> None:
-        """Write the policy to an ``.npz`` file: plain NumPy arrays that anyone can read, no code in it."""
+        """Write the policy to an ``.npz`` file.
+
+        Plain NumPy arrays that anyone can read, no code in it.
+        """
         names = self.graph.names[1] if self.graph.names else ()
-        values = (self.edges, self.graph.start, self.graph.probabilities, self.graph.successor, np.array(names, dtype=np.str_))
+        values = (
+            self.edges,
+            self.graph.start,
+            self.graph.probabilities,
+            self.graph.successor,
+            np.array(names, dtype=np.str_),
+        )
         write_arrays(path, FORMAT, **dict(zip(PARTS, values, strict=True)))
 
     @classmethod

@@ -2,8 +2,8 @@
 
 from collections.abc import Callable
 
-from homdp_ppl.explorers.classes import low_rank
-from homdp_ppl.explorers.densities import candidates
+from homdp_ppl.explorers._classes import low_rank
+from homdp_ppl.explorers._densities import candidates
 from homdp_ppl.explorers.epsilon_greedy import epsilon_greedy
 from homdp_ppl.explorers.explorer import Explorer, Pairs, Proposal, State
 from homdp_ppl.explorers.greedy import greedy

@@ -1,4 +1,7 @@
-"""The contract of exploration rules: pure functions of a state, and facts about how a proposal is planned and played."""
+"""The contract of exploration rules.
+
+Pure functions of a state, and facts about how a proposal is planned and played.
+"""
 
 from __future__ import annotations
 
@@ -11,21 +14,25 @@ from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 import jax
 import numpy as np
 
-from homdp_ppl.counts import Counts
-from homdp_ppl.declare import HOMDP
-from homdp_ppl.episode import Episode
+from homdp_ppl.core.counts import Counts
+from homdp_ppl.core.episode import Episode
+from homdp_ppl.core.plan import Solution
+from homdp_ppl.core.pomdp import POMDP
+from homdp_ppl.declare.kernels import Tables
+from homdp_ppl.declare.model import HOMDP
 from homdp_ppl.errors import ParameterError, Problem
-from homdp_ppl.explorers.rules import Rule
-from homdp_ppl.kernels import Tables
-from homdp_ppl.plan import Solution
-from homdp_ppl.pomdp import POMDP
+from homdp_ppl.explorers._rules import Rule
 from homdp_ppl.precision import Array
 
 Optimism: TypeAlias = Literal["frequentist", "Bayesian", "none"]
 Replan: TypeAlias = Literal["every episode", "doubled", "once"]
 
 
-@partial(jax.tree_util.register_dataclass, data_fields=["counts", "played", "memory", "luck"], meta_fields=["homdp", "episodes"])
+@partial(
+    jax.tree_util.register_dataclass,
+    data_fields=["counts", "played", "memory", "luck"],
+    meta_fields=["homdp", "episodes"],
+)
 @dataclass(frozen=True, eq=False)
 class State:
     """What a rule knows before a round: the counts, and what it keeps besides.
@@ -44,7 +51,9 @@ class State:
     memory: Any
     homdp: HOMDP
     episodes: int  # K, which enters the bonuses
-    luck: Array = field(default_factory=lambda: np.zeros(2, dtype=np.uint32))  # data of a key, for inference by sampling
+    luck: Array = field(
+        default_factory=lambda: np.zeros(2, dtype=np.uint32)
+    )  # data of a key, for inference by sampling
 
 
 class Proposal(NamedTuple):
@@ -144,11 +153,13 @@ class Explorer:
     init, update
         The state before the first episode, and after one more.
     optimism
-        Who guarantees that the planned value is no less than the optimum: a frequentist bound, the posterior, or nobody.
+        Who guarantees that the planned value is no less than the optimum: a frequentist bound, the
+        posterior, or nobody.
     options
         Those that are not at their defaults.
     backup, root
-        Made for a declaration: the optimistic one-step backup, and the optimistic root value from a solution.
+        Made for a declaration: the optimistic one-step backup, and the optimistic root value from a
+        solution.
     support
         Which histories the tree must hold: all that a proposed model may allow.
     clip
@@ -210,7 +221,10 @@ class Explorer:
     def __post_init__(self) -> None:
         problems = [
             Problem(name, repr(value), " or ".join(f'"{choice}"' for choice in get_args(kind)))
-            for name, value, kind in (("optimism", self.optimism, Optimism), ("replan", self.replan, Replan))
+            for name, value, kind in (
+                ("optimism", self.optimism, Optimism),
+                ("replan", self.replan, Replan),
+            )
             if value not in get_args(kind)
         ]
         if not 0 <= self.explore <= 1:
@@ -219,7 +233,14 @@ class Explorer:
             problems.append(Problem("candidates", repr(self.candidates), "at least 1"))
         elif self.pick is not None and not 1 <= self.pick <= self.candidates:
             remedy = "Say how many models a proposal holds: candidates=..."
-            problems.append(Problem("pick", repr(self.pick), f"None, or one of the candidates 1..{self.candidates}", remedy))
+            problems.append(
+                Problem(
+                    "pick",
+                    repr(self.pick),
+                    f"None, or one of the candidates 1..{self.candidates}",
+                    remedy,
+                )
+            )
         if problems:
             raise ParameterError(str(self.rule), problems)
 

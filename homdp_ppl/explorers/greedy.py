@@ -5,14 +5,24 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from homdp_ppl.confidence.counts import empirical
-from homdp_ppl.explorers.explorer import Explorer, Proposal, Replan, State, anything, changed, declared, one
+from homdp_ppl.explorers.explorer import (
+    Explorer,
+    Proposal,
+    Replan,
+    State,
+    anything,
+    changed,
+    declared,
+    one,
+)
 from homdp_ppl.precision import Array
 
 
 def greedy(known: bool = True, replan: Replan = "every episode") -> Explorer:
     """Plan in T-hat, O-hat; unvisited rows are uniform on their declared support.
 
-    A baseline without optimism. It ties or wins where no exploration is needed, and can fail for ever behind a gate.
+    A baseline without optimism. It ties or wins where no exploration is needed, and can fail for
+    ever behind a gate.
 
     Parameters
     ----------
@@ -26,12 +36,20 @@ def greedy(known: bool = True, replan: Replan = "every episode") -> Explorer:
     >>> from homdp_ppl import learn, models
     >>> from homdp_ppl.planners import history_tree
     >>> run = learn(models.load("tiger", horizon=2), greedy(), history_tree(), episodes=3)
-    >>> run.optimistic[:1].round(4), round(run.optimum, 4)  # when growls say nothing yet: listen twice, 0.9 each
+    >>> (
+    ...     run.optimistic[:1].round(4),
+    ...     round(run.optimum, 4),
+    ... )  # when growls say nothing yet: listen twice, 0.9 each
     (array([1.8]), 1.852)
     """
     options = changed(greedy, known=known, replan=replan)
     return Explorer(
-        "greedy", certainty_equivalent(known), "none", options, support=declared if known else anything, replan=replan
+        "greedy",
+        certainty_equivalent(known),
+        "none",
+        options,
+        support=declared if known else anything,
+        replan=replan,
     )
 
 

@@ -5,16 +5,28 @@ from __future__ import annotations
 from homdp_ppl.confidence.arguments import check_arguments
 from homdp_ppl.confidence.bonuses import hop_b_bonus
 from homdp_ppl.confidence.counts import empirical, hop_b_radii
-from homdp_ppl.explorers.explorer import Explorer, Proposal, Replan, State, anything, changed, declared, one
+from homdp_ppl.explorers.explorer import (
+    Explorer,
+    Proposal,
+    Replan,
+    State,
+    anything,
+    changed,
+    declared,
+    one,
+)
 from homdp_ppl.precision import Array
 
 
-def hop_b(delta: float = 0.1, scale: float = 1.0, known: bool = True, replan: Replan = "doubled") -> Explorer:
+def hop_b(
+    delta: float = 0.1, scale: float = 1.0, known: bool = True, replan: Replan = "doubled"
+) -> Explorer:
     """Plan in T-hat, O-hat with r-hat = r + H eps(x) + eps(x, a).
 
-    Lee, Agarwal, Dann and Zhang (2023), Algorithm 1. At scale 1 optimistic for pi* with probability 1 - 3 delta over all rounds
-    (the regret bound holds with 1 - 5 delta), at the cost of bonuses that stay above the trivial value for 10^5 and more
-    episodes on small problems. A smaller scale explores in time, and guarantees nothing.
+    Lee, Agarwal, Dann and Zhang (2023), Algorithm 1. At scale 1 optimistic for pi* with probability
+    1 - 3 delta over all rounds (the regret bound holds with 1 - 5 delta), at the cost of bonuses
+    that stay above the trivial value for 10^5 and more episodes on small problems. A smaller scale
+    explores in time, and guarantees nothing.
 
     Parameters
     ----------
@@ -33,7 +45,9 @@ def hop_b(delta: float = 0.1, scale: float = 1.0, known: bool = True, replan: Re
     >>> from homdp_ppl import models
     >>> rule, tiger = hop_b(), models.load("tiger", horizon=2).homdp
     >>> proposal = rule.propose(jax.random.key(0), rule.init(tiger, episodes=100))
-    >>> (proposal.models.reward[0] - tiger.reward)[0]  # before any data H eps(x) = 2 * 2, and eps(x, a) = 0: moves are known
+    >>> (proposal.models.reward[0] - tiger.reward)[
+    ...     0
+    ... ]  # before any data H eps(x) = 2 * 2, and eps(x, a) = 0: moves are known
     array([[4., 4., 4.],
            [4., 4., 4.]])
     """
@@ -47,5 +61,11 @@ def hop_b(delta: float = 0.1, scale: float = 1.0, known: bool = True, replan: Re
 
     options = changed(hop_b, delta=delta, scale=scale, known=known, replan=replan)
     return Explorer(
-        "hop_b", propose, "frequentist", options, support=declared if known else anything, replan=replan, scaled=scale != 1.0
+        "hop_b",
+        propose,
+        "frequentist",
+        options,
+        support=declared if known else anything,
+        replan=replan,
+        scaled=scale != 1.0,
     )

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from homdp_ppl.continuous import ContinuousWorld
-from homdp_ppl.declare import HOMDP, World
+from homdp_ppl.declare.densities import ContinuousWorld
+from homdp_ppl.declare.kernels import Tables
+from homdp_ppl.declare.model import HOMDP, World
 from homdp_ppl.errors import ParameterError, Problem
+from homdp_ppl.explorers._rules import tables_only
+from homdp_ppl.explorers._sampled_worlds import ANOTHER, oracle_rule
 from homdp_ppl.explorers.explorer import Explorer, Proposal, State, declared, one
-from homdp_ppl.explorers.rules import tables_only
-from homdp_ppl.explorers.sampled_worlds import ANOTHER, oracle_rule
-from homdp_ppl.kernels import Tables
 from homdp_ppl.precision import Array
 
 
@@ -31,18 +31,26 @@ def oracle(world: World | ContinuousWorld) -> Explorer:
     """
     if isinstance(world, ContinuousWorld):
         refuse = tables_only("oracle", "world")
-        return Explorer("oracle", refuse, "none", init=refuse, replan="once", continuous=oracle_rule(world))
+        return Explorer(
+            "oracle", refuse, "none", init=refuse, replan="once", continuous=oracle_rule(world)
+        )
     if not isinstance(world, World):
         remedy = "Fix the parameters of a declaration: homdp.at(...)."
-        raise ParameterError("oracle", [Problem("world", f"a {type(world).__name__}", "a World", remedy)])
+        raise ParameterError(
+            "oracle", [Problem("world", f"a {type(world).__name__}", "a World", remedy)]
+        )
 
     def propose(key: Array, state: State) -> Proposal:
         return one(world.pomdp._replace(reward=state.homdp.reward))
 
     def support(homdp: HOMDP) -> Tables:
         if world.spaces[:3] != homdp.spaces[:3]:
-            raise ParameterError("oracle", [Problem("world", str(world.spaces), str(homdp.spaces), ANOTHER)])
-        allowed = (mine | (real > 0) for mine, real in zip(declared(homdp), world.pomdp[:3], strict=True))
+            raise ParameterError(
+                "oracle", [Problem("world", str(world.spaces), str(homdp.spaces), ANOTHER)]
+            )
+        allowed = (
+            mine | (real > 0) for mine, real in zip(declared(homdp), world.pomdp[:3], strict=True)
+        )
         return Tables(*allowed)
 
     return Explorer("oracle", propose, "none", support=support, replan="once")

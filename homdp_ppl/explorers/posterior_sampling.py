@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from homdp_ppl.explorers.believing import believe, closed, draw_models, learn_more
+from homdp_ppl.explorers._believing import believe, closed, draw_models, learn_more
+from homdp_ppl.explorers._sampled_worlds import sampling_rule
 from homdp_ppl.explorers.explorer import Explorer, Proposal, Replan, State, changed
-from homdp_ppl.explorers.sampled_worlds import sampling_rule
 from homdp_ppl.precision import Array
 
 
 def posterior_sampling(replan: Replan = "every episode") -> Explorer:
     """Draw one model from the posterior, plan, deploy.
 
-    Optimistic in exactly half of the rounds if the prior is right: draw and truth are exchangeable. No guarantee for any single
-    round. One plan a round.
+    Optimistic in exactly half of the rounds if the prior is right: draw and truth are exchangeable.
+    No guarantee for any single round. One plan a round.
 
     Parameters
     ----------
@@ -25,7 +25,10 @@ def posterior_sampling(replan: Replan = "every episode") -> Explorer:
     >>> from homdp_ppl import models
     >>> rule, tiger = posterior_sampling(), models.load("tiger", horizon=2).homdp
     >>> draw = rule.propose(jax.random.key(0), rule.init(tiger, episodes=100)).models.emission[0]
-    >>> bool(draw[0, 0] == draw[1, 1]), bool(draw[0, 0] == 0.8)  # one accuracy for both sides, as declared, but not its mean
+    >>> (
+    ...     bool(draw[0, 0] == draw[1, 1]),
+    ...     bool(draw[0, 0] == 0.8),
+    ... )  # one accuracy for both sides, as declared, but not its mean
     (True, False)
     """
 

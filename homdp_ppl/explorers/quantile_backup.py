@@ -8,22 +8,33 @@ from typing import Any
 from scipy.special import ndtr
 
 from homdp_ppl.confidence.arguments import check_arguments
-from homdp_ppl.confidence.backups import Backup, draw_backup, has_moments, moment_backup, moments, start_variance, upper_quantile
-from homdp_ppl.declare import HOMDP
-from homdp_ppl.explorers.believing import believe, draw_models, learn_more, mean_model
+from homdp_ppl.confidence.backups import (
+    Backup,
+    draw_backup,
+    has_moments,
+    moment_backup,
+    moments,
+    start_variance,
+    upper_quantile,
+)
+from homdp_ppl.core.plan import Solution
+from homdp_ppl.declare.model import HOMDP
+from homdp_ppl.explorers._believing import believe, draw_models, learn_more, mean_model
 from homdp_ppl.explorers.explorer import Explorer, Proposal, Replan, State, changed, one
-from homdp_ppl.plan import Solution
 from homdp_ppl.precision import Array, namespace
 
 DRAWS = 256  # models that stand for a posterior without closed form
 
 
 def quantile_backup(z: float = 1.645, replan: Replan = "every episode") -> Explorer:
-    """Plan with alpha(x, a) = r(x, a) + min(H - h, mu + z sigma), mu and sigma of the one-step backup under the posterior.
+    """Plan with alpha(x, a) = r(x, a) + min(H - h, mu + z sigma), mu and sigma of the one-step
+    backup under the posterior.
 
-    The recommended default. Optimistic where the posterior is wide, and only there: each backup is taken at its own quantile, so
-    errors that cancel are not paid for. A heuristic: no guarantee that the root value covers the optimum at a stated level. Needs
-    the history tree. Under Dirichlet rows mu and sigma are exact; otherwise the quantile at level Phi(z) over 256 draws serves.
+    The recommended default. Optimistic where the posterior is wide, and only there: each backup is
+    taken at its own quantile, so errors that cancel are not paid for. A heuristic: no guarantee
+    that the root value covers the optimum at a stated level. Needs the history tree. Under
+    Dirichlet rows mu and sigma are exact; otherwise the quantile at level Phi(z) over 256 draws
+    serves.
 
     Parameters
     ----------
@@ -38,7 +49,9 @@ def quantile_backup(z: float = 1.645, replan: Replan = "every episode") -> Explo
     >>> from homdp_ppl.planners import history_tree
     >>> world = models.load("tiger", horizon=2)
     >>> runs = [learn(world, quantile_backup(z), history_tree(), episodes=1) for z in (0.0, 1.645)]
-    >>> [run.optimistic.round(3) for run in runs]  # with z = 0 as if the accuracy were its mean, 0.8: 0.9 + 0.64 + 0.32 * 0.9
+    >>> [
+    ...     run.optimistic.round(3) for run in runs
+    ... ]  # with z = 0 as if the accuracy were its mean, 0.8: 0.9 + 0.64 + 0.32 * 0.9
     [array([1.828]), array([1.9])]
     """
     check_arguments("quantile_backup", z=z)
@@ -59,7 +72,11 @@ def quantile_backup(z: float = 1.645, replan: Replan = "every episode") -> Explo
 
             def by_moments(believed: Any, solution: Solution) -> Array:
                 xp = namespace(believed, solution.value)
-                return xp.minimum(solution.value + z * xp.sqrt(xp.maximum(variance(believed, solution.first), 0.0)), H)
+                return xp.minimum(
+                    solution.value
+                    + z * xp.sqrt(xp.maximum(variance(believed, solution.first), 0.0)),
+                    H,
+                )
 
             return by_moments
 

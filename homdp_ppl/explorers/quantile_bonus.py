@@ -4,27 +4,30 @@ from __future__ import annotations
 
 from homdp_ppl.confidence.arguments import check_arguments
 from homdp_ppl.confidence.posteriors import dirichlet_radii, quantile_radii
-from homdp_ppl.explorers.believing import believe, closed, learn_more, mean_model
+from homdp_ppl.explorers._believing import believe, closed, learn_more, mean_model
+from homdp_ppl.explorers._rooted import capped_root, with_bonuses
 from homdp_ppl.explorers.explorer import Explorer, Proposal, Replan, State, changed
-from homdp_ppl.explorers.rooted import capped_root, with_bonuses
 from homdp_ppl.posteriors import posterior
 from homdp_ppl.posteriors.tracking import Tracked
 from homdp_ppl.precision import Array
 
 
 def quantile_bonus(delta: float = 0.1, bound: bool = False, replan: Replan = "doubled") -> Explorer:
-    """As `tight`, with the posterior mean model and posterior quantiles of ||T - T-bar||_1 and ||O - O-bar||_1 as radii.
+    """As `tight`, with the posterior mean model and posterior quantiles of ||T - T-bar||_1 and ||O
+    - O-bar||_1 as radii.
 
-    Then P(v-hat >= v* | data) >= 1 - delta: optimism is guaranteed by the posterior, if the prior is right. Each row has its
-    share delta' of delta, so a program with many unknown rows pays for all of them.
+    Then P(v-hat >= v* | data) >= 1 - delta: optimism is guaranteed by the posterior, if the prior
+    is right. Each row has its share delta' of delta, so a program with many unknown rows pays for
+    all of them.
 
     Parameters
     ----------
     delta
         Allowed posterior probability of error.
     bound
-        Whether to bound the quantiles of Dirichlet rows by sqrt(2 log((2^d - 2)/delta') / (alpha_0 + 1)) instead of drawing:
-        looser and much faster, also in the compiled loop. For conjugate declarations only.
+        Whether to bound the quantiles of Dirichlet rows by sqrt(2 log((2^d - 2)/delta') / (alpha_0
+        + 1)) instead of drawing: looser and much faster, also in the compiled loop. For conjugate
+        declarations only.
     replan
         "doubled" (when some n(x, a) has doubled) or "every episode".
 
@@ -34,15 +37,24 @@ def quantile_bonus(delta: float = 0.1, bound: bool = False, replan: Replan = "do
     >>> from homdp_ppl import models
     >>> rule, tiger = quantile_bonus(bound=True), models.load("tiger", horizon=2).homdp
     >>> proposal = rule.propose(jax.random.key(0), rule.init(tiger, episodes=100))
-    >>> proposal.models.emission[0, 0], proposal.parameters.round(3)  # Beta(8, 2), two rows: sqrt(2 log(2 / 0.05) / 11) for each
+    >>> (
+    ...     proposal.models.emission[0, 0],
+    ...     proposal.parameters.round(3),
+    ... )  # Beta(8, 2), two rows: sqrt(2 log(2 / 0.05) / 11) for each
     (array([0.8, 0.2]), array([0.819]))
     """
     check_arguments("quantile_bonus", delta=delta)
 
     def propose(key: Array, state: State) -> Proposal:
         if bound:
-            return with_bonuses(mean_model(state), dirichlet_radii(state.homdp, state.counts, delta))
-        belief = state.memory.belief if isinstance(state.memory, Tracked) else posterior(state.homdp, state.counts)
+            return with_bonuses(
+                mean_model(state), dirichlet_radii(state.homdp, state.counts, delta)
+            )
+        belief = (
+            state.memory.belief
+            if isinstance(state.memory, Tracked)
+            else posterior(state.homdp, state.counts)
+        )
         return with_bonuses(mean_model(state), quantile_radii(belief, key, delta))
 
     options = changed(quantile_bonus, delta=delta, bound=bound, replan=replan)

@@ -4,17 +4,27 @@ from __future__ import annotations
 
 from homdp_ppl.confidence.arguments import check_arguments
 from homdp_ppl.confidence.counts import empirical, weissman_radii
-from homdp_ppl.explorers.explorer import Explorer, Proposal, Replan, State, anything, changed, declared
-from homdp_ppl.explorers.rooted import capped_root, with_bonuses
+from homdp_ppl.explorers._rooted import capped_root, with_bonuses
+from homdp_ppl.explorers.explorer import (
+    Explorer,
+    Proposal,
+    Replan,
+    State,
+    anything,
+    changed,
+    declared,
+)
 from homdp_ppl.precision import Array
 
 
 def tight(delta: float = 0.1, known: bool = True, replan: Replan = "doubled") -> Explorer:
-    """Plan in T-hat, O-hat with the bonus (H-h)/2 [eps_T(x, a) + sum_x' T-hat(x'|x, a) eps_O(x')] at step h.
+    """Plan in T-hat, O-hat with the bonus (H-h)/2 [eps_T(x, a) + sum_x' T-hat(x'|x, a) eps_O(x')]
+    at step h.
 
-    The induction of Algorithm 1 with the slack taken out: Weissman's L1 radii on the declared support, half of them since values
-    may be centred, values clipped at H - h + 1, and the first observation's term at the root. Optimistic in all rounds with
-    probability 1 - delta. On planners other than the history tree values are not clipped: sound, but looser.
+    The induction of Algorithm 1 with the slack taken out: Weissman's L1 radii on the declared
+    support, half of them since values may be centred, values clipped at H - h + 1, and the first
+    observation's term at the root. Optimistic in all rounds with probability 1 - delta. On planners
+    other than the history tree values are not clipped: sound, but looser.
 
     Parameters
     ----------
@@ -31,7 +41,9 @@ def tight(delta: float = 0.1, known: bool = True, replan: Replan = "doubled") ->
     >>> from homdp_ppl import models
     >>> rule, tiger = tight(), models.load("tiger", horizon=2).homdp
     >>> proposal = rule.propose(jax.random.key(0), rule.init(tiger, episodes=100))
-    >>> (proposal.models.reward[0] - tiger.reward)[:, 0, 0]  # before any data 1/2 * 2, and 0 at the last step; hop_b adds 4
+    >>> (proposal.models.reward[0] - tiger.reward)[
+    ...     :, 0, 0
+    ... ]  # before any data 1/2 * 2, and 0 at the last step; hop_b adds 4
     array([1., 0.])
     >>> proposal.parameters  # H/2 * 2 at the root
     array([2.])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import ceil
 
 from homdp_ppl.confidence.arguments import check_arguments
-from homdp_ppl.explorers.believing import believe, closed, draw_models, learn_more
+from homdp_ppl.explorers._believing import believe, closed, draw_models, learn_more
 from homdp_ppl.explorers.explorer import Explorer, Proposal, Replan, State, changed
 from homdp_ppl.precision import Array
 
@@ -13,8 +13,9 @@ from homdp_ppl.precision import Array
 def value_quantile(q: float = 0.9, draws: int = 20, replan: Replan = "every episode") -> Explorer:
     """Draw S models, plan each exactly, deploy the plan of the ceil(q S)-th smallest optimal value.
 
-    Sound by construction: its posterior coverage P(v-hat >= v* | data) is exactly ceil(q S)/(S + 1), for any prior that is right,
-    since the truth and the draws are exchangeable. Costs S plans a round, and needs an exact planner.
+    Sound by construction: its posterior coverage P(v-hat >= v* | data) is exactly ceil(q S)/(S +
+    1), for any prior that is right, since the truth and the draws are exchangeable. Costs S plans a
+    round, and needs an exact planner.
 
     Parameters
     ----------
@@ -30,7 +31,10 @@ def value_quantile(q: float = 0.9, draws: int = 20, replan: Replan = "every epis
     >>> from homdp_ppl import learn, models
     >>> from homdp_ppl.planners import history_tree
     >>> rule = value_quantile(q=0.75, draws=3)
-    >>> rule.pick, rule.pick / (3 + 1)  # the largest of three values: it covers the optimum with probability 3/4
+    >>> (
+    ...     rule.pick,
+    ...     rule.pick / (3 + 1),
+    ... )  # the largest of three values: it covers the optimum with probability 3/4
     (3, 0.75)
     >>> run = learn(models.load("tiger", horizon=2), rule, history_tree(), episodes=2)
     >>> run.record.plans

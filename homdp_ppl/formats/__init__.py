@@ -1,4 +1,7 @@
-"""Model files of other tools: ``.POMDP``, Cassandra's format. ``read_file`` tells the conventions."""
+"""Model files of other tools: ``.POMDP``, Cassandra's format.
+
+``read_file`` tells the conventions.
+"""
 
 from homdp_ppl.formats.reading import PomdpFile, read_file, read_pomdp
 from homdp_ppl.formats.writing import write_pomdp

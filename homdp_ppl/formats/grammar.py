@@ -9,9 +9,9 @@ The grammar is Cassandra's (pomdp.org/code/pomdp-file-grammar.html)::
     O: action : next state : observation NUMBER O: action : next state row      O: action matrix
     R: action : state : next state : observation NUMBER     R: action : state : next state row      R: action : state matrix
 
-A state, an action or an observation is a name, an index from 0, or ``*``. A row or matrix of T and O may be ``uniform``, a square
-matrix ``identity``, a row of T ``reset``: the start distribution. Without ``start`` it is uniform; without an entry R is 0. Later
-entries replace earlier ones.
+A state, an action or an observation is a name, an index from 0, or ``*``. A row or matrix of T and
+O may be ``uniform``, a square matrix ``identity``, a row of T ``reset``: the start distribution.
+Without ``start`` it is uniform; without an entry R is 0. Later entries replace earlier ones.
 """
 
 from __future__ import annotations
@@ -22,13 +22,17 @@ from typing import NamedTuple
 
 import numpy as np
 
+from homdp_ppl.core.pomdp import normalised
 from homdp_ppl.errors import HOMDPError, Problem, did_you_mean
 from homdp_ppl.formats.tables import PUBLISHED, Table, check_size
 from homdp_ppl.formats.words import INDEX, KEYWORDS, NAME, NUMBER, RESERVED, Word, Words
-from homdp_ppl.pomdp import normalised
 from homdp_ppl.precision import Array
 
-KINDS = {"states": "x", "actions": "a", "observations": "y"}  # and the letters of names for what is only counted
+KINDS = {
+    "states": "x",
+    "actions": "a",
+    "observations": "y",
+}  # and the letters of names for what is only counted
 AXES = {
     "T": ("actions", "states", "states"),
     "O": ("actions", "states", "observations"),
@@ -81,7 +85,9 @@ class Grammar:
 
     def _once(self, word: Word) -> None:
         if word.text in self._lines:
-            raise self.words.error(word, f"one {word.text!r}; the first is on line {self._lines[word.text]}")
+            raise self.words.error(
+                word, f"one {word.text!r}; the first is on line {self._lines[word.text]}"
+            )
         self._lines[word.text] = word.line
 
     def _read_discount(self, word: Word) -> None:
@@ -112,8 +118,12 @@ class Grammar:
             while self.words.peek().text not in ("", *KEYWORDS):
                 name = self.words.take()
                 if not NAME.fullmatch(name.text) or name.text in RESERVED:
-                    remedy = "The format keeps this word for itself." if name.text in RESERVED else ""
-                    raise self.words.error(name, f"names of {word.text}, letters first, or how many there are", remedy)
+                    remedy = (
+                        "The format keeps this word for itself." if name.text in RESERVED else ""
+                    )
+                    raise self.words.error(
+                        name, f"names of {word.text}, letters first, or how many there are", remedy
+                    )
                 if name.text in places:
                     raise self.words.error(name, f"distinct names of {word.text}")
                 places[name.text] = len(places)
@@ -141,11 +151,16 @@ class Grammar:
             total = chances.sum()
             if abs(total - 1) > PUBLISHED:
                 got = f"probabilities that sum to {total:.10g}"
-                raise HOMDPError(self.words.path, [Problem(f"line {word.line}, start", got, "a sum of 1")])
+                raise HOMDPError(
+                    self.words.path, [Problem(f"line {word.line}, start", got, "a sum of 1")]
+                )
             self.start = normalised(chances)
 
     def _starts_at_one(self, X: int) -> bool:
-        """Whether ``start:`` names one state: by a word, or by an index where a distribution would need more numbers."""
+        """Whether ``start:`` names one state.
+
+        By a word, or by an index where a distribution would need more numbers.
+        """
         first = self.words.peek().text
         if not INDEX.fullmatch(first):
             return not self.words.at_number()
@@ -195,7 +210,11 @@ class Grammar:
         if word.text == "reset" and letter == "T" and len(shape) == 1:
             self._resets = self._resets or line
             return np.full(shape, 1 / shape[0]) if self.start is None else self.start
-        raise self.words.error(word, f"{prod(shape)} probabilities or 'uniform'", "identity: square matrices; reset: rows of T.")
+        raise self.words.error(
+            word,
+            f"{prod(shape)} probabilities or 'uniform'",
+            "identity: square matrices; reset: rows of T.",
+        )
 
     def _read_numbers(self, shape: tuple[int, ...], what: str, line: int, chances: bool) -> Array:
         total = prod(shape)
@@ -219,17 +238,26 @@ class Grammar:
         if INDEX.fullmatch(word.text) and len(word.text) < 20 and int(word.text) < size:
             return int(word.text)
         remedy = did_you_mean(word.text[:100], places) if size <= 1000 else ""
-        raise self.words.error(word, f"one of the {size} {kind}, by name or index from 0, or *", remedy)
+        raise self.words.error(
+            word, f"one of the {size} {kind}, by name or index from 0, or *", remedy
+        )
 
     def _need_sizes(self, word: Word) -> dict[str, int]:
-        """How many states, actions and observations there are, which must be known by now; makes the tables."""
+        """How many states, actions and observations there are, which must be known by now.
+
+        Makes the tables.
+        """
         missing = [kind for kind in KINDS if kind not in self.names]
         if missing:
-            raise self.words.error(word, f"{' and '.join(f'{kind}:' for kind in missing)} before it")
+            raise self.words.error(
+                word, f"{' and '.join(f'{kind}:' for kind in missing)} before it"
+            )
         sizes = {kind: names.size for kind, names in self.names.items()}
         if not self.tables:
             shapes = {letter: tuple(sizes[kind] for kind in axes) for letter, axes in AXES.items()}
             for letter in ("T", "O"):
                 check_size(f"line {word.line}", f"table {letter}", shapes[letter], self.words.path)
-            self.tables = {letter: Table(letter, shape, self.words.path) for letter, shape in shapes.items()}
+            self.tables = {
+                letter: Table(letter, shape, self.words.path) for letter, shape in shapes.items()
+            }
         return sizes

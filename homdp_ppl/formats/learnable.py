@@ -1,4 +1,7 @@
-"""Tables as a declaration to learn: Dirichlet priors on their support, and states that carry the last action where they must."""
+"""Tables as a declaration to learn.
+
+Dirichlet priors on their support, and states that carry the last action where they must.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +25,9 @@ class RowGroup(NamedTuple):
 
 
 def row_groups(letter: str, table: Array) -> Iterator[RowGroup]:
-    """The rows of a table that can be learned, by their number d of possible outcomes; their site is "T2", "O5" and so on.
+    """The rows of a table that can be learned, by their number d of possible outcomes.
+
+    Their site is "T2", "O5" and so on.
 
     A row with one possible outcome has nothing to learn.
     """
@@ -40,7 +45,10 @@ def truth(letter: str, table: Array) -> dict[str, Array]:
 
 
 def sampled(letter: str, table: Array, concentration: float) -> Array:
-    """The table with independent symmetric Dirichlet rows on its support; inside a NumPyro program."""
+    """The table with independent symmetric Dirichlet rows on its support.
+
+    Inside a NumPyro program.
+    """
     flat = jnp.asarray(table.reshape(-1, table.shape[-1]))
     for site, rows, columns in row_groups(letter, table):
         prior = dist.Dirichlet(np.full(columns.shape, concentration)).to_event(1)
@@ -49,7 +57,9 @@ def sampled(letter: str, table: Array, concentration: float) -> Array:
 
 
 def remember_moves(transition: Array) -> Array:
-    """T((s', b') | (s, b), a) = T(s' | s, a) if b' = a: states that carry the last action b, b = none first.
+    """T((s', b') | (s, b), a) = T(s' | s, a) if b' = a.
+
+    States that carry the last action b, b = none first.
 
     Parameters
     ----------
@@ -68,7 +78,8 @@ def remember_moves(transition: Array) -> Array:
 
 
 def remember_sights(observation: Array) -> Array:
-    """O(o | (s, b)) = O(o | b, s), and the null observation, the last one, where no action b was taken yet.
+    """O(o | (s, b)) = O(o | b, s), and the null observation, the last one, where no action b was
+    taken yet.
 
     Parameters
     ----------

@@ -1,4 +1,7 @@
-"""A .POMDP file as numbers in its own terms, and as a world: the conventions of the format against ours."""
+"""A .POMDP file as numbers in its own terms, and as a world.
+
+The conventions of the format against ours.
+"""
 
 from __future__ import annotations
 
@@ -10,13 +13,14 @@ from pathlib import Path
 
 import numpy as np
 
-from homdp_ppl.declare import World, homdp
+from homdp_ppl.declare.decorator import homdp
+from homdp_ppl.declare.kernels import SNAP, Kernels
+from homdp_ppl.declare.model import World
 from homdp_ppl.errors import HOMDPError, ParameterError, Problem
 from homdp_ppl.formats.grammar import KINDS, Grammar
 from homdp_ppl.formats.learnable import remember_moves, remember_sights, sampled, truth
 from homdp_ppl.formats.tables import check_size, distributions, mean_reward
 from homdp_ppl.formats.words import Words, decode, load
-from homdp_ppl.kernels import SNAP, Kernels
 from homdp_ppl.precision import Array
 
 NULL = "nothing"  # the observation before the first action where observations depend on the action
@@ -43,7 +47,8 @@ class PomdpFile:
     observation
         O(o | a, s'), emitted after the transition.
     reward
-        The reward or cost of (s, a) in the file's own units: R averaged over the next state and the observation.
+        The reward or cost of (s, a) in the file's own units: R averaged over the next state and the
+        observation.
 
     Examples
     --------
@@ -52,7 +57,9 @@ class PomdpFile:
     >>> from homdp_ppl import formats
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = Path(folder) / "lamp.POMDP"
-    ...     _ = path.write_text("states: off on  actions: 1  observations: 1  T: * identity  O: * uniform  R: * : on : * : * 10")
+    ...     _ = path.write_text(
+    ...         "states: off on  actions: 1  observations: 1  T: * identity  O: * uniform  R: * : on : * : * 10"
+    ...     )
     ...     lamp = formats.read_file(path)
     >>> lamp.states, lamp.reward[:, 0], lamp.start
     (('off', 'on'), array([ 0., 10.]), array([0.5, 0.5]))
@@ -80,8 +87,8 @@ class PomdpFile:
     def units(self) -> tuple[float, float]:
         """Offset and scale: a number of the file is ``offset + scale * r`` with our r in [0, 1].
 
-        Rewards that lie in [0, 1] are left alone: (0, 1). Otherwise the least becomes 0 and the largest 1. The scale of costs is
-        negative.
+        Rewards that lie in [0, 1] are left alone: (0, 1). Otherwise the least becomes 0 and the
+        largest 1. The scale of costs is negative.
         """
         sign = -1.0 if self.costs else 1.0
         least, most = float((sign * self.reward).min()), float((sign * self.reward).max())
@@ -90,7 +97,9 @@ class PomdpFile:
         return sign * least, sign * ((most - least) or 1.0)
 
     def in_own_units(self, value: float, horizon: int) -> float:
-        """What a value of ours, a sum over ``horizon`` steps, is in the file's rewards or costs: undiscounted.
+        """What a value of ours, a sum over ``horizon`` steps, is in the file's rewards or costs.
+
+        Undiscounted.
 
         Parameters
         ----------
@@ -106,25 +115,49 @@ class PomdpFile:
         """The file as a world to act in; see :func:`read_pomdp`."""
         name = Path(self.path).stem
         if prior is not None and not (isinstance(prior, Real) and isfinite(prior) and prior > 0):
-            raise ParameterError(name, [Problem("prior", repr(prior), "None, or a positive concentration such as 1.0")])
+            raise ParameterError(
+                name,
+                [Problem("prior", repr(prior), "None, or a positive concentration such as 1.0")],
+            )
         memory = self.action_matters
         X, A, _ = self.transition.shape
         groups = A + 1 if memory else 1
-        check_size("states", "T with states that carry the last action", (X * groups, A, X * groups), self.path)
-        transition = np.where(self.transition > SNAP, self.transition, 0.0)  # as in every declaration
-        emission = np.where(self.observation > SNAP, self.observation, 0.0)[slice(None) if memory else 0]
+        check_size(
+            "states",
+            "T with states that carry the last action",
+            (X * groups, A, X * groups),
+            self.path,
+        )
+        transition = np.where(
+            self.transition > SNAP, self.transition, 0.0
+        )  # as in every declaration
+        emission = np.where(self.observation > SNAP, self.observation, 0.0)[
+            slice(None) if memory else 0
+        ]
 
         def program() -> Kernels:
             T = transition if prior is None else sampled("T", transition, prior)
             O = emission if prior is None else sampled("O", emission, prior)  # noqa: E741
             start = np.concatenate([self.start, np.zeros((groups - 1) * X)])
-            return Kernels(start, remember_moves(T), remember_sights(O)) if memory else Kernels(start, T, O)
+            return (
+                Kernels(start, remember_moves(T), remember_sights(O))
+                if memory
+                else Kernels(start, T, O)
+            )
 
         program.__name__ = name
         offset, scale = self.units
         reward = np.clip((self.reward - offset) / scale, 0, 1)
-        after = [f"{state} after {action}" for action in self.actions for state in self.states] if memory else []
-        nothing = next(word for k in range(len(self.observations) + 1) if (word := NULL + "_" * k) not in self.observations)
+        after = (
+            [f"{state} after {action}" for action in self.actions for state in self.states]
+            if memory
+            else []
+        )
+        nothing = next(
+            word
+            for k in range(len(self.observations) + 1)
+            if (word := NULL + "_" * k) not in self.observations
+        )
         declare = homdp(
             states=(*self.states, *after),
             observations=(*self.observations, nothing) if memory else self.observations,
@@ -154,12 +187,14 @@ def read_file(path: str | os.PathLike[str]) -> PomdpFile:
     Returns
     -------
     PomdpFile
-        Numbers in NumPy arrays. Rows may miss a sum of one by 1e-5, as published files do, and are then divided by it.
+        Numbers in NumPy arrays. Rows may miss a sum of one by 1e-5, as published files do, and are
+        then divided by it.
 
     Raises
     ------
     HOMDPError
-        With the file, the line, what stands there and what was expected; before anything large is allocated.
+        With the file, the line, what stands there and what was expected; before anything large is
+        allocated.
 
     Examples
     --------
@@ -204,7 +239,10 @@ def parse(text: str, path: str) -> PomdpFile:
 
 
 def _names(found: Grammar, kind: str) -> tuple[str, ...]:
-    """The names a file gives, those that our own writer shortened in full; numbered where it only counts."""
+    """The names a file gives, those that our own writer shortened in full.
+
+    Numbered where it only counts.
+    """
     _, size, places = found.names[kind]
     if not places:
         return tuple(f"{KINDS[kind]}{k}" for k in range(size))
@@ -218,8 +256,9 @@ def read_pomdp(path: str | os.PathLike[str], horizon: int, prior: float | None =
     Three conventions differ, and are settled thus.
 
     - The format's observations come after an action, ours before it. Where they do not depend on the action, the state emits them
-      by the file's O, the first state included. Where they do, a state carries the last action ("left after listen"), and
-      at the first step one sees the null observation "nothing", the last in the list, for sure.
+      by the file's O, the first state included. Where they do, a state carries the last action
+      ("left after listen"), and at the first step one sees the null observation "nothing", the last
+      in the list, for sure.
     - R(action, state, next state, observation) is averaged over the last two. Rewards outside [0, 1] are moved to it, costs
       become rewards: ``read_file(path).units`` and ``.in_own_units`` lead back.
     - The file has a discount and no horizon, a model here a horizon and no discount: it is recorded (``read_file``), not applied.
@@ -231,9 +270,10 @@ def read_pomdp(path: str | os.PathLike[str], horizon: int, prior: float | None =
     horizon
         Number of actions in an episode.
     prior
-        None: everything is known. A number: every row of T and O with two or more possible outcomes is unknown under a Dirichlet
-        prior with this concentration on each of them; zeros of the file stay known zeros, and its numbers are the truth of the
-        world. The sites are called by the number of outcomes: "T2", "O5". Rewards stay known, also where they are averages.
+        None: everything is known. A number: every row of T and O with two or more possible outcomes
+        is unknown under a Dirichlet prior with this concentration on each of them; zeros of the
+        file stay known zeros, and its numbers are the truth of the world. The sites are called by
+        the number of outcomes: "T2", "O5". Rewards stay known, also where they are averages.
 
     Returns
     -------

@@ -1,4 +1,6 @@
-"""Tables that the statements of a .POMDP file fill: wildcards, later entries over earlier ones, rows that must sum to one.
+"""Tables that the statements of a .POMDP file fill.
+
+Wildcards, later entries over earlier ones, rows that must sum to one.
 
 Sizes are compared with what is allowed before anything is allocated.
 """
@@ -11,21 +13,28 @@ from typing import TypeAlias
 
 import numpy as np
 
+from homdp_ppl.core.pomdp import LISTED_ROWS, normalised
 from homdp_ppl.errors import HOMDPError, Problem
-from homdp_ppl.pomdp import LISTED_ROWS, normalised
 from homdp_ppl.precision import Array
 
-Entry: TypeAlias = Sequence[int | None]  # one index an axis, None for all; axes left out are given whole
+Entry: TypeAlias = Sequence[
+    int | None
+]  # one index an axis, None for all; axes left out are given whole
 
-MAX_NUMBERS = 4_000_000  # in one table; a declaration tries T at 16 points, which takes up to 900 bytes for each of its numbers
-MAX_WRITTEN = 100 * MAX_NUMBERS  # by all statements of a file together: wildcards write much with few words
+# in one table; a declaration tries T at 16 points, which takes up to 900 bytes for each of its
+# numbers
+MAX_NUMBERS = 4_000_000
+MAX_WRITTEN = (
+    100 * MAX_NUMBERS
+)  # by all statements of a file together: wildcards write much with few words
 PUBLISHED = 1e-5  # how far from one a row may sum in a file: published ones have few digits
 
 
 class Table:
     """Numbers under construction, zero where nothing is said.
 
-    An axis along which no statement has told entries apart has length one, so that ``R: * : * : * : * 1`` is one number.
+    An axis along which no statement has told entries apart has length one, so that ``R: * : * : * :
+    * 1`` is one number.
 
     Parameters
     ----------
@@ -48,15 +57,24 @@ class Table:
     def put(self, entry: Entry, values: Array, line: int) -> None:
         """Write values, of the shape of the axes that the entry leaves out."""
         told = (*(index is not None for index in entry), *(True,) * (len(self.sizes) - len(entry)))
-        shape = tuple(n if apart else have for n, have, apart in zip(self.sizes, self.numbers.shape, told, strict=True))
+        shape = tuple(
+            n if apart else have
+            for n, have, apart in zip(self.sizes, self.numbers.shape, told, strict=True)
+        )
         check_size(f"line {line}", f"table {self.name}", shape, self.path)
         if shape != self.numbers.shape:
             self.numbers = np.broadcast_to(self.numbers, shape).copy()
         place = tuple(slice(None) if index is None else index for index in entry)
         self.written += self.numbers[place].size
         if self.written > MAX_WRITTEN:
-            got = f"more than {MAX_WRITTEN:,} numbers written into table {self.name}, wildcards counted in full"
-            raise HOMDPError(self.path, [Problem(f"line {line}", got, "statements that overwrite each other less")])
+            got = (
+                f"more than {MAX_WRITTEN:,} numbers written into table {self.name}, "
+                f"wildcards counted in full"
+            )
+            raise HOMDPError(
+                self.path,
+                [Problem(f"line {line}", got, "statements that overwrite each other less")],
+            )
         self.numbers[place] = values
         self.lines[place[:2]] = line
 
@@ -70,11 +88,22 @@ def check_size(where: str, what: str, shape: Sequence[int], path: str) -> None:
     numbers = prod(shape)
     if numbers > MAX_NUMBERS:
         got = f"{' x '.join(map(str, shape))} = {numbers:,} numbers in {what}"
-        raise HOMDPError(path, [Problem(where, got, f"at most {MAX_NUMBERS:,}", "Fewer states, actions or observations.")])
+        raise HOMDPError(
+            path,
+            [
+                Problem(
+                    where, got, f"at most {MAX_NUMBERS:,}", "Fewer states, actions or observations."
+                )
+            ],
+        )
 
 
-def distributions(table: Table, rows: tuple[Sequence[str], Sequence[str]]) -> tuple[Array, list[Problem]]:
-    """Probability rows, and which of them do not sum to one; what a file's few digits leave over is put right by division.
+def distributions(
+    table: Table, rows: tuple[Sequence[str], Sequence[str]]
+) -> tuple[Array, list[Problem]]:
+    """Probability rows, and which of them do not sum to one.
+
+    What a file's few digits leave over is put right by division.
 
     Parameters
     ----------
@@ -86,20 +115,28 @@ def distributions(table: Table, rows: tuple[Sequence[str], Sequence[str]]) -> tu
     whole = table.whole()
     sums = whole.sum(-1)
     bad = np.argwhere(np.abs(sums - 1) > PUBLISHED)
-    first = {table.lines[i, j] or (i, j): (i, j) for i, j in bad[::-1]}  # a line for all actions may make several rows
+    first = {
+        table.lines[i, j] or (i, j): (i, j) for i, j in bad[::-1]
+    }  # a line for all actions may make several rows
     wrong, problems = sorted(first.values()), []
     for i, j in wrong[:LISTED_ROWS]:
         row = f"{table.name}: {rows[0][i]} : {rows[1][j]}"
         line = table.lines[i, j]
         got = f"a row that sums to {sums[i, j]:.10g}" if line else "no probabilities"
-        problems.append(Problem(f"line {line}, {row}" if line else row, got, "a row that sums to 1"))
+        problems.append(
+            Problem(f"line {line}, {row}" if line else row, got, "a row that sums to 1")
+        )
     if len(wrong) > LISTED_ROWS:
-        problems.append(Problem(table.name, f"{len(wrong) - LISTED_ROWS} more such rows", "rows that sum to 1"))
+        problems.append(
+            Problem(table.name, f"{len(wrong) - LISTED_ROWS} more such rows", "rows that sum to 1")
+        )
     return normalised(whole), problems
 
 
 def mean_reward(reward: Table, transition: Array, observation: Array) -> Array:
-    """sum_{s', o} T(s' | s, a) O(o | a, s') R(a, s, s', o) as (A, X); exactly R where it tells neither s' nor o apart.
+    """sum_{s', o} T(s' | s, a) O(o | a, s') R(a, s, s', o) as (A, X).
+
+    Exactly R where it tells neither s' nor o apart.
 
     Parameters
     ----------

@@ -16,7 +16,9 @@ NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
 INDEX = re.compile(r"[0-9]+")
 NAME = re.compile(r"[^\W\d][\w.-]*")
 KEYWORDS = ("discount", "values", "states", "actions", "observations", "start", "T", "O", "R")
-RESERVED = frozenset((*KEYWORDS, "include", "exclude", "reward", "cost", "uniform", "identity", "reset"))
+RESERVED = frozenset(
+    (*KEYWORDS, "include", "exclude", "reward", "cost", "uniform", "identity", "reset")
+)
 LARGEST = 1e100  # beyond it sums of products overflow
 MAX_BYTES = 2**28
 SHOWN = 40  # characters of a word shown in an error
@@ -127,13 +129,21 @@ def load(path: Path) -> bytes:
         raise HOMDPError(str(path), [Problem("file", "no such file", "a .POMDP file")])
     size = path.stat().st_size
     if size > MAX_BYTES:
-        raise HOMDPError(str(path), [Problem("file", f"{size:,} bytes", f"at most {MAX_BYTES:,} bytes")])
+        raise HOMDPError(
+            str(path), [Problem("file", f"{size:,} bytes", f"at most {MAX_BYTES:,} bytes")]
+        )
     try:
         return path.read_bytes()
     except OSError as error:
-        raise HOMDPError(str(path), [Problem("file", f"{type(error).__name__}: {error}", "a file that can be read")]) from error
+        raise HOMDPError(
+            str(path),
+            [Problem("file", f"{type(error).__name__}: {error}", "a file that can be read")],
+        ) from error
 
 
 def decode(data: bytes) -> str:
-    """The text of a file. Bytes that are not UTF-8 do no harm in comments; elsewhere they make words that nothing expects."""
+    """The text of a file. Bytes that are not UTF-8 do no harm in comments.
+
+    Elsewhere they make words that nothing expects.
+    """
     return data.decode("utf-8-sig", errors="replace").replace("\r\n", "\n").replace("\r", "\n")

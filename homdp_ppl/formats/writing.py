@@ -10,28 +10,37 @@ from pathlib import Path
 
 import numpy as np
 
-from homdp_ppl.declare import HOMDP, World
+from homdp_ppl.core.pomdp import POMDP, pomdp_problems
+from homdp_ppl.declare.model import HOMDP, World
 from homdp_ppl.errors import HOMDPError, Problem
 from homdp_ppl.formats.grammar import KINDS
 from homdp_ppl.formats.words import LARGEST, RESERVED
-from homdp_ppl.pomdp import POMDP, pomdp_problems
 from homdp_ppl.precision import Array
-from homdp_ppl.storage import atomic_write
+from homdp_ppl.storage.atomic import atomic_write
 
-HEADER = "# Written by homdp_ppl. The first state is observed before the first action; tools that act first never see that."
+HEADER = (
+    "# Written by homdp_ppl. The first state is observed before the first action; "
+    "tools that act first never see that."
+)
 
 
-def write_pomdp(model: HOMDP | World | POMDP, path: str | os.PathLike[str], discount: float = 1.0) -> None:
-    """Write a model as a .POMDP file (Cassandra's format); :func:`homdp_ppl.read_pomdp` gives the same numbers and names back.
+def write_pomdp(
+    model: HOMDP | World | POMDP, path: str | os.PathLike[str], discount: float = 1.0
+) -> None:
+    """Write a model as a .POMDP file (Cassandra's format).
 
-    Numbers are written with all their digits. Names that the format does not allow are changed (letters, digits, ``_`` and ``-``
-    stay), and a comment says what each stands for; our own reader puts them back, others ignore it. The horizon is not part of
-    the format. The file appears whole or not at all.
+    :func:`homdp_ppl.read_pomdp` gives the same numbers and names back.
+
+    Numbers are written with all their digits. Names that the format does not allow are changed
+    (letters, digits, ``_`` and ``-`` stay), and a comment says what each stands for; our own reader
+    puts them back, others ignore it. The horizon is not part of the format. The file appears whole
+    or not at all.
 
     Parameters
     ----------
     model
-        A world, POMDP arrays, or a declaration without unknown parameters. Rewards must be the same at every step.
+        A world, POMDP arrays, or a declaration without unknown parameters. Rewards must be the same
+        at every step.
     path
         The file to write.
     discount
@@ -64,7 +73,7 @@ def pomdp_text(model: HOMDP | World | POMDP, discount: float = 1.0) -> str:
     arrays = _arrays(model)
     if not 0 <= discount <= 1:
         raise HOMDPError("write_pomdp", [Problem("discount", repr(discount), "a number in [0, 1]")])
-    states, observations, actions, _ = model.spaces
+    states, observations, actions = model.spaces.names
     names = {"states": states, "actions": actions, "observations": observations}
     written = {kind: _legal(names[kind], KINDS[kind]) for kind in KINDS}
     lines = [HEADER, *_notes(names, written), f"discount: {_digits(discount)}", "values: reward"]
@@ -79,23 +88,52 @@ def _arrays(model: HOMDP | World | POMDP) -> POMDP:
         if model.sites:
             unknown = ", ".join(site.name for site in model.sites)
             remedy = "Fix them with .at(...), or draw them with .draw(key), and write that world."
-            raise HOMDPError("write_pomdp", [Problem(model.name, f"unknown parameters {unknown}", "numbers", remedy)])
+            raise HOMDPError(
+                "write_pomdp",
+                [Problem(model.name, f"unknown parameters {unknown}", "numbers", remedy)],
+            )
         model = model.at()
     arrays = model.pomdp if isinstance(model, World) else model
     if not isinstance(arrays, POMDP):
-        raise HOMDPError("write_pomdp", [Problem("model", type(model).__name__, "a World, a POMDP or a HOMDP")])
+        raise HOMDPError(
+            "write_pomdp", [Problem("model", type(model).__name__, "a World, a POMDP or a HOMDP")]
+        )
     arrays = POMDP(*(np.asarray(table, dtype=np.float64) for table in arrays))
     shapes = {field: table.shape for field, table in arrays._asdict().items()}
-    X, Y, A, H = arrays.spaces.sizes if arrays.emission.ndim == 2 and arrays.reward.ndim == 3 else (0, 0, 0, 0)
-    if shapes != {"initial": (X,), "transition": (X, A, X), "emission": (X, Y), "reward": (H, X, A)} or not H:
-        expected = "initial (X,), transition (X, A, X), emission (X, Y), reward (H, X, A): one model, not a batch"
+    X, Y, A, H = (
+        arrays.spaces.sizes
+        if arrays.emission.ndim == 2 and arrays.reward.ndim == 3
+        else (0, 0, 0, 0)
+    )
+    if (
+        shapes
+        != {"initial": (X,), "transition": (X, A, X), "emission": (X, Y), "reward": (H, X, A)}
+        or not H
+    ):
+        expected = (
+            "initial (X,), transition (X, A, X), emission (X, Y), reward (H, X, A): "
+            "one model, not a batch"
+        )
         raise HOMDPError("write_pomdp", [Problem("model", f"shapes {shapes}", expected)])
     problems = pomdp_problems(arrays, model.spaces)
     if not (np.abs(arrays.reward) <= LARGEST).all():
-        problems.append(Problem("reward", "entries that are nan or too large", f"numbers between {-LARGEST:g} and {LARGEST:g}"))
+        problems.append(
+            Problem(
+                "reward",
+                "entries that are nan or too large",
+                f"numbers between {-LARGEST:g} and {LARGEST:g}",
+            )
+        )
     elif (arrays.reward != arrays.reward[0]).any():
         remedy = "The format has one reward table; put the step into the state."
-        problems.append(Problem("reward", "rewards that differ from step to step", "the same rewards at every step", remedy))
+        problems.append(
+            Problem(
+                "reward",
+                "rewards that differ from step to step",
+                "the same rewards at every step",
+                remedy,
+            )
+        )
     if problems:
         raise HOMDPError("write_pomdp", problems)
     return arrays

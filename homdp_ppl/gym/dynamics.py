@@ -1,4 +1,7 @@
-"""What happens in an environment, one draw after the other: from tables with NumPy alone, from densities with JAX."""
+"""What happens in an environment, one draw after the other.
+
+From tables with NumPy alone, from densities with JAX.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +11,9 @@ from typing import Any, Protocol
 import jax
 import numpy as np
 
-from homdp_ppl.continuous import ContinuousWorld
-from homdp_ppl.declare import World
-from homdp_ppl.domain import Real
+from homdp_ppl.core.spaces import Real
+from homdp_ppl.declare.densities import ContinuousWorld
+from homdp_ppl.declare.model import World
 from homdp_ppl.precision import Array, in_x64
 
 
@@ -62,7 +65,11 @@ class DensityDynamics:
         self._parameters = dict(world.parameters)
         self._spaces = world.spaces
         if "dynamics" not in compiled:
-            draws = jax.jit(mechanics.draw_first), jax.jit(mechanics.draw_observation), jax.jit(mechanics.draw_next)
+            draws = (
+                jax.jit(mechanics.draw_first),
+                jax.jit(mechanics.draw_observation),
+                jax.jit(mechanics.draw_next),
+            )
             compiled["dynamics"] = (*draws, jax.jit(mechanics.reward))
         self._first, self._observe, self._move, self._reward = compiled["dynamics"]
 
@@ -74,13 +81,17 @@ class DensityDynamics:
     @in_x64
     def observe(self, generator: np.random.Generator, state: Any) -> Any:
         """y_h; a vector also where it has one entry, which is what Gymnasium's users expect."""
-        seen = self._plain(self._observe(self._parameters, _key(generator), state), self._spaces.observations)
+        seen = self._plain(
+            self._observe(self._parameters, _key(generator), state), self._spaces.observations
+        )
         return np.atleast_1d(seen) if isinstance(self._spaces.observations, Real) else seen
 
     @in_x64
     def move(self, generator: np.random.Generator, state: Any, action: int) -> Any:
         """x_{h+1}."""
-        return self._plain(self._move(self._parameters, _key(generator), state, action), self._spaces.states)
+        return self._plain(
+            self._move(self._parameters, _key(generator), state, action), self._spaces.states
+        )
 
     @in_x64
     def reward(self, step: int, state: Any, action: int) -> float:
@@ -96,7 +107,8 @@ def _key(generator: np.random.Generator) -> Array:
 
 
 def _cumulative(rows: Array) -> Array:
-    """Running sums of probability rows, 1 from the last possible outcome on, so that rounding never leads beyond it.
+    """Running sums of probability rows, 1 from the last possible outcome on, so that rounding never
+    leads beyond it.
 
     The number of entries at or below a uniform number is then the outcome that ``choose`` takes.
     """

@@ -10,40 +10,45 @@ import gymnasium
 import numpy as np
 from gymnasium.spaces import Box, Discrete
 
-from homdp_ppl.continuous import ContinuousWorld
-from homdp_ppl.declare import World
-from homdp_ppl.domain import Domain, Real, Space, told
+from homdp_ppl.core.spaces import Real, Space, Spaces, told
+from homdp_ppl.declare.densities import ContinuousWorld
+from homdp_ppl.declare.model import World
 from homdp_ppl.errors import DataError, HOMDPError, Problem
 from homdp_ppl.gym.dynamics import DensityDynamics, Dynamics, TableDynamics
-from homdp_ppl.pomdp import Spaces
 
 
 class HOMDPEnv(gymnasium.Env[Any, Any]):
     """A world as a Gymnasium environment.
 
-    ``reset`` returns y_1, drawn at x_1; step h takes a_h and returns y_{h+1}. Step H ends the episode (``terminated``), and only
-    then does ``info["latent_states"]`` hold x_1 .. x_{H+1}. Gymnasium wants an observation from that step as well, but x_{H+1}
-    emits none: y_H is handed out once more. It is no draw, tells nothing, is part of no :class:`Episode` and must not be counted.
+    ``reset`` returns y_1, drawn at x_1; step h takes a_h and returns y_{h+1}. Step H ends the
+    episode (``terminated``), and only then does ``info["latent_states"]`` hold x_1 .. x_{H+1}.
+    Gymnasium wants an observation from that step as well, but x_{H+1} emits none: y_H is handed out
+    once more. It is no draw, tells nothing, is part of no :class:`Episode` and must not be counted.
 
-    The reward is 0 until the last step and then the return, the sum of all rewards: r(x, a) would give x away.
+    The reward is 0 until the last step and then the return, the sum of all rewards: r(x, a) would
+    give x away.
 
     Parameters
     ----------
     world
-        A declaration with its parameters fixed. The numbers of a finite one are copied; its environment runs on NumPy and can be
-        pickled. Real observations are a ``Box`` of vectors, also in one dimension.
+        A declaration with its parameters fixed. The numbers of a finite one are copied; its
+        environment runs on NumPy and can be pickled. Real observations are a ``Box`` of vectors,
+        also in one dimension.
     per_step
-        Pay r_h(x_h, a_h) at every step, as many algorithms like it better. What it costs: each reward is one more observation of
-        the latent state (tiger: once a door is open, the reward tells where the tiger was). An agent that is fed with its rewards
-        then solves an easier problem than the HOMDP, and can beat the optimum of every planner here. One that acts on
+        Pay r_h(x_h, a_h) at every step, as many algorithms like it better. What it costs: each
+        reward is one more observation of the latent state (tiger: once a door is open, the reward
+        tells where the tiger was). An agent that is fed with its rewards then solves an easier
+        problem than the HOMDP, and can beat the optimum of every planner here. One that acts on
         observations and actions alone, and uses rewards in training only, does not.
     render_mode
-        "ansi": ``render()`` tells the episode so far in the world's own names, and the latent states when it is over.
+        "ansi": ``render()`` tells the episode so far in the world's own names, and the latent
+        states when it is over.
 
     Attributes
     ----------
     spaces
-        The world's names and horizon, so that the environment may stand where a model is asked for them.
+        The world's names and horizon, so that the environment may stand where a model is asked for
+        them.
 
     Examples
     --------
@@ -65,7 +70,9 @@ class HOMDPEnv(gymnasium.Env[Any, Any]):
     metadata: dict[str, Any] = {"render_modes": ["ansi"], "render_fps": 4}  # noqa: RUF012  declared so by Gymnasium
     action_space: Discrete[np.int64]
 
-    def __init__(self, world: World | ContinuousWorld, per_step: bool = False, render_mode: str | None = None) -> None:
+    def __init__(
+        self, world: World | ContinuousWorld, per_step: bool = False, render_mode: str | None = None
+    ) -> None:
         problems = []
         if not isinstance(world, World | ContinuousWorld):
             remedy = "Fix a declaration's parameters with .at(...), or draw them with .draw(key)."
@@ -74,18 +81,24 @@ class HOMDPEnv(gymnasium.Env[Any, Any]):
             problems.append(Problem("render_mode", repr(render_mode), "None or 'ansi'"))
         if problems:
             raise DataError("HOMDPEnv", problems)
-        self.spaces: Spaces | Domain = world.spaces
+        self.spaces: Spaces = world.spaces
         self.per_step = per_step
         self.render_mode = render_mode
         self.observation_space = _space(world.spaces.observations)
         self.action_space = Discrete(len(world.spaces.actions))
-        self._dynamics: Dynamics = DensityDynamics(world) if isinstance(world, ContinuousWorld) else TableDynamics(world)
+        self._dynamics: Dynamics = (
+            DensityDynamics(world) if isinstance(world, ContinuousWorld) else TableDynamics(world)
+        )
         self._states: list[Any] = []
         self._observations: list[Any] = []
         self._actions: list[int] = []
 
-    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
-        """Begin an episode: its first observation, and an empty info. A seed makes all that follows reproducible.
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Any, dict[str, Any]]:
+        """Begin an episode: its first observation, and an empty info.
+
+        A seed makes all that follows reproducible.
 
         Parameters
         ----------
@@ -101,11 +114,19 @@ class HOMDPEnv(gymnasium.Env[Any, Any]):
         return self._observations[0], {}
 
     def step(self, action: SupportsIndex) -> tuple[Any, float, bool, bool, dict[str, Any]]:
-        """Take an action: the next observation, the reward, whether this was step H, False, and the latent states if it was."""
+        """Take an action: the next observation, the reward, whether this was step H, False, and the
+        latent states if it was.
+        """
         h, H = len(self._actions), self.spaces.horizon
         if not self._states or h == H:
-            got = f"a step after the last, number {H}" if self._states else "a step before the first reset"
-            raise HOMDPError("HOMDPEnv.step", [Problem("step", got, "an episode under way", "Call reset().")])
+            got = (
+                f"a step after the last, number {H}"
+                if self._states
+                else "a step before the first reset"
+            )
+            raise HOMDPError(
+                "HOMDPEnv.step", [Problem("step", got, "an episode under way", "Call reset().")]
+            )
         chosen = self._index(action)
         state = self._states[-1]
         self._actions.append(chosen)
@@ -115,7 +136,13 @@ class HOMDPEnv(gymnasium.Env[Any, Any]):
             self._observations.append(self._dynamics.observe(self.np_random, self._states[-1]))
             return self._observations[-1], reward, False, False, {}
         reward = reward if self.per_step else self._return()
-        return copy(self._observations[-1]), reward, True, False, {"latent_states": np.array(self._states)}
+        return (
+            copy(self._observations[-1]),
+            reward,
+            True,
+            False,
+            {"latent_states": np.array(self._states)},
+        )
 
     def render(self) -> str | None:
         """The episode so far in the world's own names; latent states only when it is over."""
@@ -124,14 +151,21 @@ class HOMDPEnv(gymnasium.Env[Any, Any]):
         states, observations, actions, H = self.spaces
         done = [*(f": {actions[a]}" for a in self._actions), ""]
         seen = [told(y, observations) for y in self._observations]
-        lines = [f"{h}. {word}{did}" for h, (word, did) in enumerate(zip(seen, done, strict=False), 1)]
+        lines = [
+            f"{h}. {word}{did}" for h, (word, did) in enumerate(zip(seen, done, strict=False), 1)
+        ]
         if len(self._actions) == H:
-            lines.append(f"latent states: {', '.join(told(x, states) for x in self._states)}; return {self._return():.6g}")
+            lines.append(
+                f"latent states: {', '.join(told(x, states) for x in self._states)}; return "
+                f"{self._return():.6g}"
+            )
         return "\n".join(lines)
 
     def _index(self, action: SupportsIndex) -> int:
         try:
-            chosen = index(action)  # also of NumPy integers; ten times as fast as action_space.contains
+            chosen = index(
+                action
+            )  # also of NumPy integers; ten times as fast as action_space.contains
         except TypeError:
             chosen = -1
         if not 0 <= chosen < len(self.spaces.actions):
@@ -141,7 +175,11 @@ class HOMDPEnv(gymnasium.Env[Any, Any]):
 
     def _return(self) -> float:
         taken = zip(self._states[:-1], self._actions, strict=True)
-        return float(np.sum([self._dynamics.reward(h, state, action) for h, (state, action) in enumerate(taken)]))
+        return float(
+            np.sum(
+                [self._dynamics.reward(h, state, action) for h, (state, action) in enumerate(taken)]
+            )
+        )
 
 
 def _space(space: Space) -> Box | Discrete[np.int64]:

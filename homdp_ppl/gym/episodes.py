@@ -10,12 +10,12 @@ import numpy as np
 from gymnasium.spaces import Box, Discrete
 from numpy.typing import ArrayLike
 
-from homdp_ppl.acting import Policy, Trajectory, ask
-from homdp_ppl.domain import Domain, HasDomain, Real, Space
-from homdp_ppl.episode import Episode, choose, stack
+from homdp_ppl.core.episode import Episode, stack
+from homdp_ppl.core.graph_policy import check_policy, uniform_policy
+from homdp_ppl.core.policy import Policy, Trajectory, ask
+from homdp_ppl.core.randomness import choose
+from homdp_ppl.core.spaces import HasSpaces, Real, Space, Spaces
 from homdp_ppl.errors import DataError, Problem
-from homdp_ppl.policy import check_policy, uniform_policy
-from homdp_ppl.pomdp import HasSpaces, Spaces
 from homdp_ppl.precision import Array
 
 LONGEST = 100_000  # steps after which an episode of undeclared length is given up
@@ -29,20 +29,22 @@ def episodes_from(
     n: int,
     seed: int = 0,
     *,
-    model: HasSpaces | HasDomain | None = None,
+    model: HasSpaces | None = None,
     latent: str | Callable[[Infos], ArrayLike] = "latent_states",
 ) -> Episode:
-    """Play a policy in any Gymnasium environment with discrete actions that reveals its latent states when an episode is over.
+    """Play a policy in any Gymnasium environment with discrete actions that reveals its latent
+    states when an episode is over.
 
-    The policy is handed observations and actions, as ever: no info, no reward, no latent state. The observation that comes with
-    the end of an episode is dropped. Spaces that start elsewhere than at 0 are moved there.
+    The policy is handed observations and actions, as ever: no info, no reward, no latent state. The
+    observation that comes with the end of an episode is dropped. Spaces that start elsewhere than
+    at 0 are moved there.
 
     Parameters
     ----------
     env
-        An environment with ``Discrete`` actions and observations, or with a ``Box`` of observations where the model has real
-        ones. Its episodes all have the same length H, ended by itself or by a ``TimeLimit``; wrapped or not. It is seeded once,
-        and not closed.
+        An environment with ``Discrete`` actions and observations, or with a ``Box`` of observations
+        where the model has real ones. Its episodes all have the same length H, ended by itself or
+        by a ``TimeLimit``; wrapped or not. It is seeded once, and not closed.
     policy
         Anything with ``act``, or "uniform".
     n
@@ -50,17 +52,18 @@ def episodes_from(
     seed
         Of the environment and, in another stream, of the policy's choices.
     model
-        The declaration that the episodes are meant for (a HOMDP, a World, or Spaces): they are held to its sizes and its horizon.
-        Without it, the first episode says what H is, and all is discrete.
+        The declaration that the episodes are meant for (a HOMDP, a World, or Spaces): they are held
+        to its sizes and its horizon. Without it, the first episode says what H is, and all is
+        discrete.
     latent
-        Where x_1 .. x_{H+1} are found: a key of the last info, or a function of all H + 1 infos (of ``reset`` and of each step),
-        say ``lambda infos: [info["state"] for info in infos]``.
+        Where x_1 .. x_{H+1} are found: a key of the last info, or a function of all H + 1 infos (of
+        ``reset`` and of each step), say ``lambda infos: [info["state"] for info in infos]``.
 
     Returns
     -------
     Episode
-        A batch with n rows, as from :func:`homdp_ppl.rollout`: ready for ``posterior(homdp, episodes)``,
-        ``homdp.counts(episodes)`` and, one by one, for ``explorer.update``.
+        A batch with n rows, as from :func:`homdp_ppl.rollout`: ready for ``posterior(homdp,
+        episodes)``, ``homdp.counts(episodes)`` and, one by one, for ``explorer.update``.
 
     Examples
     --------
@@ -83,27 +86,48 @@ def episodes_from(
         record = _play(env, actor, generator, spaces, f"episode {k}", int(seed) if k == 0 else None)
         if k == 0 and model is None and record.over:
             spaces = spaces._replace(horizon=len(record.actions))
-        _check_length(record, spaces.horizon, f"episode {k}", "as declared" if model is not None else "as in episode 0")
+        _check_length(
+            record,
+            spaces.horizon,
+            f"episode {k}",
+            "as declared" if model is not None else "as in episode 0",
+        )
         states = _revealed(record.infos, latent, spaces, f"episode {k}")
-        played.append(Episode(Trajectory(np.array(record.observations), np.array(record.actions)), states))
-    if model is None and isinstance(spaces, Spaces):
+        played.append(
+            Episode(Trajectory(np.array(record.observations), np.array(record.actions)), states)
+        )
+    if model is None and not spaces.finite:
         visited = 1 + max(int(episode.states.max()) for episode in played)
         spaces = spaces._replace(states=tuple(f"x{x}" for x in range(visited)))
     return stack(played, spaces)
 
 
-def _uniform(spaces: Spaces | Domain) -> Policy:
-    """The uniform policy; as a graph it has one node for all steps, for how many there are may not be known yet."""
-    return uniform_policy(spaces) if isinstance(spaces, Domain) else uniform_policy(spaces._replace(horizon=1))
+def _uniform(spaces: Spaces) -> Policy:
+    """The uniform policy; as a graph it has one node for all steps, for how many there are may not
+    be known yet.
+    """
+    return (
+        uniform_policy(spaces) if not spaces.finite else uniform_policy(spaces._replace(horizon=1))
+    )
 
 
-def _check(env: gymnasium.Env[Any, Any], n: int, seed: int, model: HasSpaces | HasDomain | None) -> Spaces | Domain:
-    """Names and horizon: those of the model, if the environment fits it, or else of the environment."""
+def _check(env: gymnasium.Env[Any, Any], n: int, seed: int, model: HasSpaces | None) -> Spaces:
+    """Names and horizon: those of the model, if the environment fits it, or else of the
+    environment.
+    """
     if not isinstance(env, gymnasium.Env):
-        remedy = "Pass one environment, as gymnasium.make returns it, not its id and not a vector of them."
-        raise DataError("episodes_from", [Problem("env", f"a {type(env).__name__}", "a gymnasium.Env", remedy)])
-    if model is not None and not isinstance(getattr(model, "spaces", None), Spaces | Domain):
-        raise DataError("episodes_from", [Problem("model", f"a {type(model).__name__}", "a HOMDP, a World, or Spaces")])
+        remedy = (
+            "Pass one environment, as gymnasium.make returns it, not its id and not a "
+            "vector of them."
+        )
+        raise DataError(
+            "episodes_from", [Problem("env", f"a {type(env).__name__}", "a gymnasium.Env", remedy)]
+        )
+    if model is not None and not isinstance(getattr(model, "spaces", None), Spaces):
+        raise DataError(
+            "episodes_from",
+            [Problem("model", f"a {type(model).__name__}", "a HOMDP, a World, or Spaces")],
+        )
     problems = [
         Problem(name, repr(number), f"a whole number, at least {least}")
         for name, number, least in (("n", n, 1), ("seed", seed, 0))
@@ -114,16 +138,25 @@ def _check(env: gymnasium.Env[Any, Any], n: int, seed: int, model: HasSpaces | H
         wanted: Space = () if model is None else getattr(model.spaces, f"{kind}s")
         if isinstance(wanted, Real):
             if not isinstance(space, Box) or space.shape not in (wanted.shape, (wanted.dimension,)):
-                problems.append(Problem(f"env.{kind}_space", repr(space), f"a Box of shape ({wanted.dimension},)"))
+                problems.append(
+                    Problem(
+                        f"env.{kind}_space", repr(space), f"a Box of shape ({wanted.dimension},)"
+                    )
+                )
             continue
         if not isinstance(space, Discrete):
-            remedy = f"Number the {kind}s with a wrapper, such as gymnasium.wrappers.Transform{kind.capitalize()}."
+            remedy = (
+                f"Number the {kind}s with a wrapper, such as "
+                f"gymnasium.wrappers.Transform{kind.capitalize()}."
+            )
             problems.append(Problem(f"env.{kind}_space", repr(space), "a Discrete space", remedy))
             continue
         names.append(tuple(f"{kind[0]}{k}" for k in range(space.n)) if model is None else wanted)
         if len(names[-1]) != space.n:
             expected = f"{len(names[-1])}: {', '.join(names[-1])}"
-            problems.append(Problem(f"env.{kind}_space", f"{space.n} {kind}s", expected, "Declare them all."))
+            problems.append(
+                Problem(f"env.{kind}_space", f"{space.n} {kind}s", expected, "Declare them all.")
+            )
     if problems:
         raise DataError("episodes_from", problems)
     return Spaces((), names[0], names[1], LONGEST) if model is None else model.spaces
@@ -140,7 +173,7 @@ def _play(
     env: gymnasium.Env[Any, Any],
     policy: Policy,
     generator: np.random.Generator,
-    spaces: Spaces | Domain,
+    spaces: Spaces,
     which: str,
     seed: int | None,
 ) -> _Record:
@@ -154,12 +187,17 @@ def _play(
     while not over and len(actions) < spaces.horizon:
         if not env.observation_space.contains(observation):
             where = f"{which}, step {len(actions) + 1}"
-            raise DataError("episodes_from", [Problem("observation", repr(observation), str(env.observation_space), at=where)])
+            raise DataError(
+                "episodes_from",
+                [Problem("observation", repr(observation), str(env.observation_space), at=where)],
+            )
         observations.append(_seen(observation, env.observation_space, spaces.observations))
         chances = ask(policy, observations, actions, spaces)
         actions.append(int(choose(chances, generator.random())))
         observation, _, terminated, truncated, info = env.step(actions[-1] + first_action)
-        infos.append(dict(info))  # some environments use one dictionary, and one array, again and again
+        infos.append(
+            dict(info)
+        )  # some environments use one dictionary, and one array, again and again
         over = bool(terminated or truncated)
     return _Record(observations, actions, infos, over)
 
@@ -182,23 +220,35 @@ def _check_length(record: _Record, horizon: int, which: str, whose: str) -> None
     if record.over:
         got = f"{steps} steps"
         remedy = (
-            "Episodes have one length. Where they may end early, let them go on to the horizon in a state of their own, say "
-            "'over', that is never left, looks the same and pays nothing: in a wrapper of the environment and in the declaration."
+            "Episodes have one length. Where they may end early, let them go on to the "
+            "horizon in a state of their own, say "
+            "'over', that is never left, looks the same and pays nothing: in a wrapper of "
+            "the environment and in the declaration."
         )
     else:
         got = f"no end after {steps:,} steps"
-        remedy = "Put gymnasium.wrappers.TimeLimit under the wrapper that reveals the states, or declare the horizon it has."
+        remedy = (
+            "Put gymnasium.wrappers.TimeLimit under the wrapper that reveals the "
+            "states, or declare the horizon it has."
+        )
     expected = f"{horizon:,} steps, {whose}" if horizon < LONGEST else "episodes that end"
     raise DataError("episodes_from", [Problem("length", got, expected, remedy, which)])
 
 
-def _revealed(infos: Infos, latent: str | Callable[[Infos], ArrayLike], spaces: Spaces | Domain, which: str) -> Array:
+def _revealed(
+    infos: Infos, latent: str | Callable[[Infos], ArrayLike], spaces: Spaces, which: str
+) -> Array:
     """The latent states of a finished episode."""
     horizon = spaces.horizon
     if isinstance(latent, str) and latent not in infos[-1]:
         got = f"an info with {', '.join(map(repr, infos[-1])) or 'nothing in it'}"
-        remedy = "Name another key, or give a function of all infos; states that are never revealed cannot be learned from."
-        raise DataError("episodes_from", [Problem("latent", got, f"{latent!r} in the last info", remedy, which)])
+        remedy = (
+            "Name another key, or give a function of all infos; states that are never "
+            "revealed cannot be learned from."
+        )
+        raise DataError(
+            "episodes_from", [Problem("latent", got, f"{latent!r} in the last info", remedy, which)]
+        )
     states = np.asarray(infos[-1][latent] if isinstance(latent, str) else latent(infos))
     if isinstance(spaces.states, Real):
         shape = (horizon + 1, *spaces.states.shape)
@@ -210,15 +260,23 @@ def _revealed(infos: Infos, latent: str | Callable[[Infos], ArrayLike], spaces: 
             return states.reshape(shape).astype(np.float64)
         else:
             got = f"shape {states.shape}"
-        raise DataError("episodes_from", [Problem("latent states", got, f"finite numbers of shape {shape}", at=which)])
-    if states.shape == (horizon + 1,) and np.issubdtype(states.dtype, np.integer) and states.min() >= 0:
+        raise DataError(
+            "episodes_from",
+            [Problem("latent states", got, f"finite numbers of shape {shape}", at=which)],
+        )
+    if (
+        states.shape == (horizon + 1,)
+        and np.issubdtype(states.dtype, np.integer)
+        and states.min() >= 0
+    ):
         return states.astype(np.int64)
     if not np.issubdtype(states.dtype, np.integer):
         got, remedy = f"values of type {states.dtype}", "Number the states."
     elif states.shape == (horizon,):
         got = f"{horizon} states"
         remedy = (
-            "The state after the last action is missing, and with it a transition to count. Append it; where it cannot be known, "
+            "The state after the last action is missing, and with it a transition to "
+            "count. Append it; where it cannot be known, "
             "end episodes one step earlier and let that state be the last."
         )
     else:

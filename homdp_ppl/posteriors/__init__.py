@@ -1,4 +1,6 @@
-"""Hindsight posteriors: from revealed episodes to what the learner believes, for any declared prior."""
+"""Hindsight posteriors: from revealed episodes to what the learner believes, for any declared
+prior.
+"""
 
 from homdp_ppl.posteriors.belief import Posterior
 from homdp_ppl.posteriors.density import log_likelihood

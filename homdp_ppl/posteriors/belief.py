@@ -1,4 +1,7 @@
-"""What the learner believes after revealed episodes: a Posterior answers questions, however it was computed."""
+"""What the learner believes after revealed episodes.
+
+A Posterior answers questions, however it was computed.
+"""
 
 from __future__ import annotations
 
@@ -11,12 +14,13 @@ import jax
 import numpy as np
 import xarray as xr
 
-from homdp_ppl.counts import Counts
-from homdp_ppl.declare import HOMDP
-from homdp_ppl.episode import Episode, as_key
+from homdp_ppl.core.counts import Counts
+from homdp_ppl.core.episode import Episode
+from homdp_ppl.core.pomdp import POMDP
+from homdp_ppl.core.randomness import as_key
+from homdp_ppl.declare.kernels import Tables
+from homdp_ppl.declare.model import HOMDP
 from homdp_ppl.errors import InferenceError, Problem
-from homdp_ppl.kernels import Tables
-from homdp_ppl.pomdp import POMDP
 from homdp_ppl.posteriors.data import as_counts
 from homdp_ppl.posteriors.dataset import to_dataset
 from homdp_ppl.posteriors.diagnostics import Diagnostics
@@ -31,7 +35,10 @@ CHUNK = 2**22  # table entries held at once when draws are averaged
 
 @dataclass(frozen=True, eq=False)
 class Atoms:
-    """Values of the sites without a closed form: draws, or all that are possible, with their probabilities."""
+    """Values of the sites without a closed form.
+
+    Draws, or all that are possible, with their probabilities.
+    """
 
     values: Mapping[str, Array]  # (N, ...)
     chains: int = 1
@@ -58,7 +65,9 @@ class Atoms:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Posterior:
-    """The posterior of a declaration given counts. Made by :func:`posterior`; printing it tells how.
+    """The posterior of a declaration given counts.
+
+    Made by :func:`posterior`; printing it tells how.
 
     Attributes
     ----------
@@ -67,8 +76,8 @@ class Posterior:
     counts
         The data.
     method
-        How the sites are treated: "known", "conjugate", "prior", "enumerated", "nuts", "laplace", or "mixed" of closed forms and
-        one of the others.
+        How the sites are treated: "known", "conjugate", "prior", "enumerated", "nuts", "laplace",
+        or "mixed" of closed forms and one of the others.
     explanation
         The same in a sentence, site by site.
     concentration
@@ -76,7 +85,8 @@ class Posterior:
     atoms
         Values of the other sites.
     refit
-        Computes the posterior anew from other counts and a key, chains going on from where they stand.
+        Computes the posterior anew from other counts and a key, chains going on from where they
+        stand.
     diagnostics
         Of the chains, where there are some.
     calibration
@@ -88,7 +98,9 @@ class Posterior:
     --------
     >>> import numpy as np, numpyro.distributions as dist
     >>> from homdp_ppl import Counts, posterior, tabular
-    >>> coin = tabular(T=[[[1.0]]], O=dist.Dirichlet(np.ones((1, 2))), initial=[1], reward=[[1]], horizon=1)
+    >>> coin = tabular(
+    ...     T=[[[1.0]]], O=dist.Dirichlet(np.ones((1, 2))), initial=[1], reward=[[1]], horizon=1
+    ... )
     >>> belief = posterior(coin, Counts(np.array([[[8]]]), np.array([[6, 2]])))
     >>> belief.method, belief.concentration.tolist(), belief.mean.emission.round(3).tolist()
     ('conjugate', [7.0, 3.0], [[0.7, 0.3]])
@@ -124,9 +136,14 @@ class Posterior:
 
     @in_x64
     def parameters(self, key: Array, n: int) -> dict[str, Array]:
-        """Joint draws of the program's sites, each (n, ...): closed forms afresh, the others from what was sampled."""
+        """Joint draws of the program's sites, each (n, ...).
+
+        Closed forms afresh, the others from what was sampled.
+        """
         if not (isinstance(n, int | np.integer) and n >= 0):
-            raise InferenceError("posterior", [Problem("draws", repr(n), "a whole number of at least 0")])
+            raise InferenceError(
+                "posterior", [Problem("draws", repr(n), "a whole number of at least 0")]
+            )
         key = as_key(key, "posterior")
         values: dict[str, Array] = {}
         if len(self.concentration):
@@ -134,7 +151,9 @@ class Posterior:
             entries = draw(jax.random.split(jax.random.fold_in(key, 0), n), self.concentration)
             values |= self._form.parameters(np.asarray(entries))
         if self.atoms:
-            generator = np.random.default_rng(np.asarray(jax.random.key_data(jax.random.fold_in(key, 1))))
+            generator = np.random.default_rng(
+                np.asarray(jax.random.key_data(jax.random.fold_in(key, 1)))
+            )
             values |= self.atoms.pick(generator, n)
         return {site.name: values[site.name] for site in self.homdp.sites}
 
@@ -142,13 +161,23 @@ class Posterior:
     def tables(self, parameters: Mapping[str, Array], n: int) -> Tables:
         """The tables at n values of the program's sites, each with a leading axis of length n."""
         if not parameters:
-            return Tables(*(np.broadcast_to(table, (n, *table.shape)) for table in self.homdp.structure.reference))
-        tables = self._once("tables", lambda: jax.vmap(lambda values: self.homdp.tables(values)[:3]))(dict(parameters))
+            return Tables(
+                *(
+                    np.broadcast_to(table, (n, *table.shape))
+                    for table in self.homdp.structure.reference
+                )
+            )
+        tables = self._once(
+            "tables", lambda: jax.vmap(lambda values: self.homdp.tables(values)[:3])
+        )(dict(parameters))
         return Tables(*to_numpy(tables))
 
     @property
     def mean(self) -> POMDP:
-        """The posterior mean of every table entry; exact for closed forms and finite sites, the draws' average otherwise."""
+        """The posterior mean of every table entry.
+
+        Exact for closed forms and finite sites, the draws' average otherwise.
+        """
         return POMDP(*self._moments[0], self.homdp.reward)
 
     @property
@@ -158,18 +187,33 @@ class Posterior:
 
     @property
     def dataset(self) -> xr.Dataset:
-        """Draws of all sites as an xarray Dataset with (chain, draw) and the model's names, ready for ArviZ.
+        """Draws of all sites as an xarray Dataset with (chain, draw) and the model's names, ready
+        for ArviZ.
 
-        Sampled sites keep their chains; closed forms are drawn independently, always alike, beside them.
+        Sampled sites keep their chains; closed forms are drawn independently, always alike, beside
+        them.
         """
-        chains, n = (self.atoms.chains, len(self.atoms)) if self.atoms and self.atoms.weights is None else (4, 2000)
+        chains, n = (
+            (self.atoms.chains, len(self.atoms))
+            if self.atoms and self.atoms.weights is None
+            else (4, 2000)
+        )
         values = self.parameters(jax.random.key(0), n)
         if self.atoms and self.atoms.weights is None:
             values |= self.atoms.values
-        about = {"model": self.homdp.name, "method": self.method, "explanation": self.explanation, "forced": int(self.forced)}
+        about = {
+            "model": self.homdp.name,
+            "method": self.method,
+            "explanation": self.explanation,
+            "forced": int(self.forced),
+        }
         if self.diagnostics is not None:
             about["divergences"] = self.diagnostics.divergences
-        return to_dataset(self.homdp, {name: v.reshape(chains, -1, *v.shape[1:]) for name, v in values.items()}, about)
+        return to_dataset(
+            self.homdp,
+            {name: v.reshape(chains, -1, *v.shape[1:]) for name, v in values.items()},
+            about,
+        )
 
     def update(self, data: Data, key: Array | None = None) -> Posterior:
         """The posterior after more data; costs the same however many came before.
@@ -187,7 +231,10 @@ class Posterior:
         """Refuse to take quantiles from an approximation that is not calibrated."""
         if self.calibration is not None and not self.calibration.passed:
             share, lower, upper = self.calibration
-            got = f"true mass {lower:.3f} below and {upper:.3f} above its 90% intervals (effective draws {share:.0%})"
+            got = (
+                f"true mass {lower:.3f} below and {upper:.3f} above its 90% intervals "
+                f"(effective draws {share:.0%})"
+            )
             remedy = 'Use method="nuts"; more data may also make the posterior normal enough.'
             problem = Problem("laplace", got, "0.05 on each side, within 0.02", remedy)
             raise InferenceError(f"quantiles for {self.homdp.name}", [problem])
@@ -195,7 +242,10 @@ class Posterior:
     def __repr__(self) -> str:
         steps = int(np.sum(self.counts.emission))
         forced = "\n  kept by force: it did not pass the gate" if self.forced else ""
-        return f"Posterior of {self.homdp.name!r} after {steps:,} steps: {self.method}\n  {self.explanation}{forced}"
+        return (
+            f"Posterior of {self.homdp.name!r} after {steps:,} steps: {self.method}\n  "
+            f"{self.explanation}{forced}"
+        )
 
     @property
     def _form(self) -> ClosedForm:
@@ -203,14 +253,25 @@ class Posterior:
 
     @cached_property
     def _moments(self) -> tuple[Tables, Tables]:
-        """Mean and variance of the tables: closed forms for the rows that have one, the atoms elsewhere."""
+        """Mean and variance of the tables.
+
+        Closed forms for the rows that have one, the atoms elsewhere.
+        """
         exact = self._form.mean(self.concentration), self._form.variance(self.concentration)
         if self.atoms is None:
             return exact
         closed = self._form.rows if len(self.concentration) else Tables(False, False, False)
-        settled = [rows | known[..., None] for rows, known in zip(closed, self.homdp.structure.known, strict=True)]
+        settled = [
+            rows | known[..., None]
+            for rows, known in zip(closed, self.homdp.structure.known, strict=True)
+        ]
         mean, variance = (
-            Tables(*(np.where(rows, ours, theirs) for rows, ours, theirs in zip(settled, *pair, strict=True)))
+            Tables(
+                *(
+                    np.where(rows, ours, theirs)
+                    for rows, ours, theirs in zip(settled, *pair, strict=True)
+                )
+            )
             for pair in zip(exact, self._averages(self.atoms), strict=True)
         )
         return mean, variance
@@ -220,16 +281,36 @@ class Posterior:
         """Mean and variance of the tables over the atoms, in chunks that fit the memory."""
         N = len(atoms)
         weights = atoms.probabilities
-        held = self._form.middle() if len(self.concentration) else {}  # closed forms stand still: their rows are not read
+        held = (
+            self._form.middle() if len(self.concentration) else {}
+        )  # closed forms stand still: their rows are not read
         size = max(1, min(N, CHUNK // sum(table.size for table in self.homdp.structure.reference)))
         first, second = Tables(0.0, 0.0, 0.0), Tables(0.0, 0.0, 0.0)
         for start in range(0, N, size):
             part = slice(start, min(start + size, N))
-            values = {name: np.repeat(value[None], part.stop - start, axis=0) for name, value in held.items()}
-            tables = self.tables(values | {name: value[part] for name, value in atoms.values.items()}, part.stop - start)
-            first = Tables(*(total + np.tensordot(weights[part], t, 1) for total, t in zip(first, tables, strict=True)))
-            second = Tables(*(total + np.tensordot(weights[part], t**2, 1) for total, t in zip(second, tables, strict=True)))
-        return first, Tables(*(np.maximum(s - f**2, 0.0) for f, s in zip(first, second, strict=True)))
+            values = {
+                name: np.repeat(value[None], part.stop - start, axis=0)
+                for name, value in held.items()
+            }
+            tables = self.tables(
+                values | {name: value[part] for name, value in atoms.values.items()},
+                part.stop - start,
+            )
+            first = Tables(
+                *(
+                    total + np.tensordot(weights[part], t, 1)
+                    for total, t in zip(first, tables, strict=True)
+                )
+            )
+            second = Tables(
+                *(
+                    total + np.tensordot(weights[part], t**2, 1)
+                    for total, t in zip(second, tables, strict=True)
+                )
+            )
+        return first, Tables(
+            *(np.maximum(s - f**2, 0.0) for f, s in zip(first, second, strict=True))
+        )
 
     def _once(self, name: str, function: Callable[[], Any]) -> Any:
         """A function compiled once for the declaration."""

@@ -1,4 +1,7 @@
-"""What is believed of a continuous model after revealed episodes: in closed form where there is one, else by NUTS."""
+"""What is believed of a continuous model after revealed episodes.
+
+In closed form where there is one, else by NUTS.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +12,10 @@ import jax
 import numpy as np
 import xarray as xr
 
-from homdp_ppl.acting import Trajectory
-from homdp_ppl.continuous.declaration import ContinuousHOMDP, ContinuousWorld
-from homdp_ppl.episode import Episode, as_key, stack
+from homdp_ppl.core.episode import Episode, stack
+from homdp_ppl.core.policy import Trajectory
+from homdp_ppl.core.randomness import as_key
+from homdp_ppl.declare.densities import ContinuousHOMDP, ContinuousWorld
 from homdp_ppl.errors import InferenceError, Problem
 from homdp_ppl.posteriors.belief import Atoms
 from homdp_ppl.posteriors.diagnostics import Diagnostics, Gate
@@ -33,7 +37,9 @@ class Settings:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ContinuousPosterior:
-    """The posterior of a continuous declaration. Made by :func:`homdp_ppl.posterior`; printing it tells how.
+    """The posterior of a continuous declaration.
+
+    Made by :func:`homdp_ppl.posterior`; printing it tells how.
 
     Attributes
     ----------
@@ -72,7 +78,9 @@ class ContinuousPosterior:
     def parameters(self, key: Array, n: int) -> dict[str, Array]:
         """Joint draws of the program's sites, each (n, ...)."""
         if not (isinstance(n, int | np.integer) and n >= 0):
-            raise InferenceError("posterior", [Problem("draws", repr(n), "a whole number of at least 0")])
+            raise InferenceError(
+                "posterior", [Problem("draws", repr(n), "a whole number of at least 0")]
+            )
         key = as_key(key, "posterior")
         if self.form is not None:
             return self.form.draw(key, list(self.updated), n)
@@ -83,37 +91,53 @@ class ContinuousPosterior:
     def worlds(self, key: Array, n: int) -> list[ContinuousWorld]:
         """Worlds drawn from the posterior."""
         values = self.parameters(key, n)
-        return [ContinuousWorld(self.homdp, {name: v[k] for name, v in values.items()}) for k in range(n)]
+        return [
+            ContinuousWorld(self.homdp, {name: v[k] for name, v in values.items()})
+            for k in range(n)
+        ]
 
     @property
     def mean(self) -> Mapping[str, Array]:
         """The posterior mean of every site: exact in closed form, else the draws' average."""
-        values = self.parameters(jax.random.key(0), 4000) if self.atoms is None else self.atoms.values
+        values = (
+            self.parameters(jax.random.key(0), 4000) if self.atoms is None else self.atoms.values
+        )
         means = {name: value.mean(0) for name, value in values.items()}
         if self.form is not None:
             for group, now in zip(self.form.groups, self.updated, strict=True):
                 means[group.mean[0]].reshape(-1)[group.mean[1]] = now.location
                 if group.spread:
                     exact = now.rate / (now.shape - 1) if group.inverse else now.shape / now.rate
-                    means[group.spread[0]].reshape(-1)[group.spread[1]] = exact if exact > 0 else np.inf
+                    means[group.spread[0]].reshape(-1)[group.spread[1]] = (
+                        exact if exact > 0 else np.inf
+                    )
         return means
 
     @property
     def dataset(self) -> xr.Dataset:
         """Draws of all sites as an xarray Dataset with (chain, draw), ready for ArviZ."""
         chains = self.atoms.chains if self.atoms is not None else 4
-        values = self.parameters(jax.random.key(0), 2000) if self.atoms is None else self.atoms.values
+        values = (
+            self.parameters(jax.random.key(0), 2000) if self.atoms is None else self.atoms.values
+        )
         variables = {}
         for name, value in values.items():
             axes = [f"{name}_dim_{k}" for k in range(value.ndim - 1)]
-            variables[name] = (("chain", "draw", *axes), value.reshape(chains, -1, *value.shape[1:]))
+            variables[name] = (
+                ("chain", "draw", *axes),
+                value.reshape(chains, -1, *value.shape[1:]),
+            )
         about = {"model": self.homdp.name, "method": self.method, "forced": int(self.forced)}
         return xr.Dataset(variables, attrs=about)
 
-    def update(self, data: Episode | Iterable[Episode], key: Array | None = None) -> ContinuousPosterior:
+    def update(
+        self, data: Episode | Iterable[Episode], key: Array | None = None
+    ) -> ContinuousPosterior:
         """The posterior after more episodes; chains go on from where they stand."""
         more = stack(data, self.homdp.spaces)
-        joined = [np.concatenate(pair) for pair in zip(_parts(self.episodes), _parts(more), strict=True)]
+        joined = [
+            np.concatenate(pair) for pair in zip(_parts(self.episodes), _parts(more), strict=True)
+        ]
         everything = Episode(Trajectory(joined[0], joined[1]), joined[2])
         return infer(self.homdp, everything, self.settings, self.warm, key)
 
@@ -128,12 +152,19 @@ class ContinuousPosterior:
             "nuts": f"{names} by NUTS, {sampling.chains} chains of {sampling.draws} draws",
         }[self.method]
         forced = "\n  kept by force: it did not pass the gate" if self.forced else ""
-        return f"Posterior of {self.homdp.name!r} after {steps:,} steps: {self.method}\n  {told}{forced}"
+        return (
+            f"Posterior of {self.homdp.name!r} after {steps:,} steps: {self.method}\n  "
+            f"{told}{forced}"
+        )
 
 
 @in_x64
 def infer(
-    homdp: ContinuousHOMDP, episodes: Episode, settings: Settings, warm: Warm | None = None, key: Array | None = None
+    homdp: ContinuousHOMDP,
+    episodes: Episode,
+    settings: Settings,
+    warm: Warm | None = None,
+    key: Array | None = None,
 ) -> ContinuousPosterior:
     """The posterior given checked episodes."""
     key = jax.random.key(0) if key is None else as_key(key, "posterior")
@@ -146,7 +177,9 @@ def infer(
     data = statistics(episodes, homdp.spaces, gaussian)
     form = gaussian_form(homdp) if gaussian and settings.closed else None
     if form is not None and isinstance(data.sights, Moments):
-        return replace(belief, method="conjugate", form=form, updated=tuple(form.update(data.sights)))
+        return replace(
+            belief, method="conjugate", form=form, updated=tuple(form.update(data.sights))
+        )
     sampling = settings.sampling
     if not len(episodes):
         draw = homdp.compiled.setdefault("priors", jax.jit(jax.vmap(homdp.sample_prior)))
@@ -158,7 +191,14 @@ def infer(
     fit = homdp.compiled[name].fit(key, data, warm, settings.gate, settings.force)
     flat = {site: v.reshape(-1, *v.shape[2:]) for site, v in fit.samples.items()}
     atoms = Atoms(flat, sampling.chains)
-    return replace(belief, method="nuts", atoms=atoms, warm=fit.warm, diagnostics=fit.diagnostics, forced=fit.forced)
+    return replace(
+        belief,
+        method="nuts",
+        atoms=atoms,
+        warm=fit.warm,
+        diagnostics=fit.diagnostics,
+        forced=fit.forced,
+    )
 
 
 def _parts(episodes: Episode) -> tuple[Array, Array, Array]:

@@ -7,16 +7,17 @@ from dataclasses import replace
 
 import numpy as np
 
-from homdp_ppl.counts import Counts
-from homdp_ppl.declare import HOMDP
-from homdp_ppl.episode import Episode, stack
+from homdp_ppl.core.counts import Counts
+from homdp_ppl.core.episode import Episode, stack
+from homdp_ppl.declare.model import HOMDP
 from homdp_ppl.errors import DataError, DeclarationError, Problem
 
 IMPOSSIBLE = "Is the world another one, or does the program forbid too much?"
 
 
 def as_counts(homdp: HOMDP, data: Episode | Iterable[Episode] | Counts) -> Counts:
-    """The counts of revealed episodes, refusing what does not belong to the declaration or cannot happen under it.
+    """The counts of revealed episodes, refusing what does not belong to the declaration or cannot
+    happen under it.
 
     Parameters
     ----------
@@ -27,41 +28,65 @@ def as_counts(homdp: HOMDP, data: Episode | Iterable[Episode] | Counts) -> Count
     """
     refuse_unknown_start(homdp)
     if isinstance(data, Counts):
-        problems = _foreign(homdp, data) or _improper(homdp, data) or _impossible_counts(homdp, data)
+        problems = (
+            _foreign(homdp, data) or _improper(homdp, data) or _impossible_counts(homdp, data)
+        )
     else:
         data = _episodes(homdp, data)
         problems = _impossible_steps(homdp, data)
     if problems:
         raise DataError(f"data for {homdp.name}", problems)
     counts = data if isinstance(data, Counts) else homdp.counts(data)
-    return replace(counts, transition=np.asarray(counts.transition), emission=np.asarray(counts.emission))
+    return replace(
+        counts, transition=np.asarray(counts.transition), emission=np.asarray(counts.emission)
+    )
 
 
 def plain(counts: Counts) -> Counts:
     """The numbers alone, as float64: what compiled functions are fed with."""
-    return Counts(np.asarray(counts.transition, dtype=np.float64), np.asarray(counts.emission, dtype=np.float64))
+    return Counts(
+        np.asarray(counts.transition, dtype=np.float64),
+        np.asarray(counts.emission, dtype=np.float64),
+    )
 
 
 def refuse_unknown_start(homdp: HOMDP) -> None:
-    """Refuse a declaration whose initial distribution has unknown parameters: counts do not record where episodes start."""
+    """Refuse a declaration whose initial distribution has unknown parameters.
+
+    Counts do not record where episodes start.
+    """
     if not homdp.structure.known.initial:
         sites = [name for name, rows in homdp.structure.depends.items() if rows.initial]
         got = f"an initial distribution that depends on {', '.join(sites)}"
-        remedy = "Fix it, or give homdp.hindsight(episodes) to NumPyro's own inference, which conditions on first states too."
-        raise DeclarationError(homdp.name, [Problem("initial", got, "a known initial distribution", remedy)])
+        remedy = (
+            "Fix it, or give homdp.hindsight(episodes) to NumPyro's own inference, "
+            "which conditions on first states too."
+        )
+        raise DeclarationError(
+            homdp.name, [Problem("initial", got, "a known initial distribution", remedy)]
+        )
 
 
 def impossible(model: str) -> DataError:
     """The error for data that no parameters were found to explain."""
     remedy = "Each step may be possible by itself, but not all of them under the same parameters."
     got = "probability zero, or none that is a number, wherever the prior was tried"
-    return DataError(f"data for {model}", [Problem("data", got, "data that some parameters explain", remedy)])
+    return DataError(
+        f"data for {model}", [Problem("data", got, "data that some parameters explain", remedy)]
+    )
 
 
 def _episodes(homdp: HOMDP, data: Episode | Iterable[Episode]) -> Episode:
-    listed = [data] if isinstance(data, Episode) else list(data) if isinstance(data, Iterable) else []
-    if not isinstance(data, Iterable) or not all(isinstance(episode, Episode) for episode in listed):
-        remedy = "homdp.counts(episodes) makes counts; a Trajectory lacks the states that hindsight reveals."
+    listed = (
+        [data] if isinstance(data, Episode) else list(data) if isinstance(data, Iterable) else []
+    )
+    if not isinstance(data, Iterable) or not all(
+        isinstance(episode, Episode) for episode in listed
+    ):
+        remedy = (
+            "homdp.counts(episodes) makes counts; a Trajectory lacks the states that "
+            "hindsight reveals."
+        )
         problem = Problem("data", f"a {type(data).__name__}", "Episodes, or Counts", remedy)
         raise DataError(f"data for {homdp.name}", [problem])
     return stack(listed, homdp.spaces)
@@ -70,8 +95,16 @@ def _episodes(homdp: HOMDP, data: Episode | Iterable[Episode]) -> Episode:
 def _foreign(homdp: HOMDP, counts: Counts) -> list[Problem]:
     X, Y, A, _ = homdp.spaces.sizes
     problems = [
-        Problem(f"counts.{where}", f"shape {np.shape(table)}", f"shape {shape}", "Count episodes of this model.")
-        for where, table, shape in (("transition", counts.transition, (X, A, X)), ("emission", counts.emission, (X, Y)))
+        Problem(
+            f"counts.{where}",
+            f"shape {np.shape(table)}",
+            f"shape {shape}",
+            "Count episodes of this model.",
+        )
+        for where, table, shape in (
+            ("transition", counts.transition, (X, A, X)),
+            ("emission", counts.emission, (X, Y)),
+        )
         if np.shape(table) != shape
     ]
     problems += [
@@ -82,8 +115,13 @@ def _foreign(homdp: HOMDP, counts: Counts) -> list[Problem]:
     if not problems and counts.names is not None:
         kinds = ("states", "observations", "actions")
         problems = [
-            Problem(f"names of {kind}", ", ".join(theirs), ", ".join(ours), "These counts come from another model.")
-            for kind, theirs, ours in zip(kinds, counts.names, homdp.spaces[:3], strict=True)
+            Problem(
+                f"names of {kind}",
+                ", ".join(theirs),
+                ", ".join(ours),
+                "These counts come from another model.",
+            )
+            for kind, theirs, ours in zip(kinds, counts.names, homdp.spaces.names, strict=True)
             if theirs != ours
         ]
     return problems
@@ -97,7 +135,12 @@ def _improper(homdp: HOMDP, counts: Counts) -> list[Problem]:
         for index in np.argwhere(wrong)[:1]:
             expected = "whole numbers of at least 0"
             problems.append(
-                Problem(f"counts.{where}", f"{numbers[tuple(index)]:g}", expected, at=homdp.spaces.entry(where, index))
+                Problem(
+                    f"counts.{where}",
+                    f"{numbers[tuple(index)]:g}",
+                    expected,
+                    at=homdp.spaces.entry(where, index),
+                )
             )
     return problems
 
@@ -105,10 +148,18 @@ def _improper(homdp: HOMDP, counts: Counts) -> list[Problem]:
 def _impossible_counts(homdp: HOMDP, counts: Counts) -> list[Problem]:
     problems = []
     for where, table in (("transition", counts.transition), ("emission", counts.emission)):
-        for index in np.argwhere((np.asarray(table) > 0) & ~getattr(homdp.structure.support, where))[:1]:
+        for index in np.argwhere(
+            (np.asarray(table) > 0) & ~getattr(homdp.structure.support, where)
+        )[:1]:
             got = f"{np.asarray(table)[tuple(index)]:g} of them, declared impossible"
             problems.append(
-                Problem(f"counts.{where}", got, "only what the program allows", IMPOSSIBLE, homdp.spaces.entry(where, index))
+                Problem(
+                    f"counts.{where}",
+                    got,
+                    "only what the program allows",
+                    IMPOSSIBLE,
+                    homdp.spaces.entry(where, index),
+                )
             )
     return problems
 
@@ -125,11 +176,27 @@ def _impossible_steps(homdp: HOMDP, batch: Episode) -> list[Problem]:
     found = []
     for order, (where, forbidden) in enumerate(seen.items()):
         for episode, step in np.argwhere(forbidden)[:1]:
-            x, a, y = before[episode, step], batch.actions[episode, step], batch.observations[episode, step]
-            index = {"initial": [x], "emission": [x, y], "transition": [x, a, after[episode, step]]}[where]
+            x, a, y = (
+                before[episode, step],
+                batch.actions[episode, step],
+                batch.observations[episode, step],
+            )
+            index = {
+                "initial": [x],
+                "emission": [x, y],
+                "transition": [x, a, after[episode, step]],
+            }[where]
             found.append((int(episode), int(step), order, where, homdp.spaces.entry(where, index)))
     if not found:
         return []
     episode, step, _, where, names = min(found)
     got = f"{where} ({names}), declared impossible"
-    return [Problem("data", got, "only what the program allows", IMPOSSIBLE, f"episode {episode}, step {step + 1}")]
+    return [
+        Problem(
+            "data",
+            got,
+            "only what the program allows",
+            IMPOSSIBLE,
+            f"episode {episode}, step {step + 1}",
+        )
+    ]

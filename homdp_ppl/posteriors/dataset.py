@@ -8,16 +8,17 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from homdp_ppl.declare import HOMDP
+from homdp_ppl.declare.model import HOMDP
 from homdp_ppl.precision import Array
 
 
 def to_dataset(homdp: HOMDP, samples: Mapping[str, Array], about: Mapping[str, Any]) -> xr.Dataset:
     """A Dataset of the sites of a declaration.
 
-    A site shaped like the rows it moves, (state, action, next_state) or (state, observation) or part of them, gets these names;
-    the axes of any other are numbered. The slash of a scoped site becomes a point, and a name that is taken gets an underscore:
-    ArviZ and netCDF know no slash, and no two things of one name.
+    A site shaped like the rows it moves, (state, action, next_state) or (state, observation) or
+    part of them, gets these names; the axes of any other are numbered. The slash of a scoped site
+    becomes a point, and a name that is taken gets an underscore: ArviZ and netCDF know no slash,
+    and no two things of one name.
 
     Parameters
     ----------
@@ -41,7 +42,9 @@ def to_dataset(homdp: HOMDP, samples: Mapping[str, Array], about: Mapping[str, A
         labels[site] = _unused(site.replace("/", "."), {*coordinates, *labels.values()})
     variables = {}
     for site, label in labels.items():
-        axes = _axes(homdp, site, np.asarray(samples[site])) or [f"{label}_dim_{k}" for k in range(samples[site].ndim - 2)]
+        axes = _axes(homdp, site, np.asarray(samples[site])) or [
+            f"{label}_dim_{k}" for k in range(samples[site].ndim - 2)
+        ]
         told = {axis: _unused(axis, set(labels.values())) for axis in axes}
         variables[label] = (("chain", "draw", *told.values()), np.asarray(samples[site]))
         coordinates |= {told[axis]: list(words[axis]) for axis in axes if axis in words}
@@ -49,7 +52,10 @@ def to_dataset(homdp: HOMDP, samples: Mapping[str, Array], about: Mapping[str, A
 
 
 def _axes(homdp: HOMDP, site: str, values: Array) -> tuple[str, ...]:
-    """The names of a site's axes, if its shape leaves no doubt; the last axis of a distribution is its outcome."""
+    """The names of a site's axes, if its shape leaves no doubt.
+
+    The last axis of a distribution is its outcome.
+    """
     X, Y, A, _ = homdp.spaces.sizes
     sizes = {"state": X, "action": A, "next_state": X, "observation": Y}
     moved = homdp.structure.depends[site]
@@ -62,9 +68,15 @@ def _axes(homdp: HOMDP, site: str, values: Array) -> tuple[str, ...]:
         numbers = ["state action", "state", "action"]
     distribution = values.ndim > 2 and np.allclose(values.sum(-1), 1.0)
     candidates = [tuple(names.split()) for names in (rows if distribution else [rows[0], *numbers])]
-    fitting = [names for names in candidates if tuple(sizes[name] for name in names) == values.shape[2:]]
-    everywhere = (moved.transition.any(-1) | moved.emission).all()  # numbers that leave a state alone are not told by state
-    doubtful = fitting == [("action",)] or (fitting == [("state",)] and not everywhere)  # as often it is something else
+    fitting = [
+        names for names in candidates if tuple(sizes[name] for name in names) == values.shape[2:]
+    ]
+    everywhere = (
+        moved.transition.any(-1) | moved.emission
+    ).all()  # numbers that leave a state alone are not told by state
+    doubtful = fitting == [("action",)] or (
+        fitting == [("state",)] and not everywhere
+    )  # as often it is something else
     return fitting[0] if len(fitting) == 1 and not doubtful else ()
 
 

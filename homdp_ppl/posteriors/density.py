@@ -1,7 +1,9 @@
-"""The joint density of a program's sites and the data, on the unconstrained scale that samplers walk on.
+"""The joint density of a program's sites and the data, on the unconstrained scale that samplers
+walk on.
 
-Of finite models counts are sufficient: a gradient costs the same after ten episodes and after a million. Sites with a closed-form
-posterior are left out, finite discrete sites are summed over, the others are the position.
+Of finite models counts are sufficient: a gradient costs the same after ten episodes and after a
+million. Sites with a closed-form posterior are left out, finite discrete sites are summed over, the
+others are the position.
 """
 
 from __future__ import annotations
@@ -21,12 +23,12 @@ from numpyro import handlers
 from numpyro.distributions import biject_to
 from numpyro.infer.util import constrain_fn, potential_energy
 
-from homdp_ppl.counts import Counts
-from homdp_ppl.declare import HOMDP
+from homdp_ppl.core.counts import Counts
+from homdp_ppl.declare.kernels import Kernels, Tables, tabulators
+from homdp_ppl.declare.model import HOMDP
+from homdp_ppl.declare.probing import Site
 from homdp_ppl.errors import InferenceError, Problem
-from homdp_ppl.kernels import Kernels, Tables, tabulators
 from homdp_ppl.precision import Array
-from homdp_ppl.probing import Site
 
 Position: TypeAlias = dict[str, Array]
 
@@ -51,7 +53,9 @@ class Declared(Protocol):
 
 
 class SiteDensity(ABC):
-    """The density of a declaration's sites given data, whatever data are. Use it inside :func:`homdp_ppl.x64`.
+    """The density of a declaration's sites given data, whatever data are.
+
+    Use it inside :func:`homdp_ppl.x64`.
 
     Parameters
     ----------
@@ -79,7 +83,9 @@ class SiteDensity(ABC):
 
     def log_joint(self, data: Any, position: Position) -> Array:
         """The log density at every configuration of the discrete sites, (D,)."""
-        return -jax.vmap(lambda discrete: potential_energy(self._model, (data, discrete), {}, position))(self.configurations)
+        return -jax.vmap(
+            lambda discrete: potential_energy(self._model, (data, discrete), {}, position)
+        )(self.configurations)
 
     def constrain(self, key: Array, data: Any, position: Position) -> dict[str, Array]:
         """The values of the sites at a position; discrete ones are drawn given the others."""
@@ -100,24 +106,49 @@ class SiteDensity(ABC):
     def _prior_position(self, key: Array) -> Position:
         with handlers.trace() as trace, handlers.seed(rng_seed=key):
             self.function()
-        return {name: biject_to(trace[name]["fn"].support).inv(trace[name]["value"]) for name in self.free}
+        return {
+            name: biject_to(trace[name]["fn"].support).inv(trace[name]["value"])
+            for name in self.free
+        }
 
     def _model(self, data: Any, discrete: Mapping[str, Array]) -> None:
-        """The user's program with the likelihood as a factor; held sites are hidden from the density."""
-        with handlers.block(hide=list(self.held)), handlers.seed(rng_seed=0), handlers.substitute(data=dict(discrete)):
+        """The user's program with the likelihood as a factor.
+
+        Held sites are hidden from the density.
+        """
+        with (
+            handlers.block(hide=list(self.held)),
+            handlers.seed(rng_seed=0),
+            handlers.substitute(data=dict(discrete)),
+        ):
             kernels = self.function()
         self.weigh(kernels, data)
 
     def _enumerate(self) -> dict[str, Array]:
-        """All joint values of the discrete sites; the entry "" counts them, also when there is none."""
+        """All joint values of the discrete sites.
+
+        The entry "" counts them, also when there is none.
+        """
         discrete = [site for site in self.sites if site.discrete]
         endless = [site.name for site in discrete if site.values < 0]
         number = prod(site.values ** prod(site.shape) for site in discrete)
         if endless or number > CONFIGURATIONS:
             many = f"{number:,}" if number < 10**12 else "more than 10^12"
-            got = f"{', '.join(endless)}, whose values cannot be listed" if endless else f"{many} joint values"
-            remedy = "Truncate it to a Categorical, write a plate for to_event, or marginalise it in the program."
-            problem = Problem("discrete sites", got, f"at most {CONFIGURATIONS:,} joint values, to be summed over", remedy)
+            got = (
+                f"{', '.join(endless)}, whose values cannot be listed"
+                if endless
+                else f"{many} joint values"
+            )
+            remedy = (
+                "Truncate it to a Categorical, write a plate for to_event, or "
+                "marginalise it in the program."
+            )
+            problem = Problem(
+                "discrete sites",
+                got,
+                f"at most {CONFIGURATIONS:,} joint values, to be summed over",
+                remedy,
+            )
             raise InferenceError(f"posterior of {self.name}", [problem])
         support = self._supports([site.name for site in discrete])
         choices = [support[site.name] for site in discrete for _ in range(prod(site.shape))]
@@ -133,7 +164,10 @@ class SiteDensity(ABC):
             return {}
         with handlers.trace() as trace, handlers.seed(rng_seed=0):
             self.function()
-        return {name: np.asarray(trace[name]["fn"].enumerate_support(expand=False)).ravel() for name in names}
+        return {
+            name: np.asarray(trace[name]["fn"].enumerate_support(expand=False)).ravel()
+            for name in names
+        }
 
 
 class Density(SiteDensity):
@@ -162,27 +196,35 @@ class Density(SiteDensity):
 
 
 def _log_probability(seen: Array, chance: Array) -> Array:
-    """Log probability of counts; minus infinity has no slope, so that a sum over discrete sites keeps those of the others."""
+    """Log probability of counts.
+
+    Minus infinity has no slope, so that a sum over discrete sites keeps those of the others.
+    """
     matters, possible = seen > 0, chance > 0
     logs = jnp.log(jnp.where(matters & possible, chance, 1.0))
     return jnp.sum(jnp.where(matters & ~possible, -jnp.inf, seen * logs))
 
 
 def log_likelihood(tables: Tables, counts: Counts) -> Array:
-    """Log probability of the counted transitions and emissions under tables that may have leading batch axes.
+    """Log probability of the counted transitions and emissions under tables that may have leading
+    batch axes.
 
     Examples
     --------
     >>> from homdp_ppl import POMDP, Counts
     >>> coin = POMDP(np.ones(1), np.ones((1, 1, 1)), np.array([[0.75, 0.25]]), np.ones((1, 1, 1)))
-    >>> round(float(log_likelihood(coin, Counts(np.array([[[4]]]), np.array([[3, 1]])))), 6)  # 3 log(3/4) + log(1/4)
+    >>> round(
+    ...     float(log_likelihood(coin, Counts(np.array([[[4]]]), np.array([[3, 1]])))), 6
+    ... )  # 3 log(3/4) + log(1/4)
     -2.249341
     """
     total = 0.0
     for where, axes in (("transition", (-3, -2, -1)), ("emission", (-2, -1))):
         seen, chance = np.asarray(getattr(counts, where)), np.asarray(getattr(tables, where))
         with np.errstate(divide="ignore"):
-            total = total + np.where(seen > 0, seen * np.log(np.where(seen > 0, chance, 1.0)), 0.0).sum(axis=axes)
+            total = total + np.where(
+                seen > 0, seen * np.log(np.where(seen > 0, chance, 1.0)), 0.0
+            ).sum(axis=axes)
     return total
 
 
@@ -200,5 +242,8 @@ def moving_entries(homdp: HOMDP, closed: bool) -> dict[str, tuple[Array, ...]]:
     places = {}
     for name in ("transition", "emission"):
         moving = getattr(structure.support, name) & ~getattr(structure.known, name)[..., None]
-        places[name] = np.nonzero(moving & ((getattr(structure.conjugate, name) < 0).all(-1, keepdims=True) | (not closed)))
+        places[name] = np.nonzero(
+            moving
+            & ((getattr(structure.conjugate, name) < 0).all(-1, keepdims=True) | (not closed))
+        )
     return places

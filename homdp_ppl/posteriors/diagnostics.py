@@ -1,4 +1,6 @@
-"""Whether a sampled posterior can be trusted: divergences, rank-normalised split R-hat, bulk effective sample size.
+"""Whether a sampled posterior can be trusted.
+
+Divergences, rank-normalised split R-hat, bulk effective sample size.
 
 The definitions are those of Vehtari, Gelman, Simpson, Carpenter and Buerkner (2021), as in ArviZ.
 """
@@ -17,12 +19,16 @@ from homdp_ppl.precision import Array
 
 
 class Gate(NamedTuple):
-    """What a fit must reach, else :func:`posterior` refuses it: few divergences, chains that agree, enough effective draws.
+    """What a fit must reach, else :func:`posterior` refuses it.
+
+    Few divergences, chains that agree, enough effective draws.
 
     Examples
     --------
     >>> from homdp_ppl.posteriors import Diagnostics, Gate
-    >>> chains = Diagnostics(divergences=0, draws=2000, chains=4, r_hat={"accuracy": 1.03}, ess={"accuracy": 1500.0})
+    >>> chains = Diagnostics(
+    ...     divergences=0, draws=2000, chains=4, r_hat={"accuracy": 1.03}, ess={"accuracy": 1500.0}
+    ... )
     >>> [problem.where for problem in chains.problems(Gate())], chains.problems(Gate(r_hat=1.05))
     (['R-hat of accuracy'], [])
     """
@@ -38,7 +44,9 @@ class Diagnostics(NamedTuple):
     Examples
     --------
     >>> from homdp_ppl.posteriors import Diagnostics, Gate
-    >>> stuck = Diagnostics(divergences=40, draws=2000, chains=4, r_hat={"T": 1.3}, ess={"T": 150.0})
+    >>> stuck = Diagnostics(
+    ...     divergences=40, draws=2000, chains=4, r_hat={"T": 1.3}, ess={"T": 150.0}
+    ... )
     >>> for problem in stuck.problems(Gate()):
     ...     print(f"{problem.where}: {problem.got}, expected {problem.expected}")
     divergences: 40 of 2000, expected at most 0.2%
@@ -57,29 +65,50 @@ class Diagnostics(NamedTuple):
         problems = []
         if self.divergences > gate.divergences * self.draws:
             got = f"{self.divergences} of {self.draws}"
-            remedy = "Reparametrise: draw standardised effects and scale them (non-centred), or keep scales away from zero."
+            remedy = (
+                "Reparametrise: draw standardised effects and scale them "
+                "(non-centred), or keep scales away from zero."
+            )
             problems.append(Problem("divergences", got, f"at most {gate.divergences:.1%}", remedy))
-        longer = "More draws, Sampling(draws=2000), or a program whose parameters the data can tell apart."
+        longer = (
+            "More draws, Sampling(draws=2000), or a program whose parameters the data "
+            "can tell apart."
+        )
         for site, value in self.r_hat.items():
             if not value <= gate.r_hat:
-                problems.append(Problem(f"R-hat of {site}", f"{value:.3f}", f"at most {gate.r_hat}", longer))
+                problems.append(
+                    Problem(f"R-hat of {site}", f"{value:.3f}", f"at most {gate.r_hat}", longer)
+                )
         for site, value in self.ess.items():
             if not value >= gate.ess * self.chains:
-                problems.append(Problem(f"ESS of {site}", f"{value:.0f}", f"at least {gate.ess * self.chains:.0f}", longer))
+                problems.append(
+                    Problem(
+                        f"ESS of {site}",
+                        f"{value:.0f}",
+                        f"at least {gate.ess * self.chains:.0f}",
+                        longer,
+                    )
+                )
         return problems
 
 
 def diagnose(samples: Mapping[str, Array], diverging: Array) -> Diagnostics:
     """Diagnostics of samples (chains, draws, ...) of each site, with at least four draws."""
     chains, draws = diverging.shape
-    entries = {site: _split(np.asarray(values, dtype=np.float64).reshape(chains, draws, -1)) for site, values in samples.items()}
+    entries = {
+        site: _split(np.asarray(values, dtype=np.float64).reshape(chains, draws, -1))
+        for site, values in samples.items()
+    }
     r_hat = {site: float(np.max(_r_hat(values), initial=1.0)) for site, values in entries.items()}
     ess = {site: float(np.min(_ess(values), initial=np.inf)) for site, values in entries.items()}
     return Diagnostics(int(np.sum(diverging)), chains * draws, chains, r_hat, ess)
 
 
 def _split(values: Array) -> Array:
-    """Every chain as two, (2 chains, draws // 2, entries); of an odd number of draws the middle one is left out."""
+    """Every chain as two, (2 chains, draws // 2, entries).
+
+    Of an odd number of draws the middle one is left out.
+    """
     half = values.shape[1] // 2
     return np.concatenate([values[:, :half], values[:, -half:]])
 
@@ -93,13 +122,21 @@ def _r_hat(split: Array) -> Array:
 def _ratio(values: Array) -> Array:
     """Split R-hat; what never moves has 1."""
     n = values.shape[1]
-    within, between = values.var(axis=1, ddof=1).mean(axis=0), values.mean(axis=1).var(axis=0, ddof=1)
+    within, between = (
+        values.var(axis=1, ddof=1).mean(axis=0),
+        values.mean(axis=1).var(axis=0, ddof=1),
+    )
     with np.errstate(divide="ignore", invalid="ignore"):
-        return np.where(np.ptp(values, axis=(0, 1)) == 0, 1.0, np.sqrt((n - 1) / n + between / within))
+        return np.where(
+            np.ptp(values, axis=(0, 1)) == 0, 1.0, np.sqrt((n - 1) / n + between / within)
+        )
 
 
 def _ess(split: Array) -> Array:
-    """Bulk effective sample size of every entry: autocorrelations are summed in pairs while these are positive (Geyer 1992)."""
+    """Bulk effective sample size of every entry.
+
+    Autocorrelations are summed in pairs while these are positive (Geyer 1992).
+    """
     values = _rank_normalise(split)
     chains, n, _ = values.shape
     covariance = _autocovariance(values).mean(axis=0)  # (n, entries)
@@ -111,14 +148,18 @@ def _ess(split: Array) -> Array:
     pairs = correlation[: n // 2 * 2].reshape(n // 2, 2, -1).sum(axis=1)
     looked = pairs[: max(1, (n - 1) // 2)]
     ends = looked <= 0
-    last = np.where(ends.any(axis=0), ends.argmax(axis=0), len(looked) - 1)  # the pair at which the sum ends
+    last = np.where(
+        ends.any(axis=0), ends.argmax(axis=0), len(looked) - 1
+    )  # the pair at which the sum ends
     decreasing = np.minimum.accumulate(looked, axis=0)
     counted = np.where(np.arange(len(looked))[:, None] < last, decreasing, 0.0).sum(axis=0)
     entry = np.arange(len(last))
     edge = correlation[2 * last, entry]
     edge = np.where(looked[last, entry] >= 0, edge, np.maximum(edge, 0.0))
     size = chains * n
-    return np.where(still, float(size), size / np.maximum(2 * counted + edge - 1, 1 / np.log10(size)))
+    return np.where(
+        still, float(size), size / np.maximum(2 * counted + edge - 1, 1 / np.log10(size))
+    )
 
 
 def _autocovariance(values: Array) -> Array:

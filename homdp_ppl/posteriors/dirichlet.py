@@ -1,7 +1,7 @@
 """Closed forms: the Dirichlet rows of a declaration, updated by addition, and their exact moments.
 
-Everything is a pure function of arrays, on NumPy or traced by JAX: :class:`ClosedForm` holds what is static, the concentrations
-(M,) are the data.
+Everything is a pure function of arrays, on NumPy or traced by JAX: :class:`ClosedForm` holds what
+is static, the concentrations (M,) are the data.
 """
 
 from __future__ import annotations
@@ -13,17 +13,19 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from homdp_ppl.conjugacy import Conjugate
-from homdp_ppl.counts import Counts
-from homdp_ppl.declare import HOMDP
-from homdp_ppl.kernels import Tables
+from homdp_ppl.core.counts import Counts
+from homdp_ppl.declare.conjugacy import Conjugate
+from homdp_ppl.declare.kernels import Tables
+from homdp_ppl.declare.model import HOMDP
 from homdp_ppl.precision import Array, namespace
 
 PROPOSALS = 8  # for each Gamma draw
 
 
 class Spread(NamedTuple):
-    """The moments of the unknown part of every row; a row is ``reference + mass * p`` with p Dirichlet.
+    """The moments of the unknown part of every row.
+
+    A row is ``reference + mass * p`` with p Dirichlet.
 
     Cov(p) = shrink * (diag(mean) - mean mean^T). Rows without an unknown part have mass 0.
     """
@@ -47,20 +49,30 @@ class ClosedForm:
         self.reference = homdp.structure.reference
         self.sizes = {site.name: site.shape for site in homdp.sites}
         flat = np.concatenate([self.conjugate.transition.ravel(), self.conjugate.emission.ravel()])
-        self._places = _groups(flat, len(self.conjugate.concentration))  # of each entry in the flat tables
-        self._members = _groups(self.conjugate.row, int(self.conjugate.row.max(initial=-1)) + 1)  # entries of each row
+        self._places = _groups(
+            flat, len(self.conjugate.concentration)
+        )  # of each entry in the flat tables
+        self._members = _groups(
+            self.conjugate.row, int(self.conjugate.row.max(initial=-1)) + 1
+        )  # entries of each row
         ends = np.cumsum([0, *self.conjugate.lengths])
         self.rows = Tables(  # which rows have a closed form
             np.zeros_like(self.reference.initial, dtype=bool),
             (self.conjugate.transition >= 0).any(-1, keepdims=True),
             (self.conjugate.emission >= 0).any(-1, keepdims=True),
         )
-        self._slices = {site: slice(*ends[k : k + 2]) for k, site in enumerate(self.conjugate.sites)}
+        self._slices = {
+            site: slice(*ends[k : k + 2]) for k, site in enumerate(self.conjugate.sites)
+        }
 
     def concentration(self, counts: Counts) -> Array:
-        """Posterior concentrations: the prior's, plus the counts of the table entries that each stands for."""
+        """Posterior concentrations: the prior's, plus the counts of the table entries that each
+        stands for.
+        """
         xp = namespace(counts.transition, counts.emission)
-        flat = xp.concatenate([counts.transition.reshape(-1), counts.emission.reshape(-1), xp.zeros(1)])
+        flat = xp.concatenate(
+            [counts.transition.reshape(-1), counts.emission.reshape(-1), xp.zeros(1)]
+        )
         return self.conjugate.concentration + flat[self._places].sum(-1)
 
     def totals(self, concentration: Array) -> Array:
@@ -71,11 +83,17 @@ class ClosedForm:
 
     def mean(self, concentration: Array) -> Tables:
         """Posterior mean tables; known entries and rows without a closed form are the reference's."""
-        return self.tables(concentration / self.totals(concentration)) if len(concentration) else self.reference
+        return (
+            self.tables(concentration / self.totals(concentration))
+            if len(concentration)
+            else self.reference
+        )
 
     def middle(self) -> Mapping[str, Array]:
         """The prior means of the program's own sites."""
-        return self.parameters(self.conjugate.concentration / self.totals(self.conjugate.concentration))
+        return self.parameters(
+            self.conjugate.concentration / self.totals(self.conjugate.concentration)
+        )
 
     def tables(self, entries: Array) -> Tables:
         """Tables from the entries of all Dirichlet rows, (M,)."""
@@ -87,7 +105,9 @@ class ClosedForm:
         """Moments of the unknown part of the rows of T and of O."""
         totals = self.totals(concentration)
         return (
-            self._spread(self.reference.transition, self.conjugate.transition, concentration, totals),
+            self._spread(
+                self.reference.transition, self.conjugate.transition, concentration, totals
+            ),
             self._spread(self.reference.emission, self.conjugate.emission, concentration, totals),
         )
 
@@ -96,12 +116,16 @@ class ClosedForm:
         if not len(concentration):
             return Tables(*map(np.zeros_like, self.reference))
         transition, emission = (
-            s.mass[..., None] ** 2 * s.shrink[..., None] * s.mean * (1 - s.mean) for s in self.spread(concentration)
+            s.mass[..., None] ** 2 * s.shrink[..., None] * s.mean * (1 - s.mean)
+            for s in self.spread(concentration)
         )
         return Tables(np.zeros_like(self.reference.initial), transition, emission)
 
     def draw(self, key: Array, concentration: Array) -> Array:
-        """One draw of all entries, (M,), normalised in logarithms: small concentrations do not underflow."""
+        """One draw of all entries, (M,), normalised in logarithms.
+
+        Small concentrations do not underflow.
+        """
         log_gamma = draw_log_gamma(key, concentration)
         peaks = jnp.append(log_gamma, -jnp.inf)[self._members].max(-1)
         weights = jnp.exp(log_gamma - peaks[self.conjugate.row])
@@ -122,20 +146,27 @@ class ClosedForm:
         mass = np.where(unknown, reference, 0.0).sum(-1, keepdims=True)
         return namespace(entries).where(unknown, mass * entries[..., source], reference)
 
-    def _spread(self, reference: Array, source: Array, concentration: Array, totals: Array) -> Spread:
+    def _spread(
+        self, reference: Array, source: Array, concentration: Array, totals: Array
+    ) -> Spread:
         xp = namespace(concentration)
         unknown = source >= 0
         mass = np.where(unknown, reference, 0.0).sum(-1)
-        mean = xp.append(concentration / totals, 0.0)[source]  # a source of -1 is the zero at the end
+        mean = xp.append(concentration / totals, 0.0)[
+            source
+        ]  # a source of -1 is the zero at the end
         total = xp.append(totals, 0.0)[source].max(-1)
         return Spread(mean, mass, 1 / (total + 1))
 
 
 def draw_log_gamma(key: Array, shape: Array) -> Array:
-    """Logarithms of Gamma(shape) draws, by Marsaglia and Tsang (2000): the first accepted of a fixed number of proposals.
+    """Logarithms of Gamma(shape) draws, by Marsaglia and Tsang (2000).
 
-    A loop that ends when all are accepted costs a compiled learner several times more than its plans. A proposal is accepted
-    with probability 0.95 at least, so none of eight is in fewer than one draw in 10^10; the last one is kept then.
+    The first accepted of a fixed number of proposals.
+
+    A loop that ends when all are accepted costs a compiled learner several times more than its
+    plans. A proposal is accepted with probability 0.95 at least, so none of eight is in fewer than
+    one draw in 10^10; the last one is kept then.
     """
     normal, uniform, boost = (jax.random.fold_in(key, k) for k in range(3))
     d = shape + 2 / 3  # for Gamma(shape + 1), which the boost brings down to Gamma(shape)
@@ -150,7 +181,10 @@ def draw_log_gamma(key: Array, shape: Array) -> Array:
 
 
 def _groups(label: Array, groups: int) -> Array:
-    """The places of each label as one padded array (groups, widest); the padding points past the end."""
+    """The places of each label as one padded array (groups, widest).
+
+    The padding points past the end.
+    """
     places = [np.flatnonzero(label == group) for group in range(groups)]
     padded = np.full((groups, max(map(len, places), default=0)), len(label))
     for group, found in enumerate(places):

@@ -1,8 +1,11 @@
-"""Closed forms of Gaussian emissions: an unknown mean in each state, with a known or an unknown scale.
+"""Closed forms of Gaussian emissions.
 
-Known scale: mean ~ Normal(m, s). Unknown scale: precision ~ Gamma(a, b), mean ~ Normal(m, 1/sqrt(k precision)), or the same
-through a variance ~ InverseGamma(a, b). Which sites play these parts is read off the program at a few parameter points and then
-certified: log prior plus log likelihood minus the log of the claimed posterior must be the same number at all of them.
+An unknown mean in each state, with a known or an unknown scale.
+
+Known scale: mean ~ Normal(m, s). Unknown scale: precision ~ Gamma(a, b), mean ~ Normal(m, 1/sqrt(k
+precision)), or the same through a variance ~ InverseGamma(a, b). Which sites play these parts is
+read off the program at a few parameter points and then certified: log prior plus log likelihood
+minus the log of the claimed posterior must be the same number at all of them.
 """
 
 from __future__ import annotations
@@ -16,8 +19,8 @@ import numpy as np
 import numpyro.distributions as dist
 from numpyro import handlers
 
-from homdp_ppl.continuous.declaration import ContinuousHOMDP
-from homdp_ppl.kernels import unwrap
+from homdp_ppl.declare.densities import ContinuousHOMDP
+from homdp_ppl.declare.kernels import unwrap
 from homdp_ppl.posteriors.statistics import Moments, Rows, Statistics, log_likelihood
 from homdp_ppl.precision import Array, to_numpy
 
@@ -61,25 +64,41 @@ class GaussianForm:
         updated = []
         for group in self.groups:
             number, total, squares = _pooled(data, group.states)
-            precision = 1.0 if group.spread else 1 / group.scale**2  # of one observation, in units of the strength
+            precision = (
+                1.0 if group.spread else 1 / group.scale**2
+            )  # of one observation, in units of the strength
             strength = group.strength + number * precision
             location = (group.strength * group.location + precision * total) / strength
             centre = total / number if number else 0.0
             between = group.strength * number / strength * (centre - group.location) ** 2
-            updated.append(Updated(location, strength, group.shape + number / 2, group.rate + (squares + between) / 2))
+            updated.append(
+                Updated(
+                    location,
+                    strength,
+                    group.shape + number / 2,
+                    group.rate + (squares + between) / 2,
+                )
+            )
         return updated
 
     def draw(self, key: Array, updated: list[Updated], n: int) -> dict[str, Array]:
         """Joint draws of all sites, each (n, ...)."""
         generator = np.random.default_rng(np.asarray(jax.random.key_data(key)))
-        values = {name: np.zeros((n, int(np.prod(shape, dtype=int)))) for name, shape in self.shapes.items()}
+        values = {
+            name: np.zeros((n, int(np.prod(shape, dtype=int))))
+            for name, shape in self.shapes.items()
+        }
         for group, now in zip(self.groups, updated, strict=True):
             precision = np.ones(n)
             if group.spread:
                 precision = generator.gamma(now.shape, 1 / now.rate, n)
-                values[group.spread[0]][:, group.spread[1]] = 1 / precision if group.inverse else precision
+                values[group.spread[0]][:, group.spread[1]] = (
+                    1 / precision if group.inverse else precision
+                )
             noise = generator.normal(size=n)
-            values[group.mean[0]][:, group.mean[1]] = now.location + noise / np.sqrt(now.strength * precision)
+            values[group.mean[0]][:, group.mean[1]] = now.location + noise / np.sqrt(
+                now.strength * precision
+            )
         return {name: value.reshape(n, *self.shapes[name]) for name, value in values.items()}
 
     def log_density(self, updated: list[Updated], values: Mapping[str, Array]) -> Array:
@@ -90,15 +109,24 @@ class GaussianForm:
             if group.spread:
                 entry = jnp.ravel(values[group.spread[0]])[group.spread[1]]
                 precision = 1 / entry if group.inverse else entry
-                law = dist.InverseGamma(now.shape, now.rate) if group.inverse else dist.Gamma(now.shape, now.rate)
+                law = (
+                    dist.InverseGamma(now.shape, now.rate)
+                    if group.inverse
+                    else dist.Gamma(now.shape, now.rate)
+                )
                 total = total + law.log_prob(entry)
             mean = jnp.ravel(values[group.mean[0]])[group.mean[1]]
-            total = total + dist.Normal(now.location, 1 / jnp.sqrt(now.strength * precision)).log_prob(mean)
+            total = total + dist.Normal(
+                now.location, 1 / jnp.sqrt(now.strength * precision)
+            ).log_prob(mean)
         return total
 
 
 def gaussian_form(homdp: ContinuousHOMDP) -> GaussianForm | None:
-    """The closed form of a declaration whose only unknowns are Gaussian emissions; None if it has none."""
+    """The closed form of a declaration whose only unknowns are Gaussian emissions.
+
+    None if it has none.
+    """
     if "gaussian form" not in homdp.compiled:
         homdp.compiled["gaussian form"] = _find(homdp)
     form: GaussianForm | None = homdp.compiled["gaussian form"]
@@ -109,7 +137,9 @@ class _Point(NamedTuple):
     """What the program shows at one parameter point."""
 
     values: dict[str, Array]
-    priors: dict[str, tuple[Array, Array]]  # the two parameters of each site's prior, at the shape of its value
+    priors: dict[
+        str, tuple[Array, Array]
+    ]  # the two parameters of each site's prior, at the shape of its value
     location: Array  # (X,)  of the emissions
     scale: Array
     log_prior: Array
@@ -119,8 +149,16 @@ def _find(homdp: ContinuousHOMDP) -> GaussianForm | None:
     kinds = _kinds(homdp)
     if kinds is None:
         return None
-    point = to_numpy(jax.jit(jax.vmap(lambda key: _look(homdp, key)))(jax.random.split(jax.random.key(0), POINTS)))
-    entries = {(name, k): v.reshape(POINTS, -1)[:, k] for name, v in point.values.items() for k in range(v[0].size)}
+    point = to_numpy(
+        jax.jit(jax.vmap(lambda key: _look(homdp, key)))(
+            jax.random.split(jax.random.key(0), POINTS)
+        )
+    )
+    entries = {
+        (name, k): v.reshape(POINTS, -1)[:, k]
+        for name, v in point.values.items()
+        for k in range(v[0].size)
+    }
     priors = {
         (name, k): tuple(part.reshape(POINTS, -1)[:, k] for part in pair)
         for name, pair in point.priors.items()
@@ -128,18 +166,37 @@ def _find(homdp: ContinuousHOMDP) -> GaussianForm | None:
     }
     pairs: dict[tuple[Any, Any, bool, float], list[int]] = {}
     for x in range(point.location.shape[1]):
-        mean = next((e for e, v in entries.items() if kinds[e[0]] is dist.Normal and _same(v, point.location[:, x])), None)
+        mean = next(
+            (
+                e
+                for e, v in entries.items()
+                if kinds[e[0]] is dist.Normal and _same(v, point.location[:, x])
+            ),
+            None,
+        )
         variance = point.scale[:, x] ** 2
         known = _same(variance, variance[0])
-        spread = None if known else next((e for e, v in entries.items() if _plays(kinds[e[0]], v, variance)), None)
+        spread = (
+            None
+            if known
+            else next((e for e, v in entries.items() if _plays(kinds[e[0]], v, variance)), None)
+        )
         if mean is None or (not known and spread is None):
             return None
         inverse = spread is not None and kinds[spread[0]] is dist.InverseGamma
-        pairs.setdefault((mean, spread, inverse, float(point.scale[0, x]) if known else 0.0), []).append(x)
+        pairs.setdefault(
+            (mean, spread, inverse, float(point.scale[0, x]) if known else 0.0), []
+        ).append(x)
     groups = []
     for (mean, spread, inverse, scale), states in pairs.items():
         location, deviation = priors[mean]
-        precision = np.ones(POINTS) if spread is None else 1 / entries[spread] if inverse else entries[spread]
+        precision = (
+            np.ones(POINTS)
+            if spread is None
+            else 1 / entries[spread]
+            if inverse
+            else entries[spread]
+        )
         strength = 1 / (deviation**2 * precision)
         shape, rate = (np.zeros(POINTS),) * 2 if spread is None else priors[spread]
         if not all(_same(part, part[0]) for part in (location, strength, shape, rate)):
@@ -161,7 +218,13 @@ def _kinds(homdp: ContinuousHOMDP) -> dict[str, type] | None:
         with handlers.trace() as trace, handlers.seed(rng_seed=key):
             homdp.function()
         samples = {name: site for name, site in trace.items() if site["type"] == "sample"}
-        found.update({name: type(unwrap(site["fn"])) for name, site in samples.items() if not site["is_observed"]})
+        found.update(
+            {
+                name: type(unwrap(site["fn"]))
+                for name, site in samples.items()
+                if not site["is_observed"]
+            }
+        )
         if len(found) < len(samples):
             found["observed"] = object
 
@@ -178,7 +241,9 @@ def _look(homdp: ContinuousHOMDP, key: Array) -> _Point:
     priors = {}
     for name, site in sites.items():
         law = unwrap(site["fn"])
-        pair = (law.loc, law.scale) if isinstance(law, dist.Normal) else (law.concentration, law.rate)
+        pair = (
+            (law.loc, law.scale) if isinstance(law, dist.Normal) else (law.concentration, law.rate)
+        )
         priors[name] = tuple(jnp.broadcast_to(part, jnp.shape(site["value"])) for part in pair)
     rules = homdp.mechanics.laws(values)
 
@@ -187,18 +252,26 @@ def _look(homdp: ContinuousHOMDP, key: Array) -> _Point:
         return jnp.broadcast_to(law.loc, ()), jnp.broadcast_to(law.scale, ())
 
     location, scale = jax.vmap(emission)(jnp.arange(len(homdp.spaces.states)))
-    log_prior = sum((jnp.sum(site["fn"].log_prob(site["value"])) for site in sites.values()), jnp.zeros(()))
+    log_prior = sum(
+        (jnp.sum(site["fn"].log_prob(site["value"])) for site in sites.values()), jnp.zeros(())
+    )
     return _Point(values, priors, location, scale, log_prior)  # type: ignore[arg-type]
 
 
 def _certified(form: GaussianForm, point: _Point) -> bool:
-    """Whether prior times likelihood is the claimed posterior up to a constant, on made-up data, and T stands still."""
+    """Whether prior times likelihood is the claimed posterior up to a constant, on made-up data,
+    and T stands still.
+    """
     X, A = len(form.homdp.spaces.states), len(form.homdp.spaces.actions)
     number = np.arange(1.0, X + 1)
     data = Moments(number, number * np.linspace(-1.3, 2.1, X), 0.7 * number)
     nothing = Rows(tuple(np.zeros(1, dtype=int) for _ in range(3)), np.zeros(1))
     everything = Rows(  # transitions must not depend on the sites: all of them are weighed
-        tuple(axis.ravel() for axis in np.meshgrid(np.arange(X), np.arange(A), np.arange(X), indexing="ij")), np.ones(X * A * X)
+        tuple(
+            axis.ravel()
+            for axis in np.meshgrid(np.arange(X), np.arange(A), np.arange(X), indexing="ij")
+        ),
+        np.ones(X * A * X),
     )
     updated = form.update(data)
 
@@ -207,7 +280,9 @@ def _certified(form: GaussianForm, point: _Point) -> bool:
         starts = Rows((np.arange(X),), np.ones(X))
         moves = jax.vmap(lambda x, a, z: rules.transition(x, a).log_prob(z))(*everything.values)
         first = jax.vmap(lambda x: rules.initial().log_prob(x))(*starts.values)
-        likelihood = log_likelihood(rules, Statistics(nothing._replace(values=nothing.values[:1]), nothing, data))
+        likelihood = log_likelihood(
+            rules, Statistics(nothing._replace(values=nothing.values[:1]), nothing, data)
+        )
         return log_prior + likelihood - form.log_density(updated, values), jnp.append(moves, first)
 
     constants, fixed = to_numpy(jax.jit(jax.vmap(difference))(point.values, point.log_prior))

@@ -12,10 +12,11 @@ from numpyro import handlers
 from numpyro.distributions import MaskedDistribution
 from scipy.special import softmax
 
-from homdp_ppl.continuous.declaration import ContinuousHOMDP
-from homdp_ppl.counts import Counts
-from homdp_ppl.declare import HOMDP
-from homdp_ppl.episode import Episode, as_key, stack
+from homdp_ppl.core.counts import Counts
+from homdp_ppl.core.episode import Episode, stack
+from homdp_ppl.core.randomness import as_key
+from homdp_ppl.declare.densities import ContinuousHOMDP
+from homdp_ppl.declare.model import HOMDP
 from homdp_ppl.errors import DataError, InferenceError, Problem
 from homdp_ppl.posteriors.belief import Atoms, Data, Posterior
 from homdp_ppl.posteriors.continuous import ContinuousPosterior, Settings, infer
@@ -70,9 +71,10 @@ def posterior(
 ) -> Posterior | ContinuousPosterior:
     """What is believed of a declared model after episodes whose states were revealed.
 
-    Dirichlet and Beta rows that the program uses as they are have a closed form. Where the other sites are all discrete, they are
-    summed over exactly. Everything else is sampled: from the prior before there are data, then by NUTS, compiled once for the
-    declaration and fed with counts. Continuous models have closed forms for Gaussian emissions of finite states, and NUTS on
+    Dirichlet and Beta rows that the program uses as they are have a closed form. Where the other
+    sites are all discrete, they are summed over exactly. Everything else is sampled: from the prior
+    before there are data, then by NUTS, compiled once for the declaration and fed with counts.
+    Continuous models have closed forms for Gaussian emissions of finite states, and NUTS on
     sufficient statistics or padded episodes otherwise.
 
     Parameters
@@ -82,8 +84,9 @@ def posterior(
     data
         Episodes, or their counts.
     method
-        "auto" for the above; "nuts" to sample all sites by NUTS, also those with a closed form; "laplace" for a normal
-        approximation in place of NUTS, which gives quantiles only if its calibration check passes.
+        "auto" for the above; "nuts" to sample all sites by NUTS, also those with a closed form;
+        "laplace" for a normal approximation in place of NUTS, which gives quantiles only if its
+        calibration check passes.
     key
         A JAX random key; ``jax.random.key(0)`` by default.
     sampling
@@ -96,7 +99,8 @@ def posterior(
     Returns
     -------
     Posterior
-        ``.draws(key, n)``, ``.mean``, ``.variance``, ``.dataset``, ``.update(more)``; printing it tells what was chosen.
+        ``.draws(key, n)``, ``.mean``, ``.variance``, ``.dataset``, ``.update(more)``; printing it
+        tells what was chosen.
 
     Examples
     --------
@@ -114,9 +118,13 @@ def posterior(
     """
     if not isinstance(homdp, HOMDP | ContinuousHOMDP):
         remedy = "Of a world, take the declaration: world.homdp."
-        raise DataError("posterior", [Problem("homdp", f"a {type(homdp).__name__}", "a HOMDP", remedy)])
+        raise DataError(
+            "posterior", [Problem("homdp", f"a {type(homdp).__name__}", "a HOMDP", remedy)]
+        )
     if method not in ("auto", "nuts", "laplace"):
-        raise InferenceError("posterior", [Problem("method", repr(method), '"auto", "nuts" or "laplace"')])
+        raise InferenceError(
+            "posterior", [Problem("method", repr(method), '"auto", "nuts" or "laplace"')]
+        )
     sampling = sampling or Sampling()
     few = [
         Problem(f"sampling.{name}", str(number), f"at least {least}")
@@ -127,9 +135,19 @@ def posterior(
         raise InferenceError("posterior", few)
     if isinstance(homdp, ContinuousHOMDP):
         if method == "laplace":
-            raise InferenceError("posterior", [Problem("method", repr(method), '"auto" or "nuts" for a continuous model')])
-        return infer(homdp, stack(data, homdp.spaces), Settings(sampling, gate or Gate(), force, method == "auto"), key=key)
-    return _compute(homdp, method, sampling, gate or Gate(), force, None, as_counts(homdp, data), key)
+            raise InferenceError(
+                "posterior",
+                [Problem("method", repr(method), '"auto" or "nuts" for a continuous model')],
+            )
+        return infer(
+            homdp,
+            stack(data, homdp.spaces),
+            Settings(sampling, gate or Gate(), force, method == "auto"),
+            key=key,
+        )
+    return _compute(
+        homdp, method, sampling, gate or Gate(), force, None, as_counts(homdp, data), key
+    )
 
 
 @in_x64
@@ -154,7 +172,12 @@ def _compute(
     elif all(site.discrete for site in others):
         how, told = "enumerated", f"{names} summed over exactly"
         found["atoms"] = _enumerated(homdp, held, counts)
-    elif method == "auto" and not np.any(counts.emission) and not np.any(counts.transition) and not _weighed(homdp):
+    elif (
+        method == "auto"
+        and not np.any(counts.emission)
+        and not np.any(counts.transition)
+        and not _weighed(homdp)
+    ):
         how, told = "prior", f"{names} from the prior"
         found["atoms"] = _prior(homdp, held, sampling, key)
     elif method == "laplace":
@@ -165,13 +188,19 @@ def _compute(
         fit = sampler(homdp, held, sampling).fit(key, plain(counts), warm, gate, force)
         warm = fit.warm
         flat = {name: v.reshape(-1, *v.shape[2:]) for name, v in fit.samples.items()}
-        found |= {"atoms": Atoms(flat, sampling.chains), "diagnostics": fit.diagnostics, "forced": fit.forced}
+        found |= {
+            "atoms": Atoms(flat, sampling.chains),
+            "diagnostics": fit.diagnostics,
+            "forced": fit.forced,
+        }
         how, told = "nuts", f"{names} by NUTS, {sampling.chains} chains of {sampling.draws} draws"
     return Posterior(
         homdp,
         counts,
         "mixed" if held and others else how,
-        "; ".join(part for part in (f"{', '.join(held)} in closed form" if held else "", told) if part),
+        "; ".join(
+            part for part in (f"{', '.join(held)} in closed form" if held else "", told) if part
+        ),
         form.concentration(counts) if held else np.zeros(0),
         refit=partial(_compute, homdp, method, sampling, gate, force, warm),
         **found,
@@ -193,7 +222,10 @@ def _enumerated(homdp: HOMDP, held: tuple[str, ...], counts: Counts) -> Atoms:
 
 
 def _weighed(homdp: HOMDP) -> bool:
-    """Whether the program's prior is not what its sites draw: it has factors, observed sites, or scaled or masked ones."""
+    """Whether the program's prior is not what its sites draw.
+
+    It has factors, observed sites, or scaled or masked ones.
+    """
     weighed: list[str] = []
 
     def run(key: Array) -> None:
@@ -203,7 +235,9 @@ def _weighed(homdp: HOMDP) -> bool:
         weighed.extend(
             site["name"]
             for site in sites
-            if site["is_observed"] or site["scale"] is not None or isinstance(site["fn"], MaskedDistribution)
+            if site["is_observed"]
+            or site["scale"] is not None
+            or isinstance(site["fn"], MaskedDistribution)
         )
 
     jax.eval_shape(run, jax.random.key(0))

@@ -1,7 +1,8 @@
-"""Laplace's approximation: a normal distribution at the mode of the unconstrained sites, with a check of its calibration.
+"""Laplace's approximation: a normal distribution at the mode of the unconstrained sites, with a
+check of its calibration.
 
-Faster than NUTS, and wrong by an unknown amount: so its draws are weighed against the true density, and the check tells what
-share of the true posterior its 90% intervals really hold.
+Faster than NUTS, and wrong by an unknown amount: so its draws are weighed against the true density,
+and the check tells what share of the true posterior its 90% intervals really hold.
 """
 
 from __future__ import annotations
@@ -13,8 +14,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax.flatten_util import ravel_pytree
 
-from homdp_ppl.counts import Counts
-from homdp_ppl.declare import HOMDP
+from homdp_ppl.core.counts import Counts
+from homdp_ppl.declare.model import HOMDP
 from homdp_ppl.errors import InferenceError, Problem
 from homdp_ppl.posteriors.data import impossible, plain
 from homdp_ppl.posteriors.density import Density
@@ -22,7 +23,9 @@ from homdp_ppl.precision import Array, to_numpy
 
 STEPS = 200  # of damped Newton at most
 INTERVAL = 0.9
-COVERAGE_ERROR = 0.02  # how far from INTERVAL the true share may be, and from (1 - INTERVAL) / 2 in each tail
+COVERAGE_ERROR = (
+    0.02  # how far from INTERVAL the true share may be, and from (1 - INTERVAL) / 2 in each tail
+)
 EFFICIENCY = 0.3  # smallest share of effective draws at which the check itself can be believed
 
 
@@ -37,7 +40,10 @@ class Calibration(NamedTuple):
     def passed(self) -> bool:
         """Whether quantiles may be taken from it."""
         tail = (1 - INTERVAL) / 2
-        return self.efficiency >= EFFICIENCY and max(abs(self.lower - tail), abs(self.upper - tail)) <= COVERAGE_ERROR
+        return (
+            self.efficiency >= EFFICIENCY
+            and max(abs(self.lower - tail), abs(self.upper - tail)) <= COVERAGE_ERROR
+        )
 
 
 class Approximation(NamedTuple):
@@ -52,7 +58,12 @@ class Laplace:
 
     def __init__(self, density: Density, draws: int) -> None:
         if len(density.configurations[""]) > 1:
-            problem = Problem("laplace", "a program with discrete sites", "continuous sites only", 'Use method="nuts".')
+            problem = Problem(
+                "laplace",
+                "a program with discrete sites",
+                "continuous sites only",
+                'Use method="nuts".',
+            )
             raise InferenceError(f"posterior of {density.name}", [problem])
         self.density = density
         self.draws = draws
@@ -70,7 +81,9 @@ class Laplace:
             raise InferenceError(f"posterior of {self.density.name}", [problem])
         return Approximation(samples, _calibration(z, log_weights))
 
-    def _approximate(self, key: Array, counts: Counts) -> tuple[dict[str, Array], Array, Array, Array, Array]:
+    def _approximate(
+        self, key: Array, counts: Counts
+    ) -> tuple[dict[str, Array], Array, Array, Array, Array]:
         start, energy = self.density.start(jax.random.fold_in(key, 0), counts)
         first, unravel = ravel_pytree(start)
 
@@ -82,7 +95,9 @@ class Laplace:
         noise = jax.random.normal(jax.random.fold_in(key, 1), (self.draws, len(first)))
         z = mode + jax.vmap(lambda e: jax.scipy.linalg.solve_triangular(factor.T, e))(noise)
         log_weights = -jax.vmap(potential)(z) + 0.5 * jnp.sum(noise**2, axis=1)
-        samples = jax.vmap(lambda position: self.density.constrain(key, counts, unravel(position)))(z)
+        samples = jax.vmap(lambda position: self.density.constrain(key, counts, unravel(position)))(
+            z
+        )
         return samples, z, log_weights, jnp.max(jnp.abs(jax.grad(potential)(mode))), energy
 
 
@@ -95,7 +110,10 @@ def _minimise(potential: Any, start: Array) -> Array:
         scale = jnp.maximum(jnp.abs(jnp.diagonal(curvature)), 1.0)
         candidate = z - jnp.linalg.solve(curvature + damping * jnp.diag(scale), slope)
         better = potential(candidate) < potential(z)
-        return (jnp.where(better, candidate, z), jnp.where(better, damping / 4, jnp.minimum(damping * 4, 1e12))), None
+        return (
+            jnp.where(better, candidate, z),
+            jnp.where(better, damping / 4, jnp.minimum(damping * 4, 1e12)),
+        ), None
 
     (z, _), _ = jax.lax.scan(step, (start, jnp.ones(())), length=STEPS)
     return z

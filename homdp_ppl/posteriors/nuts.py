@@ -1,7 +1,10 @@
-"""NUTS on the likelihood of counts, compiled once for a declaration: new data change numbers, never shapes.
+"""NUTS on the likelihood of counts, compiled once for a declaration.
 
-A fit is a few rounds of one compiled program, each of warm-up and draws for all chains at once. The first round after a cold
-start only finds the place; a later fit begins where the last one ended, with its step sizes and mass matrices.
+New data change numbers, never shapes.
+
+A fit is a few rounds of one compiled program, each of warm-up and draws for all chains at once. The
+first round after a cold start only finds the place; a later fit begins where the last one ended,
+with its step sizes and mass matrices.
 """
 
 from __future__ import annotations
@@ -13,7 +16,7 @@ import jax
 import numpy as np
 from numpyro.infer.hmc import hmc
 
-from homdp_ppl.declare import HOMDP
+from homdp_ppl.declare.model import HOMDP
 from homdp_ppl.errors import InferenceError
 from homdp_ppl.posteriors.data import impossible
 from homdp_ppl.posteriors.density import Density, Position, SiteDensity
@@ -24,7 +27,8 @@ TARGETS = (0.8, 0.95, 0.99)  # acceptance aimed at; the next when a round does n
 
 
 class Sampling(NamedTuple):
-    """How much to sample: how many chains, and for each of them the steps of warm-up and the draws that are kept.
+    """How much to sample: how many chains, and for each of them the steps of warm-up and the draws
+    that are kept.
 
     Examples
     --------
@@ -35,7 +39,11 @@ class Sampling(NamedTuple):
     ... def coin():
     ...     heads = numpyro.sample("heads", dist.Uniform(0.5, 1.0))
     ...     return Kernels([1.0], [[[1.0]]], lambda x: dist.Bernoulli(heads))
-    >>> dict(posterior(coin, Counts.zero(coin), sampling=Sampling(chains=2, draws=1000)).dataset.sizes)
+    >>> dict(
+    ...     posterior(
+    ...         coin, Counts.zero(coin), sampling=Sampling(chains=2, draws=1000)
+    ...     ).dataset.sizes
+    ... )
     {'chain': 2, 'draw': 1000}
     """
 
@@ -71,13 +79,17 @@ class Sampler:
         self._start: Callable[..., Any] = jax.jit(jax.vmap(density.start, in_axes=(0, None)))
 
     def fit(self, key: Array, data: Any, warm: Warm | None, gate: Gate, force: bool) -> Fit:
-        """Sample given data; raises :class:`InferenceError` if no round passes the gate, unless forced."""
+        """Sample given data; raises :class:`InferenceError` if no round passes the gate, unless
+        forced.
+        """
         cold = warm is None
         if warm is None:
             warm = self._cold(jax.random.fold_in(key, 0), data)
             warm = self._round(jax.random.fold_in(key, 1), data, warm, TARGETS[0])[2]
         for turn, target in enumerate(TARGETS):
-            samples, diverging, warm = to_numpy(self._round(jax.random.fold_in(key, turn + 2), data, warm, target))
+            samples, diverging, warm = to_numpy(
+                self._round(jax.random.fold_in(key, turn + 2), data, warm, target)
+            )
             diagnostics = diagnose(samples, diverging)
             problems = diagnostics.problems(gate)
             if not problems:
@@ -94,16 +106,24 @@ class Sampler:
         possible = np.isfinite(potential)
         if not possible.any():
             raise impossible(self.density.name)
-        shared = np.resize(np.flatnonzero(possible), len(possible))  # chains that found no place begin where others do
-        position = jax.tree.map(lambda leaf: leaf[np.where(possible, np.arange(len(possible)), shared)], position)
+        shared = np.resize(
+            np.flatnonzero(possible), len(possible)
+        )  # chains that found no place begin where others do
+        position = jax.tree.map(
+            lambda leaf: leaf[np.where(possible, np.arange(len(possible)), shared)], position
+        )
         C, D = self.sampling.chains, sum(leaf[0].size for leaf in jax.tree.leaves(position))
         return Warm(position, np.ones(C), np.tile(np.eye(D), (C, 1, 1)))
 
-    def _run(self, key: Array, data: Any, warm: Warm, target: Array) -> tuple[dict[str, Array], Array, Warm]:
+    def _run(
+        self, key: Array, data: Any, warm: Warm, target: Array
+    ) -> tuple[dict[str, Array], Array, Warm]:
         keys = jax.random.split(key, self.sampling.chains)
         return jax.vmap(lambda k, w: self._chain(k, data, w, target))(keys, warm)
 
-    def _chain(self, key: Array, data: Any, warm: Warm, target: Array) -> tuple[dict[str, Array], Array, Warm]:
+    def _chain(
+        self, key: Array, data: Any, warm: Warm, target: Array
+    ) -> tuple[dict[str, Array], Array, Warm]:
         init, step = hmc(potential_fn=lambda position: self.density.potential(data, position))
         state = init(
             warm.position,
@@ -121,10 +141,18 @@ class Sampler:
 
         steps = self.sampling.warmup + self.sampling.draws
         state, (positions, diverging) = jax.lax.scan(advance, state, length=steps)
-        positions, diverging = jax.tree.map(lambda leaf: leaf[self.sampling.warmup :], (positions, diverging))
+        positions, diverging = jax.tree.map(
+            lambda leaf: leaf[self.sampling.warmup :], (positions, diverging)
+        )
         keys = jax.random.split(jax.random.fold_in(key, 1), self.sampling.draws)
-        samples = jax.vmap(lambda k, position: self.density.constrain(k, data, position))(keys, positions)
-        return samples, diverging, Warm(state.z, state.adapt_state.step_size, state.adapt_state.inverse_mass_matrix)
+        samples = jax.vmap(lambda k, position: self.density.constrain(k, data, position))(
+            keys, positions
+        )
+        return (
+            samples,
+            diverging,
+            Warm(state.z, state.adapt_state.step_size, state.adapt_state.inverse_mass_matrix),
+        )
 
 
 def sampler(homdp: HOMDP, held: tuple[str, ...], sampling: Sampling) -> Sampler:

@@ -1,4 +1,5 @@
-"""Predictive checks: whether episodes look like those that believed models make with the same policy.
+"""Predictive checks: whether episodes look like those that believed models make with the same
+policy.
 
 Before there are data this is a prior predictive check, afterwards a posterior predictive one.
 """
@@ -14,20 +15,24 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from homdp_ppl.acting import Policy
-from homdp_ppl.declare import HOMDP
-from homdp_ppl.episode import Episode, as_key, noise, play, stack
+from homdp_ppl.core.episode import Episode, stack
+from homdp_ppl.core.graph_policy import GraphPolicy, check_policy
+from homdp_ppl.core.policy import Policy
+from homdp_ppl.core.pomdp import POMDP
+from homdp_ppl.core.randomness import as_key, noise
+from homdp_ppl.core.rollout import play
+from homdp_ppl.declare.kernels import Tables
+from homdp_ppl.declare.model import HOMDP
 from homdp_ppl.errors import DataError, Problem
-from homdp_ppl.kernels import Tables
-from homdp_ppl.policy import GraphPolicy, check_policy
-from homdp_ppl.pomdp import POMDP
 from homdp_ppl.posteriors.belief import Posterior
 from homdp_ppl.precision import Array, in_x64, to_numpy
 
 LEVEL = 0.05  # chance that one of the four findings is called unusual although the model is right
 FEWEST = 159  # draws that let the smallest two-sided tail, 2 / (draws + 1), reach LEVEL / 4
 LISTED = 3  # single frequencies that a summary tells of
-SAME = 1e-9  # numbers closer than this are ties: sums of the same rewards differ in their last digit
+SAME = (
+    1e-9  # numbers closer than this are ties: sums of the same rewards differ in their last digit
+)
 
 
 class Statistics(NamedTuple):
@@ -51,7 +56,9 @@ class Finding(NamedTuple):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PredictiveCheck:
-    """Observed episodes beside replicated ones. Made by :func:`predictive_check`; printing it tells what was found.
+    """Observed episodes beside replicated ones.
+
+    Made by :func:`predictive_check`; printing it tells what was found.
 
     Attributes
     ----------
@@ -68,11 +75,19 @@ class PredictiveCheck:
     --------
     >>> import jax
     >>> from homdp_ppl import BlindPolicy, Counts, models, posterior, rollout
-    >>> world, listen = models.load("tiger"), BlindPolicy(np.eye(3)[[0, 0, 0, 0]]).graph(observations=2)
+    >>> world, listen = (
+    ...     models.load("tiger"),
+    ...     BlindPolicy(np.eye(3)[[0, 0, 0, 0]]).graph(observations=2),
+    ... )
     >>> episodes = rollout(jax.random.split(jax.random.key(0), 50), world, listen)
-    >>> deaf = posterior(world.homdp, Counts(np.zeros((2, 3, 2)), np.full((2, 2), 10_000)))  # sure that growls tell nothing
+    >>> deaf = posterior(
+    ...     world.homdp, Counts(np.zeros((2, 3, 2)), np.full((2, 2), 10_000))
+    ... )  # sure that growls tell nothing
     >>> check = predictive_check(jax.random.key(1), deaf, episodes, listen)
-    >>> check.unusual, round(check.findings[1].p, 3)  # growls agree with each other more than in any of 200 replications
+    >>> (
+    ...     check.unusual,
+    ...     round(check.findings[1].p, 3),
+    ... )  # growls agree with each other more than in any of 200 replications
     (('pairs of observations',), 0.005)
     """
 
@@ -85,13 +100,20 @@ class PredictiveCheck:
     def findings(self) -> tuple[Finding, ...]:
         """Observations by step, pairs of successive observations, mean and spread of the returns.
 
-        The first two are sums of (count - expected)^2 / expected. What is expected is the average over all sets of episodes, the
-        observed one among them: if that is like the others, its rank is uniform.
+        The first two are sums of (count - expected)^2 / expected. What is expected is the average
+        over all sets of episodes, the observed one among them: if that is like the others, its rank
+        is uniform.
         """
         observed, replicated = self.observed, self.replicated
         tests = {
-            "observations by step": (*_discrepancies(observed.frequency, replicated.frequency, self.episodes), False),
-            "pairs of observations": (*_discrepancies(observed.pairs, replicated.pairs, self._pairs), False),
+            "observations by step": (
+                *_discrepancies(observed.frequency, replicated.frequency, self.episodes),
+                False,
+            ),
+            "pairs of observations": (
+                *_discrepancies(observed.pairs, replicated.pairs, self._pairs),
+                False,
+            ),
             "mean return": (observed.mean, replicated.mean, True),
             "spread of returns": (observed.deviation, replicated.deviation, True),
         }
@@ -99,9 +121,17 @@ class PredictiveCheck:
 
     @cached_property
     def frequencies(self) -> tuple[Finding, ...]:
-        """Every observation at every step, the most surprising first; among many, some are surprising by chance."""
+        """Every observation at every step, the most surprising first.
+
+        Among many, some are surprising by chance.
+        """
         found = [
-            _finding(f"{name} at step {h + 1}", self.observed.frequency[h, y], self.replicated.frequency[:, h, y], True)
+            _finding(
+                f"{name} at step {h + 1}",
+                self.observed.frequency[h, y],
+                self.replicated.frequency[:, h, y],
+                True,
+            )
             for h in range(self.homdp.horizon)
             for y, name in enumerate(self.homdp.observations)
         ]
@@ -109,16 +139,28 @@ class PredictiveCheck:
 
     @property
     def unusual(self) -> tuple[str, ...]:
-        """Which of the four findings are so far out that a right model would show any such only once in twenty checks."""
-        return tuple(finding.what for finding in self.findings if finding.p <= LEVEL / len(self.findings))
+        """Which of the four findings are so far out that a right model would show any such only
+        once in twenty checks.
+        """
+        return tuple(
+            finding.what for finding in self.findings if finding.p <= LEVEL / len(self.findings)
+        )
 
     def summary(self) -> str:
         """The findings in words, with the most surprising single frequencies."""
         surprise = f"unusual: {', '.join(self.unusual)}" if self.unusual else "nothing unusual"
-        lines = [f"{self.homdp.name}: {self.episodes:,} episodes against {len(self.replicated.mean):,} replications, {surprise}"]
+        lines = [
+            (
+                f"{self.homdp.name}: {self.episodes:,} episodes against "
+                f"{len(self.replicated.mean):,} replications, {surprise}"
+            )
+        ]
         for finding in (*self.findings, *self.frequencies[:LISTED]):
             what, observed, low, high, p = finding
-            lines.append(f"  {what}: {observed:.4g} observed, {low:.4g} to {high:.4g} predicted (p = {p:.3g})")
+            lines.append(
+                f"  {what}: {observed:.4g} observed, {low:.4g} to {high:.4g} predicted (p = "
+                f"{p:.3g})"
+            )
         return "\n".join(lines)
 
     def __repr__(self) -> str:
@@ -131,12 +173,18 @@ class PredictiveCheck:
 
 @in_x64
 def predictive_check(
-    key: Array, belief: Posterior, episodes: Episode | Iterable[Episode], policy: Policy, draws: int = 200
+    key: Array,
+    belief: Posterior,
+    episodes: Episode | Iterable[Episode],
+    policy: Policy,
+    draws: int = 200,
 ) -> PredictiveCheck:
-    """Compare episodes with those that believed models make with the same policy, as many for each model.
+    """Compare episodes with those that believed models make with the same policy, as many for each
+    model.
 
-    Tail probabilities are exact, never too small, if the belief comes from other episodes or is the prior. If it comes from the
-    same episodes, they lean towards the middle: then a small one is all the more telling.
+    Tail probabilities are exact, never too small, if the belief comes from other episodes or is the
+    prior. If it comes from the same episodes, they lean towards the middle: then a small one is all
+    the more telling.
 
     Parameters
     ----------
@@ -157,7 +205,9 @@ def predictive_check(
     >>> from homdp_ppl import models, posterior, rollout, uniform_policy
     >>> world = models.load("tiger")
     >>> episodes = rollout(jax.random.split(jax.random.key(0), 50), world, uniform_policy(world))
-    >>> predictive_check(jax.random.key(1), posterior(world.homdp, episodes), episodes, uniform_policy(world)).unusual
+    >>> predictive_check(
+    ...     jax.random.key(1), posterior(world.homdp, episodes), episodes, uniform_policy(world)
+    ... ).unusual
     ()
     """
     homdp = belief.homdp
@@ -176,17 +226,27 @@ def predictive_check(
 
 
 @partial(jax.jit, static_argnames="episodes")
-def _replicate(keys: Array, tables: Tables, reward: Array, policy: GraphPolicy, episodes: int) -> Statistics:
-    """Statistics of a set of episodes for each model, one model after the other to bound the memory."""
+def _replicate(
+    keys: Array, tables: Tables, reward: Array, policy: GraphPolicy, episodes: int
+) -> Statistics:
+    """Statistics of a set of episodes for each model, one model after the other to bound the
+    memory.
+    """
 
     def one(given: tuple[Array, Tables]) -> Statistics:
         key, model = given
         pomdp = POMDP(*model, reward)
 
         def episode(key: Array) -> Episode:
-            return play(pomdp, policy, noise(jax.random.fold_in(key, 0), jax.random.fold_in(key, 1), pomdp.horizon))
+            return play(
+                pomdp,
+                policy,
+                noise(jax.random.fold_in(key, 0), jax.random.fold_in(key, 1), pomdp.horizon),
+            )
 
-        described: Statistics = _describe(jax.vmap(episode)(jax.random.split(key, episodes)), reward, pomdp.emission.shape[-1])
+        described: Statistics = _describe(
+            jax.vmap(episode)(jax.random.split(key, episodes)), reward, pomdp.emission.shape[-1]
+        )
         return described
 
     made: Statistics = jax.lax.map(one, (keys, tables))
@@ -206,7 +266,9 @@ def _describe(episodes: Episode, reward: Array, observations: int) -> Statistics
 
 
 def _discrepancies(observed: Array, replicated: Array, number: int) -> tuple[Array, Array]:
-    """Pearson's discrepancy of the observed frequencies and of every replication, from ``number`` counts each."""
+    """Pearson's discrepancy of the observed frequencies and of every replication, from ``number``
+    counts each.
+    """
     together = np.concatenate([observed[None], replicated]).reshape(1 + len(replicated), -1)
     expected = together.mean(0)
     possible = expected > 0
@@ -215,20 +277,31 @@ def _discrepancies(observed: Array, replicated: Array, number: int) -> tuple[Arr
 
 
 def _finding(what: str, observed: Array, replicated: Array, two_sided: bool) -> Finding:
-    """The rank of the observed number among the replications as a tail probability; ties count as further out."""
+    """The rank of the observed number among the replications as a tail probability.
+
+    Ties count as further out.
+    """
     slack = SAME * max(1.0, abs(float(observed)))
     above = 1 + int(np.sum(replicated >= observed - slack))
     below = 1 + int(np.sum(replicated <= observed + slack))
     tail = 2 * min(above, below) if two_sided else above
     low, high = np.quantile(replicated, [0.05, 0.95])
-    return Finding(what, float(observed), float(low), float(high), min(1.0, tail / (1 + len(replicated))))
+    return Finding(
+        what, float(observed), float(low), float(high), min(1.0, tail / (1 + len(replicated)))
+    )
 
 
 def _problems(batch: Episode, policy: GraphPolicy, draws: int) -> list[Problem]:
-    """What cannot be checked: no episodes, too few draws to find anything, or episodes that the policy cannot have made."""
+    """What cannot be checked: no episodes, too few draws to find anything, or episodes that the
+    policy cannot have made.
+    """
     problems = []
     if draws < FEWEST:
-        problems.append(Problem("draws", f"{draws}", f"at least {FEWEST}", "Fewer can never call a finding unusual."))
+        problems.append(
+            Problem(
+                "draws", f"{draws}", f"at least {FEWEST}", "Fewer can never call a finding unusual."
+            )
+        )
     if not len(batch):
         return [*problems, Problem("episodes", "none", "at least one")]
     node = policy.first(batch.observations[:, 0])
@@ -237,7 +310,16 @@ def _problems(batch: Episode, policy: GraphPolicy, draws: int) -> list[Problem]:
         if len(never):
             at = f"episode {never[0]}, step {h + 1}"
             remedy = "Pass the policy that was played."
-            return [*problems, Problem("policy", "an action that it never takes there", "the policy of all episodes", remedy, at)]
+            return [
+                *problems,
+                Problem(
+                    "policy",
+                    "an action that it never takes there",
+                    "the policy of all episodes",
+                    remedy,
+                    at,
+                ),
+            ]
         if h + 1 < batch.actions.shape[1]:
             node = policy.next(node, batch.actions[:, h], batch.observations[:, h + 1])
     return problems

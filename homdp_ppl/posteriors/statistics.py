@@ -1,8 +1,9 @@
-"""What the likelihood of a continuous model needs of its episodes, in as few numbers as the families of its kernels allow.
+"""What the likelihood of a continuous model needs of its episodes, in as few numbers as the
+families of its kernels allow.
 
-Finite transitions are counted, Gaussian emissions of finite states are summed up by their moments: the same size after ten
-episodes and after a million. Everything else is kept as it is, padded to the next power of two, so that growing data compile
-anew at most logarithmically often.
+Finite transitions are counted, Gaussian emissions of finite states are summed up by their moments:
+the same size after ten episodes and after a million. Everything else is kept as it is, padded to
+the next power of two, so that growing data compile anew at most logarithmically often.
 """
 
 from __future__ import annotations
@@ -16,11 +17,11 @@ import numpy as np
 import numpyro
 import numpyro.distributions as dist
 
-from homdp_ppl.continuous.conditional import Laws, laws
-from homdp_ppl.continuous.declaration import ContinuousHOMDP
-from homdp_ppl.domain import Domain, Real
-from homdp_ppl.episode import Episode
-from homdp_ppl.kernels import Kernels, unwrap
+from homdp_ppl.core.episode import Episode
+from homdp_ppl.core.spaces import Real, Spaces
+from homdp_ppl.declare.conditional import Laws, laws
+from homdp_ppl.declare.densities import ContinuousHOMDP
+from homdp_ppl.declare.kernels import Kernels, unwrap
 from homdp_ppl.posteriors.density import SiteDensity
 from homdp_ppl.precision import Array, x64
 
@@ -64,17 +65,25 @@ def gaussian_emissions(homdp: ContinuousHOMDP) -> bool:
 
     def run(key: Array) -> None:
         parameters = homdp.sample_prior(key)
-        found.append(isinstance(unwrap(homdp.mechanics.laws(parameters).emission(jnp.zeros((), dtype=int))), dist.Normal))
+        found.append(
+            isinstance(
+                unwrap(homdp.mechanics.laws(parameters).emission(jnp.zeros((), dtype=int))),
+                dist.Normal,
+            )
+        )
 
     with x64():
         jax.eval_shape(run, jax.random.key(0))
     return found[0]
 
 
-def statistics(episodes: Episode, domain: Domain, gaussian: bool) -> Statistics:
+def statistics(episodes: Episode, domain: Spaces, gaussian: bool) -> Statistics:
     """The statistics of a batch of checked episodes."""
     X, Y, A, _ = domain
-    x, z = (part.reshape(-1, *part.shape[2:]) for part in (episodes.states[:, :-1], episodes.states[:, 1:]))
+    x, z = (
+        part.reshape(-1, *part.shape[2:])
+        for part in (episodes.states[:, :-1], episodes.states[:, 1:])
+    )
     y, a = (part.reshape(-1, *part.shape[2:]) for part in (episodes.observations, episodes.actions))
     first = episodes.states[:, 0]
     if isinstance(X, Real):
@@ -106,7 +115,9 @@ def _counted(sizes: tuple[int, ...], *values: Array) -> Rows:
 
 
 def _padded(*values: Array) -> Rows:
-    """The points themselves; padding repeats the first one, where every density is what it is anyway."""
+    """The points themselves; padding repeats the first one, where every density is what it is
+    anyway.
+    """
     n = len(values[0])
     size = max(SMALLEST, 1 << max(n - 1, 0).bit_length())
     index = np.where(np.arange(size) < n, np.arange(size), 0)
@@ -137,7 +148,9 @@ def _of_moments(rules: Laws, data: Moments) -> Array:
         return jnp.broadcast_to(law.loc, ()), jnp.broadcast_to(law.scale, ())
 
     location, scale = jax.vmap(parameters)(jnp.arange(len(data.number)))
-    squares = data.squares + data.number * (data.total / jnp.maximum(data.number, 1) - location) ** 2
+    squares = (
+        data.squares + data.number * (data.total / jnp.maximum(data.number, 1) - location) ** 2
+    )
     each = -data.number * (jnp.log(scale) + 0.5 * jnp.log(2 * jnp.pi)) - squares / (2 * scale**2)
     return jnp.sum(jnp.where(data.number > 0, each, 0.0))
 
@@ -151,4 +164,6 @@ class EpisodeDensity(SiteDensity):
 
     def weigh(self, kernels: Kernels, data: Statistics) -> None:
         """The likelihood as one factor."""
-        numpyro.factor("likelihood of the episodes", log_likelihood(laws(kernels, self._domain), data))
+        numpyro.factor(
+            "likelihood of the episodes", log_likelihood(laws(kernels, self._domain), data)
+        )

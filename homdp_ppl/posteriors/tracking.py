@@ -1,7 +1,9 @@
-"""Following a sampled posterior through many small updates: stored draws are reweighed, and sampled anew when they wear out.
+"""Following a sampled posterior through many small updates.
 
-Between two fits the draws get weights proportional to the likelihood of the data since the last one. When fewer than half of
-them still count, NUTS runs again from where its chains stand.
+Stored draws are reweighed, and sampled anew when they wear out.
+
+Between two fits the draws get weights proportional to the likelihood of the data since the last
+one. When fewer than half of them still count, NUTS runs again from where its chains stand.
 """
 
 from __future__ import annotations
@@ -12,10 +14,10 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import softmax
 
-from homdp_ppl.counts import Counts
-from homdp_ppl.declare import HOMDP
+from homdp_ppl.core.counts import Counts
+from homdp_ppl.core.pomdp import POMDP
+from homdp_ppl.declare.model import HOMDP
 from homdp_ppl.errors import InferenceError, Problem
-from homdp_ppl.pomdp import POMDP
 from homdp_ppl.posteriors.belief import Atoms, Posterior
 from homdp_ppl.posteriors.density import moving_entries
 from homdp_ppl.posteriors.dirichlet import closed_form
@@ -34,7 +36,9 @@ class Moving(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Tracked:
-    """A posterior on its way: the belief now, the last one that was sampled, and the tables of its draws."""
+    """A posterior on its way: the belief now, the last one that was sampled, and the tables of its
+    draws.
+    """
 
     belief: Posterior
     base: Posterior
@@ -50,19 +54,34 @@ class Tracked:
     def of(cls, belief: Posterior) -> Tracked:
         """Begin to follow a sampled posterior."""
         if belief.atoms is None:
-            raise InferenceError("Tracked", [Problem("posterior", belief.method, "one that was sampled", "Update it directly.")])
+            raise InferenceError(
+                "Tracked",
+                [
+                    Problem(
+                        "posterior", belief.method, "one that was sampled", "Update it directly."
+                    )
+                ],
+            )
         N = len(belief.atoms)
-        held = closed_form(belief.homdp).middle() if len(belief.concentration) else {}  # their rows are not read
-        values = {name: np.repeat(value[None], N, axis=0) for name, value in held.items()} | dict(belief.atoms.values)
+        held = (
+            closed_form(belief.homdp).middle() if len(belief.concentration) else {}
+        )  # their rows are not read
+        values = {name: np.repeat(value[None], N, axis=0) for name, value in held.items()} | dict(
+            belief.atoms.values
+        )
         tables = belief.tables(values, N)
         moving = {}
-        for name, places in moving_entries(belief.homdp, closed=len(belief.concentration) > 0).items():
+        for name, places in moving_entries(
+            belief.homdp, closed=len(belief.concentration) > 0
+        ).items():
             with np.errstate(divide="ignore"):
                 moving[name] = Moving(places, np.log(getattr(tables, name)[(slice(None), *places)]))
         return cls(belief, belief, belief.atoms, moving)
 
     def update(self, counts: Counts, key: Array) -> Tracked:
-        """The belief given all data so far: reweighed if the draws still represent it, else sampled anew.
+        """The belief given all data so far.
+
+        Reweighed if the draws still represent it, else sampled anew.
 
         Parameters
         ----------
@@ -72,14 +91,22 @@ class Tracked:
             A JAX random key.
         """
         log_weights = self._log_weights(counts)
-        if not np.isfinite(log_weights).any():  # no value that is stored explains the data: others may, or none does
+        if not np.isfinite(
+            log_weights
+        ).any():  # no value that is stored explains the data: others may, or none does
             return self.of(self.base.refit(counts, key))
         weights = softmax(log_weights)
         if 1 / np.sum(weights**2) < WORN * len(weights) and not self.atoms.complete:
             return self.of(self.base.refit(counts, key))
-        concentration = closed_form(self.base.homdp).concentration(counts) if len(self.base.concentration) else np.zeros(0)
+        concentration = (
+            closed_form(self.base.homdp).concentration(counts)
+            if len(self.base.concentration)
+            else np.zeros(0)
+        )
         atoms = replace(self.atoms, weights=weights)
-        return replace(self, belief=replace(self.base, counts=counts, concentration=concentration, atoms=atoms))
+        return replace(
+            self, belief=replace(self.base, counts=counts, concentration=concentration, atoms=atoms)
+        )
 
     def mean(self) -> POMDP:
         """The posterior mean model, from the stored tables of the draws."""
@@ -88,7 +115,9 @@ class Tracked:
         filled = {name: np.array(getattr(tables, name)) for name in self.moving}
         for name, (places, log) in self.moving.items():
             filled[name][places] = weights @ np.exp(log)
-        return POMDP(tables.initial, filled["transition"], filled["emission"], self.base.homdp.reward)
+        return POMDP(
+            tables.initial, filled["transition"], filled["emission"], self.base.homdp.reward
+        )
 
     def _log_weights(self, counts: Counts) -> Array:
         with np.errstate(divide="ignore"):

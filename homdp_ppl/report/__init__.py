@@ -10,6 +10,7 @@ from homdp_ppl.report.ladders import draw_bounds, draw_ladder, draw_savings
 from homdp_ppl.report.learning import draw_promises, draw_regret
 from homdp_ppl.report.look import COLOURS
 from homdp_ppl.report.lower_bound import draw_instance, draw_scaling
+from homdp_ppl.report.page import write_page
 from homdp_ppl.report.planning import draw_beliefs, draw_cells, draw_envelope, draw_losses
 from homdp_ppl.report.priors import draw_priors
 from homdp_ppl.report.program import draw_program
@@ -63,6 +64,7 @@ __all__ = [
     "theory_table",
     "use_style",
     "versions_of",
+    "write_page",
 ]
 
 

@@ -14,7 +14,9 @@ from homdp_ppl.report.look import plain
 
 
 def check_table(check: PredictiveCheck, rows: int = 3) -> Table:
-    """What a predictive check found, with the most surprising single frequencies; to be printed with ``rich.print``.
+    """What a predictive check found, with the most surprising single frequencies.
+
+    To be printed with ``rich.print``.
 
     Parameters
     ----------
@@ -30,11 +32,16 @@ def check_table(check: PredictiveCheck, rows: int = 3) -> Table:
     >>> from homdp_ppl.posteriors import predictive_check
     >>> world = models.load("tiger")
     >>> episodes = rollout(jax.random.split(jax.random.key(0), 50), world, uniform_policy(world))
-    >>> check = predictive_check(jax.random.key(1), posterior(world.homdp, episodes), episodes, uniform_policy(world))
+    >>> check = predictive_check(
+    ...     jax.random.key(1), posterior(world.homdp, episodes), episodes, uniform_policy(world)
+    ... )
     >>> list(check_table(check, rows=0).columns[0].cells)
     ['observations by step', 'pairs of observations', 'mean return', 'spread of returns']
     """
-    title = f"{escape(check.homdp.name)}: {check.episodes:,} episodes against {len(check.replicated.mean):,} replications"
+    title = (
+        f"{escape(check.homdp.name)}: {check.episodes:,} episodes against "
+        f"{len(check.replicated.mean):,} replications"
+    )
     table = Table("finding", "observed", "predicted (90%)", "p", title=title, title_justify="left")
     for what, observed, low, high, p in (*check.findings, *check.frequencies[:rows]):
         told = f"[bold red]{p:.3g}[/]" if what in check.unusual else f"{p:.3g}"
@@ -43,7 +50,8 @@ def check_table(check: PredictiveCheck, rows: int = 3) -> Table:
 
 
 def draw_check(check: PredictiveCheck, axes: tuple[Axes, Axes] | None = None) -> tuple[Axes, Axes]:
-    """Observed against predicted frequencies of every observation at every step, and the returns among their replications.
+    """Observed against predicted frequencies of every observation at every step, and the returns
+    among their replications.
 
     Parameters
     ----------
@@ -59,7 +67,9 @@ def draw_check(check: PredictiveCheck, axes: tuple[Axes, Axes] | None = None) ->
     >>> from homdp_ppl.posteriors import predictive_check
     >>> world = models.load("tiger")
     >>> episodes = rollout(jax.random.split(jax.random.key(0), 50), world, uniform_policy(world))
-    >>> check = predictive_check(jax.random.key(1), posterior(world.homdp, episodes), episodes, uniform_policy(world))
+    >>> check = predictive_check(
+    ...     jax.random.key(1), posterior(world.homdp, episodes), episodes, uniform_policy(world)
+    ... )
     >>> left, right = draw_check(check)
     >>> left.get_title().splitlines()[0], right.get_xlabel()
     ('tiger, 50 episodes', 'mean return')
@@ -75,24 +85,49 @@ def draw_check(check: PredictiveCheck, axes: tuple[Axes, Axes] | None = None) ->
     low, high = np.quantile(replicated.frequency, [0.05, 0.95], axis=0).reshape(2, -1)
     left.axline((0, 0), slope=1, color="#cccccc", lw=1, zorder=0)
     left.vlines(middle, low, high, color="#b8c4d0", lw=2.5, zorder=1, label="predicted, 90%")
-    dots = left.scatter(middle, observed.frequency.ravel(), c=steps, cmap="viridis", s=22, zorder=2, label="observed")
+    dots = left.scatter(
+        middle,
+        observed.frequency.ravel(),
+        c=steps,
+        cmap="viridis",
+        s=22,
+        zorder=2,
+        label="observed",
+    )
     if check.homdp.horizon > 1:
         left.figure.colorbar(dots, ax=left, label="step", ticks=MaxNLocator(integer=True))
     left.set(xlabel="predicted frequency", ylabel="observed frequency")
     right.scatter(replicated.mean, replicated.deviation, s=14, color="#b8c4d0", label="replicated")
-    right.plot(observed.mean, observed.deviation, "x", color="#c0392b", ms=9, mew=2.2, label="observed")
+    right.plot(
+        observed.mean, observed.deviation, "x", color="#c0392b", ms=9, mew=2.2, label="observed"
+    )
     right.set(xlabel="mean return", ylabel="standard deviation of returns")
     if check.unusual:
         outside = np.maximum(low - observed.frequency.ravel(), observed.frequency.ravel() - high)
         for k in np.argsort(-outside)[: min(3, np.sum(outside > 0))]:
             name = plain(check.homdp.observations[k % len(check.homdp.observations)])
             place, inwards = (middle[k], observed.frequency.flat[k]), middle[k] > middle.max() / 2
-            left.annotate(f"{name}, step {steps[k]}", place, xytext=(-6 if inwards else 6, 0), textcoords="offset points",
-                          ha="right" if inwards else "left", va="center", fontsize=8)  # fmt: skip
+            left.annotate(
+                f"{name}, step {steps[k]}",
+                place,
+                xytext=(-6 if inwards else 6, 0),
+                textcoords="offset points",
+                ha="right" if inwards else "left",
+                va="center",
+                fontsize=8,
+            )
     by_step, pairs, mean, spread = (f"p = {finding.p:.2g}" for finding in check.findings)
-    left.set_title(f"{plain(check.homdp.name)}, {check.episodes:,} episodes\nby step: {by_step}; pairs: {pairs}", fontsize=9)
+    left.set_title(
+        (
+            f"{plain(check.homdp.name)}, {check.episodes:,} episodes\nby step: {by_step}; "
+            f"pairs: {pairs}"
+        ),
+        fontsize=9,
+    )
     right.set_title(f"returns\nmean: {mean}; spread: {spread}", fontsize=9)
     for panel in axes:
-        panel.legend(frameon=False, fontsize=8, loc="upper center", bbox_to_anchor=(0.5, -0.16), ncols=2)  # not on points
+        panel.legend(
+            frameon=False, fontsize=8, loc="upper center", bbox_to_anchor=(0.5, -0.16), ncols=2
+        )  # not on points
         panel.spines[["top", "right"]].set_visible(False)
     return axes

@@ -13,15 +13,16 @@ from matplotlib.ticker import MaxNLocator
 from numpy.typing import ArrayLike
 
 from homdp_ppl.errors import DataError, Problem
-from homdp_ppl.explorers.versions import Versions
+from homdp_ppl.explorers._versions import Versions
+from homdp_ppl.learning.run import ContinuousRun, Run
 from homdp_ppl.report.look import COLOURS, plain
-from homdp_ppl.run import ContinuousRun, Run
 
 MANY = 24  # members that can have a name each
 
 
 def versions_of(run: Run | ContinuousRun) -> Versions:
-    """The version spaces of a run of HOP-V before the first epoch and after each, from its episodes once more.
+    """The version spaces of a run of HOP-V before the first epoch and after each, from its episodes
+    once more.
 
     Parameters
     ----------
@@ -37,7 +38,9 @@ def versions_of(run: Run | ContinuousRun) -> Versions:
     --------
     >>> from homdp_ppl import explorers, learn, models
     >>> from homdp_ppl.planners import history_tree
-    >>> wrong, world = (models.load("tiger", horizon=2, accuracy=accuracy) for accuracy in (0.15, 0.85))
+    >>> wrong, world = (
+    ...     models.load("tiger", horizon=2, accuracy=accuracy) for accuracy in (0.15, 0.85)
+    ... )
     >>> run = learn(world, explorers.hop_v([world], [wrong, world]), history_tree(), episodes=40)
     >>> alive = versions_of(run).emissions
     >>> alive.shape, alive[0], alive[-1]  # before the first of 20 epochs, and after the last
@@ -45,7 +48,14 @@ def versions_of(run: Run | ContinuousRun) -> Versions:
     """
     explorer, task = run.task.explorer, run.task
     if explorer.rule != "hop_v":
-        raise DataError("versions_of", [Problem("run", f"a run of {explorer.rule}", "a run of hop_v, which has version spaces")])
+        raise DataError(
+            "versions_of",
+            [
+                Problem(
+                    "run", f"a run of {explorer.rule}", "a run of hop_v, which has version spaces"
+                )
+            ],
+        )
     rule: Any = explorer.continuous if isinstance(run, ContinuousRun) else explorer
     state = rule.init(task.model, task.episodes)
     spaces = [_alive(state.memory)]
@@ -58,9 +68,14 @@ def versions_of(run: Run | ContinuousRun) -> Versions:
 
 
 def draw_versions(
-    alive: ArrayLike, names: Sequence[object] | None = None, truth: int | None = None, axes: Axes | None = None
+    alive: ArrayLike,
+    names: Sequence[object] | None = None,
+    truth: int | None = None,
+    axes: Axes | None = None,
 ) -> Axes:
-    """Draw which members of a class are alive: a line for each, which ends where it leaves, and goes on where it comes back.
+    """Draw which members of a class are alive.
+
+    A line for each, which ends where it leaves, and goes on where it comes back.
 
     Parameters
     ----------
@@ -75,29 +90,53 @@ def draw_versions(
 
     Examples
     --------
-    >>> axes = draw_versions([[True, True], [True, True], [False, True]], names=["wrong", "right"], truth=1)
+    >>> axes = draw_versions(
+    ...     [[True, True], [True, True], [False, True]], names=["wrong", "right"], truth=1
+    ... )
     >>> [text.get_text() for text in axes.get_yticklabels()]
     ['wrong', 'right']
     """
     masks = np.asarray(alive, dtype=bool)
     if masks.ndim != 2 or not len(masks):
-        raise DataError("draw_versions", [Problem("alive", f"shape {masks.shape}", "masks, (epochs + 1, members)")])
+        raise DataError(
+            "draw_versions",
+            [Problem("alive", f"shape {masks.shape}", "masks, (epochs + 1, members)")],
+        )
     members = masks.shape[1]
     if names is not None and len(names) != members:
-        raise DataError("draw_versions", [Problem("names", f"{len(names)} names", f"one for each of {members} members")])
+        raise DataError(
+            "draw_versions",
+            [Problem("names", f"{len(names)} names", f"one for each of {members} members")],
+        )
     if axes is None:
         _, axes = plt.subplots(figsize=(7.5, 1.2 + min(0.28 * members, 4.5)), layout="constrained")
     shown = masks.T.astype(int)
     if truth is not None:
         shown[truth] *= 2
     place = (-0.5, len(masks) - 0.5, -0.5, members - 0.5)
-    axes.imshow(shown, ListedColormap(["white", *COLOURS[:2]]), vmin=0, vmax=2, aspect="auto", interpolation="nearest",
-                origin="lower", extent=place)  # fmt: skip
+    axes.imshow(
+        shown,
+        ListedColormap(["white", *COLOURS[:2]]),
+        vmin=0,
+        vmax=2,
+        aspect="auto",
+        interpolation="nearest",
+        origin="lower",
+        extent=place,
+    )
     if members <= MANY:
         axes.hlines(np.arange(members - 1) + 0.5, *place[:2], color="white", lw=3)
     if truth is not None and members > MANY:  # too thin to be seen
-        axes.annotate("the truth", (1.0, truth), (4, 0), xycoords=("axes fraction", "data"), textcoords="offset points",
-                      color=COLOURS[1], fontsize=9, va="center")  # fmt: skip
+        axes.annotate(
+            "the truth",
+            (1.0, truth),
+            (4, 0),
+            xycoords=("axes fraction", "data"),
+            textcoords="offset points",
+            color=COLOURS[1],
+            fontsize=9,
+            va="center",
+        )
     if names is not None and members <= MANY:
         axes.set_yticks(range(members), [plain(name) for name in names])
     else:

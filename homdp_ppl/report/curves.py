@@ -1,4 +1,7 @@
-"""Pictures of numbers over numbers: curves with their names at their ends, intervals that shrink, brackets that close."""
+"""Pictures of numbers over numbers.
+
+Curves with their names at their ends, intervals that shrink, brackets that close.
+"""
 
 from __future__ import annotations
 
@@ -18,9 +21,12 @@ MARKED = "osv^D"  # styles with marks that are larger than a line
 
 
 def use_style() -> None:
-    """Give the pictures that follow the look of this toolkit: larger letters, and no frames around axes and legends.
+    """Give the pictures that follow the look of this toolkit.
 
-    This changes matplotlib's settings, as a notebook wants it; nothing in the toolkit calls it by itself.
+    Larger letters, and no frames around axes and legends.
+
+    This changes matplotlib's settings, as a notebook wants it; nothing in the toolkit calls it by
+    itself.
 
     Examples
     --------
@@ -29,7 +35,14 @@ def use_style() -> None:
     ...     bool(plt.rcParams["axes.spines.top"])
     False
     """
-    plt.rcParams.update({"font.size": 11, "axes.spines.top": False, "axes.spines.right": False, "legend.frameon": False})
+    plt.rcParams.update(
+        {
+            "font.size": 11,
+            "axes.spines.top": False,
+            "axes.spines.right": False,
+            "legend.frameon": False,
+        }
+    )
 
 
 def draw_curves(
@@ -55,7 +68,8 @@ def draw_curves(
     levels
         For each name a height, drawn as a dotted line; the name stands at the right end.
     styles
-        How to draw the curves, in matplotlib's words such as ``"--"`` or ``"o-"``: one style for all, or some curves' own.
+        How to draw the curves, in matplotlib's words such as ``"--"`` or ``"o-"``: one style for
+        all, or some curves' own.
     colours
         Of the curves, in their order.
     named
@@ -73,10 +87,20 @@ def draw_curves(
     >>> plt.close(axes.figure)
     """
     if not curves:
-        raise DataError("draw_curves", [Problem("curves", "no curves", "at least one, with its places on the two axes")])
-    places = {name: (np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)) for name, (x, y) in curves.items()}
+        raise DataError(
+            "draw_curves",
+            [Problem("curves", "no curves", "at least one, with its places on the two axes")],
+        )
+    places = {
+        name: (np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64))
+        for name, (x, y) in curves.items()
+    }
     wrong = [
-        Problem(name, f"places of shapes {x.shape} and {y.shape}", "as many on one axis as on the other, at least one")
+        Problem(
+            name,
+            f"places of shapes {x.shape} and {y.shape}",
+            "as many on one axis as on the other, at least one",
+        )
         for name, (x, y) in places.items()
         if x.ndim != 1 or x.shape != y.shape or not len(x)
     ]
@@ -88,7 +112,10 @@ def draw_curves(
     drawstyle = f"steps-{steps}" if steps else "default"
     for k, (name, (across, up)) in enumerate(places.items()):
         style = styles if isinstance(styles, str) else styles.get(name, "-")
-        colour, label = colours[k % len(colours)], "_" if named == "no" else plain(name)  # an underscore: in no legend
+        colour, label = (
+            colours[k % len(colours)],
+            "_" if named == "no" else plain(name),
+        )  # an underscore: in no legend
         axes.plot(across, up, style, color=colour, lw=width, ms=5, drawstyle=drawstyle, label=label)
         last = np.flatnonzero(np.isfinite(across) & np.isfinite(up))[-1:]
         ends += [(float(across[k]), float(up[k]), name, colour) for k in last]
@@ -98,7 +125,9 @@ def draw_curves(
     if named == "ends" and ends and not set(MARKED) & set(drawn):  # a mark at the end would be cut
         axes.set_xlim(right=max(end[0] for end in ends))
     for axis, limits in ((axes.xaxis, axes.get_xlim()), (axes.yaxis, axes.get_ylim())):
-        if np.abs(limits).max() < 1e6 and (np.abs(limits).min() > 1e-4 or axis.get_scale() == "linear"):
+        if np.abs(limits).max() < 1e6 and (
+            np.abs(limits).min() > 1e-4 or axis.get_scale() == "linear"
+        ):
             axis.set_major_formatter("{x:,g}")
     axes.spines[["top", "right"]].set_visible(False)
     above = [(axes.get_xlim()[1], height, name, GREY) for name, height in (levels or {}).items()]
@@ -127,7 +156,8 @@ def draw_bands(
     axes
         Where to draw; a new figure by default.
     truth
-        What the intervals are about: one number for all, in black, or for some names their own, in the band's colour.
+        What the intervals are about: one number for all, in black, or for some names their own, in
+        the band's colour.
 
     Examples
     --------
@@ -137,12 +167,17 @@ def draw_bands(
     >>> plt.close(axes.figure)
     """
     if not bands:
-        raise DataError("draw_bands", [Problem("bands", "no bands", "at least one, with its lower and upper ends")])
+        raise DataError(
+            "draw_bands",
+            [Problem("bands", "no bands", "at least one, with its lower and upper ends")],
+        )
     if axes is None:
         _, axes = plt.subplots(figsize=(8.0, 4.2), layout="constrained")
     for k, (name, (low, high)) in enumerate(bands.items()):
         colour = COLOURS[k % len(COLOURS)]
-        axes.fill_between(np.asarray(at), np.asarray(low), np.asarray(high), color=colour, alpha=0.15, lw=0)
+        axes.fill_between(
+            np.asarray(at), np.asarray(low), np.asarray(high), color=colour, alpha=0.15, lw=0
+        )
         axes.plot(at, low, color=colour, lw=1.8, label=plain(name))
         axes.plot(at, high, color=colour, lw=1.8)
         if isinstance(truth, Mapping) and name in truth:
@@ -155,8 +190,12 @@ def draw_bands(
     return axes
 
 
-def draw_bracket(at: ArrayLike, value: ArrayLike, upper: ArrayLike, axes: Axes | None = None) -> Axes:
-    """Draw how a bracket closes around an optimum: below a value that a policy reaches, above one that no policy exceeds.
+def draw_bracket(
+    at: ArrayLike, value: ArrayLike, upper: ArrayLike, axes: Axes | None = None
+) -> Axes:
+    """Draw how a bracket closes around an optimum.
+
+    Below a value that a policy reaches, above one that no policy exceeds.
 
     Parameters
     ----------
@@ -176,7 +215,10 @@ def draw_bracket(at: ArrayLike, value: ArrayLike, upper: ArrayLike, axes: Axes |
     """
     low, high = np.asarray(value, dtype=np.float64), np.asarray(upper, dtype=np.float64)
     if not (low <= high).all():
-        raise DataError("draw_bracket", [Problem("value", "a value above its upper bound", "value <= upper everywhere")])
+        raise DataError(
+            "draw_bracket",
+            [Problem("value", "a value above its upper bound", "value <= upper everywhere")],
+        )
     if axes is None:
         _, axes = plt.subplots(figsize=(7.0, 4.0), layout="constrained")
     axes.fill_between(np.asarray(at), low, high, color=COLOURS[0], alpha=0.12, lw=0)

@@ -1,4 +1,7 @@
-"""Pictures of what a learner believes: densities and intervals of draws, and whether shares are what was promised."""
+"""Pictures of what a learner believes.
+
+Densities and intervals of draws, and whether shares are what was promised.
+"""
 
 from __future__ import annotations
 
@@ -44,10 +47,17 @@ def draw_densities(
     >>> plt.close(axes.figure)
     """
     if not draws:
-        raise DataError("draw_densities", [Problem("draws", "no draws", "draws of one number, under at least one name")])
+        raise DataError(
+            "draw_densities",
+            [Problem("draws", "no draws", "draws of one number, under at least one name")],
+        )
     numbers = {name: np.asarray(values, dtype=np.float64).ravel() for name, values in draws.items()}
     problems = [
-        Problem(name, "draws that are not finite" if len(values) else "no draws", "finite numbers, at least one")
+        Problem(
+            name,
+            "draws that are not finite" if len(values) else "no draws",
+            "finite numbers, at least one",
+        )
         for name, values in numbers.items()
         if not len(values) or not np.isfinite(values).all()
     ]
@@ -58,8 +68,16 @@ def draw_densities(
     edges = np.histogram_bin_edges(np.concatenate(list(numbers.values())), bins=bins)
     for k, (name, values) in enumerate(numbers.items()):
         colour = colours[k % len(colours)]
-        axes.hist(values, bins=list(edges), density=True, histtype="stepfilled", facecolor=(colour, 0.3), edgecolor=colour,
-                  lw=1.5, label=plain(name))  # fmt: skip
+        axes.hist(
+            values,
+            bins=list(edges),
+            density=True,
+            histtype="stepfilled",
+            facecolor=(colour, 0.3),
+            edgecolor=colour,
+            lw=1.5,
+            label=plain(name),
+        )
     if truth is not None:
         axes.axvline(truth, color="black", lw=1.5, ls=":", label="truth")
     axes.set_ylabel("density")
@@ -74,7 +92,9 @@ def draw_intervals(
     truth: ArrayLike | None = None,
     axes: Axes | None = None,
 ) -> Axes:
-    """Draw the middle 90% of several numbers under several learners: a row for each number, a colour for each learner.
+    """Draw the middle 90% of several numbers under several learners.
+
+    A row for each number, a colour for each learner.
 
     Parameters
     ----------
@@ -89,19 +109,27 @@ def draw_intervals(
 
     Examples
     --------
-    >>> axes = draw_intervals({"nurse": [[0.1, 0.5], [0.3, 0.9]]}, ["onset", "cure"], truth=[0.2, 0.7])
+    >>> axes = draw_intervals(
+    ...     {"nurse": [[0.1, 0.5], [0.3, 0.9]]}, ["onset", "cure"], truth=[0.2, 0.7]
+    ... )
     >>> [text.get_text() for text in axes.get_yticklabels()]
     ['onset', 'cure']
     >>> plt.close(axes.figure)
     """
     tables = {name: np.asarray(values, dtype=np.float64) for name, values in draws.items()}
     problems = [
-        Problem(name, f"draws of shape {values.shape}", f"(n, {len(names)}): a column for each of the names")
+        Problem(
+            name,
+            f"draws of shape {values.shape}",
+            f"(n, {len(names)}): a column for each of the names",
+        )
         for name, values in tables.items()
         if values.ndim != 2 or values.shape[1] != len(names)
     ]
     if problems or not tables:
-        raise DataError("draw_intervals", problems or [Problem("draws", "no draws", "at least one learner's")])
+        raise DataError(
+            "draw_intervals", problems or [Problem("draws", "no draws", "at least one learner's")]
+        )
     if axes is None:
         height = 1.1 + len(names) * (0.26 + 0.13 * len(tables))
         _, axes = plt.subplots(figsize=(8.5, height), layout="constrained")
@@ -130,7 +158,8 @@ def draw_shares(
     axes: Axes | None = None,
     colours: Mapping[str, str] | None = None,
 ) -> Axes:
-    """Draw in which share of cases something held, with exact 90% intervals, beside the share that was promised.
+    """Draw in which share of cases something held, with exact 90% intervals, beside the share that
+    was promised.
 
     Parameters
     ----------
@@ -147,7 +176,9 @@ def draw_shares(
 
     Examples
     --------
-    >>> axes = draw_shares({"coin": [[True, False], [True, True]]}, ["first", "second"], promised={"coin": 0.5})
+    >>> axes = draw_shares(
+    ...     {"coin": [[True, False], [True, True]]}, ["first", "second"], promised={"coin": 0.5}
+    ... )
     >>> [float(y) for y in axes.lines[1].get_ydata()]
     [0.5, 1.0]
     >>> plt.close(axes.figure)
@@ -158,12 +189,16 @@ def draw_shares(
     for k, (name, cases) in enumerate(hits.items()):
         held = np.asarray(cases, dtype=bool)
         if held.ndim != 2 or len(held) != len(groups):
-            raise DataError("draw_shares", [Problem(name, f"shape {held.shape}", f"({len(groups)}, cases)")])
+            raise DataError(
+                "draw_shares", [Problem(name, f"shape {held.shape}", f"({len(groups)}, cases)")]
+            )
         colour = colour_of(name, k, colours)
         if promised and name in promised:
             axes.axhline(promised[name], color=colour, lw=1.5, ls=":")
         places = np.arange(len(groups)) + apart * (k - (len(hits) - 1) / 2)
-        intervals = [stats.binomtest(int(row.sum()), len(row)).proportion_ci(2 * BAND[1] - 1) for row in held]
+        intervals = [
+            stats.binomtest(int(row.sum()), len(row)).proportion_ci(2 * BAND[1] - 1) for row in held
+        ]
         axes.vlines(places, *np.transpose(intervals), color=colour, lw=3, alpha=0.4)
         axes.plot(places, held.mean(1), "o", ms=8, color=colour, label=plain(name))
     axes.set_xticks(range(len(groups)), [plain(group) for group in groups])

@@ -1,4 +1,7 @@
-"""What a learner believes in the end: an interval for every unknown number, with the truth beside it."""
+"""What a learner believes in the end.
+
+An interval for every unknown number, with the truth beside it.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,9 @@ COLOUR, TRUTH = COLOURS[:2]
 
 
 class Entry(NamedTuple):
-    """One unknown number: its name, quantiles of what is believed, and the truth (nan where there is none)."""
+    """One unknown number: its name, quantiles of what is believed, and the truth (nan where there
+    is none).
+    """
 
     name: str
     quantiles: Array  # (5,)
@@ -45,18 +50,25 @@ def forest_entries(dataset: xr.Dataset, truth: Mapping[str, Array]) -> list[Entr
     entries = []
     for name, draws in dataset.data_vars.items():
         axes = [axis for axis in draws.dims if axis not in ("chain", "draw")]
-        quantiles = np.quantile(draws.transpose("chain", "draw", *axes).values, LEVELS, axis=(0, 1))  # (5, ...)
+        quantiles = np.quantile(
+            draws.transpose("chain", "draw", *axes).values, LEVELS, axis=(0, 1)
+        )  # (5, ...)
         known = np.asarray(truth.get(str(name), np.nan), dtype=np.float64)
         values = np.broadcast_to(known, quantiles.shape[1:])
         for at in np.ndindex(quantiles.shape[1:]):
-            places = [str(draws[axis].values[k]) if axis in draws.coords else str(k) for axis, k in zip(axes, at, strict=True)]
+            places = [
+                str(draws[axis].values[k]) if axis in draws.coords else str(k)
+                for axis, k in zip(axes, at, strict=True)
+            ]
             told = f"{name}[{', '.join(places)}]" if places else str(name)
             entries.append(Entry(told, quantiles[(slice(None), *at)], float(values[at])))
     return entries
 
 
 def draw_forest(dataset: xr.Dataset, truth: Mapping[str, Array], most: int = MOST) -> Axes:
-    """Draw 90% and 50% intervals of every unknown number, and the truth; beyond ``most`` the ones that are known worst.
+    """Draw 90% and 50% intervals of every unknown number, and the truth.
+
+    Beyond ``most`` the ones that are known worst.
 
     Probabilities share one axis; other numbers have another.
 
@@ -74,23 +86,37 @@ def draw_forest(dataset: xr.Dataset, truth: Mapping[str, Array], most: int = MOS
 
     Examples
     --------
-    >>> draws = xr.Dataset({"accuracy": (("chain", "draw"), [[0.7, 0.8, 0.9]])})  # or posterior(homdp, episodes).dataset
+    >>> draws = xr.Dataset(
+    ...     {"accuracy": (("chain", "draw"), [[0.7, 0.8, 0.9]])}
+    ... )  # or posterior(homdp, episodes).dataset
     >>> axes = draw_forest(draws, {"accuracy": 0.85})
-    >>> [text.get_text() for text in axes.get_yticklabels()], [float(line.get_xdata()[0]) for line in axes.lines]  # median, truth
+    >>> (
+    ...     [text.get_text() for text in axes.get_yticklabels()],
+    ...     [float(line.get_xdata()[0]) for line in axes.lines],
+    ... )  # median, truth
     (['accuracy'], [0.8, 0.85])
     >>> plt.close(axes.figure)
     """
     entries = forest_entries(dataset, truth)
     if not entries:
-        raise DataError("draw_forest", [Problem("dataset", "nothing that is unknown", "at least one site")])
+        raise DataError(
+            "draw_forest", [Problem("dataset", "nothing that is unknown", "at least one site")]
+        )
     if len(entries) > most:
-        widest = sorted(range(len(entries)), key=lambda k: entries[k].quantiles[0] - entries[k].quantiles[-1])[:most]
+        widest = sorted(
+            range(len(entries)), key=lambda k: entries[k].quantiles[0] - entries[k].quantiles[-1]
+        )[:most]
         entries = [entries[k] for k in sorted(widest)]
     groups = [[entry for entry in entries if entry.is_share == wanted] for wanted in (True, False)]
     panels = [group for group in groups if group]
     heights = [len(group) + 1.5 for group in panels]
     _, axes = plt.subplots(
-        len(panels), 1, squeeze=False, height_ratios=heights, figsize=(6.4, 0.9 + 0.24 * sum(heights)), layout="constrained"
+        len(panels),
+        1,
+        squeeze=False,
+        height_ratios=heights,
+        figsize=(6.4, 0.9 + 0.24 * sum(heights)),
+        layout="constrained",
     )
     for panel, group in zip(axes[:, 0], panels, strict=True):
         _draw(panel, group)
@@ -105,7 +131,9 @@ def _draw(axes: Axes, entries: list[Entry]) -> None:
     axes.hlines(rows, low, high, color=COLOUR, lw=1.2, label="90%")
     axes.hlines(rows, lower, upper, color=COLOUR, lw=4, alpha=0.6, label="50%")
     axes.plot(middle, rows, "o", ms=4, mec="white", mew=0.6, color=COLOUR)
-    axes.plot([entry.truth for entry in entries], rows, "x", ms=6, mew=1.8, color=TRUTH, label="truth")
+    axes.plot(
+        [entry.truth for entry in entries], rows, "x", ms=6, mew=1.8, color=TRUTH, label="truth"
+    )
     axes.set_yticks(rows, [plain(entry.name) for entry in entries], fontsize=8)
     axes.set_ylim(-len(entries) + 0.4, 0.6)
     axes.xaxis.set_major_formatter("{x:g}")

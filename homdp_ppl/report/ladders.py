@@ -1,4 +1,7 @@
-"""Pictures that put numbers side by side on one scale: values of agents who know more and more, bounds, sizes of trees."""
+"""Pictures that put numbers side by side on one scale.
+
+Values of agents who know more and more, bounds, sizes of trees.
+"""
 
 from __future__ import annotations
 
@@ -11,8 +14,11 @@ from homdp_ppl.errors import DataError, Problem
 from homdp_ppl.report.look import COLOURS, GREY, MARKS, plain
 
 
-def draw_ladder(values: Mapping[str, float], highlight: str | None = None, axes: Axes | None = None) -> Axes:
-    """Draw one number for each of several agents, from the one at the bottom to the one on top, with the numbers beside.
+def draw_ladder(
+    values: Mapping[str, float], highlight: str | None = None, axes: Axes | None = None
+) -> Axes:
+    """Draw one number for each of several agents, from the one at the bottom to the one on top,
+    with the numbers beside.
 
     Parameters
     ----------
@@ -31,7 +37,9 @@ def draw_ladder(values: Mapping[str, float], highlight: str | None = None, axes:
     >>> plt.close(axes.figure)
     """
     if not values:
-        raise DataError("draw_ladder", [Problem("values", "no values", "at least one agent with its value")])
+        raise DataError(
+            "draw_ladder", [Problem("values", "no values", "at least one agent with its value")]
+        )
     if axes is None:
         _, axes = plt.subplots(figsize=(6.0, 3.4), layout="constrained")
     numbers, rows = list(values.values()), range(len(values))
@@ -39,7 +47,14 @@ def draw_ladder(values: Mapping[str, float], highlight: str | None = None, axes:
     axes.hlines(rows, min(numbers), numbers, color=colours, lw=2, alpha=0.5)
     axes.scatter(numbers, rows, s=70, color=colours, zorder=2)
     for row, number in enumerate(numbers):
-        axes.annotate(f"{number:.3f}", (number, row), (10, 0), textcoords="offset points", va="center", fontsize=10)
+        axes.annotate(
+            f"{number:.3f}",
+            (number, row),
+            (10, 0),
+            textcoords="offset points",
+            va="center",
+            fontsize=10,
+        )
     axes.set_yticks(rows, [plain(name) for name in values])
     axes.tick_params(axis="y", length=0)
     axes.margins(x=0.18, y=0.12)
@@ -49,7 +64,8 @@ def draw_ladder(values: Mapping[str, float], highlight: str | None = None, axes:
 
 
 def draw_bounds(bounds: Mapping[str, Mapping[str, float]], axes: Axes | None = None) -> Axes:
-    """Draw where the optimum of each model lies among its bounds, on rows stretched from the lowest bound to the highest.
+    """Draw where the optimum of each model lies among its bounds, on rows stretched from the lowest
+    bound to the highest.
 
     Parameters
     ----------
@@ -65,7 +81,11 @@ def draw_bounds(bounds: Mapping[str, Mapping[str, float]], axes: Axes | None = N
     ['optimum', 'blind', 'MDP']
     >>> plt.close(axes.figure)
     """
-    missing = [Problem(model, "no optimum", "a number named 'optimum'") for model, row in bounds.items() if "optimum" not in row]
+    missing = [
+        Problem(model, "no optimum", "a number named 'optimum'")
+        for model, row in bounds.items()
+        if "optimum" not in row
+    ]
     if missing or not bounds:
         raise DataError("draw_bounds", missing or [Problem("bounds", "no models", "at least one")])
     if axes is None:
@@ -77,12 +97,40 @@ def draw_bounds(bounds: Mapping[str, Mapping[str, float]], axes: Axes | None = N
         axes.plot([0, 1], [row, row], color="#dddddd", lw=6, solid_capstyle="round", zorder=1)
         best = place.pop("optimum")
         label = "optimum" if row == 0 else None
-        axes.plot([best, best], [row - 0.3, row + 0.3], color="black", lw=3, zorder=2, solid_capstyle="butt", label=label)
-        axes.annotate(f"{numbers['optimum']:.3f}", (best, row + 0.3), (0, 2), textcoords="offset points", ha="center", fontsize=9)
+        axes.plot(
+            [best, best],
+            [row - 0.3, row + 0.3],
+            color="black",
+            lw=3,
+            zorder=2,
+            solid_capstyle="butt",
+            label=label,
+        )
+        axes.annotate(
+            f"{numbers['optimum']:.3f}",
+            (best, row + 0.3),
+            (0, 2),
+            textcoords="offset points",
+            ha="center",
+            fontsize=9,
+        )
         for k, (name, x) in enumerate(place.items()):
-            size = 6 + 2.5 * k  # hollow and of growing size, so that marks on one place can be told apart
+            size = (
+                6 + 2.5 * k
+            )  # hollow and of growing size, so that marks on one place can be told apart
             colour, label = COLOURS[k % len(COLOURS)], plain(name) if row == 0 else None
-            axes.plot(x, row, MARKS[k % len(MARKS)], ms=size, mec=colour, mew=2, mfc="none", zorder=3, ls="", label=label)
+            axes.plot(
+                x,
+                row,
+                MARKS[k % len(MARKS)],
+                ms=size,
+                mec=colour,
+                mew=2,
+                mfc="none",
+                zorder=3,
+                ls="",
+                label=label,
+            )
     axes.set_yticks(range(len(bounds)), [plain(name) for name in reversed(list(bounds))])
     axes.set(xlim=(-0.04, 1.04), ylim=(-0.6, len(bounds) - 0.25), xticks=[])
     axes.tick_params(axis="y", length=0)
@@ -92,7 +140,8 @@ def draw_bounds(bounds: Mapping[str, Mapping[str, float]], axes: Axes | None = N
 
 
 def draw_savings(sizes: Mapping[str, tuple[float, float]], axes: Axes | None = None) -> Axes:
-    """Draw what pruning saves: for each model the size of the complete tree and of what is left, with the factor between them.
+    """Draw what pruning saves: for each model the size of the complete tree and of what is left,
+    with the factor between them.
 
     Parameters
     ----------
@@ -114,7 +163,9 @@ def draw_savings(sizes: Mapping[str, tuple[float, float]], axes: Axes | None = N
         if not complete >= left > 0
     ]
     if wrong or not sizes:
-        raise DataError("draw_savings", wrong or [Problem("sizes", "no sizes", "at least one model's")])
+        raise DataError(
+            "draw_savings", wrong or [Problem("sizes", "no sizes", "at least one model's")]
+        )
     if axes is None:
         _, axes = plt.subplots(figsize=(6.5, 0.9 + 0.5 * len(sizes)), layout="constrained")
     axes.set_xscale("log")
@@ -122,11 +173,33 @@ def draw_savings(sizes: Mapping[str, tuple[float, float]], axes: Axes | None = N
     for row, name in enumerate(order):
         complete, left = sizes[name]
         first = row == 0
-        axes.plot([left, complete], [row, row], color="#cccccc", lw=5, solid_capstyle="round", zorder=1)
-        axes.plot(complete, row, "o", color="white", mec=GREY, mew=1.8, ms=9, zorder=2, label="complete" if first else None)
-        axes.plot(left, row, "o", color=COLOURS[0], ms=9, zorder=3, label="possible" if first else None)
+        axes.plot(
+            [left, complete], [row, row], color="#cccccc", lw=5, solid_capstyle="round", zorder=1
+        )
+        axes.plot(
+            complete,
+            row,
+            "o",
+            color="white",
+            mec=GREY,
+            mew=1.8,
+            ms=9,
+            zorder=2,
+            label="complete" if first else None,
+        )
+        axes.plot(
+            left, row, "o", color=COLOURS[0], ms=9, zorder=3, label="possible" if first else None
+        )
         factor = f"{complete / left:,.0f} times" if left < complete else "all of it"
-        axes.annotate(factor, (complete, row), (12, 0), textcoords="offset points", va="center", fontsize=9, color=GREY)
+        axes.annotate(
+            factor,
+            (complete, row),
+            (12, 0),
+            textcoords="offset points",
+            va="center",
+            fontsize=9,
+            color=GREY,
+        )
     axes.set_yticks(range(len(order)), [plain(name) for name in order])
     axes.tick_params(axis="y", length=0)
     axes.set_xlim(right=30 * max(complete for complete, _ in sizes.values()))

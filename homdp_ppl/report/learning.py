@@ -10,7 +10,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
-from homdp_ppl.measured import Measured
+from homdp_ppl.learning.metrics import Measured
 from homdp_ppl.precision import Array
 from homdp_ppl.report.labels import label_ends
 from homdp_ppl.report.look import BAND, COLOURS, colour_of, plain
@@ -30,17 +30,22 @@ class Curve(NamedTuple):
 
 
 def draw_regret(
-    runs: Mapping[str, Sequence[Measured]], axes: Axes | None = None, colours: Mapping[str, str] | None = None
+    runs: Mapping[str, Sequence[Measured]],
+    axes: Axes | None = None,
+    colours: Mapping[str, str] | None = None,
 ) -> Axes:
-    """Draw the exact regret of rules against episodes: the mean over seeds, and the band that holds 90% of them.
+    """Draw the exact regret of rules against episodes.
 
-    Each curve carries its rule's name at its end. Axes that are given keep their scales: set them to "log" before drawing.
+    The mean over seeds, and the band that holds 90% of them.
+
+    Each curve carries its rule's name at its end. Axes that are given keep their scales: set them
+    to "log" before drawing.
 
     Parameters
     ----------
     runs
-        For each rule's name its runs, one a seed and all of one length, as :func:`homdp_ppl.learn` returns them for several
-        seeds.
+        For each rule's name its runs, one a seed and all of one length, as :func:`homdp_ppl.learn`
+        returns them for several seeds.
     axes
         Where to draw; a new figure with linear axes by default.
     colours
@@ -52,15 +57,26 @@ def draw_regret(
     >>> from homdp_ppl import explorers, models, study
     >>> from homdp_ppl.planners import history_tree
     >>> world = models.load("tiger", horizon=2)
-    >>> runs = study.side_by_side(world, [explorers.oracle(world), explorers.uniform()], history_tree(), episodes=3, seeds=[0, 1])
+    >>> runs = study.side_by_side(
+    ...     world,
+    ...     [explorers.oracle(world), explorers.uniform()],
+    ...     history_tree(),
+    ...     episodes=3,
+    ...     seeds=[0, 1],
+    ... )
     >>> axes = draw_regret(runs)
-    >>> axes.get_title(), axes.lines[1].get_ydata().round(3)  # the second rule loses 1.852 - 1.2667 in every episode
+    >>> (
+    ...     axes.get_title(),
+    ...     axes.lines[1].get_ydata().round(3),
+    ... )  # the second rule loses 1.852 - 1.2667 in every episode
     ('tiger: mean and 90% of 2 seeds', array([0.585, 1.171, 1.756]))
     >>> plt.close(axes.figure)
     """
     axes, ends = _draw(runs, lambda run: run.regret, axes, colours)
     if axes.get_yscale() == "linear":
-        lowest, highest = axes.dataLim.intervaly  # an estimated regret may be below 0, and an oracle's is 0 all the time
+        lowest, highest = (
+            axes.dataLim.intervaly
+        )  # an estimated regret may be below 0, and an oracle's is 0 all the time
         axes.set_ylim(0 if lowest > -NOISE else None, 1 if max(-lowest, highest) < NOISE else None)
     axes.set_ylabel("regret")
     label_ends(axes, ends)
@@ -68,11 +84,15 @@ def draw_regret(
 
 
 def draw_promises(
-    runs: Mapping[str, Sequence[Measured]], axes: Axes | None = None, colours: Mapping[str, str] | None = None
+    runs: Mapping[str, Sequence[Measured]],
+    axes: Axes | None = None,
+    colours: Mapping[str, str] | None = None,
 ) -> Axes:
-    """Draw the values that rules planned optimistically, beside the optimum and H, the most that rewards can add up to.
+    """Draw the values that rules planned optimistically, beside the optimum and H, the most that
+    rewards can add up to.
 
-    A rule is optimistic as long as it stays above the dotted line, and says something once it is below the dashed one.
+    A rule is optimistic as long as it stays above the dotted line, and says something once it is
+    below the dashed one.
 
     Parameters
     ----------
@@ -85,9 +105,17 @@ def draw_promises(
     >>> from homdp_ppl import explorers, models, study
     >>> from homdp_ppl.planners import history_tree
     >>> world = models.load("tiger", horizon=2)
-    >>> runs = study.side_by_side(world, [explorers.hop_b(), explorers.uniform()], history_tree(), episodes=3, seeds=[0, 1])
+    >>> runs = study.side_by_side(
+    ...     world,
+    ...     [explorers.hop_b(), explorers.uniform()],
+    ...     history_tree(),
+    ...     episodes=3,
+    ...     seeds=[0, 1],
+    ... )
     >>> axes = draw_promises(runs)
-    >>> [line.get_ydata()[:1].round(3) for line in axes.lines[:2]]  # before any data: 1.8 and a bonus of 4 at both steps; 1.8
+    >>> [
+    ...     line.get_ydata()[:1].round(3) for line in axes.lines[:2]
+    ... ]  # before any data: 1.8 and a bonus of 4 at both steps; 1.8
     [array([9.8]), array([1.8])]
     >>> plt.close(axes.figure)
     """
@@ -96,8 +124,15 @@ def draw_promises(
     lines = (run.optimum, ":", -11, "optimum"), (run.horizon, "--", 3, "H, the trivial bound")
     for height, style, shift, words in lines:
         axes.axhline(height, color="#444444", lw=1.2, ls=style, zorder=1)
-        axes.annotate(words, (0.0, height), (4, shift), xycoords=("axes fraction", "data"), textcoords="offset points",
-                      fontsize=9, color="#444444")  # fmt: skip
+        axes.annotate(
+            words,
+            (0.0, height),
+            (4, shift),
+            xycoords=("axes fraction", "data"),
+            textcoords="offset points",
+            fontsize=9,
+            color="#444444",
+        )
     axes.set_ylabel("promise: the optimistic value")
     label_ends(axes, ends)
     return axes
@@ -121,7 +156,13 @@ def _draw(
             axes.fill_between(curve.episodes, curve.low, curve.high, color=colour, alpha=0.16, lw=0)
         mark = "o" if len(curve.mean) == 1 else None  # a line needs two points
         axes.plot(
-            curve.episodes, curve.mean, color=colour, lw=2, ls="-" if k < len(COLOURS) else "--", marker=mark, clip_on=not mark
+            curve.episodes,
+            curve.mean,
+            color=colour,
+            lw=2,
+            ls="-" if k < len(COLOURS) else "--",
+            marker=mark,
+            clip_on=not mark,
         )
         ends.append((float(curve.episodes[-1]), float(curve.mean[-1]), name, colour))
     axes.margins(x=0)
@@ -130,14 +171,18 @@ def _draw(
     if axes.get_xscale() == "linear":
         if np.ptp(axes.dataLim.intervalx) == 0:
             axes.set_xlim(0, ends[0][0])
-        axes.xaxis.set_major_locator(MaxNLocator("auto", integer=True, steps=[1, 2, 2.5, 5, 10]))  # no half episodes
+        axes.xaxis.set_major_locator(
+            MaxNLocator("auto", integer=True, steps=[1, 2, 2.5, 5, 10])
+        )  # no half episodes
     axes.xaxis.set_major_formatter("{x:,.0f}")
     axes.yaxis.set_major_formatter("{x:,g}")
     axes.spines[["top", "right"]].set_visible(False)
     return axes, ends
 
 
-def curve_of(runs: Sequence[Measured], quantity: Callable[[Measured], Array], logarithmic: bool = False) -> Curve:
+def curve_of(
+    runs: Sequence[Measured], quantity: Callable[[Measured], Array], logarithmic: bool = False
+) -> Curve:
     """Mean and 90% band of a quantity over several runs of one length, thinned to what can be seen.
 
     Parameters

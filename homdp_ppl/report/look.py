@@ -1,4 +1,7 @@
-"""What pictures and tables share: colours, marks, the band of the seeds, names as they stand, and numbers of things."""
+"""What pictures and tables share.
+
+Colours, marks, the band of the seeds, names as they stand, and numbers of things.
+"""
 
 from __future__ import annotations
 
@@ -8,14 +11,26 @@ from collections.abc import Mapping
 from matplotlib.axis import Axis
 from matplotlib.ticker import LogLocator, NullFormatter
 
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#6b6b6b", "#E69F00", "#56B4E9", "#000000")  # Okabe and Ito's
+COLOURS = (
+    "#0072B2",
+    "#D55E00",
+    "#009E73",
+    "#CC79A7",
+    "#6b6b6b",
+    "#E69F00",
+    "#56B4E9",
+    "#000000",
+)  # Okabe and Ito's
 GREY = "#6b6b6b"
 MARKS = ("o", "s", "^", "D", "v", "P", "X", "*")
 BAND = (0.05, 0.95)  # quantiles over the seeds
 
 
 def colour_of(name: str, k: int, colours: Mapping[str, str] | None = None) -> str:
-    """The colour of the k-th name of a picture: its own if it has one, to be the same in others, else the k-th of all."""
+    """The colour of the k-th name of a picture.
+
+    Its own if it has one, to be the same in others, else the k-th of all.
+    """
     return (colours or {}).get(name, COLOURS[k % len(COLOURS)])
 
 
@@ -25,9 +40,14 @@ def plain(name: object) -> str:
 
 
 def label_log(axis: Axis) -> None:
-    """Write plain numbers at a logarithmic axis: 1, 2, 5, 10, 20 and so on over up to two decades, else powers of ten."""
+    """Write plain numbers at a logarithmic axis.
+
+    1, 2, 5, 10, 20 and so on over up to two decades, else powers of ten.
+    """
     low, high = sorted(axis.get_view_interval())
-    axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if math.log10(high / low) <= 2 else (1.0,)))
+    axis.set_major_locator(
+        LogLocator(subs=(1.0, 2.0, 5.0) if math.log10(high / low) <= 2 else (1.0,))
+    )
     axis.set_minor_formatter(NullFormatter())
     axis.set_major_formatter("{x:,g}")
 

@@ -10,7 +10,7 @@ from matplotlib.colors import ListedColormap
 from matplotlib.ticker import LogLocator
 from numpy.typing import ArrayLike
 
-from homdp_ppl.declare import World
+from homdp_ppl.declare.model import World
 from homdp_ppl.errors import DataError, Problem
 from homdp_ppl.report.labels import label_ends
 from homdp_ppl.report.look import BAND, COLOURS, GREY
@@ -19,7 +19,9 @@ LESS, MORE = "#92c5de", "#f4a582"
 
 
 def draw_instance(world: World, axes: tuple[Axes, Axes] | None = None) -> tuple[Axes, Axes]:
-    """Draw an instance of the lower bound: its tree of latent states, and the signs of its last observations.
+    """Draw an instance of the lower bound.
+
+    Its tree of latent states, and the signs of its last observations.
 
     Parameters
     ----------
@@ -37,20 +39,29 @@ def draw_instance(world: World, axes: tuple[Axes, Axes] | None = None) -> tuple[
     >>> plt.close(signs.figure)
     """
     if axes is None:
-        _, (left, right) = plt.subplots(1, 2, figsize=(11.0, 4.0), layout="constrained", width_ratios=(1, 1.25))
+        _, (left, right) = plt.subplots(
+            1, 2, figsize=(11.0, 4.0), layout="constrained", width_ratios=(1, 1.25)
+        )
         axes = left, right
     left, right = axes
     X, Y, _, H = world.spaces.sizes
     inner, last = X // 2, Y - 2  # the states before the last layer, and the observations in it
     if X != 2**H - 1:
-        raise DataError("draw_instance", [Problem("world", f"{X} states, horizon {H}", "a binary tree: 2^H - 1 states")])
+        raise DataError(
+            "draw_instance",
+            [Problem("world", f"{X} states, horizon {H}", "a binary tree: 2^H - 1 states")],
+        )
     tree = nx.DiGraph((x, child) for x in range(inner) for child in (2 * x + 1, 2 * x + 2))
     depth = {x: (x + 1).bit_length() - 1 for x in tree}
     places = {x: (float(depth[x]), -(x + 1.5 - 2 ** depth[x]) / 2 ** depth[x]) for x in tree}
     colours = ["#c6dbef" if x < inner else "#fdd0a2" if x % 2 else "#c7e9c0" for x in tree]
     nx.draw_networkx_edges(tree, places, node_size=900, edge_color="#777777", ax=left)
-    nx.draw_networkx_nodes(tree, places, node_size=800, node_color=colours, edgecolors="#555555", ax=left)
-    nx.draw_networkx_labels(tree, places, {x: world.spaces.states[x] for x in tree}, font_size=9, ax=left)
+    nx.draw_networkx_nodes(
+        tree, places, node_size=800, node_color=colours, edgecolors="#555555", ax=left
+    )
+    nx.draw_networkx_labels(
+        tree, places, {x: world.spaces.states[x] for x in tree}, font_size=9, ax=left
+    )
     told = {(x, 2 * x + 1 + k): ("up", "down")[k] for x in range(inner // 2) for k in range(2)}
     nx.draw_networkx_edge_labels(tree, places, told, font_size=8, rotate=False, ax=left)
     for x in range(inner, X):
@@ -65,16 +76,23 @@ def draw_instance(world: World, axes: tuple[Axes, Axes] | None = None) -> tuple[
     for parent in range(1, len(likelier) // 2):
         right.axhline(2 * parent - 0.5, color="white", lw=4)
     right.axvline(last / 2 - 0.5, color="white", lw=4)
-    right.set_xticks(range(last), world.spaces.observations[2:])
-    right.set_yticks(range(len(likelier)), world.spaces.states[inner:])
+    right.set_xticks(range(last), world.spaces.names[1][2:])
+    right.set_yticks(range(len(likelier)), world.spaces.names[0][inner:])
     right.set_title("Last observation: likelier ($+$) or less likely ($-$) than 1/Y'")
     right.tick_params(length=0)
     right.spines[:].set_visible(False)
     return axes
 
 
-def draw_scaling(sizes: ArrayLike, needed: ArrayLike, draws: ArrayLike, least: ArrayLike, axes: Axes | None = None) -> Axes:
-    """Draw how many episodes were needed at each size, with 90% intervals, the fitted slope, and what any learner needs.
+def draw_scaling(
+    sizes: ArrayLike,
+    needed: ArrayLike,
+    draws: ArrayLike,
+    least: ArrayLike,
+    axes: Axes | None = None,
+) -> Axes:
+    """Draw how many episodes were needed at each size, with 90% intervals, the fitted slope, and
+    what any learner needs.
 
     Parameters
     ----------
@@ -107,7 +125,9 @@ def draw_scaling(sizes: ArrayLike, needed: ArrayLike, draws: ArrayLike, least: A
     slope, height = np.polyfit(np.log(places), np.log(middle), 1)
     axes.plot(places, np.exp(height) * places**slope, color=COLOURS[0], lw=1)
     axes.plot(places, lowest, "s--", color=GREY, ms=4, lw=1.2)
-    low, high = np.quantile([np.polyfit(np.log(places), np.log(each), 1)[0] for each in again.T], BAND)
+    low, high = np.quantile(
+        [np.polyfit(np.log(places), np.log(each), 1)[0] for each in again.T], BAND
+    )
     axes.set_title(f"slope {slope:.2f}, 90% interval {low:.2f} to {high:.2f}")
     axes.set_xticks(places, [f"{place:g}" for place in places])
     axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
@@ -115,5 +135,11 @@ def draw_scaling(sizes: ArrayLike, needed: ArrayLike, draws: ArrayLike, least: A
     axes.minorticks_off()
     axes.set_ylabel("episodes needed")
     axes.spines[["top", "right"]].set_visible(False)
-    label_ends(axes, [(places[-1], middle[-1], "needed", COLOURS[0]), (places[-1], lowest[-1], "least for any learner", GREY)])
+    label_ends(
+        axes,
+        [
+            (places[-1], middle[-1], "needed", COLOURS[0]),
+            (places[-1], lowest[-1], "least for any learner", GREY),
+        ],
+    )
     return axes

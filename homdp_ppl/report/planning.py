@@ -1,4 +1,6 @@
-"""Pictures of planning: beliefs along a plan, envelopes of alpha-vectors, cells, and what a plan for a wrong model loses."""
+"""Pictures of planning: beliefs along a plan, envelopes of alpha-vectors, cells, and what a plan
+for a wrong model loses.
+"""
 
 from __future__ import annotations
 
@@ -14,8 +16,8 @@ from matplotlib.colors import to_hex
 from matplotlib.lines import Line2D
 from numpy.typing import ArrayLike
 
+from homdp_ppl.core.plan import Plan
 from homdp_ppl.errors import DataError, Problem
-from homdp_ppl.plan import Plan
 from homdp_ppl.precision import Array
 from homdp_ppl.report.look import COLOURS, GREY, plain
 
@@ -23,9 +25,12 @@ DARK = ("black", COLOURS[0], COLOURS[4])  # of curves on coloured ground
 
 
 def draw_beliefs(plan: Plan, state: int = 0, axes: Axes | None = None) -> Axes:
-    """Draw the histories that a plan meets as beliefs in one state, step by step; sizes and numbers are probabilities.
+    """Draw the histories that a plan meets as beliefs in one state, step by step.
 
-    Histories of one step with the same belief and the same decision share a mark, so this is small where a tree is not.
+    Sizes and numbers are probabilities.
+
+    Histories of one step with the same belief and the same decision share a mark, so this is small
+    where a tree is not.
 
     Parameters
     ----------
@@ -48,7 +53,10 @@ def draw_beliefs(plan: Plan, state: int = 0, axes: Axes | None = None) -> Axes:
     """
     tree, spaces = plan.tree(), plan.spaces
     if not 0 <= state < len(spaces.states):
-        raise DataError("draw_beliefs", [Problem("state", str(state), f"an index in 0..{len(spaces.states) - 1}")])
+        raise DataError(
+            "draw_beliefs",
+            [Problem("state", str(state), f"an index in 0..{len(spaces.states) - 1}")],
+        )
     if axes is None:
         _, axes = plt.subplots(figsize=(9.0, 4.8), layout="constrained")
     belief = _beliefs(plan, tree)
@@ -59,22 +67,53 @@ def draw_beliefs(plan: Plan, state: int = 0, axes: Axes | None = None) -> Axes:
         step, height = about["step"], round(float(belief[node][state]), 6)
         (parent,) = tree.predecessors(node)
         before = step - 1, round(float(belief[parent][state]), 6)
-        spots[step, height, about["action"]] = spots.get((step, height, about["action"]), 0.0) + about["probability"]
-        links[before, (step, height)] = links.get((before, (step, height)), 0.0) + about["probability"]
+        spots[step, height, about["action"]] = (
+            spots.get((step, height, about["action"]), 0.0) + about["probability"]
+        )
+        links[before, (step, height)] = (
+            links.get((before, (step, height)), 0.0) + about["probability"]
+        )
     for ((x0, y0), (x1, y1)), share in links.items():
-        axes.plot([x0, x1], [y0, y1], color="#c4c4c4", lw=0.5 + 9 * share, solid_capstyle="round", zorder=1)
+        axes.plot(
+            [x0, x1],
+            [y0, y1],
+            color="#c4c4c4",
+            lw=0.5 + 9 * share,
+            solid_capstyle="round",
+            zorder=1,
+        )
     colours = _palette(spaces.actions)
     for (step, height, action), share in spots.items():
-        axes.scatter(step, height, s=300 + 1400 * share, color=colours[action], edgecolor="white", lw=2, zorder=2)
-        axes.annotate(f"{share:.2f}", (step, height), ha="center", va="center", fontsize=9, zorder=3)
+        axes.scatter(
+            step,
+            height,
+            s=300 + 1400 * share,
+            color=colours[action],
+            edgecolor="white",
+            lw=2,
+            zorder=2,
+        )
+        axes.annotate(
+            f"{share:.2f}", (step, height), ha="center", va="center", fontsize=9, zorder=3
+        )
     axes.scatter(0, belief[0][state], s=60, color="white", edgecolor=GREY, lw=1.5, zorder=2)
     steps = max(step for step, *_ in spots)
     axes.set_xticks(range(steps + 1), ["start", *map(str, range(1, steps + 1))])
-    axes.set(xlim=(-0.2, steps + 0.3), ylim=(-0.09, 1.09), xlabel="step", ylabel=f"P({plain(spaces.states[state])} | history)")
+    axes.set(
+        xlim=(-0.2, steps + 0.3),
+        ylim=(-0.09, 1.09),
+        xlabel="step",
+        ylabel=f"P({plain(spaces.states[state])} | history)",
+    )
     taken = [name for name in spaces.actions if any(action == name for *_, action in spots)]
     handles = [Line2D([], [], marker="o", ls="", ms=9, color=colours[name]) for name in taken]
     axes.legend(
-        handles, [plain(name) for name in taken], frameon=False, loc="upper center", bbox_to_anchor=(0.5, -0.16), ncols=len(taken)
+        handles,
+        [plain(name) for name in taken],
+        frameon=False,
+        loc="upper center",
+        bbox_to_anchor=(0.5, -0.16),
+        ncols=len(taken),
     )
     axes.spines[["top", "right"]].set_visible(False)
     return axes
@@ -87,14 +126,19 @@ def _beliefs(plan: Plan, tree: nx.DiGraph) -> dict[int, Array]:
     belief: dict[int, Array] = {0: rho}
     for parent, child in nx.bfs_edges(tree, 0):
         edge = tree.edges[parent, child]
-        predicted = belief[parent] if parent == 0 else belief[parent] @ T[:, actions.index(edge["action"])]
+        predicted = (
+            belief[parent] if parent == 0 else belief[parent] @ T[:, actions.index(edge["action"])]
+        )
         joint = predicted * O[:, observations.index(edge["observation"])]
         belief[child] = joint / joint.sum()
     return belief
 
 
-def draw_envelope(vectors: ArrayLike, chosen: Sequence[int], actions: Sequence[str], axes: Axes | None = None) -> Axes:
-    """Draw alpha-vectors over the beliefs of a model with two states, their upper envelope, and which action is best where.
+def draw_envelope(
+    vectors: ArrayLike, chosen: Sequence[int], actions: Sequence[str], axes: Axes | None = None
+) -> Axes:
+    """Draw alpha-vectors over the beliefs of a model with two states, their upper envelope, and
+    which action is best where.
 
     Parameters
     ----------
@@ -117,7 +161,9 @@ def draw_envelope(vectors: ArrayLike, chosen: Sequence[int], actions: Sequence[s
     alpha = np.asarray(vectors, dtype=np.float64)
     if alpha.ndim != 2 or alpha.shape[1] != 2 or len(alpha) != len(chosen):
         got = f"shape {alpha.shape} and {len(chosen)} actions"
-        raise DataError("draw_envelope", [Problem("vectors", got, "(n, 2), for two states, and n actions")])
+        raise DataError(
+            "draw_envelope", [Problem("vectors", got, "(n, 2), for two states, and n actions")]
+        )
     alone = axes is None
     if axes is None:
         _, axes = plt.subplots(figsize=(5.0, 4.0), layout="constrained")
@@ -133,17 +179,29 @@ def draw_envelope(vectors: ArrayLike, chosen: Sequence[int], actions: Sequence[s
     floor = float(top.min()) - room
     for action, name in enumerate(actions):
         here, strip = list(winner == action), floor + 0.07 * room
-        axes.fill_between(grid, floor, strip, where=here, color=colours[name], lw=0, label=plain(name))
+        axes.fill_between(
+            grid, floor, strip, where=here, color=colours[name], lw=0, label=plain(name)
+        )
     axes.set(xlim=(0, 1), ylim=(floor, top.max() + 0.1 * room))
     axes.set_xticks([0, 0.5, 1], ["0", "0.5", "1"])
     if alone:  # panels side by side share one
-        axes.legend(frameon=False, fontsize=9, loc="upper center", bbox_to_anchor=(0.5, -0.16), ncols=len(actions))
+        axes.legend(
+            frameon=False,
+            fontsize=9,
+            loc="upper center",
+            bbox_to_anchor=(0.5, -0.16),
+            ncols=len(actions),
+        )
     axes.spines[["top", "right"]].set_visible(False)
     return axes
 
 
-def draw_losses(at: ArrayLike, losses: ArrayLike, axes: Axes | None = None, most: float | None = None) -> Axes:
-    """Draw what is lost by planning for one number and playing at another; squares hold the numbers that share a best policy.
+def draw_losses(
+    at: ArrayLike, losses: ArrayLike, axes: Axes | None = None, most: float | None = None
+) -> Axes:
+    """Draw what is lost by planning for one number and playing at another.
+
+    Squares hold the numbers that share a best policy.
 
     Parameters
     ----------
@@ -166,17 +224,30 @@ def draw_losses(at: ArrayLike, losses: ArrayLike, axes: Axes | None = None, most
     places, table = np.asarray(at, dtype=np.float64), np.asarray(losses, dtype=np.float64)
     if len(places) < 2 or table.shape != (len(places),) * 2:
         got = f"{len(places)} numbers and losses of shape {table.shape}"
-        raise DataError("draw_losses", [Problem("losses", got, "n numbers, at least two, and losses of shape (n, n)")])
+        raise DataError(
+            "draw_losses",
+            [Problem("losses", got, "n numbers, at least two, and losses of shape (n, n)")],
+        )
     if axes is None:
         _, axes = plt.subplots(figsize=(5.5, 4.6), layout="constrained")
     limit = float(table.max()) if most is None else most
-    image = axes.pcolormesh(places, places, table, cmap="cividis_r", vmin=0, vmax=limit, shading="nearest")
+    image = axes.pcolormesh(
+        places, places, table, cmap="cividis_r", vmin=0, vmax=limit, shading="nearest"
+    )
     half = (places[1] - places[0]) / 2
-    changes = np.flatnonzero(np.diag(table, 1) > 1e-9)  # the plan for one number is no longer best at the next
+    changes = np.flatnonzero(
+        np.diag(table, 1) > 1e-9
+    )  # the plan for one number is no longer best at the next
     for low, high in pairwise([places[0] - half, *(places[changes] + half), places[-1] + half]):
         axes.plot([low, high, high, low, low], [low, low, high, high, low], color="black", lw=1.3)
     axes.set(xlabel="true", ylabel="planned for", aspect="equal")
-    axes.figure.colorbar(image, ax=axes, label="value lost", extend="max" if table.max() > limit else "neither", shrink=0.9)
+    axes.figure.colorbar(
+        image,
+        ax=axes,
+        label="value lost",
+        extend="max" if table.max() > limit else "neither",
+        shrink=0.9,
+    )
     return axes
 
 
@@ -188,7 +259,8 @@ def draw_cells(
     densities: Mapping[str, ArrayLike],
     axes: Axes | None = None,
 ) -> Axes:
-    """Draw what a policy on cells does after a number was observed, where its cells end, and how the number is distributed.
+    """Draw what a policy on cells does after a number was observed, where its cells end, and how
+    the number is distributed.
 
     Parameters
     ----------
@@ -218,13 +290,30 @@ def draw_cells(
     top = 1.2 * max(float(np.max(density)) for density in densities.values())
     colours = _palette(actions)
     for a, name in enumerate(actions):
-        axes.fill_between(numbers, 0, top, where=list(taken == a), color=colours[name], alpha=0.5, lw=0, label=plain(name))
-    axes.legend(frameon=False, fontsize=9, loc="upper center", bbox_to_anchor=(0.5, -0.16), ncols=len(actions))
+        axes.fill_between(
+            numbers,
+            0,
+            top,
+            where=list(taken == a),
+            color=colours[name],
+            alpha=0.5,
+            lw=0,
+            label=plain(name),
+        )
+    axes.legend(
+        frameon=False,
+        fontsize=9,
+        loc="upper center",
+        bbox_to_anchor=(0.5, -0.16),
+        ncols=len(actions),
+    )
     for (name, density), colour in zip(densities.items(), cycle(DARK), strict=False):
         heights = np.asarray(density, dtype=np.float64)
         axes.plot(numbers, heights, color=colour, lw=2.4)
         place = numbers[heights.argmax()], float(heights.max())
-        axes.annotate(plain(name), place, (0, 5), textcoords="offset points", color=colour, ha="center")
+        axes.annotate(
+            plain(name), place, (0, 5), textcoords="offset points", color=colour, ha="center"
+        )
     axes.vlines(np.asarray(edges), 0, top, color="white", lw=1.8)
     axes.set(xlim=(numbers[0], numbers[-1]), ylim=(0, top), ylabel="density")
     axes.spines[["top", "right"]].set_visible(False)

@@ -9,11 +9,12 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from homdp_ppl.errors import DataError, Problem
-from homdp_ppl.measured import Measured
+from homdp_ppl.learning.metrics import Measured
 from homdp_ppl.report.look import colour_of, plain
 from homdp_ppl.study.summary import check_runs
 
-APART = 0.36  # between the first and the last rule of one prior, in units of the distance between priors
+# between the first and the last rule of one prior, in units of the distance between priors
+APART = 0.36
 
 
 def draw_priors(
@@ -21,7 +22,9 @@ def draw_priors(
     axes: tuple[Axes, Axes] | None = None,
     colours: Mapping[str, str] | None = None,
 ) -> tuple[Axes, Axes]:
-    """Draw final regret and share of optimistic rounds of each rule by prior: small marks are runs, large ones their means.
+    """Draw final regret and share of optimistic rounds of each rule by prior.
+
+    Small marks are runs, large ones their means.
 
     Parameters
     ----------
@@ -39,15 +42,23 @@ def draw_priors(
     >>> from homdp_ppl.planners import history_tree
     >>> world, rule = models.load("tiger", horizon=2), explorers.quantile_backup()
     >>> learners = {"declared": world.homdp, "flat": models.load("tiger_table", horizon=2).homdp}
-    >>> runs = {prior: learn(world, rule, history_tree(), episodes=3, seed=[0], model=own) for prior, own in learners.items()}
+    >>> runs = {
+    ...     prior: learn(world, rule, history_tree(), episodes=3, seed=[0], model=own)
+    ...     for prior, own in learners.items()
+    ... }
     >>> left, right = draw_priors({rule.name: runs})
     >>> [text.get_text() for text in left.get_xticklabels()], left.get_ylabel()
     (['declared', 'flat'], 'regret at the end')
     >>> plt.close(left.figure)
     """
     if not isinstance(runs, Mapping) or not runs:
-        expected = "for each rule's name, for each prior a list of runs: {name: {prior: [run, ...]}}"
-        raise DataError("draw_priors", [Problem("runs", f"a {type(runs).__name__}" if runs else "no rules", expected)])
+        expected = (
+            "for each rule's name, for each prior a list of runs: {name: {prior: [run, ...]}}"
+        )
+        raise DataError(
+            "draw_priors",
+            [Problem("runs", f"a {type(runs).__name__}" if runs else "no rules", expected)],
+        )
     for several in runs.values():
         check_runs(several, one_length=False)
     if axes is None:
@@ -59,13 +70,19 @@ def draw_priors(
     for k, ((rule, several), shift) in enumerate(zip(runs.items(), shifts, strict=True)):
         places = np.array([priors.index(prior) for prior in several]) + shift
         regret = [np.array([run.regret[-1] for run in group]) for group in several.values()]
-        share = [np.array([run.was_optimistic.mean() for run in group]) for group in several.values()]
+        share = [
+            np.array([run.was_optimistic.mean() for run in group]) for group in several.values()
+        ]
         colour = colour_of(rule, k, colours)
         for panel, numbers in ((left, regret), (right, share)):
             for place, each in zip(places, numbers, strict=True):
-                panel.plot(np.full(len(each), place), each, "o", ms=4, mew=0, alpha=0.5, color=colour)
+                panel.plot(
+                    np.full(len(each), place), each, "o", ms=4, mew=0, alpha=0.5, color=colour
+                )
             means = [each.mean() for each in numbers]
-            panel.plot(places, means, "o-", ms=8, mec="white", mew=1, lw=1, color=colour, label=plain(rule))
+            panel.plot(
+                places, means, "o-", ms=8, mec="white", mew=1, lw=1, color=colour, label=plain(rule)
+            )
     for panel in axes:
         panel.set_xticks(range(len(priors)), priors)
         panel.set_xlim(-0.5, len(priors) - 0.5)

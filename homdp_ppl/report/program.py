@@ -11,8 +11,8 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from numpyro.infer.inspect import get_model_relations
 
-from homdp_ppl.acting import Policy
-from homdp_ppl.declare import HOMDP
+from homdp_ppl.core.policy import Policy
+from homdp_ppl.declare.model import HOMDP
 from homdp_ppl.precision import Array, x64
 from homdp_ppl.report.look import plain
 
@@ -20,10 +20,15 @@ APART = 0.6  # between two unknown sites, in steps
 LATENT, SEEN, CHOSEN, UNKNOWN = "#c6dbef", "#e5e5e5", "#fdd0a2", "#c7e9c0"
 
 
-def draw_program(model: HOMDP, steps: int = 2, policy: Policy | None = None, axes: Axes | None = None) -> Axes:
-    """Draw a declaration as a graph: its unknown sites above, then states, observations and actions step by step.
+def draw_program(
+    model: HOMDP, steps: int = 2, policy: Policy | None = None, axes: Axes | None = None
+) -> Axes:
+    """Draw a declaration as a graph.
 
-    The arrows are the ones that NumPyro finds in the program itself, so a policy that saw a latent state would show it.
+    Its unknown sites above, then states, observations and actions step by step.
+
+    The arrows are the ones that NumPyro finds in the program itself, so a policy that saw a latent
+    state would show it.
 
     Parameters
     ----------
@@ -49,49 +54,109 @@ def draw_program(model: HOMDP, steps: int = 2, policy: Policy | None = None, axe
     graph, places, colours = _program_graph(model, steps, policy)
     if axes is None:
         across, up = np.array(list(places.values())).T
-        _, axes = plt.subplots(figsize=(2.2 * np.ptp(across) + 2.4, 1.2 + up.max()), layout="constrained")
-    labels = {node: f"${node.replace('[', '_{').replace(']', '}')}$" if "[" in node else node for node in graph}
+        _, axes = plt.subplots(
+            figsize=(2.2 * np.ptp(across) + 2.4, 1.2 + up.max()), layout="constrained"
+        )
+    labels = {
+        node: f"${node.replace('[', '_{').replace(']', '}')}$" if "[" in node else node
+        for node in graph
+    }
     labels["x_last"] = f"$x_{{{steps + 1}}}$"
     steps_only = [node for node in graph if "[" in node or node == "x_last"]
     nx.draw_networkx_nodes(
-        graph, places, steps_only, 900, node_color=[colours[node] for node in steps_only], edgecolors="#555555", ax=axes
+        graph,
+        places,
+        steps_only,
+        900,
+        node_color=[colours[node] for node in steps_only],
+        edgecolors="#555555",
+        ax=axes,
     )
     for node in set(graph) - set(steps_only):
         box = {"boxstyle": "round,pad=0.5", "facecolor": colours[node], "edgecolor": "#555555"}
-        nx.draw_networkx_labels(graph, {node: places[node]}, {node: plain(node)}, font_size=9, bbox=box, ax=axes)
-    nx.draw_networkx_labels(graph, places, {node: labels[node] for node in steps_only}, font_size=10, ax=axes)
-    long = [e for e in graph.edges if e[1].startswith("a[") and places[e[1]][0] - places[e[0]][0] > 1.5]
+        nx.draw_networkx_labels(
+            graph, {node: places[node]}, {node: plain(node)}, font_size=9, bbox=box, ax=axes
+        )
+    nx.draw_networkx_labels(
+        graph, places, {node: labels[node] for node in steps_only}, font_size=10, ax=axes
+    )
+    long = [
+        e for e in graph.edges if e[1].startswith("a[") and places[e[1]][0] - places[e[0]][0] > 1.5
+    ]
     short = [e for e in graph.edges if e not in long]
-    for edges, bend in ((short, "arc3,rad=0.08"), (long, "arc3,rad=0.3")):  # long ones swing below the actions between
-        nx.draw_networkx_edges(graph, places, edges, node_size=1000, edge_color="#777777", connectionstyle=bend, ax=axes)
+    for edges, bend in (
+        (short, "arc3,rad=0.08"),
+        (long, "arc3,rad=0.3"),
+    ):  # long ones swing below the actions between
+        nx.draw_networkx_edges(
+            graph,
+            places,
+            edges,
+            node_size=1000,
+            edge_color="#777777",
+            connectionstyle=bend,
+            ax=axes,
+        )
     axes.set_title(f"{plain(model.name)}: {steps} of {model.horizon} steps", fontsize=10)
-    kinds = {"unknown parameter": UNKNOWN, "latent, revealed in hindsight": LATENT, "observation": SEEN, "action": CHOSEN}
-    handles: list[Any] = [Line2D([], [], marker="o", linestyle="", color=c, markeredgecolor="#555555") for c in kinds.values()]
-    axes.legend(handles, list(kinds), loc="upper center", bbox_to_anchor=(0.5, 0.0), ncols=2, fontsize=8, frameon=False)
+    kinds = {
+        "unknown parameter": UNKNOWN,
+        "latent, revealed in hindsight": LATENT,
+        "observation": SEEN,
+        "action": CHOSEN,
+    }
+    handles: list[Any] = [
+        Line2D([], [], marker="o", linestyle="", color=c, markeredgecolor="#555555")
+        for c in kinds.values()
+    ]
+    axes.legend(
+        handles,
+        list(kinds),
+        loc="upper center",
+        bbox_to_anchor=(0.5, 0.0),
+        ncols=2,
+        fontsize=8,
+        frameon=False,
+    )
     axes.margins(0.12)
     axes.set_axis_off()
     return axes
 
 
-def _program_graph(model: HOMDP, steps: int, policy: Policy | None = None) -> tuple[nx.DiGraph, dict[str, Array], dict[str, str]]:
+def _program_graph(
+    model: HOMDP, steps: int, policy: Policy | None = None
+) -> tuple[nx.DiGraph, dict[str, Array], dict[str, str]]:
     """The sites of the unrolled program with their dependencies, where to put each, and its colour."""
     with x64():
-        relations = get_model_relations(model.unrolled, model_args=(policy,), model_kwargs={"steps": steps})
+        relations = get_model_relations(
+            model.unrolled, model_args=(policy,), model_kwargs={"steps": steps}
+        )
     parents: dict[str, list[str]] = relations["sample_sample"]
-    graph = nx.DiGraph((parent, child) for child, given in parents.items() for parent in given if parent != child)
+    graph = nx.DiGraph(
+        (parent, child) for child, given in parents.items() for parent in given if parent != child
+    )
     graph.add_nodes_from(parents)
     sites = [site.name for site in model.sites]
     rows = {"x": 2.0, "y": 1.0, "a": 0.0}
     places, colours = {}, {}
     for h in range(1, steps + 1):
         for letter, colour in (("x", LATENT), ("y", SEEN), ("a", CHOSEN)):
-            places[f"{letter}[{h}]"] = np.array([h + (0.25 if letter == "a" else 0.0), rows[letter]])
+            places[f"{letter}[{h}]"] = np.array(
+                [h + (0.25 if letter == "a" else 0.0), rows[letter]]
+            )
             colours[f"{letter}[{h}]"] = colour
     places["x_last"], colours["x_last"] = np.array([steps + 1.0, 2.0]), LATENT
-    above = graph.subgraph(node for node in graph if node not in places)  # the user's sites, some perhaps observed
-    for level, names in enumerate(nx.topological_generations(above.reverse())):  # hyperparameters stand above parameters
+    above = graph.subgraph(
+        node for node in graph if node not in places
+    )  # the user's sites, some perhaps observed
+    for level, names in enumerate(
+        nx.topological_generations(above.reverse())
+    ):  # hyperparameters stand above parameters
         reach = max(steps - 1.0, APART * (len(names) - 1)) / 2
-        spread = 1 + steps / 2 + np.linspace(-reach, reach, len(names)) if len(names) > 1 else [1.5 + (steps - 1) // 2]
+        spread = (
+            1 + steps / 2 + np.linspace(-reach, reach, len(names))
+            if len(names) > 1
+            else [1.5 + (steps - 1) // 2]
+        )
         for place, name in zip(spread, sorted(names, key=list(graph).index), strict=True):
             places[name] = np.array([place, 3.2 + 0.9 * level])
             colours[name] = UNKNOWN if name in sites else SEEN

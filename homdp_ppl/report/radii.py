@@ -1,4 +1,7 @@
-"""Confidence radii side by side: the paper's, Weissman's and the posterior's, and how far the estimates really are."""
+"""Confidence radii side by side.
+
+The paper's, Weissman's and the posterior's, and how far the estimates really are.
+"""
 
 from __future__ import annotations
 
@@ -13,15 +16,17 @@ from matplotlib.axes import Axes
 from rich.markup import escape
 from rich.table import Table
 
-from homdp_ppl.acting import Policy
 from homdp_ppl.confidence import Radii, empirical, hop_b_radii, quantile_radii, weissman_radii
 from homdp_ppl.confidence.arguments import check_arguments
-from homdp_ppl.counts import Counts
-from homdp_ppl.declare import World
-from homdp_ppl.episode import Episode, as_keys, rollout
+from homdp_ppl.core.counts import Counts
+from homdp_ppl.core.episode import Episode
+from homdp_ppl.core.graph_policy import GraphPolicy
+from homdp_ppl.core.policy import Policy
+from homdp_ppl.core.pomdp import POMDP
+from homdp_ppl.core.randomness import as_keys
+from homdp_ppl.core.rollout import rollout
+from homdp_ppl.declare.model import World
 from homdp_ppl.errors import DataError, Problem
-from homdp_ppl.policy import GraphPolicy
-from homdp_ppl.pomdp import POMDP
 from homdp_ppl.posteriors import posterior
 from homdp_ppl.precision import Array
 from homdp_ppl.report.look import label_log, plain
@@ -30,16 +35,24 @@ Part: TypeAlias = Literal["emission", "transition"]
 
 RULES = {"hop_b": "HOP-B", "weissman": "Weissman", "quantile": "posterior quantile"}
 ESTIMATES = {"frequencies": "error of the frequencies", "mean": "error of the posterior mean"}
-COLOURS = {"hop_b": "#c0392b", "weissman": "#e08e0b", "quantile": "#1f6fb2", "frequencies": "#777777", "mean": "#6aa5d6"}
+COLOURS = {
+    "hop_b": "#c0392b",
+    "weissman": "#e08e0b",
+    "quantile": "#1f6fb2",
+    "frequencies": "#777777",
+    "mean": "#6aa5d6",
+}
 AXES = {"emission": ("state",), "transition": ("state", "action")}
 
 
-def compare_radii(key: Array, world: World, policy: Policy, episodes: int = 4096, delta: float = 0.1) -> xr.Dataset:
+def compare_radii(
+    key: Array, world: World, policy: Policy, episodes: int = 4096, delta: float = 0.1
+) -> xr.Dataset:
     """Radii and true errors of every unknown row after 1, 2, 4, ... episodes of a policy.
 
-    HOP-B and Weissman's radii stand around the relative frequencies and are made for a run of this many episodes; the posterior's
-    quantiles stand around its mean. All are L1 distances, except HOP-B's transition radius, which bounds errors of values and is
-    at most 2H.
+    HOP-B and Weissman's radii stand around the relative frequencies and are made for a run of this
+    many episodes; the posterior's quantiles stand around its mean. All are L1 distances, except
+    HOP-B's transition radius, which bounds errors of values and is at most 2H.
 
     Parameters
     ----------
@@ -57,8 +70,8 @@ def compare_radii(key: Array, world: World, policy: Policy, episodes: int = 4096
     Returns
     -------
     xarray.Dataset
-        For each part, "emission" and "transition": its ``_visits``, its ``_radius`` by ``rule`` and its ``_error`` by
-        ``estimate``, with the model's names; known rows are NaN.
+        For each part, "emission" and "transition": its ``_visits``, its ``_radius`` by ``rule`` and
+        its ``_error`` by ``estimate``, with the model's names; known rows are NaN.
 
     Examples
     --------
@@ -66,7 +79,9 @@ def compare_radii(key: Array, world: World, policy: Policy, episodes: int = 4096
     >>> from homdp_ppl import models, uniform_policy
     >>> world = models.load("tiger")
     >>> seen = compare_radii(jax.random.key(0), world, uniform_policy(world), episodes=64)
-    >>> seen.emission_radius.sel(episodes=64, state="left").values.round(2)  # HOP-B, Weissman, posterior quantile
+    >>> seen.emission_radius.sel(episodes=64, state="left").values.round(
+    ...     2
+    ... )  # HOP-B, Weissman, posterior quantile
     array([1.1 , 0.42, 0.08])
     """
     check_arguments("compare_radii", episodes=episodes, delta=delta)
@@ -76,7 +91,9 @@ def compare_radii(key: Array, world: World, policy: Policy, episodes: int = 4096
     return follow_radii(key, world, data, delta)
 
 
-def follow_radii(key: Array, world: World, data: Episode, delta: float = 0.1, factor: int = 2) -> xr.Dataset:
+def follow_radii(
+    key: Array, world: World, data: Episode, delta: float = 0.1, factor: int = 2
+) -> xr.Dataset:
     """The same for episodes that were played already, by whomever.
 
     Parameters
@@ -94,22 +111,34 @@ def follow_radii(key: Array, world: World, data: Episode, delta: float = 0.1, fa
     """
     homdp, key, episodes = world.homdp, as_keys(key, "follow_radii"), len(data)
     check_arguments("follow_radii", episodes=episodes, delta=delta)
-    stops = sorted({*(factor**k for k in range(int(episodes).bit_length()) if factor**k < episodes), episodes})
+    stops = sorted(
+        {*(factor**k for k in range(int(episodes).bit_length()) if factor**k < episodes), episodes}
+    )
     belief = posterior(homdp, Counts.zero(homdp))
     found: dict[str, list[list[Radii]]] = {"visits": [], "radius": [], "error": []}
     for before, after in pairwise([0, *stops]):
         fit, draw = jax.random.split(jax.random.fold_in(key, after))
         belief = belief.update(data[before:after], fit)
         counts = belief.counts
-        frequentist = hop_b_radii(homdp, counts, episodes, delta), weissman_radii(homdp, counts, episodes, delta)
+        frequentist = (
+            hop_b_radii(homdp, counts, episodes, delta),
+            weissman_radii(homdp, counts, episodes, delta),
+        )
         found["visits"].append([Radii(counts.state_action, counts.visits)])
         found["radius"].append([*frequentist, quantile_radii(belief, draw, delta)])
-        found["error"].append([_distances(estimate, world.pomdp) for estimate in (empirical(homdp, counts), belief.mean)])
+        found["error"].append(
+            [
+                _distances(estimate, world.pomdp)
+                for estimate in (empirical(homdp, counts), belief.mean)
+            ]
+        )
     variables = {}
     for part, axes in AXES.items():
         unknown = ~getattr(homdp.structure.known, part)
         for name, kinds in (("visits", ()), ("radius", ("rule",)), ("error", ("estimate",))):
-            numbers = np.array([[getattr(rows, part) for rows in at] for at in found[name]])  # (stops, kinds, X) or (..., X, A)
+            numbers = np.array(
+                [[getattr(rows, part) for rows in at] for at in found[name]]
+            )  # (stops, kinds, X) or (..., X, A)
             numbers = np.where(unknown, numbers if kinds else numbers[:, 0], np.nan)
             variables[f"{part}_{name}"] = (("episodes", *kinds, *axes), numbers)
     coordinates = {
@@ -119,7 +148,12 @@ def follow_radii(key: Array, world: World, data: Episode, delta: float = 0.1, fa
         "state": list(homdp.states),
         "action": list(homdp.actions),
     }
-    about = {"model": homdp.name, "delta": delta, "horizon": homdp.horizon, "posterior": belief.explanation}
+    about = {
+        "model": homdp.name,
+        "delta": delta,
+        "horizon": homdp.horizon,
+        "posterior": belief.explanation,
+    }
     return xr.Dataset(variables, coordinates, about)
 
 
@@ -147,18 +181,30 @@ def radius_table(comparison: xr.Dataset, part: Part = "emission") -> Table:
     medians = comparison.median(AXES[part])
     labels = _labels(part)
     title = f"{escape(comparison.model)}, {part} rows: medians of L1 radii and errors"
-    table = Table("episodes", "visits", *(labels[k] for k in (*RULES, *ESTIMATES)), title=title, title_justify="left")
+    table = Table(
+        "episodes",
+        "visits",
+        *(labels[k] for k in (*RULES, *ESTIMATES)),
+        title=title,
+        title_justify="left",
+    )
     for stop in medians.episodes.values:
         row = medians.sel(episodes=stop)
         numbers = [*_scaled(comparison, part, row).values, *row[f"{part}_error"].values]
-        table.add_row(f"{stop:,}", f"{float(row[f'{part}_visits']):,.0f}", *(f"{number:.3g}" for number in numbers))
+        table.add_row(
+            f"{stop:,}",
+            f"{float(row[f'{part}_visits']):,.0f}",
+            *(f"{number:.3g}" for number in numbers),
+        )
     for column in table.columns:
         column.justify = "right"
     return table
 
 
 def draw_radii(comparison: xr.Dataset, part: Part = "emission", axes: Axes | None = None) -> Axes:
-    """Radius against visits, a line for each row and rule; dots show how far the estimates really are from the truth.
+    """Radius against visits, a line for each row and rule.
+
+    Dots show how far the estimates really are from the truth.
 
     Errors far below all radii lie on the lower edge.
 
@@ -189,23 +235,58 @@ def draw_radii(comparison: xr.Dataset, part: Part = "emission", axes: Axes | Non
     visits = rows[f"{part}_visits"].where(rows[f"{part}_visits"] > 0)  # (episodes, row)
     labels, radii = _labels(part), _scaled(comparison, part, rows)
     mark = "_" if len(rows.episodes) == 1 else None  # a line needs two points
-    floor, faint = float(radii.where(radii > 0).min()) / 20, min(0.9, max(0.35, 4 / rows.sizes["row"]))
+    floor, faint = (
+        float(radii.where(radii > 0).min()) / 20,
+        min(0.9, max(0.35, 4 / rows.sizes["row"])),
+    )
     for rule in RULES:
         style = "--" if rule == "hop_b" and part == "transition" else "-"
         radius = radii.sel(rule=rule).transpose(*visits.dims)
-        axes.plot(visits.values, radius.values, style, color=COLOURS[rule], alpha=faint, lw=1.4, marker=mark)
+        axes.plot(
+            visits.values,
+            radius.values,
+            style,
+            color=COLOURS[rule],
+            alpha=faint,
+            lw=1.4,
+            marker=mark,
+        )
         axes.plot([], [], style, color=COLOURS[rule], lw=2, label=labels[rule])
     for estimate in ESTIMATES:
         error = rows[f"{part}_error"].sel(estimate=estimate).transpose(*visits.dims).clip(floor)
-        axes.plot(visits.values.ravel(), error.values.ravel(), "o", ms=3, mew=0, color=COLOURS[estimate], alpha=max(0.6, faint))
+        axes.plot(
+            visits.values.ravel(),
+            error.values.ravel(),
+            "o",
+            ms=3,
+            mew=0,
+            color=COLOURS[estimate],
+            alpha=max(0.6, faint),
+        )
         axes.plot([], [], "o", ms=4, mew=0, color=COLOURS[estimate], label=labels[estimate])
     axes.axhline(2.0, color="#bbbbbb", lw=0.8, zorder=0)
-    axes.annotate("2: nothing is known", (1.0, 2.0), xycoords=("axes fraction", "data"), xytext=(-2, 3),
-                  textcoords="offset points", ha="right", fontsize=8, color="#888888")  # fmt: skip
-    axes.set(xscale="log", yscale="log", xlabel="visits of the row", ylabel="L1 distance", ylim=(0.8 * floor, 3.0))
+    axes.annotate(
+        "2: nothing is known",
+        (1.0, 2.0),
+        xycoords=("axes fraction", "data"),
+        xytext=(-2, 3),
+        textcoords="offset points",
+        ha="right",
+        fontsize=8,
+        color="#888888",
+    )
+    axes.set(
+        xscale="log",
+        yscale="log",
+        xlabel="visits of the row",
+        ylabel="L1 distance",
+        ylim=(0.8 * floor, 3.0),
+    )
     for axis in (axes.xaxis, axes.yaxis):
         label_log(axis)
-    axes.set_title(f"{plain(comparison.model)}: {part} rows, delta = {comparison.delta:g}", fontsize=10)
+    axes.set_title(
+        f"{plain(comparison.model)}: {part} rows, delta = {comparison.delta:g}", fontsize=10
+    )
     axes.legend(frameon=False, fontsize=8, loc="center left", bbox_to_anchor=(1.0, 0.5))
     axes.spines[["top", "right"]].set_visible(False)
     return axes
@@ -219,7 +300,10 @@ def _distances(estimate: POMDP, truth: POMDP) -> Radii:
 
 
 def _scaled(comparison: xr.Dataset, part: Part, rows: xr.Dataset) -> xr.DataArray:
-    """The radii as L1 distances: HOP-B's transition radius bounds errors of values up to H, so it is divided by H."""
+    """The radii as L1 distances.
+
+    HOP-B's transition radius bounds errors of values up to H, so it is divided by H.
+    """
     radii = rows[f"{part}_radius"]
     return radii.where((radii.rule != "hop_b") | (part == "emission"), radii / comparison.horizon)
 
@@ -233,4 +317,14 @@ def _check_part(comparison: xr.Dataset, part: Part) -> None:
     if part not in AXES:
         raise DataError("radii", [Problem("part", repr(part), "one of " + ", ".join(AXES))])
     if not np.isfinite(comparison[f"{part}_visits"]).any():
-        raise DataError("radii", [Problem("part", f"{part} rows that are all known", "unknown rows", "Draw the other part.")])
+        raise DataError(
+            "radii",
+            [
+                Problem(
+                    "part",
+                    f"{part} rows that are all known",
+                    "unknown rows",
+                    "Draw the other part.",
+                )
+            ],
+        )

@@ -1,4 +1,6 @@
-"""Pictures of studies: how often and how far rules were optimistic, and how many episodes they need to come near the optimum."""
+"""Pictures of studies: how often and how far rules were optimistic, and how many episodes they need
+to come near the optimum.
+"""
 
 from __future__ import annotations
 
@@ -10,13 +12,15 @@ from matplotlib.axes import Axes
 from numpy.typing import ArrayLike
 
 from homdp_ppl.errors import DataError, Problem
-from homdp_ppl.measured import Measured
+from homdp_ppl.learning.metrics import Measured
 from homdp_ppl.precision import Array
 from homdp_ppl.report.labels import label_ends
 from homdp_ppl.report.look import BAND, MARKS, colour_of, label_log, plain
 from homdp_ppl.study.summary import check_runs, episodes_to
 
-NARROW = 0.1  # smaller widths, which may be negative, are drawn on a linear scale; larger ones on a logarithmic one
+# smaller widths, which may be negative, are drawn on a linear scale; larger ones on a logarithmic
+# one
+NARROW = 0.1
 
 
 def draw_optimism(
@@ -25,10 +29,13 @@ def draw_optimism(
     calibration: Mapping[str, float] | None = None,
     colours: Mapping[str, str] | None = None,
 ) -> Axes:
-    """Draw how often each rule was optimistic against how far: small marks are runs, large ones their means.
+    """Draw how often each rule was optimistic against how far.
 
-    The width is the optimistic value minus the optimum, averaged over the rounds of a run. Optimism that is always there and wide
-    says little; below zero a rule expects less than there is to be had.
+    Small marks are runs, large ones their means.
+
+    The width is the optimistic value minus the optimum, averaged over the rounds of a run. Optimism
+    that is always there and wide says little; below zero a rule expects less than there is to be
+    had.
 
     Parameters
     ----------
@@ -37,8 +44,8 @@ def draw_optimism(
     axes
         Where to draw; a new figure by default.
     calibration
-        For some rules' names the share of optimistic rounds that is exact on average over worlds drawn from the prior: a dashed
-        line each.
+        For some rules' names the share of optimistic rounds that is exact on average over worlds
+        drawn from the prior: a dashed line each.
     colours
         Of some rules, to be the same as in other pictures.
 
@@ -48,11 +55,19 @@ def draw_optimism(
     >>> from homdp_ppl import explorers, models, study
     >>> from homdp_ppl.planners import history_tree
     >>> world = models.load("tiger", horizon=2)
-    >>> runs = study.side_by_side(world, [explorers.oracle(world), explorers.uniform()], history_tree(), episodes=3, seeds=[0, 1])
+    >>> runs = study.side_by_side(
+    ...     world,
+    ...     [explorers.oracle(world), explorers.uniform()],
+    ...     history_tree(),
+    ...     episodes=3,
+    ...     seeds=[0, 1],
+    ... )
     >>> axes = draw_optimism(runs)
     >>> [text.get_text() for text in axes.get_legend().get_texts()]
     ['oracle', 'uniform']
-    >>> [mark.get_xdata().round(3) for mark in axes.lines[1:4:2]]  # the means: the optimum; and 1.8 planned while it is 1.852
+    >>> [
+    ...     mark.get_xdata().round(3) for mark in axes.lines[1:4:2]
+    ... ]  # the means: the optimum; and 1.8 planned while it is 1.852
     [array([0.]), array([-0.052])]
     >>> plt.close(axes.figure)
     """
@@ -66,15 +81,36 @@ def draw_optimism(
         widest = max(widest, float(np.abs(width).max()))
         colour, mark = colour_of(name, k, colours), MARKS[k % len(MARKS)]
         axes.plot(width, share, mark, ms=4, mew=0, color=colour, alpha=0.5)
-        axes.plot(width.mean(), share.mean(), mark, ms=10, mec="white", mew=1, color=colour, label=plain(name), zorder=3)
+        axes.plot(
+            width.mean(),
+            share.mean(),
+            mark,
+            ms=10,
+            mec="white",
+            mew=1,
+            color=colour,
+            label=plain(name),
+            zorder=3,
+        )
         if calibration and name in calibration:
             level = calibration[name]
-            axes.axhline(level, color=colour, lw=1.2, ls="--", zorder=1, label=f"{level:.3g} on average over the prior")
+            axes.axhline(
+                level,
+                color=colour,
+                lw=1.2,
+                ls="--",
+                zorder=1,
+                label=f"{level:.3g} on average over the prior",
+            )
     axes.axvline(0, color="#bbbbbb", lw=1, zorder=0)
     if widest > NARROW:
         axes.set_xscale("symlog", linthresh=NARROW)
     axes.margins(x=0.08)
-    axes.set(xlabel="width: optimistic value minus optimum", ylabel="share of rounds that were optimistic", ylim=(-0.04, 1.04))
+    axes.set(
+        xlabel="width: optimistic value minus optimum",
+        ylabel="share of rounds that were optimistic",
+        ylim=(-0.04, 1.04),
+    )
     axes.xaxis.set_major_formatter("{x:g}")
     axes.yaxis.set_major_formatter(lambda share, _: f"{share:.0%}")
     axes.set_title(plain(next(iter(runs.values()))[0].model_name), fontsize=10)
@@ -89,7 +125,9 @@ def draw_episodes_to(
     axes: Axes | None = None,
     colours: Mapping[str, str] | None = None,
 ) -> Axes:
-    """Draw the episodes that rules need to come within epsilon of the optimum: the median of the seeds, and the middle 90%.
+    """Draw the episodes that rules need to come within epsilon of the optimum.
+
+    The median of the seeds, and the middle 90%.
 
     A line ends where more than half of the runs were too short.
 
@@ -110,9 +148,17 @@ def draw_episodes_to(
     >>> from homdp_ppl import explorers, models, study
     >>> from homdp_ppl.planners import history_tree
     >>> world = models.load("tiger", horizon=2)
-    >>> runs = study.side_by_side(world, [explorers.oracle(world), explorers.uniform()], history_tree(), episodes=3, seeds=[0, 1])
+    >>> runs = study.side_by_side(
+    ...     world,
+    ...     [explorers.oracle(world), explorers.uniform()],
+    ...     history_tree(),
+    ...     episodes=3,
+    ...     seeds=[0, 1],
+    ... )
     >>> axes = draw_episodes_to(runs, epsilons=[1.0, 0.5])
-    >>> [line.get_ydata() for line in axes.lines[1:]]  # uniform actions lose 0.585 in every episode: never within 0.5
+    >>> [
+    ...     line.get_ydata() for line in axes.lines[1:]
+    ... ]  # uniform actions lose 0.585 in every episode: never within 0.5
     [array([1., 1.]), array([ 1., inf])]
     >>> plt.close(axes.figure)
     """
@@ -120,7 +166,9 @@ def draw_episodes_to(
     near = np.unique(np.asarray(epsilons, dtype=np.float64))[::-1]
     if len(near) < 2 or not (near > 0).all():
         got = ", ".join(f"{epsilon:g}" for epsilon in near)
-        raise DataError("draw_episodes_to", [Problem("epsilons", got, "at least two different numbers above 0")])
+        raise DataError(
+            "draw_episodes_to", [Problem("epsilons", got, "at least two different numbers above 0")]
+        )
     if axes is None:
         _, axes = plt.subplots(figsize=(8.0, 4.2), layout="constrained")
     axes.set(xscale="log", yscale="log", xlim=(near[0], near[-1]))
@@ -129,10 +177,19 @@ def draw_episodes_to(
     axes.set_ylim(0.8, 1.6 * longest)
     ends = []
     for k, (name, several) in enumerate(runs.items()):
-        needed = np.array([[episodes_to(run, epsilon) for epsilon in near] for run in several])  # (seeds, epsilons)
+        needed = np.array(
+            [[episodes_to(run, epsilon) for epsilon in near] for run in several]
+        )  # (seeds, epsilons)
         low, middle, high = (_order_statistic(needed, level) for level in (BAND[0], 0.5, BAND[1]))
         colour = colour_of(name, k, colours)
-        axes.fill_between(near, np.minimum(low, longest), np.minimum(high, longest), color=colour, alpha=0.16, lw=0)
+        axes.fill_between(
+            near,
+            np.minimum(low, longest),
+            np.minimum(high, longest),
+            color=colour,
+            alpha=0.16,
+            lw=0,
+        )
         axes.plot(near, middle, color=colour, lw=2)
         if np.isfinite(middle).any():
             last = int(np.flatnonzero(np.isfinite(middle))[-1])
@@ -140,7 +197,10 @@ def draw_episodes_to(
     axes.set(xlabel="ε: mean distance from the optimum", ylabel="episodes needed")
     for axis in (axes.xaxis, axes.yaxis):
         label_log(axis)
-    axes.set_title(plain(f"{next(iter(runs.values()))[0].model_name}: median and 90% of the seeds"), fontsize=10)
+    axes.set_title(
+        plain(f"{next(iter(runs.values()))[0].model_name}: median and 90% of the seeds"),
+        fontsize=10,
+    )
     axes.spines[["top", "right"]].set_visible(False)
     label_ends(axes, ends)
     return axes

@@ -9,12 +9,12 @@ from rich import box
 from rich.markup import escape
 from rich.table import Table
 
-from homdp_ppl.continuous import ContinuousHOMDP, ContinuousWorld
-from homdp_ppl.declare import HOMDP, World
-from homdp_ppl.domain import describe, told
-from homdp_ppl.episode import Episode
+from homdp_ppl.core.episode import Episode
+from homdp_ppl.core.plan import Plan
+from homdp_ppl.core.spaces import describe, told
+from homdp_ppl.declare.densities import ContinuousHOMDP, ContinuousWorld
+from homdp_ppl.declare.model import HOMDP, World
 from homdp_ppl.errors import DataError, Problem
-from homdp_ppl.plan import Plan
 from homdp_ppl.precision import x64
 from homdp_ppl.study import Row
 from homdp_ppl.theory import Statement
@@ -37,21 +37,30 @@ def seen_table(model: HOMDP | ContinuousHOMDP, episode: Episode, title: str = ""
     >>> import numpy as np
     >>> from homdp_ppl import Episode, Trajectory, models
     >>> tiger = models.load("tiger", horizon=2).homdp
-    >>> episode = Episode(Trajectory(observations=np.array([0, 0]), actions=np.array([0, 2])), states=np.array([0, 0, 1]))
+    >>> episode = Episode(
+    ...     Trajectory(observations=np.array([0, 0]), actions=np.array([0, 2])),
+    ...     states=np.array([0, 0, 1]),
+    ... )
     >>> [list(column.cells) for column in seen_table(tiger, episode).columns]
     [['1', '2'], ['growl left', 'growl left'], ['listen', 'open right']]
     """
     _one(episode)
-    table = Table("step", "observation", "action", title=escape(title) or None, title_justify="left")
+    table = Table(
+        "step", "observation", "action", title=escape(title) or None, title_justify="left"
+    )
     for h, (y, a) in enumerate(zip(episode.observations, episode.actions, strict=True)):
-        table.add_row(str(h + 1), escape(told(y, model.spaces.observations)), escape(model.spaces.actions[a]))
+        table.add_row(
+            str(h + 1), escape(told(y, model.spaces.observations)), escape(model.spaces.actions[a])
+        )
     return table
 
 
 def _one(episode: Episode) -> None:
     if episode.actions.ndim > 1:
         got = f"a batch of shape {episode.actions.shape[:-1]}"
-        raise DataError("report", [Problem("episode", got, "one episode", "Pick one: episodes[0].")])
+        raise DataError(
+            "report", [Problem("episode", got, "one episode", "Pick one: episodes[0].")]
+        )
 
 
 def revealed_table(model: HOMDP | ContinuousHOMDP, episode: Episode, title: str = "") -> Table:
@@ -71,17 +80,32 @@ def revealed_table(model: HOMDP | ContinuousHOMDP, episode: Episode, title: str 
     >>> import numpy as np
     >>> from homdp_ppl import Episode, Trajectory, models
     >>> tiger = models.load("tiger", horizon=2).homdp
-    >>> episode = Episode(Trajectory(observations=np.array([0, 0]), actions=np.array([0, 2])), states=np.array([0, 0, 1]))
-    >>> list(revealed_table(tiger, episode).columns[-1].cells)  # for listening, for the treasure, and their sum
+    >>> episode = Episode(
+    ...     Trajectory(observations=np.array([0, 0]), actions=np.array([0, 2])),
+    ...     states=np.array([0, 0, 1]),
+    ... )
+    >>> list(
+    ...     revealed_table(tiger, episode).columns[-1].cells
+    ... )  # for listening, for the treasure, and their sum
     ['0.90', '1.00', '1.90']
     """
     _one(episode)
-    table = Table("step", "latent state", "observation", "action", "reward", title=escape(title) or None, title_justify="left")
+    table = Table(
+        "step",
+        "latent state",
+        "observation",
+        "action",
+        "reward",
+        title=escape(title) or None,
+        title_justify="left",
+    )
     latent = [f"[bold]{escape(told(x, model.spaces.states))}[/]" for x in episode.states]
     for h, (y, a) in enumerate(zip(episode.observations, episode.actions, strict=True)):
         x = episode.states[h]
         with x64():
-            reward = model.reward(x, a) if isinstance(model, ContinuousHOMDP) else model.reward[h, x, a]
+            reward = (
+                model.reward(x, a) if isinstance(model, ContinuousHOMDP) else model.reward[h, x, a]
+            )
         seen, done = escape(told(y, model.spaces.observations)), escape(model.spaces.actions[a])
         table.add_row(str(h + 1), latent[h], seen, done, f"{float(reward):.2f}")
     table.add_row("end", latent[-1], "", "return", f"{model.returns(episode):.2f}")
@@ -110,14 +134,20 @@ def models_table(worlds: Mapping[str, World | ContinuousWorld]) -> Table:
             unknown = ", ".join(site.name for site in world.homdp.sites)
         else:
             summary = world.homdp.structure.summary()
-            unknown = "\n".join(f"{part}: {phrase}" for part, phrase in summary.items() if phrase != "known")
-        sizes = f"{describe(X, 'state')}, {describe(Y, 'obs.')},\n{describe(A, 'action')}, H = {H}".replace("obs.s", "obs.")
+            unknown = "\n".join(
+                f"{part}: {phrase}" for part, phrase in summary.items() if phrase != "known"
+            )
+        sizes = (
+            f"{describe(X, 'state')}, {describe(Y, 'obs.')},\n{describe(A, 'action')}, H = {H}"
+        ).replace("obs.s", "obs.")
         table.add_row(escape(name), sizes, escape(unknown) or "nothing")
     return table
 
 
 def decisions_table(plan: Plan, rows: int = 6) -> Table:
-    """The first decisions of a plan in words: what was seen, what it does then, and what that is worth.
+    """The first decisions of a plan in words.
+
+    What was seen, what it does then, and what that is worth.
 
     Parameters
     ----------
@@ -138,18 +168,30 @@ def decisions_table(plan: Plan, rows: int = 6) -> Table:
     table = Table("after", "probability", "do", "value from here on")
     for node, data in plan.first_steps(rows).nodes(data=True):
         if node != 0:
-            table.add_row(escape(data["history"]), f"{data['probability']:.3f}", escape(data["action"]), f"{data['value']:.4f}")
+            table.add_row(
+                escape(data["history"]),
+                f"{data['probability']:.3f}",
+                escape(data["action"]),
+                f"{data['value']:.4f}",
+            )
     return table
 
 
 def comparison_table(
-    rows: Sequence[Row], title: str = "", epsilon: float = 0.1, width: int | None = None, without: Collection[str] = ()
+    rows: Sequence[Row],
+    title: str = "",
+    epsilon: float = 0.1,
+    width: int | None = None,
+    without: Collection[str] = (),
 ) -> Table:
-    """How several rules did in one world; see ``study.summarise``. Differences are paired by seed, with 95% intervals.
+    """How several rules did in one world; see ``study.summarise``.
 
-    Regret is summed over all episodes, with its standard error; "gap" is that of the last round, "optim." the share of rounds
-    whose optimistic value covered the optimum, "width" how far above it that was on average, "to 0.1" the episodes until the
-    average regret was below 0.1 for good, "sec" the seconds of a run. How many seeds a rule has is told where they differ.
+    Differences are paired by seed, with 95% intervals.
+
+    Regret is summed over all episodes, with its standard error; "gap" is that of the last round,
+    "optim." the share of rounds whose optimistic value covered the optimum, "width" how far above
+    it that was on average, "to 0.1" the episodes until the average regret was below 0.1 for good,
+    "sec" the seconds of a run. How many seeds a rule has is told where they differ.
 
     Parameters
     ----------
@@ -160,29 +202,55 @@ def comparison_table(
     epsilon
         As it was given to ``study.summarise``.
     width
-        Of the page, in characters; where it is too narrow some columns are left out. By default there are all.
+        Of the page, in characters; where it is too narrow some columns are left out. By default
+        there are all.
     without
-        Columns to leave out, as they are called above the table, so that several tables have the same.
+        Columns to leave out, as they are called above the table, so that several tables have the
+        same.
 
     Examples
     --------
     >>> from homdp_ppl import explorers, models, study
     >>> from homdp_ppl.planners import history_tree
     >>> world = models.load("tiger", horizon=2)
-    >>> runs = study.side_by_side(world, [explorers.oracle(world), explorers.uniform()], history_tree(), episodes=3, seeds=[0, 1])
+    >>> runs = study.side_by_side(
+    ...     world,
+    ...     [explorers.oracle(world), explorers.uniform()],
+    ...     history_tree(),
+    ...     episodes=3,
+    ...     seeds=[0, 1],
+    ... )
     >>> table = comparison_table(study.summarise(runs))
-    >>> list(table.columns[0].cells), list(table.columns[2].cells)  # 3 * (1.852 - 1.2667), whatever the seed
+    >>> (
+    ...     list(table.columns[0].cells),
+    ...     list(table.columns[2].cells),
+    ... )  # 3 * (1.852 - 1.2667), whatever the seed
     (['oracle', 'uniform'], ['', '+1.76 (+1.76 to +1.76)'])
     """
     near = f"to {epsilon:g}"  # episodes until within epsilon
-    heads = ("rule", "seeds", "regret", "minus first", "gap", "optim.", "width", near, "sec", "guarantee")
+    heads = (
+        "rule",
+        "seeds",
+        "regret",
+        "minus first",
+        "gap",
+        "optim.",
+        "width",
+        near,
+        "sec",
+        "guarantee",
+    )
     lines = [_compared(k, row) for k, row in enumerate(rows)]
     columns = {head: [cells[k] for cells in lines] for k, head in enumerate(heads)}
     if len(lines) < 2:
         del columns["minus first"]
     if len({row.seeds for row in rows}) < 2:
         del columns["seeds"]
-    widths = {head: max(map(len, [head, *cells])) for head, cells in columns.items() if head not in without}
+    widths = {
+        head: max(map(len, [head, *cells]))
+        for head, cells in columns.items()
+        if head not in without
+    }
     for head in (
         "sec",
         "width",
@@ -194,7 +262,9 @@ def comparison_table(
     ):  # no number is cut: columns give way
         if width is not None and sum(widths.values()) + 3 * len(widths) + 1 > width:
             widths.pop(head, None)
-    table = Table(title=escape(title) or None, title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 1))
+    table = Table(
+        title=escape(title) or None, title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 1)
+    )
     for head, widest in widths.items():
         words = head in ("rule", "guarantee")
         table.add_column(head, justify="left" if words else "right", no_wrap=True, min_width=widest)
@@ -244,13 +314,18 @@ def _short(value: float, digits: int = 3, sign: str = "") -> str:
 
 
 def theory_table(statements: Iterable[Statement]) -> Table:
-    """The paper's statements beside what holds anyway, and whether they say more; see ``theory.report``.
+    """The paper's statements beside what holds anyway, and whether they say more.
+
+    See ``theory.report``.
 
     Examples
     --------
     >>> from homdp_ppl import models, theory
     >>> table = theory_table(theory.report(models.load("tiger", horizon=2), episodes=1000)[:1])
-    >>> list(table.columns[0].cells), list(table.columns[2].cells)  # H K, what any rule can lose at most
+    >>> (
+    ...     list(table.columns[0].cells),
+    ...     list(table.columns[2].cells),
+    ... )  # H K, what any rule can lose at most
     (['regret of HOP-B'], ['2,000'])
     """
     table = Table("statement", "value", "trivially", "says something", "appendix", "note")
@@ -259,11 +334,22 @@ def theory_table(statements: Iterable[Statement]) -> Table:
     for row in statements:
         later = "no" if math.isinf(row.since) else f"not before K = {_number(row.since)}"
         told = "[bold]yes[/]" if row.informative else later
-        table.add_row(escape(row.name), _number(row.value), _number(row.trivial), told, row.source, escape(row.note))
+        table.add_row(
+            escape(row.name),
+            _number(row.value),
+            _number(row.trivial),
+            told,
+            row.source,
+            escape(row.note),
+        )
     return table
 
 
 def _number(value: float) -> str:
     if math.isinf(value):
         return "-"
-    return f"{value:,.0f}" if 100 <= value < 1e6 or (value < 100 and value == int(value)) else f"{value:.3g}"
+    return (
+        f"{value:,.0f}"
+        if 100 <= value < 1e6 or (value < 100 and value == int(value))
+        else f"{value:.3g}"
+    )

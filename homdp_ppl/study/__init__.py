@@ -1,4 +1,7 @@
-"""Studies: many rules, many problems, many seeds; results that survive a crash and can be had again."""
+"""Studies: many rules, many problems, many seeds.
+
+Results that survive a crash and can be had again.
+"""
 
 from homdp_ppl.study.directory import StudyDirectory
 from homdp_ppl.study.memory import side_by_side

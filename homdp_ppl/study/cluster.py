@@ -1,7 +1,9 @@
-"""Work on a cluster: Dask workers compute, and only the process that holds the study's directory writes.
+"""Work on a cluster: Dask workers compute, and only the process that holds the study's directory
+writes.
 
-Workers need this package and, for models in files, the same files at the same paths; they need no access to the directory. A unit
-that was computed twice, because its worker was taken for lost, is committed once: what is there already must be the same.
+Workers need this package and, for models in files, the same files at the same paths; they need no
+access to the directory. A unit that was computed twice, because its worker was taken for lost, is
+committed once: what is there already must be the same.
 """
 
 from __future__ import annotations
@@ -16,12 +18,12 @@ from dask.context import thread_state
 from distributed import Client, Future, as_completed, get_worker
 from distributed.scheduler import KilledWorker
 
-from homdp_ppl.blocks import decode, encode
 from homdp_ppl.errors import DataError, HOMDPError, ParameterError, Problem, in_one_line
-from homdp_ppl.outcome import Outcome
+from homdp_ppl.learning.outcome import Outcome
+from homdp_ppl.learning.record import Record
 from homdp_ppl.precision import x64
-from homdp_ppl.record import Record
-from homdp_ppl.storage import StorageError
+from homdp_ppl.storage.atomic import StorageError
+from homdp_ppl.storage.blocks import decode, encode
 from homdp_ppl.study.directory import StudyDirectory, check_fingerprint, check_sources
 from homdp_ppl.study.executors import SET_ASIDE, STRIKES, Outcomes, Report, unit_lock, whole_errors
 from homdp_ppl.study.pace import Pace
@@ -55,18 +57,22 @@ def connect(address: str) -> Iterator[Client]:
     except (OSError, ValueError, TimeoutError) as error:
         got = " ".join(str(error).split())[:200] or type(error).__name__
         remedy = "Start one: `dask scheduler`, and workers for it: `dask worker tcp://...`."
-        raise ParameterError("cluster", [Problem("--scheduler", f"{address} ({got})", "a Dask scheduler", remedy)]) from None
+        raise ParameterError(
+            "cluster", [Problem("--scheduler", f"{address} ({got})", "a Dask scheduler", remedy)]
+        ) from None
     try:
         yield client
     finally:
         client.close()
 
 
-def run_cluster(directory: StudyDirectory, units: Sequence[Unit], client: Client, pace: Pace, report: Report) -> Outcomes:
+def run_cluster(
+    directory: StudyDirectory, units: Sequence[Unit], client: Client, pace: Pace, report: Report
+) -> Outcomes:
     """Let the workers of a scheduler do the work; a unit that ended three of them is set aside.
 
-    A unit is sent when a thread of a worker is free for it, so that none waits on a worker that another one ends. The scheduler's
-    ``allowed_failures`` is set to two.
+    A unit is sent when a thread of a worker is free for it, so that none waits on a worker that
+    another one ends. The scheduler's ``allowed_failures`` is set to two.
 
     Parameters
     ----------
@@ -75,7 +81,8 @@ def run_cluster(directory: StudyDirectory, units: Sequence[Unit], client: Client
     client
         Of the scheduler.
     pace
-        Asked between results; work that is under way on a worker when it stops is lost and done again another time.
+        Asked between results; work that is under way on a worker when it stops is lost and done
+        again another time.
     report
         Told a unit and how many rounds more are written.
     """
@@ -87,9 +94,18 @@ def run_cluster(directory: StudyDirectory, units: Sequence[Unit], client: Client
     try:
         client.run_on_scheduler(_allow(STRIKES - 1))
         while (left or sent) and not pace.stop:
-            for _ in range(min(len(left), sum(client.nthreads().values()) - len(sent)) if left else 0):
+            for _ in range(
+                min(len(left), sum(client.nthreads().values()) - len(sent)) if left else 0
+            ):
                 unit = left.popleft()
-                future = client.submit(compute, study, tuple(unit), directory.models[unit.model], directory.sources, pure=False)
+                future = client.submit(
+                    compute,
+                    study,
+                    tuple(unit),
+                    directory.models[unit.model],
+                    directory.sources,
+                    pure=False,
+                )
                 sent[future] = unit
                 results.add(future)
             if not results.has_ready():
@@ -97,7 +113,10 @@ def run_cluster(directory: StudyDirectory, units: Sequence[Unit], client: Client
             for future, result in results.next_batch(block=False):
                 unit = sent.pop(future)
                 try:
-                    rounds = sum(commit(directory, unit, Computed(*run), pace) for run in _received(future, result))
+                    rounds = sum(
+                        commit(directory, unit, Computed(*run), pace)
+                        for run in _received(future, result)
+                    )
                 except Stopped:
                     left.append(unit)
                 except KilledWorker:
@@ -107,7 +126,9 @@ def run_cluster(directory: StudyDirectory, units: Sequence[Unit], client: Client
                 except HOMDPError as error:
                     failed[unit] = in_one_line(error)
                 except Exception as error:
-                    raise _trouble(unit.name, error, "workers with this package, in the same version") from None
+                    raise _trouble(
+                        unit.name, error, "workers with this package, in the same version"
+                    ) from None
                 else:
                     report(unit, rounds)
         return Outcomes(failed, pace.stop if left or sent else "")
@@ -123,12 +144,19 @@ def _received(future: Future[Any], result: Any) -> list[tuple[Any, ...]]:
     if future.status == "finished":
         runs: list[tuple[Any, ...]] = result
         return runs
-    raise result[1] if future.status == "error" else OSError("the connection to the scheduler was lost")
+    raise (
+        result[1]
+        if future.status == "error"
+        else OSError("the connection to the scheduler was lost")
+    )
 
 
 def _trouble(where: str, error: BaseException, expected: str) -> HOMDPError:
     got = " ".join(f"{type(error).__name__}: {error}".split())[:300]
-    return HOMDPError("cluster", [Problem(where, got, expected, "What is written is whole: resume when it is mended.")])
+    return HOMDPError(
+        "cluster",
+        [Problem(where, got, expected, "What is written is whole: resume when it is mended.")],
+    )
 
 
 def _allow(failures: int) -> Callable[[Any], None]:
@@ -141,7 +169,10 @@ def _allow(failures: int) -> Callable[[Any], None]:
 
 
 class _Wanted(Pace):
-    """Stops when the scheduler has taken the task back: whoever asked for it has stopped, or is gone."""
+    """Stops when the scheduler has taken the task back.
+
+    Whoever asked for it has stopped, or is gone.
+    """
 
     def __init__(self) -> None:
         super().__init__()
@@ -174,7 +205,10 @@ class _Memory:
 
 
 def compute(
-    study: Mapping[str, Any], unit: Sequence[Any], model: Mapping[str, Any], sources: Mapping[str, str]
+    study: Mapping[str, Any],
+    unit: Sequence[Any],
+    model: Mapping[str, Any],
+    sources: Mapping[str, str],
 ) -> list[tuple[Any, ...]]:
     """All runs of a unit, on a worker; from the same arguments the same, anywhere.
 
@@ -204,7 +238,9 @@ def compute(
         run_unit(asked, piece, world, sink, _Wanted(), lambda n: None)
     for seed, kept in sinks.items():
         if kept.record is not None:
-            computed.append((seed, dict(kept.about), encode(to_arrays(kept.record), {"seconds": kept.seconds})))
+            computed.append(
+                (seed, dict(kept.about), encode(to_arrays(kept.record), {"seconds": kept.seconds}))
+            )
     return computed
 
 
@@ -215,10 +251,20 @@ def commit(directory: StudyDirectory, unit: Unit, run: Computed, pace: Pace) -> 
     path = directory.journal_path(unit, run.seed)
     with unit_lock(directory.unit_path(unit), pace), journal_of(path, run.about) as journal:
         there = [to_record(old.arrays) for old in journal.records()]
-        rounds, episodes = sum(len(old.values) for old in there), sum(len(old.played) for old in there)
+        rounds, episodes = (
+            sum(len(old.values) for old in there),
+            sum(len(old.played) for old in there),
+        )
         if there and not sum(there[1:], there[0]).same_as(record.until(rounds, episodes)):
             got = "rounds that came out differently on a worker"
-            raise DataError(unit.name, [Problem("record", got, "the same rounds", "Are the versions the same everywhere?")])
+            raise DataError(
+                unit.name,
+                [
+                    Problem(
+                        "record", got, "the same rounds", "Are the versions the same everywhere?"
+                    )
+                ],
+            )
         rest = record.since(rounds, episodes)
         if len(rest.values):
             journal.append(to_arrays(rest), block.facts)

@@ -21,16 +21,27 @@ from typing import Any
 
 import numpy as np
 
-from homdp_ppl.continuous import ContinuousWorld
-from homdp_ppl.declare import World
+from homdp_ppl.declare.densities import ContinuousWorld
+from homdp_ppl.declare.model import World
 from homdp_ppl.errors import HOMDPError, ParameterError, Problem
-from homdp_ppl.storage import StorageError, atomic_write, storage_errors
+from homdp_ppl.storage.atomic import StorageError, atomic_write, storage_errors
 from homdp_ppl.study.files import file_of, source_of
 from homdp_ppl.study.specification import Study, Unit
 
 FORMAT = 1
 ANOTHER = "Begin another study for it."
-PACKAGES = ("homdp_ppl", "jax", "jaxlib", "numpyro", "numpy", "scipy", "numba", "networkx", "arviz", "xarray")
+PACKAGES = (
+    "homdp_ppl",
+    "jax",
+    "jaxlib",
+    "numpyro",
+    "numpy",
+    "scipy",
+    "numba",
+    "networkx",
+    "arviz",
+    "xarray",
+)
 
 
 class StudyDirectory:
@@ -62,39 +73,79 @@ class StudyDirectory:
     """
 
     def __init__(
-        self, path: Path, study: Study, models: Mapping[str, Any], about: Mapping[str, Any], sources: Mapping[str, str]
+        self,
+        path: Path,
+        study: Study,
+        models: Mapping[str, Any],
+        about: Mapping[str, Any],
+        sources: Mapping[str, str],
     ) -> None:
-        self.path, self.study, self.models, self.about, self.sources = path, study, dict(models), dict(about), dict(sources)
+        self.path, self.study, self.models, self.about, self.sources = (
+            path,
+            study,
+            dict(models),
+            dict(about),
+            dict(sources),
+        )
 
     @classmethod
-    def create(cls, path: str | Path, study: Study, worlds: Mapping[str, World | ContinuousWorld]) -> StudyDirectory:
-        """Begin a study in a directory, which is made if need be; one that holds another study is refused."""
+    def create(
+        cls, path: str | Path, study: Study, worlds: Mapping[str, World | ContinuousWorld]
+    ) -> StudyDirectory:
+        """Begin a study in a directory, which is made if need be.
+
+        One that holds another study is refused.
+        """
         path = Path(path)
         found = cls.at_place(path, study)
         if found is not None:
             found.check(worlds)
             return found
         models = {text: fingerprint(text, world) for text, world in worlds.items()}
-        sources = {text: source_of(text) for text in (*study.explorers, study.planner) if file_of(text) is not None}
+        sources = {
+            text: source_of(text)
+            for text in (*study.explorers, study.planner)
+            if file_of(text) is not None
+        }
         made = cls(path, study, models, versions(), sources)
-        content = {"format": FORMAT, "study": study.to_json(), "models": models, "about": made.about, "sources": sources}
+        content = {
+            "format": FORMAT,
+            "study": study.to_json(),
+            "models": models,
+            "about": made.about,
+            "sources": sources,
+        }
         atomic_write(path / "study.json", json.dumps(content, indent=1).encode())
         return made
 
     @classmethod
     def at_place(cls, path: str | Path, study: Study) -> StudyDirectory | None:
-        """The study that was begun in a directory, if any; a directory that holds something else is refused."""
+        """The study that was begun in a directory, if any.
+
+        A directory that holds something else is refused.
+        """
         path = Path(path)
         if (path / "study.json").exists():
             found = cls.open(path)
             if found.study == study:
                 return found
             raise ParameterError(
-                str(path), [Problem("directory", "another study", "an empty directory", _difference(found, study))]
+                str(path),
+                [
+                    Problem(
+                        "directory",
+                        "another study",
+                        "an empty directory",
+                        _difference(found, study),
+                    )
+                ],
             )
         if path.is_dir() and any(not entry.name.startswith(".") for entry in path.iterdir()):
             remedy = "Name another, or remove what is in it."
-            raise ParameterError(str(path), [Problem("directory", "files that are no study", "an empty directory", remedy)])
+            raise ParameterError(
+                str(path),
+                [Problem("directory", "files that are no study", "an empty directory", remedy)],
+            )
         return None
 
     @classmethod
@@ -105,7 +156,9 @@ class StudyDirectory:
         if not file.exists():
             remedy = "`homdp compare ... --out DIR` makes one."
             got = "no study.json in it" if path.is_dir() else "no such directory"
-            raise ParameterError(str(path), [Problem("directory", got, "the directory of a study", remedy)])
+            raise ParameterError(
+                str(path), [Problem("directory", got, "the directory of a study", remedy)]
+            )
         with storage_errors(file, "a study that can be read"):
             text = file.read_bytes()
         try:
@@ -116,25 +169,42 @@ class StudyDirectory:
                 got, remedy = f"format {content['format']}", "A newer homdp_ppl reads it."
                 raise StorageError(file, got, f"format {FORMAT} or older", remedy)
             study = Study.from_mapping(content["study"], str(file))
-            return cls(path, study, dict(content["models"]), dict(content["about"]), dict(content.get("sources", {})))
+            return cls(
+                path,
+                study,
+                dict(content["models"]),
+                dict(content["about"]),
+                dict(content.get("sources", {})),
+            )
         except (ValueError, TypeError, KeyError, RecursionError) as error:
             if isinstance(error, HOMDPError):
                 raise
-            raise StorageError(file, f"content that is no study ({type(error).__name__}: {error})", "a study") from None
+            raise StorageError(
+                file, f"content that is no study ({type(error).__name__}: {error})", "a study"
+            ) from None
 
     def check(self, worlds: Mapping[str, World | ContinuousWorld]) -> None:
-        """Refuse models, rules and planners that are not what they were when the study began, with the difference."""
+        """Refuse models, rules and planners that are not what they were when the study began, with
+        the difference.
+        """
         for text, world in worlds.items():
             check_fingerprint(text, self.models.get(text, {}), world, str(self.path))
         check_sources(self.sources, str(self.path))
 
     def units(self) -> Iterator[Unit]:
         """The pieces of work, in the order of the study."""
-        return self.study.units([text for text, model in self.models.items() if model.get("kind") == "continuous"])
+        return self.study.units(
+            [text for text, model in self.models.items() if model.get("kind") == "continuous"]
+        )
 
     def unit_path(self, unit: Unit) -> Path:
         """Where the journals of a unit are."""
-        parts = (slug(unit.model), unit.prior, slug(unit.rule), f"seeds-{unit.seeds[0]}-{unit.seeds[-1]}")
+        parts = (
+            slug(unit.model),
+            unit.prior,
+            slug(unit.rule),
+            f"seeds-{unit.seeds[0]}-{unit.seeds[-1]}",
+        )
         return self.path.joinpath("runs", *parts)
 
     def journal_path(self, unit: Unit, seed: int) -> Path:
@@ -167,9 +237,18 @@ def slug(text: str) -> str:
 
 def fingerprint(text: str, world: World | ContinuousWorld) -> dict[str, Any]:
     """What a model is, in words and numbers: another model has another."""
-    spaces = [str(space) if not isinstance(space, tuple) else [str(name) for name in space] for space in world.spaces[:3]]
-    arrays = list(world.pomdp) if isinstance(world, World) else [world.parameters[name] for name in sorted(world.parameters)]
-    numbers = sha256(b"".join(np.ascontiguousarray(array, dtype=np.float64).tobytes() for array in arrays)).hexdigest()
+    spaces = [
+        str(space) if not isinstance(space, tuple) else [str(name) for name in space]
+        for space in world.spaces[:3]
+    ]
+    arrays = (
+        list(world.pomdp)
+        if isinstance(world, World)
+        else [world.parameters[name] for name in sorted(world.parameters)]
+    )
+    numbers = sha256(
+        b"".join(np.ascontiguousarray(array, dtype=np.float64).tobytes() for array in arrays)
+    ).hexdigest()
     told = " ".join(repr(world.homdp).split())
     horizon = world.spaces.horizon
     kind = "finite" if isinstance(world, World) else "continuous"
@@ -183,12 +262,16 @@ def fingerprint(text: str, world: World | ContinuousWorld) -> dict[str, Any]:
     }
 
 
-def check_fingerprint(text: str, then: Mapping[str, Any], world: World | ContinuousWorld, subject: str) -> None:
+def check_fingerprint(
+    text: str, then: Mapping[str, Any], world: World | ContinuousWorld, subject: str
+) -> None:
     """Refuse a model that is not what it was, with the difference."""
     now = fingerprint(text, world)
     if dict(then) != now:
         got = _first_difference(then, now)
-        raise ParameterError(subject, [Problem(text, got, "the model that the study began with", ANOTHER)])
+        raise ParameterError(
+            subject, [Problem(text, got, "the model that the study began with", ANOTHER)]
+        )
 
 
 def check_sources(sources: Mapping[str, str], subject: str) -> None:
@@ -196,7 +279,9 @@ def check_sources(sources: Mapping[str, str], subject: str) -> None:
     for text, then in sources.items():
         got = _changed_line(then, source_of(text))
         if got:
-            raise ParameterError(subject, [Problem(text, got, "the file that the study began with", ANOTHER)])
+            raise ParameterError(
+                subject, [Problem(text, got, "the file that the study began with", ANOTHER)]
+            )
 
 
 def versions() -> dict[str, str]:
@@ -224,7 +309,10 @@ def _changed_line(then: str, now: str) -> str:
     """The first line that differs, in words; empty if none does."""
     for number, (old, new) in enumerate(zip_longest(then.splitlines(), now.splitlines()), 1):
         if old != new:
-            return f"line {number} of its file, which was {(old or '').strip()!r} and is {(new or '').strip()!r}"
+            return (
+                f"line {number} of its file, which was {(old or '').strip()!r} and is "
+                f"{(new or '').strip()!r}"
+            )
     return ""
 
 

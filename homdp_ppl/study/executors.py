@@ -21,9 +21,9 @@ from joblib.externals.loky import ProcessPoolExecutor
 from joblib.externals.loky.process_executor import TerminatedWorkerError
 
 from homdp_ppl.errors import HOMDPError, Problem, in_one_line
-from homdp_ppl.locking import DirectoryLock
 from homdp_ppl.precision import x64
-from homdp_ppl.storage import StorageError, storage_errors
+from homdp_ppl.storage.atomic import StorageError, storage_errors
+from homdp_ppl.storage.lock import DirectoryLock
 from homdp_ppl.study.directory import StudyDirectory
 from homdp_ppl.study.files import own_line
 from homdp_ppl.study.pace import Pace
@@ -36,7 +36,12 @@ SET_ASIDE = f"it ended {STRIKES} workers and is set aside; resuming tries it aga
 POLL = 0.2  # seconds between two looks at what the workers have done
 WATCH = 1.0  # seconds between two looks of a worker at whether it has a parent
 PATIENCE = 60.0  # seconds to wait for a worker that nobody waits for to notice it
-THREADS = ("PJRT_NPROC", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")  # PJRT_NPROC is XLA's
+THREADS = (
+    "PJRT_NPROC",
+    "OMP_NUM_THREADS",
+    "OPENBLAS_NUM_THREADS",
+    "MKL_NUM_THREADS",
+)  # PJRT_NPROC is XLA's
 
 
 class Outcomes(NamedTuple):
@@ -49,7 +54,9 @@ class Outcomes(NamedTuple):
 Report = Callable[[Unit, int], None]  # a unit, and how many rounds more are written
 
 
-def run_here(directory: StudyDirectory, units: Iterable[Unit], pace: Pace, report: Report) -> Outcomes:
+def run_here(
+    directory: StudyDirectory, units: Iterable[Unit], pace: Pace, report: Report
+) -> Outcomes:
     """Do the work in this process, one unit after the other."""
     failed: dict[Unit, str] = {}
     for unit in units:
@@ -65,12 +72,22 @@ def run_here(directory: StudyDirectory, units: Iterable[Unit], pace: Pace, repor
 
 
 def work(directory: StudyDirectory, unit: Unit, pace: Pace, done: Callable[[int], None]) -> None:
-    """Do one unit, writing to its journals; refuses a model that has changed since the study began."""
+    """Do one unit, writing to its journals.
+
+    Refuses a model that has changed since the study began.
+    """
     own = unit.model, unit.rule, directory.study.planner
     with unit_lock(directory.unit_path(unit), pace), whole_errors(own), x64():
         world = find_again(unit.model, directory.study.horizon)
         directory.check({unit.model: world})
-        run_unit(directory.study, unit, world, lambda seed: journal_sink(directory.journal_path(unit, seed)), pace, done)
+        run_unit(
+            directory.study,
+            unit,
+            world,
+            lambda seed: journal_sink(directory.journal_path(unit, seed)),
+            pace,
+            done,
+        )
 
 
 @contextmanager
@@ -95,7 +112,9 @@ def unit_lock(path: Path, pace: Pace) -> Iterator[None]:
 
 @contextmanager
 def whole_errors(own: Iterable[str]) -> Iterator[None]:
-    """Turn whatever a model or a rule raises into an error that says where, in own files first, and that can be sent."""
+    """Turn whatever a model or a rule raises into an error that says where, in own files first, and
+    that can be sent.
+    """
     try:
         yield
     except (Stopped, HOMDPError):
@@ -103,13 +122,19 @@ def whole_errors(own: Iterable[str]) -> Iterator[None]:
     except Exception as error:
         last = traceback.extract_tb(error.__traceback__)[-1]
         where = own_line(error, own) or f"{Path(last.filename).name} line {last.lineno}"
-        raise HOMDPError("error", [Problem(where, f"{type(error).__name__}: {error}", "no error")]) from error
+        raise HOMDPError(
+            "error", [Problem(where, f"{type(error).__name__}: {error}", "no error")]
+        ) from error
 
 
-def run_processes(directory: StudyDirectory, units: Sequence[Unit], workers: int, pace: Pace, report: Report) -> Outcomes:
-    """Do the work in several processes of this machine, which are spawned and never forked (joblib's loky).
+def run_processes(
+    directory: StudyDirectory, units: Sequence[Unit], workers: int, pace: Pace, report: Report
+) -> Outcomes:
+    """Do the work in several processes of this machine, which are spawned and never forked
+    (joblib's loky).
 
-    A process that dies is replaced and its unit done again; a unit that ended three of them is set aside.
+    A process that dies is replaced and its unit done again; a unit that ended three of them is set
+    aside.
 
     Parameters
     ----------
@@ -168,7 +193,9 @@ def run_processes(directory: StudyDirectory, units: Sequence[Unit], workers: int
 class _Worker:
     """One process that does one unit at a time, so that it is known which unit it died of."""
 
-    def __init__(self, directory: StudyDirectory, report: Report, told: Counter[Unit], threads: int) -> None:
+    def __init__(
+        self, directory: StudyDirectory, report: Report, told: Counter[Unit], threads: int
+    ) -> None:
         self._directory, self._report, self._told = directory, report, told
         self._environment = {name: os.environ.get(name, str(threads)) for name in THREADS}
         self._pool: ProcessPoolExecutor | None = None
@@ -182,7 +209,9 @@ class _Worker:
             self._pool = ProcessPoolExecutor(1, **watch, env=self._environment)
         _rounds(self._directory, unit).unlink(missing_ok=True)
         resource_tracker.ensure_running()  # which would end the blocking below
-        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # inherited: Ctrl-C is for who started the workers
+        before = signal.pthread_sigmask(
+            signal.SIG_BLOCK, {signal.SIGINT}
+        )  # inherited: Ctrl-C is for who started the workers
         try:
             self.future = self._pool.submit(_work_elsewhere, str(self._directory.path), unit)
         finally:
@@ -190,7 +219,10 @@ class _Worker:
         self.unit = unit
 
     def look(self) -> bool:
-        """Report what was written since the last look; whether the unit is over, for good or bad."""
+        """Report what was written since the last look.
+
+        Whether the unit is over, for good or bad.
+        """
         unit, over = self.unit, self.future.done()
         if unit is None:
             return False

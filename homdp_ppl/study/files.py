@@ -17,7 +17,10 @@ def file_of(text: str) -> Path | None:
 
     Examples
     --------
-    >>> [str(file_of(text)) for text in ("tiger:horizon=3", "hall.POMDP", "mine.py:curious:weight=0.3")]
+    >>> [
+    ...     str(file_of(text))
+    ...     for text in ("tiger:horizon=3", "hall.POMDP", "mine.py:curious:weight=0.3")
+    ... ]
     ['None', 'hall.POMDP', 'mine.py']
     """
     if text.lower().endswith(".pomdp") or text.endswith(".py"):
@@ -30,7 +33,10 @@ def file_of(text: str) -> Path | None:
 
 
 def source_of(text: str) -> str:
-    """What stands in the file that a text names; empty if it names none, or one that cannot be read."""
+    """What stands in the file that a text names.
+
+    Empty if it names none, or one that cannot be read.
+    """
     file = file_of(text)
     try:
         return "" if file is None else file.read_text(encoding="utf-8", errors="replace")
@@ -39,7 +45,10 @@ def source_of(text: str) -> str:
 
 
 def own_line(error: BaseException, texts: Iterable[str]) -> str:
-    """The last line on the way to an error that stands in one of the files that texts name; empty if there is none."""
+    """The last line on the way to an error that stands in one of the files that texts name.
+
+    Empty if there is none.
+    """
     files = {file.resolve() for file in map(file_of, texts) if file is not None}
     lines = [
         f"{Path(frame.filename).name} line {frame.lineno}"
@@ -50,7 +59,9 @@ def own_line(error: BaseException, texts: Iterable[str]) -> str:
 
 
 def find_in_file(file: Path, name: str, kinds: Any, expected: str) -> Any:
-    """What a Python file calls ``name``: something of the wanted kinds, or a function. Anything else is refused.
+    """What a Python file calls ``name``: something of the wanted kinds, or a function.
+
+    Anything else is refused.
 
     Parameters
     ----------
@@ -69,16 +80,35 @@ def find_in_file(file: Path, name: str, kinds: Any, expected: str) -> Any:
         return found
     public = {k: v for k, v in vars(module).items() if not k.startswith("_")}
     there = [k for k, v in public.items() if isinstance(v, kinds)]
-    there += [k for k, v in public.items() if isinstance(v, FunctionType) and v.__module__ == module.__name__]
-    got = f"{name}, a {type(found).__name__}" if hasattr(module, name) else f"nothing called {name!r}" if name else "a file alone"
-    has = f"The file has: {', '.join(there)}. Write {file}:{there[0]}." if there else "The file has none."
+    there += [
+        k
+        for k, v in public.items()
+        if isinstance(v, FunctionType) and v.__module__ == module.__name__
+    ]
+    got = (
+        f"{name}, a {type(found).__name__}"
+        if hasattr(module, name)
+        else f"nothing called {name!r}"
+        if name
+        else "a file alone"
+    )
+    has = (
+        f"The file has: {', '.join(there)}. Write {file}:{there[0]}."
+        if there
+        else "The file has none."
+    )
     remedy = did_you_mean(name, there) or has
-    raise HOMDPError(f"{file}:{name}" if name else str(file), [Problem("name", got, expected, remedy)])
+    raise HOMDPError(
+        f"{file}:{name}" if name else str(file), [Problem("name", got, expected, remedy)]
+    )
 
 
 def _import(path: Path) -> ModuleType:
     if not path.is_file():
-        raise HOMDPError(str(path), [Problem("file", f"no file {path}", "a Python file, as in path/to/file.py:name")])
+        raise HOMDPError(
+            str(path),
+            [Problem("file", f"no file {path}", "a Python file, as in path/to/file.py:name")],
+        )
     spec = importlib.util.spec_from_file_location(path.stem, path)
     if spec is None or spec.loader is None:
         raise HOMDPError(str(path), [Problem("file", path.name, "a Python file, ending in .py")])
@@ -88,8 +118,14 @@ def _import(path: Path) -> ModuleType:
     except HOMDPError:
         raise
     except Exception as error:
-        lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if Path(frame.filename).name == path.name]
+        lines = [
+            frame.lineno
+            for frame in traceback.extract_tb(error.__traceback__)
+            if Path(frame.filename).name == path.name
+        ]
         line = error.lineno if isinstance(error, SyntaxError) else lines[-1] if lines else "?"
         got = f"{type(error).__name__}: {error}"
-        raise HOMDPError(str(path), [Problem(f"line {line}", got, "a file that can be imported")]) from error
+        raise HOMDPError(
+            str(path), [Problem(f"line {line}", got, "a file that can be imported")]
+        ) from error
     return module

@@ -1,8 +1,11 @@
-"""What a learner believes before the first episode: as declared, or as someone who knows no structure."""
+"""What a learner believes before the first episode.
+
+As declared, or as someone who knows no structure.
+"""
 
 from __future__ import annotations
 
-from homdp_ppl.declare import HOMDP, World
+from homdp_ppl.declare.model import HOMDP, World
 from homdp_ppl.models.flat import flat_table
 
 
@@ -14,8 +17,9 @@ def learner(world: World, prior: str) -> HOMDP:
     world
         The truth.
     prior
-        "declared" for the world's own; "flat" for independent Dirichlet(1, .., 1) rows of T and O, "sparse" for Dirichlet(1/n)
-        rows on n outcomes, of which few are expected to happen. Start and rewards stay known.
+        "declared" for the world's own; "flat" for independent Dirichlet(1, .., 1) rows of T and O,
+        "sparse" for Dirichlet(1/n) rows on n outcomes, of which few are expected to happen. Start
+        and rewards stay known.
 
     Examples
     --------

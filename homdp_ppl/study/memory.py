@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from homdp_ppl.declare import World
+from homdp_ppl.declare.model import World
 from homdp_ppl.errors import ParameterError, Problem
 from homdp_ppl.explorers import Explorer
-from homdp_ppl.learning import learn
-from homdp_ppl.rounds import Planner
-from homdp_ppl.run import Run
+from homdp_ppl.learning.learn import learn
+from homdp_ppl.learning.rounds import Planner
+from homdp_ppl.learning.run import Run
 
 
 def side_by_side(
     world: World, rules: Sequence[Explorer], planner: Planner, episodes: int, seeds: Sequence[int]
 ) -> dict[str, list[Run]]:
-    """Run several rules in one world over the same seeds: the world's luck is the same for all of them.
+    """Run several rules in one world over the same seeds.
+
+    The world's luck is the same for all of them.
 
     Parameters
     ----------
@@ -35,7 +37,13 @@ def side_by_side(
     >>> from homdp_ppl import explorers, models, study
     >>> from homdp_ppl.planners import history_tree
     >>> world = models.load("tiger", horizon=2)
-    >>> runs = side_by_side(world, [explorers.oracle(world), explorers.uniform()], history_tree(), episodes=3, seeds=[0, 1])
+    >>> runs = side_by_side(
+    ...     world,
+    ...     [explorers.oracle(world), explorers.uniform()],
+    ...     history_tree(),
+    ...     episodes=3,
+    ...     seeds=[0, 1],
+    ... )
     >>> {name: len(several) for name, several in runs.items()}
     {'oracle': 2, 'uniform': 2}
     >>> [row.rule for row in study.summarise(runs) if row.less > 0]  # who lost more than the first
@@ -43,5 +51,7 @@ def side_by_side(
     """
     names = [rule.name for rule in rules]
     if len(set(names)) < len(names):
-        raise ParameterError("side_by_side", [Problem("rules", ", ".join(names), "every rule once")])
+        raise ParameterError(
+            "side_by_side", [Problem("rules", ", ".join(names), "every rule once")]
+        )
     return {rule.name: learn(world, rule, planner, episodes, list(seeds)) for rule in rules}

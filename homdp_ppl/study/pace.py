@@ -51,7 +51,9 @@ def listening(pace: Pace) -> Iterator[None]:
         if pace.stop and number == signal.SIGINT:
             raise KeyboardInterrupt
         pace.ask(f"{signal.Signals(number).name} was received")
-        sys.stderr.write("\nStopping when the episodes under way are written; Ctrl-C again ends at once.\n")
+        sys.stderr.write(
+            "\nStopping when the episodes under way are written; Ctrl-C again ends at once.\n"
+        )
         sys.stderr.flush()
 
     before: dict[int, Any] = {}

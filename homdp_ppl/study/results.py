@@ -1,4 +1,7 @@
-"""What a study found, rebuilt from its journals: runs, one netCDF file, and a digest of everything that happened."""
+"""What a study found, rebuilt from its journals.
+
+Runs, one netCDF file, and a digest of everything that happened.
+"""
 
 from __future__ import annotations
 
@@ -13,11 +16,11 @@ from typing import Any, TypeAlias
 import numpy as np
 import xarray as xr
 
-from homdp_ppl.journal import Journal, read_journal
-from homdp_ppl.journal_format import DamageError
-from homdp_ppl.measured import Saved
-from homdp_ppl.record import Record
-from homdp_ppl.storage import atomic_write
+from homdp_ppl.learning.metrics import Saved
+from homdp_ppl.learning.record import Record
+from homdp_ppl.storage.atomic import atomic_write
+from homdp_ppl.storage.journal import Journal, read_journal
+from homdp_ppl.storage.records import DamageError
 from homdp_ppl.study.directory import StudyDirectory
 from homdp_ppl.study.specification import Unit
 from homdp_ppl.study.units import to_record
@@ -34,7 +37,9 @@ def read_run(path: Path) -> Saved | None:
     if described is None or not blocks:
         return None
     record = reduce(add, [to_record(block.arrays) for block in blocks])
-    return Saved(described, record, {"all": float(sum(block.facts.get("seconds", 0.0) for block in blocks))})
+    return Saved(
+        described, record, {"all": float(sum(block.facts.get("seconds", 0.0) for block in blocks))}
+    )
 
 
 def read_runs(directory: StudyDirectory) -> Runs:
@@ -55,7 +60,9 @@ def read_runs(directory: StudyDirectory) -> Runs:
     >>> import tempfile
     >>> from homdp_ppl import study
     >>> with tempfile.TemporaryDirectory() as out:
-    ...     _ = study.compare("tiger", ["uniform"], episodes=3, seeds=2, out=out, workers=1, horizon=2)
+    ...     _ = study.compare(
+    ...         "tiger", ["uniform"], episodes=3, seeds=2, out=out, workers=1, horizon=2
+    ...     )
     ...     runs = read_runs(study.StudyDirectory.open(out))
     >>> list(runs), [len(run.values) for run in runs["tiger", "declared", "uniform"]]
     ([('tiger', 'declared', 'uniform')], [3, 3])
@@ -86,7 +93,9 @@ def is_complete(directory: StudyDirectory, unit: Unit) -> bool:
 
 
 def digest(directory: StudyDirectory) -> str:
-    """A number for everything that happened: another value, another step of another episode, and it is another.
+    """A number for everything that happened.
+
+    Another value, another step of another episode, and it is another.
 
     Seconds and numbers of plans are not in it.
 
@@ -100,7 +109,9 @@ def digest(directory: StudyDirectory) -> str:
     >>> import tempfile
     >>> from homdp_ppl import study
     >>> def done(out):
-    ...     return study.compare("tiger", ["uniform"], episodes=3, seeds=2, out=out, workers=1, horizon=2).directory
+    ...     return study.compare(
+    ...         "tiger", ["uniform"], episodes=3, seeds=2, out=out, workers=1, horizon=2
+    ...     ).directory
     >>> with tempfile.TemporaryDirectory() as one, tempfile.TemporaryDirectory() as other:
     ...     digest(done(one)) == digest(done(other))  # asked again, the same happens again
     True
@@ -117,23 +128,39 @@ def digest(directory: StudyDirectory) -> str:
 
 
 def to_dataset(directory: StudyDirectory, runs: Runs) -> xr.Dataset:
-    """All runs with labelled axes: model, prior, rule, seed, round; not a number where nothing was run or is still to run.
+    """All runs with labelled axes: model, prior, rule, seed, round.
+
+    Not a number where nothing was run or is still to run.
 
     Examples
     --------
-    In a study's directory: ``xarray.open_dataset("results.nc").regret.sel(model="tiger", rule="greedy").isel(round=-1)``.
+    In a study's directory: ``xarray.open_dataset("results.nc").regret.sel(model="tiger",
+    rule="greedy").isel(round=-1)``.
     """
     study = directory.study
     rounds = max((len(run.values) for several in runs.values() for run in several), default=0)
     shape = len(study.models), len(study.priors), len(study.explorers), study.seeds
     table = {name: np.full((*shape, rounds), np.nan) for name in COLUMNS}
-    once = {name: np.full(shape, np.nan) for name in ("optimum", "seconds", "episodes_per_round", "estimated")}
+    once = {
+        name: np.full(shape, np.nan)
+        for name in ("optimum", "seconds", "episodes_per_round", "estimated")
+    }
     for (model, prior, rule), several in runs.items():
         for run in several:
-            at = study.models.index(model), study.priors.index(prior), study.explorers.index(rule), int(run.about["seed"])
+            at = (
+                study.models.index(model),
+                study.priors.index(prior),
+                study.explorers.index(rule),
+                int(run.about["seed"]),
+            )
             for name, values in _columns(run).items():
                 table[name][at][: len(values)] = values
-            numbers = run.optimum, run.seconds["all"], run.episodes_per_round, run.about["estimated"]
+            numbers = (
+                run.optimum,
+                run.seconds["all"],
+                run.episodes_per_round,
+                run.about["estimated"],
+            )
             for name, number in zip(once, numbers, strict=True):
                 once[name][at] = number
     axes = ("model", "prior", "rule", "seed")
@@ -146,7 +173,11 @@ def to_dataset(directory: StudyDirectory, runs: Runs) -> xr.Dataset:
         "seed": np.arange(study.seeds),
         "round": np.arange(1, rounds + 1),
     }
-    about = {"episodes": study.episodes, "planner": study.planner, **{k: str(v) for k, v in directory.about.items()}}
+    about = {
+        "episodes": study.episodes,
+        "planner": study.planner,
+        **{k: str(v) for k, v in directory.about.items()},
+    }
     return xr.Dataset(variables, places, {**about, "digest": digest(directory)})
 
 
@@ -159,4 +190,10 @@ def write_results(directory: StudyDirectory, runs: Runs) -> Path:
 
 
 def _columns(run: Saved) -> Mapping[str, Sequence[float]]:
-    return dict(zip(COLUMNS, (run.values, run.optimistic, run.gaps, run.regret, run.was_optimistic), strict=True))
+    return dict(
+        zip(
+            COLUMNS,
+            (run.values, run.optimistic, run.gaps, run.regret, run.was_optimistic),
+            strict=True,
+        )
+    )

@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 
 from joblib import cpu_count
 
-from homdp_ppl.continuous import ContinuousWorld
-from homdp_ppl.declare import World
+from homdp_ppl.declare.densities import ContinuousWorld
+from homdp_ppl.declare.model import World
 from homdp_ppl.errors import ParameterError, Problem
-from homdp_ppl.locking import DirectoryLock
-from homdp_ppl.storage import storage_errors
+from homdp_ppl.storage.atomic import storage_errors
+from homdp_ppl.storage.lock import DirectoryLock
 from homdp_ppl.study.directory import StudyDirectory
 from homdp_ppl.study.executors import Outcomes, Report, run_here, run_processes
 from homdp_ppl.study.pace import Pace, listening
@@ -29,7 +29,16 @@ class Finished(NamedTuple):
     --------
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as out:
-    ...     done = compare("tiger", ["greedy"], episodes=5, seeds=1, out=out, workers=1, horizon=2, time_limit=1e-9)
+    ...     done = compare(
+    ...         "tiger",
+    ...         ["greedy"],
+    ...         episodes=5,
+    ...         seeds=1,
+    ...         out=out,
+    ...         workers=1,
+    ...         horizon=2,
+    ...         time_limit=1e-9,
+    ...     )
     >>> done.complete, done.stopped, list(done.runs)
     (False, 'the time limit is reached', [])
     """
@@ -41,8 +50,17 @@ class Finished(NamedTuple):
 
     def __repr__(self) -> str:
         left = f"; {len(self.failed)} units failed" if self.failed else ""
-        state = "complete" if self.complete else f"stopped, {self.stopped}" if self.stopped else "incomplete"
-        return f"Study in {self.directory.path}: {state}, {sum(map(len, self.runs.values()))} runs{left}"
+        state = (
+            "complete"
+            if self.complete
+            else f"stopped, {self.stopped}"
+            if self.stopped
+            else "incomplete"
+        )
+        return (
+            f"Study in {self.directory.path}: {state}, "
+            f"{sum(map(len, self.runs.values()))} runs{left}"
+        )
 
     @property
     def complete(self) -> bool:
@@ -63,20 +81,24 @@ def compare(
     report: Report | None = None,
     **more: Any,
 ) -> Finished:
-    """Let several rules learn in several models over the same seeds, and keep everything in a directory.
+    """Let several rules learn in several models over the same seeds, and keep everything in a
+    directory.
 
-    Asked again with the same directory it goes on where it was stopped; a study that is complete is only read.
+    Asked again with the same directory it goes on where it was stopped; a study that is complete is
+    only read.
 
     Parameters
     ----------
     models
-        A study, or its models: zoo names with options, ``.POMDP`` files, or ``path/to/file.py:name``.
+        A study, or its models: zoo names with options, ``.POMDP`` files, or
+        ``path/to/file.py:name``.
     explorers, episodes, seeds, more
         As in :class:`Study`, and its other attributes by name.
     out
         The directory.
     workers
-        Processes on this machine; by default as many as there are cores for this process. With 1 all happens in this one.
+        Processes on this machine; by default as many as there are cores for this process. With 1
+        all happens in this one.
     client
         A ``dask.distributed.Client`` in their place.
     time_limit
@@ -97,10 +119,15 @@ def compare(
         beside = [name for name, value in given.items() if value != getattr(Study, name, None)]
         if beside:
             remedy = "Change the study itself: dataclasses.replace(study, episodes=...)."
-            raise ParameterError("compare", [Problem(", ".join(beside), "a value beside a Study", "a Study alone", remedy)])
+            raise ParameterError(
+                "compare",
+                [Problem(", ".join(beside), "a value beside a Study", "a Study alone", remedy)],
+            )
         study = models
     else:
-        study = Study.from_mapping({"models": [models] if isinstance(models, str) else list(models), **given}, "compare")
+        study = Study.from_mapping(
+            {"models": [models] if isinstance(models, str) else list(models), **given}, "compare"
+        )
     worlds = find_worlds(study)
     with storage_errors(out, "a directory for a study"):
         Path(out).mkdir(parents=True, exist_ok=True)
@@ -109,7 +136,9 @@ def compare(
 
 
 def find_worlds(study: Study) -> dict[str, World | ContinuousWorld]:
-    """The worlds of a study; what it names and there is not is refused here, before anything is written."""
+    """The worlds of a study; what it names and there is not is refused here, before anything is
+    written.
+    """
     worlds = {text: find_again(text, study.horizon) for text in study.models}
     for world in worlds.values():
         find_planner(study.planner, world)
@@ -139,19 +168,34 @@ def resume(
     --------
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as out:
-    ...     first = compare("tiger", ["uniform"], episodes=3, seeds=2, out=out, workers=1, horizon=2, time_limit=0.0)
+    ...     first = compare(
+    ...         "tiger",
+    ...         ["uniform"],
+    ...         episodes=3,
+    ...         seeds=2,
+    ...         out=out,
+    ...         workers=1,
+    ...         horizon=2,
+    ...         time_limit=0.0,
+    ...     )
     ...     then = resume(out, workers=1)
     >>> first.complete, then.complete
     (False, True)
     """
     directory = StudyDirectory.open(out)
     with DirectoryLock(out):
-        directory.check({text: find_world(text, directory.study.horizon) for text in directory.study.models})
+        directory.check(
+            {text: find_world(text, directory.study.horizon) for text in directory.study.models}
+        )
         return _run(directory, workers, client, time_limit, report)
 
 
 def _run(
-    directory: StudyDirectory, workers: int | None, client: Any, time_limit: float | None, report: Report | None
+    directory: StudyDirectory,
+    workers: int | None,
+    client: Any,
+    time_limit: float | None,
+    report: Report | None,
 ) -> Finished:
     pace = Pace(deadline=None if time_limit is None else time.time() + time_limit)
     told: Callable[[Unit, int], None] = report or (lambda unit, n: None)

@@ -1,4 +1,7 @@
-"""Worlds, rules and planners from a line of text: what a person types, and what a file of a study holds."""
+"""Worlds, rules and planners from a line of text.
+
+What a person types, and what a file of a study holds.
+"""
 
 from __future__ import annotations
 
@@ -11,21 +14,24 @@ from typing import Any, NamedTuple
 import jax
 
 from homdp_ppl import models, planners
-from homdp_ppl.continuous import ContinuousHOMDP, ContinuousWorld
-from homdp_ppl.declare import HOMDP, World
-from homdp_ppl.domain import Real
+from homdp_ppl.core.spaces import Real
+from homdp_ppl.declare.densities import ContinuousHOMDP, ContinuousWorld
+from homdp_ppl.declare.model import HOMDP, World
 from homdp_ppl.errors import HOMDPError, ParameterError, Problem, did_you_mean
 from homdp_ppl.explorers import EXPLORERS, Explorer
 from homdp_ppl.formats import read_pomdp
-from homdp_ppl.learning_checks import takes_a_model
+from homdp_ppl.learning.checks import takes_a_model
+from homdp_ppl.learning.rounds import Planner
 from homdp_ppl.planners import history_tree, particle_tree, quantised
+from homdp_ppl.planners._histories import Support, few_histories
 from homdp_ppl.planners.auto import SMALL_TREE
-from homdp_ppl.planners.histories import Support, few_histories
-from homdp_ppl.rounds import Planner
 from homdp_ppl.study.files import file_of, find_in_file
 
 FILE_HORIZON = 10  # of a .POMDP file, which has none
-CLASSES = ("hop_b_class", "hop_v")  # rules that need tables or worlds, which no line of text can hold
+CLASSES = (
+    "hop_b_class",
+    "hop_v",
+)  # rules that need tables or worlds, which no line of text can hold
 
 
 class Call(NamedTuple):
@@ -53,26 +59,37 @@ def parse_call(text: str, subject: str) -> Call:
         option, equals, value = part.partition("=")
         if not equals or not option.strip():
             raise ParameterError(
-                subject, [Problem(name, repr(part), f"an option with its value, as in {part.strip() or 'name'}=1")]
+                subject,
+                [
+                    Problem(
+                        name,
+                        repr(part),
+                        f"an option with its value, as in {part.strip() or 'name'}=1",
+                    )
+                ],
             )
         options[option.strip()] = _value(value.strip())
     return Call(name.strip(), options)
 
 
 def find_world(text: str, horizon: int | None = None, seed: int = 0) -> World | ContinuousWorld:
-    """A world from a zoo name with options, from a ``.POMDP`` file or from ``path/to/file.py:name``.
+    """A world from a zoo name with options, from a ``.POMDP`` file or from
+    ``path/to/file.py:name``.
 
-    A ``.POMDP`` file has no horizon, so this gives it ``FILE_HORIZON`` unless another is asked for. The file's numbers are the
-    truth, unknown to a learner under flat Dirichlet priors on their support.
+    A ``.POMDP`` file has no horizon, so this gives it ``FILE_HORIZON`` unless another is asked for.
+    The file's numbers are the truth, unknown to a learner under flat Dirichlet priors on their
+    support.
 
     Parameters
     ----------
     text
-        What the person typed: ``tiger``, ``screening:hierarchy=False``, ``hall.POMDP``, ``mine.py:world``.
+        What the person typed: ``tiger``, ``screening:hierarchy=False``, ``hall.POMDP``,
+        ``mine.py:world``.
     horizon
         Another horizon than the model's own.
     seed
-        A file may hold a HOMDP without a truth; its parameters are then drawn from the prior with this seed.
+        A file may hold a HOMDP without a truth; its parameters are then drawn from the prior with
+        this seed.
 
     Examples
     --------
@@ -84,7 +101,10 @@ def find_world(text: str, horizon: int | None = None, seed: int = 0) -> World | 
 
 
 def find_again(text: str, horizon: int | None = None) -> World | ContinuousWorld:
-    """The same object for a zoo name that is asked for again and again; a file is read anew, for it may have changed."""
+    """The same object for a zoo name that is asked for again and again.
+
+    A file is read anew, for it may have changed.
+    """
     return _of_zoo(text, horizon) if file_of(text) is None else find_world(text, horizon)
 
 
@@ -96,17 +116,31 @@ def _find(text: str, seed: int) -> World | ContinuousWorld:
         return read_pomdp(text, FILE_HORIZON, prior=1.0)
     path = file_of(text)
     if path is not None and path.suffix.lower() == ".pomdp":
-        raise HOMDPError("model", [Problem("options", text[len(str(path)) + 1 :], "none for a .POMDP file", "See --horizon.")])
+        raise HOMDPError(
+            "model",
+            [
+                Problem(
+                    "options",
+                    text[len(str(path)) + 1 :],
+                    "none for a .POMDP file",
+                    "See --horizon.",
+                )
+            ],
+        )
     if path is None:
         known = [*models.MODELS, *models.CONTINUOUS]
         name, _, rest = text.partition(":")
         if name.strip() not in known:
             here = Path(f"{name}.py").is_file()
             remedy = f"Did you mean '{name}.py:{rest}'?" if here else did_you_mean(name, known)
-            expected = "a name of the zoo (see `homdp models`), a .POMDP file, or path/to/file.py:name"
+            expected = (
+                "a name of the zoo (see `homdp models`), a .POMDP file, or path/to/file.py:name"
+            )
             raise HOMDPError("model", [Problem("name", repr(name), expected, remedy)])
         call = parse_call(text, "model")
-        loaded: World | ContinuousWorld = _called((models.MODELS | models.CONTINUOUS)[call.name], call)
+        loaded: World | ContinuousWorld = _called(
+            (models.MODELS | models.CONTINUOUS)[call.name], call
+        )
         return loaded
     kinds = HOMDP | World | ContinuousHOMDP | ContinuousWorld
     expected = "a HOMDP, a World, or a function that returns one"
@@ -115,9 +149,14 @@ def _find(text: str, seed: int) -> World | ContinuousWorld:
     if not isinstance(found, kinds):
         found = _called(found, call)  # as the zoo's own: a function that returns a world
     elif call.options:
-        raise ParameterError(call.name, [Problem("options", ", ".join(call.options), "none: only functions take options")])
+        raise ParameterError(
+            call.name,
+            [Problem("options", ", ".join(call.options), "none: only functions take options")],
+        )
     if not isinstance(found, kinds):
-        raise HOMDPError(text, [Problem("name", f"a function that returns a {type(found).__name__}", expected)])
+        raise HOMDPError(
+            text, [Problem("name", f"a function that returns a {type(found).__name__}", expected)]
+        )
     return found.draw(jax.random.key(seed)) if isinstance(found, HOMDP | ContinuousHOMDP) else found
 
 
@@ -129,7 +168,8 @@ def _after(name: str) -> str:
 def find_rule(text: str, world: World | ContinuousWorld) -> Explorer:
     """A rule from a line of text: its name, and options as in ``hop_b:scale=0.1,delta=0.05``.
 
-    A rule of one's own goes by ``path/to/file.py:name``: an :class:`Explorer`, or a function that makes one from its options.
+    A rule of one's own goes by ``path/to/file.py:name``: an :class:`Explorer`, or a function that
+    makes one from its options.
 
     Examples
     --------
@@ -143,7 +183,9 @@ def find_rule(text: str, world: World | ContinuousWorld) -> Explorer:
         known = [rule for rule in EXPLORERS if rule not in CLASSES]
         needs = "This rule needs a class of tables or worlds: use it from Python."
         remedy = needs if call.name in CLASSES else did_you_mean(call.name, known)
-        raise ParameterError("explorer", [Problem("name", repr(call.name), f"one of {', '.join(known)}", remedy)])
+        raise ParameterError(
+            "explorer", [Problem("name", repr(call.name), f"one of {', '.join(known)}", remedy)]
+        )
     if call.name == "oracle":
         return EXPLORERS["oracle"](world)
     rule: Explorer = _called(EXPLORERS[call.name], call)
@@ -155,20 +197,26 @@ def _own_rule(file: Path, call: Call) -> Explorer:
     found = find_in_file(file, _after(call.name), Explorer, expected)
     rule = found if isinstance(found, Explorer) else _called(found, call)
     if not isinstance(rule, Explorer):
-        raise ParameterError(call.name, [Problem("explorer", f"a function that returns a {type(rule).__name__}", expected)])
+        raise ParameterError(
+            call.name,
+            [Problem("explorer", f"a function that returns a {type(rule).__name__}", expected)],
+        )
     return rule
 
 
 def find_planner(text: str, world: World | ContinuousWorld, model: HOMDP | None = None) -> Planner:
-    """A planner from a line of text; ``auto`` chooses one that fits the world, and the learner's declaration.
+    """A planner from a line of text.
+
+    ``auto`` chooses one that fits the world, and the learner's declaration.
 
     For finite worlds that is the history tree while it is small, since every rule can use it.
 
     Parameters
     ----------
     text
-        A name of ``planners.PLANNERS`` or ``planners.CONTINUOUS_PLANNERS``, and options as in ``quantised:gap=0.05``; or
-        ``path/to/file.py:name`` for one's own, a planner or a function that makes one from its options.
+        A name of ``planners.PLANNERS`` or ``planners.CONTINUOUS_PLANNERS``, and options as in
+        ``quantised:gap=0.05``; or ``path/to/file.py:name`` for one's own, a planner or a function
+        that makes one from its options.
     world
         What is planned for.
     model
@@ -177,16 +225,26 @@ def find_planner(text: str, world: World | ContinuousWorld, model: HOMDP | None 
     Examples
     --------
     >>> world = models.load("tiger", horizon=2)
-    >>> [find_planner(text, world)(world.pomdp).planner for text in ("auto", "alpha_vectors:tolerance=0.01")]
+    >>> [
+    ...     find_planner(text, world)(world.pomdp).planner
+    ...     for text in ("auto", "alpha_vectors:tolerance=0.01")
+    ... ]
     ['history_tree', 'alpha_vectors']
     """
     call, file = parse_call(text, "planner"), file_of(text)
     if file is not None:
-        own = find_in_file(file, _after(call.name), (), "a function from a POMDP to a Plan, or one that makes such a function")
+        own = find_in_file(
+            file,
+            _after(call.name),
+            (),
+            "a function from a POMDP to a Plan, or one that makes such a function",
+        )
         return own if takes_a_model(own) and not call.options else _own_planner(own, call)
     known = planners.PLANNERS | planners.CONTINUOUS_PLANNERS
     if call.name not in known:
-        problem = Problem("name", repr(call.name), f"one of {', '.join(known)}", did_you_mean(call.name, known))
+        problem = Problem(
+            "name", repr(call.name), f"one of {', '.join(known)}", did_you_mean(call.name, known)
+        )
         raise ParameterError("planner", [problem])
     factory = known[call.name]
     if call.name == "auto" and isinstance(world, ContinuousWorld):
@@ -204,7 +262,10 @@ def _own_planner(factory: Callable[..., Any], call: Call) -> Planner:
     planner: Planner = _called(factory, call)
     if not takes_a_model(planner):
         got = f"a function that returns a {type(planner).__name__}"
-        raise ParameterError(call.name, [Problem("planner", got, "one that returns a function from a POMDP to a Plan")])
+        raise ParameterError(
+            call.name,
+            [Problem("planner", got, "one that returns a function from a POMDP to a Plan")],
+        )
     return planner
 
 
@@ -214,12 +275,17 @@ def _called(factory: Callable[..., Any], call: Call) -> Any:
     wrong = [option for option in call.options if option not in has]
     if wrong:
         known = f"one of {', '.join(has)}" if has else "none"
-        raise ParameterError(call.name, [Problem("option", repr(option), known, did_you_mean(option, has)) for option in wrong])
+        raise ParameterError(
+            call.name,
+            [Problem("option", repr(option), known, did_you_mean(option, has)) for option in wrong],
+        )
     try:
         return factory(**call.options)
     except TypeError as error:
         remedy = f"Options are written as in {call.name}:{has[0]}=1." if has else ""
-        raise ParameterError(call.name, [Problem("options", str(error), "values that it takes", remedy)]) from None
+        raise ParameterError(
+            call.name, [Problem("options", str(error), "values that it takes", remedy)]
+        ) from None
 
 
 def _value(text: str) -> Any:

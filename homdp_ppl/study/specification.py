@@ -12,7 +12,12 @@ from homdp_ppl.errors import ParameterError, Problem, did_you_mean
 from homdp_ppl.study.sources import parse_call
 
 PRIORS = ("declared", "flat", "sparse")
-BAYESIAN = ("quantile_backup", "quantile_bonus", "value_quantile", "posterior_sampling")  # rules that use a prior
+BAYESIAN = (
+    "quantile_backup",
+    "quantile_bonus",
+    "value_quantile",
+    "posterior_sampling",
+)  # rules that use a prior
 LISTS = ("models", "explorers", "priors")
 MOST = 10**7  # episodes, seeds
 
@@ -22,7 +27,12 @@ class Unit(NamedTuple):
 
     Examples
     --------
-    >>> [unit.name for unit in Study(("tiger",), ("greedy",), seeds=4, block=2, priors=("declared",)).units()]
+    >>> [
+    ...     unit.name
+    ...     for unit in Study(
+    ...         ("tiger",), ("greedy",), seeds=4, block=2, priors=("declared",)
+    ...     ).units()
+    ... ]
     ['greedy in tiger, seeds 0 to 1', 'greedy in tiger, seeds 2 to 3']
     """
 
@@ -35,7 +45,11 @@ class Unit(NamedTuple):
     def name(self) -> str:
         """In words."""
         under = "" if self.prior == "declared" else f", {self.prior} prior"
-        seeds = f"seeds {self.seeds[0]} to {self.seeds[-1]}" if len(self.seeds) > 1 else f"seed {self.seeds[0]}"
+        seeds = (
+            f"seeds {self.seeds[0]} to {self.seeds[-1]}"
+            if len(self.seeds) > 1
+            else f"seed {self.seeds[0]}"
+        )
         return f"{self.rule} in {self.model}{under}, {seeds}"
 
 
@@ -56,7 +70,8 @@ class Study:
     horizon
         Another horizon than the models' own.
     priors
-        What Bayesian rules believe at first: as declared; flat or sparse Dirichlet rows for someone who knows no structure.
+        What Bayesian rules believe at first: as declared; flat or sparse Dirichlet rows for someone
+        who knows no structure.
     epsilon
         The distance from the optimum for "episodes to epsilon".
     block
@@ -64,7 +79,13 @@ class Study:
 
     Examples
     --------
-    >>> study = Study(("tiger",), ("greedy", "posterior_sampling"), episodes=100, seeds=4, priors=("declared", "flat"))
+    >>> study = Study(
+    ...     ("tiger",),
+    ...     ("greedy", "posterior_sampling"),
+    ...     episodes=100,
+    ...     seeds=4,
+    ...     priors=("declared", "flat"),
+    ... )
     >>> [unit.name for unit in study.units()]  # doctest: +NORMALIZE_WHITESPACE
     ['greedy in tiger, seeds 0 to 3', 'posterior_sampling in tiger, seeds 0 to 3',
      'posterior_sampling in tiger, flat prior, seeds 0 to 3']
@@ -82,7 +103,9 @@ class Study:
 
     def __post_init__(self) -> None:
         for name in LISTS:
-            if isinstance(value := getattr(self, name), list):  # the same study, and the same again when it is read from a file
+            if isinstance(
+                value := getattr(self, name), list
+            ):  # the same study, and the same again when it is read from a file
                 object.__setattr__(self, name, tuple(value))
         problems = _problems(self)
         if problems:
@@ -103,11 +126,16 @@ class Study:
                     if prior != "declared" and parse_call(rule, "explorer").name not in BAYESIAN:
                         continue
                     for first in range(0, self.seeds, block):
-                        yield Unit(model, prior, rule, tuple(range(first, min(first + block, self.seeds))))
+                        yield Unit(
+                            model, prior, rule, tuple(range(first, min(first + block, self.seeds)))
+                        )
 
     def to_json(self) -> dict[str, Any]:
         """As JSON can hold it."""
-        return {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(self).items()}
+        return {
+            name: list(value) if isinstance(value, tuple) else value
+            for name, value in asdict(self).items()
+        }
 
     @classmethod
     def from_mapping(cls, given: Mapping[str, Any], subject: str = "study") -> Study:
@@ -137,7 +165,10 @@ class Study:
         try:
             given = tomllib.loads(path.read_text(encoding="utf-8"))
         except OSError as error:
-            raise ParameterError(str(path), [Problem("file", error.strerror or str(error), "a file that can be read")]) from None
+            raise ParameterError(
+                str(path),
+                [Problem("file", error.strerror or str(error), "a file that can be read")],
+            ) from None
         except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
             raise ParameterError(str(path), [Problem("file", str(error), "a TOML file")]) from None
         return cls.from_mapping(given, str(path))
@@ -147,11 +178,18 @@ def _problems(study: Study) -> list[Problem]:
     problems = []
     for name in LISTS:
         value = getattr(study, name)
-        if not (isinstance(value, tuple) and value and all(isinstance(text, str) for text in value)):
+        if not (
+            isinstance(value, tuple) and value and all(isinstance(text, str) for text in value)
+        ):
             problems.append(Problem(name, repr(value), "a list of texts, at least one"))
         elif len(set(value)) < len(value):
             problems.append(Problem(name, ", ".join(value), "each once"))
-    for name, optional in (("episodes", False), ("seeds", False), ("horizon", True), ("block", True)):
+    for name, optional in (
+        ("episodes", False),
+        ("seeds", False),
+        ("horizon", True),
+        ("block", True),
+    ):
         value = getattr(study, name)
         if not (value is None and optional) and (type(value) is not int or not 1 <= value <= MOST):
             problems.append(Problem(name, repr(value), f"a whole number from 1 to {MOST:,}"))
@@ -161,7 +199,9 @@ def _problems(study: Study) -> list[Problem]:
         problems.append(Problem("epsilon", repr(study.epsilon), "a number above 0"))
     if not problems:
         problems += [
-            Problem("priors", repr(prior), f"some of {', '.join(PRIORS)}", did_you_mean(prior, PRIORS))
+            Problem(
+                "priors", repr(prior), f"some of {', '.join(PRIORS)}", did_you_mean(prior, PRIORS)
+            )
             for prior in study.priors
             if prior not in PRIORS
         ]

@@ -1,4 +1,6 @@
-"""One piece of work: a rule learns in a world for a block of seeds, and every stretch is written down as soon as it is done."""
+"""One piece of work: a rule learns in a world for a block of seeds, and every stretch is written
+down as soon as it is done.
+"""
 
 from __future__ import annotations
 
@@ -10,27 +12,36 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from homdp_ppl.continuous import ContinuousWorld
-from homdp_ppl.declare import HOMDP, World
+from homdp_ppl.declare.densities import ContinuousWorld
+from homdp_ppl.declare.model import HOMDP, World
 from homdp_ppl.errors import DataError, ParameterError, Problem
 from homdp_ppl.explorers import Explorer
-from homdp_ppl.journal import Journal, read_journal
-from homdp_ppl.journal_format import DamageError
-from homdp_ppl.learning import FEW, learn
-from homdp_ppl.outcome import Outcome
-from homdp_ppl.record import BY_ROUND, Record
-from homdp_ppl.restoring import restore
-from homdp_ppl.rounds import Planner
-from homdp_ppl.storage import StorageError
+from homdp_ppl.learning.compiled import STRETCH, why_not
+from homdp_ppl.learning.learn import FEW, learn
+from homdp_ppl.learning.outcome import Outcome
+from homdp_ppl.learning.record import BY_ROUND, Record
+from homdp_ppl.learning.replay import restore
+from homdp_ppl.learning.rounds import Planner
+from homdp_ppl.storage.atomic import StorageError
+from homdp_ppl.storage.journal import Journal, read_journal
+from homdp_ppl.storage.records import DamageError
 from homdp_ppl.study.files import source_of
 from homdp_ppl.study.learners import learner
 from homdp_ppl.study.pace import Pace
 from homdp_ppl.study.sources import find_planner, find_rule, find_world
 from homdp_ppl.study.specification import Study, Unit
-from homdp_ppl.twin import STRETCH, why_not
 
 LONG = 1.0  # seconds that a stretch of the readable loop may take
-IDENTITY = ("model", "learner", "explorer", "seed", "episodes", "horizon", "optimum", "loop")  # of a run, in its journal
+IDENTITY = (
+    "model",
+    "learner",
+    "explorer",
+    "seed",
+    "episodes",
+    "horizon",
+    "optimum",
+    "loop",
+)  # of a run, in its journal
 
 
 class Stopped(Exception):  # noqa: N818  no error
@@ -48,7 +59,12 @@ class Sink(Protocol):
 
 
 def run_unit(
-    study: Study, unit: Unit, world: World | ContinuousWorld, sink: Callable[[int], Any], pace: Pace, done: Callable[[int], None]
+    study: Study,
+    unit: Unit,
+    world: World | ContinuousWorld,
+    sink: Callable[[int], Any],
+    pace: Pace,
+    done: Callable[[int], None],
 ) -> None:
     """Run all seeds of a unit, or what is left of them.
 
@@ -80,7 +96,13 @@ def run_unit(
                 written.append(run.record.since(rounds, episodes), seconds)
                 done(len(run.values) - rounds)
                 if not run.compiled:
-                    stretch = 2 * stretch if seconds < LONG / 2 else max(1, stretch // 2) if seconds > LONG else stretch
+                    stretch = (
+                        2 * stretch
+                        if seconds < LONG / 2
+                        else max(1, stretch // 2)
+                        if seconds > LONG
+                        else stretch
+                    )
 
 
 def _spent(run: Outcome[Any]) -> float:
@@ -97,22 +119,43 @@ class _Parts(NamedTuple):
 
 
 def begin(study: Study, unit: Unit, world: World | ContinuousWorld | None = None) -> list[Any]:
-    """The runs of a unit, before their first round; in a world that was found already, if it is given."""
+    """The runs of a unit, before their first round.
+
+    In a world that was found already, if it is given.
+    """
     world = find_world(unit.model, study.horizon) if world is None else world
     if isinstance(world, ContinuousWorld) and unit.prior != "declared":
-        raise ParameterError(unit.name, [Problem("prior", unit.prior, "declared, in a continuous world")])
+        raise ParameterError(
+            unit.name, [Problem("prior", unit.prior, "declared, in a continuous world")]
+        )
     sources = source_of(unit.rule), source_of(study.planner)
     rule, planner, model = _parts(world, unit.prior, unit.rule, study.planner, sources)
     if not isinstance(world, World):
         return learn(world, rule, planner, study.episodes, list(unit.seeds), stop_after=0)
-    worth = study.episodes * study.seeds >= FEW  # the same for all blocks of seeds, whatever their size
+    worth = (
+        study.episodes * study.seeds >= FEW
+    )  # the same for all blocks of seeds, whatever their size
     compiled = worth and why_not(world, rule, planner, model or world.homdp, False) is None
-    return learn(world, rule, planner, study.episodes, list(unit.seeds), model, stop_after=0, compiled=compiled)
+    return learn(
+        world,
+        rule,
+        planner,
+        study.episodes,
+        list(unit.seeds),
+        model,
+        stop_after=0,
+        compiled=compiled,
+    )
 
 
 @lru_cache(maxsize=64)
-def _parts(world: World | ContinuousWorld, prior: str, rule: str, planner: str, sources: tuple[str, str]) -> _Parts:
-    """The same objects for the next block of seeds, if the files are what they were: what was compiled for them serves it too."""
+def _parts(
+    world: World | ContinuousWorld, prior: str, rule: str, planner: str, sources: tuple[str, str]
+) -> _Parts:
+    """The same objects for the next block of seeds, if the files are what they were.
+
+    What was compiled for them serves it too.
+    """
     model = learner(world, prior) if isinstance(world, World) else None
     return _Parts(find_rule(rule, world), find_planner(planner, world, model), model)
 
@@ -121,8 +164,8 @@ def _parts(world: World | ContinuousWorld, prior: str, rule: str, planner: str, 
 def journal_of(path: Path, about: Mapping[str, Any]) -> Iterator[Journal]:
     """The journal of a run, ready to go on with.
 
-    It is begun if it does not exist, and made again from what is whole if it is damaged; the damaged file is set aside. One of
-    another run is refused.
+    It is begun if it does not exist, and made again from what is whole if it is damaged; the
+    damaged file is set aside. One of another run is refused.
 
     Parameters
     ----------
@@ -136,7 +179,9 @@ def journal_of(path: Path, about: Mapping[str, Any]) -> Iterator[Journal]:
         journal = Journal.open(path) if Journal.begun(path) else Journal.create(path, about)
     except DamageError as damage:
         kept = read_journal(damage.aside, salvage=True) if damage.aside else None
-        journal = Journal.create(path, about if kept is None or kept.description is None else kept.description)
+        journal = Journal.create(
+            path, about if kept is None or kept.description is None else kept.description
+        )
         for block in kept.blocks if kept else ():
             journal.append(*block)
     with journal:
@@ -182,7 +227,10 @@ def journal_sink(path: Path) -> Iterator[JournalSink]:
 def to_arrays(record: Record) -> dict[str, Any]:
     """A record as arrays, whole numbers as short as they may be."""
     columns = {name: getattr(record, name) for name in record.__dataclass_fields__}
-    return {name: column if column.dtype.kind in "bf" else _short(column) for name, column in columns.items()}
+    return {
+        name: column if column.dtype.kind in "bf" else _short(column)
+        for name, column in columns.items()
+    }
 
 
 def to_record(arrays: Mapping[str, Any]) -> Record:
@@ -193,9 +241,15 @@ def to_record(arrays: Mapping[str, Any]) -> Record:
             raise DataError("journal", [Problem("record", f"no {name}", "all columns of a record")])
         column = arrays[name]
         columns[name] = column.astype(np.int64) if column.dtype.kind in "iu" else column
-    lengths = [{len(column) for name, column in columns.items() if (name in BY_ROUND) == by_round} for by_round in (True, False)]
+    lengths = [
+        {len(column) for name, column in columns.items() if (name in BY_ROUND) == by_round}
+        for by_round in (True, False)
+    ]
     if max(map(len, lengths)) > 1:
-        raise DataError("journal", [Problem("record", f"columns of lengths {lengths}", "as many as rounds, or episodes")])
+        raise DataError(
+            "journal",
+            [Problem("record", f"columns of lengths {lengths}", "as many as rounds, or episodes")],
+        )
     return Record(**columns)
 
 

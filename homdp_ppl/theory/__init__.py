@@ -1,11 +1,19 @@
-"""The paper's statements as functions: bounds term by term, sample sizes, the lower bound, and lemmas with both sides computed.
+"""The paper's statements as functions.
 
-Lee, Agarwal, Dann and Zhang, "Learning in POMDPs is Sample-Efficient with Hindsight Observability" (2023). Every function cites
-its statement and says where it differs from print. ``report`` gathers what there is to say about a model.
+Bounds term by term, sample sizes, the lower bound, and lemmas with both sides computed.
+
+Lee, Agarwal, Dann and Zhang, "Learning in POMDPs is Sample-Efficient with Hindsight Observability"
+(2023). Every function cites its statement and says where it differs from print. ``report`` gathers
+what there is to say about a model.
 """
 
-from homdp_ppl.evaluation import simulation_lemma
-from homdp_ppl.theory.counting import elliptical_potential, pigeonhole, reciprocal_pigeonhole, root_pigeonhole
+from homdp_ppl.evaluation.lemma import simulation_lemma
+from homdp_ppl.theory.counting import (
+    elliptical_potential,
+    pigeonhole,
+    reciprocal_pigeonhole,
+    root_pigeonhole,
+)
 from homdp_ppl.theory.lower import divergence, lower_bound, packing, separation, unavoidable_gap
 from homdp_ppl.theory.optimism import hop_b_class_optimism, hop_b_optimism
 from homdp_ppl.theory.regret import hop_b_bound, hop_b_class_bound, hop_v_bound

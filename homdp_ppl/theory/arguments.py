@@ -13,8 +13,14 @@ ACCURACY = (1e-12, float("inf"))
 TOLD = {PROBABILITY: "a number above 0 and below 1", ACCURACY: "a number above 1e-12"}
 
 
-def check(subject: str, between: Mapping[str, tuple[Any, tuple[float, float]]] | None = None, **counts: Any) -> tuple[int, ...]:
-    """The counts as numbers that cannot overflow; refuses what is no count, and numbers outside their interval, all at once.
+def check(
+    subject: str,
+    between: Mapping[str, tuple[Any, tuple[float, float]]] | None = None,
+    **counts: Any,
+) -> tuple[int, ...]:
+    """The counts as numbers that cannot overflow.
+
+    Refuses what is no count, and numbers outside their interval, all at once.
 
     Parameters
     ----------
@@ -31,7 +37,11 @@ def check(subject: str, between: Mapping[str, tuple[Any, tuple[float, float]]] |
         if not isinstance(value, Integral) or int(value) < 1
     ]
     problems += [
-        Problem(name, repr(value), TOLD.get((low, high), f"a number strictly between {low:g} and {high:g}"))
+        Problem(
+            name,
+            repr(value),
+            TOLD.get((low, high), f"a number strictly between {low:g} and {high:g}"),
+        )
         for name, (value, (low, high)) in (between or {}).items()
         if not isinstance(value, Real) or not low < float(value) < high
     ]

@@ -1,4 +1,7 @@
-"""Why bonuses cannot stay large: two pigeonhole lemmas and the elliptical potential, both sides of each for given sequences."""
+"""Why bonuses cannot stay large.
+
+Two pigeonhole lemmas and the elliptical potential, both sides of each for given sequences.
+"""
 
 from __future__ import annotations
 
@@ -8,15 +11,18 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from homdp_ppl.acting import range_problems
+from homdp_ppl.core.policy import range_problems
 from homdp_ppl.errors import ParameterError, Problem
 from homdp_ppl.theory.arguments import check
 
 
 def root_pigeonhole(cells: int, horizon: int, episodes: int) -> float:
-    """Bound on sum_{k, h} 1 / sqrt(max(1, n_k)) (pigeonhole principle, appendix F): H S + 3 sqrt(H S K).
+    """Bound on sum_{k, h} 1 / sqrt(max(1, n_k)) (pigeonhole principle, appendix F).
 
-    The lemma holds as printed; where its proof writes n_K, read n_{K+1}, the visits of all K episodes.
+    H S + 3 sqrt(H S K).
+
+    The lemma holds as printed; where its proof writes n_K, read n_{K+1}, the visits of all K
+    episodes.
 
     Parameters
     ----------
@@ -35,10 +41,13 @@ def root_pigeonhole(cells: int, horizon: int, episodes: int) -> float:
 
 
 def reciprocal_pigeonhole(cells: int, horizon: int, episodes: int) -> float:
-    """Bound on sum_{k, h} 1 / max(1, n_k) (second pigeonhole lemma, appendix F), corrected: H S (2 + log K).
+    """Bound on sum_{k, h} 1 / max(1, n_k) (second pigeonhole lemma, appendix F), corrected.
 
-    Printed is 1 + log K, which is false at H = S = 1, K = 2: both visits count 1. A visit to a cell that has seen i visits before
-    it finds n_k >= i - H + 1, since counts lag by less than an episode; so a cell adds at most H + 1 + log(H K) <= H (2 + log K).
+    H S (2 + log K).
+
+    Printed is 1 + log K, which is false at H = S = 1, K = 2: both visits count 1. A visit to a cell
+    that has seen i visits before it finds n_k >= i - H + 1, since counts lag by less than an
+    episode; so a cell adds at most H + 1 + log(H K) <= H (2 + log K).
 
     Parameters
     ----------
@@ -83,7 +92,9 @@ def pigeonhole(visited: ArrayLike, cells: int) -> Pigeonhole:
     steps = np.asarray(visited)
     (cells,) = check("pigeonhole", cells=cells)
     if steps.ndim != 2 or not steps.size:
-        raise ParameterError("pigeonhole", [Problem("visited", f"shape {steps.shape}", "shape (K, H)")])
+        raise ParameterError(
+            "pigeonhole", [Problem("visited", f"shape {steps.shape}", "shape (K, H)")]
+        )
     problems = range_problems("visited", steps, cells)
     if problems:
         raise ParameterError("pigeonhole", problems)
@@ -94,7 +105,9 @@ def pigeonhole(visited: ArrayLike, cells: int) -> Pigeonhole:
         seen[k] = np.maximum(1, counts[row])
         np.add.at(counts, row, 1)
     root, reciprocal = float((1 / np.sqrt(seen)).sum()), float((1 / seen).sum())
-    return Pigeonhole(root, root_pigeonhole(cells, H, K), reciprocal, reciprocal_pigeonhole(cells, H, K))
+    return Pigeonhole(
+        root, root_pigeonhole(cells, H, K), reciprocal, reciprocal_pigeonhole(cells, H, K)
+    )
 
 
 class EllipticalPotential(NamedTuple):
@@ -104,8 +117,11 @@ class EllipticalPotential(NamedTuple):
     bound: float  # 2 d log((d lambda + K) / (d lambda))
 
 
-def elliptical_potential(features: ArrayLike, regulariser: float | None = None) -> EllipticalPotential:
-    """The elliptical potential lemma (appendix F, after Lattimore and Szepesvari), Sigma_k = lambda I + sum_{l < k} phi_l phi_l'.
+def elliptical_potential(
+    features: ArrayLike, regulariser: float | None = None
+) -> EllipticalPotential:
+    """The elliptical potential lemma (appendix F, after Lattimore and Szepesvari), Sigma_k = lambda
+    I + sum_{l < k} phi_l phi_l'.
 
     Parameters
     ----------
@@ -121,13 +137,18 @@ def elliptical_potential(features: ArrayLike, regulariser: float | None = None) 
     """
     phi = np.asarray(features, dtype=np.float64)
     if phi.ndim != 2 or not phi.size:
-        raise ParameterError("elliptical_potential", [Problem("features", f"shape {phi.shape}", "shape (K, d)")])
+        raise ParameterError(
+            "elliptical_potential", [Problem("features", f"shape {phi.shape}", "shape (K, d)")]
+        )
     K, d = phi.shape
     ridge = 1 / d if regulariser is None else regulariser
     check("elliptical_potential", {"regulariser": (ridge, (0.0, math.inf))})
     longest = float(np.linalg.norm(phi, axis=1).max())
     if not longest <= 1 + 1e-12:
-        raise ParameterError("elliptical_potential", [Problem("features", f"a norm of {longest:.6g}", "norms of at most 1")])
+        raise ParameterError(
+            "elliptical_potential",
+            [Problem("features", f"a norm of {longest:.6g}", "norms of at most 1")],
+        )
     sigma = ridge * np.eye(d)
     potential = 0.0
     for row in phi:

@@ -1,7 +1,10 @@
-"""The lower bound (appendix D): how little any algorithm can know about a tree of X states and Y observations after K episodes.
+"""The lower bound (appendix D).
 
-The family of instances itself is the zoo's ``lower_bound_tree``; here stand its numbers. X' leaves show Y' = Y - 2 observations
-of their own; an instance is a vector u of X'Y'/4 signs, one for each parent of two leaves and each observation of the first half.
+How little any algorithm can know about a tree of X states and Y observations after K episodes.
+
+The family of instances itself is the zoo's ``lower_bound_tree``; here stand its numbers. X' leaves
+show Y' = Y - 2 observations of their own; an instance is a vector u of X'Y'/4 signs, one for each
+parent of two leaves and each observation of the first half.
 """
 
 from __future__ import annotations
@@ -16,7 +19,11 @@ from homdp_ppl.errors import ParameterError, Problem
 from homdp_ppl.precision import Array
 from homdp_ppl.theory.arguments import check
 
-LARGEST = 1 / 2  # epsilon must be smaller: there the divergence of two instances is at most 8 epsilon^2 an episode
+LARGEST = (
+    1 / 2
+    # epsilon must be smaller: there the divergence of two instances is at most 8 epsilon^2 an
+    # episode
+)
 LENGTH = 96  # signs of the longest packing that is built: e^12 = 162,755 vectors
 
 
@@ -33,17 +40,21 @@ class LowerBound(NamedTuple):
 
 
 def lower_bound(states: int, observations: int, epsilon: float) -> LowerBound:
-    """The lower bound theorem (appendix D): K <= X'Y'/(1024 epsilon^2) episodes leave E[v(pi*) - v(pi)] >= epsilon/32 somewhere.
+    """The lower bound theorem (appendix D).
 
-    It speaks of the hardest HOMDP with X states, Y observations, two actions and H = log2(X + 1) steps, whether states are
-    revealed in hindsight or at once; to guarantee an expected gap below g, ask it with epsilon = 32 g.
+    K <= X'Y'/(1024 epsilon^2) episodes leave E[v(pi*) - v(pi)] >= epsilon/32 somewhere.
+
+    It speaks of the hardest HOMDP with X states, Y observations, two actions and H = log2(X + 1)
+    steps, whether states are revealed in hindsight or at once; to guarantee an expected gap below
+    g, ask it with epsilon = 32 g.
 
     Parameters
     ----------
     states, observations
         X with X + 1 >= 128 log 2, and Y >= 6.
     epsilon
-        How far the leaves are from uniform, below 1/2; the theorem's own epsilon is this one's 32nd part.
+        How far the leaves are from uniform, below 1/2; the theorem's own epsilon is this one's 32nd
+        part.
 
     Examples
     --------
@@ -51,14 +62,29 @@ def lower_bound(states: int, observations: int, epsilon: float) -> LowerBound:
     >>> bound.leaves, bound.last_observations, round(bound.episodes, 6), bound.gap
     (64, 8, 50.0, 0.003125)
     """
-    X, Y = check("lower_bound", {"epsilon": (epsilon, (0.0, LARGEST))}, states=states, observations=observations)
+    X, Y = check(
+        "lower_bound",
+        {"epsilon": (epsilon, (0.0, LARGEST))},
+        states=states,
+        observations=observations,
+    )
     leaves, seen = tree_sizes(X, Y)
     product = leaves * seen
-    return LowerBound(leaves, seen, product / 32, epsilon / 8, 8 * epsilon**2, product / (1024 * epsilon**2), epsilon / 32)
+    return LowerBound(
+        leaves,
+        seen,
+        product / 32,
+        epsilon / 8,
+        8 * epsilon**2,
+        product / (1024 * epsilon**2),
+        epsilon / 32,
+    )
 
 
 def unavoidable_gap(states: int, observations: int, episodes: int) -> float:
-    """The expected gap that no algorithm beats on every HOMDP of these sizes after K episodes: epsilon / 32 at its best epsilon.
+    """The expected gap that no algorithm beats on every HOMDP of these sizes after K episodes.
+
+    Epsilon / 32 at its best epsilon.
 
     Parameters
     ----------
@@ -78,18 +104,26 @@ def unavoidable_gap(states: int, observations: int, episodes: int) -> float:
 
 
 def tree_sizes(states: int, observations: int) -> tuple[int, int]:
-    """X' and Y' of the largest tree within these sizes; sizes that the theorem does not cover are refused."""
+    """X' and Y' of the largest tree within these sizes.
+
+    Sizes that the theorem does not cover are refused.
+    """
     if observations < 6 or states + 1 < 128 * math.log(2):
         got = f"{states} states, {observations} observations"
-        raise ParameterError("lower bound", [Problem("sizes", got, "X + 1 >= 128 log 2 and Y >= 6")])
+        raise ParameterError(
+            "lower bound", [Problem("sizes", got, "X + 1 >= 128 log 2 and Y >= 6")]
+        )
     return 2 ** ((states + 1).bit_length() - 2), observations // 2 * 2 - 2
 
 
 def separation(signs: ArrayLike, others: ArrayLike, epsilon: float) -> float:
-    """What the best policy of instance u' loses in instance u: 2 epsilon N / (X'Y') (appendix D, separability).
+    """What the best policy of instance u' loses in instance u.
 
-    N counts the decisions in which the two best policies differ: two for each differing sign, as every observation has a mirror.
-    So it is epsilon times the share of signs that differ; the paper counts one of the two, which is safe.
+    2 epsilon N / (X'Y') (appendix D, separability).
+
+    N counts the decisions in which the two best policies differ: two for each differing sign, as
+    every observation has a mirror. So it is epsilon times the share of signs that differ; the paper
+    counts one of the two, which is safe.
 
     Parameters
     ----------
@@ -107,9 +141,11 @@ def separation(signs: ArrayLike, others: ArrayLike, epsilon: float) -> float:
 
 
 def divergence(signs: ArrayLike, others: ArrayLike, epsilon: float) -> float:
-    """KL divergence of an episode in instance u from one in u', at most 8 epsilon^2 for epsilon < 1/2 (appendix D, Fano).
+    """KL divergence of an episode in instance u from one in u', at most 8 epsilon^2 for epsilon <
+    1/2 (appendix D, Fano).
 
-    It is the share of signs that differ times epsilon log((1 + epsilon) / (1 - epsilon)), whatever the algorithm does.
+    It is the share of signs that differ times epsilon log((1 + epsilon) / (1 - epsilon)), whatever
+    the algorithm does.
 
     Parameters
     ----------
@@ -130,16 +166,21 @@ def _share(signs: ArrayLike, others: ArrayLike, epsilon: float) -> float:
     check("lower bound", {"epsilon": (epsilon, (0.0, 1.0))})
     u, v = np.asarray(signs), np.asarray(others)
     if u.shape != v.shape or not u.size:
-        raise ParameterError("lower bound", [Problem("others", f"shape {v.shape}", f"the shape of signs, {u.shape}, not empty")])
+        raise ParameterError(
+            "lower bound",
+            [Problem("others", f"shape {v.shape}", f"the shape of signs, {u.shape}, not empty")],
+        )
     return float((u != v).mean())
 
 
 def packing(length: int, seed: int = 0) -> Array:
-    """Sign vectors, at least e^(D/8) of them, any two of which differ in at least a quarter of their D entries (appendix D).
+    """Sign vectors, at least e^(D/8) of them, any two of which differ in at least a quarter of
+    their D entries (appendix D).
 
-    With D = X'Y'/4 these are the paper's e^(X'Y'/32) instances with ||u - u'||_1 >= X'Y'/8 (Massart 2007, lemma 4.7). They are
-    built as a linear code, a generator at a time: while there are fewer than e^(D/8) words, fewer than all candidates lie
-    within D/4 of one of them, so a random candidate that doubles the code is found.
+    With D = X'Y'/4 these are the paper's e^(X'Y'/32) instances with ||u - u'||_1 >= X'Y'/8 (Massart
+    2007, lemma 4.7). They are built as a linear code, a generator at a time: while there are fewer
+    than e^(D/8) words, fewer than all candidates lie within D/4 of one of them, so a random
+    candidate that doubles the code is found.
 
     Parameters
     ----------

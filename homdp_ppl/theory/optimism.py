@@ -1,7 +1,9 @@
-"""The optimism lemmas as checks: that bonuses make the learned model promise more than the truth can give.
+"""The optimism lemmas as checks.
 
-The lemmas suppose the events E_T and E_O, which ``homdp_ppl.events`` checks. Here every history is checked that the policy's own
-actions can lead to, whatever is observed.
+That bonuses make the learned model promise more than the truth can give.
+
+The lemmas suppose the events E_T and E_O, which ``homdp_ppl.confidence.events`` checks. Here every
+history is checked that the policy's own actions can lead to, whatever is observed.
 """
 
 from __future__ import annotations
@@ -14,25 +16,37 @@ from scipy.special import xlogy
 
 from homdp_ppl.confidence.bonuses import hop_b_bonus, hop_b_class_bonus
 from homdp_ppl.confidence.counts import empirical, hop_b_class_radii, hop_b_radii
-from homdp_ppl.counts import Counts
-from homdp_ppl.declare import World
+from homdp_ppl.core.alphas import policy_alphas
+from homdp_ppl.core.counts import Counts
+from homdp_ppl.core.graph_policy import GraphPolicy
+from homdp_ppl.core.pomdp import POMDP, row_problems
+from homdp_ppl.declare.model import World
 from homdp_ppl.errors import DataError, ParameterError, Problem
-from homdp_ppl.evaluation import evaluate, policy_alphas
-from homdp_ppl.policy import GraphPolicy
-from homdp_ppl.pomdp import POMDP, row_problems
+from homdp_ppl.evaluation.exact import evaluate
 from homdp_ppl.precision import Array
 
 
 class Optimism(NamedTuple):
-    """How far a learned model is from breaking the lemmas; with several policies, the worst of them."""
+    """How far a learned model is from breaking the lemmas.
 
-    slack: float  # the smallest alpha-hat(x) - alpha(x) - H eps(x) over steps, histories and states; the lemma: at least 0
+    With several policies, the worst of them.
+    """
+
+    # the smallest alpha-hat(x) - alpha(x) - H eps(x) over steps, histories and states; the lemma:
+    # at least 0
+    slack: float
     value: float  # v-hat - v, of which the lemma makes an optimistic estimate: at least 0
-    size: float  # the largest alpha-hat_h(x) / (G (H - h + 1)), G the largest possible optimistic reward: at most 1
+    # the largest alpha-hat_h(x) / (G (H - h + 1)), G the largest possible optimistic reward: at
+    # most 1
+    size: float
 
 
-def optimism(policy: GraphPolicy, truth: POMDP, learned: POMDP, radius: Array, largest: float) -> Optimism:
-    """The optimism of a learned model for a policy: its alpha-vectors against those in the true model.
+def optimism(
+    policy: GraphPolicy, truth: POMDP, learned: POMDP, radius: Array, largest: float
+) -> Optimism:
+    """The optimism of a learned model for a policy.
+
+    Its alpha-vectors against those in the true model.
 
     Parameters
     ----------
@@ -49,8 +63,12 @@ def optimism(policy: GraphPolicy, truth: POMDP, learned: POMDP, radius: Array, l
     """
     H = truth.horizon
     promised, true = policy_alphas(policy, learned), policy_alphas(policy, truth)
-    slack = min(float((hat - alpha - H * radius).min()) for hat, alpha in zip(promised, true, strict=True))
-    size = max(float(np.abs(hat).max()) / (largest * (H - h)) for h, hat in enumerate(promised))  # h from 0 here
+    slack = min(
+        float((hat - alpha - H * radius).min()) for hat, alpha in zip(promised, true, strict=True)
+    )
+    size = max(
+        float(np.abs(hat).max()) / (largest * (H - h)) for h, hat in enumerate(promised)
+    )  # h from 0 here
     return Optimism(slack, evaluate(policy, learned) - evaluate(policy, truth), size)
 
 
@@ -63,10 +81,13 @@ def hop_b_optimism(
     scale: float = 1.0,
     known: bool = True,
 ) -> Optimism:
-    """Optimism of HOP-B, Algorithm 1 (appendix C.3): alpha-hat >= alpha + H eps(x) for pi*, and |alpha-hat_h| <= 5H(H - h + 1).
+    """Optimism of HOP-B, Algorithm 1 (appendix C.3).
 
-    The first holds on E_T and E_O, so in all rounds at once with probability 1 - 2 delta, or 1 - 3 delta with beta_2 as printed,
-    whose logarithm lacks a 2. pi* enters only as a policy that does not depend on the data: any such policy will do.
+    Alpha-hat >= alpha + H eps(x) for pi*, and |alpha-hat_h| <= 5H(H - h + 1).
+
+    The first holds on E_T and E_O, so in all rounds at once with probability 1 - 2 delta, or 1 - 3
+    delta with beta_2 as printed, whose logarithm lacks a 2. pi* enters only as a policy that does
+    not depend on the data: any such policy will do.
 
     Parameters
     ----------
@@ -86,7 +107,10 @@ def hop_b_optimism(
     >>> from homdp_ppl import Counts, models, uniform_policy
     >>> world = models.load("tiger")
     >>> check = hop_b_optimism(uniform_policy(world), world, Counts.zero(world), episodes=100)
-    >>> check.slack, round(check.size, 3)  # at the last step the bonus is H eps(x), the transitions being known
+    >>> (
+    ...     check.slack,
+    ...     round(check.size, 3),
+    ... )  # at the last step the bonus is H eps(x), the transitions being known
     (0.0, 0.432)
     """
     H = world.spaces.horizon
@@ -105,10 +129,13 @@ def hop_b_class_optimism(
     scale: float = 1.0,
     known: bool = True,
 ) -> Optimism:
-    """Optimism of HOP-B with an emission class (lemmas of appendix C.6): alpha-hat >= alpha + H eps(x) for every policy.
+    """Optimism of HOP-B with an emission class (lemmas of appendix C.6).
 
-    It holds on the events of that section, which presume a class that contains the truth. The rewards of the learned model are at
-    most 1 + 3H 2 + H 2 <= 9H, whence G; the paper states no such lemma here.
+    Alpha-hat >= alpha + H eps(x) for every policy.
+
+    It holds on the events of that section, which presume a class that contains the truth. The
+    rewards of the learned model are at most 1 + 3H 2 + H 2 <= 9H, whence G; the paper states no
+    such lemma here.
 
     Parameters
     ----------
@@ -117,17 +144,25 @@ def hop_b_class_optimism(
     world, counts, episodes, delta, scale, known
         As in :func:`hop_b_optimism`.
     emissions
-        The class Theta: emission tables, (size, X, Y). O-hat is its most likely member, the first of several, but for rows
-        that are known.
+        The class Theta: emission tables, (size, X, Y). O-hat is its most likely member, the first
+        of several, but for rows that are known.
 
     Examples
     --------
     >>> import numpy as np, numpyro.distributions as dist
     >>> from homdp_ppl import Counts, tabular, uniform_policy
-    >>> coin = tabular(T=[[[1.0]]], O=dist.Dirichlet(np.ones((1, 2))), initial=[1], reward=[[1]], horizon=1)
+    >>> coin = tabular(
+    ...     T=[[[1.0]]], O=dist.Dirichlet(np.ones((1, 2))), initial=[1], reward=[[1]], horizon=1
+    ... )
     >>> world, either = coin.at(O=[[0.5, 0.5]]), [[[0.5, 0.5]], [[0.9, 0.1]]]
-    >>> check = hop_b_class_optimism([uniform_policy(world)], world, Counts.zero(world), either, episodes=100)
-    >>> round(check.slack, 6), round(check.value, 6), round(check.size, 3)  # eps(x) = 2: promised is 3, 9 is the most possible
+    >>> check = hop_b_class_optimism(
+    ...     [uniform_policy(world)], world, Counts.zero(world), either, episodes=100
+    ... )
+    >>> (
+    ...     round(check.slack, 6),
+    ...     round(check.value, 6),
+    ...     round(check.size, 3),
+    ... )  # eps(x) = 2: promised is 3, 9 is the most possible
     (0.0, 2.0, 0.333)
     """
     H = world.spaces.horizon
@@ -135,12 +170,16 @@ def hop_b_class_optimism(
     radii = hop_b_class_radii(world.homdp, counts, episodes, len(tables), delta, scale, known)
     likely = tables[np.argmax(xlogy(counts.emission, tables).sum((1, 2)))]
     estimate = empirical(world.homdp, counts, known)
-    exact = world.homdp.structure.known.emission[:, None] & known  # as the rule plans: what is known stays so, whatever the class
+    exact = (
+        world.homdp.structure.known.emission[:, None] & known
+    )  # as the rule plans: what is known stays so, whatever the class
     estimate = estimate._replace(emission=np.where(exact, estimate.emission, likely))
     learned = _with_bonus(estimate, hop_b_class_bonus(radii, H))
     checks = [optimism(policy, world.pomdp, learned, radii.emission, 9 * H) for policy in policies]
     if not checks:
-        raise ParameterError("hop_b_class_optimism", [Problem("policies", "none", "at least one policy")])
+        raise ParameterError(
+            "hop_b_class_optimism", [Problem("policies", "none", "at least one policy")]
+        )
     slacks, values, sizes = zip(*checks, strict=True)
     return Optimism(min(slacks), min(values), max(sizes))
 

@@ -1,7 +1,8 @@
-"""The paper's three regret bounds, term by term, with the constants of the last displays of their proofs.
+"""The paper's three regret bounds, term by term, with the constants of the last displays of their
+proofs.
 
-To be read beside the trivial bound: rewards lie in [0, 1], so the regret is at most H for each policy. The paper treats every
-row of T and O as unknown; what a declaration knows does not enter.
+To be read beside the trivial bound: rewards lie in [0, 1], so the regret is at most H for each
+policy. The paper treats every row of T and O as unknown; what a declaration knows does not enter.
 """
 
 from __future__ import annotations
@@ -34,14 +35,18 @@ class HopBBound(NamedTuple):
         return math.fsum(self[:-1])
 
 
-def hop_b_bound(states: int, observations: int, actions: int, horizon: int, episodes: int, delta: float = 0.1) -> HopBBound:
-    """Regret of HOP-B: the full statement of the tabular theorem (appendix C), last display of its proof.
+def hop_b_bound(
+    states: int, observations: int, actions: int, horizon: int, episodes: int, delta: float = 0.1
+) -> HopBBound:
+    """Regret of HOP-B: the full statement of the tabular theorem (appendix C), last display of its
+    proof.
 
-    With iota = log(2 X^2 Y A K H / delta). Differences from print: the proof's martingale is one from episode to episode, not
-    from step to step, hence H^6 K and not H^5 K in the first term; in ``second_order`` c = max(1, H/2), as H/2 violates c >= 1 at
-    H = 1, and 2 + log K from the corrected pigeonhole; the probability is the appendix's, the main text says 1 - delta. One thing
-    is left as the paper has it: the proof applies the corollary of E_T^c to differences of alpha-vectors, which may have both
-    signs, while the corollary holds for functions g >= 0.
+    With iota = log(2 X^2 Y A K H / delta). Differences from print: the proof's martingale is one
+    from episode to episode, not from step to step, hence H^6 K and not H^5 K in the first term; in
+    ``second_order`` c = max(1, H/2), as H/2 violates c >= 1 at H = 1, and 2 + log K from the
+    corrected pigeonhole; the probability is the appendix's, the main text says 1 - delta. One thing
+    is left as the paper has it: the proof applies the corollary of E_T^c to differences of
+    alpha-vectors, which may have both signs, while the corollary holds for functions g >= 0.
 
     Parameters
     ----------
@@ -60,7 +65,13 @@ def hop_b_bound(states: int, observations: int, actions: int, horizon: int, epis
     >>> max(bound._fields[:-1], key=lambda term: getattr(bound, term))
     'second_order'
     """
-    sizes = {"states": states, "observations": observations, "actions": actions, "horizon": horizon, "episodes": episodes}
+    sizes = {
+        "states": states,
+        "observations": observations,
+        "actions": actions,
+        "horizon": horizon,
+        "episodes": episodes,
+    }
     X, Y, A, H, K = check("hop_b_bound", {"delta": (delta, PROBABILITY)}, **sizes)
     iota = math.log(2 * X**2 * Y * A * K * H / delta)
     return HopBBound(
@@ -90,12 +101,16 @@ class HopBClassBound(NamedTuple):
         return math.fsum(self[:-1])
 
 
-def hop_b_class_bound(states: int, actions: int, horizon: int, episodes: int, size: int, delta: float = 0.1) -> HopBClassBound:
-    """Regret of HOP-B with a finite emission class that contains the truth (proposition of appendix C.6, proof's displays).
+def hop_b_class_bound(
+    states: int, actions: int, horizon: int, episodes: int, size: int, delta: float = 0.1
+) -> HopBClassBound:
+    """Regret of HOP-B with a finite emission class that contains the truth (proposition of appendix
+    C.6, proof's displays).
 
-    With iota = log(2 X^2 A K H / delta). Differences from print: H^6 K in the first term, as in :func:`hop_b_bound`. Its printed
-    factor 64 stands: an episode's sum of radii lies in [0, 4H], for which Azuma-Hoeffding asks 64 H^3 sqrt(K log(1/delta) / 2).
-    The proposition presumes radii with delta inside their logarithms; the printed eps(x, a) lacks it.
+    With iota = log(2 X^2 A K H / delta). Differences from print: H^6 K in the first term, as in
+    :func:`hop_b_bound`. Its printed factor 64 stands: an episode's sum of radii lies in [0, 4H],
+    for which Azuma-Hoeffding asks 64 H^3 sqrt(K log(1/delta) / 2). The proposition presumes radii
+    with delta inside their logarithms; the printed eps(x, a) lacks it.
 
     Parameters
     ----------
@@ -113,7 +128,13 @@ def hop_b_class_bound(states: int, actions: int, horizon: int, episodes: int, si
     >>> round(hop_b_class_bound(2, 3, 4, episodes=1000, size=50).total)
     2923173
     """
-    sizes = {"states": states, "actions": actions, "horizon": horizon, "episodes": episodes, "size": size}
+    sizes = {
+        "states": states,
+        "actions": actions,
+        "horizon": horizon,
+        "episodes": episodes,
+        "size": size,
+    }
     X, A, H, K, size = check("hop_b_class_bound", {"delta": (delta, PROBABILITY)}, **sizes)
     iota = math.log(2 * X**2 * A * K * H / delta)
     emission = C_O_CLASS * (math.log(size) + iota)
@@ -128,7 +149,10 @@ def hop_b_class_bound(states: int, actions: int, horizon: int, episodes: int, si
 
 
 class HopVBound(NamedTuple):
-    """The regret bound of HOP-V over its epochs (appendix E): total = H^2 sqrt(64 A K' potential (ridge + ... + deviation))."""
+    """The regret bound of HOP-V over its epochs (appendix E).
+
+    Total = H^2 sqrt(64 A K' potential (ridge + ... + deviation)).
+    """
 
     epochs: int  # K' = floor(K / H)
     ridge: float  # lambda d = 1
@@ -141,13 +165,22 @@ class HopVBound(NamedTuple):
 
 
 def hop_v_bound(
-    actions: int, horizon: int, episodes: int, transitions: int, emissions: int, rank: int, delta: float = 0.1
+    actions: int,
+    horizon: int,
+    episodes: int,
+    transitions: int,
+    emissions: int,
+    rank: int,
+    delta: float = 0.1,
 ) -> HopVBound:
-    """Regret of HOP-V over its K' policies, one an epoch (theorem on function approximation; appendix E, final steps).
+    """Regret of HOP-V over its K' policies, one an epoch (theorem on function approximation.
 
-    Differences from print: K' where the last display has K; the elliptical potential is 2 d log(1 + K'), and the display drops
-    its 2; three events, hence 1 - 3 delta. That lambda ||W||^2 is at most 16 lambda d, not 8, changes nothing, as 16 <= 64 A. The
-    theorem needs ||int psi g|| <= sqrt(d) for every abs(g) <= 1; tables have it with d = X, phi(x, a) = T(. | x, a).
+    Appendix E, final steps).
+
+    Differences from print: K' where the last display has K; the elliptical potential is 2 d log(1 +
+    K'), and the display drops its 2; three events, hence 1 - 3 delta. That lambda ||W||^2 is at
+    most 16 lambda d, not 8, changes nothing, as 16 <= 64 A. The theorem needs ||int psi g|| <=
+    sqrt(d) for every abs(g) <= 1; tables have it with d = X, phi(x, a) = T(. | x, a).
 
     Parameters
     ----------
@@ -164,19 +197,27 @@ def hop_v_bound(
 
     Examples
     --------
-    >>> bound = hop_v_bound(actions=3, horizon=4, episodes=1000, transitions=1, emissions=50, rank=2)
+    >>> bound = hop_v_bound(
+    ...     actions=3, horizon=4, episodes=1000, transitions=1, emissions=50, rank=2
+    ... )
     >>> bound.epochs, round(bound.total)
     (250, 120250)
     """
     numbers = {"transitions": transitions, "emissions": emissions, "rank": rank}
     sizes = {"actions": actions, "horizon": horizon, "episodes": episodes} | numbers
-    A, H, K, transitions, emissions, d = check("hop_v_bound", {"delta": (delta, PROBABILITY)}, **sizes)
+    A, H, K, transitions, emissions, d = check(
+        "hop_v_bound", {"delta": (delta, PROBABILITY)}, **sizes
+    )
     if K < H:
-        raise ParameterError("hop_v_bound", [Problem("episodes", str(K), f"at least {H}, an epoch of H episodes")])
+        raise ParameterError(
+            "hop_v_bound", [Problem("episodes", str(K), f"at least {H}, an epoch of H episodes")]
+        )
     epochs = K // H
     size_t, size_o, level = math.log(transitions), math.log(emissions), math.log(epochs / delta)
     transition, emission = 2 * (level + size_t), 2 * (level + size_o)
     deviation = level + math.log(H) + size_t + size_o
     potential = 2 * d * math.log1p(epochs)
     total = H**2 * math.sqrt(64 * A * epochs * potential * (1 + transition + emission + deviation))
-    return HopVBound(epochs, 1.0, transition, emission, deviation, potential, total, max(0.0, 1 - 3 * delta))
+    return HopVBound(
+        epochs, 1.0, transition, emission, deviation, potential, total, max(0.0, 1 - 3 * delta)
+    )

@@ -1,7 +1,9 @@
-"""PAC sizes: how many episodes the regret bounds ask before the learned mixture is known to be near the optimum.
+"""PAC sizes: how many episodes the regret bounds ask before the learned mixture is known to be near
+the optimum.
 
-Online to batch: the uniform mixture over the policies of a run has as its gap the average regret, so bound(K) / K <= accuracy is
-enough. One policy drawn from the mixture carries this in expectation.
+Online to batch: the uniform mixture over the policies of a run has as its gap the average regret,
+so bound(K) / K <= accuracy is enough. One policy drawn from the mixture carries this in
+expectation.
 """
 
 from __future__ import annotations
@@ -22,10 +24,14 @@ class SampleSize(NamedTuple):
     probability: float  # with which the bound holds
 
 
-def hop_b_samples(states: int, observations: int, actions: int, horizon: int, accuracy: float, delta: float = 0.1) -> SampleSize:
-    """Episodes of HOP-B; leading order (X Y H^5 + X A H^4) / accuracy^2 (after the tabular theorem).
+def hop_b_samples(
+    states: int, observations: int, actions: int, horizon: int, accuracy: float, delta: float = 0.1
+) -> SampleSize:
+    """Episodes of HOP-B; leading order (X Y H^5 + X A H^4) / accuracy^2 (after the tabular
+    theorem).
 
-    With the corrected martingale (see :func:`hop_b_bound`) H^6 belongs beside the two, and dominates where X Y < H.
+    With the corrected martingale (see :func:`hop_b_bound`) H^6 belongs beside the two, and
+    dominates where X Y < H.
 
     Parameters
     ----------
@@ -45,11 +51,17 @@ def hop_b_samples(states: int, observations: int, actions: int, horizon: int, ac
     sizes = {"states": states, "observations": observations, "actions": actions, "horizon": horizon}
     X, Y, A, H = check("hop_b_samples", {"accuracy": (accuracy, ACCURACY)}, **sizes)
     episodes = smallest(lambda K: hop_b_bound(X, Y, A, H, K, delta).total <= accuracy * K)
-    return SampleSize(episodes, (X * Y * H**5 + X * A * H**4) / accuracy**2, max(0.0, 1 - 5 * delta))
+    return SampleSize(
+        episodes, (X * Y * H**5 + X * A * H**4) / accuracy**2, max(0.0, 1 - 5 * delta)
+    )
 
 
-def hop_b_class_samples(states: int, actions: int, horizon: int, size: int, accuracy: float, delta: float = 0.1) -> SampleSize:
-    """Episodes of HOP-B with an emission class; leading order (H^5 X log |Theta| + H^5 X^2 A) / accuracy^2 (appendix C.6).
+def hop_b_class_samples(
+    states: int, actions: int, horizon: int, size: int, accuracy: float, delta: float = 0.1
+) -> SampleSize:
+    """Episodes of HOP-B with an emission class.
+
+    Leading order (H^5 X log |Theta| + H^5 X^2 A) / accuracy^2 (appendix C.6).
 
     Parameters
     ----------
@@ -69,13 +81,23 @@ def hop_b_class_samples(states: int, actions: int, horizon: int, size: int, accu
     sizes = {"states": states, "actions": actions, "horizon": horizon, "size": size}
     X, A, H, size = check("hop_b_class_samples", {"accuracy": (accuracy, ACCURACY)}, **sizes)
     episodes = smallest(lambda K: hop_b_class_bound(X, A, H, K, size, delta).total <= accuracy * K)
-    return SampleSize(episodes, H**5 * (X * math.log(size) + X**2 * A) / accuracy**2, max(0.0, 1 - 3 * delta))
+    return SampleSize(
+        episodes, H**5 * (X * math.log(size) + X**2 * A) / accuracy**2, max(0.0, 1 - 3 * delta)
+    )
 
 
 def hop_v_samples(
-    actions: int, horizon: int, transitions: int, emissions: int, rank: int, accuracy: float, delta: float = 0.1
+    actions: int,
+    horizon: int,
+    transitions: int,
+    emissions: int,
+    rank: int,
+    accuracy: float,
+    delta: float = 0.1,
 ) -> SampleSize:
-    """Episodes of HOP-V, H for each epoch; leading order A H^5 d log(|Theta| |T| / delta) / accuracy^2 (after its theorem).
+    """Episodes of HOP-V, H for each epoch.
+
+    Leading order A H^5 d log(|Theta| |T| / delta) / accuracy^2 (after its theorem).
 
     Parameters
     ----------
@@ -94,15 +116,28 @@ def hop_v_samples(
     >>> f"{size.episodes:.3g}, leading order {size.leading:.3g}"  # 3 1024 2 log(10000) / 0.16
     '1.58e+10, leading order 3.54e+05'
     """
-    sizes = {"actions": actions, "horizon": horizon, "transitions": transitions, "emissions": emissions, "rank": rank}
-    A, H, transitions, emissions, d = check("hop_v_samples", {"accuracy": (accuracy, ACCURACY)}, **sizes)
-    epochs = smallest(lambda k: hop_v_bound(A, H, H * k, transitions, emissions, d, delta).total <= accuracy * k)
+    sizes = {
+        "actions": actions,
+        "horizon": horizon,
+        "transitions": transitions,
+        "emissions": emissions,
+        "rank": rank,
+    }
+    A, H, transitions, emissions, d = check(
+        "hop_v_samples", {"accuracy": (accuracy, ACCURACY)}, **sizes
+    )
+    epochs = smallest(
+        lambda k: hop_v_bound(A, H, H * k, transitions, emissions, d, delta).total <= accuracy * k
+    )
     logarithm = math.log(transitions) + math.log(emissions) - math.log(delta)
     return SampleSize(H * epochs, A * H**5 * d * logarithm / accuracy**2, max(0.0, 1 - 3 * delta))
 
 
 def smallest(enough: Callable[[int], bool]) -> int:
-    """The smallest number from 1 on that is enough, by doubling and bisection; whatever is larger must be enough too."""
+    """The smallest number from 1 on that is enough, by doubling and bisection.
+
+    Whatever is larger must be enough too.
+    """
     high = 1
     while not enough(high):
         high *= 2

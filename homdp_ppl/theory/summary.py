@@ -1,4 +1,6 @@
-"""What the theory says about a model of given sizes, statement by statement beside what is known without it."""
+"""What the theory says about a model of given sizes, statement by statement beside what is known
+without it.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +8,19 @@ import math
 from collections.abc import Callable
 from typing import NamedTuple
 
+from homdp_ppl.core.spaces import HasSpaces
 from homdp_ppl.errors import ParameterError
-from homdp_ppl.pomdp import HasSpaces
 from homdp_ppl.theory.arguments import ACCURACY, PROBABILITY, check
 from homdp_ppl.theory.counting import reciprocal_pigeonhole, root_pigeonhole
 from homdp_ppl.theory.lower import LARGEST, lower_bound, unavoidable_gap
 from homdp_ppl.theory.regret import hop_b_bound, hop_b_class_bound, hop_v_bound
-from homdp_ppl.theory.samples import SampleSize, hop_b_class_samples, hop_b_samples, hop_v_samples, smallest
+from homdp_ppl.theory.samples import (
+    SampleSize,
+    hop_b_class_samples,
+    hop_b_samples,
+    hop_v_samples,
+    smallest,
+)
 
 
 class Statement(NamedTuple):
@@ -23,24 +31,34 @@ class Statement(NamedTuple):
     >>> from homdp_ppl import Spaces
     >>> lamp = Spaces(("off", "on"), ("dark", "light"), ("wait",), horizon=1)
     >>> row = next(row for row in report(lamp, episodes=100) if row.name == "sum of 1 / sqrt n(x)")
-    >>> round(row.value, 3), row.trivial, row.informative, row.since  # 2 + 3 sqrt(2 100) against one for each step
+    >>> (
+    ...     round(row.value, 3),
+    ...     row.trivial,
+    ...     row.informative,
+    ...     row.since,
+    ... )  # 2 + 3 sqrt(2 100) against one for each step
     (44.426, 100, True, 22)
     """
 
     name: str
     value: float
     trivial: float  # what holds anyway; infinite where nothing does
-    informative: bool  # whether the statement says more than the trivial one, at this number of episodes
+    informative: (
+        bool  # whether the statement says more than the trivial one, at this number of episodes
+    )
     since: float  # the number of episodes from which on it does; infinite if it never does
     source: str  # the appendix of the paper
     note: str = ""
 
 
-def report(model: HasSpaces, episodes: int, delta: float = 0.1, accuracy: float | None = None) -> list[Statement]:
+def report(
+    model: HasSpaces, episodes: int, delta: float = 0.1, accuracy: float | None = None
+) -> list[Statement]:
     """The paper's bounds for a model's sizes, each beside the trivial one.
 
-    The bounds for function classes are given for tables on a grid, K values for each free entry: K^(X(Y-1)) emission tables,
-    K^(XA(X-1)) transition tables, rank X. Call :func:`hop_b_class_bound` and :func:`hop_v_bound` with a class of your own.
+    The bounds for function classes are given for tables on a grid, K values for each free entry:
+    K^(X(Y-1)) emission tables, K^(XA(X-1)) transition tables, rank X. Call
+    :func:`hop_b_class_bound` and :func:`hop_v_bound` with a class of your own.
 
     Parameters
     ----------
@@ -57,16 +75,31 @@ def report(model: HasSpaces, episodes: int, delta: float = 0.1, accuracy: float 
     --------
     >>> from homdp_ppl import models
     >>> for row in report(models.load("tiger"), episodes=1000)[:2]:
-    ...     print(f"{row.name}: {row.value:.3g}, trivially {row.trivial:.3g}; better from {row.since:.3g} episodes on")
+    ...     print(
+    ...         f"{row.name}: {row.value:.3g}, trivially {row.trivial:.3g}; better from {row.since:.3g} episodes on"
+    ...     )
     regret of HOP-B: 3.77e+07, trivially 4e+03; better from 1.91e+10 episodes on
     regret of HOP-B, emission class: 3.13e+06, trivially 4e+03; better from 9.87e+08 episodes on
     """
     X, Y, A, H = model.spaces.sizes
     goal = H / 10 if accuracy is None else accuracy
-    (K,) = check("theory.report", {"delta": (delta, PROBABILITY), "accuracy": (goal, ACCURACY)}, episodes=episodes)
+    (K,) = check(
+        "theory.report",
+        {"delta": (delta, PROBABILITY), "accuracy": (goal, ACCURACY)},
+        episodes=episodes,
+    )
     bounds = _bounds(X, Y, A, H, K, delta)
     regrets = [
-        _promise(f"regret of {b.rule}", b.total, b.trivial, b.total < b.trivial, b.samples(H), b.source, b.note) for b in bounds
+        _promise(
+            f"regret of {b.rule}",
+            b.total,
+            b.trivial,
+            b.total < b.trivial,
+            b.samples(H),
+            b.source,
+            b.note,
+        )
+        for b in bounds
     ]
     enough = [_enough(b.rule, b.samples(goal), goal, K, b.source) for b in bounds]
     return [*regrets, *enough, *_lower(X, Y, K, goal), *_counting(X, A, H, K)]
@@ -84,11 +117,21 @@ class _Bound(NamedTuple):
 def _bounds(X: int, Y: int, A: int, H: int, K: int, delta: float) -> list[_Bound]:
     """The regret bounds of the three algorithms."""
     emissions, transitions = K ** (X * (Y - 1)), K ** (X * A * (X - 1))
-    tables, classed = hop_b_bound(X, Y, A, H, K, delta), hop_b_class_bound(X, A, H, K, emissions, delta)
+    tables, classed = (
+        hop_b_bound(X, Y, A, H, K, delta),
+        hop_b_class_bound(X, A, H, K, emissions, delta),
+    )
     epochs = K // H
     low_rank = hop_v_bound(A, H, K, transitions, emissions, X, delta).total if epochs else 0.0
     return [
-        _Bound("HOP-B", "C", tables.total, H * K, _largest(tables), lambda gap: hop_b_samples(X, Y, A, H, gap, delta)),
+        _Bound(
+            "HOP-B",
+            "C",
+            tables.total,
+            H * K,
+            _largest(tables),
+            lambda gap: hop_b_samples(X, Y, A, H, gap, delta),
+        ),
         _Bound(
             "HOP-B, emission class",
             "C.6",
@@ -102,7 +145,10 @@ def _bounds(X: int, Y: int, A: int, H: int, K: int, delta: float) -> list[_Bound
             "E",
             low_rank,
             H * epochs,
-            f"log sizes {math.log(transitions):.3g}, {math.log(emissions):.3g}, rank {X}; {epochs} epochs",
+            (
+                f"log sizes {math.log(transitions):.3g}, {math.log(emissions):.3g}, rank {X}; "
+                f"{epochs} epochs"
+            ),
             lambda gap: hop_v_samples(A, H, transitions, emissions, X, gap, delta),
         ),
     ]
@@ -113,11 +159,38 @@ def _enough(rule: str, size: SampleSize, goal: float, K: int, source: str) -> St
     return _promise(name, size.episodes, math.inf, size.episodes <= K, size, source, note)
 
 
-def _promise(name: str, value: float, trivial: float, informative: bool, size: SampleSize, source: str, note: str) -> Statement:
-    """A statement that holds with some probability; with probability 0 it says nothing at any size."""
+def _promise(
+    name: str,
+    value: float,
+    trivial: float,
+    informative: bool,
+    size: SampleSize,
+    source: str,
+    note: str,
+) -> Statement:
+    """A statement that holds with some probability.
+
+    With probability 0 it says nothing at any size.
+    """
     if not size.probability:
-        return Statement(name, value, trivial, False, math.inf, source, "delta is too large: holds with probability 0")
-    return Statement(name, value, trivial, informative, size.episodes, source, f"{note}; probability {size.probability:g}")
+        return Statement(
+            name,
+            value,
+            trivial,
+            False,
+            math.inf,
+            source,
+            "delta is too large: holds with probability 0",
+        )
+    return Statement(
+        name,
+        value,
+        trivial,
+        informative,
+        size.episodes,
+        source,
+        f"{note}; probability {size.probability:g}",
+    )
 
 
 def _largest(bound: NamedTuple) -> str:
@@ -128,12 +201,17 @@ def _largest(bound: NamedTuple) -> str:
 
 
 def _lower(X: int, Y: int, K: int, goal: float) -> list[Statement]:
-    """The lower bound at K episodes, and at the gap that is asked for; it speaks of the hardest model of these sizes."""
+    """The lower bound at K episodes, and at the gap that is asked for.
+
+    It speaks of the hardest model of these sizes.
+    """
     name, note = "gap that no algorithm avoids", "on the hardest model of these sizes"
     try:
         rows = [Statement(name, unavoidable_gap(X, Y, K), 0.0, True, 1, "D", note)]
     except ParameterError as error:
-        return [Statement(name, 0.0, 0.0, False, math.inf, "D", f"needs {error.problems[0].expected}")]
+        return [
+            Statement(name, 0.0, 0.0, False, math.inf, "D", f"needs {error.problems[0].expected}")
+        ]
     if 32 * goal < LARGEST:
         name = f"episodes no algorithm avoids for a gap of {goal:g}"
         rows.append(Statement(name, lower_bound(X, Y, 32 * goal).episodes, 0.0, True, 1, "D", note))
@@ -144,7 +222,9 @@ def _counting(X: int, A: int, H: int, K: int) -> list[Statement]:
     """The counting lemmas: sums over the steps or epochs of a run, each term of which is at most 1."""
 
     def over_steps(name: str, bound: Callable[[int], float]) -> Statement:
-        return Statement(name, bound(K), H * K, bound(K) < H * K, smallest(lambda k: bound(k) < H * k), "F")
+        return Statement(
+            name, bound(K), H * K, bound(K) < H * K, smallest(lambda k: bound(k) < H * k), "F"
+        )
 
     epochs, potential = K // H, 2 * X * math.log1p(K // H)
     since = H * smallest(lambda k: 2 * X * math.log1p(k) < k)

@@ -1,4 +1,7 @@
-"""One-step backups under Dirichlet rows in rational arithmetic: polynomials in the rows' entries, expanded term by term."""
+"""One-step backups under Dirichlet rows in rational arithmetic.
+
+Polynomials in the rows' entries, expanded term by term.
+"""
 
 from fractions import Fraction
 from functools import cache
@@ -44,7 +47,10 @@ class Written(NamedTuple):
 
 
 def row(name: str, *entries: int | Fraction) -> Row:
-    """A row of a table: an int is that entry of the Dirichlet row, a Fraction is known; the mass is what the known ones leave."""
+    """A row of a table: an int is that entry of the Dirichlet row, a Fraction is known.
+
+    The mass is what the known ones leave.
+    """
     mass = 1 - sum((e for e in entries if isinstance(e, Fraction)), Fraction(0))
     return [e if isinstance(e, Fraction) else Cell(mass, name, e) for e in entries]
 
@@ -58,7 +64,14 @@ WRITTEN = {
         [F(1, 2), F(1, 2)],
     ),
     "single": Written(  # known and partly known rows among others, none of them pooled
-        {"t0": [1, 2, 1], "t1": [2, 1, 1], "t2": [1, 3], "t3": [1, 1], "o0": [1, 1, 2], "o1": [2, 1]},
+        {
+            "t0": [1, 2, 1],
+            "t1": [2, 1, 1],
+            "t2": [1, 3],
+            "t3": [1, 1],
+            "o0": [1, 1, 2],
+            "o1": [2, 1],
+        },
         [
             [row("t0", 0, 1, 2), row("", F(1, 2), F(0), F(1, 2))],
             [row("t1", 2, 0, 1), row("t2", 1, F(1, 4), 0)],
@@ -67,7 +80,9 @@ WRITTEN = {
         [row("o0", 0, 1, 2), row("", F(1, 4), F(3, 4), F(0)), row("o1", 1, F(1, 3), 0)],
         [F(1, 2), F(1, 8), F(3, 8)],
     ),
-    "pooled": Written(  # two groups of permuted pooled rows in O, one of unequal masses, and a known row; three groups in T
+    # two groups of permuted pooled rows in O, one of unequal masses, and a known row; three groups
+    # in T
+    "pooled": Written(
         {"t0": [1, 2], "t1": [2, 1, 3], "t2": [1, 1, 1, 1], "o0": [1, 4, 2], "o1": [3, 1]},
         [
             [row("t2", 0, 1, 2, 3, F(0)), row("t2", 3, 1, F(0), 0, 2)],
@@ -76,7 +91,13 @@ WRITTEN = {
             [row("", F(1, 4), F(1, 4), F(1, 4), F(0), F(1, 4)), row("t0", 1, 0, F(0), F(0), F(0))],
             [row("t2", F(1, 2), 1, 0, 2, 3), row("", F(1, 4), F(0), F(1, 2), F(1, 4), F(0))],
         ],
-        [row("o0", 0, 1, 2), row("o1", 1, F(1, 3), 0), row("o0", 2, 0, 1), row("o1", F(1, 5), 0, 1), row("", *[F(1, 3)] * 3)],
+        [
+            row("o0", 0, 1, 2),
+            row("o1", 1, F(1, 3), 0),
+            row("o0", 2, 0, 1),
+            row("o1", F(1, 5), 0, 1),
+            row("", *[F(1, 3)] * 3),
+        ],
         [F(1, 2), F(1, 8), F(1, 8), F(1, 4), F(0)],
     ),
     "known transition": Written(
@@ -110,28 +131,51 @@ TWIN = Written(  # `mixed` as it would be with closed forms
 
 @cache
 def declared(name: str) -> HOMDP:
-    """A model written down above as a declaration of horizon 3; the tiger is the zoo's own, of horizon 4."""
+    """A model written down above as a declaration of horizon 3.
+
+    The tiger is the zoo's own, of horizon 4.
+    """
     return world("tiger").homdp if name == "tiger" else declare(WRITTEN[name])
 
 
 def declare(written: Written) -> HOMDP:
-    """The NumPyro program of a model written down; which rows are known, pooled or partly known is for the library to find.
+    """The NumPyro program of a model written down.
+
+    Which rows are known, pooled or partly known is for the library to find.
 
     r(x, a) is 1 where x = a, else x / 2X.
     """
     X, A, Y = len(written.emission), len(written.transition[0]), len(written.emission[0])
     names = sorted(written.prior, key=lambda name: len(written.prior[name]))
-    offset = dict(zip(names, np.cumsum([0, *(len(written.prior[name]) for name in names)]), strict=False))
-    by_width = {d: np.array(list(rows), float) for d, rows in groupby((written.prior[name] for name in names), len)}
-    place = np.array([offset[c.row] + c.entry if isinstance(c, Cell) else -1 for c in written.cells])
+    offset = dict(
+        zip(names, np.cumsum([0, *(len(written.prior[name]) for name in names)]), strict=False)
+    )
+    by_width = {
+        d: np.array(list(rows), float)
+        for d, rows in groupby((written.prior[name] for name in names), len)
+    }
+    place = np.array(
+        [offset[c.row] + c.entry if isinstance(c, Cell) else -1 for c in written.cells]
+    )
     factor = np.array([float(c.mass) if isinstance(c, Cell) else float(c) for c in written.cells])
 
-    @homdp(states=X, observations=Y, actions=A, horizon=3, reward=lambda x, a: 1.0 if x == a else x / (2 * X))
+    @homdp(
+        states=X,
+        observations=Y,
+        actions=A,
+        horizon=3,
+        reward=lambda x, a: 1.0 if x == a else x / (2 * X),
+    )
     def model():
-        drawn = [numpyro.sample(f"rows of {d}", dist.Dirichlet(alpha).to_event(1)).ravel() for d, alpha in by_width.items()]
+        drawn = [
+            numpyro.sample(f"rows of {d}", dist.Dirichlet(alpha).to_event(1)).ravel()
+            for d, alpha in by_width.items()
+        ]
         entries = jnp.where(place >= 0, jnp.concatenate(drawn)[place], 1.0) * factor
         initial = np.array([float(p) for p in written.initial])
-        return Kernels(initial, entries[: X * A * X].reshape(X, A, X), entries[X * A * X :].reshape(X, Y))
+        return Kernels(
+            initial, entries[: X * A * X].reshape(X, A, X), entries[X * A * X :].reshape(X, Y)
+        )
 
     return model
 
@@ -143,7 +187,10 @@ def sides(p: Array) -> Array:
 
 @cache
 def mixed() -> tuple[HOMDP, Posterior]:
-    """TWIN with a uniform site for `stay`, and its posterior without data; made by hand, for compiling a sampler takes long."""
+    """TWIN with a uniform site for `stay`, and its posterior without data.
+
+    Made by hand, for compiling a sampler takes long.
+    """
 
     @homdp(states=2, observations=2, actions=1, horizon=3, reward=np.array([[0.0], [1.0]]))
     def half_conjugate():
@@ -153,7 +200,9 @@ def mixed() -> tuple[HOMDP, Posterior]:
 
     drawn = Atoms({"stay": np.random.default_rng(0).uniform(size=STORED)}, chains=4)
     counts, concentration = Counts.zero(half_conjugate), np.array(TWIN.prior["accuracy"], float)
-    return half_conjugate, Posterior(half_conjugate, counts, "mixed", "", concentration, drawn, lambda *_: mixed()[1])
+    return half_conjugate, Posterior(
+        half_conjugate, counts, "mixed", "", concentration, drawn, lambda *_: mixed()[1]
+    )
 
 
 def some_counts(written: Written, generator: np.random.Generator) -> Counts:
@@ -164,7 +213,9 @@ def some_counts(written: Written, generator: np.random.Generator) -> Counts:
 
 
 def concentrations(written: Written, counts: Counts) -> dict[str, list[int]]:
-    """The posterior: each Dirichlet entry collects the counts of all table entries that it stands in."""
+    """The posterior: each Dirichlet entry collects the counts of all table entries that it stands
+    in.
+    """
     posterior = {name: list(alpha) for name, alpha in written.prior.items()}
     for cell, n in zip(written.cells, np.append(counts.transition, counts.emission), strict=True):
         if isinstance(cell, Cell):
@@ -176,7 +227,10 @@ def backup_polynomial(written: Written, alpha: np.ndarray, x: int, a: int) -> Po
     """Sum over x', y' of T(x'|x,a) O(y'|x') alpha(a, y', x')."""
     total: Polynomial = {}
     for z, observed in enumerate(written.emission):
-        total = _plus(total, times(_polynomial(written.transition[x][a][z]), _mean_value(observed, alpha[a, :, z])))
+        total = _plus(
+            total,
+            times(_polynomial(written.transition[x][a][z]), _mean_value(observed, alpha[a, :, z])),
+        )
     return total
 
 
@@ -188,7 +242,9 @@ def start_polynomial(written: Written, first: np.ndarray) -> Polynomial:
     return total
 
 
-def mean_and_variance(polynomial: Polynomial, alpha: dict[str, list[int]]) -> tuple[Fraction, Fraction]:
+def mean_and_variance(
+    polynomial: Polynomial, alpha: dict[str, list[int]]
+) -> tuple[Fraction, Fraction]:
     """Of a polynomial in the entries of independent Dirichlet rows."""
     mean = _expectation(polynomial, alpha)
     return mean, _expectation(times(polynomial, polynomial), alpha) - mean**2
@@ -225,7 +281,9 @@ def _expectation(polynomial: Polynomial, alpha: dict[str, list[int]]) -> Fractio
         for name in {name for name, _ in monomial}:
             indices = [index for row, index in monomial if row == name]
             powers = {index: indices.count(index) for index in indices}
-            coefficient *= prod(Fraction(_rising(alpha[name][index], k)) for index, k in powers.items())
+            coefficient *= prod(
+                Fraction(_rising(alpha[name][index], k)) for index, k in powers.items()
+            )
             coefficient /= _rising(sum(alpha[name]), len(indices))
         total += coefficient
     return total

@@ -54,42 +54,66 @@ def some_alpha(name, generator):
 
 
 def exactly(name, counts, alpha):
-    """Mean and variance of every backup, and of the start, as the nearest floating-point numbers to the exact ones."""
+    """Mean and variance of every backup, and of the start, as the nearest floating-point numbers to
+    the exact ones.
+    """
     X, _, A = sizes(name)
     written, believed = WRITTEN[name], concentrations(WRITTEN[name], counts)
-    values = [mean_and_variance(backup_polynomial(written, alpha, x, a), believed) for x in range(X) for a in range(A)]
+    values = [
+        mean_and_variance(backup_polynomial(written, alpha, x, a), believed)
+        for x in range(X)
+        for a in range(A)
+    ]
     mean, variance = (np.array([float(v[k]) for v in values]).reshape(X, A) for k in range(2))
-    return mean, variance, float(mean_and_variance(start_polynomial(written, alpha[0]), believed)[1])
+    return (
+        mean,
+        variance,
+        float(mean_and_variance(start_polynomial(written, alpha[0]), believed)[1]),
+    )
 
 
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("name", WRITTEN)
 def test_mean_and_variance_are_exact(name, seed):
     generator = np.random.default_rng(seed)
-    model, counts, alpha = declared(name), some_counts(WRITTEN[name], generator), some_alpha(name, generator)
+    model, counts, alpha = (
+        declared(name),
+        some_counts(WRITTEN[name], generator),
+        some_alpha(name, generator),
+    )
     believed = moments(model, counts)
     assert has_moments(model)
     mean, variance, start = exactly(name, counts, alpha)
     got_mean, got_variance = backup_moments(model)(believed, alpha)
     np.testing.assert_allclose(got_mean, mean, rtol=1e-13)
     np.testing.assert_allclose(got_variance, variance, rtol=1e-11, atol=1e-30)
-    np.testing.assert_allclose(start_variance(model)(believed, alpha[0]), start, rtol=1e-11, atol=1e-30)
+    np.testing.assert_allclose(
+        start_variance(model)(believed, alpha[0]), start, rtol=1e-11, atol=1e-30
+    )
 
 
 @pytest.mark.parametrize("name", ["pooled", "tiger"])
 def test_pooled_rows_are_not_independent(name):
-    """The formula for independent rows, sum E[T^2] Var(g), is far off where rows share one: the test above sees it."""
+    """The formula for independent rows, sum E[T^2] Var(g), is far off where rows share one.
+
+    The test above sees it.
+    """
     generator = np.random.default_rng(0)
     counts, alpha = some_counts(WRITTEN[name], generator), some_alpha(name, generator)
     together = WRITTEN[name]
     apart = together._replace(  # each row of O by itself
         emission=[
-            [cell._replace(row=f"{cell.row} {z}") if isinstance(cell, Cell) else cell for cell in observed]
+            [
+                cell._replace(row=f"{cell.row} {z}") if isinstance(cell, Cell) else cell
+                for cell in observed
+            ]
             for z, observed in enumerate(together.emission)
         ]
     )
     believed = concentrations(together, counts)
-    believed |= {f"{owner} {z}": pool for owner, pool in believed.items() for z in range(len(apart.emission))}
+    believed |= {
+        f"{owner} {z}": pool for owner, pool in believed.items() for z in range(len(apart.emission))
+    }
 
     def variances(written):
         backups = [backup_polynomial(written, alpha, x, a) for x in range(2) for a in range(2)]
@@ -100,7 +124,11 @@ def test_pooled_rows_are_not_independent(name):
 
 def test_traced_moments_equal_numpy():
     generator = np.random.default_rng(1)
-    model, counts, alpha = declared("pooled"), some_counts(WRITTEN["pooled"], generator), some_alpha("pooled", generator)
+    model, counts, alpha = (
+        declared("pooled"),
+        some_counts(WRITTEN["pooled"], generator),
+        some_alpha("pooled", generator),
+    )
     evaluate, start = backup_moments(model), start_variance(model)
 
     def everything(counts, alpha):
@@ -110,12 +138,16 @@ def test_traced_moments_equal_numpy():
     with x64():
         traced = jax.jit(everything)(counts, alpha)
     assert all(isinstance(leaf, jax.Array) for leaf in jax.tree.leaves(traced))
-    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-11), traced, everything(counts, alpha))
+    jax.tree.map(
+        lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-11), traced, everything(counts, alpha)
+    )
 
 
 @pytest.mark.parametrize("name", ["independent", "pooled"])
 def test_what_is_certain_has_no_variance(name):
-    """E[g^2] - E[g]^2 would leave 1e-7 of rounding after the square root, more than what counts as a tie."""
+    """E[g^2] - E[g]^2 would leave 1e-7 of rounding after the square root, more than what counts as
+    a tie.
+    """
     X, Y, A = sizes(name)
     generator = np.random.default_rng(2)
     for _ in range(20):
@@ -126,17 +158,28 @@ def test_what_is_certain_has_no_variance(name):
 
 
 def test_nothing_unknown_has_no_variance():
-    known = tabular(T=np.full((2, 2, 2), 0.5), O=np.eye(2), initial=[0.5, 0.5], reward=np.eye(2), horizon=2)
+    known = tabular(
+        T=np.full((2, 2, 2), 0.5), O=np.eye(2), initial=[0.5, 0.5], reward=np.eye(2), horizon=2
+    )
     assert has_moments(known)
-    mean, variance = backup_moments(known)(moments(known, Counts.zero(known)), np.arange(8.0).reshape(2, 2, 2))
-    np.testing.assert_array_equal(mean, [[1.5, 5.5], [1.5, 5.5]])  # states 0 and 1 show themselves: (0 + 3) / 2, (4 + 7) / 2
+    mean, variance = backup_moments(known)(
+        moments(known, Counts.zero(known)), np.arange(8.0).reshape(2, 2, 2)
+    )
+    np.testing.assert_array_equal(
+        mean, [[1.5, 5.5], [1.5, 5.5]]
+    )  # states 0 and 1 show themselves: (0 + 3) / 2, (4 + 7) / 2
     np.testing.assert_array_equal(variance, np.zeros((2, 2)))
 
 
 def test_a_row_that_serves_both_tables_has_no_moments():
     half = Fraction(1, 2)
     both = declare(
-        Written({"w": [1, 2]}, [[row("w", 0, 1)], [row("w", 1, 0)]], [row("w", 0, 1), row("", half, half)], [half, half])
+        Written(
+            {"w": [1, 2]},
+            [[row("w", 0, 1)], [row("w", 1, 0)]],
+            [row("w", 0, 1), row("", half, half)],
+            [half, half],
+        )
     )
     assert both.structure.conjugate.sites
     assert not has_moments(both)
@@ -152,26 +195,37 @@ def test_a_site_without_a_closed_form_has_no_moments():
 
 
 def bernstein_error(variance, n):
-    """What the mean of n independent values within 1 of their expectation exceeds with probability ``ALARM`` at most."""
+    """What the mean of n independent values within 1 of their expectation exceeds with probability
+    ``ALARM`` at most.
+    """
     log = math.log(2 / ALARM)
     return log / (3 * n) + math.sqrt((log / (3 * n)) ** 2 + 2 * log * variance / n)
 
 
 def test_one_step_by_draws_agrees_with_rational_arithmetic():
-    """Bernstein's inequality with exact moments: false-alarm rate at most 4e-6. Rows of O drawn apart are caught."""
+    """Bernstein's inequality with exact moments: false-alarm rate at most 4e-6.
+
+    Rows of O drawn apart are caught.
+    """
     alpha = np.array([[[1.0, 0.0], [0.125, 1.0]]])
-    apart = TWIN._replace(prior=TWIN.prior | {"other": [2, 1]}, emission=[TWIN.emission[0], row("other", 1, 0)])
+    apart = TWIN._replace(
+        prior=TWIN.prior | {"other": [2, 1]}, emission=[TWIN.emission[0], row("other", 1, 0)]
+    )
     got = one_step(mixed()[1], alpha, jax.random.key(3), draws=STORED)
     drawn = mixed()[1].draws(jax.random.key(3), STORED)
     g = (drawn.emission * alpha[0].T).sum(-1)
     for x in range(2):
-        assert got.mean[x, 0] == pytest.approx(np.mean((drawn.transition[:, x, 0] * g).sum(-1)), abs=1e-14)
+        assert got.mean[x, 0] == pytest.approx(
+            np.mean((drawn.transition[:, x, 0] * g).sum(-1)), abs=1e-14
+        )
     for x in range(2):
         polynomial = backup_polynomial(TWIN, alpha, x, 0)
         mean, variance = mean_and_variance(polynomial, TWIN.prior)
         centred = polynomial | {(): polynomial.get((), 0) - mean}
         error = bernstein_error(float(variance), STORED)
-        error_of_square = bernstein_error(float(mean_and_variance(times(centred, centred), TWIN.prior)[1]), STORED)
+        error_of_square = bernstein_error(
+            float(mean_and_variance(times(centred, centred), TWIN.prior)[1]), STORED
+        )
         allowed = error_of_square + error**2 + 1 / STORED
         assert abs(got.mean[x, 0] - float(mean)) <= error
         assert abs(got.deviation[x, 0] ** 2 - float(variance)) <= allowed
@@ -192,7 +246,9 @@ def test_one_step_in_closed_form(name):
 
 @pytest.mark.slow
 def test_one_step_by_nuts_agrees_with_the_closed_form():
-    """Within five standard errors of the chains' effective size: false-alarm rate about 1e-6 for each of two numbers.
+    """Within five standard errors of the chains' effective size.
+
+    False-alarm rate about 1e-6 for each of two numbers.
 
     The backup is linear in the accuracy, so that all of its entries err together.
     """
@@ -206,26 +262,32 @@ def test_one_step_by_nuts_agrees_with_the_closed_form():
     assert (np.abs(got.deviation / exact.deviation - 1) <= errors).all()
 
 
-# Two states, two observations, two actions, r = [[1, 0], [1/4, 1]]; T(.|x,a) ~ Dirichlet(1, 1), O(x|x) ~ Beta(3, 1), rho = 1/2.
-#
-# At the last step the belief is (3/4, 1/4) after y = 0, for which a = 0 is best, and (1/4, 3/4) after y = 1, for which a = 1 is:
-# alpha(y=0) = (1, 1/4), alpha(y=1) = (0, 1). So g(0) = O(0|0) with mean 3/4 and variance 3/80, and g(1) = 1/4 + 3/4 O(1|1) with
-# mean 13/16 and variance 9/16 3/80. One step before, whatever x and a:
+# Two states, two observations, two actions, r = [[1, 0], [1/4, 1]]; T(.|x,a) ~ Dirichlet(1, 1),
+# O(x|x) ~ Beta(3, 1), rho = 1/2.  At the last step the belief is (3/4, 1/4) after y = 0, for which
+# a = 0 is best, and (1/4, 3/4) after y = 1, for which a = 1 is: alpha(y=0) = (1, 1/4), alpha(y=1) =
+# (0, 1). So g(0) = O(0|0) with mean 3/4 and variance 3/80, and g(1) = 1/4 + 3/4 O(1|1) with mean
+# 13/16 and variance 9/16 3/80. One step before, whatever x and a:
 MU = (3 / 4 + 13 / 16) / 2
-SIGMA = math.sqrt((13 / 16 - 3 / 4) ** 2 / 12 + (1 + 9 / 16) * 3 / 80 / 3)  # Var T = 1/12, E[T^2] = 1/3
+SIGMA = math.sqrt(
+    (13 / 16 - 3 / 4) ** 2 / 12 + (1 + 9 / 16) * 3 / 80 / 3
+)  # Var T = 1/12, E[T^2] = 1/3
 # The first step's actions are those of the last: its reward is worth MU too.
 
 
 def believed(horizon):
     """The posterior of "independent" without data, planned for so many steps."""
-    return moments(declared("independent").with_horizon(horizon), Counts.zero(declared("independent")))
+    return moments(
+        declared("independent").with_horizon(horizon), Counts.zero(declared("independent"))
+    )
 
 
 def planned(backup, parameters, model):
     return history_tree(backup=backup)(model, parameters)
 
 
-@pytest.mark.parametrize(("z", "later"), [(0.0, MU), (1.0, MU + SIGMA), (1.5, MU + 1.5 * SIGMA), (1.645, 1.0)])
+@pytest.mark.parametrize(
+    ("z", "later"), [(0.0, MU), (1.0, MU + SIGMA), (1.5, MU + 1.5 * SIGMA), (1.645, 1.0)]
+)
 def test_moment_backup_by_hand(z, later):
     """At z = 1.645 the cap H - h = 1 binds; were h counted from 0, it would not."""
     assert MU + 1.5 * SIGMA < 1 < MU + 1.645 * SIGMA
@@ -233,7 +295,9 @@ def test_moment_backup_by_hand(z, later):
     plan = planned(moment_backup(declared("independent"), z), prior, prior.model)
     assert plan.value == pytest.approx(MU + later, abs=1e-12)
     alpha = np.array([[1, 1 / 4], [0, 1]]) + later  # after each first observation
-    assert start_variance(declared("independent"))(prior, alpha) == pytest.approx((1 + 9 / 16) * 3 / 80 / 4, abs=1e-15)
+    assert start_variance(declared("independent"))(prior, alpha) == pytest.approx(
+        (1 + 9 / 16) * 3 / 80 / 4, abs=1e-15
+    )
 
 
 def test_a_huge_z_is_capped_at_every_step():
@@ -242,13 +306,19 @@ def test_a_huge_z_is_capped_at_every_step():
     assert plan.value == pytest.approx(MU + 2, abs=1e-12)
     following = np.array([[[1, 1 / 4], [0, 1]]] * 2)
     for h in (1, 2, 3):
-        np.testing.assert_array_equal(moment_backup(declared("independent"), 1e6)(prior, h, following), np.full((2, 2), 3.0 - h))
+        np.testing.assert_array_equal(
+            moment_backup(declared("independent"), 1e6)(prior, h, following),
+            np.full((2, 2), 3.0 - h),
+        )
 
 
 @pytest.mark.parametrize("name", ["independent", "single", "pooled", "tiger"])
 def test_without_optimism_the_mean_model_is_planned(name):
     parameters = moments(declared(name), some_counts(WRITTEN[name], np.random.default_rng(3)))
-    values = [planned(moment_backup(declared(name), z), parameters, parameters.model).value for z in (0.0, 0.5, 1e6)]
+    values = [
+        planned(moment_backup(declared(name), z), parameters, parameters.model).value
+        for z in (0.0, 0.5, 1e6)
+    ]
     assert values[0] == pytest.approx(history_tree()(parameters.model).value, abs=1e-12)
     assert values[0] < values[1] < values[2] <= parameters.model.horizon
 
@@ -257,7 +327,9 @@ def accuracies(values):
     """Models of the golden problem that differ in O(x|x)."""
     prior = believed(2).model
     emission = np.array([[[p, 1 - p], [1 - p, p]] for p in values])
-    return POMDP(*(np.repeat(part[None], len(values), axis=0) for part in prior))._replace(emission=emission)
+    return POMDP(*(np.repeat(part[None], len(values), axis=0) for part in prior))._replace(
+        emission=emission
+    )
 
 
 @pytest.mark.parametrize(("z", "accuracy"), [(-1.0, 0.6), (0.0, 0.8), (0.5, 0.9), (3.0, 0.9)])
@@ -275,7 +347,12 @@ def some_models(name, n, seed):
     generator, model = np.random.default_rng(seed), declared(name)
     tables = [generator.exponential(size=(n, *s.shape)) * s for s in model.structure.support[1:]]
     T, O = (t / t.sum(-1, keepdims=True) for t in tables)  # noqa: E741
-    return POMDP(np.repeat(model.structure.reference.initial[None], n, axis=0), T, O, np.repeat(model.reward[None], n, axis=0))
+    return POMDP(
+        np.repeat(model.structure.reference.initial[None], n, axis=0),
+        T,
+        O,
+        np.repeat(model.reward[None], n, axis=0),
+    )
 
 
 @pytest.mark.parametrize("z", [-0.7, 0.0, 1.3, 9.0])
@@ -295,7 +372,9 @@ def test_draw_backup_takes_the_quantile_of_each_state_and_action(z):
 def test_draw_backup_of_equal_draws_plans_the_model():
     batch = POMDP(*(np.repeat(part, 5, axis=0) for part in some_models("pooled", 1, 6)))
     model = POMDP(*(part[0] for part in batch))
-    assert planned(draw_backup(1.0), batch, model).value == pytest.approx(history_tree()(model).value, abs=1e-12)
+    assert planned(draw_backup(1.0), batch, model).value == pytest.approx(
+        history_tree()(model).value, abs=1e-12
+    )
 
 
 @pytest.mark.parametrize(("name", "kind"), [("independent", "moments"), ("single", "draws")])
@@ -316,7 +395,9 @@ def test_compiled_trees_equal_numpy(name, kind):
 
 @pytest.mark.parametrize("S", [1, 2, 9, 10, 19, 99, 100, 399])
 def test_upper_quantile_is_the_order_statistic(S):
-    """At levels k / (S + 1), of which floating point makes a little more or less, and at both edges."""
+    """At levels k / (S + 1), of which floating point makes a little more or less, and at both
+    edges.
+    """
     generator = np.random.default_rng(S)
     values = generator.permutation(S)[:, None] + np.array([1.0, 1001.0])
     for k in range(1, S + 1):
@@ -326,4 +407,8 @@ def test_upper_quantile_is_the_order_statistic(S):
         assert upper_quantile(values, level)[0] == place
     for hundredth in range(1, 100):
         place = min(math.ceil(Fraction(hundredth, 100) * (S + 1)), S)
-        assert upper_quantile(values, hundredth / 100)[0] == upper_quantile(values, 1 - (100 - hundredth) / 100)[0] == place
+        assert (
+            upper_quantile(values, hundredth / 100)[0]
+            == upper_quantile(values, 1 - (100 - hundredth) / 100)[0]
+            == place
+        )

@@ -1,4 +1,6 @@
-"""Radii and bonuses against the paper's formulas written out by hand, every constant of which is moved once."""
+"""Radii and bonuses against the paper's formulas written out by hand, every constant of which is
+moved once.
+"""
 
 import inspect
 import math
@@ -34,18 +36,28 @@ FREE = tabular(**FLAT, initial=START, reward=REWARD, horizon=H)
 
 @homdp(states=X, observations=Y, actions=A, horizon=H, reward=REWARD)
 def partly():
-    """Known: T(. | x0, a0) surely x1, O(. | x2). Two outcomes: T(. | x0, a1). Three: O(. | x1). All else free."""
+    """Known: T(. | x0, a0) surely x1, O(.
+
+    | x2). Two outcomes: T(. | x0, a1). Three: O(. | x1). All else free.
+    """
     two = numpyro.sample("two", dist.Beta(1, 1))
     three = numpyro.sample("three", dist.Dirichlet(np.ones(3)))
     rest = numpyro.sample("rest", dist.Dirichlet(np.ones((2, A, X))).to_event(2))
     all_five = numpyro.sample("all_five", dist.Dirichlet(np.ones(Y)))
     first = jnp.array([[0.0, 1.0, 0.0], [two, 0.0, 1 - two]])
     fixed = jnp.array([0.1, 0.2, 0.3, 0.4, 0.0])
-    return Kernels(START, jnp.concatenate([first[None], rest]), jnp.stack([all_five, jnp.append(three, jnp.zeros(2)), fixed]))
+    return Kernels(
+        START,
+        jnp.concatenate([first[None], rest]),
+        jnp.stack([all_five, jnp.append(three, jnp.zeros(2)), fixed]),
+    )
 
 
 def some_counts():
-    """Visits of every kind: none, few (capped), many; no two rows alike, so that a wrong axis shows."""
+    """Visits of every kind: none, few (capped), many.
+
+    No two rows alike, so that a wrong axis shows.
+    """
     transition = np.arange(1, 1 + X * A * X).reshape(X, A, X) * 9_000
     transition[1, 1] = 0
     transition[2, 0] = [1, 0, 2]
@@ -61,15 +73,33 @@ ROWS_O = [COUNTS.emission[x].sum().item() for x in range(X)]
 
 def by_hand(root_transition, cap_transition, root_emission, cap_emission):
     """Radii of all rows from a formula each for sqrt(numerator / n) and its cap."""
-    transition = [[min(root_transition(n), cap_transition) if n else cap_transition for n in row] for row in ROWS_T]
+    transition = [
+        [min(root_transition(n), cap_transition) if n else cap_transition for n in row]
+        for row in ROWS_T
+    ]
     emission = [min(root_emission(n), cap_emission) if n else cap_emission for n in ROWS_O]
     return Radii(np.array(transition), np.array(emission))
 
 
 def hop_b(
-    c_t=4, h_power=3, y_t=1, x_t=1, a_t=1, h_t=1, k_t=1, d_t=1, cap_t=2 * H,
-    c_o=8, y_factor=1, y_o=1, x_o=1, k_o=1, h_o=1, d_o=1, cap_o=2,
-):  # fmt: skip
+    c_t=4,
+    h_power=3,
+    y_t=1,
+    x_t=1,
+    a_t=1,
+    h_t=1,
+    k_t=1,
+    d_t=1,
+    cap_t=2 * H,
+    c_o=8,
+    y_factor=1,
+    y_o=1,
+    x_o=1,
+    k_o=1,
+    h_o=1,
+    d_o=1,
+    cap_o=2,
+):
     """Algorithm 1; every constant and exponent of it is an argument."""
     beta_1 = c_t * H**h_power * math.log(Y**y_t * X**x_t * A**a_t * H**h_t * K**k_t / DELTA**d_t)
     beta_2 = c_o * Y**y_factor * math.log(Y**y_o * X**x_o * K**k_o * H**h_o / DELTA**d_o)
@@ -77,13 +107,28 @@ def hop_b(
 
 
 def hop_b_class(
-    c_t=8, x_factor=1, x_t=2, a_t=1, k_t=1, h_t=1, d_t=0, cap_t=2,
-    c_o=8, size_o=1, x_o=1, k_o=1, h_o=0, d_o=1, cap_o=2,
-):  # fmt: skip
+    c_t=8,
+    x_factor=1,
+    x_t=2,
+    a_t=1,
+    k_t=1,
+    h_t=1,
+    d_t=0,
+    cap_t=2,
+    c_o=8,
+    size_o=1,
+    x_o=1,
+    k_o=1,
+    h_o=0,
+    d_o=1,
+    cap_o=2,
+):
     """The display of appendix C.6; its first logarithm has no delta, its second no H."""
     numerator_t = c_t * X**x_factor * math.log(X**x_t * A**a_t * K**k_t * H**h_t / DELTA**d_t)
     numerator_o = c_o * math.log(SIZE**size_o * X**x_o * K**k_o * H**h_o / DELTA**d_o)
-    return by_hand(lambda n: math.sqrt(numerator_t / n), cap_t, lambda n: math.sqrt(numerator_o / n), cap_o)
+    return by_hand(
+        lambda n: math.sqrt(numerator_t / n), cap_t, lambda n: math.sqrt(numerator_o / n), cap_o
+    )
 
 
 def tight(two=2, base=2, minus=2, d_t=X, d_o=Y, rows=X + X * A, k=1, h=1, d=1, cap_t=2, cap_o=2):
@@ -99,12 +144,16 @@ def tight(two=2, base=2, minus=2, d_t=X, d_o=Y, rows=X + X * A, k=1, h=1, d=1, c
 
 def mutations(formula):
     """Each constant of a formula moved by one."""
-    return [{name: given.default + 1} for name, given in inspect.signature(formula).parameters.items()]
+    return [
+        {name: given.default + 1} for name, given in inspect.signature(formula).parameters.items()
+    ]
 
 
 RULES = {
     hop_b: lambda model, **options: hop_b_radii(model, COUNTS, K, DELTA, **options),
-    hop_b_class: lambda model, **options: hop_b_class_radii(model, COUNTS, K, SIZE, DELTA, **options),
+    hop_b_class: lambda model, **options: hop_b_class_radii(
+        model, COUNTS, K, SIZE, DELTA, **options
+    ),
     tight: lambda model, **options: weissman_radii(model, COUNTS, K, DELTA, **options),
 }
 
@@ -127,23 +176,37 @@ def test_golden_radii(formula):
     ids=lambda v: v.__name__ if callable(v) else next(iter(v)),
 )
 def test_golden_radii_would_see_any_constant_changed(formula, mutation):
-    """Each constant, exponent and cap moved by one: the golden test cannot pass with any of them wrong."""
+    """Each constant, exponent and cap moved by one.
+
+    The golden test cannot pass with any of them wrong.
+    """
     assert not same(RULES[formula](FREE), formula(**mutation), rtol=1e-4)
 
 
 def test_some_golden_numbers_worked_out():
-    """The same in plain numbers: YXAHK/delta = 11550, YXKH/delta = 5775, X^2AKH = 1386, |Theta|XK/delta = 2145."""
+    """The same in plain numbers.
+
+    YXAHK/delta = 11550, YXKH/delta = 5775, X^2AKH = 1386, |Theta|XK/delta = 2145.
+    """
     radii = hop_b_radii(FREE, COUNTS, K, DELTA)
-    assert radii.transition[0, 0] == pytest.approx(math.sqrt(4 * 343 * math.log(11550) / 54_000), rel=1e-12)
+    assert radii.transition[0, 0] == pytest.approx(
+        math.sqrt(4 * 343 * math.log(11550) / 54_000), rel=1e-12
+    )
     assert radii.emission[0] == pytest.approx(math.sqrt(8 * 5 * math.log(5775) / 7_500), rel=1e-12)
     assert radii.transition[1, 1] == 14  # never visited
     assert radii.transition[2, 0] == 14  # 3 visits
     assert radii.emission[1] == 2  # 4 visits
     radii = hop_b_class_radii(FREE, COUNTS, K, SIZE, DELTA)
-    assert radii.transition[0, 0] == pytest.approx(math.sqrt(24 * math.log(1386) / 54_000), rel=1e-12)
+    assert radii.transition[0, 0] == pytest.approx(
+        math.sqrt(24 * math.log(1386) / 54_000), rel=1e-12
+    )
     assert radii.emission[0] == pytest.approx(math.sqrt(8 * math.log(2145) / 7_500), rel=1e-12)
-    radii = weissman_radii(FREE, COUNTS, K, DELTA)  # (2^3 - 2) 9 * 77 / 0.2 = 20790, (2^5 - 2) 9 * 77 / 0.2 = 103950
-    assert radii.transition[0, 0] == pytest.approx(math.sqrt(2 * math.log(20790) / 54_000), rel=1e-12)
+    radii = weissman_radii(
+        FREE, COUNTS, K, DELTA
+    )  # (2^3 - 2) 9 * 77 / 0.2 = 20790, (2^5 - 2) 9 * 77 / 0.2 = 103950
+    assert radii.transition[0, 0] == pytest.approx(
+        math.sqrt(2 * math.log(20790) / 54_000), rel=1e-12
+    )
     assert radii.emission[0] == pytest.approx(math.sqrt(2 * math.log(103950) / 7_500), rel=1e-12)
 
 
@@ -152,7 +215,11 @@ def test_the_scale_multiplies_roots_and_never_caps(rule):
     c_t, c_o = (inspect.signature(rule).parameters[name].default for name in ("c_t", "c_o"))
     assert same(RULES[rule](FREE, scale=0.3), rule(c_t=c_t * 0.3**2, c_o=c_o * 0.3**2))
     nothing, cap = RULES[rule](FREE, scale=0.0), 2 * H if rule is hop_b else 2
-    assert nothing.transition.tolist() == [[0, 0], [0, cap], [0, 0]]  # an unvisited row keeps its cap
+    assert nothing.transition.tolist() == [
+        [0, 0],
+        [0, cap],
+        [0, 0],
+    ]  # an unvisited row keeps its cap
     assert nothing.emission.tolist() == [0, 0, 0]
     unseen = Counts(COUNTS.transition * 0, COUNTS.emission * 0)
     assert (hop_b_radii(FREE, unseen, K, scale=0).emission == 2).all()
@@ -161,9 +228,15 @@ def test_the_scale_multiplies_roots_and_never_caps(rule):
 @pytest.mark.parametrize("formula", RULES, ids=lambda f: f.__name__)
 def test_known_rows_have_radius_zero_unless_the_paper_is_asked_for(formula):
     radii = RULES[formula](partly)
-    exact = Radii(np.array([[True, False], [False, False], [False, False]]), np.array([False, False, True]))
-    assert all(np.array_equal(radius == 0, known) for radius, known in zip(radii, exact, strict=True))
-    assert same(RULES[formula](partly, known=False), formula())  # nothing of the declaration is left in it
+    exact = Radii(
+        np.array([[True, False], [False, False], [False, False]]), np.array([False, False, True])
+    )
+    assert all(
+        np.array_equal(radius == 0, known) for radius, known in zip(radii, exact, strict=True)
+    )
+    assert same(
+        RULES[formula](partly, known=False), formula()
+    )  # nothing of the declaration is left in it
     if formula is not tight:
         assert same([np.where(k, 0, r) for k, r in zip(exact, formula(), strict=True)], radii)
 
@@ -173,20 +246,32 @@ def test_weissman_counts_the_outcomes_of_the_declared_support():
     counts = Counts(COUNTS.transition, COUNTS.emission * 100)
     radii = weissman_radii(partly, counts, K, DELTA)
     union = (X + X * A) * K * H / DELTA
-    assert radii.transition[0, 1] == pytest.approx(math.sqrt(2 * math.log(2 * union) / ROWS_T[0][1]), rel=1e-12)
+    assert radii.transition[0, 1] == pytest.approx(
+        math.sqrt(2 * math.log(2 * union) / ROWS_T[0][1]), rel=1e-12
+    )
     assert radii.emission[1] == pytest.approx(math.sqrt(2 * math.log(6 * union) / 400), rel=1e-12)
     assert radii.transition[0, 0] == 0
     assert radii.transition[1, 1] == 2
     verbatim = weissman_radii(partly, counts, K, DELTA, known=False)
-    assert verbatim.emission[1] == pytest.approx(math.sqrt(2 * math.log(30 * union) / 400), rel=1e-12)
+    assert verbatim.emission[1] == pytest.approx(
+        math.sqrt(2 * math.log(30 * union) / 400), rel=1e-12
+    )
 
 
 def test_a_support_of_one_is_no_uncertainty():
     """Dimension 1 gives 0, visited or not, whether or not known rows are left out."""
-    alone = tabular(T=np.ones((1, 1, 1)), O=dist.Dirichlet(np.ones((1, 2))), initial=[1.0], reward=[[1.0]], horizon=2)
+    alone = tabular(
+        T=np.ones((1, 1, 1)),
+        O=dist.Dirichlet(np.ones((1, 2))),
+        initial=[1.0],
+        reward=[[1.0]],
+        horizon=2,
+    )
     for known in (True, False):
         for n in (0, 5):
-            radii = weissman_radii(alone, Counts(np.full((1, 1, 1), n), np.full((1, 2), n)), 10, known=known)
+            radii = weissman_radii(
+                alone, Counts(np.full((1, 1, 1), n), np.full((1, 2), n)), 10, known=known
+            )
             assert (radii.transition.item() == 0) & (radii.emission.item() > 0)
 
 
@@ -201,7 +286,10 @@ def hoeffding_by_hand(span=1, tails=2, level=1, half=2):
 def bernstein_by_hand(two=2, seven=7, three=3, span=1, four=4, level=1, less=1):
     log = math.log(four / 0.05**level)
     both = ((400, 0.5), (900, 0.2))
-    return [math.sqrt(two * v * log / n) + seven * 3.0**span * log / (three * (n - less)) for n, v in both]
+    return [
+        math.sqrt(two * v * log / n) + seven * 3.0**span * log / (three * (n - less))
+        for n, v in both
+    ]
 
 
 SINGLE = {
@@ -230,24 +318,38 @@ def test_rows_without_draws_have_the_cap():
 
 def test_very_many_outcomes_do_not_overflow():
     """log(2^d - 2) at d = 2000 is 2000 log 2; small ones are exact."""
-    assert weissman(10_000, 2000, 0.1) == pytest.approx(math.sqrt(2 * (2000 * math.log(2) + math.log(10)) / 10_000), rel=1e-12)
+    assert weissman(10_000, 2000, 0.1) == pytest.approx(
+        math.sqrt(2 * (2000 * math.log(2) + math.log(10)) / 10_000), rel=1e-12
+    )
     for d in range(2, 50):
-        assert weissman(10_000, d, 0.1) == pytest.approx(math.sqrt(2 * math.log((2**d - 2) / 0.1) / 10_000), rel=1e-12)
+        assert weissman(10_000, d, 0.1) == pytest.approx(
+            math.sqrt(2 * math.log((2**d - 2) / 0.1) / 10_000), rel=1e-12
+        )
 
 
 def bonus_radii():
     generator = np.random.default_rng(0)
-    return Radii(generator.uniform(0, 2, (X, A)), generator.uniform(0, 2, X)), generator.dirichlet(np.ones(X), (X, A))
+    return Radii(generator.uniform(0, 2, (X, A)), generator.uniform(0, 2, X)), generator.dirichlet(
+        np.ones(X), (X, A)
+    )
 
 
 def test_golden_bonuses():
     radii, T = bonus_radii()
-    plain, of_class, centred = hop_b_bonus(radii, H), hop_b_class_bonus(radii, H), centred_bonus(radii, T, H)
+    plain, of_class, centred = (
+        hop_b_bonus(radii, H),
+        hop_b_class_bonus(radii, H),
+        centred_bonus(radii, T, H),
+    )
     assert centred.shape == (H, X, A)
     for x in range(X):
         for a in range(A):
-            assert plain[x, a] == pytest.approx(7 * radii.emission[x] + radii.transition[x, a], rel=1e-14)
-            assert of_class[x, a] == pytest.approx(3 * 7 * radii.transition[x, a] + 7 * radii.emission[x], rel=1e-14)
+            assert plain[x, a] == pytest.approx(
+                7 * radii.emission[x] + radii.transition[x, a], rel=1e-14
+            )
+            assert of_class[x, a] == pytest.approx(
+                3 * 7 * radii.transition[x, a] + 7 * radii.emission[x], rel=1e-14
+            )
             expected = sum(T[x, a, after] * radii.emission[after] for after in range(X))
             for h in range(1, 8):
                 by_formula = (7 - h) / 2 * (radii.transition[x, a] + expected)
@@ -293,7 +395,11 @@ def everything(model, counts, episodes, delta, scale):
     tight_radii = weissman_radii(model, counts, episodes, delta)
     return (
         (table.transition, table.emission, plain, of_class, tight_radii),
-        (hop_b_bonus(plain, H), hop_b_class_bonus(of_class, H), centred_bonus(tight_radii, table.transition, H)),
+        (
+            hop_b_bonus(plain, H),
+            hop_b_class_bonus(of_class, H),
+            centred_bonus(tight_radii, table.transition, H),
+        ),
         (start_bonus(tight_radii, table.initial, H), hoeffding(counts.visits, 2.0, delta)),
         bernstein(counts.visits, table.emission[:, 0], 1.0, delta),
     )
@@ -303,7 +409,9 @@ def everything(model, counts, episodes, delta, scale):
 def test_numpy_and_jit_give_the_same(model):
     eager = jax.tree.leaves(everything(model, COUNTS, K, DELTA, 0.5))
     with x64():
-        traced = jax.tree.leaves(jax.jit(lambda *given: everything(model, *given))(COUNTS, K, DELTA, 0.5))
+        traced = jax.tree.leaves(
+            jax.jit(lambda *given: everything(model, *given))(COUNTS, K, DELTA, 0.5)
+        )
     assert len(eager) == len(traced) == 14
     for here, there in zip(eager, traced, strict=True):
         assert isinstance(here, np.ndarray | np.floating)
@@ -344,4 +452,7 @@ def test_counts_of_another_model_are_refused(rule):
     with pytest.raises(DataError, match="shapes"):
         rule(FREE, Counts(np.ones((1, 1, 1)), np.ones((1, 1))))
     with pytest.raises(DataError, match="names"):
-        rule(FREE, Counts(COUNTS.transition, COUNTS.emission, (("a", "b", "c"), ("v",) * Y, ("s", "t"))))
+        rule(
+            FREE,
+            Counts(COUNTS.transition, COUNTS.emission, (("a", "b", "c"), ("v",) * Y, ("s", "t"))),
+        )

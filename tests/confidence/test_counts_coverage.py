@@ -1,6 +1,7 @@
 """Whether the radii cover the truth as often as they promise, on counts drawn from random tables.
 
-Coverage is a weak test of loose inequalities, as the last test here shows; the golden values of test_counts.py are the strong.
+Coverage is a weak test of loose inequalities, as the last test here shows; the golden values of
+test_counts.py are the strong.
 """
 
 import math
@@ -10,7 +11,14 @@ import numpyro.distributions as dist
 import pytest
 
 from homdp_ppl import Counts, tabular
-from homdp_ppl.confidence.counts import Radii, bernstein, hoeffding, hop_b_class_radii, hop_b_radii, weissman_radii
+from homdp_ppl.confidence.counts import (
+    Radii,
+    bernstein,
+    hoeffding,
+    hop_b_class_radii,
+    hop_b_radii,
+    weissman_radii,
+)
 from tests.chances import enough
 
 X, Y, A, H = 3, 5, 2, 7
@@ -40,12 +48,17 @@ def full(visits):
 
 @pytest.mark.parametrize("visits", [30, 400])
 def test_weissman_covers_all_rows(visits):
-    """False-alarm rate 1e-6 (exact binomial tail); a radius a fifth as large is caught. K = H = 1 here: one number of visits."""
+    """False-alarm rate 1e-6 (exact binomial tail); a radius a fifth as large is caught.
+
+    K = H = 1 here: one number of visits.
+    """
     once = FREE.with_horizon(1)
     radii = weissman_radii(once, full(visits), 1, DELTA)
     transition, emission = distances(1, visits)
     assert enough(inside(radii, transition, emission), 1 - DELTA)
-    assert not enough(inside(Radii(radii.transition / 5, radii.emission / 5), transition, emission), 1 - DELTA)
+    assert not enough(
+        inside(Radii(radii.transition / 5, radii.emission / 5), transition, emission), 1 - DELTA
+    )
 
 
 def inside(radii, transition, emission):
@@ -62,7 +75,9 @@ def test_hop_b_covers_emissions():
 
 
 def test_class_radii_cover_transitions_and_the_most_likely_emissions():
-    """The estimate is the member of a class of 13 that explains the counts best. False-alarm rate 1e-6 each.
+    """The estimate is the member of a class of 13 that explains the counts best.
+
+    False-alarm rate 1e-6 each.
 
     Radii a tenth (transition) and a fiftieth (emission) as large are caught.
     """
@@ -82,14 +97,20 @@ def test_class_radii_cover_transitions_and_the_most_likely_emissions():
 
 
 def means(seed, n):
-    """Means and sample variances of n values that are 0 or 3, with equal chances: the widest there are."""
+    """Means and sample variances of n values that are 0 or 3, with equal chances.
+
+    The widest there are.
+    """
     values = 3.0 * np.random.default_rng(seed).integers(0, 2, (REPEATS, n))
     return values.mean(1), values.var(1, ddof=1)
 
 
 @pytest.mark.parametrize("level", [0.05, 0.3])
 def test_means_are_covered(level):
-    """False-alarm rate 1e-6 each; a third of Hoeffding's and a quarter of Bernstein's radius are caught."""
+    """False-alarm rate 1e-6 each.
+
+    A third of Hoeffding's and a quarter of Bernstein's radius are caught.
+    """
     mean, variance = means(5, n := 100)
     error = np.abs(mean - 1.5)
     for radius, planted in ((hoeffding(n, 3.0, level), 3), (bernstein(n, variance, 3.0, level), 4)):
@@ -98,7 +119,10 @@ def test_means_are_covered(level):
 
 
 def test_coverage_alone_is_blind_to_wrong_constants_and_golden_values_are_not():
-    """Dropping the union bound's K H, or halving the constant, still covers: inequalities are loose. Golden values see both."""
+    """Dropping the union bound's K H, or halving the constant, still covers.
+
+    Inequalities are loose. Golden values see both.
+    """
     transition, emission = distances(6, visits := 400)
     radii = weissman_radii(FREE, full(visits), K, DELTA)
     rows = (X + X * A) / DELTA

@@ -1,4 +1,7 @@
-"""The sets of finite classes in confidence/posteriors.py: brute force over all subsets, and coverage."""
+"""The sets of finite classes in confidence/posteriors.py.
+
+Brute force over all subsets, and coverage.
+"""
 
 from fractions import Fraction
 from itertools import combinations
@@ -13,9 +16,16 @@ from tests.chances import ALARM
 
 
 def smallest_set(weights, mass):
-    """By brute force: the least number of members with that mass; with the lightest of them all that weigh the same."""
+    """By brute force: the least number of members with that mass.
+
+    With the lightest of them all that weigh the same.
+    """
     needed = mass * sum(weights)
-    size = next(n for n in range(1, len(weights) + 1) if any(sum(c) >= needed for c in combinations(weights, n)))
+    size = next(
+        n
+        for n in range(1, len(weights) + 1)
+        if any(sum(c) >= needed for c in combinations(weights, n))
+    )
     return np.array(weights) >= sorted(weights)[-size]
 
 
@@ -23,15 +33,21 @@ def smallest_set(weights, mass):
 def test_highest_density_set_is_the_smallest(seed):
     """Weights are small integers, so that ties and masses that are met exactly abound."""
     weights = np.random.default_rng(seed).integers(1, 6 if seed % 2 else 60, 7).tolist()
-    masses = [Fraction(k, 20) for k in range(1, 20)] + [Fraction(sum(sorted(weights)[k:]), sum(weights)) for k in range(1, 7)]
+    masses = [Fraction(k, 20) for k in range(1, 20)] + [
+        Fraction(sum(sorted(weights)[k:]), sum(weights)) for k in range(1, 7)
+    ]
     for mass in masses:
         expected = smallest_set(weights, mass)
         for shift in (0.0, -2000.0):
-            np.testing.assert_array_equal(highest_density_set(np.log(weights) + shift, float(mass)), expected)
+            np.testing.assert_array_equal(
+                highest_density_set(np.log(weights) + shift, float(mass)), expected
+            )
 
 
 def test_highest_density_sets_are_likelihood_sets_under_a_uniform_prior():
-    """For every member m: {p >= p(m)} is the likelihood set of beta = max - log p(m), and the densest set of its own mass."""
+    """For every member m: {p >= p(m)} is the likelihood set of beta = max - log p(m), and the
+    densest set of its own mass.
+    """
     log_likelihood = np.log(np.random.default_rng(9).integers(1, 9, 8)) - 300.0
     p = np.exp(log_likelihood + 300)
     with x64():
@@ -40,11 +56,15 @@ def test_highest_density_sets_are_likelihood_sets_under_a_uniform_prior():
             superlevel = p >= p[m] * (1 - 1e-9)
             beta_m = log_likelihood.max() - log_likelihood[m] + 1e-9
             np.testing.assert_array_equal(likelihood_set(log_likelihood, beta_m), superlevel)
-            np.testing.assert_array_equal(jax.jit(likelihood_set)(log_likelihood, beta_m), superlevel)
+            np.testing.assert_array_equal(
+                jax.jit(likelihood_set)(log_likelihood, beta_m), superlevel
+            )
             mass = float(p[superlevel].sum() / p.sum())
             if mass < 1:
                 np.testing.assert_array_equal(highest_density_set(log_likelihood, mass), superlevel)
-        np.testing.assert_array_equal(traced(log_likelihood, 0.7), highest_density_set(log_likelihood, 0.7))
+        np.testing.assert_array_equal(
+            traced(log_likelihood, 0.7), highest_density_set(log_likelihood, 0.7)
+        )
 
 
 def test_likelihood_set_has_its_edge():
@@ -54,9 +74,12 @@ def test_likelihood_set_has_its_edge():
 
 
 def test_highest_density_sets_hold_the_truth_as_often_as_they_say():
-    """One of six coins, from the prior; its tosses give a set of some posterior mass: hits are a sum of such coins, exactly.
+    """One of six coins, from the prior; its tosses give a set of some posterior mass.
 
-    False-alarm rate 1e-6. A set from the likelihood alone, under a prior that is not uniform, is caught.
+    Hits are a sum of such coins, exactly.
+
+    False-alarm rate 1e-6. A set from the likelihood alone, under a prior that is not uniform, is
+    caught.
     """
     generator, N = np.random.default_rng(10), 2000
     coins, prior = np.linspace(0.2, 0.8, 6), np.array([0.02, 0.02, 0.46, 0.46, 0.02, 0.02])

@@ -1,4 +1,6 @@
-"""Radii from posteriors: exact quantiles, coverage of models drawn from the prior, what is kept and what is refused."""
+"""Radii from posteriors: exact quantiles, coverage of models drawn from the prior, what is kept and
+what is refused.
+"""
 
 import math
 from dataclasses import replace
@@ -14,7 +16,15 @@ from homdp_ppl.posteriors import Sampling
 from homdp_ppl.posteriors.belief import Atoms
 from homdp_ppl.posteriors.laplace import Calibration
 from tests.chances import ALARM, believable, enough
-from tests.confidence.exact import STORED, WRITTEN, Cell, concentrations, declared, mixed, some_counts
+from tests.confidence.exact import (
+    STORED,
+    WRITTEN,
+    Cell,
+    concentrations,
+    declared,
+    mixed,
+    some_counts,
+)
 from tests.worlds import world
 
 KEY = jax.random.key(0)
@@ -55,30 +65,46 @@ def beta_levels(repeats=150):
     model = declared("independent")
     counts = some_counts(WRITTEN["independent"], np.random.default_rng(0))
     belief = posterior(model, counts)
-    alpha = np.array(list(concentrations(WRITTEN["independent"], counts).values()))  # rows in the order of the tables
-    return beta_chance(*alpha.T, np.array([in_a_line(quantile_radii(belief, key, delta=0.6)) for key in keys(repeats)]))
+    alpha = np.array(
+        list(concentrations(WRITTEN["independent"], counts).values())
+    )  # rows in the order of the tables
+    return beta_chance(
+        *alpha.T,
+        np.array([in_a_line(quantile_radii(belief, key, delta=0.6)) for key in keys(repeats)]),
+    )
 
 
 def test_radii_of_beta_rows_are_the_order_statistic(monkeypatch):
-    """The chance at the k-th smallest of S draws is Beta(k, S + 1 - k): below its median half of the time.
+    """The chance at the k-th smallest of S draws is Beta(k, S + 1 - k).
 
-    False-alarm rate 2e-6 (binomial tails, and the extremes of all). Taking the ceil(level S)-th instead is caught.
+    Below its median half of the time.
+
+    False-alarm rate 2e-6 (binomial tails, and the extremes of all). Taking the ceil(level S)-th
+    instead is caught.
     """
     S, k = place(0.1)
     median = beta.median(k, S + 1 - k)
-    alike = quantile_radii(posterior(declared("independent"), Counts.zero(declared("independent"))), KEY).transition
+    alike = quantile_radii(
+        posterior(declared("independent"), Counts.zero(declared("independent"))), KEY
+    ).transition
     assert len(np.unique(alike)) == 4  # equal rows, each by its own draws
     levels = beta_levels()
     assert believable(levels < median, 0.5)
     assert beta.ppf(ALARM / 2 / levels.size, k, S + 1 - k) < levels.min()
     assert levels.max() < beta.isf(ALARM / 2 / levels.size, k, S + 1 - k)
-    monkeypatch.setattr(posteriors, "upper_quantile", lambda v, level: np.sort(v, axis=0)[math.ceil(level * len(v)) - 1])
+    monkeypatch.setattr(
+        posteriors,
+        "upper_quantile",
+        lambda v, level: np.sort(v, axis=0)[math.ceil(level * len(v)) - 1],
+    )
     planted = beta_levels()
     assert not believable(planted < median, 0.5)
 
 
 def test_radii_of_a_flat_row_and_of_half_a_row():
-    """On the triangle P(||p - 1/3||_1 <= t) = 3/2 t^2 up to t = 2/3: a hexagon of area 3/4 t^2 in a triangle of 1/2.
+    """On the triangle P(||p - 1/3||_1 <= t) = 3/2 t^2 up to t = 2/3.
+
+    A hexagon of area 3/4 t^2 in a triangle of 1/2.
 
     A row that is half known has half the distance of its Beta(2, 3). False-alarm rate 2e-6.
     """
@@ -96,9 +122,12 @@ def test_radii_of_a_flat_row_and_of_half_a_row():
 
 
 def replicates(name, delta, repeats, seed):
-    """For models from the prior: the radii after 3 visits to every row, and the distances of all rows from the posterior mean.
+    """For models from the prior.
 
-    Also the distances from the relative frequencies, and the radii before any data: two ways to be wrong.
+    The radii after 3 visits to every row, and the distances of all rows from the posterior mean.
+
+    Also the distances from the relative frequencies, and the radii before any data: two ways to be
+    wrong.
     """
     written, model, generator = WRITTEN[name], declared(name), np.random.default_rng(seed)
     X, Y, A, _ = model.spaces.sizes
@@ -106,21 +135,33 @@ def replicates(name, delta, repeats, seed):
     found = []
     for key in keys(repeats, seed):
         p = {owner: generator.dirichlet(alpha) for owner, alpha in written.prior.items()}
-        flat = np.array([float(c.mass) * p[c.row][c.entry] if isinstance(c, Cell) else float(c) for c in written.cells])
+        flat = np.array(
+            [
+                float(c.mass) * p[c.row][c.entry] if isinstance(c, Cell) else float(c)
+                for c in written.cells
+            ]
+        )
         tables = flat[: X * A * X].reshape(X, A, X), flat[X * A * X :].reshape(X, Y)
         counts = Counts(*(generator.multinomial(3, table) for table in tables))
         belief = posterior(model, counts)
         centres = (belief.mean[1:3], (counts.transition / 3, counts.emission / 3))
-        distances = [np.concatenate([np.abs(t - c).sum(-1).ravel() for t, c in zip(tables, m, strict=True)]) for m in centres]
+        distances = [
+            np.concatenate([np.abs(t - c).sum(-1).ravel() for t, c in zip(tables, m, strict=True)])
+            for m in centres
+        ]
         found.append((in_a_line(quantile_radii(belief, key, delta)), *distances, before))
-    return np.swapaxes(np.array(found), 0, 1)  # radii, distance, distance from frequencies, stale radii; (repeats, rows) each
+    return np.swapaxes(
+        np.array(found), 0, 1
+    )  # radii, distance, distance from frequencies, stale radii; (repeats, rows) each
 
 
 @pytest.mark.parametrize("name", ["single", "pooled"])
 def test_every_row_is_covered_at_the_exact_level(name):
-    """P(||row - mean||_1 <= radius) = ceil((1 - delta')(S + 1)) / (S + 1), rows that share a Dirichlet row counted once.
+    """P(||row - mean||_1 <= radius) = ceil((1 - delta')(S + 1)) / (S + 1), rows that share a
+    Dirichlet row counted once.
 
-    False-alarm rate 1e-6. Relative frequencies in place of the mean, and radii from before the data, are caught.
+    False-alarm rate 1e-6. Relative frequencies in place of the mean, and radii from before the
+    data, are caught.
     """
     delta, model = 0.7, declared(name)
     known = model.structure.known
@@ -133,21 +174,29 @@ def test_every_row_is_covered_at_the_exact_level(name):
 
 
 def test_all_rows_are_covered_at_once(monkeypatch):
-    """Six independent rows: (k / (S + 1))^6 >= 1 - delta. False-alarm rate 1e-6; delta that is not shared is caught."""
+    """Six independent rows: (k / (S + 1))^6 >= 1 - delta.
+
+    False-alarm rate 1e-6; delta that is not shared is caught.
+    """
     delta, repeats = 0.1, 400
     S, k = place(delta / 6)
     assert (k / (S + 1)) ** 6 >= 1 - delta
     radii, distance, *_ = replicates("single", delta, repeats, seed=2)
-    assert believable((distance <= radii + 1e-12).all(1), (k / (S + 1)) ** 6)  # known rows: rounding and 0
+    assert believable(
+        (distance <= radii + 1e-12).all(1), (k / (S + 1)) ** 6
+    )  # known rows: rounding and 0
     monkeypatch.setattr(posteriors, "row_level", lambda homdp, delta: delta)
     radii, distance, *_ = replicates("single", delta, repeats, seed=2)
     assert not enough((distance <= radii + 1e-12).all(1), 1 - delta)
 
 
 def test_quantile_sets_hold_the_truth_at_the_exact_level():
-    """Dirichlet(1/2, 1, 1, 2) rows after five visits, 20,000 times at once. False-alarm rate 1e-6 for each level.
+    """Dirichlet(1/2, 1, 1, 2) rows after five visits, 20,000 times at once.
 
-    Centred at the relative frequencies, or drawn from the prior in place of the posterior, is caught.
+    False-alarm rate 1e-6 for each level.
+
+    Centred at the relative frequencies, or drawn from the prior in place of the posterior, is
+    caught.
     """
     generator, N, S = np.random.default_rng(3), 20_000, 37
     prior = np.array([0.5, 1.0, 1.0, 2.0])
@@ -174,12 +223,17 @@ def test_quantile_sets_hold_the_truth_at_the_exact_level():
 
 
 def test_rows_without_new_data_keep_their_radii():
-    """New data at O(.|x1) reach O(.|x3) too, which is made of the same Dirichlet row; data at a known row reach nothing."""
+    """New data at O(.|x1) reach O(.|x3) too, which is made of the same Dirichlet row.
+
+    Data at a known row reach nothing.
+    """
     model, written = declared("pooled"), WRITTEN["pooled"]
     old = posterior(model, some_counts(written, np.random.default_rng(4)))
     radii = quantile_radii(old, jax.random.key(1))
     more = Counts(np.zeros((5, 2, 5), int), np.zeros((5, 3), int))
-    more.transition[2, 0, 3] = more.transition[1, 1, 2] = more.emission[4, 1] = 5  # a row of t1, and two known rows
+    more.transition[2, 0, 3] = more.transition[1, 1, 2] = more.emission[4, 1] = (
+        5  # a row of t1, and two known rows
+    )
     more.emission[1, 0] = 40  # a row of o1
     new = old.update(more)
     kept, fresh = (quantile_radii(new, jax.random.key(2), previous=p) for p in ((old, radii), None))
@@ -188,8 +242,12 @@ def test_rows_without_new_data_keep_their_radii():
     for now, then, anew, moved in zip(kept, radii, fresh, changed, strict=True):
         np.testing.assert_array_equal(now, np.where(moved, anew, then))
         assert (now[moved] != then[moved]).all()
-    assert (kept.emission[[1, 3]] < 0.8 * radii.emission[[1, 3]]).all()  # stale radii would be too wide
-    assert kept.emission[1] / kept.emission[3] == pytest.approx((2 / 3) / (4 / 5))  # the masses that the rows leave unknown
+    assert (
+        kept.emission[[1, 3]] < 0.8 * radii.emission[[1, 3]]
+    ).all()  # stale radii would be too wide
+    assert kept.emission[1] / kept.emission[3] == pytest.approx(
+        (2 / 3) / (4 / 5)
+    )  # the masses that the rows leave unknown
     np.testing.assert_array_equal(in_a_line(kept) == 0, np.append(*model.structure.known[1:]))
 
 
@@ -197,7 +255,10 @@ def test_rows_without_new_data_keep_their_radii():
 
 
 def test_radii_of_a_mixed_posterior():
-    """Four unknown rows: the level is 0.0025, S = 4000. False-alarm rate about 2e-6: `stay` is centred at its draws' own mean."""
+    """Four unknown rows: the level is 0.0025, S = 4000.
+
+    False-alarm rate about 2e-6: `stay` is centred at its draws' own mean.
+    """
     belief = mixed()[1]
     radii = quantile_radii(belief, jax.random.key(4), delta=0.01)
     S, k = place(0.0025)
@@ -213,12 +274,19 @@ def test_radii_of_a_mixed_posterior():
 
 
 def test_too_few_stored_draws_are_refused_with_the_number_that_is_enough():
-    """S >= 1 / delta' - 1: with 4000 draws delta' = 1/4001 can be served, by the largest distance; 1/4002 cannot."""
+    """S >= 1 / delta' - 1: with 4000 draws delta' = 1/4001 can be served, by the largest distance.
+
+    1/4002 cannot.
+    """
     belief = mixed()[1]
     few = replace(belief, atoms=Atoms({"stay": belief.atoms.values["stay"][:20]}, chains=2))
-    with pytest.raises(InferenceError, match=r"draws: got 20; expected at least 39 .* Sampling\(draws=20\)"):
+    with pytest.raises(
+        InferenceError, match=r"draws: got 20; expected at least 39 .* Sampling\(draws=20\)"
+    ):
         quantile_radii(few, KEY, delta=0.1)
-    with pytest.raises(InferenceError, match=r"got 4000; expected at least 4001 .* Sampling\(draws=1001\)"):
+    with pytest.raises(
+        InferenceError, match=r"got 4000; expected at least 4001 .* Sampling\(draws=1001\)"
+    ):
         quantile_radii(belief, KEY, delta=4 / 4002)
     radii = quantile_radii(belief, KEY, delta=4 / 4001 * (1 + 1e-9))
     largest = 2 * np.abs(belief.atoms.values["stay"] - belief.mean.transition[0, 0, 0]).max()
@@ -231,13 +299,21 @@ def test_quantiles_of_an_approximation_that_is_off_are_refused():
 
 
 def test_radii_of_values_with_weights():
-    """Three values are all there are, and no reason to refuse: nearly all of 4000 draws are the first. False-alarm rate 1e-16."""
+    """Three values are all there are, and no reason to refuse.
+
+    Nearly all of 4000 draws are the first. False-alarm rate 1e-16.
+    """
     belief = mixed()[1]
-    few = replace(belief, atoms=Atoms({"stay": np.array([0.9, 0.6, 0.5])}, weights=np.array([1 - 2e-5, 1e-5, 1e-5])))
+    few = replace(
+        belief,
+        atoms=Atoms({"stay": np.array([0.9, 0.6, 0.5])}, weights=np.array([1 - 2e-5, 1e-5, 1e-5])),
+    )
     S, k = place(0.0025)
     assert binom.sf(S - k, S, 2e-5) < 1e-16
     mean = 0.9 - 1e-5 * (0.3 + 0.4)
-    np.testing.assert_allclose(quantile_radii(few, KEY, delta=0.01).transition, 2 * (0.9 - mean), rtol=1e-9)
+    np.testing.assert_allclose(
+        quantile_radii(few, KEY, delta=0.01).transition, 2 * (0.9 - mean), rtol=1e-9
+    )
 
 
 # A bound without draws
@@ -250,19 +326,30 @@ def test_dirichlet_radii_bound_the_quantiles(name):
     for scale in (0, 1, 10, 100):
         counts = some_counts(written, generator)
         counts = Counts(scale * counts.transition, scale * counts.emission)
-        bound, exact = in_a_line(dirichlet_radii(model, counts)), in_a_line(quantile_radii(posterior(model, counts), KEY))
+        bound, exact = (
+            in_a_line(dirichlet_radii(model, counts)),
+            in_a_line(quantile_radii(posterior(model, counts), KEY)),
+        )
         assert ((exact < bound) | (exact == 0)).all()
         assert ((bound == 0) == (exact == 0)).all()
         assert (exact > bound / 2).any()
 
 
 def test_the_bound_holds_in_higher_dimensions():
-    """100 rows each of 2 to 8 outcomes, with concentrations from 0.05 to 500, at the levels 0.1 and 0.01; half of it is none."""
+    """100 rows each of 2 to 8 outcomes, with concentrations from 0.05 to 500, at the levels 0.1 and
+    0.01; half of it is none.
+    """
     generator = np.random.default_rng(12)
     for d in range(2, 9):
-        alpha = np.exp(generator.uniform(np.log(0.05), np.log(500), (100, 1))) * generator.dirichlet(np.ones(d), 100) * d
+        alpha = (
+            np.exp(generator.uniform(np.log(0.05), np.log(500), (100, 1)))
+            * generator.dirichlet(np.ones(d), 100)
+            * d
+        )
         weights = generator.gamma(alpha, size=(1000, 100, d)) + 1e-300
-        distance = np.abs(weights / weights.sum(-1, keepdims=True) - alpha / alpha.sum(-1, keepdims=True)).sum(-1)
+        distance = np.abs(
+            weights / weights.sum(-1, keepdims=True) - alpha / alpha.sum(-1, keepdims=True)
+        ).sum(-1)
         for level in (0.1, 0.01):
             bound = np.sqrt(2 * math.log((2**d - 2) / level) / (alpha.sum(-1) + 1))
             quantile = upper_quantile(distance, 1 - level)
@@ -271,7 +358,9 @@ def test_the_bound_holds_in_higher_dimensions():
 
 
 def test_dirichlet_radii_of_beta_rows_have_their_level():
-    """The chance outside the bound is at most delta' = delta / 6 by the distribution function, with 0 to 600 visits to a row."""
+    """The chance outside the bound is at most delta' = delta / 6 by the distribution function, with
+    0 to 600 visits to a row.
+    """
     generator = np.random.default_rng(8)
     for delta in (0.9, 0.1, 1e-4):
         for scale in (0, 1, 5, 100):
@@ -283,13 +372,18 @@ def test_dirichlet_radii_of_beta_rows_have_their_level():
 
 
 def test_dirichlet_radii_by_hand():
-    """Tiger: Beta(8, 2) and 12 growls; two rows share delta: sqrt(2 log(2 / (delta / 2)) / (10 + 12 + 1))."""
+    """Tiger: Beta(8, 2) and 12 growls; two rows share delta.
+
+    sqrt(2 log(2 / (delta / 2)) / (10 + 12 + 1)).
+    """
     tiger = declared("tiger")
     counts = Counts(np.zeros((2, 3, 2), int), np.array([[4, 1], [2, 5]]))
     radii = dirichlet_radii(tiger, counts, delta=0.2)
     np.testing.assert_allclose(radii.emission, [math.sqrt(2 * math.log(20) / 23)] * 2, rtol=1e-12)
     np.testing.assert_array_equal(radii.transition, np.zeros((2, 3)))
-    half = dirichlet_radii(declared("known transition"), Counts.zero(declared("known transition")), delta=0.2)
+    half = dirichlet_radii(
+        declared("known transition"), Counts.zero(declared("known transition")), delta=0.2
+    )
     hand = [math.sqrt(2 * math.log(6 / 0.1) / 4), math.sqrt(2 * math.log(2 / 0.1) / 6) / 2]
     np.testing.assert_allclose(half.emission, hand, rtol=1e-12)
     with x64():
@@ -316,7 +410,10 @@ def test_delta_is_a_probability(delta):
 
 @pytest.mark.slow
 def test_radii_of_a_checkup():
-    """Zoo model: 18 rows of T without a closed form, 3 of O with one, the others known; fewer than 210 draws are refused."""
+    """Zoo model: 18 rows of T without a closed form, 3 of O with one, the others known.
+
+    Fewer than 210 draws are refused.
+    """
     model = world("checkup").homdp
     belief = posterior(model, Counts.zero(model))
     radii = quantile_radii(belief, KEY)
@@ -328,5 +425,7 @@ def test_radii_of_a_checkup():
         chance = beta_chance(a, b, radii.emission[x])
         assert beta.ppf(ALARM / 2, k, S + 1 - k) <= chance <= beta.isf(ALARM / 2, k, S + 1 - k)
     few = posterior(model, Counts.zero(model), sampling=Sampling(chains=2, draws=100))
-    with pytest.raises(InferenceError, match=r"got 200; expected at least 209 .* Sampling\(draws=105\)"):
+    with pytest.raises(
+        InferenceError, match=r"got 200; expected at least 209 .* Sampling\(draws=105\)"
+    ):
         quantile_radii(few, KEY)

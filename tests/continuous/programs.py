@@ -15,7 +15,13 @@ from homdp_ppl import Kernels, Real, homdp
 def walk(horizon=3):
     """A walk on the line, steered and heard with noise; unknown is how noisy."""
 
-    @homdp(states=Real(1), observations=Real(1), actions=("left", "right"), horizon=horizon, reward=lambda x, a: jnp.exp(-(x**2)))
+    @homdp(
+        states=Real(1),
+        observations=Real(1),
+        actions=("left", "right"),
+        horizon=horizon,
+        reward=lambda x, a: jnp.exp(-(x**2)),
+    )
     def steered_walk():
         noise = numpyro.sample("noise", dist.HalfNormal(1.0))
         step = jnp.array([-1.0, 1.0])
@@ -32,7 +38,13 @@ def walk(horizon=3):
 def plane():
     """States in the plane, observed through a mixture; unknown is where a push leads."""
 
-    @homdp(states=Real(2), observations=Real(2), actions=3, horizon=4, reward=lambda x, a: jnp.clip(x[0] + a, 0, 1))
+    @homdp(
+        states=Real(2),
+        observations=Real(2),
+        actions=3,
+        horizon=4,
+        reward=lambda x, a: jnp.clip(x[0] + a, 0, 1),
+    )
     def pushed():
         push = numpyro.sample("push", dist.Normal(jnp.zeros((3, 2)), 1.0).to_event(2))
         return Kernels(
@@ -49,9 +61,18 @@ def plane():
 
 @cache
 def hearing(kind="precisions"):
-    """Three states that sound like normal numbers; what is unknown of them differs from kind to kind."""
+    """Three states that sound like normal numbers.
 
-    @homdp(states=("low", "high", "between"), observations=Real(1), actions=2, horizon=2, reward=np.eye(3)[:, :2])
+    What is unknown of them differs from kind to kind.
+    """
+
+    @homdp(
+        states=("low", "high", "between"),
+        observations=Real(1),
+        actions=2,
+        horizon=2,
+        reward=np.eye(3)[:, :2],
+    )
     def sounds():
         middle = jnp.array([-1.0, 1.0, 0.0])
         deviation = jnp.array([0.5, 0.7, 1.0])
@@ -62,10 +83,14 @@ def hearing(kind="precisions"):
             deviation = jnp.ones(3)
         elif kind == "precisions":
             precision = numpyro.sample("precision", dist.Gamma(3.0, 2.0).expand([3]).to_event(1))
-            mean = numpyro.sample("mean", dist.Normal(middle, 1 / jnp.sqrt(0.5 * precision)).to_event(1))
+            mean = numpyro.sample(
+                "mean", dist.Normal(middle, 1 / jnp.sqrt(0.5 * precision)).to_event(1)
+            )
             deviation = 1 / jnp.sqrt(precision)
         elif kind == "variances":
-            variance = numpyro.sample("variance", dist.InverseGamma(3.0, 2.0).expand([3]).to_event(1))
+            variance = numpyro.sample(
+                "variance", dist.InverseGamma(3.0, 2.0).expand([3]).to_event(1)
+            )
             mean = numpyro.sample("mean", dist.Normal(middle, jnp.sqrt(variance / 0.5)).to_event(1))
             deviation = jnp.sqrt(variance)
         elif kind == "free scale":  # the prior of the mean does not know the scale: no closed form
@@ -81,7 +106,11 @@ def hearing(kind="precisions"):
         if kind == "moves too":
             stay = 1 / (1 + jnp.exp(-mean[0]))
             moves = jnp.broadcast_to(jnp.array([stay, 1 - stay, 0.0]), (3, 2, 3))
-        return Kernels(initial=np.ones(3) / 3, transition=moves, emission=lambda x: dist.Normal(mean[x], deviation[x]))
+        return Kernels(
+            initial=np.ones(3) / 3,
+            transition=moves,
+            emission=lambda x: dist.Normal(mean[x], deviation[x]),
+        )
 
     return sounds
 

@@ -1,4 +1,7 @@
-"""Tables of worlds with observations on the line: masses of cells against scipy, the latent part against hand-made tables."""
+"""Tables of worlds with observations on the line.
+
+Masses of cells against scipy, the latent part against hand-made tables.
+"""
 
 from functools import cache
 
@@ -10,40 +13,58 @@ import pytest
 from scipy import stats
 
 from homdp_ppl import ContinuousHOMDP, ContinuousWorld, Kernels, PlanningError, Real, models
-from homdp_ppl.continuous.paired import paired
 from homdp_ppl.continuous.quadrature import log_densities, panels
-from homdp_ppl.continuous.tabulation import emission_table, latent_tables, quantised_pomdp
-from homdp_ppl.domain import Domain
+from homdp_ppl.continuous.tabulation import emission_table, quantised_pomdp
+from homdp_ppl.core.spaces import Spaces
+from homdp_ppl.declare.latent import latent_tables
+from homdp_ppl.declare.paired import paired
 
 
 def world(emission, observations=1, states=("a", "b"), **kernels):
     """A world that skips the checks of a declaration, which other tests make."""
-    domain = Domain(states, Real(observations), ("go",), 2)
+    domain = Spaces(states, Real(observations), ("go",), 2)
     given = {"initial": [0.5, 0.5], "transition": np.full((2, 1, 2), 0.5)} | kernels
-    return ContinuousHOMDP("world", domain, lambda: Kernels(**given, emission=emission), lambda x, a: x * 1.0, ()).at()
+    return ContinuousHOMDP(
+        "world", domain, lambda: Kernels(**given, emission=emission), lambda x, a: x * 1.0, ()
+    ).at()
 
 
 @cache
 def mixtures():
-    """Two normal parts, one of which may be narrow; what is compiled serves all weights and scales."""
+    """Two normal parts, one of which may be narrow.
+
+    What is compiled serves all weights and scales.
+    """
 
     def program():
         weight = numpyro.sample("weight", dist.Beta(1.0, 1.0))
         scale = numpyro.sample("scale", dist.HalfNormal(1.0))
         mixing = dist.Categorical(probs=jnp.array([weight, 1 - weight]))
         parts = jnp.array([1.2345, 1.0]), jnp.array([scale, 1.0])
-        emission = lambda x: dist.MixtureSameFamily(mixing, dist.Normal(parts[0] * (2 * x - 1), parts[1]))  # noqa: E731
+        emission = lambda x: dist.MixtureSameFamily(
+            mixing, dist.Normal(parts[0] * (2 * x - 1), parts[1])
+        )
         return Kernels([0.5, 0.5], np.full((2, 1, 2), 0.5), emission)
 
-    return ContinuousHOMDP("mixtures", Domain(("a", "b"), Real(1), ("go",), 2), program, lambda x, a: x * 1.0, ())
+    return ContinuousHOMDP(
+        "mixtures", Spaces(("a", "b"), Real(1), ("go",), 2), program, lambda x, a: x * 1.0, ()
+    )
 
 
 FAMILIES = {
-    "normal": (lambda x: dist.Normal(2.0 * x - 1, 0.5 + x), [stats.norm(-1, 0.5), stats.norm(1, 1.5)]),
+    "normal": (
+        lambda x: dist.Normal(2.0 * x - 1, 0.5 + x),
+        [stats.norm(-1, 0.5), stats.norm(1, 1.5)],
+    ),
     "a pole at the end": (lambda x: dist.Gamma(0.5 + x, 1.0), [stats.gamma(0.5), stats.gamma(1.5)]),
-    "jumps": (lambda x: dist.Uniform(0.25 * x, 1.0 + x), [stats.uniform(0, 1), stats.uniform(0.25, 1.75)]),
+    "jumps": (
+        lambda x: dist.Uniform(0.25 * x, 1.0 + x),
+        [stats.uniform(0, 1), stats.uniform(0.25, 1.75)],
+    ),
     "a transformed law": (
-        lambda x: dist.TransformedDistribution(dist.Normal(x, 1.0), dist.transforms.SigmoidTransform()),
+        lambda x: dist.TransformedDistribution(
+            dist.Normal(x, 1.0), dist.transforms.SigmoidTransform()
+        ),
         [stats.johnsonsb(0, 1), stats.johnsonsb(-1, 1)],
     ),
     "heavy tails": (lambda x: dist.Cauchy(x, 1.0), [stats.cauchy(0), stats.cauchy(1)]),
@@ -58,14 +79,20 @@ def test_masses_of_cells(family):
     cumulative = np.array([[0.0, *law.cdf(EDGES), 1.0] for law in exact])
     assert emission_table(here, EDGES) == pytest.approx(np.diff(cumulative), abs=2e-12)
     assert panels(here).error < 1e-11
-    places = np.array([-0.5, 0.1, 0.9, 3.0])  # outside the support there is no density, though NumPyro computes one
-    assert np.exp(log_densities(here, places)) == pytest.approx(np.array([law.pdf(places) for law in exact]).T, rel=1e-12)
+    places = np.array(
+        [-0.5, 0.1, 0.9, 3.0]
+    )  # outside the support there is no density, though NumPyro computes one
+    assert np.exp(log_densities(here, places)) == pytest.approx(
+        np.array([law.pdf(places) for law in exact]).T, rel=1e-12
+    )
 
 
 def test_masses_of_a_mixture_with_a_narrow_part():
     table = emission_table(ContinuousWorld(mixtures(), {"weight": 0.3, "scale": 0.01}), EDGES)
     for sign, row in zip((-1, 1), table, strict=True):
-        cumulative = 0.3 * stats.norm(1.2345 * sign, 0.01).cdf(EDGES) + 0.7 * stats.norm(sign, 1).cdf(EDGES)
+        cumulative = 0.3 * stats.norm(1.2345 * sign, 0.01).cdf(EDGES) + 0.7 * stats.norm(
+            sign, 1
+        ).cdf(EDGES)
         assert row == pytest.approx(np.diff([0.0, *cumulative, 1.0]), abs=2e-12)
 
 
@@ -73,7 +100,9 @@ def partly_jumping(other):
     """A mixture of parts of two families, 0.4 of the given one."""
     mixing = np.array([0.4, 0.6])
     return lambda x: dist.MixtureGeneral(
-        dist.Categorical(probs=mixing), [other, dist.Normal(x * 1.0, 1.0)], support=dist.constraints.real
+        dist.Categorical(probs=mixing),
+        [other, dist.Normal(x * 1.0, 1.0)],
+        support=dist.constraints.real,
     )
 
 
@@ -85,7 +114,9 @@ def test_masses_of_a_mixture_with_jumps():
 
 
 def test_overlooked_mass_is_refused_with_the_state_and_the_mass():
-    with pytest.raises(PlanningError, match=r"emission\[a\]: got a density whose mass misses one by 0.001;"):
+    with pytest.raises(
+        PlanningError, match=r"emission\[a\]: got a density whose mass misses one by 0.001;"
+    ):
         emission_table(ContinuousWorld(mixtures(), {"weight": 0.001, "scale": 1e-9}), [0.0])
     with pytest.raises(PlanningError, match=r"emission\[b\]: got a density that is nan at y = "):
         emission_table(world(lambda x: dist.Normal(0.0, 1.0 - 2 * x)), [0.0])
@@ -97,7 +128,9 @@ def test_overlooked_mass_is_refused_with_the_state_and_the_mass():
 
 def test_latent_tables_are_those_of_the_program():
     moves = world(
-        lambda x: dist.Normal(x, 1.0), initial=dist.Bernoulli(0.3), transition=lambda x, a: dist.Bernoulli(0.2 + 0.8 * x)
+        lambda x: dist.Normal(x, 1.0),
+        initial=dist.Bernoulli(0.3),
+        transition=lambda x, a: dist.Bernoulli(0.2 + 0.8 * x),
     )
     initial, transition, reward = latent_tables(moves)
     assert initial == pytest.approx([0.7, 0.3], abs=1e-14)
@@ -112,11 +145,17 @@ def test_a_pair_has_the_latent_tables_of_one_world_and_the_emissions_of_the_othe
         stays = numpyro.sample("stays", dist.Beta(1.0, 1.0))
         scale = numpyro.sample("scale", dist.HalfNormal(1.0))
         return Kernels(
-            [0.5, 0.5], lambda x, a: dist.Bernoulli(jnp.where(x == 1, stays, 1 - stays)), lambda x: dist.Normal(x, scale)
+            [0.5, 0.5],
+            lambda x, a: dist.Bernoulli(jnp.where(x == 1, stays, 1 - stays)),
+            lambda x: dist.Normal(x, scale),
         )
 
-    model = ContinuousHOMDP("moves", Domain(("a", "b"), Real(1), ("go",), 2), program, lambda x, a: x * 1.0, ())
-    calm, wild = (ContinuousWorld(model, {"stays": a, "scale": b}) for a, b in ((0.9, 0.5), (0.6, 2.0)))
+    model = ContinuousHOMDP(
+        "moves", Spaces(("a", "b"), Real(1), ("go",), 2), program, lambda x, a: x * 1.0, ()
+    )
+    calm, wild = (
+        ContinuousWorld(model, {"stays": a, "scale": b}) for a, b in ((0.9, 0.5), (0.6, 2.0))
+    )
     mixed = ContinuousWorld(mixtures(), {"weight": 0.3, "scale": 0.5})
     for moves, shows in ((calm, wild), (wild, calm), (calm, mixed)):
         pair = paired(moves, shows)
@@ -124,7 +163,9 @@ def test_a_pair_has_the_latent_tables_of_one_world_and_the_emissions_of_the_othe
             assert part.tolist() == expected.tolist()
         assert emission_table(pair, EDGES).tolist() == emission_table(shows, EDGES).tolist()
     assert latent_tables(paired(calm, wild))[1][1, 0, 1] == pytest.approx(0.9, abs=1e-14)
-    assert emission_table(paired(calm, wild), [0.0])[1, 0] == pytest.approx(stats.norm.cdf(-0.5), abs=1e-12)
+    assert emission_table(paired(calm, wild), [0.0])[1, 0] == pytest.approx(
+        stats.norm.cdf(-0.5), abs=1e-12
+    )
 
 
 def test_what_has_no_tables_is_refused_with_the_planner_that_serves():

@@ -1,4 +1,6 @@
-"""What a rule decides from given counts, plans by plain recursion over histories to compare it with, and a tiny program."""
+"""What a rule decides from given counts, plans by plain recursion over histories to compare it
+with, and a tiny program.
+"""
 
 from dataclasses import replace
 from functools import cache
@@ -12,11 +14,13 @@ from jax.nn import sigmoid
 
 from homdp_ppl import HOMDP, POMDP, Counts, Kernels, homdp
 from homdp_ppl.explorers import Explorer, Pairs, Proposal
-from homdp_ppl.rounds import Decision, Planning
+from homdp_ppl.learning.rounds import Decision, Planning
 from tests.runs import TREE
 
 
-def decide(rule: Explorer, model: HOMDP, counts: Counts, episodes: int = 50, seed: int = 0) -> tuple[Proposal | Pairs, Decision]:
+def decide(
+    rule: Explorer, model: HOMDP, counts: Counts, episodes: int = 50, seed: int = 0
+) -> tuple[Proposal | Pairs, Decision]:
     """What a rule proposes, and what is decided, when it has seen these counts."""
     state = replace(rule.init(model, episodes), counts=counts)
     proposal = rule.propose(jax.random.key(seed), state)
@@ -24,10 +28,11 @@ def decide(rule: Explorer, model: HOMDP, counts: Counts, episodes: int = 50, see
 
 
 def backed_up(model: POMDP, backup) -> tuple[np.ndarray, dict]:
-    """Alpha-vectors after each first observation, (Y, X), and the action after every history, for an optimistic backup.
+    """Alpha-vectors after each first observation, (Y, X), and the action after every history, for
+    an optimistic backup.
 
-    ``backup(h, later)`` says what each action is worth in each state after step h, (X, A), from the vectors that follow,
-    (A, Y, X). The action maximises the belief times alpha.
+    ``backup(h, later)`` says what each action is worth in each state after step h, (X, A), from the
+    vectors that follow, (A, Y, X). The action maximises the belief times alpha.
     """
     rho, T, O, r = model  # noqa: E741
     A, Y, H = T.shape[1], O.shape[1], len(r)
@@ -39,7 +44,9 @@ def backed_up(model: POMDP, backup) -> tuple[np.ndarray, dict]:
         belief = joint / joint.sum()
         Q = np.array(r[h])
         if h + 1 < H:
-            later = [[vector((*history, a, y), belief @ T[:, a]) for y in range(Y)] for a in range(A)]
+            later = [
+                [vector((*history, a, y), belief @ T[:, a]) for y in range(Y)] for a in range(A)
+            ]
             Q = Q + backup(h + 1, np.array(later))
         actions[history] = int(np.argmax(belief @ Q))
         return Q[:, actions[history]]
@@ -48,14 +55,19 @@ def backed_up(model: POMDP, backup) -> tuple[np.ndarray, dict]:
 
 
 def clipped_optimum(model: POMDP) -> float:
-    """The optimal value where no history is worth more than the steps that are left; weights are not normalised."""
+    """The optimal value where no history is worth more than the steps that are left.
+
+    Weights are not normalised.
+    """
     rho, T, O, r = model  # noqa: E741
     H = len(r)
 
     def best(weights, h):
         following = range(O.shape[1]) if h + 1 < H else ()
         worth = [
-            weights @ r[h, :, a] + sum(best((weights @ T[:, a]) * O[:, y], h + 1) for y in following) for a in range(T.shape[1])
+            weights @ r[h, :, a]
+            + sum(best((weights @ T[:, a]) * O[:, y], h + 1) for y in following)
+            for a in range(T.shape[1])
         ]
         return min(max(worth), weights.sum() * (H - h))
 
@@ -64,14 +76,21 @@ def clipped_optimum(model: POMDP) -> float:
 
 @cache
 def sensor() -> HOMDP:
-    """A tiny program without a closed form: how well one hears and how often things move, on logistic scales."""
+    """A tiny program without a closed form.
 
-    @homdp(states=2, observations=2, actions=2, horizon=2, reward=np.array([[1.0, 0.2], [0.0, 0.7]]))
+    How well one hears and how often things move, on logistic scales.
+    """
+
+    @homdp(
+        states=2, observations=2, actions=2, horizon=2, reward=np.array([[1.0, 0.2], [0.0, 0.7]])
+    )
     def sensor():
         ear = numpyro.sample("ear", dist.Normal(1.0, 1.0))
         drift = numpyro.sample("drift", dist.Normal(-0.5, 0.8))
         hears, moves = sigmoid(ear), sigmoid(drift + jnp.array([0.0, 1.0]))
-        T = jnp.stack([jnp.stack([1 - moves, moves], -1), jnp.stack([moves / 2, 1 - moves / 2], -1)])
+        T = jnp.stack(
+            [jnp.stack([1 - moves, moves], -1), jnp.stack([moves / 2, 1 - moves / 2], -1)]
+        )
         return Kernels([0.6, 0.4], T, jnp.array([[hears, 1 - hears], [1 - hears, hears]]))
 
     return sensor

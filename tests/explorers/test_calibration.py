@@ -1,7 +1,10 @@
-"""How often rules are optimistic in worlds drawn from the prior: frequencies with exact expected values.
+"""How often rules are optimistic in worlds drawn from the prior.
 
-Every replica draws a world, lets a uniform policy play some episodes in it, and compares the rule's optimistic value with the
-world's optimum. One episode index for each world: episodes of one run depend on each other.
+Frequencies with exact expected values.
+
+Every replica draws a world, lets a uniform policy play some episodes in it, and compares the rule's
+optimistic value with the world's optimum. One episode index for each world: episodes of one run
+depend on each other.
 """
 
 from dataclasses import replace
@@ -17,9 +20,9 @@ import pytest
 from homdp_ppl import POMDP, Counts, Kernels, explorers, homdp, posterior, tabular, x64
 from homdp_ppl.explorers import State
 from homdp_ppl.explorers.explorer import upper_value
+from homdp_ppl.learning.rounds import Planning, choose_candidate
 from homdp_ppl.posteriors import Sampling
 from homdp_ppl.posteriors.tracking import Tracked
-from homdp_ppl.rounds import Planning, choose_candidate
 from tests.chances import believable, enough
 from tests.explorers.plain import decide, sensor
 from tests.planners.exact import optimum
@@ -31,7 +34,9 @@ ALPHA_T = np.array([[[2.0, 1], [1, 1]], [[1, 3], [1, 1]]])
 ALPHA_O = np.array([[3.0, 1], [1, 2]])
 INITIAL = np.array([0.55, 0.45])
 REWARD = np.array([[1.0, 0.1], [0.0, 0.9]])
-MODEL = tabular(T=dist.Dirichlet(ALPHA_T), O=dist.Dirichlet(ALPHA_O), initial=INITIAL, reward=REWARD, horizon=H)
+MODEL = tabular(
+    T=dist.Dirichlet(ALPHA_T), O=dist.Dirichlet(ALPHA_O), initial=INITIAL, reward=REWARD, horizon=H
+)
 
 REPLICAS, EPISODES = 3000, 12
 DELTA = 0.1
@@ -52,9 +57,14 @@ def episodes(T, O, seed):  # noqa: E741
 def count(played, weights):
     """Counts of every replica; ``weights`` (replicas, episodes) say how often an episode counts."""
     replica = np.arange(len(weights))[:, None, None]
-    transition, emission = np.zeros((len(weights), X, A, X), dtype=int), np.zeros((len(weights), X, Y), dtype=int)
+    transition, emission = (
+        np.zeros((len(weights), X, A, X), dtype=int),
+        np.zeros((len(weights), X, Y), dtype=int),
+    )
     before = played.states[..., :-1]
-    np.add.at(transition, (replica, before, played.actions, played.states[..., 1:]), weights[..., None])
+    np.add.at(
+        transition, (replica, before, played.actions, played.states[..., 1:]), weights[..., None]
+    )
     np.add.at(emission, (replica, before, played.observations), weights[..., None])
     return transition, emission
 
@@ -72,9 +82,17 @@ def evaluator(rule):
     solve = planning.tree.compile(planning.support)
 
     def values(key, transition, emission):
-        state = State(Counts(transition, emission, MODEL.spaces[:3]), jnp.zeros((), int), None, MODEL, EPISODES)
+        state = State(
+            Counts(transition, emission, MODEL.spaces[:3]),
+            jnp.zeros((), int),
+            None,
+            MODEL,
+            EPISODES,
+        )
         proposal = jax.tree.map(jnp.asarray, rule.propose(key, state))
-        return jax.vmap(lambda model, parameters: planning.root(parameters, solve(model, parameters)))(*proposal)
+        return jax.vmap(
+            lambda model, parameters: planning.root(parameters, solve(model, parameters))
+        )(*proposal)
 
     return jax.jit(jax.vmap(values))
 
@@ -82,13 +100,22 @@ def evaluator(rule):
 def candidates(rule, counts, seed=0):
     """Root values of all candidates, (replicas, candidates)."""
     with x64():
-        return np.asarray(evaluator(rule)(jax.random.split(jax.random.key(seed), len(counts[0])), *counts))
+        return np.asarray(
+            evaluator(rule)(jax.random.split(jax.random.key(seed), len(counts[0])), *counts)
+        )
 
 
 @cache
 def study(seed=0, right=True):
-    """Worlds from the declared prior, or from its mirror image; their optima, and what was played."""
-    T, O = worlds(ALPHA_T, ALPHA_O, seed) if right else worlds(ALPHA_T[..., ::-1], ALPHA_O[..., ::-1], seed)  # noqa: E741
+    """Worlds from the declared prior, or from its mirror image.
+
+    Their optima, and what was played.
+    """
+    T, O = (
+        worlds(ALPHA_T, ALPHA_O, seed)
+        if right
+        else worlds(ALPHA_T[..., ::-1], ALPHA_O[..., ::-1], seed)
+    )
     solve = TREE.compile(MODEL.structure.support)
     with x64():
         best = jax.jit(jax.vmap(lambda T, O: solve(POMDP(INITIAL, T, O, MODEL.reward)).value))(T, O)  # noqa: E741
@@ -111,7 +138,9 @@ def test_posterior_sampling_is_optimistic_in_half_of_all_worlds():
     best, played = study()
     assert believable(candidates(SAMPLING, count(played, first_episodes(0)))[:, 0] >= best, 1 / 2)
     best, played = study(right=False)
-    assert not believable(candidates(SAMPLING, count(played, first_episodes(0)))[:, 0] >= best, 1 / 2)
+    assert not believable(
+        candidates(SAMPLING, count(played, first_episodes(0)))[:, 0] >= best, 1 / 2
+    )
 
 
 def covered(rule, values, best):
@@ -123,7 +152,8 @@ def covered(rule, values, best):
 def test_value_quantile_covers_exactly():
     """Ceil(q S)/(S + 1), here with S = 4. False-alarm rate 4e-6 in all.
 
-    Every other place than the right one is caught, and half of the data counted twice, which the median cannot see.
+    Every other place than the right one is caught, and half of the data counted twice, which the
+    median cannot see.
     """
     best, played = study()
     values = candidates(QUANTILE, count(played, first_episodes(0)))
@@ -142,14 +172,22 @@ def shrunk(rule, factor):
     def propose(key, state):
         proposal = rule.propose(key, state)
         reward = MODEL.reward + factor * (proposal.models.reward - MODEL.reward)
-        return proposal._replace(models=proposal.models._replace(reward=reward), parameters=factor * proposal.parameters)
+        return proposal._replace(
+            models=proposal.models._replace(reward=reward), parameters=factor * proposal.parameters
+        )
 
     return replace(rule, propose=propose)
 
 
-@pytest.mark.parametrize("rule", [explorers.tight(DELTA), explorers.quantile_bonus(DELTA, bound=True)], ids=lambda r: r.rule)
+@pytest.mark.parametrize(
+    "rule",
+    [explorers.tight(DELTA), explorers.quantile_bonus(DELTA, bound=True)],
+    ids=lambda r: r.rule,
+)
 def test_bonuses_are_optimistic_often_enough(rule):
-    """In at least 1 - delta of all worlds, in fact in nearly all: these rules are loose. False-alarm rate 1e-6 each.
+    """In at least 1 - delta of all worlds, in fact in nearly all: these rules are loose.
+
+    False-alarm rate 1e-6 each.
 
     Bonuses of a fiftieth are caught.
     """
@@ -160,14 +198,20 @@ def test_bonuses_are_optimistic_often_enough(rule):
 
 
 def test_quantile_bonus_by_draws_is_optimistic_often_enough():
-    """As above, with quantiles of draws, in the readable loop. False-alarm rate 1e-6; bonuses of a fiftieth are caught."""
+    """As above, with quantiles of draws, in the readable loop.
+
+    False-alarm rate 1e-6; bonuses of a fiftieth are caught.
+    """
     best, played = study()
     counts = count(played, first_episodes(0))
     rule = explorers.quantile_bonus(DELTA)
     some = range(120)
 
     def optimistic(rule):
-        values = [decide(rule, MODEL, Counts(counts[0][r], counts[1][r]), seed=r)[1].optimistic for r in some]
+        values = [
+            decide(rule, MODEL, Counts(counts[0][r], counts[1][r]), seed=r)[1].optimistic
+            for r in some
+        ]
         return np.array(values) >= best[: len(some)]
 
     assert enough(optimistic(rule), 1 - DELTA)
@@ -197,7 +241,10 @@ def folded(rule):
 
 
 def shortfalls(horizon, rules, trials=150, seed=0):
-    """How much more a world in the confidence set is worth than each rule says, at the worst; K = 1 and delta = 1/2."""
+    """How much more a world in the confidence set is worth than each rule says, at the worst.
+
+    K = 1 and delta = 1/2.
+    """
     model, generator = MODEL.with_horizon(horizon), np.random.default_rng(seed)
     worst = np.full(len(rules), -np.inf)
     for _ in range(trials):
@@ -208,14 +255,21 @@ def shortfalls(horizon, rules, trials=150, seed=0):
             radius = np.minimum(2, np.sqrt(2 * np.log(2 * (X + X * A) * horizon / 0.5) / n))
             tables.append(in_the_set(generator, seen / n[..., None], radius))
         best = optimum(POMDP(INITIAL, *tables, model.reward))
-        worst = np.maximum(worst, [best - decide(rule, model, counts, episodes=1)[1].optimistic for rule in rules])
+        worst = np.maximum(
+            worst, [best - decide(rule, model, counts, episodes=1)[1].optimistic for rule in rules]
+        )
     return worst
 
 
 def test_the_confidence_set_is_covered():
-    """No world in the confidence set is worth more than `tight` says; with bonuses half as large some are."""
+    """No world in the confidence set is worth more than `tight` says.
+
+    With bonuses half as large some are.
+    """
     (once,) = shortfalls(1, [explorers.tight(0.5)])
-    twice, wrong = shortfalls(2, [explorers.tight(0.5), replace(shrunk(explorers.tight(0.5), 0.5), clip=False)])
+    twice, wrong = shortfalls(
+        2, [explorers.tight(0.5), replace(shrunk(explorers.tight(0.5), 0.5), clip=False)]
+    )
     assert max(once, twice) <= 1e-12
     assert wrong > 0.01
 
@@ -223,19 +277,30 @@ def test_the_confidence_set_is_covered():
 def test_the_start_term_is_added_after_the_clip():
     """Horizon 1: the worst world in the confidence set is worth exactly what `tight` says.
 
-    The first observation reveals the first state, whose reward of 1 cannot grow: inside the reward the term is lost there, and
-    optimism fails.
+    The first observation reveals the first state, whose reward of 1 cannot grow: inside the reward
+    the term is lost there, and optimism fails.
     """
     model = tabular(
-        T=np.full((2, 2, 2), 0.5), O=dist.Dirichlet(np.ones((2, 3))), initial=[2 / 3, 1 / 3], reward=np.eye(2), horizon=1
+        T=np.full((2, 2, 2), 0.5),
+        O=dist.Dirichlet(np.ones((2, 3))),
+        initial=[2 / 3, 1 / 3],
+        reward=np.eye(2),
+        horizon=1,
     )
     counts = Counts(np.zeros((2, 2, 2), dtype=int), np.array([[200, 100, 100], [0, 200, 200]]))
     eps = np.sqrt(2 * np.log((2**3 - 2) * (2 + 4) / 0.5) / 400)
     moved = np.array([[0, 1, -1], [0, -1, 1]]) * eps / 2
-    worst = POMDP(np.array([2, 1]) / 3, np.full((2, 2, 2), 0.5), counts.emission / 400 + moved, model.reward)
+    worst = POMDP(
+        np.array([2, 1]) / 3, np.full((2, 2, 2), 0.5), counts.emission / 400 + moved, model.reward
+    )
     assert optimum(worst) == pytest.approx(2 / 3 + eps / 2)
-    assert decide(explorers.tight(0.5), model, counts, episodes=1)[1].optimistic == pytest.approx(2 / 3 + eps / 2, abs=1e-12)
-    assert decide(folded(explorers.tight(0.5)), model, counts, episodes=1)[1].optimistic < 2 / 3 + eps / 2 - 0.02
+    assert decide(explorers.tight(0.5), model, counts, episodes=1)[1].optimistic == pytest.approx(
+        2 / 3 + eps / 2, abs=1e-12
+    )
+    assert (
+        decide(folded(explorers.tight(0.5)), model, counts, episodes=1)[1].optimistic
+        < 2 / 3 + eps / 2 - 0.02
+    )
 
 
 @homdp(
@@ -243,7 +308,10 @@ def test_the_start_term_is_added_after_the_clip():
     observations=("nothing",),
     actions=("go left", "go right"),
     horizon=2,
-    reward=np.array([[[0, 0], [1, 1], [0, 0], [0, 0], [0, 0]], [[0, 0], [0, 0], [1, 0], [0, 1], [0, 1]]], dtype=float),
+    reward=np.array(
+        [[[0, 0], [1, 1], [0, 0], [0, 0], [0, 0]], [[0, 0], [0, 0], [1, 0], [0, 1], [0, 1]]],
+        dtype=float,
+    ),
 )
 def fork():
     """From the plain state one surely gets to the left, from the new one who knows where."""
@@ -258,8 +326,9 @@ def fork():
 def test_clipped_values_stay_optimistic(clip):
     """Before any data every world lies in the confidence set, so `tight` must cover all of them.
 
-    The new state is worth 2 whatever follows, for its bonus is clipped; the belief still pulls the action to the right for its
-    sake, and leaves nothing to the plain state. The best policy goes left where the new state leads left, and earns 1.8.
+    The new state is worth 2 whatever follows, for its bonus is clipped; the belief still pulls the
+    action to the right for its sake, and leaves nothing to the plain state. The best policy goes
+    left where the new state leads left, and earns 1.8.
     """
     world = fork.at(ways=[1.0, 0.0, 0.0])
     assert optimum(world.pomdp) == pytest.approx(1.8)
@@ -271,12 +340,16 @@ def test_clipped_values_stay_optimistic(clip):
 
 
 def sampling_is_above(truths, memory, length):
-    """Whether posterior sampling's value is above the optimum in each of the worlds, after some episodes; ties by a fair coin."""
+    """Whether posterior sampling's value is above the optimum in each of the worlds, after some
+    episodes; ties by a fair coin.
+    """
     model, coin, above = sensor(), np.random.default_rng(2), []
     start = replace(SAMPLING.init(model, EPISODES), memory=memory)
     for r, truth in enumerate(truths):
         world, state = model.tables(truth), start
-        for episode in simulate(*(part[None] for part in world[:3]), H, length, np.random.default_rng(r))[0]:
+        for episode in simulate(
+            *(part[None] for part in world[:3]), H, length, np.random.default_rng(r)
+        )[0]:
             state = SAMPLING.update(state, episode)
         proposal = SAMPLING.propose(jax.random.key(r), state)
         value, best = TREE(POMDP(*(part[0] for part in proposal.models))).value, TREE(world).value
@@ -286,7 +359,9 @@ def sampling_is_above(truths, memory, length):
 
 @pytest.mark.slow
 def test_posterior_sampling_of_a_program():
-    """A prior of 2,000 atoms, from which the worlds come too: exactly 1/2 by symmetry, ties by a coin. False-alarm rate 1e-6.
+    """A prior of 2,000 atoms, from which the worlds come too.
+
+    Exactly 1/2 by symmetry, ties by a coin. False-alarm rate 1e-6.
 
     Worlds that are better than most are caught.
     """
@@ -302,13 +377,22 @@ def test_posterior_sampling_of_a_program():
 
 @pytest.mark.slow
 def test_posterior_sampling_by_nuts():
-    """As above with worlds from the prior itself, eight episodes, and NUTS. False-alarm rate 1e-6, up to the error of draws.
+    """As above with worlds from the prior itself, eight episodes, and NUTS.
+
+    False-alarm rate 1e-6, up to the error of draws.
 
     Worlds from another prior are caught.
     """
-    memory = Tracked.of(posterior(sensor(), Counts.zero(sensor()), sampling=Sampling(2, 100, 200), force=True))
+    memory = Tracked.of(
+        posterior(sensor(), Counts.zero(sensor()), sampling=Sampling(2, 100, 200), force=True)
+    )
     generator = np.random.default_rng(0)
-    right = [{"ear": generator.normal(1.0, 1.0), "drift": generator.normal(-0.5, 0.8)} for _ in range(300)]
-    wrong = [{"ear": generator.normal(2.5, 0.5), "drift": generator.normal(0.5, 0.5)} for _ in range(150)]
+    right = [
+        {"ear": generator.normal(1.0, 1.0), "drift": generator.normal(-0.5, 0.8)}
+        for _ in range(300)
+    ]
+    wrong = [
+        {"ear": generator.normal(2.5, 0.5), "drift": generator.normal(0.5, 0.5)} for _ in range(150)
+    ]
     assert believable(sampling_is_above(right, memory, 8), 1 / 2)
     assert not believable(sampling_is_above(wrong, memory, 8), 1 / 2)

@@ -9,11 +9,15 @@ import numpy as np
 import pytest
 
 from homdp_ppl import ParameterError, explorers, x64
-from homdp_ppl.explorers.classes import CORNERS, check_tables, log_likelihoods, low_rank
+from homdp_ppl.explorers._classes import CORNERS, check_tables, log_likelihoods, low_rank
 from tests.explorers.plain import sensor
 
-PHI = np.array([[[1.0, 0.0], [0.5, 0.5]], [[0.0, 1.0], [0.3, 0.7]], [[0.6, 0.4], [0.0, 1.0]]])  # (X, A, d)
-PSI = np.array([[[0.2, 0.3, 0.5], [0.6, 0.2, 0.2]], [[1.0, 0.0, 0.0], [0.0, 0.1, 0.9]]])  # (N, d, X)
+PHI = np.array(
+    [[[1.0, 0.0], [0.5, 0.5]], [[0.0, 1.0], [0.3, 0.7]], [[0.6, 0.4], [0.0, 1.0]]]
+)  # (X, A, d)
+PSI = np.array(
+    [[[0.2, 0.3, 0.5], [0.6, 0.2, 0.2]], [[1.0, 0.0, 0.0], [0.0, 0.1, 0.9]]]
+)  # (N, d, X)
 
 
 def problems(*arguments):
@@ -29,7 +33,9 @@ def test_low_rank_tables():
     """T(x'|x, a) = phi(x, a) . psi(x'), entry by entry; probabilities; of rank d."""
     T = low_rank(PHI, PSI)
     for n, x, a, z in product(range(2), range(3), range(2), range(3)):
-        assert T[n, x, a, z] == pytest.approx(sum(PHI[x, a, i] * PSI[n, i, z] for i in range(2)), abs=1e-15)
+        assert T[n, x, a, z] == pytest.approx(
+            sum(PHI[x, a, i] * PSI[n, i, z] for i in range(2)), abs=1e-15
+        )
     np.testing.assert_allclose(T.sum(-1), 1.0)
     assert [np.linalg.matrix_rank(member.reshape(6, 3)) for member in T] == [2, 2]
 
@@ -42,7 +48,9 @@ def test_features_that_are_too_long():
 
 
 def test_measures_that_are_too_large():
-    """||psi g|| <= sqrt(d) for every g of signs, not for g = 1 alone, which is all that the paper prints."""
+    """||psi g|| <= sqrt(d) for every g of signs, not for g = 1 alone, which is all that the paper
+    prints.
+    """
     phi = np.full((2, 1, 1), 0.5)
     flat = np.array([[[2.0 * 0.3, 2.0 * 0.7]]])  # ||psi 1|| = 2 > 1
     (problem,) = problems(phi, flat)
@@ -54,11 +62,19 @@ def test_measures_that_are_too_large():
 
 @pytest.mark.parametrize("states", [3, CORNERS, CORNERS + 4])
 def test_the_largest_image(states):
-    """Every member is measured, whatever the number of states: exactly at the corners, or by a bound where they are too many."""
+    """Every member is measured, whatever the number of states.
+
+    Exactly at the corners, or by a bound where they are too many.
+    """
     generator = np.random.default_rng(states)
     psi = generator.dirichlet(np.ones(states), (1, 2))
     phi = np.tile([1.0, 0.0], (states, 1, 1))
-    assert low_rank(phi, psi).shape == (1, states, 1, states)  # ||psi g|| <= sqrt(2) for two distributions
+    assert low_rank(phi, psi).shape == (
+        1,
+        states,
+        1,
+        states,
+    )  # ||psi g|| <= sqrt(2) for two distributions
     corners = [psi[0] @ g for g in generator.choice([-1, 1], (200, states))]
     assert max(map(np.linalg.norm, corners)) <= sqrt(2)
     assert len(problems(phi, 1.01 * psi)) == 1
@@ -73,7 +89,8 @@ def test_rows_that_are_no_probabilities():
 
 
 @pytest.mark.parametrize(
-    ("phi", "psi"), [(PHI[0], PSI), (PHI[:, :0], PSI), (PHI, PSI[0]), (PHI, PSI[:, :1]), (PHI, PSI[:, :, :2])]
+    ("phi", "psi"),
+    [(PHI[0], PSI), (PHI[:, :0], PSI), (PHI, PSI[0]), (PHI, PSI[:, :1]), (PHI, PSI[:, :, :2])],
 )
 def test_low_rank_shapes(phi, psi):
     assert problems(phi, psi)[0].where == "shapes"
@@ -90,11 +107,21 @@ def test_classes_are_checked():
     good = np.full((2, 3, 4), 0.25)
     np.testing.assert_array_equal(check_tables("rule", "emissions", good, 3), good)
     np.testing.assert_array_equal(check_tables("rule", "emissions", list(good), 3), good)
-    for bad in (good[0], np.zeros((0, 3, 4)), [good[0], good[0, :2]], "tables", 2 * good, -good, good * np.nan):
+    for bad in (
+        good[0],
+        np.zeros((0, 3, 4)),
+        [good[0], good[0, :2]],
+        "tables",
+        2 * good,
+        -good,
+        good * np.nan,
+    ):
         with pytest.raises(ParameterError, match="emissions"):
             check_tables("rule", "emissions", bad, 3)
     for alone in (sensor(), sensor().at(ear=0.0, drift=0.0), [sensor()]):
-        with pytest.raises(ParameterError, match=r"that makes no array.*List worlds, made by homdp\.at"):
+        with pytest.raises(
+            ParameterError, match=r"that makes no array.*List worlds, made by homdp\.at"
+        ):
             check_tables("rule", "emissions", alone, 3)
     bad = good.copy()
     bad[1, 2] = [0.5, 0.5, 0.5, 0.0]
@@ -106,7 +133,9 @@ def test_classes_of_worlds():
     worlds = [sensor().at(ear=log(p / (1 - p)), drift=0.0) for p in (0.6, 0.85)]
     emissions = check_tables("rule", "emissions", worlds, 3)
     np.testing.assert_allclose(emissions[1], [[0.85, 0.15], [0.15, 0.85]])
-    transitions = check_tables("rule", "transitions", [worlds[0], worlds[0].pomdp.transition], 4)  # mixed, too
+    transitions = check_tables(
+        "rule", "transitions", [worlds[0], worlds[0].pomdp.transition], 4
+    )  # mixed, too
     np.testing.assert_array_equal(transitions[0], transitions[1])
 
 
@@ -114,11 +143,18 @@ def test_classes_of_worlds():
 
 
 def test_log_likelihoods():
-    """Sums of logarithms; what was not seen does not count, what cannot be seen excludes. The same under tracing."""
-    tables = np.array([[[0.5, 0.5], [0.1, 0.9]], [[1.0, 0.0], [0.3, 0.7]], [[0.0, 1.0], [0.5, 0.5]]])
+    """Sums of logarithms; what was not seen does not count, what cannot be seen excludes.
+
+    The same under tracing.
+    """
+    tables = np.array(
+        [[[0.5, 0.5], [0.1, 0.9]], [[1.0, 0.0], [0.3, 0.7]], [[0.0, 1.0], [0.5, 0.5]]]
+    )
     counts = np.array([[4, 0], [1, 2]])
     by_hand = [4 * log(0.5) + log(0.1) + 2 * log(0.9), log(0.3) + 2 * log(0.7), -np.inf]
     np.testing.assert_allclose(log_likelihoods(tables, counts), by_hand, rtol=1e-14)
     np.testing.assert_array_equal(log_likelihoods(tables, 0 * counts), np.zeros(3))
     with x64():
-        np.testing.assert_allclose(jax.jit(log_likelihoods)(jnp.asarray(tables), jnp.asarray(counts)), by_hand, rtol=1e-14)
+        np.testing.assert_allclose(
+            jax.jit(log_likelihoods)(jnp.asarray(tables), jnp.asarray(counts)), by_hand, rtol=1e-14
+        )

@@ -8,11 +8,22 @@ import numpy as np
 import numpyro.distributions as dist
 import pytest
 
-from homdp_ppl import Counts, Episode, HOMDPError, ParameterError, Trajectory, explorers, learn, models, tabular, x64
+from homdp_ppl import (
+    Counts,
+    Episode,
+    HOMDPError,
+    ParameterError,
+    Trajectory,
+    explorers,
+    learn,
+    models,
+    tabular,
+    x64,
+)
 from homdp_ppl.confidence import empirical
 from homdp_ppl.explorers import EXPLORERS, Explorer, Pairs, Proposal
 from homdp_ppl.explorers.explorer import one
-from homdp_ppl.rounds import Planning
+from homdp_ppl.learning.rounds import Planning
 from tests.explorers.plain import decide, sensor
 from tests.planners.exact import optimum
 from tests.runs import TREE
@@ -28,7 +39,11 @@ MODEL = tabular(
 T = np.random.default_rng(0).dirichlet(np.ones(X), (3, X, A))
 O = np.random.default_rng(1).dirichlet(np.ones(Y), (2, X))  # noqa: E741
 WORLD = MODEL.at(T=T[0], O=O[1])
-NEEDED = {"hop_b_class": {"emissions": O}, "hop_v": {"transitions": T, "emissions": O}, "oracle": {"world": WORLD}}
+NEEDED = {
+    "hop_b_class": {"emissions": O},
+    "hop_v": {"transitions": T, "emissions": O},
+    "oracle": {"world": WORLD},
+}
 FEWER = {"value_quantile": {"draws": 1}}  # plans
 EPISODE = Episode(Trajectory(np.array([0, 1]), np.array([1, 0])), np.array([0, 0, 1]))
 KEY = jax.random.key(7)
@@ -45,7 +60,9 @@ def leaves(tree):
 
 
 def same(one, other):
-    return len(one) == len(other) and all(np.array_equal(a, b) for a, b in zip(one, other, strict=True))
+    return len(one) == len(other) and all(
+        np.array_equal(a, b) for a, b in zip(one, other, strict=True)
+    )
 
 
 # Pure functions of arrays
@@ -77,32 +94,50 @@ def test_proposals_are_arrays(name):
     rule = make(name, **FEWER.get(name, {}))
     state = rule.update(rule.init(MODEL, 50), EPISODE)
     proposal = rule.propose(KEY, state)
-    assert all(isinstance(leaf, np.ndarray | jax.Array) and leaf.ndim >= 1 for leaf in jax.tree.leaves(proposal))
+    assert all(
+        isinstance(leaf, np.ndarray | jax.Array) and leaf.ndim >= 1
+        for leaf in jax.tree.leaves(proposal)
+    )
     if isinstance(proposal, Pairs):
         assert [len(part) for part in proposal[:4]] == [3, 2, 3, 2]
         return
     assert isinstance(proposal, Proposal)
     assert {len(leaf) for leaf in jax.tree.leaves(proposal)} == {1}
     initial, transition, emission, reward = (np.asarray(part) for part in proposal.models)
-    assert (initial.shape, transition.shape, emission.shape, reward.shape) == ((1, X), (1, X, A, X), (1, X, Y), (1, H, X, A))
+    assert (initial.shape, transition.shape, emission.shape, reward.shape) == (
+        (1, X),
+        (1, X, A, X),
+        (1, X, Y),
+        (1, H, X, A),
+    )
     for rows in (initial, transition, emission):
         np.testing.assert_allclose(rows.sum(-1), 1.0, atol=1e-12)
     assert (reward >= MODEL.reward).all()
     support = rule.support(MODEL)
-    assert all(np.all(allowed | (part[0] == 0)) for allowed, part in zip(support, (initial, transition, emission), strict=True))
+    assert all(
+        np.all(allowed | (part[0] == 0))
+        for allowed, part in zip(support, (initial, transition, emission), strict=True)
+    )
 
 
 @every_rule
 def test_rules_that_can_be_compiled_can_be_traced(name):
     rule = make(name, **FEWER.get(name, {}))
     if not rule.compilable(MODEL):
-        assert name in ("hop_v", "quantile_bonus")  # version spaces; quantiles by draws (by the bound it can be)
+        assert name in (
+            "hop_v",
+            "quantile_bonus",
+        )  # version spaces; quantiles by draws (by the bound it can be)
         return
     state = rule.init(MODEL, 50)
     with x64():
-        after, proposal = jax.eval_shape(lambda s: (rule.update(s, EPISODE), rule.propose(KEY, s)), state)
+        after, proposal = jax.eval_shape(
+            lambda s: (rule.update(s, EPISODE), rule.propose(KEY, s)), state
+        )
     assert jax.tree.structure(after) == jax.tree.structure(state)
-    assert [leaf.shape for leaf in jax.tree.leaves(proposal)] == [leaf.shape for leaf in leaves(rule.propose(KEY, state))]
+    assert [leaf.shape for leaf in jax.tree.leaves(proposal)] == [
+        leaf.shape for leaf in leaves(rule.propose(KEY, state))
+    ]
 
 
 @every_rule
@@ -121,7 +156,10 @@ def test_nothing_to_learn():
     """A declaration without unknown rows: rules plan in it as it is, whatever was seen."""
     known = tabular(T=T[0], O=O[0], initial=[0.6, 0.4], reward=MODEL.reward[0], horizon=H)
     value = optimum(known.at().pomdp)
-    for rule in [explorers.quantile_bonus(bound=True), *(make(name) for name in EXPLORERS if name not in NEEDED)]:
+    for rule in [
+        explorers.quantile_bonus(bound=True),
+        *(make(name) for name in EXPLORERS if name not in NEEDED),
+    ]:
         decision = decide(rule, known, Counts.of([EPISODE], known))[1]
         assert decision.optimistic == pytest.approx(value, abs=1e-10), rule.name
 
@@ -195,7 +233,9 @@ def test_options_show_in_the_name(name):
             assert rule.soundness == SOUNDNESS[name]
 
 
-BY_DELTA = [name for name, make in EXPLORERS.items() if "delta" in inspect.signature(make).parameters]
+BY_DELTA = [
+    name for name, make in EXPLORERS.items() if "delta" in inspect.signature(make).parameters
+]
 
 
 @pytest.mark.parametrize(
@@ -208,7 +248,11 @@ BY_DELTA = [name for name, make in EXPLORERS.items() if "delta" in inspect.signa
         *(("value_quantile", "draws", value) for value in (0, 2.5)),
         *(("epsilon_greedy", "epsilon", value) for value in (0, 1.5)),
         *(("hop_v", "mass", value) for value in (0.0, 1.0)),
-        *((name, "replan", "sometimes") for name, make in EXPLORERS.items() if "replan" in inspect.signature(make).parameters),
+        *(
+            (name, "replan", "sometimes")
+            for name, make in EXPLORERS.items()
+            if "replan" in inspect.signature(make).parameters
+        ),
     ],
 )
 def test_options_are_checked(name, option, value):
@@ -219,7 +263,10 @@ def test_options_are_checked(name, option, value):
 
 
 def test_options_may_be_numpy_numbers():
-    assert explorers.value_quantile(q=np.float32(0.5), draws=np.int64(3)).name == "value_quantile(q=0.5, draws=3)"
+    assert (
+        explorers.value_quantile(q=np.float32(0.5), draws=np.int64(3)).name
+        == "value_quantile(q=0.5, draws=3)"
+    )
     assert explorers.quantile_backup(z=np.int64(2)).name == "quantile_backup(z=2)"
 
 
@@ -248,7 +295,9 @@ def test_programs_without_a_closed_form(rule):
     after = rule.update(state, EPISODE)
     assert after.memory.base is state.memory.base
     weights = after.memory.belief.atoms.probabilities
-    heard = 1 / (1 + np.exp(-after.memory.atoms.values["ear"]))  # state 0 was heard right once, and wrong once
+    heard = 1 / (
+        1 + np.exp(-after.memory.atoms.values["ear"])
+    )  # state 0 was heard right once, and wrong once
     assert np.corrcoef(weights, heard * (1 - heard))[0, 1] > 0.5
     assert state.memory.belief.atoms.weights is None
     proposal = rule.propose(KEY, after)
@@ -264,9 +313,14 @@ def test_the_bound_serves_dirichlet_rows_only():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("rule", [explorers.quantile_backup(), explorers.quantile_bonus()], ids=lambda rule: rule.rule)
+@pytest.mark.parametrize(
+    "rule", [explorers.quantile_backup(), explorers.quantile_bonus()], ids=lambda rule: rule.rule
+)
 def test_learning_with_a_sampled_posterior(rule):
-    """Enough episodes for NUTS to run again; what is believed in the end is near the truth, the gap is small."""
+    """Enough episodes for NUTS to run again.
+
+    What is believed in the end is near the truth, the gap is small.
+    """
     world = sensor().at(ear=2.0, drift=-1.0)
     run = learn(world, rule, TREE, episodes=150, seed=0)
     assert run.state.memory.base.method == "nuts"
@@ -278,7 +332,9 @@ def test_learning_with_a_sampled_posterior(rule):
 @pytest.mark.slow
 def test_the_maze():
     """A zoo program without a closed form."""
-    run = learn(models.load("maze", horizon=3), explorers.posterior_sampling(), TREE, episodes=20, seed=0)
+    run = learn(
+        models.load("maze", horizon=3), explorers.posterior_sampling(), TREE, episodes=20, seed=0
+    )
     assert run.gaps.min() >= -1e-9
     assert run.gaps[-1] < 0.05
 
@@ -297,10 +353,15 @@ def curious(weight: float = 1.0) -> Explorer:
 
 
 def test_a_new_rule():
-    """A function from counts to a model: the loop, the planner and the record do the rest; it can be traced as it stands."""
+    """A function from counts to a model: the loop, the planner and the record do the rest.
+
+    It can be traced as it stands.
+    """
     run = learn(WORLD, curious(0.5), TREE, episodes=40, seed=0, compiled=False)
     assert run.to_dataset().attrs["explorer"] == "curious(weight=0.5)"
-    assert run.optimistic[0] == pytest.approx(decide(explorers.greedy(), MODEL, Counts.zero(MODEL))[1].optimistic + 0.5 * H)
+    assert run.optimistic[0] == pytest.approx(
+        decide(explorers.greedy(), MODEL, Counts.zero(MODEL))[1].optimistic + 0.5 * H
+    )
     assert (run.state.counts.state_action > 0).all()
     assert run.gaps[-10:].mean() < run.gaps[:10].mean()
     with x64():

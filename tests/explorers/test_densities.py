@@ -7,13 +7,16 @@ from scipy.stats import kstest, norm
 
 from homdp_ppl import ParameterError, models
 from homdp_ppl.explorers import candidates
-from homdp_ppl.explorers.densities import DensityClass
+from homdp_ppl.explorers._densities import DensityClass
 from tests.chances import ALARM
 from tests.continuous.programs import hearing, walk
 
 
 def test_log_likelihoods_of_a_class_by_hand():
-    """One call for all members and points; against scipy's normal density and against each member's own program."""
+    """One call for all members and points.
+
+    Against scipy's normal density and against each member's own program.
+    """
     model = walk()
     members = [model.at(noise=n) for n in (0.2, 0.9, 3.0)]
     x, y, a = np.array([0.3, -1.2]), np.array([0.1, 2.0]), np.array([0, 1])
@@ -22,12 +25,17 @@ def test_log_likelihoods_of_a_class_by_hand():
     moved = DensityClass("test", "transitions", members).log_likelihoods(x, a, following)
     for k, n in enumerate((0.2, 0.9, 3.0)):
         np.testing.assert_allclose(shown[k], norm.logpdf(y, x, 0.1 + n), rtol=1e-12)
-        np.testing.assert_allclose(moved[k], norm.logpdf(following, x + np.array([-1.0, 1.0]), 0.3), rtol=1e-12)
+        np.testing.assert_allclose(
+            moved[k], norm.logpdf(following, x + np.array([-1.0, 1.0]), 0.3), rtol=1e-12
+        )
 
 
 @pytest.mark.slow
 def test_members_of_several_programs_are_weighed_together():
-    one, other = hearing("means").draw(jax.random.key(0)), hearing("variances").draw(jax.random.key(1))
+    one, other = (
+        hearing("means").draw(jax.random.key(0)),
+        hearing("variances").draw(jax.random.key(1)),
+    )
     mixed = DensityClass("test", "emissions", [one, other, one])
     x, y = np.array([0, 1, 2]), np.array([0.1, -0.3, 1.0])
     table = mixed.log_likelihoods(x, y)
@@ -38,13 +46,18 @@ def test_members_of_several_programs_are_weighed_together():
 
 
 def test_candidates_come_from_the_prior():
-    """Kolmogorov's test against the half-normal distribution: false-alarm rate 1e-6. Another scale is caught."""
+    """Kolmogorov's test against the half-normal distribution: false-alarm rate 1e-6.
+
+    Another scale is caught.
+    """
     drawn = candidates(walk(), 400, jax.random.key(0))
     noise = np.array([float(world.parameters["noise"]) for world in drawn])
     assert kstest(noise, "halfnorm").pvalue > ALARM
     assert kstest(2 * noise, "halfnorm").pvalue < ALARM
     for number in (0, 2.5):
-        with pytest.raises(ParameterError, match=f"got {number}; expected a whole number of at least 1"):
+        with pytest.raises(
+            ParameterError, match=f"got {number}; expected a whole number of at least 1"
+        ):
             candidates(walk(), number, jax.random.key(0))
     with pytest.raises(ParameterError, match="a continuous HOMDP"):
         candidates(models.load("tiger").homdp, 3, jax.random.key(0))

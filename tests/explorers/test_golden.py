@@ -1,7 +1,8 @@
-"""Bonuses, models and optimistic values of every rule from fixed counts, computed here from the definitions.
+"""Bonuses, models and optimistic values of every rule from fixed counts, computed here from the
+definitions.
 
-Six rows of the model are unknown, one of them on a smaller support; three are known. The planner beside them is a recursion over
-histories in plain Python.
+Six rows of the model are unknown, one of them on a smaller support; three are known. The planner
+beside them is a recursion over histories in plain Python.
 """
 
 from dataclasses import replace
@@ -22,7 +23,9 @@ from tests.planners.exact import optimum
 X, Y, A, H = 3, 2, 2, 3
 K, DELTA = 50, 0.2
 INITIAL = np.array([0.5, 0.3, 0.2])
-REWARD = np.array([[[0, 3], [8, 1], [2, 5]], [[4, 0], [1, 7], [6, 2]], [[1, 8], [3, 3], [8, 0]]]) / 8
+REWARD = (
+    np.array([[[0, 3], [8, 1], [2, 5]], [[4, 0], [1, 7], [6, 2]], [[1, 8], [3, 3], [8, 0]]]) / 8
+)
 
 FULL = np.array([[2.0, 1, 1], [1, 1, 1], [1, 1, 2]])  # priors of T(.|0,0), T(.|1,1) and T(.|2,1)
 PART = np.array([1.0, 2])  # of T(.|1,0), on the states 0 and 2
@@ -39,15 +42,29 @@ def partly_known():
     return Kernels(INITIAL, T, jnp.array([seen[0], [0.25, 0.75], seen[1]]))
 
 
-UNKNOWN_T = {(0, 0): [0, 1, 2], (1, 0): [0, 2], (1, 1): [0, 1, 2], (2, 1): [0, 1, 2]}  # and their supports
+UNKNOWN_T = {
+    (0, 0): [0, 1, 2],
+    (1, 0): [0, 2],
+    (1, 1): [0, 1, 2],
+    (2, 1): [0, 1, 2],
+}  # and their supports
 UNKNOWN_O = (0, 2)
-# The known rows (0, 1), (2, 0) of T and 1 of O were seen to do what they seldom or never do; (2, 1) was never seen.
-N_T = np.array([[[120, 40, 40], [0, 30, 10]], [[50, 0, 150], [100, 300, 400]], [[0, 0, 20], [0, 0, 0]]])
+# The known rows (0, 1), (2, 0) of T and 1 of O were seen to do what they seldom or never do; (2, 1)
+# was never seen.
+N_T = np.array(
+    [[[120, 40, 40], [0, 30, 10]], [[50, 0, 150], [100, 300, 400]], [[0, 0, 20], [0, 0, 0]]]
+)
 N_O = np.array([[180, 60], [500, 500], [10, 10]])
 COUNTS = Counts(N_T, N_O)
 FEW, MANY = Counts(N_T // 10, N_O // 10), Counts(N_T * 40, N_O * 40)
 
-T_HAT = np.array([[[0.6, 0.2, 0.2], [0, 0.5, 0.5]], [[0.25, 0, 0.75], [0.125, 0.375, 0.5]], [[0, 0, 1], [1 / 3, 1 / 3, 1 / 3]]])
+T_HAT = np.array(
+    [
+        [[0.6, 0.2, 0.2], [0, 0.5, 0.5]],
+        [[0.25, 0, 0.75], [0.125, 0.375, 0.5]],
+        [[0, 0, 1], [1 / 3, 1 / 3, 1 / 3]],
+    ]
+)
 O_HAT = np.array([[0.75, 0.25], [0.25, 0.75], [0.5, 0.5]])
 VERBATIM_T = T_HAT.copy()  # nothing known: what was seen
 VERBATIM_T[0, 1] = [0, 0.75, 0.25]
@@ -56,8 +73,13 @@ VERBATIM_O = np.array([[0.75, 0.25], [0.5, 0.5], [0.5, 0.5]])
 
 def rows(of_transition, of_emission, known=True):
     """Radii row by row, 0 for known rows: (X, A) and (X,)."""
-    T = [[of_transition(x, a) if (x, a) in UNKNOWN_T or not known else 0.0 for a in range(A)] for x in range(X)]
-    return np.array(T), np.array([of_emission(x) if x in UNKNOWN_O or not known else 0.0 for x in range(X)])
+    T = [
+        [of_transition(x, a) if (x, a) in UNKNOWN_T or not known else 0.0 for a in range(A)]
+        for x in range(X)
+    ]
+    return np.array(T), np.array(
+        [of_emission(x) if x in UNKNOWN_O or not known else 0.0 for x in range(X)]
+    )
 
 
 def capped(scale, numerator, n, cap):
@@ -77,12 +99,16 @@ def test_hop_b(scale, known):
     beta_1 = 4 * H**3 * log(Y * X * A * H * K / DELTA)
     beta_2 = 8 * Y * log(Y * X * K * H / DELTA)
     eps_T, eps_O = rows(
-        lambda x, a: capped(scale, beta_1, N_T[x, a].sum(), 2 * H), lambda x: capped(scale, beta_2, N_O[x].sum(), 2), known
+        lambda x, a: capped(scale, beta_1, N_T[x, a].sum(), 2 * H),
+        lambda x: capped(scale, beta_2, N_O[x].sum(), 2),
+        known,
     )
     bonus = H * eps_O[:, None] + eps_T
     _, decision = decide(explorers.hop_b(DELTA, scale, known), partly_known, COUNTS, K)
     np.testing.assert_allclose(added(decision), np.broadcast_to(bonus, (H, X, A)), atol=1e-12)
-    model = POMDP(INITIAL, T_HAT if known else VERBATIM_T, O_HAT if known else VERBATIM_O, REWARD + bonus)
+    model = POMDP(
+        INITIAL, T_HAT if known else VERBATIM_T, O_HAT if known else VERBATIM_O, REWARD + bonus
+    )
     assert decision.optimistic == pytest.approx(optimum(model), abs=1e-10)
     assert evaluate(decision.policy, model) == pytest.approx(optimum(model), abs=1e-10)
 
@@ -99,7 +125,9 @@ CLASS = np.array(
 @pytest.mark.parametrize(("scale", "known"), [(1.0, False), (0.2, True)])
 def test_hop_b_class(scale, known):
     """Appendix C.6; what is known stays exact, whatever the class says of it."""
-    likelihood = [sum(n * log(p) for n, p in zip(N_O.ravel(), table.ravel(), strict=True)) for table in CLASS]
+    likelihood = [
+        sum(n * log(p) for n, p in zip(N_O.ravel(), table.ravel(), strict=True)) for table in CLASS
+    ]
     assert int(np.argmax(likelihood)) == 1
     eps_T, eps_O = rows(
         lambda x, a: capped(scale, 8 * X * log(X**2 * A * K * H), N_T[x, a].sum(), 2),
@@ -117,10 +145,14 @@ def test_hop_b_class(scale, known):
 
 
 def centred(eps_T, eps_O, T):
-    """(H - h)/2 [eps_T(x, a) + sum_x' T(x'|x, a) eps_O(x')] at step h, and (H/2) sum_x rho(x) eps_O(x) for the root."""
+    """(H - h)/2 [eps_T(x, a) + sum_x' T(x'|x, a) eps_O(x')] at step h, and (H/2) sum_x rho(x)
+    eps_O(x) for the root.
+    """
     bonus = np.zeros((H, X, A))
     for h, x, a in product(range(1, H + 1), range(X), range(A)):
-        bonus[h - 1, x, a] = (H - h) / 2 * (eps_T[x, a] + sum(T[x, a, z] * eps_O[z] for z in range(X)))
+        bonus[h - 1, x, a] = (
+            (H - h) / 2 * (eps_T[x, a] + sum(T[x, a, z] * eps_O[z] for z in range(X)))
+        )
     return bonus, H / 2 * sum(INITIAL * eps_O)
 
 
@@ -130,7 +162,10 @@ def weissman(dimension, level, n):
 
 @pytest.mark.parametrize("known", [True, False])
 def test_tight(known):
-    """Weissman's radii on the declared supports; the start term at the root, after the clip, and no more than H."""
+    """Weissman's radii on the declared supports.
+
+    The start term at the root, after the clip, and no more than H.
+    """
     level = DELTA / ((X + X * A) * K * H)
     eps_T, eps_O = rows(
         lambda x, a: weissman(len(UNKNOWN_T[x, a]) if known else X, level, 40 * N_T[x, a].sum()),
@@ -152,7 +187,12 @@ def test_tight(known):
 
 # Optimism from posteriors
 
-ALPHA_T = {(0, 0): FULL[0], (1, 0): np.array([PART[0], 0, PART[1]]), (1, 1): FULL[1], (2, 1): FULL[2]}
+ALPHA_T = {
+    (0, 0): FULL[0],
+    (1, 0): np.array([PART[0], 0, PART[1]]),
+    (1, 1): FULL[1],
+    (2, 1): FULL[2],
+}
 ALPHA_O = {0: SEEN[0], 2: SEEN[1]}
 
 
@@ -190,8 +230,9 @@ def test_quantile_bonus_by_the_bound():
 def test_quantile_bonus_by_draws():
     """Between what two exact quantiles of every row give, around the one that is asked for.
 
-    The chance at the k-th smallest of S draws is Beta(k, S + 1 - k): six rows leave its central part with probability 1e-6 in
-    all. Distances are drawn here anew, so often that their own error is far smaller.
+    The chance at the k-th smallest of S draws is Beta(k, S + 1 - k): six rows leave its central
+    part with probability 1e-6 in all. Distances are drawn here anew, so often that their own error
+    is far smaller.
     """
     alpha_T, alpha_O, T, O = posterior_rows(MANY)  # noqa: E741
     S = ceil(10 * 6 / DELTA)
@@ -201,7 +242,9 @@ def test_quantile_bonus_by_draws():
 
     def radii(alpha):
         alpha = alpha[alpha > 0]
-        return np.quantile(np.abs(generator.dirichlet(alpha, 200_000) - alpha / alpha.sum()).sum(-1), levels)
+        return np.quantile(
+            np.abs(generator.dirichlet(alpha, 200_000) - alpha / alpha.sum()).sum(-1), levels
+        )
 
     drawn = {row: radii(alpha) for row, alpha in (alpha_T | alpha_O).items()}
     low, high = (rows(lambda x, a, s=s: drawn[x, a][s], lambda x, s=s: drawn[x][s]) for s in (0, 1))
@@ -209,7 +252,10 @@ def test_quantile_bonus_by_draws():
     assert (centred(*low, T)[0] <= added(decision)).all()
     assert (added(decision) <= centred(*high, T)[0]).all()
     assert bonus_value(*low, T, O) < decision.optimistic < bonus_value(*high, T, O) < H
-    assert decision.optimistic != decide(explorers.quantile_bonus(DELTA), partly_known, MANY, K, seed=1)[1].optimistic
+    assert (
+        decision.optimistic
+        != decide(explorers.quantile_bonus(DELTA), partly_known, MANY, K, seed=1)[1].optimistic
+    )
 
 
 def second_moments(alpha, exact):
@@ -221,7 +267,10 @@ def second_moments(alpha, exact):
 
 
 def mean_and_variance(alpha_T, alpha_O, T, O, x, a, later):  # noqa: E741
-    """Of sum over x', y' of T(x'|x, a) O(y'|x') alpha(y', x'): the square written out, (x', y') against (x'', y'')."""
+    """Of sum over x', y' of T(x'|x, a) O(y'|x') alpha(y', x').
+
+    The square written out, (x', y') against (x'', y'').
+    """
     mean = sum(T[x, a, z] * O[z, y] * later[a, y, z] for z in range(X) for y in range(Y))
     moved, square = second_moments(alpha_T.get((x, a)), T[x, a]), 0.0
     for (z, y), (w, v) in product(product(range(X), range(Y)), repeat=2):
@@ -232,12 +281,20 @@ def mean_and_variance(alpha_T, alpha_O, T, O, x, a, later):  # noqa: E741
 
 @pytest.mark.parametrize("z", [1.645, 0.5, 0.0])
 def test_quantile_backup(z):
-    """Alpha = r + min(H - h, mu + z sigma) at every history; the same once more at the root, with the first observation."""
+    """Alpha = r + min(H - h, mu + z sigma) at every history.
+
+    The same once more at the root, with the first observation.
+    """
     alpha_T, alpha_O, T, O = posterior_rows(FEW)  # noqa: E741
 
     def backup(h, later):
-        moments = [[mean_and_variance(alpha_T, alpha_O, T, O, x, a, later) for a in range(A)] for x in range(X)]
-        return np.array([[min(H - h, m + z * sqrt(max(v, 0.0))) for m, v in row] for row in moments])
+        moments = [
+            [mean_and_variance(alpha_T, alpha_O, T, O, x, a, later) for a in range(A)]
+            for x in range(X)
+        ]
+        return np.array(
+            [[min(H - h, m + z * sqrt(max(v, 0.0))) for m, v in row] for row in moments]
+        )
 
     first, actions = backed_up(POMDP(INITIAL, T, O, REWARD), backup)
     mean = sum(INITIAL[x] * O[x] @ first[:, x] for x in range(X))
@@ -255,7 +312,9 @@ def test_quantile_backup(z):
 
 
 def test_quantile_backup_by_draws():
-    """Without a closed form: the ceil(Phi(z) 257)-th smallest of 256 backups at every history, and again at the root."""
+    """Without a closed form: the ceil(Phi(z) 257)-th smallest of 256 backups at every history, and
+    again at the root.
+    """
     model, z = sensor(), 0.7
     proposal, decision = decide(explorers.quantile_backup(z), model, Counts.zero(model))
     T, O = proposal.parameters.transition[0], proposal.parameters.emission[0]  # noqa: E741
@@ -263,13 +322,17 @@ def test_quantile_backup_by_draws():
     place = ceil(norm.cdf(z) * 257) - 1
 
     def backup(h, later):
-        return np.minimum(np.sort(np.einsum("sxaz,szy,ayz->sxa", T, O, later), axis=0)[place], model.horizon - h)
+        return np.minimum(
+            np.sort(np.einsum("sxaz,szy,ayz->sxa", T, O, later), axis=0)[place], model.horizon - h
+        )
 
     mean = POMDP(*(part[0] for part in proposal.models))
     first, _ = backed_up(mean, backup)
     values = sorted(mean.initial @ (O[s] * first.T).sum(-1) for s in range(256))
     assert decision.optimistic == pytest.approx(min(model.horizon, values[place]), abs=1e-10)
-    np.testing.assert_allclose(mean.transition, T.mean(0), atol=0.08)  # the mean of all stored draws, up to their error
+    np.testing.assert_allclose(
+        mean.transition, T.mean(0), atol=0.08
+    )  # the mean of all stored draws, up to their error
 
 
 def test_posterior_sampling():
@@ -285,9 +348,14 @@ def test_posterior_sampling():
     assert evaluate(decision.policy, model) == pytest.approx(optimum(model), abs=1e-10)
 
 
-@pytest.mark.parametrize(("q", "draws", "place"), [(0.5, 5, 3), (0.8, 5, 4), (0.81, 5, 5), (0.1, 1, 1), (1e-12, 5, 1)])
+@pytest.mark.parametrize(
+    ("q", "draws", "place"), [(0.5, 5, 3), (0.8, 5, 4), (0.81, 5, 5), (0.1, 1, 1), (1e-12, 5, 1)]
+)
 def test_value_quantile(q, draws, place):
-    """The ceil(q S)-th smallest optimal value, and its own plan; 0.07 of 100 are 7, whatever floating point makes of it."""
+    """The ceil(q S)-th smallest optimal value, and its own plan.
+
+    0.07 of 100 are 7, whatever floating point makes of it.
+    """
     assert explorers.value_quantile(0.07, 100).pick == 7
     proposal, decision = decide(explorers.value_quantile(q, draws), partly_known, FEW, K)
     candidates = [POMDP(*(part[c] for part in proposal.models)) for c in range(draws)]
@@ -324,21 +392,44 @@ def test_greedy_without_data():
 
 
 def test_random_actions():
-    """Epsilon of greedy's actions are uniform, and all of uniform's; the planned value is greedy's."""
+    """Epsilon of greedy's actions are uniform, and all of uniform's.
+
+    The planned value is greedy's.
+    """
     rules = explorers.greedy(), explorers.epsilon_greedy(0.3), explorers.uniform()
     greedy, mixed, random = (decide(rule, partly_known, COUNTS, K)[1] for rule in rules)
-    np.testing.assert_allclose(mixed.policy.probabilities, 0.7 * greedy.policy.probabilities + 0.15, atol=1e-15)
-    np.testing.assert_array_equal(random.policy.probabilities, np.full_like(greedy.policy.probabilities, 0.5))
+    np.testing.assert_allclose(
+        mixed.policy.probabilities, 0.7 * greedy.policy.probabilities + 0.15, atol=1e-15
+    )
+    np.testing.assert_array_equal(
+        random.policy.probabilities, np.full_like(greedy.policy.probabilities, 0.5)
+    )
     assert greedy.optimistic == mixed.optimistic == random.optimistic
-    assert evaluate(random.policy, mixed.model) < evaluate(mixed.policy, mixed.model) < greedy.optimistic
+    assert (
+        evaluate(random.policy, mixed.model)
+        < evaluate(mixed.policy, mixed.model)
+        < greedy.optimistic
+    )
 
 
 def test_oracle():
-    """The optimum of the world, whatever was seen, also where the learner's declaration excludes what happens."""
-    world = partly_known.at(full=FULL / FULL.sum(1, keepdims=True), part=PART / 3, seen=SEEN / SEEN.sum(1, keepdims=True))
+    """The optimum of the world, whatever was seen, also where the learner's declaration excludes
+    what happens.
+    """
+    world = partly_known.at(
+        full=FULL / FULL.sum(1, keepdims=True),
+        part=PART / 3,
+        seen=SEEN / SEEN.sum(1, keepdims=True),
+    )
     _, decision = decide(explorers.oracle(world), partly_known, COUNTS, K)
     assert decision.optimistic == pytest.approx(optimum(world.pomdp), abs=1e-10)
-    sure = tabular(T=np.eye(2)[:, None].repeat(2, 1), O=np.eye(2), initial=[0.5, 0.5], reward=np.eye(2), horizon=2).at()
+    sure = tabular(
+        T=np.eye(2)[:, None].repeat(2, 1),
+        O=np.eye(2),
+        initial=[0.5, 0.5],
+        reward=np.eye(2),
+        horizon=2,
+    ).at()
     strange = replace(sure, pomdp=sure.pomdp._replace(emission=np.array([[0.8, 0.2], [0.3, 0.7]])))
     _, decision = decide(explorers.oracle(strange), sure.homdp, Counts.zero(sure))
     assert decision.optimistic == pytest.approx(optimum(strange.pomdp), abs=1e-10)

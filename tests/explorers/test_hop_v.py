@@ -1,4 +1,7 @@
-"""HOP-V (Algorithm 2) and its Bayesian variant: what is kept of an episode, who survives, and what comes of it."""
+"""HOP-V (Algorithm 2) and its Bayesian variant.
+
+What is kept of an episode, who survives, and what comes of it.
+"""
 
 from dataclasses import replace
 from importlib import import_module
@@ -11,8 +14,8 @@ import pytest
 
 from homdp_ppl import ParameterError, PlanningError, explorers, learn, tabular
 from homdp_ppl.confidence import likelihood_set
-from homdp_ppl.explorers.classes import low_rank
-from homdp_ppl.explorers.versions import Versions
+from homdp_ppl.explorers._classes import low_rank
+from homdp_ppl.explorers._versions import Versions
 from tests.chances import enough
 from tests.planners.exact import optimum
 from tests.runs import TREE
@@ -38,7 +41,14 @@ RULE = explorers.hop_v(TRANSITIONS, EMISSIONS, DELTA)
 
 def played(t, o, number, seed):
     """Episodes of the uniform policy in a pair of the classes."""
-    return simulate(INITIAL[None], TRANSITIONS[t][None], EMISSIONS[o][None], H, number, np.random.default_rng(seed))[0]
+    return simulate(
+        INITIAL[None],
+        TRANSITIONS[t][None],
+        EMISSIONS[o][None],
+        H,
+        number,
+        np.random.default_rng(seed),
+    )[0]
 
 
 def by_hand(episodes, every_step=False, at_once=False):
@@ -48,9 +58,18 @@ def by_hand(episodes, every_step=False, at_once=False):
     history = []
     for number, episode in enumerate(episodes):
         for h in range(H) if every_step else [number % H]:
-            x, y, a, z = episode.states[h], episode.observations[h], episode.actions[h], episode.states[h + 1]
-            scores[0] = [score + log(T[x, a, z]) for score, T in zip(scores[0], TRANSITIONS, strict=True)]
-            scores[1] = [score + log(shown[x, y]) for score, shown in zip(scores[1], EMISSIONS, strict=True)]
+            x, y, a, z = (
+                episode.states[h],
+                episode.observations[h],
+                episode.actions[h],
+                episode.states[h + 1],
+            )
+            scores[0] = [
+                score + log(T[x, a, z]) for score, T in zip(scores[0], TRANSITIONS, strict=True)
+            ]
+            scores[1] = [
+                score + log(shown[x, y]) for score, shown in zip(scores[1], EMISSIONS, strict=True)
+            ]
         if number % H == H - 1 or at_once:
             for k in (0, 1):
                 beta = 2 * log(EPOCHS * len(scores[k]) / DELTA)
@@ -70,7 +89,8 @@ def spaces_of(rule, episodes):
 
 
 def test_version_spaces_by_hand():
-    """Only step h's tuple of the h-th episode, only at the end of an epoch, nested, beta = 2 log(K' size / delta).
+    """Only step h's tuple of the h-th episode, only at the end of an epoch, nested, beta = 2 log(K'
+    size / delta).
 
     To count every tuple, or to update after every episode, is caught.
     """
@@ -105,7 +125,9 @@ def test_what_is_counted():
 
 
 def truth_is_kept(rule, replicas=150, seed=0):
-    """Whether T and O of a random pair of the classes are both alive after every epoch, for each replica."""
+    """Whether T and O of a random pair of the classes are both alive after every epoch, for each
+    replica.
+    """
     generator = np.random.default_rng(seed)
     kept = []
     for r in range(replicas):
@@ -116,10 +138,15 @@ def truth_is_kept(rule, replicas=150, seed=0):
 
 
 def test_the_truth_is_kept(monkeypatch):
-    """In all epochs, in both spaces, with probability 1 - 2 delta. False-alarm rate 1e-6; a tenth of beta is caught."""
+    """In all epochs, in both spaces, with probability 1 - 2 delta.
+
+    False-alarm rate 1e-6; a tenth of beta is caught.
+    """
     assert enough(truth_is_kept(RULE).all((1, 2)), 1 - 2 * DELTA)
-    module = import_module("homdp_ppl.explorers.versions")
-    monkeypatch.setattr(module, "likelihood_set", lambda score, beta: likelihood_set(score, beta / 10))
+    module = import_module("homdp_ppl.explorers._versions")
+    monkeypatch.setattr(
+        module, "likelihood_set", lambda score, beta: likelihood_set(score, beta / 10)
+    )
     assert not enough(truth_is_kept(RULE).all((1, 2)), 1 - 2 * DELTA)
 
 
@@ -134,7 +161,9 @@ def nested(rule):
 
 
 def test_highest_density_sets_hold_the_truth():
-    """With at least their mass in every epoch, if the truth is drawn from the classes. False-alarm rate 3e-5, T and O apart.
+    """With at least their mass in every epoch, if the truth is drawn from the classes.
+
+    False-alarm rate 3e-5, T and O apart.
 
     Nested sets, which add up what each epoch may lose, are caught.
     """
@@ -146,13 +175,18 @@ def test_highest_density_sets_hold_the_truth():
 
 
 def test_highest_density_sets_by_hand():
-    """The fewest members with at least the mass, likeliest first, weighed by the likelihood under a uniform prior."""
+    """The fewest members with at least the mass, likeliest first, weighed by the likelihood under a
+    uniform prior.
+    """
     rule = explorers.hop_v(TRANSITIONS, EMISSIONS, mass=0.7)
     state = rule.init(MODEL, K)
     for episode in played(1, 2, 30, 5):
         state = rule.update(state, episode)
     for tables, counts, mask in zip(
-        (TRANSITIONS, EMISSIONS), (state.counts.transition, state.counts.emission), state.memory, strict=True
+        (TRANSITIONS, EMISSIONS),
+        (state.counts.transition, state.counts.emission),
+        state.memory,
+        strict=True,
     ):
         weights = np.array([np.prod(table**counts) for table in tables])
         order = np.argsort(-weights)
@@ -167,8 +201,13 @@ WORLD = MODEL.at(T=TRANSITIONS[1], O=EMISSIONS[2])
 
 @pytest.mark.parametrize("mass", [None, 0.9])
 def test_regret_falls(mass):
-    """Optimistic while the truth is alive, and rid of the gap in the end; fewer plans than pairs in every epoch."""
-    run = learn(WORLD, explorers.hop_v(TRANSITIONS, EMISSIONS, mass=mass), TREE, episodes=300, seed=1)
+    """Optimistic while the truth is alive, and rid of the gap in the end.
+
+    Fewer plans than pairs in every epoch.
+    """
+    run = learn(
+        WORLD, explorers.hop_v(TRANSITIONS, EMISSIONS, mass=mass), TREE, episodes=300, seed=1
+    )
     assert len(run.values) == 100
     assert run.gaps[:10].mean() > 10 * run.gaps[-10:].mean()
     assert run.record.plans.max() <= len(TRANSITIONS) * len(EMISSIONS)
@@ -180,7 +219,9 @@ def test_regret_falls(mass):
 
 def test_the_best_pair_is_proposed_first():
     run = learn(WORLD, RULE, TREE, episodes=H, seed=0)
-    pairs = [WORLD.pomdp._replace(transition=T, emission=O) for T, O in product(TRANSITIONS, EMISSIONS)]  # noqa: E741
+    pairs = [
+        WORLD.pomdp._replace(transition=T, emission=O) for T, O in product(TRANSITIONS, EMISSIONS)
+    ]
     assert run.optimistic[0] == pytest.approx(max(map(optimum, pairs)), abs=1e-10)
 
 
@@ -222,7 +263,9 @@ def test_a_low_rank_class():
 
 @pytest.mark.parametrize("mass", [None, 0.9])
 def test_data_that_no_member_explains(mass):
-    """A class without the truth, where what happens has probability zero, is an error and not a silent return to all."""
+    """A class without the truth, where what happens has probability zero, is an error and not a
+    silent return to all.
+    """
     stuck = np.array([[[[1.0, 0.0]] * 2, [[0.0, 1.0]] * 2]])
     run_with = explorers.hop_v(stuck, EMISSIONS, mass=mass)
     with pytest.raises(PlanningError, match="explain the data"):
@@ -231,7 +274,12 @@ def test_data_that_no_member_explains(mass):
 
 def test_classes_of_the_wrong_size():
     with pytest.raises(ParameterError) as raised:
-        learn(WORLD, explorers.hop_v(np.full((2, 3, A, 3), 1 / 3), np.full((2, 3, Y), 0.5)), TREE, episodes=6)
+        learn(
+            WORLD,
+            explorers.hop_v(np.full((2, 3, A, 3), 1 / 3), np.full((2, 3, Y), 0.5)),
+            TREE,
+            episodes=6,
+        )
     assert [problem.where for problem in raised.value.problems] == ["transitions", "emissions"]
     with pytest.raises(ParameterError, match="emissions"):
         learn(WORLD, explorers.hop_b_class(np.full((2, 3, Y), 0.5)), TREE, episodes=6)

@@ -1,4 +1,7 @@
-"""HOP-V where the states are many and the class is small: low rank, version spaces of a thousand members, particles."""
+"""HOP-V where the states are many and the class is small.
+
+Low rank, version spaces of a thousand members, particles.
+"""
 
 import importlib.util
 from dataclasses import replace
@@ -35,14 +38,22 @@ def classes():
 
 
 def learned(rule):
-    return learn(benchmark.truth_of(classes(), 5, declared=False), rule, TREE, episodes=EPOCHS * benchmark.HORIZON, seed=5)
+    return learn(
+        benchmark.truth_of(classes(), 5, declared=False),
+        rule,
+        TREE,
+        episodes=EPOCHS * benchmark.HORIZON,
+        seed=5,
+    )
 
 
 def faults(run):
     """What is wrong with a run of HOP-V in a class with the truth."""
     spaces = versions_of(run)
     found = {
-        "the truth is lost": not all(mask[:, k].all() for mask, k in zip(spaces, TRUTH, strict=True)),
+        "the truth is lost": not all(
+            mask[:, k].all() for mask, k in zip(spaces, TRUTH, strict=True)
+        ),
         "not optimistic": not run.was_optimistic.all(),
         "a member came back": any((mask[1:] > mask[:-1]).any() for mask in spaces),
         "too few have left": any(mask[-1].sum() > N / 4 for mask in spaces),
@@ -64,8 +75,9 @@ def test_the_class_has_low_rank_and_the_truth():
 def test_hop_v_learns_a_low_rank_family():
     """32 x 32 members, planned exactly.
 
-    That some member beats the truth by beta = 2 log(K' N / delta) has at most the probability N exp(-beta), as likelihood ratios
-    are martingales (Ville): for both classes the false-alarm rate is 2 N (delta / (K' N))^2 < 7e-8.
+    That some member beats the truth by beta = 2 log(K' N / delta) has at most the probability N
+    exp(-beta), as likelihood ratios are martingales (Ville): for both classes the false-alarm rate
+    is 2 N (delta / (K' N))^2 < 7e-8.
     """
     assert 2 * N * (0.1 / (EPOCHS * N)) ** 2 < 7e-8
     assert faults(learned(explorers.hop_v(*classes()[:2]))) == set()
@@ -86,13 +98,17 @@ def test_observations_of_the_wrong_step_are_caught():
 
 
 def test_a_small_beta_is_caught(monkeypatch):
-    module = importlib.import_module("homdp_ppl.explorers.versions")
-    monkeypatch.setattr(module, "likelihood_set", lambda score, beta: likelihood_set(score, beta / 50))
+    module = importlib.import_module("homdp_ppl.explorers._versions")
+    monkeypatch.setattr(
+        module, "likelihood_set", lambda score, beta: likelihood_set(score, beta / 50)
+    )
     assert "the truth is lost" in faults(learned(explorers.hop_v(*classes()[:2])))
 
 
 def test_version_spaces_of_a_thousand_by_a_thousand():
-    """No planning. The truth stays (false-alarm rate 2 N (delta / (K' N))^2 < 1e-8, as above), others leave, none comes back."""
+    """No planning. The truth stays (false-alarm rate 2 N (delta / (K' N))^2 < 1e-8, as above),
+    others leave, none comes back.
+    """
     truth, size, K = models.load("light_dark", horizon=4), 1000, 200
     members = [*candidates(truth.homdp, size - 1, jax.random.key(0)), truth]
     rule = explorers.hop_v(members, members).continuous
@@ -107,23 +123,32 @@ def test_version_spaces_of_a_thousand_by_a_thousand():
         assert (masks[1:] <= masks[:-1]).all()
     assert transitions[-1].sum() < size / 5
     assert emissions[-1].sum() < size * 3 / 4
-    gain, blur = (np.array([float(member.parameters[name]) for member in members]) for name in ("gain", "blur"))
+    gain, blur = (
+        np.array([float(member.parameters[name]) for member in members])
+        for name in ("gain", "blur")
+    )
     assert np.abs(gain[transitions[-1]] - 1).max() < 0.1 < np.abs(gain - 1).max()
     assert blur[emissions[-1]].max() < blur.max()
 
 
 @pytest.mark.slow
 def test_the_sample_does_not_grow_with_the_states():
-    """The class stays, the states are 10, 30 and 100: log episodes on log X, means of six and three seeds.
+    """The class stays, the states are 10, 30 and 100.
 
-    HOP-V's slope is within 0.2 of 0, that of counting with bonuses above 0.5: at slope 0.5 a hundred times the states take ten
-    times the episodes. Whoever counts is the planted bug: it fails the claim for HOP-V.
+    Log episodes on log X, means of six and three seeds.
+
+    HOP-V's slope is within 0.2 of 0, that of counting with bonuses above 0.5: at slope 0.5 a
+    hundred times the states take ten times the episodes. Whoever counts is the planted bug: it
+    fails the claim for HOP-V.
     """
     grid = (10, 30, 100)
 
     def found(name, seeds):
         episodes = benchmark.RULES[name][1]
-        return [[benchmark.episodes_needed(name, X, seed, episodes(X)) for seed in range(seeds)] for X in grid]
+        return [
+            [benchmark.episodes_needed(name, X, seed, episodes(X)) for seed in range(seeds)]
+            for X in grid
+        ]
 
     class_known, counted = found("hop_v", 6), found("hop_b", 3)
     assert None not in [number for row in class_known for number in row]
@@ -140,13 +165,19 @@ BLURS = (0.02, 0.1, 0.25, 0.5, 0.8, 1.2, 1.8, 2.6)
 def test_hop_v_on_light_dark_with_particles():
     """8 strides x 8 eyes; values are estimated.
 
-    Returns are 0 or 1, so the mean of 64 has a standard error of at most 1/16: the promise falls by more than five of them. The
-    first gap is hardly more than one, so that gaps fall is said of this seed only.
+    Returns are 0 or 1, so the mean of 64 has a standard error of at most 1/16: the promise falls by
+    more than five of them. The first gap is hardly more than one, so that gaps fall is said of this
+    seed only.
     """
     truth = models.load("light_dark", horizon=4)
-    strides, eyes = [truth.homdp.at(gain=g, blur=0.5) for g in GAINS], [truth.homdp.at(gain=1.0, blur=b) for b in BLURS]
+    strides, eyes = (
+        [truth.homdp.at(gain=g, blur=0.5) for g in GAINS],
+        [truth.homdp.at(gain=1.0, blur=b) for b in BLURS],
+    )
     planner = particle_tree(simulations=64, particles=100, tree_particles=32)
-    run = learn(truth, explorers.hop_v(strides, eyes), planner, episodes=160, seed=0, simulations=64)
+    run = learn(
+        truth, explorers.hop_v(strides, eyes), planner, episodes=160, seed=0, simulations=64
+    )
     assert run.estimated
     spaces = versions_of(run)
     assert spaces.transitions[:, 3].all()
@@ -155,4 +186,6 @@ def test_hop_v_on_light_dark_with_particles():
     assert spaces.emissions[-1].sum() <= 4
     assert run.optimistic[0] - run.optimistic[-1] > 5 / 16
     assert run.gaps[-10:].mean() < run.gaps[0]
-    assert run.record.plans.sum() <= 70  # nothing but a plan bounds a pair here: all 64 at first, then hardly any
+    assert (
+        run.record.plans.sum() <= 70
+    )  # nothing but a plan bounds a pair here: all 64 at first, then hardly any

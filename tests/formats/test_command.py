@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from homdp_ppl import study
-from homdp_ppl.cli import main
+from homdp_ppl.cli.main import main
 from tests.formats.files import PLAIN
 
 found = cache(study.find_world)
@@ -14,9 +14,14 @@ found = cache(study.find_world)
 
 @pytest.fixture
 def file(tmp_path, monkeypatch):
-    """A file for commands that find its world once for all tests: declaring takes longer than they do."""
+    """A file for commands that find its world once for all tests.
+
+    Declaring takes longer than they do.
+    """
     monkeypatch.setenv("COLUMNS", "140")
-    monkeypatch.setattr(study, "find_world", lambda text, horizon=None, seed=0: found(Path(text).name, horizon))
+    monkeypatch.setattr(
+        study, "find_world", lambda text, horizon=None, seed=0: found(Path(text).name, horizon)
+    )
     monkeypatch.chdir(tmp_path)
     Path("cave.pomdp").write_text(PLAIN)
     return "cave.pomdp"

@@ -1,4 +1,7 @@
-"""Mutated files: each is read, or refused with a HOMDPError that names a place; nothing else happens."""
+"""Mutated files: each is read, or refused with a HOMDPError that names a place.
+
+Nothing else happens.
+"""
 
 import tracemalloc
 
@@ -6,19 +9,73 @@ import numpy as np
 import pytest
 
 from homdp_ppl import HOMDPError
+from homdp_ppl.core.pomdp import pomdp_problems
 from homdp_ppl.formats.reading import parse
 from homdp_ppl.formats.words import decode
-from homdp_ppl.pomdp import pomdp_problems
 from tests.formats.files import PLAIN, SLIPPERY, TIGER
 
 NASTY = [
-    *("nan", "inf", "-1", "1e999", "-1e-320", "1e99", "999999999", "4000", "99999", "9" * 5000, "0", "1", "00", "+", "-", "0x1f"),
-    *(":", "*", "#", "\n", "T", "O", "R", "start", "include", "states", "uniform", "identity", "reset", "\x00", "\ufeff", "é"),
-    *("1.", ".5", ".", "1e", "--1", "T: * uniform", "R: * : * : 0 : 0 1e100", "T:" * 200, "start:", "# states: a stands for 1"),
+    *(
+        "nan",
+        "inf",
+        "-1",
+        "1e999",
+        "-1e-320",
+        "1e99",
+        "999999999",
+        "4000",
+        "99999",
+        "9" * 5000,
+        "0",
+        "1",
+        "00",
+        "+",
+        "-",
+        "0x1f",
+    ),
+    *(
+        ":",
+        "*",
+        "#",
+        "\n",
+        "T",
+        "O",
+        "R",
+        "start",
+        "include",
+        "states",
+        "uniform",
+        "identity",
+        "reset",
+        "\x00",
+        "\ufeff",
+        "é",
+    ),
+    *(
+        "1.",
+        ".5",
+        ".",
+        "1e",
+        "--1",
+        "T: * uniform",
+        "R: * : * : 0 : 0 1e100",
+        "T:" * 200,
+        "start:",
+        "# states: a stands for 1",
+    ),
 ]
 
 
-GENTLE = [" ", "\n", "\t", "\r\n", "# T: 0 identity\n", "\nR: * : 0 : * : * 4\n", "\nT: 0 identity\n", "\nO: * uniform\n"]
+GENTLE = [
+    " ",
+    "\n",
+    "\t",
+    "\r\n",
+    "# T: 0 identity\n",
+    "\nR: * : 0 : * : * 4\n",
+    "\nT: 0 identity\n",
+    "\nO: * uniform\n",
+]
 
 
 def mutated(generator, text):
@@ -31,7 +88,9 @@ def mutated(generator, text):
             words[place] += GENTLE[generator.integers(len(GENTLE))]
             text = " ".join(words)
         elif kind < 8:
-            words[place : place + int(kind > 5)] = [NASTY[generator.integers(len(NASTY))]] if kind < 7 else []
+            words[place : place + int(kind > 5)] = (
+                [NASTY[generator.integers(len(NASTY))]] if kind < 7 else []
+            )
             text = " ".join(words)
         elif kind == 8:
             lines = text.split("\n")
@@ -40,10 +99,18 @@ def mutated(generator, text):
             text = "\n".join(lines)
         else:
             cut, width = generator.integers(len(text) + 1), int(generator.integers(3))
-            text = text[:cut] + chr(generator.integers(1, 300)) * width + (text[cut + 1 :] if width else "")
+            text = (
+                text[:cut]
+                + chr(generator.integers(1, 300)) * width
+                + (text[cut + 1 :] if width else "")
+            )
     data = text.encode()
     cut = generator.integers(len(data) + 1)
-    return data[:cut] + bytes([generator.integers(128, 256)]) + data[cut:] if generator.random() < 0.1 else data
+    return (
+        data[:cut] + bytes([generator.integers(128, 256)]) + data[cut:]
+        if generator.random() < 0.1
+        else data
+    )
 
 
 def attempt(data):
@@ -55,7 +122,10 @@ def attempt(data):
 
 
 def survive(data):
-    """Whether a file is accepted; if so its numbers are distributions and rewards that can be rescaled."""
+    """Whether a file is accepted.
+
+    If so its numbers are distributions and rewards that can be rescaled.
+    """
     file = attempt(data)
     if isinstance(file, HOMDPError):
         assert str(file).startswith("model.POMDP: ")
@@ -98,7 +168,9 @@ def test_many_more_mutated_files():
 
 @pytest.mark.parametrize("kind", ["states", "actions", "observations"])
 def test_nothing_large_is_allocated(kind):
-    """The caps allow 4 million numbers, 32 MB, in each of three tables, and a few copies on the way."""
+    """The caps allow 4 million numbers, 32 MB, in each of three tables, and a few copies on the
+    way.
+    """
     tracemalloc.start()
     try:
         for count in (1400, 1999, 99_999, 999_999_999):

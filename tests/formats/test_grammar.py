@@ -1,4 +1,7 @@
-"""The grammar of .POMDP files: every form by hand, random files against a naive reading, and what is said of bad ones."""
+"""The grammar of .POMDP files.
+
+Every form by hand, random files against a naive reading, and what is said of bad ones.
+"""
 
 import itertools
 
@@ -37,15 +40,23 @@ def test_the_classic_tiger():
 
 
 def test_every_other_form():
-    """SLIPPERY has costs, counts and names, include, reset, rows, matrices, entries over entries; its means by hand."""
+    """SLIPPERY has costs, counts and names, include, reset, rows, matrices, entries over entries.
+
+    Its means by hand.
+    """
     file = parse(SLIPPERY)
     assert (file.states, file.observations) == (("x0", "x1", "x2"), ("y0", "y1"))
     np.testing.assert_array_equal(file.start, [0.5, 0.5, 0])
-    np.testing.assert_array_equal(file.transition[:, 1], [[0.5, 0.5, 0], [0.5, 0, 0.5], [0.5, 0.5, 0]])
+    np.testing.assert_array_equal(
+        file.transition[:, 1], [[0.5, 0.5, 0], [0.5, 0, 0.5], [0.5, 0.5, 0]]
+    )
     np.testing.assert_array_equal(file.observation[0], [[0.5, 0.5], [0.5, 0.5], [0.25, 0.75]])
     assert not file.action_matters
-    # go in 0 costs 2 if it gets to 1; go in 1 costs 1 or -1 in 2, seen with 1/4 and 3/4; whatever is done in 2 costs 3.5
-    np.testing.assert_allclose(file.reward, [[0, 1], [0, 0.5 * (0.25 - 0.75)], [3.5, 3.5]], atol=1e-15)
+    # go in 0 costs 2 if it gets to 1; go in 1 costs 1 or -1 in 2, seen with 1/4 and 3/4; whatever
+    # is done in 2 costs 3.5
+    np.testing.assert_allclose(
+        file.reward, [[0, 1], [0, 0.5 * (0.25 - 0.75)], [3.5, 3.5]], atol=1e-15
+    )
 
 
 @pytest.mark.parametrize(
@@ -83,7 +94,9 @@ def random_statements(generator, sizes):
         letter = "TOR"[generator.integers(3)]
         shape = axes[letter]
         length = int(generator.integers(2 if letter == "R" else 1, len(shape) + 1))
-        entry = [None if generator.random() < 0.4 else int(generator.integers(n)) for n in shape[:length]]
+        entry = [
+            None if generator.random() < 0.4 else int(generator.integers(n)) for n in shape[:length]
+        ]
         values = np.round(generator.random(shape[length:]), 3)
         yield letter, entry, values * 10 - 5 if letter == "R" else values
 
@@ -108,7 +121,13 @@ def written(generator, statements, sizes):
     for letter, entry, values in statements:
         words.append(letter)
         for kind, index in zip({"T": "axx", "O": "axy", "R": "axxy"}[letter], entry, strict=False):
-            word = "*" if index is None else str(index) if generator.random() < 0.5 else f"{kind}-{index}"
+            word = (
+                "*"
+                if index is None
+                else str(index)
+                if generator.random() < 0.5
+                else f"{kind}-{index}"
+            )
             words += [":", word]
         words += [repr(float(value)) for value in values.ravel()]
     breaks = [" ", "\n", "\t", " # T: 0 identity\n", "\r\n", "  \n\n"]
@@ -146,7 +165,9 @@ def test_a_mean_of_equal_rewards_is_that_reward():
     """Rounding does not carry a mean out of [0, 1], where it would be rescaled."""
     chances = " ".join(["0.1"] * 10)
     rewards = " ".join(["1"] * 10)
-    file = parse(f"states: 10 actions: 1 observations: 1 T: 0 : * {chances} O: * uniform R: 0 : * {rewards}")
+    file = parse(
+        f"states: 10 actions: 1 observations: 1 T: 0 : * {chances} O: * uniform R: 0 : * {rewards}"
+    )
     np.testing.assert_array_equal(file.reward, np.ones((10, 1)))
     assert file.units == (0.0, 1.0)
 
@@ -167,8 +188,16 @@ BAD = [
     ("states: 0", 1, "between 1 and 100,000 states"),
     ("states: 999999999", 1, "between 1 and 100,000 states"),
     ("states: " + "9" * 5000, 1, "between 1 and 100,000 states"),
-    ("states: 99999 actions: 3\nobservations: 2\nT: 0", 3, "3 x 99999 x 99999 = 29,999,400,003 numbers"),
-    ("states: 3 actions: 2000 observations: 4000\nT: 0", 2, "2000 x 3 x 4000 = 24,000,000 numbers in table O"),
+    (
+        "states: 99999 actions: 3\nobservations: 2\nT: 0",
+        3,
+        "3 x 99999 x 99999 = 29,999,400,003 numbers",
+    ),
+    (
+        "states: 3 actions: 2000 observations: 4000\nT: 0",
+        2,
+        "2000 x 3 x 4000 = 24,000,000 numbers in table O",
+    ),
     ("states: -3", 1, "letters first"),
     ("states: 3.5", 1, "letters first"),
     ("states: a b\na", 2, "distinct names of states"),
@@ -203,7 +232,11 @@ BAD = [
     (SIZES + "R: 0 : 0 uniform", 2, "number 1 of 6 for R"),
     (SIZES + "R: 0 3", 2, "':' and one of the states"),
     (SIZES + "R: 0 : 0 : 0 : 0 1e101", 2, "a number between"),
-    (SIZES + REST + "T: 0 : 1 : 1 0.9", 3, "T: a0 : x1: got a row that sums to 0.9; expected a row that sums to 1"),
+    (
+        SIZES + REST + "T: 0 : 1 : 1 0.9",
+        3,
+        "T: a0 : x1: got a row that sums to 0.9; expected a row that sums to 1",
+    ),
     (SIZES + REST + "O: 1 : 2 : 0 0.75", 3, "O: a1 : x2: got a row that sums to 1.25"),
     (SIZES + "T: 0 identity O: * uniform", None, "T: a1 : x0: got no probabilities"),
     (b"states: 3 \xff\xfe", 1, "one of discount"),

@@ -1,4 +1,7 @@
-"""From a file to a world: conventions, units, priors; and the problems of the field that have arrays to compare with."""
+"""From a file to a world: conventions, units, priors.
+
+And the problems of the field that have arrays to compare with.
+"""
 
 from dataclasses import replace
 from functools import cache
@@ -6,7 +9,17 @@ from functools import cache
 import numpy as np
 import pytest
 
-from homdp_ppl import DeclarationError, Episode, HOMDPError, ParameterError, Trajectory, explorers, learn, posterior, read_pomdp
+from homdp_ppl import (
+    DeclarationError,
+    Episode,
+    HOMDPError,
+    ParameterError,
+    Trajectory,
+    explorers,
+    learn,
+    posterior,
+    read_pomdp,
+)
 from homdp_ppl.formats import read_file, tables
 from homdp_ppl.planners import history_tree
 from tests import problems
@@ -32,7 +45,10 @@ def load(tmp_path_factory):
 
 
 def optimum(file, belief, steps):
-    """The optimal undiscounted value of a file by the format's own convention: act, move, observe."""
+    """The optimal undiscounted value of a file by the format's own convention.
+
+    Act, move, observe.
+    """
     if steps == 0:
         return 0.0
     values = []
@@ -50,13 +66,15 @@ def optimum(file, belief, steps):
 def test_the_classic_tiger_is_worth_what_it_is_worth(load):
     """In three steps 2.72: listen twice, then open if both reports agree.
 
-    Listening twice costs 2. The reports agree, rightly with probability 0.85^2 and wrongly with 0.15^2; opening then earns 10 or
-    costs 100. If they do not agree, listening again costs 1.
+    Listening twice costs 2. The reports agree, rightly with probability 0.85^2 and wrongly with
+    0.15^2; opening then earns 10 or costs 100. If they do not agree, listening again costs 1.
     """
     file, world = load.file("tiger"), load("tiger", 3, 0.5)
     value = history_tree()(world.pomdp).value
     assert file.units == (-100.0, 110.0)
-    assert file.in_own_units(value, 3) == pytest.approx(-2 + 10 * 0.85**2 - 100 * 0.15**2 - 2 * 0.85 * 0.15, abs=1e-10)
+    assert file.in_own_units(value, 3) == pytest.approx(
+        -2 + 10 * 0.85**2 - 100 * 0.15**2 - 2 * 0.85 * 0.15, abs=1e-10
+    )
     assert file.in_own_units(value, 3) == pytest.approx(optimum(file, file.start, 3), abs=1e-10)
 
 
@@ -64,15 +82,26 @@ def test_states_that_carry_the_last_action(load):
     """The classic tiger has 2 (3 + 1) states; nothing is heard before the first action."""
     world = load("tiger", 3, 0.5)
     arrays, spaces = world.pomdp, world.spaces
-    assert spaces.states[:4] == ("tiger-left", "tiger-right", "tiger-left after listen", "tiger-right after listen")
+    assert spaces.states[:4] == (
+        "tiger-left",
+        "tiger-right",
+        "tiger-left after listen",
+        "tiger-right after listen",
+    )
     assert spaces.observations == ("hear-left", "hear-right", "nothing")
     np.testing.assert_array_equal(arrays.initial, [0.5, 0.5, 0, 0, 0, 0, 0, 0])
-    np.testing.assert_array_equal(arrays.emission[:4], [[0, 0, 1], [0, 0, 1], [0.85, 0.15, 0], [0.15, 0.85, 0]])
+    np.testing.assert_array_equal(
+        arrays.emission[:4], [[0, 0, 1], [0, 0, 1], [0.85, 0.15, 0], [0.15, 0.85, 0]]
+    )
     np.testing.assert_array_equal(arrays.emission[4:], [[0.5, 0.5, 0]] * 4)
     for before in range(0, 8, 2):
-        np.testing.assert_array_equal(arrays.transition[before, 0], np.eye(8)[2])  # left: left after listen
+        np.testing.assert_array_equal(
+            arrays.transition[before, 0], np.eye(8)[2]
+        )  # left: left after listen
         np.testing.assert_array_equal(arrays.transition[before, 2], [0, 0, 0, 0, 0, 0, 0.5, 0.5])
-    np.testing.assert_allclose(arrays.reward, np.broadcast_to([[0.9, 0, 1], [0.9, 1, 0]] * 4, (3, 8, 3)), rtol=1e-15)
+    np.testing.assert_allclose(
+        arrays.reward, np.broadcast_to([[0.9, 0, 1], [0.9, 1, 0]] * 4, (3, 8, 3)), rtol=1e-15
+    )
 
 
 def test_costs_and_their_way_back(load):
@@ -89,7 +118,9 @@ def test_rewards_in_the_unit_interval_are_left_alone(load):
     world = load("plain", 2)
     np.testing.assert_array_equal(world.pomdp.reward, [[[0, 1], [0.5, 0]]] * 2)
     assert load.file("plain").units == (0.0, 1.0)
-    np.testing.assert_array_equal(world.pomdp.emission, [[0.7, 0.3], [0.4, 0.6]])  # the first state is seen too
+    np.testing.assert_array_equal(
+        world.pomdp.emission, [[0.7, 0.3], [0.4, 0.6]]
+    )  # the first state is seen too
     np.testing.assert_array_equal(world.pomdp.initial, [0, 1])
     assert load.file("plain").discount is None
 
@@ -108,7 +139,12 @@ def test_problems_equal_their_arrays(name):
     """To the last bit but one: the arrays were divided by their sums, which are one up to rounding."""
     file, reference = read_file(problems.file(f"{name}.POMDP")), problems.arrays(name)
     assert (file.discount, file.units, file.action_matters) == (1.0, (0.0, 1.0), False)
-    ours = {"initial": file.start, "transition": file.transition, "emission": file.observation[0], "reward": file.reward}
+    ours = {
+        "initial": file.start,
+        "transition": file.transition,
+        "emission": file.observation[0],
+        "reward": file.reward,
+    }
     for table, numbers in ours.items():
         np.testing.assert_allclose(numbers, reference[table], rtol=1e-15, atol=0, err_msg=table)
     if name == "maze4x3":
@@ -117,22 +153,35 @@ def test_problems_equal_their_arrays(name):
 
 
 def test_priors_on_the_support(load):
-    """The classic tiger: opening has two outcomes in 4 rows, observations two in 6; listening, and silence, are known."""
+    """The classic tiger: opening has two outcomes in 4 rows, observations two in 6.
+
+    Listening, and silence, are known.
+    """
     world = load("tiger", 3, 0.5)
     assert {site.name: site.shape for site in world.homdp.sites} == {"T2": (4, 2), "O2": (6, 2)}
     np.testing.assert_array_equal(world.parameters["O2"][:2], [[0.85, 0.15], [0.15, 0.85]])
-    np.testing.assert_array_equal(world.homdp.structure.support.transition, world.pomdp.transition > 0)
+    np.testing.assert_array_equal(
+        world.homdp.structure.support.transition, world.pomdp.transition > 0
+    )
     assert set(world.homdp.structure.conjugate.sites) == {"T2", "O2"}
     assert (world.homdp.structure.conjugate.concentration == 0.5).all()
 
 
 def test_the_posterior_adds_counts_over_all_last_actions(load):
-    """T(s' | s, open) does not depend on what was done before: its 8 states after any action share two rows of counts."""
+    """T(s' | s, open) does not depend on what was done before.
+
+    Its 8 states after any action share two rows of counts.
+    """
     world = load("tiger", 3, 0.5)
     generator = np.random.default_rng(1)
     moved, heard, episodes = np.zeros((2, 3, 2)), np.zeros((3, 2, 2)), []
     for _ in range(50):
-        state, states, seen, done = 0, [0], [2], [int(generator.integers(3))]  # nothing is seen first
+        state, states, seen, done = (
+            0,
+            [0],
+            [2],
+            [int(generator.integers(3))],
+        )  # nothing is seen first
         for h in range(3):
             following = int(generator.integers(2)) if done[h] else state
             moved[state, done[h], following] += 1
@@ -147,9 +196,13 @@ def test_the_posterior_adds_counts_over_all_last_actions(load):
     after_right = slice(6, 8)
     for state in range(8):
         counts = moved[state % 2, 2] + 0.5
-        np.testing.assert_allclose(mean.transition[state, 2, after_right], counts / counts.sum(), rtol=1e-12)
+        np.testing.assert_allclose(
+            mean.transition[state, 2, after_right], counts / counts.sum(), rtol=1e-12
+        )
     counts = heard[0] + 0.5
-    np.testing.assert_allclose(mean.emission[2:4, :2], counts / counts.sum(1, keepdims=True), rtol=1e-12)
+    np.testing.assert_allclose(
+        mean.emission[2:4, :2], counts / counts.sum(1, keepdims=True), rtol=1e-12
+    )
     np.testing.assert_array_equal(mean.emission[:2, 2], [1, 1])
 
 
@@ -157,7 +210,9 @@ def test_sparse_rows_of_different_lengths(load):
     """Two outcomes in the rows of `go`, one in those of `stay`; it goes straight to the learner."""
     world = load("slippery", 2, 1.0)
     assert {site.name: site.shape for site in world.homdp.sites} == {"T2": (3, 2), "O2": (3, 2)}
-    assert "T: 3 of 6 rows known, 3 rows Dirichlet, conjugate; O: Dirichlet, conjugate" in repr(world.homdp)
+    assert "T: 3 of 6 rows known, 3 rows Dirichlet, conjugate; O: Dirichlet, conjugate" in repr(
+        world.homdp
+    )
     run = learn(world, explorers.posterior_sampling(), planner=history_tree(), episodes=3, seed=0)
     assert run.gaps.shape == (3,)
     assert (run.gaps > -1e-12).all()
@@ -165,11 +220,18 @@ def test_sparse_rows_of_different_lengths(load):
 
 
 def test_specks_are_zeros(load):
-    """Probabilities of rounding size mean zero, with a prior as without: here no row of T is left to learn."""
-    file = replace(load.file("plain"), transition=np.array([[[1, 1e-320]] * 2, [[1e-16, 1 - 1e-16]] * 2]))
+    """Probabilities of rounding size mean zero, with a prior as without.
+
+    Here no row of T is left to learn.
+    """
+    file = replace(
+        load.file("plain"), transition=np.array([[[1, 1e-320]] * 2, [[1e-16, 1 - 1e-16]] * 2])
+    )
     world = file.world(1, 1.0)
     assert {site.name for site in world.homdp.sites} == {"O2"}
-    np.testing.assert_allclose(world.pomdp.transition, [[[1, 0]] * 2, [[0, 1]] * 2], rtol=1e-15, atol=0)
+    np.testing.assert_allclose(
+        world.pomdp.transition, [[[1, 0]] * 2, [[0, 1]] * 2], rtol=1e-15, atol=0
+    )
 
 
 def test_refusals(load, monkeypatch):
@@ -180,5 +242,7 @@ def test_refusals(load, monkeypatch):
     with pytest.raises(DeclarationError, match="horizon"):
         file.world(0)
     monkeypatch.setattr(tables, "MAX_NUMBERS", 100)
-    with pytest.raises(HOMDPError, match="8 x 3 x 8 = 192 numbers in T with states that carry the last action"):
+    with pytest.raises(
+        HOMDPError, match="8 x 3 x 8 = 192 numbers in T with states that carry the last action"
+    ):
         file.world(2)

@@ -21,7 +21,9 @@ def assert_same(file, arrays):
     """The tables of a file, action-free in its observations, equal these to the last bit."""
     assert not file.action_matters
     ours = (file.start, file.transition, file.observation[0], file.reward)
-    for name, read, written in zip(TABLES, ours, arrays._replace(reward=arrays.reward[0]), strict=True):
+    for name, read, written in zip(
+        TABLES, ours, arrays._replace(reward=arrays.reward[0]), strict=True
+    ):
         np.testing.assert_array_equal(read, written, err_msg=name)
 
 
@@ -42,7 +44,9 @@ def test_round_trips_of_random_arrays_are_exact(seed):
 
 @given(some.lists(some.floats(0, 1), min_size=4, max_size=4))
 def test_rewards_keep_every_digit(rewards):
-    model = steady(random_pomdp(0, 2, 2, 2, 2))._replace(reward=np.array([rewards] * 2).reshape(2, 2, 2))
+    model = steady(random_pomdp(0, 2, 2, 2, 2))._replace(
+        reward=np.array([rewards] * 2).reshape(2, 2, 2)
+    )
     assert_same(parse(pomdp_text(model), "file"), model)
 
 
@@ -59,7 +63,10 @@ def test_round_trips_of_worlds(tmp_path):
 
 NAMES = some.lists(some.text(min_size=1, max_size=8), min_size=1, max_size=4, unique=True)
 AWKWARD = some.lists(
-    some.sampled_from(["T", "a b", "a_b", "a_b_1", "a:b", "1", "x", "x0", "é", "*", "#", "uniform", "-", "\n"]), unique=True
+    some.sampled_from(
+        ["T", "a b", "a_b", "a_b_1", "a:b", "1", "x", "x0", "é", "*", "#", "uniform", "-", "\n"]
+    ),
+    unique=True,
 )
 
 
@@ -67,21 +74,39 @@ AWKWARD = some.lists(
 def test_names_come_back_whatever_they_are(names):
     n = len(names)
     spaces = Spaces(tuple(names), tuple(names), tuple(names), 1)
-    arrays = POMDP(np.full(n, 1 / n), np.full((n, n, n), 1 / n), np.full((n, n), 1 / n), np.zeros((1, n, n)))
+    arrays = POMDP(
+        np.full(n, 1 / n), np.full((n, n, n), 1 / n), np.full((n, n), 1 / n), np.zeros((1, n, n))
+    )
     file = parse(pomdp_text(World(SimpleNamespace(spaces=spaces), {}, arrays)), "file")
     assert (file.states, file.observations, file.actions) == spaces[:3]
 
 
 def test_names_stay_readable():
     names = ("left", "growl left", "growl_left", "2nd", "T", "uniform", "a:b", "tiger-left")
-    expected = ("left", "growl_left_1", "growl_left", "x_2nd", "T_4", "uniform_5", "a_b", "tiger-left")
+    expected = (
+        "left",
+        "growl_left_1",
+        "growl_left",
+        "x_2nd",
+        "T_4",
+        "uniform_5",
+        "a_b",
+        "tiger-left",
+    )
     assert _legal(names, "x") == expected
 
 
 def test_names_noted_by_others_do_no_harm():
-    """Notes for names that are not there, that are no text, or that would make two names one, are comments."""
-    notes = '# states: c stands for "far"\n# states: a stands for "b"\n# actions: go stands for "x\n# actions: go stands for ""\n'
-    file = parse(notes + "states: a b actions: go observations: 1 T: * identity O: * uniform", "file")
+    """Notes for names that are not there, that are no text, or that would make two names one, are
+    comments.
+    """
+    notes = (
+        '# states: c stands for "far"\n# states: a stands for "b"\n# actions: go '
+        'stands for "x\n# actions: go stands for ""\n'
+    )
+    file = parse(
+        notes + "states: a b actions: go observations: 1 T: * identity O: * uniform", "file"
+    )
     assert (file.states, file.actions) == (("a", "b"), ("go",))
 
 
@@ -89,7 +114,10 @@ def test_refusals(tmp_path):
     path = tmp_path / "model.POMDP"
     model = random_pomdp(0, 2, 2, 2, 2)
     for wrong, words in [
-        (model._replace(reward=np.arange(8.0).reshape(2, 2, 2) / 8), "the same rewards at every step"),
+        (
+            model._replace(reward=np.arange(8.0).reshape(2, 2, 2) / 8),
+            "the same rewards at every step",
+        ),
         (steady(model)._replace(initial=np.array([0.5, 0.6])), "a sum of 1"),
         (steady(model)._replace(reward=np.full((2, 2, 2), np.nan)), "nan"),
         (POMDP(*(table[None] for table in model)), "not a batch"),

@@ -13,7 +13,8 @@ from gymnasium.wrappers import PassiveEnvChecker
 from scipy.stats import kstest
 
 from homdp_ppl import DataError, HOMDPError, rollout, tabular, uniform_policy
-from homdp_ppl.episode import Noise, play_by_asking
+from homdp_ppl.core.randomness import Noise
+from homdp_ppl.core.rollout import play_by_asking
 from homdp_ppl.gym import HOMDPEnv, episodes_from
 from homdp_ppl.gym.dynamics import TableDynamics
 from tests.continuous.programs import hearing, plane, walk
@@ -32,7 +33,10 @@ class Scripted:
 
 
 def play(env, choose_action, seed=None):
-    """One episode by hand: observations y_1 .. y_H and the trailing one, actions, rewards, infos of reset and steps."""
+    """One episode by hand: observations y_1 ..
+
+    y_H and the trailing one, actions, rewards, infos of reset and steps.
+    """
     observation, info = env.reset(seed=seed)
     observations, actions, rewards, infos = [observation], [], [], [info]
     over = False
@@ -50,13 +54,17 @@ QUARTERS = {
     "T": np.array([[[1, 3], [4, 0]], [[2, 2], [0, 4]]]) / 4,
     "O": np.array([[3, 0, 1], [1, 2, 1]]) / 4,
     "initial": np.array([1, 3]) / 4,
-    "reward": np.array([[[0.0, 0.25], [0.5, 1.0]], [[1.0, 0.0], [0.25, 0.75]]]),  # another table at each of the two steps
+    "reward": np.array(
+        [[[0.0, 0.25], [0.5, 1.0]], [[1.0, 0.0], [0.25, 0.75]]]
+    ),  # another table at each of the two steps
     "horizon": 2,
 }
 
 
 def law(env, actions):
-    """How many of the 4^5 equally likely inputs lead to each (x_1, y_1, x_2, y_2, x_3), the actions being fixed."""
+    """How many of the 4^5 equally likely inputs lead to each (x_1, y_1, x_2, y_2, x_3), the actions
+    being fixed.
+    """
     found = Counter()
     for numbers in product((np.arange(4) + 0.5) / 4, repeat=5):
         env.np_random = Scripted(numbers)
@@ -67,7 +75,9 @@ def law(env, actions):
 
 
 def wrong_entries(env):
-    """Outcomes whose chance is not rho(x_1) O(y_1|x_1) T(x_2|x_1,a_1) O(y_2|x_2) T(x_3|x_2,a_2), multiplied out here."""
+    """Outcomes whose chance is not rho(x_1) O(y_1|x_1) T(x_2|x_1,a_1) O(y_2|x_2) T(x_3|x_2,a_2),
+    multiplied out here.
+    """
     T, O, rho = QUARTERS["T"], QUARTERS["O"], QUARTERS["initial"]  # noqa: E741
     wrong = []
     for a in ((0, 1), (1, 0)):  # every row of T at either step
@@ -80,12 +90,17 @@ def wrong_entries(env):
 
 
 def test_the_law_of_an_episode_is_exact():
-    """Probabilities in quarters, so that all random inputs can be enumerated: five draws in two steps."""
+    """Probabilities in quarters, so that all random inputs can be enumerated.
+
+    Five draws in two steps.
+    """
     assert wrong_entries(HOMDPEnv(tabular(**QUARTERS).at())) == []
 
 
 def test_a_wrong_law_is_caught():
-    """Planted bugs: observations of the state before, and emissions that take the first state's row."""
+    """Planted bugs: observations of the state before, and emissions that take the first state's
+    row.
+    """
     made = tabular(**QUARTERS).at()
 
     class Late(TableDynamics):
@@ -105,7 +120,9 @@ def test_a_wrong_law_is_caught():
         assert wrong_entries(planted) != []
 
 
-@pytest.mark.parametrize("make", [lambda: world("tiger"), lambda: awkward(6)], ids=["tiger", "awkward"])
+@pytest.mark.parametrize(
+    "make", [lambda: world("tiger"), lambda: awkward(6)], ids=["tiger", "awkward"]
+)
 def test_the_same_luck_gives_the_episode_of_rollout(make):
     made = make()
     H, A = made.spaces.horizon, len(made.spaces.actions)
@@ -117,9 +134,12 @@ def test_the_same_luck_gives_the_episode_of_rollout(make):
         if k < 20:  # the edges of the unit interval
             luck = Noise(*(np.round(u) * (1 - 2**-53) for u in luck))
         expected = play_by_asking(made.pomdp, policy, luck, made.spaces)
-        env.np_random = Scripted(np.append(np.stack([luck.state[:-1], luck.observation], axis=1).ravel(), luck.state[-1]))
+        env.np_random = Scripted(
+            np.append(np.stack([luck.state[:-1], luck.observation], axis=1).ravel(), luck.state[-1])
+        )
         observations, actions, rewards, infos = play(
-            env, lambda seen, done: int(policy.act(np.array(seen), np.array(done, dtype=int)).argmax())
+            env,
+            lambda seen, done: int(policy.act(np.array(seen), np.array(done, dtype=int)).argmax()),
         )
         assert np.array_equal(infos[-1]["latent_states"], expected.states)
         assert np.array_equal(observations[:-1], expected.observations)
@@ -133,7 +153,9 @@ def test_rewards_states_and_the_trailing_observation():
     sparse, dense = HOMDPEnv(made), HOMDPEnv(made, per_step=True)
     for seed in range(30):
         acts = [seed % 2, seed // 2 % 2]
-        observations, _, rewards, infos = play(sparse, lambda _, done, acts=acts: acts[len(done)], seed)
+        observations, _, rewards, infos = play(
+            sparse, lambda _, done, acts=acts: acts[len(done)], seed
+        )
         x = infos[-1]["latent_states"]
         by_hand = [QUARTERS["reward"][0][x[0]][acts[0]], QUARTERS["reward"][1][x[1]][acts[1]]]
         assert rewards == [0.0, sum(by_hand)]
@@ -150,8 +172,12 @@ def test_rewards_states_and_the_trailing_observation():
 def test_gymnasium_finds_nothing_to_complain_about():
     for per_step in (False, True):
         for horizon in (1, 3):
-            env = HOMDPEnv(world("tiger").with_horizon(horizon), per_step=per_step, render_mode="ansi")
-            check_env(env, skip_render_check=True)  # the other modes are rendered in tests/models/test_environments.py
+            env = HOMDPEnv(
+                world("tiger").with_horizon(horizon), per_step=per_step, render_mode="ansi"
+            )
+            check_env(
+                env, skip_render_check=True
+            )  # the other modes are rendered in tests/models/test_environments.py
             PassiveEnvChecker(env).reset()
             PassiveEnvChecker(env).render()
 
@@ -173,13 +199,18 @@ def test_seeds_and_pickles():
 
 def test_rendering_tells_the_episode_in_names():
     env = HOMDPEnv(world("tiger").with_horizon(2), render_mode="ansi")
-    env.np_random = Scripted([0.1, 0.1, 0.1, 0.9, 0.9])  # left, growl left; left, growl right; right
+    env.np_random = Scripted(
+        [0.1, 0.1, 0.1, 0.9, 0.9]
+    )  # left, growl left; left, growl right; right
     env.reset()
     assert env.render() == "1. growl left"
     env.step(0)
     assert env.render() == "1. growl left: listen\n2. growl right"
     env.step(2)
-    assert env.render() == "1. growl left: listen\n2. growl right: open right\nlatent states: left, left, right; return 1.9"
+    assert env.render() == (
+        "1. growl left: listen\n2. growl right: open right\nlatent states: left, left, "
+        "right; return 1.9"
+    )
     assert HOMDPEnv(world("tiger")).render() is None
 
 
@@ -204,14 +235,21 @@ def test_mistakes_are_answered():
 
 
 def test_continuous_worlds_are_environments():
-    """States and observations as rollouts have them; the checker of Gymnasium passes; the same seed gives the same episode."""
+    """States and observations as rollouts have them; the checker of Gymnasium passes.
+
+    The same seed gives the same episode.
+    """
     for model in (walk(), plane(), hearing("precisions")):
         made = model.draw(jax.random.key(3))
         env, again = HOMDPEnv(made), HOMDPEnv(made, per_step=True)
         with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", ".*Box observation space (minimum|maximum) value is.*infinity.*")
+            warnings.filterwarnings(
+                "ignore", ".*Box observation space (minimum|maximum) value is.*infinity.*"
+            )
             check_env(env, skip_render_check=True)
-        expected = rollout(jax.random.split(jax.random.key(0), 5), made, uniform_policy(made)).trajectory
+        expected = rollout(
+            jax.random.split(jax.random.key(0), 5), made, uniform_policy(made)
+        ).trajectory
         episodes = episodes_from(env, "uniform", 5, seed=1, model=made)
         assert [part.shape for part in episodes.trajectory] == [part.shape for part in expected]
         played = episodes_from(again, "uniform", 5, seed=1, model=model)
@@ -220,7 +258,10 @@ def test_continuous_worlds_are_environments():
 
 
 def test_a_continuous_environment_draws_from_the_program():
-    """What the walk draws, standardised by its laws, is standard normal: Kolmogorov's test at 1e-6; a wrong scale is caught."""
+    """What the walk draws, standardised by its laws, is standard normal: Kolmogorov's test at 1e-6.
+
+    A wrong scale is caught.
+    """
     made = walk().at(noise=0.9)
     episodes = episodes_from(HOMDPEnv(made), "uniform", 1000, seed=5, model=made)
     errors = (episodes.observations - episodes.states[:, :-1]).ravel()

@@ -11,7 +11,7 @@ from gymnasium.spaces import Box, Discrete
 from gymnasium.wrappers import OrderEnforcing, PassiveEnvChecker, TimeLimit
 
 from homdp_ppl import Counts, DataError, PolicyError, explorers, posterior, tabular, uniform_policy
-from homdp_ppl.episode import choose
+from homdp_ppl.core.randomness import choose
 from homdp_ppl.gym import HOMDPEnv, episodes_from
 from homdp_ppl.planners import history_tree
 from tests.chances import ALARM, believable, frequency_errors
@@ -20,7 +20,9 @@ from tests.worlds import Parity, Spy, awkward, random_policy, world
 
 
 class Machine(gymnasium.Env):
-    """A machine that wears out unseen, until it is repaired; the workshop tells afterwards how worn it was.
+    """A machine that wears out unseen, until it is repaired.
+
+    The workshop tells afterwards how worn it was.
 
     Observations and actions are numbered from elsewhere than 0. It keeps its own tallies.
     """
@@ -75,21 +77,36 @@ def machine():
 
 
 def test_a_foreign_environment_feeds_the_posterior():
-    """The posterior is that of the environment's own tallies, and its means are (1 + n) / (size + n), written out."""
+    """The posterior is that of the environment's own tallies, and its means are (1 + n) / (size +
+    n), written out.
+    """
     env, model = Machine(), machine()
     episodes = episodes_from(env, "uniform", 40, seed=7, model=model, latent="truth")
-    assert [leaf.shape for leaf in (episodes.observations, episodes.actions, episodes.states)] == [(40, 5), (40, 5), (40, 6)]
+    assert [leaf.shape for leaf in (episodes.observations, episodes.actions, episodes.states)] == [
+        (40, 5),
+        (40, 5),
+        (40, 6),
+    ]
     counts = model.counts(episodes)
     assert np.array_equal(counts.transition, env.moves)
     assert np.array_equal(counts.emission, env.sounds)
-    found, expected = posterior(model, episodes).mean, posterior(model, Counts(env.moves, env.sounds)).mean
+    found, expected = (
+        posterior(model, episodes).mean,
+        posterior(model, Counts(env.moves, env.sounds)).mean,
+    )
     assert all(np.array_equal(a, b) for a, b in zip(found, expected, strict=True))
-    assert found.transition == pytest.approx((1 + env.moves) / (3 + env.moves.sum(-1, keepdims=True)))
-    assert found.emission == pytest.approx((1 + env.sounds) / (2 + env.sounds.sum(-1, keepdims=True)))
+    assert found.transition == pytest.approx(
+        (1 + env.moves) / (3 + env.moves.sum(-1, keepdims=True))
+    )
+    assert found.emission == pytest.approx(
+        (1 + env.sounds) / (2 + env.sounds.sum(-1, keepdims=True))
+    )
 
 
 def test_a_rule_learns_in_a_foreign_environment():
-    """Propose, plan, deploy, reveal, update, with a Gymnasium environment where the world stands otherwise."""
+    """Propose, plan, deploy, reveal, update, with a Gymnasium environment where the world stands
+    otherwise.
+    """
     env, model, rule, planner = Machine(), machine(), explorers.greedy(), history_tree()
     state = rule.init(model, 3)
     for k in range(3):
@@ -104,7 +121,9 @@ def test_a_rule_learns_in_a_foreign_environment():
 
 def test_latent_states_are_found_in_many_ways():
     by_key = episodes_from(Machine(), "uniform", 5, latent="truth")
-    by_function = episodes_from(Machine(), "uniform", 5, latent=lambda infos: [info["wear"] for info in infos])
+    by_function = episodes_from(
+        Machine(), "uniform", 5, latent=lambda infos: [info["wear"] for info in infos]
+    )
     assert np.array_equal(by_key.states, by_function.states)
     assert by_key.states.dtype == np.int64
 
@@ -126,7 +145,9 @@ class Frugal(Machine):
 
 def test_what_an_environment_overwrites_is_copied_in_time():
     for latent in ("truth", lambda infos: [0, *(info["wear"] for info in infos[1:])]):
-        plain, frugal = (episodes_from(env, "uniform", 5, latent=latent) for env in (Machine(), Frugal()))
+        plain, frugal = (
+            episodes_from(env, "uniform", 5, latent=latent) for env in (Machine(), Frugal())
+        )
         assert np.array_equal(plain.states, frugal.states)
         assert frugal.states.dtype == np.int64
 
@@ -147,7 +168,10 @@ def test_wrappers_and_undeclared_models_change_nothing():
 
 
 def policy_errors(episodes, policy):
-    """First observations after which the first actions are not those of the policy; false alarm: ALARM in all."""
+    """First observations after which the first actions are not those of the policy; false alarm.
+
+    ALARM in all.
+    """
     errors = []
     for y in range(len(policy.start)):
         taken = episodes.actions[episodes.observations[:, 0] == y, 0]
@@ -159,7 +183,10 @@ def policy_errors(episodes, policy):
 
 
 def test_collected_episodes_follow_the_world_and_the_policy():
-    """False alarm: 1e-6 for the world, 1e-6 for the policy. Planted: another policy, and an environment that observes late."""
+    """False alarm: 1e-6 for the world, 1e-6 for the policy.
+
+    Planted: another policy, and an environment that observes late.
+    """
     made = awkward(4)
     policy, another = random_policy(made.spaces, 0), random_policy(made.spaces, 1)
     episodes = episodes_from(HOMDPEnv(made), policy, 600, model=made)
@@ -177,7 +204,10 @@ def test_collected_episodes_follow_the_world_and_the_policy():
 
 
 def test_the_policy_has_luck_of_its_own(monkeypatch):
-    """The numbers that choose actions are none of those that the environment draws. Planted: one stream for both."""
+    """The numbers that choose actions are none of those that the environment draws.
+
+    Planted: one stream for both.
+    """
     fresh, chosen = np.random.default_rng, []
     drawn = fresh(3).random(1000)  # in 50 episodes the environment needs half of them
 
@@ -203,7 +233,9 @@ def test_the_policy_has_luck_of_its_own(monkeypatch):
 def test_a_policy_sees_observations_and_actions_only():
     spy = Spy([0.25, 0.75])
     episodes = episodes_from(Machine(), spy, 1, latent="truth")
-    assert [[a.shape for a in args] for args in spy.handed] == [[(h,), (h - 1,)] for h in range(1, 6)]
+    assert [[a.shape for a in args] for args in spy.handed] == [
+        [(h,), (h - 1,)] for h in range(1, 6)
+    ]
     assert np.array_equal(spy.handed[-1][0], episodes.observations[0])
     assert np.array_equal(spy.handed[-1][1], episodes.actions[0, :-1])
 
@@ -232,21 +264,69 @@ def broken(**changes):
 @pytest.mark.parametrize(
     ("env", "options", "words"),
     [
-        (Early(), {}, r"length\[episode \d+\]: got \d steps; expected \d steps, as in episode 0.*'over'"),
-        (Early(), {"horizon": 5}, r"length\[episode \d+\]: got \d steps; expected 5 steps, as declared"),
-        (Endless(), {"horizon": 5}, r"no end after 5 steps; expected 5 steps, as declared.*TimeLimit"),
+        (
+            Early(),
+            {},
+            r"length\[episode \d+\]: got \d steps; expected \d steps, as in episode 0.*'over'",
+        ),
+        (
+            Early(),
+            {"horizon": 5},
+            r"length\[episode \d+\]: got \d steps; expected 5 steps, as declared",
+        ),
+        (
+            Endless(),
+            {"horizon": 5},
+            r"no end after 5 steps; expected 5 steps, as declared.*TimeLimit",
+        ),
         (Machine(), {"horizon": 4}, "no end after 4 steps"),
         (Machine(), {"horizon": 6}, "got 5 steps; expected 6 steps"),
-        (TimeLimit(Machine(), 3), {}, r"latent\[episode 0\]: got an info with 'wear'; expected 'truth' in the last info"),
-        (Machine(), {"latent": lambda infos: [info["wear"] for info in infos[1:]]}, "got 5 states.*after the last action"),
-        (Machine(), {"latent": lambda infos: [info["wear"] / 2 for info in infos]}, "type float64.*Number the states"),
-        (Machine(), {"latent": lambda infos: [info["wear"] - 1 for info in infos]}, "from -1 on; expected 6 integers"),
+        (
+            TimeLimit(Machine(), 3),
+            {},
+            r"latent\[episode 0\]: got an info with 'wear'; expected 'truth' in the last info",
+        ),
+        (
+            Machine(),
+            {"latent": lambda infos: [info["wear"] for info in infos[1:]]},
+            "got 5 states.*after the last action",
+        ),
+        (
+            Machine(),
+            {"latent": lambda infos: [info["wear"] / 2 for info in infos]},
+            "type float64.*Number the states",
+        ),
+        (
+            Machine(),
+            {"latent": lambda infos: [info["wear"] - 1 for info in infos]},
+            "from -1 on; expected 6 integers",
+        ),
         (Machine(), {"latent": lambda infos: 0}, r"shape \(\)"),
-        (Machine(), {"latent": lambda infos: [7 for _ in infos], "horizon": 5}, r"expected an index in 0\.\.2"),
-        (broken(action_space=Discrete(3)), {"horizon": 5}, "env.action_space: got 3 actions; expected 2: run, repair"),
-        (broken(listen=lambda self: 12), {}, r"observation\[episode 0, step 1\]: got 12; expected Discrete\(2, start=10\)"),
-        (broken(observation_space=Box(0, 1)), {}, r"env.observation_space: got Box.*TransformObservation"),
-        (Machine(), {"n": 0, "seed": -1}, "(?s)n: got 0; expected a whole number, at least 1.*seed: got -1"),
+        (
+            Machine(),
+            {"latent": lambda infos: [7 for _ in infos], "horizon": 5},
+            r"expected an index in 0\.\.2",
+        ),
+        (
+            broken(action_space=Discrete(3)),
+            {"horizon": 5},
+            "env.action_space: got 3 actions; expected 2: run, repair",
+        ),
+        (
+            broken(listen=lambda self: 12),
+            {},
+            r"observation\[episode 0, step 1\]: got 12; expected Discrete\(2, start=10\)",
+        ),
+        (
+            broken(observation_space=Box(0, 1)),
+            {},
+            r"env.observation_space: got Box.*TransformObservation",
+        ),
+        (
+            Machine(),
+            {"n": 0, "seed": -1},
+            "(?s)n: got 0; expected a whole number, at least 1.*seed: got -1",
+        ),
         (gymnasium.vector.SyncVectorEnv([Machine]), {}, "not a vector"),
         ("homdp/Tiger-v0", {}, "not its id"),
     ],
@@ -255,7 +335,9 @@ def test_what_makes_no_episodes_is_refused(env, options, words):
     given = {"n": 30, "latent": "truth", **options}
     horizon = given.pop("horizon", None)
     with pytest.raises(DataError, match=words):
-        episodes_from(env, "uniform", model=machine().with_horizon(horizon) if horizon else None, **given)
+        episodes_from(
+            env, "uniform", model=machine().with_horizon(horizon) if horizon else None, **given
+        )
 
 
 def test_an_endless_environment_without_a_model_is_given_up(monkeypatch):

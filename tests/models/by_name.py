@@ -11,23 +11,33 @@ from homdp_ppl import World
 def row(world: World, state: str, action: str) -> dict[str, Any]:
     """T(. | state, action), without what is impossible."""
     spaces = world.spaces
-    return _named(spaces.states, world.pomdp.transition[spaces.states.index(state), spaces.actions.index(action)])
+    return _named(
+        spaces.names[0],
+        world.pomdp.transition[spaces.names[0].index(state), spaces.actions.index(action)],
+    )
 
 
 def shown(world: World, state: str) -> dict[str, Any]:
     """O(. | state), without what is impossible."""
-    return _named(world.spaces.observations, world.pomdp.emission[world.spaces.states.index(state)])
+    return _named(world.spaces.names[1], world.pomdp.emission[world.spaces.names[0].index(state)])
 
 
 def begins(world: World) -> dict[str, Any]:
     """The initial distribution, without what is impossible."""
-    return _named(world.spaces.states, world.pomdp.initial)
+    return _named(world.spaces.names[0], world.pomdp.initial)
 
 
 def paid(world: World, state: str, action: str) -> float:
     """r(state, action) of the first step."""
-    return float(world.pomdp.reward[0, world.spaces.states.index(state), world.spaces.actions.index(action)])
+    return float(
+        world.pomdp.reward[
+            0, world.spaces.names[0].index(state), world.spaces.actions.index(action)
+        ]
+    )
 
 
 def _named(names: tuple[str, ...], chances: np.ndarray) -> dict[str, Any]:
-    return {names[k]: pytest.approx(float(chances[k]), rel=0, abs=1e-12) for k in np.flatnonzero(chances)}
+    return {
+        names[k]: pytest.approx(float(chances[k]), rel=0, abs=1e-12)
+        for k in np.flatnonzero(chances)
+    }

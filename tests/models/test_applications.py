@@ -1,4 +1,7 @@
-"""The six applications of the paper: the stories their tables tell, what memory is worth in them, and what structure is worth."""
+"""The six applications of the paper.
+
+The stories their tables tell, what memory is worth in them, and what structure is worth.
+"""
 
 from functools import cache
 from itertools import product
@@ -8,9 +11,9 @@ import pytest
 from scipy.stats import binom
 
 from homdp_ppl import HOMDP, DeclarationError, World, explorers, learn, models
-from homdp_ppl.evaluation import occupancy
+from homdp_ppl.evaluation.exact import occupancy
+from homdp_ppl.evaluation.restricted import best_blind, best_memoryless
 from homdp_ppl.models.flat import flat_table
-from homdp_ppl.restricted import best_blind, best_memoryless
 from tests.models.by_name import begins, paid, row, shown
 from tests.runs import TREE
 from tests.worlds import world
@@ -30,7 +33,10 @@ MARGINS = {  # shares of the optimum that policies without memory, and blind one
 
 @pytest.mark.parametrize("name", MARGINS)
 def test_partial_observability_matters(name):
-    """The best policy with memory beats the best without, and that one the best blind one; the searches are exact."""
+    """The best policy with memory beats the best without, and that one the best blind one.
+
+    The searches are exact.
+    """
     pomdp = world(name).pomdp
     optimum = TREE(pomdp).value
     memoryless, blind = best_memoryless(pomdp).value, best_blind(pomdp).value
@@ -43,16 +49,25 @@ def test_one_who_sees_the_state_needs_no_memory():
     """Planted: with the state for an observation the margin is gone."""
     pomdp = world("imitation").pomdp
     seeing = pomdp._replace(emission=np.eye(9))
-    assert best_memoryless(seeing).value == pytest.approx(5.0)  # does as the expert would at every step
+    assert best_memoryless(seeing).value == pytest.approx(
+        5.0
+    )  # does as the expert would at every step
 
 
 @pytest.mark.parametrize("name", MARGINS)
 def test_every_action_has_its_use(name):
-    """The optimal policy takes each action now and then; only in the hall nobody needs to go back west."""
+    """The optimal policy takes each action now and then.
+
+    Only in the hall nobody needs to go back west.
+    """
     pomdp = world(name).pomdp
     used = occupancy(TREE(pomdp).policy, pomdp).sum((0, 1))
     unused = {"sim_to_real": {"west"}}.get(name, set())
-    assert {action for action, share in zip(world(name).spaces.actions, used, strict=True) if share < 0.01} == unused
+    assert {
+        action
+        for action, share in zip(world(name).spaces.actions, used, strict=True)
+        if share < 0.01
+    } == unused
 
 
 # What structure is worth
@@ -77,7 +92,10 @@ def learners(name: str, horizon: int = 3) -> tuple[World, HOMDP]:
 
 
 def episodes_needed(truth: World, model: HOMDP, level: float, episodes: int) -> list[int]:
-    """For each seed after how many episodes the mean gap of the next five is below the level; all of them if it never is."""
+    """For each seed after how many episodes the mean gap of the next five is below the level.
+
+    All of them if it never is.
+    """
     runs = learn(truth, explorers.quantile_backup(), TREE, episodes, range(SEEDS), model)
     means = np.array([np.convolve(run.gaps, np.ones(WINDOW) / WINDOW, "valid") for run in runs])
     below = means <= level * runs[0].optimum
@@ -85,9 +103,12 @@ def episodes_needed(truth: World, model: HOMDP, level: float, episodes: int) -> 
 
 
 def fewer(ours: list[int], theirs: list[int]) -> bool:
-    """Whether the first learner needs fewer episodes on paired seeds: an exact sign test at level 2^-8, a tie is no win.
+    """Whether the first learner needs fewer episodes on paired seeds.
 
-    Between learners that need equally many, each seed is won with probability 1/2 at most: false alarm 0.4%.
+    An exact sign test at level 2^-8, a tie is no win.
+
+    Between learners that need equally many, each seed is won with probability 1/2 at most: false
+    alarm 0.4%.
     """
     wins = sum(a < b for a, b in zip(ours, theirs, strict=True))
     return bool(binom.sf(wins - 1, len(ours), 0.5) <= 0.5**SEEDS)
@@ -96,9 +117,14 @@ def fewer(ours: list[int], theirs: list[int]) -> bool:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", LEARNING)
 def test_structure_saves_episodes(name):
-    """With the same rule on the same luck. Planted: a learner that was handed the table for structure wins nothing."""
+    """With the same rule on the same luck.
+
+    Planted: a learner that was handed the table for structure wins nothing.
+    """
     truth, table = learners(name)
-    structured, flat = (episodes_needed(truth, model, *LEARNING[name]) for model in (truth.homdp, table))
+    structured, flat = (
+        episodes_needed(truth, model, *LEARNING[name]) for model in (truth.homdp, table)
+    )
     assert fewer(structured, flat)
     assert not fewer(flat, flat)
     assert not fewer(flat, structured)
@@ -107,9 +133,15 @@ def test_structure_saves_episodes(name):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", LEARNING)
 def test_structure_saves_most_episodes(name):
-    """In the long run, and one step further where a table of all histories allows it: a third of the episodes, or less."""
+    """In the long run, and one step further where a table of all histories allows it.
+
+    A third of the episodes, or less.
+    """
     truth, table = learners(name, horizon=3 if name == "screening" else 4)
-    structured, flat = (np.median(episodes_needed(truth, model, LEARNING[name][0], 200)) for model in (truth.homdp, table))
+    structured, flat = (
+        np.median(episodes_needed(truth, model, LEARNING[name][0], 200))
+        for model in (truth.homdp, table)
+    )
     assert 3 * structured < flat
 
 
@@ -157,7 +189,13 @@ def test_fast_control_by_hand():
     assert row(made, "place +1, drift -1", "straight") == {"place +0, drift -1": 1.0}
     assert shown(made, "place -2, drift +1") == {"left": 0.8, "centre": 0.2}
     assert shown(made, "place +0, drift +1") == {"centre": 1.0}
-    assert [paid(made, f"place {p:+d}, drift +0", "straight") for p in range(-2, 3)] == [0, 0.5, 1, 0.5, 0]
+    assert [paid(made, f"place {p:+d}, drift +0", "straight") for p in range(-2, 3)] == [
+        0,
+        0.5,
+        1,
+        0.5,
+        0,
+    ]
 
 
 def test_meta_learning_by_hand():
@@ -166,14 +204,21 @@ def test_meta_learning_by_hand():
     assert row(made, "task 2, rung 0", "lever 2") == {"task 2, rung 1": 0.9, "task 2, rung 0": 0.1}
     assert row(made, "task 2, rung 1", "lever 3") == {"task 2, rung 2": 0.2, "task 2, rung 0": 0.8}
     assert row(made, "task 3, rung 2", "lever 3") == {"task 3, rung 2": 1.0}
-    assert all(shown(made, f"task {k}, rung {n}") == {f"rung {n}": 1.0} for k, n in product((1, 2, 3), range(3)))
+    assert all(
+        shown(made, f"task {k}, rung {n}") == {f"rung {n}": 1.0}
+        for k, n in product((1, 2, 3), range(3))
+    )
     assert [paid(made, f"task 1, rung {n}", "lever 2") for n in range(3)] == [0, 0.5, 1]
 
 
 def test_scheduling_by_hand():
     made = world("scheduling")
     assert begins(made) == {f"A{a} B{b}": 1 / 16 for a, b in product(range(4), repeat=2)}
-    assert row(made, "A0 B2", "to A") == {"A0 B1": 0.5, "A1 B1": 0.1, "A2 B1": 0.4}  # starts at once
+    assert row(made, "A0 B2", "to A") == {
+        "A0 B1": 0.5,
+        "A1 B1": 0.1,
+        "A2 B1": 0.4,
+    }  # starts at once
     assert row(made, "A0 B1", "to B") == {
         "A0 B1": 0.5,
         "A0 B2": 0.1,
@@ -181,7 +226,12 @@ def test_scheduling_by_hand():
     }  # after the last step of another
     assert row(made, "A3 B2", "to B") == {"A2 B1": 1.0}  # turned away
     assert row(made, "A1 B0", "elsewhere") == {"A0 B0": 1.0}
-    assert [paid(made, state, "to A") for state in ("A0 B3", "A1 B3", "A2 B3", "A3 B3")] == [1, 1, 0, 0]
+    assert [paid(made, state, "to A") for state in ("A0 B3", "A1 B3", "A2 B3", "A3 B3")] == [
+        1,
+        1,
+        0,
+        0,
+    ]
     assert paid(made, "A0 B0", "elsewhere") == 0.3
     assert [shown(made, state) for state in ("A0 B0", "A3 B0", "A0 B1", "A2 B1")] == [
         {seen: 1.0} for seen in ("idle", "A busy", "B busy", "A B busy")
@@ -190,14 +240,26 @@ def test_scheduling_by_hand():
 
 def test_imitation_by_hand():
     made = world("imitation")
-    assert begins(made) == {f"on course, expert {turn}": 1 / 3 for turn in ("left 1", "straight", "right 1")}
+    assert begins(made) == {
+        f"on course, expert {turn}": 1 / 3 for turn in ("left 1", "straight", "right 1")
+    }
     habit = {"left 1": 0.15, "straight": 0.7, "right 1": 0.15}
-    for action, course in (("left 1", "left of course"), ("straight", "on course"), ("right 1", "right of course")):
+    for action, course in (
+        ("left 1", "left of course"),
+        ("straight", "on course"),
+        ("right 1", "right of course"),
+    ):
         after = {f"{course}, expert {turn}": chance for turn, chance in habit.items()}
         assert row(made, "right of course, expert straight", action) == after
-    assert shown(made, "left of course, expert right 1") == {"left of course": 0.9, "on course": 0.1}
+    assert shown(made, "left of course, expert right 1") == {
+        "left of course": 0.9,
+        "on course": 0.1,
+    }
     assert shown(made, "on course, expert left 1") == {"on course": 1.0}
-    assert [paid(made, "on course, expert left 1", action) for action in ("left 1", "straight", "right 1")] == [
+    assert [
+        paid(made, "on course, expert left 1", action)
+        for action in ("left 1", "straight", "right 1")
+    ] == [
         1,
         0,
         0,
@@ -206,17 +268,34 @@ def test_imitation_by_hand():
 
 def test_screening_by_hand():
     made = world("screening")
-    assert begins(made) == {f"{condition} {kind}, no test": 0.25 for condition in ("healthy", "early") for kind in "AB"}
+    assert begins(made) == {
+        f"{condition} {kind}, no test": 0.25 for condition in ("healthy", "early") for kind in "AB"
+    }
     onset = 1 / (1 + np.exp(1.7))
     after = {"healthy B, mammogram": 1 - onset, "early B, mammogram": onset}
     assert row(made, "healthy B, biopsy", "mammogram") == after
-    assert row(made, "early A, no test", "biopsy") == {"early A, biopsy": 0.5, "advanced A, biopsy": 0.5}
+    assert row(made, "early A, no test", "biopsy") == {
+        "early A, biopsy": 0.5,
+        "advanced A, biopsy": 0.5,
+    }
     assert row(made, "advanced A, mammogram", "wait") == {"advanced A, no test": 1.0}
-    assert row(made, "early A, biopsy", "drug A") == {"healthy A, no test": 0.8, "early A, no test": 0.2}
-    assert row(made, "advanced B, no test", "drug B") == {"early B, no test": 0.8, "advanced B, no test": 0.2}
-    assert row(made, "early A, biopsy", "drug B") == {"early A, no test": 0.5, "advanced A, no test": 0.5}
+    assert row(made, "early A, biopsy", "drug A") == {
+        "healthy A, no test": 0.8,
+        "early A, no test": 0.2,
+    }
+    assert row(made, "advanced B, no test", "drug B") == {
+        "early B, no test": 0.8,
+        "advanced B, no test": 0.2,
+    }
+    assert row(made, "early A, biopsy", "drug B") == {
+        "early A, no test": 0.5,
+        "advanced A, no test": 0.5,
+    }
     assert shown(made, "early A, mammogram") == {"mammogram clear": 0.3, "mammogram shadow": 0.7}
-    assert shown(made, "healthy B, mammogram") == {"mammogram clear": 0.95, "mammogram shadow": 0.05}
+    assert shown(made, "healthy B, mammogram") == {
+        "mammogram clear": 0.95,
+        "mammogram shadow": 0.05,
+    }
     assert shown(made, "advanced B, biopsy") == {"biopsy type B": 1.0}
     assert shown(made, "healthy B, biopsy") == {"biopsy healthy": 1.0}
     assert shown(made, "advanced A, no test") == {"no news": 1.0}

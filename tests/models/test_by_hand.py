@@ -1,4 +1,7 @@
-"""The lock, the check-up and the tiger that must be listened to follow their stories; sizes of nothing are refused."""
+"""The lock, the check-up and the tiger that must be listened to follow their stories.
+
+Sizes of nothing are refused.
+"""
 
 import numpy as np
 import pytest
@@ -14,16 +17,29 @@ def test_lock_by_hand():
     assert row(lock, "stage 1", "dial 1") == {"stage 2": 0.9, "jammed": 0.1}
     assert row(lock, "stage 1", "dial 2") == {"stage 2": 0.05, "jammed": 0.95}
     assert row(lock, "stage 3", "dial 3") == {"open": 0.9, "jammed": 0.1}
-    assert row(lock, "stage 2", "leave") == row(lock, "jammed", "leave") == row(lock, "home", "dial 1") == {"home": 1.0}
+    assert (
+        row(lock, "stage 2", "leave")
+        == row(lock, "jammed", "leave")
+        == row(lock, "home", "dial 1")
+        == {"home": 1.0}
+    )
     assert row(lock, "jammed", "dial 2") == {"jammed": 1.0}
     assert row(lock, "open", "leave") == {"open": 1.0}
     assert shown(lock, "stage 2") == {"green": 0.8, "red": 0.2}
     assert shown(lock, "jammed") == {"green": 0.2, "red": 0.8}
     assert [shown(lock, state) for state in ("open", "home")] == [{"open": 1.0}, {"home": 1.0}]
-    assert [paid(lock, state, "dial 3") for state in ("stage 3", "jammed", "open", "home")] == [0, 0, 1, 0.03]
+    assert [paid(lock, state, "dial 3") for state in ("stage 3", "jammed", "open", "home")] == [
+        0,
+        0,
+        1,
+        0.03,
+    ]
 
 
-@pytest.mark.parametrize(("name", "wrong"), [("lock", ("length", "dials")), ("random", ("states", "observations", "actions"))])
+@pytest.mark.parametrize(
+    ("name", "wrong"),
+    [("lock", ("length", "dials")), ("random", ("states", "observations", "actions"))],
+)
 def test_nothing_of_a_kind_is_refused(name, wrong):
     with pytest.raises(DeclarationError) as caught:
         models.load(name, **dict.fromkeys(wrong, 0))
@@ -33,12 +49,26 @@ def test_nothing_of_a_kind_is_refused(name, wrong):
 def test_checkup_by_hand():
     checkup, (onset, progression) = world("checkup"), 1 / (1 + np.exp([1.7, 0.6]))
     assert begins(checkup) == {"healthy, no test": 0.8, "early, no test": 0.2}
-    assert row(checkup, "healthy, biopsy", "scan") == {"healthy, scan": 1 - onset, "early, scan": onset}
-    assert row(checkup, "early, scan", "wait") == {"early, no test": 1 - progression, "advanced, no test": progression}
+    assert row(checkup, "healthy, biopsy", "scan") == {
+        "healthy, scan": 1 - onset,
+        "early, scan": onset,
+    }
+    assert row(checkup, "early, scan", "wait") == {
+        "early, no test": 1 - progression,
+        "advanced, no test": progression,
+    }
     assert row(checkup, "advanced, no test", "biopsy") == {"advanced, biopsy": 1.0}
     assert row(checkup, "healthy, scan", "treat") == {"healthy, no test": 1.0}
-    assert row(checkup, "early, biopsy", "treat") == row(checkup, "treated early", "scan") == {"treated early": 1.0}
-    assert row(checkup, "advanced, scan", "treat") == row(checkup, "treated late", "treat") == {"treated late": 1.0}
+    assert (
+        row(checkup, "early, biopsy", "treat")
+        == row(checkup, "treated early", "scan")
+        == {"treated early": 1.0}
+    )
+    assert (
+        row(checkup, "advanced, scan", "treat")
+        == row(checkup, "treated late", "treat")
+        == {"treated late": 1.0}
+    )
     assert shown(checkup, "healthy, scan") == {"scan clear": 0.9, "scan shadow": 0.1}
     assert shown(checkup, "early, scan") == {"scan clear": 0.4, "scan shadow": 0.6}
     assert shown(checkup, "advanced, biopsy") == {"biopsy advanced": 1.0}
@@ -51,10 +81,22 @@ def test_checkup_by_hand():
 def test_tiger_listen_by_hand():
     tiger, either = world("tiger_listen"), {"left, unheard": 0.5, "right, unheard": 0.5}
     assert begins(tiger) == either
-    assert row(tiger, "left, unheard", "listen") == row(tiger, "left, heard", "listen") == {"left, heard": 1.0}
-    assert row(tiger, "right, heard", "open left") == row(tiger, "left, unheard", "open right") == either
+    assert (
+        row(tiger, "left, unheard", "listen")
+        == row(tiger, "left, heard", "listen")
+        == {"left, heard": 1.0}
+    )
+    assert (
+        row(tiger, "right, heard", "open left")
+        == row(tiger, "left, unheard", "open right")
+        == either
+    )
     assert shown(tiger, "left, heard") == {"growl left": 0.85, "growl right": 0.15}
     assert shown(tiger, "right, heard") == {"growl left": 0.15, "growl right": 0.85}
     assert shown(tiger, "left, unheard") == shown(tiger, "right, unheard") == {"silence": 1.0}
-    assert [paid(tiger, "left, heard", action) for action in ("listen", "open left", "open right")] == [0.9, 0, 1]
-    assert [paid(tiger, "right, unheard", action) for action in ("listen", "open left", "open right")] == [0.9, 1, 0]
+    assert [
+        paid(tiger, "left, heard", action) for action in ("listen", "open left", "open right")
+    ] == [0.9, 0, 1]
+    assert [
+        paid(tiger, "right, unheard", action) for action in ("listen", "open left", "open right")
+    ] == [0.9, 1, 0]

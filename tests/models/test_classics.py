@@ -1,4 +1,6 @@
-"""The maze, the hallway and RockSample follow their rules, and equal the published arrays in every digit that was published."""
+"""The maze, the hallway and RockSample follow their rules, and equal the published arrays in every
+digit that was published.
+"""
 
 from functools import cache
 
@@ -18,7 +20,12 @@ rock_world = cache(rocksample.structured)
 def pairs(world, name):
     """Each table of a world beside its reference, by name."""
     reference, pomdp = arrays(name), world.pomdp
-    ours = {"initial": pomdp.initial, "transition": pomdp.transition, "emission": pomdp.emission, "reward": pomdp.reward[0]}
+    ours = {
+        "initial": pomdp.initial,
+        "transition": pomdp.transition,
+        "emission": pomdp.emission,
+        "reward": pomdp.reward[0],
+    }
     return {table: (array, reference[table]) for table, array in ours.items()}
 
 
@@ -30,7 +37,9 @@ def test_maze_equals_the_reference():
 
 @needs_problems
 def test_hallway_equals_the_reference():
-    """The published emissions are cut to six decimals, sometimes by one too many, and the last report gets what is left."""
+    """The published emissions are cut to six decimals, sometimes by one too many, and the last
+    report gets what is left.
+    """
     tables = pairs(hallway_world(), "hallway")
     ours, published = tables.pop("emission")
     cut = ours - published
@@ -55,7 +64,11 @@ def test_maze_walls_stop_and_ground_slips():
     assert row(maze_world(), corner, "east") == {corner: 0.1, beside: 0.8, below: 0.1}
     assert row(maze_world(), below, "east") == {corner: 0.1, below: 0.8, "row 3, column 1": 0.1}
     slippery = maze_world().homdp.at(slip=0.6)
-    assert row(slippery, "row 2, column 3", "north") == {"row 1, column 3": 0.4, "row 2, column 3": 0.3, "bad exit": 0.3}
+    assert row(slippery, "row 2, column 3", "north") == {
+        "row 1, column 3": 0.4,
+        "row 2, column 3": 0.3,
+        "bad exit": 0.3,
+    }
 
 
 def test_maze_keeps_the_published_slip():
@@ -64,22 +77,31 @@ def test_maze_keeps_the_published_slip():
         "row 2, column 3": 0.1,
         "row 3, column 2": 0.1,
     }
-    assert row(maze_world(), "row 3, column 2", "east") == {"row 3, column 3": 0.8, "row 3, column 2": 0.2}
+    assert row(maze_world(), "row 3, column 2", "east") == {
+        "row 3, column 3": 0.8,
+        "row 3, column 2": 0.2,
+    }
 
 
 def test_maze_starts_afresh_after_an_exit():
     pomdp = maze_world().pomdp
     exits = [maze_world().spaces.states.index(name) for name in ("good exit", "bad exit")]
-    np.testing.assert_allclose(pomdp.transition[exits], np.broadcast_to(pomdp.initial, (2, 4, 11)), atol=1e-15)
+    np.testing.assert_allclose(
+        pomdp.transition[exits], np.broadcast_to(pomdp.initial, (2, 4, 11)), atol=1e-15
+    )
     assert np.all(pomdp.initial[exits] == 0)
     np.testing.assert_allclose(np.delete(pomdp.initial, exits), 1 / 9, atol=1e-6)
-    assert [paid(maze_world(), name, "north") for name in ("good exit", "bad exit", "row 1, column 1")] == [1.0, 0.0, 0.48]
+    assert [
+        paid(maze_world(), name, "north") for name in ("good exit", "bad exit", "row 1, column 1")
+    ] == [1.0, 0.0, 0.48]
 
 
 def test_maze_walls_are_felt():
     drawn = ["west", "none", "none", "good", "both", "west", "bad", "west", "none", "none", "east"]
     order = ["west", "east", "none", "both", "good", "bad"]
-    assert np.array_equal(maze_world().pomdp.emission, np.eye(6)[[order.index(word) for word in drawn]])
+    assert np.array_equal(
+        maze_world().pomdp.emission, np.eye(6)[[order.index(word) for word in drawn]]
+    )
 
 
 def test_hallway_forward():
@@ -106,8 +128,12 @@ def test_hallway_forward():
 
 
 def test_hallway_turns():
-    world = hallway_world().homdp.at(quarter=[0.2, 0.5, 0.25, 0.05], about=[0.3, 0.1, 0.4, 0.2], hit=0.9, false_alarm=0.05)
-    north, east, south, west = (f"row 2, column 5, {heading}" for heading in ("north", "east", "south", "west"))
+    world = hallway_world().homdp.at(
+        quarter=[0.2, 0.5, 0.25, 0.05], about=[0.3, 0.1, 0.4, 0.2], hit=0.9, false_alarm=0.05
+    )
+    north, east, south, west = (
+        f"row 2, column 5, {heading}" for heading in ("north", "east", "south", "west")
+    )
     assert row(world, north, "turn right") == {north: 0.2, east: 0.5, south: 0.25, west: 0.05}
     assert row(world, north, "turn left") == {north: 0.2, west: 0.5, south: 0.25, east: 0.05}
     assert row(world, west, "turn about") == {west: 0.3, north: 0.1, east: 0.4, south: 0.2}
@@ -122,9 +148,16 @@ def test_hallway_sensors():
     assert reports["walls: none"] == 0.7**2 * 0.2**2
     assert shown(world, "row 1, column 1, north")["walls: ahead behind left"] == 0.8**3 * 0.7
     sighted = world.pomdp.emission[:, :16].sum(1) == 0
-    size = [len(name.removeprefix("walls: ").replace("none", "").split()) for name in world.spaces.observations[:16]]
+    size = [
+        len(name.removeprefix("walls: ").replace("none", "").split())
+        for name in world.spaces.observations[:16]
+    ]
     mean = world.pomdp.emission[~sighted, :16] @ size
-    assert {round(float(m), 9) for m in mean} == {3 * 0.8 + 0.3, 2 * 0.8 + 2 * 0.3, round(0.8 + 3 * 0.3, 9)}
+    assert {round(float(m), 9) for m in mean} == {
+        3 * 0.8 + 0.3,
+        2 * 0.8 + 2 * 0.3,
+        round(0.8 + 3 * 0.3, 9),
+    }
 
 
 def test_hallway_landmarks_and_star():
@@ -135,7 +168,9 @@ def test_hallway_landmarks_and_star():
     star = [k for k, name in enumerate(world.spaces.states) if name.startswith("row 2, column 9")]
     assert np.array_equal(np.flatnonzero(world.pomdp.emission[:, 20]), star)
     assert np.all(world.pomdp.transition[star] == world.pomdp.initial)
-    np.testing.assert_allclose(world.pomdp.reward[0], world.pomdp.transition[:, :, star].sum(-1), atol=1e-15)
+    np.testing.assert_allclose(
+        world.pomdp.reward[0], world.pomdp.transition[:, :, star].sum(-1), atol=1e-15
+    )
     np.testing.assert_allclose(np.delete(world.pomdp.initial, star), 1 / 56, atol=1e-5)
 
 
@@ -154,7 +189,9 @@ def test_rocksample_drives():
     assert row(world, "3,1 good/good nothing", "east") == {"gone": 1.0}
     assert paid(world, "3,1 good/good nothing", "east") == 1.0
     assert paid(world, "2,1 good/good nothing", "east") == 0.5
-    assert begins(world) == {f"0,2 {one}/{two} nothing": 0.25 for one in ("good", "bad") for two in ("good", "bad")}
+    assert begins(world) == {
+        f"0,2 {one}/{two} nothing": 0.25 for one in ("good", "bad") for two in ("good", "bad")
+    }
 
 
 def test_rocksample_end_is_absorbing():
@@ -169,7 +206,10 @@ def test_rocksample_rocks_are_spent_by_sampling_and_by_nothing_else():
     assert row(world, "1,1 good/good good", "sample") == {"1,1 bad/good nothing": 1.0}
     assert row(world, "3,2 good/good bad", "sample") == {"3,2 good/bad nothing": 1.0}
     assert row(world, "3,2 good/bad bad", "sample") == {"3,2 good/bad nothing": 1.0}
-    assert [paid(world, f"1,1 {rocks} good", "sample") for rocks in ("good/bad", "bad/good")] == [1.0, 0.0]
+    assert [paid(world, f"1,1 {rocks} good", "sample") for rocks in ("good/bad", "bad/good")] == [
+        1.0,
+        0.0,
+    ]
     assert paid(world, "0,0 good/good nothing", "sample") == 0.0
     rocks = np.array([name.split()[1] for name in world.spaces.states[:-1]])
     changes = world.pomdp.transition[:-1, :, :-1] * (rocks[:, None, None] != rocks)
@@ -180,16 +220,29 @@ def test_rocksample_rocks_are_spent_by_sampling_and_by_nothing_else():
 def test_rocksample_sensor_by_hand():
     world = rock_world().homdp.at(half_distance=2.0)
     assert row(world, "1,1 good/bad nothing", "check rock 1") == {"1,1 good/bad good": 1.0}
-    assert row(world, "3,1 bad/bad bad", "check rock 1") == {"3,1 bad/bad bad": 0.75, "3,1 bad/bad good": 0.25}
+    assert row(world, "3,1 bad/bad bad", "check rock 1") == {
+        "3,1 bad/bad bad": 0.75,
+        "3,1 bad/bad good": 0.25,
+    }
     right = (1 + 2 ** (-np.sqrt(5) / 2)) / 2
-    assert row(world, "1,1 good/good bad", "check rock 2") == {"1,1 good/good good": right, "1,1 good/good bad": 1 - right}
-    assert all(shown(world, f"2,2 good/bad {reading}") == {reading: 1.0} for reading in rocksample.READINGS)
+    assert row(world, "1,1 good/good bad", "check rock 2") == {
+        "1,1 good/good good": right,
+        "1,1 good/good bad": 1 - right,
+    }
+    assert all(
+        shown(world, f"2,2 good/bad {reading}") == {reading: 1.0} for reading in rocksample.READINGS
+    )
 
 
 def test_rocksample_of_another_size():
-    world = rocksample.structured(size=3, rocks=[[0, 2]], start=[1, 1], half_distance=1.0, horizon=2)
+    world = rocksample.structured(
+        size=3, rocks=[[0, 2]], start=[1, 1], half_distance=1.0, horizon=2
+    )
     assert [len(names) for names in world.spaces[:3]] == [3 * 9 * 2 + 1, 3, 6]
-    assert row(world, "1,2 good nothing", "check rock 1") == {"1,2 good good": 0.75, "1,2 good bad": 0.25}
+    assert row(world, "1,2 good nothing", "check rock 1") == {
+        "1,2 good good": 0.75,
+        "1,2 good bad": 0.25,
+    }
     assert row(world, "2,0 good nothing", "east") == {"gone": 1.0}
 
 
@@ -201,7 +254,12 @@ def test_rocksample_refuses_impossible_places_together():
 
 OTHERWISE = {
     maze_world: {"slip": 0.5},
-    hallway_world: {"quarter": [0.2, 0.5, 0.25, 0.05], "about": [0.3, 0.1, 0.4, 0.2], "hit": 0.8, "false_alarm": 0.3},
+    hallway_world: {
+        "quarter": [0.2, 0.5, 0.25, 0.05],
+        "about": [0.3, 0.1, 0.4, 0.2],
+        "hit": 0.8,
+        "false_alarm": 0.3,
+    },
     rock_world: {"half_distance": 2.0},
 }
 

@@ -1,4 +1,7 @@
-"""Models of the zoo whose observations are numbers: played, conditioned in hindsight, inferred, planned against fine grids."""
+"""Models of the zoo whose observations are numbers.
+
+Played, conditioned in hindsight, inferred, planned against fine grids.
+"""
 
 from functools import cache
 
@@ -9,13 +12,15 @@ from numpyro.infer.util import log_density
 from scipy import stats
 
 from homdp_ppl import POMDP, DeclarationError, Episode, posterior, rollout, uniform_policy, x64
-from homdp_ppl.acting import Trajectory
-from homdp_ppl.continuous.tabulation import latent_tables
+from homdp_ppl.core.policy import Trajectory
+from homdp_ppl.declare.latent import latent_tables
 from homdp_ppl.models import gaussian_screening, gaussian_tiger, low_rank
 from homdp_ppl.planners import history_tree, quantised
 from homdp_ppl.posteriors import Sampling
 
-MODELS = {model.__name__.split(".")[-1]: model for model in (gaussian_tiger, gaussian_screening, low_rank)}
+MODELS = {
+    model.__name__.split(".")[-1]: model for model in (gaussian_tiger, gaussian_screening, low_rank)
+}
 EPISODES, DRAWS = 60, 1000
 SAMPLING = Sampling(chains=4, warmup=150, draws=250)
 
@@ -38,7 +43,9 @@ def emissions(name, parameters):
         return stats.norm(parameters["mean"], parameters["precision"] ** -0.5)
     if name == "gaussian_screening":
         stage = np.array([0, 1, 2, 0, 1, 2, 0, 0])
-        return stats.norm(parameters["rise"] * stage, parameters["noise"] * np.array([3, 3, 3, 1, 1, 1, 1, 1]))
+        return stats.norm(
+            parameters["rise"] * stage, parameters["noise"] * np.array([3, 3, 3, 1, 1, 1, 1, 1])
+        )
     return stats.norm([0, 0, 0, 0, 1, 1, 1, 2, 2, 2], parameters["scale"])
 
 
@@ -50,26 +57,48 @@ def log_prior(name, parameters):
         return stats.gamma(2, scale=1 / 2).logpdf(precision).sum() + mean.sum()
     if name == "gaussian_screening":
         rates = stats.beta([2, 2], [6, 2]).logpdf(parameters["rates"]).sum()
-        return rates + stats.norm(1.5, 1).logpdf(parameters["rise"]) + stats.gamma(4, scale=1 / 4).logpdf(parameters["noise"])
-    return stats.beta(2, 2).logpdf(parameters["rate"]).sum() + stats.gamma(4, scale=1 / 8).logpdf(parameters["scale"])
+        return (
+            rates
+            + stats.norm(1.5, 1).logpdf(parameters["rise"])
+            + stats.gamma(4, scale=1 / 4).logpdf(parameters["noise"])
+        )
+    return stats.beta(2, 2).logpdf(parameters["rate"]).sum() + stats.gamma(4, scale=1 / 8).logpdf(
+        parameters["scale"]
+    )
 
 
 @pytest.mark.parametrize(
-    "name", [name if name == "gaussian_tiger" else pytest.param(name, marks=pytest.mark.slow) for name in MODELS]
+    "name",
+    [
+        name if name == "gaussian_tiger" else pytest.param(name, marks=pytest.mark.slow)
+        for name in MODELS
+    ],
 )
 def test_hindsight_is_the_program_given_states_and_numbers(name):
-    """The density by hand: prior, start, transitions from the tables, numbers by scipy, actions at random."""
+    """The density by hand: prior, start, transitions from the tables, numbers by scipy, actions at
+    random.
+    """
     here, episodes = drawn(name)
     rho, T, r = latent_tables(here)
     x, a, y = episodes.states, episodes.actions, episodes.observations
-    by_hand = log_prior(name, here.parameters) + np.log(rho[x[:, 0]]).sum() + np.log(T[x[:, :-1], a, x[:, 1:]]).sum()
+    by_hand = (
+        log_prior(name, here.parameters)
+        + np.log(rho[x[:, 0]]).sum()
+        + np.log(T[x[:, :-1], a, x[:, 1:]]).sum()
+    )
     law = emissions(name, here.parameters)
-    by_hand += stats.norm(law.mean()[x[:, :-1]], law.std()[x[:, :-1]]).logpdf(y).sum() - a.size * np.log(T.shape[1])
+    by_hand += stats.norm(law.mean()[x[:, :-1]], law.std()[x[:, :-1]]).logpdf(
+        y
+    ).sum() - a.size * np.log(T.shape[1])
     latent = set()
 
     def density(parameters):
         total, trace = log_density(here.homdp.hindsight(episodes), (), {}, parameters)
-        latent.update(site for site, found in trace.items() if found["type"] == "sample" and not found["is_observed"])
+        latent.update(
+            site
+            for site, found in trace.items()
+            if found["type"] == "sample" and not found["is_observed"]
+        )
         return total
 
     with x64():
@@ -86,7 +115,9 @@ def outside(name, episodes, parameters):
     return [
         f"{site}[{k}]"
         for site, values in draws.items()
-        for k, (entry, truth) in enumerate(zip(values.reshape(DRAWS, -1).T, np.ravel(parameters[site]), strict=True))
+        for k, (entry, truth) in enumerate(
+            zip(values.reshape(DRAWS, -1).T, np.ravel(parameters[site]), strict=True)
+        )
         if not entry.min() < truth < entry.max()
     ]
 
@@ -94,7 +125,8 @@ def outside(name, episodes, parameters):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", MODELS)
 def test_posteriors_cover_a_truth_drawn_from_the_prior(name):
-    """Among n independent draws of the posterior the truth is first or last with probability 2 / (n + 1).
+    """Among n independent draws of the posterior the truth is first or last with probability 2 / (n
+    + 1).
 
     With 1,000 draws, of chains worth at least 400, and at most ten entries: false alarm below 5 %.
     """
@@ -112,7 +144,9 @@ def test_posteriors_given_numbers_that_are_off_do_not_cover_it(name):
 
 
 def on_a_grid(name, parameters, edges, cells=200):
-    """The model on equal cells that cover the line up to 1e-6, cut once more at the edges, by scipy's normal distribution."""
+    """The model on equal cells that cover the line up to 1e-6, cut once more at the edges, by
+    scipy's normal distribution.
+    """
     law = emissions(name, parameters)
     grid = np.union1d(np.linspace(law.ppf(1e-6).min(), law.ppf(1 - 1e-6).max(), cells - 1), edges)
     ends = np.array([-np.inf, *grid, np.inf])
@@ -121,10 +155,16 @@ def on_a_grid(name, parameters, edges, cells=200):
 
 
 @pytest.mark.parametrize(
-    "name", [name if name == "gaussian_tiger" else pytest.param(name, marks=pytest.mark.slow) for name in MODELS]
+    "name",
+    [
+        name if name == "gaussian_tiger" else pytest.param(name, marks=pytest.mark.slow)
+        for name in MODELS
+    ],
 )
 def test_the_optimum_on_a_fine_grid_lies_in_the_bracket(name):
-    """The grid holds all edges of the plan, so it loses nothing against the plan's value: the bracket must hold to rounding.
+    """The grid holds all edges of the plan, so it loses nothing against the plan's value.
+
+    The bracket must hold to rounding.
 
     The optimum of a grid for noise that is half as large lies outside.
     """
@@ -156,19 +196,29 @@ def test_low_rank_has_its_rank_whatever_the_number_of_places(states):
     first = T[0, 1] @ np.eye(3)[region]  # the first place is all of its own region
     assert first == pytest.approx([0.1, 0.9, 0.0], abs=1e-12)
     last = (region == 0).sum() - 1
-    late = 0.5 * (3 * last / states)  # so much of the second region, where actions work with rate 0.75
+    late = 0.5 * (
+        3 * last / states
+    )  # so much of the second region, where actions work with rate 0.75
     mixed = [0.1 * (1 - late), 0.9 * (1 - late) + 0.25 * late, 0.75 * late]
     assert T[last, 1] @ np.eye(3)[region] == pytest.approx(mixed, abs=1e-12)
     assert T[-1, 2] @ np.eye(3)[region] == pytest.approx([0.0, 0.0, 1.0], abs=1e-12)
 
 
 def test_places_of_a_region_are_alike_on_average():
-    """Numbers show the region alone, and a place is drawn anew at every step: regions would do as its states."""
+    """Numbers show the region alone, and a place is drawn anew at every step.
+
+    Regions would do as its states.
+    """
     whole = on_a_grid("low_rank", world("low_rank").parameters, [], 40)
     region = np.arange(10) * 3 // 10
     psi = np.eye(3)[region] / np.bincount(region)[region][:, None]  # (X, regions)
     moves = np.einsum("xz,xay,yw->zaw", psi, whole.transition, np.eye(3)[region])
-    small = POMDP(np.full(3, 1 / 3), moves, psi.T @ whole.emission, np.einsum("xz,hxa->hza", psi, whole.reward))
+    small = POMDP(
+        np.full(3, 1 / 3),
+        moves,
+        psi.T @ whole.emission,
+        np.einsum("xz,hxa->hza", psi, whole.reward),
+    )
     assert history_tree()(small).value == pytest.approx(history_tree()(whole).value, abs=1e-10)
 
 

@@ -8,10 +8,20 @@ import pytest
 from numpyro.infer.util import log_density
 from scipy.stats import binom, norm
 
-from homdp_ppl import POMDP, DeclarationError, Episode, Trajectory, evaluate, posterior, rollout, uniform_policy, x64
-from homdp_ppl.continuous.paired import paired
-from homdp_ppl.continuous.simulation import estimate
-from homdp_ppl.explorers.densities import candidates
+from homdp_ppl import (
+    POMDP,
+    DeclarationError,
+    Episode,
+    Trajectory,
+    evaluate,
+    posterior,
+    rollout,
+    uniform_policy,
+    x64,
+)
+from homdp_ppl.declare.paired import paired
+from homdp_ppl.evaluation.simulation import estimate
+from homdp_ppl.explorers._densities import candidates
 from homdp_ppl.models import camera, light_dark
 from homdp_ppl.planners import bounded_search, particle_tree
 
@@ -45,18 +55,30 @@ def test_camera_by_hand():
     episode = Episode(Trajectory(seen, np.array([2, 4, 0])), states)
     means = [[2.0, 0.9], [100.0, 0.0], [100.0, 0.0]]
     sight = 0.1 + 1 / (1 + np.exp(-8 * (states[:3, :1] - 1.5)))
-    expected = norm.logpdf(states[0], [0.0, 0.5], [0.1, 0.6]).sum() + norm.logpdf(states[1:], means, 0.05).sum()
+    expected = (
+        norm.logpdf(states[0], [0.0, 0.5], [0.1, 0.6]).sum()
+        + norm.logpdf(states[1:], means, 0.05).sum()
+    )
     expected += norm.logpdf(seen, 1.2 * states[:3], sight).sum()
     assert density(world, episode) == pytest.approx(expected, rel=1e-12)
     assert world.homdp.returns(episode) == 2.0
-    assert world.homdp.returns(Episode(episode.trajectory, states * [[1, 1], [1.3, 1], [-1, 1], [-1, 1]])) == 0.0
+    assert (
+        world.homdp.returns(
+            Episode(episode.trajectory, states * [[1, 1], [1.3, 1], [-1, 1], [-1, 1]])
+        )
+        == 0.0
+    )
 
 
 def density(world, episode):
     """The log density of an episode's states and observations."""
     with x64():
         given = jax.tree.map(np.asarray, dict(world.parameters))
-        return float(jax.jit(world.mechanics.log_likelihood)(given, episode.states, episode.observations, episode.actions))
+        return float(
+            jax.jit(world.mechanics.log_likelihood)(
+                given, episode.states, episode.observations, episode.actions
+            )
+        )
 
 
 # All that is done with a model
@@ -64,7 +86,9 @@ def density(world, episode):
 
 @each
 def test_plays_and_is_conditioned_in_hindsight(name):
-    """The program conditioned on revealed episodes has the density of the kernels, policy and prior apart."""
+    """The program conditioned on revealed episodes has the density of the kernels, policy and prior
+    apart.
+    """
     world = WORLDS[name]()
     model, H, A = world.homdp, world.spaces.horizon, len(world.spaces.actions)
     episodes = rollout(jax.random.split(jax.random.key(0), 3), world, uniform_policy(world))
@@ -72,7 +96,10 @@ def test_plays_and_is_conditioned_in_hindsight(name):
     with x64():
         given = {name: np.asarray(value) for name, value in world.parameters.items()}
         both = jax.jit(
-            lambda p: (log_density(model.hindsight(episodes), (), {}, p)[0], log_density(model.function, (), {}, p)[0])
+            lambda p: (
+                log_density(model.hindsight(episodes), (), {}, p)[0],
+                log_density(model.function, (), {}, p)[0],
+            )
         )
         conditioned, prior = both(given)
     expected = sum(density(world, episodes[k]) for k in range(3)) + float(prior) - 3 * H * np.log(A)
@@ -84,10 +111,16 @@ def test_sites_are_of_transitions_or_of_emissions(name):
     """So classes factorise: with the other's emissions, transitions stay, and the other way round."""
     first, second = candidates(WORLDS[name]().homdp, 2, jax.random.key(1))
     moving, seeing = ("drift", "scale") if name == "camera" else ("gain", "blur")
-    mixed = WORLDS[name]().homdp.at(**{moving: first.parameters[moving], seeing: second.parameters[seeing]})
+    mixed = WORLDS[name]().homdp.at(
+        **{moving: first.parameters[moving], seeing: second.parameters[seeing]}
+    )
     episode = rollout(jax.random.key(2), first, uniform_policy(first))
-    assert density(paired(first, second), episode) == pytest.approx(density(mixed, episode), rel=1e-12)
-    assert density(paired(second, first), episode) != pytest.approx(density(mixed, episode), rel=1e-3)
+    assert density(paired(first, second), episode) == pytest.approx(
+        density(mixed, episode), rel=1e-12
+    )
+    assert density(paired(second, first), episode) != pytest.approx(
+        density(mixed, episode), rel=1e-3
+    )
 
 
 @each
@@ -103,7 +136,9 @@ def test_particle_trees_plan_it(name):
 @pytest.mark.slow
 @each
 def test_its_posterior_finds_the_truth(name):
-    """60 episodes; within six posterior deviations in each of at most three numbers: false-alarm rate 6e-9 if it is normal.
+    """60 episodes; within six posterior deviations in each of at most three numbers.
+
+    False-alarm rate 6e-9 if it is normal.
 
     The numbers of another world are not.
     """
@@ -115,7 +150,10 @@ def test_its_posterior_finds_the_truth(name):
     mean, deviation = draws.mean(("chain", "draw")), draws.std(("chain", "draw"))
 
     def found(world):
-        return all((np.abs(mean[site] - number) < 6 * deviation[site]).all() for site, number in world.parameters.items())
+        return all(
+            (np.abs(mean[site] - number) < 6 * deviation[site]).all()
+            for site, number in world.parameters.items()
+        )
 
     assert found(world)
     assert not found(other)
@@ -131,9 +169,12 @@ def test_a_lamp_beyond_the_dark_is_refused():
 
 
 def grid(width, sight, reach=0.6):
-    """SHORT with places in cells of a width and sights in others, all within -5 and 9; the last of each is far away.
+    """SHORT with places in cells of a width and sights in others, all within -5 and 9.
 
-    A cell is where its places are on average, five of them spread evenly; reward is exact where a width divides 0.6.
+    The last of each is far away.
+
+    A cell is where its places are on average, five of them spread evenly; reward is exact where a
+    width divides 0.6.
     """
     edges, looks = (np.arange(round(-5 / w), round(9 / w) + 1) * w for w in (width, sight))
     left, spread = edges[:-1], (np.arange(5) + 0.5) / 5 * width
@@ -141,8 +182,13 @@ def grid(width, sight, reach=0.6):
     transition, emission = np.zeros((X, 5, X)), np.zeros((X, Y))
     transition[-1, :, -1] = transition[:, 4, -1] = emission[-1, -1] = 1.0
     for a, move in enumerate(light_dark.MOVES[:4]):
-        transition[:-1, a, :-1] = np.mean([in_cells(edges, left + s + move, 0.05) for s in spread], axis=0)
-    seen = [in_cells(looks, left + s, 0.1 + 0.5 * np.minimum(np.abs(left + s - 2.0), 10)) for s in spread]
+        transition[:-1, a, :-1] = np.mean(
+            [in_cells(edges, left + s + move, 0.05) for s in spread], axis=0
+        )
+    seen = [
+        in_cells(looks, left + s, 0.1 + 0.5 * np.minimum(np.abs(left + s - 2.0), 10))
+        for s in spread
+    ]
     emission[:-1, :-1] = np.mean(seen, axis=0)
     reward = np.zeros((3, X, 5))
     reward[:, :-1, 4] = np.abs(left + width / 2) < reach
@@ -156,7 +202,10 @@ def in_cells(edges, mean, deviation):
 
 
 def optimum(model):
-    """Over all histories, with unnormalised beliefs, many at a time; who has declared gets nothing more."""
+    """Over all histories, with unnormalised beliefs, many at a time.
+
+    Who has declared gets nothing more.
+    """
     _, T, O, reward = model  # noqa: E741
 
     def best(beliefs, remaining):
@@ -175,22 +224,33 @@ def optimum(model):
 
 
 def reached(simulations, episodes, **believed):
-    """In how many episodes the particle planner gets to the goal when it believes in these parameters."""
-    policy = particle_tree(simulations)(SHORT().homdp.at(**dict(SHORT().parameters) | believed)).policy
+    """In how many episodes the particle planner gets to the goal when it believes in these
+    parameters.
+    """
+    policy = particle_tree(simulations)(
+        SHORT().homdp.at(**dict(SHORT().parameters) | believed)
+    ).policy
     return round(estimate(policy, SHORT(), jax.random.key(0), episodes).mean * episodes)
 
 
 def agrees(count, episodes, value):
     """Whether a policy near the optimum gets there as often."""
-    return binom.ppf(ALARM, episodes, value - SLACK) <= count <= binom.isf(ALARM, episodes, value + SLACK)
+    return (
+        binom.ppf(ALARM, episodes, value - SLACK)
+        <= count
+        <= binom.isf(ALARM, episodes, value + SLACK)
+    )
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("simulations", "episodes"), [(300, 100), pytest.param(1000, 1000, marks=pytest.mark.long)], ids=["few", "many"]
+    ("simulations", "episodes"),
+    [(300, 100), pytest.param(1000, 1000, marks=pytest.mark.long)],
+    ids=["few", "many"],
 )
 def test_the_particle_planner_agrees_with_a_fine_grid(simulations, episodes):
-    """Returns are 0 or 1, so exact binomial tails at 1e-5 on each side, around the grid's optimum with a slack of 0.03.
+    """Returns are 0 or 1, so exact binomial tails at 1e-5 on each side, around the grid's optimum
+    with a slack of 0.03.
 
     Of that less than 0.01 is for the grid: with both widths twice as large the optimum is as near.
     """
@@ -198,8 +258,12 @@ def test_the_particle_planner_agrees_with_a_fine_grid(simulations, episodes):
     assert abs(fine - coarse) < 0.01
     count = reached(simulations, episodes)
     assert agrees(count, episodes, fine)
-    assert not agrees(reached(300, 40, gain=0.5), 40, fine)  # a planner that believes in shorter steps
-    assert not agrees(count, episodes, optimum(grid(0.1, 0.25, reach=0.2)))  # a grid with a smaller goal
+    assert not agrees(
+        reached(300, 40, gain=0.5), 40, fine
+    )  # a planner that believes in shorter steps
+    assert not agrees(
+        count, episodes, optimum(grid(0.1, 0.25, reach=0.2))
+    )  # a grid with a smaller goal
 
 
 @pytest.mark.slow

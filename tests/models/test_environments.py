@@ -22,12 +22,16 @@ def test_every_model_has_an_id():
     assert IDS["tiger_table"] == "homdp/TigerTable-v0"
     assert len(set(IDS.values())) == len(ALL)
     specs = {spec.id: spec for spec in gymnasium.registry.values() if spec.namespace == "homdp"}
-    assert {name: specs[id_].kwargs["name"] for name, id_ in IDS.items()} == {name: name for name in ALL}
+    assert {name: specs[id_].kwargs["name"] for name, id_ in IDS.items()} == {
+        name: name for name in ALL
+    }
     assert len(specs) == len(ALL)
 
 
 def check_id(name):
-    """What an id makes passes Gymnasium's checks, every render mode included, and plays as the world of that name."""
+    """What an id makes passes Gymnasium's checks, every render mode included, and plays as the
+    world of that name.
+    """
     env = gymnasium.make(IDS[name])
     made = world(name)
     assert env.unwrapped.spaces == made.spaces
@@ -52,8 +56,12 @@ def test_every_id_passes_the_checks(name):
 
 
 def test_options_reach_the_model_and_the_environment():
-    env = gymnasium.make("homdp/Tiger-v0", horizon=6, accuracy=0.7, per_step=True, render_mode="ansi_list")
-    assert gymnasium.make("homdp_ppl.models.environments:homdp/Tiger-v0").spec.kwargs == {"name": "tiger"}
+    env = gymnasium.make(
+        "homdp/Tiger-v0", horizon=6, accuracy=0.7, per_step=True, render_mode="ansi_list"
+    )
+    assert gymnasium.make("homdp_ppl.models.environments:homdp/Tiger-v0").spec.kwargs == {
+        "name": "tiger"
+    }
     env.reset(seed=0)
     rewards = [env.step(0)[1] for _ in range(6)]
     assert rewards == [0.9] * 6
@@ -63,7 +71,9 @@ def test_options_reach_the_model_and_the_environment():
     with pytest.raises(HOMDPError, match="one of tiger"):
         ZooEnv("lion")
     taken = {"name", "per_step", "render_mode", "self"}
-    assert all(not taken & inspect.signature(function).parameters.keys() for function in ALL.values())
+    assert all(
+        not taken & inspect.signature(function).parameters.keys() for function in ALL.values()
+    )
 
 
 def test_a_world_is_declared_once_for_a_whole_vector(monkeypatch):
@@ -81,7 +91,9 @@ def test_a_world_is_declared_once_for_a_whole_vector(monkeypatch):
 
 
 def test_the_entry_point_registers_in_its_namespace():
-    """Nobody reads it since Gymnasium 1.0, but it is there, does what it did, and can be called again."""
+    """Nobody reads it since Gymnasium 1.0, but it is there, does what it did, and can be called
+    again.
+    """
     (point,) = entry_points(group="gymnasium.envs", name="homdp")
     assert point.load() is register
     before = dict(gymnasium.registry)
@@ -97,7 +109,9 @@ MODES = [gymnasium.vector.AutoresetMode.NEXT_STEP, gymnasium.vector.AutoresetMod
 
 
 def check_vector(vector, alone, mode):
-    """Three episodes in a vector are those of the same environments alone, and end with their latent states."""
+    """Three episodes in a vector are those of the same environments alone, and end with their
+    latent states.
+    """
     H = alone[0].spaces.horizon
     generator = np.random.default_rng(1)
     observations, infos = vector.reset(seed=11)
@@ -130,7 +144,9 @@ def check_vector(vector, alone, mode):
 
 @pytest.mark.parametrize("mode", MODES)
 def test_vectors_made_by_id(mode):
-    vector = gymnasium.make_vec("homdp/Tiger-v0", num_envs=3, vector_kwargs={"autoreset_mode": mode}, horizon=3)
+    vector = gymnasium.make_vec(
+        "homdp/Tiger-v0", num_envs=3, vector_kwargs={"autoreset_mode": mode}, horizon=3
+    )
     check_vector(vector, [HOMDPEnv(world("tiger").with_horizon(3)) for _ in range(3)], mode)
 
 
@@ -138,5 +154,7 @@ def test_vectors_made_by_id(mode):
 def test_vectors_in_processes_of_their_own():
     """Spawned, not forked: JAX has threads."""
     kwargs = {"context": "spawn", "autoreset_mode": MODES[1]}
-    vector = gymnasium.make_vec("homdp/Tiger-v0", num_envs=1, vectorization_mode="async", vector_kwargs=kwargs)
+    vector = gymnasium.make_vec(
+        "homdp/Tiger-v0", num_envs=1, vectorization_mode="async", vector_kwargs=kwargs
+    )
     check_vector(vector, [HOMDPEnv(world("tiger"))], MODES[1])

@@ -13,12 +13,16 @@ def leaves(world):
 
 
 def test_observations_are_uniform_given_the_parent():
-    emission = leaves(models.load("lower_bound_tree", depth=4, observations=10, epsilon=0.3, seed=3))
+    emission = leaves(
+        models.load("lower_bound_tree", depth=4, observations=10, epsilon=0.3, seed=3)
+    )
     np.testing.assert_allclose((emission[0::2] + emission[1::2]) / 2, 1 / 8, atol=1e-15)
 
 
 def test_optimal_value_is_half_plus_half_epsilon():
-    """With the parent known, the best guess of the leaf is right with probability (1 + epsilon) / 2."""
+    """With the parent known, the best guess of the leaf is right with probability (1 + epsilon) /
+    2.
+    """
     world = models.load("lower_bound_tree", depth=3, observations=6, epsilon=0.4)
     emission, weight = leaves(world), 1 / 4
     right = sum(np.maximum(emission[k], emission[k + 1]).sum() for k in (0, 2)) * weight

@@ -7,7 +7,7 @@ import pytest
 from numpyro.infer.util import log_density
 
 from homdp_ppl import POMDP, Episode, HOMDPError, Trajectory, models, rollout, uniform_policy, x64
-from homdp_ppl.pomdp import pomdp_problems
+from homdp_ppl.core.pomdp import pomdp_problems
 from tests.chances import frequency_errors
 from tests.worlds import drawn, random_policy, world
 
@@ -34,7 +34,10 @@ def test_tables_are_valid(name):
 
 @pytest.mark.parametrize("name", ZOO)
 def test_drawn_worlds_use_the_whole_support(name):
-    """What the structure calls possible does happen at generic parameters: it is not simply everything."""
+    """What the structure calls possible does happen at generic parameters.
+
+    It is not simply everything.
+    """
     made = drawn(name)
     for table, possible in zip(made.pomdp[:3], made.homdp.structure.support, strict=True):
         assert np.array_equal(table > 0, possible)
@@ -57,7 +60,9 @@ def test_program_density_equals_hand_density(name):
         program = jax.jit(lambda p, d: log_density(model.program, (policy, 3), {}, {**p, **d})[0])
         prior = jax.jit(lambda p: log_density(model.function, (), {}, p)[0])
         found = float(program(parameters, data) - prior(parameters))
-    assert found == pytest.approx(sum(hand_density(tables, policy, episodes, k) for k in range(3)), abs=1e-12, rel=1e-12)
+    assert found == pytest.approx(
+        sum(hand_density(tables, policy, episodes, k) for k in range(3)), abs=1e-12, rel=1e-12
+    )
 
 
 def hand_density(tables: POMDP, policy, episodes: Episode, k: int) -> float:
@@ -82,19 +87,32 @@ def test_simulated_frequencies_agree_with_the_tables(name):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_simulated_frequencies_agree_with_the_tables_in_the_long_run(name):
-    """The same with 20,000 outcomes a row, which sees errors of a few percent. False alarm: 1e-6 a model."""
+    """The same with 20,000 outcomes a row, which sees errors of a few percent.
+
+    False alarm: 1e-6 a model.
+    """
     made = world(name)
     episodes = rollout(jax.random.split(jax.random.key(4), 200_000), made, uniform_policy(made))
     assert frequency_errors(episodes, made.pomdp, visits=20_000) == []
-    slightly_wrong = POMDP(*(0.97 * table + 0.03 / table.shape[-1] for table in made.pomdp[:3]), made.pomdp.reward)
+    slightly_wrong = POMDP(
+        *(0.97 * table + 0.03 / table.shape[-1] for table in made.pomdp[:3]), made.pomdp.reward
+    )
     assert frequency_errors(episodes, slightly_wrong, visits=20_000) != []
 
 
 @pytest.mark.parametrize(
-    "name", ["tiger", "lock", pytest.param("checkup", marks=pytest.mark.slow), pytest.param("random", marks=pytest.mark.slow)]
+    "name",
+    [
+        "tiger",
+        "lock",
+        pytest.param("checkup", marks=pytest.mark.slow),
+        pytest.param("random", marks=pytest.mark.slow),
+    ],
 )
 def test_wrong_simulators_are_caught(name):
-    """Planted bugs: another action's transition, an observation of the next state, a shifted trajectory."""
+    """Planted bugs: another action's transition, an observation of the next state, a shifted
+    trajectory.
+    """
     made = world(name)
     episodes = rollout(jax.random.split(jax.random.key(3), 2000), made, uniform_policy(made))
     states, observations, actions = episodes.states, episodes.observations, episodes.actions

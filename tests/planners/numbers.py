@@ -24,7 +24,11 @@ def tiger():
     """A tiger that is heard as a number around -1 or 1; unknown is how clearly."""
 
     @homdp(
-        states=("left", "right"), observations=Real(1), actions=("listen", "open left", "open right"), horizon=3, reward=REWARD
+        states=("left", "right"),
+        observations=Real(1),
+        actions=("listen", "open left", "open right"),
+        horizon=3,
+        reward=REWARD,
     )
     def gaussian_tiger():
         noise = numpyro.sample("noise", dist.HalfNormal(1.0))
@@ -41,16 +45,27 @@ def heard(horizon=3):
 
 @cache
 def door():
-    """One door may be opened, once: the return is 0 or 1, and the optimum Phi(sqrt(H) / noise), after listening to the end."""
+    """One door may be opened, once.
+
+    The return is 0 or 1, and the optimum Phi(sqrt(H) / noise), after listening to the end.
+    """
     stay = np.zeros((3, 3, 3))
     stay[:, 0] = np.eye(3)
     stay[:, 1:, 2] = 1
     reward = np.array([[0.0, 1.0, 0.0], [0.0, 0.0, 1.0], [0.0, 0.0, 0.0]])
 
-    @homdp(states=("left", "right", "over"), observations=Real(1), actions=("listen", "left", "right"), horizon=3, reward=reward)
+    @homdp(
+        states=("left", "right", "over"),
+        observations=Real(1),
+        actions=("listen", "left", "right"),
+        horizon=3,
+        reward=reward,
+    )
     def one_door():
         noise = numpyro.sample("noise", dist.HalfNormal(1.0))
-        return Kernels([0.5, 0.5, 0.0], stay, lambda x: dist.Normal(jnp.array([-1.0, 1.0, 0.0])[x], noise))
+        return Kernels(
+            [0.5, 0.5, 0.0], stay, lambda x: dist.Normal(jnp.array([-1.0, 1.0, 0.0])[x], noise)
+        )
 
     return one_door
 
@@ -66,7 +81,8 @@ def screens():
             [0.2, 0.5, 0.3],
             np.full((3, 3, 3), 1 / 3),
             lambda x: dist.MixtureSameFamily(
-                dist.Categorical(probs=np.array([0.4, 0.6])), dist.Normal(jnp.asarray(MEANS)[x], jnp.asarray(SCALES)[x])
+                dist.Categorical(probs=np.array([0.4, 0.6])),
+                dist.Normal(jnp.asarray(MEANS)[x], jnp.asarray(SCALES)[x]),
             ),
         )
 
@@ -84,12 +100,17 @@ def screen_densities(y):
 def screen_optimum():
     """The optimum of one look: the integral of the best action's weight."""
     prior, (_, reward) = np.array([0.2, 0.5, 0.3]), screens()
-    return integral(lambda y: (reward.T @ (prior * screen_densities(y))).max(), np.linspace(-4, 5, 46))
+    return integral(
+        lambda y: (reward.T @ (prior * screen_densities(y))).max(), np.linspace(-4, 5, 46)
+    )
 
 
 def integral(function, points):
     """The integral of a piecewise smooth function over [-14, 14], by scipy."""
-    return sum(quad(function, a, b, epsabs=1e-11, limit=200)[0] for a, b in pairwise([-14.0, *points, 14.0]))
+    return sum(
+        quad(function, a, b, epsabs=1e-11, limit=200)[0]
+        for a, b in pairwise([-14.0, *points, 14.0])
+    )
 
 
 def nodes(panels=2000, low=-12.0, high=12.0):
@@ -101,21 +122,28 @@ def nodes(panels=2000, low=-12.0, high=12.0):
 
 
 def last_look(belief):
-    """What a belief in "left" is worth before the last observation: each door is opened beyond a threshold of y, in closed form.
+    """What a belief in "left" is worth before the last observation.
 
-    With noise 1, log(P(left | y) / P(right | y)) = log(belief / (1 - belief)) - 2 y, and a door is better than listening from
-    log(LISTEN / (1 - LISTEN)) on.
+    Each door is opened beyond a threshold of y, in closed form.
+
+    With noise 1, log(P(left | y) / P(right | y)) = log(belief / (1 - belief)) - 2 y, and a door is
+    better than listening from log(LISTEN / (1 - LISTEN)) on.
     """
     prior, needed = np.log(belief / (1 - belief)), np.log(LISTEN / (1 - LISTEN))
     low, high = (prior - needed) / 2, (prior + needed) / 2
     left, right = norm(-1), norm(1)
-    between = belief * (left.cdf(high) - left.cdf(low)) + (1 - belief) * (right.cdf(high) - right.cdf(low))
+    between = belief * (left.cdf(high) - left.cdf(low)) + (1 - belief) * (
+        right.cdf(high) - right.cdf(low)
+    )
     return belief * left.cdf(low) + (1 - belief) * right.sf(high) + LISTEN * between
 
 
 @cache
 def two_looks():
-    """The optimum of two steps with noise 1: an integral over the first observation of the better of listening and a door."""
+    """The optimum of two steps with noise 1.
+
+    An integral over the first observation of the better of listening and a door.
+    """
     y, weights = nodes()
     left, right = 0.5 * norm.pdf(y, -1.0, 1.0), 0.5 * norm.pdf(y, 1.0, 1.0)
     total = left + right
@@ -127,4 +155,9 @@ def grid(horizon, cells):
     """The tiger on a uniform grid, by the normal distribution function."""
     edges = np.linspace(-6, 6, cells - 1)
     cumulative = np.array([[0.0, *norm.cdf(edges, mean), 1.0] for mean in (-1, 1)])
-    return POMDP(np.array([0.5, 0.5]), MOVES, np.diff(cumulative), np.broadcast_to(REWARD, (horizon, 2, 3)).copy())
+    return POMDP(
+        np.array([0.5, 0.5]),
+        MOVES,
+        np.diff(cumulative),
+        np.broadcast_to(REWARD, (horizon, 2, 3)).copy(),
+    )

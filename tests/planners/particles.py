@@ -16,7 +16,13 @@ SEEN, DONE = [0.3, -0.9, 0.4, -0.2], [0, 1, 0]
 TIGER, RANDOM = models.load("tiger").pomdp, random_pomdp(5, 3, 3, 3, 3)
 
 
-@homdp(states=Real(1), observations=Real(1), actions=("left", "right"), horizon=5, reward=lambda x, a: jnp.exp(-(x**2)))
+@homdp(
+    states=Real(1),
+    observations=Real(1),
+    actions=("left", "right"),
+    horizon=5,
+    reward=lambda x, a: jnp.exp(-(x**2)),
+)
 def walk():
     """Steps of noise, seen with noise: x' = x + a + noise, y = x + noise."""
     blur = numpyro.sample("blur", dist.LogNormal(0.0, 1.0))
@@ -27,7 +33,13 @@ def walk():
     )
 
 
-@homdp(states=Real(2), observations=Real(2), actions=("stay", "turn"), horizon=3, reward=lambda x, a: jnp.exp(-jnp.sum(x**2)))
+@homdp(
+    states=Real(2),
+    observations=Real(2),
+    actions=("stay", "turn"),
+    horizon=3,
+    reward=lambda x, a: jnp.exp(-jnp.sum(x**2)),
+)
 def spot():
     """A point in the plane, seen within a square around it: most numbers have density zero."""
     turns = jnp.array([[[1.0, 0.0], [0.0, 1.0]], [[0.0, -1.0], [1.0, 0.0]]])
@@ -39,11 +51,15 @@ def spot():
 
 
 def peeking():
-    """Behind one of two doors is a prize; peeking costs 0.7, shows it 95 times in 100, and is forgotten after the next action.
+    """Behind one of two doors is a prize.
+
+    Peeking costs 0.7, shows it 95 times in 100, and is forgotten after the next action.
 
     With two steps, peeking and then opening is worth 0.3 + 0.95; opening twice is worth 0.5 + 0.5.
     """
-    moves = np.zeros((4, 3, 4))  # states: (behind left, not peeked), (right, not), (left, peeked), (right, peeked)
+    moves = np.zeros(
+        (4, 3, 4)
+    )  # states: (behind left, not peeked), (right, not), (left, peeked), (right, peeked)
     for x in range(4):
         moves[x, 0, 2 + x % 2] = moves[x, 1:, x % 2] = 1
     shows = np.array([[1, 0, 0], [1, 0, 0], [0, 0.95, 0.05], [0, 0.05, 0.95]])

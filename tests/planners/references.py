@@ -1,4 +1,7 @@
-"""Problems whose optimal values other solvers have found, and these values; all observe before the first action."""
+"""Problems whose optimal values other solvers have found, and these values.
+
+All observe before the first action.
+"""
 
 from functools import cache
 
@@ -31,9 +34,18 @@ HAT_T = [  # the tiger's tables drawn from a Dirichlet posterior: dense, as lear
 ]
 HAT_O = [[91488975, 8511025], [13280287, 86719713]]
 RANDOM_T = [
-    [[54827326, 15462454, 13796956, 15648964, 264300], [30377777, 62507068, 6291667, 607138, 216350]],
-    [[14066021, 41608365, 28551376, 2281303, 13492935], [583520, 11509283, 3075080, 70949396, 13882722]],
-    [[604426, 300862, 4877742, 73233374, 20983595], [32055336, 1067105, 41497787, 1388474, 23991298]],
+    [
+        [54827326, 15462454, 13796956, 15648964, 264300],
+        [30377777, 62507068, 6291667, 607138, 216350],
+    ],
+    [
+        [14066021, 41608365, 28551376, 2281303, 13492935],
+        [583520, 11509283, 3075080, 70949396, 13882722],
+    ],
+    [
+        [604426, 300862, 4877742, 73233374, 20983595],
+        [32055336, 1067105, 41497787, 1388474, 23991298],
+    ],
     [[1868255, 86212318, 7748379, 4161534, 9514], [2437472, 27319143, 16568693, 4745828, 48928864]],
     [[8638487, 7078, 57736261, 24705818, 8912356], [8640283, 14656303, 3331725, 73339966, 31722]],
 ]
@@ -62,7 +74,9 @@ def rows(weights: list) -> np.ndarray:
 def tables(problem: str) -> POMDP:
     """The tables of a problem, with some horizon."""
     if problem == "tiger_hat":
-        return POMDP(rows([1, 1]), rows(HAT_T), rows(HAT_O), np.array([[[0.9, 0.0, 1.0], [0.9, 1.0, 0.0]]]))
+        return POMDP(
+            rows([1, 1]), rows(HAT_T), rows(HAT_O), np.array([[[0.9, 0.0, 1.0], [0.9, 1.0, 0.0]]])
+        )
     if problem == "rand_x5y3a2":
         return POMDP(rows([1] * 5), rows(RANDOM_T), rows(RANDOM_O), np.array([RANDOM_R]))
     if problem == "lower_bound_tree":
@@ -73,4 +87,6 @@ def tables(problem: str) -> POMDP:
 def reference(problem: str, horizon: int) -> POMDP:
     """A problem with a horizon; its rewards do not depend on the step."""
     model = tables(problem)
-    return model._replace(reward=np.broadcast_to(model.reward[0], (horizon, *model.reward.shape[1:])).copy())
+    return model._replace(
+        reward=np.broadcast_to(model.reward[0], (horizon, *model.reward.shape[1:])).copy()
+    )

@@ -8,17 +8,22 @@ from scipy.optimize import linprog
 
 from homdp_ppl import POMDP, evaluate, models
 from homdp_ppl.errors import PlanningError
-from homdp_ppl.planners import belief_tree
+from homdp_ppl.planners import _belief_tree as belief_tree
+from homdp_ppl.planners._pruning import prune_sums
 from homdp_ppl.planners.alpha_vectors import alpha_vectors
-from homdp_ppl.planners.pruning import prune_sums
 from tests.planners.exact import best_by_enumeration, optimum, random_pomdp
 
-MODULE = importlib.import_module("homdp_ppl.planners.alpha_vectors")  # the package's attribute of this name is the function
+MODULE = importlib.import_module(
+    "homdp_ppl.planners.alpha_vectors"
+)  # the package's attribute of this name is the function
 
 
 @pytest.fixture(params=["tree and vectors", "vectors only"])
 def parts(request, monkeypatch):
-    """Small models are planned on the tree alone; without it all steps but the first are vectors."""
+    """Small models are planned on the tree alone.
+
+    Without it all steps but the first are vectors.
+    """
     if request.param == "vectors only":
         monkeypatch.setattr(belief_tree, "TREE_NUMBERS", 0)
 
@@ -70,14 +75,22 @@ def test_certificates_hold_where_vectors_are_lost(monkeypatch):
     monkeypatch.setattr(belief_tree, "TREE_NUMBERS", 0)
     assert certificates_hold(0.1, range(20))
     lossy = [random_pomdp(seed, 3, 2, 3, 4) for seed in range(20)]
-    assert any(optimum(model) - alpha_vectors(0.3)(model).value > 1e-4 for model in lossy)  # the bound is not idle
+    assert any(
+        optimum(model) - alpha_vectors(0.3)(model).value > 1e-4 for model in lossy
+    )  # the bound is not idle
 
 
 def drop_one(kept):
-    return kept if len(kept.left) < 2 else kept._replace(left=kept.left[1:], right=kept.right[1:], points=kept.points[1:])
+    return (
+        kept
+        if len(kept.left) < 2
+        else kept._replace(left=kept.left[1:], right=kept.right[1:], points=kept.points[1:])
+    )
 
 
-@pytest.mark.parametrize(("bug", "tolerance"), [(drop_one, 1e-9), (lambda kept: kept._replace(loss=0.0), 0.3)])
+@pytest.mark.parametrize(
+    ("bug", "tolerance"), [(drop_one, 1e-9), (lambda kept: kept._replace(loss=0.0), 0.3)]
+)
 def test_planted_bugs_break_the_certificate(monkeypatch, bug, tolerance):
     """A vector dropped too many, and a loss that is not told."""
     monkeypatch.setattr(belief_tree, "TREE_NUMBERS", 0)
@@ -89,7 +102,10 @@ def test_planted_bugs_break_the_certificate(monkeypatch, bug, tolerance):
 @pytest.mark.parametrize("eps", [1e-12, 1e-3, 0.1])
 @pytest.mark.parametrize("d", [1, 2, 3, 6])
 def test_pruning_against_linear_programs(d, eps):
-    """Nothing is lost beyond the bound told, nothing is kept that others cover; ties and known zeros included."""
+    """Nothing is lost beyond the bound told, nothing is kept that others cover.
+
+    Ties and known zeros included.
+    """
     generator = np.random.default_rng(d)
     corners = np.concatenate([np.full((1, d), 1 / d), np.eye(d)])
     for kind in range(6):
@@ -110,7 +126,12 @@ def test_pruning_against_linear_programs(d, eps):
 
 def test_of_equal_actions_the_lowest_is_taken(parts):
     model = random_pomdp(0, 3, 2, 2, 4)
-    double = POMDP(model.initial, model.transition[:, [0, 0, 1, 1]], model.emission, model.reward[:, :, [0, 0, 1, 1]])
+    double = POMDP(
+        model.initial,
+        model.transition[:, [0, 0, 1, 1]],
+        model.emission,
+        model.reward[:, :, [0, 0, 1, 1]],
+    )
     plan = alpha_vectors()(double)
     assert plan.policy.probabilities[:, [1, 3]].sum() == 0
     assert plan.value == pytest.approx(alpha_vectors()(model).value, abs=1e-9)
@@ -119,7 +140,9 @@ def test_of_equal_actions_the_lowest_is_taken(parts):
 def test_impossible_observations_leave_the_predicted_belief(parts):
     emission = np.array([[0.9, 0.1, 0.0], [0.2, 0.8, 0.0]])  # the last is never seen
     moves = np.broadcast_to(np.eye(2)[:, None], (2, 2, 2))
-    model = POMDP(np.array([0.3, 0.7]), moves, emission, np.broadcast_to([[1.0, 0.0], [0.0, 1.0]], (3, 2, 2)))
+    model = POMDP(
+        np.array([0.3, 0.7]), moves, emission, np.broadcast_to([[1.0, 0.0], [0.0, 1.0]], (3, 2, 2))
+    )
     policy = alpha_vectors()(model).policy
     assert policy.act([2], []).argmax() == 1  # the initial belief favours the second state
     assert policy.act([0, 2], [0]).argmax() == policy.act([0], []).argmax() == 0
@@ -156,7 +179,9 @@ def test_units_of_reward_do_not_matter(parts, unit):
 def test_refuses_too_many_sums(monkeypatch):
     monkeypatch.setattr(belief_tree, "TREE_NUMBERS", 0)
     model = random_pomdp(0, 4, 3, 3, 12)
-    with pytest.raises(PlanningError, match=r"sums of vectors at step \d+; expected at most 5\..*bounded_search") as refusal:
+    with pytest.raises(
+        PlanningError, match=r"sums of vectors at step \d+; expected at most 5\..*bounded_search"
+    ) as refusal:
         alpha_vectors(max_vectors=5)(model)
     assert refusal.value.problems[0].where == "max_vectors"
 

@@ -7,14 +7,16 @@ import numpy as np
 import pytest
 
 from homdp_ppl import POMDP, evaluate, models
+from homdp_ppl.core.plan import Plan
 from homdp_ppl.errors import PlanningError
-from homdp_ppl.plan import Plan
+from homdp_ppl.planners._bounds import root_bounds
+from homdp_ppl.planners._search_bounds import Children, Stage, with_points
 from homdp_ppl.planners.bounded_search import Search, bounded_search
-from homdp_ppl.planners.bounds import root_bounds
-from homdp_ppl.planners.search_bounds import Children, Stage, with_points
 from tests.planners.exact import optimum, signed_pomdp, tree_values
 
-module = importlib.import_module("homdp_ppl.planners.bounded_search")  # the package may hold the function under this name
+module = importlib.import_module(
+    "homdp_ppl.planners.bounded_search"
+)  # the package may hold the function under this name
 
 
 def check_certificate(pomdp: POMDP, plan: Plan, gap: float = np.inf) -> None:
@@ -25,7 +27,9 @@ def check_certificate(pomdp: POMDP, plan: Plan, gap: float = np.inf) -> None:
 
 
 def small_model(seed: int, zeros: bool) -> POMDP:
-    return signed_pomdp(seed, zeros, X=1 + seed % 4, Y=1 + seed % 3, A=1 + seed // 2 % 3, H=1 + seed % 5)
+    return signed_pomdp(
+        seed, zeros, X=1 + seed % 4, Y=1 + seed % 3, A=1 + seed // 2 % 3, H=1 + seed % 5
+    )
 
 
 @pytest.mark.parametrize("zeros", [False, True])
@@ -40,7 +44,9 @@ def test_bounds_hold_at_every_stored_belief() -> None:
     pomdp = signed_pomdp(7, zeros=True, X=4, Y=3, A=3, H=5)
     search = Search(pomdp, 1e-6, np.inf)
     search.run()
-    assert evaluate(search.policy(), pomdp) == pytest.approx(search.bounds()[1], abs=1e-12)  # vectors are values of policies
+    assert evaluate(search.policy(), pomdp) == pytest.approx(
+        search.bounds()[1], abs=1e-12
+    )  # vectors are values of policies
     for h, stage in enumerate(search.stages[:-1]):
         for i in range(stage.count[1]):
             entries = slice(stage.begin[i], stage.begin[i + 1])
@@ -53,7 +59,9 @@ def test_bounds_hold_at_every_stored_belief() -> None:
 
 
 def careless_with_points(stage: Stage, children: Children, which: np.ndarray) -> Stage:
-    """The planted bug: a sawtooth that overlooks one state of each point, as if it had a zero there."""
+    """The planted bug: a sawtooth that overlooks one state of each point, as if it had a zero
+    there.
+    """
     before = stage.count[1]
     stage = with_points(stage, children, which)
     for i in range(before, stage.count[1]):
@@ -76,7 +84,9 @@ def test_the_certificate_check_catches_a_careless_sawtooth(monkeypatch: pytest.M
 
 
 def test_sawtooth_where_points_have_zeros() -> None:
-    """Guess a state that never changes, twice: worth 2 in the corners, 1 in the middle between two of them.
+    """Guess a state that never changes, twice.
+
+    Worth 2 in the corners, 1 in the middle between two of them.
 
     Only the fast informed bound of 2 everywhere and the point in the middle are known.
     """
@@ -85,20 +95,33 @@ def test_sawtooth_where_points_have_zeros() -> None:
     middle, value, informed = np.array([0.5, 0.5, 0.0]), np.ones(1), np.full((1, 3), 2.0)
     search = Search(pomdp, 0.0, np.inf)
     search.stages[0].informed[:] = 2.0
-    point = Children(np.array([0, 2]), np.array([0, 1]), middle[:2], informed, value, value, value, value, value)
+    point = Children(
+        np.array([0, 2]), np.array([0, 1]), middle[:2], informed, value, value, value, value, value
+    )
     search._store(0, with_points(search.stages[0], point, np.array([0])))
 
     def sawtooth(belief: np.ndarray, states: np.ndarray) -> float:
         c = (belief[states] / middle[states]).min()
         return c * 1.0 + 2.0 * (belief - c * middle).sum()
 
-    for belief in np.array([[0.5, 0.5, 0.0], [0.25, 0.25, 0.5], [0.1, 0.4, 0.5], [1.0, 0, 0], [0, 0, 1.0], [0.5, 0, 0.5]]):
+    for belief in np.array(
+        [
+            [0.5, 0.5, 0.0],
+            [0.25, 0.25, 0.5],
+            [0.1, 0.4, 0.5],
+            [1.0, 0, 0],
+            [0, 0, 1.0],
+            [0.5, 0, 0.5],
+        ]
+    ):
         search.model = search.model._replace(initial=belief)
         upper = search.bounds()[0] - search.rounding
         assert upper == pytest.approx(sawtooth(belief, middle > 0), abs=1e-14)
         assert tree_values(pomdp, belief[None])[0] <= upper + 1e-14
     corner = np.array([1.0, 0, 0])
-    careless = sawtooth(corner, (middle > 0) & (corner > 0))  # a state that only the point has must make c zero
+    careless = sawtooth(
+        corner, (middle > 0) & (corner > 0)
+    )  # a state that only the point has must make c zero
     assert careless < tree_values(pomdp, corner[None])[0]
 
 
@@ -155,7 +178,9 @@ def test_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     check_certificate(pomdp, plan)
     assert plan.gap > 1e-9
     monkeypatch.setattr(module, "MEMORY", 10_000)
-    with pytest.raises(PlanningError, match=r"4 states, 3 observations, 3 actions, horizon 5: about .* GB"):
+    with pytest.raises(
+        PlanningError, match=r"4 states, 3 observations, 3 actions, horizon 5: about .* GB"
+    ):
         bounded_search()(pomdp)
 
 
@@ -172,7 +197,9 @@ def test_a_gap_of_zero_ends_where_rounding_begins() -> None:
         check_certificate(pomdp, bounded_search(0.0)(pomdp), 1e-12)
 
 
-def test_small_blocks_and_widths_change_nothing_that_is_promised(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_small_blocks_and_widths_change_nothing_that_is_promised(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(module, "BLOCK", 2)
     monkeypatch.setattr(module, "WIDTH", 1)
     for seed in range(10):
@@ -194,12 +221,17 @@ def test_ties_go_to_the_lowest_action() -> None:
 
 def test_equal_actions_all_the_way() -> None:
     pomdp = signed_pomdp(0, zeros=False, A=1)
-    three = pomdp._replace(transition=np.repeat(pomdp.transition, 3, 1), reward=np.repeat(pomdp.reward, 3, 2))
+    three = pomdp._replace(
+        transition=np.repeat(pomdp.transition, 3, 1), reward=np.repeat(pomdp.reward, 3, 2)
+    )
     assert np.all(bounded_search()(three).policy.probabilities[:, 0] == 1)
 
 
 def test_impossible_observations_are_followed_from_the_predicted_belief() -> None:
-    """State and observation stay as they are; y2 never happens. Guess the state, which is more often 1."""
+    """State and observation stay as they are; y2 never happens.
+
+    Guess the state, which is more often 1.
+    """
     pomdp = POMDP(
         np.array([0.3, 0.7]),
         np.broadcast_to(np.eye(2)[:, None], (2, 2, 2)),

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from homdp_ppl import POMDP
-from homdp_ppl.planners.bounds import blind_policies, root_bounds
+from homdp_ppl.planners._bounds import blind_policies, root_bounds
 from tests.planners.exact import optimum, signed_pomdp
 
 
@@ -13,14 +13,18 @@ def blind_values(pomdp: POMDP, action: int, state: int, h: int = 0) -> float:
     value = float(pomdp.reward[h, state, action])
     if h + 1 < pomdp.horizon:
         chances = pomdp.transition[state, action]
-        value += sum(chances[k] * blind_values(pomdp, action, int(k), h + 1) for k in np.flatnonzero(chances))
+        value += sum(
+            chances[k] * blind_values(pomdp, action, int(k), h + 1) for k in np.flatnonzero(chances)
+        )
     return value
 
 
 @pytest.mark.parametrize("zeros", [False, True])
 @pytest.mark.parametrize("seed", range(50))
 def test_bounds_are_ordered(seed: int, zeros: bool) -> None:
-    pomdp = signed_pomdp(seed, zeros, X=2 + seed % 3, Y=1 + seed % 4, A=1 + seed % 3, H=1 + seed % 5)
+    pomdp = signed_pomdp(
+        seed, zeros, X=2 + seed % 3, Y=1 + seed % 4, A=1 + seed % 3, H=1 + seed % 5
+    )
     bounds = root_bounds(pomdp)
     ordered = [bounds.blind, optimum(pomdp), bounds.fast_informed, bounds.qmdp, bounds.mdp]
     assert np.all(np.diff(ordered) >= -1e-12)
@@ -44,4 +48,6 @@ def test_blind_policies_by_hand() -> None:
 def test_without_hidden_states_all_upper_bounds_are_the_optimum() -> None:
     pomdp = signed_pomdp(2, zeros=False, Y=3)._replace(emission=np.eye(3))
     bounds = root_bounds(pomdp)
-    np.testing.assert_allclose([bounds.fast_informed, bounds.qmdp, bounds.mdp], optimum(pomdp), atol=1e-12)
+    np.testing.assert_allclose(
+        [bounds.fast_informed, bounds.qmdp, bounds.mdp], optimum(pomdp), atol=1e-12
+    )

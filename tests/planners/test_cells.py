@@ -11,17 +11,21 @@ from homdp_ppl import Kernels, Real, homdp
 from homdp_ppl.continuous.quadrature import cut, panels
 from homdp_ppl.continuous.tabulation import cell_of, emission_table
 from homdp_ppl.planners import history_tree, plan_on_cells
-from homdp_ppl.planners.cells import UNSEEN, _corners, _weights, spread
+from homdp_ppl.planners._cells import UNSEEN, _corners, _weights, spread
 from tests.planners.numbers import heard, nodes, screen_densities, screens, two_looks
 
 
 @cache
 def coins(known):
-    """One of two sounds, and a coin that is tossed anew at every step and makes none; or the same without the coin.
+    """One of two sounds, and a coin that is tossed anew at every step and makes none.
+
+    Or the same without the coin.
 
     To be guessed is the sound, or the coin.
     """
-    reward = np.array([[1.0, 0.0, 0.0, 1.0], [1.0, 0.0, 1.0, 0.0], [0.0, 1.0, 0.0, 1.0], [0.0, 1.0, 1.0, 0.0]])
+    reward = np.array(
+        [[1.0, 0.0, 0.0, 1.0], [1.0, 0.0, 1.0, 0.0], [0.0, 1.0, 0.0, 1.0], [0.0, 1.0, 1.0, 0.0]]
+    )
     moves = np.kron(np.array([[0.8, 0.2], [0.3, 0.7]]), np.full((2, 2), 0.5))
     if not known:
         reward, moves = reward.reshape(2, 2, 4).mean(1), np.array([[0.8, 0.2], [0.3, 0.7]])
@@ -30,7 +34,9 @@ def coins(known):
     @homdp(states=X, observations=Real(1), actions=4, horizon=2, reward=reward)
     def sounds():
         return Kernels(
-            np.full(X, 1 / X), np.repeat(moves[:, None], 4, axis=1), lambda x: dist.Normal(2 * x // X, 1.0 + 2 * x // X)
+            np.full(X, 1 / X),
+            np.repeat(moves[:, None], 4, axis=1),
+            lambda x: dist.Normal(2 * x // X, 1.0 + 2 * x // X),
         )
 
     return sounds.at()
@@ -38,19 +44,27 @@ def coins(known):
 
 @pytest.mark.slow
 def test_of_states_with_one_density_nothing_but_the_kind_is_told():
-    """Whoever is told the state knows the coin: the bound would then be above that of the world without it."""
+    """Whoever is told the state knows the coin.
+
+    The bound would then be above that of the world without it.
+    """
     edges = [1.0]
     four, two = (plan_on_cells(coins(known), edges, history_tree()) for known in (True, False))
     assert four.statistics["told"] > 1e-3
     assert (four.value, four.upper) == pytest.approx((two.value, two.upper), abs=1e-7)
     assert four.upper < 1.9  # the coin alone would give 2
-    above = spread(coins(True), cut(coins(True), panels(coins(True)), np.array(edges)), np.array(edges))
+    above = spread(
+        coins(True), cut(coins(True), panels(coins(True)), np.array(edges)), np.array(edges)
+    )
     assert above.told.shape == (2, 2)
     assert above.emission[[0, 2]].tolist() == above.emission[[1, 3]].tolist()
 
 
 def test_the_masses_of_the_experiment_above_are_not_too_large():
-    """Against a rule with many more points, wherever kinks are; a rule that looks at each piece once is 1e-6 off."""
+    """Against a rule with many more points, wherever kinks are.
+
+    A rule that looks at each piece once is 1e-6 off.
+    """
     world, _ = screens()
     for seed in range(6):
         edges = np.sort(np.random.default_rng(seed).uniform(-3, 3, 20))
@@ -69,7 +83,10 @@ def test_the_masses_of_the_experiment_above_are_not_too_large():
 
 
 def convexities(emission, draws=40):
-    """How much less an experiment is worth than y for random convex functions of the likelihoods; at most 0 if it says more."""
+    """How much less an experiment is worth than y for random convex functions of the likelihoods.
+
+    At most 0 if it says more.
+    """
     generator, (points, weights) = np.random.default_rng(0), nodes()
     likelihood = screen_densities(points) * weights
     assert likelihood.sum(1) == pytest.approx(1.0, abs=1e-9)
@@ -81,7 +98,10 @@ def convexities(emission, draws=40):
 
 
 def contracted(above):
-    """A planted bug: corners that lie inside the cell, halfway to its middle; rows still sum to one."""
+    """A planted bug: corners that lie inside the cell, halfway to its middle.
+
+    Rows still sum to one.
+    """
     weighted = (above.corners * above.mass[:, :, None]).sum(1, keepdims=True)
     middle = weighted / above.mass.sum(1)[:, None, None]
     return above._replace(corners=0.5 * above.corners + 0.5 * middle)
@@ -89,7 +109,10 @@ def contracted(above):
 
 @pytest.mark.parametrize("cells", [3, 10, 40])
 def test_the_experiment_above_says_more_for_every_convex_function(cells):
-    """Blackwell's order, with integrals that are made here; experiments that do not say more are found out."""
+    """Blackwell's order, with integrals that are made here.
+
+    Experiments that do not say more are found out.
+    """
     world, _ = screens()
     edges = np.linspace(-3.0, 3.3, cells - 1)
     above = spread(world, cut(world, panels(world), edges), edges)

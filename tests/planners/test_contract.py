@@ -1,4 +1,7 @@
-"""One contract for every planner: certificates that hold, policies that act, agreement with each other."""
+"""One contract for every planner.
+
+Certificates that hold, policies that act, agreement with each other.
+"""
 
 import subprocess
 import sys
@@ -8,8 +11,23 @@ import numpy as np
 import pytest
 
 from homdp_ppl import POMDP, PlanningError, evaluate, models, tabular
-from homdp_ppl.planners import PLANNERS, alpha_vectors, auto, belief_tree, bounded_search, history_tree
-from tests.planners.exact import best_by_enumeration, random_pomdp, rational_optimum, rational_pomdp, same_models
+from homdp_ppl.planners import (
+    PLANNERS,
+    alpha_vectors,
+    auto,
+    bounded_search,
+    history_tree,
+)
+from homdp_ppl.planners import (
+    _belief_tree as belief_tree,
+)
+from tests.planners.exact import (
+    best_by_enumeration,
+    random_pomdp,
+    rational_optimum,
+    rational_pomdp,
+    same_models,
+)
 
 ROOT = Path(__file__).parents[2]
 NAMES = sorted(PLANNERS)
@@ -31,11 +49,14 @@ def test_exact_rational_arithmetic(name):
         assert plan.value - 1e-13 <= exact <= plan.upper + 1e-13
 
 
-@pytest.mark.parametrize("tree", [True, pytest.param(False, marks=pytest.mark.slow)], ids=["as it is", "vectors only"])
+@pytest.mark.parametrize(
+    "tree", [True, pytest.param(False, marks=pytest.mark.slow)], ids=["as it is", "vectors only"]
+)
 def test_all_planners_agree_on_1000_models(tree, monkeypatch):
     """Within their certificates, and each value is its policy's own.
 
-    alpha_vectors plans small models on a tree of its own; without it all steps but the first are vectors.
+    alpha_vectors plans small models on a tree of its own; without it all steps but the first are
+    vectors.
     """
     if not tree:
         monkeypatch.setattr(belief_tree, "TREE_NUMBERS", 0)
@@ -56,7 +77,9 @@ def test_all_planners_agree_on_1000_models(tree, monkeypatch):
 def test_policies_act_after_every_history(name):
     """Also after observations that the model holds impossible."""
     model = random_pomdp(1, 3, 2, 2, 3, zeros=0.3)
-    blind = model._replace(emission=np.concatenate([model.emission, np.zeros((3, 1))], axis=1))  # y2 never happens
+    blind = model._replace(
+        emission=np.concatenate([model.emission, np.zeros((3, 1))], axis=1)
+    )  # y2 never happens
     policy = PLANNERS[name]()(blind).policy
     for observations in np.ndindex(3, 3, 3):
         actions = []
@@ -84,14 +107,24 @@ def test_metamorphic_relations(name):
 def test_ties_go_to_the_lowest_action(name):
     model = random_pomdp(0, 2, 2, 3, 3)._replace(reward=np.ones((3, 2, 3)))
     policy = PLANNERS[name]()(model).policy
-    assert all(policy.act([y, y, y][:h], [0] * (h - 1)).argmax() == 0 for y in range(2) for h in (1, 2, 3))
+    assert all(
+        policy.act([y, y, y][:h], [0] * (h - 1)).argmax() == 0 for y in range(2) for h in (1, 2, 3)
+    )
 
 
-@pytest.mark.parametrize("planner", [alpha_vectors(), bounded_search(), auto()], ids=["alpha_vectors", "bounded_search", "auto"])
+@pytest.mark.parametrize(
+    "planner",
+    [alpha_vectors(), bounded_search(), auto()],
+    ids=["alpha_vectors", "bounded_search", "auto"],
+)
 def test_long_horizons_without_underflow(planner):
     hears = np.array([[0.85, 0.15], [0.15, 0.85]])
     moves = np.array([[[1, 0], [0.5, 0.5]], [[0, 1], [0.5, 0.5]]])
-    model = tabular(T=moves, O=hears, initial=[0.5, 0.5], reward=[[0.5, 1.0], [0.5, 0.0]], horizon=500).at().pomdp
+    model = (
+        tabular(T=moves, O=hears, initial=[0.5, 0.5], reward=[[0.5, 1.0], [0.5, 0.0]], horizon=500)
+        .at()
+        .pomdp
+    )
     plan = planner(model)
     assert np.isfinite(plan.value)
     assert 250 <= plan.value <= plan.upper <= 500
@@ -100,17 +133,32 @@ def test_long_horizons_without_underflow(planner):
 
 GOOD = random_pomdp(0, 3, 2, 2, 2)
 NO_MODELS = {
-    "a reward for one step": (GOOD._replace(reward=GOOD.reward[0]), "reward: got shape .* Repeat it for every step"),
+    "a reward for one step": (
+        GOOD._replace(reward=GOOD.reward[0]),
+        "reward: got shape .* Repeat it for every step",
+    ),
     "a batch": (POMDP(*(np.stack([part, part]) for part in GOOD)), "one by one"),
     "no steps": (GOOD._replace(reward=GOOD.reward[:0]), "at least one of each"),
     "a state too few": (
         GOOD._replace(transition=GOOD.transition[:2]),
         r"got shape \(2, 2, 3\); expected shape \(3, 2, 3",
     ),
-    "a reward that is nan": (GOOD._replace(reward=GOOD.reward * np.nan), r"reward\[step 1, x0, a0\]: got nan"),
-    "a row with nan": (GOOD._replace(transition=GOOD.transition * np.nan), r"transition\[x0, a0\]: got a row with nan"),
-    "rows that sum to 2": (GOOD._replace(emission=2 * GOOD.emission), r"emission\[x0\]: got a row that sums to 2"),
-    "negative entries": (GOOD._replace(transition=1.5 * GOOD.transition - 0.5 / 3), "a probability in"),
+    "a reward that is nan": (
+        GOOD._replace(reward=GOOD.reward * np.nan),
+        r"reward\[step 1, x0, a0\]: got nan",
+    ),
+    "a row with nan": (
+        GOOD._replace(transition=GOOD.transition * np.nan),
+        r"transition\[x0, a0\]: got a row with nan",
+    ),
+    "rows that sum to 2": (
+        GOOD._replace(emission=2 * GOOD.emission),
+        r"emission\[x0\]: got a row that sums to 2",
+    ),
+    "negative entries": (
+        GOOD._replace(transition=1.5 * GOOD.transition - 0.5 / 3),
+        "a probability in",
+    ),
     "a world": (models.load("tiger", horizon=2), "world.pomdp"),
 }
 
@@ -129,18 +177,27 @@ def test_lists_and_rows_of_float32_are_taken(name):
     given = POMDP(*(part.astype(np.float32) for part in GOOD))
     plan = PLANNERS[name]()(given)
     assert all(part.dtype == np.float64 for part in plan.model)
-    assert plan.value == pytest.approx(PLANNERS[name]()(POMDP(*(part.tolist() for part in given))).value, abs=1e-12)
+    assert plan.value == pytest.approx(
+        PLANNERS[name]()(POMDP(*(part.tolist() for part in given))).value, abs=1e-12
+    )
     given.reward[:] = 0
     assert plan.model.reward.max() > 0
 
 
 @pytest.mark.parametrize(
     ("name", "option"),
-    [("auto", "gap"), ("bounded_search", "gap"), ("alpha_vectors", "tolerance"), ("history_tree", "max_nodes")],
+    [
+        ("auto", "gap"),
+        ("bounded_search", "gap"),
+        ("alpha_vectors", "tolerance"),
+        ("history_tree", "max_nodes"),
+    ],
 )
 def test_options_that_make_no_sense_are_refused(name, option):
     for wrong in (-1, "much", np.nan):
-        with pytest.raises(PlanningError, match=rf"{name}: 1 problem\n  1. {option}: got .*{wrong}"):
+        with pytest.raises(
+            PlanningError, match=rf"{name}: 1 problem\n  1. {option}: got .*{wrong}"
+        ):
             PLANNERS[name](**{option: wrong})
 
 
@@ -149,7 +206,9 @@ def test_auto_says_what_it_chose():
     assert auto()(small).planner == "history_tree, chosen because there are only 42 histories"
     long = random_pomdp(0, 2, 2, 2, 1)._replace(reward=np.ones((60, 2, 2)) * [0.2, 0.9])
     assert auto()(long).planner.startswith("alpha_vectors, chosen because there are 2 states")
-    sparse = random_pomdp(3, 6, 3, 2, 1, zeros=0.5)._replace(reward=np.random.default_rng(0).uniform(size=(12, 6, 2)))
+    sparse = random_pomdp(3, 6, 3, 2, 1, zeros=0.5)._replace(
+        reward=np.random.default_rng(0).uniform(size=(12, 6, 2))
+    )
     assert auto()(sparse).planner.startswith("bounded_search, chosen because")
 
 
@@ -177,7 +236,11 @@ print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024)
 
 
 def test_absurd_sizes_never_run_out_of_memory():
-    """Resident memory, measured in a process of its own, grows by megabytes where the asked-for tree has 10^20 histories."""
-    done = subprocess.run([sys.executable, "-c", ABSURD], capture_output=True, text=True, check=False, cwd=ROOT)
+    """Resident memory, measured in a process of its own, grows by megabytes where the asked-for
+    tree has 10^20 histories.
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", ABSURD], capture_output=True, text=True, check=False, cwd=ROOT
+    )
     assert done.returncode == 0, done.stderr
     assert float(done.stdout) < 1500  # MiB; the search may use its own budget

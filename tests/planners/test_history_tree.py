@@ -10,16 +10,27 @@ import pytest
 
 from homdp_ppl import POMDP, evaluate, rollout, tabular, uniform_policy, x64
 from homdp_ppl.errors import PlanningError
-from homdp_ppl.planners.histories import Support, count_histories, generations
+from homdp_ppl.planners._histories import Support, count_histories, generations
 from homdp_ppl.planners.history_tree import history_tree, tree_bytes
-from tests.planners.exact import best_by_enumeration, optimum, random_pomdp, rational_optimum, rational_pomdp, same_models
+from tests.planners.exact import (
+    best_by_enumeration,
+    optimum,
+    random_pomdp,
+    rational_optimum,
+    rational_pomdp,
+    same_models,
+)
 
 PLANNER = history_tree()
 
 
 @pytest.mark.parametrize("seed", range(4))
 def test_best_of_all_deterministic_policies(seed):
-    for model in (random_pomdp(seed, 2, 2, 2, 2), random_pomdp(seed, 3, 2, 2, 2, zeros=0.4), random_pomdp(seed, 2, 3, 3, 1)):
+    for model in (
+        random_pomdp(seed, 2, 2, 2, 2),
+        random_pomdp(seed, 3, 2, 2, 2, zeros=0.4),
+        random_pomdp(seed, 2, 3, 3, 1),
+    ):
         assert PLANNER(model).value == pytest.approx(best_by_enumeration(model), abs=1e-12)
 
 
@@ -33,7 +44,10 @@ def test_exact_rational_arithmetic(seed):
 
 
 def test_value_is_the_policys_own_and_the_optimum_on_1000_models():
-    """evaluate() by alpha-vectors knows nothing of the tree: equal to 1e-12. Every tenth model against a plain recursion."""
+    """evaluate() by alpha-vectors knows nothing of the tree: equal to 1e-12.
+
+    Every tenth model against a plain recursion.
+    """
     for seed in range(1000):
         X, Y, A, H = (np.random.default_rng(seed).integers(1, top) for top in (5, 4, 4, 4))
         model = random_pomdp(seed, X, Y, A, H, zeros=0.3 * (seed % 2))
@@ -50,7 +64,11 @@ def test_pruned_and_complete_trees_agree():
         everything = POMDP(*(np.ones_like(part) for part in model[:3]), model.reward)
         pruned, complete = PLANNER(model), PLANNER(model, support=everything)
         assert pruned.value == pytest.approx(complete.value, abs=1e-12)
-        assert len(pruned.policy.probabilities) < len(complete.policy.probabilities) == 3 * (1 + 6 + 36 + 216)
+        assert (
+            len(pruned.policy.probabilities)
+            < len(complete.policy.probabilities)
+            == 3 * (1 + 6 + 36 + 216)
+        )
         assert evaluate(complete.policy, model) == pytest.approx(complete.value, abs=1e-12)
 
 
@@ -64,17 +82,24 @@ def test_compiled_tree_takes_the_same_decisions():
             for one in (model, shifted):
                 compiled, plan = solve(one), PLANNER(one)
                 assert float(compiled.value) == pytest.approx(plan.value, abs=1e-12)
-                for got, expected in zip(jax.tree.leaves(compiled.policy), jax.tree.leaves(plan.policy), strict=True):
+                for got, expected in zip(
+                    jax.tree.leaves(compiled.policy), jax.tree.leaves(plan.policy), strict=True
+                ):
                     assert np.array_equal(got, expected)
             batch = jax.tree.map(lambda a, b: jnp.stack([a, b]), model, shifted)
             values = jax.jit(jax.vmap(pure))(batch).value
-            inside = jax.jit(lambda ms, pure=pure: jax.lax.scan(lambda c, m: (c, pure(m).value), 0, ms)[1])(batch)
+            inside = jax.jit(
+                lambda ms, pure=pure: jax.lax.scan(lambda c, m: (c, pure(m).value), 0, ms)[1]
+            )(batch)
         assert np.allclose(values, [PLANNER(model).value, PLANNER(shifted).value], atol=1e-12)
         assert np.allclose(inside, values, atol=1e-12)
 
 
 def test_backup_and_clip():
-    """The expected backup as a vector backup gives the same plan; a bonus in it counts, and a clip acts on values."""
+    """The expected backup as a vector backup gives the same plan.
+
+    A bonus in it counts, and a clip acts on values.
+    """
     model = random_pomdp(3, 2, 2, 2, 2)
 
     def backup(parameters, h, alpha_next):
@@ -85,12 +110,16 @@ def test_backup_and_clip():
     plain, dressed = PLANNER(model), history_tree(backup=backup)
     assert dressed(model, 0.0).value == pytest.approx(plain.value, abs=1e-12)
     assert dressed(model, 0.25).value == pytest.approx(plain.value + 0.25, abs=1e-12)
-    assert history_tree(clip=True)(model).value == pytest.approx(plain.value, abs=1e-12)  # rewards below 1 are never clipped
+    assert history_tree(clip=True)(model).value == pytest.approx(
+        plain.value, abs=1e-12
+    )  # rewards below 1 are never clipped
     large = model._replace(reward=model.reward + 10.0)
     assert history_tree(clip=True)(large).value == pytest.approx(2.0, abs=1e-12)  # H
     bonus = model._replace(reward=np.array([[[0.9, 0.2], [0.1, 0.4]], [[5.0, 0.0], [0.3, 0.8]]]))
     by_hand = 0.0
-    for y in range(2):  # the last step is worth at most 1, both together at most 2; weights are not normalised
+    for y in range(
+        2
+    ):  # the last step is worth at most 1, both together at most 2; weights are not normalised
         weights = model.initial * model.emission[:, y]
         totals = weights @ bonus.reward[0]
         for a, z in product(range(2), range(2)):
@@ -106,16 +135,22 @@ def test_metamorphic_relations(seed):
     value = PLANNER(model).value
     for other in same_models(model):
         assert PLANNER(other).value == pytest.approx(value, abs=1e-12)
-    assert PLANNER(model._replace(reward=2.0 * model.reward + 0.5)).value == pytest.approx(2 * value + 3 * 0.5, abs=1e-12)
+    assert PLANNER(model._replace(reward=2.0 * model.reward + 0.5)).value == pytest.approx(
+        2 * value + 3 * 0.5, abs=1e-12
+    )
 
 
 def test_near_ties_go_to_the_lowest_action():
-    nearly = random_pomdp(0, 2, 2, 3, 3)._replace(reward=np.ones((3, 2, 3)) + np.array([0.0, 1e-10, 0.0]))
+    nearly = random_pomdp(0, 2, 2, 3, 3)._replace(
+        reward=np.ones((3, 2, 3)) + np.array([0.0, 1e-10, 0.0])
+    )
     assert (PLANNER(nearly).policy.probabilities[:, 0] == 1).all()
 
 
 def test_after_an_impossible_observation_the_predicted_belief_decides():
-    """y2 has probability zero; the compiled tree for all supports keeps a node for it with the belief before it was seen."""
+    """y2 has probability zero; the compiled tree for all supports keeps a node for it with the
+    belief before it was seen.
+    """
     T = np.array([[[1.0, 0], [1, 0]], [[0, 1], [0, 1]]])
     O = np.array([[0.9, 0.1, 0.0], [0.1, 0.9, 0.0]])  # noqa: E741
     model = POMDP(np.array([0.3, 0.7]), T, O, np.broadcast_to(np.eye(2), (2, 2, 2)))
@@ -129,25 +164,42 @@ def test_after_an_impossible_observation_the_predicted_belief_decides():
 
 
 def test_long_horizons_without_underflow():
-    """A chain of certain observations has one history a step and action: 500 steps of one action."""
-    model = POMDP(np.array([1.0, 0]), np.array([[[0.0, 1]], [[1, 0.0]]]), np.eye(2), np.tile([[1.0], [0.0]], (500, 1, 1)))
+    """A chain of certain observations has one history a step and action.
+
+    500 steps of one action.
+    """
+    model = POMDP(
+        np.array([1.0, 0]),
+        np.array([[[0.0, 1]], [[1, 0.0]]]),
+        np.eye(2),
+        np.tile([[1.0], [0.0]], (500, 1, 1)),
+    )
     assert PLANNER(model).value == 250.0
     faint = tabular(
-        T=np.full((2, 1, 2), 0.5), O=np.full((2, 1), 1.0), initial=[0.5, 0.5], reward=[[1.0], [0.0]], horizon=500
+        T=np.full((2, 1, 2), 0.5),
+        O=np.full((2, 1), 1.0),
+        initial=[0.5, 0.5],
+        reward=[[1.0], [0.0]],
+        horizon=500,
     ).at()
     assert PLANNER(faint.pomdp).value == pytest.approx(250.0)
 
 
 def test_exact_value_against_simulation():
-    """Hoeffding: the mean of n returns in [0, H] is within H sqrt(log(2 / 1e-9) / 2n) with chance 1 - 1e-9.
+    """Hoeffding: the mean of n returns in [0, H] is within H sqrt(log(2 / 1e-9) / 2n) with chance 1
+    - 1e-9.
 
     Planted: the value of random actions is caught.
     """
     model = random_pomdp(5, 3, 3, 2, 4)
-    world = tabular(T=model.transition, O=model.emission, initial=model.initial, reward=model.reward, horizon=4).at()
+    world = tabular(
+        T=model.transition, O=model.emission, initial=model.initial, reward=model.reward, horizon=4
+    ).at()
     plan = PLANNER(world.pomdp)
     n = 20_000
-    returns = world.homdp.returns(rollout(jax.random.split(jax.random.key(0), n), world, plan.policy))
+    returns = world.homdp.returns(
+        rollout(jax.random.split(jax.random.key(0), n), world, plan.policy)
+    )
     within = 4 * np.sqrt(np.log(2 / 1e-9) / (2 * n))
     assert abs(returns.mean() - plan.value) < within
     assert abs(returns.mean() - evaluate(uniform_policy(world), world.pomdp)) > within
@@ -182,7 +234,9 @@ def test_absurd_sizes_are_refused_without_memory():
     assert tracemalloc.get_traced_memory()[1] < 5e6
     tracemalloc.stop()
     text = str(caught.value)
-    assert "largest horizon that fits is 6" in text  # 4 (1 + 12 + ... + 12^5) = 1.1 million, with 12^6 more than five
+    assert (
+        "largest horizon that fits is 6" in text
+    )  # 4 (1 + 12 + ... + 12^5) = 1.1 million, with 12^6 more than five
     assert "bounded_search" in text
     with pytest.raises(PlanningError, match="GiB"):
         history_tree(max_nodes=100)(model._replace(reward=np.ones((4, 3, 3))))

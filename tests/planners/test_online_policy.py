@@ -1,4 +1,7 @@
-"""Acting with the particle planner: the same for the same history, whatever it meets counted or refused."""
+"""Acting with the particle planner.
+
+The same for the same history, whatever it meets counted or refused.
+"""
 
 import math
 
@@ -9,15 +12,27 @@ import numpyro
 import numpyro.distributions as dist
 import pytest
 
-from homdp_ppl import Kernels, PlanningError, PolicyError, Real, evaluate, homdp, models, uniform_policy
-from homdp_ppl.continuous.paired import paired
-from homdp_ppl.planners import online_policy, particle_tree
+from homdp_ppl import (
+    Kernels,
+    PlanningError,
+    PolicyError,
+    Real,
+    evaluate,
+    homdp,
+    models,
+    uniform_policy,
+)
+from homdp_ppl.declare.paired import paired
+from homdp_ppl.planners import _online_policy as online_policy
+from homdp_ppl.planners import particle_tree
 from tests.planners.particles import BLUR, DONE, ENOUGH, RANDOM, SEEN, spot, walk
 
 
 def test_the_same_seed_and_history_give_the_same_action_in_any_order():
     world = walk.at(blur=BLUR)
-    step_by_step, at_once, other = (particle_tree(**ENOUGH, seed=seed)(world).policy for seed in (1, 1, 2))
+    step_by_step, at_once, other = (
+        particle_tree(**ENOUGH, seed=seed)(world).policy for seed in (1, 1, 2)
+    )
     for h in range(1, 5):
         step_by_step.act(SEEN[:h], DONE[: h - 1])
     first, again, third = (policy.search(SEEN, DONE) for policy in (step_by_step, at_once, other))
@@ -25,20 +40,27 @@ def test_the_same_seed_and_history_give_the_same_action_in_any_order():
     assert not np.array_equal(first.particles, third.particles)
     assert np.array_equal(step_by_step.act(SEEN, DONE), at_once.act(SEEN, DONE))
     assert step_by_step.statistics["simulations"] == 5 * 400
-    assert step_by_step._machine.search.run._cache_size() == 1  # compiled before the clock starts, and never again
+    assert (
+        step_by_step._machine.search.run._cache_size() == 1
+    )  # compiled before the clock starts, and never again
 
 
 def test_the_last_action_is_the_best_for_the_belief():
     policy = particle_tree(**ENOUGH)(RANDOM).policy
     belief = policy.belief([0, 1, 2], [0, 1])
-    assert policy.act([0, 1, 2], [0, 1]).argmax() == (belief.weights @ RANDOM.reward[2, belief.particles]).argmax()
+    assert (
+        policy.act([0, 1, 2], [0, 1]).argmax()
+        == (belief.weights @ RANDOM.reward[2, belief.particles]).argmax()
+    )
     assert policy.statistics["searches"] == 0
 
 
 @pytest.mark.slow
 def test_impossible_observations_are_counted_and_leave_the_prediction():
     """Frequencies of 4000 particles within 0.05, six standard deviations and more."""
-    impossible = np.concatenate([RANDOM.emission[:, :2] + RANDOM.emission[:, 2:] / 2, np.zeros((3, 1))], axis=1)
+    impossible = np.concatenate(
+        [RANDOM.emission[:, :2] + RANDOM.emission[:, 2:] / 2, np.zeros((3, 1))], axis=1
+    )
     model = RANDOM._replace(emission=impossible)
     policy = particle_tree(**ENOUGH)(model).policy
     before = model.initial * impossible[:, 0]
@@ -80,7 +102,10 @@ def test_depletions_are_counted_once_a_history(monkeypatch):
 
 
 def pushed(push, reward=lambda x, a: jnp.exp(-(x**2)), beyond=0.0):
-    """A world that is as it should be up to 50, where a push from the prior does not lead; and after that only by luck."""
+    """A world that is as it should be up to 50, where a push from the prior does not lead.
+
+    And after that only by luck.
+    """
 
     @homdp(states=Real(1), observations=Real(1), actions=2, horizon=3, reward=reward)
     def cliff():
@@ -110,47 +135,79 @@ def unbounded(x, a):
 )
 def test_rewards_out_of_bounds_are_refused_where_a_search_meets_them(world, seen, done):
     """A declaration is tried at parameters from its prior, so it cannot know of them."""
-    with pytest.raises(PolicyError, match=rf"world\[step {len(seen)}\]: got a reward outside \[0, 1\](.|\n)*Clip the reward"):
+    with pytest.raises(
+        PolicyError,
+        match=rf"world\[step {len(seen)}\]: got a reward outside \[0, 1\](.|\n)*Clip the reward",
+    ):
         particle_tree(**ENOUGH)(world).policy.act(seen, done)
 
 
 @pytest.mark.slow
 def test_worlds_of_one_declaration_share_what_is_compiled():
-    """Kernels are called by Python only to compile: once for worlds as they are, and once for pairs."""
+    """Kernels are called by Python only to compile.
+
+    Once for worlds as they are, and once for pairs.
+    """
     traced = []
 
-    @homdp(states=Real(1), observations=Real(1), actions=2, horizon=3, reward=lambda x, a: jnp.exp(-(x**2)))
+    @homdp(
+        states=Real(1),
+        observations=Real(1),
+        actions=2,
+        horizon=3,
+        reward=lambda x, a: jnp.exp(-(x**2)),
+    )
     def steps():
-        push, blur = numpyro.sample("push", dist.LogNormal(0.0, 1.0)), numpyro.sample("blur", dist.LogNormal(0.0, 1.0))
+        push, blur = (
+            numpyro.sample("push", dist.LogNormal(0.0, 1.0)),
+            numpyro.sample("blur", dist.LogNormal(0.0, 1.0)),
+        )
 
         def emission(x):
             traced.append(None)
             return dist.Normal(x, blur)
 
-        return Kernels(dist.Normal(0.0, 1.0), lambda x, a: dist.Normal(x + (2 * a - 1) * push, 0.1), emission)
+        return Kernels(
+            dist.Normal(0.0, 1.0), lambda x, a: dist.Normal(x + (2 * a - 1) * push, 0.1), emission
+        )
 
     def new_traces(world):
         before = len(traced)
         actions = [
-            int(policy.act([0.5], []).argmax()) for policy in (particle_tree(**ENOUGH, seed=k)(world).policy for k in (0, 1))
+            int(policy.act([0.5], []).argmax())
+            for policy in (particle_tree(**ENOUGH, seed=k)(world).policy for k in (0, 1))
         ]
         assert all(action in (0, 1) for action in actions)
         return len(traced) - before
 
-    worlds = [steps.at(push=1.0, blur=0.5), steps.at(push=2, blur=np.float32(0.7)), steps.draw(jax.random.key(0))]
+    worlds = [
+        steps.at(push=1.0, blur=0.5),
+        steps.at(push=2, blur=np.float32(0.7)),
+        steps.draw(jax.random.key(0)),
+    ]
     assert new_traces(worlds[0]) > 0
     assert [new_traces(world) for world in worlds[1:]] == [0, 0]
     assert new_traces(paired(worlds[0], worlds[1])) > 0  # the pairs' own
-    assert [new_traces(paired(*pair)) for pair in ((worlds[1], worlds[0]), (worlds[2], worlds[1]))] == [0, 0]
+    assert [
+        new_traces(paired(*pair)) for pair in ((worlds[1], worlds[0]), (worlds[2], worlds[1]))
+    ] == [0, 0]
 
 
 @pytest.mark.slow
 def test_pairs_act_as_the_world_that_they_are():
-    """Transitions of one world and emissions of another; here only emissions have a parameter, so it is the other world."""
+    """Transitions of one world and emissions of another.
+
+    Here only emissions have a parameter, so it is the other world.
+    """
     blurred, sharp = walk.at(blur=2.0), walk.at(blur=BLUR)
-    pair, whole = (particle_tree(**ENOUGH)(world).policy for world in (paired(blurred, sharp), sharp))
+    pair, whole = (
+        particle_tree(**ENOUGH)(world).policy for world in (paired(blurred, sharp), sharp)
+    )
     assert all(
-        np.array_equal(a, b) for a, b in zip(pair.search(SEEN[:2], DONE[:1]), whole.search(SEEN[:2], DONE[:1]), strict=True)
+        np.array_equal(a, b)
+        for a, b in zip(
+            pair.search(SEEN[:2], DONE[:1]), whole.search(SEEN[:2], DONE[:1]), strict=True
+        )
     )
     other = particle_tree(**ENOUGH)(paired(sharp, blurred)).policy.search(SEEN[:2], DONE[:1])
     assert not np.array_equal(other.weights, whole.search(SEEN[:2], DONE[:1]).weights)
@@ -165,12 +222,17 @@ def test_a_budget_in_seconds():
     assert patient.act(SEEN[:1], []).sum() == 1
     assert patient.statistics["simulations"] == 400
     whole = particle_tree(**ENOUGH)(world).policy.search(SEEN[:1], [])
-    assert all(np.array_equal(a, b) for a, b in zip(patient.search(SEEN[:1], []), whole, strict=True))
+    assert all(
+        np.array_equal(a, b) for a, b in zip(patient.search(SEEN[:1], []), whole, strict=True)
+    )
 
 
 @pytest.mark.slow
 def test_plans_say_that_they_are_estimated():
-    """Five standard errors of 60 returns: false-alarm rate 6e-6 (Student). The value of random actions is caught."""
+    """Five standard errors of 60 returns: false-alarm rate 6e-6 (Student).
+
+    The value of random actions is caught.
+    """
     world = models.load("tiger", horizon=3)
     plan = particle_tree(**ENOUGH, episodes=60)(world)
     assert plan.estimated
@@ -189,7 +251,10 @@ def test_plans_say_that_they_are_estimated():
 
 
 def test_nonsense_is_refused():
-    with pytest.raises(PlanningError, match=r"simulations: got 0(.|\n)*seed: got -1(.|\n)*seconds(.|\n)*alpha(.|\n)*heuristic"):
+    with pytest.raises(
+        PlanningError,
+        match=r"simulations: got 0(.|\n)*seed: got -1(.|\n)*seconds(.|\n)*alpha(.|\n)*heuristic",
+    ):
         particle_tree(0, -1.0, seed=-1, widening=(1.0, -1.0), heuristic=3)
     with pytest.raises(PlanningError, match="widening"):
         particle_tree(widening=3)

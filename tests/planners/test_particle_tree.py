@@ -1,4 +1,6 @@
-"""The particle planner: against exact planning, against a Kalman filter, and against its own tree computed again."""
+"""The particle planner: against exact planning, against a Kalman filter, and against its own tree
+computed again.
+"""
 
 import math
 
@@ -10,9 +12,33 @@ from scipy.stats import norm
 from scipy.stats import t as student
 
 from homdp_ppl import evaluate, models, x64
-from homdp_ppl.planners import history_tree, particle_belief, particle_game, particle_search, particle_tree
+from homdp_ppl.planners import (
+    _particle_belief as particle_belief,
+)
+from homdp_ppl.planners import (
+    _particle_game as particle_game,
+)
+from homdp_ppl.planners import (
+    _particle_search as particle_search,
+)
+from homdp_ppl.planners import (
+    history_tree,
+    particle_tree,
+)
 from tests.planners.exact import random_pomdp
-from tests.planners.particles import BLUR, DONE, DRIFT, ENOUGH, MOVES, RANDOM, SEEN, TIGER, WIDENING, peeking, walk
+from tests.planners.particles import (
+    BLUR,
+    DONE,
+    DRIFT,
+    ENOUGH,
+    MOVES,
+    RANDOM,
+    SEEN,
+    TIGER,
+    WIDENING,
+    peeking,
+    walk,
+)
 
 
 def loss(model, **options):
@@ -23,7 +49,10 @@ def loss(model, **options):
 @pytest.mark.slow
 @pytest.mark.parametrize("model", [TIGER, RANDOM], ids=["tiger", "random"])
 def test_approaches_the_exact_optimum(model):
-    few = [loss(model, simulations=3, particles=4000, tree_particles=256, seed=seed) for seed in range(3)]
+    few = [
+        loss(model, simulations=3, particles=4000, tree_particles=256, seed=seed)
+        for seed in range(3)
+    ]
     many = [loss(model, **ENOUGH, seed=seed) for seed in range(3)]
     assert max(many) < 0.02
     assert np.mean(many) < np.mean(few) / 4
@@ -32,7 +61,10 @@ def test_approaches_the_exact_optimum(model):
 
 @pytest.mark.slow
 def test_a_search_without_observation_weights_is_caught(monkeypatch):
-    """What it will see changes nothing, it believes, so it does not pay for peeking: by hand 1.25 with, 1 without."""
+    """What it will see changes nothing, it believes, so it does not pay for peeking.
+
+    By hand 1.25 with, 1 without.
+    """
     assert loss(peeking(), **ENOUGH) == pytest.approx(0, abs=1e-12)
     monkeypatch.setattr(particle_search, "normalised", lambda before, likelihood: (before, False))
     monkeypatch.setattr(particle_game, "_FINITE", {})
@@ -60,7 +92,9 @@ def kalman(seen, done):
 
 
 def kalman_errors(world, seeds=24):
-    """How many standard errors the particles' mean and variance are off after each step, over independent filters."""
+    """How many standard errors the particles' mean and variance are off after each step, over
+    independent filters.
+    """
     policies = [particle_tree(**ENOUGH, seed=seed)(world).policy for seed in range(seeds)]
     errors = []
     for h in range(1, len(SEEN) + 1):
@@ -73,7 +107,10 @@ def kalman_errors(world, seeds=24):
 
 
 def test_beliefs_agree_with_a_kalman_filter(monkeypatch):
-    """Eight t-tests at 1e-6 over 24 seeds; the bias of 4000 particles is a fiftieth of the standard error of one filter."""
+    """Eight t-tests at 1e-6 over 24 seeds.
+
+    The bias of 4000 particles is a fiftieth of the standard error of one filter.
+    """
     limit = student.isf(0.5e-6, 23)
     assert max(kalman_errors(walk.at(blur=BLUR))) < limit
     assert max(kalman_errors(walk.at(blur=1.1 * BLUR))) > limit  # a wrong sensor
@@ -89,7 +126,9 @@ def test_systematic_resampling_keeps_shares():
             weights[seed % 9] = 0.0
             weights /= weights.sum()
             key = jax.random.key(seed)
-            counts = np.bincount(np.asarray(particle_belief.systematic(key, jnp.asarray(weights), 50)), minlength=9)
+            counts = np.bincount(
+                np.asarray(particle_belief.systematic(key, jnp.asarray(weights), 50)), minlength=9
+            )
             assert (np.abs(counts - 50 * weights) < 1 + 1e-9).all()
             assert counts[seed % 9] == 0
 
@@ -117,9 +156,13 @@ def tree_errors(tree, h, horizon, widening, density, reward, finite):
             likelihood = np.array([density(y, tree.particles[e]) for y in tree.seen[e, there]])
             share = likelihood.mean(1) if finite else np.ones(len(there))
             children = tree.child[e, there]
-            if not np.allclose(tree.weights[children], likelihood / likelihood.sum(1, keepdims=True)):
+            if not np.allclose(
+                tree.weights[children], likelihood / likelihood.sum(1, keepdims=True)
+            ):
                 wrong.add("weights")
-            if not np.isclose(tree.quality[b, a], tree.reward[b, a] + share @ tree.value[children] / share.sum()):
+            if not np.isclose(
+                tree.quality[b, a], tree.reward[b, a] + share @ tree.value[children] / share.sum()
+            ):
                 wrong.add("mean")
             if tree.visits[b, a] != tree.went[e].sum():
                 wrong.add("visits")
@@ -132,7 +175,9 @@ def tree_errors(tree, h, horizon, widening, density, reward, finite):
 
 
 def widened(visits, k, alpha):
-    """How many observations there are after so many visits, each of which adds one where there is room."""
+    """How many observations there are after so many visits, each of which adds one where there is
+    room.
+    """
     count = 0
     for n in range(1, int(visits) + 1):
         count += count < k * n**alpha
@@ -143,7 +188,9 @@ def walk_errors(tree, widening=WIDENING):
     def reward(h, x):
         return np.exp(-(x**2))[:, None].repeat(2, 1)
 
-    return tree_errors(tree, 1, 5, widening, lambda y, x: norm.pdf(y, x, BLUR), reward, finite=False)
+    return tree_errors(
+        tree, 1, 5, widening, lambda y, x: norm.pdf(y, x, BLUR), reward, finite=False
+    )
 
 
 @pytest.mark.slow
@@ -152,8 +199,12 @@ def test_the_tree_is_what_its_definition_says():
     tree = policy.search(SEEN[:2], DONE[:1])
     wrong, beliefs = walk_errors(tree)
     assert not wrong
-    assert beliefs == 401 - (tree.visits[0].sum() - 400)  # one a simulation, all before the last step is reached again
-    other = particle_tree(**ENOUGH, widening=(1.0, 0.0))(walk.at(blur=BLUR)).policy.search(SEEN[:2], DONE[:1])
+    assert beliefs == 401 - (
+        tree.visits[0].sum() - 400
+    )  # one a simulation, all before the last step is reached again
+    other = particle_tree(**ENOUGH, widening=(1.0, 0.0))(walk.at(blur=BLUR)).policy.search(
+        SEEN[:2], DONE[:1]
+    )
     assert walk_errors(other)[0] == {"too few observations"}
     assert walk_errors(other, (1.0, 0.0))[0] == set()
     assert walk_errors(tree, (2.0, 0.35))[0] == {"too many observations"}
@@ -163,21 +214,37 @@ def test_the_tree_is_what_its_definition_says():
 
 def test_the_tree_of_a_finite_model():
     tree = particle_tree(**ENOUGH | {"simulations": 1024})(RANDOM).policy.search([1], [])
-    given = 0, 3, WIDENING, lambda y, x: RANDOM.emission[x, y], lambda h, x: RANDOM.reward[h, x], True
+    given = (
+        0,
+        3,
+        WIDENING,
+        lambda y, x: RANDOM.emission[x, y],
+        lambda h, x: RANDOM.reward[h, x],
+        True,
+    )
     wrong, beliefs = tree_errors(tree, *given)
     assert not wrong
-    assert 1 + 9 + 72 < beliefs <= 1 + 9 + 81  # all of them, but for what is rare after an action that is rarely tried
+    assert (
+        1 + 9 + 72 < beliefs <= 1 + 9 + 81
+    )  # all of them, but for what is rare after an action that is rarely tried
     assert (tree.share[tree.branch[0]] > 0).all()
     assert tree.visits[0].sum() == 1024
-    assert "mean" in tree_errors(tree, *given[:-1], False)[0]  # not one over observations that weigh alike
+    assert (
+        "mean" in tree_errors(tree, *given[:-1], False)[0]
+    )  # not one over observations that weigh alike
 
 
 @pytest.mark.slow
 def test_a_heuristic_values_new_beliefs():
-    policy = particle_tree(**ENOUGH, heuristic=lambda h, x: h + jnp.cos(x))(walk.at(blur=BLUR)).policy
+    policy = particle_tree(**ENOUGH, heuristic=lambda h, x: h + jnp.cos(x))(
+        walk.at(blur=BLUR)
+    ).policy
     tree = policy.search(SEEN[:1], [])
     new = [b for b in range(1, 401) if tree.visits[b].sum() == 0 and tree.weights[b].sum() > 0]
-    hoped = {h: [tree.weights[b] @ (h + np.cos(tree.particles[tree.origin[b]])) for b in new] for h in (1, 2, 3)}
+    hoped = {
+        h: [tree.weights[b] @ (h + np.cos(tree.particles[tree.origin[b]])) for b in new]
+        for h in (1, 2, 3)
+    }
     told = [any(np.isclose(tree.value[b], hoped[h][i]) for h in hoped) for i, b in enumerate(new)]
     assert sum(told) > 20
     assert all(told[i] or tree.value[b] == tree.reward[b].max() for i, b in enumerate(new))
@@ -186,10 +253,19 @@ def test_a_heuristic_values_new_beliefs():
 @pytest.mark.slow
 @pytest.mark.long
 def test_the_loss_falls_as_the_budget_grows():
-    """On tiger and random models, with budgets and particles growing together; means over models and seeds."""
+    """On tiger and random models, with budgets and particles growing together.
+
+    Means over models and seeds.
+    """
     tasks = [models.load("tiger").pomdp, *(random_pomdp(seed, 3, 3, 2, 4) for seed in range(3))]
     losses = [
-        np.mean([loss(m, simulations=n, particles=8 * n, tree_particles=n // 2, seed=s) for m in tasks for s in range(3)])
+        np.mean(
+            [
+                loss(m, simulations=n, particles=8 * n, tree_particles=n // 2, seed=s)
+                for m in tasks
+                for s in range(3)
+            ]
+        )
         for n in (16, 128, 1024)
     ]
     assert losses[0] > 2 * losses[1] > 4 * losses[2]

@@ -1,4 +1,7 @@
-"""Planning with observations on the line: brackets against closed forms, fine grids, quadrature by scipy, and simulation."""
+"""Planning with observations on the line.
+
+Brackets against closed forms, fine grids, quadrature by scipy, and simulation.
+"""
 
 import jax
 import numpy as np
@@ -31,7 +34,9 @@ def test_two_steps_against_the_closed_form():
         plan = quantised(gap)(heard(2))
         assert plan.gap <= gap
         assert plan.value - 1e-6 <= optimum <= plan.upper + 1e-6
-    assert history_tree()(grid(2, 100)).value == pytest.approx(optimum, abs=1e-3)  # the closed form itself
+    assert history_tree()(grid(2, 100)).value == pytest.approx(
+        optimum, abs=1e-3
+    )  # the closed form itself
 
 
 def test_three_steps_against_a_fine_grid():
@@ -65,7 +70,10 @@ def wins(policy, world, episodes=2000, seed=0):
 
 
 def test_the_value_is_that_of_simulated_episodes():
-    """Returns are 0 or 1, so wins are binomial: false alarm 1e-6. A policy whose cells are shifted is caught."""
+    """Returns are 0 or 1, so wins are binomial: false alarm 1e-6.
+
+    A policy whose cells are shifted is caught.
+    """
     world = door().at(noise=1.0)
     plan = quantised(3e-3)(world)
     assert believable(wins(plan.policy, world), plan.value)

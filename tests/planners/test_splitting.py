@@ -1,23 +1,33 @@
-"""Which cells are split, and where: worth by hand, contributions that add up to the bracket, cuts where the policy changes."""
+"""Which cells are split, and where.
+
+Worth by hand, contributions that add up to the bracket, cuts where the policy changes.
+"""
 
 import numpy as np
 import pytest
 
 from homdp_ppl.continuous.quadrature import cut, panels
 from homdp_ppl.planners import plan_on_cells
-from homdp_ppl.planners.cells import spread
-from homdp_ppl.planners.splitting import Step, contributions, look_ahead, split
+from homdp_ppl.planners._cells import spread
+from homdp_ppl.planners._splitting import Step, contributions, look_ahead, split
 from tests.planners.numbers import heard, screen_optimum, screens
 
-GUESS = Step(np.array([[[0.5, 0.0], [0.0, 0.5]]]))  # two states, equally likely, to be guessed: the policy changes at 0
+GUESS = Step(
+    np.array([[[0.5, 0.0], [0.0, 0.5]]])
+)  # two states, equally likely, to be guessed: the policy changes at 0
 
 
 def test_worth_by_hand():
     """Two beliefs, three vectors: sum_b max_alpha sum_x b(x) alpha(x) l(x)."""
-    beliefs, alphas = np.array([[0.2, 0.3], [0.1, 0.4]]), np.array([[1.0, 0.0], [0.0, 1.0], [0.4, 0.4]])
+    beliefs, alphas = (
+        np.array([[0.2, 0.3], [0.1, 0.4]]),
+        np.array([[1.0, 0.0], [0.0, 1.0], [0.4, 0.4]]),
+    )
     step = Step(beliefs[:, None] * alphas)
     likelihoods = np.array([[1.0, 1.0], [0.9, 0.1], [0.5, 0.0]])
-    expected = [sum(max((b * seen) @ alpha for alpha in alphas) for b in beliefs) for seen in likelihoods]
+    expected = [
+        sum(max((b * seen) @ alpha for alpha in alphas) for b in beliefs) for seen in likelihoods
+    ]
     np.testing.assert_allclose(step.worth(likelihoods), expected, rtol=1e-15)
     assert step.needed(likelihoods).weighted.shape == (2, 2, 2)  # the third vector is best nowhere
     np.testing.assert_allclose(step.needed(likelihoods).worth(likelihoods), expected, rtol=1e-15)
@@ -28,12 +38,16 @@ def bracketed(edges):
     world, _ = screens()
     plan, pieces = plan_on_cells(world, edges), cut(world, panels(world), np.array(edges))
     steps = look_ahead(plan.less, plan.more, pieces.kind)
-    score, kept = contributions(steps, plan.less.model.emission[pieces.first], spread(world, pieces, np.array(edges)))
+    score, kept = contributions(
+        steps, plan.less.model.emission[pieces.first], spread(world, pieces, np.array(edges))
+    )
     return plan, pieces, score, kept
 
 
 def test_contributions_add_up_to_the_bracket():
-    """Of one look: no cell takes away from it, and each holds what the optimum gains on it at least."""
+    """Of one look: no cell takes away from it, and each holds what the optimum gains on it at
+    least.
+    """
     edges = [-2.0, -0.5, 0.5, 2.0]
     plan, _, score, _ = bracketed(edges)
     assert score.min() >= -1e-12
@@ -42,7 +56,9 @@ def test_contributions_add_up_to_the_bracket():
 
 
 def test_a_cut_lies_where_the_policy_changes():
-    """A guess of the tiger's side changes at 0; cells that lie to one side of it are cut through their middle.
+    """A guess of the tiger's side changes at 0.
+
+    Cells that lie to one side of it are cut through their middle.
 
     As near as twelve places come, and twelve more between the best one's neighbours.
     """
@@ -50,7 +66,9 @@ def test_a_cut_lies_where_the_policy_changes():
     (place,) = split(pieces, np.array([]), [GUESS], np.array([1.0]), most=5)
     assert place == pytest.approx(0.0, abs=0.05)
     pieces = cut(heard(), pieces, np.array([1.0]))
-    low, high = sorted(set(split(pieces, np.array([1.0]), [GUESS], np.array([0.5, 0.5]), most=5)) - {1.0})
+    low, high = sorted(
+        set(split(pieces, np.array([1.0]), [GUESS], np.array([0.5, 0.5]), most=5)) - {1.0}
+    )
     assert low == pytest.approx(0.0, abs=0.05)
     assert 1.0 < high < 2.5
 
@@ -72,4 +90,8 @@ def test_refining_where_it_is_told_helps_most():
     finer = split(pieces, np.array(edges), kept, score, most=2)
     least = split(pieces, np.array(edges), kept, score.max() - score, most=2)
     assert len(finer) == len(least)
-    assert plan_on_cells(screens()[0], finer).gap < plan_on_cells(screens()[0], least).gap < plan.gap + 1e-9
+    assert (
+        plan_on_cells(screens()[0], finer).gap
+        < plan_on_cells(screens()[0], least).gap
+        < plan.gap + 1e-9
+    )

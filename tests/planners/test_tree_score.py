@@ -6,11 +6,18 @@ import pytest
 
 from homdp_ppl import POMDP, GraphPolicy, evaluate, x64
 from homdp_ppl.planners import history_tree
-from homdp_ppl.planners.histories import Support, generations
-from homdp_ppl.planners.tree_score import follow, worth
+from homdp_ppl.planners._histories import Support, generations
+from homdp_ppl.planners._tree_score import follow, worth
 from tests.planners.exact import optimum, random_pomdp
 
-SHAPES = [(3, 2, 2, 3, 0.0), (2, 3, 2, 3, 0.0), (3, 2, 2, 3, 0.4), (4, 3, 2, 3, 0.6), (3, 2, 3, 1, 0.0), (3, 3, 3, 1, 0.5)]
+SHAPES = [
+    (3, 2, 2, 3, 0.0),
+    (2, 3, 2, 3, 0.0),
+    (3, 2, 2, 3, 0.4),
+    (4, 3, 2, 3, 0.6),
+    (3, 2, 3, 1, 0.0),
+    (3, 3, 3, 1, 0.5),
+]
 
 
 def other_numbers(model: POMDP, seed: int) -> POMDP:
@@ -38,7 +45,9 @@ def random_behaviour(policy: GraphPolicy, seed: int, zeros: float = 0.3) -> Grap
 
 @pytest.mark.parametrize("sizes", SHAPES, ids=str)
 def test_scores_are_values(sizes):
-    """Regular and pruned trees, one step and several, stochastic policies, worlds with fewer possibilities than the tree."""
+    """Regular and pruned trees, one step and several, stochastic policies, worlds with fewer
+    possibilities than the tree.
+    """
     *counts, zeros = sizes
     for seed in range(5):
         support = random_pomdp(seed, *counts, zeros=zeros)
@@ -48,8 +57,12 @@ def test_scores_are_values(sizes):
             score = tree.scorer(support, world)
             for k in range(4):
                 stochastic = random_behaviour(policy, 10 * seed + k)
-                assert float(score(stochastic)) == pytest.approx(evaluate(stochastic, world), abs=1e-13)
-        assert float(tree.scorer(support, support)(policy)) == pytest.approx(optimum(support), abs=1e-12)
+                assert float(score(stochastic)) == pytest.approx(
+                    evaluate(stochastic, world), abs=1e-13
+                )
+        assert float(tree.scorer(support, support)(policy)) == pytest.approx(
+            optimum(support), abs=1e-12
+        )
 
 
 def test_scores_can_be_traced():
@@ -82,11 +95,19 @@ def test_worth_is_summed_over_paths():
     first, second = worth(shape, model)
     rho, T, O, r = model  # noqa: E741
     for node, y in enumerate(shape[0].observation):
-        np.testing.assert_allclose(first[node], sum(rho[x] * O[x, y] * r[0, x] for x in range(3)), atol=1e-15)
+        np.testing.assert_allclose(
+            first[node], sum(rho[x] * O[x, y] * r[0, x] for x in range(3)), atol=1e-15
+        )
     for node, (parent, a, y) in enumerate(zip(*shape[1][:3], strict=True)):
         before = shape[0].observation[parent]
-        paths = sum(rho[x] * O[x, before] * T[x, a, z] * O[z, y] * r[1, z] for x in range(3) for z in range(3))
+        paths = sum(
+            rho[x] * O[x, before] * T[x, a, z] * O[z, y] * r[1, z]
+            for x in range(3)
+            for z in range(3)
+        )
         np.testing.assert_allclose(second[node], paths, atol=1e-15)
     nodes = sum(map(len, (first, second)))
-    everything = follow(shape, [first, second], np.ones((nodes, 2)))  # all actions at once: the sum of all that is there
+    everything = follow(
+        shape, [first, second], np.ones((nodes, 2))
+    )  # all actions at once: the sum of all that is there
     assert everything == pytest.approx(first.sum() + second.sum())

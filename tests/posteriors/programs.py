@@ -1,4 +1,6 @@
-"""Declarations of every kind that posteriors must serve, each declared (and its sampler compiled) once, and ways to feed them."""
+"""Declarations of every kind that posteriors must serve, each declared (and its sampler compiled)
+once, and ways to feed them.
+"""
 
 from collections.abc import Callable
 from functools import cache
@@ -22,10 +24,18 @@ ALPHA_O = np.array([[5.0, 1], [2, 3], [1, 4]])
 GRID = np.linspace(-8, 8, 20_001)  # of a logistic accuracy
 
 
-def declare(program: Callable[[], Kernels], states: int = 3, observations: int = 3, actions: int = 2, horizon: int = 3) -> HOMDP:
+def declare(
+    program: Callable[[], Kernels],
+    states: int = 3,
+    observations: int = 3,
+    actions: int = 2,
+    horizon: int = 3,
+) -> HOMDP:
     """A HOMDP without rewards."""
     reward = np.zeros((states, actions))
-    return homdp(states=states, observations=observations, actions=actions, horizon=horizon, reward=reward)(program)
+    return homdp(
+        states=states, observations=observations, actions=actions, horizon=horizon, reward=reward
+    )(program)
 
 
 def pair(p):
@@ -37,19 +47,29 @@ def pair(p):
 def tables() -> HOMDP:
     """Independent Dirichlet rows, all concentrations different."""
     return tabular(
-        T=dist.Dirichlet(ALPHA_T), O=dist.Dirichlet(ALPHA_O), initial=[0.6, 0.3, 0.1], reward=np.zeros((3, 2)), horizon=3
+        T=dist.Dirichlet(ALPHA_T),
+        O=dist.Dirichlet(ALPHA_O),
+        initial=[0.6, 0.3, 0.1],
+        reward=np.zeros((3, 2)),
+        horizon=3,
     )
 
 
 @cache
 def partly() -> HOMDP:
-    """Rows partly known: one Dirichlet site serves two emission rows, in another order and with another mass; a Beta moves T."""
+    """Rows partly known: one Dirichlet site serves two emission rows, in another order and with
+    another mass; a Beta moves T.
+    """
 
     def program():
         rest = numpyro.sample("rest", dist.Dirichlet(np.array([2.0, 1.0, 3.0])))
-        slip = numpyro.sample("slip", dist.Beta(np.array([1.0, 2.0]), np.array([3.0, 1.0])).to_event(1))
+        slip = numpyro.sample(
+            "slip", dist.Beta(np.array([1.0, 2.0]), np.array([3.0, 1.0])).to_event(1)
+        )
         first, second = jnp.append(0.25, 0.75 * rest), jnp.append(0.5 * rest[::-1], 0.5)
-        moves = jnp.array([[[1 - slip[0], slip[0]], [0.5, 0.5]], [[0.0, 1.0], [slip[1], 1 - slip[1]]]])
+        moves = jnp.array(
+            [[[1 - slip[0], slip[0]], [0.5, 0.5]], [[0.0, 1.0], [slip[1], 1 - slip[1]]]]
+        )
         return Kernels([0.5, 0.5], moves, jnp.stack([first, second]))
 
     return declare(program, states=2, observations=4)
@@ -57,13 +77,26 @@ def partly() -> HOMDP:
 
 @cache
 def logistic() -> HOMDP:
-    """One parameter without a closed form: the tiger's accuracy on the logistic scale, normal there."""
+    """One parameter without a closed form.
+
+    The tiger's accuracy on the logistic scale, normal there.
+    """
     tiger = world("tiger").homdp
 
-    @homdp(states=tiger.states, observations=tiger.observations, actions=tiger.actions, horizon=4, reward=tiger.reward[0])
+    @homdp(
+        states=tiger.states,
+        observations=tiger.observations,
+        actions=tiger.actions,
+        horizon=4,
+        reward=tiger.reward[0],
+    )
     def logistic():
         ear = numpyro.sample("ear", dist.Normal(1.0, 1.0))
-        return Kernels(tiger.structure.reference.initial, tiger.structure.reference.transition, pair(sigmoid(ear)))
+        return Kernels(
+            tiger.structure.reference.initial,
+            tiger.structure.reference.transition,
+            pair(sigmoid(ear)),
+        )
 
     return logistic
 
@@ -84,7 +117,10 @@ def rates() -> HOMDP:
 
 @cache
 def hierarchy() -> HOMDP:
-    """Accuracies by state that scatter around an unknown centre with an unknown spread: both act through others only."""
+    """Accuracies by state that scatter around an unknown centre with an unknown spread.
+
+    Both act through others only.
+    """
 
     def hierarchy():
         centre = numpyro.sample("centre", dist.Normal(1.0, 1.0))
@@ -127,7 +163,9 @@ def closed_switch() -> HOMDP:
 
 @cache
 def picks() -> HOMDP:
-    """All at once: a discrete site picks which outcome is impossible, a normal site how likely it is, a Beta moves T."""
+    """All at once: a discrete site picks which outcome is impossible, a normal site how likely it
+    is, a Beta moves T.
+    """
 
     def picks():
         side = numpyro.sample("side", dist.Bernoulli(0.3))
@@ -144,7 +182,10 @@ def picks() -> HOMDP:
 
 @cache
 def one_of_two() -> HOMDP:
-    """A discrete site picks one of two supports: each observation is possible, both together are not."""
+    """A discrete site picks one of two supports.
+
+    Each observation is possible, both together are not.
+    """
 
     def program():
         side = numpyro.sample("side", dist.Bernoulli(0.5))
@@ -156,7 +197,9 @@ def one_of_two() -> HOMDP:
 
 @cache
 def weighed() -> HOMDP:
-    """The logistic accuracy with a survey that was observed, a factor, and a prior that counts twice."""
+    """The logistic accuracy with a survey that was observed, a factor, and a prior that counts
+    twice.
+    """
 
     def weighed():
         with numpyro.handlers.scale(scale=2.0):
@@ -174,7 +217,18 @@ def nothing_unknown() -> HOMDP:
     return declare(lambda: Kernels(EYE[0], STAY, EYE))
 
 
-PROGRAMS = (tables, partly, logistic, rates, hierarchy, switch, closed_switch, picks, weighed, nothing_unknown)
+PROGRAMS = (
+    tables,
+    partly,
+    logistic,
+    rates,
+    hierarchy,
+    switch,
+    closed_switch,
+    picks,
+    weighed,
+    nothing_unknown,
+)
 
 
 KINDS = {  # where sites live: drawn in NumPy, because JAX takes seconds to compile a Dirichlet draw
@@ -207,15 +261,26 @@ def values(model: HOMDP, number: int, seed: int) -> dict[str, np.ndarray]:
 def episodes(program: Callable[[], HOMDP], number: int = 12, seed: int = 0) -> Episode:
     """Episodes under the uniform policy at some values of the sites."""
     model = program()
-    initial, transition, emission, _ = model.tables({name: value[0] for name, value in values(model, 1, seed).items()})
-    batches = simulate(initial[None], transition[None], emission[None], model.horizon, number, np.random.default_rng(seed))
+    initial, transition, emission, _ = model.tables(
+        {name: value[0] for name, value in values(model, 1, seed).items()}
+    )
+    batches = simulate(
+        initial[None],
+        transition[None],
+        emission[None],
+        model.horizon,
+        number,
+        np.random.default_rng(seed),
+    )
     return batches[0]
 
 
 def seen(emission, transition=None) -> Counts:
     """Counts of emissions alone, or with transitions."""
     X = len(emission)
-    return Counts(np.zeros((X, 2, X)) if transition is None else np.array(transition), np.array(emission))
+    return Counts(
+        np.zeros((X, 2, X)) if transition is None else np.array(transition), np.array(emission)
+    )
 
 
 def growls(emission) -> Counts:
@@ -231,5 +296,9 @@ def grid_posterior(log_density, values):
 
 
 def ear_posterior(right, wrong):
-    """Of the logistic accuracy: Normal(1, 1) prior, `right` growls of probability expit(ear), `wrong` of the rest."""
-    return grid_posterior(norm.logpdf(GRID, 1, 1) + right * np.log(expit(GRID)) + wrong * np.log(expit(-GRID)), GRID)
+    """Of the logistic accuracy: Normal(1, 1) prior, `right` growls of probability expit(ear),
+    `wrong` of the rest.
+    """
+    return grid_posterior(
+        norm.logpdf(GRID, 1, 1) + right * np.log(expit(GRID)) + wrong * np.log(expit(-GRID)), GRID
+    )

@@ -1,8 +1,10 @@
-"""Simulation-based calibration (Talts, Betancourt, Simpson, Vehtari and Gelman 2018), with bugs to plant.
+"""Simulation-based calibration (Talts, Betancourt, Simpson, Vehtari and Gelman 2018), with bugs to
+plant.
 
-Parameters come from the prior and episodes from the parameters, both in plain NumPy; if the posterior is right, the rank of the
-true value among posterior draws is uniform. Ranked are all parameters and the log-likelihood of the whole data: parameters alone
-cannot see data that were dropped, since the posterior of fewer data is calibrated too (Modrak et al. 2023).
+Parameters come from the prior and episodes from the parameters, both in plain NumPy; if the
+posterior is right, the rank of the true value among posterior draws is uniform. Ranked are all
+parameters and the log-likelihood of the whole data: parameters alone cannot see data that were
+dropped, since the posterior of fewer data is calibrated too (Modrak et al. 2023).
 """
 
 from collections.abc import Callable, Iterable
@@ -24,7 +26,9 @@ class Study(NamedTuple):
     """True parameters of many replicas, the tables they mean, and an episode batch of each."""
 
     truth: dict[str, np.ndarray]  # (R, ...)
-    tables: Callable[[dict[str, np.ndarray]], tuple[np.ndarray, np.ndarray]]  # T (..., X, A, X) and O (..., X, Y)
+    tables: Callable[
+        [dict[str, np.ndarray]], tuple[np.ndarray, np.ndarray]
+    ]  # T (..., X, A, X) and O (..., X, Y)
     data: Episode  # (R, episodes, ...)
 
 
@@ -36,7 +40,9 @@ def study(truth, tables, initial, horizon: int, episodes: int, seed: int) -> Stu
 
 
 def uniforms(study: Study, beliefs: Iterable[Posterior]) -> dict[str, np.ndarray]:
-    """For each number of each site, and the log-likelihood: uniform numbers (R,) if the beliefs are right.
+    """For each number of each site, and the log-likelihood.
+
+    Uniform numbers (R,) if the beliefs are right.
 
     The rank of the truth among the draws, ties and the place inside the rank broken at random.
     """
@@ -47,13 +53,17 @@ def uniforms(study: Study, beliefs: Iterable[Posterior]) -> dict[str, np.ndarray
         for name, true in study.truth.items()
     }
     rows = [{name: values[r] for name, values in ranked.items()} for r in range(len(draws))]
-    ranked["log-likelihood"] = np.stack([log_likelihood(study.tables(row), study.data[r]) for r, row in enumerate(rows)])
+    ranked["log-likelihood"] = np.stack(
+        [log_likelihood(study.tables(row), study.data[r]) for r, row in enumerate(rows)]
+    )
     columns: dict[str, np.ndarray] = {}
     for name, values in ranked.items():
         true, drawn = values[:, :1], values[:, 1:]
         less, equal = (drawn < true).sum(1), (drawn == true).sum(1)
         uniform = (less + generator.uniform(size=less.shape) * (equal + 1)) / (DRAWS + 1)
-        columns |= {f"{name} {k}": column for k, column in enumerate(uniform.reshape(len(draws), -1).T)}
+        columns |= {
+            f"{name} {k}": column for k, column in enumerate(uniform.reshape(len(draws), -1).T)
+        }
     return columns
 
 
@@ -61,11 +71,15 @@ def log_likelihood(tables, data: Episode) -> np.ndarray:
     """Of all transitions and emissions, step by step, for tables with a leading axis."""
     T, O = tables  # noqa: E741
     x = data.states[:, :-1]
-    return (np.log(T[:, x, data.actions, data.states[:, 1:]]) + np.log(O[:, x, data.observations])).sum((1, 2))
+    return (
+        np.log(T[:, x, data.actions, data.states[:, 1:]]) + np.log(O[:, x, data.observations])
+    ).sum((1, 2))
 
 
 def alarms(columns: dict[str, np.ndarray]) -> list[str]:
-    """Quantities that are not uniform: too often below 1/2, too often in the outer half, or by Kolmogorov-Smirnov.
+    """Quantities that are not uniform.
+
+    Too often below 1/2, too often in the outer half, or by Kolmogorov-Smirnov.
 
     Three exact tests for each of M quantities, every one at LEVEL / (3 M).
     """

@@ -27,8 +27,13 @@ def dirichlets(alpha, replicas, generator):
 def closed_study(replicas=CLOSED_REPLICAS, episodes=8):
     """Independent Dirichlet rows."""
     generator = np.random.default_rng(1)
-    truth = {"T": dirichlets(ALPHA_T, replicas, generator), "O": dirichlets(ALPHA_O, replicas, generator)}
-    return sbc.study(truth, lambda v: (v["T"], v["O"]), sbc.INITIAL, horizon=3, episodes=episodes, seed=2)
+    truth = {
+        "T": dirichlets(ALPHA_T, replicas, generator),
+        "O": dirichlets(ALPHA_O, replicas, generator),
+    }
+    return sbc.study(
+        truth, lambda v: (v["T"], v["O"]), sbc.INITIAL, horizon=3, episodes=episodes, seed=2
+    )
 
 
 @cache
@@ -41,7 +46,9 @@ def test_closed_forms_are_calibrated():
     assert sbc.alarms(sbc.uniforms(closed_study(), closed_beliefs())) == []
 
 
-@pytest.mark.parametrize("bug", [bug if bug in FIRST else pytest.param(bug, marks=pytest.mark.slow) for bug in BUGS])
+@pytest.mark.parametrize(
+    "bug", [bug if bug in FIRST else pytest.param(bug, marks=pytest.mark.slow) for bug in BUGS]
+)
 def test_planted_bugs_in_closed_forms_are_caught(bug):
     study, beliefs, model = closed_study(), closed_beliefs(), programs.tables()
     prior = model.structure.conjugate.concentration
@@ -50,18 +57,28 @@ def test_planted_bugs_in_closed_forms_are_caught(bug):
     elif bug == "lost update":
         wrong = [posterior(model, data[:-1]) for data in study.data]
     elif bug == "wrong prior":
-        wrong = [replace(belief, concentration=belief.concentration - prior + 1) for belief in beliefs]
+        wrong = [
+            replace(belief, concentration=belief.concentration - prior + 1) for belief in beliefs
+        ]
     else:
-        wrong = [posterior(model, sbc.CORRUPTIONS[bug](data, model.counts(data))) for data in study.data]
+        wrong = [
+            posterior(model, sbc.CORRUPTIONS[bug](data, model.counts(data))) for data in study.data
+        ]
     found = sbc.alarms(sbc.uniforms(study, wrong))
     assert found
-    if bug in ("dropped last transition", "data dropped", "lost update"):  # what remains is calibrated in itself
+    if bug in (
+        "dropped last transition",
+        "data dropped",
+        "lost update",
+    ):  # what remains is calibrated in itself
         assert found == ["log-likelihood 0"]
 
 
 NUTS_REPLICAS = 60
 SAMPLING = Sampling(chains=2, warmup=100, draws=300)
-OPEN = Gate(divergences=1.0, r_hat=np.inf, ess=0.0)  # a gate that looks at the draws would select the replicas
+OPEN = Gate(
+    divergences=1.0, r_hat=np.inf, ess=0.0
+)  # a gate that looks at the draws would select the replicas
 
 
 def rates_tables(values):
@@ -77,8 +94,13 @@ def rates_tables(values):
 def nuts_study(replicas=NUTS_REPLICAS, episodes=16):
     """Logistic-normal accuracy and a regression on the action."""
     generator = np.random.default_rng(3)
-    truth = {"ear": generator.normal(1.0, 1.0, replicas), "drift": generator.normal(-0.5, 0.8, replicas)}
-    return sbc.study(truth, rates_tables, np.array([0.7, 0.3]), horizon=4, episodes=episodes, seed=4)
+    truth = {
+        "ear": generator.normal(1.0, 1.0, replicas),
+        "drift": generator.normal(-0.5, 0.8, replicas),
+    }
+    return sbc.study(
+        truth, rates_tables, np.array([0.7, 0.3]), horizon=4, episodes=episodes, seed=4
+    )
 
 
 def sampled(counts, r):
@@ -100,7 +122,10 @@ def test_the_tables_in_numpy_are_those_of_the_program():
 
 @pytest.mark.slow
 def test_nuts_is_calibrated():
-    """Two parameters and the log-likelihood; false-alarm rate sbc.LEVEL = 1e-4 for draws that are nearly independent."""
+    """Two parameters and the log-likelihood.
+
+    False-alarm rate sbc.LEVEL = 1e-4 for draws that are nearly independent.
+    """
     study = nuts_study()
     assert sbc.alarms(sbc.uniforms(study, nuts_beliefs(study))) == []
 
@@ -113,15 +138,22 @@ def test_planted_bugs_in_nuts_are_caught(bug):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("bug", ["none", "double counting", "stale cache", "lost update", "wrong prior"])
+@pytest.mark.parametrize(
+    "bug", ["none", "double counting", "stale cache", "lost update", "wrong prior"]
+)
 def test_nuts_with_many_replicas(bug):
-    """Two parameters show less than 24: half of the data must be lost before 250 replicas notice."""
+    """Two parameters show less than 24.
+
+    Half of the data must be lost before 250 replicas notice.
+    """
     study = nuts_study(250)
     if bug == "stale cache":
         right = list(nuts_beliefs(study))
         beliefs = [right[-1], *right[:-1]]
     elif bug == "lost update":
-        beliefs = [sampled(programs.rates().counts(data[:8]), r) for r, data in enumerate(study.data)]
+        beliefs = [
+            sampled(programs.rates().counts(data[:8]), r) for r, data in enumerate(study.data)
+        ]
     elif bug == "wrong prior":  # as if the centres of both priors were moved by one deviation
         moved = {"ear": study.truth["ear"] + 1.0, "drift": study.truth["drift"] - 0.8}
         study = sbc.study(moved, rates_tables, np.array([0.7, 0.3]), horizon=4, episodes=16, seed=4)
@@ -134,7 +166,10 @@ def test_nuts_with_many_replicas(bug):
 
 @pytest.mark.slow
 def test_pooled_and_partly_known_rows_are_calibrated():
-    """One Dirichlet site behind two emission rows, two Betas; planted bug: the two rows are not pooled."""
+    """One Dirichlet site behind two emission rows, two Betas; planted bug.
+
+    The two rows are not pooled.
+    """
     generator = np.random.default_rng(5)
     R, model = 2000, programs.partly()
     truth = {
@@ -147,7 +182,13 @@ def test_pooled_and_partly_known_rows_are_calibrated():
         known = np.ones_like(first)
         moves = [1 - first, first, known / 2, known / 2, 0 * known, known, second, 1 - second]
         quarter, half = np.full((*first.shape, 1), 0.25), np.full((*first.shape, 1), 0.5)
-        O = np.stack([np.concatenate([quarter, 0.75 * rest], -1), np.concatenate([0.5 * rest[..., ::-1], half], -1)], -2)  # noqa: E741
+        O = np.stack(
+            [
+                np.concatenate([quarter, 0.75 * rest], -1),
+                np.concatenate([0.5 * rest[..., ::-1], half], -1),
+            ],
+            -2,
+        )
         return np.stack(moves, -1).reshape(*first.shape, 2, 2, 2), O
 
     study = sbc.study(truth, tables, np.array([0.5, 0.5]), horizon=3, episodes=6, seed=6)

@@ -1,4 +1,6 @@
-"""Closed forms and finite sites against rational arithmetic, distributions by name, and sums over all values."""
+"""Closed forms and finite sites against rational arithmetic, distributions by name, and sums over
+all values.
+"""
 
 from contextlib import nullcontext
 from dataclasses import replace
@@ -42,7 +44,9 @@ def same(table, fractions):
 @pytest.mark.parametrize("seed", range(5))
 def test_independent_rows_in_rational_arithmetic(seed):
     generator = np.random.default_rng(seed)
-    counts = Counts(generator.integers(0, 10**seed, (3, 2, 3)), generator.integers(0, 10**seed, (3, 2)))
+    counts = Counts(
+        generator.integers(0, 10**seed, (3, 2, 3)), generator.integers(0, 10**seed, (3, 2))
+    )
     belief = posterior(programs.tables(), counts)
     assert belief.method == "conjugate"
     for x in range(3):
@@ -57,7 +61,9 @@ def test_independent_rows_in_rational_arithmetic(seed):
 
 def test_pooled_rows_in_rational_arithmetic():
     """Tiger: a growl from the left and one from the right update the same Beta(8, 2)."""
-    belief = posterior(world("tiger").homdp, Counts(np.zeros((2, 3, 2), int), np.array([[7, 2], [1, 4]])))
+    belief = posterior(
+        world("tiger").homdp, Counts(np.zeros((2, 3, 2), int), np.array([[7, 2], [1, 4]]))
+    )
     mean, variance = dirichlet([8, 2], [7 + 4, 2 + 1])
     assert same(belief.mean.emission, [mean, mean[::-1]])
     assert same(belief.variance.emission, [variance, variance])
@@ -67,8 +73,13 @@ def test_pooled_rows_in_rational_arithmetic():
 
 
 def test_partly_known_rows_in_rational_arithmetic():
-    """Rows (1/4, 3/4 r) and (1/2 reversed r, 1/2): known entries teach nothing, the others are pooled."""
-    counts = Counts(np.array([[[3, 4], [9, 9]], [[0, 5], [2, 6]]]), np.array([[50, 1, 2, 3], [10, 20, 30, 70]]))
+    """Rows (1/4, 3/4 r) and (1/2 reversed r, 1/2).
+
+    Known entries teach nothing, the others are pooled.
+    """
+    counts = Counts(
+        np.array([[[3, 4], [9, 9]], [[0, 5], [2, 6]]]), np.array([[50, 1, 2, 3], [10, 20, 30, 70]])
+    )
     belief = posterior(programs.partly(), counts)
     mean, variance = dirichlet([2, 1, 3], [1 + 30, 2 + 20, 3 + 10])
     quarter, half = Fraction(1, 4), Fraction(1, 2)
@@ -76,7 +87,9 @@ def test_partly_known_rows_in_rational_arithmetic():
     assert same(belief.mean.emission[1], [*(half * m for m in mean[::-1]), half])
     assert same(belief.variance.emission[0], [0, *(9 * quarter**2 * v for v in variance)])
     assert same(belief.variance.emission[1], [*(half**2 * v for v in variance[::-1]), 0])
-    first, of_first = dirichlet([1, 3], [4, 3])  # slip[0] stands in the second column of T(. | 0, 0)
+    first, of_first = dirichlet(
+        [1, 3], [4, 3]
+    )  # slip[0] stands in the second column of T(. | 0, 0)
     second, of_second = dirichlet([2, 1], [2, 6])
     assert same(belief.mean.transition, [[first[::-1], [half, half]], [[0, 1], second]])
     assert same(belief.variance.transition, [[of_first[::-1], [0, 0]], [[0, 0], of_second]])
@@ -84,13 +97,23 @@ def test_partly_known_rows_in_rational_arithmetic():
 
 def test_draws_have_the_distribution_that_is_claimed():
     """Kolmogorov-Smirnov test of single entries, ALARM each; planted bug: a count more is seen."""
-    counts = Counts(np.array([[[3, 4], [9, 9]], [[0, 5], [2, 6]]]), np.array([[50, 1, 2, 3], [10, 20, 30, 70]]))
+    counts = Counts(
+        np.array([[[3, 4], [9, 9]], [[0, 5], [2, 6]]]), np.array([[50, 1, 2, 3], [10, 20, 30, 70]])
+    )
     belief = posterior(programs.partly(), counts)
     sites, tables = belief.parameters(KEY, DRAWS), belief.draws(KEY, DRAWS)
     alpha = np.array([2 + 31, 1 + 22, 3 + 13])
     for k in range(3):
-        assert stats.kstest(sites["rest"][:, k], stats.beta(alpha[k], alpha.sum() - alpha[k]).cdf).pvalue > ALARM
-    assert stats.kstest(sites["rest"][:, 0], stats.beta(alpha[0] + 1, alpha[1:].sum()).cdf).pvalue < ALARM
+        assert (
+            stats.kstest(
+                sites["rest"][:, k], stats.beta(alpha[k], alpha.sum() - alpha[k]).cdf
+            ).pvalue
+            > ALARM
+        )
+    assert (
+        stats.kstest(sites["rest"][:, 0], stats.beta(alpha[0] + 1, alpha[1:].sum()).cdf).pvalue
+        < ALARM
+    )
     assert stats.kstest(sites["slip"][:, 0], stats.beta(1 + 4, 3 + 3).cdf).pvalue > ALARM
     assert stats.kstest(sites["slip"][:, 1], stats.beta(2 + 2, 1 + 6).cdf).pvalue > ALARM
     assert np.allclose(tables.emission[:, 0, 1:], 0.75 * sites["rest"])
@@ -102,7 +125,10 @@ def test_draws_have_the_distribution_that_is_claimed():
 
 
 def test_draws_of_tiny_concentrations_are_probabilities():
-    """Beta(1e-3, 1e-3) puts much of its mass beyond the smallest float: draws stay probabilities, half of them at each end."""
+    """Beta(1e-3, 1e-3) puts much of its mass beyond the smallest float.
+
+    Draws stay probabilities, half of them at each end.
+    """
     belief = posterior(programs.partly(), Counts.zero(programs.partly()))
     draws = replace(belief, concentration=np.full(7, 1e-3)).draws(KEY, DRAWS)
     for table in draws[1:3]:
@@ -149,7 +175,10 @@ def binomial(p, yes, no):
 
 
 def test_discrete_sites_are_summed_over_exactly():
-    """Three sites with 12 joint values: posterior probabilities, mean and variance in rational arithmetic."""
+    """Three sites with 12 joint values.
+
+    Posterior probabilities, mean and variance in rational arithmetic.
+    """
     T, O = np.array([[[9, 2], [8, 3]], [[7, 0], [4, 4]]]), np.array([[8, 3], [2, 9]])  # noqa: E741
     belief = posterior(programs.switch(), Counts(T, O))
     assert belief.method == "enumerated"
@@ -159,14 +188,18 @@ def test_discrete_sites_are_summed_over_exactly():
     rare = [Fraction(3, 10), Fraction(1, 100)]
     weights = {}
     for grade, *slippery in product(range(3), range(2), range(2)):
-        weight = Fraction(5 - 2 * grade if grade < 2 else 2, 10) * binomial(accuracy[grade], 8 + 9, 3 + 2)
+        weight = Fraction(5 - 2 * grade if grade < 2 else 2, 10) * binomial(
+            accuracy[grade], 8 + 9, 3 + 2
+        )
         for a, wet in enumerate(slippery):
             prior = rare[a] if wet else 1 - rare[a]
             weight *= prior * binomial(slip[wet], int(T[:, a, 1].sum()), int(T[:, a, 0].sum()))
         weights[grade, *slippery] = weight
     exact = finite_posterior(weights)
     values = belief.atoms.values
-    for grade, slippery, probability in zip(values["grade"], values["slippery"], belief.atoms.weights, strict=True):
+    for grade, slippery, probability in zip(
+        values["grade"], values["slippery"], belief.atoms.weights, strict=True
+    ):
         assert probability == pytest.approx(float(exact[int(grade), *map(int, slippery)]), rel=1e-9)
     mean = sum(p * accuracy[value[0]] for value, p in exact.items())
     variance = sum(p * accuracy[value[0]] ** 2 for value, p in exact.items()) - mean**2
@@ -175,7 +208,9 @@ def test_discrete_sites_are_summed_over_exactly():
     first = belief.parameters(KEY, 4000)["grade"]
     top = sum(p for value, p in exact.items() if value[0] == 2)
     assert stats.binomtest(int(np.sum(first == 2)), 4000, float(top)).pvalue > ALARM
-    assert stats.binomtest(int(np.sum(first == 2)), 4000, 0.2).pvalue < ALARM  # planted bug: the prior
+    assert (
+        stats.binomtest(int(np.sum(first == 2)), 4000, 0.2).pvalue < ALARM
+    )  # planted bug: the prior
 
 
 def test_discrete_sites_beside_a_closed_form():
@@ -206,7 +241,9 @@ def test_before_data_the_prior_is_drawn():
     assert stats.kstest(drawn["spread"], stats.gamma(4, scale=1 / 8).cdf).pvalue > ALARM
     noise = (drawn["logit"] - drawn["centre"][:, None]) / drawn["spread"][:, None]
     assert stats.kstest(noise[:, 1], stats.norm.cdf).pvalue > ALARM
-    assert stats.kstest(drawn["logit"][:, 1], stats.norm.cdf).pvalue < ALARM  # planted bug: centre and spread left out
+    assert (
+        stats.kstest(drawn["logit"][:, 1], stats.norm.cdf).pvalue < ALARM
+    )  # planted bug: centre and spread left out
 
 
 @pytest.mark.parametrize("weigh", ["factor", "observed", "scaled", "masked", "nothing"])
@@ -214,7 +251,9 @@ def test_a_prior_that_the_program_weighs_is_not_drawn(weigh):
     """Draws of the sites would ignore the weights: NUTS must sample such a prior."""
 
     def program():
-        around = {"scaled": handlers.scale(scale=2.0), "masked": handlers.mask(mask=False)}.get(weigh, nullcontext())
+        around = {"scaled": handlers.scale(scale=2.0), "masked": handlers.mask(mask=False)}.get(
+            weigh, nullcontext()
+        )
         with around:
             p = numpyro.sample("p", dist.Beta(2.0, 2.0))
         if weigh == "factor":

@@ -1,4 +1,7 @@
-"""Posteriors of continuous models: closed forms against textbook formulas and quadrature, statistics against raw densities."""
+"""Posteriors of continuous models.
+
+Closed forms against textbook formulas and quadrature, statistics against raw densities.
+"""
 
 from functools import cache
 
@@ -8,7 +11,7 @@ import pytest
 from scipy import stats
 
 from homdp_ppl import DataError, InferenceError, posterior, rollout, uniform_policy, x64
-from homdp_ppl.episode import stack
+from homdp_ppl.core.episode import stack
 from homdp_ppl.posteriors.gaussian import gaussian_form
 from homdp_ppl.posteriors.statistics import Moments, gaussian_emissions, log_likelihood, statistics
 from tests.chances import ALARM
@@ -29,18 +32,28 @@ def data(model, n=60):
 
 
 @pytest.mark.parametrize(
-    "model", ["hearing", "means", pytest.param("walk", marks=pytest.mark.slow), pytest.param("plane", marks=pytest.mark.slow)]
+    "model",
+    [
+        "hearing",
+        "means",
+        pytest.param("walk", marks=pytest.mark.slow),
+        pytest.param("plane", marks=pytest.mark.slow),
+    ],
 )
 def test_statistics_are_sufficient(model):
     """The likelihood from counts, moments or padded rows is that of the raw episodes."""
-    model = {"hearing": hearing, "means": lambda: hearing("means"), "walk": walk, "plane": plane}[model]()
+    model = {"hearing": hearing, "means": lambda: hearing("means"), "walk": walk, "plane": plane}[
+        model
+    ]()
     _, episodes = data(model, 9)
     compressed = statistics(stack(episodes, model.spaces), model.spaces, gaussian_emissions(model))
     assert isinstance(compressed.sights, Moments) == (model.name == "sounds")
     with x64():
         parameters = model.sample_prior(jax.random.key(2))
         raw = raw_log_likelihood(model, parameters, episodes)
-        np.testing.assert_allclose(log_likelihood(model.mechanics.laws(parameters), compressed), raw, rtol=1e-10)
+        np.testing.assert_allclose(
+            log_likelihood(model.mechanics.laws(parameters), compressed), raw, rtol=1e-10
+        )
 
 
 def test_padding_grows_by_doubling():
@@ -55,9 +68,12 @@ def test_padding_grows_by_doubling():
 
 
 def test_precisions_in_closed_form():
-    """Normal-Gamma by the textbook: k, m, a, b after n observations with mean ybar and centred squares S.
+    """Normal-Gamma by the textbook.
 
-    Draws by Kolmogorov's test: false-alarm rate 6e-6 in all. A normal distribution that is too wide is caught.
+    K, m, a, b after n observations with mean ybar and centred squares S.
+
+    Draws by Kolmogorov's test: false-alarm rate 6e-6 in all. A normal distribution that is too wide
+    is caught.
     """
     model = hearing("precisions")
     _, episodes = data(model)
@@ -72,14 +88,23 @@ def test_precisions_in_closed_form():
         b = 2.0 + 0.5 * ((seen - ybar) ** 2).sum() + 0.5 * n * 0.5 / k * (ybar - m) ** 2
         assert belief.mean["mean"][state] == pytest.approx((0.5 * m + n * ybar) / k, rel=1e-12)
         assert belief.mean["precision"][state] == pytest.approx(a / b, rel=1e-12)
-        assert stats.kstest(drawn["precision"][:, state], stats.gamma(a, scale=1 / b).cdf).pvalue > ALARM
+        assert (
+            stats.kstest(drawn["precision"][:, state], stats.gamma(a, scale=1 / b).cdf).pvalue
+            > ALARM
+        )
         marginal = stats.t(2 * a, (0.5 * m + n * ybar) / k, np.sqrt(b / (a * k)))
         assert stats.kstest(drawn["mean"][:, state], marginal.cdf).pvalue > ALARM
-        assert stats.kstest(drawn["mean"][:, state], stats.norm(ybar, marginal.std() * 1.3).cdf).pvalue < ALARM
+        assert (
+            stats.kstest(drawn["mean"][:, state], stats.norm(ybar, marginal.std() * 1.3).cdf).pvalue
+            < ALARM
+        )
 
 
 def test_known_scales_in_closed_form():
-    """Draws by Kolmogorov's test: false-alarm rate 3e-6 in all. Data that count twice are caught."""
+    """Draws by Kolmogorov's test: false-alarm rate 3e-6 in all.
+
+    Data that count twice are caught.
+    """
     model = hearing("means")
     _, episodes = data(model)
     belief = posterior(model, episodes)
@@ -92,7 +117,10 @@ def test_known_scales_in_closed_form():
         assert belief.mean["mean"][state] == pytest.approx(middle, rel=1e-12)
         drawn = belief.parameters(jax.random.key(7), 4000)["mean"][:, state]
         assert stats.kstest(drawn, stats.norm(middle, precision**-0.5).cdf).pvalue > ALARM
-        assert stats.kstest(drawn, stats.norm(middle, (2 * precision - 1 / 4) ** -0.5).cdf).pvalue < ALARM
+        assert (
+            stats.kstest(drawn, stats.norm(middle, (2 * precision - 1 / 4) ** -0.5).cdf).pvalue
+            < ALARM
+        )
     shared = posterior(hearing("one mean"), data(hearing("one mean"))[1])
     assert shared.method == "conjugate"
     assert len(shared.form.groups) == 1
@@ -109,15 +137,24 @@ def test_the_certificate_can_fail(kind, closed):
 
 @pytest.mark.slow
 def test_closed_form_and_nuts_agree():
-    """Means within 6 standard errors of 1,000 effective draws, false-alarm rate 1e-8 each. Half of the data are caught."""
+    """Means within 6 standard errors of 1,000 effective draws, false-alarm rate 1e-8 each.
+
+    Half of the data are caught.
+    """
     model = hearing("precisions")
     _, episodes = data(model)
     exact, sampled = posterior(model, episodes), posterior(model, episodes, method="nuts")
     assert sampled.method == "nuts"
-    errors = {name: values.std(0) / np.sqrt(1000) for name, values in exact.parameters(jax.random.key(0), 4000).items()}
+    errors = {
+        name: values.std(0) / np.sqrt(1000)
+        for name, values in exact.parameters(jax.random.key(0), 4000).items()
+    }
 
     def agree(belief):
-        return all((np.abs(sampled.mean[name] - belief.mean[name]) < 6 * error).all() for name, error in errors.items())
+        return all(
+            (np.abs(sampled.mean[name] - belief.mean[name]) < 6 * error).all()
+            for name, error in errors.items()
+        )
 
     assert agree(exact)
     assert not agree(posterior(model, episodes[:30]))
@@ -131,19 +168,24 @@ def test_closed_form_and_nuts_agree():
 def test_nuts_against_quadrature():
     """One unknown number, continuous states: the mean of NUTS against a fine grid.
 
-    Within 6 standard errors of 400 effective draws, the fewest that pass the gate: false-alarm rate 2e-9.
+    Within 6 standard errors of 400 effective draws, the fewest that pass the gate: false-alarm rate
+    2e-9.
     """
     model = walk()
     _, episodes = data(model, 20)
     belief = posterior(model, episodes)
     grid = np.linspace(1e-4, 3, 3001)
     residual = (episodes.observations - episodes.states[:, :-1]).ravel()
-    log_density = stats.halfnorm.logpdf(grid) + stats.norm.logpdf(residual[:, None], 0, 0.1 + grid).sum(0)
+    log_density = stats.halfnorm.logpdf(grid) + stats.norm.logpdf(
+        residual[:, None], 0, 0.1 + grid
+    ).sum(0)
     weights = np.exp(log_density - log_density.max())
     exact = np.average(grid, weights=weights)
     deviation = np.sqrt(np.average((grid - exact) ** 2, weights=weights))
     assert abs(belief.mean["noise"] - exact) < 6 * deviation / np.sqrt(400)
-    assert abs(belief.mean["noise"] - 0.1 - exact) > 6 * deviation / np.sqrt(400)  # forgetting the 0.1 would be seen
+    assert abs(belief.mean["noise"] - 0.1 - exact) > 6 * deviation / np.sqrt(
+        400
+    )  # forgetting the 0.1 would be seen
     assert belief.diagnostics.divergences == 0
     assert [w.homdp for w in belief.worlds(jax.random.key(0), 2)] == [model, model]
     before = posterior(model, [])

@@ -1,4 +1,7 @@
-"""Posterior draws as ArviZ and netCDF take them: (chain, draw, ...), the model's names, and what was done."""
+"""Posterior draws as ArviZ and netCDF take them.
+
+(chain, draw, ...), the model's names, and what was done.
+"""
 
 import warnings
 from functools import cache
@@ -20,7 +23,11 @@ with warnings.catch_warnings():
     warnings.simplefilter("ignore", FutureWarning)  # told once a day: ArviZ 1 is another package
     import arviz
 
-NAMES = {"states": ("in", "out", "lost"), "actions": ("go", "stay"), "observations": ("dark", "light", "fog", "rain")}
+NAMES = {
+    "states": ("in", "out", "lost"),
+    "actions": ("go", "stay"),
+    "observations": ("dark", "light", "fog", "rain"),
+}
 REWARD = np.zeros((3, 2))
 ANYWHERE, ANYTHING = np.full((3, 2, 3), 1 / 3), np.full((3, 4), 0.25)
 SEEN = Counts(np.full((3, 2, 3), 5), np.zeros((3, 4)))
@@ -34,7 +41,9 @@ def sliding():
     @homdp(**NAMES, horizon=2, reward=REWARD)
     def sliding():
         slip = sigmoid(numpyro.sample("slip", dist.Normal(0, 1)))
-        return Kernels([1.0, 0.0, 0.0], (1 - slip) * jnp.eye(3)[:, None] + slip * ANYWHERE, ANYTHING)
+        return Kernels(
+            [1.0, 0.0, 0.0], (1 - slip) * jnp.eye(3)[:, None] + slip * ANYWHERE, ANYTHING
+        )
 
     return sliding
 
@@ -47,7 +56,11 @@ def hybrid():
     def hybrid():
         slip = 0.2 + 0.6 * numpyro.sample("icy", dist.Bernoulli(0.5))
         sky = numpyro.sample("sky", dist.Dirichlet(np.ones(4)))
-        return Kernels([1.0, 0.0, 0.0], (1 - slip) * jnp.eye(3)[:, None] + slip * ANYWHERE, jnp.stack([sky] * 3))
+        return Kernels(
+            [1.0, 0.0, 0.0],
+            (1 - slip) * jnp.eye(3)[:, None] + slip * ANYWHERE,
+            jnp.stack([sky] * 3),
+        )
 
     return hybrid
 
@@ -57,7 +70,9 @@ def made(name):
     """The datasets by how the posterior was computed."""
     if name in ("known", "conjugate"):
         T = dist.Dirichlet(np.ones((3, 2, 3))) if name == "conjugate" else ANYWHERE
-        return posterior(tabular(T=T, O=ANYTHING, initial=[1, 0, 0], horizon=2, reward=REWARD, **NAMES), []).dataset
+        return posterior(
+            tabular(T=T, O=ANYTHING, initial=[1, 0, 0], horizon=2, reward=REWARD, **NAMES), []
+        ).dataset
     if name == "mixed":
         return posterior(hybrid(), []).dataset
     gate = Gate(ess=1e9) if name == "forced" else None
@@ -71,7 +86,9 @@ def test_tables_carry_the_names_of_the_model():
     assert list(tables.action.values) == list(NAMES["actions"])
     assert (tables.sizes["chain"], tables.sizes["draw"]) == (4, 500)
     assert np.allclose(tables.T.sum("next_state"), 1)
-    assert float(tables.T.sel(state="in", action="go", next_state="out").mean()) == pytest.approx(1 / 3, abs=0.03)
+    assert float(tables.T.sel(state="in", action="go", next_state="out").mean()) == pytest.approx(
+        1 / 3, abs=0.03
+    )
 
 
 @pytest.mark.slow
@@ -92,7 +109,13 @@ def test_discrete_sites_and_closed_forms_stand_side_by_side():
 
 @pytest.mark.parametrize(
     ("name", "method", "forced"),
-    [("known", "known", 0), ("conjugate", "conjugate", 0), ("mixed", "mixed", 0), ("nuts", "nuts", 0), ("forced", "nuts", 1)],
+    [
+        ("known", "known", 0),
+        ("conjugate", "conjugate", 0),
+        ("mixed", "mixed", 0),
+        ("nuts", "nuts", 0),
+        ("forced", "nuts", 1),
+    ],
 )
 def test_attributes_tell_what_was_done(name, method, forced):
     about = made(name).attrs
@@ -111,10 +134,14 @@ def test_files_give_back_the_same(name, tmp_path):
 
 @pytest.mark.parametrize("name", ["conjugate", "mixed", "nuts"])
 def test_arviz_takes_it(name):
-    """ArviZ's own diagnostics: draws in closed form are independent, so R-hat is near 1 and the effective size near 2,000."""
+    """ArviZ's own diagnostics: draws in closed form are independent, so R-hat is near 1 and the
+    effective size near 2,000.
+    """
     dataset = made(name)
     summary = arviz.summary(dataset)
-    assert len(summary) == sum(int(np.prod(variable.shape[2:])) for variable in dataset.data_vars.values())
+    assert len(summary) == sum(
+        int(np.prod(variable.shape[2:])) for variable in dataset.data_vars.values()
+    )
     ratio, effective = arviz.rhat(dataset), arviz.ess(dataset)
     assert set(ratio.data_vars) == set(effective.data_vars) == set(dataset.data_vars)
     if name == "conjugate":
@@ -132,11 +159,21 @@ def test_nothing_unknown_is_an_empty_dataset():
 
 def labelled(model, **values):
     """The axes that sites of given values get, after chain and draw."""
-    chains = {site: np.stack([np.asarray(value)] * 6).reshape(2, 3, *np.shape(value)) for site, value in values.items()}
+    chains = {
+        site: np.stack([np.asarray(value)] * 6).reshape(2, 3, *np.shape(value))
+        for site, value in values.items()
+    }
     dataset = to_dataset(model, chains, {})
-    for axis, names in (("state", "states"), ("next_state", "states"), ("action", "actions"), ("observation", "observations")):
+    for axis, names in (
+        ("state", "states"),
+        ("next_state", "states"),
+        ("action", "actions"),
+        ("observation", "observations"),
+    ):
         told = [coordinate for coordinate in dataset.coords if coordinate.rstrip("_") == axis]
-        assert all(list(dataset[coordinate].values) == list(getattr(model, names)) for coordinate in told)
+        assert all(
+            list(dataset[coordinate].values) == list(getattr(model, names)) for coordinate in told
+        )
     return {site: variable.dims[2:] for site, variable in dataset.data_vars.items()}
 
 
@@ -157,9 +194,18 @@ def test_names_that_are_taken_and_slashes_give_way():
 
 
 def test_axes_are_named_only_when_there_is_no_doubt():
-    """A distribution ends in its outcome, other vectors do not; what fits two ways, or none, is numbered."""
+    """A distribution ends in its outcome, other vectors do not.
 
-    @homdp(states=("a", "b"), actions=("l", "r"), observations=("u", "v"), horizon=2, reward=np.zeros((2, 2)))
+    What fits two ways, or none, is numbered.
+    """
+
+    @homdp(
+        states=("a", "b"),
+        actions=("l", "r"),
+        observations=("u", "v"),
+        horizon=2,
+        reward=np.zeros((2, 2)),
+    )
     def doubtful():
         row = numpyro.sample("row", dist.Normal(0, 1).expand([2]).to_event(1))
         chance = numpyro.sample("chance", dist.Normal(0, 1).expand([2]).to_event(1))
@@ -171,7 +217,9 @@ def test_axes_are_named_only_when_there_is_no_doubt():
 
     vector, outcome = np.array([0.2, 0.3]), np.array([0.2, 0.8])
     assert labelled(doubtful, row=outcome)["row"] == ("next_state",)
-    assert labelled(doubtful, chance=vector)["chance"] == ("chance_dim_0",)  # by state or by action?
+    assert labelled(doubtful, chance=vector)["chance"] == (
+        "chance_dim_0",
+    )  # by state or by action?
     assert labelled(doubtful, sharp=vector)["sharp"] == ("state",)
     assert labelled(doubtful, sharp=outcome)["sharp"] == ("observation",)
     assert labelled(doubtful, both=outcome)["both"] == ("both_dim_0",)  # moves T and O
@@ -189,7 +237,11 @@ def test_two_rates_are_not_two_actions():
         second = jnp.stack([0.0, 1 - worse[1], worse[1]])
         rows = jnp.stack([first, second, jnp.eye(3)[2]])
         shown = jnp.stack([heard.prod(), 1 - heard.prod(), 0.0, 0.0])
-        return Kernels([1.0, 0.0, 0.0], jnp.repeat(rows[:, None], 2, axis=1), jnp.stack([shown, jnp.eye(4)[2], jnp.eye(4)[3]]))
+        return Kernels(
+            [1.0, 0.0, 0.0],
+            jnp.repeat(rows[:, None], 2, axis=1),
+            jnp.stack([shown, jnp.eye(4)[2], jnp.eye(4)[3]]),
+        )
 
     dims = labelled(rates, worse=np.array([0.2, 0.3]), heard=np.array([0.2, 0.3, 0.1]))
     assert dims == {"worse": ("worse_dim_0",), "heard": ("heard_dim_0",)}

@@ -1,4 +1,7 @@
-"""The count likelihood against the reference: NumPyro's own density of the program conditioned on the episodes."""
+"""The count likelihood against the reference.
+
+NumPyro's own density of the program conditioned on the episodes.
+"""
 
 from functools import cache
 
@@ -13,7 +16,7 @@ from scipy.special import gammaln
 from scipy.stats import binomtest
 
 from homdp_ppl import Counts, x64
-from homdp_ppl.kernels import Tables
+from homdp_ppl.declare.kernels import Tables
 from homdp_ppl.posteriors import log_likelihood
 from homdp_ppl.posteriors.data import plain
 from homdp_ppl.posteriors.density import Density
@@ -37,14 +40,19 @@ ALL = (*programs.PROGRAMS, tiger, checkup)
 
 
 def first_states_and_actions(model, batch):
-    """What the reference counts beside prior, transitions and emissions: the actions are those of the uniform policy."""
+    """What the reference counts beside prior, transitions and emissions.
+
+    The actions are those of the uniform policy.
+    """
     first = np.log(model.structure.reference.initial[batch.states[:, 0]]).sum()
     return first - batch.actions.size * np.log(len(model.actions))
 
 
 @cache
 def reference(program):
-    """Some values of the sites, the tables there, NumPyro's log density with the episodes and without."""
+    """Some values of the sites, the tables there, NumPyro's log density with the episodes and
+    without.
+    """
     model, batch = program(), programs.episodes(program)
     with x64():
         conditioned = model.hindsight(batch)
@@ -71,11 +79,15 @@ def check_likelihood(program):
     expected = joint - prior - first_states_and_actions(model, batch)
     assert possible.any()
     assert np.allclose(likelihood[possible], expected[possible], rtol=1e-12, atol=1e-9)
-    assert (expected[~possible] < -300).all()  # NumPyro has the smallest positive number for an impossible outcome
+    assert (
+        expected[~possible] < -300
+    ).all()  # NumPyro has the smallest positive number for an impossible outcome
 
 
 def check_density(program):
-    """Ours and NumPyro's potential of the conditioned program, at every configuration of the discrete sites."""
+    """Ours and NumPyro's potential of the conditioned program, at every configuration of the
+    discrete sites.
+    """
     model, batch = program(), programs.episodes(program)
     with x64():
         density, conditioned = Density(model, ()), model.hindsight(batch)
@@ -83,12 +95,20 @@ def check_density(program):
         configurations = jax.tree.map(jnp.asarray, density.configurations)
 
         def both(point):
-            with handlers.trace() as trace, handlers.seed(rng_seed=0), handlers.substitute(data=point):
+            with (
+                handlers.trace() as trace,
+                handlers.seed(rng_seed=0),
+                handlers.substitute(data=point),
+            ):
                 model.function()
-            position = {name: biject_to(trace[name]["fn"].support).inv(point[name]) for name in density.free}
+            position = {
+                name: biject_to(trace[name]["fn"].support).inv(point[name]) for name in density.free
+            }
 
             def theirs(discrete):
-                fixed = handlers.substitute(conditioned, data={name: v for name, v in discrete.items() if name})
+                fixed = handlers.substitute(
+                    conditioned, data={name: v for name, v in discrete.items() if name}
+                )
                 return -potential_energy(fixed, (), {}, position)
 
             return density.log_joint(counts, position), jax.vmap(theirs)(configurations)
@@ -100,7 +120,13 @@ def check_density(program):
     assert (theirs[~possible] < -300).all()
 
 
-QUICK = (programs.tables, programs.hierarchy, programs.picks, programs.weighed, programs.nothing_unknown)
+QUICK = (
+    programs.tables,
+    programs.hierarchy,
+    programs.picks,
+    programs.weighed,
+    programs.nothing_unknown,
+)
 SLOW = tuple(program for program in ALL if program not in QUICK)
 
 
@@ -136,19 +162,26 @@ def test_closed_forms_factor_out(program):
 
 
 def check_factors(program):
-    """Reference = density of the sampled sites x Dirichlet density of the others (the sampled ones live on the real line)."""
+    """Reference = density of the sampled sites x Dirichlet density of the others (the sampled ones
+    live on the real line).
+    """
     model, batch = program(), programs.episodes(program)
     values, _, theirs, _ = reference(program)
     form, counts = closed_form(model), model.counts(batch)
     concentration = form.concentration(counts)
-    pairs = [np.stack([values[site], 1 - values[site]], -1).reshape(POINTS, -1) for site in form.conjugate.sites]
+    pairs = [
+        np.stack([values[site], 1 - values[site]], -1).reshape(POINTS, -1)
+        for site in form.conjugate.sites
+    ]
     sums = np.bincount(form.conjugate.row, concentration)
     claimed = (concentration - 1) * np.log(np.concatenate(pairs, axis=1))
     claimed = claimed.sum(1) + gammaln(sums).sum() - gammaln(concentration).sum()
     with x64():
         density = Density(model, form.conjugate.sites)
         position = {name: values[name] for name in density.free}
-        joint = jax.jit(jax.vmap(lambda p: density.log_joint(plain(counts), p), axis_size=POINTS))(position)
+        joint = jax.jit(jax.vmap(lambda p: density.log_joint(plain(counts), p), axis_size=POINTS))(
+            position
+        )
     discrete = {name: v for name, v in density.configurations.items() if name}
     equal = [values[name][:, None] == v for name, v in discrete.items()]
     chosen = np.argmax(np.all(equal, axis=0), axis=1) if equal else np.zeros(POINTS, int)
@@ -171,24 +204,36 @@ def test_the_comparison_sees_a_lost_transition():
 
 
 def test_the_likelihood_has_a_slope_beside_impossible_values():
-    """One value of the discrete site forbids the data: the derivative is that of the other, not NaN."""
+    """One value of the discrete site forbids the data.
+
+    The derivative is that of the other, not NaN.
+    """
     model = programs.picks()
     counts = programs.seen([[3, 2, 0], [0, 0, 0]])  # the second outcome needs side = 1
     with x64():
         density = Density(model, model.structure.conjugate.sites)
-        slope = float(jax.jit(jax.grad(lambda z: density.potential(plain(counts), {"level": z})))(0.4))
+        slope = float(
+            jax.jit(jax.grad(lambda z: density.potential(plain(counts), {"level": z})))(0.4)
+        )
     p = 1 / (1 + np.exp(-0.4))
-    assert slope == pytest.approx(0.4 - (3 * (1 - p) - 2 * p), rel=1e-12)  # d/dz of z^2 / 2 - 3 log p - 2 log(1 - p)
+    assert slope == pytest.approx(
+        0.4 - (3 * (1 - p) - 2 * p), rel=1e-12
+    )  # d/dz of z^2 / 2 - 3 log p - 2 log(1 - p)
 
 
 def test_discrete_sites_are_drawn_given_the_others():
-    """P(side = 1 | level, data) by Bayes' rule at two levels; exact binomial test at 1e-6; planted bug: the prior 0.3."""
+    """P(side = 1 | level, data) by Bayes' rule at two levels; exact binomial test at 1e-6.
+
+    Planted bug: the prior 0.3.
+    """
     model = programs.picks()
     counts = programs.seen([[3, 0, 0], [2, 3, 4]])  # possible on both sides
     with x64():
         density = Density(model, model.structure.conjugate.sites)
         keys = jax.random.split(jax.random.key(0), 4000)
-        drawn = jax.jit(jax.vmap(lambda key: density.constrain(key, plain(counts), {"level": jnp.asarray(0.4)})))(keys)
+        drawn = jax.jit(
+            jax.vmap(lambda key: density.constrain(key, plain(counts), {"level": jnp.asarray(0.4)}))
+        )(keys)
     weights = np.array([0.7 * 0.5**2 * 0.3**3 * 0.2**4, 0.3 * 0.2**2 * 0.2**3 * 0.6**4])
     share = weights[1] / weights.sum()
     assert sorted(drawn) == ["level", "side"]

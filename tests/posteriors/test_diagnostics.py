@@ -22,13 +22,21 @@ def chains(seed, number, draws, correlation):
     return values
 
 
-KINDS = {"normal": lambda x: x, "skewed": np.exp, "heavy": lambda x: x**5, "integer": np.round, "sign": lambda x: x > 0.4}
+KINDS = {
+    "normal": lambda x: x,
+    "skewed": np.exp,
+    "heavy": lambda x: x**5,
+    "integer": np.round,
+    "sign": lambda x: x > 0.4,
+}
 
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(("number", "draws"), [(2, 50), (4, 101), (3, 500), (4, 8)])
 def test_r_hat_and_ess_are_those_of_arviz(kind, number, draws):
-    """Also for odd draws, which ArviZ splits around the middle one, and for anticorrelated chains, whose ESS it bounds."""
+    """Also for odd draws, which ArviZ splits around the middle one, and for anticorrelated chains,
+    whose ESS it bounds.
+    """
     for seed, correlation in enumerate((-0.9, -0.4, 0.0, 0.6, 0.95, 0.999)):
         values = KINDS[kind](chains(seed, number, draws, correlation))
         found = diagnose({"site": values}, np.zeros((number, draws), bool))
@@ -40,7 +48,10 @@ def test_r_hat_and_ess_are_those_of_arviz(kind, number, draws):
 
 def test_the_worst_entry_counts_and_all_divergences():
     good, bad = chains(0, 4, 200, 0.0), chains(1, 4, 200, 0.99)
-    both = diagnose({"site": np.stack([good, bad], -1).reshape(4, 200, 2, 1)}, np.arange(800).reshape(4, 200) % 100 == 0)
+    both = diagnose(
+        {"site": np.stack([good, bad], -1).reshape(4, 200, 2, 1)},
+        np.arange(800).reshape(4, 200) % 100 == 0,
+    )
     alone = diagnose({"site": bad}, np.zeros((4, 200), bool))
     assert both.r_hat["site"] == alone.r_hat["site"]
     assert both.ess["site"] == pytest.approx(alone.ess["site"])
@@ -48,7 +59,10 @@ def test_the_worst_entry_counts_and_all_divergences():
 
 
 def test_what_never_moves_is_no_failure_but_chains_stuck_apart_are():
-    """A discrete site that the data settle stands still; one that each chain has its own value of has not been sampled."""
+    """A discrete site that the data settle stands still.
+
+    One that each chain has its own value of has not been sampled.
+    """
     still, apart = np.ones((4, 100), int), np.repeat(np.arange(4), 100).reshape(4, 100)
     found = diagnose({"still": still, "apart": apart}, np.zeros((4, 100), bool))
     assert found.r_hat["still"] == 1.0

@@ -32,7 +32,10 @@ def test_distribution(draws, k):
 
 
 def independent(draws):
-    """Whether the 15 correlations of some draws are within 6 standard errors: false alarm below 1e-7."""
+    """Whether the 15 correlations of some draws are within 6 standard errors.
+
+    False alarm below 1e-7.
+    """
     correlation = np.corrcoef(draws.T)[np.triu_indices(len(SHAPES), 1)]
     return np.abs(correlation).max() < 6 / np.sqrt(len(draws))
 

@@ -22,7 +22,9 @@ NEAR, SKEWED = np.array([[300, 100], [100, 300]]), np.array([[4, 0], [0, 3]])
 
 @cache
 def approximation(skewed):
-    return posterior(programs.logistic(), growls(SKEWED if skewed else NEAR), method="laplace", sampling=SAMPLING)
+    return posterior(
+        programs.logistic(), growls(SKEWED if skewed else NEAR), method="laplace", sampling=SAMPLING
+    )
 
 
 def mode_and_deviation(right, wrong):
@@ -37,7 +39,10 @@ def mode_and_deviation(right, wrong):
 
 @pytest.mark.parametrize("skewed", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_draws_are_normal_at_the_mode_and_the_check_agrees_with_the_grid(skewed):
-    """True mass in each tail of the 90% interval: Monte Carlo error below 0.01 at six deviations; 0.05 is the planted bug."""
+    """True mass in each tail of the 90% interval: Monte Carlo error below 0.01 at six deviations.
+
+    0.05 is the planted bug.
+    """
     belief = approximation(skewed)
     right, wrong = (7, 0) if skewed else (600, 200)
     mode, deviation = mode_and_deviation(right, wrong)
@@ -55,7 +60,9 @@ def test_draws_are_normal_at_the_mode_and_the_check_agrees_with_the_grid(skewed)
     density = np.gradient(cdf(GRID), GRID)
     normal = norm.pdf(GRID, mode, deviation)
     weight = density / np.maximum(normal, 1e-300)
-    assert efficiency == pytest.approx(1 / np.trapezoid(np.where(normal > 1e-12, weight**2 * normal, 0.0), GRID), abs=0.05)
+    assert efficiency == pytest.approx(
+        1 / np.trapezoid(np.where(normal > 1e-12, weight**2 * normal, 0.0), GRID), abs=0.05
+    )
 
 
 def test_a_near_normal_posterior_passes():

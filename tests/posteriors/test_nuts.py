@@ -1,4 +1,7 @@
-"""NUTS against closed forms and grids; compiled once, warm started, gated. One fit serves all quick tests."""
+"""NUTS against closed forms and grids; compiled once, warm started, gated.
+
+One fit serves all quick tests.
+"""
 
 from functools import cache
 
@@ -25,9 +28,11 @@ GROWLS = np.array([[14, 5], [3, 11]])
 
 
 def deviations(draws, cdf):
-    """How many standard errors the first two moments of cdf(draw) are from those of a uniform number; draws (chains, draws).
+    """How many standard errors the first two moments of cdf(draw) are from those of a uniform
+    number; draws (chains, draws).
 
-    The standard errors come from the effective sample sizes of the two (checked against ArviZ elsewhere).
+    The standard errors come from the effective sample sizes of the two (checked against ArviZ
+    elsewhere).
     """
     uniform = cdf(draws)
     centred = np.stack([uniform - 1 / 2, (uniform - 1 / 2) ** 2 - 1 / 12], -1)
@@ -35,7 +40,9 @@ def deviations(draws, cdf):
     return np.abs(centred.mean((0, 1))) / np.sqrt(np.array([1 / 12, 1 / 180]) / sizes)
 
 
-STANDARD_ERRORS = 5  # one of the two moments beyond it by chance: less than 1.2e-6 for normal averages
+STANDARD_ERRORS = (
+    5  # one of the two moments beyond it by chance: less than 1.2e-6 for normal averages
+)
 
 
 @cache
@@ -83,14 +90,19 @@ def test_grid_and_nuts_agree_without_a_closed_form():
     assert belief.explanation == "ear by NUTS, 4 chains of 500 draws"
     draws = chains(belief, "ear")
     assert (deviations(draws, ear_posterior(25, 8)) < STANDARD_ERRORS).all()
-    wrong_prior = grid_posterior(norm.logpdf(GRID) + 25 * np.log(expit(GRID)) + 8 * np.log(expit(-GRID)), GRID)
+    wrong_prior = grid_posterior(
+        norm.logpdf(GRID) + 25 * np.log(expit(GRID)) + 8 * np.log(expit(-GRID)), GRID
+    )
     assert (deviations(draws, wrong_prior) > STANDARD_ERRORS).any()
     tables = belief.draws(KEY, 2000)
     assert sorted(tables.emission[:, 0, 0]) == pytest.approx(sorted(expit(draws).ravel()))
 
 
 def test_new_data_compile_nothing():
-    """Neither other counts, nor a million episodes, nor another key, horizon or round of the gate; the counter does count."""
+    """Neither other counts, nor a million episodes, nor another key, horizon or round of the gate.
+
+    The counter does count.
+    """
     model = programs.logistic()
     logistic_by_nuts().update(growls(GROWLS)).mean  # noqa: B018  everything once
     with compilations() as compiled:
@@ -107,31 +119,44 @@ def test_new_data_compile_nothing():
 
 
 def test_sufficient_numbers_are_all_that_the_sampler_sees():
-    """The same counts from 1 or from 40 episodes give the same draws, and what is kept does not grow."""
+    """The same counts from 1 or from 40 episodes give the same draws, and what is kept does not
+    grow.
+    """
     model = programs.logistic()
     batch = programs.episodes(programs.logistic, 40)
     one_by_one = posterior(model, batch)
     by_counts = posterior(model, model.counts(batch))
     assert np.array_equal(chains(one_by_one, "ear"), chains(by_counts, "ear"))
-    sizes = [sum(np.size(leaf) for leaf in jax.tree.leaves(b.counts)) for b in (logistic_by_nuts(), one_by_one)]
+    sizes = [
+        sum(np.size(leaf) for leaf in jax.tree.leaves(b.counts))
+        for b in (logistic_by_nuts(), one_by_one)
+    ]
     assert sizes[0] == sizes[1] == 12 + 4
 
 
 def sampler():
     """What was compiled for the logistic program."""
-    return next(made for name, made in logistic_by_nuts().homdp.compiled.items() if name[0] == "nuts")
+    return next(
+        made for name, made in logistic_by_nuts().homdp.compiled.items() if name[0] == "nuts"
+    )
 
 
 def test_an_update_begins_where_the_chains_stand(monkeypatch):
-    """The refit carries positions, step sizes and mass matrices, and runs one round where a cold start runs two."""
+    """The refit carries positions, step sizes and mass matrices, and runs one round where a cold
+    start runs two.
+    """
     belief = logistic_by_nuts()
     warm = belief.refit.args[-1]
     last = chains(belief, "ear")[:, -1]
     assert np.array_equal(warm.position["ear"], last)
     assert (warm.step_size != 1).all()
-    assert (warm.inverse_mass[:, 0, 0] < 0.8).all()  # adapted from the identity towards the posterior variance
+    assert (
+        warm.inverse_mass[:, 0, 0] < 0.8
+    ).all()  # adapted from the identity towards the posterior variance
     starts, compiled = [], sampler()._round
-    monkeypatch.setattr(sampler(), "_round", lambda *arguments: starts.append(arguments[2]) or compiled(*arguments))
+    monkeypatch.setattr(
+        sampler(), "_round", lambda *arguments: starts.append(arguments[2]) or compiled(*arguments)
+    )
     updated = belief.update(growls([[1, 0], [0, 1]]))
     assert len(starts) == 1
     assert np.array_equal(starts[0].position["ear"], last)
@@ -144,7 +169,9 @@ def test_a_warm_start_that_fails_is_followed_by_a_cold_one(monkeypatch):
     """Three rounds from where the chains stand, then a search, and three more."""
     kept = posterior(programs.logistic(), growls(GROWLS), gate=Gate(ess=10_000), force=True)
     starts, compiled = [], sampler()._round
-    monkeypatch.setattr(sampler(), "_round", lambda *arguments: starts.append(arguments[2]) or compiled(*arguments))
+    monkeypatch.setattr(
+        sampler(), "_round", lambda *arguments: starts.append(arguments[2]) or compiled(*arguments)
+    )
     kept.update(growls(GROWLS))
     assert len(starts) == 3 + 1 + 3
     assert np.array_equal(starts[0].position["ear"], chains(kept, "ear")[:, -1])
@@ -152,9 +179,15 @@ def test_a_warm_start_that_fails_is_followed_by_a_cold_one(monkeypatch):
 
 
 def test_chains_that_find_no_start_share_one(monkeypatch):
-    """Data may be possible in a small part of the prior only: one chain that finds it is enough, none is an error."""
+    """Data may be possible in a small part of the prior only.
+
+    One chain that finds it is enough, none is an error.
+    """
     logistic_by_nuts()
-    for potential, expected in (([np.inf, 1.0, np.inf, 2.0], [1, 1, 1, 3]), ([1.0, 2.0, 3.0, np.inf], [0, 1, 2, 0])):
+    for potential, expected in (
+        ([np.inf, 1.0, np.inf, 2.0], [1, 1, 1, 3]),
+        ([1.0, 2.0, 3.0, np.inf], [0, 1, 2, 0]),
+    ):
         found = {"ear": np.arange(4.0)}, np.array(potential)
         monkeypatch.setattr(sampler(), "_start", lambda *_, found=found: found)
         assert np.array_equal(sampler()._cold(KEY, growls(GROWLS)).position["ear"], expected)
@@ -164,15 +197,23 @@ def test_chains_that_find_no_start_share_one(monkeypatch):
 
 
 def test_an_update_far_away_is_still_right():
-    """Chains that stand at a posterior with sd 0.4 are led to one with sd 0.005, two prior deviations away."""
+    """Chains that stand at a posterior with sd 0.4 are led to one with sd 0.005, two prior
+    deviations away.
+    """
     belief = logistic_by_nuts().update(growls([[20_000, 80_000], [80_000, 20_000]]))
-    assert (deviations(chains(belief, "ear"), ear_posterior(40_025, 160_008)) < STANDARD_ERRORS).all()
-    assert (deviations(chains(belief, "ear"), ear_posterior(40_000, 160_300)) > STANDARD_ERRORS).any()  # planted bug
+    assert (
+        deviations(chains(belief, "ear"), ear_posterior(40_025, 160_008)) < STANDARD_ERRORS
+    ).all()
+    assert (
+        deviations(chains(belief, "ear"), ear_posterior(40_000, 160_300)) > STANDARD_ERRORS
+    ).any()  # planted bug
 
 
 def test_the_gate_raises_with_numbers_and_force_says_so():
     model = programs.logistic()
-    with pytest.raises(InferenceError, match=r"ESS of ear: got .* expected at least 40000. More draws") as error:
+    with pytest.raises(
+        InferenceError, match=r"ESS of ear: got .* expected at least 40000. More draws"
+    ) as error:
         posterior(model, growls(GROWLS), gate=Gate(ess=10_000))
     assert "force=True" in str(error.value)
     kept = posterior(model, growls(GROWLS), gate=Gate(ess=10_000), force=True)
@@ -188,19 +229,26 @@ def test_the_gate_raises_with_numbers_and_force_says_so():
 
 def test_seeds_decide_everything():
     model = programs.logistic()
-    first, again, other = (posterior(model, growls(GROWLS), key=jax.random.key(k)) for k in (1, 1, 2))
+    first, again, other = (
+        posterior(model, growls(GROWLS), key=jax.random.key(k)) for k in (1, 1, 2)
+    )
     assert np.array_equal(chains(first, "ear"), chains(again, "ear"))
     assert not np.array_equal(chains(first, "ear"), chains(other, "ear"))
 
 
 @cache
 def picks_by_nuts():
-    return posterior(programs.picks(), Counts([[[5, 2], [1, 1]], [[3, 3], [2, 2]]], [[6, 0, 0], [2, 3, 7]]))
+    return posterior(
+        programs.picks(), Counts([[[5, 2], [1, 1]], [[3, 3], [2, 2]]], [[6, 0, 0], [2, 3, 7]])
+    )
 
 
 @pytest.mark.slow
 def test_jointly_impossible_data_are_refused_by_an_update_too():
-    """Two outcomes that no value of `side` allows together: found from a cold start, and by chains that stand elsewhere."""
+    """Two outcomes that no value of `side` allows together.
+
+    Found from a cold start, and by chains that stand elsewhere.
+    """
     one, other = seen([[0, 4, 0], [0, 0, 0]]), seen([[0, 0, 1], [0, 0, 0]])
     with pytest.raises(DataError, match="not all of them under the same parameters"):
         posterior(programs.picks(), one + other)
@@ -211,7 +259,10 @@ def test_jointly_impossible_data_are_refused_by_an_update_too():
 
 @pytest.mark.slow
 def test_discrete_continuous_and_closed_sites_together():
-    """`level` on a grid for each value of `side`, `slip` Beta(2 + 3, 3 + 6); then data that settle `side`."""
+    """`level` on a grid for each value of `side`, `slip` Beta(2 + 3, 3 + 6).
+
+    Then data that settle `side`.
+    """
     belief = picks_by_nuts()
     assert belief.method == "mixed"
     prior_and_likelihood = [  # side = 0, 1: both have p^6 for the first state
@@ -223,14 +274,18 @@ def test_discrete_continuous_and_closed_sites_together():
     share = odds / (1 + odds)
     size = belief.diagnostics.ess["side"]
     assert abs(sides.mean() - share) < STANDARD_ERRORS * np.sqrt(share * (1 - share) / size)
-    assert abs(sides.mean() - 0.3) > STANDARD_ERRORS * np.sqrt(share * (1 - share) / size)  # planted bug: the prior
+    assert abs(sides.mean() - 0.3) > STANDARD_ERRORS * np.sqrt(
+        share * (1 - share) / size
+    )  # planted bug: the prior
     level = grid_posterior(norm.logpdf(GRID) + 6 * np.log(expit(GRID)), GRID)
     assert (deviations(chains(belief, "level"), level) < STANDARD_ERRORS).all()
     assert np.array_equal(belief.concentration, [2 + 3, 3 + 6])
     assert belief.mean.transition[0, 0, 1] == pytest.approx(5 / 14)
     settled = belief.update(seen([[0, 4, 0], [0, 0, 0]]))
     assert (chains(settled, "side") == 1).all()
-    level = grid_posterior(norm.logpdf(GRID) + 6 * np.log(expit(GRID)) + 4 * np.log(expit(-GRID)), GRID)
+    level = grid_posterior(
+        norm.logpdf(GRID) + 6 * np.log(expit(GRID)) + 4 * np.log(expit(-GRID)), GRID
+    )
     assert (deviations(chains(settled, "level"), level) < STANDARD_ERRORS).all()
     assert settled.mean.emission[0, 2] == 0
 
@@ -253,7 +308,9 @@ def funnel():
         with numpyro.plate("effects", 3):
             effect = numpyro.sample("effect", dist.Normal(0.0, jnp.exp(width / 2)))
         p = sigmoid(effect)[:, None]
-        return Kernels(programs.EYE[0], programs.STAY, p * programs.EYE + (1 - p) / 2 * (1 - programs.EYE))
+        return Kernels(
+            programs.EYE[0], programs.STAY, p * programs.EYE + (1 - p) / 2 * (1 - programs.EYE)
+        )
 
     return programs.declare(funnel)
 
@@ -278,7 +335,10 @@ def test_bad_fits_do_not_pass(program, emission, finding):
 
 @pytest.mark.slow
 def test_a_hierarchy_is_recovered_on_a_grid():
-    """`centre` and `spread` with the accuracies integrated out by quadrature; planted bug: the spread fixed at its prior mean."""
+    """`centre` and `spread` with the accuracies integrated out by quadrature; planted bug.
+
+    The spread fixed at its prior mean.
+    """
     emission = np.array([[40, 1, 1], [3, 30, 5], [9, 9, 20]])
     belief = posterior(programs.hierarchy(), seen(emission), sampling=Sampling(4, 500, 1000))
     nodes, weights = np.polynomial.hermite_e.hermegauss(60)
@@ -290,7 +350,13 @@ def test_a_hierarchy_is_recovered_on_a_grid():
         likelihood = np.exp(right * np.log(expit(logit)) + wrong * np.log(expit(-logit)))
         log_joint = log_joint + np.log(likelihood @ weights)
     joint = np.exp(log_joint - log_joint.max())
-    by_centre, fixed = (grid_posterior(np.log(w), centre) for w in (joint.sum(1), joint[:, np.argmin(np.abs(spread - 0.5))]))
+    by_centre, fixed = (
+        grid_posterior(np.log(w), centre)
+        for w in (joint.sum(1), joint[:, np.argmin(np.abs(spread - 0.5))])
+    )
     assert (deviations(chains(belief, "centre"), by_centre) < STANDARD_ERRORS).all()
-    assert (deviations(chains(belief, "spread"), grid_posterior(np.log(joint.sum(0)), spread)) < STANDARD_ERRORS).all()
+    assert (
+        deviations(chains(belief, "spread"), grid_posterior(np.log(joint.sum(0)), spread))
+        < STANDARD_ERRORS
+    ).all()
     assert (deviations(chains(belief, "centre"), fixed) > STANDARD_ERRORS).any()

@@ -1,4 +1,6 @@
-"""Predictive checks: exact ranks for a right model, alarm for wrong ones, frequencies equal to enumeration."""
+"""Predictive checks: exact ranks for a right model, alarm for wrong ones, frequencies equal to
+enumeration.
+"""
 
 from functools import cache
 from itertools import pairwise, product
@@ -11,7 +13,17 @@ import numpyro.distributions as dist
 import pytest
 from scipy.stats import binom
 
-from homdp_ppl import DataError, Episode, GraphPolicy, Kernels, Spaces, Trajectory, homdp, posterior, tabular
+from homdp_ppl import (
+    DataError,
+    Episode,
+    GraphPolicy,
+    Kernels,
+    Spaces,
+    Trajectory,
+    homdp,
+    posterior,
+    tabular,
+)
 from homdp_ppl.posteriors import predictive_check
 from homdp_ppl.posteriors.predictive import FEWEST, PredictiveCheck, Statistics
 from tests.worlds import Parity, random_policy
@@ -52,19 +64,28 @@ def played(seed, T, O, rho=INITIAL):  # noqa: E741
     states, observations, actions, node = [pick(np.broadcast_to(rho, (K, 2)))], [], [], None
     for _ in range(3):
         observations.append(pick(O[states[-1]]))
-        node = POLICY.next(node, actions[-1], observations[-1]) if actions else POLICY.first(observations[0])
+        node = (
+            POLICY.next(node, actions[-1], observations[-1])
+            if actions
+            else POLICY.first(observations[0])
+        )
         actions.append(pick(POLICY.probabilities[node]))
         states.append(pick(T[states[-1], actions[-1]]))
     return Episode(Trajectory(np.stack(observations, 1), np.stack(actions, 1)), np.stack(states, 1))
 
 
 def small_tails(model, data, seeds, alpha):
-    """How often each finding has p <= alpha, over worlds drawn from the flat prior; ``data`` is what is learned from."""
+    """How often each finding has p <= alpha, over worlds drawn from the flat prior.
+
+    ``data`` is what is learned from.
+    """
     counted = np.zeros(4, int)
     for seed in range(seeds):
         generator = np.random.default_rng(1000 + seed)
         episodes = played(seed, generator.dirichlet([1, 1], (2, 2)), generator.dirichlet([1, 1], 2))
-        check = predictive_check(jax.random.key(seed), posterior(model, data(episodes)), episodes, POLICY)
+        check = predictive_check(
+            jax.random.key(seed), posterior(model, data(episodes)), episodes, POLICY
+        )
         counted += np.array([finding.p <= alpha for finding in check.findings])
     return counted
 
@@ -73,9 +94,10 @@ def small_tails(model, data, seeds, alpha):
 def test_a_right_model_is_seldom_far_out():
     """False alarm 6e-6: six binomial tails at 1e-6.
 
-    Under the prior the observed set and the replicated ones are exchangeable, so P(p <= alpha) <= alpha. Under the posterior of
-    the same data it is at most 2 alpha (Meng, "Posterior predictive p-values", 1994) for numbers whose reference is fixed, as
-    those of the returns are. Worlds are drawn one a seed, so the p-values are independent.
+    Under the prior the observed set and the replicated ones are exchangeable, so P(p <= alpha) <=
+    alpha. Under the posterior of the same data it is at most 2 alpha (Meng, "Posterior predictive
+    p-values", 1994) for numbers whose reference is fixed, as those of the returns are. Worlds are
+    drawn one a seed, so the p-values are independent.
     """
     seeds, alpha, level = 30, 0.1, 1e-6
     prior = small_tails(declared(), lambda episodes: [], seeds, alpha)
@@ -84,7 +106,9 @@ def test_a_right_model_is_seldom_far_out():
     same = small_tails(declared(), lambda episodes: episodes, seeds, alpha)
     assert (binom.sf(same[2:] - 1, seeds, 2 * alpha) > level).all(), same
     mean = declared(T=as_tuple(np.full((2, 2, 2), 0.5)), O=as_tuple(np.full((2, 2), 0.5)))
-    planted = small_tails(mean, lambda episodes: [], seeds, alpha)  # replications from the mean model forget the uncertainty
+    planted = small_tails(
+        mean, lambda episodes: [], seeds, alpha
+    )  # replications from the mean model forget the uncertainty
     assert (binom.sf(planted - 1, seeds, alpha) < level).all(), planted
 
 
@@ -93,7 +117,12 @@ EVEN, CLEAR = (0.5, 0.5), np.array([[0.9, 0.1], [0.1, 0.9]])
 STICKY, RESTLESS = (np.stack([np.array([[p, 1 - p], [1 - p, p]])] * 2, 1) for p in (0.9, 0.3))
 WRONG = {  # the truth, what the declaration is sure of, what must be unusual and what cannot be
     "emission": ((MOVES, SIGNAL), {"O": SIGNAL[::-1] / 2 + SIGNAL / 2}, "observations by step", ()),
-    "transition": ((MOVES, SIGNAL), {"T": np.full((2, 2, 2), [0.1, 0.9]), "O": SIGNAL}, "observations by step", ()),
+    "transition": (
+        (MOVES, SIGNAL),
+        {"T": np.full((2, 2, 2), [0.1, 0.9]), "O": SIGNAL},
+        "observations by step",
+        (),
+    ),
     "dynamics behind equal marginals": (
         (RESTLESS, CLEAR, EVEN),
         {"T": STICKY, "O": CLEAR, "initial": EVEN},
@@ -105,7 +134,9 @@ WRONG = {  # the truth, what the declaration is sure of, what must be unusual an
 
 @pytest.mark.parametrize("case", WRONG)
 def test_a_wrong_model_is_unusual(case):
-    """What the declaration is not sure of it learns from the very episodes that it is checked against."""
+    """What the declaration is not sure of it learns from the very episodes that it is checked
+    against.
+    """
     truth, sure, unusual, usual = WRONG[case]
     model = declared(**{name: as_tuple(table) for name, table in sure.items()})
     for seed in range(5):
@@ -117,7 +148,9 @@ def test_a_wrong_model_is_unusual(case):
 
 
 def enumerated(T, O, rho, policy, reward):  # noqa: E741
-    """Exact frequencies by step and of pairs of successive observations, and the mean return, over all episodes."""
+    """Exact frequencies by step and of pairs of successive observations, and the mean return, over
+    all episodes.
+    """
     X, A, _ = T.shape
     Y, H = O.shape[1], len(reward)
     frequency, pairs, mean = np.zeros((H, Y)), np.zeros((Y, Y)), 0.0
@@ -135,7 +168,10 @@ def enumerated(T, O, rho, policy, reward):  # noqa: E741
 
 
 def too_far(average, number, exact):
-    """Which averages over independent episodes are too far from exact ones: Hoeffding's bound, two-sided, 1e-6 for each array."""
+    """Which averages over independent episodes are too far from exact ones.
+
+    Hoeffding's bound, two-sided, 1e-6 for each array.
+    """
     found = set()
     for name, span in (("frequency", 1.0), ("pairs", 1.0), ("mean", 3.0)):
         apart = np.abs(getattr(average, name) - getattr(exact, name))
@@ -147,25 +183,38 @@ def too_far(average, number, exact):
 def test_replications_follow_the_exact_frequencies():
     """False alarm 3e-6, see :func:`too_far`."""
     model = declared(**TRUTH)
-    check = predictive_check(jax.random.key(0), posterior(model, []), played(0, MOVES, SIGNAL), POLICY)
+    check = predictive_check(
+        jax.random.key(0), posterior(model, []), played(0, MOVES, SIGNAL), POLICY
+    )
     average = Statistics(*(values.mean(0) for values in check.replicated))
     assert not too_far(average, 200 * K, enumerated(MOVES, SIGNAL, INITIAL, POLICY, model.reward))
     other = random_policy(model.spaces, seed=4)
-    planted = ((MOVES[::-1], SIGNAL, INITIAL, POLICY), (MOVES, SIGNAL, INITIAL[::-1], POLICY), (MOVES, SIGNAL, INITIAL, other))
+    planted = (
+        (MOVES[::-1], SIGNAL, INITIAL, POLICY),
+        (MOVES, SIGNAL, INITIAL[::-1], POLICY),
+        (MOVES, SIGNAL, INITIAL, other),
+    )
     found = [too_far(average, 200 * K, enumerated(*wrong, model.reward)) for wrong in planted]
     assert all(found)
     assert set.union(*found) == {"frequency", "pairs", "mean"}
 
 
 def test_every_replication_has_parameters_of_its_own():
-    """False alarm below 1e-9: many throws of a coin of 0.9 or 0.1 show which it is; the mean of the two is fair."""
+    """False alarm below 1e-9: many throws of a coin of 0.9 or 0.1 show which it is.
+
+    The mean of the two is fair.
+    """
 
     @homdp(states=2, observations=2, actions=2, horizon=3, reward=REWARD)
     def coin():
         heads = jnp.where(numpyro.sample("biased", dist.Bernoulli(0.5)), 0.9, 0.1)
-        return Kernels([0.5, 0.5], MOVES, lambda x: dist.Categorical(probs=jnp.array([heads, 1 - heads])))
+        return Kernels(
+            [0.5, 0.5], MOVES, lambda x: dist.Categorical(probs=jnp.array([heads, 1 - heads]))
+        )
 
-    check = predictive_check(jax.random.key(0), posterior(coin, []), played(0, MOVES, SIGNAL), POLICY)
+    check = predictive_check(
+        jax.random.key(0), posterior(coin, []), played(0, MOVES, SIGNAL), POLICY
+    )
     shares = check.replicated.frequency[:, :, 0].mean(1)
     assert 200 * 2 * binom.cdf(0.75 * 3 * K, 3 * K, 0.9) < 1e-10
     assert (np.abs(shares - 0.5) > 0.25).all()
@@ -180,13 +229,21 @@ def test_ranks_and_discrepancies_by_hand():
         share = np.array(numbers) / 10
         return np.stack([share, 1 - share], -1)[:, None]
 
-    replicated = Statistics(heads(4, 5, 6), np.zeros((3, 2, 2)), np.array([0.1, 0.2, 0.3]), np.array([0.5, 0.5, 0.5 + 1e-14]))
+    replicated = Statistics(
+        heads(4, 5, 6),
+        np.zeros((3, 2, 2)),
+        np.array([0.1, 0.2, 0.3]),
+        np.array([0.5, 0.5, 0.5 + 1e-14]),
+    )
     observed = Statistics(heads(7)[0], np.zeros((2, 2)), np.array(0.2), np.array(0.5))
     check = PredictiveCheck(model, 10, observed, replicated)
     by_step, pairs, mean, spread = check.findings
-    # expected heads (7 + 4 + 5 + 6) / 4 = 5.5: discrepancies (d^2 / 5.5 + d^2 / 4.5) with d = 1.5, and 1.5, 0.5, 0.5
+    # expected heads (7 + 4 + 5 + 6) / 4 = 5.5: discrepancies (d^2 / 5.5 + d^2 / 4.5) with d = 1.5,
+    # and 1.5, 0.5, 0.5
     assert by_step.observed == pytest.approx(1.5**2 / 5.5 + 1.5**2 / 4.5)
-    assert by_step.high == pytest.approx(np.quantile([2.25, 0.25, 0.25], 0.95) * (1 / 5.5 + 1 / 4.5))
+    assert by_step.high == pytest.approx(
+        np.quantile([2.25, 0.25, 0.25], 0.95) * (1 / 5.5 + 1 / 4.5)
+    )
     assert by_step.p == 2 / 4  # itself, and the replication as far away on the other side
     assert (pairs.observed, pairs.p) == (0.0, 1.0)
     assert mean.p == 1.0  # twice (itself, 0.2 and 0.3) of four, at most 1
@@ -211,10 +268,16 @@ def test_asked_policies_are_written_out():
 def test_what_cannot_be_checked_is_refused():
     model = declared(**TRUTH)
     belief, episodes = posterior(model, []), played(1, MOVES, SIGNAL)
-    with pytest.raises(DataError, match=r"(?s)draws: got 158; expected at least 159.*episodes: got none") as caught:
+    with pytest.raises(
+        DataError, match=r"(?s)draws: got 158; expected at least 159.*episodes: got none"
+    ) as caught:
         predictive_check(jax.random.key(0), belief, [], POLICY, draws=FEWEST - 1)
     assert len(caught.value.problems) == 2
-    first = np.argmax(episodes.actions[:, 0] != episodes.observations[:, 0])  # Parity repeats its first observation
-    with pytest.raises(DataError, match=rf"policy\[episode {first}, step 1\].*Pass the policy that was played"):
+    first = np.argmax(
+        episodes.actions[:, 0] != episodes.observations[:, 0]
+    )  # Parity repeats its first observation
+    with pytest.raises(
+        DataError, match=rf"policy\[episode {first}, step 1\].*Pass the policy that was played"
+    ):
         predictive_check(jax.random.key(0), belief, episodes, Parity(2))
     assert 2 / (FEWEST + 1) <= 0.05 / 4 < 2 / FEWEST  # the fewest draws that can find something

@@ -17,7 +17,10 @@ KEY = jax.random.key(0)
 
 
 def test_finite_sites_beside_a_closed_form_are_followed_exactly():
-    """Many small updates are the posterior of all data at once: probabilities, concentrations and means."""
+    """Many small updates are the posterior of all data at once.
+
+    Probabilities, concentrations and means.
+    """
     model, batch = programs.closed_switch(), programs.episodes(programs.closed_switch)
     tracked, counts = Tracked.start(model), Counts.zero(model)
     for episode in batch:
@@ -33,7 +36,10 @@ def test_finite_sites_beside_a_closed_form_are_followed_exactly():
 
 
 def test_draws_are_weighed_by_the_likelihood_since_the_last_fit():
-    """In NumPy, from the prior of the hierarchy; planted bug: the data of the update before are forgotten."""
+    """In NumPy, from the prior of the hierarchy; planted bug.
+
+    The data of the update before are forgotten.
+    """
     start = Tracked.start(programs.hierarchy())
     first, second = np.diag([1, 0, 1]), np.array([[0, 1, 0], [0, 0, 0], [0, 0, 0]])
     tracked = start.update(seen(first), KEY).update(seen(first + second), KEY)
@@ -41,9 +47,15 @@ def test_draws_are_weighed_by_the_likelihood_since_the_last_fit():
     p = expit(start.atoms.values["logit"])
     likelihood = p[:, 0] * p[:, 2] * (1 - p[:, 0]) / 2
     assert np.allclose(tracked.belief.atoms.weights, likelihood / likelihood.sum(), rtol=1e-10)
-    assert not np.allclose(tracked.belief.atoms.weights, (1 - p[:, 0]) / np.sum(1 - p[:, 0]), rtol=1e-3)
-    assert tracked.mean().emission[0, 0] == pytest.approx(np.average(p[:, 0], weights=likelihood), rel=1e-10)
-    assert tracked.belief.mean.emission[0, 0] == pytest.approx(np.average(p[:, 0], weights=likelihood), rel=1e-10)
+    assert not np.allclose(
+        tracked.belief.atoms.weights, (1 - p[:, 0]) / np.sum(1 - p[:, 0]), rtol=1e-3
+    )
+    assert tracked.mean().emission[0, 0] == pytest.approx(
+        np.average(p[:, 0], weights=likelihood), rel=1e-10
+    )
+    assert tracked.belief.mean.emission[0, 0] == pytest.approx(
+        np.average(p[:, 0], weights=likelihood), rel=1e-10
+    )
 
 
 def remembering(start):
@@ -62,7 +74,9 @@ def test_worn_out_draws_are_sampled_anew_from_all_data():
     start, asked = remembering(Tracked.start(programs.hierarchy()))
     few, many = seen(np.eye(3)), seen(np.diag([30, 1, 1]))
     p = expit(start.atoms.values["logit"])
-    effective = [1 / np.sum(softmax(np.log(p) @ np.diag(c.emission)) ** 2) / len(p) for c in (few, many)]
+    effective = [
+        1 / np.sum(softmax(np.log(p) @ np.diag(c.emission)) ** 2) / len(p) for c in (few, many)
+    ]
     assert effective[0] > 0.5 > effective[1]
     assert start.update(few, KEY).base is start.base
     assert not asked
@@ -75,7 +89,9 @@ def test_data_that_no_stored_value_explains_give_no_nan():
     """All values that there are: an error. Some of many: a new fit."""
     start, asked = remembering(Tracked.start(programs.hierarchy()))
     places, log = start.moving["emission"]
-    start = replace(start, moving=start.moving | {"emission": Moving(places, np.full_like(log, -np.inf))})
+    start = replace(
+        start, moving=start.moving | {"emission": Moving(places, np.full_like(log, -np.inf))}
+    )
     unlikely = seen(np.eye(3))
     start.update(unlikely, KEY)
     assert asked == [unlikely]
@@ -85,41 +101,56 @@ def test_data_that_no_stored_value_explains_give_no_nan():
 
 
 def test_closed_forms_need_no_following():
-    with pytest.raises(InferenceError, match="posterior: got conjugate; expected one that was sampled"):
+    with pytest.raises(
+        InferenceError, match="posterior: got conjugate; expected one that was sampled"
+    ):
         Tracked.start(programs.tables())
 
 
 @pytest.mark.parametrize("program", [programs.hierarchy, programs.picks])
 def test_the_mean_is_that_of_the_belief(program):
-    """From stored tables, or by running the program at every draw again; rows in closed form are exact beside sampled sites."""
+    """From stored tables, or by running the program at every draw again.
+
+    Rows in closed form are exact beside sampled sites.
+    """
     model = program()
     start, counts = Tracked.start(model), Counts.zero(model)
     counts.emission[0, 0], counts.transition[0, 0, 1], counts.transition[0, 1, 0] = 1, 2, 1
     tracked = start.update(counts, KEY)
     assert tracked.base is start.base
     for table in ("initial", "transition", "emission", "reward"):
-        assert np.allclose(getattr(tracked.mean(), table), getattr(tracked.belief.mean, table), rtol=1e-12)
+        assert np.allclose(
+            getattr(tracked.mean(), table), getattr(tracked.belief.mean, table), rtol=1e-12
+        )
     if program is programs.picks:  # slip ~ Beta(2, 3) moves the first state, whatever is done
         assert np.allclose(tracked.mean().transition[0, :, 1], (2 + 2) / (5 + 3), rtol=1e-14)
 
 
 def test_weighed_draws_follow_the_closed_form():
-    """The tiger's accuracy as 4,000 draws of a Beta, reweighed growl by growl until they wear out, against Beta means.
+    """The tiger's accuracy as 4,000 draws of a Beta, reweighed growl by growl until they wear out,
+    against Beta means.
 
-    The weighed mean of N independent draws has a standard error of sd sqrt(sum w^2), for weights w that half of the draws still
-    carry at least; a deviation of 6 of them happens by chance in one of 10^8 cases at each of the growls. Planted bugs: data that
-    are counted twice, and forgotten ones.
+    The weighed mean of N independent draws has a standard error of sd sqrt(sum w^2), for weights w
+    that half of the draws still carry at least; a deviation of 6 of them happens by chance in one
+    of 10^8 cases at each of the growls. Planted bugs: data that are counted twice, and forgotten
+    ones.
     """
     tiger = programs.world("tiger").homdp
     generator = np.random.default_rng(0)
     a, b = 8 + 15, 2 + 5
     first = seen([[8, 3], [2, 7]], np.zeros((2, 3, 2)))
-    sampled = replace(posterior(tiger, first), atoms=Atoms({"accuracy": generator.beta(a, b, 4000)}), concentration=np.zeros(0))
+    sampled = replace(
+        posterior(tiger, first),
+        atoms=Atoms({"accuracy": generator.beta(a, b, 4000)}),
+        concentration=np.zeros(0),
+    )
     start, asked = remembering(Tracked.of(sampled))
     right, wrong = 0, 0
     furthest = {"once": 0.0, "twice": 0.0, "forgotten": 0.0}
     for growl in range(200):
-        right, wrong = (right, wrong + 1) if growl % 5 < 2 else (right + 1, wrong)  # now right in 3 of 5 cases only
+        right, wrong = (
+            (right, wrong + 1) if growl % 5 < 2 else (right + 1, wrong)
+        )  # now right in 3 of 5 cases only
         tracked = start.update(seen([[8 + right, 3 + wrong], [2, 7]], np.zeros((2, 3, 2))), KEY)
         if asked:
             break
@@ -127,8 +158,14 @@ def test_weighed_draws_follow_the_closed_form():
         exact = (a + right) / total
         weights = tracked.belief.atoms.weights
         error = 6 * np.sqrt(exact * (1 - exact) / (total + 1) * np.sum(weights**2))
-        twice = start.update(seen([[8 + 2 * right, 3 + 2 * wrong], [2, 7]], np.zeros((2, 3, 2))), KEY)
-        for name, mean in (("once", tracked.mean()), ("twice", twice.mean()), ("forgotten", start.mean())):
+        twice = start.update(
+            seen([[8 + 2 * right, 3 + 2 * wrong], [2, 7]], np.zeros((2, 3, 2))), KEY
+        )
+        for name, mean in (
+            ("once", tracked.mean()),
+            ("twice", twice.mean()),
+            ("forgotten", start.mean()),
+        ):
             furthest[name] = max(furthest[name], abs(mean.emission[0, 0] - exact) / error)
         asked.clear()
     assert 5 < growl < 199  # some updates, then a new fit

@@ -11,7 +11,9 @@ from tests.worlds import world
 
 
 def checked(observed):
-    """A check of tiger with 200 replications of 100 episodes, half of them with a growl from the left; ``observed`` at step 1."""
+    """A check of tiger with 200 replications of 100 episodes, half of them with a growl from the
+    left; ``observed`` at step 1.
+    """
     generator = np.random.default_rng(0)
 
     def growls(left):
@@ -23,11 +25,18 @@ def checked(observed):
         generator.normal(2.5, 0.1, 200),
         generator.normal(0.9, 0.05, 200),
     )
-    seen = Statistics(growls(np.array([observed, 0.5, 0.5, 0.5])), np.full((2, 2), 0.25), np.array(2.5), np.array(0.9))
+    seen = Statistics(
+        growls(np.array([observed, 0.5, 0.5, 0.5])),
+        np.full((2, 2), 0.25),
+        np.array(2.5),
+        np.array(0.9),
+    )
     return PredictiveCheck(world("tiger").homdp, 100, seen, replicated)
 
 
-@pytest.mark.parametrize(("observed", "labels"), [(0.5, set()), (0.8, {"growl left, step 1", "growl right, step 1"})])
+@pytest.mark.parametrize(
+    ("observed", "labels"), [(0.5, set()), (0.8, {"growl left, step 1", "growl right, step 1"})]
+)
 def test_a_predictive_check_is_told_and_drawn(observed, labels, tmp_path):
     check = checked(observed)
     text = text_of(check_table(check))
@@ -35,7 +44,9 @@ def test_a_predictive_check_is_told_and_drawn(observed, labels, tmp_path):
     assert (check.unusual == ("observations by step",)) == bool(labels)
     assert ("growl left at step 1" in text) or not labels
     for finding in check.findings:
-        assert f"{finding.p:.3g}" in next(line for line in text.splitlines() if finding.what in line)
+        assert f"{finding.p:.3g}" in next(
+            line for line in text.splitlines() if finding.what in line
+        )
     frequencies, returns = draw_check(check)
     assert {text.get_text() for text in frequencies.texts} == labels
     assert "by step: p = 0.005" in frequencies.get_title() or not labels

@@ -1,4 +1,7 @@
-"""Curves, bands and brackets: the numbers that were given are drawn, names stand where they should, bad input is refused."""
+"""Curves, bands and brackets.
+
+The numbers that were given are drawn, names stand where they should, bad input is refused.
+"""
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -56,7 +59,9 @@ def test_dollars_are_no_mathematics():
 
 
 def test_a_name_stands_at_the_last_number():
-    axes = draw_curves({"up": ([1, 2, 3], [1.0, 4.0, np.nan]), "nothing": ([1, 2], [np.nan, np.nan])})
+    axes = draw_curves(
+        {"up": ([1, 2, 3], [1.0, 4.0, np.nan]), "nothing": ([1, 2], [np.nan, np.nan])}
+    )
     assert [(text.get_text(), text.get_position()) for text in axes.texts] == [("up", (2, 4))]
 
 
@@ -74,7 +79,9 @@ def test_no_curves(curves, told):
     assert not plt.get_fignums()
 
 
-@pytest.mark.parametrize(("truth", "dotted"), [(0.5, 1), ({"rate": 0.5}, 1), ({"other": 0.5}, 0), (None, 0)])
+@pytest.mark.parametrize(
+    ("truth", "dotted"), [(0.5, 1), ({"rate": 0.5}, 1), ({"other": 0.5}, 0), (None, 0)]
+)
 def test_bands(truth, dotted):
     axes = draw_bands([1, 10], {"rate": ([0.1, 0.4], [0.9, 0.6])}, truth=truth)
     assert np.array_equal(axes.lines[0].get_ydata(), [0.1, 0.4])

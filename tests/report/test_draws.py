@@ -1,4 +1,6 @@
-"""Pictures of draws: densities that add up to one, quantiles by hand, exact intervals of shares, bad input refused."""
+"""Pictures of draws: densities that add up to one, quantiles by hand, exact intervals of shares,
+bad input refused.
+"""
 
 import numpy as np
 import pytest
@@ -8,13 +10,19 @@ from homdp_ppl.report import draw_densities, draw_intervals, draw_shares
 
 
 def test_densities_on_common_bins():
-    axes = draw_densities({"wide": np.linspace(0, 1, 101), "narrow": [0.4, 0.5, 0.6]}, truth=0.5, bins=[0, 0.5, 1])
+    axes = draw_densities(
+        {"wide": np.linspace(0, 1, 101), "narrow": [0.4, 0.5, 0.6]}, truth=0.5, bins=[0, 0.5, 1]
+    )
     areas = []
     for patch in axes.patches:
         x, y = patch.get_xy().T
         areas.append(abs(np.sum((x[1:] - x[:-1]) * (y[1:] + y[:-1]) / 2)))  # of the outline
     assert np.allclose(areas, 1)
-    assert [text.get_text() for text in axes.get_legend().get_texts()] == ["wide", "narrow", "truth"]
+    assert [text.get_text() for text in axes.get_legend().get_texts()] == [
+        "wide",
+        "narrow",
+        "truth",
+    ]
 
 
 @pytest.mark.parametrize("draws", [{}, {"one": []}, {"one": [0.5, np.nan]}])
@@ -32,7 +40,9 @@ def test_intervals_are_the_middle_90_percent():
     assert np.allclose([segment[:, 0] for segment in doctor.get_segments()], ends + 1)
     assert np.allclose([segment[0, 0] for segment in truth.get_segments()], [0.5, 3])
     rows = np.array([segment[0, 1] for segment in nurse.get_segments()])
-    assert np.allclose(rows, [0.11, -0.89])  # the first learner above the second, the first number on top
+    assert np.allclose(
+        rows, [0.11, -0.89]
+    )  # the first learner above the second, the first number on top
 
 
 @pytest.mark.parametrize("draws", [{}, {"nurse": np.zeros((5, 3))}, {"nurse": np.zeros(5)}])

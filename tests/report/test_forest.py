@@ -1,4 +1,7 @@
-"""Pictures of posteriors beside the truth: quantiles by hand, names with the model's words, bad input refused."""
+"""Pictures of posteriors beside the truth.
+
+Quantiles by hand, names with the model's words, bad input refused.
+"""
 
 import numpy as np
 import pytest
@@ -9,7 +12,9 @@ from homdp_ppl.report.forest import draw_forest, forest_entries
 
 
 def test_forest():
-    """Quantiles of the draws entry by entry, names with the model's words, and the truth where it is known."""
+    """Quantiles of the draws entry by entry, names with the model's words, and the truth where it
+    is known.
+    """
     draws = np.arange(101.0)[None] / 100  # (1, 101)
     variables = {
         "p": (("chain", "draw", "state"), np.stack([draws, draws / 2], -1)),
@@ -23,6 +28,8 @@ def test_forest():
     assert np.isnan(entries[2].truth)
     assert len(draw_forest(dataset, {}).figure.axes) == 2  # probabilities, and the rest
     widest = draw_forest(dataset, {}, most=2)
-    assert [label.get_text() for panel in widest.figure.axes for label in panel.get_yticklabels()] == ["p[on]", "shift"]
+    assert [
+        label.get_text() for panel in widest.figure.axes for label in panel.get_yticklabels()
+    ] == ["p[on]", "shift"]
     with pytest.raises(DataError, match="at least one site"):
         draw_forest(xr.Dataset(), {})

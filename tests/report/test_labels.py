@@ -12,7 +12,9 @@ from homdp_ppl.report.labels import LINE, _apart, label_ends
 def test_places_are_the_nearest_ones_a_line_apart():
     assert _apart([0.0, 100.0, 50.0], -200, 200) == pytest.approx([0, 100, 50])  # nothing to do
     assert _apart([10.0, 10.0], -200, 200) == pytest.approx([10 - LINE / 2, 10 + LINE / 2])
-    assert _apart([50.0, 10.0, 10.0, 10.0], -200, 200) == pytest.approx([50, 10 - LINE, 10, 10 + LINE])
+    assert _apart([50.0, 10.0, 10.0, 10.0], -200, 200) == pytest.approx(
+        [50, 10 - LINE, 10, 10 + LINE]
+    )
     places = _apart([3.0, 1.0, 2.0], -200, 200)  # order is kept, whatever the crowd
     assert np.argsort(places).tolist() == [1, 2, 0]
     assert np.diff(np.sort(places)) == pytest.approx([LINE, LINE])
@@ -21,12 +23,17 @@ def test_places_are_the_nearest_ones_a_line_apart():
 def test_places_lie_between_the_ends_if_there_is_room():
     assert _apart([10.0, 10.0], 10, 200) == pytest.approx([10, 10 + LINE])
     assert _apart([10.0, 190.0, 190.0], 10, 190) == pytest.approx([10, 190 - LINE, 190])
-    assert _apart([10.0, 10.0], 9, 11) == pytest.approx([10 - LINE / 2, 10 + LINE / 2])  # there is none
+    assert _apart([10.0, 10.0], 9, 11) == pytest.approx(
+        [10 - LINE / 2, 10 + LINE / 2]
+    )  # there is none
     assert len(_apart([], 0, 1)) == 0
 
 
 def test_limits_that_are_not_settled_yet():
-    """A line that is drawn after the curves moves them together; their names stay apart, and out of the axis below."""
+    """A line that is drawn after the curves moves them together.
+
+    Their names stay apart, and out of the axis below.
+    """
     figure, axes = plt.subplots(layout="constrained")
     for height in (0.0, 0.1, 0.2):
         axes.plot([0, 1], [height, height])
@@ -42,5 +49,10 @@ def test_curves_that_leave_the_axes_or_have_no_end():
     _, axes = plt.subplots()
     axes.plot([0, 1], [1, 10])
     axes.set(yscale="log", ylim=(1, 5))
-    label_ends(axes, [(1, 10, "above", "black"), (1, 0, "below", "black"), (1, np.nan, "nowhere", "black")])
-    assert [(text.get_text(), text.get_position()) for text in axes.texts] == [("above", (1, 5)), ("below", (1, 1))]
+    label_ends(
+        axes, [(1, 10, "above", "black"), (1, 0, "below", "black"), (1, np.nan, "nowhere", "black")]
+    )
+    assert [(text.get_text(), text.get_position()) for text in axes.texts] == [
+        ("above", (1, 5)),
+        ("below", (1, 1)),
+    ]

@@ -33,7 +33,10 @@ def test_savings_in_the_order_of_their_factors():
     assert [text.get_text() for text in axes.texts] == ["all of it", "19 times", "1,023 times"]
 
 
-@pytest.mark.parametrize(("sizes", "told"), [({}, "no sizes"), ({"lock": (5, 0)}, "lock: got 5 and 0; expected complete")])
+@pytest.mark.parametrize(
+    ("sizes", "told"),
+    [({}, "no sizes"), ({"lock": (5, 0)}, "lock: got 5 and 0; expected complete")],
+)
 def test_no_savings(sizes, told):
     with pytest.raises(DataError, match=told):
         draw_savings(sizes)

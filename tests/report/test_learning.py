@@ -1,4 +1,6 @@
-"""Pictures of learning: the curves are the runs' own numbers, labels stand at the ends and apart, bad input is refused."""
+"""Pictures of learning: the curves are the runs' own numbers, labels stand at the ends and apart,
+bad input is refused.
+"""
 
 from functools import cache, partial
 from itertools import pairwise
@@ -39,7 +41,9 @@ def texts(axes):
 
 @pytest.mark.parametrize("draw", [draw_regret, draw_promises])
 def test_lines_are_means_and_bands_hold_ninety_percent(draw):
-    """Of five seeds the 5% quantile is a fifth of the way from the smallest number to the next, by linear interpolation."""
+    """Of five seeds the 5% quantile is a fifth of the way from the smallest number to the next, by
+    linear interpolation.
+    """
     axes = draw(runs())
     for k, several in enumerate(runs().values()):
         if draw is draw_regret:
@@ -68,14 +72,19 @@ def test_each_curve_carries_its_name_and_colour():
 
 
 def test_labels_of_curves_that_end_together_stand_apart():
-    """The same runs under three names end in one point; their labels do not overlap, and keep to its height."""
+    """The same runs under three names end in one point.
+
+    Their labels do not overlap, and keep to its height.
+    """
     several = runs()["greedy"]
     axes = draw_regret({"one": several, "two": several, "three": several})
     axes.figure.draw_without_rendering()
     boxes = sorted((text.get_window_extent() for text in axes.texts), key=lambda box: box.y0)
     assert all(below.y1 <= above.y0 + 1 for below, above in pairwise(boxes))
     end = np.mean([run.regret[-1] for run in several])
-    assert (boxes[1].y0 + boxes[1].y1) / 2 == pytest.approx(axes.transData.transform((K, end))[1], abs=25)
+    assert (boxes[1].y0 + boxes[1].y1) / 2 == pytest.approx(
+        axes.transData.transform((K, end))[1], abs=25
+    )
 
 
 def test_given_axes_keep_their_scales_and_are_sampled_evenly():
@@ -99,7 +108,9 @@ def test_given_axes_keep_their_scales_and_are_sampled_evenly():
 
 def test_epochs_are_counted_in_episodes():
     """HOP-V plays H episodes in each round; its regret stands at the episodes that were played."""
-    rule = explorers.hop_v(transitions=world().pomdp.transition[None], emissions=world().pomdp.emission[None])
+    rule = explorers.hop_v(
+        transitions=world().pomdp.transition[None], emissions=world().pomdp.emission[None]
+    )
     axes = draw_regret({"hop_v": learned(rule, [0])})
     assert axes.lines[0].get_xdata() == pytest.approx(np.arange(2, K + 1, 2))
     assert len(axes.collections) == 0  # no band of a single seed
@@ -126,7 +137,10 @@ def test_one_episode_is_a_mark():
     ("gaps", "limits"),
     [
         ([0.0, 2e-16, -3e-16], (0, 1)),  # an oracle's
-        ([-0.5, 0.25], (-0.525, -0.225)),  # estimated values differ by luck: the curve and its name stay in the picture
+        (
+            [-0.5, 0.25],
+            (-0.525, -0.225),
+        ),  # estimated values differ by luck: the curve and its name stay in the picture
     ],
 )
 def test_regret_that_is_not_above_zero(gaps, limits):
@@ -143,12 +157,17 @@ def test_what_cannot_be_drawn_is_refused(draw):
     short, unborn = (learned(explorers.greedy(), [0], stop_after=n) for n in (4, 0))
     with pytest.raises(DataError, match="at least one rule"):
         draw({})
-    with pytest.raises(DataError, match=r"(?s)3 problems.*no runs.*runs of 4 to 12 rounds.*without rounds"):
+    with pytest.raises(
+        DataError, match=r"(?s)3 problems.*no runs.*runs of 4 to 12 rounds.*without rounds"
+    ):
         draw({"none": [], "mixed": [*whole, *short], "unborn": unborn})
     assert not plt.get_fignums()
 
 
-@pytest.mark.parametrize("draw", [draw_regret, draw_promises, draw_optimism, partial(draw_episodes_to, epsilons=[1.0, 0.5])])
+@pytest.mark.parametrize(
+    "draw",
+    [draw_regret, draw_promises, draw_optimism, partial(draw_episodes_to, epsilons=[1.0, 0.5])],
+)
 def test_a_rule_may_have_a_colour_of_its_own(draw):
     runs = {"first": [losing(0.5, 0.4, 0.3)], "second": [losing(0.9, 0.1, 0.0)]}
     drawn = [line.get_color() for line in draw(runs, colours={"second": "black"}).lines]

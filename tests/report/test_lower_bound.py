@@ -12,8 +12,14 @@ def test_signs_are_those_of_the_instance():
     world = lower_bound.tree(depth=2, observations=6, epsilon=0.2, u=np.array([[1, -1]]))
     tree, signs = draw_instance(world)
     marks = np.array([text.get_text() for text in signs.texts]).reshape(2, 4)
-    assert marks.tolist() == [["$+$", "$-$", "$-$", "$+$"], ["$-$", "$+$", "$+$", "$-$"]]  # mirrored, and opposite
-    assert [text.get_text() for text in tree.texts if "pays" in text.get_text()] == ["a1 pays", "a2 pays"]
+    assert marks.tolist() == [
+        ["$+$", "$-$", "$-$", "$+$"],
+        ["$-$", "$+$", "$+$", "$-$"],
+    ]  # mirrored, and opposite
+    assert [text.get_text() for text in tree.texts if "pays" in text.get_text()] == [
+        "a1 pays",
+        "a2 pays",
+    ]
     with pytest.raises(DataError, match="binary tree"):
         draw_instance(models.load("tiger"))
 

@@ -10,7 +10,9 @@ from homdp_ppl.report import draw_beliefs, draw_cells, draw_envelope, draw_losse
 
 
 def test_beliefs_of_the_tiger():
-    """After one growl 0.85, after two on one side 0.85^2 / (0.85^2 + 0.15^2), after one on each side 1/2 again."""
+    """After one growl 0.85, after two on one side 0.85^2 / (0.85^2 + 0.15^2), after one on each
+    side 1/2 again.
+    """
     world = models.load("tiger", horizon=2)
     axes = draw_beliefs(history_tree()(world.pomdp).named(world))
     spots = {tuple(np.round(part.get_offsets()[0], 3)) for part in axes.collections}
@@ -18,22 +20,29 @@ def test_beliefs_of_the_tiger():
     expected = {(0, 0.5), (1, 0.85), (1, 0.15), (2, 0.5), (2, sure), (2, 1 - sure)}
     assert spots == {tuple(np.round(place, 3)) for place in expected}
     shares = sorted(float(text.get_text()) for text in axes.texts)
-    assert np.allclose(shares, [0.26, 0.37, 0.37, 0.5, 0.5], atol=0.006)  # 2 * 0.85 * 0.15 agree with neither side
+    assert np.allclose(
+        shares, [0.26, 0.37, 0.37, 0.5, 0.5], atol=0.006
+    )  # 2 * 0.85 * 0.15 agree with neither side
 
 
 def test_beliefs_have_the_colours_of_the_tree():
     world = models.load("tiger", horizon=2)
     plan = history_tree()(world.pomdp).named(world)
     first = next(part for part in draw_beliefs(plan).collections if part.get_offsets()[0][0] == 1)
-    boxes = {text.get_text().split("\n")[0]: to_hex(text.get_bbox_patch().get_facecolor()) for text in plan.draw().texts
-             if "\n" in text.get_text()}  # fmt: skip
+    boxes = {
+        text.get_text().split("\n")[0]: to_hex(text.get_bbox_patch().get_facecolor())
+        for text in plan.draw().texts
+        if "\n" in text.get_text()
+    }
     assert to_hex(first.get_facecolor()[0]) == boxes["listen"]
 
 
 def test_envelope_is_the_highest_of_the_lines():
     axes = draw_envelope([[1.0, 0.0], [0.0, 1.0], [0.4, 0.4]], [0, 1, 0], ["left", "right"])
     top = axes.lines[-1]
-    assert np.allclose(top.get_ydata(), np.maximum(top.get_xdata(), 1 - top.get_xdata()))  # the third is nowhere on top
+    assert np.allclose(
+        top.get_ydata(), np.maximum(top.get_xdata(), 1 - top.get_xdata())
+    )  # the third is nowhere on top
 
 
 def test_envelope_alone_says_what_it_shows():
@@ -74,5 +83,7 @@ def test_cells():
 
 
 def test_all_densities_are_drawn():
-    axes = draw_cells([-1, 0, 1], [0, 0, 1], ["wait", "go"], [0.5], {name: [0.2, 0.4, 0.2] for name in "abcd"})
+    axes = draw_cells(
+        [-1, 0, 1], [0, 0, 1], ["wait", "go"], [0.5], {name: [0.2, 0.4, 0.2] for name in "abcd"}
+    )
     assert len(axes.lines) == 4

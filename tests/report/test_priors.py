@@ -1,4 +1,7 @@
-"""Pictures of what the prior does: the large marks are means over the runs, bad input is refused."""
+"""Pictures of what the prior does.
+
+The large marks are means over the runs, bad input is refused.
+"""
 
 import numpy as np
 import pytest
@@ -12,7 +15,9 @@ def test_priors():
     """Regrets 0.3 and 0.7 are 0.5 in the mean, half and all of the rounds optimistic 75%."""
     declared = [losing(0.2, 0.1, optimistic=[1.2, 0.8]), losing(0.4, 0.3, optimistic=[1.2, 1.1])]
     flat = [losing(1.0, 0.8, optimistic=0.9)]
-    left, right = draw_priors({"tight": {"declared": declared, "flat": flat}}, colours={"tight": "#123456"})
+    left, right = draw_priors(
+        {"tight": {"declared": declared, "flat": flat}}, colours={"tight": "#123456"}
+    )
     assert {line.get_color() for line in (*left.lines, *right.lines)} == {"#123456"}
     np.testing.assert_allclose(left.lines[-1].get_ydata(), [0.5, 1.8])
     np.testing.assert_allclose(right.lines[-1].get_ydata(), [0.75, 0.0])
@@ -20,7 +25,8 @@ def test_priors():
 
 
 @pytest.mark.parametrize(
-    ("runs", "told"), [({}, "no rules"), ([losing(0.1)], "a list"), ({"a": {"flat": []}}, "flat: got no runs")]
+    ("runs", "told"),
+    [({}, "no rules"), ([losing(0.1)], "a list"), ({"a": {"flat": []}}, "flat: got no runs")],
 )
 def test_nothing_to_draw_is_refused(runs, told):
     with pytest.raises(DataError, match=told):

@@ -15,8 +15,12 @@ def test_the_picture_places_every_site(name, steps, tmp_path):
     assert set(graph) == set(places) == set(colours)
     assert {site.name for site in model.sites} <= set(graph)
     assert ("y[1]", f"a[{steps}]") in graph.edges
-    assert not any(parent.startswith("x") and child.startswith("a") for parent, child in graph.edges)
-    apart = np.abs(np.subtract.outer(*[np.array([complex(*place) for place in places.values()])] * 2))
+    assert not any(
+        parent.startswith("x") and child.startswith("a") for parent, child in graph.edges
+    )
+    apart = np.abs(
+        np.subtract.outer(*[np.array([complex(*place) for place in places.values()])] * 2)
+    )
     assert apart[~np.eye(len(places), dtype=bool)].min() > 0.59
     axes = draw_program(model, steps)
     axes.figure.savefig(tmp_path / "program.png")

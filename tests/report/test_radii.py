@@ -1,4 +1,6 @@
-"""Radii side by side: golden values from the formulas, the posterior's quantile exact, what the picture shows."""
+"""Radii side by side: golden values from the formulas, the posterior's quantile exact, what the
+picture shows.
+"""
 
 from functools import cache
 
@@ -18,13 +20,17 @@ K, DELTA = 48, 0.1
 
 @cache
 def compared(name):
-    policy = Parity(3) if name == "tiger" else uniform_policy(world(name))  # one that is asked, and a graph
+    policy = (
+        Parity(3) if name == "tiger" else uniform_policy(world(name))
+    )  # one that is asked, and a graph
     return compare_radii(jax.random.key(1), world(name), policy, episodes=K, delta=DELTA)
 
 
 def collected(name, episodes):
     keys = jax.random.split(jax.random.fold_in(jax.random.key(1), 0), K)
-    return Counts.of(rollout(keys, world(name), uniform_policy(world(name)))[:episodes], world(name))
+    return Counts.of(
+        rollout(keys, world(name), uniform_policy(world(name)))[:episodes], world(name)
+    )
 
 
 def test_stops_names_and_visits():
@@ -51,12 +57,15 @@ def test_radii_and_errors_by_hand():
     truth = world("tiger_table").pomdp
     off = np.abs(counts.emission / n[:, None] - truth.emission).sum(1)
     assert seen.emission_error.sel(estimate="frequencies").values == pytest.approx(off)
-    off = np.abs((counts.transition + 1) / (m[..., None] + 2) - truth.transition).sum(2)  # flat Dirichlet prior
+    off = np.abs((counts.transition + 1) / (m[..., None] + 2) - truth.transition).sum(
+        2
+    )  # flat Dirichlet prior
     assert seen.transition_error.sel(estimate="mean").values == pytest.approx(off)
 
 
 def test_the_posterior_quantile_has_its_level():
-    """False alarm 1e-6: delta' = 0.1 / 8 rows, and the mass below the 791st smallest of 800 draws is Beta(791, 10).
+    """False alarm 1e-6: delta' = 0.1 / 8 rows, and the mass below the 791st smallest of 800 draws
+    is Beta(791, 10).
 
     Planted: half the radius, as if |p - mean| were meant, is caught.
     """
@@ -91,9 +100,15 @@ def test_the_table_tells_medians():
     seen = compared("tiger_table").sel(episodes=K)
     assert last[0] == "48"
     assert float(last[1]) == pytest.approx(float(seen.transition_visits.median()), abs=0.51)
-    assert float(last[2]) == pytest.approx(float(seen.transition_radius.sel(rule="hop_b").median()) / 4, rel=0.01)
-    assert float(last[4]) == pytest.approx(float(seen.transition_radius.sel(rule="quantile").median()), rel=0.01)
-    assert float(last[5]) == pytest.approx(float(seen.transition_error.sel(estimate="frequencies").median()), rel=0.01)
+    assert float(last[2]) == pytest.approx(
+        float(seen.transition_radius.sel(rule="hop_b").median()) / 4, rel=0.01
+    )
+    assert float(last[4]) == pytest.approx(
+        float(seen.transition_radius.sel(rule="quantile").median()), rel=0.01
+    )
+    assert float(last[5]) == pytest.approx(
+        float(seen.transition_error.sel(estimate="frequencies").median()), rel=0.01
+    )
 
 
 @pytest.mark.parametrize("part", ["emission", "transition"])
@@ -103,7 +118,9 @@ def test_the_picture_has_a_line_for_each_row_and_rule(part, tmp_path):
     rows = 2 if part == "emission" else 6
     lines = [line for line in axes.get_lines() if len(line.get_xdata()) == len(seen.episodes)]
     assert len(lines) == 3 * rows
-    hop_b = seen[f"{part}_radius"].sel(rule="hop_b").values.reshape(len(seen.episodes), -1) / (1 if part == "emission" else 4)
+    hop_b = seen[f"{part}_radius"].sel(rule="hop_b").values.reshape(len(seen.episodes), -1) / (
+        1 if part == "emission" else 4
+    )
     assert np.allclose([line.get_ydata() for line in lines[:rows]], hop_b.T)
     labels = [text.get_text() for text in axes.get_legend().get_texts()]
     assert labels[0] == ("HOP-B" if part == "emission" else "HOP-B / H (bounds values)")

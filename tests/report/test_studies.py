@@ -1,4 +1,6 @@
-"""Pictures of studies: marks and lines are the runs' own numbers, the episodes to epsilon by hand, bad input refused."""
+"""Pictures of studies: marks and lines are the runs' own numbers, the episodes to epsilon by hand,
+bad input refused.
+"""
 
 from functools import cache
 
@@ -20,7 +22,10 @@ K, SEEDS = 10, 4
 def runs():
     world = models.load("tiger", horizon=2)
     rules = (explorers.greedy(), explorers.hop_b())
-    return {rule.name: learn(world, rule, history_tree(), K, range(SEEDS), compiled=False) for rule in rules}
+    return {
+        rule.name: learn(world, rule, history_tree(), K, range(SEEDS), compiled=False)
+        for rule in rules
+    }
 
 
 @pytest.mark.parametrize(
@@ -28,7 +33,10 @@ def runs():
     [(1.0, 1), (0.6, 4), (0.4, 5), (0.3, np.inf)],  # means 0.2, 0.6, 0.667, 0.5, 0.4
 )
 def test_episodes_to_by_hand(epsilon, needed):
-    """The first mean, 0.2, is luck: it does not count, since later means are larger. A mean of just epsilon is near enough."""
+    """The first mean, 0.2, is luck: it does not count, since later means are larger.
+
+    A mean of just epsilon is near enough.
+    """
     assert episodes_to(losing(0.2, 1.0, 0.8, 0.0, 0.0), epsilon) == needed
 
 
@@ -44,8 +52,15 @@ def test_episodes_to_of_a_real_run_is_where_the_mixture_is_near():
 
 
 def test_lines_are_medians_bands_hold_the_seeds_and_names_stand_at_the_ends():
-    """Of three runs the median needs 2, then 3 episodes; the slowest 4, then more than there are: the band ends at 4."""
-    slow, middle, quick = losing(1.0, 1.0, 0.1, 0.1), losing(1.0, 0.2, 0.0, 0.0), losing(0.1, 0.1, 0.1, 0.1)
+    """Of three runs the median needs 2, then 3 episodes; the slowest 4, then more than there are.
+
+    The band ends at 4.
+    """
+    slow, middle, quick = (
+        losing(1.0, 1.0, 0.1, 0.1),
+        losing(1.0, 0.2, 0.0, 0.0),
+        losing(0.1, 0.1, 0.1, 0.1),
+    )
     axes = draw_episodes_to({"rule": [slow, middle, quick]}, [0.4, 0.6])
     line = next(line for line in axes.lines if to_hex(line.get_color()) == COLOURS[0].lower())
     assert np.array_equal(line.get_xdata(), [0.6, 0.4])
@@ -59,7 +74,9 @@ def test_lines_are_medians_bands_hold_the_seeds_and_names_stand_at_the_ends():
 
 
 def test_a_line_ends_where_most_runs_are_too_short():
-    axes = draw_episodes_to({"rule": [losing(1.0, 0.0), losing(1.0, 1.0), losing(1.0, 1.0)]}, [2.0, 0.5])
+    axes = draw_episodes_to(
+        {"rule": [losing(1.0, 0.0), losing(1.0, 1.0), losing(1.0, 1.0)]}, [2.0, 0.5]
+    )
     line = next(line for line in axes.lines if to_hex(line.get_color()) == COLOURS[0].lower())
     assert np.array_equal(line.get_ydata(), [1, np.inf])
     (name,) = axes.texts
@@ -87,12 +104,15 @@ def test_marks_are_shares_and_widths_of_the_runs():
 
 
 def test_narrow_widths_have_a_linear_axis():
-    assert draw_optimism({"rule": [losing(0.0, 0.0, optimistic=[1.0, 1.02])]}).get_xscale() == "linear"
+    assert (
+        draw_optimism({"rule": [losing(0.0, 0.0, optimistic=[1.0, 1.02])]}).get_xscale() == "linear"
+    )
 
 
 @pytest.mark.parametrize("draw", [draw_optimism, lambda runs: draw_episodes_to(runs, [0.2, 0.1])])
 @pytest.mark.parametrize(
-    ("bad", "words"), [({}, "no rules"), ({"rule": []}, "no runs"), ({"rule": [losing()]}, "without rounds")]
+    ("bad", "words"),
+    [({}, "no rules"), ({"rule": []}, "no runs"), ({"rule": [losing()]}, "without rounds")],
 )
 def test_nothing_to_draw_is_refused(draw, bad, words):
     with pytest.raises(DataError, match=words):
@@ -107,5 +127,8 @@ def test_epsilons_are_several_and_above_zero(epsilons):
 
 def test_a_dollar_in_a_name_is_no_mathematics():
     several = runs()["greedy"]
-    for axes in (draw_optimism({"a $ and a $": several}), draw_episodes_to({"a $ and a $": several}, [1.0, 0.5])):
+    for axes in (
+        draw_optimism({"a $ and a $": several}),
+        draw_episodes_to({"a $ and a $": several}, [1.0, 0.5]),
+    ):
         axes.figure.draw_without_rendering()

@@ -32,7 +32,11 @@ def test_an_episode_is_told_before_and_after():
 def test_titles_are_no_markup():
     made = world("tiger")
     episode = rollout(jax.random.key(0), made, uniform_policy(made))
-    for table in (seen_table(made.homdp, episode, "[bold]x"), revealed_table(made.homdp, episode, "[bold]x"), titled("[bold]x")):
+    for table in (
+        seen_table(made.homdp, episode, "[bold]x"),
+        revealed_table(made.homdp, episode, "[bold]x"),
+        titled("[bold]x"),
+    ):
         assert "[bold]x" in text_of(table)
 
 

@@ -1,4 +1,7 @@
-"""What tests with several workers share: a small study, models that are bad for workers, and random kills."""
+"""What tests with several workers share.
+
+A small study, models that are bad for workers, and random kills.
+"""
 
 import os
 import random
@@ -67,7 +70,9 @@ def check_bad_units(path, **who):
 
 
 def check_kills(path, expected, times, kill, **who):
-    """Kill workers at random moments until so many are killed, then let the study end: nothing is lost or doubled.
+    """Kill workers at random moments until so many are killed, then let the study end.
+
+    Nothing is lost or doubled.
 
     Parameters
     ----------
@@ -83,9 +88,16 @@ def check_kills(path, expected, times, kill, **who):
     generator, hits, timers = random.Random(3), [], []
 
     def report(unit, rounds):
-        """Progress makes a kill likely, a little later: so no machine is too slow to come to an end."""
+        """Progress makes a kill likely, a little later.
+
+        So no machine is too slow to come to an end.
+        """
         if rounds and len(hits) < times and generator.random() < 0.7:
-            timers.append(Timer(generator.random() / 2, lambda: hits.append(None) if kill(generator) else None))
+            timers.append(
+                Timer(
+                    generator.random() / 2, lambda: hits.append(None) if kill(generator) else None
+                )
+            )
             timers[-1].start()
 
     done = study.compare(**ASKED, out=path, report=report, **who)

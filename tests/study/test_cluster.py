@@ -1,4 +1,7 @@
-"""Studies on a Dask cluster: a scheduler and workers as processes of their own, which are killed and started again."""
+"""Studies on a Dask cluster.
+
+A scheduler and workers as processes of their own, which are killed and started again.
+"""
 
 import json
 import os
@@ -13,7 +16,7 @@ import numpy as np
 import pytest
 
 from homdp_ppl import DataError, HOMDPError, ParameterError, study
-from homdp_ppl.blocks import decode, encode
+from homdp_ppl.storage.blocks import decode, encode
 from homdp_ppl.study import cluster
 from homdp_ppl.study.pace import Pace
 from tests.study.crew import ASKED, check_bad_units, check_kills
@@ -27,7 +30,9 @@ class Cluster:
 
     def __init__(self, path, workers):
         self._path, self._file = path, path / "scheduler.json"
-        self.scheduler = self._start("scheduler", *LOCAL, "--port", "0", "--idle-timeout", "20 minutes")
+        self.scheduler = self._start(
+            "scheduler", *LOCAL, "--port", "0", "--idle-timeout", "20 minutes"
+        )
         while not (told := self._told()):
             assert self.scheduler.poll() is None, self._log()
             time.sleep(0.05)
@@ -45,17 +50,31 @@ class Cluster:
             return {}
 
     def _start(self, role, *options):
-        command = [sys.executable, "-m", "dask", role, "--scheduler-file", str(self._file), *options]
+        command = [
+            sys.executable,
+            "-m",
+            "dask",
+            role,
+            "--scheduler-file",
+            str(self._file),
+            *options,
+        ]
         with open(self._path / "log", "a") as log:
-            return subprocess.Popen(command, cwd=ROOT, env={**os.environ, "PJRT_NPROC": "1"}, stdout=log, stderr=log)
+            return subprocess.Popen(
+                command, cwd=ROOT, env={**os.environ, "PJRT_NPROC": "1"}, stdout=log, stderr=log
+            )
 
     def _worker(self):
         place = ("--local-directory", str(self._path))
-        return self._start("worker", *LOCAL, "--nthreads", "1", "--no-nanny", "--death-timeout", "60", *place)
+        return self._start(
+            "worker", *LOCAL, "--nthreads", "1", "--no-nanny", "--death-timeout", "60", *place
+        )
 
     def _keep(self):
         while not self._closing.wait(0.1):
-            self.workers = [worker if worker.poll() is None else self._worker() for worker in self.workers]
+            self.workers = [
+                worker if worker.poll() is None else self._worker() for worker in self.workers
+            ]
 
     def _log(self):
         return (self._path / "log").read_text()
@@ -112,7 +131,10 @@ def test_ctrl_c_stops_and_another_time_the_end_is_the_same(tmp_path, client, exp
 
 @pytest.mark.slow
 def test_what_is_there_already_is_not_written_again(tmp_path, client, expected):
-    """A study that was begun by this process alone; then the same result twice, and another one, which is refused."""
+    """A study that was begun by this process alone.
+
+    Then the same result twice, and another one, which is refused.
+    """
     out = tmp_path / "study"
     rounds = []
 
@@ -124,7 +146,12 @@ def test_what_is_there_already_is_not_written_again(tmp_path, client, expected):
     assert study.compare(**ASKED, out=out, workers=1, report=enough).stopped
     directory = study.StudyDirectory.open(out)
     unit = next(directory.study.units())
-    arguments = directory.study.to_json(), tuple(unit), directory.models[unit.model], directory.sources
+    arguments = (
+        directory.study.to_json(),
+        tuple(unit),
+        directory.models[unit.model],
+        directory.sources,
+    )
     (sent,) = client.submit(cluster.compute, *arguments, pure=False).result()
     run = cluster.Computed(*sent)
     there = sum(rounds)
@@ -156,9 +183,21 @@ def test_workers_killed_fifty_times(tmp_path, two, client, expected):
 
 @pytest.mark.slow
 def test_workers_leave_work_that_nobody_waits_for(tmp_path, client, expected):
-    """A study of days is stopped; if its units went on, the next study would have to wait for them."""
-    long = {**ASKED, "explorers": ["hop_b", "tight"], "planner": "history_tree", "seeds": 1, "episodes": 10**7}
-    assert study.compare(**long, out=tmp_path / "long", client=client, time_limit=3.0).stopped == "the time limit is reached"
+    """A study of days is stopped.
+
+    If its units went on, the next study would have to wait for them.
+    """
+    long = {
+        **ASKED,
+        "explorers": ["hop_b", "tight"],
+        "planner": "history_tree",
+        "seeds": 1,
+        "episodes": 10**7,
+    }
+    assert (
+        study.compare(**long, out=tmp_path / "long", client=client, time_limit=3.0).stopped
+        == "the time limit is reached"
+    )
     done = study.compare(**ASKED, out=tmp_path / "study", client=client)
     assert study.digest(done.directory) == expected
 
@@ -190,8 +229,16 @@ def test_a_scheduler_that_dies_is_told_and_another_goes_on(tmp_path, expected):
     (tmp_path / "other").mkdir()
     made, other = Cluster(tmp_path, 1), Cluster(tmp_path / "other", 1)
     try:
-        with pytest.raises(HOMDPError, match="cluster: 1 problem"), cluster.connect(made.address) as connected:
-            study.compare(**ASKED, out=tmp_path / "study", client=connected, report=lambda unit, n: made.scheduler.kill())
+        with (
+            pytest.raises(HOMDPError, match="cluster: 1 problem"),
+            cluster.connect(made.address) as connected,
+        ):
+            study.compare(
+                **ASKED,
+                out=tmp_path / "study",
+                client=connected,
+                report=lambda unit, n: made.scheduler.kill(),
+            )
         with cluster.connect(other.address) as connected:
             done = study.resume(tmp_path / "study", client=connected)
     finally:

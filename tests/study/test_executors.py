@@ -14,8 +14,8 @@ from joblib import cpu_count
 
 from homdp_ppl import HOMDPError, study
 from homdp_ppl.errors import Problem
-from homdp_ppl.locking import DirectoryLock
-from homdp_ppl.storage import StorageError
+from homdp_ppl.storage.atomic import StorageError
+from homdp_ppl.storage.lock import DirectoryLock
 from homdp_ppl.study import executors
 from homdp_ppl.study.pace import Pace
 from homdp_ppl.study.results import is_complete
@@ -23,16 +23,27 @@ from homdp_ppl.study.units import Stopped
 from tests.study.crew import ASKED, check_bad_units, check_kills
 from tests.study.forge import ROOT
 
-COORDINATOR = "import json, sys; from homdp_ppl import study; study.compare(**json.loads(sys.argv[1]))"
+COORDINATOR = (
+    "import json, sys; from homdp_ppl import study; study.compare(**json.loads(sys.argv[1]))"
+)
 
 
 def workers_of(pid):
-    """The worker processes that another one has started; the one that loky has to clean up is none."""
+    """The worker processes that another one has started.
+
+    The one that loky has to clean up is none.
+    """
     told = subprocess.run(
-        ["ps", "-o", "pid=", "-o", "stat=", "-o", "args=", "-ww", "--ppid", str(pid)], capture_output=True, text=True
+        ["ps", "-o", "pid=", "-o", "stat=", "-o", "args=", "-ww", "--ppid", str(pid)],
+        capture_output=True,
+        text=True,
     ).stdout
     lines = [line.split(maxsplit=2) for line in told.splitlines()]
-    return [int(number) for number, state, command in lines if "popen_loky" in command and state[0] != "Z"]
+    return [
+        int(number)
+        for number, state, command in lines
+        if "popen_loky" in command and state[0] != "Z"
+    ]
 
 
 def kill_one(generator):
@@ -45,7 +56,10 @@ def kill_one(generator):
 
 @pytest.mark.slow
 def test_ctrl_c_stops_and_another_time_the_end_is_the_same(tmp_path, expected):
-    """Workers get the signal too, as from a terminal. Rounds are told once, none is left out, and nothing stays behind."""
+    """Workers get the signal too, as from a terminal.
+
+    Rounds are told once, none is left out, and nothing stays behind.
+    """
     crew, told, threads = [], Counter(), set()
 
     def interrupted(unit, rounds):
@@ -58,7 +72,11 @@ def test_ctrl_c_stops_and_another_time_the_end_is_the_same(tmp_path, expected):
         told[unit] += rounds
         for pid in workers_of(os.getpid()):
             with open(f"/proc/{pid}/environ", encoding="utf-8") as environment:
-                threads.update(line for line in environment.read().split("\0") if line.startswith("PJRT_NPROC="))
+                threads.update(
+                    line
+                    for line in environment.read().split("\0")
+                    if line.startswith("PJRT_NPROC=")
+                )
 
     out = tmp_path / "study"
     stopped = study.compare(**ASKED, out=out, workers=2, report=interrupted)
@@ -66,7 +84,9 @@ def test_ctrl_c_stops_and_another_time_the_end_is_the_same(tmp_path, expected):
     assert not stopped.failed
     assert len(crew) == 2
     assert workers_of(os.getpid()) == []
-    left = [unit for unit in stopped.directory.study.units() if not is_complete(stopped.directory, unit)]
+    left = [
+        unit for unit in stopped.directory.study.units() if not is_complete(stopped.directory, unit)
+    ]
     done = study.resume(out, workers=2, report=counted)
     assert done.complete
     assert study.digest(done.directory) == expected
@@ -94,7 +114,12 @@ def test_ctrl_c_twice_ends_at_once_and_what_is_written_is_whole(tmp_path, expect
 @pytest.mark.slow
 def test_sigterm_stops_workers_too(tmp_path, expected):
     out = tmp_path / "study"
-    stopped = study.compare(**ASKED, out=out, workers=2, report=lambda unit, rounds: os.kill(os.getpid(), signal.SIGTERM))
+    stopped = study.compare(
+        **ASKED,
+        out=out,
+        workers=2,
+        report=lambda unit, rounds: os.kill(os.getpid(), signal.SIGTERM),
+    )
     assert stopped.stopped == "SIGTERM was received"
     assert workers_of(os.getpid()) == []
     assert study.digest(study.resume(out, workers=2).directory) == expected
@@ -157,15 +182,24 @@ def test_who_waits_for_a_unit_can_be_stopped(tmp_path, monkeypatch):
     with DirectoryLock(tmp_path):
         with pytest.raises(Stopped, match="enough"), executors.unit_lock(tmp_path, pace):
             pass
-        with pytest.raises(StorageError, match=f"held by process {os.getpid()}"), executors.unit_lock(tmp_path, Pace()):
+        with (
+            pytest.raises(StorageError, match=f"held by process {os.getpid()}"),
+            executors.unit_lock(tmp_path, Pace()),
+        ):
             pass
 
 
 def test_any_error_becomes_one_that_says_where():
-    with pytest.raises(HOMDPError, match=r"test_executors.py line \d+: got KeyError: 'x'"), executors.whole_errors([]):
+    with (
+        pytest.raises(HOMDPError, match=r"test_executors.py line \d+: got KeyError: 'x'"),
+        executors.whole_errors([]),
+    ):
         {}["x"]
     here = f"{__file__}:rule"
-    with pytest.raises(HOMDPError, match=r"test_executors.py line \d+: got TypeError"), executors.whole_errors([here]):
+    with (
+        pytest.raises(HOMDPError, match=r"test_executors.py line \d+: got TypeError"),
+        executors.whole_errors([here]),
+    ):
         np.sort(0, axis="no")  # the error is NumPy's, the mistake is here
     refusal = HOMDPError("gate", [Problem("left", "1", "2")])
     with pytest.raises(HOMDPError) as caught, executors.whole_errors([]):
@@ -179,7 +213,9 @@ def test_a_model_that_changes_under_way_is_refused(tmp_path):
     file.write_text("from homdp_ppl import models\nworld = models.load('tiger', horizon=2)\n")
 
     def told(unit, rounds):
-        file.write_text("from homdp_ppl import models\nworld = models.load('tiger', horizon=2, accuracy=0.7)\n")
+        file.write_text(
+            "from homdp_ppl import models\nworld = models.load('tiger', horizon=2, accuracy=0.7)\n"
+        )
 
     asked = {**ASKED, "models": [f"{file}:world"], "explorers": ["uniform"], "episodes": 2}
     done = study.compare(**asked, out=tmp_path / "study", workers=1, report=told)

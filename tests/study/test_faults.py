@@ -10,8 +10,8 @@ import time
 import pytest
 
 from homdp_ppl import study
-from homdp_ppl.journal import read_journal
-from homdp_ppl.storage import StorageError
+from homdp_ppl.storage.atomic import StorageError
+from homdp_ppl.storage.journal import read_journal
 from homdp_ppl.study.results import read_run
 from tests.study.forge import ROOT, zygote
 
@@ -40,7 +40,10 @@ def whole(forge, tmp_path_factory):
 
 
 def rounds_said(text):
-    """Rounds that a study said are written, rule by rule, in its last life; those of earlier lives are said first."""
+    """Rounds that a study said are written, rule by rule, in its last life.
+
+    Those of earlier lives are said first.
+    """
     total = {}
     for rule, n in re.findall(r"^(\w+) (\d+)$", text, re.M):
         total[rule] = total.get(rule, 0) + int(n)
@@ -53,7 +56,9 @@ def kills(forge, whole, tmp_path, times):
     seen = 0
     for _ in range(50 * times):
         begun = (out / "study.json").exists()
-        forge.start(out, tmp_path / "log", **({"resume": True} if begun else {"study": ASKED}), stretch=0.01)
+        forge.start(
+            out, tmp_path / "log", **({"resume": True} if begun else {"study": ASKED}), stretch=0.01
+        )
         forge.wait_for(" 1\n" if not begun else "\n", 60)
         time.sleep(generator.random() * 0.15)
         forge.kill()
@@ -81,7 +86,9 @@ def kills(forge, whole, tmp_path, times):
 
 
 def test_killed_at_random_moments(forge, whole, tmp_path):
-    """Ten times; nothing that was acknowledged is lost, nothing is doubled, and the end is the same to the last bit."""
+    """Ten times; nothing that was acknowledged is lost, nothing is doubled, and the end is the same
+    to the last bit.
+    """
     kills(forge, whole, tmp_path, 10)
 
 
@@ -90,7 +97,9 @@ def test_killed_two_hundred_times(forge, whole, tmp_path):
     kills(forge, whole, tmp_path, 200)
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)]
+)
 def test_a_polite_signal_stops_between_stretches(forge, whole, tmp_path, number):
     """Exit code 3, everything written is whole, and resuming comes to the same end."""
     out = tmp_path / "study"
@@ -116,9 +125,14 @@ def test_a_time_limit_stops_between_stretches(forge, whole, tmp_path):
 
 
 def test_a_full_disk(forge, whole, tmp_path):
-    """An error that names the file; what is there is whole, and the study goes on when there is space again."""
+    """An error that names the file.
+
+    What is there is whole, and the study goes on when there is space again.
+    """
     out = tmp_path / "study"
-    forge.start(out, tmp_path / "log", study=ASKED, stretch=0.01, largest_file=4000)  # no journal fits, in however few stretches
+    forge.start(
+        out, tmp_path / "log", study=ASKED, stretch=0.01, largest_file=4000
+    )  # no journal fits, in however few stretches
     assert forge.wait() == 4, forge.said()
     assert "seed-0.journal" in forge.said()
     directory = study.StudyDirectory.open(out)
@@ -166,7 +180,9 @@ def test_a_second_process_is_told_who_holds_the_directory(forge, tmp_path):
     assert forge.wait_for("greedy 1\n")
     forge.kill(signal.SIGSTOP)  # it holds the directory, however long the second takes to ask
     code = f"from homdp_ppl import cli; import sys; sys.exit(cli.main(['resume', {str(out)!r}]))"
-    second = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, timeout=120)
+    second = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, timeout=120
+    )
     forge.kill()
     forge.wait()
     assert second.returncode == 4, second.stderr

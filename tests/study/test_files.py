@@ -1,9 +1,12 @@
-"""Rules and planners of one's own, in a file: found by name, made from options, kept by a study as they were."""
+"""Rules and planners of one's own, in a file.
+
+Found by name, made from options, kept by a study as they were.
+"""
 
 import pytest
 
 from homdp_ppl import HOMDPError, ParameterError, models, study
-from homdp_ppl.cli import main
+from homdp_ppl.cli.main import main
 from homdp_ppl.planners import history_tree
 from homdp_ppl.study import Study, find_planner, find_rule, find_world
 from homdp_ppl.study.files import file_of, source_of
@@ -50,7 +53,14 @@ def own(tmp_path, monkeypatch):
 
 def test_texts_that_name_files():
     named = ["a.py:b", "a.py:b:c=0.5", "./x/a.py", "x.POMDP", "hop_b:scale=0.1", "tiger"]
-    assert [str(file_of(text)) for text in named] == ["a.py", "a.py", "x/a.py", "x.POMDP", "None", "None"]
+    assert [str(file_of(text)) for text in named] == [
+        "a.py",
+        "a.py",
+        "x/a.py",
+        "x.POMDP",
+        "None",
+        "None",
+    ]
     assert source_of("no.py:rule") == source_of("greedy") == ""
 
 
@@ -87,8 +97,18 @@ def test_what_a_file_does_not_hold(own, find, text, told):
 
 
 def test_a_study_with_a_rule_of_ones_own(own, capsys):
-    """It goes on only with the file that it began with; what is compiled serves as long as the file is the same."""
-    asked = Study(("tiger:horizon=2",), ("greedy", "own.py:shaky:share=0.25"), 6, 2, "own.py:tree", priors=("declared", "flat"))
+    """It goes on only with the file that it began with.
+
+    What is compiled serves as long as the file is the same.
+    """
+    asked = Study(
+        ("tiger:horizon=2",),
+        ("greedy", "own.py:shaky:share=0.25"),
+        6,
+        2,
+        "own.py:tree",
+        priors=("declared", "flat"),
+    )
     first = study.compare(asked, out="study", workers=1, time_limit=0.0)
     assert not first.complete
     own.write_text(OWN.replace("explore=share", "explore=share / 2"))
@@ -97,7 +117,10 @@ def test_a_study_with_a_rule_of_ones_own(own, capsys):
     own.write_text(OWN)
     done = study.resume("study", workers=1)
     assert done.complete
-    assert [(prior, rule) for _, prior, rule in done.runs] == [("declared", "greedy"), ("declared", "own.py:shaky:share=0.25")]
+    assert [(prior, rule) for _, prior, rule in done.runs] == [
+        ("declared", "greedy"),
+        ("declared", "own.py:shaky:share=0.25"),
+    ]
     mine = next(unit for unit in asked.units() if unit.rule != "greedy")
     world = find_world("tiger:horizon=2")
     before, same = (begin(asked, mine, world)[0].task.explorer for _ in range(2))

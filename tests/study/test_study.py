@@ -10,7 +10,7 @@ from scipy.stats import t as student
 from homdp_ppl import DataError, HOMDPError, ParameterError, learn, study
 from homdp_ppl.planners import history_tree
 from homdp_ppl.report.studies import draw_optimism
-from homdp_ppl.storage import StorageError
+from homdp_ppl.storage.atomic import StorageError
 from homdp_ppl.study import Study, StudyDirectory, find_planner, find_rule, find_world
 from homdp_ppl.study.learners import learner
 from homdp_ppl.study.results import read_run
@@ -40,7 +40,9 @@ fixed = mine.at(p=0.25)
 
 @pytest.fixture(scope="module")
 def done(tmp_path_factory):
-    return study.compare("tiger:horizon=2", **ASKED, out=tmp_path_factory.mktemp("study") / "here", workers=1)
+    return study.compare(
+        "tiger:horizon=2", **ASKED, out=tmp_path_factory.mktemp("study") / "here", workers=1
+    )
 
 
 def test_runs_are_those_of_learn(done):
@@ -50,7 +52,9 @@ def test_runs_are_those_of_learn(done):
     for (_, prior, rule), runs in done.runs.items():
         for seed, run in enumerate(runs):
             model = learner(world, prior)
-            expected = learn(world, find_rule(rule, world), history_tree(), 12, seed, model, compiled=False)
+            expected = learn(
+                world, find_rule(rule, world), history_tree(), 12, seed, model, compiled=False
+            )
             np.testing.assert_array_equal(run.values, expected.values)
             np.testing.assert_array_equal(run.record.states, expected.record.states)
             assert run.optimum == expected.optimum
@@ -76,12 +80,21 @@ def test_asked_again_nothing_is_run(done):
     before = {path: path.stat().st_mtime_ns for path in done.directory.path.rglob("*.journal")}
     again = study.compare("tiger:horizon=2", **ASKED, out=done.directory.path, workers=1)
     assert again.complete
-    assert {path: path.stat().st_mtime_ns for path in done.directory.path.rglob("*.journal")} == before
+    assert {
+        path: path.stat().st_mtime_ns for path in done.directory.path.rglob("*.journal")
+    } == before
 
 
 def test_lists_and_tuples_are_the_same_study(done):
-    assert Study(["tiger"], ["greedy"], priors=["declared"]) == Study(("tiger",), ("greedy",), priors=("declared",))
-    again = study.compare(["tiger:horizon=2"], **{**ASKED, "priors": ["declared", "flat"]}, out=done.directory.path, workers=1)
+    assert Study(["tiger"], ["greedy"], priors=["declared"]) == Study(
+        ("tiger",), ("greedy",), priors=("declared",)
+    )
+    again = study.compare(
+        ["tiger:horizon=2"],
+        **{**ASKED, "priors": ["declared", "flat"]},
+        out=done.directory.path,
+        workers=1,
+    )
     assert again.complete
 
 
@@ -91,7 +104,10 @@ def test_lists_and_tuples_are_the_same_study(done):
         ({"models": Study(("tiger",)), "episodes": 3}, "episodes: got a value beside a Study"),
         ({"models": Study(("tiger",)), "horizon": 2}, "horizon: got a value beside a Study"),
         ({"models": "tiger", "horizn": 2}, "Did you mean 'horizon'"),
-        ({"models": "tiger", "explorers": "greedy"}, "explorers: got 'greedy'; expected a list of texts"),
+        (
+            {"models": "tiger", "explorers": "greedy"},
+            "explorers: got 'greedy'; expected a list of texts",
+        ),
     ],
 )
 def test_what_is_asked_wrongly_is_refused(tmp_path, given, told):
@@ -118,7 +134,11 @@ def test_continuous_models_have_beliefs_as_declared():
 
 def test_summaries_want_runs_by_rule(done):
     (runs, *_) = done.runs.values()
-    for wrong, told in ((runs, "a list"), ({"greedy": []}, "no runs"), ({"greedy": runs[0]}, "something else than lists")):
+    for wrong, told in (
+        (runs, "a list"),
+        ({"greedy": []}, "no runs"),
+        ({"greedy": runs[0]}, "something else than lists"),
+    ):
         with pytest.raises(DataError, match=told):
             study.summarise(wrong)
     assert study.summarise({}) == []
@@ -126,7 +146,9 @@ def test_summaries_want_runs_by_rule(done):
 
 def test_another_study_in_the_same_directory_is_refused(done):
     with pytest.raises(ParameterError, match="episodes was 12 and is 13"):
-        study.compare("tiger:horizon=2", **{**ASKED, "episodes": 13}, out=done.directory.path, workers=1)
+        study.compare(
+            "tiger:horizon=2", **{**ASKED, "episodes": 13}, out=done.directory.path, workers=1
+        )
 
 
 def test_a_directory_with_other_files_is_refused(tmp_path):
@@ -138,7 +160,13 @@ def test_a_directory_with_other_files_is_refused(tmp_path):
 def test_a_changed_model_is_refused_with_the_difference(tmp_path):
     file = tmp_path / "model.py"
     file.write_text(MODEL)
-    asked = {"explorers": ["greedy"], "episodes": 4, "seeds": 1, "out": tmp_path / "study", "workers": 1}
+    asked = {
+        "explorers": ["greedy"],
+        "episodes": 4,
+        "seeds": 1,
+        "out": tmp_path / "study",
+        "workers": 1,
+    }
     study.compare(f"{file}:fixed", **asked)
     file.write_text(MODEL.replace("p=0.25", "p=0.5"))
     told = "which was 'fixed = mine.at(p=0.25)' and is 'fixed = mine.at(p=0.5)'"
@@ -169,8 +197,13 @@ def test_directories_without_a_study(tmp_path, content, told):
 
 def test_a_study_as_toml(tmp_path):
     file = tmp_path / "study.toml"
-    file.write_text('models = ["tiger", "lock"]\nexplorers = ["hop_b:scale=0.1"]\nepisodes = 7\npriors = ["declared"]\n')
-    assert Study.from_toml(file) == Study(("tiger", "lock"), ("hop_b:scale=0.1",), 7, priors=("declared",))
+    file.write_text(
+        'models = ["tiger", "lock"]\nexplorers = ["hop_b:scale=0.1"]\nepisodes = 7\npriors '
+        '= ["declared"]\n'
+    )
+    assert Study.from_toml(file) == Study(
+        ("tiger", "lock"), ("hop_b:scale=0.1",), 7, priors=("declared",)
+    )
     for content, told in (
         ('model = ["tiger"]', "Did you mean 'models'"),
         ('models = "tiger"', "a list of texts"),
@@ -184,7 +217,9 @@ def test_a_study_as_toml(tmp_path):
         file.write_text(content)
         with pytest.raises(ParameterError, match=told):
             Study.from_toml(file)
-    assert Study.from_mapping(json.loads(json.dumps(Study(("tiger",)).to_json()))) == Study(("tiger",))
+    assert Study.from_mapping(json.loads(json.dumps(Study(("tiger",)).to_json()))) == Study(
+        ("tiger",)
+    )
 
 
 def test_names_and_options():
@@ -214,9 +249,21 @@ def test_blocks_of_seeds_do_not_change_anything(done, tmp_path):
 
 
 def test_blocks_of_seeds_share_what_is_compiled(tmp_path):
-    """A worker finds the same objects for the next block of a zoo name; a file is read anew, since it may have changed."""
-    asked = Study(("tiger:horizon=2",), ("posterior_sampling",), episodes=5, seeds=4, block=2, priors=("declared", "flat"))
-    first, second, flat, _ = (begin(asked, unit, find_again(unit.model))[0].task for unit in asked.units())
+    """A worker finds the same objects for the next block of a zoo name.
+
+    A file is read anew, since it may have changed.
+    """
+    asked = Study(
+        ("tiger:horizon=2",),
+        ("posterior_sampling",),
+        episodes=5,
+        seeds=4,
+        block=2,
+        priors=("declared", "flat"),
+    )
+    first, second, flat, _ = (
+        begin(asked, unit, find_again(unit.model))[0].task for unit in asked.units()
+    )
     for part in ("world", "explorer", "planner", "model"):
         assert getattr(first, part) is getattr(second, part)
     assert flat.world is first.world
@@ -239,16 +286,22 @@ def test_paired_differences_by_hand(done):
 
 
 def test_intervals_of_differences_cover():
-    """Of 2,000 intervals 95% hold the true difference, up to a false-alarm rate of 1e-6; common luck makes them narrow.
+    """Of 2,000 intervals 95% hold the true difference, up to a false-alarm rate of 1e-6.
 
-    Planted: seeds that are not paired make them wide, and normal quantiles in place of Student's miss too often.
+    Common luck makes them narrow.
+
+    Planted: seeds that are not paired make them wide, and normal quantiles in place of Student's
+    miss too often.
     """
     generator = np.random.default_rng(0)
     common, own = generator.normal(size=(2000, 8)), generator.normal(scale=0.3, size=(2, 2000, 8))
 
     def intervals(shift=0):
         """Middles and half widths, where the luck of the second rule is that of other seeds."""
-        pairs = ((fake(common[k] + own[0, k]), fake(np.roll(common[k], shift) + own[1, k] + 1.0)) for k in range(2000))
+        pairs = (
+            (fake(common[k] + own[0, k]), fake(np.roll(common[k], shift) + own[1, k] + 1.0))
+            for k in range(2000)
+        )
         low, high = np.array([study.paired_difference(other, one)[1] for one, other in pairs]).T
         return (low + high) / 2, (high - low) / 2
 
@@ -276,8 +329,15 @@ def test_saved_runs_can_be_drawn(done):
 
 def test_a_unit_that_cannot_be_done_is_told(tmp_path):
     """Vectors cannot plan optimistic backups; the other rule is done all the same."""
-    asked = {"explorers": ["greedy", "quantile_backup"], "episodes": 3, "seeds": 1, "priors": ["declared"]}
-    done = study.compare("tiger:horizon=2", **asked, planner="alpha_vectors", out=tmp_path / "study", workers=1)
+    asked = {
+        "explorers": ["greedy", "quantile_backup"],
+        "episodes": 3,
+        "seeds": 1,
+        "priors": ["declared"],
+    }
+    done = study.compare(
+        "tiger:horizon=2", **asked, planner="alpha_vectors", out=tmp_path / "study", workers=1
+    )
     assert [unit.rule for unit in done.failed] == ["quantile_backup"]
     assert "only the history tree" in next(iter(done.failed.values()))
     assert ("tiger:horizon=2", "declared", "greedy") in done.runs

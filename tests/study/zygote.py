@@ -1,6 +1,9 @@
-"""A process that has imported everything and computed nothing, and forks a child for each study: importing takes seconds.
+"""A process that has imported everything and computed nothing, and forks a child for each study.
 
-Studies themselves spawn their workers and never fork; here it is safe because JAX has not begun to work in the parent.
+Importing takes seconds.
+
+Studies themselves spawn their workers and never fork; here it is safe because JAX has not begun to
+work in the parent.
 """
 
 import json
@@ -12,7 +15,7 @@ import traceback
 from typing import Any
 
 from homdp_ppl import study
-from homdp_ppl.storage import StorageError
+from homdp_ppl.storage.atomic import StorageError
 from homdp_ppl.study import units
 
 
@@ -26,7 +29,11 @@ def run(request: dict[str, Any]) -> int:
     if "largest_file" in request:  # the disk is full, for files of this size
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         resource.setrlimit(resource.RLIMIT_FSIZE, (request["largest_file"],) * 2)
-    options: dict[str, Any] = {"workers": 1, "report": told, "time_limit": request.get("time_limit")}
+    options: dict[str, Any] = {
+        "workers": 1,
+        "report": told,
+        "time_limit": request.get("time_limit"),
+    }
     if request.get("resume"):
         done = study.resume(request["out"], **options)
     else:
@@ -36,7 +43,10 @@ def run(request: dict[str, Any]) -> int:
 
 
 def main() -> None:
-    """Read requests, one a line; answer each with the pid of a child and, when it has ended, with its status."""
+    """Read requests, one a line.
+
+    Answer each with the pid of a child and, when it has ended, with its status.
+    """
     for line in sys.stdin:
         request = json.loads(line)
         pid = os.fork()

@@ -1,4 +1,6 @@
-"""The pigeonholes for every small sequence, the printed one shown false, and the elliptical potential on random features."""
+"""The pigeonholes for every small sequence, the printed one shown false, and the elliptical
+potential on random features.
+"""
 
 import math
 from itertools import product
@@ -25,7 +27,10 @@ def test_pigeonholes_hold_for_every_small_sequence_and_the_printed_one_does_not(
 
 
 def test_pigeonholes_hold_for_every_sequence_of_counts_of_one_cell():
-    """Cell by cell, for all m_1..m_K in {0..H}: at most H + 3 sqrt(n_{K+1}) and H (2 + log K), which sum to the lemmas."""
+    """Cell by cell, for all m_1..m_K in {0..H}.
+
+    At most H + 3 sqrt(n_{K+1}) and H (2 + log K), which sum to the lemmas.
+    """
     for H, K in [(1, 10), (2, 7), (3, 6), (4, 5), (9, 4)]:
         m = np.array(list(product(range(H + 1), repeat=K)))
         n = np.maximum(1, np.cumsum(m, 1) - m)
@@ -43,14 +48,20 @@ def test_pigeonhole_counts_after_the_episode():
 
 @pytest.mark.parametrize("regulariser", [None, 0.01, 1.0, 5.0])
 def test_elliptical_potential(regulariser):
-    """Against inverses computed afresh; it fails without the minimum with 1, so the check can fail."""
+    """Against inverses computed afresh.
+
+    It fails without the minimum with 1, so the check can fail.
+    """
     generator = np.random.default_rng(0)
     for d, K in [(1, 1), (1, 50), (2, 30), (5, 40), (5, 3)]:
         phi = generator.normal(size=(K, d))
         phi *= (generator.uniform(size=K) ** 0.2 / np.linalg.norm(phi, axis=1))[:, None]
         sides = theory.elliptical_potential(phi, regulariser)
         ridge = regulariser or 1 / d
-        norms = [phi[k] @ np.linalg.inv(ridge * np.eye(d) + phi[:k].T @ phi[:k]) @ phi[k] for k in range(K)]
+        norms = [
+            phi[k] @ np.linalg.inv(ridge * np.eye(d) + phi[:k].T @ phi[:k]) @ phi[k]
+            for k in range(K)
+        ]
         assert sides.potential == pytest.approx(np.minimum(1, norms).sum())
         assert sides.bound == pytest.approx(2 * d * math.log(1 + K / (d * ridge)))
         assert sides.potential <= sides.bound

@@ -42,22 +42,31 @@ EPSILON = 0.4
 
 @pytest.fixture(scope="module")
 def trees():
-    """Instances of the lower-bound tree with 4 leaves, 4 last observations, from a packing of 4 signs and one more vector."""
+    """Instances of the lower-bound tree with 4 leaves, 4 last observations, from a packing of 4
+    signs and one more vector.
+    """
     signs = [*theory.packing(4), np.array([1, 1, 1, -1])]
     options = {"depth": 3, "observations": 6, "epsilon": EPSILON}
     worlds = [models.load("lower_bound_tree", u=u.reshape(2, 2), **options) for u in signs]
-    return [(u, w.pomdp, history_tree()(w.pomdp).policy) for u, w in zip(signs, worlds, strict=True)]
+    return [
+        (u, w.pomdp, history_tree()(w.pomdp).policy) for u, w in zip(signs, worlds, strict=True)
+    ]
 
 
 def disagreements(policy, other):
-    """Decisions of the last step in which two policies differ; "up" comes first, then the parent is told, then a leaf speaks."""
+    """Decisions of the last step in which two policies differ.
+
+    "up" comes first, then the parent is told, then a leaf speaks.
+    """
     histories = [(0, parent, y) for parent in (0, 1) for y in range(2, 6)]
     act = lambda p, y: p.act(np.array(y), np.array([0, 0])).argmax()  # noqa: E731
     return sum(act(policy, y) != act(other, y) for y in histories)
 
 
 def test_separation_on_the_tree_itself(trees):
-    """What pi*_{u'} loses in u is 2 epsilon N / (X'Y'), and no policy is within epsilon/16 of the optimum on two of a packing."""
+    """What pi*_{u'} loses in u is 2 epsilon N / (X'Y'), and no policy is within epsilon/16 of the
+    optimum on two of a packing.
+    """
     for (u, model, best), (v, _, others_best) in product(trees, trees):
         N = disagreements(best, others_best)
         loss = evaluate(best, model) - evaluate(others_best, model)
@@ -66,13 +75,25 @@ def test_separation_on_the_tree_itself(trees):
     (_, model, best), (_, other, others_best) = trees[:2]
     for seed in range(10):
         policy = random_policy(model.spaces, seed)
-        errors = evaluate(best, model) - evaluate(policy, model) + evaluate(others_best, other) - evaluate(policy, other)
+        errors = (
+            evaluate(best, model)
+            - evaluate(policy, model)
+            + evaluate(others_best, other)
+            - evaluate(policy, other)
+        )
         assert errors >= EPSILON / 8
 
 
 def log_probabilities(pomdp):
-    """Every possible trajectory with latent states under the uniform policy, and its log-probability."""
-    paths = [((x, y), p * q) for x, p in enumerate(pomdp.initial) for y, q in enumerate(pomdp.emission[x]) if p * q]
+    """Every possible trajectory with latent states under the uniform policy, and its
+    log-probability.
+    """
+    paths = [
+        ((x, y), p * q)
+        for x, p in enumerate(pomdp.initial)
+        for y, q in enumerate(pomdp.emission[x])
+        if p * q
+    ]
     for _ in range(pomdp.horizon - 1):
         paths = [
             ((*path, a, x, y), weight / 2 * p * q)

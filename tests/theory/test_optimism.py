@@ -1,4 +1,6 @@
-"""The optimism lemmas with the smallest radii they allow, on simulated counts, and with bonuses left out."""
+"""The optimism lemmas with the smallest radii they allow, on simulated counts, and with bonuses
+left out.
+"""
 
 from dataclasses import replace
 
@@ -17,7 +19,6 @@ from homdp_ppl import (
     ParameterError,
     Spaces,
     evaluate,
-    events,
     explorers,
     homdp,
     models,
@@ -25,6 +26,7 @@ from homdp_ppl import (
     theory,
     uniform_policy,
 )
+from homdp_ppl.confidence import events
 from homdp_ppl.planners import history_tree
 from homdp_ppl.theory import optimism as optimism_module
 from homdp_ppl.theory.optimism import optimism
@@ -48,13 +50,20 @@ SPACES = Spaces(("x0", "x1"), ("y0", "y1"), ("a0", "a1"), 3)
 
 def test_optimism_lemmas_with_the_smallest_radii_that_they_allow():
     """On 60 pairs of models; without any one of its parts a bonus fails somewhere."""
-    failed = {"no eps(x, a)": 0, "eps(x) without H": 0, "class: no eps(x, a)": 0, "class: no eps(x)": 0}
+    failed = {
+        "no eps(x, a)": 0,
+        "eps(x) without H": 0,
+        "class: no eps(x, a)": 0,
+        "class: no eps(x)": 0,
+    }
     for seed in range(60):
         policy = random_policy(SPACES, seed)
         truth, learned, values, rows, emission = tight(seed, policy)
 
         def check(bonus, largest, policy=policy, truth=truth, learned=learned, emission=emission):
-            return optimism(policy, truth, learned._replace(reward=truth.reward + bonus), emission, largest)
+            return optimism(
+                policy, truth, learned._replace(reward=truth.reward + bonus), emission, largest
+            )
 
         state = 3 * emission[:, None]
         for sound in (check(state + values, 15), check(state + 9 * rows, 27)):
@@ -70,10 +79,15 @@ def test_optimism_lemmas_with_the_smallest_radii_that_they_allow():
 
 @pytest.fixture(scope="module")
 def runs():
-    """Small worlds with their optimal policy and counts of 0, 5 and 400 episodes of the uniform policy."""
+    """Small worlds with their optimal policy and counts of 0, 5 and 400 episodes of the uniform
+    policy.
+    """
     found = []
     keys = jax.random.split(jax.random.key(0), 400)
-    for truth in (world("tiger"), models.load("random", states=2, observations=2, actions=3)):  # of one shape: compiled once
+    for truth in (
+        world("tiger"),
+        models.load("random", states=2, observations=2, actions=3),
+    ):  # of one shape: compiled once
         episodes = rollout(keys, truth, uniform_policy(truth))
         counts = [Counts.zero(truth), Counts.of(episodes[:5], truth), Counts.of(episodes, truth)]
         found.append((truth, history_tree()(truth.pomdp).policy, counts))
@@ -82,7 +96,10 @@ def runs():
 
 @pytest.mark.parametrize("known", [True, False])
 def test_hop_b_is_optimistic_on_simulated_counts(runs, known, monkeypatch):
-    """E_T and E_O leave a chance below 3 delta = 3e-4 a world to fail (beta_2 lacks a 2); the bonus dropped fails at once."""
+    """E_T and E_O leave a chance below 3 delta = 3e-4 a world to fail (beta_2 lacks a 2).
+
+    The bonus dropped fails at once.
+    """
     for truth, best, some in runs:
         continuations = events.continuations(best, truth.pomdp)
         for counts in some:
@@ -93,12 +110,21 @@ def test_hop_b_is_optimistic_on_simulated_counts(runs, known, monkeypatch):
             assert check.value >= -1e-12
             assert check.size <= 1
             with monkeypatch.context() as patched:
-                patched.setattr(optimism_module, "hop_b_bonus", lambda radii, horizon: np.zeros_like(radii.transition))
-                assert theory.hop_b_optimism(best, truth, counts, 400, 1e-4, known=known).slack < -0.1
+                patched.setattr(
+                    optimism_module,
+                    "hop_b_bonus",
+                    lambda radii, horizon: np.zeros_like(radii.transition),
+                )
+                assert (
+                    theory.hop_b_optimism(best, truth, counts, 400, 1e-4, known=known).slack < -0.1
+                )
 
 
 def test_hop_b_optimism_by_hand():
-    """Zero counts, nothing known: r-hat = r + 2H + 2H at every step, so alpha-hat - alpha - H eps(x) is least at the last: 2H."""
+    """Zero counts, nothing known.
+
+    R-hat = r + 2H + 2H at every step, so alpha-hat - alpha - H eps(x) is least at the last: 2H.
+    """
     truth = world("tiger")
     check = theory.hop_b_optimism(uniform_policy(truth), truth, Counts.zero(truth), 10, known=False)
     assert check.slack == pytest.approx(8)
@@ -108,19 +134,37 @@ def test_hop_b_optimism_by_hand():
 
 
 def test_hop_b_with_a_class_is_optimistic_for_every_policy(runs, monkeypatch):
-    """The events leave a chance of at most 2 delta = 2e-4; eps(x, a) has no delta in print, but here T is known."""
+    """The events leave a chance of at most 2 delta = 2e-4.
+
+    eps(x, a) has no delta in print, but here T is known.
+    """
     truth, best, some = runs[0]
     accuracies = np.array([0.5, 0.6, 0.7, 0.85, 0.95])
-    emissions = np.stack([np.stack([accuracies, 1 - accuracies]), np.stack([1 - accuracies, accuracies])]).transpose(2, 0, 1)
-    policies = [best, uniform_policy(truth), *(random_policy(truth.spaces, seed) for seed in range(3))]
+    emissions = np.stack(
+        [np.stack([accuracies, 1 - accuracies]), np.stack([1 - accuracies, accuracies])]
+    ).transpose(2, 0, 1)
+    policies = [
+        best,
+        uniform_policy(truth),
+        *(random_policy(truth.spaces, seed) for seed in range(3)),
+    ]
     for counts in some:
         check = theory.hop_b_class_optimism(policies, truth, counts, emissions, 400, 1e-4)
         assert check.slack >= -1e-12
         assert check.value >= -1e-12
         assert check.size <= 1
-        worst = [theory.hop_b_class_optimism([policy], truth, counts, emissions, 400, 1e-4) for policy in policies]
-        assert check == (min(w.slack for w in worst), min(w.value for w in worst), max(w.size for w in worst))
-    monkeypatch.setattr(optimism_module, "hop_b_class_bonus", lambda radii, horizon: radii.transition)
+        worst = [
+            theory.hop_b_class_optimism([policy], truth, counts, emissions, 400, 1e-4)
+            for policy in policies
+        ]
+        assert check == (
+            min(w.slack for w in worst),
+            min(w.value for w in worst),
+            max(w.size for w in worst),
+        )
+    monkeypatch.setattr(
+        optimism_module, "hop_b_class_bonus", lambda radii, horizon: radii.transition
+    )
     assert theory.hop_b_class_optimism(policies, truth, some[-1], emissions, 400, 1e-4).slack < -0.1
     for tables in (emissions[:, :1], emissions * 2, emissions[:0]):
         with pytest.raises(DataError, match="emission class"):
@@ -137,24 +181,42 @@ def half_known():
 
 @pytest.mark.parametrize("known", [True, False])
 def test_known_rows_of_a_class_stay_exact(known):
-    """The class is wrong about the first state, which the declaration knows: as hop_b_class plans, without bonuses (scale 0)."""
+    """The class is wrong about the first state, which the declaration knows.
+
+    As hop_b_class plans, without bonuses (scale 0).
+    """
     truth = half_known.at(row=[0.3, 0.7])
-    counts, emissions = Counts(np.full((2, 2, 2), 5), np.full((2, 2), 10)), np.array([[[0.5, 0.5], [0.2, 0.8]]])
+    counts, emissions = (
+        Counts(np.full((2, 2, 2), 5), np.full((2, 2), 10)),
+        np.array([[[0.5, 0.5], [0.2, 0.8]]]),
+    )
     policy = history_tree()(truth.pomdp).policy
-    check = theory.hop_b_class_optimism([policy], truth, counts, emissions, 100, scale=0.0, known=known)
+    check = theory.hop_b_class_optimism(
+        [policy], truth, counts, emissions, 100, scale=0.0, known=known
+    )
     rule = explorers.hop_b_class(emissions, scale=0.0, known=known)
-    planned = rule.propose(jax.random.key(0), replace(rule.init(half_known, 100), counts=counts)).models
+    planned = rule.propose(
+        jax.random.key(0), replace(rule.init(half_known, 100), counts=counts)
+    ).models
     learned = POMDP(*(part[0] for part in planned))
-    np.testing.assert_allclose(learned.emission, [[0.9, 0.1] if known else [0.5, 0.5], [0.2, 0.8]], atol=1e-15)
-    assert check.value == pytest.approx(evaluate(policy, learned) - evaluate(policy, truth.pomdp), abs=1e-12)
+    np.testing.assert_allclose(
+        learned.emission, [[0.9, 0.1] if known else [0.5, 0.5], [0.2, 0.8]], atol=1e-15
+    )
+    assert check.value == pytest.approx(
+        evaluate(policy, learned) - evaluate(policy, truth.pomdp), abs=1e-12
+    )
 
 
 def test_the_most_likely_table_of_a_class_is_planned_with():
-    """Heard right in 9 of 10: of 0.5 and 0.9 the second is likelier, so with no bonus (scale 0) v-hat is that world's value."""
+    """Heard right in 9 of 10: of 0.5 and 0.9 the second is likelier, so with no bonus (scale 0)
+    v-hat is that world's value.
+    """
     truth = world("tiger").with_horizon(2)
     counts = Counts(np.zeros((2, 3, 2), int), np.array([[9, 1], [1, 9]]))
     emissions = np.array([[[0.5, 0.5], [0.5, 0.5]], [[0.9, 0.1], [0.1, 0.9]]])
     policy = history_tree()(truth.pomdp).policy
     check = theory.hop_b_class_optimism([policy], truth, counts, emissions, 100, scale=0.0)
     likely = truth.pomdp._replace(emission=emissions[1])
-    assert check.value == pytest.approx(evaluate(policy, likely) - evaluate(policy, truth.pomdp), abs=1e-12)
+    assert check.value == pytest.approx(
+        evaluate(policy, likely) - evaluate(policy, truth.pomdp), abs=1e-12
+    )

@@ -28,9 +28,13 @@ def test_regret_of_hop_b_by_hand():
     assert bound.probability == pytest.approx(0.75)
 
 
-@pytest.mark.parametrize(("sizes", "twice_c"), [((2, 3, 4, 5), 5), ((3, 2, 2, 1), 2), ((1, 1, 1, 2), 2)])
+@pytest.mark.parametrize(
+    ("sizes", "twice_c"), [((2, 3, 4, 5), 5), ((3, 2, 2, 1), 2), ((1, 1, 1, 2), 2)]
+)
 def test_regret_of_hop_b_is_its_penultimate_display(sizes, twice_c):
-    """C e times the sums of both radii and of tilde-epsilon(c), c = max(1, H/2), each by its pigeonhole."""
+    """C e times the sums of both radii and of tilde-epsilon(c), c = max(1, H/2), each by its
+    pigeonhole.
+    """
     X, Y, A, H = sizes
     iota = math.log(2 * X * X * Y * A * 70 * H / 0.1)
     sums = H**2 * math.sqrt(8 * Y * iota) * theory.root_pigeonhole(X, H, 70)
@@ -77,7 +81,9 @@ def test_bounds_grow_with_every_size_and_fall_an_episode():
     }
     for bound, sizes in bounds.items():
         plain = bound(*sizes).total
-        place = 2 if bound is theory.hop_v_bound else 4 if bound is theory.hop_b_bound else 3  # of the episodes
+        place = (
+            2 if bound is theory.hop_v_bound else 4 if bound is theory.hop_b_bound else 3
+        )  # of the episodes
         for k in range(len(sizes)):
             bigger = [n * (2 if k == j else 1) for j, n in enumerate(sizes)]
             if bound is theory.hop_v_bound and k == 1:
@@ -91,15 +97,27 @@ def test_bounds_grow_with_every_size_and_fall_an_episode():
 def test_sample_sizes_are_the_smallest_and_show_the_leading_order():
     for accuracy in (1e7, 1e6, 10.0):
         size = theory.hop_b_samples(2, 3, 2, 3, accuracy)
-        holds = [theory.hop_b_bound(2, 3, 2, 3, K).total / K <= accuracy for K in (size.episodes - 1, size.episodes) if K]
+        holds = [
+            theory.hop_b_bound(2, 3, 2, 3, K).total / K <= accuracy
+            for K in (size.episodes - 1, size.episodes)
+            if K
+        ]
         assert holds == [False, True][-len(holds) :]
     scan = next(K for K in range(1, 1000) if theory.hop_b_bound(2, 3, 2, 3, K).total / K <= 3e5)
     assert theory.hop_b_samples(2, 3, 2, 3, 3e5).episodes == scan > 1
-    scan = next(K for K in range(1, 1000) if theory.hop_b_class_bound(2, 2, 3, K, 9).total / K <= 1e4)
+    scan = next(
+        K for K in range(1, 1000) if theory.hop_b_class_bound(2, 2, 3, K, 9).total / K <= 1e4
+    )
     assert theory.hop_b_class_samples(2, 2, 3, 9, 1e4).episodes == scan > 1
-    scan = next(K for K in range(1, 1000) if theory.hop_v_bound(2, 3, 3 * K, 9, 8, 2).total / K <= 500)
+    scan = next(
+        K for K in range(1, 1000) if theory.hop_v_bound(2, 3, 3 * K, 9, 8, 2).total / K <= 500
+    )
     assert theory.hop_v_samples(2, 3, 9, 8, 2, 500.0).episodes == 3 * scan > 3
     assert theory.hop_b_samples(2, 3, 2, 3, 0.5).leading == (2 * 3 * 243 + 2 * 2 * 81) / 0.25
-    assert theory.hop_b_class_samples(2, 2, 3, 9, 0.5).leading == pytest.approx(243 * (2 * math.log(9) + 8) / 0.25)
-    assert theory.hop_v_samples(2, 3, 9, 8, 2, 0.5).leading == pytest.approx(2 * 243 * 2 * math.log(720) / 0.25)
+    assert theory.hop_b_class_samples(2, 2, 3, 9, 0.5).leading == pytest.approx(
+        243 * (2 * math.log(9) + 8) / 0.25
+    )
+    assert theory.hop_v_samples(2, 3, 9, 8, 2, 0.5).leading == pytest.approx(
+        2 * 243 * 2 * math.log(720) / 0.25
+    )
     assert [smallest(lambda k, n=n: k >= n) for n in (1, 2, 3, 5, 8, 1000)] == [1, 2, 3, 5, 8, 1000]

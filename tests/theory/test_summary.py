@@ -1,4 +1,7 @@
-"""The report says when the theory says something; what cannot be asked is refused with all its problems."""
+"""The report says when the theory says something.
+
+What cannot be asked is refused with all its problems.
+"""
 
 import math
 
@@ -6,7 +9,7 @@ import numpy as np
 import pytest
 
 from homdp_ppl import ParameterError, Spaces, theory
-from homdp_ppl.evaluation import simulation_lemma
+from homdp_ppl.evaluation.lemma import simulation_lemma
 from tests.worlds import world
 
 
@@ -19,25 +22,36 @@ def test_report_says_when_the_theory_says_something():
     K = int(first.since)
     better = {row.name: row for row in theory.report(world("tiger"), K)}["regret of HOP-B"]
     assert better.informative
-    assert not {row.name: row for row in theory.report(world("tiger"), K - 1)}["regret of HOP-B"].informative
+    assert not {row.name: row for row in theory.report(world("tiger"), K - 1)}[
+        "regret of HOP-B"
+    ].informative
     classed = rows["regret of HOP-B, emission class"]
     assert classed.value == theory.hop_b_class_bound(2, 3, 4, 1000, 1000**2).total
     epochs = rows["regret of HOP-V"]
     assert epochs.value == theory.hop_v_bound(3, 4, 1000, 1000**6, 1000**2, 2).total
     assert epochs.trivial == 1000
-    assert rows["episodes for a gap of 0.4, HOP-B"].value == theory.hop_b_samples(2, 2, 3, 4, 0.4).episodes
+    assert (
+        rows["episodes for a gap of 0.4, HOP-B"].value
+        == theory.hop_b_samples(2, 2, 3, 4, 0.4).episodes
+    )
     assert not rows["gap that no algorithm avoids"].informative
     assert rows["sum of 1 / n(x, a)"].informative
     assert rows["elliptical potential"].value == pytest.approx(4 * math.log(251))
-    assert {row.name for row in theory.report(world("tiger"), 3)} == rows.keys()  # fewer episodes than steps: no epoch
-    assert not any(row.informative for row in theory.report(world("tiger"), 10**30, delta=0.4)[:1])  # 1 - 5 delta < 0
+    assert {
+        row.name for row in theory.report(world("tiger"), 3)
+    } == rows.keys()  # fewer episodes than steps: no epoch
+    assert not any(
+        row.informative for row in theory.report(world("tiger"), 10**30, delta=0.4)[:1]
+    )  # 1 - 5 delta < 0
 
 
 def test_report_of_a_large_model_has_a_lower_bound():
     names = [tuple(map(str, range(n))) for n in (127, 10, 2)]
     rows = {row.name: row for row in theory.report(Spaces(*names, 7), 800, accuracy=0.01)}
     assert rows["gap that no algorithm avoids"].value == pytest.approx(1 / 1280)
-    assert rows["episodes no algorithm avoids for a gap of 0.01"].value == pytest.approx(512 / (1024 * 0.32**2))
+    assert rows["episodes no algorithm avoids for a gap of 0.01"].value == pytest.approx(
+        512 / (1024 * 0.32**2)
+    )
     assert all(rows[name].informative for name in rows if "no algorithm" in name)
 
 
@@ -47,7 +61,10 @@ def test_report_of_a_large_model_has_a_lower_bound():
         (lambda: theory.hop_b_bound(0, 2, 2.5, 2, 9, delta=2), ["states", "actions", "delta"]),  # type: ignore[arg-type]
         (lambda: theory.hop_b_class_bound(1, 2, 2, 9, size=0), ["size"]),
         (lambda: theory.hop_v_bound(2, 4, 3, 1, 1, 1), ["epoch of H"]),
-        (lambda: theory.hop_b_samples(2, 2, 0, 2, accuracy=0.0), ["hop_b_samples", "actions", "accuracy"]),
+        (
+            lambda: theory.hop_b_samples(2, 2, 0, 2, accuracy=0.0),
+            ["hop_b_samples", "actions", "accuracy"],
+        ),
         (lambda: theory.lower_bound(127, 10, 0.5), ["epsilon"]),
         (lambda: theory.packing(97), ["97"]),
         (lambda: theory.separation([1, 1], [1], 0.1), ["others"]),
@@ -72,13 +89,15 @@ def test_numpy_numbers_do_not_overflow(number):
     big = (500, 500, 50, 100, 10**9)
     assert theory.hop_b_bound(*map(number, big)) == theory.hop_b_bound(*big)
     assert theory.hop_b_class_bound(*map(number, big)) == theory.hop_b_class_bound(*big)
-    assert theory.hop_v_bound(*map(number, (50, 100, 10**9, 10**9, 10**9, 500))) == theory.hop_v_bound(
-        50, 100, 10**9, 10**9, 10**9, 500
-    )
+    assert theory.hop_v_bound(
+        *map(number, (50, 100, 10**9, 10**9, 10**9, 500))
+    ) == theory.hop_v_bound(50, 100, 10**9, 10**9, 10**9, 500)
     assert theory.hop_b_samples(*map(number, big[:4]), 0.1) == theory.hop_b_samples(*big[:4], 0.1)
     assert theory.root_pigeonhole(*map(number, big[2:])) == theory.root_pigeonhole(*big[2:])
     assert theory.lower_bound(number(127), number(10), 0.1) == theory.lower_bound(127, 10, 0.1)
-    assert theory.unavoidable_gap(number(127), number(10), number(50)) == theory.unavoidable_gap(127, 10, 50)
+    assert theory.unavoidable_gap(number(127), number(10), number(50)) == theory.unavoidable_gap(
+        127, 10, 50
+    )
     assert theory.report(world("tiger"), number(10**9)) == theory.report(world("tiger"), 10**9)
 
 

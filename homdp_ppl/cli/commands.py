@@ -1,0 +1,285 @@
+"""What the commands of ``homdp`` do: models, play, plan, learn and theory.
+
+Those of studies are in study_commands.py.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Collection, Sequence
+from pathlib import Path
+from typing import Any
+
+import jax
+import matplotlib.pyplot as plt
+from matplotlib.backend_bases import FigureCanvasBase
+from rich import box
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from homdp_ppl import models, planners, study, theory
+from homdp_ppl.core.graph_policy import uniform_policy
+from homdp_ppl.core.rollout import rollout
+from homdp_ppl.core.spaces import Real
+from homdp_ppl.declare.densities import ContinuousWorld
+from homdp_ppl.declare.model import World
+from homdp_ppl.errors import ParameterError, Problem
+from homdp_ppl.evaluation.simulation import estimate
+from homdp_ppl.learning.checks import check_plan
+from homdp_ppl.learning.learn import learn
+from homdp_ppl.learning.metrics import Measured
+from homdp_ppl.learning.rounds import Planner
+from homdp_ppl.report import (
+    comparison_table,
+    decisions_table,
+    models_table,
+    revealed_table,
+    seen_table,
+    theory_table,
+)
+from homdp_ppl.report.look import counted
+from homdp_ppl.storage.atomic import atomic_write
+
+LEGEND = {  # of the columns of comparisons
+    "seeds": "runs of the rule so far",
+    "regret": "with its standard error where there are several runs",
+    "minus first": "the paired difference, with its 95% interval",
+    "gap": "what the last round's policy loses an episode",
+    "optim.": "in how many rounds the promised, optimistic value covered the optimum",
+    "width": "how far it lay above on average",
+    "to {epsilon:g}": "episodes until the average regret was below for good (-: never)",
+    "sec": "seconds of a run",
+    "guarantee": "what is proved of optimism",
+}
+SIMULATED = 200  # episodes by which a value is estimated
+ONLINE = "a policy that plans as it goes"
+QUANTISED = "Where observations are numbers and states are not, `--planner quantised` makes one."
+
+
+def show_models(options: argparse.Namespace, console: Console) -> None:
+    """``homdp models``: the stories of the zoo, one model, or several side by side."""
+    if not options.models:
+        table = Table("model", "story", box=box.SIMPLE_HEAD)
+        for name in [*models.MODELS, *models.CONTINUOUS]:
+            table.add_row(name, escape(models.story(name)))
+        console.print(table)
+        say(
+            console,
+            (
+                "`homdp models NAME` shows one, `homdp models NAME NAME` several side by side; "
+                "`homdp play NAME` plays it."
+            ),
+        )
+        return
+    worlds = {text: study.find_world(text) for text in options.models}
+    if len(worlds) > 1:
+        console.print(models_table(worlds))
+        return
+    (world,) = worlds.values()
+    say(console, repr(world.homdp))
+    for word, space in zip(("states", "observations", "actions"), world.spaces[:3], strict=True):
+        say(
+            console,
+            (
+                f"  {word}: "
+                f"{f'real numbers, {space}' if isinstance(space, Real) else '; '.join(space)}"
+            ),
+        )
+    say(console, f"  {world!r}")
+
+
+def play(options: argparse.Namespace, console: Console) -> None:
+    """``homdp play``: episodes of the uniform policy, revealed."""
+    world: Any = study.find_world(options.model, options.horizon, options.seed)
+    keys = jax.random.split(jax.random.key(options.seed), options.episodes)
+    episodes = rollout(keys, world, uniform_policy(world))
+    say(console, f"{world!r}, played by the uniform policy.\n")
+    for k, episode in enumerate(episodes, 1):
+        console.print(seen_table(world.homdp, episode, f"Episode {k}, as the policy saw it"))
+        console.print(revealed_table(world.homdp, episode, "... and in hindsight"))
+        console.print()
+
+
+def plan(options: argparse.Namespace, console: Console) -> None:
+    """``homdp plan``: the value of a model, its bounds, and the first decisions."""
+    _check_places("plan", options)
+    world = study.find_world(options.model, options.horizon, options.seed)
+    automatic = options.planner == "auto" and isinstance(world, World)
+    chosen = planners.auto() if automatic else study.find_planner(options.planner, world)
+    say(console, f"{world!r}, horizon {world.spaces.horizon}")
+    if isinstance(world, ContinuousWorld):
+        _plan_continuous(options, console, world, chosen)
+        return
+    found = check_plan(chosen(world.pomdp), "plan").named(world)
+    say(console, f"planner   {found.planner}")
+    say(
+        console,
+        f"value     {found.value:.9g}  (certified: the optimum is at most {found.upper:.9g})",
+    )
+    if "seconds" in found.statistics:  # a planner of one's own need not count them
+        say(
+            console, f"seconds   {found.statistics['seconds']:.3g} (a first plan may have compiled)"
+        )
+    console.print(decisions_table(found))
+    _keep(options, console, found, found.policy)
+
+
+def _plan_continuous(
+    options: argparse.Namespace, console: Console, world: ContinuousWorld, planner: Planner
+) -> None:
+    found: Any = planner(world)
+    say(console, f"planner   {found.planner}")
+    if getattr(found, "estimated", False):
+        if options.draw or options.save:
+            raise ParameterError(
+                "plan", [Problem("--draw, --save", ONLINE, "a policy that can be kept", QUANTISED)]
+            )
+        valued = estimate(found.policy, world, jax.random.key(options.seed), SIMULATED)
+        say(console, f"value     {valued}, by simulation, not certified")
+        return
+    say(
+        console,
+        f"value     {found.value:.9g}  (certified: the optimum is at most {found.upper:.9g})",
+    )
+    say(console, f"seconds   {found.statistics['seconds']:.3g} (a first plan may have compiled)")
+    console.print(decisions_table(found.less))
+    _keep(options, console, found.less, found.policy)
+
+
+def _check_places(command: str, options: argparse.Namespace) -> None:
+    """Refuse files that could not be written, before anything is done."""
+    kinds = FigureCanvasBase.get_supported_filetypes()
+    places = [
+        (f"--{name}", Path(place))
+        for name in ("draw", "save", "out")
+        if (place := getattr(options, name, None))
+    ]
+    problems = [
+        Problem(name, f"the directory {place}", "a file")
+        for name, place in places
+        if place.is_dir()
+    ]
+    problems += [
+        Problem(name, str(place), "a file in a directory that exists")
+        for name, place in places
+        if not place.resolve().parent.is_dir()
+    ]
+    if getattr(options, "save", None) and Path(options.save).suffix != ".npz":
+        problems.append(Problem("--save", options.save, "a NumPy file: a name that ends in .npz"))
+    if (
+        getattr(options, "draw", None)
+        and Path(options.draw).suffix.removeprefix(".").lower() not in kinds
+    ):
+        problems.append(
+            Problem(
+                "--draw",
+                options.draw,
+                f"a picture: a name that ends in one of {', '.join(sorted(kinds))}",
+            )
+        )
+    if getattr(options, "out", None) and Path(options.out).suffix != ".nc":
+        problems.append(Problem("--out", options.out, "a netCDF file: a name that ends in .nc"))
+    if problems:
+        raise ParameterError(command, problems)
+
+
+def _keep(options: argparse.Namespace, console: Console, found: Any, policy: Any) -> None:
+    if options.draw:
+        found.draw()
+        plt.savefig(options.draw, dpi=120)
+        say(console, f"drawn to  {options.draw}")
+    if options.save:
+        policy.save(options.save)
+        say(console, f"policy in {options.save}")
+
+
+def learn_once(options: argparse.Namespace, console: Console) -> None:
+    """``homdp learn``: one rule, one model, one seed."""
+    _check_places("learn", options)
+    world: Any = study.find_world(options.model, options.horizon)
+    rule, planner = (
+        study.find_rule(options.explorer, world),
+        study.find_planner(options.planner, world),
+    )
+    run = learn(world, rule, planner, options.episodes, options.seed)
+    say(console, repr(run))
+    rows = study.summarise({rule.name: [run]})
+    table = comparison_table(rows, best(run), width=console.width)
+    console.print(table)
+    explain_columns(console, [table], left_out(rows, table))
+    if options.save:
+        policy: Any = run.policy
+        if not hasattr(policy, "save"):
+            raise ParameterError(
+                "learn", [Problem("--save", ONLINE, "a policy that can be kept", QUANTISED)]
+            )
+        policy.save(options.save)
+        say(console, f"last policy in {options.save}")
+    if options.out:
+        dataset = run.to_dataset()
+        atomic_write(options.out, lambda beside: dataset.to_netcdf(beside, engine="scipy"))
+        say(console, f"all rounds and episodes in {options.out}: xarray.open_dataset reads it")
+
+
+def show_theory(options: argparse.Namespace, console: Console) -> None:
+    """``homdp theory``: the paper's bounds for a model's sizes."""
+    world = study.find_world(options.model, options.horizon)
+    if not isinstance(world, World):
+        remedy = "HOP-V's bound is theory.hop_v_bound: it takes the sizes of classes."
+        raise ParameterError(
+            "theory",
+            [Problem("model", "a continuous one", "finitely many states and observations", remedy)],
+        )
+    X, Y, A, H = world.spaces.sizes
+    K, delta = options.episodes, options.delta
+    statements = theory.report(world, K, delta, options.accuracy)
+    sizes = (
+        f"{counted(X, 'state')}, {counted(Y, 'observation')}, {counted(A, 'action')}, horizon {H}"
+    )
+    say(console, f"{world.homdp.name}: {sizes}; {counted(K, 'episode')}, delta {delta:g}")
+    console.print(theory_table(statements))
+
+
+def explain_columns(
+    console: Console, tables: Sequence[Table], without: Collection[str], epsilon: float = 0.1
+) -> None:
+    """What the columns of comparisons mean, and which had no room."""
+    told = {head.format(epsilon=epsilon): words for head, words in LEGEND.items()}
+    heads = {column.header for table in tables for column in table.columns}
+    say(
+        console,
+        "; ".join(f"{head}: {words}" for head, words in told.items() if head in heads) + ".",
+    )
+    missing = [head for head in told if head in without]
+    if missing:
+        say(
+            console,
+            (
+                f"No room here for {', '.join(missing)}: a wider window shows more, the report "
+                f"of a study all."
+            ),
+        )
+
+
+def left_out(rows: Sequence[study.Row], table: Table, epsilon: float = 0.1) -> set[str]:
+    """Columns that a comparison of these rules has where there is room for them."""
+    wide, narrow = (
+        {str(column.header) for column in one.columns}
+        for one in (comparison_table(rows, "", epsilon), table)
+    )
+    return wide - narrow
+
+
+def best(run: Measured) -> str:
+    """The optimum in words, and what is not known about it."""
+    return (
+        f"optimal value at most {run.optimum:.4g} ({run.inexact})"
+        if run.inexact
+        else f"optimal value {run.optimum:.4g}"
+    )
+
+
+def say(console: Console, text: str) -> None:
+    """A line as it is: no wrapping, no markup."""
+    console.out(text, highlight=False)

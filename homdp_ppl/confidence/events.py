@@ -1,0 +1,363 @@
+"""The good events of appendix C on which HOP-B's guarantee rests, as predicates that can be
+checked.
+
+Each event is a statement about all rounds k; the functions here check one round, from the counts
+before it: the event holds in a run if it holds in every round. Rows that were never visited are
+bounded by infinity. Lemmas of appendix C: each of E_T, E_O and E_T^c has probability at least 1 -
+delta.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from homdp_ppl.confidence.arguments import check_arguments
+from homdp_ppl.confidence.counts import empirical, hop_b_betas
+from homdp_ppl.core.counts import Counts
+from homdp_ppl.core.graph_policy import GraphPolicy, check_policy
+from homdp_ppl.core.pomdp import POMDP
+from homdp_ppl.core.spaces import HasSpaces, Spaces
+from homdp_ppl.declare.model import HOMDP, World
+from homdp_ppl.precision import Array
+
+
+class Event(NamedTuple):
+    """Whether an event holds in a round, and where it is closest to failing.
+
+    Examples
+    --------
+    >>> import numpy as np, numpyro.distributions as dist
+    >>> from homdp_ppl import Counts, tabular
+    >>> coin = tabular(
+    ...     T=[[[1.0]]], O=dist.Dirichlet(np.ones((1, 2))), initial=[1], reward=[[1]], horizon=1
+    ... )
+    >>> event = emission_event(
+    ...     coin.at(O=[[0.5, 0.5]]),
+    ...     Counts(np.ones((1, 1, 1)), np.array([[600, 400]])),
+    ...     episodes=100,
+    ... )
+    >>> event.holds, round(event.slack, 3), event.where  # sqrt(16 log(2000) / 1000) - 0.2
+    (True, 0.149, 'O(. | x0)')
+    """
+
+    holds: bool
+    # the smallest of bound - error over all that the event quantifies over; negative if it fails
+    slack: float
+    where: str  # where that is, in the model's own names
+
+
+class Continuations(NamedTuple):
+    """What a policy expects after each history and action.
+
+    g(x') = sum_y' O(y'|x') alpha_{h+1, tau'}(x').
+
+    Examples
+    --------
+    >>> from homdp_ppl import POMDP, uniform_policy
+    >>> lamp = POMDP(
+    ...     np.array([0.0, 1.0]),
+    ...     np.array([[[1, 0]], [[0.5, 0.5]]]),
+    ...     np.eye(2),
+    ...     np.array([[[0], [1]]] * 3),
+    ... )
+    >>> found = continuations(uniform_policy(lamp), lamp)
+    >>> [
+    ...     g.shape for g in found.values
+    ... ]  # two steps have a next one; at each the policy has one node
+    [(1, 1, 2), (1, 1, 2)]
+    >>> found.arrivals[1].tolist()  # node 0, by action 0 and observation 0
+    [[0, 0, 0]]
+    """
+
+    values: tuple[
+        Array, ...
+        # for h = 1..H-1: (nodes, A, X), a node for all the histories that the policy does not tell
+        # apart
+    ]
+    arrivals: tuple[
+        Array, ...
+    ]  # for h = 1..H-1: (nodes, 3)  the node before, the action and the observation that led here
+
+
+def continuations(policy: GraphPolicy, pomdp: POMDP) -> Continuations:
+    """The continuations of a policy after EVERY history, also those that its own actions never lead
+    to.
+
+    E_T needs them all: the regret proof compares with the optimal policy after histories of other
+    policies.
+
+    Parameters
+    ----------
+    policy
+        For E_T the optimal policy of the true model, as an exact planner returns it: it acts
+        optimally after every history.
+    pomdp
+        The true model.
+
+    Examples
+    --------
+    >>> from homdp_ppl import POMDP, uniform_policy
+    >>> lamp = POMDP(
+    ...     np.array([0.0, 1.0]),
+    ...     np.array([[[1, 0]], [[0.5, 0.5]]]),
+    ...     np.eye(2),
+    ...     np.array([[[0], [1]]] * 3),
+    ... )
+    >>> [
+    ...     g.tolist() for g in continuations(uniform_policy(lamp), lamp).values
+    ... ]  # lit next, then with half a chance
+    [[[[0.0, 1.5]]], [[[0.0, 1.0]]]]
+    """
+    check_policy(policy, pomdp)
+    _, T, O, r = pomdp  # noqa: E741
+    A, H = T.shape[1], pomdp.horizon
+    by_step, arrivals = _every_node(policy, H)
+    alpha = policy.probabilities[by_step[-1]] @ r[-1].T  # (N, X)
+    values: list[Array] = []
+    for h in reversed(range(H - 1)):
+        nodes = by_step[h]
+        after = np.searchsorted(by_step[h + 1], policy.successor[nodes])  # (N, A or 1, Y)
+        g = sum(O[:, y] * alpha[after[:, :, y]] for y in range(O.shape[1]))
+        g = np.broadcast_to(g, (len(nodes), A, len(T)))
+        values.append(g)
+        alpha = np.einsum(
+            "na,nxa->nx", policy.probabilities[nodes], r[h] + np.einsum("xaz,naz->nxa", T, g)
+        )
+    return Continuations(tuple(reversed(values)), tuple(arrivals[: H - 1]))
+
+
+def transition_event(
+    world: World,
+    counts: Counts,
+    episodes: int,
+    optimal: Continuations,
+    delta: float = 0.1,
+    known: bool = True,
+) -> Event:
+    """E_T: |sum_x' (T - T-hat)(x'|x, a) g(x')| <= sqrt(beta_1 / n(x, a)) for all h, x, a and
+    histories tau_h.
+
+    g are the continuations of the optimal policy after tau_h and a. The paper prints one sign and
+    proves the other; the proofs use both. At h = H the left side is zero.
+
+    Parameters
+    ----------
+    world
+        The truth.
+    counts
+        What was seen before the round.
+    episodes
+        K, the number of rounds of the whole run.
+    optimal
+        :func:`continuations` of the optimal policy in the true model.
+    delta
+        Allowed probability of error.
+    known
+        Whether the estimates have the known rows exact; otherwise all rows come from counts.
+
+    Examples
+    --------
+    >>> from homdp_ppl import Counts, models
+    >>> from homdp_ppl.planners import history_tree
+    >>> world = models.load("tiger", horizon=3)
+    >>> optimal = continuations(history_tree()(world.pomdp).policy, world.pomdp)
+    >>> heads = Counts(
+    ...     np.full((2, 3, 2), [100_000, 0]), np.ones((2, 2))
+    ... )  # after each action the tiger went left
+    >>> transition_event(world, heads, 1000, optimal, known=False).where
+    'step 2 after growl left, listen, growl left: T(. | right, listen)'
+    """
+    check_arguments("transition_event", episodes=episodes, delta=delta)
+    error = world.pomdp.transition - empirical(world.homdp, counts, known).transition
+    X, A, _ = error.shape
+    worst, place = (
+        np.zeros((X, A)),
+        np.full((X, A, 2), -1),
+    )  # the largest error of each row, its step and node
+    for h, g in enumerate(optimal.values):
+        for a in range(A):
+            sizes = np.abs(g[:, a] @ error[:, a].T)  # (N, X)
+            node = sizes.argmax(0)
+            largest = sizes.max(0)
+            place[:, a] = np.where(
+                (largest > worst[:, a])[:, None], np.stack([np.full(X, h), node], 1), place[:, a]
+            )
+            worst[:, a] = np.maximum(worst[:, a], largest)
+
+    def describe(x: int, a: int) -> str:
+        row = f"T(. | {world.spaces.states[x]}, {world.spaces.actions[a]})"
+        h, node = place[x, a]
+        return (
+            f"step {h + 1} after {_history(optimal, h, node, world.spaces)}: {row}"
+            if h >= 0
+            else row
+        )
+
+    beta, _ = hop_b_betas(world, episodes, delta)
+    return _judge(worst, np.sqrt(_per_visit(beta, counts.state_action)), describe)
+
+
+def emission_event(
+    world: World, counts: Counts, episodes: int, delta: float = 0.1, known: bool = True
+) -> Event:
+    """E_O: ||O(.|x) - O-hat(.|x)||_1 <= sqrt(beta_2 / n(x)) for all x.
+
+    beta_2 is as printed; the proof needs log(2YXKH/delta).
+
+    Parameters
+    ----------
+    world, counts, episodes, delta, known
+        As in :func:`transition_event`.
+
+    Examples
+    --------
+    >>> from homdp_ppl import Counts, models
+    >>> world = models.load("tiger")
+    >>> event = emission_event(
+    ...     world, Counts(np.zeros((2, 3, 2)), np.array([[900, 100], [500, 500]])), 1000
+    ... )
+    >>> event.holds, round(event.slack, 6), event.where
+    (False, -0.262134, 'O(. | right)')
+    """
+    check_arguments("emission_event", episodes=episodes, delta=delta)
+    error = np.abs(world.pomdp.emission - empirical(world.homdp, counts, known).emission).sum(-1)
+    _, beta = hop_b_betas(world, episodes, delta)
+    return _judge(
+        error,
+        np.sqrt(_per_visit(beta, counts.visits)),
+        lambda x: f"O(. | {world.spaces.states[x]})",
+    )
+
+
+def relative_transition_event(
+    world: World, counts: Counts, episodes: int, c: float, delta: float = 0.1, known: bool = True
+) -> Event:
+    """E_T^c: T-hat(x'|x, a) - T(x'|x, a) <= T(x'|x, a) / (2c) + 2c log(X^2 A K H / delta) / n(x, a)
+    for all x, a, x'.
+
+    The paper prints "=" for "<=". One sign only: the other is neither claimed nor used.
+
+    Parameters
+    ----------
+    world, counts, episodes, delta, known
+        As in :func:`transition_event`.
+    c
+        At least 1; the regret proof takes H/2, which is below 1 at H = 1: there take max(1, H/2).
+
+    Examples
+    --------
+    >>> import numpy as np, numpyro.distributions as dist
+    >>> from homdp_ppl import Counts, tabular
+    >>> lamp = tabular(
+    ...     T=dist.Dirichlet(np.ones((2, 1, 2))),
+    ...     O=np.eye(2),
+    ...     initial=[0, 1],
+    ...     reward=[[0], [1]],
+    ...     horizon=2,
+    ... )
+    >>> seen = Counts(np.array([[[0, 0]], [[10_000, 30_000]]]), np.ones((2, 2)))
+    >>> event = relative_transition_event(
+    ...     lamp.at(T=np.full((2, 1, 2), 0.5)), seen, episodes=1000, c=2.0
+    ... )
+    >>> (
+    ...     event.holds,
+    ...     round(event.slack, 3),
+    ...     event.where,
+    ... )  # T-hat is 0.75; T/4 and 4 log(80000) / 40000 are not enough
+    (False, -0.124, 'T(x1 | x1, a0)')
+    """
+    check_arguments("relative_transition_event", episodes=episodes, delta=delta, c=c)
+    T = world.pomdp.transition
+    error = empirical(world.homdp, counts, known).transition - T
+    bound = (
+        T / (2 * c)
+        + _per_visit(2 * c * _logarithm(world, episodes, delta), counts.state_action)[..., None]
+    )
+    states, _, actions, _ = world.spaces
+    return _judge(
+        error, bound, lambda x, a, after: f"T({states[after]} | {states[x]}, {actions[a]})"
+    )
+
+
+def tilde_epsilon(
+    c: float, homdp: HOMDP, counts: Counts, episodes: int, delta: float = 0.1, known: bool = True
+) -> Array:
+    """The lower-order radius of the regret proof.
+
+    min(2, 2c X log(X^2 A K H / delta) / n(x, a)), (X, A); known rows have 0.
+
+    Parameters
+    ----------
+    c
+        As in :func:`relative_transition_event`.
+    homdp
+        The declaration.
+    counts, episodes, delta, known
+        As in :func:`transition_event`.
+
+    Examples
+    --------
+    >>> import numpy as np, numpyro.distributions as dist
+    >>> from homdp_ppl import Counts, tabular
+    >>> lamp = tabular(
+    ...     T=dist.Dirichlet(np.ones((2, 1, 2))),
+    ...     O=np.eye(2),
+    ...     initial=[0, 1],
+    ...     reward=[[0], [1]],
+    ...     horizon=2,
+    ... )
+    >>> seen = Counts(np.array([[[0, 0]], [[250, 750]]]), np.ones((2, 2)))
+    >>> tilde_epsilon(1.0, lamp, seen, episodes=1000).ravel().round(
+    ...     4
+    ... ).tolist()  # never visited; 4 log(80000) / 1000
+    [2.0, 0.0452]
+    """
+    check_arguments("tilde_epsilon", episodes=episodes, delta=delta, c=c)
+    X = homdp.spaces.sizes[0]
+    radius = np.minimum(
+        2, _per_visit(2 * c * X * _logarithm(homdp, episodes, delta), counts.state_action)
+    )
+    return np.where(homdp.structure.known.transition, 0.0, radius) if known else radius
+
+
+def _logarithm(model: HasSpaces, episodes: int, delta: float) -> float:
+    X, _, A, H = model.spaces.sizes
+    return math.log(X**2 * A * episodes * H / delta)
+
+
+def _per_visit(numerator: float, n: Array) -> Array:
+    """Numerator / n, infinite where n = 0."""
+    return np.where(n > 0, numerator / np.where(n > 0, n, 1), np.inf)
+
+
+def _judge(error: Array, bound: Array, describe: Callable[..., str]) -> Event:
+    slack = bound - error
+    worst = np.unravel_index(slack.argmin(), slack.shape)
+    return Event(bool((slack >= 0).all()), float(slack[worst]), describe(*map(int, worst)))
+
+
+def _every_node(policy: GraphPolicy, horizon: int) -> tuple[list[Array], list[Array]]:
+    """The nodes of each step that any actions lead to, sorted, and how each is first arrived at."""
+    nodes, first = np.unique(policy.start, return_index=True)
+    found = [nodes]
+    arrivals = [np.stack([np.full(len(nodes), -1), np.full(len(nodes), -1), first], 1)]
+    for _ in range(horizon - 1):
+        following = policy.successor[nodes]
+        nodes, first = np.unique(following, return_index=True)
+        found.append(nodes)
+        arrivals.append(np.stack(np.unravel_index(first, following.shape), 1))
+    return found, arrivals
+
+
+def _history(optimal: Continuations, step: int, node: int, spaces: Spaces) -> str:
+    """One history that leads to a node, in names."""
+    words: list[str] = []
+    for h in range(step, -1, -1):
+        before, action, observation = map(int, optimal.arrivals[h][node])
+        words = [spaces.actions[action]] * (h > 0) + [spaces.names[1][observation]] + words
+        node = before
+    return ", ".join(words)

@@ -1,0 +1,1 @@
+"""Values: spaces, POMDPs, policies, episodes, counts, plans."""

@@ -1,0 +1,118 @@
+"""Counts: the sufficient statistics of revealed episodes for finite models."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import partial
+from typing import TypeAlias
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from homdp_ppl.core.episode import Episode, stack
+from homdp_ppl.core.spaces import HasSpaces
+from homdp_ppl.errors import DataError, Problem
+from homdp_ppl.precision import Array, namespace
+
+Names: TypeAlias = tuple[tuple[str, ...], ...]
+
+
+@partial(
+    jax.tree_util.register_dataclass, data_fields=["transition", "emission"], meta_fields=["names"]
+)
+@dataclass(frozen=True, eq=False)
+class Counts:
+    """How often each transition and each emission was seen.
+
+    n(x) counts visits at steps 1..H; n(x, a) includes the last transition (x_H, a_H, x_{H+1});
+    x_{H+1} has no observation and is no visit. Counts of disjoint episodes add up.
+
+    Examples
+    --------
+    >>> from homdp_ppl import Counts, models
+    >>> Counts.zero(models.load("tiger")).visits
+    array([0, 0])
+    """
+
+    transition: Array  # (X, A, X)  n(x, a, x')
+    emission: Array  # (X, Y)     n(x, y)
+    names: Names | None = None  # of states, observations and actions, where they are known
+
+    @classmethod
+    def zero(cls, model: HasSpaces) -> Counts:
+        """No data yet."""
+        X, Y, A, _ = model.spaces.sizes
+        return cls(
+            np.zeros((X, A, X), dtype=np.int64),
+            np.zeros((X, Y), dtype=np.int64),
+            model.spaces.names,
+        )
+
+    @classmethod
+    def of(cls, episodes: Episode | Iterable[Episode], model: HasSpaces) -> Counts:
+        """Count episodes, refusing states, observations or actions that the model does not have."""
+        batch = stack(episodes, model.spaces)
+        X, Y, A, _ = model.spaces.sizes
+        before, after = batch.states[:, :-1], batch.states[:, 1:]
+        transition = np.zeros((X, A, X), dtype=np.int64)
+        emission = np.zeros((X, Y), dtype=np.int64)
+        np.add.at(transition, (before, batch.actions, after), 1)
+        np.add.at(emission, (before, batch.observations), 1)
+        return cls(transition, emission, model.spaces.names)
+
+    def __add__(self, other: Counts) -> Counts:
+        """Merge the counts of disjoint episodes of the same model."""
+        if not isinstance(other, Counts):
+            return NotImplemented
+        mine, theirs = (
+            tuple(np.shape(n) for n in (c.transition, c.emission)) for c in (self, other)
+        )
+        if mine != theirs:
+            raise DataError(
+                "counts",
+                [Problem("shapes", str(theirs), str(mine), "Merge counts of one model only.")],
+            )
+        if self.names and other.names and self.names != other.names:
+            raise DataError(
+                "counts",
+                [
+                    Problem(
+                        "names",
+                        str(other.names),
+                        str(self.names),
+                        "Merge counts of one model only.",
+                    )
+                ],
+            )
+        return Counts(
+            self.transition + other.transition,
+            self.emission + other.emission,
+            self.names or other.names,
+        )
+
+    def add(self, episode: Episode) -> Counts:
+        """These counts and one more episode; unchecked, and may be traced."""
+        before, after = episode.states[:-1], episode.states[1:]
+        if namespace(self.transition, episode.states) is jnp:
+            transition = jnp.asarray(self.transition).at[before, episode.actions, after].add(1)
+            return Counts(
+                transition,
+                jnp.asarray(self.emission).at[before, episode.observations].add(1),
+                self.names,
+            )
+        transition, emission = self.transition.copy(), self.emission.copy()
+        np.add.at(transition, (before, episode.actions, after), 1)
+        np.add.at(emission, (before, episode.observations), 1)
+        return Counts(transition, emission, self.names)
+
+    @property
+    def state_action(self) -> Array:
+        """n(x, a), (X, A)."""
+        return self.transition.sum(-1)
+
+    @property
+    def visits(self) -> Array:
+        """n(x) over steps 1..H, (X,)."""
+        return self.emission.sum(-1)

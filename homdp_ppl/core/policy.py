@@ -1,0 +1,107 @@
+"""What acting means: a policy turns the observations and actions so far into the next action, and
+never sees a latent state.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from homdp_ppl.core.pomdp import FLOAT32, normalised
+from homdp_ppl.core.spaces import NUMBERS_FOR_NAMES, Spaces, told
+from homdp_ppl.errors import PolicyError, Problem
+from homdp_ppl.precision import Array
+
+
+class Trajectory(NamedTuple):
+    """What may be seen while an episode lasts; the last axis is the step, a batch has leading axes.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from homdp_ppl import Episode, Trajectory
+    >>> seen = Trajectory(observations=np.array([0, 1]), actions=np.array([1, 0]))
+    >>> episode = Episode(seen, states=np.array([0, 0, 1]))  # when it is over
+    >>> episode.trajectory.actions
+    array([1, 0])
+    """
+
+    observations: Array  # (H,)  y_1 .. y_H
+    actions: Array  # (H,)  a_1 .. a_H
+
+
+@runtime_checkable
+class Policy(Protocol):
+    """Anything that acts on what has been seen.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from homdp_ppl import POMDP, Policy, evaluate
+    >>> class Repeater:
+    ...     def act(self, observations, actions):
+    ...         return np.eye(2)[observations[-1]]  # do what was seen last
+    >>> guess = POMDP(
+    ...     np.array([0.5, 0.5]),
+    ...     np.full((2, 2, 2), 0.5),
+    ...     np.array([[0.9, 0.1], [0.1, 0.9]]),
+    ...     np.eye(2)[None],
+    ... )
+    >>> isinstance(Repeater(), Policy), round(evaluate(Repeater(), guess), 6)
+    (True, 0.9)
+    """
+
+    def act(self, observations: ArrayLike, actions: ArrayLike) -> Array:
+        """Probabilities of the next action, (A,), given y_1 .. y_h and a_1 .. a_{h-1}."""
+
+
+def ask(policy: Policy, observations: ArrayLike, actions: ArrayLike, spaces: Spaces) -> Array:
+    """The action probabilities of a policy that is asked step by step, checked.
+
+    It is handed copies of what may be seen.
+    """
+    answer = policy.act(np.array(observations), np.array(actions, dtype=int))
+    try:
+        chances = np.asarray(answer, dtype=np.float64)
+    except (TypeError, ValueError):
+        chances = np.full(0, np.nan)
+    A = len(spaces.actions)
+    if chances.shape != (A,) or not (chances >= 0).all() or not abs(chances.sum() - 1) <= FLOAT32:
+        history = np.asarray(observations)
+        where = (
+            f"step {len(history)}, after {', '.join(told(y, spaces.observations) for y in history)}"
+        )
+        raise PolicyError(
+            "policy", [Problem("act", repr(answer), f"{A} probabilities that sum to 1", at=where)]
+        )
+    return normalised(chances)  # answers in float32
+
+
+def history_problems(seen: Array, done: Array, observations: int, actions: int) -> list[Problem]:
+    """What is wrong with a history of so many kinds of observations and actions."""
+    if seen.ndim != 1 or done.ndim != 1 or len(seen) != len(done) + 1:
+        got = f"observations of shape {seen.shape} and actions of shape {done.shape}"
+        return [Problem("history", got, "h observations and h - 1 actions")]
+    return [
+        *range_problems("observations", seen, observations),
+        *range_problems("actions", done, actions),
+    ]
+
+
+def range_problems(where: str, values: Array, size: int) -> list[Problem]:
+    """Entries that are no index below ``size``: JAX would clamp them in silence."""
+    if values.size and not np.issubdtype(values.dtype, np.integer):
+        remedy = NUMBERS_FOR_NAMES if values.dtype.kind in "UO" else ""
+        return [Problem(where, f"values of type {values.dtype}", "integers", remedy)]
+    bad = np.argwhere((values < 0) | (values >= size))
+    return [
+        Problem(
+            where,
+            str(values[tuple(index)]),
+            f"an index in 0..{size - 1}",
+            at=", ".join(map(str, index)),
+        )
+        for index in bad[:8]
+    ]

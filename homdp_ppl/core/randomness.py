@@ -1,0 +1,83 @@
+"""Random keys, the noise of an episode, and how a uniform number picks an outcome."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from homdp_ppl.errors import DataError, Problem
+from homdp_ppl.precision import Array, namespace
+
+
+class Noise(NamedTuple):
+    """The uniform numbers that decide an episode.
+
+    The world's and the policy's come from different keys.
+    """
+
+    state: Array  # (H + 1,)
+    observation: Array  # (H,)
+    action: Array  # (H,)
+
+
+def noise(world_key: Array, policy_key: Array, horizon: int) -> Noise:
+    """The noise of one episode: number h comes from the key and h alone, so rules that share a key
+    share their luck.
+    """
+    world = jax.vmap(lambda h: jax.random.uniform(jax.random.fold_in(world_key, h), (2,)))(
+        jnp.arange(horizon + 1)
+    )
+    action = jax.vmap(lambda h: jax.random.uniform(jax.random.fold_in(policy_key, h)))(
+        jnp.arange(horizon)
+    )
+    return Noise(world[:, 0], world[:-1, 1], action)
+
+
+def choose(row: Array, uniform: Array) -> Array:
+    """The outcome that a uniform number picks from probabilities; never one of probability zero."""
+    xp = namespace(row, uniform)
+    below = xp.sum(xp.cumsum(row) <= uniform)
+    last = xp.max(xp.where(row > 0, xp.arange(len(row)), 0))
+    return xp.minimum(below, last)
+
+
+def as_keys(key: Array, subject: str) -> Array:
+    """Typed JAX keys, also from old-style uint32 keys.
+
+    ``subject`` asks, and is named if they are none.
+    """
+    if isinstance(key, jax.Array) and jnp.issubdtype(key.dtype, jax.dtypes.prng_key):
+        return key
+    if (
+        isinstance(key, jax.Array | np.ndarray)
+        and key.dtype == np.uint32
+        and key.ndim
+        and key.shape[-1] == 2
+    ):
+        return jax.random.wrap_key_data(jnp.asarray(key))
+    got = f"{type(key).__name__} {key!r}"
+    raise DataError(
+        subject,
+        [
+            Problem(
+                "key",
+                got,
+                "a JAX random key",
+                "Write jax.random.key(0), or jax.random.split(key, n).",
+            )
+        ],
+    )
+
+
+def as_key(key: Array, subject: str) -> Array:
+    """One typed JAX key, where several would be a mistake."""
+    keys = as_keys(key, subject)
+    if keys.ndim:
+        raise DataError(
+            subject,
+            [Problem("key", f"{keys.size} keys", "one key", "Call it once for each of them.")],
+        )
+    return keys

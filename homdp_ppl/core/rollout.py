@@ -1,0 +1,122 @@
+"""How a policy is played in a model: compiled for graphs, step by step for other policies."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from homdp_ppl.core.episode import Episode, stack
+from homdp_ppl.core.graph_policy import GraphPolicy, check_policy
+from homdp_ppl.core.policy import Policy, Trajectory, ask
+from homdp_ppl.core.pomdp import POMDP
+from homdp_ppl.core.randomness import Noise, as_keys, choose, noise
+from homdp_ppl.core.spaces import Spaces
+from homdp_ppl.errors import DataError, Problem
+from homdp_ppl.precision import Array, in_x64, to_numpy
+
+if TYPE_CHECKING:
+    from homdp_ppl.declare.densities import ContinuousWorld
+    from homdp_ppl.declare.model import World
+
+
+def play(pomdp: POMDP, policy: GraphPolicy, luck: Noise) -> Episode:
+    """One episode as a pure function of the model, the policy and the noise; may be traced."""
+
+    def step(
+        carry: tuple[Array, Array, Array], inputs: tuple[Array, Noise]
+    ) -> tuple[tuple[Array, Array, Array], tuple[Array, ...]]:
+        state, node, action = carry
+        h, u = inputs
+        observation = choose(pomdp.emission[state], u.observation)
+        node = jnp.where(h == 0, policy.first(observation), policy.next(node, action, observation))
+        action = choose(policy.probabilities[node], u.action)
+        following = choose(pomdp.transition[state, action], u.state)
+        return (following, node, action), (state, observation, action)
+
+    first = choose(pomdp.initial, luck.state[0])
+    start = (first, jnp.zeros_like(policy.start[0]), jnp.zeros_like(first))
+    inputs = (jnp.arange(pomdp.horizon), Noise(luck.state[1:], luck.observation, luck.action))
+    (last, _, _), (states, observations, actions) = jax.lax.scan(step, start, inputs)
+    return Episode(Trajectory(observations, actions), jnp.append(states, last))
+
+
+@jax.jit
+def _play_many(keys: Array, pomdp: POMDP, policy: GraphPolicy) -> Episode:
+    return jax.vmap(lambda key: play(pomdp, policy, noise(*_split(key), pomdp.horizon)))(keys)
+
+
+def _split(key: Array) -> tuple[Array, Array]:
+    return jax.random.fold_in(key, 0), jax.random.fold_in(key, 1)
+
+
+@in_x64
+def rollout(key: Array, world: World | ContinuousWorld, policy: Policy) -> Episode:
+    """Play a policy in a world; the latent states come back with the finished episode.
+
+    Parameters
+    ----------
+    key
+        A JAX random key for one episode, or an array of keys for as many episodes.
+    world
+        A declaration with its parameters fixed.
+    policy
+        Any :class:`Policy`. A :class:`GraphPolicy` is compiled, once for each number of keys;
+        another is asked step by step.
+
+    Returns
+    -------
+    Episode
+        Arrays of indices, or of real numbers where a space is :class:`Real`; the leading axes are
+        those of the keys.
+
+    Examples
+    --------
+    >>> import jax
+    >>> from homdp_ppl import models, rollout, uniform_policy
+    >>> world = models.load("tiger")
+    >>> rollout(jax.random.key(0), world, uniform_policy(world)).states.shape
+    (5,)
+    """
+    if not hasattr(world, "pomdp") and not hasattr(world, "play"):
+        remedy = "Fix its parameters with .at(...), or draw them with .draw(key)."
+        raise DataError(
+            "rollout", [Problem("world", f"a {type(world).__name__}", "a World", remedy)]
+        )
+    check_policy(policy, world)
+    keys = as_keys(key, "rollout")
+    many = keys.reshape(-1)
+    if hasattr(world, "play"):  # a continuous world plays by itself
+        episodes: Episode = world.play(many, policy)
+    elif isinstance(policy, GraphPolicy):
+        episodes = _play_many(many, world.pomdp, policy)
+    else:
+        luck = jax.vmap(lambda k: noise(*_split(k), world.spaces.horizon))(many)
+        played = [
+            play_by_asking(world.pomdp, policy, Noise(*row), world.spaces)
+            for row in zip(*to_numpy(luck), strict=True)
+        ]
+        episodes = stack(played, world.spaces)
+    shaped: Episode = jax.tree.map(
+        lambda leaf: np.asarray(leaf).reshape(*keys.shape, *leaf.shape[1:]), episodes
+    )
+    return shaped
+
+
+def play_by_asking(pomdp: POMDP, policy: Policy, luck: Noise, spaces: Spaces) -> Episode:
+    """Play one episode with a policy that is asked step by step.
+
+    It is handed copies of what may be seen, nothing else.
+    """
+    state = int(choose(pomdp.initial, luck.state[0]))
+    states, observations = [state], []
+    actions: list[int] = []
+    for h in range(pomdp.horizon):
+        observations.append(int(choose(pomdp.emission[state], luck.observation[h])))
+        chances = ask(policy, observations, actions, spaces)
+        actions.append(int(choose(chances, luck.action[h])))
+        state = int(choose(pomdp.transition[state, actions[-1]], luck.state[h + 1]))
+        states.append(state)
+    return Episode(Trajectory(np.array(observations), np.array(actions)), np.array(states))

@@ -1,0 +1,185 @@
+"""Spaces: finite sets of names, or real vectors; and what is wrong with values of them."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, Protocol, TypeAlias
+
+import numpy as np
+
+from homdp_ppl.errors import HOMDPError, Problem
+from homdp_ppl.precision import Array
+
+NUMBERS_FOR_NAMES = "Names become numbers by their places: world.spaces.observations.index(name)."
+
+
+class Real(NamedTuple):
+    """Real vectors of a given dimension; with dimension 1 plain numbers, of shape ().
+
+    Examples
+    --------
+    >>> Real(2).shape, Real(1).shape
+    ((2,), ())
+    """
+
+    dimension: int
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of one value."""
+        return () if self.dimension == 1 else (self.dimension,)
+
+    def __str__(self) -> str:
+        return f"R^{self.dimension}" if self.dimension > 1 else "R"
+
+
+Space: TypeAlias = "tuple[str, ...] | Real"
+
+
+class Spaces(NamedTuple):
+    """States and observations, each a tuple of names or :class:`Real`; the names of actions.
+
+    The horizon.
+
+    Examples
+    --------
+    >>> from homdp_ppl import Spaces, uniform_policy
+    >>> names = Spaces(
+    ...     states=("off", "on"),
+    ...     observations=("dark", "light"),
+    ...     actions=("wait", "press"),
+    ...     horizon=3,
+    ... )
+    >>> names.sizes
+    (2, 2, 2, 3)
+    >>> uniform_policy(names)  # names alone are enough to make a policy
+    GraphPolicy(3 nodes, 2 observations, 2 actions)
+    """
+
+    states: Space
+    observations: Space
+    actions: tuple[str, ...]
+    horizon: int
+
+    @property
+    def spaces(self) -> Spaces:
+        """Itself, so that spaces alone serve where a model is asked for them."""
+        return self
+
+    @property
+    def finite(self) -> bool:
+        """Whether states and observations are both finite sets of names."""
+        return not is_real(self.states, self.observations)
+
+    @property
+    def names(self) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
+        """Names of states, observations and actions of finite spaces."""
+        return names_of(self.states), names_of(self.observations), self.actions
+
+    @property
+    def sizes(self) -> tuple[int, int, int, int]:
+        """X, Y, A and H of finite spaces."""
+        return (
+            len(names_of(self.states)),
+            len(names_of(self.observations)),
+            len(self.actions),
+            self.horizon,
+        )
+
+    def entry(self, table: str, index: Array) -> str:
+        """The names along an index, or the beginning of one, into "initial", "transition" or
+        "emission".
+
+        Examples
+        --------
+        >>> Spaces(("off", "on"), ("dark", "light"), ("wait",), horizon=3).entry(
+        ...     "transition", (1, 0, 0)
+        ... )
+        'on, wait, off'
+        """
+        axes = {
+            "initial": (names_of(self.states),),
+            "transition": (names_of(self.states), self.actions, names_of(self.states)),
+            "emission": (names_of(self.states), names_of(self.observations)),
+        }
+        return ", ".join(names[i] for names, i in zip(axes[table], index, strict=False))
+
+
+class HasSpaces(Protocol):
+    """A declaration, a world, a POMDP, or spaces alone."""
+
+    @property
+    def spaces(self) -> Spaces:
+        """States, observations, actions and the horizon."""
+
+
+def is_real(*spaces: Any) -> bool:
+    """Whether one of them is real-valued."""
+    return any(isinstance(space, Real) for space in spaces)
+
+
+def names_of(space: Space) -> tuple[str, ...]:
+    """The names of a finite space; real-valued ones are refused."""
+    if isinstance(space, Real):
+        remedy = "planners.quantised() and planners.particle_tree() plan for real-valued spaces."
+        raise HOMDPError(
+            "spaces", [Problem("space", f"values in {space}", "a finite set of names", remedy)]
+        )
+    return space
+
+
+def shape_of(space: Space) -> tuple[int, ...]:
+    """The shape of one value: () for names, which are counted, and for numbers."""
+    return space.shape if isinstance(space, Real) else ()
+
+
+def describe(space: Space, word: str) -> str:
+    """A space in words."""
+    return (
+        f"{word}s in {space}"
+        if isinstance(space, Real)
+        else f"{len(space)} {word}{'s' * (len(space) != 1)}"
+    )
+
+
+def told(value: Any, space: Space) -> str:
+    """A state, an observation or an action in words.
+
+    Examples
+    --------
+    >>> told(1, ("left", "right")), told([0.5, -2.0], Real(2))
+    ('right', '0.5 -2')
+    """
+    return (
+        " ".join(f"{number:.4g}" for number in np.atleast_1d(value))
+        if isinstance(space, Real)
+        else space[int(value)]
+    )
+
+
+def value_problems(where: str, values: Array, space: Space) -> list[Problem]:
+    """What is wrong with an array of values of a space, whose first axes are episodes and steps."""
+    if not values.size:
+        return []
+    if not isinstance(space, Real):
+        if not np.issubdtype(values.dtype, np.integer):
+            remedy = NUMBERS_FOR_NAMES if values.dtype.kind in "UO" else ""
+            return [Problem(where, f"values of type {values.dtype}", "integers", remedy)]
+        bad = np.argwhere((values < 0) | (values >= len(space)))
+        expected = f"an index in 0..{len(space) - 1}"
+    else:
+        finite = (
+            np.isfinite(values)
+            if np.issubdtype(values.dtype, np.number)
+            else np.zeros(values.shape, dtype=bool)
+        )
+        bad = np.argwhere(~finite.reshape(*values.shape[:2], -1).all(-1))
+        expected = "finite numbers"
+    return [
+        Problem(
+            where,
+            str(values[tuple(index[:2])]),
+            expected,
+            at=f"episode {index[0]}, step {index[1] + 1}",
+        )
+        for index in bad[:8]
+    ]

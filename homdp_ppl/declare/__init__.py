@@ -1,0 +1,1 @@
+"""From a NumPyro program to a HOMDP and its worlds."""

@@ -1,0 +1,174 @@
+"""Kernels of a declared program as distributions, and as one distribution over many points at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpyro.distributions as dist
+from numpyro.distributions import Distribution
+
+from homdp_ppl.core.spaces import Real, Space, Spaces, shape_of
+from homdp_ppl.declare.kernels import KernelError, Kernels, call_kernel, is_function
+from homdp_ppl.errors import Problem
+from homdp_ppl.precision import Array
+
+
+class Laws(NamedTuple):
+    """The kernels of a program, each a function that returns a distribution of one value."""
+
+    initial: Callable[[], Distribution]
+    transition: Callable[[Array, Array], Distribution]
+    emission: Callable[[Array], Distribution]
+
+
+def laws(kernels: Kernels, domain: Spaces) -> Laws:
+    """The kernels as functions, tables as Categorical.
+
+    What is wrong is told by a :class:`KernelError` when they are called.
+    """
+    initial = kernels.initial
+
+    def first() -> Distribution:
+        given = (
+            initial
+            if isinstance(initial, Distribution)
+            else _categorical("initial", initial, (), domain)
+        )
+        return _checked("initial", given, domain.states)
+
+    def conditional(where: str, kernel: Any, space: Space) -> Callable[..., Distribution]:
+        def law(*point: Array) -> Distribution:
+            given = (
+                call_kernel(where, kernel, point)
+                if is_function(kernel)
+                else _categorical(where, kernel, point, domain)
+            )
+            return _checked(where, given, space)
+
+        return law
+
+    return Laws(
+        first,
+        conditional("transition", kernels.transition, domain.states),
+        conditional("emission", kernels.emission, domain.observations),
+    )
+
+
+def _categorical(where: str, table: Any, point: tuple[Array, ...], domain: Spaces) -> Distribution:
+    """A row of a table, which is for finitely many states."""
+    expected = (
+        "a NumPyro distribution"
+        if where == "initial"
+        else "a function that returns a NumPyro distribution"
+    )
+    if isinstance(domain.states, Real):
+        remedy = f"Tables are for finitely many states, and these are in {domain.states}."
+        raise KernelError(Problem(where, type(table).__name__, expected, remedy))
+    try:
+        array = jnp.asarray(table, dtype=jnp.result_type(float))
+    except (TypeError, ValueError):
+        raise KernelError(Problem(where, type(table).__name__, f"{expected}, or a table")) from None
+    return dist.Categorical(probs=array[point])
+
+
+def _checked(where: str, given: Any, space: Space) -> Distribution:
+    """A distribution of one value of a space."""
+    if not isinstance(given, Distribution):
+        remedy = "Return a distribution, not a value drawn from it."
+        raise KernelError(Problem(where, type(given).__name__, "a NumPyro distribution", remedy))
+    if given.batch_shape or given.event_shape != shape_of(space):
+        got = (
+            f"{type(given).__name__} with batch shape {given.batch_shape} and event shape "
+            f"{given.event_shape}"
+        )
+        expected = f"a distribution of one value of shape {shape_of(space)}"
+        remedy = (
+            "dist.Normal(vector, 1.0).to_event(1) is one draw of a vector; Real(1) is "
+            "a plain number."
+        )
+        raise KernelError(Problem(where, got, expected, remedy))
+    continuous = isinstance(space, Real)
+    if bool(given.is_discrete) == continuous:
+        got = (
+            f"{type(given).__name__}, which is {'discrete' if given.is_discrete else 'continuous'}"
+        )
+        raise KernelError(
+            Problem(where, got, f"{'a density' if continuous else 'a distribution of indices'}")
+        )
+    return given
+
+
+class Conditional(Distribution):  # type: ignore[misc]
+    """A kernel at many points: independent values, one a point.
+
+    NumPyro batches distributions by their parameters, which differ from family to family. This one
+    batches the points instead, and asks the kernel at each: it works for every kernel, inside
+    ``scan`` and out.
+
+    Parameters
+    ----------
+    kernel
+        From one point to a distribution.
+    point
+        Arrays whose first axes are the batch.
+    lengths
+        How many axes each array has at one point.
+    space
+        Where the values lie.
+    """
+
+    arg_constraints: dict[str, Any] = {}  # noqa: RUF012
+    pytree_data_fields = ("point",)
+    pytree_aux_fields = ("kernel", "lengths", "space")
+
+    def __init__(
+        self,
+        kernel: Callable[..., Distribution],
+        point: tuple[Array, ...],
+        lengths: tuple[int, ...],
+        space: Space,
+    ) -> None:
+        self.kernel, self.point, self.lengths, self.space = kernel, point, lengths, space
+        super().__init__(batch_shape=self.batch_shape, event_shape=shape_of(space))
+
+    @property
+    def support(self) -> Any:
+        """All of the space."""
+        if isinstance(self.space, Real):
+            return dist.constraints.real_vector if self.space.shape else dist.constraints.real
+        return dist.constraints.integer_interval(0, len(self.space) - 1)
+
+    @property
+    def batch_shape(self) -> tuple[int, ...]:
+        """From the points, which a scan stacks."""
+        axes = jnp.ndim(self.point[-1]) - self.lengths[-1]
+        return tuple(jnp.shape(self.point[-1])[:axes])
+
+    def sample(self, key: Array, sample_shape: tuple[int, ...] = ()) -> Array:
+        """One value a point."""
+        keys = (
+            jax.random.split(key, (*sample_shape, *self.batch_shape))
+            if (*sample_shape, *self.batch_shape)
+            else key
+        )
+        drawn: Callable[..., Array] = self._mapped(
+            lambda key, point: self.kernel(*point).sample(key)
+        )
+        for _ in sample_shape:
+            drawn = jax.vmap(drawn, in_axes=(0, None))
+        return drawn(keys, self.point)
+
+    def log_prob(self, value: Array) -> Array:
+        """The log density of each value."""
+        mapped: Array = self._mapped(lambda value, point: self.kernel(*point).log_prob(value))(
+            value, self.point
+        )
+        return mapped
+
+    def _mapped(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        for _ in self.batch_shape:
+            function = jax.vmap(function)
+        return function

@@ -1,0 +1,234 @@
+"""Declarations: a decorated NumPyro program is a HOMDP.
+
+With its parameters fixed it is a World to act in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, overload
+
+import numpy as np
+import numpyro
+from numpy.typing import ArrayLike
+from numpyro.distributions import Distribution
+
+from homdp_ppl.core.spaces import Real, is_real
+from homdp_ppl.declare.densities import ContinuousHOMDP, declare_continuous
+from homdp_ppl.declare.kernels import Kernels, tabulators
+from homdp_ppl.declare.model import HOMDP, World
+from homdp_ppl.declare.probing import Prober
+from homdp_ppl.declare.structure import analyse
+from homdp_ppl.declare.validation import (
+    check_program,
+    check_reward,
+    check_spaces,
+    check_tables,
+    look,
+)
+from homdp_ppl.errors import DeclarationError, Problem
+from homdp_ppl.precision import Array, x64
+
+__all__ = ["HOMDP", "Kernels", "World", "homdp", "tabular"]
+
+
+@overload
+def homdp(
+    *,
+    states: Real,
+    observations: Sequence[str] | int | Real,
+    actions: Sequence[str] | int,
+    horizon: int,
+    reward: ArrayLike | Callable[[Any, Any], Any],
+) -> Callable[[Callable[[], Kernels]], ContinuousHOMDP]: ...
+
+
+@overload
+def homdp(
+    *,
+    states: Sequence[str] | int,
+    observations: Real,
+    actions: Sequence[str] | int,
+    horizon: int,
+    reward: ArrayLike | Callable[[Any, Any], Any],
+) -> Callable[[Callable[[], Kernels]], ContinuousHOMDP]: ...
+
+
+@overload
+def homdp(
+    *,
+    states: Sequence[str] | int,
+    observations: Sequence[str] | int,
+    actions: Sequence[str] | int,
+    horizon: int,
+    reward: ArrayLike | Callable[[Any, Any], Any],
+) -> Callable[[Callable[[], Kernels]], HOMDP]: ...
+
+
+def homdp(
+    program: None = None,
+    /,
+    *,
+    states: Sequence[str] | int | Real,
+    observations: Sequence[str] | int | Real,
+    actions: Sequence[str] | int,
+    horizon: int,
+    reward: ArrayLike | Callable[[Any, Any], Any],
+) -> Callable[[Callable[[], Kernels]], Any]:
+    """Declare a HOMDP: decorate a NumPyro program that returns :class:`Kernels`.
+
+    Parameters
+    ----------
+    program
+        Nothing: the program stands below the decorator.
+    states, observations, actions
+        Names, or how many there are; states and observations may be :class:`Real` vectors.
+    horizon
+        Number of actions in an episode.
+    reward
+        r(x, a) in [0, 1] as an array (X, A), one a step (H, X, A), or a function of two indices.
+        Where observations are continuous there is one for all steps; where states are, it is a
+        function that JAX can trace.
+
+    Returns
+    -------
+    callable
+        A decorator that turns the program into a :class:`HOMDP`, or a :class:`ContinuousHOMDP`; or
+        raises :class:`DeclarationError` with every problem.
+
+    Examples
+    --------
+    >>> import numpyro, numpyro.distributions as dist
+    >>> from homdp_ppl import Kernels, homdp
+    >>> @homdp(
+    ...     states=("off", "on"),
+    ...     observations=("dark", "light"),
+    ...     actions=("wait",),
+    ...     horizon=2,
+    ...     reward=[[0.0], [1.0]],
+    ... )
+    ... def lamp():
+    ...     breaks = numpyro.sample("breaks", dist.Beta(1, 9))
+    ...     return Kernels(
+    ...         initial=[0.0, 1.0],
+    ...         transition=lambda x, a: dist.Bernoulli(x * (1 - breaks)),
+    ...         emission=[[1.0, 0.0], [0.0, 1.0]],
+    ...     )
+    >>> lamp
+    HOMDP 'lamp': 2 states, 2 observations, 1 action, horizon 2
+      T: 1 of 2 rows known, 1 row Dirichlet, conjugate; O: known; initial: known
+    """
+    if program is not None:
+        remedy = (
+            "Write @homdp(states=..., ...) above the function, or homdp(states=..., ...)(function)."
+        )
+        raise DeclarationError(
+            "homdp", [Problem("arguments", f"a {type(program).__name__}", "keywords alone", remedy)]
+        )
+
+    def declare(function: Callable[[], Kernels]) -> HOMDP | ContinuousHOMDP:
+        if is_real(states, observations):
+            return declare_continuous(function, states, observations, actions, horizon, reward)
+        return _declare(function, states, observations, actions, horizon, reward)
+
+    return declare
+
+
+def tabular(
+    *,
+    T: ArrayLike | Distribution,
+    O: ArrayLike | Distribution,  # noqa: E741
+    initial: ArrayLike,
+    reward: ArrayLike | Callable[[int, int], float],
+    horizon: int,
+    states: Sequence[str] | int | None = None,
+    observations: Sequence[str] | int | None = None,
+    actions: Sequence[str] | int | None = None,
+    name: str = "tabular",
+) -> HOMDP:
+    """Declare a HOMDP by tables: each of T and O an array when it is known, or a Dirichlet prior.
+
+    Parameters
+    ----------
+    T
+        T(x' | x, a), shape (X, A, X): an array, or a distribution over such tables; then its site
+        is called "T".
+    O
+        O(y | x), shape (X, Y), in the same manner; its site is called "O".
+    initial
+        The distribution of the first state, (X,).
+    reward, horizon, states, observations, actions
+        As in :func:`homdp`; names default to x0, y0, a0 and so on.
+    name
+        What to call the model.
+
+    Examples
+    --------
+    >>> import numpy as np, numpyro.distributions as dist
+    >>> flat = dist.Dirichlet(np.ones((2, 1, 2)))
+    >>> tabular(T=flat, O=np.eye(2), initial=[1, 0], reward=np.eye(2)[:, :1], horizon=3)
+    HOMDP 'tabular': 2 states, 2 observations, 1 action, horizon 3
+      T: Dirichlet, conjugate; O: known; initial: known
+    """
+    shapes = {"T": _shape(T), "O": _shape(O)}
+    wanted = {"T": "shape (X, A, X)", "O": "shape (X, Y)"}
+    bad = [
+        Problem(n, f"shape {s}", wanted[n])
+        for n, s in shapes.items()
+        if len(s) != wanted[n].count(",") + 1
+    ]
+    if bad:
+        raise DeclarationError(name, bad)
+
+    def table(site: str, given: ArrayLike | Distribution) -> Array:
+        if not isinstance(given, Distribution):
+            return given
+        return numpyro.sample(site, given.to_event(len(given.batch_shape)))
+
+    def program() -> Kernels:
+        return Kernels(initial=initial, transition=table("T", T), emission=table("O", O))
+
+    program.__name__ = name
+    X, A, _ = shapes["T"]
+    Y = shapes["O"][-1]
+    sizes = ((X, states), (Y, observations), (A, actions))
+    states, observations, actions = (size if names is None else names for size, names in sizes)
+    return _declare(program, states, observations, actions, horizon, reward)
+
+
+def _declare(
+    function: Callable[[], Kernels],
+    states: Any,
+    observations: Any,
+    actions: Any,
+    horizon: Any,
+    reward: Any,
+) -> HOMDP:
+    name = getattr(function, "__name__", "homdp")
+    spaces, problems = check_spaces(states, observations, actions, horizon)
+    misused = check_program(function)
+    problems += misused
+    if spaces is None or misused:
+        raise DeclarationError(name, problems)
+    rewards, wrong = check_reward(reward, spaces)
+    sites, sound, misshapen = look(function, lambda kernels: tabulators(kernels, spaces))
+    problems += [*wrong, *misshapen]
+    if not sound:
+        raise DeclarationError(name, problems)
+    with x64():
+        prober = Prober(function, sites, spaces, sound)
+        start = prober.start()
+        problems += check_tables(start, spaces)
+        if problems:
+            raise DeclarationError(name, problems)
+        return HOMDP(name, spaces, rewards, function, sites, analyse(prober, start))
+
+
+def _shape(given: ArrayLike | Distribution) -> tuple[int, ...]:
+    """The shape of a table; of one with rows of different lengths as far as it has one."""
+    if isinstance(given, Distribution):
+        return tuple(given.shape())
+    try:
+        return np.shape(given)
+    except ValueError:
+        return np.array(given, dtype=object).shape

@@ -1,0 +1,91 @@
+"""The episode of a continuous model as a NumPyro program, and conditioning in hindsight.
+
+The same sites as for finite models: ``x``, ``y``, ``a`` of shape (H, episodes, ...) and ``x_last``
+(episodes, ...).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+import numpyro
+import numpyro.distributions as dist
+from numpyro.contrib.control_flow import scan
+from numpyro.distributions import Distribution
+
+from homdp_ppl.core.spaces import Real, Spaces, shape_of
+from homdp_ppl.declare.conditional import Conditional, Laws, laws
+from homdp_ppl.declare.kernels import Kernels
+from homdp_ppl.declare.program import at_least_one
+from homdp_ppl.precision import Array
+
+
+def episode_program(function: Callable[[], Kernels], domain: Spaces) -> Callable[..., None]:
+    """The NumPyro model of ``episodes`` episodes with uniform actions.
+
+    Other policies play by ``rollout``.
+    """
+
+    def program(episodes: int = 1) -> None:
+        at_least_one("episodes", episodes)
+        rules = laws(function(), domain)
+        A, event = len(domain.actions), len(shape_of(domain.states))
+
+        def state_law(h: Array, x: Array, a: Array) -> Distribution:
+            return _Switch(h == 0, rules.initial(), rules.transition(x, a))
+
+        def step(carry: tuple[Array, Array], h: Array) -> tuple[tuple[Array, Array], None]:
+            x, a = carry
+            with numpyro.plate("episodes", episodes, dim=-1):
+                at = jnp.broadcast_to(h, (episodes,))
+                x = numpyro.sample(
+                    "x", Conditional(state_law, (at, x, a), (0, event, 0), domain.states)
+                )
+                numpyro.sample(
+                    "y", Conditional(rules.emission, (x,), (event,), domain.observations)
+                )
+                a = numpyro.sample("a", dist.Categorical(probs=jnp.full((episodes, A), 1 / A)))
+            return (x.astype(kind), a.astype(index)), None
+
+        index = jnp.result_type(int)
+        kind = jnp.result_type(float) if isinstance(domain.states, Real) else index
+        start = _somewhere(rules, domain, episodes, kind)
+        (x, a), _ = scan(
+            step, (start, jnp.zeros(episodes, dtype=index)), jnp.arange(domain.horizon)
+        )
+        with numpyro.plate("episodes", episodes, dim=-1):
+            numpyro.sample(
+                "x_last", Conditional(rules.transition, (x, a), (event, 0), domain.states)
+            )
+
+    return program
+
+
+def _somewhere(rules: Laws, domain: Spaces, episodes: int, kind: jnp.dtype) -> Array:
+    """A possible state before the first, which is not read.
+
+    A transition from nowhere might have no density at all.
+    """
+    return jnp.broadcast_to(
+        rules.initial().sample(jax.random.key(0)), (episodes, *shape_of(domain.states))
+    ).astype(kind)
+
+
+class _Switch(Distribution):  # type: ignore[misc]
+    """The first distribution if a traced condition holds, else the second."""
+
+    def __init__(self, condition: Array, first: Distribution, second: Distribution) -> None:
+        self.condition, self.first, self.second = condition, first, second
+        super().__init__(event_shape=first.event_shape)
+
+    def sample(self, key: Array, sample_shape: tuple[int, ...] = ()) -> Array:
+        return jnp.where(
+            self.condition,
+            self.first.sample(key, sample_shape),
+            self.second.sample(key, sample_shape),
+        )
+
+    def log_prob(self, value: Array) -> Array:
+        return jnp.where(self.condition, self.first.log_prob(value), self.second.log_prob(value))

@@ -1,0 +1,246 @@
+"""Everything that can be wrong with a continuous declaration, found before it is used.
+
+By its form, and by playing it.
+
+What is finite in it is held to the same as in finite declarations: its rows are tabulated and
+checked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from numpyro.distributions import Distribution
+
+from homdp_ppl.core.episode import Episode
+from homdp_ppl.core.pomdp import row_problems
+from homdp_ppl.core.spaces import Real, Space, Spaces, shape_of, told
+from homdp_ppl.declare.conditional import laws
+from homdp_ppl.declare.kernels import (
+    TRACER_ERRORS,
+    KernelError,
+    Kernels,
+    row,
+    tabulators,
+    tracer_problem,
+)
+from homdp_ppl.declare.mechanics import Mechanics, Parameters
+from homdp_ppl.declare.playing import simulate
+from homdp_ppl.declare.probing import QUICK
+from homdp_ppl.declare.validation import REWARD_REMEDY, as_names, check_reward
+from homdp_ppl.errors import Problem
+from homdp_ppl.precision import Array, to_numpy, x64
+
+TRIALS = 32  # episodes that a declaration is tried with, each with other parameters
+SHOWN, LOOKED_AT = 4, 1000  # rewards outside [0, 1]: how many are told, of how many
+
+Reward: TypeAlias = Callable[[Array, Array], Array]
+
+
+def as_space(where: str, given: Any, letter: str, problems: list[Problem]) -> Space:
+    """A declared space, () when it is unusable; what is wrong is added to ``problems``."""
+    if not isinstance(given, Real):
+        return as_names(where, given, letter, problems)
+    if not isinstance(given.dimension, int | np.integer) or given.dimension < 1:
+        problems.append(Problem(where, repr(given), "Real(n) with n of at least 1"))
+        return ()
+    return given
+
+
+def as_reward(reward: Any, domain: Spaces) -> tuple[Reward, list[Problem]]:
+    """The reward as a function of (x, a), and what is wrong with its form.
+
+    Tables are for finite states.
+    """
+    expected = "a function r(x, a)"
+    if callable(reward) and not isinstance(reward, Distribution):
+        return lambda x, a: jnp.asarray(reward(x, a), dtype=float), _form_problems(reward, domain)
+    if isinstance(domain.states, Real):
+        remedy = "Write reward=lambda x, a: jnp.where(...)."
+        return _nothing, [Problem("reward", type(reward).__name__, expected, remedy)]
+    shape = (len(domain.states), len(domain.actions))
+    try:
+        table = np.asarray(reward, dtype=np.float64)
+    except (TypeError, ValueError):
+        return _nothing, [
+            Problem("reward", type(reward).__name__, f"{expected}, or a table {shape}")
+        ]
+    if table.shape != shape:
+        return _nothing, [
+            Problem("reward", f"shape {table.shape}", f"{expected}, or a table {shape}")
+        ]
+    return lambda x, a: jnp.asarray(table)[x, a], check_reward(
+        table, _latent(domain.states, domain)
+    )[1]
+
+
+def _nothing(x: Array, a: Array) -> Array:
+    return jnp.zeros(())
+
+
+def _form_problems(reward: Callable[..., Any], domain: Spaces) -> list[Problem]:
+    """An abstract run of a reward function: whether JAX can trace it, and one number comes out."""
+    expected = "a function of (x, a) that returns one number"
+    try:
+        with x64():
+            shape = jax.eval_shape(lambda: jnp.asarray(reward(*_point(domain)), dtype=float)).shape
+    except tuple(TRACER_ERRORS) as error:
+        return [tracer_problem("reward", error)]
+    except (TypeError, ValueError) as error:
+        return [Problem("reward", f"{type(error).__name__}: {error}", expected)]
+    return [Problem("reward", f"values of shape {shape}", expected)] if shape else []
+
+
+def _point(domain: Spaces) -> tuple[Array, Array]:
+    """A state and an action to try functions with, abstractly."""
+    return jnp.zeros(
+        shape_of(domain.states), dtype=float if isinstance(domain.states, Real) else int
+    ), jnp.zeros((), dtype=int)
+
+
+def reward_problems(rewards: Array, episodes: Episode, domain: Spaces) -> list[Problem]:
+    """Rewards outside [0, 1], each once, with where they were met."""
+    found: dict[Problem, None] = {}
+    for episode, step in np.argwhere(~((rewards >= 0) & (rewards <= 1)))[:LOOKED_AT]:
+        state, action = episodes.states[episode, step], episodes.actions[episode, step]
+        place = f"{told(state, domain.states)}, {told(action, domain.actions)}"
+        got = rewards[episode, step]
+        remedy = (
+            ""
+            if np.isnan(got)
+            else f"{REWARD_REMEDY} One without bounds is clipped: jnp.clip(r, 0, 1)."
+        )
+        found[Problem("reward", f"{got:.6g}", "a number in [0, 1]", remedy, place)] = None
+        if len(found) == SHOWN:
+            break
+    return list(found)
+
+
+def trials(kernels: Kernels, domain: Spaces) -> dict[str, Callable[[], Any]]:
+    """What each kernel is tried with, abstractly.
+
+    Its rows where its values are finite, else a draw and its log density.
+    """
+    rules = laws(kernels, domain)
+
+    def attempt(where: str, make: Callable[[], Distribution]) -> Callable[[], Any]:
+        def run() -> Any:
+            given = make()
+            try:
+                return given.log_prob(given.sample(jax.random.key(0)))
+            except (NotImplementedError, AttributeError) as error:
+                got = f"{type(given).__name__}, which cannot be sampled or has no density"
+                raise KernelError(
+                    Problem(where, got, "a proper distribution with a density")
+                ) from error
+
+        return run
+
+    def seen() -> Distribution:
+        return rules.emission(_point(domain)[0])
+
+    if not isinstance(domain.states, Real):
+        rows = tabulators(kernels, _latent(domain.states, domain))
+        return {
+            "initial": rows["initial"],
+            "transition": rows["transition"],
+            "emission": attempt("emission", seen),
+        }
+    observations = domain.observations
+    return {
+        "initial": attempt("initial", rules.initial),
+        "transition": attempt("transition", lambda: rules.transition(*_point(domain))),
+        "emission": attempt("emission", seen)
+        if isinstance(observations, Real)
+        else lambda: row("emission", seen(), len(observations)),
+    }
+
+
+def _latent(states: tuple[str, ...], domain: Spaces) -> Spaces:
+    return Spaces(states, (), domain.actions, domain.horizon)
+
+
+def try_out(mechanics: Mechanics, sample_prior: Callable[[Array], Parameters]) -> list[Problem]:
+    """Play episodes at parameters drawn from the prior, and look at what comes out."""
+    domain = mechanics.domain
+
+    def trial(key: Array) -> tuple[Episode, Array, Array, dict[str, Array]]:
+        parameters = sample_prior(jax.random.fold_in(key, 0))
+        episode = simulate(mechanics, parameters, jax.random.fold_in(key, 1))
+        rewards = jax.vmap(mechanics.reward)(episode.states[:-1], episode.actions)
+        density = mechanics.log_likelihood(
+            parameters, episode.states, episode.observations, episode.actions
+        )
+        return episode, rewards, density, _rows(mechanics, parameters, episode)
+
+    with x64(), jax.core.eval_context():  # also where somebody declares inside their own jit
+        keys = jax.random.split(jax.random.key(0), TRIALS)
+        episodes, rewards, density, rows = to_numpy(
+            jax.jit(jax.vmap(trial), compiler_options=QUICK)(keys)
+        )
+    problems = [
+        problem for name in rows for problem in _first_bad(name, rows[name], episodes, domain)
+    ]
+    if problems:
+        return problems
+    problems = reward_problems(rewards, episodes, domain)
+    for where, values in (("states", episodes.states), ("observations", episodes.observations)):
+        if not np.isfinite(values).all():
+            remedy = (
+                "A distribution's parameter outside its domain (a scale of zero?), or "
+                "dynamics that explode?"
+            )
+            problems.append(Problem(where, "a draw that is not finite", "finite numbers", remedy))
+    if not problems and not np.isfinite(density).all():
+        remedy = "A draw outside the kernel's own support, or a parameter outside its domain?"
+        problems.append(
+            Problem(
+                "program",
+                "a draw without density",
+                "kernels that can explain their own draws",
+                remedy,
+            )
+        )
+    return problems
+
+
+def _rows(mechanics: Mechanics, parameters: Parameters, episode: Episode) -> dict[str, Array]:
+    """The rows of what is finite.
+
+    Of the latent part, or of the observations at the states that were met.
+    """
+    states, observations, *_ = mechanics.domain
+    if not isinstance(states, Real):
+        return dict(
+            zip(
+                ("initial", "transition"),
+                mechanics.latent_rows(parameters, _latent(states, mechanics.domain)),
+                strict=True,
+            )
+        )
+    if isinstance(observations, Real):
+        return {}
+    emission = mechanics.laws(parameters).emission
+    return {
+        "emission": jax.vmap(lambda x: row("emission", emission(x), len(observations)))(
+            episode.states[:-1]
+        )
+    }
+
+
+def _first_bad(name: str, tables: Array, episodes: Episode, domain: Spaces) -> list[Problem]:
+    """What is wrong with the rows of the first trial that shows it."""
+    for k, table in enumerate(tables):
+        X = domain.states
+        names = tuple(told(x, X) for x in episodes.states[k]) if isinstance(X, Real) else X
+        observations = () if isinstance(domain.observations, Real) else domain.observations
+        problems = row_problems(
+            name, table, Spaces(names, observations, domain.actions, domain.horizon)
+        )
+        if problems:
+            return problems
+    return []

@@ -1,0 +1,89 @@
+"""Tables of what is latent, for worlds with finitely many states and observations on the line."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from homdp_ppl.core.pomdp import row_problems
+from homdp_ppl.core.spaces import Real, Spaces
+from homdp_ppl.declare.densities import ContinuousWorld
+from homdp_ppl.declare.kernels import KernelError, Tables, snap
+from homdp_ppl.declare.mechanics import Parameters
+from homdp_ppl.errors import PlanningError, Problem
+from homdp_ppl.precision import Array, in_x64, to_numpy
+
+
+def states_on_line(world: ContinuousWorld) -> tuple[str, ...]:
+    """The states; refuses worlds that have no such tables.
+
+    Continuous states, or observations that are not plain numbers.
+    """
+    if not isinstance(world, ContinuousWorld):
+        remedy = (
+            "Fix its parameters with .at(...); finite worlds have tables, planner(world.pomdp)."
+        )
+        problem = Problem(
+            "world", f"a {type(world).__name__}", "a world with observations in Real(1)", remedy
+        )
+        raise PlanningError("cells", [problem])
+    X, Y = world.spaces.states, world.spaces.observations
+    remedy = "planners.particle_tree serves such worlds."
+    problems = []
+    if isinstance(X, Real):
+        problems.append(Problem("states", f"states in {X}", "finitely many states", remedy))
+    if not isinstance(Y, Real) or Y.dimension > 1:
+        got = f"observations in {Y}" if isinstance(Y, Real) else f"{len(Y)} observations"
+        problems.append(Problem("observations", got, "observations in Real(1)", remedy))
+    if problems or isinstance(X, Real):
+        raise PlanningError(world.homdp.name, problems)
+    return X
+
+
+@in_x64
+def latent_tables(world: ContinuousWorld) -> tuple[Array, Array, Array]:
+    """The initial distribution (X,), transitions (X, A, X) and rewards (H, X, A) of a world with
+    finitely many states.
+
+    Examples
+    --------
+    >>> import numpyro.distributions as dist
+    >>> from homdp_ppl import Kernels, Real, homdp
+    >>> @homdp(
+    ...     states=("a", "b"),
+    ...     observations=Real(1),
+    ...     actions=("stay",),
+    ...     horizon=3,
+    ...     reward=[[0.0], [1.0]],
+    ... )
+    ... def model():
+    ...     return Kernels(
+    ...         [0.5, 0.5],
+    ...         lambda x, a: dist.Bernoulli(0.1 + 0.8 * x),
+    ...         lambda x: dist.Normal(x, 1.0),
+    ...     )
+    >>> initial, transition, reward = latent_tables(model.at())
+    >>> transition[:, 0].round(3).tolist(), reward.shape
+    ([[0.9, 0.1], [0.1, 0.9]], (3, 2, 1))
+    """
+    states = states_on_line(world)
+    mechanics, domain = world.mechanics, world.spaces
+    spaces = Spaces(states, ("y",), domain.actions, domain.horizon)
+
+    def tables(parameters: Parameters) -> tuple[Array, Array, Array]:
+        rho, T, _ = snap(Tables(*mechanics.latent_rows(parameters, spaces), jnp.ones((1, 1))))
+        X, A = (jnp.arange(len(names)) for names in (spaces.states, spaces.actions))
+        return rho, T, jax.vmap(lambda x: jax.vmap(lambda a: mechanics.reward(x, a))(A))(X)
+
+    compiled = world.homdp.compiled.setdefault("latent tables", jax.jit(tables))
+    try:
+        rho, T, r = to_numpy(compiled(dict(world.parameters)))
+    except KernelError as error:
+        raise PlanningError(world.homdp.name, [error.problem]) from error
+    problems = [*row_problems("initial", rho, spaces), *row_problems("transition", T, spaces)]
+    if not np.isfinite(r).all():
+        problems.append(Problem("reward", "entries that are not finite", "finite numbers"))
+    if problems:
+        raise PlanningError(world.homdp.name, problems)
+    return rho, T, np.broadcast_to(r, (domain.horizon, *r.shape)).copy()

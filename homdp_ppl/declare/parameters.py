@@ -1,0 +1,154 @@
+"""Checking the parameters that a person gives to a declaration."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from numpy.typing import ArrayLike
+from numpyro import handlers
+from numpyro.distributions import constraints
+
+from homdp_ppl.core.pomdp import ROW_TOLERANCE, pomdp_problems
+from homdp_ppl.core.spaces import Spaces
+from homdp_ppl.declare.kernels import Tables, unwrap
+from homdp_ppl.declare.probing import Site
+from homdp_ppl.errors import ParameterError, Problem, did_you_mean
+from homdp_ppl.precision import Array
+
+FEW = 4  # numbers that are shown one by one
+LEAK = 1e-12  # probability that tables may put on entries found impossible
+
+
+def check_names(model: str, sites: Iterable[Site], parameters: Mapping[str, Any]) -> None:
+    """Refuse parameters for sites that do not exist, and missing ones."""
+    wanted = [site.name for site in sites]
+    listed = ", ".join(wanted) if wanted else "none"
+    problems = []
+    for name in parameters:
+        if name not in wanted:
+            expected = f"one of the sites: {listed}"
+            problems.append(
+                Problem(f"site {name!r}", "a value for it", expected, did_you_mean(name, wanted))
+            )
+    call = (
+        f"Write {', '.join(f'{name}=...' for name in wanted)}, or draw all from their "
+        f"priors: .draw(key)."
+    )
+    problems += [
+        Problem(f"site {n!r}", "no value", "a value for every site", call)
+        for n in wanted
+        if n not in parameters
+    ]
+    if problems:
+        raise ParameterError(f"parameters of {model}", problems)
+
+
+def check_parameters(
+    model: str, sites: Iterable[Site], parameters: Mapping[str, ArrayLike]
+) -> dict[str, Array]:
+    """Parameters as arrays, refusing wrong names and shapes.
+
+    Whether they lie in the support is another question.
+    """
+    sites = tuple(sites)
+    check_names(model, sites, parameters)
+    values, problems = {}, []
+    for site in sites:
+        given = parameters[site.name]
+        kinds = ("one whole number", "integers") if site.discrete else ("one number", "an array")
+        expected = f"{kinds[1]} of shape {site.shape}" if site.shape else kinds[0]
+        try:
+            value = as_value(site, given)
+        except (TypeError, ValueError):
+            problems.append(Problem(f"site {site.name!r}", repr(given), expected))
+            continue
+        if value.shape != site.shape:
+            problems.append(Problem(f"site {site.name!r}", f"shape {value.shape}", expected))
+        values[site.name] = value
+    if problems:
+        raise ParameterError(f"parameters of {model}", problems)
+    return values
+
+
+def refuse_traced(model: str, values: Mapping[str, Array], remedy: str) -> None:
+    """Refuse values that JAX is tracing, where numbers are needed."""
+    if any(isinstance(value, jax.core.Tracer) for value in values.values()):
+        raise ParameterError(
+            f"{model}.at", [Problem("parameters", "traced values", "numbers", remedy)]
+        )
+
+
+def as_value(site: Site, given: ArrayLike) -> Array:
+    """A parameter as an array of JAX's float type, or of integers where its site is discrete.
+
+    Raises ValueError at fractions.
+    """
+    value = jnp.asarray(given)
+    if not site.discrete:
+        return value.astype(jnp.result_type(float))
+    whole = value.astype(jnp.result_type(int))
+    if not isinstance(value, jax.core.Tracer) and (value != whole).any():
+        raise ValueError("fractions")
+    return whole
+
+
+def outside_support(function: Callable[[], Any], values: Mapping[str, Array]) -> list[Problem]:
+    """The problems of values that were found outside the support of their sites."""
+    if not values:
+        return []
+    with handlers.seed(rng_seed=0), handlers.trace() as trace:
+        function()
+    problems = []
+    for name, value in values.items():
+        prior = unwrap(trace[name]["fn"])
+        remedy = f"Its prior is {type(prior).__name__} on {prior.support}."
+        got, at = short(value), ""
+        if isinstance(prior.support, type(constraints.simplex)):
+            rows = np.asarray(value)
+            wrong = np.argwhere((np.abs(rows.sum(-1) - 1) > ROW_TOLERANCE) | (rows < 0).any(-1))
+            if len(wrong):
+                row = rows[tuple(wrong[0])]
+                got = (
+                    f"a row that sums to {row.sum():.10g}"
+                    if (row >= 0).all()
+                    else "a row with negative entries"
+                )
+                at = ", ".join(map(str, wrong[0]))
+        problems.append(
+            Problem(f"site {name!r}", got, "a value in the support of its prior", remedy, at)
+        )
+    return problems
+
+
+def table_problems(tables: Tables, support: Tables, spaces: Spaces) -> list[Problem]:
+    """What is wrong with the tables at given parameters.
+
+    Bad rows, or probability on entries that were found impossible.
+    """
+    problems = pomdp_problems(tables, spaces)
+    for where, table, possible in zip(Tables._fields, tables, support, strict=True):
+        for index in np.argwhere((table > LEAK) & ~possible)[:1]:
+            got = (
+                f"probability {table[tuple(index)]:.3g}, which was zero wherever the "
+                f"program was tried"
+            )
+            remedy = (
+                "A switch in a far tail of a prior escapes declaration: write the "
+                "program so that it shows."
+            )
+            problems.append(Problem(where, got, "zero", remedy, spaces.entry(where, index)))
+    return problems
+
+
+def short(value: Array) -> str:
+    """A parameter in a few words."""
+    array = np.asarray(value)
+    if array.ndim == 0:
+        return f"{array.item():.6g}"
+    if array.ndim == 1 and array.size <= FEW:
+        return f"[{', '.join(f'{number:.4g}' for number in array)}]"
+    return f"array of shape {array.shape}"

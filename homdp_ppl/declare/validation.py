@@ -1,0 +1,266 @@
+"""Everything that can be wrong with a declaration, found before it is used and told all at once."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from numpyro import handlers
+from numpyro.distributions import Distribution, biject_to
+
+from homdp_ppl.core.pomdp import row_problems
+from homdp_ppl.core.spaces import Spaces, names_of
+from homdp_ppl.declare.kernels import TRACER_ERRORS, KernelError, Kernels, Tables, tracer_problem
+from homdp_ppl.declare.probing import POINTS, Probe, Site
+from homdp_ppl.errors import Problem
+from homdp_ppl.precision import Array, x64
+
+RESERVED = ("x", "y", "a", "x_last", "episodes")
+UNROLLED = re.compile(r"[xya]\[\d+\]")  # sites of the unrolled program
+REWARD_REMEDY = "Rescale: (r - min) / (max - min) keeps the optimal policy."
+
+
+def check_spaces(
+    states: Any, observations: Any, actions: Any, horizon: Any
+) -> tuple[Spaces | None, list[Problem]]:
+    """The declared names as :class:`Spaces` (None when they are unusable) and what is wrong with
+    them.
+    """
+    problems: list[Problem] = []
+    names = [
+        as_names(where, given, letter, problems)
+        for where, given, letter in (
+            ("states", states, "x"),
+            ("observations", observations, "y"),
+            ("actions", actions, "a"),
+        )
+    ]
+    steps = as_horizon(horizon, problems)
+    if not all(names):
+        return None, problems
+    return Spaces(names[0], names[1], names[2], steps), problems
+
+
+def as_horizon(horizon: Any, problems: list[Problem]) -> int:
+    """The number of steps, 1 when it is unusable; what is wrong is added to ``problems``."""
+    steps = (
+        horizon if isinstance(horizon, int | np.integer) and not isinstance(horizon, bool) else 0
+    )
+    if steps < 1:
+        remedy = "The horizon counts the actions of an episode."
+        problems.append(Problem("horizon", repr(horizon), "an integer of at least 1", remedy))
+    return max(1, int(steps))
+
+
+def check_program(function: Any) -> list[Problem]:
+    """Refuse what is no function without arguments."""
+    if not callable(function):
+        return [Problem("program", repr(function), "a function that returns Kernels")]
+    parameters = inspect.signature(function).parameters.values()
+    required = [
+        p.name
+        for p in parameters
+        if p.default is p.empty and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)
+    ]
+    if not required:
+        return []
+    return [
+        Problem(
+            "program",
+            f"the arguments {', '.join(required)}",
+            "a function without arguments",
+            "Use a closure.",
+        )
+    ]
+
+
+def as_names(where: str, given: Any, letter: str, problems: list[Problem]) -> tuple[str, ...]:
+    """Names from what was declared, () when they are unusable.
+
+    What is wrong is added to ``problems``.
+    """
+    if isinstance(given, int | np.integer) and not isinstance(given, bool) and given >= 1:
+        given = tuple(f"{letter}{k}" for k in range(int(given)))
+    if (
+        isinstance(given, str)
+        or not isinstance(given, Sequence)
+        or not all(isinstance(name, str) for name in given)
+    ):
+        problems.append(
+            Problem(
+                where,
+                repr(given),
+                "a tuple of names, or their number",
+                f'Write {where}=("first", "second").',
+            )
+        )
+        return ()
+    if not given or "" in given:
+        problems.append(Problem(where, repr(given), "at least one name, and none of them empty"))
+        return ()
+    for name, times in Counter(given).items():
+        if times > 1:
+            problems.append(
+                Problem(
+                    where,
+                    f"the name {name!r} {times} times",
+                    "distinct names",
+                    "Rename the duplicates.",
+                )
+            )
+    return tuple(given)
+
+
+def check_reward(reward: Any, spaces: Spaces) -> tuple[Array, list[Problem]]:
+    """The reward as an array (H, X, A) and what is wrong with it."""
+    X, _, A, H = spaces.sizes
+    shape = f"shape {(X, A)} or {(H, X, A)}, or a function of (state index, action index)"
+    try:
+        if isinstance(reward, Distribution):
+            raise TypeError("a distribution; rewards are known numbers")
+        if callable(reward):
+            reward = [[float(reward(x, a)) for a in range(A)] for x in range(X)]
+        table = np.asarray(reward, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        return np.zeros((H, X, A)), [Problem("reward", f"{type(error).__name__}: {error}", shape)]
+    if table.shape not in ((X, A), (H, X, A)):
+        return np.zeros((H, X, A)), [Problem("reward", f"an array of shape {table.shape}", shape)]
+    problems = []
+    for index in map(tuple, np.argwhere(~((table >= 0) & (table <= 1)))[:8]):
+        names = (names_of(spaces.states)[index[-2]], spaces.actions[index[-1]])
+        label = ", ".join((f"step {index[0] + 1}", *names) if table.ndim == 3 else names)
+        remedy = "" if np.isnan(table[index]) else REWARD_REMEDY
+        problems.append(
+            Problem("reward", f"{table[index]:.6g}", "a number in [0, 1]", remedy, label)
+        )
+    return np.broadcast_to(table, (H, X, A)).copy(), problems
+
+
+def look(
+    function: Callable[[], Any], trials: Callable[[Kernels], dict[str, Callable[[], Any]]]
+) -> tuple[tuple[Site, ...], tuple[str, ...], list[Problem]]:
+    """An abstract run that computes nothing.
+
+    The program's random sites, its sound kernels, and what is wrong with its form.
+
+    ``trials`` says what to try each kernel with, by its name.
+    """
+    problems: list[Problem] = []
+    sites: list[Site] = []
+    sound: list[str] = []
+
+    def run(key: Array) -> None:
+        with handlers.trace() as trace, handlers.seed(rng_seed=key):
+            kernels = function()
+        for name, site in trace.items():
+            problems.extend(_site_problems(name, site))
+            if site["type"] == "sample" and not site["is_observed"]:
+                sites.append(_site(name, site))
+        if not isinstance(kernels, Kernels):
+            got = f"a return value of type {type(kernels).__name__}"
+            problems.append(
+                Problem("program", got, "Kernels(initial=..., transition=..., emission=...)")
+            )
+            return
+        for name, attempt in trials(kernels).items():
+            try:
+                attempt()
+                sound.append(name)
+            except KernelError as error:
+                problems.append(error.problem)
+
+    try:
+        with x64():
+            jax.eval_shape(run, jax.random.key(0))
+    except tuple(TRACER_ERRORS) as error:
+        problems.append(tracer_problem("program", error))
+    except (ValueError, AssertionError, NotImplementedError) as error:
+        known = {ValueError: "distribution got invalid", AssertionError: "unique names"}.get(
+            type(error), ""
+        )
+        if known not in str(error):
+            raise
+        got = f"NumPyro's {type(error).__name__} {str(error)!r}"
+        problems.append(
+            Problem("program", got, "distinct sites with priors that are valid and can be sampled")
+        )
+    return tuple(sites), tuple(sound), problems
+
+
+def _site_problems(name: str, site: dict[str, Any]) -> Iterator[Problem]:
+    if name in RESERVED or UNROLLED.fullmatch(name):
+        kind = "plate" if site["type"] == "plate" else "site"
+        remedy = "The toolkit's own sites and plate have these names: " + ", ".join(RESERVED) + "."
+        yield Problem(f"site {name!r}", f"a {kind} called {name!r}", "another name", remedy)
+    if site["type"] == "plate" and site["args"][1] not in (None, site["args"][0]):
+        remedy = "Subsampling has no meaning here: the program is a model, not a minibatch."
+        yield Problem(
+            f"plate {name!r}",
+            f"{site['args'][1]} of {site['args'][0]}",
+            "a plate without subsampling",
+            remedy,
+        )
+    if site["type"] == "param":
+        remedy = "Give it a prior with numpyro.sample, or write the number itself."
+        yield Problem(f"site {name!r}", "numpyro.param", "a random site or a constant", remedy)
+
+
+def _site(name: str, site: dict[str, Any]) -> Site:
+    shape = tuple(jnp.shape(site["value"]))
+    fn = site["fn"]
+    if not fn.support.is_discrete:
+        return Site(name, shape, tuple(biject_to(fn.support).inverse_shape(shape)), 0)
+    finite = fn.has_enumerate_support and not fn.event_shape
+    return Site(name, shape, shape, int(fn.enumerate_support(expand=False).size) if finite else -1)
+
+
+def check_tables(probe: Probe, spaces: Spaces) -> list[Problem]:
+    """What is wrong with the rows of a program's tables, each table at the first parameter point
+    that shows it.
+    """
+    problems = [
+        p
+        for name in Tables._fields
+        if name in probe.tables
+        for p in _first_problems(name, probe, spaces)
+    ]
+    if np.isnan(probe.log_prior).any():
+        point = _point(probe, int(np.isnan(probe.log_prior).argmax()))
+        remedy = (
+            f"A factor, or a prior whose parameters leave their domain? Seen at {point}."
+            if point
+            else ""
+        )
+        problems.append(
+            Problem("program", "a log density of the sites that is nan", "a number", remedy)
+        )
+    return problems
+
+
+def _first_problems(name: str, probe: Probe, spaces: Spaces) -> list[Problem]:
+    table = probe.tables[name]
+    moves = not np.array_equal(table, np.broadcast_to(table[0], table.shape), equal_nan=True)
+    for k in range(POINTS):
+        problems = row_problems(name, table[k], spaces)
+        if problems:
+            point = _point(probe, k)
+            hint = (
+                f" Seen at {point}: rows must hold on the whole support of the sites."
+                if moves and point
+                else ""
+            )
+            return [p._replace(remedy=p.remedy + hint) for p in problems]
+    return []
+
+
+def _point(probe: Probe, k: int) -> str:
+    """The scalar parameters of one point."""
+    return ", ".join(
+        f"{site}={value[k]:.4g}" for site, value in probe.parameters.items() if value[k].ndim == 0
+    )

@@ -1,0 +1,130 @@
+"""Exact values of policies by their alpha-vectors (appendix B of the paper), and the simulation
+lemma.
+
+A policy's graph and a model's arrays are all it takes: any :class:`GraphPolicy`, also a stochastic
+one, in any POMDP.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from homdp_ppl.core.alphas import layers, policy_alphas
+from homdp_ppl.core.graph_policy import GraphPolicy, graph_of
+from homdp_ppl.core.policy import Policy
+from homdp_ppl.core.pomdp import POMDP, numbers_of
+from homdp_ppl.errors import PolicyError, Problem
+from homdp_ppl.precision import Array
+
+
+def evaluate(policy: Policy, pomdp: POMDP) -> float:
+    """The exact value of a policy in a model, by the alpha-vector recursion.
+
+    Parameters
+    ----------
+    policy
+        Any policy; one that is asked step by step is first written out as the tree of histories it
+        can meet.
+    pomdp
+        Any model with as many observations and actions.
+
+    Examples
+    --------
+    >>> from homdp_ppl import evaluate, models, uniform_policy
+    >>> world = models.load("tiger")
+    >>> round(evaluate(uniform_policy(world), world.pomdp), 6)
+    2.533333
+    """
+    graph = graph_of(policy, numbers_of(pomdp, "evaluate"))
+    first, nodes = policy_alphas(graph, pomdp)[0], layers(graph, 1)[0]
+    alpha = first[np.searchsorted(nodes, graph.start)]  # (Y, X)
+    return float(np.einsum("x,xy,yx->", pomdp.initial, pomdp.emission, alpha))
+
+
+def uniform_at(policy: GraphPolicy, step: int, horizon: int) -> GraphPolicy:
+    """Pi o_h Unif(A): follow a policy, but act uniformly at one step (Algorithm 2).
+
+    Parameters
+    ----------
+    policy
+        The policy.
+    step
+        h, from 1 to H.
+    horizon
+        H.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from homdp_ppl import BlindPolicy
+    >>> policy = BlindPolicy(np.array([[1.0, 0.0], [1.0, 0.0]])).graph(observations=2)
+    >>> uniform_at(policy, step=2, horizon=2).probabilities.tolist()
+    [[1.0, 0.0], [0.5, 0.5]]
+    """
+    by_step = layers(policy, horizon)
+    if not 1 <= step <= horizon:
+        raise PolicyError("uniform_at", [Problem("step", str(step), f"a step in 1..{horizon}")])
+    nodes = by_step[step - 1]
+    others = np.concatenate(
+        [by_step[k] for k in range(horizon) if k != step - 1] or [np.zeros(0, int)]
+    )
+    if np.isin(nodes, others).any():
+        raise PolicyError(
+            "uniform_at", [Problem("policy", "nodes met at several steps", "a node for each step")]
+        )
+    probabilities = policy.probabilities.copy()
+    probabilities[nodes] = 1 / probabilities.shape[1]
+    return GraphPolicy(policy.start, probabilities, policy.successor)
+
+
+def occupancy(policy: Policy, pomdp: POMDP) -> Array:
+    """P(x_h, a_h) under a policy, (H, X, A), by pushing the joint weights of (node, state) forward.
+
+    Parameters
+    ----------
+    policy
+        Any policy; one that is asked step by step is first written out.
+    pomdp
+        Any model with as many observations and actions.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from homdp_ppl import POMDP, uniform_policy
+    >>> lamp = POMDP(
+    ...     np.array([0.0, 1.0]),
+    ...     np.array([[[1, 0]], [[0.5, 0.5]]]),
+    ...     np.eye(2),
+    ...     np.array([[[0], [1]]] * 3),
+    ... )
+    >>> occupancy(uniform_policy(lamp), lamp)[
+    ...     :, :, 0
+    ... ].tolist()  # off and on: half of the lamps burn out at each step
+    [[0.0, 1.0], [0.5, 0.5], [0.75, 0.25]]
+    """
+    graph = graph_of(policy, numbers_of(pomdp, "occupancy"))
+    by_step = layers(graph, pomdp.horizon)
+    X, A, _ = pomdp.transition.shape
+    visits = np.zeros((pomdp.horizon, X, A))
+    weights = np.zeros((len(by_step[0]), X))  # P(node, x)
+    np.add.at(
+        weights,
+        np.searchsorted(by_step[0], graph.start),
+        (pomdp.initial[:, None] * pomdp.emission).T,
+    )
+    for h, nodes in enumerate(by_step):
+        chances = graph.probabilities[nodes]  # (N, A)
+        visits[h] = weights.T @ chances
+        if h + 1 == pomdp.horizon:
+            break
+        following = np.zeros((len(by_step[h + 1]), X))
+        for action in range(A):
+            onward = (weights * chances[:, action, None]) @ pomdp.transition[:, action]  # (N, X)
+            taken = np.flatnonzero(chances[:, action] > 0)
+            column = 0 if graph.successor.shape[1] == 1 else action
+            places = np.searchsorted(
+                by_step[h + 1], graph.successor[nodes[taken], column]
+            )  # (n, Y)
+            np.add.at(following, places, onward[taken, None, :] * pomdp.emission.T)
+        weights = following
+    return visits

@@ -1,0 +1,97 @@
+"""Values by simulation: of any policy in any world, where none can be computed."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, NamedTuple
+
+import jax
+import numpy as np
+from scipy.stats import t as student
+
+from homdp_ppl.core.policy import Policy
+from homdp_ppl.core.randomness import as_key
+from homdp_ppl.core.rollout import rollout
+from homdp_ppl.errors import HOMDPError, Problem
+from homdp_ppl.precision import Array, x64
+
+if TYPE_CHECKING:
+    from homdp_ppl.declare.densities import ContinuousWorld
+    from homdp_ppl.declare.model import World
+
+
+class Estimate(NamedTuple):
+    """The mean return of simulated episodes, and how sure it is."""
+
+    mean: float
+    standard_error: float
+    episodes: int
+    interval: tuple[float, float]  # for the value, at the level that was asked for
+
+    def __repr__(self) -> str:
+        low, high = self.interval
+        return (
+            f"{self.mean:.4g} ± {self.standard_error:.2g} in {self.episodes} episodes "
+            f"({low:.4g} to {high:.4g})"
+        )
+
+
+def estimate(
+    policy: Policy, world: World | ContinuousWorld, key: Array, episodes: int, level: float = 0.95
+) -> Estimate:
+    """The value of a policy in a world, by playing it.
+
+    The interval is Student's, cut to [0, H]: its level holds as far as the mean of so many returns
+    is normal. It is no bound, has no width when all returns are alike, and says nothing about
+    policies other than this one.
+
+    Parameters
+    ----------
+    policy
+        Any policy.
+    world
+        A world, finite or continuous.
+    key
+        A JAX random key. Policies that are played with the same key meet the same luck.
+    episodes
+        How many episodes.
+    level
+        The chance that the interval contains the value.
+
+    Examples
+    --------
+    >>> import jax
+    >>> from homdp_ppl import evaluate, models, uniform_policy
+    >>> world = models.load("tiger")
+    >>> estimate(uniform_policy(world), world, jax.random.key(0), 1000)
+    2.55 ± 0.028 in 1000 episodes (2.494 to 2.605)
+    >>> round(evaluate(uniform_policy(world), world.pomdp), 3)
+    2.533
+    """
+    problems = []
+    if not isinstance(episodes, int | np.integer) or episodes < 1:
+        problems.append(Problem("episodes", repr(episodes), "a whole number of at least 1"))
+    if not 0 < level < 1:
+        problems.append(Problem("level", repr(level), "a number between 0 and 1"))
+    if problems:
+        raise HOMDPError("estimate", problems)
+    with x64():
+        keys = jax.random.split(as_key(key, "estimate"), int(episodes))
+    returns = world.homdp.returns(rollout(keys, world, policy))
+    return summary(returns, world.spaces.horizon, level)
+
+
+def summary(returns: Array, horizon: int, level: float = 0.95) -> Estimate:
+    """The mean of returns with its standard error.
+
+    Nothing is known from none, and little from one.
+    """
+    n = len(returns)
+    if n == 0:
+        return Estimate(math.nan, math.nan, 0, (math.nan, math.nan))
+    mean = float(np.mean(returns))
+    if n == 1:
+        return Estimate(mean, math.inf, 1, (0.0, float(horizon)))
+    error = float(np.std(returns, ddof=1)) / math.sqrt(n)
+    reach = float(student.ppf((1 + level) / 2, n - 1)) * error
+    return Estimate(mean, error, n, (max(0.0, mean - reach), min(float(horizon), mean + reach)))

@@ -1,0 +1,152 @@
+"""Finite classes of tables: checked, and weighed against counts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from homdp_ppl.core.pomdp import ROW_TOLERANCE
+from homdp_ppl.declare.densities import ContinuousWorld
+from homdp_ppl.declare.model import HOMDP, World
+from homdp_ppl.errors import ParameterError, Problem
+from homdp_ppl.precision import Array, namespace
+
+CORNERS = 16  # states up to which all corners of a cube are tried
+
+Members: TypeAlias = ArrayLike | Sequence[World] | Sequence[ContinuousWorld]
+
+
+def check_tables(subject: str, where: str, tables: Any, axes: int) -> Array:
+    """A class as one array whose first axis are its members, refusing what are no probability rows.
+
+    Parameters
+    ----------
+    subject
+        Who asks.
+    where
+        "transitions" or "emissions".
+    tables
+        An array, or worlds: declared programs with their parameters fixed.
+    axes
+        How many axes the array has.
+    """
+    expected = (
+        f"worlds, or at least one table of probability rows: {axes} axes, the first "
+        f"over the members"
+    )
+    if isinstance(tables, Sequence):
+        name = where.removesuffix("s")
+        tables = [
+            getattr(member.pomdp, name) if isinstance(member, World) else member
+            for member in tables
+        ]
+    try:
+        array = np.asarray(tables, dtype=np.float64)
+    except (TypeError, ValueError):
+        got = f"a {type(tables).__name__} that makes no array"
+        remedy = "List worlds, made by homdp.at(...), or tables of one shape."
+        raise ParameterError(subject, [Problem(where, got, expected, remedy)]) from None
+    if array.ndim != axes or len(array) == 0:
+        raise ParameterError(subject, [Problem(where, f"shape {array.shape}", expected)])
+    bad = np.argwhere((array < 0).any(-1) | ~(np.abs(array.sum(-1) - 1) <= ROW_TOLERANCE))
+    if len(bad):
+        place = ", ".join(map(str, bad[0]))
+        got = f"a row that sums to {array[tuple(bad[0])].sum():.10g}"
+        raise ParameterError(subject, [Problem(where, got, "probability rows", at=place)])
+    return array
+
+
+def check_fit(subject: str, homdp: HOMDP, **classes: Array) -> None:
+    """Refuse classes whose tables are not as large as a declaration's."""
+    X, Y, A, _ = homdp.spaces.sizes
+    shapes = {"transitions": (X, A, X), "emissions": (X, Y)}
+    wrong = [
+        Problem(where, f"tables of shape {tables.shape[1:]}", f"tables of shape {shapes[where]}")
+        for where, tables in classes.items()
+        if tables.shape[1:] != shapes[where]
+    ]
+    if wrong:
+        raise ParameterError(subject, wrong)
+
+
+def log_likelihoods(tables: Array, counts: Array) -> Array:
+    """Log probability of counted outcomes under every member of a class, (N,)."""
+    xp = namespace(counts, tables)
+    seen = counts > 0
+    chance = xp.where(seen, tables, 1.0)
+    log = xp.where(chance > 0, xp.log(xp.where(chance > 0, chance, 1.0)), -xp.inf)
+    return xp.where(seen, counts * log, 0.0).reshape(len(tables), -1).sum(-1)
+
+
+def low_rank(features: ArrayLike, measures: ArrayLike) -> Array:
+    """Transitions of low rank, T(x'|x, a) = phi(x, a) .
+
+    psi(x'), for every member of a class of measures: (N, X, A, X).
+
+    The family of the paper's section on function approximation. There phi is unknown too:
+    concatenate the classes of several phi. Refuses members whose rows are no probabilities, and
+    ones that are not normalised: ||phi(x, a)|| <= 1, and
+    ||sum_x' psi(x') g(x')|| <= sqrt(d) for every g with abs(g) <= 1 (past 16 states by an upper bound of that norm).
+
+    Parameters
+    ----------
+    features
+        phi, (X, A, d).
+    measures
+        psi, (N, d, X).
+
+    Examples
+    --------
+    >>> phi = np.array([[[1.0, 0.0]], [[0.0, 1.0]]])
+    >>> low_rank(phi, [[[0.9, 0.1], [0.2, 0.8]]]).shape
+    (1, 2, 1, 2)
+    """
+    phi, psi = np.asarray(features, dtype=np.float64), np.asarray(measures, dtype=np.float64)
+    if (
+        phi.ndim != 3
+        or psi.ndim != 3
+        or not phi.size
+        or psi.shape[1:] != (phi.shape[2], phi.shape[0])
+    ):
+        got = f"features {phi.shape}, measures {psi.shape}"
+        raise ParameterError(
+            "low_rank", [Problem("shapes", got, "features (X, A, d), measures (N, d, X)")]
+        )
+    problems = []
+    if np.linalg.norm(phi, axis=-1).max() > 1 + ROW_TOLERANCE:
+        longest = np.linalg.norm(phi, axis=-1).max()
+        problems.append(
+            Problem(
+                "features",
+                f"a norm of {longest:.6g}",
+                "norms of at most 1",
+                "Scale phi down and psi up.",
+            )
+        )
+    for member, table in enumerate(psi):
+        size = _largest_image(table)
+        if size > np.sqrt(phi.shape[2]) + ROW_TOLERANCE:
+            expected = f"at most sqrt(d) = {np.sqrt(phi.shape[2]):.6g}"
+            problems.append(
+                Problem(
+                    "measures", f"a norm of {size:.6g} for some g", expected, at=f"member {member}"
+                )
+            )
+    if problems:
+        raise ParameterError("low_rank", problems)
+    return check_tables("low_rank", "transitions", np.einsum("xad,ndz->nxaz", phi, psi), 4)
+
+
+def _largest_image(measure: Array) -> float:
+    """Max of ||psi g|| over abs(g) <= 1.
+
+    At a corner, found exactly for few states, else bounded by the triangle inequality.
+    """
+    X = measure.shape[1]
+    if X <= CORNERS:
+        corners = 1 - 2 * ((np.arange(2 ** (X - 1))[:, None] >> np.arange(X)) & 1)  # up to the sign
+        return float(np.linalg.norm(corners @ measure.T, axis=1).max())
+    return float(np.linalg.norm(np.abs(measure).sum(1)))

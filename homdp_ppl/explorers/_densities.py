@@ -1,0 +1,165 @@
+"""Finite classes of continuous models.
+
+Drawn from a prior or listed, T and O apart, weighed against data by one call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from homdp_ppl.core.randomness import as_key
+from homdp_ppl.core.spaces import Spaces
+from homdp_ppl.declare.densities import ContinuousHOMDP, ContinuousWorld
+from homdp_ppl.errors import ParameterError, Problem
+from homdp_ppl.precision import Array, in_x64, to_numpy
+
+
+@in_x64
+def candidates(homdp: ContinuousHOMDP, n: int, key: Array) -> list[ContinuousWorld]:
+    """A finite class of models: n worlds drawn from the prior of a declaration.
+
+    Parameters
+    ----------
+    homdp
+        The declaration.
+    n
+        How many.
+    key
+        A JAX random key.
+
+    Examples
+    --------
+    >>> import jax
+    >>> from homdp_ppl import explorers, models
+    >>> worlds = candidates(models.load("gaussian_tiger", horizon=2).homdp, 3, jax.random.key(0))
+    >>> explorers.hop_v(
+    ...     transitions=worlds[:1], emissions=worlds
+    ... )  # the transitions are known, one member will do
+    Explorer hop_v(transitions=1, emissions=3): optimistic, frequentist
+    """
+    if not isinstance(homdp, ContinuousHOMDP):
+        remedy = (
+            "Of a finite declaration draw worlds: [homdp.draw(k) for k in "
+            "jax.random.split(key, n)]."
+        )
+        raise ParameterError(
+            "candidates", [Problem("homdp", type(homdp).__name__, "a continuous HOMDP", remedy)]
+        )
+    if not (isinstance(n, int | np.integer) and n >= 1):
+        raise ParameterError("candidates", [Problem("n", repr(n), "a whole number of at least 1")])
+    draw = homdp.compiled.setdefault("priors", jax.jit(jax.vmap(homdp.sample_prior)))
+    values = to_numpy(draw(jax.random.split(as_key(key, "candidates"), n)))
+    return [ContinuousWorld(homdp, {name: v[k] for name, v in values.items()}) for k in range(n)]
+
+
+def of_densities(members: Any) -> bool:
+    """Whether a class holds continuous worlds, which have no tables."""
+    return isinstance(members, Sequence) and any(
+        isinstance(member, ContinuousWorld) for member in members
+    )
+
+
+class DensityClass:
+    """Members of a class; those of one declaration are weighed together.
+
+    Parameters
+    ----------
+    subject
+        Who asks.
+    where
+        "transitions" or "emissions".
+    members
+        The worlds.
+    """
+
+    def __init__(self, subject: str, where: str, members: Any) -> None:
+        self.members = tuple(members)
+        if not self.members or not all(
+            isinstance(member, ContinuousWorld) for member in self.members
+        ):
+            expected = "at least one world, all of them continuous"
+            raise ParameterError(
+                subject,
+                [
+                    Problem(
+                        where,
+                        f"{len(self.members)} members",
+                        expected,
+                        "candidates(homdp, n, key).",
+                    )
+                ],
+            )
+        spaces = {member.spaces._replace(horizon=0) for member in self.members}
+        if len(spaces) > 1:
+            raise ParameterError(
+                subject,
+                [Problem(where, "members with different spaces", "worlds with the same spaces")],
+            )
+        self.where = where
+
+    def __len__(self) -> int:
+        return len(self.members)
+
+    def refuse_other(self, subject: str, domain: Spaces) -> None:
+        """Refuse a model with other spaces than the members have."""
+        mine = self.members[0].spaces
+        if mine != domain:
+            raise ParameterError(
+                subject,
+                [
+                    Problem(
+                        self.where, str(mine), f"worlds with the spaces and the horizon {domain}"
+                    )
+                ],
+            )
+
+    @in_x64
+    def log_likelihoods(self, *points: Array) -> Array:
+        """The log density of every point under every member, (N, points).
+
+        Parameters
+        ----------
+        points
+            (x, a, x') for transitions, (x, y) for emissions; one row a point.
+        """
+        table = np.empty((len(self), len(points[0])))
+        for weigh, stacked, places in self._groups:
+            table[places] = np.asarray(weigh(stacked, *(jnp.asarray(part) for part in points)))
+        return np.where(np.isnan(table), -np.inf, table)  # outside a support: no density
+
+    @cached_property
+    def _groups(self) -> list[tuple[Any, Any, Array]]:
+        """One compiled function for the members of each declaration, their parameters, and their
+        places.
+        """
+        by_model: dict[ContinuousHOMDP, list[int]] = {}
+        for k, member in enumerate(self.members):
+            by_model.setdefault(member.homdp, []).append(k)
+        groups = []
+        for homdp, places in by_model.items():
+            name = f"log densities of {self.where}"
+            if name not in homdp.compiled:
+                mechanics = homdp.mechanics
+                density = (
+                    mechanics.log_transition
+                    if self.where == "transitions"
+                    else mechanics.log_emission
+                )
+                points = (0,) * (3 if self.where == "transitions" else 2)
+                each = jax.vmap(density, in_axes=(None, *points))
+                homdp.compiled[name] = jax.jit(jax.vmap(each, in_axes=(0, *(None for _ in points))))
+            chosen = [self.members[k].parameters for k in places]
+            stacked = {
+                site.name: np.stack([values[site.name] for values in chosen])
+                for site in homdp.sites
+            }
+            if not stacked:  # no unknowns: one member, which vmap needs an axis for
+                stacked = {"": np.zeros(len(places))}
+            groups.append((homdp.compiled[name], stacked, np.array(places)))
+        return groups

@@ -1,0 +1,39 @@
+"""What `tight` and `quantile_bonus` share.
+
+Centred bonuses on rewards, and a start term at the root after all clipping.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from homdp_ppl.confidence.bonuses import centred_bonus, start_bonus
+from homdp_ppl.confidence.counts import Radii
+from homdp_ppl.core.plan import Solution
+from homdp_ppl.core.pomdp import POMDP
+from homdp_ppl.declare.model import HOMDP
+from homdp_ppl.explorers.explorer import Proposal, one
+from homdp_ppl.precision import Array, namespace
+
+
+def with_bonuses(model: POMDP, radii: Radii) -> Proposal:
+    """A model with the bonuses of its radii.
+
+    The start term is the parameter of :func:`capped_root`.
+    """
+    bonus = centred_bonus(radii, model.transition, model.horizon)
+    return one(
+        model._replace(reward=model.reward + bonus),
+        start_bonus(radii, model.initial, model.horizon),
+    )
+
+
+def capped_root(homdp: HOMDP) -> Callable[[Array, Solution], Array]:
+    """min(H, value + offset). Inside the first reward the term would be clipped, and optimism fail."""
+
+    def root(offset: Array, solution: Solution) -> Array:
+        return namespace(offset, solution.upper).minimum(
+            solution.upper + offset, float(homdp.horizon)
+        )
+
+    return root

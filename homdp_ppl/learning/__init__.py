@@ -1,0 +1,1 @@
+"""The learning loop: learners, runs and their records."""

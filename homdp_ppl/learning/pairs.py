@@ -1,0 +1,140 @@
+"""The best of all pairs of a transition and an emission law, with as few plans as possible (for
+Algorithm 2).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from heapq import heapify, heappop, heappush
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
+
+import numpy as np
+
+from homdp_ppl.errors import PlanningError, Problem
+from homdp_ppl.evaluation.relaxations import fast_informed_bound, qmdp, root_value
+from homdp_ppl.explorers._rules import WorldPairs
+from homdp_ppl.explorers.explorer import Pairs
+from homdp_ppl.precision import Array
+
+ROUGH, BETTER, PLANNED = range(3)  # how well the value of a pair is known
+
+
+class Planned(Protocol):
+    """A plan, or the numbers of one."""
+
+    @property
+    def upper(self) -> Any:
+        """Bound of the optimum."""
+
+
+S = TypeVar("S", bound=Planned)
+C = TypeVar("C", Pairs, WorldPairs)
+
+
+class Bounds(Protocol):
+    """Upper bounds of pairs that cost less than a plan."""
+
+    def rough(self, pairs: Any, t: int) -> Array:
+        """Of one transition law with all emission laws, (M,)."""
+
+    def better(self, pairs: Any, t: int, o: int) -> float:
+        """Of one pair."""
+
+
+class TableBounds:
+    """QMDP's bound, whose Q depends on T alone, then the fast informed one."""
+
+    def rough(self, pairs: Pairs, t: int) -> Array:
+        """QMDP's."""
+        Q = qmdp(pairs.model(t, 0))[0].T
+        return np.array(
+            [float(root_value(pairs.model(t, o), Q)) for o in range(len(pairs.emissions))]
+        )
+
+    def better(self, pairs: Pairs, t: int, o: int) -> float:
+        """The fast informed bound."""
+        model = pairs.model(t, o)
+        return float(root_value(model, fast_informed_bound(model)[0].T))
+
+
+class Known(NamedTuple):
+    """What is known about the optimal value of a pair: a bound, and of which kind."""
+
+    bound: float
+    kind: int
+
+
+class Held(NamedTuple, Generic[S]):
+    """The best plan so far of a pair that is alive.
+
+    The others are not kept, for plans can be large.
+    """
+
+    pair: tuple[int, int]
+    solution: S
+
+
+class PairSearch(Generic[C, S]):
+    """Finds the best pair again and again, while version spaces change.
+
+    What is known of a pair is known for good.
+
+    Pairs are visited in the order of an upper bound, which is first a rough one, then a better one,
+    then what a plan certifies. The search ends when the first in order is planned.
+
+    Parameters
+    ----------
+    solve
+        Plans for the model of a pair.
+    bounds
+        What bounds its value before.
+    """
+
+    def __init__(self, solve: Callable[[Any], S], bounds: Bounds) -> None:
+        self._solve = solve
+        self._bounds = bounds
+        self._known: dict[tuple[int, int], Known] = {}
+        self._held: Held[S] | None = None
+
+    def best(self, pairs: C) -> tuple[S, tuple[int, int], int]:
+        """The best surviving pair's plan, which pair it is, and how many plans it took."""
+        plans, alive = 0, self._alive(pairs)
+        queue = [(-self._bound(pairs, t, o).bound, t, o) for t, o in alive]
+        heapify(queue)
+        if self._held is not None and self._held.pair not in alive:
+            self._held = None
+        while queue:
+            _, t, o = heappop(queue)
+            known = self._known[t, o]
+            if known.kind == PLANNED and self._held is not None and self._held.pair == (t, o):
+                return self._held.solution, (t, o), plans
+            if known.kind == ROUGH:
+                known = Known(min(known.bound, self._bounds.better(pairs, t, o)), BETTER)
+            else:
+                solution = self._solve(pairs.model(t, o))
+                plans += 1
+                known = Known(float(solution.upper), PLANNED)
+                if self._held is None or (-known.bound, (t, o)) < (
+                    -float(self._held.solution.upper),
+                    self._held.pair,
+                ):
+                    self._held = Held((t, o), solution)
+            self._known[t, o] = known
+            heappush(queue, (-known.bound, t, o))
+        problem = Problem(
+            "version spaces", "no pair left", "at least one T and one O that explain the data"
+        )
+        raise PlanningError("hop_v", [problem])
+
+    def _alive(self, pairs: C) -> set[tuple[int, int]]:
+        transitions, emissions = (
+            np.flatnonzero(pairs.alive_transitions),
+            np.flatnonzero(pairs.alive_emissions),
+        )
+        return {(t, o) for t in transitions.tolist() for o in emissions.tolist()}
+
+    def _bound(self, pairs: C, t: int, o: int) -> Known:
+        if (t, o) not in self._known:
+            for other, bound in enumerate(self._bounds.rough(pairs, t)):
+                self._known[t, other] = Known(float(bound), ROUGH)
+        return self._known[t, o]

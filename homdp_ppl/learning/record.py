@@ -1,0 +1,104 @@
+"""What a run writes down: one entry a round, or one an episode."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from homdp_ppl.core.episode import Episode
+from homdp_ppl.core.spaces import HasSpaces, Space, is_real, shape_of
+from homdp_ppl.precision import Array
+
+BY_ROUND = (
+    "values",
+    "optimistic",
+    "planned",
+    "plans",
+)  # the other columns have an entry an episode
+REAL = ("values", "optimistic", "played")  # not a number where nothing was promised
+
+
+@dataclass(frozen=True, eq=False)
+class Record:
+    """The columns of a run, each with an entry a round or an entry an episode."""
+
+    values: Array  # (rounds,)  of the round's policy in the true world, exact unless estimated
+    optimistic: Array  # (rounds,)  the optimistic value that was planned
+    planned: Array  # (rounds,)  whether the round planned anew
+    plans: Array  # (rounds,)  how many models were planned for
+    played: Array  # (episodes,)  values of what was deployed
+    impossible: Array  # (episodes,)  observations that the planned model excludes
+    observations: Array  # (episodes, H), and the dimension of vectors
+    actions: Array  # (episodes, H)
+    states: Array  # (episodes, H + 1), and the dimension of vectors
+
+    @classmethod
+    def empty(cls, model: HasSpaces) -> Record:
+        """Nothing yet, of a model with these spaces."""
+        states, observations, _, H = model.spaces
+        real, whole = np.zeros(0), np.zeros(0, dtype=np.int64)
+        actions = np.zeros((0, H), dtype=np.int64)
+        seen, hidden = _nothing(observations, H), _nothing(states, H + 1)
+        return cls(real, real, whole.astype(bool), whole, real, whole, seen, actions, hidden)
+
+    def __add__(self, more: Record) -> Record:
+        """Go on writing."""
+        names = self.__dataclass_fields__
+        return Record(
+            **{name: np.concatenate([getattr(self, name), getattr(more, name)]) for name in names}
+        )
+
+    def since(self, rounds: int, episodes: int) -> Record:
+        """What was written after so many rounds and episodes."""
+        return self._cut(slice(rounds, None), slice(episodes, None))
+
+    def until(self, rounds: int, episodes: int) -> Record:
+        """What was written in the first rounds and episodes."""
+        return self._cut(slice(rounds), slice(episodes))
+
+    def same_as(self, other: Record) -> bool:
+        """Whether two records tell the same; how many plans that took may differ."""
+        names = [name for name in self.__dataclass_fields__ if name != "plans"]
+        return all(
+            np.array_equal(getattr(self, name), getattr(other, name), equal_nan=name in REAL)
+            for name in names
+        )
+
+    def _cut(self, rounds: slice, episodes: slice) -> Record:
+        return Record(
+            **{
+                name: getattr(self, name)[rounds if name in BY_ROUND else episodes]
+                for name in self.__dataclass_fields__
+            }
+        )
+
+
+class Writer:
+    """Writes a record line by line."""
+
+    def __init__(self) -> None:
+        self._rounds: list[tuple[Any, ...]] = []
+        self._episodes: list[tuple[Any, ...]] = []
+
+    def round(self, value: float, optimistic: float, planned: bool, plans: int) -> None:
+        """A round is over."""
+        self._rounds.append((value, optimistic, planned, plans))
+
+    def episode(self, episode: Episode, value: float, impossible: Array) -> None:
+        """An episode is over."""
+        self._episodes.append(
+            (value, int(impossible), episode.observations, episode.actions, episode.states)
+        )
+
+    def record(self, model: HasSpaces) -> Record:
+        """All that was written of a model with these spaces."""
+        empty = Record.empty(model)
+        rounds, episodes = zip(*self._rounds, strict=True), zip(*self._episodes, strict=True)
+        columns = [np.array(column) for part in (rounds, episodes) for column in part]
+        return Record(*columns) if columns else empty
+
+
+def _nothing(space: Space, steps: int) -> Array:
+    return np.zeros((0, steps, *shape_of(space)), dtype=np.float64 if is_real(space) else np.int64)

@@ -1,0 +1,240 @@
+"""One model on the page: what its runs show, in pictures with a sentence or two each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+
+import matplotlib.pyplot as plt
+import numpy as np
+
+from homdp_ppl.core.episode import Episode
+from homdp_ppl.core.policy import Trajectory
+from homdp_ppl.declare.densities import ContinuousWorld
+from homdp_ppl.declare.model import World
+from homdp_ppl.errors import HOMDPError
+from homdp_ppl.learning.metrics import Saved
+from homdp_ppl.report.learning import draw_regret
+from homdp_ppl.report.look import COLOURS
+from homdp_ppl.report.page.html import Html, number, paragraph, picture, tag, text
+from homdp_ppl.report.page.progress import drawable, of_model, whole
+from homdp_ppl.report.page.tables import prior_table, theory_tables
+from homdp_ppl.report.priors import draw_priors
+from homdp_ppl.report.studies import draw_optimism
+from homdp_ppl.study import StudyDirectory, find_rule, find_world
+from homdp_ppl.study.directory import check_fingerprint
+from homdp_ppl.study.results import Runs
+from homdp_ppl.study.sources import parse_call
+
+CALIBRATED = (
+    "posterior_sampling",
+    "value_quantile",
+)  # rules whose share of optimistic rounds is known exactly
+
+
+@dataclass(frozen=True, eq=False)
+class Shown:
+    """A model of a study with its runs."""
+
+    directory: StudyDirectory
+    runs: Runs
+    model: str
+
+    @cached_property
+    def declared(self) -> dict[str, list[Saved]]:
+        """Runs under the declared prior, by rule, that can be drawn."""
+        return drawable(of_model(self.runs, self.model))
+
+    @cached_property
+    def ended(self) -> dict[str, list[Saved]]:
+        """Those that are at their end."""
+        return whole(of_model(self.runs, self.model))
+
+    @cached_property
+    def by_prior(self) -> dict[str, dict[str, list[Saved]]]:
+        """For each rule that ran under the declared prior and others, for each of them its runs
+        that are at their end.
+        """
+        others = [prior for prior in self.directory.study.priors if prior != "declared"]
+        ended = {
+            prior: whole(of_model(self.runs, self.model, prior)) for prior in ("declared", *others)
+        }
+        found = {
+            rule: {prior: ended[prior][rule] for prior in ended if rule in ended[prior]}
+            for rule in ended["declared"]
+        }
+        return {rule: several for rule, several in found.items() if len(several) > 1}
+
+    @cached_property
+    def world(self) -> World | ContinuousWorld:
+        """The true world; refused where it is not what it was."""
+        world = find_world(self.model, self.directory.study.horizon)
+        check_fingerprint(
+            self.model, self.directory.models[self.model], world, str(self.directory.path)
+        )
+        return world
+
+    @cached_property
+    def chosen(self) -> tuple[str, Saved]:
+        """The rule that lost least, which knows not the truth, and its first run."""
+        pool = self.ended or self.declared
+        learned = {
+            rule: several for rule, several in pool.items() if not rule.startswith("oracle")
+        } or pool
+        rule = min(
+            learned, key=lambda name: float(np.mean([run.regret[-1] for run in learned[name]]))
+        )
+        return rule, learned[rule][0]
+
+    @property
+    def whose(self) -> str:
+        """Whose run was chosen, in words."""
+        rule, run = self.chosen
+        return f"{rule}, seed {run.about['seed']}"
+
+    @property
+    def episodes(self) -> Episode:
+        """What happened in the chosen run."""
+        record = self.chosen[1].record
+        return Episode(Trajectory(record.observations, record.actions), record.states)
+
+
+def section(title: str, make: Callable[[], Html]) -> Html:
+    """A section, or why there is none."""
+    try:
+        content = make()
+    except HOMDPError as error:
+        content = paragraph(
+            f"This could not be shown: {' '.join(str(error).split())}", class_="note"
+        )
+    return tag("section", tag("h3", text(title)), content)
+
+
+def regret_section(shown: Shown) -> Html:
+    """Regret curves with bands."""
+    runs = shown.declared
+    several = max(len(group) for group in runs.values())
+    band = (
+        f"Each line is the mean of up to {several} seeds, each band holds 90% of them."
+        if several > 1
+        else "One seed each."
+    )
+    unfinished = [name for name in runs if name not in shown.ended]
+    cut = (
+        f"Not at their end, and drawn as far as all their runs go: {', '.join(unfinished)}."
+        if unfinished
+        else ""
+    )
+    ends = "; ".join(
+        f"{name} {number(float(np.mean([run.regret[-1] for run in group])))}"
+        for name, group in runs.items()
+    )
+    return picture(
+        lambda: draw_regret(runs, plt.subplots(figsize=(6.6, 3.8), layout="constrained")[1]),
+        f"Curves of regret against episodes. Mean regret at their ends: {ends}.",
+        f"Regret: what was lost against the optimal policy, added up over the episodes. "
+        f"{band} A curve that turns flat has "
+        f"learned. {cut}",
+    )
+
+
+def optimism_section(shown: Shown) -> Html:
+    """Optimism against width, with the shares that are exact on average."""
+    every = shown.declared
+    runs = {
+        name: group
+        for name, group in every.items()
+        if all(np.isfinite(run.optimistic).all() for run in group)
+    }
+    silent = [name for name in every if name not in runs]
+    said = f"Rules that promise nothing are left out: {', '.join(silent)}." if silent else ""
+    if not runs:
+        return paragraph("No rule of this study promises a value.", said)
+    lines = calibration(shown)
+    levels = "; ".join(f"{name} at {level:.3g}" for name, level in lines.items())
+    exact = (
+        f"Dashed: the share that is exact, {levels}. It holds on average over worlds drawn "
+        f"from the prior (and is exceeded "
+        "where optimal values tie), not in a fixed world such as this one, so marks may "
+        "lie off their line."
+        if lines
+        else ""
+    )
+    shares = "; ".join(
+        f"{name} {np.mean([run.was_optimistic.mean() for run in group]):.0%}"
+        for name, group in runs.items()
+    )
+    return picture(
+        lambda: draw_optimism(
+            runs, plt.subplots(figsize=(6.6, 3.4), layout="constrained")[1], lines
+        ),
+        f"Marks of the share of optimistic rounds against width. Shares: {shares}.",
+        "How often the planned value covered the optimum, against how far it lay above it. "
+        "Small marks are runs, large ones "
+        f"their means; the best place is high and near 0. {exact} {said}",
+    )
+
+
+def calibration(shown: Shown) -> dict[str, float]:
+    """For rules that draw models anew in every round.
+
+    ceil(q S) / (S + 1), which is 1/2 for a single draw.
+
+    The truth and the draws are exchangeable if worlds come from the prior.
+    """
+    if not isinstance(shown.world, World):
+        return {}
+    drawing = [name for name in shown.declared if parse_call(name, "explorer").name in CALIBRATED]
+    rules = {name: find_rule(name, shown.world) for name in drawing}
+    return {
+        name: (rule.pick or 1) / (rule.candidates + 1)
+        for name, rule in rules.items()
+        if rule.replan == "every episode"
+    }
+
+
+def prior_section(shown: Shown) -> Html:
+    """The same rules under other priors."""
+    if not shown.by_prior:
+        return paragraph(
+            "No rule has runs at their end under the declared prior and another.", class_="note"
+        )
+    means = "; ".join(
+        f"{rule}, {prior} {number(float(np.mean([run.regret[-1] for run in group])))}"
+        for rule, several in shown.by_prior.items()
+        for prior, group in several.items()
+    )
+    colours = {rule: COLOURS[k % len(COLOURS)] for k, rule in enumerate(shown.declared)}
+    drawn = picture(
+        lambda: draw_priors(shown.by_prior, colours=colours)[0],
+        f"Two panels of regret and share of optimistic rounds by prior. Mean regret: {means}.",
+        "The same rules, told less: declared is the model's own prior with all its "
+        "structure; flat has independent Dirichlet "
+        "rows in which every outcome counts 1; sparse expects few of the outcomes. How "
+        "much worse the others are than "
+        "declared is what the structure is worth here.",
+    )
+    return Html(drawn + prior_table(shown.by_prior, shown.directory.study.epsilon))
+
+
+def theory_section(shown: Shown) -> Html:
+    """The paper's bounds beside what was measured."""
+    if not isinstance(shown.world, World):
+        return paragraph("The paper's bounds are for tables; this model has none.", class_="note")
+    if not shown.ended:
+        return paragraph(
+            "No run is at its end yet, so there is nothing to put beside the bounds.", class_="note"
+        )
+    told = paragraph(
+        (
+            "Bounds hold for every model of these sizes with high probability; what was "
+            "measured is this model with these seeds."
+        ),
+        (
+            "HOP-B's bound is proved for HOP-B with its own bonuses; other rules are only put "
+            "beside it."
+        ),
+        "A bound above the trivial one says nothing yet at this number of episodes.",
+    )
+    return Html(told + theory_tables(shown.world, shown.ended, shown.directory.study.episodes))

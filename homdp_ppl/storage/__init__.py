@@ -1,0 +1,1 @@
+"""Files that survive a crash: atomic writes, the record format, journals, locks, npz files."""

@@ -1,0 +1,71 @@
+"""Faces of the simplex: the sets of states that can be possible together at a step, from the zeros
+that are known.
+
+Beliefs that can be met lie on them, so alpha_vectors.py prunes a step's vectors face by face.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from homdp_ppl.core.pomdp import POMDP
+from homdp_ppl.planners._lines import Floats, Integers
+from homdp_ppl.precision import Array
+
+MAX_FACES = 200  # of one step; past it those after the same observation are joined
+
+
+class Faces(NamedTuple):
+    """The largest sets of states that are possible at a step, and which of the next step's each
+    leads into.
+    """
+
+    states: list[Integers]  # of each face
+    moves: list[Floats]  # (A, X, d)  T(x | s, a) from the states s of each face
+    following: list[
+        list[list[int]]
+    ]  # by face, action and observation; -1 where the observation is impossible
+    drift: Floats  # (X, A)  by how much the probabilities of what follows miss one
+
+
+def faces_of(model: POMDP) -> list[Faces]:
+    """The faces of each step, from the known zeros.
+
+    Sets of states that others contain are left out.
+    """
+    possible, sees = model.transition > 0, (model.emission > 0).T
+    (X, A, _), found = possible.shape, list[Faces]()
+    drift = model.transition @ model.emission.sum(1) - 1.0
+    supports = _largest((sees & (model.initial > 0))[None, None])
+    while len(found) < model.horizon:
+        reach = (supports.astype(float) @ possible.reshape(X, A * X)).reshape(-1, A, X) > 0
+        after = reach[:, :, None] & sees  # (faces, A, Y, X)
+        following = _largest(after)
+        within = after.astype(np.float64) @ ~following.T == 0
+        into = np.where(after.any(-1), within.argmax(-1), -1)
+        if len(found) + 1 == model.horizon:
+            into = np.minimum(into, 0)  # after the last step there is one vector, zero
+        states = [np.flatnonzero(support) for support in supports]
+        moves = [model.transition[face].transpose(1, 2, 0).copy() for face in states]
+        found.append(Faces(states, moves, into.tolist(), drift))
+        if np.array_equal(following, supports):
+            found += [found[-1]] * (model.horizon - len(found) - 1)
+        supports = following
+    return found
+
+
+def _largest(supports: Array) -> Array:
+    """The supports (faces, A, Y, X) that no other contains, (n, X).
+
+    Too many are joined by observation.
+    """
+    flat = supports.reshape(-1, supports.shape[-1])
+    where = {row.tobytes(): k for k, row in enumerate(np.packbits(flat, axis=1))}
+    some = flat[[where[row] for row in sorted(where)]]
+    some = some[some.any(1)]
+    if len(some) > MAX_FACES and len(supports) * supports.shape[1] > 1:
+        return _largest(supports.any((0, 1))[None, None])
+    contained = some.astype(np.float64) @ ~some.T == 0
+    return some[contained.sum(1) == 1]

@@ -1,0 +1,166 @@
+"""The shape of a history tree.
+
+Which histories can happen, generation by generation, as index arrays.
+
+The shape depends only on which probabilities can be non-zero, so it is found once and serves for
+all numbers with that support. How many histories there are is counted before any of them is made:
+histories after which the same states are possible have the same future, and there are few such
+sets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from homdp_ppl.precision import Array
+
+# distinct sets of possible states after which counting gives up and takes the complete tree as its
+# bound
+MANY_SETS = 5_000
+
+
+class Support(NamedTuple):
+    """Which probabilities can be non-zero.
+
+    Examples
+    --------
+    >>> from homdp_ppl import models
+    >>> Support.of(models.load("tiger", horizon=2).pomdp).transition[
+    ...     0, 0
+    ... ].tolist()  # listening leaves the tiger where it is
+    [True, False]
+    """
+
+    initial: Array  # (X,)
+    transition: Array  # (X, A, X)
+    emission: Array  # (X, Y)
+
+    @classmethod
+    def of(cls, model: NamedTuple) -> Support:
+        """The support of a POMDP's numbers, or of tables that already are truth values."""
+        initial, transition, emission = (np.asarray(part) > 0 for part in model[:3])
+        return cls(initial, transition, emission)
+
+    @property
+    def complete(self) -> bool:
+        """Whether every history can happen."""
+        return bool(self.initial.all() and self.transition.all() and self.emission.all())
+
+    def covers(self, other: Support) -> bool:
+        """Whether everything that the other allows is allowed here."""
+        return all(bool((mine | ~theirs).all()) for mine, theirs in zip(self, other, strict=True))
+
+    @property
+    def key(self) -> bytes:
+        """Equal for equal supports."""
+        shapes = repr([part.shape for part in self]).encode()
+        return shapes + b"".join(np.packbits(part).tobytes() for part in self)
+
+
+class Generation(NamedTuple):
+    """The histories of one step; those of later steps know where they come from."""
+
+    parent: Array  # (N,)  place in the generation before; meaningless at step 1
+    action: Array  # (N,)  the action that led here
+    observation: Array  # (N,)
+    # (N, A, Y)  place in the next generation, -1 where impossible; (0, A, Y) in the last and where
+    # regular
+    child: Array
+    # whether every child exists: child = (node A + action) Y + observation, and no index is stored
+    regular: bool
+
+
+def count_histories(support: Support, horizon: int) -> list[int]:
+    """How many histories can happen up to each step's observation, exactly where that is cheap and
+    else an upper bound.
+
+    Parameters
+    ----------
+    support
+        Of a model, or of all models that a learner may plan for.
+    horizon
+        The number of steps.
+
+    Examples
+    --------
+    >>> from homdp_ppl import models
+    >>> count_histories(
+    ...     Support.of(models.load("tiger", horizon=2).pomdp), 3
+    ... )  # times 3 actions and 2 growls
+    [2, 12, 72]
+    """
+    return list(_counted(support, horizon))
+
+
+def few_histories(support: Support, horizon: int, limit: int) -> int | None:
+    """How many histories there are in all if there are at most ``limit``.
+
+    More are not counted to the end.
+    """
+    total = 0
+    for more in _counted(support, horizon):
+        total += more
+        if total > limit:
+            return None
+    return total
+
+
+def _counted(support: Support, horizon: int) -> Iterator[int]:
+    A, Y = support.transition.shape[1], support.emission.shape[1]
+    sets: dict[bytes, tuple[Array, int]] = {}
+    for y in range(Y):
+        _add(sets, support.initial & support.emission[:, y], 1)
+    for h in range(horizon):
+        count = sum(number for _, number in sets.values())
+        yield count
+        if len(sets) > MANY_SETS:
+            yield from (count * (A * Y) ** k for k in range(1, horizon - h))
+            return
+        following: dict[bytes, tuple[Array, int]] = {}
+        for states, number in sets.values():
+            reached = support.transition[states].any(0)  # (A, X)
+            for a in range(A):
+                for y in range(Y):
+                    _add(following, reached[a] & support.emission[:, y], number)
+        sets = following
+
+
+def _add(sets: dict[bytes, tuple[Array, int]], states: Array, number: int) -> None:
+    if states.any():
+        key = np.packbits(states).tobytes()
+        sets[key] = (states, sets[key][1] + number if key in sets else number)
+
+
+def generations(support: Support, horizon: int) -> list[Generation]:
+    """All histories that can happen, step by step."""
+    A, Y = support.transition.shape[1], support.emission.shape[1]
+    unstored = np.zeros((0, A, Y), dtype=np.int32)
+    if support.complete:
+        seen, nothing = np.arange(Y, dtype=np.int32), np.zeros(0, dtype=np.int32)
+        return [Generation(nothing, nothing, seen, unstored, regular=True)] * horizon
+    states = (
+        support.initial & support.emission.T
+    )  # (Y, X) possible states after each first observation
+    seen = np.flatnonzero(states.any(1)).astype(np.int32)
+    states, parent, action, observation = (
+        states[seen],
+        np.zeros_like(seen),
+        np.zeros_like(seen),
+        seen,
+    )
+    found = []
+    for _ in range(horizon - 1):
+        reached = np.stack(
+            [states @ support.transition[:, a] for a in range(A)], axis=1
+        )  # (N, A, X)
+        onward = reached[:, :, None, :] & support.emission.T  # (N, A, Y, X)
+        possible = onward.any(-1)
+        child = np.full(possible.shape, -1, dtype=np.int32)
+        child[possible] = np.arange(possible.sum())
+        found.append(Generation(parent, action, observation, child, regular=False))
+        parent, action, observation = (place.astype(np.int32) for place in np.nonzero(possible))
+        states = onward[possible]
+    return [*found, Generation(parent, action, observation, unstored, regular=False)]

@@ -1,0 +1,89 @@
+"""Beliefs as weighted particles: a bootstrap filter in log space that never divides by zero."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from homdp_ppl.planners._particle_game import Game
+from homdp_ppl.precision import Array
+
+RESAMPLE = 0.5  # of the particles: with a smaller effective number they are drawn anew
+LARGEST = 1e300  # stands for an infinite log density
+
+
+class Belief(NamedTuple):
+    """Weighted particles, and what the last update was like."""
+
+    particles: Array  # (n, ...)
+    weights: Array  # (n,)  sum to 1
+    effective: Array  # ()  1 / sum of squared weights after the observation, before any resampling
+    depleted: Array  # ()  whether no particle could explain the observation
+
+
+def normalised(before: Array, log_likelihood: Array) -> tuple[Array, Array]:
+    """Bayes' rule on weights, and whether it failed: then they stay as they were.
+
+    Parameters
+    ----------
+    before
+        Weights that sum to 1, (n,).
+    log_likelihood
+        Log density of what was seen at each particle, (n,); nan counts as impossible.
+    """
+    score = jnp.log(before) + jnp.nan_to_num(
+        log_likelihood, nan=-jnp.inf, posinf=LARGEST, neginf=-jnp.inf
+    )
+    best = jnp.max(score)
+    depleted = best == -jnp.inf
+    scaled = jnp.where(depleted, before, jnp.exp(score - best))
+    return scaled / jnp.sum(scaled), depleted
+
+
+def systematic(key: Array, weights: Array, n: int) -> Array:
+    """N indices in proportion to weights, by one uniform number.
+
+    Each index as often as its share, rounded down or up.
+    """
+    upto = jnp.cumsum(weights)
+    points = (jnp.arange(n) + jax.random.uniform(key)) / n * upto[-1]
+    method = "compare_all" if n * len(weights) <= 2**16 else "scan"
+    found = jnp.searchsorted(upto, points, side="right", method=method)
+    return jnp.minimum(found, jnp.max(jnp.where(weights > 0, jnp.arange(len(weights)), 0)))
+
+
+def make_filter(game: Game, size: int) -> tuple[Callable[..., Belief], Callable[..., Belief]]:
+    """The two steps of the filter.
+
+    After the first observation, and after an action and the observation that follows it.
+
+    Both are pure functions: ``first(parameters, key, y)`` and ``update(parameters, key, belief, a,
+    y)``.
+    """
+
+    def weigh(parameters: Any, key: Array, particles: Array, before: Array, y: Array) -> Belief:
+        likelihood = jax.vmap(lambda x: game.log_emission(parameters, x, y))(particles)
+        weights, depleted = normalised(before, likelihood)
+        effective = 1 / jnp.sum(weights**2)
+        chosen = systematic(key, weights, size)
+        few = effective < RESAMPLE * size
+        kept = jnp.where(few, chosen, jnp.arange(size))
+        return Belief(particles[kept], jnp.where(few, 1 / size, weights), effective, depleted)
+
+    def first(parameters: Any, key: Array, y: Array) -> Belief:
+        moving, resampling = jax.random.split(key)
+        particles = jax.vmap(lambda k: game.first(parameters, k))(jax.random.split(moving, size))
+        return weigh(parameters, resampling, particles, jnp.full(size, 1 / size), y)
+
+    def update(parameters: Any, key: Array, belief: Belief, a: Array, y: Array) -> Belief:
+        moving, resampling = jax.random.split(key)
+        keys = jax.random.split(moving, size)
+        particles = jax.vmap(lambda k, x: game.following(parameters, k, x, a))(
+            keys, belief.particles
+        )
+        return weigh(parameters, resampling, particles, belief.weights, y)
+
+    return first, update

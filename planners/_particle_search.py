@@ -1,0 +1,317 @@
+"""The search: a tree over particle beliefs that grows by one belief a simulation, as one compiled
+program.
+
+    belief ──action──► branch: particles of the next state ──observation──► belief: weights for the branch's particles
+
+All observations of a branch share its particles and weigh them by their densities (POWSS: Lim,
+Tomlin and Sunberg 2020); their number grows with the visits of the branch (POMCPOW: Sunberg and
+Kochenderfer 2018). A simulation descends by upper confidence bounds, adds one belief, and backs its
+value up: the mean over observations, the maximum over actions.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from homdp_ppl.planners._particle_belief import normalised, systematic
+from homdp_ppl.planners._particle_game import Game
+from homdp_ppl.planners._particle_rows import (
+    Change,
+    Constants,
+    Leaf,
+    Sizes,
+    Step,
+    Stop,
+    Tree,
+    at_step,
+    empty_tree,
+    get,
+    put,
+    with_step,
+)
+from homdp_ppl.precision import Array
+
+GOLDEN = (5**0.5 - 1) / 2  # its multiples are spread evenly modulo 1
+
+
+class Search:
+    """A search through one game, compiled: ``root`` plants a tree, ``run`` lets it grow.
+
+    Parameters
+    ----------
+    game
+        The model.
+    sizes
+        How much there may be of everything.
+    """
+
+    def __init__(self, game: Game, sizes: Sizes) -> None:
+        self.game, self.sizes = game, sizes
+        self.actions, self.horizon = len(game.domain.actions), game.domain.horizon
+        self.root = jax.jit(self._root)
+        self.run = jax.jit(self._run, donate_argnums=0)
+        self.rewards = jax.jit(self._rewards)
+
+    def _root(
+        self, parameters: Any, key: Array, h: Array, particles: Array, weights: Array
+    ) -> Tree:
+        """A tree planted in a belief at step h."""
+        n, tree = self.sizes.particles, empty_tree(self.game.domain, self.sizes)
+        sample, even = particles[systematic(key, weights, n)], jnp.full(n, 1 / n)
+        return tree._replace(
+            weights=put(tree.weights, even, 0),
+            reward=put(tree.reward, self._rewards(parameters, h, sample, even), 0),
+            particles=put(tree.particles, sample, 0),
+        )
+
+    def _run(
+        self,
+        tree: Tree,
+        parameters: Any,
+        constants: Constants,
+        key: Array,
+        h: Array,
+        first: Array,
+        last: Array,
+    ) -> Tree:
+        """Simulations first .. last - 1 from a root at step h, which is not the last step."""
+
+        def simulate(i: Array, tree: Tree) -> Tree:
+            descending, expanding = jax.random.split(jax.random.fold_in(key, i))
+            stop = self._descend(tree, parameters, constants, descending, h)
+            leaf = jax.lax.cond(
+                stop.new_belief,
+                lambda: self._expand(tree, parameters, expanding, h + stop.depth, stop),
+                lambda: self._no_leaf(tree, stop),
+            )
+            zero, changes = self._backed_up(tree, stop, leaf)
+            # That it is zero is known when everything has been read: indices that depend on it tell
+            # XLA that nothing is written before. Otherwise it would copy the whole tree in every
+            # simulation.
+            return self._written(
+                tree, i + 1 + zero, stop._replace(depth=stop.depth + zero), leaf, changes
+            )
+
+        grown: Tree = jax.lax.fori_loop(first, last, simulate, tree)
+        return grown
+
+    def _descend(
+        self, tree: Tree, parameters: Any, constants: Constants, key: Array, start: Array
+    ) -> Stop:
+        """Follow the tree until something is missing, or to the last step."""
+
+        def step(stop: Stop) -> Stop:
+            belief, h = stop.belief, start + stop.depth
+            visits = get(tree.visits, belief)
+            action = self._choose(
+                visits, get(tree.quality, belief), constants.exploration * (self.horizon - h)
+            )
+            branch = get(tree.branch, belief, action)
+            room = constants.k * (visits[action] + 1) ** constants.alpha
+            slot, new, y = self._observe(
+                tree, parameters, jax.random.fold_in(key, h), branch, visits[action], room
+            )
+            first = branch < 0
+            slot = jnp.where(first, 0, slot)
+            path = with_step(stop.path, Step(belief, action, branch, slot), stop.depth)
+            return Stop(stop.depth + 1, get(tree.child, branch, slot), path, first, first | new, y)
+
+        def on(stop: Stop) -> Array:
+            return ~stop.new_belief & (start + stop.depth < self.horizon - 1)
+
+        path = Step(*(jnp.zeros(self.horizon, int) for _ in Step._fields))
+        begin = Stop(
+            jnp.array(0),
+            jnp.array(0),
+            path,
+            jnp.array(False),
+            jnp.array(False),
+            jnp.zeros_like(tree.seen[0, 0]),
+        )
+        stop: Stop = jax.lax.while_loop(on, step, begin)
+        return stop
+
+    def _choose(self, visits: Array, quality: Array, scale: Array) -> Array:
+        """The action with the largest upper confidence bound; those never taken come first."""
+        bonus = scale * jnp.sqrt(jnp.log(1 + jnp.sum(visits)) / jnp.maximum(visits, 1))
+        return jnp.argmax(jnp.where(visits > 0, quality + bonus, jnp.inf))
+
+    def _observe(
+        self, tree: Tree, parameters: Any, key: Array, branch: Array, visits: Array, room: Array
+    ) -> tuple[Array, ...]:
+        """The observation to follow.
+
+        Its slot, whether it is new, and then itself if the model is finite.
+
+        Where there is room for one more it is drawn; else, or if it is known already, the one most
+        behind its share is followed.
+        """
+        share, went, seen = get(tree.share, branch), get(tree.went, branch), get(tree.seen, branch)
+        known = share > 0
+        count = jnp.sum(known)
+        new, y = (count < room) & (count < self.sizes.observations), seen[0]
+        if self.game.finite:
+            source = self._source(visits)
+            y = jax.lax.cond(
+                new,
+                lambda: self.game.observe(parameters, key, get(tree.particles, branch, source)),
+                lambda: y,
+            )
+            new = new & ~jnp.any(known & (seen == y))
+        behind = jnp.argmin(jnp.where(known, went / jnp.where(known, share, 1), jnp.inf))
+        return jnp.where(new, count, behind), new, y
+
+    def _source(self, times: Array) -> Array:
+        """The particle that an observation is drawn from.
+
+        Drawn time after time they come from all over the particles.
+        """
+        return jnp.floor((GOLDEN * times) % 1 * self.sizes.particles).astype(int)
+
+    def _expand(self, tree: Tree, parameters: Any, key: Array, h: Array, stop: Stop) -> Leaf:
+        """The belief that was missing, at step h; with a new branch when that was missing too."""
+        n, last = self.sizes.particles, at_step(stop.path, stop.depth - 1)
+        sampling, moving, drawing, valuing = jax.random.split(key, 4)
+
+        def predicted() -> Array:
+            chosen = systematic(sampling, get(tree.weights, last.belief), n)
+            now = get(tree.particles, get(tree.origin, last.belief))[chosen]
+            return jax.vmap(lambda k, x: self.game.following(parameters, k, x, last.action))(
+                jax.random.split(moving, n), now
+            )
+
+        particles = jax.lax.cond(
+            stop.new_branch, predicted, lambda: get(tree.particles, last.branch)
+        )
+        y = self.game.observe(parameters, drawing, get(particles, self._source(last.slot)))
+        if self.game.finite:
+            y = jnp.where(stop.new_branch, y, stop.observation)
+        likelihood = jax.vmap(lambda x: self.game.log_emission(parameters, x, y))(particles)
+        weights, _ = normalised(jnp.full(n, 1 / n), likelihood)
+        # Observations on a line are a sample of their distribution; finite ones are counted once
+        # and weigh what they are likely.
+        share = jnp.mean(jnp.exp(likelihood)) if self.game.finite else jnp.ones(())
+        reward = self._rewards(parameters, h, particles, weights)
+        value = jax.lax.cond(
+            h == self.horizon - 1,
+            lambda: jnp.max(reward),
+            lambda: self._hope(parameters, valuing, h, particles, weights),
+        )
+        return Leaf(particles, y, share, weights, reward, value)
+
+    def _no_leaf(self, tree: Tree, stop: Stop) -> Leaf:
+        """The belief that was reached at the last step, where nothing is missing."""
+        last = at_step(stop.path, stop.depth - 1)
+        y, share = get(tree.seen, last.branch, last.slot), get(tree.share, last.branch, last.slot)
+        nothing = (
+            jnp.zeros_like(tree.particles[0]),
+            jnp.zeros_like(tree.weights[0]),
+            jnp.zeros_like(tree.reward[0]),
+        )
+        return Leaf(nothing[0], y, share, *nothing[1:], get(tree.value, stop.belief))
+
+    def _rewards(self, parameters: Any, h: Array, particles: Array, weights: Array) -> Array:
+        """Expected rewards of the actions, (A,)."""
+        actions = jnp.arange(self.actions)
+        return weights @ jax.vmap(
+            lambda x: jax.vmap(lambda a: self.game.reward(parameters, h, x, a))(actions)
+        )(particles)
+
+    def _hope(
+        self, parameters: Any, key: Array, h: Array, particles: Array, weights: Array
+    ) -> Array:
+        """The value of a new belief at step h.
+
+        Of uniform actions from here on, by simulation, or by the heuristic.
+        """
+        heuristic, m = self.sizes.heuristic, self.sizes.rollouts
+        if heuristic is not None:
+            return weights @ jax.vmap(lambda x: heuristic(h, x))(particles)
+
+        def step(carry: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
+            h, states, total = carry
+            keys = jax.random.split(jax.random.fold_in(key, h), 1 + m)
+            actions = (jax.random.uniform(keys[m], (m,)) * self.actions).astype(int)
+            gained = jax.vmap(lambda x, a: self.game.reward(parameters, h, x, a))(states, actions)
+            moved = jax.vmap(lambda k, x, a: self.game.following(parameters, k, x, a))(
+                keys[:m], states, actions
+            )
+            return h + 1, moved, total + jnp.mean(gained)
+
+        begin = (
+            h,
+            particles[systematic(jax.random.fold_in(key, self.horizon), weights, m)],
+            jnp.zeros(()),
+        )
+        return jax.lax.while_loop(lambda carry: carry[0] < self.horizon, step, begin)[2]
+
+    def _backed_up(self, tree: Tree, stop: Stop, leaf: Leaf) -> tuple[Array, Change]:
+        """What changes on the path, from the leaf up to the root.
+
+        And a zero that is known only after that.
+        """
+
+        def step(carry: tuple[Array, Array, Change]) -> tuple[Array, Array, Change]:
+            after, below, changes = carry
+            depth = after - 1
+            at, last = at_step(stop.path, depth), after == stop.depth
+            here = jnp.arange(self.sizes.observations) == at.slot
+            fresh = last & stop.new_branch
+            share = jnp.where(
+                here & last, leaf.share, jnp.where(fresh, 0, get(tree.share, at.branch))
+            )
+            ahead = jnp.where(here, below, tree.value[get(tree.child, at.branch)])
+            quality = get(tree.reward, at.belief, at.action) + share @ jnp.where(
+                share > 0, ahead, 0
+            ) / jnp.sum(share)
+            taken = jnp.arange(self.actions) == at.action
+            visits = get(tree.visits, at.belief) + taken
+            value = jnp.max(
+                jnp.where(
+                    visits > 0, jnp.where(taken, quality, get(tree.quality, at.belief)), -jnp.inf
+                )
+            )
+            went = jnp.where(fresh, 0, get(tree.went, at.branch, at.slot)) + 1
+            return (
+                depth,
+                value,
+                with_step(changes, Change(quality, visits[at.action], value, went), depth),
+            )
+
+        rows = Change(*(jnp.zeros(self.horizon) for _ in Change._fields))
+        zero, _, changes = jax.lax.while_loop(
+            lambda carry: carry[0] > 0, step, (stop.depth, leaf.value, rows)
+        )
+        return zero, changes
+
+    def _written(self, tree: Tree, row: Array, stop: Stop, leaf: Leaf, changes: Change) -> Tree:
+        """The tree with a new row, and with what changed on the path."""
+        last = at_step(stop.path, stop.depth - 1)
+        branch = jnp.where(stop.new_branch, row, last.branch)
+        path = stop.path._replace(branch=put(stop.path.branch, branch, stop.depth - 1))
+        tree = tree._replace(
+            weights=put(tree.weights, leaf.weights, row),
+            origin=put(tree.origin, branch, row),
+            reward=put(tree.reward, leaf.reward, row),
+            value=put(tree.value, leaf.value, row),
+            branch=put(tree.branch, branch, last.belief, last.action),
+            particles=put(tree.particles, leaf.particles, row),
+            seen=put(tree.seen, leaf.observation, branch, last.slot),
+            child=put(tree.child, jnp.where(stop.new_belief, row, stop.belief), branch, last.slot),
+            share=put(tree.share, leaf.share, branch, last.slot),
+        )
+
+        def step(depth: Array, tree: Tree) -> Tree:
+            at, change = at_step((path, changes), depth)
+            return tree._replace(
+                quality=put(tree.quality, change.quality, at.belief, at.action),
+                visits=put(tree.visits, change.visits, at.belief, at.action),
+                value=put(tree.value, change.value, at.belief),
+                went=put(tree.went, change.went, at.branch, at.slot),
+            )
+
+        written: Tree = jax.lax.fori_loop(0, stop.depth, step, tree)
+        return written

@@ -1,0 +1,300 @@
+"""Compiled pruning of alpha-vectors.
+
+Which sums of two sets of vectors some belief needs, and a bound on what is lost.
+
+Vectors live on a face of the simplex, the beliefs over d states. One state needs a maximum, two a
+convex hull of lines (lines.py), more a witness test by linear programming. A vector is dropped only
+with a certificate: a mixture of kept vectors that is nowhere more than the bound below it. What the
+test cannot decide is kept. Compiled functions stand in one file with those that they call: numba
+recompiles a file that has changed, but not the files that call it. They are written in loops
+because those compile ten times faster than slices.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+
+from homdp_ppl.planners._lines import Floats, Integers, prune_lines
+
+# kept vectors that a witness test looks at before all others: those that entered a basis last
+HOT = 32
+SLACK = 0.1  # the part of eps within which a test need not be exact
+ZERO = 1e-12  # weights of a belief and pivots below this are zero
+STEPS = 50  # pivots for each state before a test gives up
+INWARD = 1e-3  # how far a belief is moved off the boundary, where ties hide which vector is needed
+DROP, WITNESS, UNKNOWN = 0, 1, 2
+OPEN, DROPPED = -2, -1  # sums not decided yet, and not kept
+
+
+class Kept(NamedTuple):
+    """What is left of all sums of a left and a right vector."""
+
+    left: Integers  # (k,)   i of each kept sum left_i + right_j
+    right: Integers  # (k,)   j
+    points: Floats  # (k, d)  a belief where each is needed
+    loss: float  # by how much the best kept sum may be below the best sum, at any belief
+    work: float  # multiplications, about
+
+
+def prune_sums(left: Floats, right: Floats, seeds: Floats, eps: float) -> Kept:
+    """The sums left_i + right_j that are needed to stay within ``eps`` of the maximum of all sums
+    at every belief.
+
+    Parameters
+    ----------
+    left, right
+        Vectors on a face, (n, d) and (m, d). To prune one set let the other be a single zero
+        vector.
+    seeds
+        Beliefs where a maximal sum is looked for first, (k, d); at least one.
+    eps
+        What may be lost at any belief.
+    """
+    d = left.shape[1]
+    if len(left) == len(right) == 1:
+        return Kept(np.zeros(1, np.int64), np.zeros(1, np.int64), seeds[:1], 0.0, 0.0)
+    if d == 1:
+        return Kept(left.argmax(0), right.argmax(0), seeds[:1], 0.0, 0.0)
+    if d == 2:
+        return Kept(*prune_lines(left, right, eps))
+    return Kept(*_prune_vectors(left, right, seeds, eps))
+
+
+class _Workspace(NamedTuple):
+    """What a witness test reads and writes.
+
+    Vectors stand in columns, so that loops over them run along memory.
+    """
+
+    vectors: Floats  # (d, n)        the kept vectors
+    hot: Floats  # (d, HOT)      copies of some
+    names: Integers  # (HOT + 1,)    which they are, and how many there have been
+    inverse: Floats  # (d + 1, d + 1)  of the basis
+    basis: Integers  # (d,)          its variables: kept vectors, or -1 - x for the slack of a state
+    belief: Floats  # (d,)
+    scores: Floats  # (n + HOT,)
+
+
+@njit(cache=True)
+def _prune_vectors(
+    left: Floats, right: Floats, seeds: Floats, eps: float
+) -> tuple[Integers, Integers, Floats, float, float]:
+    """Lark's algorithm: a sum is covered by the kept ones, or shows a belief where the best sum is
+    to be added.
+    """
+    n, m, d = len(left), len(right), left.shape[1]
+    place, points, vectors = (
+        np.full((n, m), OPEN),
+        np.empty((n * m, d)),
+        np.empty((d, n * m)),
+    )  # memory is taken as it is used
+    hot, names, scores = np.empty((d, HOT)), np.zeros(HOT + 1, np.int64), np.empty(n * m + HOT)
+    space = _Workspace(
+        vectors, hot, names, np.empty((d + 1, d + 1)), np.empty(d, np.int64), np.empty(d), scores
+    )
+    kept, loss, work, target = 0, 0.0, float(d * (n + m)), np.empty(d)
+    for seed in range(len(seeds)):
+        for x in range(d):
+            space.belief[x] = seeds[seed, x]
+        a, b, gain = _best(left, right, INWARD, kept, space)
+        work += d * (n + m + kept)
+        if gain > eps and place[a, b] == OPEN:
+            kept = _keep(left, right, a, b, kept, place, points, space)
+    for i in range(n):
+        for j in range(m):
+            for x in range(d):
+                target[x] = left[i, x] + right[j, x]
+            while place[i, j] == OPEN:
+                status, lost, effort = _test(target, kept, eps, space)
+                work += effort
+                if status == DROP:
+                    place[i, j], loss = DROPPED, max(loss, lost)
+                    break
+                a, b, gain = _best(left, right, INWARD, kept, space)
+                if gain <= eps:
+                    a, b, gain = _best(left, right, 0.0, kept, space)
+                work += d * (n + m + kept)
+                if status == UNKNOWN or place[a, b] != OPEN:
+                    a, b = i, j
+                kept = _keep(left, right, a, b, kept, place, points, space)
+    pairs, sorted_points, k = np.empty((2, kept), np.int64), np.empty((kept, d)), 0
+    for i in range(n):
+        for j in range(m):
+            if place[i, j] >= 0:
+                pairs[0, k], pairs[1, k] = i, j
+                for x in range(d):
+                    sorted_points[k, x] = points[place[i, j], x]
+                k += 1
+    return pairs[0], pairs[1], sorted_points, loss, work
+
+
+@njit(cache=True)
+def _keep(left, right, a, b, kept, place, points, space):  # type: ignore[no-untyped-def]
+    """Keep the sum of left_a and right_b for the sake of the belief at hand.
+
+    How many are kept now.
+    """
+    place[a, b] = kept
+    for x in range(len(space.belief)):
+        points[kept, x], space.vectors[x, kept] = space.belief[x], left[a, x] + right[b, x]
+    _heat(space, kept)
+    return kept + 1
+
+
+@njit(cache=True)
+def _heat(space: _Workspace, name: int) -> None:
+    """Put a kept vector among the hot ones, in place of the oldest.
+
+    The very first fills all places.
+    """
+    first, oldest = space.names[HOT] == 0, space.names[HOT] % HOT
+    for k in range(HOT):
+        if first or k == oldest:
+            space.names[k] = name
+            for x in range(len(space.hot)):
+                space.hot[x, k] = space.vectors[x, name]
+    space.names[HOT] += 1
+
+
+@njit(cache=True)
+def _best(
+    left: Floats, right: Floats, inward: float, kept: int, space: _Workspace
+) -> tuple[int, int, float]:
+    """The best sum at the belief at hand, moved inward, and what it gains there over the kept ones."""
+    d = len(space.belief)
+    inside, total = np.empty(d), 0.0
+    for x in range(d):
+        inside[x] = inward / d + (1 - inward) * space.belief[x]
+    a = b = 0
+    for vectors in (left, right):
+        best, value = 0, -np.inf
+        for k in range(len(vectors)):
+            score = 0.0
+            for x in range(d):
+                score += inside[x] * vectors[k, x]
+            if score > value:
+                best, value = k, score
+        a, b, total = b, best, total + value
+    if kept == 0:
+        return a, b, np.inf
+    return a, b, total - space.scores[_highest(space.vectors, kept, inside, space.scores)]
+
+
+@njit(cache=True)
+def _highest(columns: Floats, n: int, belief: Floats, scores: Floats) -> int:
+    """Which of the first n columns is best at a belief; ``scores`` receives the values of all."""
+    for k in range(n):
+        scores[k] = 0.0
+    for x in range(len(belief)):
+        if belief[x] != 0.0:
+            for k in range(n):
+                scores[k] += belief[x] * columns[x, k]
+    best = 0
+    for k in range(1, n):
+        if scores[k] > scores[best]:
+            best = k
+    return best
+
+
+@njit(cache=True)
+def _test(target: Floats, kept: int, eps: float, space: _Workspace) -> tuple[int, float, float]:
+    """Whether the target is within ``eps`` of a mixture of kept vectors, or a belief shows it to be
+    better than all of them.
+
+    The matrix game max_b min_u b . (target - u) by the revised simplex method on the mixture's
+    side: minimise v subject to sum_u l_u (target - u)(x) + s_x = v, sum_u l_u = 1. The last row of
+    the basis inverse holds -b, its last column the basic variables and v. So v bounds the gain from
+    above in every step, and from below b does as soon as no weight is negative.
+    """
+    vectors, hot, names, inverse, basis, belief, scores = space
+    d, work, column = len(target), 0.0, np.empty(len(target) + 1)
+    _start(target, space)
+    for _ in range(STEPS * d):
+        v = inverse[d, d]
+        work += d * (HOT + d)
+        if v <= eps:
+            lost = _shortfall(target, space)
+            return DROP if lost <= (1 + SLACK) * eps else UNKNOWN, max(0.0, lost), work
+        lowest, name, total, at = -ZERO, 0, 0.0, 0.0
+        for x in range(d):
+            weight = -inverse[d, x]
+            if weight < lowest:
+                lowest, name = weight, -1 - x
+            belief[x] = max(0.0, weight)
+            total += belief[x]
+        if name < 0:
+            for i in range(d + 1):
+                column[i] = inverse[i, -1 - name]
+        else:
+            for x in range(d):
+                belief[x] /= total
+                at += belief[x] * target[x]
+            k = _highest(hot, HOT, belief, scores)
+            name = names[k]
+            if scores[k] <= at - v + SLACK * eps:
+                work += d * kept
+                name = _highest(vectors, kept, belief, scores)
+                if at - scores[name] > (1 - SLACK) * eps:
+                    return WITNESS, 0.0, work
+                _heat(space, name)
+            for i in range(d + 1):
+                column[i] = inverse[i, d]
+                for x in range(d):
+                    column[i] += inverse[i, x] * (target[x] - vectors[x, name])
+        leave, ratio = -1, np.inf
+        for i in range(d):
+            if column[i] > ZERO and max(0.0, inverse[i, d]) < ratio * column[i]:
+                leave, ratio = i, max(0.0, inverse[i, d]) / column[i]
+        if leave < 0:
+            return UNKNOWN, 0.0, work
+        basis[leave] = name
+        for k in range(d + 1):
+            inverse[leave, k] /= column[leave]
+            for i in range(d + 1):
+                if i != leave:
+                    inverse[i, k] -= column[i] * inverse[leave, k]
+    return UNKNOWN, 0.0, work
+
+
+@njit(cache=True)
+def _start(target: Floats, space: _Workspace) -> None:
+    """The basis of the hot vector that the target exceeds least, with slack at all states but the
+    one where it does most.
+    """
+    d, v, start, corner, inverse = len(target), np.inf, 0, 0, space.inverse
+    for k in range(HOT):
+        worst, where = -np.inf, 0
+        for x in range(d):
+            if target[x] - space.hot[x, k] > worst:
+                worst, where = target[x] - space.hot[x, k], x
+        if worst < v:
+            v, start, corner = worst, space.names[k], where
+    for i in range(d + 1):
+        for k in range(d + 1):
+            inverse[i, k] = 0.0
+        if i < d:
+            inverse[i, i], inverse[i, corner], space.basis[i] = 1.0, -1.0, -1 - i
+            inverse[i, d] = v - (target[i] - space.vectors[i, start])
+    inverse[corner, corner], inverse[corner, d], space.basis[corner] = 0.0, 1.0, start
+    inverse[d, corner], inverse[d, d] = -1.0, v
+
+
+@njit(cache=True)
+def _shortfall(target: Floats, space: _Workspace) -> float:
+    """The most by which the basis' mixture of kept vectors is below the target, from the vectors
+    themselves.
+    """
+    d, total, shortfall = len(target), 0.0, -np.inf
+    for i in range(d):
+        if space.basis[i] >= 0:
+            total += max(0.0, space.inverse[i, d])
+    for x in range(d):
+        mixture = 0.0
+        for i in range(d):
+            if space.basis[i] >= 0:
+                mixture += max(0.0, space.inverse[i, d]) * space.vectors[x, space.basis[i]]
+        shortfall = max(shortfall, target[x] - mixture / total)
+    return shortfall

@@ -1,0 +1,338 @@
+# mypy: disable-error-code="untyped-decorator, no-untyped-def"
+"""Compiled backups of both bounds, for bounded_search.
+
+One belief of one step at a time, in loops over its positive entries.
+
+Each function here is sound wherever it is called: vectors stay values of policies, points stay
+upper bounds of the optimum at their belief. ``model``, ``here``, ``there`` (the next step),
+``work`` and ``children`` are the tuples of search_bounds.py.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+SERIOUS = (
+    0.5  # actions are followed whose hope exceeds the lower bound by this share of the best one's
+)
+SHARPNESS = 8  # and count by this power of the share
+
+# Wrappers for other callers would take a third of the compilation time.
+BARE: dict[str, Any] = {"no_cfunc_wrapper": True}
+BARER: dict[str, Any] = {"no_cfunc_wrapper": True, "no_cpython_wrapper": True}
+compiled = njit(cache=True, error_model="numpy", **BARE)
+inner = njit(error_model="numpy", **BARER)  # called by compiled code only
+
+
+@inner
+def _predict(model, stage, point, action, work):
+    """sum_x b(x) T(x'|x, a) into ``work.predicted``; the initial distribution for point -1.
+
+    Returns how many are positive.
+    """
+    X, A = len(model.initial), len(work.base)
+    if point < 0:
+        for x in range(X):
+            work.predicted[x] = model.initial[x]
+    else:
+        for k in range(stage.begin[point], stage.begin[point + 1]):
+            row, weight = stage.state[k] * A + action, stage.weight[k]
+            for t in range(model.rows[row], model.rows[row + 1]):
+                work.predicted[model.columns[t]] += weight * model.chances[t]
+    n = 0
+    for x in range(X):
+        if work.predicted[x] > 0.0:
+            work.touched[n] = x
+            n += 1
+    return n
+
+
+@inner
+def _recall(stage, point, work):
+    """A stored belief into ``work``."""
+    begin = stage.begin[point]
+    for k in range(begin, stage.begin[point + 1]):
+        work.state[k - begin], work.weight[k - begin] = stage.state[k], stage.weight[k]
+    return stage.begin[point + 1] - begin
+
+
+@inner
+def _rewarded(stage, point, action):
+    total = 0.0
+    for k in range(stage.begin[point], stage.begin[point + 1]):
+        total += stage.weight[k] * stage.reward[action, stage.state[k]]
+    return total
+
+
+@inner
+def _greatest(table, row):
+    best = 0
+    for k in range(1, table.shape[1]):
+        if table[row, k] > table[row, best]:
+            best = k
+    return best
+
+
+@inner
+def _forget(work, n):
+    for t in range(n):
+        work.predicted[work.touched[t]] = 0.0
+
+
+@inner
+def _observe(model, work, n, y):
+    """The predicted weights times O(y|x') into ``work.state`` and ``work.weight``.
+
+    Returns how many are positive.
+    """
+    m = 0
+    for t in range(n):
+        x = work.touched[t]
+        seen = work.predicted[x] * model.emission[x, y]
+        if seen > 0.0:
+            work.state[m] = x
+            work.weight[m] = seen
+            m += 1
+    return m
+
+
+@inner
+def _upper(stage, work, m):
+    """Upper bound at the belief in ``work`` (homogeneous: its mass may be anything).
+
+    V(b) <= c v_i + U(b - c b_i) for every stored point with V(b_i) <= v_i and every c with c b_i <=
+    b, U the fast informed bound. The largest such c is the least ratio b(x) / b_i(x) over the
+    states where b_i is positive: a state that b_i does not have imposes nothing, a state that only
+    b_i has makes c zero.
+    """
+    A, points = len(work.base), stage.count[1]
+    first = -np.inf
+    for a in range(A):
+        total = 0.0
+        for k in range(m):
+            total += work.weight[k] * stage.informed[a, work.state[k]]
+        work.base[a] = total
+        first = max(first, total)
+    for i in range(points):
+        work.ratio[i] = np.inf
+        work.shared[i] = 0.0
+    for k in range(m):
+        x, weight = work.state[k], work.weight[k]
+        for i in range(points):
+            inverse = stage.inverse[x, i]
+            ratio = weight * inverse
+            work.ratio[i] = ratio if ratio < work.ratio[i] else work.ratio[i]
+            work.shared[i] += 1.0 if inverse < np.inf else 0.0
+    best = first
+    for i in range(points):
+        c = work.ratio[i]
+        if (
+            work.shared[i] == stage.size[i] and c * stage.drop[i] > first - best
+        ):  # the bound is at least first - c drop
+            rest = -np.inf
+            for a in range(A):
+                rest = max(rest, work.base[a] - c * stage.base[i, a])
+            best = min(best, c * stage.upper[i] + rest)
+    return best
+
+
+@inner
+def _lower(stage, work, m, tie):
+    """The vector to follow at the belief in ``work``, its value in ``work.score``.
+
+    Among ties the lowest action.
+    """
+    n = stage.count[0]
+    mass = 0.0
+    for i in range(n):
+        work.score[i] = 0.0
+    for k in range(m):
+        x, weight = work.state[k], work.weight[k]
+        mass += weight
+        for i in range(n):
+            work.score[i] += weight * stage.alpha[x, i]
+    best = 0
+    for i in range(1, n):
+        if work.score[i] > work.score[best]:
+            best = i
+    enough = work.score[best] - tie * mass
+    for i in range(n):
+        if work.score[i] >= enough and (
+            stage.action[i] < stage.action[best]
+            or (stage.action[i] == stage.action[best] and work.score[i] > work.score[best])
+        ):
+            best = i
+    return best
+
+
+@compiled
+def refine(model, here, there, points, work):
+    """Back up the upper bound at points, looking at actions only while they seem best.
+
+    Returns the total improvement.
+    """
+    A, Y = len(work.base), model.emission.shape[1]
+    gained = 0.0
+    for i in points:
+        for a in range(A):
+            work.fresh[a] = False
+        while True:
+            a = _greatest(here.hope, i)
+            if work.fresh[a]:
+                break
+            work.fresh[a] = True
+            n = _predict(model, here, i, a, work)
+            total = _rewarded(here, i, a)
+            for y in range(Y):
+                m = _observe(model, work, n, y)
+                if m > 0:
+                    total += _upper(there, work, m)
+            _forget(work, n)
+            here.hope[i, a] = min(here.hope[i, a], total)
+        if here.hope[i, a] < here.upper[i]:
+            gained += here.upper[i] - here.hope[i, a]
+            here.drop[i] += here.upper[i] - here.hope[i, a]
+            here.upper[i] = here.hope[i, a]
+    return gained
+
+
+@compiled
+def improve(model, here, there, points, tie, least, work):
+    """Back up the lower bound at points.
+
+    A new vector where it gains ``least``, or ties with a lower action.
+
+    ``here`` must have room for a vector a point. Returns how many were added.
+    """
+    A, Y = len(work.base), model.emission.shape[1]
+    added = 0
+    for i in points:
+        own = _lower(here, work, _recall(here, i, work), tie)
+        low, usual, most, best = work.score[own], here.action[own], -np.inf, -np.inf
+        for k in range(here.count[0]):
+            most = max(most, work.score[k])
+        for a in range(A):
+            work.promise[a] = -np.inf
+            if here.hope[i, a] <= low + least and (a >= usual or here.hope[i, a] < low - tie):
+                continue
+            n = _predict(model, here, i, a, work)
+            work.promise[a] = _rewarded(here, i, a)
+            for y in range(Y):
+                m = _observe(model, work, n, y)
+                work.pick[a, y] = -1
+                if m > 0:
+                    work.pick[a, y] = _lower(there, work, m, tie)
+                    work.promise[a] += work.score[work.pick[a, y]]
+            _forget(work, n)
+            best = max(best, work.promise[a])
+        for a in range(A):
+            if work.promise[a] >= best - tie and work.promise[a] > -np.inf:
+                if work.promise[a] > most + least or (a < usual and work.promise[a] >= low - tie):
+                    _append(model, here, there, i, a, tie, work)
+                    low = work.promise[a]
+                    added += 1
+                break
+        here.lower[i] = low
+    return added
+
+
+@inner
+def _append(model, here, there, i, a, tie, work):
+    """The vector of action a and the picks.
+
+    r(x, a) + sum_x' T(x'|x, a) sum_y O(y|x') alpha_{pick(y)}(x').
+
+    After an observation that is impossible at this point, go on as best for the belief predicted
+    before it.
+    """
+    X, Y = model.emission.shape
+    n = _predict(model, here, i, a, work)
+    for t in range(n):
+        work.state[t] = work.touched[t]
+        work.weight[t] = work.predicted[work.touched[t]]
+    _forget(work, n)
+    usual = _lower(there, work, n, tie)
+    new = here.count[0]
+    for y in range(Y):
+        if work.pick[a, y] < 0:
+            work.pick[a, y] = usual
+        here.successor[new, y] = work.pick[a, y]
+    for x in range(X):
+        for y in range(Y):
+            work.onward[x] += model.emission[x, y] * there.alpha[x, work.pick[a, y]]
+    for x in range(X):
+        total = here.reward[a, x]
+        for t in range(model.rows[x * len(work.base) + a], model.rows[x * len(work.base) + a + 1]):
+            total += model.chances[t] * work.onward[model.columns[t]]
+        here.alpha[x, new] = total
+    for x in range(X):
+        work.onward[x] = 0.0
+    here.action[new] = a
+    here.count[0] = new + 1
+
+
+@compiled
+def descend(model, here, there, points, reach, floor, tie, work, children):
+    """The beliefs that follow points (-1.
+
+    The start of the episode) under every action that may still be best.
+
+    Only children with reach times gap above ``floor`` are written to ``children``, which must have
+    room for all. Returns how many were, and the sums of all upper and of all lower bounds.
+    """
+    A, Y = len(work.base), model.emission.shape[1]
+    count, above, below = (
+        np.int64(0),
+        0.0,
+        0.0,
+    )  # a plain 0 has a type of its own, and _write would be compiled twice
+    for j in range(len(points)):
+        i = points[j]
+        for a in range(A if i >= 0 else 1):
+            share = 1.0
+            if i >= 0:
+                share = (here.hope[i, a] - here.lower[i]) / max(
+                    here.upper[i] - here.lower[i], 1e-300
+                )
+                if share < SERIOUS:
+                    continue
+                share = min(share, 1.0) ** SHARPNESS
+            n = _predict(model, here, i, a, work)
+            for y in range(Y):
+                m = _observe(model, work, n, y)
+                if m == 0:
+                    continue
+                upper = _upper(there, work, m)
+                lower = work.score[_lower(there, work, m, tie)]
+                above, below = above + upper, below + lower
+                if share * reach[j] * (upper - lower) > floor:
+                    _write(model, children, count, upper, lower, share * reach[j], m, work)
+                    count += 1
+            _forget(work, n)
+    return count, above, below
+
+
+@inner
+def _write(model, children, count, upper, lower, reach, m, work):
+    """Keep the belief in ``work``, normalised.
+
+    Its key is the same for beliefs whose entries agree to nine digits.
+    """
+    mass, key, end = 0.0, 0.0, children.begin[count]
+    for k in range(m):
+        mass += work.weight[k]
+    for k in range(m):
+        label = model.labels[work.state[k]]
+        children.state[end + k] = work.state[k]
+        children.weight[end + k] = work.weight[k] / mass
+        key += label * (math.log(children.weight[end + k]) + label)
+    for a in range(len(work.base)):
+        children.base[count, a] = work.base[a] / mass
+    children.begin[count + 1] = end + m
+    children.key[count] = key
+    children.upper[count], children.lower[count] = upper / mass, lower / mass
+    children.reach[count], children.worth[count] = reach * mass, reach * (upper - lower)

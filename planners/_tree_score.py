@@ -1,0 +1,51 @@
+"""Exact values in one world of many policies on the same tree of histories.
+
+What the world pays at every history, P(history) E[r_h(x, a) | history], does not depend on the
+policy and is worked out once. A policy's value is the sum over the histories that it meets.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+
+from homdp_ppl.core.pomdp import POMDP
+from homdp_ppl.planners._histories import Generation
+from homdp_ppl.planners._tree_solver import at_children
+from homdp_ppl.precision import Array, namespace
+
+
+def worth(shape: list[Generation], world: POMDP) -> list[Array]:
+    """sum_x P(y_1..y_h, x_h = x | a_1..a_{h-1}) r_h(x, a) at every history, (N, A) a step."""
+    X, A, _ = world.transition.shape
+    joint = world.initial * world.emission.T[shape[0].observation]
+    rewards = [joint @ world.reward[0]]
+    for h, (before, generation) in enumerate(pairwise(shape), 1):
+        onward = (joint @ world.transition.reshape(X, A * X)).reshape(-1, A, X)
+        if before.regular:
+            joint = (onward[:, :, None, :] * world.emission.T).reshape(-1, X)
+        else:
+            joint = (
+                onward[generation.parent, generation.action]
+                * world.emission.T[generation.observation]
+            )
+        rewards.append(joint @ world.reward[h])
+    return [np.asarray(reward) for reward in rewards]
+
+
+def follow(shape: list[Generation], rewards: list[Array], probabilities: Array) -> Array:
+    """The value of action probabilities at all nodes, (N, A) in the order of the generations.
+
+    May be traced.
+    """
+    xp = namespace(probabilities)
+    end = len(probabilities)
+    value = xp.zeros(0)
+    for h in reversed(range(len(shape))):
+        Q = rewards[h]
+        if h + 1 < len(shape):
+            Q = Q + at_children(xp, shape[h], value).sum(-1)
+        value = (probabilities[end - len(Q) : end] * Q).sum(-1)
+        end -= len(Q)
+    return value.sum()

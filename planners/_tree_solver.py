@@ -1,0 +1,151 @@
+"""Solving a history tree: beliefs forward, values backward, a generation at a time.
+
+Written once for NumPy and for JAX: ``xp`` is the module that computes. The complete tree is regular
+and needs reshapes only; one with impossible branches is walked through the index arrays of
+histories.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from itertools import pairwise
+from types import ModuleType
+from typing import Any, NamedTuple, TypeAlias
+
+import jax
+import numpy as np
+
+from homdp_ppl.core.pomdp import POMDP, TIE
+from homdp_ppl.planners._histories import Generation
+from homdp_ppl.precision import Array
+
+Backup: TypeAlias = Callable[
+    [Any, int, Array], Array
+]  # (parameters, h, alpha_next (A, Y, X)) -> (X, A), without the reward
+
+
+class Beliefs(NamedTuple):
+    """What is believed after every history, by generation."""
+
+    state: list[Array]  # (N, X)  P(x_h | history)
+    chance: list[Array]  # (N,)    P(y_h | history before it)
+
+
+class Values(NamedTuple):
+    """What the tree is worth, and the action at each history, by generation."""
+
+    value: Array  # ()  of the chosen actions
+    upper: Array  # ()  of the best ones, which ties may leave a hair above
+    first: Array  # (N, X)  alpha-vectors of the first generation, where vectors were asked for
+    actions: list[Array]  # (N,)
+
+
+def forward(xp: ModuleType, shape: list[Generation], model: POMDP) -> Beliefs:
+    """Beliefs after every history, normalised at each step."""
+    X, A, _ = model.transition.shape
+    joint = model.initial * model.emission.T[shape[0].observation]
+    state, chance = _condition(xp, joint, xp.broadcast_to(model.initial, joint.shape))
+    beliefs = Beliefs([state], [chance])
+    for before, generation in pairwise(shape):
+        predicted = (state @ model.transition.reshape(X, A * X)).reshape(
+            -1, A, X
+        )  # P(x' | history, a)
+        if before.regular:
+            predicted = xp.repeat(
+                predicted.reshape(-1, 1, X), model.emission.shape[1], axis=1
+            )  # (N A, Y, X)
+            joint = predicted * model.emission.T
+        else:
+            predicted = predicted[generation.parent, generation.action]
+            joint = predicted * model.emission.T[generation.observation]
+        state, chance = _condition(xp, joint.reshape(-1, X), predicted.reshape(-1, X))
+        beliefs.state.append(state)
+        beliefs.chance.append(chance)
+    return beliefs
+
+
+def _condition(xp: ModuleType, joint: Array, predicted: Array) -> tuple[Array, Array]:
+    """Condition on the observation.
+
+    After one of probability zero the predicted belief stays, with weight zero.
+    """
+    chance = joint.sum(-1)
+    possible = chance > 0
+    return xp.where(
+        possible[:, None], joint / xp.where(possible, chance, 1.0)[:, None], predicted
+    ), chance
+
+
+def backward(
+    xp: ModuleType, shape: list[Generation], model: POMDP, beliefs: Beliefs, clip: bool
+) -> Values:
+    """Values by the Bellman recursion on beliefs.
+
+    A clip acts on the value of a history. On the entries of its alpha-vector it would not be
+    optimistic: actions are chosen for states whose value is clipped afterwards, at the cost of
+    others.
+    """
+    H = model.horizon
+    actions: list[Array] = [None] * H
+    value = upper = None
+    for h in reversed(range(H)):
+        Q = best = beliefs.state[h] @ model.reward[h]  # (N, A)
+        if h + 1 < H:
+            Q = Q + at_children(xp, shape[h], beliefs.chance[h + 1] * value).sum(-1)
+            best = best + at_children(xp, shape[h], beliefs.chance[h + 1] * upper).sum(-1)
+        actions[h] = _choose(xp, Q, H)
+        value = xp.take_along_axis(Q, actions[h][:, None], axis=1)[:, 0]
+        upper = best.max(-1)
+        if clip:
+            value, upper = xp.minimum(value, float(H - h)), xp.minimum(upper, float(H - h))
+    chance = beliefs.chance[0]
+    return Values(
+        (chance * value).sum(), (chance * upper).sum(), xp.zeros_like(beliefs.state[0]), actions
+    )
+
+
+def backward_vectors(
+    xp: ModuleType,
+    shape: list[Generation],
+    model: POMDP,
+    beliefs: Beliefs,
+    backup: Callable[[int, Array], Array],
+) -> Values:
+    """Values as alpha-vectors, which an optimistic backup acts on entry by entry."""
+    H = model.horizon
+    actions: list[Array] = [None] * H
+    alpha = xp.zeros_like(beliefs.state[-1])
+    for h in reversed(range(H)):
+        Q = xp.repeat(model.reward[h][None], beliefs.state[h].shape[0], axis=0)  # (N, X, A)
+        if h + 1 < H:
+            following = at_children(xp, shape[h], alpha)  # (N, A, Y, X)
+            Q = Q + _map(xp, partial(backup, h + 1), following)
+        actions[h] = _choose(xp, (beliefs.state[h][:, :, None] * Q).sum(1), H)
+        alpha = xp.take_along_axis(Q, actions[h][:, None, None], axis=2)[:, :, 0]
+    value = (beliefs.chance[0] * (beliefs.state[0] * alpha).sum(-1)).sum()
+    return Values(value, value, alpha, actions)
+
+
+def at_children(xp: ModuleType, generation: Generation, later: Array) -> Array:
+    """What stands at the children of every node, (N, A, Y, ...).
+
+    Zero where a branch is impossible.
+    """
+    if generation.regular:
+        return later.reshape(-1, *generation.child.shape[1:], *later.shape[1:])
+    return xp.concatenate([later, xp.zeros((1, *later.shape[1:]))])[
+        generation.child
+    ]  # -1 is the zero at the end
+
+
+def _choose(xp: ModuleType, Q: Array, horizon: int) -> Array:
+    return xp.argmax(Q.max(-1, keepdims=True) - TIE * horizon <= Q, axis=-1)
+
+
+def _map(xp: ModuleType, function: Callable[[Array], Array], nodes: Array) -> Array:
+    return (
+        np.stack([np.asarray(function(node)) for node in nodes])
+        if xp is np
+        else jax.vmap(function)(nodes)
+    )

@@ -1,0 +1,103 @@
+"""Counts against a count by hand."""
+
+import jax
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from homdp_ppl import Counts, DataError, Episode, Spaces, Trajectory
+from tests.worlds import world
+
+SPACES = Spaces(("x0", "x1", "x2"), ("y0", "y1"), ("a0", "a1"), 4)
+
+
+def random_episodes(seed, n):
+    generator = np.random.default_rng(seed)
+    return Episode(
+        Trajectory(generator.integers(0, 2, (n, 4)), generator.integers(0, 2, (n, 4))),
+        generator.integers(0, 3, (n, 5)),
+    )
+
+
+def by_hand(episodes):
+    transition, emission = np.zeros((3, 2, 3), int), np.zeros((3, 2), int)
+    for states, observations, actions in zip(
+        episodes.states, episodes.observations, episodes.actions, strict=True
+    ):
+        for h in range(4):
+            transition[states[h], actions[h], states[h + 1]] += 1
+            emission[states[h], observations[h]] += 1
+    return transition, emission
+
+
+@given(st.integers(0, 2**16), st.integers(1, 5), st.integers(0, 5))
+def test_counting_and_merging(seed, n, more):
+    episodes, others = random_episodes(seed, n), random_episodes(seed + 1, more)
+    counts = Counts.of(episodes, SPACES)
+    transition, emission = by_hand(episodes)
+    assert np.array_equal(counts.transition, transition)
+    assert np.array_equal(counts.emission, emission)
+    merged = counts + Counts.of(others, SPACES)
+    both = Counts.of([episodes, others], SPACES)
+    assert np.array_equal(merged.transition, both.transition)
+    assert np.array_equal(merged.emission, both.emission)
+    assert np.array_equal((Counts.zero(SPACES) + counts).transition, counts.transition)
+
+
+@given(st.integers(0, 2**16))
+def test_adding_one_episode(seed):
+    episodes = random_episodes(seed, 3)
+    counts = Counts.zero(SPACES).add(episodes[0]).add(episodes[1]).add(episodes[2])
+    assert all(
+        np.array_equal(a, b)
+        for a, b in zip(jax.tree.leaves(counts), by_hand(episodes), strict=True)
+    )
+    assert counts.names == SPACES[:3]
+
+
+def test_adding_one_episode_traced():
+    episodes = random_episodes(0, 2)
+    counts = jax.jit(lambda c, e: c.add(e))(Counts.of(episodes[:1], SPACES), episodes[1])
+    assert all(
+        np.array_equal(a, b)
+        for a, b in zip(jax.tree.leaves(counts), by_hand(episodes), strict=True)
+    )
+
+
+def test_the_last_state_is_a_transition_and_no_visit():
+    """As the paper's Algorithm 1 counts.
+
+    n(x) counts steps 1..H, n(x, a) includes (x_H, a_H, x_{H+1}).
+    """
+    episode = Episode(
+        Trajectory(np.array([0, 1, 0, 1]), np.array([0, 0, 1, 1])), np.array([0, 0, 1, 1, 2])
+    )
+    counts = Counts.of(episode, SPACES)
+    assert counts.visits.tolist() == [2, 2, 0]
+    assert counts.state_action.tolist() == [[2, 0], [0, 2], [0, 0]]
+    assert counts.transition[1, 1, 2] == 1
+    assert np.array_equal(counts.visits, counts.state_action.sum(1))
+
+
+@pytest.mark.parametrize("wrong", [-1, 3])
+def test_out_of_range_is_refused_not_clamped(wrong):
+    episodes = random_episodes(0, 3)
+    episodes.states[1, 4] = wrong
+    with pytest.raises(DataError, match="episode 1, step 5"):
+        Counts.of(episodes, SPACES)
+
+
+def test_counts_of_different_models_do_not_merge():
+    with pytest.raises(DataError, match="one model"):
+        Counts.zero(SPACES) + Counts.zero(world("tiger"))
+    with pytest.raises(TypeError):
+        Counts.zero(SPACES) + 1
+    with pytest.raises(DataError, match="names"):
+        Counts.zero(SPACES) + Counts.zero(SPACES._replace(states=("x0", "x1", "other")))
+
+
+def test_counts_are_a_pytree():
+    counts = Counts.zero(SPACES)
+    assert [leaf.shape for leaf in jax.tree.leaves(counts)] == [(3, 2, 3), (3, 2)]
+    assert all(leaf.dtype == np.int64 for leaf in jax.tree.leaves(counts))

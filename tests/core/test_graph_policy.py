@@ -1,0 +1,192 @@
+"""Policies as graphs: how they act, what they refuse, and their files."""
+
+import jax
+import jax.numpy as jnp
+import networkx as nx
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from homdp_ppl import GraphPolicy, Policy, PolicyError, Spaces, uniform_policy
+from homdp_ppl.planners import history_tree
+from tests.worlds import Parity, random_policy, world
+
+SPACES = Spaces(("x0",), ("y0", "y1"), ("a0", "a1", "a2"), 3)
+
+
+def histories(spaces, generator):
+    for _ in range(20):
+        h = generator.integers(1, spaces.horizon + 1)
+        yield generator.integers(0, 2, h), generator.integers(0, 3, h - 1)
+
+
+def test_graph_policies_are_policies():
+    assert isinstance(uniform_policy(SPACES), Policy)
+    assert isinstance(Parity(3), Policy)
+    assert not isinstance(object(), Policy)
+
+
+def test_uniform_policy_is_uniform_after_every_history():
+    policy = uniform_policy(SPACES)
+    for observations, actions in histories(SPACES, np.random.default_rng(0)):
+        assert np.array_equal(policy.act(observations, actions), np.full(3, 1 / 3))
+
+
+@given(st.integers(0, 2**16))
+def test_written_out_policies_act_alike(seed):
+    """A graph written out as a tree, and a deterministic rule written out as a tree, along
+    histories they can meet.
+    """
+    generator = np.random.default_rng(seed)
+    graph = random_policy(SPACES, seed)
+    tree = GraphPolicy.from_policy(graph, SPACES)
+    assert tree.probabilities.shape == (2 + 12 + 72, 3)  # Y (A Y)^(h - 1) histories at step h
+    for observations, actions in histories(SPACES, generator):
+        assert np.array_equal(graph.act(observations, actions), tree.act(observations, actions))
+    rule, written = Parity(3), GraphPolicy.from_policy(Parity(3), SPACES)
+    assert written.probabilities.shape == (
+        2 + 4 + 8,
+        3,
+    )  # a deterministic policy meets only its own actions
+    observations, actions = generator.integers(0, 2, 3), []
+    for h in range(3):
+        chances = rule.act(observations[: h + 1], np.array(actions, int))
+        assert np.array_equal(written.act(observations[: h + 1], actions), chances)
+        actions.append(int(chances.argmax()))
+
+
+@pytest.mark.parametrize("answer", [[0.5, 0.6, 0.0], [1.0], 1, None, [np.nan, 0.5, 0.5], "left"])
+def test_a_wrong_answer_is_told_with_its_history(answer):
+    class Wrong:
+        def act(self, observations, actions):
+            return np.array([1.0, 0.0, 0.0]) if len(observations) == 1 else answer
+
+    with pytest.raises(PolicyError, match="step 2, after y0, y0"):
+        GraphPolicy.from_policy(Wrong(), SPACES)
+
+
+def test_answers_in_float32_are_taken():
+    class Third:
+        def act(self, observations, actions):
+            return np.full(3, 1 / 3, dtype=np.float32)
+
+    assert np.allclose(
+        GraphPolicy.from_policy(Third(), SPACES).probabilities.sum(1), 1.0, atol=1e-15
+    )
+    graph = GraphPolicy([0, 0], jnp.full((1, 3), 1 / 3), [[[0, 0]]])  # 1.00000003 in all
+    assert np.allclose(graph.probabilities.sum(1), 1.0, atol=1e-15)
+
+
+def test_too_large_a_tree_is_refused():
+    with pytest.raises(PolicyError, match="Raise max_nodes"):
+        GraphPolicy.from_policy(uniform_policy(SPACES), SPACES, max_nodes=50)
+
+
+@pytest.mark.parametrize(
+    ("arrays", "words"),
+    [
+        (([0, 0], [[0.5, 0.6]], [[[0, 0]]]), "sum to 1"),
+        (([0, 0], [[np.nan, 1.0]], [[[0, 0]]]), "sum to 1"),
+        (([0, 2], [[0.5, 0.5]], [[[0, 0]]]), r"nodes 0\.\.0"),
+        (([0, 0], [[0.5, 0.5]], [[[0, -1]]]), r"nodes 0\.\.0"),
+        (([0.0, 0.0], [[0.5, 0.5]], [[[0, 0]]]), "integers"),
+        (([0, 0], [[0.5, 0.5]], [[[0, 0]] * 3]), r"\(1, 2, 2\)"),
+        (([0, 0], [0.5, 0.5], [[[0, 0]]]), r"probabilities \(N, A\)"),
+        (([0, 0], [["much", "little"]], [[[0, 0]]]), r"numbers of shape \(N, A\)"),
+        (([0, 0], [[0.5, 0.50001]], [[[0, 0]]]), "sum to 1"),
+    ],
+)
+def test_a_malformed_graph_is_refused(arrays, words):
+    with pytest.raises(PolicyError, match=words):
+        GraphPolicy(*arrays)
+
+
+@pytest.mark.parametrize(
+    ("observations", "actions", "words"),
+    [
+        ([0, 2], [0], r"0\.\.1"),
+        ([0, 1], [3], r"0\.\.2"),
+        ([0, -1], [0], r"0\.\.1"),
+        ([0], [0], "h - 1"),
+        ([0.5], [], "integers"),
+    ],
+)
+def test_a_history_out_of_range_is_refused_not_clamped(observations, actions, words):
+    with pytest.raises(PolicyError, match=words):
+        uniform_policy(SPACES).act(observations, actions)
+
+
+def test_policies_pass_through_jax():
+    policy = random_policy(SPACES, 0)
+    leaves, tree = jax.tree.flatten(policy)
+    assert [leaf.shape for leaf in leaves] == [(2,), (9, 3), (9, 3, 2)]
+    again = jax.tree.unflatten(tree, leaves)
+    assert np.array_equal(
+        jax.jit(lambda p, y: p.probabilities[p.first(y)])(again, 1),
+        policy.act([1], []).astype(np.float32),
+    )
+    assert repr(policy) == "GraphPolicy(9 nodes, 2 observations, 3 actions)"
+
+
+@pytest.fixture(scope="module")
+def planned():
+    """The best policy for the tiger, in its names."""
+    return history_tree()(world("tiger").pomdp).named(world("tiger")).policy
+
+
+def test_the_policy_as_a_graph(planned, tmp_path):
+    graph = planned.graph()
+    assert len(graph) == 1 + 2 + 4 + 8 + 16  # what the policy can meet of the 518 histories
+    assert nx.is_directed_acyclic_graph(graph)
+    path = [-1, *(int(planned.start[0]),)]
+    assert graph.nodes[path[1]]["action"] == "listen"
+    assert graph.edges[-1, path[1]]["observation"] == "growl left"
+    nx.write_graphml(graph, tmp_path / "policy.graphml")
+    small = uniform_policy(world("tiger")).graph()
+    assert sorted(small) == [-1, 0, 1, 2, 3]
+    assert small.nodes[0]["action"] == "a0 / a1 / a2"
+    assert set(small.edges[0, 1]["observation"].split(" / ")) == {"y0", "y1"}
+
+
+def test_a_policy_survives_its_file(planned, tmp_path):
+    path = tmp_path / "policy.npz"
+    planned.save(path)
+    again = GraphPolicy.load(path)
+    assert again.names == (("growl left", "growl right"), ("listen", "open left", "open right"))
+    for name in ("start", "probabilities", "successor"):
+        assert np.array_equal(getattr(again, name), getattr(planned, name))
+    uniform_policy(world("lock")).save(path)
+    assert GraphPolicy.load(path).names is None
+
+
+def test_a_file_that_is_no_policy_is_refused(tmp_path):
+    path = tmp_path / "policy.npz"
+    path.write_bytes(b"not a policy")
+    with pytest.raises(PolicyError, match="another kind of file"):
+        GraphPolicy.load(path)
+    np.savez(path, format=np.array("homdp_ppl policy 99"), start=np.zeros(1))
+    with pytest.raises(PolicyError, match="policy 99"):
+        GraphPolicy.load(path)
+    np.savez(path, format=np.array("homdp_ppl policy 1"), start=np.zeros(1, int))
+    with pytest.raises(
+        PolicyError,
+        match="no probabilities, successor, observations, actions; expected the arrays start",
+    ):
+        GraphPolicy.load(path)
+    np.savez(path, start=np.array([print], dtype=object), allow_pickle=True)
+    with pytest.raises(PolicyError, match="another kind"):
+        GraphPolicy.load(path)
+    with pytest.raises(FileNotFoundError):
+        GraphPolicy.load(tmp_path / "nothing.npz")
+
+
+def test_a_tampered_file_is_refused(planned, tmp_path):
+    path = tmp_path / "policy.npz"
+    planned.save(path)
+    with np.load(path) as file:
+        parts = {name: file[name] for name in file.files}
+    parts["successor"] = parts["successor"] + 10_000
+    np.savez(path, **parts)
+    with pytest.raises(PolicyError, match="nodes 0"):
+        GraphPolicy.load(path)

@@ -1,0 +1,303 @@
+"""Declarations with continuous spaces.
+
+What they say, what they refuse, and that program, mechanics and rollouts agree.
+"""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import numpyro.distributions as dist
+import pytest
+from numpyro.infer import Predictive
+from numpyro.infer.util import log_density
+from scipy import stats
+
+from homdp_ppl import (
+    BlindPolicy,
+    DataError,
+    DeclarationError,
+    Episode,
+    GraphPolicy,
+    Kernels,
+    ParameterError,
+    PolicyError,
+    Real,
+    Trajectory,
+    homdp,
+    models,
+    rollout,
+    uniform_policy,
+    x64,
+)
+from tests.continuous.programs import hearing, plane, raw_log_likelihood, walk
+from tests.worlds import Spy
+
+KEYS = jax.random.split(jax.random.key(0), 40)
+
+
+def test_repr_tells_spaces_and_unknowns():
+    assert repr(walk()) == (
+        "HOMDP 'steered_walk': states in R, observations in R, 2 actions, horizon 3\n  "
+        "unknown: noise"
+    )
+    assert "states in R^2" in repr(plane())
+    assert "3 states, observations in R" in repr(hearing())
+    assert repr(walk().at(noise=0.5)) == "World 'steered_walk' at noise=0.5"
+
+
+@pytest.mark.parametrize(
+    "model",
+    [walk, pytest.param(plane, marks=pytest.mark.slow), hearing],
+    ids=["walk", "plane", "hearing"],
+)
+def test_program_and_mechanics_have_one_density(model):
+    """The NumPyro program conditioned in hindsight is the sum of the kernels' log densities, policy
+    and prior apart.
+    """
+    model = model()
+    world = model.draw(jax.random.key(1))
+    episodes = rollout(KEYS[:7], world, uniform_policy(world))
+    A, H = len(model.spaces.actions), model.horizon
+    with x64():
+        parameters = model.sample_prior(jax.random.key(2))
+        ours = raw_log_likelihood(model, parameters, episodes)
+        prior = jax.jit(lambda p: log_density(model.function, (), {}, p)[0])(parameters)
+        theirs = jax.jit(lambda p: log_density(model.hindsight(episodes), (), {}, p)[0])(parameters)
+        np.testing.assert_allclose(theirs, ours + prior + 7 * H * np.log(1 / A), rtol=1e-10)
+
+
+def test_the_density_by_hand():
+    model = walk()
+    states, seen, actions = (
+        np.array([0.2, 1.1, 0.3, -0.5]),
+        np.array([0.0, 1.0, 0.5]),
+        np.array([1, 0, 0]),
+    )
+    with x64():
+        ours = float(
+            model.mechanics.log_likelihood({"noise": jnp.asarray(0.4)}, states, seen, actions)
+        )
+    steps = np.array([1.0, -1.0, -1.0])
+    by_hand = stats.norm.logpdf(0.2) + stats.norm.logpdf(states[1:], states[:-1] + steps, 0.3).sum()
+    by_hand += stats.norm.logpdf(seen, states[:-1], 0.5).sum()
+    assert ours == pytest.approx(by_hand, rel=1e-12)
+
+
+def test_rollouts_have_the_shapes_and_law_of_the_program():
+    """After the action right twice x_3 has mean 2 and variance 1 + 2 * 0.09.
+
+    4,000 episodes, thresholds at 5 errors (1e-6).
+    """
+    world = walk().at(noise=0.4)
+    right = BlindPolicy(np.tile([0.0, 1.0], (3, 1)))
+    episodes = rollout(jax.random.split(jax.random.key(3), 4000), world, right)
+    assert episodes.states.shape == (4000, 4)
+    assert episodes.observations.shape == (4000, 3)
+    assert (episodes.actions == 1).all()
+    variance = 1 + 2 * 0.09
+    assert abs(episodes.states[:, 2].mean() - 2) < 5 * np.sqrt(variance / 4000)
+    assert abs(episodes.states[:, 2].var() / variance - 1) < 5 * np.sqrt(2 / 4000)
+    heard = episodes.observations - episodes.states[:, :-1]
+    assert abs(heard.var() / 0.25 - 1) < 5 * np.sqrt(2 / 12000)
+    assert abs(heard.var() / 0.16 - 1) > 5 * np.sqrt(
+        2 / 12000
+    )  # noise instead of 0.1 + noise would be seen
+    one = rollout(jax.random.key(3), world, right)
+    assert one.states.shape == (4,)
+    np.testing.assert_array_equal(walk().returns(one), np.exp(-(one.states[:-1] ** 2)).sum())
+    vectors = rollout(KEYS[:5], plane().draw(jax.random.key(0)), uniform_policy(plane()))
+    assert vectors.states.shape == (5, 5, 2)
+    assert vectors[0].observations.shape == (4, 2)
+
+
+def test_keys_and_episodes_in_any_number():
+    """The leading axes of keys are those of the episodes and of their returns, as for finite
+    worlds.
+    """
+    world = walk().at(noise=0.4)
+    flat = rollout(KEYS[:6], world, uniform_policy(world))
+    grid = rollout(KEYS[:6].reshape(2, 3), world, uniform_policy(world))
+    np.testing.assert_array_equal(grid.states, flat.states.reshape(2, 3, 4))
+    np.testing.assert_array_equal(walk().returns(grid), walk().returns(flat).reshape(2, 3))
+    np.testing.assert_array_equal(walk().returns(list(flat)), walk().returns(flat))
+    assert (
+        walk().returns(flat[:0]).shape
+        == rollout(KEYS[:0], world, uniform_policy(world)).states[:, 0].shape
+        == (0,)
+    )
+
+
+def test_another_horizon():
+    assert walk().with_horizon(np.int64(2)).horizon == 2
+    for wrong in (0, 2.5, True):
+        with pytest.raises(DeclarationError, match="an integer of at least 1"):
+            walk().with_horizon(wrong)
+
+
+def test_predictive_simulates_the_program():
+    with x64():
+        drawn = Predictive(plane().program, num_samples=3)(jax.random.key(0), episodes=2)
+    assert drawn["x"].shape == (3, 4, 2, 2)
+    assert drawn["x_last"].shape == (3, 2, 2)
+    assert drawn["push"].shape == (3, 3, 2)
+
+
+def test_same_key_same_episode_and_policies_see_no_states():
+    world, spy = walk().at(noise=0.4), Spy([0.5, 0.5])
+    first, again = (rollout(KEYS[:2], world, spy) for _ in range(2))
+    np.testing.assert_array_equal(first.states, again.states)
+    assert [[part.shape for part in handed] for handed in spy.handed[:6]] == [
+        [(h,), (h - 1,)] for h in (1, 1, 2, 2, 3, 3)
+    ]
+    for handed, episode in zip(spy.handed[4:6], first, strict=True):
+        np.testing.assert_array_equal(handed[0], episode.observations)
+        np.testing.assert_array_equal(handed[1], episode.actions[:-1])
+
+
+def declared(**changes):
+    """A declaration with one thing changed."""
+    kernels = {
+        "initial": dist.Normal(0.0, 1.0),
+        "transition": lambda x, a: dist.Normal(x, 1.0),
+        "emission": lambda x: dist.Normal(x, 1.0),
+    } | {k: v for k, v in changes.items() if k in Kernels._fields}
+    spaces = {
+        "states": Real(1),
+        "observations": Real(1),
+        "actions": 2,
+        "horizon": 2,
+        "reward": lambda x, a: jnp.exp(-(x**2)),
+    }
+    spaces |= {k: v for k, v in changes.items() if k not in Kernels._fields}
+    return homdp(**spaces)(lambda: Kernels(**kernels))
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"states": Real(0)}, "Real(n) with n of at least 1"),
+        ({"horizon": 0}, "an integer of at least 1"),
+        ({"reward": np.zeros((2, 2))}, "a function r(x, a)"),
+        ({"reward": lambda x, a: x}, "One without bounds is clipped"),
+        ({"reward": lambda x, a: jnp.stack([x, x])}, "one number"),
+        (
+            {"initial": dist.ImproperUniform(dist.constraints.real, (), ())},
+            "a proper distribution with a density",
+        ),
+        ({"emission": lambda x: dist.Normal(jnp.stack([x, x]), 1.0)}, "one value of shape ()"),
+        ({"emission": lambda x: dist.Poisson(jnp.exp(x))}, "which is discrete"),
+        ({"emission": lambda x: x + 1.0}, "Return a distribution"),
+        (
+            {"emission": lambda x: dist.Normal(x, jnp.where(x > 0, 1.0, jnp.nan))},
+            "a draw that is not finite",
+        ),
+        (
+            {"transition": lambda x, a: dist.Normal(x * 1e200, 1.0), "horizon": 4},
+            "dynamics that explode",
+        ),
+        (
+            {"transition": lambda x, a: dist.Normal(x if x > 0 else -x, 1.0)},
+            "a Python `if` on a traced value",
+        ),
+        ({"states": 3}, "a distribution with finite support"),
+        ({"transition": lambda x: dist.Normal(x, 1.0)}, "a function of (x, a)"),
+        ({"transition": np.eye(2)}, "Tables are for finitely many states, and these are in R"),
+        ({"reward": lambda x: 0.5}, "a function of (x, a) that returns one number"),
+        (
+            {"reward": lambda x, a: 1.0 if x > 0 else 0.0},
+            "reward: got a Python `if` on a traced value",
+        ),
+        ({"reward": dist.Beta(1.0, 1.0)}, "a function r(x, a)"),
+        ({"observations": 2, "emission": lambda x: dist.Binomial(5, 0.5)}, "the support 0..1"),
+        (
+            {
+                "observations": 2,
+                "emission": lambda x: dist.Categorical(probs=jnp.array([0.5, 0.4])),
+            },
+            "a row that sums to 0.9",
+        ),
+    ],
+)
+def test_what_is_refused(changes, told):
+    with pytest.raises(DeclarationError) as error:
+        declared(**changes)
+    assert told in str(error.value)
+
+
+HIDDEN = {
+    "states": ("a", "b"),
+    "initial": [0.5, 0.5],
+    "transition": np.full((2, 2, 2), 0.5),
+    "reward": np.eye(2),
+}
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"initial": [0.2, 0.3, 0.5]}, "initial: got an array of shape (3,); expected shape (2,)"),
+        ({"initial": [0.2, 0.7]}, "initial: got a row that sums to 0.9"),
+        ({"transition": np.full((2, 1, 2), 0.5)}, "expected shape (2, 2, 2)"),
+        ({"transition": np.full((2, 2, 2), 0.45)}, "transition[a, a0]: got a row that sums to 0.9"),
+        (
+            {"transition": lambda x, a: dist.Bernoulli(1.5 * x)},
+            "transition[b, a0]: got a row with nan",
+        ),
+        ({"transition": lambda x, a: dist.Binomial(5, 0.5)}, "the support 0..1"),
+        (
+            {"reward": [[0.0, 2.0], [1.0, 1.0]]},
+            "1 problem\n  1. reward[a, a1]: got 2; expected a number in [0, 1]",
+        ),
+        ({"reward": np.zeros((2, 2, 2))}, "a table (2, 2)"),
+    ],
+)
+def test_finite_states_are_held_to_what_finite_declarations_are(changes, told):
+    """A table of another shape would be read beyond its end, which JAX does in silence, and its
+    rows divided by their sums.
+    """
+    with pytest.raises(DeclarationError) as error:
+        declared(**HIDDEN | changes)
+    assert told in str(error.value)
+
+
+def test_a_reward_is_told_once_where_it_is_met():
+    with pytest.raises(DeclarationError) as error:
+        declared(**HIDDEN | {"reward": lambda x, a: 2.0 * a})
+    assert sorted(problem.at for problem in error.value.problems) == ["a, a1", "b, a1"]
+
+
+def test_data_and_parameters_that_do_not_belong():
+    model, world = walk(), walk().at(noise=0.4)
+    with pytest.raises(ParameterError, match="support of its prior"):
+        model.at(noise=-1.0)
+    with pytest.raises(ParameterError, match="Did you mean 'noise'"):
+        model.at(nois=1.0)
+    with pytest.raises(ParameterError, match="traced values"):
+        jax.jit(lambda noise: model.at(noise=noise).parameters["noise"])(0.5)
+    with pytest.raises(DataError, match="one key"):
+        model.draw(KEYS[:2])
+    bad = Episode(Trajectory(np.array([0.0, np.nan, 0.0]), np.zeros(3, int)), np.zeros(4))
+    with pytest.raises(DataError, match="finite numbers"):
+        model.hindsight(bad)
+    with pytest.raises(DataError, match=r"states \(3,\); expected .*shapes \(3,\), \(3,\), \(4,\)"):
+        model.hindsight(Episode(Trajectory(np.zeros(3), np.zeros(3, int)), np.zeros(3)))
+    with pytest.raises(DataError, match=r"an index in 0\.\.1"):
+        model.hindsight(Episode(Trajectory(np.zeros(3), np.full(3, 2)), np.zeros(4)))
+    with pytest.raises(PolicyError, match="A graph is for finitely many observations"):
+        rollout(KEYS[0], world, uniform_policy(models.load("tiger")))
+    with pytest.raises(PolicyError, match="2 probabilities"):
+        rollout(KEYS[0], world, BlindPolicy(np.full((3, 3), 1 / 3)))
+    unbounded = declared(reward=lambda x, a: jnp.where(jnp.abs(x) < 50, 0.5, x))
+    with pytest.raises(DataError, match="a number in"):
+        unbounded.returns(Episode(Trajectory(np.zeros(2), np.zeros(2, int)), np.full(3, 99.0)))
+
+
+def test_continuous_states_take_graphs_when_observations_are_finite():
+    """Continuous states with two signals: any graph for two observations can act."""
+    model = declared(observations=("dim", "bright"), emission=lambda x: dist.Bernoulli(logits=x))
+    graph = GraphPolicy(
+        np.array([0, 0]), np.array([[1.0, 0.0], [0.0, 1.0]]), np.ones((2, 1, 2), int)
+    )
+    episodes = rollout(KEYS[:3], model.at(), graph)
+    assert episodes.observations.dtype.kind == "i"
+    assert (episodes.actions == [0, 1]).all()

@@ -1,0 +1,41 @@
+"""Bounds of agents that see more: by hand, and against the belief tree written out."""
+
+import numpy as np
+import pytest
+
+from homdp_ppl.evaluation.relaxations import fast_informed_bound, mdp_values, qmdp, root_value
+from tests.planners.exact import signed_pomdp, tree_values
+
+
+def test_values_by_hand() -> None:
+    pomdp = signed_pomdp(0, zeros=True)
+    Q = qmdp(pomdp)
+    assert Q.shape == fast_informed_bound(pomdp).shape == pomdp.reward.shape
+    np.testing.assert_array_equal(Q[-1], pomdp.reward[-1])
+    np.testing.assert_allclose(
+        Q[1, 2, 1], pomdp.reward[1, 2, 1] + pomdp.transition[2, 1] @ Q[2].max(1)
+    )
+    np.testing.assert_array_equal(mdp_values(pomdp), Q.max(2))
+
+
+def test_fast_informed_bound_is_exact_one_step_from_a_known_state() -> None:
+    pomdp = signed_pomdp(1, zeros=False, H=2)
+    values = tree_values(pomdp, np.eye(3))
+    np.testing.assert_allclose(fast_informed_bound(pomdp)[0].max(1), values, atol=1e-14)
+
+
+def test_large_sparse_tables_take_the_other_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    pomdp = signed_pomdp(3, zeros=True, X=12, Y=3, A=3)
+    dense = fast_informed_bound(pomdp)
+    monkeypatch.setattr("homdp_ppl.evaluation.relaxations.LARGE", 0)
+    monkeypatch.setattr("homdp_ppl.evaluation.relaxations.SPARSE", 1.0)
+    monkeypatch.setattr("homdp_ppl.evaluation.relaxations.CHUNK", 40)
+    np.testing.assert_allclose(fast_informed_bound(pomdp), dense, atol=1e-14)
+
+
+def test_root_value_sees_the_first_observation() -> None:
+    pomdp = signed_pomdp(4, zeros=False)
+    vectors = np.array([[1.0, 0, 0], [0, 1, 0], [0, 0, 1]])
+    joint = pomdp.initial[:, None] * pomdp.emission
+    assert root_value(pomdp, vectors) == pytest.approx(joint.max(0).sum())
+    assert root_value(pomdp, vectors[:1]) == pytest.approx(pomdp.initial[0])

@@ -1,0 +1,144 @@
+"""The best policies without memory, against enumeration of all of them."""
+
+from itertools import product
+
+import numpy as np
+import pytest
+
+from homdp_ppl import POMDP, PlanningError, evaluate, models
+from homdp_ppl.evaluation import restricted
+from homdp_ppl.evaluation.relaxations import mdp_values, root_value
+from homdp_ppl.evaluation.restricted import best_blind, best_memoryless
+from homdp_ppl.planners import history_tree
+from tests.planners.exact import random_pomdp
+
+SIZES = [(3, 2, 2, 3), (2, 3, 2, 2), (4, 2, 3, 2), (3, 1, 3, 3), (2, 2, 2, 1)]  # X, Y, A, H
+
+
+def enumerated(pomdp: POMDP, blind: bool) -> float:
+    """The best of all deterministic rules, P(x_h) pushed forward for each of them."""
+    rho, T, O, r = pomdp  # noqa: E741
+    H, X, A = r.shape
+    Y, states = O.shape[1], range(X)
+    best = -np.inf
+    for choice in product(range(A), repeat=H if blind else H * Y):
+        rules = np.array(choice).reshape(H, -1)
+        weights, total = rho, 0.0
+        for h in range(H):
+            after = np.zeros(X)
+            for x, y in product(states, range(Y)):
+                a = rules[h, 0 if blind else y]
+                total += weights[x] * O[x, y] * r[h, x, a]
+                after += weights[x] * O[x, y] * T[x, a]
+            weights = after
+        best = max(best, total)
+    return best
+
+
+@pytest.mark.parametrize("size", SIZES, ids=str)
+@pytest.mark.parametrize("zeros", [0.0, 0.6])
+def test_equals_enumeration(size, zeros):
+    for seed in range(4):
+        pomdp = random_pomdp(seed, *size, zeros=zeros)
+        assert best_blind(pomdp).value == pytest.approx(enumerated(pomdp, blind=True), abs=1e-9)
+        assert best_memoryless(pomdp).value == pytest.approx(
+            enumerated(pomdp, blind=False), abs=1e-9
+        )
+
+
+def test_narrow_searches_are_widened(monkeypatch):
+    """From a single unfinished policy on, until none is dropped.
+
+    Planted: a bound that forgets rewards to come is caught.
+    """
+    monkeypatch.setattr(restricted, "FIRST", 1)
+    monkeypatch.setattr(restricted, "WIDER", 2)
+    pomdps = [random_pomdp(seed, 3, 2, 2, 3) for seed in range(10)]
+    expected = [enumerated(pomdp, blind=False) for pomdp in pomdps]
+    np.testing.assert_allclose(
+        [best_memoryless(pomdp).value for pomdp in pomdps], expected, atol=1e-9
+    )
+    monkeypatch.setattr(restricted, "fast_informed_bound", lambda pomdp: 0 * pomdp.reward)
+    assert not np.allclose([best_memoryless(pomdp).value for pomdp in pomdps], expected, atol=1e-9)
+
+
+def test_policies_are_what_they_are_called():
+    pomdp = random_pomdp(3, 4, 3, 3, 3)
+    blind, memoryless = best_blind(pomdp), best_memoryless(pomdp)
+    for found in (blind, memoryless):
+        assert found.value == evaluate(found.policy, pomdp)
+    for h in range(1, 4):
+        for actions in product(range(3), repeat=h - 1):
+            for seen in product(range(3), repeat=h):
+                chances = memoryless.policy.act(seen, actions)
+                assert sorted(chances) == [0, 0, 1]
+                assert np.array_equal(
+                    chances, memoryless.policy.act([2] * (h - 1) + [seen[-1]], [0] * (h - 1))
+                )
+                assert np.array_equal(
+                    blind.policy.act(seen, actions), blind.policy.act([0] * h, [0] * (h - 1))
+                )
+
+
+def test_more_to_see_is_worth_more():
+    values = []
+    for seed in range(5):
+        pomdp = random_pomdp(seed, 4, 3, 3, 4)
+        values.append(
+            [best_blind(pomdp).value, best_memoryless(pomdp).value, history_tree()(pomdp).value]
+        )
+    gains = np.diff(values, axis=1)
+    assert gains.min() > -1e-9
+    assert (gains.max(0) > 0.01).all()
+
+
+def test_one_who_sees_the_state_needs_no_memory():
+    pomdp = random_pomdp(1, 4, 4, 3, 5)._replace(emission=np.eye(4))
+    assert best_memoryless(pomdp).value == pytest.approx(
+        root_value(pomdp, mdp_values(pomdp)[:1]), abs=1e-9
+    )
+
+
+def test_nothing_to_see():
+    pomdp = random_pomdp(2, 4, 1, 3, 5)
+    assert best_blind(pomdp).value == best_memoryless(pomdp).value
+
+
+def test_impossible_observations_are_not_searched():
+    """Three more observations that nobody sees leave as many unfinished policies side by side as
+    before.
+    """
+    pomdp = random_pomdp(4, 3, 2, 2, 3)
+    padded = pomdp._replace(emission=np.pad(pomdp.emission, ((0, 0), (0, 3))))
+    widths = [next(n for n in range(1, 100) if served(model, n)) for model in (pomdp, padded)]
+    assert 1 < widths[0] == widths[1]
+    assert best_memoryless(padded).value == pytest.approx(best_memoryless(pomdp).value, abs=1e-12)
+
+
+def served(pomdp: POMDP, max_nodes: int) -> bool:
+    """Whether so many unfinished policies are enough."""
+    try:
+        return best_memoryless(pomdp, max_nodes) is not None
+    except PlanningError:
+        return False
+
+
+def test_searches_that_grow_too_large_are_given_up():
+    with pytest.raises(
+        PlanningError,
+        match=r"(?s)best_memoryless.*more than 2 unfinished policies.*; expected at most 2",
+    ) as caught:
+        best_memoryless(random_pomdp(0, 6, 3, 3, 6), max_nodes=2)
+    assert "Raise max_nodes" in str(caught.value)
+
+
+def test_the_tiger_by_hand():
+    """Listening is worth 0.9 a step.
+
+    Opening by the latest growl is worth 0.85 and never better; blind, 1/2.
+    """
+    tiger = models.load("tiger", horizon=3).pomdp
+    assert best_memoryless(tiger).value == pytest.approx(2.7)
+    sharper = models.load("tiger", horizon=3, accuracy=0.95).pomdp
+    assert best_memoryless(sharper).value == pytest.approx(2.85)
+    assert best_blind(sharper).value == pytest.approx(2.7)

@@ -1,0 +1,149 @@
+"""What learn refuses before the first episode."""
+
+import re
+
+import jax.numpy as jnp
+import numpy as np
+import numpyro
+import numpyro.distributions as dist
+import pytest
+
+from homdp_ppl import Kernels, explorers, homdp, learn, models, tabular
+from homdp_ppl.errors import DeclarationError, ParameterError, PlanningError
+from homdp_ppl.planners import alpha_vectors, bounded_search, history_tree
+from tests.runs import TREE, differences, hearing, small
+
+
+def unknown_start():
+    """A tiger whose first place is unknown."""
+    tiger = small("tiger")
+
+    @homdp(**tiger.spaces._asdict(), reward=tiger.homdp.reward[0])
+    def unknown_start():
+        p = numpyro.sample("p", dist.Beta(1, 1))
+        return Kernels(jnp.array([p, 1 - p]), tiger.pomdp.transition, tiger.pomdp.emission)
+
+    return unknown_start
+
+
+def other_tiger(**changes):
+    """The tiger's tables with other rewards, names or horizon."""
+    tiger = small("tiger")
+    told = dict(zip(("states", "observations", "actions", "horizon"), tiger.spaces, strict=True))
+    parts = {"T": tiger.pomdp.transition, "O": tiger.pomdp.emission, "initial": tiger.pomdp.initial}
+    return tabular(**{**parts, **told, "reward": tiger.homdp.reward[0], **changes})
+
+
+REFUSED = [
+    (
+        {"world": "homdp"},
+        "world: got a HOMDP; expected a World. Fix the parameters of a declaration",
+    ),
+    (
+        {"explorer": explorers.greedy},
+        "explorer: got a function; expected an Explorer. Call its factory",
+    ),
+    ({"explorer": "greedy"}, "explorer: got a str"),
+    (
+        {"planner": history_tree},
+        "planner: got history_tree; expected a function from a POMDP to a Plan. Call its factory",
+    ),
+    ({"planner": bounded_search}, "planner: got bounded_search"),
+    ({"planner": "tree"}, "planner: got a str"),
+    ({"planner": max}, "planner: got max"),
+    ({"episodes": 0}, "episodes: got 0; expected a whole number of at least 1"),
+    ({"episodes": 2.5}, "episodes: got 2.5"),
+    ({"seed": -1}, "seed: got [-1]; expected whole numbers"),
+    ({"seed": []}, "seed: got []"),
+    ({"seed": 1.5}, "seed: got [1.5]"),
+    ({"seed": [0, "1"]}, "seed: got [0, '1']"),
+    ({"seed": None}, "seed: got [None]"),
+    ({"seed": 2**63}, "seed: got [9223372036854775808]"),
+    ({"stop_after": -1}, "stop_after: got -1; expected a number of episodes of at least 0"),
+    ({"stop_after": 2.5}, "stop_after: got 2.5"),
+    ({"model": "world"}, "model: got a World; expected a HOMDP. Of a world, take the declaration"),
+    ({"model": {"horizon": 4}}, "horizon=4"),
+    ({"model": {"states": ("links", "rechts")}}, "links"),
+    (
+        {"model": {"reward": np.zeros((2, 3))}},
+        "model: got other rewards; expected the world's rewards",
+    ),
+    (
+        {"explorer": hearing(), "episodes": 2},
+        "episodes: got 2; expected at least one epoch of 3 episodes",
+    ),
+]
+
+
+@pytest.mark.parametrize(("wrong", "told"), REFUSED, ids=[told[:30] for _, told in REFUSED])
+def test_refused(wrong, told):
+    tiger = small("tiger")
+    wrong = dict(wrong)
+    if "world" in wrong:
+        wrong["world"] = tiger.homdp
+    if "model" in wrong:
+        wrong["model"] = tiger if wrong["model"] == "world" else other_tiger(**wrong["model"])
+    arguments = {
+        "world": tiger,
+        "explorer": explorers.greedy(),
+        "planner": TREE,
+        "episodes": 10,
+    } | wrong
+    with pytest.raises(ParameterError, match=re.escape(told)):
+        learn(**arguments)
+
+
+def test_all_problems_at_once():
+    with pytest.raises(ParameterError, match="learn: 5 problems"):
+        learn(small("tiger").homdp, explorers.greedy, history_tree, 0, seed=-1)
+
+
+def unasked(model):
+    """A planner that must not be asked."""
+    raise AssertionError("planned before all mistakes were told")
+
+
+@pytest.mark.parametrize(
+    ("wrong", "told"),
+    [
+        ({"stop_after": -1}, "stop_after"),
+        ({"explorer": hearing(), "episodes": 2}, "at least one epoch"),
+        ({"world": models.load("gaussian_tiger", horizon=2)}, "greedy in a continuous world"),
+    ],
+)
+def test_mistakes_are_told_before_anything_is_planned(wrong, told):
+    arguments = {
+        "world": small("tiger"),
+        "explorer": explorers.greedy(),
+        "planner": unasked,
+        "episodes": 10,
+    } | wrong
+    with pytest.raises(ParameterError, match=told):
+        learn(**arguments)
+
+
+def test_an_unknown_start_is_refused():
+    with pytest.raises(DeclarationError, match="initial distribution that depends on p"):
+        learn(small("tiger"), explorers.greedy(), TREE, 10, model=unknown_start())
+
+
+def test_rules_and_planners_that_do_not_go_together():
+    with pytest.raises(
+        PlanningError,
+        match=r"alpha_vectors, which has no optimistic backups; expected planner=history_tree\(\)",
+    ):
+        learn(small("tiger"), explorers.quantile_backup(), alpha_vectors(), 10)
+    with pytest.raises(
+        PlanningError,
+        match=r"a gap of 0\..*exact planner.*planner=history_tree\(\) or alpha_vectors\(\)",
+    ):
+        learn(small("tiger_table"), explorers.value_quantile(draws=3), bounded_search(gap=0.9), 10)
+    run = learn(small("tiger_table"), explorers.value_quantile(draws=3), alpha_vectors(), 3)
+    assert (
+        differences(
+            run,
+            learn(small("tiger_table"), explorers.value_quantile(draws=3), TREE, 3),
+            tolerance=1e-8,
+        )
+        == []
+    )

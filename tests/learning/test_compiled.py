@@ -1,0 +1,230 @@
+"""The compiled twin takes the decisions of the readable loop.
+
+It stops, resumes and runs several seeds at once.
+"""
+
+from dataclasses import fields
+from functools import cache
+
+import numpy as np
+import pytest
+
+from homdp_ppl import Counts, Run, World, evaluate, explorers, learn
+from homdp_ppl.errors import ParameterError
+from homdp_ppl.explorers import Explorer
+from homdp_ppl.learning.compiled import STRETCH, Twin, why_not
+from homdp_ppl.planners import alpha_vectors
+from tests.compiling import compilations
+from tests.runs import OPTIONS, TREE, differences, small
+
+EPISODES = 2300  # more than two stretches
+SEED = 3
+READABLE = 120  # rounds that the readable loop plays as well
+TOLERANCE = 1e-9  # NumPy and XLA add in different orders
+
+
+def emission_class(world: World) -> np.ndarray:
+    """The true emissions, blurred ones, and ones with the states interchanged."""
+    truth = world.pomdp.emission
+    support = (truth > 0) / (truth > 0).sum(1, keepdims=True)
+    return np.stack([0.5 * truth + 0.5 * support, truth, truth[::-1]])
+
+
+RULES = {
+    "hop_b": lambda world: explorers.hop_b(),
+    "hop_b, scaled": lambda world: explorers.hop_b(scale=0.1),
+    "hop_b, nothing known": lambda world: explorers.hop_b(scale=0.1, known=False),
+    "hop_b_class": lambda world: explorers.hop_b_class(emission_class(world), scale=0.1),
+    "tight": lambda world: explorers.tight(),
+    "quantile_bonus": lambda world: explorers.quantile_bonus(bound=True),
+    "quantile_backup": lambda world: explorers.quantile_backup(),
+    "value_quantile": lambda world: explorers.value_quantile(q=0.7, draws=5),
+    "posterior_sampling": lambda world: explorers.posterior_sampling(),
+    "greedy": lambda world: explorers.greedy(),
+    "epsilon_greedy": lambda world: explorers.epsilon_greedy(0.2),
+    "uniform": lambda world: explorers.uniform(),
+    "oracle": explorers.oracle,
+}
+PAIRS = [
+    ("hop_b_class", "tiger_table"),
+    ("tight", "lock"),
+    ("quantile_backup", "lock"),
+    ("posterior_sampling", "tiger_listen"),
+    ("epsilon_greedy", "tiger"),
+]
+OTHERS = [
+    pair for pair in ((rule, name) for rule in RULES for name in OPTIONS) if pair not in PAIRS
+]
+
+
+@cache
+def rule(name: str, model: str) -> Explorer:
+    """One object for each pair: the twin is compiled once for it."""
+    return RULES[name](small(model))
+
+
+@cache
+def compiled(name: str, model: str) -> Run:
+    """The whole run of the twin."""
+    return learn(small(model), rule(name, model), TREE, EPISODES, SEED, compiled=True)
+
+
+def same_decisions(name: str, model: str) -> None:
+    """Trajectories, planned rounds, numbers of plans and impossible observations are the same.
+
+    Values within 1e-9.
+    """
+    fast = compiled(name, model)
+    assert fast.loop == "compiled loop"
+    plain = learn(
+        small(model), rule(name, model), TREE, EPISODES, SEED, stop_after=READABLE, compiled=False
+    )
+    assert len(plain.values) == READABLE
+    assert differences(plain, fast, READABLE, TOLERANCE) == []
+    assert fast.gaps.min() >= -TOLERANCE
+    np.testing.assert_array_equal(
+        fast.state.counts.transition, Counts.of(fast.episodes, small(model)).transition
+    )
+    np.testing.assert_array_equal(
+        fast.state.counts.emission, Counts.of(fast.episodes, small(model)).emission
+    )
+    for k in (0, 77, 1500, EPISODES - 1):
+        assert fast.values[k] == pytest.approx(
+            evaluate(fast.policy_at(k), small(model).pomdp), abs=TOLERANCE
+        )
+    assert fast.values[-1] == pytest.approx(
+        evaluate(fast.policy, small(model).pomdp), abs=TOLERANCE
+    )
+
+
+@pytest.mark.parametrize(("name", "model"), PAIRS)
+def test_same_decisions(name, model):
+    same_decisions(name, model)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "model"), OTHERS)
+def test_same_decisions_of_all_rules_on_all_models(name, model):
+    same_decisions(name, model)
+
+
+def test_the_comparison_can_fail():
+    """Planted: a run of another seed, and one that planned differently in a single round."""
+    run = compiled("greedy", "random")
+    other = learn(
+        small("random"),
+        rule("greedy", "random"),
+        TREE,
+        EPISODES,
+        SEED + 1,
+        stop_after=20,
+        compiled=False,
+    )
+    assert set(differences(other, run, 20)) >= {"states", "observations"}
+    shifted = run.record.values + np.eye(1, EPISODES, 7)[0] * 1e-8
+    record = type(run.record)(
+        **{f.name: getattr(run.record, f.name) for f in fields(run.record)} | {"values": shifted}
+    )
+    wrong = Run(**{f.name: getattr(run, f.name) for f in fields(run)} | {"record": record})
+    assert differences(run, wrong, 120, TOLERANCE) == ["values"]
+
+
+@pytest.mark.parametrize(
+    ("name", "model"),
+    [
+        ("greedy", "random"),
+        ("tight", "lock"),
+        ("epsilon_greedy", "tiger"),
+        ("posterior_sampling", "tiger_listen"),
+    ],
+)
+def test_stopping_and_resuming_is_one_run(name, model):
+    """At the first episode, at odd places, inside and at the end of stretches.
+
+    Nothing is compiled again.
+    """
+    whole = compiled(name, model)
+    with compilations() as made:
+        run = learn(
+            small(model), rule(name, model), TREE, EPISODES, SEED, stop_after=0
+        )  # to be resumed: not a short run
+        assert run.loop == "compiled loop"
+        assert len(run.values) == 0
+        assert run.decision is None
+        for stop in (1, 7, STRETCH - 1, STRETCH, STRETCH + 501, None):
+            run = run.resume(stop)
+            assert len(run.values) == (EPISODES if stop is None else stop)
+        again = learn(small(model), rule(name, model), TREE, EPISODES, SEED)
+    assert made == []
+    assert differences(run, whole) == []
+    assert differences(again, whole) == []
+    assert again.loop == "compiled loop"
+    assert run.resume() is run
+    for ours, theirs in zip(
+        run.policy.tree_flatten()[0], whole.policy.tree_flatten()[0], strict=True
+    ):
+        np.testing.assert_array_equal(ours, theirs)
+
+
+def test_several_seeds_are_several_runs():
+    """In the order they were given, and equal to single runs; then each can go on by itself."""
+    world, greedy = small("random"), rule("greedy", "random")
+    both = learn(world, greedy, TREE, EPISODES, [SEED + 1, SEED], stop_after=1203, compiled=True)
+    assert [run.task.seed for run in both] == [SEED + 1, SEED]
+    assert differences(both[1], compiled("greedy", "random"), 1203) == []
+    alone = learn(world, greedy, TREE, EPISODES, SEED + 1, stop_after=1203, compiled=True)
+    assert differences(both[0], alone) == []
+    assert set(differences(both[0], both[1])) >= {"observations", "states"}
+    assert differences(both[1].resume(), compiled("greedy", "random")) == []
+
+
+def test_what_the_twin_keeps():
+    """Twins live with the learner's declaration, one for the same objects."""
+    world, greedy = small("random"), rule("greedy", "random")
+    twin = Twin.of(world, greedy, TREE, world.homdp)
+    assert Twin.of(world, greedy, TREE, world.homdp) is twin
+    assert Twin.of(world, explorers.greedy(), TREE, world.homdp) is not twin
+    assert set(compiled("greedy", "random").seconds) == {"compiling", "compiled"}
+
+
+def slow_tiger() -> World:
+    """A tiger that does not always move when a door was opened, and walks while one listens."""
+    return small("tiger_table").homdp.at(
+        T=np.full((2, 3, 2), [0.6, 0.4]), O=small("tiger_table").pomdp.emission
+    )
+
+
+def test_why_some_runs_are_not_compiled():
+    tiger, table = small("tiger"), small("tiger_table")
+    greedy = explorers.greedy()
+    assert why_not(tiger, greedy, TREE, tiger.homdp, False) is None
+    assert why_not(tiger, greedy, TREE, table.homdp, False) is None
+    assert why_not(table, explorers.greedy(known=False), TREE, tiger.homdp, False) is None
+    reasons = {
+        "the world can show what the learner's declaration excludes": (
+            slow_tiger(),
+            greedy,
+            TREE,
+            tiger.homdp,
+            False,
+        ),
+        "the planner cannot be traced": (tiger, greedy, alpha_vectors(), tiger.homdp, False),
+        "quantile_bonus needs more than array functions on tiger": (
+            tiger,
+            explorers.quantile_bonus(),
+            TREE,
+            tiger.homdp,
+            False,
+        ),
+        "foresight is played step by step": (tiger, greedy, TREE, tiger.homdp, True),
+    }
+    for reason, arguments in reasons.items():
+        assert why_not(*arguments) == reason
+        world, explorer, planner, model, foresight = arguments
+        with pytest.raises(ParameterError, match=f"compiled: got True.*This one cannot: {reason}"):
+            learn(world, explorer, planner, 10, model=model, foresight=foresight, compiled=True)
+        run = learn(world, explorer, planner, 1001, model=model, foresight=foresight, stop_after=2)
+        assert run.loop == f"readable loop ({reason})"
+    few = "readable loop (few episodes: compiling would take longer)"
+    assert [run.loop for run in learn(tiger, greedy, TREE, 10, [0, 1])] == [few, few]
+    assert learn(tiger, greedy, TREE, 10, compiled=False).loop == "readable loop (as asked)"

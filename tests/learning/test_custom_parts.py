@@ -1,0 +1,114 @@
+"""What people who write a planner or a rule of their own get wrong first, and what they are told."""
+
+import numpy as np
+import pytest
+
+from homdp_ppl import HOMDPError, explorers, learn, make_plan, report
+from homdp_ppl.confidence import empirical
+from homdp_ppl.explorers import Explorer, Proposal
+from homdp_ppl.planners import alpha_vectors, auto, bounded_search, history_tree
+from tests.runs import TREE, small
+
+
+def by_rule(propose, episodes=2, compiled=False):
+    learn(small("tiger"), Explorer("mine", propose, "none"), TREE, episodes, compiled=compiled)
+
+
+def impatient(key, state):
+    if state.counts.visits.sum() > 3:
+        return Proposal(state.homdp)
+    return explorers.greedy().propose(key, state)
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize(
+    ("propose", "told"),
+    [
+        (lambda key, state: 3, "a Proposal"),
+        (lambda key, state: Proposal(empirical(state.homdp, state.counts)), "axis of candidates"),
+        (
+            explorers.value_quantile(draws=3).propose,
+            r"got 3 models; expected 1\. Or say so: Explorer\(\.\.\., candidates=3\)",
+        ),
+    ],
+)
+def test_proposals_that_are_none(propose, told, compiled):
+    with pytest.raises(HOMDPError, match=told):
+        by_rule(propose, compiled=compiled)
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda model: model._replace(reward=model.reward * np.nan),
+        lambda model: model._replace(transition=model.transition * 1.5),
+        lambda model: model._replace(emission=2 * model.emission - 1 / model.emission.shape[-1]),
+    ],
+    ids=["no number", "rows above one", "negative"],
+)
+def test_numbers_that_make_no_model(spoil, compiled):
+    with pytest.raises(HOMDPError, match="propose: got numbers that make no model"):
+        by_rule(
+            lambda key, state: Proposal(spoil(explorers.greedy().propose(key, state).models)),
+            compiled=compiled,
+        )
+
+
+@pytest.mark.parametrize(
+    ("facts", "told"),
+    [
+        ({"explore": 1.5}, "explore: got 1.5; expected a probability"),
+        ({"candidates": 0}, "candidates: got 0"),
+        ({"pick": 2}, r"pick: got 2; expected None, or one of the candidates 1\.\.1"),
+        ({"candidates": 3, "pick": 0}, "pick: got 0"),
+    ],
+)
+def test_facts_about_a_rule_that_cannot_be(facts, told):
+    """Told when the rule is made: a traced index beyond the end would be clamped in silence."""
+    with pytest.raises(HOMDPError, match=told):
+        Explorer("mine", explorers.greedy().propose, "none", **facts)
+
+
+def test_a_rule_that_cannot_be_traced_is_told_to_say_so():
+    with pytest.raises(HOMDPError, match="compilable=lambda homdp: False"):
+        by_rule(impatient, compiled=True)
+
+
+def test_planners_that_make_no_plan():
+    with pytest.raises(HOMDPError, match="make_plan"):
+        learn(small("tiger"), explorers.greedy(), lambda pomdp: 3, 2)
+    plan = TREE(small("tiger").pomdp)
+    assert make_plan(plan.policy, plan.value, plan.upper, plan.model, "mine").value == plan.value
+
+
+@pytest.mark.parametrize("factory", [history_tree, alpha_vectors, bounded_search, auto])
+def test_planners_want_numbers(factory):
+    with pytest.raises(HOMDPError, match=r"world\.pomdp"):
+        factory()(small("tiger"))
+    with pytest.raises(HOMDPError, match=r"model\.at\(\.\.\.\)\.pomdp"):
+        factory()(small("tiger").homdp)
+
+
+def test_pictures_want_runs_by_rule():
+    run = learn(small("tiger"), explorers.greedy(), TREE, 2, compiled=False)
+    for wrong in ([run], run, {"greedy": run}):
+        with pytest.raises(HOMDPError, match=r"\{name: \[run, \.\.\.\]\}"):
+            report.draw_regret(wrong)
+
+
+def test_certificates_that_are_none():
+    """What contradicts itself is refused when it is made.
+
+    What its policy contradicts, when it is used.
+    """
+    plan = TREE(small("tiger").pomdp)
+    with pytest.raises(HOMDPError, match="got value 2 and upper 1; expected value <= upper"):
+        make_plan(plan.policy, 2.0, 1.0, plan.model, "mine")
+    with pytest.raises(HOMDPError, match="got a str; expected a GraphPolicy"):
+        make_plan("go left", 1.0, 1.0, plan.model, "mine")
+    with pytest.raises(HOMDPError, match="expected value <= upper"):
+        make_plan(plan.policy, float("nan"), 1.0, plan.model, "mine")
+    for wrong in (plan._replace(value=1.0, upper=1.0), plan._replace(value=3.0, upper=3.0)):
+        with pytest.raises(HOMDPError, match="for a policy that is worth"):
+            learn(small("tiger"), explorers.greedy(), lambda pomdp, wrong=wrong: wrong, 2)

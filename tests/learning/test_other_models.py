@@ -1,0 +1,126 @@
+"""Learners whose own declaration differs from the world's, and foresight."""
+
+import jax.numpy as jnp
+import numpy as np
+import numpyro
+import numpyro.distributions as dist
+import pytest
+
+from homdp_ppl import Kernels, evaluate, explorers, homdp, learn, models
+from homdp_ppl.errors import DataError
+from tests.planners.exact import optimum
+from tests.runs import TREE, readable, small
+
+
+def test_a_learner_who_knows_less():
+    """The tiger for one who knows no structure: learns its tables, in the world's episodes."""
+    run = learn(
+        small("tiger"),
+        explorers.greedy(),
+        TREE,
+        400,
+        model=small("tiger_table").homdp,
+        compiled=False,
+    )
+    assert run.posterior.homdp.name == "tiger_table"
+    assert (run.to_dataset().attrs["model"], run.to_dataset().attrs["learner"]) == (
+        "tiger",
+        "tiger_table",
+    )
+    assert run.gaps[-100:].mean() < 0.02
+    assert np.abs(run.posterior.mean.transition[:, 0] - np.eye(2)).max() < 0.05
+
+
+def test_a_checkup_by_someone_who_knows_no_medicine():
+    world = models.load("checkup", horizon=2)
+    run = learn(
+        world, explorers.greedy(), TREE, 5, model=models.load("checkup_table", horizon=2).homdp
+    )
+    assert len(run.values) == 5
+    assert run.optimum == pytest.approx(optimum(world.pomdp), abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    "explorer",
+    [
+        explorers.greedy(),
+        explorers.tight(),
+        explorers.posterior_sampling(),
+        explorers.quantile_backup(),
+        explorers.quantile_bonus(bound=True),
+        explorers.value_quantile(draws=3),
+        explorers.uniform(),
+        explorers.oracle(small("tiger")),
+    ],
+    ids=str,
+)
+def test_a_world_that_the_learner_holds_impossible(explorer):
+    """The tiger walks while one listens.
+
+    The readable loop runs, says why, and still evaluates exactly.
+    """
+    wild = small("tiger_table").homdp.at(
+        T=np.full((2, 3, 2), 0.5), O=small("tiger_table").pomdp.emission
+    )
+    run = learn(wild, explorer, TREE, 1500, stop_after=12, model=small("tiger").homdp)
+    assert run.loop == "readable loop (the world can show what the learner's declaration excludes)"
+    assert run.gaps.min() >= -1e-9
+    assert run.values[5] == pytest.approx(evaluate(run.policy_at(5), wild.pomdp), abs=1e-12)
+    with pytest.raises(DataError, match=r"left, listen, right.*declared impossible"):
+        run.posterior  # noqa: B018
+
+
+def test_observations_that_the_learner_holds_impossible():
+    """The policy goes on, and the run counts them."""
+    world = small("tiger_listen")  # silence, and growls after listening
+
+    @homdp(**world.spaces._asdict(), reward=world.homdp.reward[0])
+    def deaf():
+        p = numpyro.sample("p", dist.Beta(1, 1))
+        moves = jnp.asarray(world.pomdp.transition)
+        blur = jnp.array(
+            [[p, 1 - p, 0.0, 0.0], [1 - p, p, 0.0, 0.0], [0, 0, 1.0, 0], [0, 0, 0, 1.0]]
+        )
+        silence = np.array([[1.0, 0.0, 0.0]] * 4)
+        return Kernels(world.pomdp.initial, jnp.einsum("xaz,zw->xaw", moves, blur), silence)
+
+    run = learn(world, explorers.greedy(), TREE, 8, model=deaf)
+    listened = (run.record.actions[:, :-1] == 0).sum(1)
+    np.testing.assert_array_equal(run.impossible, listened)
+    assert listened.sum() > 0
+
+
+# Foresight
+
+
+def test_foresight_never_learns_to_hear():
+    """A collector who sees the tiger opens the right door at every step, worth H.
+
+    Scored is the policy that hears.
+    """
+    seeing, hindsight = (
+        readable("tiger_listen", explorers.greedy(), 60, foresight=seeing)
+        for seeing in (True, False)
+    )
+    assert (seeing.record.actions != 0).all()
+    assert (hindsight.record.actions == 0).any()
+    np.testing.assert_allclose(seeing.played, 3.0, atol=1e-12)
+    right = np.where(seeing.record.states[:, :-1] % 2 == 0, 2, 1)  # tiger on the left: open right
+    np.testing.assert_array_equal(seeing.record.actions, right)
+    for k in (0, 30, 59):
+        assert seeing.values[k] == pytest.approx(
+            evaluate(seeing.policy_at(k), small("tiger_listen").pomdp), abs=1e-12
+        )
+    assert (seeing.values == seeing.values[0]).all()  # nothing that matters is learned
+    assert seeing.state.counts.visits[2:].sum() == 0
+    assert hindsight.gaps[-1] < 0.001 < seeing.gaps[-1]
+    assert seeing.loop == "readable loop (foresight is played step by step)"
+    assert seeing.to_dataset().attrs["foresight"] == 1
+
+
+def test_foresight_sees_the_same_luck():
+    seeing, hindsight = (
+        readable("tiger_listen", explorers.greedy(), 40, foresight=seeing)
+        for seeing in (True, False)
+    )
+    np.testing.assert_array_equal(seeing.record.states[:, 0], hindsight.record.states[:, 0])

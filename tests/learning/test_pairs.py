@@ -1,0 +1,117 @@
+"""The search over pairs against planning all of them."""
+
+from itertools import product
+
+import numpy as np
+import pytest
+
+from homdp_ppl import POMDP, PlanningError
+from homdp_ppl.explorers import Pairs
+from homdp_ppl.learning import pairs
+from tests.planners.exact import optimum, random_pomdp
+from tests.runs import TREE
+
+X, Y, A, H = 3, 2, 2, 3
+
+
+def some_pairs(seed, transitions=6, emissions=5, zeros=0.0):
+    """Random classes, all alive; the first model gives the start and the rewards."""
+    members = [
+        random_pomdp(100 * seed + k, X, Y, A, H, zeros) for k in range(max(transitions, emissions))
+    ]
+    T, O = (np.stack([m[k] for m in members[:n]]) for k, n in ((1, transitions), (2, emissions)))  # noqa: E741
+    alive = np.ones(transitions, dtype=bool), np.ones(emissions, dtype=bool)
+    return Pairs(T, O, *alive, members[0].initial, members[0].reward)
+
+
+def all_values(space):
+    """The optimum of every pair, (N, M)."""
+    every = product(space.transitions, space.emissions)
+    values = [optimum(POMDP(space.initial, T, O, space.reward)) for T, O in every]  # noqa: E741
+    return np.reshape(values, (len(space.transitions), len(space.emissions)))
+
+
+class Counting:
+    """Plans, and counts how often."""
+
+    def __init__(self):
+        self.plans = 0
+
+    def __call__(self, model):
+        """A plan."""
+        self.plans += 1
+        return TREE.solve(model)
+
+
+def shrinking(generator, space):
+    """Version spaces that lose members, and now and then get one back, until one pair is left."""
+    T, O = space.alive_transitions.copy(), space.alive_emissions.copy()  # noqa: E741
+    while True:
+        yield space._replace(alive_transitions=T.copy(), alive_emissions=O.copy())
+        larger = T if T.sum() >= O.sum() else O
+        if larger.sum() == 1:
+            return
+        larger[generator.choice(np.flatnonzero(larger))] = False
+        if generator.uniform() < 0.15:
+            larger[generator.integers(len(larger))] = True
+
+
+def search(seeds, zeros=0.0):
+    """How far the found pair is from the best at the worst, and how many plans and pairs there
+    were.
+    """
+    worst, plans, pairs_met = 0.0, 0, 0
+    for seed in seeds:
+        space, solve = some_pairs(seed, zeros=zeros), Counting()
+        values, finder = all_values(space), pairs.PairSearch(solve, pairs.TableBounds())
+        for alive in shrinking(np.random.default_rng(seed), space):
+            before = solve.plans
+            solution, pair, told = finder.best(alive)
+            masked = np.where(
+                np.outer(alive.alive_transitions, alive.alive_emissions), values, -np.inf
+            )
+            assert told == solve.plans - before <= np.isfinite(masked).sum()
+            found = optimum(alive.model(*pair))
+            assert solution.upper == pytest.approx(found, abs=1e-10)
+            worst = max(worst, masked.max() - found)
+        plans, pairs_met = plans + solve.plans, pairs_met + values.size
+    return worst, plans, pairs_met
+
+
+@pytest.mark.parametrize("zeros", [0.0, 0.4])
+def test_finds_the_best_pair_with_few_plans(zeros):
+    """The same as planning all pairs, while version spaces change, with a fraction of the plans."""
+    worst, plans, pairs_met = search(range(8), zeros)
+    assert worst <= 1e-10
+    assert plans <= pairs_met / 3
+
+
+def test_a_bound_that_is_too_low_is_caught(monkeypatch):
+    right = pairs.root_value
+    monkeypatch.setattr(
+        pairs,
+        "root_value",
+        lambda model, vectors: (1 - model.transition[0, 0, 0]) * right(model, vectors),
+    )
+    assert search(range(8))[0] > 1e-3
+
+
+def test_what_is_returned_is_the_pair_itself():
+    """Its plan, and no plan at all when the same pair is still the best."""
+    space, solve = some_pairs(3), Counting()
+    best = np.unravel_index(np.argmax(all_values(space)), (6, 5))
+    finder = pairs.PairSearch(solve, pairs.TableBounds())
+    solution, pair, plans = finder.best(space)
+    assert pair == best
+    assert plans >= 1
+    again, _, none = finder.best(space)
+    assert none == 0
+    assert again.upper == solution.upper
+
+
+def test_empty_version_spaces_are_refused():
+    space = some_pairs(0)
+    with pytest.raises(PlanningError, match="no pair left"):
+        pairs.PairSearch(Counting(), pairs.TableBounds()).best(
+            space._replace(alive_emissions=np.zeros(5, dtype=bool))
+        )

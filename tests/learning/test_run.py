@@ -1,0 +1,248 @@
+"""What a run tells: its policies and their mixture, the dataset, the words it prints."""
+
+from dataclasses import replace
+
+import jax
+import numpy as np
+import pytest
+import xarray as xr
+
+from homdp_ppl import Counts, DataError, Run, evaluate, explorers, learn, rollout, x64
+from homdp_ppl.errors import ParameterError
+from homdp_ppl.learning.outcome import stop_after_rounds
+from homdp_ppl.learning.record import Record
+from tests.chances import ALARM, believable
+from tests.runs import TREE, differences, hearing, small
+
+WORLD = small("tiger_table")
+
+
+@pytest.fixture(scope="module")
+def run() -> Run:
+    """Greedy, planning only when a count has doubled."""
+    return learn(WORLD, explorers.greedy(replan="doubled"), TREE, 40, seed=1, compiled=False)
+
+
+@pytest.fixture(scope="module")
+def empty() -> Run:
+    """Nothing has happened yet."""
+    return learn(WORLD, explorers.greedy(), TREE, 40, stop_after=0)
+
+
+def test_regret_is_what_was_missed(run):
+    np.testing.assert_array_equal(run.gaps, run.optimum - run.values)
+    np.testing.assert_allclose(run.regret, [run.gaps[: k + 1].sum() for k in range(40)])
+    np.testing.assert_array_equal(run.was_optimistic, run.optimistic >= run.optimum - 3e-9)
+    rewards = [
+        sum(WORLD.homdp.reward[h, e.states[h], e.actions[h]] for h in range(3))
+        for e in run.episodes
+    ]
+    np.testing.assert_allclose(run.returns, rewards)
+
+
+def test_the_posterior_is_that_of_all_episodes(run):
+    counts = Counts.of(run.episodes, WORLD)
+    np.testing.assert_array_equal(run.posterior.counts.transition, counts.transition)
+    expected = (1 + counts.emission) / (
+        2 + counts.visits[:, None]
+    )  # a flat Dirichlet prior on two observations
+    np.testing.assert_allclose(run.posterior.mean.emission, expected)
+
+
+def test_the_posterior_of_hop_v_is_that_of_all_episodes_too():
+    """Its own counts hold the uniform step of each episode only."""
+    run = learn(small("tiger"), hearing(), TREE, 9)
+    assert run.state.counts.visits.sum() == 9
+    assert run.posterior.counts.visits.sum() == 27
+
+
+def test_the_mixture_has_the_mean_value(run):
+    assert run.mixture.value == pytest.approx(
+        np.mean([evaluate(run.policy_at(k), WORLD.pomdp) for k in range(40)])
+    )
+    assert run.optimum - run.mixture.value == pytest.approx(run.regret[-1] / 40)
+
+
+def test_the_mixture_draws_every_round_alike(run, monkeypatch):
+    """Rounds are uniform: each of 40 counts in 1,000 draws is inside its exact binomial tails,
+    false alarm 1e-6 in all.
+
+    Planted: never drawing the last round, or drawing among the rounds that planned, is caught.
+    """
+    keys = jax.random.split(jax.random.key(0), 1000)
+    drawn: list[int] = []
+    monkeypatch.setattr(Run, "policy_at", lambda self, index: drawn.append(index))
+    for key in keys:
+        run.mixture.draw(key)
+
+    def alike(rounds):
+        assert rounds.max() < 40
+        return all(believable(rounds == k, 1 / 40, ALARM / 40) for k in range(40))
+
+    assert alike(np.array(drawn))
+    assert not alike(np.array(drawn) % 39)
+    planned = np.flatnonzero(run.record.planned)
+    assert not alike(planned[np.array(drawn) % len(planned)])
+
+
+def test_a_drawn_policy_is_one_of_the_rounds(run):
+    policy = run.mixture.draw(jax.random.key(3))
+    with x64():
+        assert np.array_equal(
+            policy.probabilities, run.mixture.draw(jax.random.key(3)).probabilities
+        )
+    with pytest.raises(DataError, match="key: got int 3"):
+        run.mixture.draw(3)
+    assert any(
+        np.array_equal(policy.probabilities, run.policy_at(k).probabilities) for k in range(40)
+    )
+
+
+def test_policies_of_single_rounds(run):
+    for index in (-1, 40, 100, 1.5):
+        with pytest.raises(
+            ParameterError, match=rf"round: got {index}; expected a round in 0\.\.39"
+        ):
+            run.policy_at(index)
+    assert evaluate(run.policy_at(39), WORLD.pomdp) == evaluate(run.policy, WORLD.pomdp)
+    state = run.state_before(17)
+    assert state.played == 17
+    np.testing.assert_array_equal(
+        state.counts.transition, Counts.of(run.episodes[:17], WORLD).transition
+    )
+
+
+def test_policies_of_a_rule_that_counts_in_its_own_way():
+    """Every other episode is forgotten.
+
+    Policies are planned again from what the rule knew, not from all that was seen.
+    """
+    greedy = explorers.greedy()
+
+    def update(state, episode):
+        after = greedy.update(state, episode)
+        return after if int(after.played) % 2 else replace(after, counts=state.counts)
+
+    forgetful = replace(greedy, rule="forgetful", update=update, compilable=lambda homdp: False)
+    run = learn(WORLD, forgetful, TREE, 12, seed=1)
+    assert run.state_before(12).counts.visits.sum() == run.state.counts.visits.sum() == 6 * 3
+    for k in range(12):
+        assert evaluate(run.policy_at(k), WORLD.pomdp) == pytest.approx(run.values[k], abs=1e-12)
+
+
+def test_a_test_phase(run, tmp_path):
+    """The last policy, frozen: it knows its names, can be saved, and plays in the world without
+    learning.
+    """
+    assert run.policy.names == (WORLD.spaces.observations, WORLD.spaces.actions)
+    run.policy.save(tmp_path / "policy.npz")
+    frozen = type(run.policy).load(tmp_path / "policy.npz")
+    tests = rollout(jax.random.split(jax.random.key(0), 50), WORLD, frozen)
+    assert len(tests) == 50
+    assert evaluate(frozen, WORLD.pomdp) == run.values[-1]
+    assert len(run.values) == 40
+
+
+def test_the_dataset(run, tmp_path):
+    """Survives a file; axes count from 1 in the paper's manner."""
+    run.to_dataset().to_netcdf(tmp_path / "run.nc", engine="scipy")
+    with xr.open_dataset(tmp_path / "run.nc", engine="scipy") as dataset:
+        dataset = dataset.load()
+    for name, column in (
+        ("value", run.values),
+        ("optimistic", run.optimistic),
+        ("gap", run.gaps),
+        ("regret", run.regret),
+    ):
+        np.testing.assert_array_equal(dataset[name], column)
+        assert dataset[name].dims == ("round",)
+    np.testing.assert_array_equal(dataset["was_optimistic"], run.was_optimistic)
+    np.testing.assert_array_equal(dataset["plans"], run.record.planned)
+    np.testing.assert_array_equal(dataset["played"], run.values)
+    np.testing.assert_array_equal(dataset["impossible"], run.impossible)
+    for name, column in (
+        ("observation", run.episodes.observations),
+        ("action", run.episodes.actions),
+    ):
+        np.testing.assert_array_equal(dataset[name], column)
+        assert dataset[name].dims == ("episode", "step")
+    np.testing.assert_array_equal(dataset["state"], run.episodes.states)
+    assert dataset.sizes == {"round": 40, "episode": 40, "step": 3, "step_or_end": 4}
+    assert int(dataset["round"][0]) == int(dataset["episode"][0]) == 1
+    assert dataset.attrs == {
+        "model": "tiger_table",
+        "learner": "tiger_table",
+        "explorer": "greedy(replan=doubled)",
+        "soundness": "none",
+        "seed": 1,
+        "episodes": 40,
+        "horizon": 3,
+        "episodes_per_round": 1,
+        "optimum": run.optimum,
+        "loop": "readable loop (as asked)",
+        "foresight": 0,
+        "estimated": 0,
+        "slack": 0.0,
+    }
+
+
+def test_the_dataset_of_epochs():
+    dataset = learn(small("tiger"), hearing(), TREE, 20).to_dataset()
+    assert dataset.sizes == {"round": 6, "episode": 18, "step": 3, "step_or_end": 4}
+    assert dataset.attrs["soundness"] == "optimistic, frequentist"
+
+
+def test_what_a_run_says(run):
+    told = repr(run).splitlines()
+    assert told[0] == "Run of greedy(replan=doubled) in 'tiger_table', seed 1: 40 episodes"
+    assert told[1].startswith(
+        f"  regret {run.regret[-1]:.4g}, last gap {run.gaps[-1]:.4g}, optimistic in "
+    )
+    assert told[2] == "  readable loop (as asked)"
+    assert repr(run.resume(1)) == repr(run)  # it has gone on already
+    assert "seed 0: 1 episode\n" in repr(learn(WORLD, explorers.greedy(), TREE, 1))
+    assert "seed 0: 6 epochs" in repr(learn(small("tiger"), hearing(), TREE, 20))
+
+
+def test_where_the_time_went(run):
+    assert set(run.seconds) == {"inference", "planning", "evaluation", "acting"}
+    assert all(spent >= 0 for spent in run.seconds.values())
+    begun = learn(WORLD, explorers.greedy(), TREE, 6, stop_after=3, compiled=False)
+    assert all(begun.resume().seconds[what] >= begun.seconds[what] for what in begun.seconds)
+
+
+def test_a_run_that_has_not_begun(empty):
+    assert repr(empty) == "Run of greedy in 'tiger_table', seed 0: 0 episodes"
+    assert len(empty.regret) == len(empty.returns) == len(empty.episodes) == 0
+    assert empty.to_dataset().sizes == {"round": 0, "episode": 0, "step": 3, "step_or_end": 4}
+    np.testing.assert_allclose(empty.posterior.mean.emission, 0.5)
+    for ask, told in (
+        (lambda: empty.policy, "policy: got no rounds yet"),
+        (lambda: empty.mixture.value, "run: got no rounds"),
+        (lambda: empty.mixture.draw(jax.random.key(0)), "run: got no rounds"),
+        (lambda: empty.policy_at(0), "round: got 0"),
+        (lambda: empty.resume(-3), "stop_after: got -3"),
+    ):
+        with pytest.raises(ParameterError, match=told):
+            ask()
+    assert len(empty.resume(2).values) == 2
+
+
+def test_records_add_up(run):
+    nothing = Record.empty(run.task.world)
+    assert differences(Run(**{**vars(run), "record": nothing + run.record}), run) == []
+    assert differences(Run(**{**vars(run), "record": run.record + nothing}), run) == []
+
+
+def test_episodes_make_rounds(run):
+    assert [stop_after_rounds(run.task, stop) for stop in (None, 0, 1, 39, 40, 41)] == [
+        40,
+        0,
+        1,
+        39,
+        40,
+        40,
+    ]
+    task = learn(small("tiger"), hearing(), TREE, 20, stop_after=0).task
+    assert (task.rounds, task.episodes_per_round) == (6, 3)
+    assert [stop_after_rounds(task, stop) for stop in (None, 2, 3, 19, 20)] == [6, 0, 1, 6, 6]

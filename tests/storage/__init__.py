@@ -1,0 +1,1 @@
+"""Tests of homdp_ppl.storage."""

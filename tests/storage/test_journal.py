@@ -1,0 +1,335 @@
+"""Journals that are written: resumed after cuts, kills and full disks, set aside when damaged."""
+
+import errno
+import os
+import pickle
+import subprocess
+
+import numpy as np
+import pytest
+
+from homdp_ppl.storage.atomic import StorageError
+from homdp_ppl.storage.journal import Journal, read_journal
+from homdp_ppl.storage.records import HEAD_SIZE, PREAMBLE, DamageError
+from tests.children import finish, kill, spawn
+from tests.storage.journals import DESCRIBED, append, numbers, places, write
+
+UNTIL_FULL = """
+import resource
+import numpy as np
+from homdp_ppl.journal import Journal
+from homdp_ppl.storage import StorageError
+path, limit = sys.argv[1], int(sys.argv[2])
+if limit:
+    resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
+with Journal.create(path, {}) as journal:
+    try:
+        for number in range(10_000):
+            journal.append({"noise": np.arange(700.0)}, {"n": number}, sync=number % 10 == 0)
+    except StorageError as error:
+        print(journal.written, error, sep="|")
+"""
+
+
+APPEND_FOR_EVER = """
+import numpy as np
+from homdp_ppl.journal import Journal
+with Journal.open(sys.argv[1]) as journal:
+    print(journal.written, flush=True)
+    for number in range(journal.written, 10**9):
+        journal.append({"noise": np.full(number % 3 * 30_000, number)}, {"n": number}, sync=number % 4 == 0)
+        print(number + 1, flush=True)
+"""
+
+
+def test_a_journal_is_written_resumed_and_read(tmp_path):
+    path = write(tmp_path / "0.journal", range(3))
+    with Journal.open(path) as journal:
+        assert (journal.description, journal.written, repr(journal)) == (
+            DESCRIBED,
+            3,
+            "Journal('0.journal', 3 blocks)",
+        )
+        journal.append({}, {"last": True})
+        assert [block.facts for block in journal.records()] == [
+            {"n": 0},
+            {"n": 1},
+            {"n": 2},
+            {"last": True},
+        ]
+        assert len(read_journal(path).blocks) == 4  # while it is open
+    with pytest.raises(StorageError, match="closed"):
+        journal.append({}, {})
+    assert journal.close() is None
+    assert read_journal(path).description == DESCRIBED
+
+
+def test_a_run_that_is_described_by_nothing_stays_so(tmp_path):
+    path = write(tmp_path / "0.journal", range(2), {})
+    with Journal.open(path) as journal:
+        assert journal.description == {}
+
+
+def test_a_run_begins_once(tmp_path):
+    path = tmp_path / "0.journal"
+    assert not Journal.begun(path)
+    write(path, range(2))
+    assert Journal.begun(path)
+    with pytest.raises(StorageError, match="a run has begun"):
+        Journal.create(path, {})
+    assert numbers(read_journal(path)) == [0, 1]
+
+
+@pytest.mark.parametrize(
+    "values",
+    [np.array([{}]), np.array(["word"]), np.array([1j]), np.zeros(1, "M8[s]"), np.zeros((1,) * 17)],
+)
+def test_other_arrays_are_refused_and_nothing_is_written(tmp_path, values):
+    path = write(tmp_path / "0.journal", range(2))
+    before = path.read_bytes()
+    with Journal.open(path) as journal:
+        with pytest.raises(
+            StorageError, match=rf"0\.journal\[byte {len(before)}\]: got array 'bad' of type"
+        ):
+            journal.append({"bad": values}, {})
+        with pytest.raises(StorageError, match="not JSON serializable"):
+            journal.append({}, {"bad": object()})
+    assert path.read_bytes() == before
+
+
+def resumes_after(path, cut, whole):
+    """Whether a journal cut at a byte is read up to its last whole block and goes on from there, as
+    if nothing had been.
+    """
+    data = path.read_bytes()
+    torn = path.with_name("torn")
+    torn.write_bytes(data[:cut])
+    if whole < 0:
+        assert read_journal(torn) == (None, ())
+        assert not Journal.begun(torn)
+        with pytest.raises(StorageError, match=r"Begin it with Journal\.create"):
+            Journal.open(torn)
+        write(torn, range(1))
+        return numbers(read_journal(torn)) == [0]
+    assert numbers(read_journal(torn)) == list(range(whole))
+    assert torn.read_bytes() == data[:cut]  # readers change nothing
+    with Journal.open(torn) as journal:
+        assert journal.written == whole
+        append(journal, whole)
+    again = torn.read_bytes()
+    return data.startswith(again) or data == again[: len(data)]
+
+
+def test_a_cut_journal_goes_on(tmp_path):
+    """At all ends of records, beside them, and at some bytes between.
+
+    Appending what was lost gives the same bytes again.
+    """
+    path = write(tmp_path / "0.journal", range(4))
+    ends = [place.offset for place in places(path)]
+    near = {end + by for end in (len(PREAMBLE), *ends) for by in (-1, 0, 1, HEAD_SIZE)}
+    for cut in sorted({0, *near, *range(5, ends[-1], 25)} & {*range(ends[-1] + 1)}):
+        assert resumes_after(path, cut, sum(end <= cut for end in ends) - 1)
+
+
+@pytest.mark.slow
+def test_a_long_journal_cut_at_every_byte_goes_on(tmp_path):
+    path = write(tmp_path / "0.journal", range(60))
+    ends = [place.offset for place in places(path)]
+    for cut in range(ends[-1] + 1):
+        assert resumes_after(path, cut, sum(end <= cut for end in ends) - 1)
+
+
+def test_a_damaged_journal_is_set_aside_and_rebuilt(tmp_path):
+    path = write(tmp_path / "0.journal", range(8))
+    ends, data = [place.offset for place in places(path)], path.read_bytes()
+    for number, whole in enumerate(
+        (0, 3, 7), 1
+    ):  # the damage is in the block after so many; 7: in the last, which is complete
+        byte = ends[whole] + HEAD_SIZE + 5
+        damaged = bytearray(data)
+        damaged[byte] ^= 16
+        path.write_bytes(damaged)
+        assert Journal.begun(path)
+        with pytest.raises(
+            DamageError,
+            match=rf"0\.journal\[byte {ends[whole]}\]: .*kept as 0\.journal\.damaged-{number}",
+        ) as caught:
+            Journal.open(path)
+        damage = pickle.loads(pickle.dumps(caught.value))
+        assert (damage.whole, damage.offset, str(damage)) == (whole, ends[whole], str(caught.value))
+        assert damage.aside.read_bytes() == damaged
+        assert not path.exists()
+        kept = read_journal(damage.aside, salvage=True)
+        assert numbers(kept) == list(range(whole))
+        with Journal.create(path, kept.description) as journal:
+            for block in kept.blocks:
+                journal.append(*block, sync=False)
+        assert path.read_bytes() == data[: ends[whole]]
+
+
+def test_every_damaged_journal_is_set_aside(tmp_path):
+    path, rng = write(tmp_path / "0.journal", range(8)), np.random.default_rng(2)
+    data = path.read_bytes()
+    for byte in (*range(0, len(PREAMBLE), 4), *rng.integers(0, len(data), 30)):
+        damaged = bytearray(data)
+        damaged[byte] ^= 1 << rng.integers(8)
+        path.write_bytes(damaged)
+        with pytest.raises(DamageError) as caught:
+            Journal.open(path)
+        assert caught.value.aside.read_bytes() == damaged
+        assert not path.exists()
+        assert numbers(read_journal(caught.value.aside, salvage=True)) == list(
+            range(caught.value.whole)
+        )
+    assert len(os.listdir(tmp_path)) == 34
+
+
+@pytest.mark.parametrize("fault", [OSError(errno.EIO, "Input/output error"), KeyboardInterrupt()])
+@pytest.mark.parametrize("call", ["pwrite", "fsync"])
+def test_a_failed_append_is_taken_back(tmp_path, monkeypatch, call, fault):
+    path = write(tmp_path / "0.journal", range(3))
+    before, pwrite = path.read_bytes(), os.pwrite
+
+    def half(handle, data, offset):
+        pwrite(handle, data[: len(data) // 2], offset)
+        raise fault
+
+    def fail(handle):
+        monkeypatch.undo()
+        raise fault
+
+    with Journal.open(path) as journal:
+        monkeypatch.setattr(os, call, half if call == "pwrite" else fail)
+        with pytest.raises(
+            StorageError if isinstance(fault, OSError) else KeyboardInterrupt
+        ) as caught:
+            journal.append({}, {"n": 3})
+        monkeypatch.undo()
+        if isinstance(fault, OSError):
+            assert f"0.journal[byte {len(before)}]: got Input/output error" in str(caught.value)
+        assert path.read_bytes() == before
+        journal.append({}, {"n": 3})
+    assert [block.facts["n"] for block in read_journal(path).blocks] == [0, 1, 2, 3]
+
+
+def test_what_cannot_be_taken_back_at_once_is_taken_back_later(tmp_path, monkeypatch):
+    path = write(tmp_path / "0.journal", range(3))
+    before, pwrite = path.read_bytes(), os.pwrite
+
+    def half(handle, data, offset):
+        pwrite(handle, data[: len(data) // 2], offset)
+        raise OSError(errno.EIO, "Input/output error")
+
+    def fail(handle, size):
+        raise OSError(errno.EROFS, "Read-only file system")
+
+    with Journal.open(path) as journal:
+        monkeypatch.setattr(os, "pwrite", half)
+        monkeypatch.setattr(os, "ftruncate", fail)
+        with pytest.raises(StorageError, match="Input/output error"):
+            journal.append({"long": np.zeros(1000)}, {})
+        monkeypatch.undo()
+        assert path.stat().st_size > len(before) + 1000
+        assert numbers(read_journal(path)) == [0, 1, 2]
+        journal.append({}, {"n": 3})
+    assert [block.facts["n"] for block in read_journal(path).blocks] == [0, 1, 2, 3]
+
+
+def test_a_second_writer_is_noticed(tmp_path):
+    path = write(tmp_path / "0.journal", range(3))
+    with Journal.open(path) as first, Journal.open(path) as second:
+        first.append({}, {})
+        with pytest.raises(StorageError, match="Another process has changed it"):
+            second.append({}, {})
+        os.truncate(path, 200)
+        with pytest.raises(StorageError, match=r"\[byte 200\]: got a file of 200 bytes"):
+            list(first.records())
+
+
+def test_no_space_on_a_device(tmp_path, monkeypatch):
+    """What /dev/full answers to a write, in the place of the disk."""
+    path = write(tmp_path / "0.journal", range(3))
+    with Journal.open(path) as journal, open("/dev/full", "wb", buffering=0) as full:
+        monkeypatch.setattr(
+            os, "pwrite", lambda handle, data, offset: os.write(full.fileno(), data)
+        )
+        with pytest.raises(
+            StorageError,
+            match=r"No space left on device; expected space for a record of \d+ bytes\. Make space",
+        ):
+            journal.append({}, {})
+    assert numbers(read_journal(path)) == [0, 1, 2]
+
+
+def fills_up(path, limit, words, make_space=lambda: None):
+    """Append until nothing fits any more.
+
+    All that was acknowledged is there, and once there is space the run goes on.
+    """
+    written, message = finish(spawn(UNTIL_FULL, path, limit)).split("|")
+    assert words in message
+    assert (
+        f"{path}[byte {path.stat().st_size}]" in message
+    )  # the file ends with its last whole record
+    assert [block.facts["n"] for block in read_journal(path).blocks] == list(range(int(written)))
+    make_space()
+    with Journal.open(path) as journal:
+        journal.append({"noise": np.arange(700.0)}, {"n": int(written)})
+    assert read_journal(path).blocks[-1].facts == {"n": int(written)}
+
+
+def test_a_file_that_may_not_grow(tmp_path):
+    """The limit lies inside a record: half of it is written before the system refuses."""
+    fills_up(tmp_path / "0.journal", 100_000, "File too large")
+
+
+def test_a_full_disk(tmp_path):
+    """A small file system in memory, where one may be mounted."""
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", str(disk)]
+    try:
+        subprocess.run(mount, check=True, capture_output=True)
+    except (OSError, subprocess.CalledProcessError):
+        pytest.skip("no file system can be mounted here")
+    try:
+        (disk / "ballast").write_bytes(bytes(100_000))
+        fills_up(disk / "0.journal", 0, "No space left on device", (disk / "ballast").unlink)
+    finally:
+        subprocess.run(["umount", str(disk)], check=True)
+
+
+def survives_kills(path, kills, rng):
+    """Kill a writer at random moments; the journal holds 0 ..
+
+    n - 1, with all that it had acknowledged.
+    """
+    held = 0
+    for _ in range(kills):
+        if not held:
+            Journal.create(path, {}).close()
+        child = spawn(APPEND_FOR_EVER, path)
+        said = child.stdout.readline()
+        with pytest.raises(subprocess.TimeoutExpired):
+            child.wait(0.03 * rng.random())
+        acknowledged = [int(word) for word in (said + kill(child)).split()]
+        blocks = read_journal(path).blocks
+        assert [block.facts["n"] for block in blocks] == list(range(len(blocks)))
+        assert all((block.arrays["noise"] == block.facts["n"]).all() for block in blocks)
+        assert acknowledged[0] == held
+        assert acknowledged[-1] <= len(blocks) <= acknowledged[-1] + 1
+        held = len(blocks)
+        if path.stat().st_size > 5_000_000:
+            path.unlink()
+            held = 0
+
+
+def test_a_killed_writer_loses_nothing_acknowledged(tmp_path):
+    survives_kills(tmp_path / "0.journal", 10, np.random.default_rng(0))
+
+
+@pytest.mark.slow
+def test_a_writer_killed_often_loses_nothing_acknowledged(tmp_path):
+    """When this was written, 5 of the 200 kills hit a write half done."""
+    survives_kills(tmp_path / "0.journal", 200, np.random.default_rng(1))

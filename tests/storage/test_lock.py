@@ -1,0 +1,271 @@
+"""The lock of a directory, fought for by real processes."""
+
+import json
+import os
+import socket
+import time
+
+import pytest
+
+from homdp_ppl.storage import lock as locking
+from homdp_ppl.storage.atomic import StorageError
+from homdp_ppl.storage.lock import DirectoryLock, Holder
+from tests.children import finish, kill, spawn
+
+CONTENDER = """
+import time
+from homdp_ppl import locking
+if "--slow" in sys.argv:  # everybody finds the old lock before anybody takes it, unless something keeps them apart
+    look = locking.Holder.is_gone.fget
+    locking.Holder.is_gone = property(lambda self: (look(self), time.sleep(0.3))[0])
+if "--no-flock" in sys.argv:
+    locking.fcntl.flock = lambda *_: None
+print("ready", flush=True)
+for directory in iter(sys.stdin.readline, ""):
+    lock = locking.DirectoryLock(directory.strip())
+    try:
+        lock.__enter__()
+    except locking.StorageError as error:
+        print(error, flush=True)
+        sys.stdin.readline()
+    else:
+        print("won", flush=True)
+        sys.stdin.readline()
+        lock.__exit__(None, None, None)
+    print("done", flush=True)
+"""
+
+
+def contenders(count, *options):
+    """Processes that have imported everything and wait for the name of a directory."""
+    children = [spawn(CONTENDER, *options) for _ in range(count)]
+    assert all(child.stdout.readline() == "ready\n" for child in children)
+    return children
+
+
+def ask(children, word):
+    for child in children:
+        child.stdin.write(f"{word}\n")
+        child.stdin.flush()
+    return [child.stdout.readline().strip() for child in children]
+
+
+def past_holder():
+    """A process that has ended on this host."""
+    child = spawn(
+        "from homdp_ppl.storage.lock import Holder; import json; "
+        "print(json.dumps(Holder.this_process()))"
+    )
+    return Holder(*json.loads(finish(child)))
+
+
+def leave(directory, holder):
+    path = directory / locking.NAME
+    path.write_text(json.dumps(holder._asdict()))
+    return path
+
+
+@pytest.fixture
+def killed(tmp_path):
+    """A directory whose holder was killed."""
+    (child,) = contenders(1)
+    assert ask([child], tmp_path) == ["won"]
+    kill(child)
+    assert (tmp_path / locking.NAME).exists()
+    return tmp_path
+
+
+def test_the_holder_is_named_and_leaves_no_trace(tmp_path):
+    before = int(time.time())
+    with DirectoryLock(tmp_path) as lock:
+        found = json.loads((tmp_path / locking.NAME).read_text())
+        assert found == lock.holder._asdict()
+        assert (found["host"], found["pid"]) == (socket.gethostname(), os.getpid())
+        assert (
+            before
+            <= time.mktime(time.strptime(found["since"][:19], "%Y-%m-%dT%H:%M:%S"))
+            <= time.time()
+        )
+    assert lock.holder is None
+    assert os.listdir(tmp_path) == []
+    with lock:
+        assert lock.holder.pid == os.getpid()
+
+
+def test_the_second_is_refused_with_host_and_pid(tmp_path):
+    (child,) = contenders(1)
+    with DirectoryLock(tmp_path) as lock:
+        for other in (DirectoryLock(tmp_path), lock):
+            with (
+                pytest.raises(
+                    StorageError,
+                    match=f"held by process {os.getpid()} on host {socket.gethostname()} since 2",
+                ),
+                other,
+            ):
+                pass
+        (said,) = ask([child], tmp_path)
+        held = (
+            f"a lock held by process {os.getpid()} on host {socket.gethostname()} since "
+            f"{lock.holder.since}"
+        )
+        wanted = "a directory that nobody else works on"
+        assert (
+            said
+            == f"{tmp_path / locking.NAME}: got {held}; expected {wanted}. Wait for it, or end it."
+        )
+        assert ask([child], "") == ["done"]
+        assert json.loads((tmp_path / locking.NAME).read_text())["pid"] == os.getpid()
+    assert ask([child], tmp_path) == ["won"]
+    with (
+        pytest.raises(StorageError, match=f"held by process {child.pid} on"),
+        DirectoryLock(tmp_path),
+    ):
+        pass
+    finish(child, "\n")
+
+
+def test_the_lock_of_a_killed_process_is_taken_over(killed):
+    leftover = killed / ".results.0123456789abcdef.partial.nc"
+    leftover.touch()
+    with DirectoryLock(killed) as lock:
+        assert lock.holder.pid == os.getpid()
+        assert not leftover.exists()
+    assert os.listdir(killed) == []
+
+
+@pytest.mark.parametrize(
+    "change",
+    ["none", "pid given to another", "after a reboot", "no start time", "no start time, pid lives"],
+)
+def test_whether_a_holder_is_gone(tmp_path, change):
+    this, past = Holder.this_process(), past_holder()
+    boot, tick = past.started.split()
+    holder, gone = {
+        "none": (past, True),
+        "pid given to another": (past._replace(pid=os.getppid()), True),
+        "after a reboot": (this._replace(pid=os.getpid(), started=f"0{boot} {tick}"), True),
+        "no start time": (past._replace(started=""), True),
+        "no start time, pid lives": (this._replace(pid=os.getppid(), started=""), False),
+    }[change]
+    assert holder.is_gone == gone
+    path = leave(tmp_path, holder)
+    if gone:
+        with DirectoryLock(tmp_path) as lock:
+            assert lock.holder.pid == os.getpid()
+    else:
+        with (
+            pytest.raises(StorageError, match=f"process {holder.pid} on host"),
+            DirectoryLock(tmp_path),
+        ):
+            pass
+        assert json.loads(path.read_text())["pid"] == holder.pid
+
+
+def test_a_process_that_ended_unburied_is_gone():
+    child = spawn("")
+    deadline = time.monotonic() + 30
+    while not Holder(socket.gethostname(), child.pid, "", "").is_gone:
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    child.communicate()
+
+
+def test_without_proc_the_pid_decides(monkeypatch):
+    monkeypatch.setattr(locking, "_started", lambda pid: "")
+    assert not Holder.this_process().is_gone
+    assert past_holder().is_gone
+
+
+@pytest.mark.parametrize("pid", ["gone", "this"])
+def test_the_lock_of_another_host_is_never_broken(tmp_path, pid):
+    holder = past_holder()._replace(host="elsewhere")
+    holder = holder if pid == "gone" else holder._replace(pid=os.getpid())
+    path = leave(tmp_path, holder)
+    before = path.read_bytes()
+    words = rf"process {holder.pid} on host elsewhere .* If that process has ended, remove .*\.lock by hand\.$"
+    for _ in range(2):
+        with pytest.raises(StorageError, match=words), DirectoryLock(tmp_path):
+            pass
+        assert path.read_bytes() == before
+    path.unlink()
+    with DirectoryLock(tmp_path):
+        pass
+
+
+@pytest.mark.parametrize(
+    "content", [b"{", b"7", b'{"host": "a"}', b"[" * 4000, b"\xff", b"x" * 10_000]
+)
+def test_a_lock_file_of_unknown_content_is_not_broken(tmp_path, content):
+    path = tmp_path / locking.NAME
+    path.write_bytes(content)
+    with (
+        pytest.raises(StorageError, match=r"cannot be read; .* remove .*\.lock\.$"),
+        DirectoryLock(tmp_path),
+    ):
+        pass
+    assert path.read_bytes() == content
+
+
+@pytest.mark.parametrize("content", [b"", bytes(100)])
+def test_a_lock_file_that_was_never_written_is_free(tmp_path, content):
+    (tmp_path / locking.NAME).write_bytes(content)
+    with DirectoryLock(tmp_path) as lock:
+        assert lock.holder.pid == os.getpid()
+
+
+def test_a_directory_that_is_missing_is_told(tmp_path):
+    with (
+        pytest.raises(StorageError, match=r"none/\.lock: got No such file or directory"),
+        DirectoryLock(tmp_path / "none"),
+    ):
+        pass
+
+
+def test_errors_inside_let_the_directory_go(tmp_path):
+    with pytest.raises(KeyboardInterrupt), DirectoryLock(tmp_path):
+        raise KeyboardInterrupt
+    with DirectoryLock(tmp_path):
+        pass
+
+
+def test_of_eight_exactly_one_wins(tmp_path, killed):
+    """Eight processes at once, round after round.
+
+    On a new directory, on one just left, on one whose holder is gone.
+    """
+    children, past = contenders(8), past_holder()
+    for number in range(12):
+        if number % 3 == 2:
+            leave(tmp_path, past)
+        said = ask(children, tmp_path)
+        assert said.count("won") == 1
+        winner = children[said.index("won")]
+        assert (
+            sum(
+                f"held by process {winner.pid} on host {socket.gethostname()}" in words
+                for words in said
+            )
+            == 7
+        )
+        assert ask(children, "") == ["done"] * 8
+    for child in children:
+        finish(child)
+    assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    ("options", "safe"), [(["--slow"], True), (["--slow", "--no-flock"], False)]
+)
+def test_a_stale_lock_found_by_all_at_once(tmp_path, options, safe):
+    """Each looks at the old lock for a while.
+
+    Planted: without the flock several think that they have taken it over.
+    """
+    leave(tmp_path, past_holder())
+    children = contenders(4, *options)
+    won = ask(children, tmp_path).count("won")
+    ask(children, "")
+    for child in children:
+        finish(child)
+    assert (won == 1) == safe
