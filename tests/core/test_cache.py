@@ -2,6 +2,7 @@
 
 import gc
 import weakref
+from functools import partial
 
 from homdp_ppl.core.cache import Cache, shared_cache
 from homdp_ppl.declare.model import World
@@ -16,6 +17,11 @@ def test_values_are_made_once():
     assert values[1] is values[3]
     assert cache.get("nothing", lambda: None) is None
     assert cache.get("nothing", lambda: 1) is None
+
+
+def identity(value):
+    """The value itself."""
+    return value
 
 
 class Owner:
@@ -43,7 +49,7 @@ def test_owners_and_values_are_freed_together():
 
 def test_declarations_and_worlds_are_freed():
     made = world("tiger").homdp.with_horizon(3).at(accuracy=0.625)
-    made.cache.get("back", lambda: made)
+    made.cache.get("back", partial(identity, made))
     made.homdp.with_horizon(7).cache.get(("of a world", made.fingerprint), lambda: 1)
     gone = weakref.ref(made), weakref.ref(made.homdp)
     assert isinstance(gone[0](), World)

@@ -26,7 +26,7 @@ def test_tables_have_the_densities_of_the_program():
 
 
 def test_draws_from_tables_have_their_probabilities():
-    """5,000 draws of each, at most 6 standard errors from the table: false-alarm rate below 1e-7."""
+    """5,000 draws of each, at most 6 standard errors off: false-alarm rate below 1e-7."""
     made = world("lock")
     numbers, dynamics = made.numbers, made.dynamics
     x = int(made.pomdp.initial.argmax())
