@@ -15,13 +15,13 @@ import jax
 import jax.numpy as jnp
 
 from homdp_ppl.core.pomdp import POMDP
+from homdp_ppl.core.pomdp_validation import validated
 from homdp_ppl.core.randomness import choose
 from homdp_ppl.core.spaces import Real, Space, Spaces
 from homdp_ppl.declare.densities import ContinuousWorld
 from homdp_ppl.declare.mechanics import Mechanics
 from homdp_ppl.declare.model import World
 from homdp_ppl.errors import PlanningError, Problem
-from homdp_ppl.planners._checking import checked
 from homdp_ppl.precision import Array
 
 _FINITE: dict[Any, dict[Any, Any]] = {}  # what has been compiled for finite models, by their sizes
@@ -59,7 +59,8 @@ def as_game(world: Any) -> Played:
     if isinstance(world, ContinuousWorld):
         return Played(_continuous(world.mechanics), dict(world.parameters), world.homdp.compiled)
     if isinstance(world, World | POMDP):
-        pomdp = checked(world, "particle_tree") if isinstance(world, POMDP) else world.pomdp
+        given = validated(world, "particle_tree") if isinstance(world, POMDP) else world.pomdp
+        pomdp = given.stationary("particle_tree")
         return Played(
             _finite(Spaces(*world.spaces)),
             pomdp,

@@ -188,7 +188,7 @@ def _as_world(world: World | ContinuousWorld | POMDP) -> World | ContinuousWorld
     """Something to simulate in."""
     if not isinstance(world, POMDP):
         return world
-    initial, T, O, reward = world  # noqa: E741
+    initial, T, O, reward = world.stationary("particle_tree")  # noqa: E741
     return tabular(T=T, O=O, initial=initial, reward=reward, horizon=world.horizon).at()
 
 

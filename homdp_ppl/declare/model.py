@@ -17,7 +17,7 @@ from numpyro import handlers
 
 from homdp_ppl.core.counts import Counts
 from homdp_ppl.core.episode import Episode, stack
-from homdp_ppl.core.pomdp import POMDP
+from homdp_ppl.core.pomdp import POMDP, Stationary
 from homdp_ppl.core.randomness import as_key
 from homdp_ppl.core.spaces import Spaces
 from homdp_ppl.declare.kernels import Kernels, Tables, snap, tabulate
@@ -172,7 +172,7 @@ class HOMDP:
             A value for every site, by name. Support is not checked here; :meth:`at` does.
         """
         tables, _ = self._compiled(check_parameters(self.name, self.sites, parameters))
-        return to_numpy(POMDP(*tables, self.reward))
+        return to_numpy(Stationary(*tables, self.reward).pomdp)
 
     @in_x64
     def at(self, /, **parameters: ArrayLike) -> World:
@@ -181,7 +181,7 @@ class HOMDP:
         Examples
         --------
         >>> from homdp_ppl import models
-        >>> models.load("tiger").homdp.at(accuracy=0.7).pomdp.emission
+        >>> models.load("tiger").homdp.at(accuracy=0.7).pomdp.shows(0)
         array([[0.7, 0.3],
                [0.3, 0.7]])
         """
@@ -194,7 +194,7 @@ class HOMDP:
         if problems:
             raise ParameterError(f"{self.name}.at", problems)
         parameters = {name: np.asarray(value) for name, value in values.items()}
-        return World(self, parameters, POMDP(*to_numpy(tables), self.reward))
+        return World(self, parameters, Stationary(*to_numpy(tables), self.reward).pomdp)
 
     @in_x64
     def draw(self, key: Array) -> World:
@@ -266,7 +266,7 @@ class World:
     ...     horizon=3,
     ... )
     >>> world = lamp.at(T=[[[1.0, 0.0]], [[0.25, 0.75]]])
-    >>> world.pomdp.transition[1, 0], world.homdp is lamp
+    >>> world.pomdp.moves(0)[1, 0], world.homdp is lamp
     (array([0.25, 0.75]), True)
     """
 
@@ -282,7 +282,7 @@ class World:
     def with_horizon(self, horizon: int) -> World:
         """The same world with another horizon, if its rewards are the same at every step."""
         model = self.homdp.with_horizon(horizon)
-        return World(model, self.parameters, self.pomdp._replace(reward=model.reward))
+        return World(model, self.parameters, self.pomdp.with_tables(reward=model.reward))
 
     def __repr__(self) -> str:
         values = ", ".join(f"{name}={short(value)}" for name, value in self.parameters.items())
