@@ -200,7 +200,7 @@ class PlanningError(HOMDPError):
     >>> from homdp_ppl.planners import history_tree
     >>> try:
     ...     history_tree()(
-    ...         POMDP(np.ones(1), np.ones((1, 2, 1)), np.full((1, 2), 0.5), np.ones((40, 1, 2)))
+    ...         POMDP.of([1], np.ones((1, 2, 1)), [[0.5, 0.5]], reward=np.ones((40, 1, 2)))
     ...     )
     ... except PlanningError as error:
     ...     print(error.problems[0].remedy)

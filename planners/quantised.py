@@ -23,7 +23,7 @@ from homdp_ppl.continuous.quadrature import Pieces, cut, panels
 from homdp_ppl.continuous.quantised_policy import QuantisedPolicy, cell_names
 from homdp_ppl.continuous.tabulation import as_edges, cell_masses
 from homdp_ppl.core.plan import Plan
-from homdp_ppl.core.pomdp import POMDP
+from homdp_ppl.core.pomdp import POMDP, Stationary
 from homdp_ppl.core.spaces import Spaces
 from homdp_ppl.declare.latent import latent_tables, states_on_line
 from homdp_ppl.declare.model import World
@@ -268,10 +268,10 @@ def _solve(line: _Line, edges: Array, planner: Callable[[POMDP], Plan]) -> _Foun
     world, (rho, T, r), pieces = line.world, line.latent, cut(line.world, line.pieces, edges)
     masses, above = cell_masses(pieces, edges), spread(line.world, pieces, edges)
     H = world.spaces.horizon
-    less = planner(POMDP(rho, T, masses, r)).named(
+    less = planner(Stationary(rho, T, masses, r).pomdp).named(
         Spaces(line.states, cell_names(edges), world.spaces.actions, H)
     )
-    more = planner(POMDP(rho, T, above.emission, r))
+    more = planner(Stationary(rho, T, above.emission, r).pomdp)
     allowance = H**2 * float(np.ptp(r)) * (pieces.error + UNSEEN)
     statistics = {
         "cells": len(edges) + 1,

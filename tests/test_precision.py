@@ -47,7 +47,7 @@ def test_numbers_are_float64_numpy_arrays():
     for value in (*made.pomdp, made.parameters["accuracy"], *made.homdp.tables({"accuracy": 0.3})):
         assert isinstance(value, np.ndarray)
         assert value.dtype == np.float64
-    assert made.pomdp.emission[0, 0] == 0.85  # not its float32 neighbour 0.8500000238
+    assert made.pomdp.shows(0)[0, 0] == 0.85  # not its float32 neighbour 0.8500000238
 
 
 def test_float64_also_under_transformations_started_outside():

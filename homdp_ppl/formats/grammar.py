@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from homdp_ppl.core.pomdp import normalised
+from homdp_ppl.core.probabilities import normalised
 from homdp_ppl.errors import HOMDPError, Problem, did_you_mean
 from homdp_ppl.formats.tables import PUBLISHED, Table, check_size
 from homdp_ppl.formats.words import INDEX, KEYWORDS, NAME, NUMBER, RESERVED, Word, Words

@@ -16,7 +16,7 @@ import xarray as xr
 
 from homdp_ppl.core.counts import Counts
 from homdp_ppl.core.episode import Episode
-from homdp_ppl.core.pomdp import POMDP
+from homdp_ppl.core.pomdp import POMDP, Stationary
 from homdp_ppl.core.randomness import as_key
 from homdp_ppl.core.spaces import no_tables, require_finite
 from homdp_ppl.declare.kernels import Tables
@@ -91,7 +91,7 @@ class Posterior:
     ...     T=[[[1.0]]], O=dist.Dirichlet(np.ones((1, 2))), initial=[1], reward=[[1]], horizon=1
     ... )
     >>> belief = posterior(coin, Counts(np.array([[[8]]]), np.array([[6, 2]])))
-    >>> belief.method, belief.closed.tolist(), belief.mean.emission.round(3).tolist()
+    >>> belief.method, belief.closed.tolist(), belief.mean.shows(0).round(3).tolist()
     ('conjugate', [7.0, 3.0], [[0.7, 0.3]])
     >>> belief.update(Counts(np.array([[[1]]]), np.array([[0, 1]]))).closed.tolist()
     [7.0, 4.0]
@@ -125,12 +125,13 @@ class Posterior:
         >>> import jax
         >>> from homdp_ppl import Counts, models, posterior
         >>> tiger = models.load("tiger").homdp
-        >>> posterior(tiger, Counts.zero(tiger)).draws(jax.random.key(0), 10).emission.shape
+        >>> posterior(tiger, Counts.zero(tiger)).draws(jax.random.key(0), 10).shows(0).shape
         (10, 2, 2)
         """
         require_finite(self.homdp.spaces, self.homdp.name, "draws")
         tables = tables_at(self.homdp, self.parameters(key, n), n)
-        return POMDP(*tables, np.broadcast_to(self.homdp.reward, (n, *self.homdp.reward.shape)))
+        reward = np.broadcast_to(self.homdp.reward, (n, *self.homdp.reward.shape))
+        return Stationary(*tables, reward).pomdp
 
     @in_x64
     def parameters(self, key: Array, n: int) -> dict[str, Array]:
@@ -261,7 +262,7 @@ class Posterior:
         )
 
     def _pomdp(self, tables: Tables) -> POMDP:
-        return POMDP(tables.initial, tables.transition, tables.emission, self.homdp.reward)
+        return Stationary(*tables, self.homdp.reward).pomdp
 
     @property
     def _form(self) -> ClosedForm | GaussianForm | None:

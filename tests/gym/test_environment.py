@@ -120,7 +120,7 @@ def test_a_wrong_law_is_caught():
 
     late = HOMDPEnv(made)
     late._draws = Late(TableDraws(made))
-    slightly = made.pomdp.emission.copy()
+    slightly = made.pomdp.shows(0).copy()
     slightly[0] = [0.5, 0.25, 0.25]
     for planted in (late, HOMDPEnv(tabular(**{**QUARTERS, "O": slightly}).at())):
         assert wrong_entries(planted) != []

@@ -48,7 +48,7 @@ def test_partial_observability_matters(name):
 def test_one_who_sees_the_state_needs_no_memory():
     """Planted: with the state for an observation the margin is gone."""
     pomdp = world("imitation").pomdp
-    seeing = pomdp._replace(emission=np.eye(9))
+    seeing = pomdp.with_tables(emission=np.eye(9))
     assert best_memoryless(seeing).value == pytest.approx(
         5.0
     )  # does as the expert would at every step

@@ -151,7 +151,7 @@ def on_a_grid(name, parameters, edges, cells=200):
     grid = np.union1d(np.linspace(law.ppf(1e-6).min(), law.ppf(1 - 1e-6).max(), cells - 1), edges)
     ends = np.array([-np.inf, *grid, np.inf])
     rho, T, r = latent_tables(world(name))
-    return POMDP(rho, T, np.diff(law.cdf(ends[:, None]).T), r)
+    return POMDP.of(rho, T, np.diff(law.cdf(ends[:, None]).T), r)
 
 
 @pytest.mark.parametrize(
@@ -213,7 +213,7 @@ def test_places_of_a_region_are_alike_on_average():
     region = np.arange(10) * 3 // 10
     psi = np.eye(3)[region] / np.bincount(region)[region][:, None]  # (X, regions)
     moves = np.einsum("xz,xay,yw->zaw", psi, whole.transition, np.eye(3)[region])
-    small = POMDP(
+    small = POMDP.of(
         np.full(3, 1 / 3),
         moves,
         psi.T @ whole.emission,

@@ -7,7 +7,7 @@ import pytest
 from numpyro.infer.util import log_density
 
 from homdp_ppl import POMDP, Episode, HOMDPError, Trajectory, models, rollout, uniform_policy, x64
-from homdp_ppl.core.pomdp import pomdp_problems
+from homdp_ppl.core.probabilities import pomdp_problems
 from tests.chances import frequency_errors
 from tests.worlds import drawn, random_policy, world
 

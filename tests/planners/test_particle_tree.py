@@ -217,8 +217,8 @@ def test_the_tree_of_a_finite_model():
         0,
         3,
         WIDENING,
-        lambda y, x: RANDOM.emission[x, y],
-        lambda h, x: RANDOM.reward[h, x],
+        lambda y, x: RANDOM.shows(0)[x, y],
+        lambda h, x: RANDOM.reward[h, x, 0],
         True,
     )
     wrong, beliefs = tree_errors(tree, *given)

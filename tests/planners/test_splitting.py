@@ -39,7 +39,7 @@ def bracketed(edges):
     plan, pieces = plan_on_cells(world, edges), cut(world, panels(world), np.array(edges))
     steps = look_ahead(plan.less, plan.more, pieces.kind)
     score, kept = contributions(
-        steps, plan.less.model.emission[pieces.first], spread(world, pieces, np.array(edges))
+        steps, plan.less.model.shows(0)[pieces.first], spread(world, pieces, np.array(edges))
     )
     return plan, pieces, score, kept
 
