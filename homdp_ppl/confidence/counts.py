@@ -91,9 +91,7 @@ def empirical(homdp: HOMDP, counts: Counts, known: bool = True) -> POMDP:
             else estimate
         )
 
-    return Stationary(
-        reference.initial, rows("transition"), rows("emission"), homdp.reward
-    ).pomdp
+    return Stationary(reference.initial, rows("transition"), rows("emission"), homdp.reward).pomdp
 
 
 def frequencies(seen: Array, possible: Array) -> Array:

@@ -49,7 +49,10 @@ def oracle(world: World | ContinuousWorld) -> Explorer:
                 "oracle", [Problem("world", str(world.spaces), str(homdp.spaces), ANOTHER)]
             )
         allowed = (
-            mine | (real > 0) for mine, real in zip(declared(homdp), world.pomdp.stationary("oracle")[:3], strict=True)
+            mine | (real > 0)
+            for mine, real in zip(
+                declared(homdp), world.pomdp.stationary("oracle")[:3], strict=True
+            )
         )
         return Tables(*allowed)
 

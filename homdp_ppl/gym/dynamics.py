@@ -37,7 +37,9 @@ class TableDynamics:
     """A finite world; its numbers are copied."""
 
     def __init__(self, world: World) -> None:
-        initial, transition, emission, reward = world.pomdp.stationary("gym", "Environments are stationary.")
+        initial, transition, emission, reward = world.pomdp.stationary(
+            "gym", "Environments are stationary."
+        )
         self._initial, self._transition, self._emission = map(
             _cumulative, (initial, transition, emission)
         )

@@ -40,7 +40,9 @@ def play_seeing(world: POMDP, actions: Array, luck: Noise) -> Episode:
     state = int(choose(world.initial, luck.state[0]))
     states, observations, taken = [state], [], []
     for h in range(world.horizon):
-        observations.append(int(choose(world.shows(h, taken[-1] if taken else None)[state], luck.observation[h])))
+        observations.append(
+            int(choose(world.shows(h, taken[-1] if taken else None)[state], luck.observation[h]))
+        )
         taken.append(int(actions[h, state]))
         state = int(choose(world.moves(h)[state, taken[-1]], luck.state[h + 1]))
         states.append(state)

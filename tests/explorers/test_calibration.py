@@ -118,7 +118,9 @@ def study(seed=0, right=True):
     )
     solve = TREE.compile(MODEL.structure.support)
     with x64():
-        best = jax.jit(jax.vmap(lambda T, O: solve(POMDP.of(INITIAL, T, O, MODEL.reward)).value))(T, O)  # noqa: E741
+        best = jax.jit(jax.vmap(lambda T, O: solve(POMDP.of(INITIAL, T, O, MODEL.reward)).value))(
+            T, O
+        )  # noqa: E741
     assert best[0] == pytest.approx(optimum(POMDP.of(INITIAL, T[0], O[0], MODEL.reward)), abs=1e-12)
     return np.asarray(best), episodes(T, O, seed + 1)
 
@@ -171,7 +173,8 @@ def shrunk(rule, factor):
 
     def propose(key, state):
         proposal = rule.propose(key, state)
-        reward = MODEL.reward + factor * (proposal.models.reward - MODEL.reward)
+        certain = MODEL.reward[:, :, None]
+        reward = certain + factor * (proposal.models.reward - certain)
         return proposal._replace(
             models=proposal.models._replace(reward=reward), parameters=factor * proposal.parameters
         )
@@ -234,7 +237,7 @@ def folded(rule):
     def propose(key, state):
         proposal = rule.propose(key, state)
         reward = np.array(proposal.models.reward)
-        reward[:, 0] += proposal.parameters[:, None, None]
+        reward[:, 0] += proposal.parameters[:, None, None, None]
         return proposal._replace(models=proposal.models._replace(reward=reward))
 
     return replace(rule, propose=propose, root=upper_value)
@@ -348,7 +351,7 @@ def sampling_is_above(truths, memory, length):
     for r, truth in enumerate(truths):
         world, state = model.tables(truth), start
         for episode in simulate(
-            *(part[None] for part in world[:3]), H, length, np.random.default_rng(r)
+            *(part[None] for part in world.stationary()[:3]), H, length, np.random.default_rng(r)
         )[0]:
             state = SAMPLING.update(state, episode)
         proposal = SAMPLING.propose(jax.random.key(r), state)

@@ -24,7 +24,13 @@ def random_pomdp(seed: int, X: int, Y: int, A: int, H: int, zeros: float = 0.0) 
 
 
 def dependent_pomdp(
-    seed: int, X: int = 2, Y: int = 2, A: int = 2, H: int = 3, zeros: float = 0.0, kinds: str = "toy"
+    seed: int,
+    X: int = 2,
+    Y: int = 2,
+    A: int = 2,
+    H: int = 3,
+    zeros: float = 0.0,
+    kinds: str = "toy",
 ) -> POMDP:
     """Random tables that depend on more than a stationary model's.
 

@@ -193,7 +193,11 @@ def test_exact_value_against_simulation():
     """
     model = random_pomdp(5, 3, 3, 2, 4)
     world = tabular(
-        T=model.moves(0), O=model.shows(0), initial=model.initial, reward=model.reward[:, :, 0], horizon=4
+        T=model.moves(0),
+        O=model.shows(0),
+        initial=model.initial,
+        reward=model.reward[:, :, 0],
+        horizon=4,
     ).at()
     plan = PLANNER(world.pomdp)
     n = 20_000
