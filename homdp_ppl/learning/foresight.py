@@ -38,7 +38,8 @@ def play_seeing(world: POMDP, actions: Array, luck: Noise) -> Episode:
     The same noise as for other policies.
     """
     state = int(choose(world.initial, luck.state[0]))
-    states, observations, taken = [state], [], []
+    states, observations = [state], []
+    taken: list[int] = []
     for h in range(world.horizon):
         observations.append(
             int(choose(world.shows(h, taken[-1] if taken else None)[state], luck.observation[h]))

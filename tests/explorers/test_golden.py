@@ -385,12 +385,14 @@ def test_greedy(known):
 def test_greedy_without_data():
     """Uniform on the declared support, and over everything where nothing is known."""
     blank = Counts.zero(partly_known)
-    T, O = decide(explorers.greedy(), partly_known, blank, K)[1].model[1:3]  # noqa: E741
+    model = decide(explorers.greedy(), partly_known, blank, K)[1].model
+    T, O = model.moves(0), model.shows(0)  # noqa: E741
     for row, support in UNKNOWN_T.items():
         np.testing.assert_allclose(T[row], np.isin(range(X), support) / len(support))
     np.testing.assert_array_equal(T[0, 1], T_HAT[0, 1])
     np.testing.assert_array_equal(O, [[0.5, 0.5], [0.25, 0.75], [0.5, 0.5]])
-    T, O = decide(explorers.greedy(known=False), partly_known, blank, K)[1].model[1:3]  # noqa: E741
+    model = decide(explorers.greedy(known=False), partly_known, blank, K)[1].model
+    T, O = model.moves(0), model.shows(0)  # noqa: E741
     np.testing.assert_allclose(T, np.full((X, A, X), 1 / 3))
     np.testing.assert_allclose(O, np.full((X, Y), 0.5))
 

@@ -28,7 +28,7 @@ def test_tables_are_valid(name):
         assert made.pomdp.reward.min() >= 0
         assert made.pomdp.reward.max() <= 1
         support = made.homdp.structure.support
-        for table, possible in zip(made.pomdp[:3], support, strict=True):
+        for table, possible in zip(made.pomdp.stationary()[:3], support, strict=True):
             assert not (table > 0)[~possible].any()
 
 
@@ -39,7 +39,7 @@ def test_drawn_worlds_use_the_whole_support(name):
     It is not simply everything.
     """
     made = drawn(name)
-    for table, possible in zip(made.pomdp[:3], made.homdp.structure.support, strict=True):
+    for table, possible in zip(made.pomdp.stationary()[:3], made.homdp.structure.support, strict=True):
         assert np.array_equal(table > 0, possible)
 
 
