@@ -37,13 +37,13 @@ def test_draws_from_tables_have_their_probabilities():
             "transition": jax.vmap(lambda k: dynamics.following(numbers, k, x, 0))(keys),
             "emission": jax.vmap(lambda k: dynamics.observe(numbers, k, x))(keys),
         }
-    rows = made.pomdp.initial, made.pomdp.transition[x, 0], made.pomdp.emission[x]
+    rows = made.pomdp.initial, made.pomdp.moves(0)[x, 0], made.pomdp.shows(0)[x]
     for drawn, row in zip(draws.values(), rows, strict=True):
         share = np.bincount(np.asarray(drawn), minlength=len(row)) / 5000
         assert (share[row == 0] == 0).all()
         errors = np.abs(share - row) / np.sqrt(np.maximum(row * (1 - row), 1e-12) / 5000)
         assert errors[row > 0].max() < 6
-    assert float(dynamics.reward(numbers, 1, x, 0)) == made.pomdp.reward[1, x, 0]
+    assert float(dynamics.reward(numbers, 1, x, 0)) == made.pomdp.reward[1, x, 0, 0]
 
 
 def test_finite_models_of_the_same_sizes_share_their_dynamics():

@@ -44,7 +44,7 @@ def test_tables_are_valid(name):
         assert made.pomdp.reward.min() >= 0
         assert made.pomdp.reward.max() <= 1
         support = made.homdp.structure.support
-        for table, possible in zip(made.pomdp[:3], support, strict=True):
+        for table, possible in zip(made.pomdp.stationary()[:3], support, strict=True):
             assert not (table > 0)[~possible].any()
 
 
@@ -55,7 +55,9 @@ def test_drawn_worlds_use_the_whole_support(name):
     It is not simply everything.
     """
     made = finite(drawn(name))
-    for table, possible in zip(made.pomdp[:3], made.homdp.structure.support, strict=True):
+    for table, possible in zip(
+        made.pomdp.stationary()[:3], made.homdp.structure.support, strict=True
+    ):
         assert np.array_equal(table > 0, possible)
 
 
@@ -116,7 +118,7 @@ def test_simulated_frequencies_agree_with_the_tables_in_the_long_run(name):
     episodes = rollout(jax.random.split(jax.random.key(4), 200_000), made, uniform_policy(made))
     assert frequency_errors(episodes, made.pomdp, visits=20_000) == []
     slightly_wrong = POMDP(
-        *(0.97 * table + 0.03 / table.shape[-1] for table in made.pomdp[:3]), made.pomdp.reward
+        *(0.97 * table + 0.03 / table.shape[-1] for table in made.pomdp[:3]), *made.pomdp[3:]
     )
     assert frequency_errors(episodes, slightly_wrong, visits=20_000) != []
 
