@@ -130,7 +130,7 @@ def test_draws_of_tiny_concentrations_are_probabilities():
     Draws stay probabilities, half of them at each end.
     """
     belief = posterior(programs.partly(), Counts.zero(programs.partly()))
-    draws = replace(belief, concentration=np.full(7, 1e-3)).draws(KEY, DRAWS)
+    draws = replace(belief, closed=np.full(7, 1e-3)).draws(KEY, DRAWS)
     for table in draws[1:3]:
         assert np.isfinite(table).all()
         assert np.allclose(table.sum(-1), 1, atol=1e-12)

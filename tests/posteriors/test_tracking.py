@@ -8,6 +8,7 @@ import pytest
 from scipy.special import expit, softmax
 
 from homdp_ppl import Counts, DataError, InferenceError, posterior
+from homdp_ppl.posteriors import tracking
 from homdp_ppl.posteriors.atoms import Atoms
 from homdp_ppl.posteriors.tracking import Moving, Tracked
 from tests.posteriors import programs
@@ -58,20 +59,22 @@ def test_draws_are_weighed_by_the_likelihood_since_the_last_fit():
     )
 
 
-def remembering(start):
-    """The same on its way, with a list of the counts that a new fit is asked for."""
+@pytest.fixture
+def asked(monkeypatch):
+    """The counts that a new fit was asked for; the fit keeps the draws."""
     asked = []
 
-    def refit(counts, key):
+    def refit(belief, counts, key):
         asked.append(counts)
-        return replace(start.base, counts=counts)
+        return replace(belief, data=counts)
 
-    return replace(start, base=replace(start.base, refit=refit)), asked
+    monkeypatch.setattr(tracking, "refit", refit)
+    return asked
 
 
-def test_worn_out_draws_are_sampled_anew_from_all_data():
+def test_worn_out_draws_are_sampled_anew_from_all_data(asked):
     """When fewer than half of the draws count; the new fit is asked for all counts."""
-    start, asked = remembering(Tracked.start(programs.hierarchy()))
+    start = Tracked.start(programs.hierarchy())
     few, many = seen(np.eye(3)), seen(np.diag([30, 1, 1]))
     p = expit(start.atoms.values["logit"])
     effective = [
@@ -85,9 +88,9 @@ def test_worn_out_draws_are_sampled_anew_from_all_data():
     assert anew.belief.atoms.weights is None
 
 
-def test_data_that_no_stored_value_explains_give_no_nan():
+def test_data_that_no_stored_value_explains_give_no_nan(asked):
     """All values that there are: an error. Some of many: a new fit."""
-    start, asked = remembering(Tracked.start(programs.hierarchy()))
+    start = Tracked.start(programs.hierarchy())
     places, log = start.moving["emission"]
     start = replace(
         start, moving=start.moving | {"emission": Moving(places, np.full_like(log, -np.inf))}
@@ -126,7 +129,7 @@ def test_the_mean_is_that_of_the_belief(program):
         assert np.allclose(tracked.mean().moves(0)[0, :, 1], (2 + 2) / (5 + 3), rtol=1e-14)
 
 
-def test_weighed_draws_follow_the_closed_form():
+def test_weighed_draws_follow_the_closed_form(asked):
     """The tiger's accuracy as 4,000 draws of a Beta, reweighed growl by growl until they wear out,
     against Beta means.
 
@@ -142,9 +145,9 @@ def test_weighed_draws_follow_the_closed_form():
     sampled = replace(
         posterior(tiger, first),
         atoms=Atoms({"accuracy": generator.beta(a, b, 4000)}),
-        concentration=np.zeros(0),
+        closed=np.zeros(0),
     )
-    start, asked = remembering(Tracked.of(sampled))
+    start = Tracked.of(sampled)
     right, wrong = 0, 0
     furthest = {"once": 0.0, "twice": 0.0, "forgotten": 0.0}
     for growl in range(200):
