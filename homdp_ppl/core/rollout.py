@@ -8,7 +8,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from homdp_ppl.core.episode import Episode, stack
+from homdp_ppl.core.episode import Episode
+from homdp_ppl.core.episodes import Episodes
 from homdp_ppl.core.graph_policy import GraphPolicy, check_policy
 from homdp_ppl.core.policy import Policy, Trajectory, ask
 from homdp_ppl.core.pomdp import POMDP
@@ -53,13 +54,13 @@ def _split(key: Array) -> tuple[Array, Array]:
 
 
 @in_x64
-def rollout(key: Array, world: World | ContinuousWorld, policy: Policy) -> Episode:
+def rollout(key: Array, world: World | ContinuousWorld, policy: Policy) -> Episode | Episodes:
     """Play a policy in a world; the latent states come back with the finished episode.
 
     Parameters
     ----------
     key
-        A JAX random key for one episode, or an array of keys for as many episodes.
+        A JAX random key for one episode, or a one-dimensional array of keys for as many episodes.
     world
         A declaration with its parameters fixed.
     policy
@@ -68,9 +69,9 @@ def rollout(key: Array, world: World | ContinuousWorld, policy: Policy) -> Episo
 
     Returns
     -------
-    Episode
-        Arrays of indices, or of real numbers where a space is :class:`Real`; the leading axes are
-        those of the keys.
+    Episode or Episodes
+        An :class:`Episode` for one key, :class:`Episodes` for an array of keys. Values are indices,
+        or real numbers where a space is :class:`Real`.
 
     Examples
     --------
@@ -80,29 +81,35 @@ def rollout(key: Array, world: World | ContinuousWorld, policy: Policy) -> Episo
     >>> rollout(jax.random.key(0), world, uniform_policy(world)).states.shape
     (5,)
     """
+    keys = as_keys(key, "rollout")
+    if keys.ndim > 1:
+        got, expected = f"keys of shape {keys.shape}", "one key, or a one-dimensional array of keys"
+        raise DataError("rollout", [Problem("key", got, expected, "Write keys.reshape(-1).")])
+    episodes = rollout_many(keys.reshape(-1), world, policy)
+    return episodes if keys.ndim else episodes[0]
+
+
+@in_x64
+def rollout_many(keys: Array, world: World | ContinuousWorld, policy: Policy) -> Episodes:
+    """The same for an array of keys, (n,)."""
     if not hasattr(world, "pomdp") and not hasattr(world, "play"):
         remedy = "Fix its parameters with .at(...), or draw them with .draw(key)."
         raise DataError(
             "rollout", [Problem("world", f"a {type(world).__name__}", "a World", remedy)]
         )
     check_policy(policy, world)
-    keys = as_keys(key, "rollout")
-    many = keys.reshape(-1)
     if hasattr(world, "play"):  # a continuous world plays by itself
-        episodes: Episode = world.play(many, policy)
-    elif isinstance(policy, GraphPolicy):
-        episodes = _play_many(many, world.pomdp, policy)
-    else:
-        luck = jax.vmap(lambda k: noise(*_split(k), world.spaces.horizon))(many)
-        played = [
-            play_by_asking(world.pomdp, policy, Noise(*row), world.spaces)
-            for row in zip(*to_numpy(luck), strict=True)
-        ]
-        episodes = stack(played, world.spaces)
-    shaped: Episode = jax.tree.map(
-        lambda leaf: np.asarray(leaf).reshape(*keys.shape, *leaf.shape[1:]), episodes
-    )
-    return shaped
+        continuous: Episodes = world.play(keys, policy)
+        return continuous
+    if isinstance(policy, GraphPolicy):
+        played = to_numpy(_play_many(keys, world.pomdp, policy))
+        return Episodes(played.observations, played.actions, played.states)
+    luck = jax.vmap(lambda k: noise(*_split(k), world.spaces.horizon))(keys)
+    single = [
+        play_by_asking(world.pomdp, policy, Noise(*row), world.spaces)
+        for row in zip(*to_numpy(luck), strict=True)
+    ]
+    return Episodes.of(single, world)
 
 
 def play_by_asking(pomdp: POMDP, policy: Policy, luck: Noise, spaces: Spaces) -> Episode:

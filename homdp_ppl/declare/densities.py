@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from numpyro import handlers
 
-from homdp_ppl.core.episode import Episode, stack
+from homdp_ppl.core.episode import Episode
+from homdp_ppl.core.episodes import Episodes
 from homdp_ppl.core.policy import Policy
 from homdp_ppl.core.randomness import as_key
 from homdp_ppl.core.spaces import Spaces, describe
@@ -107,7 +108,7 @@ class ContinuousHOMDP:
 
         A NumPyro model in which exactly the user's sites are latent.
         """
-        batch = stack(episodes, self.spaces)
+        batch = Episodes.of(episodes, self).require_complete(f"{self.name}.hindsight")
         return hindsight(
             self.program, self.function, batch.states, batch.observations, batch.actions
         )
@@ -123,19 +124,17 @@ class ContinuousHOMDP:
     @in_x64
     def returns(self, episodes: Episode | Iterable[Episode]) -> Array:
         """The sum of rewards of each episode; refuses rewards outside [0, 1]."""
-        batch = stack(episodes, self.spaces)
+        batch = Episodes.of(episodes, self).require_revealed(f"{self.name}.returns")
         if "rewards" not in self.compiled:
             self.compiled["rewards"] = jax.jit(jax.vmap(jax.vmap(self.reward)))
         rewards = np.asarray(self.compiled["rewards"](batch.states[:, :-1], batch.actions))
+        if not batch.full_length:
+            rewards = np.where(batch.steps, rewards, 0.0)
         problems = reward_problems(rewards, batch, self.spaces)
         if problems:
             raise DataError(f"{self.name}.returns", problems)
         total = rewards.sum(-1)
-        return (
-            total.reshape(np.shape(episodes.actions)[:-1])[()]
-            if isinstance(episodes, Episode)
-            else total
-        )
+        return total[0] if isinstance(episodes, Episode) else total
 
     @in_x64
     def at(self, /, **parameters: ArrayLike) -> ContinuousWorld:
@@ -223,7 +222,7 @@ class ContinuousWorld:
         """Draws and log densities as pure functions of the parameters."""
         return self.homdp.mechanics
 
-    def play(self, keys: Array, policy: Policy, luck: Array | None = None) -> Episode:
+    def play(self, keys: Array, policy: Policy, luck: Array | None = None) -> Episodes:
         """Episodes of a policy, one a key; :func:`homdp_ppl.rollout` calls it.
 
         Random actions may have a luck of their own.

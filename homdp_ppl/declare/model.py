@@ -16,7 +16,8 @@ from numpy.typing import ArrayLike
 from numpyro import handlers
 
 from homdp_ppl.core.counts import Counts
-from homdp_ppl.core.episode import Episode, stack
+from homdp_ppl.core.episode import Episode
+from homdp_ppl.core.episodes import Episodes
 from homdp_ppl.core.pomdp import POMDP
 from homdp_ppl.core.randomness import as_key
 from homdp_ppl.core.spaces import Spaces
@@ -141,7 +142,7 @@ class HOMDP:
 
         Hand it to ``MCMC`` or ``SVI`` as it is, inside ``with homdp_ppl.x64():``.
         """
-        batch = stack(episodes, self.spaces)
+        batch = Episodes.of(episodes, self).require_complete(f"{self.name}.hindsight")
         return hindsight(
             self.program, self.function, batch.states, batch.observations, batch.actions
         )
@@ -151,14 +152,13 @@ class HOMDP:
         return Counts.of(episodes, self.spaces)
 
     def returns(self, episodes: Episode | Iterable[Episode]) -> Array:
-        """The sum of rewards of each episode, known once the states are."""
-        batch = stack(episodes, self.spaces)
-        total = self.reward[np.arange(self.horizon), batch.states[:, :-1], batch.actions].sum(-1)
-        return (
-            total.reshape(np.shape(episodes.actions)[:-1])[()]
-            if isinstance(episodes, Episode)
-            else total
-        )
+        """The sum of rewards of each episode, up to its end; a number for a single :class:`Episode`."""
+        batch = Episodes.of(episodes, self).require_revealed(f"{self.name}.returns")
+        rewards = self.reward[np.arange(self.horizon), batch.states[:, :-1], batch.actions]
+        if not batch.full_length:
+            rewards = np.where(batch.steps, rewards, 0.0)
+        total = rewards.sum(-1)
+        return total[0] if isinstance(episodes, Episode) else total
 
     @in_x64
     def tables(self, parameters: Mapping[str, ArrayLike]) -> POMDP:

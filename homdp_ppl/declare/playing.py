@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from homdp_ppl.core.episode import Episode
+from homdp_ppl.core.episodes import Episodes
 from homdp_ppl.core.policy import Policy, Trajectory, ask
 from homdp_ppl.core.randomness import choose
 from homdp_ppl.declare.mechanics import Mechanics, Parameters
@@ -67,7 +68,7 @@ class Steps:
 @in_x64
 def play(
     keys: Array, steps: Steps, given: Parameters, policy: Policy, luck: Array | None = None
-) -> Episode:
+) -> Episodes:
     """Episodes of a policy that is asked step by step, one a key.
 
     It is handed copies of what may be seen.
@@ -94,7 +95,7 @@ def play(
         )
         x = steps.move(parameters, streams[:, h + 1], x, actions[-1])
         states.append(x)
-    return Episode(Trajectory(np.stack(observations, 1), np.stack(actions, 1)), np.stack(states, 1))
+    return Episodes(np.stack(observations, 1), np.stack(actions, 1), np.stack(states, 1))
 
 
 def _history(values: list[Array], k: int) -> Array:

@@ -13,7 +13,8 @@ from numpyro.distributions import MaskedDistribution
 from scipy.special import softmax
 
 from homdp_ppl.core.counts import Counts
-from homdp_ppl.core.episode import Episode, stack
+from homdp_ppl.core.episode import Episode
+from homdp_ppl.core.episodes import Episodes
 from homdp_ppl.core.randomness import as_key
 from homdp_ppl.declare.densities import ContinuousHOMDP
 from homdp_ppl.declare.model import HOMDP
@@ -141,7 +142,7 @@ def posterior(
             )
         return infer(
             homdp,
-            stack(data, homdp.spaces),
+            Episodes.of(data, homdp).require_complete(f"data for {homdp.name}"),
             Settings(sampling, gate or Gate(), force, method == "auto"),
             key=key,
         )
