@@ -75,7 +75,7 @@ class Episode:
         *,
         rewards: ArrayLike | None = None,
         labels: ArrayLike | None = None,
-        id: str | None = None,
+        id: str | None = None,  # noqa: A002
         ended: Ended = "horizon",
     ) -> Episode:
         """An episode from names or indices, validated against the spaces of a model.

@@ -29,27 +29,40 @@ def problems_of_one(item: Any, spaces: Spaces, at: str) -> list[Problem]:
 
 
 def stacked(episodes: list[Episode], spaces: Spaces) -> dict[str, Any]:
-    """Single episodes as rows: the arguments of :class:`homdp_ppl.Episodes`."""
-    H, N = spaces.horizon, len(episodes)
-    length = np.array([len(episode.actions) for episode in episodes], dtype=int)
+    """Single episodes as rows: the arguments of :class:`homdp_ppl.Episodes`.
+
+    Observations, actions and states alone if all episodes have H steps and miss nothing.
+    """
+    H = spaces.horizon
     parts: dict[str, Any] = {}
+    whole = True
     for name, steps in (("observations", H), ("actions", H), ("states", H + 1)):
         rows = [_plain(getattr(episode, name)) for episode in episodes]
         parts[name] = _rows(rows, steps, getattr(spaces, name), name)
+        whole = whole and _without_gaps(parts[name])
+    if whole and all(
+        each.rewards is None and each.labels is None and each.id is None and each.ended == "horizon"
+        for each in episodes
+    ):
+        return parts
     for name, steps in (("rewards", H), ("labels", H + 1)):
         rows = [getattr(episode, name) for episode in episodes]
         if any(row is not None for row in rows):
             parts[name] = _rows(rows, steps, None, name)
     ids = [episode.id for episode in episodes]
-    named = any(name is not None for name in ids)
-    short = N > 0 and length.min() < H
-    plain = all(episode.ended == "horizon" for episode in episodes)
     return {
         **parts,
-        "length": length if short else None,
-        "ended": "horizon" if plain else [episode.ended for episode in episodes],
-        "ids": ids if named else None,
+        "length": np.array([len(episode.actions) for episode in episodes], dtype=int),
+        "ended": [episode.ended for episode in episodes],
+        "ids": ids if any(name is not None for name in ids) else None,
     }
+
+
+def _without_gaps(values: Values) -> bool:
+    """Whether no entry is masked or NaN."""
+    if isinstance(values, np.ma.MaskedArray):
+        return False
+    return values.dtype.kind != "f" or not np.isnan(values).any()
 
 
 def _plain(values: Any) -> Values:

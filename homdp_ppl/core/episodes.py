@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
+from itertools import repeat
 from typing import Any, overload
 
 import numpy as np
@@ -133,7 +134,7 @@ class Episodes:
             put(name, stored)
             put(mask or f"{name}_known", there)
         put("length", steps)
-        put("ended", np.broadcast_to(reasons, (N,)) if reasons.ndim == 0 else reasons)
+        put("ended", np.full(N, reasons) if reasons.ndim == 0 else reasons)
         put("ids", names)
         put("behaviour", behaviour)
 
@@ -248,7 +249,11 @@ class Episodes:
         return Episodes.concatenate([self, other])
 
     def __iter__(self) -> Iterator[Episode]:
-        return (self._episode(k) for k in range(len(self)))
+        if not self.complete or self.rewards is not None or self.labels is not None:
+            return (self._episode(k) for k in range(len(self)))
+        ids: Iterable[str | None] = repeat(None) if self.ids is None else self.ids
+        rows = zip(self.observations, self.actions, self.states, ids, self.ended, strict=False)
+        return (Episode(Trajectory(y, a), x, id=i, ended=str(e)) for y, a, x, i, e in rows)  # type: ignore[arg-type]
 
     @overload
     def __getitem__(self, index: int | np.integer[Any]) -> Episode: ...
@@ -385,7 +390,7 @@ def _joined(data: Any, spaces: Spaces) -> Episodes:
     number = 0
     for item in listed:
         if isinstance(item, Episodes):
-            parts += [Episodes(**stacked(single, spaces)), item] if single else [item]
+            parts += [_rows_of(single, spaces), item] if single else [item]
             single, number = [], number + len(item)
             continue
         problems += problems_of_one(item, spaces, str(number))
@@ -396,8 +401,34 @@ def _joined(data: Any, spaces: Spaces) -> Episodes:
     if problems:
         raise DataError("episodes", problems)
     if single or not parts:
-        parts.append(Episodes(**stacked(single, spaces)))
+        parts.append(_rows_of(single, spaces))
     return parts[0] if len(parts) == 1 else Episodes.concatenate(parts)
+
+
+def _rows_of(episodes: list[Episode], spaces: Spaces) -> Episodes:
+    parts = stacked(episodes, spaces)
+    if set(parts) - {"observations", "actions", "states"}:
+        return Episodes(**parts)
+    return _complete(parts["observations"], parts["actions"], parts["states"])
+
+
+def _complete(observations: Values, actions: Values, states: Values) -> Episodes:
+    """Episodes of H steps with all states revealed, of arrays that are known to fit."""
+    N, H = actions.shape
+    return _unchecked(
+        observations=observations,
+        actions=actions,
+        states=states,
+        revealed=np.ones((N, H + 1), dtype=bool),
+        rewards=None,
+        rewards_known=None,
+        labels=None,
+        labels_known=None,
+        length=np.full(N, H),
+        ended=np.full(N, "horizon"),
+        ids=None,
+        behaviour=None,
+    )
 
 
 def _together(parts: list[Episodes], name: str) -> Values:

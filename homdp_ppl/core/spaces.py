@@ -178,9 +178,11 @@ def value_problems(
     if not values.size:
         return []
     if not isinstance(space, Real):
-        if not np.issubdtype(values.dtype, np.integer):
+        if values.dtype.kind not in "iu":
             remedy = NUMBERS_FOR_NAMES if values.dtype.kind in "UO" else ""
             return [Problem(where, f"values of type {values.dtype}", "integers", remedy)]
+        if values.min() >= 0 and values.max() < len(space):
+            return []
         wrong = (values < 0) | (values >= len(space))
         expected = f"an index in 0..{len(space) - 1}"
     else:

@@ -152,7 +152,7 @@ class HOMDP:
         return Counts.of(episodes, self.spaces)
 
     def returns(self, episodes: Episode | Iterable[Episode]) -> Array:
-        """The sum of rewards of each episode, up to its end; a number for a single :class:`Episode`."""
+        """The sum of rewards of each episode up to its end; a number for one Episode."""
         batch = Episodes.of(episodes, self).require_revealed(f"{self.name}.returns")
         rewards = self.reward[np.arange(self.horizon), batch.states[:, :-1], batch.actions]
         if not batch.full_length:
