@@ -139,7 +139,8 @@ def shape_problems(arrays: dict[str, Values], spaces: Spaces, at: str) -> list[P
         f"{H} observations, {H} actions and {H + 1} states per episode: "
         f"shapes {', '.join(map(str, full))}"
     )
-    return [Problem("episode", got, expected, at=at)]
+    remedy = "Many episodes are Episodes(observations, actions, states)." * (steps < 0)
+    return [Problem("episode", got, expected, remedy, at)]
 
 
 def length_problems(length: int, ended: str, horizon: int, at: str) -> list[Problem]:
