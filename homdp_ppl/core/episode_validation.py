@@ -1,4 +1,4 @@
-"""What is wrong with episodes: their arrays, their values, and steps that a model excludes."""
+"""What is wrong with episodes: arrays, values, missing states, steps that a model excludes."""
 
 from __future__ import annotations
 
@@ -191,3 +191,23 @@ def excluded_problems(episodes: Episodes, support: Support, spaces: Spaces) -> l
         at = entry_place((episode, step), episodes.ids)
         problems.append(Problem("data", got, "only what the program allows", IMPOSSIBLE, at))
     return problems
+
+
+def summary(episodes: Episodes) -> str:
+    """How many episodes and steps there are, and what is missing."""
+    n, H = len(episodes), episodes.horizon
+    said = [f"Episodes: {n:,} episode{'s' * (n != 1)} of {H:,} step{'s' * (H != 1)}"]
+    if not episodes.full_length:
+        said.append(f"{(episodes.length < H).sum():,} ended early")
+    for name, known, steps in (
+        ("states", episodes.revealed, episodes.length + 1),
+        ("rewards", episodes.rewards_known, episodes.length),
+        ("labels", episodes.labels_known, episodes.length + 1),
+    ):
+        if known is not None and known.sum() < steps.sum():
+            said.append(f"{steps.sum() - known.sum():,} of {steps.sum():,} {name} missing")
+        elif known is not None and name != "states":
+            said.append(f"with {name}")
+    if episodes.behaviour is not None:
+        said.append(f"behaviour: {episodes.behaviour}")
+    return ", ".join(said)

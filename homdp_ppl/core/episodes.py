@@ -10,15 +10,11 @@ from typing import Any, overload
 import numpy as np
 from numpy.typing import ArrayLike
 
-from homdp_ppl.core.episode import Episode, hide
+from homdp_ppl.core.episode import Episode
+from homdp_ppl.core.episode_columns import column, columns_of, equal, optional_column, shown
 from homdp_ppl.core.episode_rows import problems_of_one, stacked
-from homdp_ppl.core.episode_validation import (
-    incomplete_problems,
-    problems_of,
-    structure_problems,
-    unseen_problems,
-)
-from homdp_ppl.core.episode_values import Known, Values, blank, in_space, split_missing
+from homdp_ppl.core.episode_validation import incomplete_problems, problems_of, summary
+from homdp_ppl.core.episode_values import Known, Values, in_space
 from homdp_ppl.core.policy import Trajectory
 from homdp_ppl.core.spaces import HasSpaces, Spaces
 from homdp_ppl.errors import DataError, Problem
@@ -100,43 +96,10 @@ class Episodes:
         ids: ArrayLike | Sequence[str | None] | None = None,
         behaviour: str | None = None,
     ) -> None:
-        seen, saw = _read("observations", observations)
-        done, did = _read("actions", actions)
-        hidden, known = _read("states", states)
-        N, H = done.shape[:2] if done.ndim == 2 else (-1, -1)
-        steps = np.full(max(N, 0), H) if length is None else np.asarray(length)
-        reasons = np.asarray(ended, dtype="<U10")
-        names = None if ids is None else np.array(ids, dtype=object)
-        given: dict[str, tuple[Values | None, Values | None]] = {
-            "states": (hidden, known),
-            "rewards": (None, None) if rewards is None else _read("rewards", rewards),
-            "labels": (None, None) if labels is None else _read("labels", labels),
-        }
-        masks = {"states": revealed, "rewards": rewards_known, "labels": labels_known}
-        structure = {"observations": seen, "actions": done, "length": steps, "ended": reasons}
-        structure |= {name: part for name, (part, _) in given.items() if part is not None}
-        structure |= {f"known {k}": np.asarray(m) for k, m in masks.items() if m is not None}
-        structure |= {} if names is None else {"ids": names}
-        problems = structure_problems(structure)
-        if problems:
-            raise DataError("episodes", problems)
-        short = length is not None and bool((steps < H).any())
-        present = np.arange(H + 1) <= steps[:, None] if short else None
-        problems = unseen_problems({"observations": saw, "actions": did}, present, names)
-        if problems:
-            raise DataError("episodes", problems)
-        put = _setter(self)
-        put("observations", _padded(seen, present))
-        put("actions", _padded(done, present))
-        for name, mask in (("states", "revealed"), ("rewards", None), ("labels", None)):
-            part, found = given[name]
-            stored, there = _masked(part, found, masks[name], present)
-            put(name, stored)
-            put(mask or f"{name}_known", there)
-        put("length", steps)
-        put("ended", np.full(N, reasons) if reasons.ndim == 0 else reasons)
-        put("ids", names)
-        put("behaviour", behaviour)
+        values = {"states": states, "rewards": rewards, "labels": labels}
+        known = {"states": revealed, "rewards": rewards_known, "labels": labels_known}
+        columns = columns_of(observations, actions, values, known, length, ended, ids)
+        _fill(self, {**columns, "behaviour": behaviour})
 
     @classmethod
     def of(cls, data: Episode | Iterable[Episode | Episodes], model: HasSpaces) -> Episodes:
@@ -182,19 +145,20 @@ class Episodes:
         if len(horizons) != 1:
             got = f"horizons {horizons}" if listed else "none"
             raise DataError("episodes", [Problem("parts", got, "episodes of one horizon")])
-        together = {name: _together(listed, name) for name in ("observations", "actions", "states")}
-        behaviours = {part.behaviour for part in listed}
-        behaviour = behaviours.pop() if len(behaviours) == 1 else None
-        return cls(
-            **together,
-            revealed=np.concatenate([part.revealed for part in listed]),
-            rewards=_optional(listed, "rewards"),
-            rewards_known=_optional(listed, "rewards_known"),
-            labels=_optional(listed, "labels"),
-            labels_known=_optional(listed, "labels_known"),
-            length=np.concatenate([part.length for part in listed]),
-            ended=np.concatenate([part.ended for part in listed]),
-            ids=_optional(listed, "ids"),
+        named = {part.states.dtype.kind == "U" for part in listed if len(part)}
+        if len(named) > 1:
+            remedy = "Episodes.of([...], model) converts names."
+            problem = Problem("parts", "names and indices", "one of the two", remedy)
+            raise DataError("episodes", [problem])
+        sizes = [len(part) for part in listed]
+        columns = {each.name: [getattr(part, each.name) for part in listed] for each in fields(cls)}
+        behaviours = set(columns["behaviour"])
+        behaviour = columns["behaviour"][0] if len(behaviours) == 1 else None
+        always = ("observations", "actions", "states", "revealed", "length", "ended")
+        optional = ("rewards", "rewards_known", "labels", "labels_known", "ids")
+        return _unchecked(
+            **{name: column(columns[name]) for name in always},
+            **{name: optional_column(columns[name], sizes) for name in optional},
             behaviour=SAW_STATES if SAW_STATES in behaviours else behaviour,
         )
 
@@ -235,7 +199,7 @@ class Episodes:
     def same_as(self, other: Episodes) -> bool:
         """Whether both contain the same episodes in the same order."""
         return self.behaviour == other.behaviour and all(
-            _equal(getattr(self, each.name), getattr(other, each.name))
+            equal(getattr(self, each.name), getattr(other, each.name))
             for each in fields(self)
             if each.name != "behaviour"
         )
@@ -285,12 +249,12 @@ class Episodes:
         states, revealed = self.states[k, : L + 1], self.revealed[k, : L + 1]
         rewards = labels = None
         if self.rewards is not None and self.rewards_known is not None:
-            rewards = _shown(self.rewards[k, :L], self.rewards_known[k, :L])
+            rewards = shown(self.rewards[k, :L], self.rewards_known[k, :L])
         if self.labels is not None and self.labels_known is not None:
-            labels = _shown(self.labels[k, : L + 1], self.labels_known[k, : L + 1])
+            labels = shown(self.labels[k, : L + 1], self.labels_known[k, : L + 1])
         return Episode(
             Trajectory(self.observations[k, :L], self.actions[k, :L]),
-            _shown(states, revealed),
+            shown(states, revealed),
             rewards,
             labels,
             None if self.ids is None else self.ids[k],
@@ -298,70 +262,18 @@ class Episodes:
         )
 
     def __repr__(self) -> str:
-        n, H = len(self), self.horizon
-        said = [f"Episodes: {n:,} episode{'s' * (n != 1)} of {H:,} step{'s' * (H != 1)}"]
-        early = [f"{(self.length < H).sum():,} ended early"] if not self.full_length else []
-        known = [("states", self.revealed, self.length + 1)]
-        if self.rewards_known is not None:
-            known.append(("rewards", self.rewards_known, self.length))
-        if self.labels_known is not None:
-            known.append(("labels", self.labels_known, self.length + 1))
-        counted = [(name, int(each.sum()), int(mask.sum())) for name, mask, each in known]
-        lost = [f"{a - b:,} of {a:,} {name} missing" for name, a, b in counted if b < a]
-        present = [f"with {name}" for name, a, b in counted[1:] if a == b]
-        actor = [] if self.behaviour is None else [f"behaviour: {self.behaviour}"]
-        return ", ".join([*said, *early, *lost, *present, *actor])
+        return summary(self)
 
 
-def _setter(episodes: Episodes) -> Any:
-    return lambda name, value: object.__setattr__(episodes, name, value)
-
-
-def _unchecked(**parts: Any) -> Episodes:
-    """Episodes of arrays that are known to fit."""
-    episodes = object.__new__(Episodes)
-    for name, value in parts.items():
+def _fill(episodes: Episodes, columns: dict[str, Any]) -> Episodes:
+    for name, value in columns.items():
         object.__setattr__(episodes, name, value)
     return episodes
 
 
-def _read(where: str, values: ArrayLike) -> tuple[Values, Known | None]:
-    try:
-        return split_missing(values, axes=2)
-    except ValueError:  # of NumPy, for lists of different lengths
-        got, expected = "rows of different lengths", "an array, padded and with a length"
-        remedy = "Episodes.of([...], spaces) pads single episodes."
-        raise DataError("episodes", [Problem(where, got, expected, remedy)]) from None
-
-
-def _padded(values: Values, present: Known | None) -> Values:
-    """Values with blanks after the end of each episode."""
-    if present is None:
-        return values
-    cleared = values.copy()
-    cleared[~present[:, 1:]] = blank(values.dtype)
-    return cleared
-
-
-def _masked(
-    values: Values | None, found: Known | None, given: ArrayLike | None, present: Known | None
-) -> tuple[Values | None, Known | None]:
-    """Values and which are known: found in them, given, and before the end of each episode."""
-    if values is None:
-        return None, None
-    known = np.ones(values.shape[:2], dtype=bool) if found is None else found
-    if given is not None:
-        known = known & np.asarray(given, dtype=bool)
-    if present is not None:
-        known = known & (present if known.shape[1] == present.shape[1] else present[:, 1:])
-    if (given is not None or present is not None) and not known.all():
-        values = values.copy()
-        values[~known] = blank(values.dtype)
-    return values, known
-
-
-def _shown(values: Values, known: Known) -> Values:
-    return values if known.all() else hide(values, known)
+def _unchecked(**columns: Any) -> Episodes:
+    """Episodes of columns that are known to fit."""
+    return _fill(object.__new__(Episodes), columns)
 
 
 def _in_spaces(episodes: Episodes, spaces: Spaces) -> tuple[Episodes, list[Problem]]:
@@ -390,7 +302,9 @@ def _joined(data: Any, spaces: Spaces) -> Episodes:
     number = 0
     for item in listed:
         if isinstance(item, Episodes):
-            parts += [_rows_of(single, spaces), item] if single else [item]
+            coded, wrong = _in_spaces(item, spaces)
+            problems += wrong
+            parts += [_rows_of(single, spaces), coded] if single else [coded]
             single, number = [], number + len(item)
             continue
         problems += problems_of_one(item, spaces, str(number))
@@ -429,32 +343,3 @@ def _complete(observations: Values, actions: Values, states: Values) -> Episodes
         ids=None,
         behaviour=None,
     )
-
-
-def _together(parts: list[Episodes], name: str) -> Values:
-    arrays = [getattr(part, name) for part in parts]
-    full = [array for array in arrays if len(array)] or arrays
-    return np.concatenate(full)
-
-
-def _optional(parts: list[Episodes], name: str) -> Values | None:
-    """A column that some parts have, with blanks for the others."""
-    columns = [getattr(part, name) for part in parts]
-    example = next((column for column in columns if column is not None), None)
-    if example is None:
-        return None
-    empty = None if example.dtype.kind == "O" else blank(example.dtype)
-    return np.concatenate(
-        [
-            np.full((len(part), *example.shape[1:]), empty, dtype=example.dtype)
-            if column is None
-            else column
-            for part, column in zip(parts, columns, strict=True)
-        ]
-    )
-
-
-def _equal(one: Values | None, other: Values | None) -> bool:
-    if one is None or other is None:
-        return one is other
-    return np.array_equal(one, other, equal_nan=one.dtype.kind == other.dtype.kind == "f")

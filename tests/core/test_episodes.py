@@ -267,6 +267,9 @@ def test_names_become_indices():
     named = Episodes([["growl left"] * 4], [["listen"] * 4], [["left", None, *["left"] * 3]])
     assert Episodes.of(named, TIGER).states.dtype == np.int64
     assert Episodes.of(named, TIGER).revealed.sum() == 4
+    assert len(Episodes.of([named, Episodes.of(GOOD, TIGER), GOOD], TIGER)) == 3
+    with pytest.raises(DataError, match="names and indices"):
+        named + Episodes.of(GOOD, TIGER)
     with pytest.raises(DataError, match="Did you mean 'left'"):
         Episodes.of(replace(GOOD, states=np.array(["lef"] * 5)), TIGER)
     with pytest.raises(DataError) as error:
