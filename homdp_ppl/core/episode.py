@@ -161,7 +161,7 @@ def length_problems(length: int, ended: str, horizon: int, at: str) -> list[Prob
 
 def missing_value(where: str, at: str) -> Problem:
     """The problem of an observation or action that is missing."""
-    return Problem(where, "no value", "a value for every step: policies see and know them", at=at)
+    return Problem(where, "no value", "a value for every step", at=at)
 
 
 def _encoded(where: str, values: ArrayLike, space: Space, problems: list[Problem]) -> Values:

@@ -97,7 +97,7 @@ def episodes_from(
         played.append(
             Episode(Trajectory(np.array(record.observations), np.array(record.actions)), states)
         )
-    if model is None and not spaces.finite:
+    if model is None:
         visited = 1 + max(int(episode.states.max()) for episode in played)
         spaces = spaces._replace(states=tuple(f"x{x}" for x in range(visited)))
     return Episodes.of(played, spaces)
