@@ -24,6 +24,7 @@ THEMES = {  # of the names at the root; one that stands nowhere here comes under
         "BlindPolicy",
         "Trajectory",
         "Episode",
+        "Episodes",
         "Counts",
     ),
     "Planning": ("Plan", "make_plan"),

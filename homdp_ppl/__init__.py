@@ -21,6 +21,7 @@ from homdp_ppl import (
 )
 from homdp_ppl.core.counts import Counts
 from homdp_ppl.core.episode import Episode
+from homdp_ppl.core.episodes import Episodes
 from homdp_ppl.core.graph_policy import BlindPolicy, GraphPolicy, uniform_policy
 from homdp_ppl.core.plan import Plan, make_plan
 from homdp_ppl.core.policy import Policy, Trajectory
@@ -62,6 +63,7 @@ __all__ = [
     "DataError",
     "DeclarationError",
     "Episode",
+    "Episodes",
     "GraphPolicy",
     "HOMDPError",
     "InferenceError",

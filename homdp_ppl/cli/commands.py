@@ -20,7 +20,7 @@ from rich.table import Table
 
 from homdp_ppl import models, planners, study, theory
 from homdp_ppl.core.graph_policy import uniform_policy
-from homdp_ppl.core.rollout import rollout
+from homdp_ppl.core.rollout import rollout_many
 from homdp_ppl.core.spaces import Real
 from homdp_ppl.declare.model import World
 from homdp_ppl.errors import ParameterError, Problem
@@ -92,7 +92,7 @@ def play(options: argparse.Namespace, console: Console) -> None:
     """``homdp play``: episodes of the uniform policy, revealed."""
     world: Any = study.find_world(options.model, options.horizon, options.seed)
     keys = jax.random.split(jax.random.key(options.seed), options.episodes)
-    episodes = rollout(keys, world, uniform_policy(world))
+    episodes = rollout_many(keys, world, uniform_policy(world))
     say(console, f"{world!r}, played by the uniform policy.\n")
     for k, episode in enumerate(episodes, 1):
         console.print(seen_table(world.homdp, episode, f"Episode {k}, as the policy saw it"))

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, final
 
-from homdp_ppl.core.episode import Episode
+from homdp_ppl.core.episodes import Episodes
 from homdp_ppl.core.policy import Policy
 from homdp_ppl.core.pomdp import POMDP
 from homdp_ppl.core.rollout import play_tables
@@ -74,7 +74,7 @@ class World:
         """What :attr:`dynamics` take: the arrays of a finite world, else the parameters."""
         return dict(self.parameters) if self._pomdp is None else self._pomdp
 
-    def play(self, keys: Array, policy: Policy, actions: Array | None = None) -> Episode:
+    def play(self, keys: Array, policy: Policy, actions: Array | None = None) -> Episodes:
         """Episodes of a policy, one per key; :func:`homdp_ppl.rollout` calls it.
 
         Parameters

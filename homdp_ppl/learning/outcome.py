@@ -14,8 +14,8 @@ import jax
 import numpy as np
 import xarray as xr
 
-from homdp_ppl.core.episode import Episode
-from homdp_ppl.core.policy import Policy, Trajectory
+from homdp_ppl.core.episodes import SAW_STATES, Episodes
+from homdp_ppl.core.policy import Policy
 from homdp_ppl.core.randomness import as_key
 from homdp_ppl.declare.model import HOMDP, World
 from homdp_ppl.errors import ParameterError, Problem
@@ -174,11 +174,10 @@ class Outcome(Measured, Generic[P]):
         return self.loop == COMPILED
 
     @property
-    def episodes(self) -> Episode:
+    def episodes(self) -> Episodes:
         """All episodes, with their latent states."""
-        return Episode(
-            Trajectory(self.record.observations, self.record.actions), self.record.states
-        )
+        record, behaviour = self.record, SAW_STATES if self.task.foresight else None
+        return Episodes(record.observations, record.actions, record.states, behaviour=behaviour)
 
     @property
     def returns(self) -> Array:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from homdp_ppl.core.episode import Episode
-from homdp_ppl.core.policy import Trajectory
+from homdp_ppl.core.episodes import Episodes
 from homdp_ppl.errors import DataError, Problem
 from homdp_ppl.learning.learn import stage_of
 from homdp_ppl.learning.record import Record
@@ -49,7 +48,7 @@ def restore(run: R, record: Record) -> R:
 def _replay(run: R, record: Record) -> R:
     task, state = run.task, run.state
     stage, steps = stage_of(task), task.episodes_per_round
-    episodes = Episode(Trajectory(record.observations, record.actions), record.states)
+    episodes = Episodes(record.observations, record.actions, record.states)
     before: Any = state
     when = 0
     for k, planned in enumerate(record.planned):

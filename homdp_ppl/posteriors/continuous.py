@@ -12,8 +12,8 @@ import jax
 import numpy as np
 import xarray as xr
 
-from homdp_ppl.core.episode import Episode, stack
-from homdp_ppl.core.policy import Trajectory
+from homdp_ppl.core.episode import Episode
+from homdp_ppl.core.episodes import Episodes
 from homdp_ppl.core.randomness import as_key
 from homdp_ppl.declare.model import HOMDP, World
 from homdp_ppl.errors import InferenceError, Problem
@@ -64,7 +64,7 @@ class ContinuousPosterior:
     """
 
     homdp: HOMDP
-    episodes: Episode
+    episodes: Episodes
     method: str
     settings: Settings
     atoms: Atoms | None = None
@@ -131,12 +131,8 @@ class ContinuousPosterior:
         self, data: Episode | Iterable[Episode], key: Array | None = None
     ) -> ContinuousPosterior:
         """The posterior after more episodes; chains go on from where they stand."""
-        more = stack(data, self.homdp.spaces)
-        joined = [
-            np.concatenate(pair) for pair in zip(_parts(self.episodes), _parts(more), strict=True)
-        ]
-        everything = Episode(Trajectory(joined[0], joined[1]), joined[2])
-        return infer(self.homdp, everything, self.settings, self.warm, key)
+        more = Episodes.of(data, self.homdp).require_complete(f"data for {self.homdp.name}")
+        return infer(self.homdp, self.episodes + more, self.settings, self.warm, key)
 
     def __repr__(self) -> str:
         steps = len(self.episodes) * self.homdp.horizon
@@ -158,7 +154,7 @@ class ContinuousPosterior:
 @in_x64
 def infer(
     homdp: HOMDP,
-    episodes: Episode,
+    episodes: Episodes,
     settings: Settings,
     warm: Warm | None = None,
     key: Array | None = None,
@@ -193,7 +189,3 @@ def infer(
         diagnostics=fit.diagnostics,
         forced=fit.forced,
     )
-
-
-def _parts(episodes: Episode) -> tuple[Array, Array, Array]:
-    return episodes.observations, episodes.actions, episodes.states

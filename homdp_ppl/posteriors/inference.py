@@ -12,7 +12,7 @@ from numpyro.distributions import MaskedDistribution
 from scipy.special import softmax
 
 from homdp_ppl.core.counts import Counts
-from homdp_ppl.core.episode import stack
+from homdp_ppl.core.episodes import Episodes
 from homdp_ppl.core.randomness import as_key
 from homdp_ppl.declare.model import HOMDP
 from homdp_ppl.errors import DataError, InferenceError, Problem
@@ -113,7 +113,7 @@ def posterior(
             )
         return infer(
             homdp,
-            stack(data, homdp.spaces),
+            Episodes.of(data, homdp).require_complete(f"data for {homdp.name}"),
             Settings(sampling, gate or Gate(), force, method == "auto"),
             key=key,
         )

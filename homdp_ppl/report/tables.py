@@ -55,8 +55,8 @@ def seen_table(model: HOMDP, episode: Episode, title: str = "") -> Table:
 
 
 def _one(episode: Episode) -> None:
-    if episode.actions.ndim > 1:
-        got = f"a batch of shape {episode.actions.shape[:-1]}"
+    if not isinstance(episode, Episode):
+        got = f"a {type(episode).__name__}"
         raise DataError(
             "report", [Problem("episode", got, "one episode", "Pick one: episodes[0].")]
         )

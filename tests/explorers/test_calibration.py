@@ -120,7 +120,7 @@ def study(seed=0, right=True):
     with x64():
         best = jax.jit(jax.vmap(lambda T, O: solve(POMDP.of(INITIAL, T, O, MODEL.reward)).value))(
             T, O
-        )  # noqa: E741
+        )
     assert best[0] == pytest.approx(optimum(POMDP.of(INITIAL, T[0], O[0], MODEL.reward)), abs=1e-12)
     return np.asarray(best), episodes(T, O, seed + 1)
 

@@ -229,13 +229,7 @@ def count_arrays(counts: Any) -> Arrays:
 
 def draws_of(belief: Any, key: Any, n: int) -> Arrays:
     """Tables of n models drawn from the posterior of a finite model, each with a leading axis."""
-    drawn = belief.draws(key, n)
-    return {
-        "initial": np.asarray(drawn.initial),
-        "transition": np.asarray(drawn.transition),
-        "emission": np.asarray(drawn.emission),
-        "reward": np.asarray(drawn.reward),
-    }
+    return tables(belief.draws(key, n))
 
 
 def mean_and_variance(belief: Any) -> Arrays:

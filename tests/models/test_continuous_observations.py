@@ -11,8 +11,7 @@ import pytest
 from numpyro.infer.util import log_density
 from scipy import stats
 
-from homdp_ppl import POMDP, DeclarationError, Episode, posterior, rollout, uniform_policy, x64
-from homdp_ppl.core.policy import Trajectory
+from homdp_ppl import POMDP, DeclarationError, Episodes, posterior, rollout, uniform_policy, x64
 from homdp_ppl.declare.latent import latent_tables
 from homdp_ppl.models import gaussian_screening, gaussian_tiger, low_rank
 from homdp_ppl.planners import history_tree, quantised
@@ -139,7 +138,7 @@ def test_posteriors_cover_a_truth_drawn_from_the_prior(name):
 def test_posteriors_given_numbers_that_are_off_do_not_cover_it(name):
     """The planted bug: all numbers are too large by 1."""
     here, episodes = drawn(name)
-    wrong = Episode(Trajectory(episodes.observations + 1.0, episodes.actions), episodes.states)
+    wrong = Episodes(episodes.observations + 1.0, episodes.actions, episodes.states)
     assert outside(name, wrong, here.parameters) != []
 
 
