@@ -116,8 +116,7 @@ __all__ = [
 
 _HOMES = {  # module: the public names that it defines
     "": (
-        "confidence evaluation explorers formats gym models planners posteriors report "
-        "study theory"
+        "confidence evaluation explorers formats gym models planners posteriors report study theory"
     ),
     "core.counts": "Counts",
     "core.episode": "Episode",

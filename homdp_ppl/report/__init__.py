@@ -90,8 +90,7 @@ _HOMES = {  # module: the public names that it defines
     "radii": "compare_radii draw_radii radius_table",
     "studies": "draw_episodes_to draw_optimism",
     "tables": (
-        "comparison_table decisions_table models_table revealed_table seen_table "
-        "theory_table"
+        "comparison_table decisions_table models_table revealed_table seen_table theory_table"
     ),
 }
 
