@@ -1,6 +1,6 @@
 """HOMDP, a declared program, and World: the same with its parameters fixed.
 
-How they are declared is in declare.py.
+How they are declared is in decorator.py.
 """
 
 from __future__ import annotations
