@@ -4,8 +4,8 @@
 
 Since version 1.0 Gymnasium loads no entry points: ids are registered when ``homdp_ppl.gym`` is
 imported, for instance by ``gymnasium.make("homdp_ppl.gym:homdp/Tiger-v0")``. The entry point
-"homdp" is for older versions and for tools that load it. Asynchronous vectors are best spawned, ``vector_kwargs={"context":
-"spawn"}``: JAX warns when its process is forked.
+"homdp" is for older versions and for tools that load it. Spawn asynchronous vectors,
+``vector_kwargs={"context": "spawn"}``: JAX warns when its process is forked.
 """
 
 from functools import lru_cache

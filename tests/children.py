@@ -1,4 +1,4 @@
-"""Child processes that run Python code; ``import homdp_ppl`` costs them nothing, since it is lazy."""
+"""Child processes that run Python code; ``import homdp_ppl`` is lazy and costs them nothing."""
 
 import signal
 import subprocess

@@ -1,4 +1,4 @@
-"""What `import homdp_ppl` loads: nothing that takes time, and nothing that is missing on Windows."""
+"""What `import homdp_ppl` loads: nothing slow, and nothing that is missing on Windows."""
 
 import ast
 import inspect

@@ -56,7 +56,7 @@ class Atoms:
         return np.full(len(self), 1 / len(self)) if self.weights is None else self.weights
 
     def pick(self, generator: np.random.Generator, n: int) -> dict[str, Array]:
-        """Values drawn at random; equally likely draws are each taken at most once while they last."""
+        """Values drawn at random; equally likely draws are not repeated while they last."""
         if self.weights is not None:
             chosen = generator.choice(len(self), n, p=self.weights)
         else:
