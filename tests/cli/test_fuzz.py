@@ -43,9 +43,10 @@ def mine():
     return Kernels([1.0, 0.0], lambda x, a: dist.Bernoulli(p), lambda x: dist.Delta(x))
 """
 OPTIONS = """--episodes --seeds --seed --explorers --explorer --planner --horizon --out --workers
---debug --time-limit --scheduler --priors --epsilon --block --delta --accuracy --draw --save --hlep"""
-RUBBISH = """tigre lok no.py:x nothing.POMDP x.toml dir - -- é 💥 tiger: tiger:= tiger:a=b 0 -1 1e9
-nan inf ٣ 1.5 hop_b:scale=x greedy,, : = flat,declared tcp://127.0.0.1:1"""
+--debug --time-limit --scheduler --priors --epsilon --block --delta --accuracy --draw --save --hlep
+"""
+RUBBISH = """tigre lok no.py:x nothing.POMDP x.toml dir - -- é 💥 tiger: tiger:= tiger:a=b
+0 -1 1e9 nan inf ٣ 1.5 hop_b:scale=x greedy,, : = flat,declared tcp://127.0.0.1:1"""
 COMMANDS = "models play plan learn compare resume report theory"
 WORDS = [
     *f"{COMMANDS} {OPTIONS} {RUBBISH}".split(),
