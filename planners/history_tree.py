@@ -1,9 +1,10 @@
 """The exact planner on the tree of histories.
 
-    y_1 ──a──► y_2 ──a──► ... y_H      a node is a history y_1, a_1, ..., y_h; its value is the best sum of rewards from here on
+    y_1 ──a──► y_2 ──a──► ... y_H      a node is a history y_1, a_1, ..., y_h;
+                                       its value is the best sum of rewards from here on
 
 The tree's shape depends only on which probabilities can be non-zero: it is found once
-(histories.py) and solved for new numbers many times (tree_solver.py), on NumPy for a single plan,
+(_histories.py) and solved for new numbers many times (_tree_solver.py), on NumPy for a single plan,
 on JAX inside ``jit``, ``vmap`` and ``lax.scan``.
 """
 

@@ -1,12 +1,13 @@
 """quantised: planning for finitely many states and observations on the line, with a bracket around
 the optimum.
 
-    value of a policy on cells   <=   optimum over all policies on y   <=   optimum of an experiment that says more than y
+    value of a policy on cells   <=   optimum over all policies on y
+                                 <=   optimum of an experiment that says more than y
 
 Below, the cells are the observations of a finite model, in which the policy has exactly its value
 in the true one. Above, y is replaced by a finite experiment from which y could be simulated
-(cells.py). Any finite planner solves both; cells are split where the bracket is widest
-(splitting.py).
+(_cells.py). Any finite planner solves both; cells are split where the bracket is widest
+(_splitting.py).
 """
 
 from __future__ import annotations

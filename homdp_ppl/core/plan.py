@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import networkx as nx
 import numpy as np
-from matplotlib.axes import Axes
 
 from homdp_ppl.core.alphas import layers, policy_alphas
 from homdp_ppl.core.graph_policy import GraphPolicy
@@ -16,6 +15,9 @@ from homdp_ppl.core.spaces import HasSpaces, Spaces
 from homdp_ppl.core.tree_picture import draw_tree
 from homdp_ppl.errors import PlanningError, Problem
 from homdp_ppl.precision import Array
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 READABLE = 24  # histories side by side in a picture that can be read
 ROUNDING = 1e-7  # what float64 may do to a value, in units of the horizon or of the value itself
@@ -198,8 +200,9 @@ def make_plan(
     >>> from homdp_ppl import POMDP, evaluate, make_plan, uniform_policy
     >>> model = POMDP.of([1], np.ones((1, 2, 1)), np.ones((1, 1)), [[0, 1]], horizon=1)
     >>> policy = uniform_policy(model)
-    >>> make_plan(policy, evaluate(policy, model), 1.0, model, "a coin")
-    Plan by a coin: value 0.5 (at most 0.5 below the optimum), GraphPolicy(1 nodes, 1 observations, 2 actions)
+    >>> plan = make_plan(policy, evaluate(policy, model), 1.0, model, "a coin")
+    >>> plan.planner, plan.value, plan.upper
+    ('a coin', 0.5, 1.0)
     """
     if not isinstance(policy, GraphPolicy):
         remedy = "GraphPolicy.from_policy(policy, model) writes any policy out."

@@ -8,11 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import jax
 import numpy as np
-import xarray as xr
 
 from homdp_ppl.core.counts import Counts
 from homdp_ppl.core.episode import Episode
@@ -27,6 +26,9 @@ from homdp_ppl.posteriors.diagnostics import Diagnostics
 from homdp_ppl.posteriors.dirichlet import ClosedForm, closed_form
 from homdp_ppl.posteriors.laplace import Calibration
 from homdp_ppl.precision import Array, in_x64, to_numpy
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 Data: TypeAlias = Episode | Iterable[Episode] | Counts
 
@@ -54,7 +56,7 @@ class Atoms:
         return np.full(len(self), 1 / len(self)) if self.weights is None else self.weights
 
     def pick(self, generator: np.random.Generator, n: int) -> dict[str, Array]:
-        """Values drawn at random; equally likely draws are each taken at most once while they last."""
+        """Values drawn at random; equally likely draws are not repeated while they last."""
         if self.weights is not None:
             chosen = generator.choice(len(self), n, p=self.weights)
         else:

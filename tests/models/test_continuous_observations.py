@@ -107,7 +107,7 @@ def test_hindsight_is_the_program_given_states_and_numbers(name):
 
 
 def outside(name, episodes, parameters):
-    """The entries of the parameters that lie beyond all draws of the posterior given the episodes."""
+    """Entries of the parameters beyond all draws of the posterior given the episodes."""
     belief = posterior(world(name).homdp, episodes, sampling=SAMPLING)
     assert belief.method == ("conjugate" if name == "gaussian_tiger" else "nuts")
     draws = belief.parameters(jax.random.key(0), DRAWS)

@@ -66,7 +66,7 @@ def test_program_density_equals_hand_density(name):
 
 
 def hand_density(tables: POMDP, policy, episodes: Episodes, k: int) -> float:
-    """Log of rho(x_1) prod_h O(y_h|x_h) pi(a_h|y_1:h, a_1:h-1) T(x_h+1|x_h, a_h), factor by factor."""
+    """Log of rho(x_1) prod_h O(y_h|x_h) pi(a_h|y_1:h, a_1:h-1) T(x_h+1|x_h, a_h), by factors."""
     x, y, a = episodes.states[k], episodes.observations[k], episodes.actions[k]
     total = np.log(tables.initial[x[0]])
     for h in range(tables.horizon):
