@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import tomllib
 import zipfile
 from pathlib import Path
 
@@ -51,6 +52,12 @@ def test_contents(wheel):
     assert names == expected  # nothing at the top level but homdp_ppl
     metadata = next(n for n in zipfile.ZipFile(wheel).namelist() if n.endswith("METADATA"))
     assert "Requires-Python: >=3.11" in zipfile.ZipFile(wheel).read(metadata).decode()
+
+
+def test_the_lowest_versions_are_the_declared_bounds():
+    declared = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"]
+    lines = (ROOT / "constraints" / "lowest.txt").read_text().splitlines()
+    assert [line for line in lines if not line.startswith("#")] == [bound.replace(">=", "==") for bound in declared]
 
 
 @pytest.mark.slow
