@@ -28,7 +28,7 @@ THEMES = {  # of the names at the root; one that stands nowhere here comes under
         "Counts",
     ),
     "Planning": ("Plan", "make_plan"),
-    "Learning": ("learn", "Run", "ContinuousRun", "Mixture"),
+    "Learning": ("learn", "Run", "Mixture"),
     "Errors": (
         "HOMDPError",
         "Problem",
@@ -171,10 +171,7 @@ def _table(rows: dict[str, str]) -> list[str]:
 
 CONSTANTS = {
     "homdp_ppl.explorers.EXPLORERS": "The rules by name.",
-    "homdp_ppl.models.CONTINUOUS": (
-        "The worlds of the zoo whose states or observations are real, by name."
-    ),
-    "homdp_ppl.models.MODELS": "The finite worlds of the zoo by name.",
+    "homdp_ppl.models.MODELS": "The worlds of the zoo by name.",
     "homdp_ppl.planners.CONTINUOUS_PLANNERS": "The planners for continuous worlds by name.",
     "homdp_ppl.planners.PLANNERS": "The planners for finite worlds by name.",
     "homdp_ppl.report.COLOURS": "The colours of rules in pictures, in their order.",

@@ -41,7 +41,7 @@ def sampling_rule() -> Rule:
         states, _, actions, _ = state.homdp.spaces
         if isinstance(states, Real):
             return episodes_played(state)
-        n, seen = np.zeros((len(states), len(actions)), dtype=np.int64), state.memory.episodes
+        n, seen = np.zeros((len(states), len(actions)), dtype=np.int64), state.memory.data
         np.add.at(n, (seen.states[:, :-1], seen.actions), 1)
         return n
 

@@ -19,7 +19,6 @@ from homdp_ppl.explorers.explorer import State, count
 from homdp_ppl.learning.outcome import Outcome, Task
 from homdp_ppl.learning.rounds import Decision
 from homdp_ppl.posteriors import Posterior, posterior
-from homdp_ppl.posteriors.continuous import ContinuousPosterior
 from homdp_ppl.posteriors.tracking import Tracked
 from homdp_ppl.precision import Array
 
@@ -169,13 +168,11 @@ class ContinuousRun(Outcome[Policy]):
         return self.policies[last]
 
     @property
-    def posterior(self) -> ContinuousPosterior:
+    def posterior(self) -> Posterior:
         """What is believed now, under the learner's declaration, after all episodes."""
         memory = self.state.memory
         return (
-            memory
-            if isinstance(memory, ContinuousPosterior)
-            else posterior(self.task.model, self.episodes)
+            memory if isinstance(memory, Posterior) else posterior(self.task.model, self.episodes)
         )
 
 

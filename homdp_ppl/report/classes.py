@@ -14,13 +14,13 @@ from numpy.typing import ArrayLike
 
 from homdp_ppl.errors import DataError, Problem
 from homdp_ppl.explorers._versions import Versions
-from homdp_ppl.learning.run import ContinuousRun, Run
+from homdp_ppl.learning.run import Run
 from homdp_ppl.report.look import COLOURS, plain
 
 MANY = 24  # members that can have a name each
 
 
-def versions_of(run: Run | ContinuousRun) -> Versions:
+def versions_of(run: Run) -> Versions:
     """The version spaces of a run of HOP-V before the first epoch and after each, from its episodes
     once more.
 
@@ -56,7 +56,7 @@ def versions_of(run: Run | ContinuousRun) -> Versions:
                 )
             ],
         )
-    rule: Any = explorer.continuous if isinstance(run, ContinuousRun) else explorer
+    rule: Any = explorer if task.world.spaces.finite else explorer.continuous
     state = rule.init(task.model, task.episodes)
     spaces = [_alive(state.memory)]
     for k in range(len(run.played)):
