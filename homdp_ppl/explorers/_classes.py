@@ -9,14 +9,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from homdp_ppl.core.pomdp import ROW_TOLERANCE
-from homdp_ppl.declare.densities import ContinuousWorld
 from homdp_ppl.declare.model import HOMDP, World
 from homdp_ppl.errors import ParameterError, Problem
 from homdp_ppl.precision import Array, namespace
 
 CORNERS = 16  # states up to which all corners of a cube are tried
 
-Members: TypeAlias = ArrayLike | Sequence[World] | Sequence[ContinuousWorld]
+Members: TypeAlias = ArrayLike | Sequence[World] | Sequence[World]
 
 
 def check_tables(subject: str, where: str, tables: Any, axes: int) -> Array:

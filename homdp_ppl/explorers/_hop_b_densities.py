@@ -14,9 +14,9 @@ from homdp_ppl.confidence.bonuses import hop_b_class_bonus
 from homdp_ppl.confidence.counts import Radii, class_radii, frequencies
 from homdp_ppl.core.episode import Episode
 from homdp_ppl.core.spaces import Real
-from homdp_ppl.declare.densities import ContinuousHOMDP
 from homdp_ppl.declare.known import known_rows
 from homdp_ppl.declare.latent import latent_tables
+from homdp_ppl.declare.model import HOMDP
 from homdp_ppl.errors import ParameterError, PlanningError, Problem
 from homdp_ppl.explorers._densities import DensityClass
 from homdp_ppl.explorers._rules import Knowledge, Rule, Tabled
@@ -44,7 +44,7 @@ def density_rule(emissions: DensityClass, delta: float, scale: float, known: boo
         As in :func:`homdp_ppl.explorers.hop_b_class`.
     """
 
-    def init(homdp: ContinuousHOMDP, episodes: int) -> Knowledge:
+    def init(homdp: HOMDP, episodes: int) -> Knowledge:
         emissions.refuse_other("hop_b_class", homdp.spaces)
         states, _, actions, _ = homdp.spaces
         if isinstance(states, Real):

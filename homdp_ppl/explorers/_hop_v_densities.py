@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from homdp_ppl.core.episode import Episode
-from homdp_ppl.declare.densities import ContinuousHOMDP
+from homdp_ppl.declare.model import HOMDP
 from homdp_ppl.explorers._densities import DensityClass
 from homdp_ppl.explorers._rules import Knowledge, Rule, WorldPairs
 from homdp_ppl.explorers._versions import Versions, survivors
@@ -45,7 +45,7 @@ def density_rule(
         As in :func:`homdp_ppl.explorers.hop_v`.
     """
 
-    def init(homdp: ContinuousHOMDP, episodes: int) -> Knowledge:
+    def init(homdp: HOMDP, episodes: int) -> Knowledge:
         transitions.refuse_other("hop_v", homdp.spaces)
         emissions.refuse_other("hop_v", homdp.spaces)
         everybody = Versions(

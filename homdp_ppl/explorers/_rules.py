@@ -13,7 +13,7 @@ import numpy as np
 
 from homdp_ppl.core.episode import Episode
 from homdp_ppl.core.policy import Policy
-from homdp_ppl.declare.densities import ContinuousHOMDP, ContinuousWorld
+from homdp_ppl.declare.model import HOMDP, World
 from homdp_ppl.declare.paired import paired
 from homdp_ppl.errors import ParameterError, Problem
 from homdp_ppl.explorers._densities import DensityClass
@@ -24,7 +24,7 @@ from homdp_ppl.precision import Array
 class Knowledge:
     """What a rule knows before a round in a continuous world."""
 
-    homdp: ContinuousHOMDP
+    homdp: HOMDP
     episodes: int  # K, which enters the bonuses
     memory: Any
     played: int = 0  # episodes so far
@@ -41,7 +41,7 @@ class WorldPairs(NamedTuple):
     alive_transitions: Array  # (N,)
     alive_emissions: Array  # (M,)
 
-    def model(self, t: int, o: int) -> ContinuousWorld:
+    def model(self, t: int, o: int) -> World:
         """The world of a pair."""
         return paired(self.transitions.members[t], self.emissions.members[o])
 
@@ -55,10 +55,10 @@ class Tabled(NamedTuple):
     initial: Array  # (X,)
     transition: Array  # (X, A, X)
     reward: Array  # (H, X, A)
-    world: ContinuousWorld
+    world: World
 
 
-Candidate: TypeAlias = "ContinuousWorld | WorldPairs | Tabled | Policy"
+Candidate: TypeAlias = "World | WorldPairs | Tabled | Policy"
 
 
 def one_more(state: Knowledge, episode: Episode) -> Knowledge:
@@ -87,9 +87,7 @@ class Rule:
     """
 
     propose: Callable[[Array, Knowledge], Candidate]
-    init: Callable[[ContinuousHOMDP, int], Knowledge] = lambda homdp, episodes: Knowledge(
-        homdp, episodes, ()
-    )
+    init: Callable[[HOMDP, int], Knowledge] = lambda homdp, episodes: Knowledge(homdp, episodes, ())
     update: Callable[[Knowledge, Episode], Knowledge] = one_more
     visits: Callable[[Knowledge], Array] = episodes_played
 

@@ -10,7 +10,7 @@ import numpy as np
 from homdp_ppl.core.episode import Episode
 from homdp_ppl.core.graph_policy import uniform_policy
 from homdp_ppl.core.spaces import Real
-from homdp_ppl.declare.densities import ContinuousHOMDP, ContinuousWorld
+from homdp_ppl.declare.model import HOMDP, World
 from homdp_ppl.errors import ParameterError, Problem
 from homdp_ppl.explorers._rules import Knowledge, Rule, episodes_played
 from homdp_ppl.posteriors import posterior
@@ -25,11 +25,11 @@ ANOTHER = (
 def sampling_rule() -> Rule:
     """Posterior sampling: act as if one draw were true."""
 
-    def init(homdp: ContinuousHOMDP, episodes: int) -> Knowledge:
+    def init(homdp: HOMDP, episodes: int) -> Knowledge:
         return Knowledge(homdp, episodes, posterior(homdp, []))
 
-    def propose(key: Array, state: Knowledge) -> ContinuousWorld:
-        worlds: list[ContinuousWorld] = state.memory.worlds(key, 1)
+    def propose(key: Array, state: Knowledge) -> World:
+        worlds: list[World] = state.memory.worlds(key, 1)
         return worlds[0]
 
     @in_x64
@@ -48,10 +48,10 @@ def sampling_rule() -> Rule:
     return Rule(propose, init, update, visits)
 
 
-def oracle_rule(world: ContinuousWorld) -> Rule:
+def oracle_rule(world: World) -> Rule:
     """Plan in the true world."""
 
-    def init(homdp: ContinuousHOMDP, episodes: int) -> Knowledge:
+    def init(homdp: HOMDP, episodes: int) -> Knowledge:
         if world.spaces != homdp.spaces:
             raise ParameterError(
                 "oracle", [Problem("world", str(world.spaces), str(homdp.spaces), ANOTHER)]

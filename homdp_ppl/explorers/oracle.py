@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from homdp_ppl.declare.densities import ContinuousWorld
 from homdp_ppl.declare.kernels import Tables
 from homdp_ppl.declare.model import HOMDP, World
 from homdp_ppl.errors import ParameterError, Problem
@@ -12,7 +11,7 @@ from homdp_ppl.explorers.explorer import Explorer, Proposal, State, declared, on
 from homdp_ppl.precision import Array
 
 
-def oracle(world: World | ContinuousWorld) -> Explorer:
+def oracle(world: World) -> Explorer:
     """Plan in the true world, once: what a rule could reach that had nothing to learn. Regret zero.
 
     Parameters
@@ -29,7 +28,7 @@ def oracle(world: World | ContinuousWorld) -> Explorer:
     >>> run.values.round(3), round(run.optimum, 3)
     (array([1.852, 1.852, 1.852]), 1.852)
     """
-    if isinstance(world, ContinuousWorld):
+    if isinstance(world, World) and not world.spaces.finite:
         refuse = tables_only("oracle", "world")
         return Explorer(
             "oracle", refuse, "none", init=refuse, replan="once", continuous=oracle_rule(world)

@@ -9,7 +9,6 @@ import numpy as np
 
 from homdp_ppl.core.graph_policy import GraphPolicy
 from homdp_ppl.core.plan import Plan
-from homdp_ppl.declare.densities import ContinuousHOMDP, ContinuousWorld
 from homdp_ppl.declare.known import refuse_unknown_start as refuse_start
 from homdp_ppl.declare.model import HOMDP, World
 from homdp_ppl.errors import ParameterError, Problem
@@ -58,7 +57,7 @@ def check_request(
 ) -> None:
     """Refuse what is no world, rule, planner, number of episodes, seed or model, all at once."""
     problems = []
-    if not isinstance(world, World | ContinuousWorld):
+    if not isinstance(world, World):
         remedy = "Fix the parameters of a declaration: homdp.at(...)."
         problems.append(Problem("world", f"a {type(world).__name__}", "a World", remedy))
     if not isinstance(explorer, Explorer):
@@ -72,10 +71,9 @@ def check_request(
         problems.append(Problem("episodes", repr(episodes), "a whole number of at least 1"))
     if not seeds or not all(isinstance(s, int | np.integer) and 0 <= s < 2**63 for s in seeds):
         problems.append(Problem("seed", repr(seeds), "whole numbers of at least 0 and below 2^63"))
-    kind = ContinuousHOMDP if isinstance(world, ContinuousWorld) else HOMDP
-    if not (model is None or isinstance(model, kind)):
+    if not (model is None or isinstance(model, HOMDP)):
         remedy = "Of a world, take the declaration: world.homdp."
-        problems.append(Problem("model", f"a {type(model).__name__}", f"a {kind.__name__}", remedy))
+        problems.append(Problem("model", f"a {type(model).__name__}", "a HOMDP", remedy))
     problems += stop_problems(stop_after)
     if not (isinstance(simulations, int | np.integer) and simulations >= 2):
         problems.append(Problem("simulations", repr(simulations), "a whole number of at least 2"))
@@ -108,10 +106,10 @@ def _same_rewards(mine: Any, real: Any) -> bool:
 
 
 def check_model(
-    world: World | ContinuousWorld,
+    world: World,
     explorer: Explorer,
     episodes: int,
-    model: HOMDP | ContinuousHOMDP,
+    model: HOMDP,
 ) -> None:
     """Refuse a learner's declaration of something else than the world, and fewer episodes than an
     epoch has.
@@ -128,7 +126,7 @@ def check_model(
     if explorer.each_step and episodes < world.spaces.horizon:
         expected = f"at least one epoch of {world.spaces.horizon} episodes"
         raise ParameterError("learn", [Problem("episodes", str(episodes), expected)])
-    if isinstance(model, ContinuousHOMDP):
+    if not model.spaces.finite:
         refuse_start(model)
     else:
         refuse_unknown_start(model)

@@ -103,10 +103,7 @@ class Twin:
     def of(cls, world: World, explorer: Explorer, planner: Planner, model: HOMDP) -> Twin:
         """The twin for these objects, compiled once."""
         name = ("twin", world, explorer, planner, model)
-        if name not in model.compiled:
-            model.compiled[name] = cls(world, explorer, planner, model)
-        twin: Twin = model.compiled[name]
-        return twin
+        return model.cache.get(name, lambda: cls(world, explorer, planner, model))
 
     @in_x64
     def advance(self, run: Run, rounds: int) -> Run:

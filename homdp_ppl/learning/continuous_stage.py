@@ -20,8 +20,8 @@ from homdp_ppl.core.graph_policy import BlindPolicy
 from homdp_ppl.core.policy import Policy, Trajectory
 from homdp_ppl.core.pomdp import POMDP
 from homdp_ppl.core.spaces import Real
-from homdp_ppl.declare.densities import ContinuousHOMDP, ContinuousWorld
 from homdp_ppl.declare.latent import latent_tables
+from homdp_ppl.declare.model import World
 from homdp_ppl.errors import ParameterError, PlanningError, Problem
 from homdp_ppl.evaluation.exact import uniform_at
 from homdp_ppl.evaluation.relaxations import mdp_values, root_value
@@ -104,7 +104,7 @@ class ContinuousStage:
         What is asked for.
     """
 
-    def __init__(self, task: Task[ContinuousWorld, ContinuousHOMDP]) -> None:
+    def __init__(self, task: Task) -> None:
         self.task, self.rule = task, continuous_rule(task.explorer)
         self._pairs: PairSearch[WorldPairs, Planned] = PairSearch(self._plan, LatentBounds())
         self._valued: tuple[Policy | None, float] = (None, np.nan)
@@ -130,7 +130,7 @@ class ContinuousStage:
             planned, _, plans = self._pairs.best(proposal)
         elif isinstance(proposal, Tabled):
             planned = self._plan_tables(proposal)
-        elif isinstance(proposal, ContinuousWorld):
+        elif isinstance(proposal, World):
             planned = self._plan(proposal)
         else:
             planned, plans = Planned(proposal, np.nan, None), 0
@@ -171,7 +171,7 @@ class ContinuousStage:
             decision.model, Trajectory(decision.policy.cells(episode.observations), episode.actions)
         )
 
-    def _plan(self, world: ContinuousWorld) -> Planned:
+    def _plan(self, world: World) -> Planned:
         plan: Any = plan_world(self.task.planner, world)
         if self.task.estimated:
             return Planned(plan.policy, value(plan.policy, world, self.task), None)
@@ -201,7 +201,7 @@ def continuous_rule(explorer: Explorer) -> Rule:
     return rule
 
 
-def plan_world(planner: Planner, world: ContinuousWorld) -> Any:
+def plan_world(planner: Planner, world: World) -> Any:
     """A plan for a continuous world; refuses planners that know tables only."""
     try:
         return planner(world)
@@ -220,9 +220,7 @@ def plan_world(planner: Planner, world: ContinuousWorld) -> Any:
         raise ParameterError("learn", [problem]) from error
 
 
-def value(
-    policy: Policy, world: ContinuousWorld, task: Task[ContinuousWorld, ContinuousHOMDP]
-) -> float:
+def value(policy: Policy, world: World, task: Task) -> float:
     """What a policy is worth in a world.
 
     Exact for policies on cells, else the mean of simulated episodes.
@@ -246,7 +244,7 @@ def on_cells(policy: Policy) -> QuantisedPolicy:
     raise PlanningError("learn", [Problem("policy", got, expected)])
 
 
-def uniform_at_step(policy: Policy, step: int, world: ContinuousWorld) -> Policy:
+def uniform_at_step(policy: Policy, step: int, world: World) -> Policy:
     """Pi o_h Unif(A); on cells where the policy is."""
     if isinstance(policy, QuantisedPolicy):
         return QuantisedPolicy(policy.edges, uniform_at(policy.graph, step, world.spaces.horizon))

@@ -18,7 +18,6 @@ from rich.console import Console
 from rich.progress import Progress
 
 from homdp_ppl.core.graph_policy import GraphPolicy
-from homdp_ppl.declare.densities import ContinuousHOMDP, ContinuousWorld
 from homdp_ppl.declare.model import HOMDP, World
 from homdp_ppl.errors import ParameterError, Problem
 from homdp_ppl.explorers._rules import Rule
@@ -81,12 +80,12 @@ def learn(
 
 @overload
 def learn(
-    world: ContinuousWorld,
+    world: World,
     explorer: Explorer,
     planner: Callable[..., Any],
     episodes: int,
     seed: int = 0,
-    model: ContinuousHOMDP | None = None,
+    model: HOMDP | None = None,
     stop_after: int | None = None,
     *,
     progress: bool | None = None,
@@ -96,12 +95,12 @@ def learn(
 
 @overload
 def learn(
-    world: ContinuousWorld,
+    world: World,
     explorer: Explorer,
     planner: Callable[..., Any],
     episodes: int,
     seed: Sequence[int],
-    model: ContinuousHOMDP | None = None,
+    model: HOMDP | None = None,
     stop_after: int | None = None,
     *,
     progress: bool | None = None,
@@ -111,12 +110,12 @@ def learn(
 
 @in_x64
 def learn(
-    world: World | ContinuousWorld,
+    world: World,
     explorer: Explorer,
     planner: Callable[..., Any],
     episodes: int,
     seed: int | Sequence[int] = 0,
-    model: HOMDP | ContinuousHOMDP | None = None,
+    model: HOMDP | None = None,
     stop_after: int | None = None,
     *,
     foresight: bool = False,
@@ -186,7 +185,7 @@ def learn(
         int(simulations),
     )  # NumPy's whole numbers have no place in files
     runs: list[Run] | list[ContinuousRun]
-    if isinstance(world, ContinuousWorld):
+    if not world.spaces.finite:
         asked = [
             name for name, wanted in (("foresight", foresight), ("compiled", compiled)) if wanted
         ]
@@ -194,7 +193,7 @@ def learn(
             raise ParameterError(
                 "learn", [Problem(name, "True", "False in a continuous world") for name in asked]
             )
-        own = model if isinstance(model, ContinuousHOMDP) else world.homdp
+        own = model if isinstance(model, HOMDP) else world.homdp
         runs = _learn_continuous(
             world, explorer, planner, episodes, seeds, own, stop_after, progress, simulations
         )
@@ -259,12 +258,12 @@ def _learn_finite(
 
 
 def _learn_continuous(
-    world: ContinuousWorld,
+    world: World,
     explorer: Explorer,
     planner: Planner,
     episodes: int,
     seeds: Sequence[int],
-    model: ContinuousHOMDP,
+    model: HOMDP,
     stop_after: int | None,
     progress: bool | None,
     simulations: int,
@@ -307,7 +306,7 @@ def _advance(run: R, rounds: int, done: Callable[[int], None] = lambda n: None) 
     A round is an episode, or an epoch of H episodes. Other rules differ in what they propose and in
     what they keep.
     """
-    task: Task[Any, Any] = run.task
+    task: Task = run.task
     state: Any = run.state
     decision: Any = run.decision
     stage = stage_of(task)
@@ -353,9 +352,9 @@ def _advance(run: R, rounds: int, done: Callable[[int], None] = lambda n: None) 
     )
 
 
-def stage_of(task: Task[Any, Any]) -> Stage:
+def stage_of(task: Task) -> Stage:
     """How the task's world is planned for, valued and played."""
-    return ContinuousStage(task) if isinstance(task.world, ContinuousWorld) else TableStage(task)
+    return TableStage(task) if task.world.spaces.finite else ContinuousStage(task)
 
 
 def _plan_again(run: Run, index: int) -> GraphPolicy:
@@ -372,21 +371,21 @@ def _plan_again(run: Run, index: int) -> GraphPolicy:
     return Planning(task.explorer, task.planner, task.model).decide(proposal, state)[0].policy
 
 
-def _luck(task: Task[Any, Any]) -> Array:
+def _luck(task: Task) -> Array:
     """Data of the key of inference by sampling."""
     return np.asarray(
         jax.random.key_data(explorer_key(jax.random.key(task.seed), 2, rule_number(task.explorer)))
     )
 
 
-def _begin(task: Task[World, HOMDP], loop: str, advance: Callable[[Run, int], Run]) -> Run:
+def _begin(task: Task, loop: str, advance: Callable[[Run, int], Run]) -> Run:
     state = replace(task.explorer.init(task.model, task.episodes), luck=_luck(task))
     return Run(
         task, Record.empty(task.world), state, None, {}, loop, {}, advance, in_x64(_plan_again)
     )
 
 
-def _begin_continuous(task: Task[ContinuousWorld, ContinuousHOMDP], rule: Rule) -> ContinuousRun:
+def _begin_continuous(task: Task, rule: Rule) -> ContinuousRun:
     state = replace(rule.init(task.model, task.episodes), luck=_luck(task))
     told = "readable loop (continuous spaces)"
     return ContinuousRun(

@@ -17,7 +17,6 @@ import xarray as xr
 from homdp_ppl.core.episodes import SAW_STATES, Episodes
 from homdp_ppl.core.policy import Policy
 from homdp_ppl.core.randomness import as_key
-from homdp_ppl.declare.densities import ContinuousHOMDP, ContinuousWorld
 from homdp_ppl.declare.model import HOMDP, World
 from homdp_ppl.errors import ParameterError, Problem
 from homdp_ppl.explorers.explorer import Explorer
@@ -29,20 +28,18 @@ from homdp_ppl.precision import Array, in_x64
 COMPILED = "compiled loop"
 
 P = TypeVar("P", bound=Policy)
-W = TypeVar("W", World, ContinuousWorld)
-M = TypeVar("M", HOMDP, ContinuousHOMDP)
 
 
 @dataclass(frozen=True, eq=False)
-class Task(Generic[W, M]):
+class Task:
     """What a run is asked to do."""
 
-    world: W
+    world: World
     explorer: Explorer
     planner: Planner
     episodes: int  # K
     seed: int
-    model: M  # the learner's own declaration
+    model: HOMDP  # the learner's own declaration
     foresight: bool
     optimum: float  # as far as the planner knows: its upper bound
     estimated: bool = False  # whether values are means of simulated episodes
@@ -157,7 +154,7 @@ class Outcome(Measured, Generic[P]):
         Goes on to a number of rounds.
     """
 
-    task: Task[Any, Any]
+    task: Task
     record: Record
     state: Any
     decision: Any
@@ -271,7 +268,7 @@ def stop_problems(stop_after: Any) -> list[Problem]:
     return [Problem("stop_after", repr(stop_after), "a number of episodes of at least 0")]
 
 
-def stop_after_rounds(task: Task[Any, Any], stop_after: int | None) -> int:
+def stop_after_rounds(task: Task, stop_after: int | None) -> int:
     """How many rounds a number of episodes makes."""
     if stop_after is None:
         return task.rounds

@@ -12,8 +12,6 @@ from homdp_ppl.core.counts import Counts
 from homdp_ppl.core.graph_policy import GraphPolicy
 from homdp_ppl.core.policy import Policy
 from homdp_ppl.core.pomdp import POMDP
-from homdp_ppl.declare.densities import ContinuousHOMDP, ContinuousWorld
-from homdp_ppl.declare.model import HOMDP, World
 from homdp_ppl.errors import ParameterError, Problem
 from homdp_ppl.explorers._believing import learn_more
 from homdp_ppl.explorers._rules import Knowledge
@@ -68,7 +66,7 @@ class Run(Outcome[GraphPolicy]):
     (0.9, [0.5, 0.5, 0.5], [0.4, 0.8, 1.2])
     """
 
-    task: Task[World, HOMDP]
+    task: Task
     state: State
     decision: Decision | None
     decide_again: Callable[[Run, int], GraphPolicy]
@@ -154,7 +152,7 @@ class ContinuousRun(Outcome[Policy]):
     ([0.5, 0.5], [0.34, 0.34])
     """
 
-    task: Task[ContinuousWorld, ContinuousHOMDP]
+    task: Task
     state: Knowledge
     decision: ContinuousDecision | None
 

@@ -13,7 +13,6 @@ import numpy as np
 from homdp_ppl.core.episode import Episode
 from homdp_ppl.core.graph_policy import GraphPolicy
 from homdp_ppl.core.rollout import play_by_asking
-from homdp_ppl.declare.model import HOMDP, World
 from homdp_ppl.evaluation.exact import evaluate, uniform_at
 from homdp_ppl.explorers.explorer import State
 from homdp_ppl.learning.foresight import play_seeing, seeing_actions, seeing_value
@@ -59,7 +58,7 @@ class TableStage:
         What is asked for.
     """
 
-    def __init__(self, task: Task[World, HOMDP]) -> None:
+    def __init__(self, task: Task) -> None:
         self.task, self.rule = task, task.explorer
         self._planning = Planning(task.explorer, task.planner, task.model)
 
