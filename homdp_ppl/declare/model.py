@@ -34,7 +34,7 @@ from homdp_ppl.declare.structure import Structure
 from homdp_ppl.declare.validation import as_horizon
 from homdp_ppl.declare.world import World
 from homdp_ppl.errors import DataError, DeclarationError, ParameterError, Problem
-from homdp_ppl.precision import Array, in_x64, to_numpy
+from homdp_ppl.precision import Array, in_x64, to_numpy, x64
 
 __all__ = ["HOMDP", "World"]
 
@@ -173,7 +173,6 @@ class HOMDP:
         require_finite(self.spaces, self.name, "counts")
         return Counts.of(episodes, self.spaces)
 
-    @in_x64
     def returns(self, episodes: Episode | Iterable[Episode]) -> Array:
         """The sum of rewards of each episode up to its end; a number for one Episode.
 
@@ -184,7 +183,8 @@ class HOMDP:
             rewards = self.reward[np.arange(self.horizon), batch.states[:, :-1], batch.actions]
         else:
             of = self.cache.get("rewards", lambda: jax.jit(jax.vmap(jax.vmap(self.reward))))
-            rewards = np.asarray(of(batch.states[:, :-1], batch.actions))
+            with x64():
+                rewards = np.asarray(of(batch.states[:, :-1], batch.actions))
         if not batch.full_length:
             rewards = np.where(batch.steps, rewards, 0.0)
         problems = [] if self.spaces.finite else reward_problems(rewards, batch, self.spaces)
