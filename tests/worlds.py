@@ -1,4 +1,4 @@
-"""Worlds and policies that several tests use, each declared once, and a plain simulator of tables."""
+"""Worlds and policies that several tests use, declared once, and a plain simulator of tables."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -33,16 +33,18 @@ class Playable(Protocol):
 
 def play(pomdp: POMDP, policy: GraphPolicy, luck: Noise) -> Episode:
     """One episode as a pure function of the model, the policy and the noise; may be traced."""
+    _, _, A = pomdp.sizes
 
     def step(
         carry: tuple[Array, Array, Array], inputs: tuple[Array, Noise]
     ) -> tuple[tuple[Array, Array, Array], tuple[Array, ...]]:
         state, node, action = carry
         h, u = inputs
-        observation = choose(pomdp.emission[state], u.observation)
+        previous = jnp.where(h == 0, A, action)  # index A: before the first action
+        observation = choose(pomdp.shows(h, previous)[state], u.observation)
         node = jnp.where(h == 0, policy.first(observation), policy.next(node, action, observation))
         action = choose(policy.probabilities[node], u.action)
-        following = choose(pomdp.transition[state, action], u.state)
+        following = choose(pomdp.moves(h)[state, action], u.state)
         return (following, node, action), (state, observation, action)
 
     first = choose(pomdp.initial, luck.state[0])
@@ -140,9 +142,10 @@ def play_by_asking(pomdp: POMDP, policy: Policy, luck: Noise, spaces: Spaces) ->
     states, observations = [state], []
     actions: list[int] = []
     for h in range(pomdp.horizon):
-        observations.append(int(choose(pomdp.emission[state], luck.observation[h])))
+        shows = pomdp.shows(h, actions[-1] if actions else None)
+        observations.append(int(choose(shows[state], luck.observation[h])))
         chances = ask(policy, observations, actions, spaces)
         actions.append(int(choose(chances, luck.action[h])))
-        state = int(choose(pomdp.transition[state, actions[-1]], luck.state[h + 1]))
+        state = int(choose(pomdp.moves(h)[state, actions[-1]], luck.state[h + 1]))
         states.append(state)
     return Episode(Trajectory(np.array(observations), np.array(actions)), np.array(states))

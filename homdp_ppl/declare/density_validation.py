@@ -18,7 +18,7 @@ from numpyro.distributions import Distribution
 
 from homdp_ppl.core.episode import Episode
 from homdp_ppl.core.episodes import Episodes
-from homdp_ppl.core.pomdp import row_problems
+from homdp_ppl.core.probabilities import row_problems
 from homdp_ppl.core.spaces import Real, Spaces, shape_of, told
 from homdp_ppl.declare.conditional import laws
 from homdp_ppl.declare.dynamics import Dynamics, Parameters

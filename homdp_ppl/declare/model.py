@@ -16,7 +16,7 @@ from homdp_ppl.core.cache import Cache
 from homdp_ppl.core.counts import Counts
 from homdp_ppl.core.episode import Episode
 from homdp_ppl.core.episodes import Episodes
-from homdp_ppl.core.pomdp import POMDP
+from homdp_ppl.core.pomdp import POMDP, Stationary
 from homdp_ppl.core.randomness import as_key
 from homdp_ppl.core.spaces import Spaces, describe, no_tables, require_finite
 from homdp_ppl.declare.density_validation import reward_problems
@@ -206,7 +206,7 @@ class HOMDP:
         """
         require_finite(self.spaces, self.name, "tables")
         tables, _ = self._compiled(check_parameters(self.name, self.sites, parameters))
-        return to_numpy(POMDP(*tables, self.reward))
+        return to_numpy(Stationary(*tables, self.reward).pomdp)
 
     def numbers(self, parameters: Mapping[str, ArrayLike]) -> Numbers:
         """What :attr:`dynamics` take at given parameters: the tables, or the parameters."""
@@ -221,7 +221,7 @@ class HOMDP:
         Examples
         --------
         >>> from homdp_ppl import models
-        >>> models.load("tiger").homdp.at(accuracy=0.7).pomdp.emission
+        >>> models.load("tiger").homdp.at(accuracy=0.7).pomdp.shows(0)
         array([[0.7, 0.3],
                [0.3, 0.7]])
         """
@@ -235,7 +235,7 @@ class HOMDP:
             problems = table_problems(to_numpy(tables), self.structure.support, self.spaces)
         if problems:
             raise ParameterError(f"{self.name}.at", problems)
-        pomdp = None if tables is None else POMDP(*to_numpy(tables), self.reward)
+        pomdp = None if tables is None else Stationary(*to_numpy(tables), self.reward).pomdp
         return World(self, to_numpy(values), pomdp)
 
     @in_x64

@@ -44,7 +44,7 @@ class World:
     ...     horizon=3,
     ... )
     >>> world = lamp.at(T=[[[1.0, 0.0]], [[0.25, 0.75]]])
-    >>> world.pomdp.transition[1, 0], world.homdp is lamp
+    >>> world.pomdp.moves(0)[1, 0], world.homdp is lamp
     (array([0.25, 0.75]), True)
     """
 
@@ -93,7 +93,7 @@ class World:
     def with_horizon(self, horizon: int) -> World:
         """The same world with another horizon, if its rewards are the same at every step."""
         model = self.homdp.with_horizon(horizon)
-        pomdp = None if self._pomdp is None else self._pomdp._replace(reward=model.reward)
+        pomdp = None if self._pomdp is None else self._pomdp.with_tables(reward=model.reward)
         return World(model, self.parameters, pomdp)
 
     def __repr__(self) -> str:

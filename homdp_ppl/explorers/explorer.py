@@ -17,7 +17,7 @@ import numpy as np
 from homdp_ppl.core.counts import Counts
 from homdp_ppl.core.episode import Episode
 from homdp_ppl.core.plan import Solution
-from homdp_ppl.core.pomdp import POMDP
+from homdp_ppl.core.pomdp import POMDP, Stationary
 from homdp_ppl.declare.kernels import Tables
 from homdp_ppl.declare.model import HOMDP
 from homdp_ppl.errors import ParameterError, Problem
@@ -65,7 +65,7 @@ class Proposal(NamedTuple):
     >>> from homdp_ppl import explorers, models
     >>> rule, tiger = explorers.value_quantile(draws=3), models.load("tiger", horizon=2).homdp
     >>> proposal = rule.propose(jax.random.key(0), rule.init(tiger, episodes=100))
-    >>> proposal.models.emission.shape  # three tables, with a row for each of two states
+    >>> proposal.models.shows(0).shape  # three tables, with a row for each of two states
     (3, 2, 2)
     """
 
@@ -83,7 +83,7 @@ class Pairs(NamedTuple):
     >>> world = models.load("tiger", horizon=2)
     >>> rule = explorers.hop_v([world], [world, models.load("tiger", horizon=2, accuracy=0.6)])
     >>> pairs = rule.propose(jax.random.key(0), rule.init(world.homdp, episodes=100))
-    >>> pairs.alive_emissions, pairs.model(0, 1).emission[0]
+    >>> pairs.alive_emissions, pairs.model(0, 1).shows(0)[0]
     (array([ True,  True]), array([0.6, 0.4]))
     """
 
@@ -96,7 +96,7 @@ class Pairs(NamedTuple):
 
     def model(self, t: int, o: int) -> POMDP:
         """The model of a pair."""
-        return POMDP(self.initial, self.transitions[t], self.emissions[o], self.reward)
+        return Stationary(self.initial, self.transitions[t], self.emissions[o], self.reward).pomdp
 
 
 def start(homdp: HOMDP, episodes: int, memory: Any = None) -> State:

@@ -57,7 +57,7 @@ def hop_b_class(
     ... )
     >>> rule = hop_b_class([deaf, world])
     >>> run = learn(world, rule, history_tree(), episodes=20)
-    >>> rule.propose(jax.random.key(0), run.state).models.emission[
+    >>> rule.propose(jax.random.key(0), run.state).models.shows(0)[
     ...     0, 0
     ... ]  # the second explains what was heard better
     array([0.85, 0.15])
@@ -90,9 +90,9 @@ def hop_b_class(
         )
         likeliest = log_likelihoods(tables, state.counts.emission).argmax()
         xp, model = namespace(state.counts), empirical(homdp, state.counts, known)
-        emission = xp.where(exact(homdp), model.emission, xp.asarray(tables)[likeliest])
-        reward = model.reward + hop_b_class_bonus(radii, homdp.horizon)
-        return one(model._replace(emission=emission, reward=reward))
+        emission = xp.where(exact(homdp), model.shows(0), xp.asarray(tables)[likeliest])
+        bonus = hop_b_class_bonus(radii, homdp.horizon)
+        return one(model.with_tables(emission=emission).with_bonus(bonus))
 
     def exact(homdp: HOMDP) -> Array:
         return homdp.structure.known.emission[:, None] & known

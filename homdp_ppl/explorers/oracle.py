@@ -40,7 +40,7 @@ def oracle(world: World) -> Explorer:
         )
 
     def propose(key: Array, state: State) -> Proposal:
-        return one(world.pomdp._replace(reward=state.homdp.reward))
+        return one(world.pomdp.with_tables(reward=state.homdp.reward))
 
     def support(homdp: HOMDP) -> Tables:
         if world.spaces[:3] != homdp.spaces[:3]:
@@ -48,7 +48,10 @@ def oracle(world: World) -> Explorer:
                 "oracle", [Problem("world", str(world.spaces), str(homdp.spaces), ANOTHER)]
             )
         allowed = (
-            mine | (real > 0) for mine, real in zip(declared(homdp), world.pomdp[:3], strict=True)
+            mine | (real > 0)
+            for mine, real in zip(
+                declared(homdp), world.pomdp.stationary("oracle")[:3], strict=True
+            )
         )
         return Tables(*allowed)
 

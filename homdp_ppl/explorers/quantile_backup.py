@@ -82,7 +82,7 @@ def quantile_backup(z: float = 1.645, replan: Replan = "every episode") -> Explo
 
         def by_draws(batch: Any, solution: Solution) -> Array:
             xp = namespace(batch, solution.value)
-            values = xp.einsum("sx,sxy,yx->s", batch.initial, batch.emission, solution.first)
+            values = xp.einsum("sx,sxy,yx->s", batch.initial, batch.shows(0), solution.first)
             return xp.minimum(upper_quantile(values, level), H)
 
         return by_draws

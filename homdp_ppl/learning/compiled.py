@@ -78,7 +78,7 @@ def why_not(
         return "foresight is played step by step"
     if any(
         (real[~(mine > 0)] > 0).any()
-        for mine, real in zip(explorer.support(model), world.pomdp[:3], strict=True)
+        for mine, real in zip(explorer.support(model), world.pomdp.stationary()[:3], strict=True)
     ):
         return "the world can show what the learner's declaration excludes"
     return None

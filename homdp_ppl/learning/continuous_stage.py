@@ -18,7 +18,7 @@ from homdp_ppl.continuous.quantised_policy import QuantisedPolicy
 from homdp_ppl.core.episode import Episode
 from homdp_ppl.core.graph_policy import BlindPolicy
 from homdp_ppl.core.policy import Policy, Trajectory
-from homdp_ppl.core.pomdp import POMDP
+from homdp_ppl.core.pomdp import POMDP, Stationary
 from homdp_ppl.core.spaces import Real
 from homdp_ppl.declare.latent import latent_tables
 from homdp_ppl.declare.model import World
@@ -86,7 +86,7 @@ class LatentBounds:
         bound = float(world.spaces.horizon)
         if not isinstance(world.spaces.states, Real):
             rho, T, r = latent_tables(world)
-            model = POMDP(rho, T, np.ones((len(rho), 1)), r)
+            model = Stationary(rho, T, np.ones((len(rho), 1)), r).pomdp
             bound = float(root_value(model, mdp_values(model)[:1]))
         return np.full(len(pairs.emissions), bound)
 

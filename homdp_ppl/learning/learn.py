@@ -14,8 +14,6 @@ from typing import Any, TypeVar, overload
 
 import jax
 import numpy as np
-from rich.console import Console
-from rich.progress import Progress
 
 from homdp_ppl.core.graph_policy import GraphPolicy
 from homdp_ppl.declare.model import HOMDP, World
@@ -410,6 +408,9 @@ class Clock:
 @contextmanager
 def _progress(wanted: bool | None, rounds: int) -> Iterator[Callable[[int], None]]:
     """A bar on the terminal for runs that take longer than a moment."""
+    from rich.console import Console
+    from rich.progress import Progress
+
     console = Console(stderr=True)
     if wanted is False or (wanted is None and not console.is_terminal):
         yield lambda n: None

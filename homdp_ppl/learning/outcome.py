@@ -8,11 +8,10 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Generic, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
 import jax
 import numpy as np
-import xarray as xr
 
 from homdp_ppl.core.episodes import SAW_STATES, Episodes
 from homdp_ppl.core.policy import Policy
@@ -24,6 +23,9 @@ from homdp_ppl.learning.metrics import Measured
 from homdp_ppl.learning.record import Record
 from homdp_ppl.learning.rounds import Planner
 from homdp_ppl.precision import Array, in_x64
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 COMPILED = "compiled loop"
 
@@ -214,6 +216,8 @@ class Outcome(Measured, Generic[P]):
 
     def to_dataset(self) -> xr.Dataset:
         """The run as an xarray Dataset with axes round, episode and step."""
+        import xarray as xr
+
         record = self.record
         variables: dict[str, Any] = {
             "value": ("round", record.values),

@@ -19,7 +19,8 @@ import numpy as np
 from homdp_ppl.core.graph_policy import GraphPolicy
 from homdp_ppl.core.plan import Plan, Solution
 from homdp_ppl.core.policy import Trajectory
-from homdp_ppl.core.pomdp import FLOAT32, POMDP
+from homdp_ppl.core.pomdp import POMDP
+from homdp_ppl.core.probabilities import FLOAT32
 from homdp_ppl.core.randomness import Noise, noise
 from homdp_ppl.declare.kernels import Tables
 from homdp_ppl.declare.model import HOMDP
@@ -128,11 +129,12 @@ def impossible_steps(model: POMDP, trajectory: Trajectory) -> Array:
     predicted = model.initial
     total = xp.zeros((), dtype=int)
     for h in range(model.horizon):
-        joint = predicted * model.emission[:, trajectory.observations[h]]
+        previous = trajectory.actions[h - 1] if h else None
+        joint = predicted * model.likelihood(trajectory.observations[h], previous, h)
         chance = joint.sum()
         total = total + (chance <= 0)
         belief = xp.where(chance > 0, joint / xp.where(chance > 0, chance, 1.0), predicted)
-        predicted = belief @ model.transition[:, trajectory.actions[h]]
+        predicted = model.predict(belief, trajectory.actions[h], h)
     return total
 
 

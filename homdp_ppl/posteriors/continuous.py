@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import jax
 import numpy as np
-import xarray as xr
 
 from homdp_ppl.core.episode import Episode
 from homdp_ppl.core.episodes import Episodes
@@ -23,6 +23,9 @@ from homdp_ppl.posteriors.gaussian import GaussianForm, Updated, gaussian_form
 from homdp_ppl.posteriors.nuts import Sampler, Sampling, Warm
 from homdp_ppl.posteriors.statistics import EpisodeDensity, Moments, gaussian_emissions, statistics
 from homdp_ppl.precision import Array, in_x64, to_numpy
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 
 @dataclass(frozen=True)
@@ -113,6 +116,8 @@ class ContinuousPosterior:
     @property
     def dataset(self) -> xr.Dataset:
         """Draws of all sites as an xarray Dataset with (chain, draw), ready for ArviZ."""
+        import xarray as xr
+
         chains = self.atoms.chains if self.atoms is not None else 4
         values = (
             self.parameters(jax.random.key(0), 2000) if self.atoms is None else self.atoms.values

@@ -84,7 +84,7 @@ def posterior(
     >>> belief
     Posterior of 'tiger' after 400 steps: conjugate
       accuracy in closed form
-    >>> belief.mean.emission.round(2)
+    >>> belief.mean.shows(0).round(2)
     array([[0.83, 0.17],
            [0.17, 0.83]])
     """

@@ -19,7 +19,7 @@ from homdp_ppl.core.episode import Episode
 from homdp_ppl.core.episodes import Episodes
 from homdp_ppl.core.graph_policy import GraphPolicy, check_policy
 from homdp_ppl.core.policy import Policy, Trajectory
-from homdp_ppl.core.pomdp import POMDP
+from homdp_ppl.core.pomdp import Stationary
 from homdp_ppl.core.randomness import as_key, noise
 from homdp_ppl.core.rollout import play
 from homdp_ppl.declare.kernels import Tables
@@ -237,7 +237,7 @@ def _replicate(
 
     def one(given: tuple[Array, Tables]) -> Statistics:
         key, model = given
-        pomdp = POMDP(*model, reward)
+        pomdp = Stationary(*model, reward).pomdp
 
         def episode(key: Array) -> Episode:
             return play(

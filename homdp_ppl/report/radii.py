@@ -294,8 +294,8 @@ def draw_radii(comparison: xr.Dataset, part: Part = "emission", axes: Axes | Non
 
 def _distances(estimate: POMDP, truth: POMDP) -> Radii:
     return Radii(
-        np.abs(estimate.transition - truth.transition).sum(-1),
-        np.abs(estimate.emission - truth.emission).sum(-1),
+        np.abs(estimate.moves(0) - truth.moves(0)).sum(-1),
+        np.abs(estimate.shows(0) - truth.shows(0)).sum(-1),
     )
 
 

@@ -24,13 +24,8 @@ from homdp_ppl.learning.rounds import Planner
 from homdp_ppl.planners import history_tree, particle_tree, quantised
 from homdp_ppl.planners._histories import Support, few_histories
 from homdp_ppl.planners.auto import SMALL_TREE
+from homdp_ppl.study.defaults import CLASSES, FILE_HORIZON
 from homdp_ppl.study.files import file_of, find_in_file
-
-FILE_HORIZON = 10  # of a .POMDP file, which has none
-CLASSES = (
-    "hop_b_class",
-    "hop_v",
-)  # rules that need tables or worlds, which no line of text can hold
 
 
 class Call(NamedTuple):

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from homdp_ppl.errors import ParameterError, Problem, did_you_mean
+from homdp_ppl.study.defaults import EPISODES, EPSILON, EXPLORERS, PRIORS, SEEDS
 from homdp_ppl.study.sources import parse_call
 
-PRIORS = ("declared", "flat", "sparse")
 BAYESIAN = (
     "quantile_backup",
     "quantile_bonus",
@@ -92,13 +92,13 @@ class Study:
     """
 
     models: tuple[str, ...]
-    explorers: tuple[str, ...] = ("tight", "posterior_sampling", "quantile_backup")
-    episodes: int = 500
-    seeds: int = 10
+    explorers: tuple[str, ...] = EXPLORERS
+    episodes: int = EPISODES
+    seeds: int = SEEDS
     planner: str = "auto"
     horizon: int | None = None
     priors: tuple[str, ...] = PRIORS
-    epsilon: float = 0.1
+    epsilon: float = EPSILON
     block: int | None = None
 
     def __post_init__(self) -> None:

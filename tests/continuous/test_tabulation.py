@@ -41,9 +41,10 @@ def mixtures():
         scale = numpyro.sample("scale", dist.HalfNormal(1.0))
         mixing = dist.Categorical(probs=jnp.array([weight, 1 - weight]))
         parts = jnp.array([1.2345, 1.0]), jnp.array([scale, 1.0])
-        emission = lambda x: dist.MixtureSameFamily(
-            mixing, dist.Normal(parts[0] * (2 * x - 1), parts[1])
-        )
+
+        def emission(x):
+            return dist.MixtureSameFamily(mixing, dist.Normal(parts[0] * (2 * x - 1), parts[1]))
+
         return Kernels([0.5, 0.5], np.full((2, 1, 2), 0.5), emission)
 
     return HOMDP(
@@ -137,7 +138,7 @@ def test_latent_tables_are_those_of_the_program():
     assert transition[:, 0] == pytest.approx(np.array([[0.8, 0.2], [0.0, 1.0]]), abs=1e-14)
     assert transition[1, 0, 0] == 0  # exactly, for planners that prune
     assert reward.tolist() == [[[0.0], [1.0]]] * 2
-    assert quantised_pomdp(moves, []).emission.tolist() == [[1.0], [1.0]]
+    assert quantised_pomdp(moves, []).shows(0).tolist() == [[1.0], [1.0]]
 
 
 def test_a_pair_has_the_latent_tables_of_one_world_and_the_emissions_of_the_other():

@@ -102,9 +102,7 @@ def interference(step) -> tuple[int, int]:
     differ_states = differ_actions = 0
     for seed in range(4):
         one, other = twin_worlds(seed)
-        spaces = tabular(
-            T=one.transition, O=one.emission, initial=one.initial, reward=one.reward, horizon=6
-        ).spaces
+        spaces = one.spaces
         policy = jax.tree.map(jnp.asarray, random_policy(spaces, seed))
         with x64():
             luck = jax.vmap(lambda k: noise(k, jax.random.fold_in(k, 9), 6))(

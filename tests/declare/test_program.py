@@ -1,4 +1,4 @@
-"""The episode program: NumPyro's own tools work on it, and it says what the hand computation says."""
+"""The episode program: NumPyro's tools work on it, and it agrees with a computation by hand."""
 
 import jax
 import jax.numpy as jnp

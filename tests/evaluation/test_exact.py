@@ -11,7 +11,7 @@ from homdp_ppl import GraphPolicy, PlanningError, PolicyError, Spaces, evaluate,
 from homdp_ppl.core.alphas import layers, policy_alphas
 from homdp_ppl.evaluation.exact import occupancy, uniform_at
 from homdp_ppl.evaluation.lemma import simulation_lemma, trajectory_distance
-from tests.planners.exact import random_pomdp
+from tests.planners.exact import DEPENDENT, dependent_pomdp, full, random_pomdp
 from tests.worlds import Parity, UniformAt, random_policy, world
 
 SPACES = Spaces(("x0", "x1"), ("y0", "y1"), ("a0", "a1"), 3)
@@ -19,19 +19,17 @@ SPACES = Spaces(("x0", "x1"), ("y0", "y1"), ("a0", "a1"), 3)
 
 def trajectories(policy, model):
     """Probability and return of every trajectory, multiplied out factor by factor."""
-    rho, T, O, r = model  # noqa: E741
-    X, A, _ = T.shape
-    H, Y = len(r), O.shape[1]
+    rho, (T, O, r) = model.initial, full(model)  # noqa: E741
+    H, X, Y, A = r.shape
     for x, y, a in product(
         product(range(X), repeat=H), product(range(Y), repeat=H), product(range(A), repeat=H)
     ):
         chance = rho[x[0]]
         for h in range(H):
-            chance *= (
-                O[x[h], y[h]] * policy.act(np.array(y[: h + 1]), np.array(a[:h], dtype=int))[a[h]]
-            )
-            chance *= T[x[h], a[h], x[h + 1]] if h + 1 < H else 1.0
-        yield chance, sum(r[h, x[h], a[h]] for h in range(H)), x, a
+            chance *= O[h, a[h - 1] if h else A, x[h], y[h]]
+            chance *= policy.act(np.array(y[: h + 1]), np.array(a[:h], dtype=int))[a[h]]
+            chance *= T[h, x[h], a[h], x[h + 1]] if h + 1 < H else 1.0
+        yield chance, sum(r[h, x[h], y[h], a[h]] for h in range(H)), x, a
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -49,6 +47,34 @@ def test_values_and_visits_are_sums_over_trajectories(seed):
                 visits[h, x[h], a[h]] += chance
         assert evaluate(policy, model) == pytest.approx(value, abs=1e-12)
         np.testing.assert_allclose(occupancy(policy, model), visits, atol=1e-12)
+
+
+@pytest.mark.parametrize("kinds", DEPENDENT)
+def test_dependent_tables(kinds):
+    """Values, visits and the lemma where tables depend on step, previous action or observation."""
+    for seed in range(2):
+        model = dependent_pomdp(seed, kinds=kinds)
+        other = model._replace(
+            initial=model.initial,
+            **{
+                name: 0.7 * getattr(model, name)
+                + 0.3 * getattr(dependent_pomdp(9, kinds=kinds), name)
+                for name in ("transition", "emission")
+            },
+        )
+        policy = random_policy(SPACES, seed)
+        value, visits, distance = 0.0, np.zeros((3, 2, 2)), 0.0
+        for (chance, total, x, a), (instead, *_) in zip(
+            trajectories(policy, model), trajectories(policy, other), strict=True
+        ):
+            value, distance = value + chance * total, distance + abs(chance - instead)
+            for h in range(3):
+                visits[h, x[h], a[h]] += chance
+        assert evaluate(policy, model) == pytest.approx(value, abs=1e-12)
+        np.testing.assert_allclose(occupancy(policy, model), visits, atol=1e-12)
+        sides = simulation_lemma(policy, model, other)
+        assert sides.distance == pytest.approx(distance, abs=1e-12)
+        assert sides.distance <= sides.bound + 1e-12
 
 
 def test_a_policy_that_is_asked_step_by_step_has_a_value_too():
@@ -72,7 +98,9 @@ def test_alpha_vectors_are_bounded_and_end_with_the_reward():
     for h, alpha in enumerate(alphas):
         assert alpha.min() >= 0
         assert alpha.max() <= 4 - h
-    np.testing.assert_allclose(alphas[-1], policy.probabilities[nodes[-1]] @ model.reward[-1].T)
+    np.testing.assert_allclose(
+        alphas[-1], policy.probabilities[nodes[-1]] @ model.reward[-1, :, 0].T
+    )
 
 
 def test_uniform_at_one_step():
@@ -121,7 +149,7 @@ def test_the_lemmas_bound_by_hand_at_horizon_one():
     sides = simulation_lemma(
         uniform_policy(Spaces(("x", "z"), ("y", "w"), ("a", "b"), 1)), model, other
     )
-    by_hand = model.initial @ np.abs(model.emission - other.emission).sum(1)
+    by_hand = model.initial @ np.abs(model.shows(0) - other.shows(0)).sum(1)
     assert sides.bound == pytest.approx(by_hand)
     assert sides.distance == pytest.approx(by_hand)
 

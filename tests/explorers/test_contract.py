@@ -103,7 +103,8 @@ def test_proposals_are_arrays(name):
         return
     assert isinstance(proposal, Proposal)
     assert {len(leaf) for leaf in jax.tree.leaves(proposal)} == {1}
-    initial, transition, emission, reward = (np.asarray(part) for part in proposal.models)
+    short = proposal.models.stationary()
+    initial, transition, emission, reward = (np.asarray(part) for part in short)
     assert (initial.shape, transition.shape, emission.shape, reward.shape) == (
         (1, X),
         (1, X, A, X),
@@ -324,7 +325,7 @@ def test_learning_with_a_sampled_posterior(rule):
     world = sensor().at(ear=2.0, drift=-1.0)
     run = learn(world, rule, TREE, episodes=150, seed=0)
     assert run.state.memory.base.method == "nuts"
-    assert abs(run.posterior.mean.emission[0, 0] - world.pomdp.emission[0, 0]) < 0.1
+    assert abs(run.posterior.mean.shows(0)[0, 0] - world.pomdp.shows(0)[0, 0]) < 0.1
     assert run.gaps[-1] < 0.1
     assert "readable" in run.loop
 
@@ -347,7 +348,7 @@ def curious(weight: float = 1.0) -> Explorer:
 
     def propose(key, state):
         model = empirical(state.homdp, state.counts)
-        return one(model._replace(reward=model.reward + weight / (1 + state.counts.state_action)))
+        return one(model.with_bonus(weight / (1 + state.counts.state_action)))
 
     return Explorer("curious", propose, "none", {"weight": weight})
 
@@ -365,4 +366,5 @@ def test_a_new_rule():
     assert (run.state.counts.state_action > 0).all()
     assert run.gaps[-10:].mean() < run.gaps[:10].mean()
     with x64():
-        assert jax.eval_shape(curious().propose, KEY, run.state).models.reward.shape == (1, H, X, A)
+        proposal = jax.eval_shape(curious().propose, KEY, run.state)
+        assert proposal.models.reward.shape == (1, H, X, 1, A)

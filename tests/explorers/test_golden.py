@@ -87,7 +87,7 @@ def capped(scale, numerator, n, cap):
 
 
 def added(decision):
-    return decision.model.reward - REWARD
+    return decision.model.reward[:, :, 0] - REWARD
 
 
 # Optimism from counts
@@ -106,7 +106,7 @@ def test_hop_b(scale, known):
     bonus = H * eps_O[:, None] + eps_T
     _, decision = decide(explorers.hop_b(DELTA, scale, known), partly_known, COUNTS, K)
     np.testing.assert_allclose(added(decision), np.broadcast_to(bonus, (H, X, A)), atol=1e-12)
-    model = POMDP(
+    model = POMDP.of(
         INITIAL, T_HAT if known else VERBATIM_T, O_HAT if known else VERBATIM_O, REWARD + bonus
     )
     assert decision.optimistic == pytest.approx(optimum(model), abs=1e-10)
@@ -138,9 +138,9 @@ def test_hop_b_class(scale, known):
     _, decision = decide(explorers.hop_b_class(CLASS, DELTA, scale, known), partly_known, COUNTS, K)
     np.testing.assert_allclose(added(decision), np.broadcast_to(bonus, (H, X, A)), atol=1e-12)
     O_class = np.array([CLASS[1, 0], O_HAT[1], CLASS[1, 2]]) if known else CLASS[1]
-    model = POMDP(INITIAL, T_HAT if known else VERBATIM_T, O_class, REWARD + bonus)
-    np.testing.assert_allclose(decision.model.emission, O_class, atol=1e-15)
-    np.testing.assert_allclose(decision.model.transition, model.transition, atol=1e-15)
+    model = POMDP.of(INITIAL, T_HAT if known else VERBATIM_T, O_class, REWARD + bonus)
+    np.testing.assert_allclose(decision.model.shows(0), O_class, atol=1e-15)
+    np.testing.assert_allclose(decision.model.moves(0), model.moves(0), atol=1e-15)
     assert decision.optimistic == pytest.approx(optimum(model), abs=1e-10)
 
 
@@ -177,7 +177,7 @@ def test_tight(known):
     proposal, decision = decide(explorers.tight(DELTA, known), partly_known, MANY, K)
     np.testing.assert_allclose(added(decision), bonus, atol=1e-12)
     assert proposal.parameters == pytest.approx(start, abs=1e-12)
-    model = POMDP(INITIAL, T, O, REWARD + bonus)
+    model = POMDP.of(INITIAL, T, O, REWARD + bonus)
     value = clipped_optimum(model)
     assert value + start < H - 0.01  # the minimum with H does not count here
     assert decision.optimistic == pytest.approx(value + start, abs=1e-10)
@@ -210,7 +210,7 @@ def posterior_rows(counts):
 
 def bonus_value(eps_T, eps_O, T, O):  # noqa: E741
     bonus, start = centred(eps_T, eps_O, T)
-    return min(H, clipped_optimum(POMDP(INITIAL, T, O, REWARD + bonus)) + start)
+    return min(H, clipped_optimum(POMDP.of(INITIAL, T, O, REWARD + bonus)) + start)
 
 
 def test_quantile_bonus_by_the_bound():
@@ -221,8 +221,8 @@ def test_quantile_bonus_by_the_bound():
         lambda x: weissman(Y, DELTA / 6, alpha_O[x].sum() + 1),
     )
     _, decision = decide(explorers.quantile_bonus(DELTA, bound=True), partly_known, COUNTS, K)
-    np.testing.assert_allclose(decision.model.transition, T, atol=1e-12)
-    np.testing.assert_allclose(decision.model.emission, O, atol=1e-12)
+    np.testing.assert_allclose(decision.model.moves(0), T, atol=1e-12)
+    np.testing.assert_allclose(decision.model.shows(0), O, atol=1e-12)
     np.testing.assert_allclose(added(decision), centred(eps_T, eps_O, T)[0], atol=1e-12)
     assert decision.optimistic == pytest.approx(bonus_value(eps_T, eps_O, T, O), abs=1e-10)
 
@@ -296,7 +296,7 @@ def test_quantile_backup(z):
             [[min(H - h, m + z * sqrt(max(v, 0.0))) for m, v in row] for row in moments]
         )
 
-    first, actions = backed_up(POMDP(INITIAL, T, O, REWARD), backup)
+    first, actions = backed_up(POMDP.of(INITIAL, T, O, REWARD), backup)
     mean = sum(INITIAL[x] * O[x] @ first[:, x] for x in range(X))
     variance = 0.0
     for x in range(X):
@@ -308,7 +308,9 @@ def test_quantile_backup(z):
         chances = decision.policy.act(np.array(history[::2]), np.array(history[1::2], dtype=int))
         assert chances[action] == 1.0, history
     if z == 0.0:
-        assert decision.optimistic == pytest.approx(optimum(POMDP(INITIAL, T, O, REWARD)), abs=1e-9)
+        assert decision.optimistic == pytest.approx(
+            optimum(POMDP.of(INITIAL, T, O, REWARD)), abs=1e-9
+        )
 
 
 def test_quantile_backup_by_draws():
@@ -317,7 +319,7 @@ def test_quantile_backup_by_draws():
     """
     model, z = sensor(), 0.7
     proposal, decision = decide(explorers.quantile_backup(z), model, Counts.zero(model))
-    T, O = proposal.parameters.transition[0], proposal.parameters.emission[0]  # noqa: E741
+    T, O = proposal.parameters.moves(0)[0], proposal.parameters.shows(0)[0]  # noqa: E741
     assert len(T) == len(O) == 256
     place = ceil(norm.cdf(z) * 257) - 1
 
@@ -331,7 +333,7 @@ def test_quantile_backup_by_draws():
     values = sorted(mean.initial @ (O[s] * first.T).sum(-1) for s in range(256))
     assert decision.optimistic == pytest.approx(min(model.horizon, values[place]), abs=1e-10)
     np.testing.assert_allclose(
-        mean.transition, T.mean(0), atol=0.08
+        mean.moves(0), T.mean(0), atol=0.08
     )  # the mean of all stored draws, up to their error
 
 
@@ -341,9 +343,9 @@ def test_posterior_sampling():
     model = POMDP(*(part[0] for part in proposal.models))
     assert len(proposal.models.initial) == 1
     known = [row for row in product(range(X), range(A)) if row not in UNKNOWN_T]
-    assert all(np.array_equal(model.transition[row], T_HAT[row]) for row in known)
-    assert model.transition[1, 0, 1] == 0.0
-    np.testing.assert_array_equal(model.emission[1], O_HAT[1])
+    assert all(np.array_equal(model.moves(0)[row], T_HAT[row]) for row in known)
+    assert model.moves(0)[1, 0, 1] == 0.0
+    np.testing.assert_array_equal(model.shows(0)[1], O_HAT[1])
     assert decision.optimistic == pytest.approx(optimum(model), abs=1e-10)
     assert evaluate(decision.policy, model) == pytest.approx(optimum(model), abs=1e-10)
 
@@ -372,7 +374,9 @@ def test_value_quantile(q, draws, place):
 @pytest.mark.parametrize("known", [True, False])
 def test_greedy(known):
     _, decision = decide(explorers.greedy(known), partly_known, COUNTS, K)
-    model = POMDP(INITIAL, T_HAT if known else VERBATIM_T, O_HAT if known else VERBATIM_O, REWARD)
+    model = POMDP.of(
+        INITIAL, T_HAT if known else VERBATIM_T, O_HAT if known else VERBATIM_O, REWARD
+    )
     for planned, by_hand in zip(decision.model, model, strict=True):
         np.testing.assert_allclose(planned, by_hand, atol=1e-15)
     assert decision.optimistic == pytest.approx(optimum(model), abs=1e-10)
@@ -381,12 +385,14 @@ def test_greedy(known):
 def test_greedy_without_data():
     """Uniform on the declared support, and over everything where nothing is known."""
     blank = Counts.zero(partly_known)
-    T, O = decide(explorers.greedy(), partly_known, blank, K)[1].model[1:3]  # noqa: E741
+    model = decide(explorers.greedy(), partly_known, blank, K)[1].model
+    T, O = model.moves(0), model.shows(0)  # noqa: E741
     for row, support in UNKNOWN_T.items():
         np.testing.assert_allclose(T[row], np.isin(range(X), support) / len(support))
     np.testing.assert_array_equal(T[0, 1], T_HAT[0, 1])
     np.testing.assert_array_equal(O, [[0.5, 0.5], [0.25, 0.75], [0.5, 0.5]])
-    T, O = decide(explorers.greedy(known=False), partly_known, blank, K)[1].model[1:3]  # noqa: E741
+    model = decide(explorers.greedy(known=False), partly_known, blank, K)[1].model
+    T, O = model.moves(0), model.shows(0)  # noqa: E741
     np.testing.assert_allclose(T, np.full((X, A, X), 1 / 3))
     np.testing.assert_allclose(O, np.full((X, Y), 0.5))
 
@@ -430,6 +436,8 @@ def test_oracle():
         reward=np.eye(2),
         horizon=2,
     ).at()
-    strange = replace(sure, pomdp=sure.pomdp._replace(emission=np.array([[0.8, 0.2], [0.3, 0.7]])))
+    strange = replace(
+        sure, pomdp=sure.pomdp.with_tables(emission=np.array([[0.8, 0.2], [0.3, 0.7]]))
+    )
     _, decision = decide(explorers.oracle(strange), sure.homdp, Counts.zero(sure))
     assert decision.optimistic == pytest.approx(optimum(strange.pomdp), abs=1e-10)

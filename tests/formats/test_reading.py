@@ -91,16 +91,18 @@ def test_states_that_carry_the_last_action(load):
     assert spaces.observations == ("hear-left", "hear-right", "nothing")
     np.testing.assert_array_equal(arrays.initial, [0.5, 0.5, 0, 0, 0, 0, 0, 0])
     np.testing.assert_array_equal(
-        arrays.emission[:4], [[0, 0, 1], [0, 0, 1], [0.85, 0.15, 0], [0.15, 0.85, 0]]
+        arrays.shows(0)[:4], [[0, 0, 1], [0, 0, 1], [0.85, 0.15, 0], [0.15, 0.85, 0]]
     )
-    np.testing.assert_array_equal(arrays.emission[4:], [[0.5, 0.5, 0]] * 4)
+    np.testing.assert_array_equal(arrays.shows(0)[4:], [[0.5, 0.5, 0]] * 4)
     for before in range(0, 8, 2):
         np.testing.assert_array_equal(
-            arrays.transition[before, 0], np.eye(8)[2]
+            arrays.moves(0)[before, 0], np.eye(8)[2]
         )  # left: left after listen
-        np.testing.assert_array_equal(arrays.transition[before, 2], [0, 0, 0, 0, 0, 0, 0.5, 0.5])
+        np.testing.assert_array_equal(arrays.moves(0)[before, 2], [0, 0, 0, 0, 0, 0, 0.5, 0.5])
     np.testing.assert_allclose(
-        arrays.reward, np.broadcast_to([[0.9, 0, 1], [0.9, 1, 0]] * 4, (3, 8, 3)), rtol=1e-15
+        arrays.reward[:, :, 0],
+        np.broadcast_to([[0.9, 0, 1], [0.9, 1, 0]] * 4, (3, 8, 3)),
+        rtol=1e-15,
     )
 
 
@@ -108,18 +110,18 @@ def test_costs_and_their_way_back(load):
     """Costs from -0.25 to 3.5 become rewards 1 to 0."""
     file, world = load.file("slippery"), load("slippery", 2, 1.0)
     assert file.units == (3.5, -3.75)
-    np.testing.assert_allclose(world.pomdp.reward[0], (3.5 - file.reward) / 3.75, rtol=1e-15)
+    np.testing.assert_allclose(world.pomdp.reward[0, :, 0], (3.5 - file.reward) / 3.75, rtol=1e-15)
     assert (world.pomdp.reward.min(), world.pomdp.reward.max()) == (0, 1)
-    assert file.in_own_units(world.pomdp.reward[0, 2, 0], 1) == 3.5
+    assert file.in_own_units(world.pomdp.reward[0, 2, 0, 0], 1) == 3.5
 
 
 def test_rewards_in_the_unit_interval_are_left_alone(load):
     """Also when they do not reach its ends; a constant outside it becomes 0."""
     world = load("plain", 2)
-    np.testing.assert_array_equal(world.pomdp.reward, [[[0, 1], [0.5, 0]]] * 2)
+    np.testing.assert_array_equal(world.pomdp.reward[:, :, 0], [[[0, 1], [0.5, 0]]] * 2)
     assert load.file("plain").units == (0.0, 1.0)
     np.testing.assert_array_equal(
-        world.pomdp.emission, [[0.7, 0.3], [0.4, 0.6]]
+        world.pomdp.shows(0), [[0.7, 0.3], [0.4, 0.6]]
     )  # the first state is seen too
     np.testing.assert_array_equal(world.pomdp.initial, [0, 1])
     assert load.file("plain").discount is None
@@ -136,7 +138,7 @@ def test_a_constant_reward_outside_the_unit_interval(tmp_path):
 @pytest.mark.parametrize("name", ["tiger", "maze4x3", "hallway"])
 @needs_problems
 def test_problems_equal_their_arrays(name):
-    """To the last bit but one: the arrays were divided by their sums, which are one up to rounding."""
+    """To the last bit but one: arrays were divided by their sums, which are 1 up to rounding."""
     file, reference = read_file(problems.file(f"{name}.POMDP")), problems.arrays(name)
     assert (file.discount, file.units, file.action_matters) == (1.0, (0.0, 1.0), False)
     ours = {
@@ -161,7 +163,7 @@ def test_priors_on_the_support(load):
     assert {site.name: site.shape for site in world.homdp.sites} == {"T2": (4, 2), "O2": (6, 2)}
     np.testing.assert_array_equal(world.parameters["O2"][:2], [[0.85, 0.15], [0.15, 0.85]])
     np.testing.assert_array_equal(
-        world.homdp.structure.support.transition, world.pomdp.transition > 0
+        world.homdp.structure.support.transition, world.pomdp.moves(0) > 0
     )
     assert set(world.homdp.structure.conjugate.sites) == {"T2", "O2"}
     assert (world.homdp.structure.conjugate.concentration == 0.5).all()
@@ -197,13 +199,13 @@ def test_the_posterior_adds_counts_over_all_last_actions(load):
     for state in range(8):
         counts = moved[state % 2, 2] + 0.5
         np.testing.assert_allclose(
-            mean.transition[state, 2, after_right], counts / counts.sum(), rtol=1e-12
+            mean.moves(0)[state, 2, after_right], counts / counts.sum(), rtol=1e-12
         )
     counts = heard[0] + 0.5
     np.testing.assert_allclose(
-        mean.emission[2:4, :2], counts / counts.sum(1, keepdims=True), rtol=1e-12
+        mean.shows(0)[2:4, :2], counts / counts.sum(1, keepdims=True), rtol=1e-12
     )
-    np.testing.assert_array_equal(mean.emission[:2, 2], [1, 1])
+    np.testing.assert_array_equal(mean.shows(0)[:2, 2], [1, 1])
 
 
 def test_sparse_rows_of_different_lengths(load):
@@ -230,7 +232,7 @@ def test_specks_are_zeros(load):
     world = file.world(1, 1.0)
     assert {site.name for site in world.homdp.sites} == {"O2"}
     np.testing.assert_allclose(
-        world.pomdp.transition, [[[1, 0]] * 2, [[0, 1]] * 2], rtol=1e-15, atol=0
+        world.pomdp.moves(0), [[[1, 0]] * 2, [[0, 1]] * 2], rtol=1e-15, atol=0
     )
 
 

@@ -107,7 +107,7 @@ def test_hindsight_is_the_program_given_states_and_numbers(name):
 
 
 def outside(name, episodes, parameters):
-    """The entries of the parameters that lie beyond all draws of the posterior given the episodes."""
+    """Entries of the parameters beyond all draws of the posterior given the episodes."""
     belief = posterior(world(name).homdp, episodes, sampling=SAMPLING)
     assert belief.method == ("conjugate" if name == "gaussian_tiger" else "nuts")
     draws = belief.parameters(jax.random.key(0), DRAWS)
@@ -150,7 +150,7 @@ def on_a_grid(name, parameters, edges, cells=200):
     grid = np.union1d(np.linspace(law.ppf(1e-6).min(), law.ppf(1 - 1e-6).max(), cells - 1), edges)
     ends = np.array([-np.inf, *grid, np.inf])
     rho, T, r = latent_tables(world(name))
-    return POMDP(rho, T, np.diff(law.cdf(ends[:, None]).T), r)
+    return POMDP.of(rho, T, np.diff(law.cdf(ends[:, None]).T), r)
 
 
 @pytest.mark.parametrize(
@@ -208,17 +208,19 @@ def test_places_of_a_region_are_alike_on_average():
 
     Regions would do as its states.
     """
-    whole = on_a_grid("low_rank", world("low_rank").parameters, [], 40)
+    whole = on_a_grid("low_rank", world("low_rank").parameters, [], 40).stationary()
     region = np.arange(10) * 3 // 10
     psi = np.eye(3)[region] / np.bincount(region)[region][:, None]  # (X, regions)
     moves = np.einsum("xz,xay,yw->zaw", psi, whole.transition, np.eye(3)[region])
-    small = POMDP(
+    small = POMDP.of(
         np.full(3, 1 / 3),
         moves,
         psi.T @ whole.emission,
         np.einsum("xz,hxa->hza", psi, whole.reward),
     )
-    assert history_tree()(small).value == pytest.approx(history_tree()(whole).value, abs=1e-10)
+    assert history_tree()(small).value == pytest.approx(
+        history_tree()(whole.pomdp).value, abs=1e-10
+    )
 
 
 @pytest.mark.slow

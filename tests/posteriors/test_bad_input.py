@@ -154,7 +154,7 @@ def test_jointly_impossible_data_are_told_apart():
     one, other = seen([[1, 1, 0], [0, 0, 0], [0, 0, 0]]), seen([[1, 0, 1], [0, 0, 0], [0, 0, 0]])
     settled = posterior(model, one)
     assert settled.atoms.weights.tolist() == [1.0, 0.0]
-    assert settled.mean.emission[0].tolist() == [0.5, 0.5, 0.0]
+    assert settled.mean.shows(0)[0].tolist() == [0.5, 0.5, 0.0]
     for refused in (lambda: posterior(model, one + other), lambda: settled.update(other)):
         with pytest.raises(DataError, match="not all of them under the same parameters"):
             refused()
@@ -257,7 +257,7 @@ def test_counts_of_any_array_kind_come_out_as_numpy():
     """Lists, JAX arrays and whole floats are counts too."""
     expected = posterior(
         tiger(), Counts(np.zeros((2, 3, 2), int), np.array([[3, 1], [1, 2]]))
-    ).mean.emission
+    ).mean.shows(0)
     for array in (
         np.ndarray.tolist,
         jnp.asarray,
@@ -267,8 +267,8 @@ def test_counts_of_any_array_kind_come_out_as_numpy():
         belief = posterior(
             tiger(), Counts(array(np.zeros((2, 3, 2), int)), array(np.array([[3, 1], [1, 2]])))
         )
-        assert type(belief.mean.emission) is np.ndarray
-        assert np.array_equal(belief.mean.emission, expected)
+        assert type(belief.mean.shows(0)) is np.ndarray
+        assert np.array_equal(belief.mean.shows(0), expected)
 
 
 @pytest.mark.slow
@@ -283,7 +283,7 @@ def test_no_number_of_visits_makes_a_nan(number):
         support = model.structure.support
         counts = Counts(number * support.transition, number * support.emission)
         belief = posterior(model, counts)
-        for mean, variance in zip(belief.mean[1:3], belief.variance[1:3], strict=True):
+        for mean, variance in zip(belief.mean.stationary()[1:3], belief.variance[1:3], strict=True):
             assert np.isfinite(mean).all()
             assert np.allclose(mean.sum(-1), 1)
             assert (variance >= 0).all()
