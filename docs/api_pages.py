@@ -33,6 +33,7 @@ THEMES = {  # of the names at the root; one that stands nowhere here comes under
         "HOMDPError",
         "Problem",
         "DeclarationError",
+        "SpacesError",
         "ParameterError",
         "DataError",
         "InferenceError",

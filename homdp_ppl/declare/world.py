@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, final
@@ -96,6 +96,10 @@ class World:
         if self.spaces.finite:
             return play_tables(keys, self.pomdp, policy, self.spaces, actions)
         return play(keys, self.dynamics, self.numbers, policy, actions)
+
+    def returns(self, episodes: Episode | Iterable[Episode]) -> Array:
+        """The sum of rewards of each episode."""
+        return self.homdp.returns(episodes)
 
     def with_horizon(self, horizon: int) -> World:
         """The same world with another horizon, if its rewards are the same at every step."""
