@@ -174,8 +174,7 @@ CONSTANTS = {
         "The worlds of the zoo whose states or observations are real, by name."
     ),
     "homdp_ppl.models.MODELS": "The finite worlds of the zoo by name.",
-    "homdp_ppl.planners.CONTINUOUS_PLANNERS": "The planners for continuous worlds by name.",
-    "homdp_ppl.planners.PLANNERS": "The planners for finite worlds by name.",
+    "homdp_ppl.planners.PLANNERS": "The planners by name.",
     "homdp_ppl.report.COLOURS": "The colours of rules in pictures, in their order.",
 }
 

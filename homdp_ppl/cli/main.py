@@ -138,7 +138,7 @@ def _parser() -> argparse.ArgumentParser:
         f"a .POMDP file (horizon {FILE_HORIZON}), or path/to/file.py:name"
     )
     horizon_help = "another horizon than the model's own"
-    known = ", ".join([*planners.PLANNERS, *planners.CONTINUOUS_PLANNERS])
+    known = ", ".join(planners.PLANNERS)
     planner_help = (
         f"one of {known}, with options as in bounded_search:gap=0.01, or "
         f"path/to/file.py:name (default auto)"
