@@ -6,7 +6,7 @@ Worth by hand, contributions that add up to the bracket, cuts where the policy c
 import numpy as np
 import pytest
 
-from homdp_ppl.continuous.quadrature import panels
+from homdp_ppl.continuous.quadrature import cut, panels
 from homdp_ppl.planners import plan_on_cells
 from homdp_ppl.planners._cells import spread
 from homdp_ppl.planners._splitting import Step, contributions, look_ahead, split
