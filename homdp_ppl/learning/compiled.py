@@ -20,6 +20,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from homdp_ppl.core.graph_policy import GraphPolicy
+from homdp_ppl.core.plan import TreePlanner
 from homdp_ppl.core.rollout import play
 from homdp_ppl.declare.kernels import TRACER_ERRORS, tracer_problem
 from homdp_ppl.declare.model import HOMDP, World
@@ -70,7 +71,7 @@ def why_not(
     world: World, explorer: Explorer, planner: Planner, model: HOMDP, foresight: bool
 ) -> str | None:
     """What keeps a run from being compiled; None if nothing does."""
-    if not all(hasattr(planner, part) for part in ("compile", "optimistic", "scorer")):
+    if not isinstance(planner, TreePlanner):
         return "the planner cannot be traced"
     if not explorer.compilable(model):
         return f"{explorer.name} needs more than array functions on {model.name}"
@@ -92,10 +93,9 @@ class Twin:
         self.explorer = explorer
         planning = Planning(explorer, planner, model)
         self._root = planning.root
-        self._solve = planning.tree.compile(planning.support)
-        self._score: Callable[[GraphPolicy], Array] = planning.tree.scorer(
-            planning.support, world.pomdp
-        )
+        tree: Any = planning.tree
+        self._solve = tree.compile(planning.support)
+        self._score: Callable[[GraphPolicy], Array] = tree.scorer(planning.support, world.pomdp)
         self._stretch: Callable[..., tuple[Carry, Line]] = jax.jit(self._run)
         self._empty: Decision | None = None
 

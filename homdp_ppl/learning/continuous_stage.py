@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike
 from homdp_ppl.continuous.quantised_policy import QuantisedPolicy
 from homdp_ppl.core.episode import Episode
 from homdp_ppl.core.graph_policy import BlindPolicy
+from homdp_ppl.core.plan import Plan, WorldPlanner, planner_name
 from homdp_ppl.core.policy import Policy, Trajectory
 from homdp_ppl.core.pomdp import POMDP, Stationary
 from homdp_ppl.core.spaces import Real
@@ -172,18 +173,14 @@ class ContinuousStage:
         )
 
     def _plan(self, world: World) -> Planned:
-        plan: Any = plan_world(self.task.planner, world)
+        plan = plan_world(self.task.planner, world)
         if self.task.estimated:
             return Planned(plan.policy, value(plan.policy, world, self.task), None)
-        return Planned(plan.policy, plan.upper, plan.less.model)
+        return Planned(plan.policy, plan.upper, plan.model)
 
     def _plan_tables(self, proposal: Tabled) -> Planned:
-        plan = getattr(self.task.planner, "with_tables", None)
-        if plan is None:
-            got, rule = "a planner that cannot add bonuses to rewards", self.task.explorer.rule
-            raise PlanningError(rule, [Problem("planner", got, "planner=planners.quantised()")])
-        found = plan(proposal.world, proposal[:3])
-        return Planned(found.policy, found.upper, found.less.model)
+        found = world_planner(self.task.planner).plan_tables(proposal.world, proposal[:3])
+        return Planned(found.policy, found.upper, found.model)
 
 
 def continuous_rule(explorer: Explorer) -> Rule:
@@ -201,23 +198,22 @@ def continuous_rule(explorer: Explorer) -> Rule:
     return rule
 
 
-def plan_world(planner: Planner, world: World) -> Any:
+def plan_world(planner: Planner, world: World) -> Plan:
     """A plan for a continuous world; refuses planners that know tables only."""
-    try:
-        return planner(world)
-    except (TypeError, AttributeError) as error:
-        got = getattr(planner, "__qualname__", type(planner).__name__).split(".")[0]
-        remedy = (
-            "quantised() serves finitely many states with observations on the line, "
-            "particle_tree() everything."
-        )
-        problem = Problem(
-            "planner",
-            f"{got}, which failed: {error}",
-            "planners.quantised() or particle_tree()",
-            remedy,
-        )
-        raise ParameterError("learn", [problem]) from error
+    return world_planner(planner)(world)
+
+
+def world_planner(planner: Any) -> WorldPlanner:
+    """A planner that serves real-valued spaces; refuses others."""
+    if isinstance(planner, WorldPlanner):
+        return planner
+    got = f"{planner_name(planner)}, which plans for tables only"
+    remedy = (
+        "quantised() serves finitely many states with observations on the line, "
+        "particle_tree() everything."
+    )
+    expected = "planners.quantised() or particle_tree()"
+    raise ParameterError("learn", [Problem("planner", got, expected, remedy)])
 
 
 def value(policy: Policy, world: World, task: Task) -> float:

@@ -269,7 +269,7 @@ def _learn_continuous(
     check_model(world, explorer, episodes, model)
     rule = continuous_rule(explorer)
     plan = plan_world(planner, world)
-    estimated = bool(getattr(plan, "estimated", False))
+    estimated = not plan.certified
     tasks = [
         Task(
             world,

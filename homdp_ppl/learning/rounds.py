@@ -17,7 +17,7 @@ import jax
 import numpy as np
 
 from homdp_ppl.core.graph_policy import GraphPolicy
-from homdp_ppl.core.plan import Plan, Solution
+from homdp_ppl.core.plan import Plan, Solution, TreePlanner, planner_name
 from homdp_ppl.core.policy import Trajectory
 from homdp_ppl.core.pomdp import POMDP
 from homdp_ppl.core.probabilities import FLOAT32
@@ -200,9 +200,8 @@ class Planning:
         self.explorer = explorer
         self.support: Tables = explorer.support(homdp)
         self.root = explorer.root(homdp)
-        optimistic = getattr(planner, "optimistic", None)
-        if explorer.backup is not None and optimistic is None:
-            got = f"{getattr(planner, '__qualname__', type(planner).__name__).split('.')[0]}, which has no optimistic backups"
+        if explorer.backup is not None and not isinstance(planner, TreePlanner):
+            got = f"{planner_name(planner)}, which has no optimistic backups"
             remedy = (
                 f"{explorer.rule} is not convex in the belief: only the history tree can plan it."
             )
@@ -210,7 +209,9 @@ class Planning:
                 explorer.rule, [Problem("planner", got, "planner=history_tree()", remedy)]
             )
         backup = explorer.backup(homdp) if explorer.backup else None
-        self.tree: Any = optimistic(backup, explorer.clip) if optimistic else None
+        self.tree: TreePlanner | None = None
+        if isinstance(planner, TreePlanner):
+            self.tree = planner.optimistic(backup, explorer.clip)
         self._planner = planner
         self._pairs: PairSearch[Pairs, Solution] = PairSearch(
             lambda model: self._solve(model, None), TableBounds()
@@ -249,8 +250,7 @@ class Planning:
 
     def _solve(self, model: POMDP, parameters: Any) -> Solution:
         if self.tree is not None:
-            solution: Solution = self.tree.solve(model, parameters, self.support)
-            return solution
+            return self.tree.solve(model, parameters, self.support)
         plan = self._planner(model)
         if self.explorer.exact and plan.gap > INEXACT:
             remedy = "Use planner=history_tree() or alpha_vectors()."
@@ -261,4 +261,5 @@ class Planning:
                 remedy,
             )
             raise PlanningError(self.explorer.rule, [problem])
-        return Solution(np.float64(plan.value), np.float64(plan.upper), np.zeros(0), plan.policy)
+        policy: Any = plan.policy  # a custom planner's may be any policy
+        return Solution(np.float64(plan.value), np.float64(plan.upper), np.zeros(0), policy)
