@@ -6,6 +6,7 @@ Drawn from a prior or listed, T and O apart, weighed against data by one call.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -65,59 +66,50 @@ def of_densities(members: Any) -> bool:
     )
 
 
+@dataclass(frozen=True)
 class DensityClass:
-    """Members of a class; those of one declaration are weighed together.
+    """Members of a class of densities; those of one declaration are weighed together.
 
-    Parameters
+    Attributes
     ----------
-    subject
-        Who asks.
     where
         "transitions" or "emissions".
     members
         The worlds.
     """
 
-    def __init__(self, subject: str, where: str, members: Any) -> None:
-        self.members = tuple(members)
-        if not self.members or not all(
-            isinstance(member, ContinuousWorld) for member in self.members
+    where: str
+    members: tuple[World, ...]
+
+    @classmethod
+    def of(cls, subject: str, where: str, members: Any) -> DensityClass:
+        """A class of worlds with real-valued states or observations, and the same spaces."""
+        worlds = tuple(members)
+        if not worlds or not all(
+            isinstance(member, World) and not member.spaces.finite for member in worlds
         ):
-            expected = "at least one world, all of them continuous"
-            raise ParameterError(
-                subject,
-                [
-                    Problem(
-                        where,
-                        f"{len(self.members)} members",
-                        expected,
-                        "candidates(homdp, n, key).",
-                    )
-                ],
-            )
-        spaces = {member.spaces._replace(horizon=0) for member in self.members}
-        if len(spaces) > 1:
-            raise ParameterError(
-                subject,
-                [Problem(where, "members with different spaces", "worlds with the same spaces")],
-            )
-        self.where = where
+            expected = "at least one world, all of them with real-valued spaces"
+            got = f"{len(worlds)} members"
+            problem = Problem(where, got, expected, "candidates(homdp, n, key).")
+            raise ParameterError(subject, [problem])
+        if len({member.spaces._replace(horizon=0) for member in worlds}) > 1:
+            got = "members with different spaces"
+            raise ParameterError(subject, [Problem(where, got, "worlds with the same spaces")])
+        return cls(where, worlds)
 
     def __len__(self) -> int:
         return len(self.members)
 
-    def refuse_other(self, subject: str, domain: Spaces) -> None:
-        """Refuse a model with other spaces than the members have."""
+    def problems(self, homdp: HOMDP) -> list[Problem]:
+        """What is wrong with the class for a declaration."""
         mine = self.members[0].spaces
-        if mine != domain:
-            raise ParameterError(
-                subject,
-                [
-                    Problem(
-                        self.where, str(mine), f"worlds with the spaces and the horizon {domain}"
-                    )
-                ],
-            )
+        if mine == homdp.spaces:
+            return []
+        if homdp.spaces.finite:
+            remedy = "The world that is acted in is finite."
+            return [Problem(self.where, str(mine), "tables, or finite worlds", remedy)]
+        expected = f"worlds with the spaces and the horizon {homdp.spaces}"
+        return [Problem(self.where, str(mine), expected)]
 
     @in_x64
     def log_likelihoods(self, *points: Array) -> Array:
