@@ -32,7 +32,6 @@ from rich.console import Console
 from rich.table import Table
 
 from homdp_ppl import (
-    ContinuousWorld,
     World,
     explorers,
     learn,
@@ -199,7 +198,7 @@ def _told(numbers: Sequence[int | None]) -> str:
     return (f"{np.mean(found):.0f}" if found else "") + (f" ({failed} never)" if failed else "")
 
 
-def worlds(name: str, members: int) -> list[ContinuousWorld]:
+def worlds(name: str, members: int) -> list[World]:
     """A class of worlds of which the last is the truth."""
     if name == "low_rank, X = 1000":
         return family(members, states=1000, horizon=4)

@@ -28,7 +28,6 @@ from homdp_ppl.core.pomdp import POMDP
 from homdp_ppl.core.rollout import rollout
 from homdp_ppl.core.spaces import Real, Spaces
 from homdp_ppl.declare.decorator import homdp, tabular
-from homdp_ppl.declare.densities import ContinuousHOMDP, ContinuousWorld
 from homdp_ppl.declare.kernels import Kernels
 from homdp_ppl.declare.model import HOMDP, World
 from homdp_ppl.errors import (
@@ -40,6 +39,7 @@ from homdp_ppl.errors import (
     PlanningError,
     PolicyError,
     Problem,
+    SpacesError,
 )
 from homdp_ppl.evaluation.exact import evaluate
 from homdp_ppl.formats import read_pomdp, write_pomdp
@@ -57,9 +57,7 @@ __all__ = [
     "HOMDP",
     "POMDP",
     "BlindPolicy",
-    "ContinuousHOMDP",
     "ContinuousRun",
-    "ContinuousWorld",
     "Counts",
     "DataError",
     "DeclarationError",
@@ -79,6 +77,7 @@ __all__ = [
     "Real",
     "Run",
     "Spaces",
+    "SpacesError",
     "StorageError",
     "Trajectory",
     "World",

@@ -120,6 +120,20 @@ class DeclarationError(HOMDPError):
     """
 
 
+class SpacesError(HOMDPError):
+    """Real-valued states or observations where finite tables are needed.
+
+    Examples
+    --------
+    >>> from homdp_ppl import SpacesError, models
+    >>> try:
+    ...     models.load("light_dark").pomdp
+    ... except SpacesError as error:
+    ...     print(error.problems[0].where, "got", error.problems[0].got)
+    pomdp got states in R, observations in R
+    """
+
+
 class ParameterError(HOMDPError):
     """Parameters that do not belong to a declaration, or lie outside the support of its sites.
 

@@ -12,7 +12,6 @@ from collections.abc import Callable
 from inspect import signature
 from typing import Any, Literal, overload
 
-from homdp_ppl.declare.densities import ContinuousWorld
 from homdp_ppl.declare.model import World
 from homdp_ppl.errors import HOMDPError, ParameterError, Problem, did_you_mean
 from homdp_ppl.models import (
@@ -69,7 +68,7 @@ MODELS: dict[str, Callable[..., World]] = {
 }
 
 
-CONTINUOUS: dict[str, Callable[..., ContinuousWorld]] = {
+CONTINUOUS: dict[str, Callable[..., World]] = {
     "gaussian_tiger": gaussian_tiger.structured,
     "gaussian_screening": gaussian_screening.structured,
     "low_rank": low_rank.structured,
@@ -82,14 +81,14 @@ CONTINUOUS: dict[str, Callable[..., ContinuousWorld]] = {
 def load(
     name: Literal["gaussian_tiger", "gaussian_screening", "low_rank", "light_dark", "camera"],
     **options: Any,
-) -> ContinuousWorld: ...
+) -> World: ...
 
 
 @overload
 def load(name: str, **options: Any) -> World: ...
 
 
-def load(name: str, **options: Any) -> World | ContinuousWorld:
+def load(name: str, **options: Any) -> World:
     """A world of the zoo by its name.
 
     Parameters
@@ -134,7 +133,7 @@ def story(name: str) -> str:
     return (teller.__doc__ or "").partition("\n")[0]
 
 
-def _factory(name: str, asked: str) -> Callable[..., World | ContinuousWorld]:
+def _factory(name: str, asked: str) -> Callable[..., World]:
     known = MODELS | CONTINUOUS
     if name not in known:
         raise HOMDPError(

@@ -13,7 +13,6 @@ from typing import Any
 
 import gymnasium
 
-from homdp_ppl.declare.densities import ContinuousWorld
 from homdp_ppl.declare.model import World
 from homdp_ppl.gym import HOMDPEnv
 from homdp_ppl.models import CONTINUOUS, MODELS, load
@@ -43,7 +42,7 @@ class ZooEnv(HOMDPEnv):
 
 
 @lru_cache(maxsize=32, typed=True)
-def _remembered(name: str, **options: Any) -> World | ContinuousWorld:
+def _remembered(name: str, **options: Any) -> World:
     """Worlds take seconds to declare, and ``gymnasium.make_vec`` asks for many of the same."""
     return load(name, **options)
 

@@ -27,8 +27,8 @@ import numpyro.distributions as dist
 
 from homdp_ppl.core.spaces import Real
 from homdp_ppl.declare.decorator import homdp
-from homdp_ppl.declare.densities import ContinuousWorld
 from homdp_ppl.declare.kernels import Kernels
+from homdp_ppl.declare.model import World
 from homdp_ppl.precision import Array
 
 CONDITIONS = ("healthy", "early", "advanced")
@@ -54,7 +54,7 @@ def structured(
     progression: float = 0.5,
     rise: float = 2.0,
     noise: float = 1.0,
-) -> ContinuousWorld:
+) -> World:
     """Screening by someone who knows medicine, but neither the rates nor the laboratory.
 
     Parameters

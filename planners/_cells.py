@@ -23,7 +23,7 @@ import numpy as np
 
 from homdp_ppl.continuous.quadrature import Pieces, cut, log_densities
 from homdp_ppl.continuous.tabulation import cell_of
-from homdp_ppl.declare.densities import ContinuousWorld
+from homdp_ppl.declare.model import World
 from homdp_ppl.precision import Array
 
 # a parabola lies within its chord and the point twice as far from it; a little more, for it is none
@@ -66,7 +66,7 @@ class Spread(NamedTuple):
         return np.concatenate([shown, np.diag(np.maximum(1 - shown.sum(0), 0.0))]).T[self.kind]
 
 
-def spread(world: ContinuousWorld, pieces: Pieces, edges: Array) -> Spread:
+def spread(world: World, pieces: Pieces, edges: Array) -> Spread:
     """The experiment that says more than y, from pieces that were cut at the edges."""
     corners, inverse = _corners(world, pieces, edges)
     mass = _least_masses(world, pieces, edges, corners, inverse)
@@ -77,7 +77,7 @@ def spread(world: ContinuousWorld, pieces: Pieces, edges: Array) -> Spread:
 
 
 def _least_masses(
-    world: ContinuousWorld, pieces: Pieces, edges: Array, corners: Array, inverse: Array
+    world: World, pieces: Pieces, edges: Array, corners: Array, inverse: Array
 ) -> Array:
     """Each int w_j, (cells, K), from below: too little only moves mass to what is told.
 
@@ -109,7 +109,7 @@ def _normalised(log: Array) -> tuple[Array, Array]:
     return shifted / np.where(total > 0, total, 1.0), (total * np.exp(top))[..., 0]
 
 
-def _corners(world: ContinuousWorld, pieces: Pieces, edges: Array) -> tuple[Array, Array]:
+def _corners(world: World, pieces: Pieces, edges: Array) -> tuple[Array, Array]:
     """The corners of each cell, (cells, 2 or 3, kinds), and their inverses."""
     cell = cell_of(pieces, edges)
     likelihood, density = _normalised(pieces.log)

@@ -17,13 +17,12 @@ import numpy as np
 from homdp_ppl.core.pomdp import POMDP
 from homdp_ppl.core.spaces import Real
 from homdp_ppl.declare.decorator import tabular
-from homdp_ppl.declare.densities import ContinuousWorld
+from homdp_ppl.declare.dynamics import Dynamics, Numbers, table_dynamics
 from homdp_ppl.declare.model import World
 from homdp_ppl.errors import PlanningError, Problem
 from homdp_ppl.evaluation.simulation import Estimate, estimate, summary
-from homdp_ppl.planners._checking import count_problems, number_problems, refuse
+from homdp_ppl.planners._checking import checked, count_problems, number_problems, refuse
 from homdp_ppl.planners._online_policy import Budget, OnlinePolicy, belief_bytes
-from homdp_ppl.planners._particle_game import as_game
 from homdp_ppl.planners._particle_rows import Constants, Sizes, tree_bytes
 from homdp_ppl.precision import Array, x64
 
@@ -97,7 +96,7 @@ def particle_tree(
     rollouts: int = 8,
     heuristic: Callable[[Array, Array], Array] | None = None,
     episodes: int = 0,
-) -> Callable[[World | ContinuousWorld | POMDP], EstimatedPlan]:
+) -> Callable[[World | POMDP], EstimatedPlan]:
     """A planner for any declared program: it grows a tree of particle beliefs before every action.
 
     This is not a certificate: the policy is as good as its budget allows, and what it is worth is
@@ -165,15 +164,21 @@ def particle_tree(
     k, alpha = map(float, widening)
     observations = max(1, math.ceil(k * rows**alpha))
 
-    def planner(world: World | ContinuousWorld | POMDP) -> EstimatedPlan:
-        played = as_game(world)
-        domain = played.game.domain
+    def planner(world: World | POMDP) -> EstimatedPlan:
+        dynamics, numbers = _dynamics(world)
+        domain = dynamics.spaces
         Y = domain.observations
         most = observations if isinstance(Y, Real) else min(observations, len(Y))
         sizes = Sizes(rows, most, tree_particles, rollouts, heuristic)
         _check_memory(tree_bytes(domain, sizes) + domain.horizon * belief_bytes(domain, particles))
         policy = OnlinePolicy(
-            played, sizes, Constants(float(exploration), k, alpha), budget, particles, seed
+            dynamics,
+            numbers,
+            sizes,
+            Constants(float(exploration), k, alpha),
+            budget,
+            particles,
+            seed,
         )
         if episodes == 0:
             return EstimatedPlan(policy, summary(np.zeros(0), domain.horizon))
@@ -184,7 +189,19 @@ def particle_tree(
     return planner
 
 
-def _as_world(world: World | ContinuousWorld | POMDP) -> World | ContinuousWorld:
+def _dynamics(world: World | POMDP) -> tuple[Dynamics, Numbers]:
+    """What the search simulates: of a finite model its tables."""
+    if isinstance(world, POMDP):
+        return table_dynamics(*world.spaces.sizes), checked(world, "particle_tree")
+    if isinstance(world, World):
+        return world.dynamics, world.numbers
+    remedy = "Fix a declaration's parameters with .at(...), or draw them with .draw(key)."
+    raise PlanningError(
+        "particle_tree", [Problem("world", f"a {type(world).__name__}", "a World", remedy)]
+    )
+
+
+def _as_world(world: World | POMDP) -> World:
     """Something to simulate in."""
     if not isinstance(world, POMDP):
         return world

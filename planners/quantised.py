@@ -25,8 +25,8 @@ from homdp_ppl.continuous.tabulation import as_edges, cell_masses
 from homdp_ppl.core.plan import Plan
 from homdp_ppl.core.pomdp import POMDP
 from homdp_ppl.core.spaces import Spaces
-from homdp_ppl.declare.densities import ContinuousWorld
 from homdp_ppl.declare.latent import latent_tables, states_on_line
+from homdp_ppl.declare.model import World
 from homdp_ppl.errors import PlanningError, Problem
 from homdp_ppl.planners._cells import UNSEEN, Spread, spread
 from homdp_ppl.planners._checking import count_problems, number_problems, refuse
@@ -97,13 +97,11 @@ class Quantised:
     planner: Callable[[POMDP], Plan]  # for finite models
     max_cells: int
 
-    def __call__(self, world: ContinuousWorld, edges: ArrayLike | None = None) -> QuantisedPlan:
+    def __call__(self, world: World, edges: ArrayLike | None = None) -> QuantisedPlan:
         """Plan for a world, from the cells between the ``edges`` on if they are given."""
         return self._plan(_line(world), edges)
 
-    def with_tables(
-        self, world: ContinuousWorld, latent: tuple[Array, Array, Array]
-    ) -> QuantisedPlan:
+    def with_tables(self, world: World, latent: tuple[Array, Array, Array]) -> QuantisedPlan:
         """Plan for other latent tables with the emission densities of a world.
 
         Rewards may lie outside [0, 1].
@@ -196,7 +194,7 @@ def quantised(
 
 
 def plan_on_cells(
-    world: ContinuousWorld, edges: ArrayLike, planner: Callable[[POMDP], Plan] | None = None
+    world: World, edges: ArrayLike, planner: Callable[[POMDP], Plan] | None = None
 ) -> QuantisedPlan:
     """Plan on given cells, without refining them: cheap for one set of parameters after the other.
 
@@ -239,7 +237,7 @@ def _by_size(gap: float) -> Callable[[POMDP], Plan]:
 class _Line(NamedTuple):
     """What is worked out once for a world."""
 
-    world: ContinuousWorld
+    world: World
     states: tuple[str, ...]
     latent: tuple[Array, Array, Array]
     pieces: Pieces
@@ -254,7 +252,7 @@ class _Found(NamedTuple):
     above: Spread
 
 
-def _line(world: ContinuousWorld) -> _Line:
+def _line(world: World) -> _Line:
     return _Line(world, states_on_line(world), latent_tables(world), panels(world))
 
 

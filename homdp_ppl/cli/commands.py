@@ -22,7 +22,6 @@ from homdp_ppl import models, planners, study, theory
 from homdp_ppl.core.graph_policy import uniform_policy
 from homdp_ppl.core.rollout import rollout
 from homdp_ppl.core.spaces import Real
-from homdp_ppl.declare.densities import ContinuousWorld
 from homdp_ppl.declare.model import World
 from homdp_ppl.errors import ParameterError, Problem
 from homdp_ppl.evaluation.simulation import estimate
@@ -105,10 +104,10 @@ def plan(options: argparse.Namespace, console: Console) -> None:
     """``homdp plan``: the value of a model, its bounds, and the first decisions."""
     _check_places("plan", options)
     world = study.find_world(options.model, options.horizon, options.seed)
-    automatic = options.planner == "auto" and isinstance(world, World)
+    automatic = options.planner == "auto" and world.spaces.finite
     chosen = planners.auto() if automatic else study.find_planner(options.planner, world)
     say(console, f"{world!r}, horizon {world.spaces.horizon}")
-    if isinstance(world, ContinuousWorld):
+    if not world.spaces.finite:
         _plan_continuous(options, console, world, chosen)
         return
     found = check_plan(chosen(world.pomdp), "plan").named(world)
@@ -126,7 +125,7 @@ def plan(options: argparse.Namespace, console: Console) -> None:
 
 
 def _plan_continuous(
-    options: argparse.Namespace, console: Console, world: ContinuousWorld, planner: Planner
+    options: argparse.Namespace, console: Console, world: World, planner: Planner
 ) -> None:
     found: Any = planner(world)
     say(console, f"planner   {found.planner}")
@@ -225,7 +224,7 @@ def learn_once(options: argparse.Namespace, console: Console) -> None:
 def show_theory(options: argparse.Namespace, console: Console) -> None:
     """``homdp theory``: the paper's bounds for a model's sizes."""
     world = study.find_world(options.model, options.horizon)
-    if not isinstance(world, World):
+    if not world.spaces.finite:
         remedy = "HOP-V's bound is theory.hop_v_bound: it takes the sizes of classes."
         raise ParameterError(
             "theory",

@@ -17,7 +17,6 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from homdp_ppl import study
 from homdp_ppl.cli.commands import best, explain_columns, left_out, say
-from homdp_ppl.declare.densities import ContinuousWorld
 from homdp_ppl.errors import ParameterError, Problem
 from homdp_ppl.report import comparison_table
 from homdp_ppl.report.look import counted
@@ -44,9 +43,7 @@ def compare(options: argparse.Namespace, console: Console) -> int:
     worlds = find_worlds(asked)  # what cannot be is told before anything else
     out = Path(options.out) if options.out else Path("studies") / _name(asked)
     begun = study.StudyDirectory.at_place(out, asked)
-    units = asked.units(
-        [text for text, world in worlds.items() if isinstance(world, ContinuousWorld)]
-    )
+    units = asked.units([text for text, world in worlds.items() if not world.spaces.finite])
     times = "once" if asked.seeds == 1 else f"{asked.seeds} times"
     before = _sizes(out)
     with _resumable(out), _client(options) as client:

@@ -6,9 +6,13 @@ from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 
-from homdp_ppl.errors import HOMDPError, Problem
+from homdp_ppl.errors import Problem, SpacesError
 from homdp_ppl.precision import Array
 
+NO_TABLES = (
+    "Real-valued spaces have no tables: plan with planners.quantised() or "
+    "planners.particle_tree(), infer with posterior(homdp, episodes)."
+)
 NUMBERS_FOR_NAMES = "Names become numbers by their places: world.spaces.observations.index(name)."
 
 
@@ -118,13 +122,27 @@ def is_real(*spaces: Any) -> bool:
 
 
 def names_of(space: Space) -> tuple[str, ...]:
-    """The names of a finite space; real-valued ones are refused."""
+    """The names of a finite space; raises :class:`SpacesError` for a real-valued one."""
     if isinstance(space, Real):
-        remedy = "planners.quantised() and planners.particle_tree() plan for real-valued spaces."
-        raise HOMDPError(
-            "spaces", [Problem("space", f"values in {space}", "a finite set of names", remedy)]
+        raise SpacesError(
+            "spaces",
+            [Problem("space", f"values in {space}", "a finite set of names", NO_TABLES)],
         )
     return space
+
+
+def no_tables(spaces: Spaces, subject: str, where: str) -> SpacesError:
+    """The error for whatever needs finite tables, and says where to go without them."""
+    got = f"{describe(spaces.states, 'state')}, {describe(spaces.observations, 'observation')}"
+    return SpacesError(
+        subject, [Problem(where, got, "finitely many states and observations", NO_TABLES)]
+    )
+
+
+def require_finite(spaces: Spaces, subject: str, where: str) -> None:
+    """Raise :class:`SpacesError` if states or observations are real-valued."""
+    if not spaces.finite:
+        raise no_tables(spaces, subject, where)
 
 
 def shape_of(space: Space) -> tuple[int, ...]:

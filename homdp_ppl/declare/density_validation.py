@@ -1,4 +1,4 @@
-"""Everything that can be wrong with a continuous declaration, found before it is used.
+"""Everything that can be wrong with a declaration without tables, found before it is used.
 
 By its form, and by playing it.
 
@@ -18,8 +18,9 @@ from numpyro.distributions import Distribution
 
 from homdp_ppl.core.episode import Episode
 from homdp_ppl.core.pomdp import row_problems
-from homdp_ppl.core.spaces import Real, Space, Spaces, shape_of, told
+from homdp_ppl.core.spaces import Real, Spaces, shape_of, told
 from homdp_ppl.declare.conditional import laws
+from homdp_ppl.declare.dynamics import Dynamics, Parameters
 from homdp_ppl.declare.kernels import (
     TRACER_ERRORS,
     KernelError,
@@ -28,10 +29,9 @@ from homdp_ppl.declare.kernels import (
     tabulators,
     tracer_problem,
 )
-from homdp_ppl.declare.mechanics import Mechanics, Parameters
 from homdp_ppl.declare.playing import simulate
 from homdp_ppl.declare.probing import QUICK
-from homdp_ppl.declare.validation import REWARD_REMEDY, as_names, check_reward
+from homdp_ppl.declare.validation import REWARD_REMEDY, check_reward
 from homdp_ppl.errors import Problem
 from homdp_ppl.precision import Array, to_numpy, x64
 
@@ -39,16 +39,6 @@ TRIALS = 32  # episodes that a declaration is tried with, each with other parame
 SHOWN, LOOKED_AT = 4, 1000  # rewards outside [0, 1]: how many are told, of how many
 
 Reward: TypeAlias = Callable[[Array, Array], Array]
-
-
-def as_space(where: str, given: Any, letter: str, problems: list[Problem]) -> Space:
-    """A declared space, () when it is unusable; what is wrong is added to ``problems``."""
-    if not isinstance(given, Real):
-        return as_names(where, given, letter, problems)
-    if not isinstance(given.dimension, int | np.integer) or given.dimension < 1:
-        problems.append(Problem(where, repr(given), "Real(n) with n of at least 1"))
-        return ()
-    return given
 
 
 def as_reward(reward: Any, domain: Spaces) -> tuple[Reward, list[Problem]]:
@@ -164,18 +154,21 @@ def _latent(states: tuple[str, ...], domain: Spaces) -> Spaces:
     return Spaces(states, (), domain.actions, domain.horizon)
 
 
-def try_out(mechanics: Mechanics, sample_prior: Callable[[Array], Parameters]) -> list[Problem]:
+def try_out(dynamics: Dynamics, sample_prior: Callable[[Array], Parameters]) -> list[Problem]:
     """Play episodes at parameters drawn from the prior, and look at what comes out."""
-    domain = mechanics.domain
+    domain = dynamics.spaces
 
     def trial(key: Array) -> tuple[Episode, Array, Array, dict[str, Array]]:
         parameters = sample_prior(jax.random.fold_in(key, 0))
-        episode = simulate(mechanics, parameters, jax.random.fold_in(key, 1))
-        rewards = jax.vmap(mechanics.reward)(episode.states[:-1], episode.actions)
-        density = mechanics.log_likelihood(
+        episode = simulate(dynamics, parameters, jax.random.fold_in(key, 1))
+        steps = jnp.arange(domain.horizon)
+        rewards = jax.vmap(lambda h, x, a: dynamics.reward(parameters, h, x, a))(
+            steps, episode.states[:-1], episode.actions
+        )
+        density = dynamics.log_likelihood(
             parameters, episode.states, episode.observations, episode.actions
         )
-        return episode, rewards, density, _rows(mechanics, parameters, episode)
+        return episode, rewards, density, _rows(dynamics, parameters, episode)
 
     with x64(), jax.core.eval_context():  # also where somebody declares inside their own jit
         keys = jax.random.split(jax.random.key(0), TRIALS)
@@ -208,23 +201,23 @@ def try_out(mechanics: Mechanics, sample_prior: Callable[[Array], Parameters]) -
     return problems
 
 
-def _rows(mechanics: Mechanics, parameters: Parameters, episode: Episode) -> dict[str, Array]:
+def _rows(dynamics: Dynamics, parameters: Parameters, episode: Episode) -> dict[str, Array]:
     """The rows of what is finite.
 
     Of the latent part, or of the observations at the states that were met.
     """
-    states, observations, *_ = mechanics.domain
+    states, observations, *_ = dynamics.spaces
     if not isinstance(states, Real):
         return dict(
             zip(
                 ("initial", "transition"),
-                mechanics.latent_rows(parameters, _latent(states, mechanics.domain)),
+                dynamics.latent_rows(parameters, _latent(states, dynamics.spaces)),
                 strict=True,
             )
         )
     if isinstance(observations, Real):
         return {}
-    emission = mechanics.laws(parameters).emission
+    emission = dynamics.laws(parameters).emission
     return {
         "emission": jax.vmap(lambda x: row("emission", emission(x), len(observations)))(
             episode.states[:-1]

@@ -16,7 +16,6 @@ from homdp_ppl.errors import HOMDPError, Problem
 from homdp_ppl.precision import Array, x64
 
 if TYPE_CHECKING:
-    from homdp_ppl.declare.densities import ContinuousWorld
     from homdp_ppl.declare.model import World
 
 
@@ -37,7 +36,7 @@ class Estimate(NamedTuple):
 
 
 def estimate(
-    policy: Policy, world: World | ContinuousWorld, key: Array, episodes: int, level: float = 0.95
+    policy: Policy, world: World, key: Array, episodes: int, level: float = 0.95
 ) -> Estimate:
     """The value of a policy in a world, by playing it.
 

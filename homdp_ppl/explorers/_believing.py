@@ -89,7 +89,7 @@ def draw_models(key: Array, state: State, n: int) -> POMDP:
         return jax.vmap(form.tables)(entries)
 
     if namespace(concentration) is np:
-        tables = homdp.compiled.setdefault(("draw models", n), jax.jit(tables))
+        tables = homdp.cache.get(("draw models", n), lambda: jax.jit(tables))
     drawn = to_numpy(tables(key, concentration))
     repeated = _repeat(POMDP(*form.reference, homdp.reward), n)
     return POMDP(repeated.initial, drawn.transition, drawn.emission, repeated.reward)

@@ -9,7 +9,6 @@ import numpy as np
 
 from homdp_ppl.core.graph_policy import GraphPolicy
 from homdp_ppl.core.plan import Plan
-from homdp_ppl.declare.densities import ContinuousHOMDP, ContinuousWorld
 from homdp_ppl.declare.known import refuse_unknown_start as refuse_start
 from homdp_ppl.declare.model import HOMDP, World
 from homdp_ppl.errors import ParameterError, Problem
@@ -114,7 +113,10 @@ def check_model(request: Request) -> None:
     if request.episodes < epoch:
         expected = f"at least one epoch of {epoch} episodes"
         raise ParameterError("learn", [Problem("episodes", str(request.episodes), expected)])
-    refuse_unknown_start(model)
+    if model.spaces.finite:
+        refuse_unknown_start(model)
+    else:
+        refuse_start(model)
 
 
 def _same_rewards(mine: Any, real: Any) -> bool:

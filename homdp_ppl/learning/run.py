@@ -24,6 +24,7 @@ from homdp_ppl.learning.metrics import Measured
 from homdp_ppl.learning.record import Record
 from homdp_ppl.learning.task import Task
 from homdp_ppl.posteriors import Posterior, posterior
+from homdp_ppl.posteriors.continuous import ContinuousPosterior
 from homdp_ppl.posteriors.tracking import Tracked
 from homdp_ppl.precision import Array, in_x64
 
@@ -201,7 +202,7 @@ class Run(Measured):
         memory, model = self.state.memory, self.task.model
         if isinstance(memory, Tracked):
             return memory.belief
-        if isinstance(memory, Posterior):
+        if isinstance(memory, Posterior | ContinuousPosterior):
             return memory
         # not the rule's counts: HOP-V's are of single steps
         data = Counts.of(self.episodes, model) if model.spaces.finite else self.episodes

@@ -314,6 +314,4 @@ class Posterior:
 
     def _once(self, name: str, function: Callable[[], Any]) -> Any:
         """A function compiled once for the declaration."""
-        if name not in self.homdp.compiled:
-            self.homdp.compiled[name] = jax.jit(function())
-        return self.homdp.compiled[name]
+        return self.homdp.cache.get(name, lambda: jax.jit(function()))

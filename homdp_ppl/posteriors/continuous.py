@@ -15,7 +15,7 @@ import xarray as xr
 from homdp_ppl.core.episode import Episode, stack
 from homdp_ppl.core.policy import Trajectory
 from homdp_ppl.core.randomness import as_key
-from homdp_ppl.declare.densities import ContinuousHOMDP, ContinuousWorld
+from homdp_ppl.declare.model import HOMDP, World
 from homdp_ppl.errors import InferenceError, Problem
 from homdp_ppl.posteriors.belief import Atoms
 from homdp_ppl.posteriors.diagnostics import Diagnostics, Gate
@@ -63,7 +63,7 @@ class ContinuousPosterior:
         Whether a fit that did not pass the gate was kept.
     """
 
-    homdp: ContinuousHOMDP
+    homdp: HOMDP
     episodes: Episode
     method: str
     settings: Settings
@@ -88,13 +88,10 @@ class ContinuousPosterior:
             return {}
         return self.atoms.pick(np.random.default_rng(np.asarray(jax.random.key_data(key))), n)
 
-    def worlds(self, key: Array, n: int) -> list[ContinuousWorld]:
+    def worlds(self, key: Array, n: int) -> list[World]:
         """Worlds drawn from the posterior."""
         values = self.parameters(key, n)
-        return [
-            ContinuousWorld(self.homdp, {name: v[k] for name, v in values.items()})
-            for k in range(n)
-        ]
+        return [World(self.homdp, {name: v[k] for name, v in values.items()}) for k in range(n)]
 
     @property
     def mean(self) -> Mapping[str, Array]:
@@ -160,7 +157,7 @@ class ContinuousPosterior:
 
 @in_x64
 def infer(
-    homdp: ContinuousHOMDP,
+    homdp: HOMDP,
     episodes: Episode,
     settings: Settings,
     warm: Warm | None = None,
@@ -171,9 +168,7 @@ def infer(
     belief = ContinuousPosterior(homdp, episodes, "known", settings)
     if not homdp.sites:
         return belief
-    if "gaussian" not in homdp.compiled:
-        homdp.compiled["gaussian"] = gaussian_emissions(homdp)
-    gaussian: bool = homdp.compiled["gaussian"]
+    gaussian = homdp.cache.get("gaussian", lambda: gaussian_emissions(homdp))
     data = statistics(episodes, homdp.spaces, gaussian)
     form = gaussian_form(homdp) if gaussian and settings.closed else None
     if form is not None and isinstance(data.sights, Moments):
@@ -182,13 +177,12 @@ def infer(
         )
     sampling = settings.sampling
     if not len(episodes):
-        draw = homdp.compiled.setdefault("priors", jax.jit(jax.vmap(homdp.sample_prior)))
+        draw = homdp.cache.get("priors", lambda: jax.jit(jax.vmap(homdp.sample_prior)))
         values = to_numpy(draw(jax.random.split(key, sampling.chains * sampling.draws)))
         return replace(belief, method="prior", atoms=Atoms(values, sampling.chains))
     name = ("nuts", sampling)
-    if name not in homdp.compiled:
-        homdp.compiled[name] = Sampler(EpisodeDensity(homdp), sampling)
-    fit = homdp.compiled[name].fit(key, data, warm, settings.gate, settings.force)
+    sampler = homdp.cache.get(name, lambda: Sampler(EpisodeDensity(homdp), sampling))
+    fit = sampler.fit(key, data, warm, settings.gate, settings.force)
     flat = {site: v.reshape(-1, *v.shape[2:]) for site, v in fit.samples.items()}
     atoms = Atoms(flat, sampling.chains)
     return replace(

@@ -194,7 +194,4 @@ def _groups(label: Array, groups: int) -> Array:
 
 def closed_form(homdp: HOMDP) -> ClosedForm:
     """The closed form of a declaration, made once."""
-    if "closed form" not in homdp.compiled:
-        homdp.compiled["closed form"] = ClosedForm(homdp)
-    form: ClosedForm = homdp.compiled["closed form"]
-    return form
+    return homdp.cache.get("closed form", lambda: ClosedForm(homdp))

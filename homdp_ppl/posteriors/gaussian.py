@@ -19,8 +19,8 @@ import numpy as np
 import numpyro.distributions as dist
 from numpyro import handlers
 
-from homdp_ppl.declare.densities import ContinuousHOMDP
 from homdp_ppl.declare.kernels import unwrap
+from homdp_ppl.declare.model import HOMDP
 from homdp_ppl.posteriors.statistics import Moments, Rows, Statistics, log_likelihood
 from homdp_ppl.precision import Array, to_numpy
 
@@ -54,7 +54,7 @@ class Updated(NamedTuple):
 class GaussianForm:
     """The closed form of a declaration's sites; made by :func:`gaussian_form`."""
 
-    def __init__(self, homdp: ContinuousHOMDP, groups: list[Group]) -> None:
+    def __init__(self, homdp: HOMDP, groups: list[Group]) -> None:
         self.homdp = homdp
         self.groups = groups
         self.shapes = {site.name: site.shape for site in homdp.sites}
@@ -122,15 +122,12 @@ class GaussianForm:
         return total
 
 
-def gaussian_form(homdp: ContinuousHOMDP) -> GaussianForm | None:
+def gaussian_form(homdp: HOMDP) -> GaussianForm | None:
     """The closed form of a declaration whose only unknowns are Gaussian emissions.
 
     None if it has none.
     """
-    if "gaussian form" not in homdp.compiled:
-        homdp.compiled["gaussian form"] = _find(homdp)
-    form: GaussianForm | None = homdp.compiled["gaussian form"]
-    return form
+    return homdp.cache.get("gaussian form", lambda: _find(homdp))
 
 
 class _Point(NamedTuple):
@@ -145,7 +142,7 @@ class _Point(NamedTuple):
     log_prior: Array
 
 
-def _find(homdp: ContinuousHOMDP) -> GaussianForm | None:
+def _find(homdp: HOMDP) -> GaussianForm | None:
     kinds = _kinds(homdp)
     if kinds is None:
         return None
@@ -210,7 +207,7 @@ def _find(homdp: ContinuousHOMDP) -> GaussianForm | None:
     return form if _certified(form, point) else None
 
 
-def _kinds(homdp: ContinuousHOMDP) -> dict[str, type] | None:
+def _kinds(homdp: HOMDP) -> dict[str, type] | None:
     """The family of each site's prior, if all of them can be part of a Gaussian closed form."""
     found: dict[str, type] = {}
 
@@ -233,7 +230,7 @@ def _kinds(homdp: ContinuousHOMDP) -> dict[str, type] | None:
     return found if found and allowed else None
 
 
-def _look(homdp: ContinuousHOMDP, key: Array) -> _Point:
+def _look(homdp: HOMDP, key: Array) -> _Point:
     with handlers.trace() as trace, handlers.seed(rng_seed=key):
         homdp.function()
     sites = {site.name: trace[site.name] for site in homdp.sites}
@@ -245,7 +242,7 @@ def _look(homdp: ContinuousHOMDP, key: Array) -> _Point:
             (law.loc, law.scale) if isinstance(law, dist.Normal) else (law.concentration, law.rate)
         )
         priors[name] = tuple(jnp.broadcast_to(part, jnp.shape(site["value"])) for part in pair)
-    rules = homdp.mechanics.laws(values)
+    rules = homdp.dynamics.laws(values)
 
     def emission(x: Array) -> tuple[Array, Array]:
         law = unwrap(rules.emission(x))
@@ -276,7 +273,7 @@ def _certified(form: GaussianForm, point: _Point) -> bool:
     updated = form.update(data)
 
     def difference(values: dict[str, Array], log_prior: Array) -> tuple[Array, Array]:
-        rules = form.homdp.mechanics.laws(values)
+        rules = form.homdp.dynamics.laws(values)
         starts = Rows((np.arange(X),), np.ones(X))
         moves = jax.vmap(lambda x, a, z: rules.transition(x, a).log_prob(z))(*everything.values)
         first = jax.vmap(lambda x: rules.initial().log_prob(x))(*starts.values)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from functools import partial
-from typing import Any, Literal, TypeAlias, overload
+from typing import Any, Literal, TypeAlias
 
 import jax
 import numpy as np
@@ -13,12 +12,11 @@ from numpyro.distributions import MaskedDistribution
 from scipy.special import softmax
 
 from homdp_ppl.core.counts import Counts
-from homdp_ppl.core.episode import Episode, stack
+from homdp_ppl.core.episode import stack
 from homdp_ppl.core.randomness import as_key
-from homdp_ppl.declare.densities import ContinuousHOMDP
 from homdp_ppl.declare.model import HOMDP
 from homdp_ppl.errors import DataError, InferenceError, Problem
-from homdp_ppl.posteriors.belief import Atoms, Data, Posterior
+from homdp_ppl.posteriors.belief import Atoms, Posterior
 from homdp_ppl.posteriors.continuous import ContinuousPosterior, Settings, infer
 from homdp_ppl.posteriors.data import as_counts, impossible, plain
 from homdp_ppl.posteriors.density import Density
@@ -33,34 +31,8 @@ Method: TypeAlias = Literal["auto", "nuts", "laplace"]
 FEWEST = Sampling(chains=1, warmup=1, draws=4)  # with fewer there are no diagnostics
 
 
-@overload
 def posterior(
     homdp: HOMDP,
-    data: Data,
-    *,
-    method: Method = "auto",
-    key: Array | None = None,
-    sampling: Sampling | None = None,
-    gate: Gate | None = None,
-    force: bool = False,
-) -> Posterior: ...
-
-
-@overload
-def posterior(
-    homdp: ContinuousHOMDP,
-    data: Episode | Iterable[Episode],
-    *,
-    method: Method = "auto",
-    key: Array | None = None,
-    sampling: Sampling | None = None,
-    gate: Gate | None = None,
-    force: bool = False,
-) -> ContinuousPosterior: ...
-
-
-def posterior(
-    homdp: HOMDP | ContinuousHOMDP,
     data: Any,
     *,
     method: Method = "auto",
@@ -116,7 +88,7 @@ def posterior(
     array([[0.83, 0.17],
            [0.17, 0.83]])
     """
-    if not isinstance(homdp, HOMDP | ContinuousHOMDP):
+    if not isinstance(homdp, HOMDP):
         remedy = "Of a world, take the declaration: world.homdp."
         raise DataError(
             "posterior", [Problem("homdp", f"a {type(homdp).__name__}", "a HOMDP", remedy)]
@@ -133,7 +105,7 @@ def posterior(
     ]
     if few:
         raise InferenceError("posterior", few)
-    if isinstance(homdp, ContinuousHOMDP):
+    if not homdp.spaces.finite:
         if method == "laplace":
             raise InferenceError(
                 "posterior",
@@ -210,10 +182,8 @@ def _compute(
 def _enumerated(homdp: HOMDP, held: tuple[str, ...], counts: Counts) -> Atoms:
     """All values of the discrete sites with their exact probabilities."""
     name = ("enumerated", held)
-    if name not in homdp.compiled:
-        density = Density(homdp, held)
-        homdp.compiled[name] = density, jax.jit(density.log_joint)
-    density, compiled = homdp.compiled[name]
+    density = homdp.cache.get(("density", held), lambda: Density(homdp, held))
+    compiled = homdp.cache.get(name, lambda: jax.jit(density.log_joint))
     log_joint = np.asarray(compiled(plain(counts), {}))
     if not np.isfinite(log_joint).any():
         raise impossible(homdp.name)
@@ -245,8 +215,6 @@ def _weighed(homdp: HOMDP) -> bool:
 
 
 def _prior(homdp: HOMDP, held: tuple[str, ...], sampling: Sampling, key: Array) -> Atoms:
-    name = ("prior", sampling)
-    if name not in homdp.compiled:
-        homdp.compiled[name] = jax.jit(jax.vmap(homdp.sample_prior))
-    values = to_numpy(homdp.compiled[name](jax.random.split(key, sampling.chains * sampling.draws)))
+    draw = homdp.cache.get("priors", lambda: jax.jit(jax.vmap(homdp.sample_prior)))
+    values = to_numpy(draw(jax.random.split(key, sampling.chains * sampling.draws)))
     return Atoms({site: v for site, v in values.items() if site not in held}, sampling.chains)

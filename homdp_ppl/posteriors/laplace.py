@@ -133,7 +133,4 @@ def _calibration(z: Array, log_weights: Array) -> Calibration:
 def laplace(homdp: HOMDP, held: tuple[str, ...], draws: int) -> Laplace:
     """Laplace's approximation of a declaration, compiled once."""
     name = ("laplace", held, draws)
-    if name not in homdp.compiled:
-        homdp.compiled[name] = Laplace(Density(homdp, held), draws)
-    made: Laplace = homdp.compiled[name]
-    return made
+    return homdp.cache.get(name, lambda: Laplace(Density(homdp, held), draws))

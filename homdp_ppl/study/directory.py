@@ -21,7 +21,6 @@ from typing import Any
 
 import numpy as np
 
-from homdp_ppl.declare.densities import ContinuousWorld
 from homdp_ppl.declare.model import World
 from homdp_ppl.errors import HOMDPError, ParameterError, Problem
 from homdp_ppl.storage.atomic import StorageError, atomic_write, storage_errors
@@ -89,9 +88,7 @@ class StudyDirectory:
         )
 
     @classmethod
-    def create(
-        cls, path: str | Path, study: Study, worlds: Mapping[str, World | ContinuousWorld]
-    ) -> StudyDirectory:
+    def create(cls, path: str | Path, study: Study, worlds: Mapping[str, World]) -> StudyDirectory:
         """Begin a study in a directory, which is made if need be.
 
         One that holds another study is refused.
@@ -183,7 +180,7 @@ class StudyDirectory:
                 file, f"content that is no study ({type(error).__name__}: {error})", "a study"
             ) from None
 
-    def check(self, worlds: Mapping[str, World | ContinuousWorld]) -> None:
+    def check(self, worlds: Mapping[str, World]) -> None:
         """Refuse models, rules and planners that are not what they were when the study began, with
         the difference.
         """
@@ -235,7 +232,7 @@ def slug(text: str) -> str:
     return plain if plain == text else f"{plain}-{sha256(text.encode()).hexdigest()[:6]}"
 
 
-def fingerprint(text: str, world: World | ContinuousWorld) -> dict[str, Any]:
+def fingerprint(text: str, world: World) -> dict[str, Any]:
     """What a model is, in words and numbers: another model has another."""
     spaces = [
         str(space) if not isinstance(space, tuple) else [str(name) for name in space]
@@ -243,7 +240,7 @@ def fingerprint(text: str, world: World | ContinuousWorld) -> dict[str, Any]:
     ]
     arrays = (
         list(world.pomdp)
-        if isinstance(world, World)
+        if world.spaces.finite
         else [world.parameters[name] for name in sorted(world.parameters)]
     )
     numbers = sha256(
@@ -251,7 +248,7 @@ def fingerprint(text: str, world: World | ContinuousWorld) -> dict[str, Any]:
     ).hexdigest()
     told = " ".join(repr(world.homdp).split())
     horizon = world.spaces.horizon
-    kind = "finite" if isinstance(world, World) else "continuous"
+    kind = "finite" if world.spaces.finite else "continuous"
     return {
         "kind": kind,
         "declaration": told,
@@ -262,9 +259,7 @@ def fingerprint(text: str, world: World | ContinuousWorld) -> dict[str, Any]:
     }
 
 
-def check_fingerprint(
-    text: str, then: Mapping[str, Any], world: World | ContinuousWorld, subject: str
-) -> None:
+def check_fingerprint(text: str, then: Mapping[str, Any], world: World, subject: str) -> None:
     """Refuse a model that is not what it was, with the difference."""
     now = fingerprint(text, world)
     if dict(then) != now:

@@ -15,7 +15,6 @@ import jax
 
 from homdp_ppl import models, planners
 from homdp_ppl.core.spaces import Real
-from homdp_ppl.declare.densities import ContinuousHOMDP, ContinuousWorld
 from homdp_ppl.declare.model import HOMDP, World
 from homdp_ppl.errors import HOMDPError, ParameterError, Problem, did_you_mean
 from homdp_ppl.explorers import EXPLORERS, Explorer
@@ -72,7 +71,7 @@ def parse_call(text: str, subject: str) -> Call:
     return Call(name.strip(), options)
 
 
-def find_world(text: str, horizon: int | None = None, seed: int = 0) -> World | ContinuousWorld:
+def find_world(text: str, horizon: int | None = None, seed: int = 0) -> World:
     """A world from a zoo name with options, from a ``.POMDP`` file or from
     ``path/to/file.py:name``.
 
@@ -100,7 +99,7 @@ def find_world(text: str, horizon: int | None = None, seed: int = 0) -> World | 
     return world if horizon is None else world.with_horizon(horizon)
 
 
-def find_again(text: str, horizon: int | None = None) -> World | ContinuousWorld:
+def find_again(text: str, horizon: int | None = None) -> World:
     """The same object for a zoo name that is asked for again and again.
 
     A file is read anew, for it may have changed.
@@ -111,7 +110,7 @@ def find_again(text: str, horizon: int | None = None) -> World | ContinuousWorld
 _of_zoo = lru_cache(maxsize=16)(find_world)
 
 
-def _find(text: str, seed: int) -> World | ContinuousWorld:
+def _find(text: str, seed: int) -> World:
     if text.lower().endswith(".pomdp"):
         return read_pomdp(text, FILE_HORIZON, prior=1.0)
     path = file_of(text)
@@ -138,11 +137,9 @@ def _find(text: str, seed: int) -> World | ContinuousWorld:
             )
             raise HOMDPError("model", [Problem("name", repr(name), expected, remedy)])
         call = parse_call(text, "model")
-        loaded: World | ContinuousWorld = _called(
-            (models.MODELS | models.CONTINUOUS)[call.name], call
-        )
+        loaded: World = _called((models.MODELS | models.CONTINUOUS)[call.name], call)
         return loaded
-    kinds = HOMDP | World | ContinuousHOMDP | ContinuousWorld
+    kinds = HOMDP | World
     expected = "a HOMDP, a World, or a function that returns one"
     call = parse_call(text, "model") if path.suffix == ".py" else Call("", {})
     found = find_in_file(path, _after(call.name), kinds, expected)
@@ -157,7 +154,7 @@ def _find(text: str, seed: int) -> World | ContinuousWorld:
         raise HOMDPError(
             text, [Problem("name", f"a function that returns a {type(found).__name__}", expected)]
         )
-    return found.draw(jax.random.key(seed)) if isinstance(found, HOMDP | ContinuousHOMDP) else found
+    return found.draw(jax.random.key(seed)) if isinstance(found, HOMDP) else found
 
 
 def _after(name: str) -> str:
@@ -165,7 +162,7 @@ def _after(name: str) -> str:
     return "" if name.endswith(".py") else name.rpartition(":")[2]
 
 
-def find_rule(text: str, world: World | ContinuousWorld) -> Explorer:
+def find_rule(text: str, world: World) -> Explorer:
     """A rule from a line of text: its name, and options as in ``hop_b:scale=0.1,delta=0.05``.
 
     A rule of one's own goes by ``path/to/file.py:name``: an :class:`Explorer`, or a function that
@@ -204,7 +201,7 @@ def _own_rule(file: Path, call: Call) -> Explorer:
     return rule
 
 
-def find_planner(text: str, world: World | ContinuousWorld, model: HOMDP | None = None) -> Planner:
+def find_planner(text: str, world: World, model: HOMDP | None = None) -> Planner:
     """A planner from a line of text.
 
     ``auto`` chooses one that fits the world, and the learner's declaration.
@@ -247,10 +244,10 @@ def find_planner(text: str, world: World | ContinuousWorld, model: HOMDP | None 
         )
         raise ParameterError("planner", [problem])
     factory = known[call.name]
-    if call.name == "auto" and isinstance(world, ContinuousWorld):
+    if call.name == "auto" and not world.spaces.finite:
         on_line = not isinstance(world.spaces.states, Real) and world.spaces.observations == Real(1)
         factory = quantised if on_line else particle_tree
-    elif call.name == "auto" and isinstance(world, World):
+    elif call.name == "auto":
         support = (world.homdp if model is None else model).structure.support
         if few_histories(Support.of(support), world.spaces.horizon, SMALL_TREE) is not None:
             return history_tree()

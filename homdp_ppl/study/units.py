@@ -12,7 +12,6 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from homdp_ppl.declare.densities import ContinuousWorld
 from homdp_ppl.declare.model import HOMDP, World
 from homdp_ppl.errors import DataError, ParameterError, Problem
 from homdp_ppl.explorers import Explorer
@@ -61,7 +60,7 @@ class Sink(Protocol):
 def run_unit(
     study: Study,
     unit: Unit,
-    world: World | ContinuousWorld,
+    world: World,
     sink: Callable[[int], Any],
     pace: Pace,
     done: Callable[[int], None],
@@ -118,19 +117,19 @@ class _Parts(NamedTuple):
     model: HOMDP | None  # what the learner declares; nothing in a continuous world
 
 
-def begin(study: Study, unit: Unit, world: World | ContinuousWorld | None = None) -> list[Any]:
+def begin(study: Study, unit: Unit, world: World | None = None) -> list[Any]:
     """The runs of a unit, before their first round.
 
     In a world that was found already, if it is given.
     """
     world = find_world(unit.model, study.horizon) if world is None else world
-    if isinstance(world, ContinuousWorld) and unit.prior != "declared":
+    if not world.spaces.finite and unit.prior != "declared":
         raise ParameterError(
             unit.name, [Problem("prior", unit.prior, "declared, in a continuous world")]
         )
     sources = source_of(unit.rule), source_of(study.planner)
     rule, planner, model = _parts(world, unit.prior, unit.rule, study.planner, sources)
-    if not isinstance(world, World):
+    if not world.spaces.finite:
         return learn(world, rule, planner, study.episodes, list(unit.seeds), stop_after=0)
     worth = (
         study.episodes * study.seeds >= FEW
@@ -149,14 +148,12 @@ def begin(study: Study, unit: Unit, world: World | ContinuousWorld | None = None
 
 
 @lru_cache(maxsize=64)
-def _parts(
-    world: World | ContinuousWorld, prior: str, rule: str, planner: str, sources: tuple[str, str]
-) -> _Parts:
+def _parts(world: World, prior: str, rule: str, planner: str, sources: tuple[str, str]) -> _Parts:
     """The same objects for the next block of seeds, if the files are what they were.
 
     What was compiled for them serves it too.
     """
-    model = learner(world, prior) if isinstance(world, World) else None
+    model = learner(world, prior) if world.spaces.finite else None
     return _Parts(find_rule(rule, world), find_planner(planner, world, model), model)
 
 

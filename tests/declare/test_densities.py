@@ -75,7 +75,7 @@ def test_the_density_by_hand():
     )
     with x64():
         ours = float(
-            model.mechanics.log_likelihood({"noise": jnp.asarray(0.4)}, states, seen, actions)
+            model.dynamics.log_likelihood({"noise": jnp.asarray(0.4)}, states, seen, actions)
         )
     steps = np.array([1.0, -1.0, -1.0])
     by_hand = stats.norm.logpdf(0.2) + stats.norm.logpdf(states[1:], states[:-1] + steps, 0.3).sum()

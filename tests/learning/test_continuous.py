@@ -238,7 +238,7 @@ def counting_places():
             lambda: learn(
                 tiger()[0], explorers.uniform(), PLAN, 5, model=models.load("tiger").homdp
             ),
-            "a ContinuousHOMDP",
+            "the names and the horizon",
         ),
         (
             lambda: learn(

@@ -75,7 +75,7 @@ def density(world, episode):
     with x64():
         given = jax.tree.map(np.asarray, dict(world.parameters))
         return float(
-            jax.jit(world.mechanics.log_likelihood)(
+            jax.jit(world.dynamics.log_likelihood)(
                 given, episode.states, episode.observations, episode.actions
             )
         )

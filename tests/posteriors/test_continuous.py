@@ -52,7 +52,7 @@ def test_statistics_are_sufficient(model):
         parameters = model.sample_prior(jax.random.key(2))
         raw = raw_log_likelihood(model, parameters, episodes)
         np.testing.assert_allclose(
-            log_likelihood(model.mechanics.laws(parameters), compressed), raw, rtol=1e-10
+            log_likelihood(model.dynamics.laws(parameters), compressed), raw, rtol=1e-10
         )
 
 

@@ -11,7 +11,6 @@ import numpy as np
 
 from homdp_ppl.core.episode import Episode
 from homdp_ppl.core.policy import Trajectory
-from homdp_ppl.declare.densities import ContinuousWorld
 from homdp_ppl.declare.model import World
 from homdp_ppl.errors import HOMDPError
 from homdp_ppl.learning.metrics import Saved
@@ -67,7 +66,7 @@ class Shown:
         return {rule: several for rule, several in found.items() if len(several) > 1}
 
     @cached_property
-    def world(self) -> World | ContinuousWorld:
+    def world(self) -> World:
         """The true world; refused where it is not what it was."""
         world = find_world(self.model, self.directory.study.horizon)
         check_fingerprint(
@@ -183,7 +182,7 @@ def calibration(shown: Shown) -> dict[str, float]:
 
     The truth and the draws are exchangeable if worlds come from the prior.
     """
-    if not isinstance(shown.world, World):
+    if not shown.world.spaces.finite:
         return {}
     drawing = [name for name in shown.declared if parse_call(name, "explorer").name in CALIBRATED]
     rules = {name: find_rule(name, shown.world) for name in drawing}
@@ -220,7 +219,7 @@ def prior_section(shown: Shown) -> Html:
 
 def theory_section(shown: Shown) -> Html:
     """The paper's bounds beside what was measured."""
-    if not isinstance(shown.world, World):
+    if not shown.world.spaces.finite:
         return paragraph("The paper's bounds are for tables; this model has none.", class_="note")
     if not shown.ended:
         return paragraph(
