@@ -27,7 +27,7 @@ THEMES = {  # of the names at the root; one that stands nowhere here comes under
         "Counts",
     ),
     "Planning": ("Plan", "make_plan"),
-    "Learning": ("learn", "Run", "ContinuousRun", "Mixture"),
+    "Learning": ("learn", "Run", "Mixture"),
     "Errors": (
         "HOMDPError",
         "Problem",

@@ -44,8 +44,7 @@ from homdp_ppl.errors import (
 from homdp_ppl.evaluation.exact import evaluate
 from homdp_ppl.formats import read_pomdp, write_pomdp
 from homdp_ppl.learning.learn import learn
-from homdp_ppl.learning.outcome import Mixture
-from homdp_ppl.learning.run import ContinuousRun, Run
+from homdp_ppl.learning.run import Mixture, Run
 from homdp_ppl.models import environments as _environments  # noqa: F401  the zoo's Gymnasium ids
 from homdp_ppl.posteriors import Posterior, posterior
 from homdp_ppl.precision import x64
@@ -57,7 +56,6 @@ __all__ = [
     "HOMDP",
     "POMDP",
     "BlindPolicy",
-    "ContinuousRun",
     "Counts",
     "DataError",
     "DeclarationError",

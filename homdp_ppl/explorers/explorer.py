@@ -41,6 +41,9 @@ class About:
         Whether K, the number of episodes of the whole run, enters the rule.
     note
         Why there is no guarantee, such as "scaled bonuses".
+    coverage
+        The exact probability, under the prior, that the planned value of a round is at least the
+        optimum; None where it is not known.
 
     Examples
     --------
@@ -55,6 +58,7 @@ class About:
     uses_prior: bool = False
     needs_episodes: bool = False
     note: str = ""
+    coverage: float | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "options", Options(self.options))
@@ -213,8 +217,8 @@ class Explorer:
     init: Callable[[HOMDP, int], State] = field(default=init_counts, kw_only=True)
     propose: Callable[[Array, State], Proposal | Pairs] = field(kw_only=True)
     update: Update = field(default=count, kw_only=True)
-    objective: Objective = field(default=Objective(), kw_only=True)
-    deployment: Deployment = field(default=Deployment(), kw_only=True)
+    objective: Objective = field(default_factory=Objective, kw_only=True)
+    deployment: Deployment = field(default_factory=Deployment, kw_only=True)
 
     def __post_init__(self) -> None:
         kinds = {"about": About, "objective": Objective, "deployment": Deployment}

@@ -27,7 +27,7 @@ def posterior_sampling() -> Explorer:
     (True, False)
     """
     return Explorer(
-        About("posterior_sampling", uses_prior=True),
+        About("posterior_sampling", uses_prior=True, coverage=0.5),
         init=init_belief,
         propose=_propose,
         update=learn_more,

@@ -41,13 +41,19 @@ def value_quantile(q: float = 0.9, draws: int = 20) -> Explorer:
     array([3, 3])
     """
     check_arguments("value_quantile", q=q, draws=draws)
-    options = changed(value_quantile, q=q, draws=draws)
+    options, pick = changed(value_quantile, q=q, draws=draws), max(ceil(q * draws - 1e-9), 1)
     return Explorer(
-        About("value_quantile", options, guarantee="Bayesian", uses_prior=True),
+        About(
+            "value_quantile",
+            options,
+            guarantee="Bayesian",
+            uses_prior=True,
+            coverage=pick / (draws + 1),
+        ),
         init=init_tables,
         propose=bind(_propose, draws=draws),
         update=learn_more,
-        objective=Objective(candidates=draws, pick=max(ceil(q * draws - 1e-9), 1), exact=True),
+        objective=Objective(candidates=draws, pick=pick, exact=True),
     )
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from homdp_ppl.declare.model import HOMDP, World
 from homdp_ppl.errors import ParameterError, Problem
 from homdp_ppl.explorers.explorer import Explorer
-from homdp_ppl.learning.learner import Learner
+from homdp_ppl.learning.learner import SIMULATIONS, Learner
 from homdp_ppl.learning.planning import Planner
 
 
@@ -22,12 +22,12 @@ class Request(NamedTuple):
     planner: Planner
     episodes: int
     seeds: list[int]
-    model: HOMDP | None
-    stop_after: int | None
-    foresight: bool
-    compiled: bool | None
-    progress: bool | None
-    simulations: int
+    model: HOMDP | None = None
+    stop_after: int | None = None
+    foresight: bool = False
+    compiled: bool | None = None
+    progress: bool | None = None
+    simulations: int = SIMULATIONS
 
     @property
     def declaration(self) -> HOMDP:
