@@ -8,9 +8,10 @@ import math
 from collections.abc import Callable
 from typing import NamedTuple
 
+from homdp_ppl.core.arguments import check_sizes
 from homdp_ppl.core.spaces import HasSpaces
 from homdp_ppl.errors import ParameterError
-from homdp_ppl.theory.arguments import ACCURACY, PROBABILITY, check
+from homdp_ppl.theory._ranges import ACCURACY, PROBABILITY
 from homdp_ppl.theory.counting import reciprocal_pigeonhole, root_pigeonhole
 from homdp_ppl.theory.lower import LARGEST, lower_bound, unavoidable_gap
 from homdp_ppl.theory.regret import hop_b_bound, hop_b_class_bound, hop_v_bound
@@ -83,7 +84,7 @@ def report(
     """
     X, Y, A, H = model.spaces.sizes
     goal = H / 10 if accuracy is None else accuracy
-    (K,) = check(
+    (K,) = check_sizes(
         "theory.report",
         {"delta": (delta, PROBABILITY), "accuracy": (goal, ACCURACY)},
         episodes=episodes,
