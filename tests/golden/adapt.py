@@ -19,7 +19,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from homdp_ppl import POMDP, Counts, evaluate, posterior, x64
-from homdp_ppl.cli import main
+from homdp_ppl.cli.main import main
 from homdp_ppl.confidence import (
     backup_moments,
     centred_bonus,
@@ -39,11 +39,12 @@ from homdp_ppl.confidence import (
     weissman_radii,
 )
 from homdp_ppl.evaluation import occupancy, simulation_lemma, trajectory_distance
+from homdp_ppl.explorers.transforms import replanning as replanned
 from homdp_ppl.gym import HOMDPEnv
 from homdp_ppl.planners import root_bounds
 from homdp_ppl.posteriors import Sampling, predictive_check
-from homdp_ppl.relaxations import fast_informed_bound, qmdp
-from homdp_ppl.restricted import best_blind, best_memoryless
+from homdp_ppl.evaluation.relaxations import fast_informed_bound, qmdp
+from homdp_ppl.evaluation.restricted import best_blind, best_memoryless
 from numpyro.infer.util import log_density
 
 Arrays = dict[str, Any]
@@ -196,6 +197,11 @@ def record_of(run: Any) -> Arrays:
         "returns": run.returns,
         "regret": run.regret,
     }
+
+
+def replanning(made: Any, when: str) -> Any:
+    """A rule that plans in every episode, or when a count has doubled."""
+    return replanned(made(), when)
 
 
 def counted(homdp: Any, episodes: Any) -> Any:
