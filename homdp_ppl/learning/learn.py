@@ -140,8 +140,8 @@ def begin(request: Request, worth: bool | None = None) -> list[Run]:
     world, model = request.world, request.declaration
     common = world, request.explorer, request.planner, request.episodes
     tasks = [Task(*common, seed, model, request.foresight, np.nan) for seed in request.seeds]
-    learners = [task.learner() for task in tasks]  # raises an error if the parts do not fit
-    states = [learner.init() for learner in learners]
+    learners = [task.learner() for task in tasks]
+    states = [learner.init() for learner in learners]  # raises an error if the parts do not fit
     if worth is None:
         worth = tasks[0].rounds * len(tasks) >= FEW
     loop = _loop(request, learners[0], states[0], worth)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import jax
@@ -88,12 +89,16 @@ class Learner:
             remedy = "K enters its bonuses: say how many episodes there will be."
             problem = Problem("episodes", "None", "a number of episodes", remedy)
             raise ParameterError(explorer.about.name, [problem])
-        self.homdp, self.explorer, self.episodes, self.seed = homdp, explorer, episodes, seed
-        self.planning: Any
-        if homdp.spaces.finite:
-            self.planning = TablePlanning(explorer, planner, homdp)
-        else:
-            self.planning = DensityPlanning(explorer, planner, homdp, seed, simulations)
+        self.homdp, self.explorer, self.planner = homdp, explorer, planner
+        self.episodes, self.seed, self.simulations = episodes, seed, simulations
+
+    @cached_property
+    def planning(self) -> Any:
+        """How proposals are planned; raises an error if the rule and the planner do not fit."""
+        if self.homdp.spaces.finite:
+            return TablePlanning(self.explorer, self.planner, self.homdp)
+        parts = self.explorer, self.planner, self.homdp
+        return DensityPlanning(*parts, self.seed, self.simulations)
 
     @property
     def episodes_per_round(self) -> int:

@@ -9,18 +9,12 @@ import pytest
 
 from homdp_ppl import GraphPolicy, Trajectory, explorers, x64
 from homdp_ppl.errors import PlanningError
-from homdp_ppl.explorers import Explorer, Proposal
-from homdp_ppl.explorers.explorer import start
+from homdp_ppl.explorers import About, Deployment, Explorer, Objective, Proposal
 from homdp_ppl.learning import stages
-from homdp_ppl.learning.rounds import (
-    Planning,
-    choose_candidate,
-    explore,
-    impossible_steps,
-    lucks,
-    out_of_date,
-    rule_number,
-)
+from homdp_ppl.learning.learner import Learner, out_of_date
+from homdp_ppl.learning.noise import episode_noise, rule_number
+from homdp_ppl.learning.planning import TablePlanning, choose_candidate, with_uniform
+from homdp_ppl.learning.stages import impossible_steps
 from homdp_ppl.planners import alpha_vectors, auto, bounded_search, history_tree
 from homdp_ppl.precision import to_numpy
 from tests.planners.exact import optimum, random_pomdp
@@ -29,18 +23,20 @@ from tests.runs import small
 EPISODES = stages.BLOCK  # as the loop draws them: compiled once
 
 
-def luck(seed: int, rule: str, first: int = 0, horizon: int = 3):
+def noise_of(seed: int, rule: str, first: int = 0, horizon: int = 3):
     """The keys and the noise of some episodes."""
     with x64():
-        found = jax.jit(lucks, static_argnums=(3, 4))(
-            jax.random.key(seed), rule_number(rule_called(rule)), first, EPISODES, horizon
-        )
+        number = rule_number(rule_called(rule))
+        found = episode_noise(jax.random.key(seed), number, first, EPISODES, horizon)
         return np.asarray(jax.random.key_data(found.proposal)), to_numpy(found.noise)
 
 
 def rule_called(name: str, **facts) -> Explorer:
     """A rule of which only facts matter."""
-    return Explorer(name, lambda key, state: Proposal(state.memory), "none", **facts)
+    objective = Objective(**facts)
+    return Explorer(
+        About(name), propose=lambda key, state: Proposal(state.memory), objective=objective
+    )
 
 
 def test_rules_are_told_apart_by_crc32():
@@ -54,13 +50,13 @@ def test_luck_depends_on_the_episode_alone():
 
     So do runs with a longer horizon.
     """
-    keys, noise = luck(5, "greedy")
+    keys, noise = noise_of(5, "greedy")
     for first in (1, 17):
-        some_keys, some = luck(5, "greedy", first)
+        some_keys, some = noise_of(5, "greedy", first)
         np.testing.assert_array_equal(some_keys[: EPISODES - first], keys[first:])
         for part, whole in zip(some, noise, strict=True):
             np.testing.assert_array_equal(part[: EPISODES - first], whole[first:])
-    longer = luck(5, "greedy", horizon=4)[1]
+    longer = noise_of(5, "greedy", horizon=4)[1]
     for part, whole in zip(noise, longer, strict=True):
         np.testing.assert_array_equal(part, whole[:, : part.shape[1]])
 
@@ -68,9 +64,9 @@ def test_luck_depends_on_the_episode_alone():
 def test_rules_share_the_world_and_nothing_else():
     """No number is drawn twice, neither in two episodes nor for two purposes."""
     (keys, ours), (other_keys, theirs), (_, others) = (
-        luck(5, "greedy"),
-        luck(5, "hop_b"),
-        luck(6, "greedy"),
+        noise_of(5, "greedy"),
+        noise_of(5, "hop_b"),
+        noise_of(6, "greedy"),
     )
     np.testing.assert_array_equal(ours.state, theirs.state)
     np.testing.assert_array_equal(ours.observation, theirs.observation)
@@ -87,7 +83,7 @@ def test_when_a_plan_is_out_of_date():
     A pair that was never seen counts as soon as it is seen.
     """
     doubled, always, once = (
-        rule_called("r", replan=word) for word in ("doubled", "every episode", "once")
+        Deployment(replan=word) for word in ("doubled", "every episode", "once")
     )
     then = np.array([[0, 1], [3, 8]])
     for now, due in (
@@ -116,9 +112,9 @@ def test_which_candidate_is_deployed():
 
 def test_uniform_actions_are_mixed_in():
     policy = GraphPolicy([0, 1], [[1.0, 0.0, 0.0], [0.0, 0.0, 1.0]], np.zeros((2, 1, 2), int))
-    mixed = explore(rule_called("r", explore=0.3), policy)
+    mixed = with_uniform(policy, 0.3)
     np.testing.assert_allclose(mixed.probabilities, [[0.8, 0.1, 0.1], [0.1, 0.1, 0.8]])
-    assert explore(rule_called("r"), policy) is policy
+    assert with_uniform(policy, 0.0) is policy
 
 
 def test_impossible_observations_against_enumeration():
@@ -153,25 +149,25 @@ def test_impossible_observations_against_enumeration():
 def test_only_the_tree_plans_backups(planner):
     homdp = small("tiger").homdp
     with pytest.raises(PlanningError, match=r"planner=history_tree\(\)"):
-        Planning(explorers.quantile_backup(), planner, homdp)
-    Planning(explorers.tight(), planner, homdp)  # runs unclipped
+        TablePlanning(explorers.quantile_backup(), planner, homdp)
+    TablePlanning(explorers.tight(), planner, homdp)  # runs unclipped
 
 
 def test_exact_rules_refuse_planners_with_a_gap():
     world = small("tiger_table")
-    rule, state = explorers.value_quantile(draws=2), start(world.homdp, 10)
+    rule = explorers.value_quantile(draws=2)
+    state = rule.init(world.homdp, 10)
     deaf = world.pomdp._replace(emission=np.full((2, 2), 0.5))
     both = Proposal(jax.tree.map(lambda *parts: np.stack(parts), world.pomdp, deaf))
     with pytest.raises(
         PlanningError, match=r"exact planner.*history_tree\(\) or alpha_vectors\(\)"
     ):
-        Planning(rule, bounded_search(gap=0.9), world.homdp).decide(both, state)
+        Learner(world.homdp, rule, bounded_search(gap=0.9)).plan(both, state)
     for exact in (history_tree(), alpha_vectors()):
-        decision, plans = Planning(rule, exact, world.homdp).decide(both, state)
-        assert plans == 2
+        decision = Learner(world.homdp, rule, exact).plan(both, state)
+        assert decision.plans == 2
         assert float(decision.optimistic) == pytest.approx(
             optimum(world.pomdp), abs=1e-9
         )  # who hears is worth more
-    Planning(
-        replace(explorers.greedy(), candidates=2), bounded_search(gap=0.9), world.homdp
-    ).decide(both, state)
+    two = replace(explorers.greedy(), objective=Objective(candidates=2))
+    Learner(world.homdp, two, bounded_search(gap=0.9)).plan(both, state)
