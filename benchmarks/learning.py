@@ -186,10 +186,8 @@ def study(console, repeat):
 def others(console, repeat):
     """The rules outside the study."""
     world = models.load("tiger_table", horizon=3)
-    emissions = np.stack([world.pomdp.emission * w + (1 - w) / 2 for w in np.linspace(0.2, 1, 8)])
-    transitions = np.stack(
-        [world.pomdp.transition * w + (1 - w) / 2 for w in np.linspace(0.2, 1, 8)]
-    )
+    emissions = np.stack([world.pomdp.shows(0) * w + (1 - w) / 2 for w in np.linspace(0.2, 1, 8)])
+    transitions = np.stack([world.pomdp.moves(0) * w + (1 - w) / 2 for w in np.linspace(0.2, 1, 8)])
     always = explorers.replan_every_episode
     rules = {
         "hop_b_class (8 tables)": (always(explorers.hop_b_class(emissions)), True),

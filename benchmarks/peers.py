@@ -18,7 +18,7 @@ def naive_tree(pomdp: POMDP) -> float:
     """What one writes first: a networkx node for every history, its belief in an attribute, values
     by recursion.
     """
-    rho, T, O, r = pomdp  # noqa: E741
+    rho, T, O, r = pomdp.stationary()  # noqa: E741
     tree = nx.DiGraph()
 
     def grow(weights: Any, h: int) -> int:
@@ -43,7 +43,7 @@ def pomdp_py_models(pomdp: POMDP) -> Any:
     """pomdp-py, and a function from a belief to an agent of it whose models are these arrays."""
     import pomdp_py
 
-    _, T, O, r = pomdp  # noqa: E741
+    _, T, O, r = pomdp.stationary()  # noqa: E741
     X, A, _ = T.shape
 
     class Thing:
@@ -111,7 +111,7 @@ def pomdp_py_models(pomdp: POMDP) -> Any:
 def pomdp_py_value_iteration(pomdp: POMDP) -> None:
     """Plan the first action after the first observation by pomdp-py's exact value iteration."""
     module, agent = pomdp_py_models(pomdp)
-    belief = pomdp.initial * pomdp.emission[:, 0]
+    belief = pomdp.initial * pomdp.shows(0)[:, 0]
     planner = module.ValueIteration(horizon=pomdp.horizon, discount_factor=1.0, epsilon=1e-9)
     planner.plan(agent(belief / belief.sum()))
 
@@ -119,7 +119,7 @@ def pomdp_py_value_iteration(pomdp: POMDP) -> None:
 def pomdp_py_pouct(pomdp: POMDP, episodes: int, simulations: int = 300) -> float:
     """The mean return of pomdp-py's POUCT, which plans anew at every step."""
     module, agent = pomdp_py_models(pomdp)
-    rho, T, O, r = pomdp  # noqa: E741
+    rho, T, O, r = pomdp.stationary()  # noqa: E741
     generator = np.random.default_rng(0)
     random.seed(0)
     total = 0.0

@@ -24,6 +24,7 @@ THEMES = {  # of the names at the root; one that stands nowhere here comes under
         "BlindPolicy",
         "Trajectory",
         "Episode",
+        "Episodes",
         "Counts",
     ),
     "Planning": ("Plan", "make_plan"),
@@ -114,7 +115,7 @@ def contents() -> str:
 
 
 def page(path: str, module: ModuleType) -> str:
-    """The page of a namespace: what it is for, its names at a glance, and each of them explained."""
+    """The page of a namespace: its purpose, its names at a glance, and the entry of each."""
     names = [name for name in module.__all__ if f"{path}.{name}" in homes()]
     parts = [
         path,

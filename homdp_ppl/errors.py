@@ -148,9 +148,9 @@ class ParameterError(HOMDPError):
     ...     coin.at(bias=0.7)
     ... except ParameterError as error:
     ...     for problem in error.problems:
-    ...         print(problem)
+    ...         print(f"{problem.where}: got {problem.got}; expected {problem.expected}")
     site 'bias': got a value for it; expected one of the sites: O
-    site 'O': got no value; expected a value for every site. Write O=..., or draw all from their priors: .draw(key).
+    site 'O': got no value; expected a value for every site
     """
 
 
@@ -200,7 +200,7 @@ class PlanningError(HOMDPError):
     >>> from homdp_ppl.planners import history_tree
     >>> try:
     ...     history_tree()(
-    ...         POMDP(np.ones(1), np.ones((1, 2, 1)), np.full((1, 2), 0.5), np.ones((40, 1, 2)))
+    ...         POMDP.of([1], np.ones((1, 2, 1)), [[0.5, 0.5]], reward=np.ones((40, 1, 2)))
     ...     )
     ... except PlanningError as error:
     ...     print(error.problems[0].remedy)

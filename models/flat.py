@@ -28,11 +28,11 @@ def flat_table(
         T=dist.Dirichlet(np.full((X, A, X), transition)),
         O=dist.Dirichlet(np.full((X, Y), emission)),
         initial=world.pomdp.initial,
-        reward=world.pomdp.reward,
+        reward=world.homdp.reward,
         horizon=H,
         states=world.spaces.names[0],
         observations=world.spaces.names[1],
         actions=world.spaces.actions,
         name=f"{world.homdp.name}_{kind}",
     )
-    return model.at(T=world.pomdp.transition, O=world.pomdp.emission)
+    return model.at(T=world.pomdp.moves(0), O=world.pomdp.shows(0))

@@ -10,7 +10,7 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from homdp_ppl.core.pomdp import POMDP
+from homdp_ppl.core.pomdp import Stationary
 from homdp_ppl.planners._lines import Floats, Integers
 
 TREE_NUMBERS = 16_000_000  # held at once of one level of the tree
@@ -32,7 +32,7 @@ class Level(NamedTuple):
     places: Integers
 
 
-def observe(predicted: Floats, model: POMDP) -> Level:
+def observe(predicted: Floats, model: Stationary) -> Level:
     """The beliefs after each observation (..., Y) from predicted ones (..., X)."""
     joint = predicted[..., None, :] * model.emission.T
     chances = joint.sum(-1)
@@ -45,7 +45,7 @@ def observe(predicted: Floats, model: POMDP) -> Level:
     return Level(beliefs, chances, np.where(possible, places, extra[..., None]))
 
 
-def reaches(tree: list[Level], h: int, model: POMDP, vectors: int, work: float) -> bool:
+def reaches(tree: list[Level], h: int, model: Stationary, vectors: int, work: float) -> bool:
     """Whether the tree can be had down to step h, and valued with that many vectors, for less than
     this work.
     """
@@ -57,7 +57,7 @@ def reaches(tree: list[Level], h: int, model: POMDP, vectors: int, work: float) 
 
 
 def climb(
-    tree: list[Level], depth: int, model: POMDP, alphas: Floats, level: float, tie: float
+    tree: list[Level], depth: int, model: Stationary, alphas: Floats, level: float, tie: float
 ) -> tuple[Integers, float, float, list[Step]]:
     """Solve the first steps on the tree, over the vectors of the step after it.
 

@@ -41,9 +41,10 @@ class RootBounds(NamedTuple):
 def blind_policies(pomdp: POMDP) -> Array:
     """Values of playing one action for ever, (H, A, X).
 
-    Alpha-vectors of policies, so lower bounds.
+    Alpha-vectors of policies, so lower bounds. For stationary models.
     """
-    _, T, O, r = (np.asarray(part, dtype=np.float64) for part in pomdp)  # noqa: E741
+    short = pomdp.stationary("blind_policies")
+    _, T, O, r = (np.asarray(part, dtype=np.float64) for part in short)  # noqa: E741
     alpha = np.array(r.transpose(0, 2, 1), order="C")
     moves = np.ascontiguousarray(T.transpose(1, 0, 2))  # (A, X, X)
     for h in reversed(range(len(r) - 1)):

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from homdp_ppl.core.pomdp import POMDP
+from homdp_ppl.core.pomdp import Stationary
 from homdp_ppl.planners._lines import Floats, Integers
 from homdp_ppl.precision import Array
 
@@ -30,7 +30,7 @@ class Faces(NamedTuple):
     drift: Floats  # (X, A)  by how much the probabilities of what follows miss one
 
 
-def faces_of(model: POMDP) -> list[Faces]:
+def faces_of(model: Stationary) -> list[Faces]:
     """The faces of each step, from the known zeros.
 
     Sets of states that others contain are left out.

@@ -28,21 +28,47 @@ class Support(NamedTuple):
     Examples
     --------
     >>> from homdp_ppl import models
-    >>> Support.of(models.load("tiger", horizon=2).pomdp).transition[
-    ...     0, 0
-    ... ].tolist()  # listening leaves the tiger where it is
+    >>> support = Support.of(models.load("tiger", horizon=2).pomdp)
+    >>> support.moves(0)[0, 0].tolist()  # listening leaves the tiger where it is
     [True, False]
     """
 
     initial: Array  # (X,)
-    transition: Array  # (X, A, X)
-    emission: Array  # (X, Y)
+    transition: Array  # (H|1, X, A, X)
+    emission: Array  # (H|1, A+1|1, X, Y)
 
     @classmethod
     def of(cls, model: NamedTuple) -> Support:
-        """The support of a POMDP's numbers, or of tables that already are truth values."""
+        """The support of a POMDP's numbers, or of tables that already are truth values.
+
+        Tables without axes of steps and previous actions hold for all of them.
+        """
         initial, transition, emission = (np.asarray(part) > 0 for part in model[:3])
-        return cls(initial, transition, emission)
+        return cls(
+            initial,
+            transition[(None,) * (4 - transition.ndim)],
+            emission[(None,) * (4 - emission.ndim)],
+        )
+
+    @property
+    def sizes(self) -> tuple[int, int, int]:
+        """Numbers of states, observations and actions, (X, Y, A)."""
+        (X, Y), A = self.emission.shape[-2:], self.transition.shape[-2]
+        return X, Y, A
+
+    def moves(self, h: int) -> Array:
+        """Which next states are possible from step h, (X, A, X)."""
+        return self.transition[min(h, len(self.transition) - 1)]
+
+    def first_shows(self) -> Array:
+        """Which first observations are possible, (X, Y)."""
+        return self.emission[0, -1]
+
+    def shows_after(self, h: int) -> Array:
+        """Which observations are possible at step h after every action, (A, X, Y)."""
+        X, Y, A = self.sizes
+        tables = self.emission[min(h, len(self.emission) - 1)]
+        return np.broadcast_to(tables if len(tables) == 1 else tables[:-1], (A, X, Y))
 
     @property
     def complete(self) -> bool:
@@ -109,22 +135,25 @@ def few_histories(support: Support, horizon: int, limit: int) -> int | None:
 
 
 def _counted(support: Support, horizon: int) -> Iterator[int]:
-    A, Y = support.transition.shape[1], support.emission.shape[1]
+    _, Y, A = support.sizes
     sets: dict[bytes, tuple[Array, int]] = {}
     for y in range(Y):
-        _add(sets, support.initial & support.emission[:, y], 1)
+        _add(sets, support.initial & support.first_shows()[:, y], 1)
     for h in range(horizon):
         count = sum(number for _, number in sets.values())
         yield count
         if len(sets) > MANY_SETS:
             yield from (count * (A * Y) ** k for k in range(1, horizon - h))
             return
+        if h + 1 == horizon:
+            return
+        moves, shows = support.moves(h), support.shows_after(h + 1)
         following: dict[bytes, tuple[Array, int]] = {}
         for states, number in sets.values():
-            reached = support.transition[states].any(0)  # (A, X)
+            reached = moves[states].any(0)  # (A, X)
             for a in range(A):
                 for y in range(Y):
-                    _add(following, reached[a] & support.emission[:, y], number)
+                    _add(following, reached[a] & shows[a, :, y], number)
         sets = following
 
 
@@ -136,13 +165,13 @@ def _add(sets: dict[bytes, tuple[Array, int]], states: Array, number: int) -> No
 
 def generations(support: Support, horizon: int) -> list[Generation]:
     """All histories that can happen, step by step."""
-    A, Y = support.transition.shape[1], support.emission.shape[1]
+    _, Y, A = support.sizes
     unstored = np.zeros((0, A, Y), dtype=np.int32)
     if support.complete:
         seen, nothing = np.arange(Y, dtype=np.int32), np.zeros(0, dtype=np.int32)
         return [Generation(nothing, nothing, seen, unstored, regular=True)] * horizon
     states = (
-        support.initial & support.emission.T
+        support.initial & support.first_shows().T
     )  # (Y, X) possible states after each first observation
     seen = np.flatnonzero(states.any(1)).astype(np.int32)
     states, parent, action, observation = (
@@ -152,11 +181,10 @@ def generations(support: Support, horizon: int) -> list[Generation]:
         seen,
     )
     found = []
-    for _ in range(horizon - 1):
-        reached = np.stack(
-            [states @ support.transition[:, a] for a in range(A)], axis=1
-        )  # (N, A, X)
-        onward = reached[:, :, None, :] & support.emission.T  # (N, A, Y, X)
+    for h in range(horizon - 1):
+        moves = support.moves(h)
+        reached = np.stack([states @ moves[:, a] for a in range(A)], axis=1)  # (N, A, X)
+        onward = reached[:, :, None, :] & support.shows_after(h + 1).swapaxes(1, 2)  # (N, A, Y, X)
         possible = onward.any(-1)
         child = np.full(possible.shape, -1, dtype=np.int32)
         child[possible] = np.arange(possible.sum())

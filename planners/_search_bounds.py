@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from homdp_ppl.core.pomdp import POMDP
+from homdp_ppl.core.pomdp import Stationary
 from homdp_ppl.precision import Array
 
 SAME = 1e-9  # keys of equal beliefs differ by less
@@ -87,7 +87,7 @@ class Work(NamedTuple):
     pick: Array  # (A, Y)
 
 
-def compressed(pomdp: POMDP) -> Model:
+def compressed(pomdp: Stationary) -> Model:
     """A model with the zeros of its transition table left out."""
     X, A, _ = pomdp.transition.shape
     table = pomdp.transition.reshape(X * A, X)

@@ -84,7 +84,7 @@ def _beliefs(plan: Plan) -> Iterator[Array]:
     """Joint weights of the states before each observation, of histories that end in the same node
     together; the likeliest.
     """
-    policy, model = plan.policy, plan.model
+    policy, model = plan.policy, plan.model.stationary("quantised")
     before, following = model.initial[None], policy.start[None]
     for _ in range(model.horizon):
         yield before

@@ -12,25 +12,23 @@ import numpy as np
 
 from homdp_ppl.core.pomdp import POMDP
 from homdp_ppl.planners._histories import Generation
-from homdp_ppl.planners._tree_solver import at_children
+from homdp_ppl.planners._tree_solver import at_children, expected_rewards, rewards_at, seen_at
 from homdp_ppl.precision import Array, namespace
 
 
 def worth(shape: list[Generation], world: POMDP) -> list[Array]:
     """sum_x P(y_1..y_h, x_h = x | a_1..a_{h-1}) r_h(x, a) at every history, (N, A) a step."""
-    X, A, _ = world.transition.shape
-    joint = world.initial * world.emission.T[shape[0].observation]
-    rewards = [joint @ world.reward[0]]
+    X, _, _ = world.sizes
+    joint = world.initial * world.shows(0).T[shape[0].observation]
+    rewards = [expected_rewards(joint, rewards_at(world, 0, shape[0], len(joint)))]
     for h, (before, generation) in enumerate(pairwise(shape), 1):
-        onward = (joint @ world.transition.reshape(X, A * X)).reshape(-1, A, X)
+        onward = world.predict(joint, None, h - 1)  # (N, A, X)
+        shows = world.shows_after(h).swapaxes(1, 2)  # (A|1, Y, X)
         if before.regular:
-            joint = (onward[:, :, None, :] * world.emission.T).reshape(-1, X)
+            joint = (onward[:, :, None, :] * shows).reshape(-1, X)
         else:
-            joint = (
-                onward[generation.parent, generation.action]
-                * world.emission.T[generation.observation]
-            )
-        rewards.append(joint @ world.reward[h])
+            joint = onward[generation.parent, generation.action] * seen_at(generation, shows)
+        rewards.append(expected_rewards(joint, rewards_at(world, h, generation, len(joint))))
     return [np.asarray(reward) for reward in rewards]
 
 

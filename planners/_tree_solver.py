@@ -43,26 +43,49 @@ class Values(NamedTuple):
 
 def forward(xp: ModuleType, shape: list[Generation], model: POMDP) -> Beliefs:
     """Beliefs after every history, normalised at each step."""
-    X, A, _ = model.transition.shape
-    joint = model.initial * model.emission.T[shape[0].observation]
+    X, Y, _ = model.sizes
+    joint = model.initial * model.shows(0).T[shape[0].observation]
     state, chance = _condition(xp, joint, xp.broadcast_to(model.initial, joint.shape))
     beliefs = Beliefs([state], [chance])
-    for before, generation in pairwise(shape):
-        predicted = (state @ model.transition.reshape(X, A * X)).reshape(
-            -1, A, X
-        )  # P(x' | history, a)
-        if before.regular:
-            predicted = xp.repeat(
-                predicted.reshape(-1, 1, X), model.emission.shape[1], axis=1
-            )  # (N A, Y, X)
-            joint = predicted * model.emission.T
+    for h, (before, generation) in enumerate(pairwise(shape)):
+        predicted = model.predict(state, None, h)  # P(x' | history, a), (N, A, X)
+        shows = xp.swapaxes(model.shows_after(h + 1), 1, 2)  # (A|1, Y, X)
+        if before.regular and len(shows) == 1:
+            predicted = xp.repeat(predicted.reshape(-1, 1, X), Y, axis=1)  # (N A, Y, X)
+            joint = predicted * shows[0]
+        elif before.regular:
+            predicted = xp.repeat(predicted[:, :, None], Y, axis=2)  # (N, A, Y, X)
+            joint = predicted * shows
         else:
             predicted = predicted[generation.parent, generation.action]
-            joint = predicted * model.emission.T[generation.observation]
+            joint = predicted * seen_at(generation, shows)
         state, chance = _condition(xp, joint.reshape(-1, X), predicted.reshape(-1, X))
         beliefs.state.append(state)
         beliefs.chance.append(chance)
     return beliefs
+
+
+def seen_at(generation: Generation, shows: Array) -> Array:
+    """O(y | x, a) of the observation and the action that led to every node, (N, X)."""
+    if len(shows) == 1:
+        return shows[0][generation.observation]
+    return shows[generation.action, generation.observation]
+
+
+def rewards_at(model: POMDP, h: int, generation: Generation, nodes: int) -> Array:
+    """r_h(x, y, a) of the observation y at every node, (N, X, A), or (1, X, A) if all agree."""
+    rewards = model.rewards(h).swapaxes(0, 1)  # (Y|1, X, A)
+    if len(rewards) == 1:
+        return rewards
+    _, Y, _ = model.sizes
+    return rewards[np.arange(nodes) % Y if generation.regular else generation.observation]
+
+
+def expected_rewards(weights: Array, rewards: Array) -> Array:
+    """sum_x w(x) r(x, a) at every node, (N, A), from the rewards of :func:`rewards_at`."""
+    if len(rewards) == 1:
+        return weights @ rewards[0]
+    return (weights[:, :, None] * rewards).sum(1)
 
 
 def _condition(xp: ModuleType, joint: Array, predicted: Array) -> tuple[Array, Array]:
@@ -90,7 +113,8 @@ def backward(
     actions: list[Array] = [None] * H
     value = upper = None
     for h in reversed(range(H)):
-        Q = best = beliefs.state[h] @ model.reward[h]  # (N, A)
+        rewards = rewards_at(model, h, shape[h], len(beliefs.state[h]))
+        Q = best = expected_rewards(beliefs.state[h], rewards)  # (N, A)
         if h + 1 < H:
             Q = Q + at_children(xp, shape[h], beliefs.chance[h + 1] * value).sum(-1)
             best = best + at_children(xp, shape[h], beliefs.chance[h + 1] * upper).sum(-1)
@@ -117,7 +141,9 @@ def backward_vectors(
     actions: list[Array] = [None] * H
     alpha = xp.zeros_like(beliefs.state[-1])
     for h in reversed(range(H)):
-        Q = xp.repeat(model.reward[h][None], beliefs.state[h].shape[0], axis=0)  # (N, X, A)
+        N = len(beliefs.state[h])
+        Q = rewards_at(model, h, shape[h], N)  # (N, X, A)
+        Q = xp.repeat(Q, N, axis=0) if len(Q) == 1 else Q
         if h + 1 < H:
             following = at_children(xp, shape[h], alpha)  # (N, A, Y, X)
             Q = Q + _map(xp, partial(backup, h + 1), following)

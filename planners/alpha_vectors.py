@@ -19,10 +19,11 @@ import numpy as np
 
 from homdp_ppl.core.graph_policy import GraphPolicy
 from homdp_ppl.core.plan import Plan, make_plan
-from homdp_ppl.core.pomdp import POMDP, TIE
+from homdp_ppl.core.pomdp import POMDP, TIE, Stationary
+from homdp_ppl.core.pomdp_validation import validated
 from homdp_ppl.errors import PlanningError, Problem
 from homdp_ppl.planners._belief_tree import EPSILON, Step, climb, observe, reaches
-from homdp_ppl.planners._checking import checked, count_problems, number_problems, refuse
+from homdp_ppl.planners._checking import count_problems, number_problems, refuse
 from homdp_ppl.planners._faces import Faces, faces_of
 from homdp_ppl.planners._lines import Floats, Integers
 from homdp_ppl.planners._pruning import prune_sums
@@ -102,9 +103,10 @@ def alpha_vectors(tolerance: float = 1e-9, max_vectors: int = 200_000) -> Callab
 
     def planner(pomdp: POMDP) -> Plan:
         began = perf_counter()
-        given = checked(pomdp, "alpha_vectors")
-        unit = float(np.abs(given.reward).max()) or 1.0
-        model = given._replace(reward=given.reward / unit)
+        given = validated(pomdp, "alpha_vectors")
+        short = given.stationary("alpha_vectors")
+        unit = float(np.abs(short.reward).max()) or 1.0
+        model = short._replace(reward=short.reward / unit)
         (X, A, _), H = model.transition.shape, model.horizon
         faces, tree, steps, allowed = (
             faces_of(model),
@@ -147,7 +149,7 @@ def alpha_vectors(tolerance: float = 1e-9, max_vectors: int = 200_000) -> Callab
     return planner
 
 
-def _back(faces: Faces, model: POMDP, vectors: Vectors, terms: Terms) -> tuple[Step, Vectors]:
+def _back(faces: Faces, model: Stationary, vectors: Vectors, terms: Terms) -> tuple[Step, Vectors]:
     """The vectors of a step on all its faces, from those of the next step."""
     _, T, O, r = model  # noqa: E741
     alphas, level, ends, loss, _ = vectors

@@ -8,8 +8,9 @@ from collections.abc import Callable
 
 from homdp_ppl.core.plan import Plan
 from homdp_ppl.core.pomdp import POMDP
+from homdp_ppl.core.pomdp_validation import validated
 from homdp_ppl.errors import PlanningError
-from homdp_ppl.planners._checking import checked, number_problems, refuse
+from homdp_ppl.planners._checking import number_problems, refuse
 from homdp_ppl.planners._histories import Support, few_histories
 from homdp_ppl.planners.alpha_vectors import alpha_vectors
 from homdp_ppl.planners.bounded_search import bounded_search
@@ -42,8 +43,10 @@ def auto(gap: float = 1e-3) -> Callable[[POMDP], Plan]:
     tree, vectors, search = history_tree(), alpha_vectors(gap), bounded_search(gap)
 
     def planner(pomdp: POMDP) -> Plan:
-        model = checked(pomdp, "auto")
+        model = validated(pomdp, "auto")
         support, X = Support.of(model), len(model.initial)
+        if not model.is_stationary:
+            return _said(tree(model), "its tables depend on the step, the action or what is seen")
         histories = few_histories(support, model.horizon, SMALL_TREE)
         many = f"there are {X} states and too many histories for a tree"
         if histories is not None:

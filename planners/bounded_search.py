@@ -19,11 +19,12 @@ import numpy as np
 from homdp_ppl.core.graph_policy import GraphPolicy
 from homdp_ppl.core.plan import Plan, make_plan
 from homdp_ppl.core.pomdp import POMDP, TIE
+from homdp_ppl.core.pomdp_validation import sizes_of, validated
 from homdp_ppl.errors import PlanningError, Problem
 from homdp_ppl.evaluation.exact import evaluate
 from homdp_ppl.evaluation.relaxations import fast_informed_bound
 from homdp_ppl.planners._bounds import blind_policies
-from homdp_ppl.planners._checking import checked, number_problems, refuse, sizes_of
+from homdp_ppl.planners._checking import number_problems, refuse
 from homdp_ppl.planners._search_bounds import (
     Stage,
     compressed,
@@ -110,15 +111,15 @@ class Search:
 
     def __init__(self, pomdp: POMDP, gap: float, deadline: float) -> None:
         self.pomdp, self.gap, self.deadline = pomdp, gap, deadline
+        self.short = short = pomdp.stationary("bounded_search")
         self.quiet, self.news = (
             time.perf_counter() + QUIET,
             "first pass",
         )  # when people are told something, and what
         self.status: Status | None = None
-        H, X, A = pomdp.reward.shape
-        Y = pomdp.emission.shape[1]
-        bounds = zip(pomdp.reward, fast_informed_bound(pomdp), blind_policies(pomdp), strict=True)
-        self.model = compressed(pomdp)
+        H, (X, Y, A) = pomdp.horizon, pomdp.sizes
+        bounds = zip(short.reward, fast_informed_bound(pomdp), blind_policies(pomdp), strict=True)
+        self.model = compressed(short)
         self.stages = [
             first_stage(reward, informed, blind, Y) for reward, informed, blind in bounds
         ]
@@ -168,7 +169,7 @@ class Search:
 
     def policy(self) -> GraphPolicy:
         """The policy of the lower bound: one node for each vector that can be met."""
-        rho, _, O, reward = self.pomdp  # noqa: E741
+        rho, _, O, reward = self.short  # noqa: E741
         A, stage = reward.shape[2], self.stages[0]
         joint = np.where((rho @ O > 0)[:, None], (rho[:, None] * O).T, rho)  # (Y, X)
         score, action = joint @ stage.alpha[:, : stage.count[0]], stage.action[: stage.count[0]]
@@ -224,12 +225,10 @@ class Search:
 
         All and their reach, the new ones, whether some were left out.
         """
-        H, _, A = self.pomdp.reward.shape
+        H, (_, Y, A) = self.pomdp.horizon, self.pomdp.sizes
         # All that is left out below the floor, at all steps together, is a tenth of the gap that
         # may remain.
-        floor = max(
-            0.1 * self.gap / (H * self.width * A * self.pomdp.emission.shape[1]), self.least
-        )
+        floor = max(0.1 * self.gap / (H * self.width * A * Y), self.least)
         found = []
         for some in self._blocks(points):
             stages = self.model, self.stages[max(h - 1, 0)], self.stages[h]
@@ -295,4 +294,4 @@ def _fitting(pomdp: POMDP) -> POMDP:
             "bounded_search",
             [Problem("model", got, f"at most {MEMORY / 1e9:g} GB", "Use a shorter horizon.")],
         )
-    return checked(pomdp, "bounded_search")
+    return validated(pomdp, "bounded_search")

@@ -1,9 +1,10 @@
 """The exact planner on the tree of histories.
 
-    y_1 ──a──► y_2 ──a──► ... y_H      a node is a history y_1, a_1, ..., y_h; its value is the best sum of rewards from here on
+    y_1 ──a──► y_2 ──a──► ... y_H      a node is a history y_1, a_1, ..., y_h;
+                                       its value is the best sum of rewards from here on
 
 The tree's shape depends only on which probabilities can be non-zero: it is found once
-(histories.py) and solved for new numbers many times (tree_solver.py), on NumPy for a single plan,
+(_histories.py) and solved for new numbers many times (_tree_solver.py), on NumPy for a single plan,
 on JAX inside ``jit``, ``vmap`` and ``lax.scan``.
 """
 
@@ -20,8 +21,9 @@ import numpy as np
 from homdp_ppl.core.graph_policy import GraphPolicy
 from homdp_ppl.core.plan import Plan, Solution, make_plan
 from homdp_ppl.core.pomdp import POMDP
+from homdp_ppl.core.pomdp_validation import validated
 from homdp_ppl.errors import PlanningError, Problem
-from homdp_ppl.planners._checking import checked, count_problems, refuse
+from homdp_ppl.planners._checking import count_problems, refuse
 from homdp_ppl.planners._histories import Generation, Support, count_histories, generations
 from homdp_ppl.planners._tree_score import follow, worth
 from homdp_ppl.planners._tree_solver import (
@@ -58,7 +60,7 @@ class HistoryTree:
             pruned.
         """
         start = time.perf_counter()
-        model = checked(pomdp, "history_tree")
+        model = validated(pomdp, "history_tree")
         solved = self.solve(model, parameters, support)
         policy = GraphPolicy(
             solved.policy.start, solved.policy.probabilities, solved.policy.successor
@@ -161,9 +163,8 @@ class HistoryTree:
             values = backward_vectors(
                 xp, shape, model, beliefs, lambda h, later: optimistic(parameters, h, later)
             )
-        policy = _policy(
-            xp, shape, beliefs, values.actions, model.emission.shape[1], model.transition.shape[1]
-        )
+        _, Y, A = model.sizes
+        policy = _policy(xp, shape, beliefs, values.actions, Y, A)
         return Solution(values.value, values.upper, values.first[policy.start], policy)
 
 
@@ -205,8 +206,8 @@ def tree_bytes(nodes: int, support: Support) -> float:
 
     Per node beliefs with their temporaries, probabilities and successors.
     """
-    X, A, _ = support.transition.shape
-    return float(nodes) * float(8 * (3 * X + 2 * A) + 4 * A * support.emission.shape[1] + 32)
+    X, Y, A = support.sizes
+    return float(nodes) * float(8 * (3 * X + 2 * A) + 4 * A * Y + 32)
 
 
 def _policy(

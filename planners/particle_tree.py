@@ -15,13 +15,14 @@ import jax
 import numpy as np
 
 from homdp_ppl.core.pomdp import POMDP
+from homdp_ppl.core.pomdp_validation import validated
 from homdp_ppl.core.spaces import Real
 from homdp_ppl.declare.decorator import tabular
 from homdp_ppl.declare.dynamics import Dynamics, Numbers, table_dynamics
 from homdp_ppl.declare.model import World
 from homdp_ppl.errors import PlanningError, Problem
 from homdp_ppl.evaluation.simulation import Estimate, estimate, summary
-from homdp_ppl.planners._checking import checked, count_problems, number_problems, refuse
+from homdp_ppl.planners._checking import count_problems, number_problems, refuse
 from homdp_ppl.planners._online_policy import Budget, OnlinePolicy, belief_bytes
 from homdp_ppl.planners._particle_rows import Constants, Sizes, tree_bytes
 from homdp_ppl.precision import Array, x64
@@ -192,7 +193,9 @@ def particle_tree(
 def _dynamics(world: World | POMDP) -> tuple[Dynamics, Numbers]:
     """What the search simulates: of a finite model its tables."""
     if isinstance(world, POMDP):
-        return table_dynamics(*world.spaces.sizes), checked(world, "particle_tree")
+        pomdp = validated(world, "particle_tree")
+        pomdp.stationary("particle_tree")  # raises where tables depend on the step or the action
+        return table_dynamics(*world.spaces.sizes), pomdp
     if isinstance(world, World):
         return world.dynamics, world.numbers
     remedy = "Fix a declaration's parameters with .at(...), or draw them with .draw(key)."
@@ -205,7 +208,7 @@ def _as_world(world: World | POMDP) -> World:
     """Something to simulate in."""
     if not isinstance(world, POMDP):
         return world
-    initial, T, O, reward = world  # noqa: E741
+    initial, T, O, reward = world.stationary("particle_tree")  # noqa: E741
     return tabular(T=T, O=O, initial=initial, reward=reward, horizon=world.horizon).at()
 
 

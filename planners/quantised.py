@@ -1,12 +1,13 @@
 """quantised: planning for finitely many states and observations on the line, with a bracket around
 the optimum.
 
-    value of a policy on cells   <=   optimum over all policies on y   <=   optimum of an experiment that says more than y
+    value of a policy on cells   <=   optimum over all policies on y
+                                 <=   optimum of an experiment that says more than y
 
 Below, the cells are the observations of a finite model, in which the policy has exactly its value
 in the true one. Above, y is replaced by a finite experiment from which y could be simulated
-(cells.py). Any finite planner solves both; cells are split where the bracket is widest
-(splitting.py).
+(_cells.py). Any finite planner solves both; cells are split where the bracket is widest
+(_splitting.py).
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from homdp_ppl.continuous.quadrature import Pieces, cut, panels
 from homdp_ppl.continuous.quantised_policy import QuantisedPolicy, cell_names
 from homdp_ppl.continuous.tabulation import as_edges, cell_masses
 from homdp_ppl.core.plan import Plan
-from homdp_ppl.core.pomdp import POMDP
+from homdp_ppl.core.pomdp import POMDP, Stationary
 from homdp_ppl.core.spaces import Spaces
 from homdp_ppl.declare.latent import latent_tables, states_on_line
 from homdp_ppl.declare.model import World
@@ -268,10 +269,10 @@ def _solve(line: _Line, edges: Array, planner: Callable[[POMDP], Plan]) -> _Foun
     world, (rho, T, r), pieces = line.world, line.latent, cut(line.world, line.pieces, edges)
     masses, above = cell_masses(pieces, edges), spread(line.world, pieces, edges)
     H = world.spaces.horizon
-    less = planner(POMDP(rho, T, masses, r)).named(
+    less = planner(Stationary(rho, T, masses, r).pomdp).named(
         Spaces(line.states, cell_names(edges), world.spaces.actions, H)
     )
-    more = planner(POMDP(rho, T, above.emission, r))
+    more = planner(Stationary(rho, T, above.emission, r).pomdp)
     allowance = H**2 * float(np.ptp(r)) * (pieces.error + UNSEEN)
     statistics = {
         "cells": len(edges) + 1,

@@ -38,15 +38,15 @@ def frequency_errors(episodes: Episode, pomdp: POMDP, visits: int = 150) -> list
     """
     generator = np.random.default_rng(0)
     states, observations, actions = episodes.states, episodes.observations, episodes.actions
-    X, A, Y = pomdp.transition.shape[0], pomdp.transition.shape[1], pomdp.emission.shape[1]
+    X, A, Y = pomdp.moves(0).shape[0], pomdp.moves(0).shape[1], pomdp.shows(0).shape[1]
     rows = [("initial", pomdp.initial, states[:, 0])]
     before, after = states[:, :-1].ravel(), states[:, 1:].ravel()
     rows += [
-        (f"T[{x}, {a}]", pomdp.transition[x, a], after[(before == x) & (actions.ravel() == a)])
+        (f"T[{x}, {a}]", pomdp.moves(0)[x, a], after[(before == x) & (actions.ravel() == a)])
         for x in range(X)
         for a in range(A)
     ]
-    rows += [(f"O[{x}]", pomdp.emission[x], observations.ravel()[before == x]) for x in range(X)]
+    rows += [(f"O[{x}]", pomdp.shows(0)[x], observations.ravel()[before == x]) for x in range(X)]
     entries = X + X * A * X + X * Y
     errors = []
     for name, row, outcomes in rows:

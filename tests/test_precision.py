@@ -20,10 +20,13 @@ from numpyro.distributions import distribution
 
 def settings():
     values = {k: repr(v) for k, v in jax.config.values.items()}
-    return {**values, "numpyro": repr(distribution._VALIDATION_ENABLED), "numpy": repr(numpy.geterr())}
+    validation = repr(distribution._VALIDATION_ENABLED)
+    return {**values, "numpyro": validation, "numpy": repr(numpy.geterr())}
 
 before = settings()
 import homdp_ppl
+for name in homdp_ppl.__all__:
+    getattr(homdp_ppl, name)
 imported = settings()
 from homdp_ppl import models, rollout, uniform_policy
 world = models.load("tiger")
@@ -47,7 +50,7 @@ def test_numbers_are_float64_numpy_arrays():
     for value in (*made.pomdp, made.parameters["accuracy"], *made.homdp.tables({"accuracy": 0.3})):
         assert isinstance(value, np.ndarray)
         assert value.dtype == np.float64
-    assert made.pomdp.emission[0, 0] == 0.85  # not its float32 neighbour 0.8500000238
+    assert made.pomdp.shows(0)[0, 0] == 0.85  # not its float32 neighbour 0.8500000238
 
 
 def test_float64_also_under_transformations_started_outside():

@@ -21,7 +21,7 @@ def names():
 
 def test_ten_lines(names):
     assert f"{names['run'].regret[-1]:.2f} lost in 200 episodes" in CODE[0]
-    assert f"right in {names['run'].posterior.mean.emission[0, 0]:.0%} of cases" in CODE[0]
+    assert f"right in {names['run'].posterior.mean.shows(0)[0, 0]:.0%} of cases" in CODE[0]
     assert names["run"].policy.act([0, 0], [0]) == pytest.approx([0, 0, 1])
 
 

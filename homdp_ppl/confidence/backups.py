@@ -17,7 +17,7 @@ import numpy as np
 from scipy.special import ndtr
 
 from homdp_ppl.core.counts import Counts
-from homdp_ppl.core.pomdp import POMDP
+from homdp_ppl.core.pomdp import POMDP, Stationary
 from homdp_ppl.declare.model import HOMDP
 from homdp_ppl.errors import InferenceError, Problem
 from homdp_ppl.posteriors.dirichlet import ClosedForm, Spread, closed_form
@@ -44,7 +44,7 @@ class Moments(NamedTuple):
     ... )
     >>> believed = moments(lamp, Counts(np.array([[[0, 0]], [[2, 6]]]), np.array([[0, 0], [0, 8]])))
     >>> (
-    ...     believed.model.transition[1, 0].round(3),
+    ...     believed.model.moves(0)[1, 0].round(3),
     ...     believed.transition.shrink[1].round(4),
     ... )  # Dirichlet(3, 7); 1 / (10 + 1)
     (array([0.3, 0.7]), array([0.0909]))
@@ -92,7 +92,7 @@ def moments(homdp: HOMDP, counts: Counts) -> Moments:
     >>> coin = tabular(
     ...     T=[[[1.0]]], O=dist.Dirichlet(np.ones((1, 2))), initial=[1], reward=[[1]], horizon=1
     ... )
-    >>> moments(coin, Counts(np.array([[[8]]]), np.array([[6, 2]]))).model.emission.round(
+    >>> moments(coin, Counts(np.array([[[8]]]), np.array([[6, 2]]))).model.shows(0).round(
     ...     3
     ... )  # Beta(7, 3)
     array([[0.7, 0.3]])
@@ -108,7 +108,8 @@ def moments(homdp: HOMDP, counts: Counts) -> Moments:
         raise InferenceError(f"moments of {homdp.name}", [problem])
     form = closed_form(homdp)
     concentration = form.concentration(counts)
-    return Moments(POMDP(*form.mean(concentration), homdp.reward), *form.spread(concentration))
+    model = Stationary(*form.mean(concentration), homdp.reward).pomdp
+    return Moments(model, *form.spread(concentration))
 
 
 def backup_moments(homdp: HOMDP) -> Callable[[Moments, Array], tuple[Array, Array]]:
@@ -139,8 +140,8 @@ def backup_moments(homdp: HOMDP) -> Callable[[Moments, Array], tuple[Array, Arra
 
     def evaluate(believed: Moments, alpha_next: Array) -> tuple[Array, Array]:
         xp = namespace(believed, alpha_next)
-        T, row = believed.model.transition, believed.transition
-        g = (believed.model.emission.T * alpha_next).sum(
+        T, row = believed.model.moves(0), believed.transition
+        g = (believed.model.shows(0).T * alpha_next).sum(
             1
         )  # products and sums fuse in a compiled loop, where einsum would not
         mean = (T * g).sum(-1)
@@ -226,12 +227,12 @@ def draw_backup(z: float) -> Backup:
     >>> p = (
     ...     np.arange(1, 100) / 100
     ... )  # of 99 models with one state, the chance of the second observation
-    >>> draws = POMDP(
+    >>> draws = Stationary(
     ...     np.ones((99, 1)),
     ...     np.ones((99, 1, 1, 1)),
     ...     np.stack([1 - p, p], -1)[:, None],
     ...     np.ones((99, 2, 1, 1)),
-    ... )
+    ... ).pomdp
     >>> draw_backup(z=1.0)(draws, 1, np.array([[[0.0], [1.0]]])).round(
     ...     2
     ... )  # Phi(1) = 0.841: the 85th of 99
@@ -240,8 +241,8 @@ def draw_backup(z: float) -> Backup:
 
     def backup(parameters: POMDP, h: int, alpha_next: Array) -> Array:
         xp = namespace(parameters, alpha_next)
-        g = xp.einsum("szy,ayz->saz", parameters.emission, alpha_next)
-        values = xp.einsum("sxaz,saz->sxa", parameters.transition, g)
+        g = xp.einsum("szy,ayz->saz", parameters.shows(0), alpha_next)
+        values = xp.einsum("sxaz,saz->sxa", parameters.moves(0), g)
         return xp.minimum(upper_quantile(values, float(ndtr(z))), float(parameters.horizon - h))
 
     return backup

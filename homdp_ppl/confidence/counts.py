@@ -17,7 +17,7 @@ import numpy as np
 
 from homdp_ppl.confidence.arguments import check_arguments
 from homdp_ppl.core.counts import Counts
-from homdp_ppl.core.pomdp import POMDP
+from homdp_ppl.core.pomdp import POMDP, Stationary
 from homdp_ppl.core.spaces import HasSpaces
 from homdp_ppl.declare.model import HOMDP
 from homdp_ppl.errors import DataError, Problem
@@ -67,11 +67,11 @@ def empirical(homdp: HOMDP, counts: Counts, known: bool = True) -> POMDP:
     --------
     >>> from homdp_ppl import Counts, models
     >>> tiger = models.load("tiger").homdp
-    >>> empirical(tiger, Counts.zero(tiger)).transition[
+    >>> empirical(tiger, Counts.zero(tiger)).moves(0)[
     ...     0, 0
     ... ]  # known: the tiger stays while one listens
     array([1., 0.])
-    >>> empirical(tiger, Counts.zero(tiger), known=False).transition[0, 0]
+    >>> empirical(tiger, Counts.zero(tiger), known=False).moves(0)[0, 0]
     array([0.5, 0.5])
     """
     _check_counts(homdp, counts)
@@ -91,7 +91,7 @@ def empirical(homdp: HOMDP, counts: Counts, known: bool = True) -> POMDP:
             else estimate
         )
 
-    return POMDP(reference.initial, rows("transition"), rows("emission"), homdp.reward)
+    return Stationary(reference.initial, rows("transition"), rows("emission"), homdp.reward).pomdp
 
 
 def frequencies(seen: Array, possible: Array) -> Array:

@@ -58,11 +58,8 @@ class Continuations(NamedTuple):
     Examples
     --------
     >>> from homdp_ppl import POMDP, uniform_policy
-    >>> lamp = POMDP(
-    ...     np.array([0.0, 1.0]),
-    ...     np.array([[[1, 0]], [[0.5, 0.5]]]),
-    ...     np.eye(2),
-    ...     np.array([[[0], [1]]] * 3),
+    >>> lamp = POMDP.of(
+    ...     [0, 1], [[[1, 0]], [[0.5, 0.5]]], emission=np.eye(2), reward=[[0], [1]], horizon=3
     ... )
     >>> found = continuations(uniform_policy(lamp), lamp)
     >>> [
@@ -101,11 +98,8 @@ def continuations(policy: GraphPolicy, pomdp: POMDP) -> Continuations:
     Examples
     --------
     >>> from homdp_ppl import POMDP, uniform_policy
-    >>> lamp = POMDP(
-    ...     np.array([0.0, 1.0]),
-    ...     np.array([[[1, 0]], [[0.5, 0.5]]]),
-    ...     np.eye(2),
-    ...     np.array([[[0], [1]]] * 3),
+    >>> lamp = POMDP.of(
+    ...     [0, 1], [[[1, 0]], [[0.5, 0.5]]], emission=np.eye(2), reward=[[0], [1]], horizon=3
     ... )
     >>> [
     ...     g.tolist() for g in continuations(uniform_policy(lamp), lamp).values
@@ -113,7 +107,7 @@ def continuations(policy: GraphPolicy, pomdp: POMDP) -> Continuations:
     [[[[0.0, 1.5]]], [[[0.0, 1.0]]]]
     """
     check_policy(policy, pomdp)
-    _, T, O, r = pomdp  # noqa: E741
+    _, T, O, r = pomdp.stationary("continuations")  # noqa: E741
     A, H = T.shape[1], pomdp.horizon
     by_step, arrivals = _every_node(policy, H)
     alpha = policy.probabilities[by_step[-1]] @ r[-1].T  # (N, X)
@@ -172,7 +166,7 @@ def transition_event(
     'step 2 after growl left, listen, growl left: T(. | right, listen)'
     """
     check_arguments("transition_event", episodes=episodes, delta=delta)
-    error = world.pomdp.transition - empirical(world.homdp, counts, known).transition
+    error = world.pomdp.moves(0) - empirical(world.homdp, counts, known).moves(0)
     X, A, _ = error.shape
     worst, place = (
         np.zeros((X, A)),
@@ -224,7 +218,7 @@ def emission_event(
     (False, -0.262134, 'O(. | right)')
     """
     check_arguments("emission_event", episodes=episodes, delta=delta)
-    error = np.abs(world.pomdp.emission - empirical(world.homdp, counts, known).emission).sum(-1)
+    error = np.abs(world.pomdp.shows(0) - empirical(world.homdp, counts, known).shows(0)).sum(-1)
     _, beta = hop_b_betas(world, episodes, delta)
     return _judge(
         error,
@@ -271,8 +265,8 @@ def relative_transition_event(
     (False, -0.124, 'T(x1 | x1, a0)')
     """
     check_arguments("relative_transition_event", episodes=episodes, delta=delta, c=c)
-    T = world.pomdp.transition
-    error = empirical(world.homdp, counts, known).transition - T
+    T = world.pomdp.moves(0)
+    error = empirical(world.homdp, counts, known).moves(0) - T
     bound = (
         T / (2 * c)
         + _per_visit(2 * c * _logarithm(world, episodes, delta), counts.state_action)[..., None]

@@ -204,7 +204,7 @@ def one_step(
         return OneStep(mean, np.sqrt(variance))
     batch = belief.draws(jax.random.key(0) if key is None else key, draws)
     values = np.einsum(
-        "sxaz,szy,ayz->sxa", batch.transition, batch.emission, alpha_next, optimize=True
+        "sxaz,szy,ayz->sxa", batch.moves(0), batch.shows(0), alpha_next, optimize=True
     )
     return OneStep(values.mean(0), values.std(0, ddof=1))
 
@@ -309,7 +309,7 @@ def _sampled(belief: Posterior, key: Array, level: float) -> Radii:
             {name: value[part] for name, value in batch.items()}, part.stop - start
         )
         distances.append(
-            (np.abs(tables[1] - mean.transition).sum(-1), np.abs(tables[2] - mean.emission).sum(-1))
+            (np.abs(tables[1] - mean.moves(0)).sum(-1), np.abs(tables[2] - mean.shows(0)).sum(-1))
         )
     quantiles = (
         upper_quantile(np.concatenate(parts), 1 - level) for parts in zip(*distances, strict=True)

@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 from numpyro.distributions import Distribution
 
-from homdp_ppl.core.pomdp import FLOAT32
+from homdp_ppl.core.probabilities import FLOAT32
 from homdp_ppl.declare.dynamics import Dynamics, Parameters
 from homdp_ppl.declare.model import World
 from homdp_ppl.errors import PlanningError, Problem

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from homdp_ppl.continuous.quadrature import Pieces, cut, panels
-from homdp_ppl.core.pomdp import POMDP
+from homdp_ppl.core.pomdp import POMDP, Stationary
 from homdp_ppl.declare.latent import latent_tables, states_on_line
 from homdp_ppl.declare.model import World
 from homdp_ppl.errors import PlanningError, Problem
@@ -73,7 +73,7 @@ def emission_table(world: World, edges: ArrayLike) -> Array:
 def quantised_pomdp(world: World, edges: ArrayLike) -> POMDP:
     """The finite model of a world whose observations are seen only by their cells."""
     rho, T, r = latent_tables(world)
-    return POMDP(rho, T, emission_table(world, edges), r)
+    return Stationary(rho, T, emission_table(world, edges), r).pomdp
 
 
 def as_edges(edges: ArrayLike) -> Array:

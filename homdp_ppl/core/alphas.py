@@ -37,19 +37,17 @@ def policy_alphas(policy: GraphPolicy, pomdp: POMDP) -> list[Array]:
 
     For each step an array (nodes of that step in the order of :func:`layers`, X).
 
-    alpha_h(x) = sum_a pi(a) [r_h(x, a) + sum_x' T(x'|x, a) sum_y O(y|x') alpha'_{h+1}(x')], alpha'
-    the vector of the node that a and y lead to, alpha_{H+1} = 0. The value of a node under a belief
-    b is b . alpha.
+    alpha_h(x) = sum_a pi(a) [r_h(x, a) + sum_x' T_h(x'|x, a) sum_y O_{h+1}(y|x', a)
+    alpha'_{h+1}(x')], alpha' the vector of the node that a and y lead to, alpha_{H+1} = 0. The value
+    of a node under a belief b is b . alpha. Where the reward depends on the observation, there is
+    one vector for each: an array (nodes, Y, X).
 
     Examples
     --------
     >>> import numpy as np
     >>> from homdp_ppl import POMDP, uniform_policy
-    >>> lamp = POMDP(
-    ...     np.array([0.0, 1.0]),
-    ...     np.array([[[1, 0]], [[0.5, 0.5]]]),
-    ...     np.eye(2),
-    ...     np.array([[[0], [1]]] * 2),
+    >>> lamp = POMDP.of(
+    ...     [0, 1], [[[1, 0]], [[0.5, 0.5]]], emission=np.eye(2), reward=[[0], [1]], horizon=2
     ... )
     >>> [
     ...     alpha.tolist() for alpha in policy_alphas(uniform_policy(lamp), lamp)
@@ -58,28 +56,45 @@ def policy_alphas(policy: GraphPolicy, pomdp: POMDP) -> list[Array]:
     """
     check_policy(policy, pomdp)
     by_step = layers(policy, pomdp.horizon)
-    X, A, _ = pomdp.transition.shape
-    Y = pomdp.emission.shape[1]
+    X, Y, A = pomdp.sizes
     alphas: list[Array] = [np.zeros(0)] * len(by_step)
     for h in reversed(range(pomdp.horizon)):
         nodes = by_step[h]
-        alpha = policy.probabilities[nodes] @ pomdp.reward[h].T  # (N, X)
+        alpha = _rewards(policy.probabilities[nodes], pomdp, h)  # (N, X) or (N, Y, X)
         if h + 1 < pomdp.horizon:
             later, following = by_step[h + 1], alphas[h + 1]
             step = max(1, CHUNK // (A * Y * X))
             for start in range(0, len(nodes), step):
                 some = nodes[start : start + step]
-                alpha[start : start + step] += _continue(policy, pomdp, some, later, following)
+                onward = _continue(policy, pomdp, h, some, later, following)
+                alpha[start : start + step] += onward if alpha.ndim == 2 else onward[:, None]
         alphas[h] = alpha
     return alphas
 
 
+def after_observations(alphas: Array, places: Array) -> Array:
+    """The vector of node places[..., y] after observation y, (..., Y, X)."""
+    if alphas.ndim == 2:
+        return alphas[places]
+    return alphas[places, np.arange(places.shape[-1])]
+
+
+def _rewards(chances: Array, pomdp: POMDP, h: int) -> Array:
+    """sum_a pi(a) r_h(x, y, a), (N, X), or (N, Y, X) where it depends on the observation."""
+    rewards = pomdp.rewards(h)
+    if not pomdp.rewards_by_observation:
+        return chances @ rewards[:, 0].T
+    return np.einsum("na,xya->nyx", chances, rewards)
+
+
 def _continue(
-    policy: GraphPolicy, pomdp: POMDP, nodes: Array, later: Array, following: Array
+    policy: GraphPolicy, pomdp: POMDP, h: int, nodes: Array, later: Array, following: Array
 ) -> Array:
     """Expected alpha-vectors of the next step, (nodes, X)."""
-    onward = np.zeros((len(nodes), pomdp.transition.shape[0]))
-    for action in range(pomdp.transition.shape[1]):
+    X, _, A = pomdp.sizes
+    onward = np.zeros((len(nodes), X))
+    moves = pomdp.moves(h)
+    for action in range(A):
         chance = policy.probabilities[nodes, action]
         taken = np.flatnonzero(chance > 0)
         if len(taken) == 0:
@@ -87,7 +102,7 @@ def _continue(
         column = 0 if policy.successor.shape[1] == 1 else action
         places = np.searchsorted(later, policy.successor[nodes[taken], column])  # (n, Y)
         hoped = np.einsum(
-            "nyx,xy->nx", following[places], pomdp.emission
-        )  # sum_y O(y|x') alpha(x')
-        onward[taken] += chance[taken, None] * (hoped @ pomdp.transition[:, action].T)
+            "nyx,xy->nx", after_observations(following, places), pomdp.shows(h + 1, action)
+        )  # sum_y O(y|x', a) alpha(x')
+        onward[taken] += chance[taken, None] * (hoped @ moves[:, action].T)
     return onward

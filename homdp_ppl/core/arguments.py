@@ -29,9 +29,8 @@ def refuse(error: type[HOMDPError], subject: str, problems: Iterable[Problem]) -
 
 def is_count(value: Any, least: int = 1) -> bool:
     """Whether a value is a whole number of at least ``least``; truth values are not."""
-    return (
-        isinstance(value, Integral | np.integer) and not isinstance(value, bool) and value >= least
-    )
+    whole = isinstance(value, Integral) and not isinstance(value, bool)
+    return whole and int(value) >= least
 
 
 def count_problems(least: int = 1, **given: Any) -> list[Problem]:

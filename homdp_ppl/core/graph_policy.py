@@ -1,6 +1,6 @@
 """Policies as graphs, and by the step alone: acting, saving, loading.
 
-What a policy is at all stands in acting.py.
+The protocol of policies is in policy.py.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from homdp_ppl.core.policy import Policy, ask, history_problems
-from homdp_ppl.core.pomdp import FLOAT32, normalised
+from homdp_ppl.core.probabilities import FLOAT32, normalised
 from homdp_ppl.core.spaces import HasSpaces, Real, names_of
 from homdp_ppl.errors import PolicyError, Problem
 from homdp_ppl.precision import Array

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import networkx as nx
 import numpy as np
-from matplotlib.axes import Axes
 
 from homdp_ppl.core.alphas import layers, policy_alphas
 from homdp_ppl.core.graph_policy import GraphPolicy
@@ -16,6 +15,9 @@ from homdp_ppl.core.spaces import HasSpaces, Spaces
 from homdp_ppl.core.tree_picture import draw_tree
 from homdp_ppl.errors import PlanningError, Problem
 from homdp_ppl.precision import Array
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 READABLE = 24  # histories side by side in a picture that can be read
 ROUNDING = 1e-7  # what float64 may do to a value, in units of the horizon or of the value itself
@@ -43,7 +45,7 @@ class Plan(NamedTuple):
     >>> import numpy as np
     >>> from homdp_ppl import POMDP
     >>> from homdp_ppl.planners import history_tree
-    >>> guess = POMDP(
+    >>> guess = POMDP.of(
     ...     np.array([0.5, 0.5]),
     ...     np.full((2, 2, 2), 0.5),
     ...     np.array([[0.9, 0.1], [0.1, 0.9]]),
@@ -92,18 +94,18 @@ class Plan(NamedTuple):
         max_nodes
             Refuse larger graphs.
         """
-        rho, T, O, _ = (np.asarray(part) for part in self.model)  # noqa: E741
         alphas = _values(self.policy, self.model)
         graph = nx.DiGraph(planner=self.planner, value=float(self.value), upper=float(self.upper))
         graph.add_node(0, step=0, history="", action="", value=float(self.value), probability=1.0)
         front = [
-            (0, "", -1, -1, rho)
+            (0, "", -1, -1, np.asarray(self.model.initial))
         ]  # graph node, history, policy node, action, joint weights of the next state
         for h in range(self.model.horizon if steps is None else min(steps, self.model.horizon)):
             following = []
             for parent, history, node, action, weights in front:
                 for y, word in enumerate(self.spaces.observations):
-                    joint = weights * O[:, y]
+                    previous = None if action < 0 else action
+                    joint = weights * np.asarray(self.model.likelihood(y, previous, h))
                     total = float(joint.sum())
                     if total <= 0:
                         continue
@@ -115,7 +117,8 @@ class Plan(NamedTuple):
                     decided = " / ".join(
                         self.spaces.actions[a] for a in np.flatnonzero(chances > 0)
                     )
-                    worth = float(joint @ alphas[h][here]) / total
+                    alpha = alphas[h][here]  # (X,), or (Y, X) where the reward depends on y
+                    value = float(joint @ (alpha if alpha.ndim == 1 else alpha[y])) / total
                     child = graph.number_of_nodes()
                     if child >= max_nodes:
                         got = f"more than {max_nodes:,} histories"
@@ -135,13 +138,13 @@ class Plan(NamedTuple):
                         step=h + 1,
                         history=told,
                         action=decided,
-                        value=worth,
+                        value=value,
                         probability=total,
                     )
                     done = self.spaces.actions[action] if action >= 0 else ""
                     graph.add_edge(parent, child, observation=word, action=done)
                     for a in np.flatnonzero(chances > 0):
-                        onward = (joint * chances[a]) @ T[:, a]
+                        onward = self.model.predict(joint * chances[a], a, h)
                         following.append(
                             (child, f"{told}, {self.spaces.actions[a]}", here, int(a), onward)
                         )
@@ -195,10 +198,11 @@ def make_plan(
     --------
     >>> import numpy as np
     >>> from homdp_ppl import POMDP, evaluate, make_plan, uniform_policy
-    >>> model = POMDP(np.ones(1), np.ones((1, 2, 1)), np.ones((1, 1)), np.array([[[0.0, 1.0]]]))
+    >>> model = POMDP.of([1], np.ones((1, 2, 1)), np.ones((1, 1)), [[0, 1]], horizon=1)
     >>> policy = uniform_policy(model)
-    >>> make_plan(policy, evaluate(policy, model), 1.0, model, "a coin")
-    Plan by a coin: value 0.5 (at most 0.5 below the optimum), GraphPolicy(1 nodes, 1 observations, 2 actions)
+    >>> plan = make_plan(policy, evaluate(policy, model), 1.0, model, "a coin")
+    >>> plan.planner, plan.value, plan.upper
+    ('a coin', 0.5, 1.0)
     """
     if not isinstance(policy, GraphPolicy):
         remedy = "GraphPolicy.from_policy(policy, model) writes any policy out."

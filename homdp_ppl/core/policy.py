@@ -9,14 +9,14 @@ from typing import NamedTuple, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import ArrayLike
 
-from homdp_ppl.core.pomdp import FLOAT32, normalised
+from homdp_ppl.core.probabilities import FLOAT32, normalised
 from homdp_ppl.core.spaces import NUMBERS_FOR_NAMES, Spaces, told
 from homdp_ppl.errors import PolicyError, Problem
 from homdp_ppl.precision import Array
 
 
 class Trajectory(NamedTuple):
-    """What may be seen while an episode lasts; the last axis is the step, a batch has leading axes.
+    """What may be seen while an episode lasts.
 
     Examples
     --------
@@ -43,7 +43,7 @@ class Policy(Protocol):
     >>> class Repeater:
     ...     def act(self, observations, actions):
     ...         return np.eye(2)[observations[-1]]  # do what was seen last
-    >>> guess = POMDP(
+    >>> guess = POMDP.of(
     ...     np.array([0.5, 0.5]),
     ...     np.full((2, 2, 2), 0.5),
     ...     np.array([[0.9, 0.1], [0.1, 0.9]]),

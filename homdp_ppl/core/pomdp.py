@@ -1,6 +1,6 @@
-"""POMDP arrays, the planners' whole world, and their validation.
+"""The POMDP: arrays of fixed ranks, and the equations that planners and evaluators need of them.
 
-How a declaration becomes such arrays is in kernels.py.
+Short forms are read in pomdp_shapes.py; pomdp_validation.py validates a model's numbers.
 """
 
 from __future__ import annotations
@@ -9,37 +9,241 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from homdp_ppl.core.spaces import NO_TABLES, Spaces
+from homdp_ppl.core.pomdp_shapes import arrays_of
+from homdp_ppl.core.spaces import Spaces
 from homdp_ppl.errors import PlanningError, Problem
-from homdp_ppl.precision import Array
+from homdp_ppl.precision import Array, namespace
 
-ROW_TOLERANCE = 1e-9  # how far from one a row of probabilities may sum
-FLOAT32 = 1e-6  # a smaller error than this betrays numbers made in float32
-LISTED_ROWS = 8  # bad rows of one table listed one by one
 TIE = 1e-9  # times the horizon: values closer than this tie, and the lowest action wins
+EXACT = "planners.history_tree() plans for it exactly."
 
 
 class POMDP(NamedTuple):
-    """The numbers of a finite-horizon POMDP, all float64; a batch of models has leading axes.
+    """The numbers of a finite-horizon POMDP, all float64.
 
-    The first action is taken after the first observation. ``reward`` has one table a step; the
-    horizon is its length.
+    Axes of size 1 broadcast: a model whose transitions do not depend on the step has H = 1 there.
+    Extra leading axes, the same in every field, are candidates (a batch of models). Steps h count
+    from 0 in code. The first action is taken after the first observation. Make one with
+    :meth:`of`, which accepts shorter forms.
 
     Examples
     --------
     >>> import numpy as np
     >>> from homdp_ppl import POMDP, evaluate, uniform_policy
     >>> stay, swap = np.eye(2), np.eye(2)[::-1]
-    >>> lamp = POMDP(
-    ...     np.array([0.0, 1.0]),
-    ...     np.stack([stay, swap], axis=1),
-    ...     np.eye(2),
-    ...     np.array([[[0, 0], [1, 1]]] * 3),
+    >>> lamp = POMDP.of(
+    ...     initial=[0, 1],
+    ...     transition=np.stack([stay, swap], axis=1),
+    ...     emission=np.eye(2),
+    ...     reward=[[0, 0], [1, 1]],
+    ...     horizon=3,
     ... )
-    >>> lamp.horizon, lamp.spaces.actions
-    (3, ('a0', 'a1'))
+    >>> lamp.horizon, lamp.spaces.actions, lamp.transition.shape
+    (3, ('a0', 'a1'), (1, 2, 2, 2))
     >>> evaluate(uniform_policy(lamp), lamp)  # on at first, then on half of the time
     2.0
+    """
+
+    initial: Array  # (X,)                rho(x)
+    transition: Array  # (H|1, X, A, X)      T_h(x' | x, a)
+    # (H|1, A+1|1, X, Y)  O_h(y | x, a), a the previous action; index A: before the first action
+    emission: Array
+    reward: Array  # (H, X, Y|1, A)      r_h(x, y, a), y the observation seen before the action
+    terminal: Array  # (X,) bool           whether the episode ends in x
+    scale: Array  # ()                  the user's value is scale * value + H * shift
+    shift: Array  # ()
+
+    @classmethod
+    def of(
+        cls,
+        initial: Any,
+        transition: Any,
+        emission: Any,
+        reward: Any,
+        horizon: int | None = None,
+        terminal: Any = None,
+    ) -> POMDP:
+        """A model from arrays in short or full form; may be traced.
+
+        Parameters
+        ----------
+        initial
+            rho(x), (X,).
+        transition
+            T(x' | x, a), (X, A, X), or one per step, (H, X, A, X).
+        emission
+            O(y | x), (X, Y). Rank 3 is (A + 1, X, Y), by the previous action, with index A for
+            the observation before the first action; rank 4 is (H, A + 1 or 1, X, Y).
+        reward
+            r(x, a), (X, A), or (H, X, A), or (H, X, Y, A) with y the observation seen before the
+            action.
+        horizon
+            H; required when no array has a step axis.
+        terminal
+            Which states end the episode, (X,); by default none.
+
+        Raises
+        ------
+        PlanningError
+            If the shapes do not belong together; all problems at once.
+        """
+        fields = arrays_of(initial, transition, emission, reward, horizon, terminal)
+        return cls(*fields, np.ones(()), np.zeros(()))
+
+    @property
+    def horizon(self) -> int:
+        """Number of steps H."""
+        return int(self.reward.shape[-4])
+
+    @property
+    def sizes(self) -> tuple[int, int, int]:
+        """Numbers of states, observations and actions, (X, Y, A)."""
+        X, Y = self.emission.shape[-2:]
+        return int(X), int(Y), int(self.reward.shape[-1])
+
+    @property
+    def spaces(self) -> Spaces:
+        """Names for arrays that have none: x0, y0, a0 and so on."""
+        states, observations, actions = (
+            tuple(f"{letter}{k}" for k in range(n))
+            for letter, n in zip("xya", self.sizes, strict=True)
+        )
+        return Spaces(states, observations, actions, self.horizon)
+
+    def moves(self, h: Any) -> Array:
+        """T_h(x' | x, a), (X, A, X)."""
+        return _at(self.transition, h, 4)
+
+    def shows(self, h: Any, a: Any = None) -> Array:
+        """O_h(y | x, a) after the previous action a, (X, Y); None is before the first action."""
+        return _at(_at(self.emission, h, 4), -1 if a is None else a, 3)
+
+    def shows_after(self, h: Any) -> Array:
+        """O_h(y | x, a) after every action, (A, X, Y), or (1, X, Y) if all are the same."""
+        tables = _at(self.emission, h, 4)
+        return tables if tables.shape[-3] == 1 else tables[..., :-1, :, :]
+
+    def rewards(self, h: Any) -> Array:
+        """r_h(x, y, a), (X, Y, A), or (X, 1, A) if it does not depend on the observation."""
+        return self.reward[..., h, :, :, :]
+
+    @property
+    def rewards_by_observation(self) -> bool:
+        """Whether the reward has an axis of observations."""
+        return bool(self.reward.shape[-2] > 1)
+
+    def predict(self, b: Array, a: Any, h: Any) -> Array:
+        """The distribution of the next state, before its observation.
+
+        sum_x b(x) T_h(x' | x, a), (..., X) for beliefs (..., X). With a None or a slice, for all
+        those actions: (..., A, X).
+        """
+        moves = self.moves(h)
+        if a is None or isinstance(a, slice):
+            some = moves if a is None else moves[:, a]
+            X, A, _ = some.shape
+            return (b @ some.reshape(X, A * X)).reshape(*b.shape[:-1], A, X)
+        return b @ moves[:, a]
+
+    def likelihood(self, y: Any, a: Any, h: Any) -> Array:
+        """O_h(y | x, a) as a function of x, (X,); a is the previous action, None at first."""
+        return self.shows(h, a)[..., y]
+
+    def backup(self, v: Array, h: Any) -> Array:
+        """Expected values at the next step, (X, A).
+
+        For values v(x') of states, (X,): sum_x' T_h(x' | x, a) v(x'). For values v(a, y, x') after
+        action and observation, (A, Y, X): sum_x' T_h(x' | x, a) sum_y O_{h+1}(y | x', a)
+        v(a, y, x').
+        """
+        if v.ndim == 1:
+            return self.moves(h) @ v
+        xp = namespace(self, v)
+        seen = (xp.swapaxes(self.shows_after(h + 1), -1, -2) * v).sum(1)  # (A, X)
+        return xp.einsum("xaz,az->xa", self.moves(h), seen)
+
+    def with_bonus(self, bonus: Array) -> POMDP:
+        """The model with a bonus added to its reward, (H, X, A), or (X, A) at every step."""
+        return self._replace(reward=self.reward + bonus[..., :, None, :])
+
+    def with_tables(
+        self,
+        initial: Array | None = None,
+        transition: Array | None = None,
+        emission: Array | None = None,
+        reward: Array | None = None,
+    ) -> POMDP:
+        """The model with other tables in the short form of :class:`Stationary`."""
+        given = {
+            "initial": initial,
+            "transition": None if transition is None else transition[..., None, :, :, :],
+            "emission": None if emission is None else emission[..., None, None, :, :],
+            "reward": None if reward is None else reward[..., :, :, None, :],
+        }
+        return self._replace(**{name: table for name, table in given.items() if table is not None})
+
+    @property
+    def is_stationary(self) -> bool:
+        """Whether it has the short form of :class:`Stationary`."""
+        return (
+            self.transition.shape[-4] == 1
+            and self.emission.shape[-4:-2] == (1, 1)
+            and not self.rewards_by_observation
+        )
+
+    def stationary(self, subject: str = "stationary", remedy: str = EXACT) -> Stationary:
+        """The short form: one transition and one emission table for all steps and actions.
+
+        Parameters
+        ----------
+        subject
+            Who needs it, for the error.
+        remedy
+            What to do instead.
+
+        Raises
+        ------
+        PlanningError
+            If an array depends on the step, the previous action or the observation.
+        """
+        if not self.is_stationary:
+            dependence = {
+                "transition": ("the step", self.transition.shape[-4]),
+                "emission": ("the step or the previous action", max(self.emission.shape[-4:-2])),
+                "reward": ("the observation", self.reward.shape[-2]),
+            }
+            raise PlanningError(
+                subject,
+                [
+                    Problem(
+                        name,
+                        f"one table for each value of {what}",
+                        "a model without such dependence",
+                        remedy,
+                    )
+                    for name, (what, tables) in dependence.items()
+                    if tables > 1
+                ],
+            )
+        return Stationary(
+            self.initial,
+            self.transition[..., 0, :, :, :],
+            self.emission[..., 0, 0, :, :],
+            self.reward[..., :, :, 0, :],
+        )
+
+
+class Stationary(NamedTuple):
+    """The short form of a model whose latent tables are the same at every step, after every action.
+
+    Extra leading axes are candidates, as in :class:`POMDP`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> short = Stationary(np.ones(1), np.ones((1, 2, 1)), np.ones((1, 1)), np.ones((3, 1, 2)))
+    >>> short.pomdp.reward.shape, short.pomdp.stationary().reward.shape
+    ((3, 1, 1, 2), (3, 1, 2))
     """
 
     initial: Array  # (X,)       rho(x)
@@ -53,129 +257,21 @@ class POMDP(NamedTuple):
         return int(self.reward.shape[-3])
 
     @property
-    def spaces(self) -> Spaces:
-        """Names for arrays that have none: x0, y0, a0 and so on."""
-        sizes = {
-            "x": self.emission.shape[-2],
-            "y": self.emission.shape[-1],
-            "a": self.reward.shape[-1],
-        }
-        states, observations, actions = (
-            tuple(f"{letter}{k}" for k in range(n)) for letter, n in sizes.items()
+    def pomdp(self) -> POMDP:
+        """The model in full ranks; may be traced."""
+        batch = np.shape(self.initial)[:-1]
+        return POMDP(
+            self.initial,
+            self.transition[..., None, :, :, :],
+            self.emission[..., None, None, :, :],
+            self.reward[..., :, :, None, :],
+            np.zeros(np.shape(self.initial), dtype=bool),
+            np.ones(batch),
+            np.zeros(batch),
         )
-        return Spaces(states, observations, actions, self.horizon)
 
 
-def row_problems(where: str, table: Array, spaces: Spaces) -> list[Problem]:
-    """Everything wrong with a table of probability rows.
-
-    NaN, negative entries, rows that do not sum to one.
-
-    Parameters
-    ----------
-    where
-        Which table it is: "initial", "transition" or "emission".
-    table
-        Probabilities; the last axis is the distribution.
-    spaces
-        The model's names, to say which entry it is.
-    """
-    table = np.asarray(table, dtype=np.float64)
-    sums = table.sum(-1)
-    error = np.abs(sums - 1)
-    rounded = (
-        "Normalise the row. Was it made by jnp.array, in float32? Write a list or "
-        "np.array, or make it inside homdp_ppl.x64()."
-    )
-    undefined = (
-        "A distribution's parameter outside its domain, a division by zero, or a log of zero?"
-    )
-
-    def found(wrong: Array, got: str, expected: str, remedy: str, values: Array) -> list[Problem]:
-        return [
-            Problem(
-                where,
-                got.format(values[tuple(index)]),
-                expected,
-                remedy,
-                spaces.entry(where, index),
-            )
-            for index in np.argwhere(wrong)
-        ]
-
-    problems = [
-        *found(np.isnan(sums), "a row with nan", "probabilities", undefined, sums),
-        *found(
-            table < 0,
-            "{:.6g}",
-            "a probability in [0, 1]",
-            "Probabilities cannot be negative.",
-            table,
-        ),
-        *found(
-            sums == 0,
-            "a row that sums to 0",
-            "a sum of 1",
-            "Does its outcome lie outside the declared names?",
-            sums,
-        ),
-        *found(
-            (error > FLOAT32) & (sums != 0),
-            "a row that sums to {:.10g}",
-            "a sum of 1",
-            "Normalise the row.",
-            sums,
-        ),
-        *found(
-            (error > ROW_TOLERANCE) & (error <= FLOAT32),
-            "a row that sums to {:.10g}",
-            "a sum of 1",
-            rounded,
-            sums,
-        ),
-    ]
-    more = len(problems) - LISTED_ROWS
-    if more > 0:
-        problems[LISTED_ROWS:] = [
-            Problem(where, f"{more} more such entries or rows", "probability rows")
-        ]
-    return problems
-
-
-def normalised(rows: Array) -> Array:
-    """Rows divided by their sums where these are not one within what every declaration allows.
-
-    The others as they are.
-    """
-    sums = rows.sum(-1, keepdims=True)
-    off = (np.abs(sums - 1) > ROW_TOLERANCE) & (sums > 0)
-    return np.where(off, rows / np.where(off, sums, 1.0), rows) if off.any() else rows
-
-
-def pomdp_problems(tables: NamedTuple, spaces: Spaces) -> list[Problem]:
-    """Everything wrong with the probabilities of a POMDP, or of tables without rewards."""
-    return [
-        p
-        for where in ("initial", "transition", "emission")
-        for p in row_problems(where, getattr(tables, where), spaces)
-    ]
-
-
-def numbers_of(model: Any, subject: str) -> POMDP:
-    """The arrays that a planner, or whoever is the ``subject``, was handed.
-
-    Refuses other models, and says where theirs are.
-    """
-    if isinstance(model, POMDP):
-        return model
-    kind = type(model).__name__
-    remedies = {
-        "World": "Pass its numbers: world.pomdp.",
-        "HOMDP": "Fix its parameters first: model.at(...).pomdp.",
-    }
-    remedy = remedies.get(kind, "")
-    if remedy and not model.spaces.finite:
-        kind, remedy = f"{kind} with real-valued spaces", NO_TABLES
-    raise PlanningError(
-        subject, [Problem("model", f"a {kind}", "a POMDP, which is arrays", remedy)]
-    )
+def _at(table: Array, index: Any, axis: int) -> Array:
+    """One entry of the axis counted from the end; the only one where there is one."""
+    place = 0 if table.shape[-axis] == 1 else index
+    return table[(..., place, *(slice(None),) * (axis - 1))]

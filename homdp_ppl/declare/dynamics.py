@@ -147,14 +147,14 @@ def table_dynamics(states: int, observations: int, actions: int, horizon: int) -
         for letter, n in (("x", states), ("y", observations), ("a", actions))
     )
     spaces = Spaces(X, Y, A, horizon)
-    return Dynamics(spaces, _table_laws, lambda pomdp, h, x, a: pomdp.reward[h, x, a])
+    return Dynamics(spaces, _table_laws, lambda pomdp, h, x, a: pomdp.reward[h, x, 0, a])
 
 
 def _table_laws(pomdp: POMDP) -> Laws:
     return Laws(
         lambda: _Row(pomdp.initial, ()),
-        lambda x, a: _Row(pomdp.transition, (x, a)),
-        lambda x: _Row(pomdp.emission, (x,)),
+        lambda x, a: _Row(pomdp.transition, (0, x, a)),
+        lambda x: _Row(pomdp.emission, (0, 0, x)),
     )
 
 

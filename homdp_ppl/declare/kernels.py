@@ -102,7 +102,7 @@ class Kernels(NamedTuple):
     ...         transition=lambda x, a: dist.Bernoulli(0.2 + 0.6 * x),
     ...         emission=[[1, 0], [0, 1]],
     ...     )
-    >>> weather.at().pomdp.transition[:, 0].round(3).tolist()  # from dry and from wet
+    >>> weather.at().pomdp.moves(0)[:, 0].round(3).tolist()  # from dry and from wet
     [[0.8, 0.2], [0.2, 0.8]]
     """
 

@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from homdp_ppl.core.pomdp import row_problems
+from homdp_ppl.core.probabilities import row_problems
 from homdp_ppl.core.spaces import Real, Spaces
 from homdp_ppl.declare.dynamics import Parameters
 from homdp_ppl.declare.kernels import KernelError, Tables, snap

@@ -14,8 +14,9 @@ from numpyro import handlers
 
 from homdp_ppl.core.cache import Cache
 from homdp_ppl.core.counts import Counts
-from homdp_ppl.core.episode import Episode, stack
-from homdp_ppl.core.pomdp import POMDP
+from homdp_ppl.core.episode import Episode
+from homdp_ppl.core.episodes import Episodes
+from homdp_ppl.core.pomdp import POMDP, Stationary
 from homdp_ppl.core.randomness import as_key
 from homdp_ppl.core.spaces import Spaces, describe, no_tables, require_finite
 from homdp_ppl.declare.density_validation import reward_problems
@@ -33,7 +34,7 @@ from homdp_ppl.declare.structure import Structure
 from homdp_ppl.declare.validation import as_horizon
 from homdp_ppl.declare.world import World
 from homdp_ppl.errors import DataError, DeclarationError, ParameterError, Problem
-from homdp_ppl.precision import Array, in_x64, to_numpy
+from homdp_ppl.precision import Array, in_x64, to_numpy, x64
 
 __all__ = ["HOMDP", "World"]
 
@@ -162,7 +163,7 @@ class HOMDP:
 
         Hand it to ``MCMC`` or ``SVI`` as it is, inside ``with homdp_ppl.x64():``.
         """
-        batch = stack(episodes, self.spaces)
+        batch = Episodes.of(episodes, self).require_complete(f"{self.name}.hindsight")
         return hindsight(
             self.program, self.function, batch.states, batch.observations, batch.actions
         )
@@ -172,27 +173,25 @@ class HOMDP:
         require_finite(self.spaces, self.name, "counts")
         return Counts.of(episodes, self.spaces)
 
-    @in_x64
     def returns(self, episodes: Episode | Iterable[Episode]) -> Array:
-        """The sum of rewards of each episode, known once the states are.
+        """The sum of rewards of each episode up to its end; a number for one Episode.
 
         Raises :class:`DataError` for rewards outside [0, 1].
         """
-        batch = stack(episodes, self.spaces)
+        batch = Episodes.of(episodes, self).require_revealed(f"{self.name}.returns")
         if self.spaces.finite:
             rewards = self.reward[np.arange(self.horizon), batch.states[:, :-1], batch.actions]
         else:
             of = self.cache.get("rewards", lambda: jax.jit(jax.vmap(jax.vmap(self.reward))))
-            rewards = np.asarray(of(batch.states[:, :-1], batch.actions))
-            problems = reward_problems(rewards, batch, self.spaces)
-            if problems:
-                raise DataError(f"{self.name}.returns", problems)
+            with x64():
+                rewards = np.asarray(of(batch.states[:, :-1], batch.actions))
+        if not batch.full_length:
+            rewards = np.where(batch.steps, rewards, 0.0)
+        problems = [] if self.spaces.finite else reward_problems(rewards, batch, self.spaces)
+        if problems:
+            raise DataError(f"{self.name}.returns", problems)
         total = rewards.sum(-1)
-        return (
-            total.reshape(np.shape(episodes.actions)[:-1])[()]
-            if isinstance(episodes, Episode)
-            else total
-        )
+        return total[0] if isinstance(episodes, Episode) else total
 
     @in_x64
     def tables(self, parameters: Mapping[str, ArrayLike]) -> POMDP:
@@ -207,7 +206,7 @@ class HOMDP:
         """
         require_finite(self.spaces, self.name, "tables")
         tables, _ = self._compiled(check_parameters(self.name, self.sites, parameters))
-        return to_numpy(POMDP(*tables, self.reward))
+        return to_numpy(Stationary(*tables, self.reward).pomdp)
 
     def numbers(self, parameters: Mapping[str, ArrayLike]) -> Numbers:
         """What :attr:`dynamics` take at given parameters: the tables, or the parameters."""
@@ -222,7 +221,7 @@ class HOMDP:
         Examples
         --------
         >>> from homdp_ppl import models
-        >>> models.load("tiger").homdp.at(accuracy=0.7).pomdp.emission
+        >>> models.load("tiger").homdp.at(accuracy=0.7).pomdp.shows(0)
         array([[0.7, 0.3],
                [0.3, 0.7]])
         """
@@ -236,7 +235,7 @@ class HOMDP:
             problems = table_problems(to_numpy(tables), self.structure.support, self.spaces)
         if problems:
             raise ParameterError(f"{self.name}.at", problems)
-        pomdp = None if tables is None else POMDP(*to_numpy(tables), self.reward)
+        pomdp = None if tables is None else Stationary(*to_numpy(tables), self.reward).pomdp
         return World(self, to_numpy(values), pomdp)
 
     @in_x64

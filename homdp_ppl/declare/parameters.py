@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from numpyro import handlers
 from numpyro.distributions import constraints
 
-from homdp_ppl.core.pomdp import ROW_TOLERANCE, pomdp_problems
+from homdp_ppl.core.probabilities import ROW_TOLERANCE, pomdp_problems
 from homdp_ppl.core.spaces import Spaces
 from homdp_ppl.declare.kernels import Tables, unwrap
 from homdp_ppl.declare.probing import Site

@@ -14,7 +14,7 @@ import numpy as np
 from numpyro import handlers
 from numpyro.distributions import Distribution, biject_to
 
-from homdp_ppl.core.pomdp import row_problems
+from homdp_ppl.core.probabilities import row_problems
 from homdp_ppl.core.spaces import Real, Space, Spaces, names_of
 from homdp_ppl.declare.kernels import TRACER_ERRORS, KernelError, Kernels, Tables, tracer_problem
 from homdp_ppl.declare.probing import POINTS, Probe, Site

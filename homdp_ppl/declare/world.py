@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, final
 
-from homdp_ppl.core.episode import Episode
+from homdp_ppl.core.episodes import Episodes
 from homdp_ppl.core.policy import Policy
 from homdp_ppl.core.pomdp import POMDP
 from homdp_ppl.core.rollout import play_tables
@@ -44,7 +44,7 @@ class World:
     ...     horizon=3,
     ... )
     >>> world = lamp.at(T=[[[1.0, 0.0]], [[0.25, 0.75]]])
-    >>> world.pomdp.transition[1, 0], world.homdp is lamp
+    >>> world.pomdp.moves(0)[1, 0], world.homdp is lamp
     (array([0.25, 0.75]), True)
     """
 
@@ -74,7 +74,7 @@ class World:
         """What :attr:`dynamics` take: the arrays of a finite world, else the parameters."""
         return dict(self.parameters) if self._pomdp is None else self._pomdp
 
-    def play(self, keys: Array, policy: Policy, actions: Array | None = None) -> Episode:
+    def play(self, keys: Array, policy: Policy, actions: Array | None = None) -> Episodes:
         """Episodes of a policy, one per key; :func:`homdp_ppl.rollout` calls it.
 
         Parameters
@@ -93,7 +93,7 @@ class World:
     def with_horizon(self, horizon: int) -> World:
         """The same world with another horizon, if its rewards are the same at every step."""
         model = self.homdp.with_horizon(horizon)
-        pomdp = None if self._pomdp is None else self._pomdp._replace(reward=model.reward)
+        pomdp = None if self._pomdp is None else self._pomdp.with_tables(reward=model.reward)
         return World(model, self.parameters, pomdp)
 
     def __repr__(self) -> str:

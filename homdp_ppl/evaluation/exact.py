@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from homdp_ppl.core.alphas import layers, policy_alphas
+from homdp_ppl.core.alphas import after_observations, layers, policy_alphas
 from homdp_ppl.core.graph_policy import GraphPolicy, graph_of
 from homdp_ppl.core.policy import Policy
-from homdp_ppl.core.pomdp import POMDP, numbers_of
+from homdp_ppl.core.pomdp import POMDP
+from homdp_ppl.core.pomdp_validation import numbers_of
 from homdp_ppl.errors import PolicyError, Problem
 from homdp_ppl.precision import Array
 
@@ -37,8 +38,8 @@ def evaluate(policy: Policy, pomdp: POMDP) -> float:
     """
     graph = graph_of(policy, numbers_of(pomdp, "evaluate"))
     first, nodes = policy_alphas(graph, pomdp)[0], layers(graph, 1)[0]
-    alpha = first[np.searchsorted(nodes, graph.start)]  # (Y, X)
-    return float(np.einsum("x,xy,yx->", pomdp.initial, pomdp.emission, alpha))
+    alpha = after_observations(first, np.searchsorted(nodes, graph.start))  # (Y, X)
+    return float(np.einsum("x,xy,yx->", pomdp.initial, pomdp.shows(0), alpha))
 
 
 def uniform_at(policy: GraphPolicy, step: int, horizon: int) -> GraphPolicy:
@@ -91,11 +92,8 @@ def occupancy(policy: Policy, pomdp: POMDP) -> Array:
     --------
     >>> import numpy as np
     >>> from homdp_ppl import POMDP, uniform_policy
-    >>> lamp = POMDP(
-    ...     np.array([0.0, 1.0]),
-    ...     np.array([[[1, 0]], [[0.5, 0.5]]]),
-    ...     np.eye(2),
-    ...     np.array([[[0], [1]]] * 3),
+    >>> lamp = POMDP.of(
+    ...     [0, 1], [[[1, 0]], [[0.5, 0.5]]], emission=np.eye(2), reward=[[0], [1]], horizon=3
     ... )
     >>> occupancy(uniform_policy(lamp), lamp)[
     ...     :, :, 0
@@ -104,13 +102,13 @@ def occupancy(policy: Policy, pomdp: POMDP) -> Array:
     """
     graph = graph_of(policy, numbers_of(pomdp, "occupancy"))
     by_step = layers(graph, pomdp.horizon)
-    X, A, _ = pomdp.transition.shape
+    X, _, A = pomdp.sizes
     visits = np.zeros((pomdp.horizon, X, A))
     weights = np.zeros((len(by_step[0]), X))  # P(node, x)
     np.add.at(
         weights,
         np.searchsorted(by_step[0], graph.start),
-        (pomdp.initial[:, None] * pomdp.emission).T,
+        (pomdp.initial[:, None] * pomdp.shows(0)).T,
     )
     for h, nodes in enumerate(by_step):
         chances = graph.probabilities[nodes]  # (N, A)
@@ -119,12 +117,12 @@ def occupancy(policy: Policy, pomdp: POMDP) -> Array:
             break
         following = np.zeros((len(by_step[h + 1]), X))
         for action in range(A):
-            onward = (weights * chances[:, action, None]) @ pomdp.transition[:, action]  # (N, X)
+            onward = pomdp.predict(weights * chances[:, action, None], action, h)  # (N, X)
             taken = np.flatnonzero(chances[:, action] > 0)
             column = 0 if graph.successor.shape[1] == 1 else action
             places = np.searchsorted(
                 by_step[h + 1], graph.successor[nodes[taken], column]
             )  # (n, Y)
-            np.add.at(following, places, onward[taken, None, :] * pomdp.emission.T)
+            np.add.at(following, places, onward[taken, None, :] * pomdp.shows(h + 1, action).T)
         weights = following
     return visits

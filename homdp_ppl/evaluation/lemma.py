@@ -8,8 +8,10 @@ import numpy as np
 
 from homdp_ppl.core.graph_policy import graph_of
 from homdp_ppl.core.policy import Policy
-from homdp_ppl.core.pomdp import POMDP, numbers_of
+from homdp_ppl.core.pomdp import POMDP
+from homdp_ppl.core.pomdp_validation import numbers_of
 from homdp_ppl.evaluation.exact import evaluate, occupancy
+from homdp_ppl.precision import Array
 
 
 class SimulationLemma(NamedTuple):
@@ -21,14 +23,11 @@ class SimulationLemma(NamedTuple):
     --------
     >>> import numpy as np
     >>> from homdp_ppl import POMDP, uniform_policy
-    >>> truth = POMDP(
-    ...     np.array([0.5, 0.5]),
-    ...     np.full((2, 1, 2), 0.5),
-    ...     np.array([[0.9, 0.1], [0.1, 0.9]]),
-    ...     np.ones((1, 2, 1)),
+    >>> truth = POMDP.of(
+    ...     [0.5, 0.5], np.full((2, 1, 2), 0.5), [[0.9, 0.1], [0.1, 0.9]], [[1], [1]], horizon=1
     ... )
     >>> sides = simulation_lemma(
-    ...     uniform_policy(truth), truth, truth._replace(emission=np.full((2, 2), 0.5))
+    ...     uniform_policy(truth), truth, truth.with_tables(emission=np.full((2, 2), 0.5))
     ... )
     >>> (
     ...     sides.difference,
@@ -60,23 +59,29 @@ def simulation_lemma(policy: Policy, pomdp: POMDP, other: POMDP) -> SimulationLe
     --------
     >>> import numpy as np
     >>> from homdp_ppl import POMDP, uniform_policy
-    >>> lamp = POMDP(
-    ...     np.array([0.0, 1.0]),
-    ...     np.array([[[1, 0]], [[0.5, 0.5]]]),
-    ...     np.eye(2),
-    ...     np.array([[[0], [1]]] * 2),
+    >>> lamp = POMDP.of(
+    ...     [0, 1], [[[1, 0]], [[0.5, 0.5]]], emission=np.eye(2), reward=[[0], [1]], horizon=2
     ... )
-    >>> better = lamp._replace(transition=np.array([[[1, 0]], [[0.25, 0.75]]]))
+    >>> better = lamp.with_tables(transition=np.array([[[1, 0]], [[0.25, 0.75]]]))
     >>> simulation_lemma(uniform_policy(lamp), lamp, better)  # values 1.5 and 1.75
     SimulationLemma(difference=0.25, distance=0.5, bound=0.5)
     """
     graph = graph_of(policy, numbers_of(pomdp, "simulation_lemma"))
     visits = occupancy(graph, pomdp)
-    emission = np.abs(pomdp.emission - other.emission).sum(-1)  # (X,)
-    transition = np.abs(pomdp.transition - other.transition).sum(-1)  # (X, A)
-    bound = (visits.sum((0, 2)) @ emission) + (visits[:-1].sum(0) * transition).sum()
+    bound = _expected_errors(pomdp, other, visits)
     difference = abs(evaluate(graph, pomdp) - evaluate(graph, other))
-    return SimulationLemma(difference, trajectory_distance(graph, pomdp, other), float(bound))
+    return SimulationLemma(difference, trajectory_distance(graph, pomdp, other), bound)
+
+
+def _expected_errors(pomdp: POMDP, other: POMDP, visits: Array) -> float:
+    """E_pi sum_h ||O_h - O-hat_h||_1 (x_h, a_{h-1}) + E_pi sum_{h < H} ||T_h - T-hat_h||_1."""
+    total = pomdp.initial @ np.abs(pomdp.shows(0) - other.shows(0)).sum(-1)
+    for h in range(pomdp.horizon - 1):
+        total += (visits[h] * np.abs(pomdp.moves(h) - other.moves(h)).sum(-1)).sum()
+        arrived = np.einsum("xa,xaz->az", visits[h], pomdp.moves(h))  # P(a_h, x_{h+1})
+        shown = np.abs(pomdp.shows_after(h + 1) - other.shows_after(h + 1)).sum(-1)  # (A|1, X)
+        total += (arrived * shown).sum()
+    return float(total)
 
 
 def trajectory_distance(policy: Policy, pomdp: POMDP, other: POMDP) -> float:
@@ -88,25 +93,27 @@ def trajectory_distance(policy: Policy, pomdp: POMDP, other: POMDP) -> float:
     --------
     >>> import numpy as np
     >>> from homdp_ppl import POMDP, uniform_policy
-    >>> fair = POMDP(np.ones(1), np.ones((1, 1, 1)), np.array([[0.5, 0.5]]), np.ones((2, 1, 1)))
-    >>> bent = fair._replace(emission=np.array([[0.75, 0.25]]))
+    >>> fair = POMDP.of([1], [[[1]]], [[0.5, 0.5]], reward=[[1]], horizon=2)
+    >>> bent = fair.with_tables(emission=np.array([[0.75, 0.25]]))
     >>> trajectory_distance(
     ...     uniform_policy(fair), fair, bent
     ... )  # |1/4 - 9/16| + 2 |1/4 - 3/16| + |1/4 - 1/16|
     0.625
     """
     graph = graph_of(policy, numbers_of(pomdp, "trajectory_distance"))
-    X, Y = pomdp.emission.shape
-    A = pomdp.transition.shape[1]
-    joint = [(m.initial[:, None] * m.emission).ravel() for m in (pomdp, other)]  # over (x, y)
+    X, Y, A = pomdp.sizes
+    joint = [(m.initial[:, None] * m.shows(0)).ravel() for m in (pomdp, other)]  # over (x, y)
     state, seen = (part.ravel() for part in np.indices((X, Y)))
     node = graph.start[seen]
-    for _ in range(pomdp.horizon - 1):
+    for h in range(pomdp.horizon - 1):
         a, x, y = (part.ravel() for part in np.indices((A, X, Y)))
         chances = graph.probabilities[node][:, a]  # (paths, A X Y)
         joint = [
             (
-                weight[:, None] * chances * m.transition[state[:, None], a, x] * m.emission[x, y]
+                weight[:, None]
+                * chances
+                * m.moves(h)[state[:, None], a, x]
+                * _broadcast(m.shows_after(h + 1), A)[a, x, y]
             ).ravel()
             for weight, m in zip(joint, (pomdp, other), strict=True)
         ]
@@ -116,3 +123,7 @@ def trajectory_distance(policy: Policy, pomdp: POMDP, other: POMDP) -> float:
         alive = (joint[0] > 0) | (joint[1] > 0)
         joint, node, state = [j[alive] for j in joint], node[alive], state[alive]
     return float(np.abs(joint[0] - joint[1]).sum())
+
+
+def _broadcast(tables: Array, actions: int) -> Array:
+    return np.broadcast_to(tables, (actions, *tables.shape[1:]))

@@ -5,6 +5,8 @@ Their values bound those of policies from above.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from scipy import sparse
 
@@ -21,21 +23,31 @@ SPARSE, LARGE = (
 def mdp_values(pomdp: POMDP) -> Array:
     """Values of an agent that sees the state, (H, X).
 
-    V_h(x) = max_a Q_h(x, a), with Q of :func:`qmdp`.
+    V_h(x) = max_a Q_h(x, a), with Q of :func:`qmdp`. Where the reward depends on the observation,
+    so do the values, (H, Y, X).
     """
-    return qmdp(pomdp).max(-1)
+    best = qmdp(pomdp).max(-1)
+    return best if best.ndim == 2 else best.swapaxes(-1, -2)
 
 
 def qmdp(pomdp: POMDP) -> Array:
     """Q-values of an agent that sees the state from the next step on, (H, X, A); may be traced.
 
-    Q_h(x, a) = r_h(x, a) + sum_x' T(x'|x, a) max_a' Q_{h+1}(x', a').
+    Q_h(x, a) = r_h(x, a) + sum_x' T_h(x'|x, a) max_a' Q_{h+1}(x', a'). Where the reward depends on
+    the observation, so do the Q-values, (H, X, Y, A), and the next maximum is an average over
+    O_{h+1}(y|x', a).
     """
     xp = namespace(pomdp)
-    Q = [pomdp.reward[-1]]
-    weight = pomdp.emission.sum(1)  # one, up to rounding
-    for reward in pomdp.reward[-2::-1]:
-        Q.append(reward + pomdp.transition @ (weight * Q[-1].max(-1)))
+    Q = [_rewards(pomdp, pomdp.horizon - 1)]
+    for h in reversed(range(pomdp.horizon - 1)):
+        shows, best = pomdp.shows_after(h + 1), Q[-1].max(-1)  # (A|1, X, Y); (X,) or (X, Y)
+        if best.ndim == 1:
+            later = shows.sum(-1) * best  # (A|1, X); the sums are one, up to rounding
+        else:
+            later = (shows * best).sum(-1)
+        moves = pomdp.moves(h)
+        onward = moves @ later[0] if len(later) == 1 else xp.einsum("xaz,az->xa", moves, later)
+        Q.append(_plus(_rewards(pomdp, h), onward))
     return xp.stack(Q[::-1])
 
 
@@ -44,25 +56,31 @@ def fast_informed_bound(pomdp: POMDP) -> Array:
 
     A belief b at step h is worth at most max_a sum_x b(x) Q_h(x, a).
 
-    Q_h(x, a) = r_h(x, a) + sum_y max_a' sum_x' T(x'|x, a) O(y|x') Q_{h+1}(x', a'): the agent is
-    told x and a one step late (Hauskrecht 2000).
+    Q_h(x, a) = r_h(x, a) + sum_y max_a' sum_x' T_h(x'|x, a) O_{h+1}(y|x', a) Q_{h+1}(x', a'): the
+    agent is told x and a one step late (Hauskrecht 2000). Where the reward depends on the
+    observation, so do the vectors, (H, X, Y, A).
     """
-    _, T, O, r = (np.asarray(part, dtype=np.float64) for part in pomdp)  # noqa: E741
-    H, X, A = r.shape
-    Y = O.shape[1]
-    moves = T.reshape(X * A, X)
-    if moves.size > LARGE and np.count_nonzero(moves) < SPARSE * moves.size:
-        moves = sparse.csr_array(moves)
+    H, (X, Y, A) = pomdp.horizon, pomdp.sizes
     rows = max(1, CHUNK // (A * Y))
-    chunks = [(start, moves[start : start + rows]) for start in range(0, X * A, rows)]
-    Q = r.copy()
+    Q = [_rewards(pomdp, h) for h in range(H)]
+    chunks: list[Any] = []
     for h in reversed(range(H - 1)):
-        following = (Q[h + 1][:, :, None] * O[:, None, :]).reshape(X, A * Y)
-        flat = Q[h].reshape(X * A)
-        for start, some in chunks:
-            hoped = (some @ following).reshape(-1, A, Y)
-            flat[start : start + len(hoped)] += hoped.max(1).sum(1)
-    return Q
+        shows = pomdp.shows_after(h + 1)  # (A|1, X, Y)
+        if len(shows) == 1 and (not chunks or pomdp.transition.shape[0] > 1):
+            chunks = _chunks(pomdp.moves(h).reshape(X * A, X), rows)
+        if len(shows) == 1:
+            onward = _informed(chunks, _products(Q[h + 1], shows[0]), A).reshape(X, A)
+        else:
+            moves = pomdp.moves(h)
+            onward = np.stack(
+                [
+                    _informed(_chunks(moves[:, a], rows), _products(Q[h + 1], shows[a]), A)
+                    for a in range(A)
+                ],
+                axis=1,
+            )
+        Q[h] = _plus(Q[h], onward)
+    return np.stack(Q)
 
 
 def root_value(pomdp: POMDP, vectors: Array) -> Array:
@@ -77,7 +95,41 @@ def root_value(pomdp: POMDP, vectors: Array) -> Array:
     pomdp
         The model.
     vectors
-        One vector a row, (n, X): ``mdp_values(pomdp)[:1]`` or ``qmdp(pomdp)[0].T`` bound the
-        optimum from above, alpha-vectors of policies from below.
+        One vector per row, (n, X), or one per row and observation, (n, Y, X):
+        ``mdp_values(pomdp)[:1]`` or ``qmdp(pomdp)[0].T`` bound the optimum from above,
+        alpha-vectors of policies from below.
     """
-    return (vectors @ (pomdp.initial[:, None] * pomdp.emission)).max(0).sum()
+    joint = pomdp.initial[:, None] * pomdp.shows(0)  # (X, Y)
+    if vectors.ndim == 2:
+        return (vectors @ joint).max(0).sum()
+    return (vectors * joint.T).sum(-1).max(0).sum()
+
+
+def _rewards(pomdp: POMDP, h: int) -> Array:
+    """r_h(x, a), (X, A), or r_h(x, y, a), (X, Y, A), where it depends on the observation."""
+    rewards = pomdp.rewards(h)
+    return rewards if pomdp.rewards_by_observation else rewards[:, 0]
+
+
+def _plus(rewards: Array, onward: Array) -> Array:
+    return rewards + (onward if rewards.ndim == 2 else onward[:, None])
+
+
+def _products(Q: Array, shows: Array) -> Array:
+    """O(y|x) Q(x, a), or O(y|x) Q(x, y, a), (X, A Y)."""
+    by_observation = Q[:, :, None] if Q.ndim == 2 else Q.swapaxes(1, 2)  # (X, A, Y|1)
+    return (by_observation * shows[:, None, :]).reshape(len(Q), -1)
+
+
+def _chunks(moves: Array, rows: int) -> list[Any]:
+    """A transition table in blocks of rows, sparse where most entries are zero."""
+    table = np.asarray(moves, dtype=np.float64)
+    if table.size > LARGE and np.count_nonzero(table) < SPARSE * table.size:
+        table = sparse.csr_array(table)
+    return [table[start : start + rows] for start in range(0, table.shape[0], rows)]
+
+
+def _informed(chunks: list[Any], following: Array, actions: int) -> Array:
+    """sum_y max_a sum_x' T(x'|row) following(x', a, y), one number per row."""
+    blocks = ((some @ following).reshape(some.shape[0], actions, -1) for some in chunks)
+    return np.concatenate([hoped.max(1).sum(1) for hoped in blocks])

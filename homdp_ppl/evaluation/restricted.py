@@ -2,7 +2,8 @@
 
 The best policy that acts on the latest observation alone, and the best that acts on none.
 
-    best blind (knows the step)  <=  best memoryless (and the latest observation)  <=  optimum (and all that came before)
+    best blind   <=   best memoryless            <=   optimum
+    (the step)        (and the last observation)      (and all earlier ones)
 
 Where the three are close, partial observability does not matter. Finding the first two is a search
 over policies, exact but exponential at worst: for small models.
@@ -15,7 +16,8 @@ from typing import NamedTuple
 import numpy as np
 
 from homdp_ppl.core.graph_policy import GraphPolicy
-from homdp_ppl.core.pomdp import POMDP, TIE, numbers_of
+from homdp_ppl.core.pomdp import POMDP, TIE, Stationary
+from homdp_ppl.core.pomdp_validation import numbers_of
 from homdp_ppl.errors import PlanningError, Problem
 from homdp_ppl.evaluation.exact import evaluate
 from homdp_ppl.evaluation.relaxations import fast_informed_bound
@@ -35,11 +37,8 @@ class Restricted(NamedTuple):
     --------
     >>> import numpy as np
     >>> from homdp_ppl import POMDP
-    >>> guess = POMDP(
-    ...     np.array([0.6, 0.4]),
-    ...     np.full((2, 2, 2), 0.5),
-    ...     np.array([[0.9, 0.1], [0.1, 0.9]]),
-    ...     np.eye(2)[None],
+    >>> guess = POMDP.of(
+    ...     [0.6, 0.4], np.full((2, 2, 2), 0.5), [[0.9, 0.1], [0.1, 0.9]], np.eye(2), horizon=1
     ... )
     >>> blind, seeing = best_blind(guess), best_memoryless(guess)
     >>> round(blind.value, 6), round(seeing.value, 6), seeing.policy.act([1], []).tolist()
@@ -70,7 +69,8 @@ def best_blind(pomdp: POMDP, max_nodes: int = MAX_NODES) -> Restricted:
     >>> round(best_blind(tiger).value, 4)  # listens for ever
     3.6
     """
-    unseen = numbers_of(pomdp, "best_blind")._replace(emission=np.ones((len(pomdp.initial), 1)))
+    short = numbers_of(pomdp, "best_blind").stationary("best_blind")
+    unseen = short._replace(emission=np.ones((len(pomdp.initial), 1)))
     return _restricted(_best_rules("best_blind", unseen, max_nodes), pomdp)
 
 
@@ -99,21 +99,20 @@ def best_memoryless(pomdp: POMDP, max_nodes: int = MAX_NODES) -> Restricted:
     ... )  # one growl is not enough
     (3.6, 3.704)
     """
-    return _restricted(
-        _best_rules("best_memoryless", numbers_of(pomdp, "best_memoryless"), max_nodes), pomdp
-    )
+    short = numbers_of(pomdp, "best_memoryless").stationary("best_memoryless")
+    return _restricted(_best_rules("best_memoryless", short, max_nodes), pomdp)
 
 
 def _restricted(rules: Array, pomdp: POMDP) -> Restricted:
     """The policy that does rules[h, y], (H, Y), or rules[h, 0] whatever is seen, (H, 1)."""
-    (H, n), (Y, A) = rules.shape, (pomdp.emission.shape[1], pomdp.transition.shape[1])
+    (H, n), (_, Y, A) = rules.shape, pomdp.sizes
     seen = np.arange(Y) % n
     following = np.minimum(np.arange(H) + 1, H - 1).repeat(n)[:, None] * n + seen  # (H n, Y)
     policy = GraphPolicy(seen, np.eye(A)[rules.ravel()], following[:, None])
     return Restricted(evaluate(policy, pomdp), policy)
 
 
-def _best_rules(subject: str, pomdp: POMDP, max_nodes: int) -> Array:
+def _best_rules(subject: str, pomdp: Stationary, max_nodes: int) -> Array:
     """The best rules, (H, Y): a search that keeps more and more unfinished policies, until none had
     to be dropped.
     """
@@ -142,10 +141,10 @@ class _Search:
     different observations may be bounded one by one.
     """
 
-    def __init__(self, pomdp: POMDP) -> None:
-        self.tables = POMDP(*(np.asarray(part, dtype=np.float64) for part in pomdp))
+    def __init__(self, pomdp: Stationary) -> None:
+        self.tables = Stationary(*(np.asarray(part, dtype=np.float64) for part in pomdp))
         self.vectors = np.append(
-            fast_informed_bound(self.tables), np.zeros_like(self.tables.reward[:1]), axis=0
+            fast_informed_bound(self.tables.pomdp), np.zeros_like(self.tables.reward[:1]), axis=0
         )
         self.value = -np.inf
         self.rules = np.zeros((pomdp.horizon, self.tables.emission.shape[1]), dtype=np.int16)

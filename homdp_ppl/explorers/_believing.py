@@ -15,7 +15,7 @@ import jax
 import numpy as np
 
 from homdp_ppl.core.episode import Episode
-from homdp_ppl.core.pomdp import POMDP
+from homdp_ppl.core.pomdp import POMDP, Stationary
 from homdp_ppl.declare.model import HOMDP
 from homdp_ppl.explorers.state import State, count, init_state, refuse_real_spaces
 from homdp_ppl.posteriors import posterior
@@ -69,7 +69,7 @@ def mean_model(state: State) -> POMDP:
         followed: POMDP = state.memory.mean()
         return followed
     form = closed_form(homdp)
-    return POMDP(*form.mean(form.concentration(state.counts)), homdp.reward)
+    return Stationary(*form.mean(form.concentration(state.counts)), homdp.reward).pomdp
 
 
 @in_x64
@@ -82,7 +82,7 @@ def draw_models(key: Array, state: State, n: int) -> POMDP:
     form = closed_form(homdp)
     concentration = form.concentration(state.counts)
     if not len(form.conjugate.sites):
-        return _repeat(POMDP(*form.reference, homdp.reward), n)
+        return _repeat(Stationary(*form.reference, homdp.reward), n).pomdp
 
     def tables(key: Array, concentration: Array) -> Any:
         entries = jax.vmap(form.draw, in_axes=(0, None))(jax.random.split(key, n), concentration)
@@ -91,9 +91,9 @@ def draw_models(key: Array, state: State, n: int) -> POMDP:
     if namespace(concentration) is np:
         tables = homdp.cache.get(("draw models", n), lambda: jax.jit(tables))
     drawn = to_numpy(tables(key, concentration))
-    repeated = _repeat(POMDP(*form.reference, homdp.reward), n)
-    return POMDP(repeated.initial, drawn.transition, drawn.emission, repeated.reward)
+    repeated = _repeat(Stationary(*form.reference, homdp.reward), n)
+    return repeated._replace(transition=drawn.transition, emission=drawn.emission).pomdp
 
 
-def _repeat(model: POMDP, n: int) -> POMDP:
-    return POMDP(*(np.broadcast_to(part, (n, *part.shape)) for part in model))
+def _repeat(model: Stationary, n: int) -> Stationary:
+    return Stationary(*(np.broadcast_to(part, (n, *part.shape)) for part in model))

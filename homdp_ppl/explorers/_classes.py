@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
-from homdp_ppl.core.pomdp import ROW_TOLERANCE
+from homdp_ppl.core.probabilities import ROW_TOLERANCE
 from homdp_ppl.declare.model import HOMDP, World
 from homdp_ppl.errors import ParameterError, Problem
 from homdp_ppl.explorers._densities import DensityClass, of_densities
@@ -60,7 +60,7 @@ def check_tables(subject: str, where: str, tables: Any, axes: int) -> Array:
     if isinstance(tables, Sequence):
         name = where.removesuffix("s")
         tables = [
-            getattr(member.pomdp, name) if isinstance(member, World) else member
+            getattr(member.pomdp.stationary(subject), name) if isinstance(member, World) else member
             for member in tables
         ]
     try:

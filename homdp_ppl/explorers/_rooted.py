@@ -21,9 +21,9 @@ def with_bonuses(model: POMDP, radii: Radii) -> Proposal:
 
     The start term is the parameter of :func:`capped_root`.
     """
-    bonus = centred_bonus(radii, model.transition, model.horizon)
+    bonus = centred_bonus(radii, model.moves(0), model.horizon)
     return one(
-        model._replace(reward=model.reward + bonus),
+        model.with_bonus(bonus),
         start_bonus(radii, model.initial, model.horizon),
     )
 

@@ -35,7 +35,7 @@ def hop_b(delta: float = 0.1, scale: float = 1.0, known: bool = True) -> Explore
     >>> from homdp_ppl import models
     >>> rule, tiger = hop_b(), models.load("tiger", horizon=2).homdp
     >>> proposal = rule.propose(jax.random.key(0), rule.init(tiger, 100))
-    >>> (proposal.models.reward[0] - tiger.reward)[
+    >>> (proposal.models.stationary().reward[0] - tiger.reward)[
     ...     0
     ... ]  # before any data H eps(x) = 2 * 2, and eps(x, a) = 0: moves are known
     array([[4., 4., 4.],
@@ -55,4 +55,4 @@ def _propose(key: Array, state: State, delta: float, scale: float, known: bool) 
     homdp = state.homdp
     radii = hop_b_radii(homdp, state.counts, state.episodes, delta, scale, known)
     model = empirical(homdp, state.counts, known)
-    return one(model._replace(reward=model.reward + hop_b_bonus(radii, homdp.horizon)))
+    return one(model.with_bonus(hop_b_bonus(radii, homdp.horizon)))

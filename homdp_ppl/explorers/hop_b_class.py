@@ -69,7 +69,7 @@ def hop_b_class(
     ... )
     >>> rule = hop_b_class([deaf, world])
     >>> run = learn(world, rule, history_tree(), episodes=20)
-    >>> rule.propose(jax.random.key(0), run.state).models.emission[
+    >>> rule.propose(jax.random.key(0), run.state).models.shows(0)[
     ...     0, 0
     ... ]  # the second explains what was heard better
     array([0.85, 0.15])
@@ -123,9 +123,9 @@ def _propose(
     radii = hop_b_class_radii(homdp, state.counts, state.episodes, size, delta, scale, known)
     likeliest = log_likelihoods(emissions, state.counts.emission).argmax()
     xp, model = namespace(state.counts), empirical(homdp, state.counts, known)
-    emission = xp.where(_exact(homdp, known), model.emission, xp.asarray(emissions)[likeliest])
-    reward = model.reward + hop_b_class_bonus(radii, homdp.horizon)
-    return one(model._replace(emission=emission, reward=reward))
+    emission = xp.where(_exact(homdp, known), model.shows(0), xp.asarray(emissions)[likeliest])
+    bonus = hop_b_class_bonus(radii, homdp.horizon)
+    return one(model.with_tables(emission=emission).with_bonus(bonus))
 
 
 def _tabled(

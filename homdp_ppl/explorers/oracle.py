@@ -63,9 +63,9 @@ def _init(homdp: HOMDP, episodes: int | None, spaces: Spaces) -> State:
 def _propose(key: Array, state: State, truth: Any) -> Proposal:
     if state.counts is None:
         return Proposal(truth)
-    return one(truth._replace(reward=state.homdp.reward))
+    return one(truth.with_tables(reward=state.homdp.reward))
 
 
 def _support(homdp: HOMDP, truth: POMDP) -> Tables:
-    allowed = (mine | (real > 0) for mine, real in zip(declared(homdp), truth[:3], strict=True))
-    return Tables(*allowed)
+    tables = zip(declared(homdp), truth.stationary("oracle")[:3], strict=True)
+    return Tables(*(mine | (real > 0) for mine, real in tables))

@@ -19,7 +19,7 @@ def posterior_sampling() -> Explorer:
     >>> import jax
     >>> from homdp_ppl import models
     >>> rule, tiger = posterior_sampling(), models.load("tiger", horizon=2).homdp
-    >>> draw = rule.propose(jax.random.key(0), rule.init(tiger, 100)).models.emission[0]
+    >>> draw = rule.propose(jax.random.key(0), rule.init(tiger, 100)).models.shows(0)[0]
     >>> (
     ...     bool(draw[0, 0] == draw[1, 1]),
     ...     bool(draw[0, 0] == 0.8),

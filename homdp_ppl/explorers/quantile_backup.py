@@ -88,7 +88,7 @@ def _root(homdp: HOMDP, z: float) -> Root:
 
     def by_draws(batch: Any, solution: Solution) -> Array:
         xp = namespace(batch, solution.value)
-        values = xp.einsum("sx,sxy,yx->s", batch.initial, batch.emission, solution.first)
+        values = xp.einsum("sx,sxy,yx->s", batch.initial, batch.shows(0), solution.first)
         return xp.minimum(upper_quantile(values, level), H)
 
     return by_draws

@@ -38,7 +38,7 @@ def quantile_bonus(delta: float = 0.1, bound: bool = False) -> Explorer:
     >>> rule, tiger = quantile_bonus(bound=True), models.load("tiger", horizon=2).homdp
     >>> proposal = rule.propose(jax.random.key(0), rule.init(tiger, 100))
     >>> (
-    ...     proposal.models.emission[0, 0],
+    ...     proposal.models.shows(0)[0, 0],
     ...     proposal.parameters.round(3),
     ... )  # Beta(8, 2), two rows: sqrt(2 log(2 / 0.05) / 11) for each
     (array([0.8, 0.2]), array([0.819]))

@@ -12,7 +12,7 @@ import numpy as np
 
 from homdp_ppl.core.counts import Counts
 from homdp_ppl.core.episode import Episode
-from homdp_ppl.core.pomdp import POMDP
+from homdp_ppl.core.pomdp import POMDP, Stationary
 from homdp_ppl.core.spaces import is_real
 from homdp_ppl.declare.model import HOMDP, World
 from homdp_ppl.declare.paired import paired
@@ -88,7 +88,7 @@ class Proposal(NamedTuple):
     >>> from homdp_ppl import explorers, models
     >>> rule, tiger = explorers.value_quantile(draws=3), models.load("tiger", horizon=2).homdp
     >>> proposal = rule.propose(jax.random.key(0), rule.init(tiger, 100))
-    >>> proposal.models.emission.shape  # three tables, with a row for each of two states
+    >>> proposal.models.shows(0).shape  # three tables, with a row for each of two states
     (3, 2, 2)
     """
 
@@ -106,7 +106,7 @@ class Pairs(NamedTuple):
     >>> world = models.load("tiger", horizon=2)
     >>> rule = explorers.hop_v([world], [world, models.load("tiger", horizon=2, accuracy=0.6)])
     >>> pairs = rule.propose(jax.random.key(0), rule.init(world.homdp, 100))
-    >>> pairs.alive_emissions, pairs.model(0, 1).emission[0]
+    >>> pairs.alive_emissions, pairs.model(0, 1).shows(0)[0]
     (array([ True,  True]), array([0.6, 0.4]))
     """
 
@@ -121,7 +121,8 @@ class Pairs(NamedTuple):
         """The model of a pair: a POMDP, or a World."""
         if self.initial is None:
             return paired(self.transitions.members[t], self.emissions.members[o])
-        return POMDP(self.initial, self.transitions[t], self.emissions[o], self.reward)
+        tables = self.initial, self.transitions[t], self.emissions[o], self.reward
+        return Stationary(*tables).pomdp
 
 
 def init_state(homdp: HOMDP, episodes: int | None, memory: Any = None) -> State:

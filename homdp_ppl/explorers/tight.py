@@ -34,7 +34,7 @@ def tight(delta: float = 0.1, known: bool = True) -> Explorer:
     >>> from homdp_ppl import models
     >>> rule, tiger = tight(), models.load("tiger", horizon=2).homdp
     >>> proposal = rule.propose(jax.random.key(0), rule.init(tiger, 100))
-    >>> (proposal.models.reward[0] - tiger.reward)[
+    >>> (proposal.models.stationary().reward[0] - tiger.reward)[
     ...     :, 0, 0
     ... ]  # before any data 1/2 * 2, and 0 at the last step; hop_b adds 4
     array([1., 0.])

@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from homdp_ppl.core.pomdp import LISTED_ROWS, normalised
+from homdp_ppl.core.probabilities import LISTED_ROWS, normalised
 from homdp_ppl.errors import HOMDPError, Problem
 from homdp_ppl.precision import Array
 

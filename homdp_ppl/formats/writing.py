@@ -10,7 +10,9 @@ from pathlib import Path
 
 import numpy as np
 
-from homdp_ppl.core.pomdp import POMDP, pomdp_problems
+from homdp_ppl.core.pomdp import POMDP, Stationary
+from homdp_ppl.core.pomdp_validation import sizes_of
+from homdp_ppl.core.probabilities import pomdp_problems
 from homdp_ppl.declare.model import HOMDP, World
 from homdp_ppl.errors import HOMDPError, Problem
 from homdp_ppl.formats.grammar import KINDS
@@ -83,7 +85,7 @@ def pomdp_text(model: HOMDP | World | POMDP, discount: float = 1.0) -> str:
     return "\n".join([*lines, "start:", _row(arrays.initial), *_entries(arrays)]) + "\n"
 
 
-def _arrays(model: HOMDP | World | POMDP) -> POMDP:
+def _arrays(model: HOMDP | World | POMDP) -> Stationary:
     if isinstance(model, HOMDP):
         if model.sites:
             unknown = ", ".join(site.name for site in model.sites)
@@ -98,25 +100,9 @@ def _arrays(model: HOMDP | World | POMDP) -> POMDP:
         raise HOMDPError(
             "write_pomdp", [Problem("model", type(model).__name__, "a World, a POMDP or a HOMDP")]
         )
-    arrays = POMDP(*(np.asarray(table, dtype=np.float64) for table in arrays))
-    shapes = {field: table.shape for field, table in arrays._asdict().items()}
-    X, Y, A, H = (
-        arrays.spaces.sizes
-        if arrays.emission.ndim == 2 and arrays.reward.ndim == 3
-        else (0, 0, 0, 0)
-    )
-    if (
-        shapes
-        != {"initial": (X,), "transition": (X, A, X), "emission": (X, Y), "reward": (H, X, A)}
-        or not H
-    ):
-        expected = (
-            "initial (X,), transition (X, A, X), emission (X, Y), reward (H, X, A): "
-            "one model, not a batch"
-        )
-        raise HOMDPError("write_pomdp", [Problem("model", f"shapes {shapes}", expected)])
-    problems = pomdp_problems(arrays, model.spaces)
-    if not (np.abs(arrays.reward) <= LARGEST).all():
+    short = _short(arrays)
+    problems = pomdp_problems(short, model.spaces)
+    if not (np.abs(short.reward) <= LARGEST).all():
         problems.append(
             Problem(
                 "reward",
@@ -124,7 +110,7 @@ def _arrays(model: HOMDP | World | POMDP) -> POMDP:
                 f"numbers between {-LARGEST:g} and {LARGEST:g}",
             )
         )
-    elif (arrays.reward != arrays.reward[0]).any():
+    elif (short.reward != short.reward[0]).any():
         remedy = "The format has one reward table; put the step into the state."
         problems.append(
             Problem(
@@ -136,10 +122,17 @@ def _arrays(model: HOMDP | World | POMDP) -> POMDP:
         )
     if problems:
         raise HOMDPError("write_pomdp", problems)
-    return arrays
+    return short
 
 
-def _entries(arrays: POMDP) -> Iterator[str]:
+def _short(arrays: POMDP) -> Stationary:
+    """The tables of one model; the format has one of each for all steps."""
+    sizes_of(arrays, "write_pomdp")
+    short = arrays.stationary("write_pomdp", "Put the step and the action into the state.")
+    return Stationary(*(np.asarray(table, dtype=np.float64) for table in short))
+
+
+def _entries(arrays: Stationary) -> Iterator[str]:
     _, transition, emission, reward = arrays
     for a in range(transition.shape[1]):
         yield f"\nT: {a}"

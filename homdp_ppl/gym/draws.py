@@ -37,8 +37,13 @@ class TableDraws:
     """A finite world; its numbers are copied."""
 
     def __init__(self, world: World) -> None:
-        self._initial, self._transition, self._emission = map(_cumulative, world.pomdp[:3])
-        self._reward = world.pomdp.reward.copy()
+        initial, transition, emission, reward = world.pomdp.stationary(
+            "gym", "Environments are stationary."
+        )
+        self._initial, self._transition, self._emission = map(
+            _cumulative, (initial, transition, emission)
+        )
+        self._reward = reward.copy()
 
     def first(self, generator: np.random.Generator) -> int:
         """x_1."""

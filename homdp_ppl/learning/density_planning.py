@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from homdp_ppl.continuous.quantised_policy import QuantisedPolicy
 from homdp_ppl.core.graph_policy import GraphPolicy, uniform_policy
 from homdp_ppl.core.policy import Policy
-from homdp_ppl.core.pomdp import POMDP
+from homdp_ppl.core.pomdp import POMDP, Stationary
 from homdp_ppl.core.spaces import Spaces, is_real
 from homdp_ppl.declare.latent import latent_tables
 from homdp_ppl.declare.model import HOMDP, World
@@ -108,7 +108,7 @@ class LatentBounds:
         bound = float(world.spaces.horizon)
         if not is_real(world.spaces.states):
             rho, T, r = latent_tables(world)
-            model = POMDP(rho, T, np.ones((len(rho), 1)), r)
+            model = Stationary(rho, T, np.ones((len(rho), 1)), r).pomdp
             bound = float(root_value(model, mdp_values(model)[:1]))
         return np.full(len(pairs.emissions), bound)
 

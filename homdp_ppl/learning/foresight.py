@@ -25,10 +25,11 @@ def seeing_actions(model: POMDP) -> Array:
 
 def seeing_value(world: POMDP, actions: Array) -> float:
     """The exact value of an agent that sees the state and does ``actions`` (H, X)."""
-    value, states = np.zeros(len(world.initial)), np.arange(len(world.initial))
+    initial, T, _, r = world.stationary("foresight")
+    value, states = np.zeros(len(initial)), np.arange(len(initial))
     for h in reversed(range(world.horizon)):
-        value = world.reward[h][states, actions[h]] + world.transition[states, actions[h]] @ value
-    return float(world.initial @ value)
+        value = r[h][states, actions[h]] + T[states, actions[h]] @ value
+    return float(initial @ value)
 
 
 def play_seeing(world: POMDP, actions: Array, luck: Noise) -> Episode:
@@ -37,10 +38,12 @@ def play_seeing(world: POMDP, actions: Array, luck: Noise) -> Episode:
     The same noise as for other policies.
     """
     state = int(choose(world.initial, luck.state[0]))
-    states, observations, taken = [state], [], []
+    states, observations = [state], []
+    taken: list[int] = []
     for h in range(world.horizon):
-        observations.append(int(choose(world.emission[state], luck.observation[h])))
+        shown = world.shows(h, taken[-1] if taken else None)[state]
+        observations.append(int(choose(shown, luck.observation[h])))
         taken.append(int(actions[h, state]))
-        state = int(choose(world.transition[state, taken[-1]], luck.state[h + 1]))
+        state = int(choose(world.moves(h)[state, taken[-1]], luck.state[h + 1]))
         states.append(state)
     return Episode(Trajectory(np.array(observations), np.array(taken)), np.array(states))

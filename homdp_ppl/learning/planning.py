@@ -16,7 +16,8 @@ import numpy as np
 from homdp_ppl.core.graph_policy import GraphPolicy
 from homdp_ppl.core.plan import Plan, Solution
 from homdp_ppl.core.policy import Policy
-from homdp_ppl.core.pomdp import FLOAT32, POMDP
+from homdp_ppl.core.pomdp import POMDP
+from homdp_ppl.core.probabilities import FLOAT32
 from homdp_ppl.declare.model import HOMDP
 from homdp_ppl.errors import ParameterError, PlanningError, Problem
 from homdp_ppl.explorers.explorer import Explorer

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from homdp_ppl.core.episode import Episode, stack
-from homdp_ppl.core.policy import Trajectory
+from homdp_ppl.core.episodes import Episodes
 from homdp_ppl.errors import DataError, Problem
 from homdp_ppl.learning.loop import stage_of
 from homdp_ppl.learning.record import Record
@@ -46,8 +45,8 @@ def restore(run: Run, record: Record) -> Run:
 def _replay(run: Run, record: Record) -> Run:
     task, state = run.task, run.state
     learner, steps = task.learner(), task.episodes_per_round
-    episodes = Episode(Trajectory(record.observations, record.actions), record.states)
-    stack(episodes, task.model.spaces)  # raises DataError for what is not in the spaces
+    shown = Episodes(record.observations, record.actions, record.states)
+    episodes = Episodes.of(shown, task.model)  # raises DataError for what is not in the spaces
     before, when = state, 0
     for k, planned in enumerate(record.planned):
         if planned:

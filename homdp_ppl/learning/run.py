@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jax
 import numpy as np
-import xarray as xr
 
 from homdp_ppl.core.counts import Counts
-from homdp_ppl.core.episode import Episode
+from homdp_ppl.core.episodes import SAW_STATES, Episodes
 from homdp_ppl.core.graph_policy import GraphPolicy
-from homdp_ppl.core.policy import Policy, Trajectory
+from homdp_ppl.core.policy import Policy
 from homdp_ppl.core.randomness import as_key
 from homdp_ppl.errors import ParameterError, Problem
 from homdp_ppl.explorers.state import State
@@ -27,6 +26,9 @@ from homdp_ppl.posteriors import Posterior, posterior
 from homdp_ppl.posteriors.continuous import ContinuousPosterior
 from homdp_ppl.posteriors.tracking import Tracked
 from homdp_ppl.precision import Array, in_x64
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 COMPILED = "compiled loop"
 
@@ -161,11 +163,10 @@ class Run(Measured):
         return self.loop == COMPILED
 
     @property
-    def episodes(self) -> Episode:
+    def episodes(self) -> Episodes:
         """All episodes, with their latent states."""
-        return Episode(
-            Trajectory(self.record.observations, self.record.actions), self.record.states
-        )
+        record, behaviour = self.record, SAW_STATES if self.task.foresight else None
+        return Episodes(record.observations, record.actions, record.states, behaviour=behaviour)
 
     @property
     def returns(self) -> Array:
@@ -226,6 +227,8 @@ class Run(Measured):
 
     def to_dataset(self) -> xr.Dataset:
         """The run as an xarray Dataset with axes round, episode and step."""
+        import xarray as xr
+
         record = self.record
         variables: dict[str, Any] = {
             "value": ("round", record.values),

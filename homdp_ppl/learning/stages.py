@@ -100,9 +100,10 @@ def impossible_steps(model: POMDP, trajectory: Trajectory) -> Array:
     predicted = model.initial
     total = xp.zeros((), dtype=int)
     for h in range(model.horizon):
-        joint = predicted * model.emission[:, trajectory.observations[h]]
+        previous = trajectory.actions[h - 1] if h else None
+        joint = predicted * model.likelihood(trajectory.observations[h], previous, h)
         chance = joint.sum()
         total = total + (chance <= 0)
         belief = xp.where(chance > 0, joint / xp.where(chance > 0, chance, 1.0), predicted)
-        predicted = belief @ model.transition[:, trajectory.actions[h]]
+        predicted = model.predict(belief, trajectory.actions[h], h)
     return total

@@ -8,15 +8,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import jax
 import numpy as np
-import xarray as xr
 
 from homdp_ppl.core.counts import Counts
 from homdp_ppl.core.episode import Episode
-from homdp_ppl.core.pomdp import POMDP
+from homdp_ppl.core.pomdp import POMDP, Stationary
 from homdp_ppl.core.randomness import as_key
 from homdp_ppl.declare.kernels import Tables
 from homdp_ppl.declare.model import HOMDP
@@ -27,6 +26,9 @@ from homdp_ppl.posteriors.diagnostics import Diagnostics
 from homdp_ppl.posteriors.dirichlet import ClosedForm, closed_form
 from homdp_ppl.posteriors.laplace import Calibration
 from homdp_ppl.precision import Array, in_x64, to_numpy
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 Data: TypeAlias = Episode | Iterable[Episode] | Counts
 
@@ -54,7 +56,7 @@ class Atoms:
         return np.full(len(self), 1 / len(self)) if self.weights is None else self.weights
 
     def pick(self, generator: np.random.Generator, n: int) -> dict[str, Array]:
-        """Values drawn at random; equally likely draws are each taken at most once while they last."""
+        """Values drawn at random; equally likely draws are not repeated while they last."""
         if self.weights is not None:
             chosen = generator.choice(len(self), n, p=self.weights)
         else:
@@ -102,7 +104,7 @@ class Posterior:
     ...     T=[[[1.0]]], O=dist.Dirichlet(np.ones((1, 2))), initial=[1], reward=[[1]], horizon=1
     ... )
     >>> belief = posterior(coin, Counts(np.array([[[8]]]), np.array([[6, 2]])))
-    >>> belief.method, belief.concentration.tolist(), belief.mean.emission.round(3).tolist()
+    >>> belief.method, belief.concentration.tolist(), belief.mean.shows(0).round(3).tolist()
     ('conjugate', [7.0, 3.0], [[0.7, 0.3]])
     >>> belief.update(Counts(np.array([[[1]]]), np.array([[0, 1]]))).concentration.tolist()
     [7.0, 4.0]
@@ -128,11 +130,12 @@ class Posterior:
         >>> import jax
         >>> from homdp_ppl import Counts, models, posterior
         >>> tiger = models.load("tiger").homdp
-        >>> posterior(tiger, Counts.zero(tiger)).draws(jax.random.key(0), 10).emission.shape
+        >>> posterior(tiger, Counts.zero(tiger)).draws(jax.random.key(0), 10).shows(0).shape
         (10, 2, 2)
         """
         tables = self.tables(self.parameters(key, n), n)
-        return POMDP(*tables, np.broadcast_to(self.homdp.reward, (n, *self.homdp.reward.shape)))
+        reward = np.broadcast_to(self.homdp.reward, (n, *self.homdp.reward.shape))
+        return Stationary(*tables, reward).pomdp
 
     @in_x64
     def parameters(self, key: Array, n: int) -> dict[str, Array]:
@@ -168,7 +171,7 @@ class Posterior:
                 )
             )
         tables = self._once(
-            "tables", lambda: jax.vmap(lambda values: self.homdp.tables(values)[:3])
+            "tables", lambda: jax.vmap(lambda values: self.homdp.tables(values).stationary()[:3])
         )(dict(parameters))
         return Tables(*to_numpy(tables))
 
@@ -178,7 +181,7 @@ class Posterior:
 
         Exact for closed forms and finite sites, the draws' average otherwise.
         """
-        return POMDP(*self._moments[0], self.homdp.reward)
+        return Stationary(*self._moments[0], self.homdp.reward).pomdp
 
     @property
     def variance(self) -> Tables:

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import jax
 import numpy as np
-import xarray as xr
 
-from homdp_ppl.core.episode import Episode, stack
-from homdp_ppl.core.policy import Trajectory
+from homdp_ppl.core.episode import Episode
+from homdp_ppl.core.episodes import Episodes
 from homdp_ppl.core.randomness import as_key
 from homdp_ppl.declare.model import HOMDP, World
 from homdp_ppl.errors import InferenceError, Problem
@@ -23,6 +23,9 @@ from homdp_ppl.posteriors.gaussian import GaussianForm, Updated, gaussian_form
 from homdp_ppl.posteriors.nuts import Sampler, Sampling, Warm
 from homdp_ppl.posteriors.statistics import EpisodeDensity, Moments, gaussian_emissions, statistics
 from homdp_ppl.precision import Array, in_x64, to_numpy
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 
 @dataclass(frozen=True)
@@ -64,7 +67,7 @@ class ContinuousPosterior:
     """
 
     homdp: HOMDP
-    episodes: Episode
+    episodes: Episodes
     method: str
     settings: Settings
     atoms: Atoms | None = None
@@ -113,6 +116,8 @@ class ContinuousPosterior:
     @property
     def dataset(self) -> xr.Dataset:
         """Draws of all sites as an xarray Dataset with (chain, draw), ready for ArviZ."""
+        import xarray as xr
+
         chains = self.atoms.chains if self.atoms is not None else 4
         values = (
             self.parameters(jax.random.key(0), 2000) if self.atoms is None else self.atoms.values
@@ -131,12 +136,8 @@ class ContinuousPosterior:
         self, data: Episode | Iterable[Episode], key: Array | None = None
     ) -> ContinuousPosterior:
         """The posterior after more episodes; chains go on from where they stand."""
-        more = stack(data, self.homdp.spaces)
-        joined = [
-            np.concatenate(pair) for pair in zip(_parts(self.episodes), _parts(more), strict=True)
-        ]
-        everything = Episode(Trajectory(joined[0], joined[1]), joined[2])
-        return infer(self.homdp, everything, self.settings, self.warm, key)
+        more = Episodes.of(data, self.homdp).require_complete(f"data for {self.homdp.name}")
+        return infer(self.homdp, self.episodes + more, self.settings, self.warm, key)
 
     def __repr__(self) -> str:
         steps = len(self.episodes) * self.homdp.horizon
@@ -158,7 +159,7 @@ class ContinuousPosterior:
 @in_x64
 def infer(
     homdp: HOMDP,
-    episodes: Episode,
+    episodes: Episodes,
     settings: Settings,
     warm: Warm | None = None,
     key: Array | None = None,
@@ -193,7 +194,3 @@ def infer(
         diagnostics=fit.diagnostics,
         forced=fit.forced,
     )
-
-
-def _parts(episodes: Episode) -> tuple[Array, Array, Array]:
-    return episodes.observations, episodes.actions, episodes.states

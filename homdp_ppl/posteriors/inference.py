@@ -12,7 +12,7 @@ from numpyro.distributions import MaskedDistribution
 from scipy.special import softmax
 
 from homdp_ppl.core.counts import Counts
-from homdp_ppl.core.episode import stack
+from homdp_ppl.core.episodes import Episodes
 from homdp_ppl.core.randomness import as_key
 from homdp_ppl.declare.model import HOMDP
 from homdp_ppl.errors import DataError, InferenceError, Problem
@@ -84,7 +84,7 @@ def posterior(
     >>> belief
     Posterior of 'tiger' after 400 steps: conjugate
       accuracy in closed form
-    >>> belief.mean.emission.round(2)
+    >>> belief.mean.shows(0).round(2)
     array([[0.83, 0.17],
            [0.17, 0.83]])
     """
@@ -113,7 +113,7 @@ def posterior(
             )
         return infer(
             homdp,
-            stack(data, homdp.spaces),
+            Episodes.of(data, homdp).require_complete(f"data for {homdp.name}"),
             Settings(sampling, gate or Gate(), force, method == "auto"),
             key=key,
         )

@@ -69,7 +69,7 @@ def draw_instance(world: World, axes: tuple[Axes, Axes] | None = None) -> tuple[
         left.annotate(pays, places[x], (24, 0), textcoords="offset points", va="center", fontsize=9)
     left.set(title="Latent states", xlim=(-0.2, H - 0.4))
     left.set_axis_off()
-    likelier = np.asarray(world.pomdp.emission)[inner:, 2:] * last > 1
+    likelier = np.asarray(world.pomdp.shows(0))[inner:, 2:] * last > 1
     right.imshow(likelier, cmap=ListedColormap([LESS, MORE]), vmin=0, vmax=1, aspect="auto")
     for row, column in np.ndindex(likelier.shape):
         right.text(column, row, "$+$" if likelier[row, column] else "$-$", ha="center", va="center")

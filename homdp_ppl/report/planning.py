@@ -121,15 +121,16 @@ def draw_beliefs(plan: Plan, state: int = 0, axes: Axes | None = None) -> Axes:
 
 def _beliefs(plan: Plan, tree: nx.DiGraph) -> dict[int, Array]:
     """Of every node, by predicting where the state goes and weighing by what is seen."""
-    rho, T, O, _ = (np.asarray(part) for part in plan.model)  # noqa: E741
+    model = plan.model
     actions, observations = plan.spaces.actions, plan.spaces.observations
-    belief: dict[int, Array] = {0: rho}
+    belief: dict[int, Array] = {0: np.asarray(model.initial)}
     for parent, child in nx.bfs_edges(tree, 0):
         edge = tree.edges[parent, child]
-        predicted = (
-            belief[parent] if parent == 0 else belief[parent] @ T[:, actions.index(edge["action"])]
-        )
-        joint = predicted * O[:, observations.index(edge["observation"])]
+        action = None if parent == 0 else actions.index(edge["action"])
+        before, h = belief[parent], tree.nodes[child]["step"] - 1
+        predicted = before if action is None else model.predict(before, action, h - 1)
+        seen = observations.index(edge["observation"])
+        joint = predicted * model.likelihood(seen, action, h)
         belief[child] = joint / joint.sum()
     return belief
 
@@ -287,7 +288,9 @@ def draw_cells(
     if axes is None:
         _, axes = plt.subplots(figsize=(7.0, 4.0), layout="constrained")
     numbers, taken = np.asarray(line, dtype=np.float64), np.asarray(decided)
-    top = 1.2 * max(float(np.max(density)) for density in densities.values())
+    top = 1.2 * max(
+        float(np.asarray(density, dtype=np.float64).max()) for density in densities.values()
+    )
     colours = _palette(actions)
     for a, name in enumerate(actions):
         axes.fill_between(

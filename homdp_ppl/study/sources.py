@@ -26,9 +26,8 @@ from homdp_ppl.learning.planning import Planner
 from homdp_ppl.planners import history_tree, particle_tree, quantised
 from homdp_ppl.planners._histories import Support, few_histories
 from homdp_ppl.planners.auto import SMALL_TREE
+from homdp_ppl.study.defaults import FILE_HORIZON
 from homdp_ppl.study.files import file_of, find_in_file, source_of
-
-FILE_HORIZON = 10  # of a .POMDP file, which has none
 
 
 def required(factory: Callable[..., Any]) -> set[str]:
@@ -37,9 +36,9 @@ def required(factory: Callable[..., Any]) -> set[str]:
     return {parameter.name for parameter in parameters if parameter.default is parameter.empty}
 
 
-CLASSES = tuple(
-    name for name, factory in EXPLORERS.items() if required(factory) - {"world"}
-)  # rules that need tables or worlds, which no line of text can hold
+def unwritable() -> list[str]:
+    """Rules that need tables or worlds, which no line of text can hold."""
+    return [name for name, factory in EXPLORERS.items() if required(factory) - {"world"}]
 
 
 class Call(NamedTuple):
@@ -186,10 +185,11 @@ def find_rule(text: str, world: World) -> Explorer:
     call, file = parse_call(text, "explorer"), file_of(text)
     if file is not None:
         return _own_rule(file, call)
-    if call.name not in EXPLORERS or call.name in CLASSES:
-        known = [rule for rule in EXPLORERS if rule not in CLASSES]
+    classes = unwritable()
+    if call.name not in EXPLORERS or call.name in classes:
+        known = [rule for rule in EXPLORERS if rule not in classes]
         needs = "This rule needs a class of tables or worlds: use it from Python."
-        remedy = needs if call.name in CLASSES else did_you_mean(call.name, known)
+        remedy = needs if call.name in classes else did_you_mean(call.name, known)
         raise ParameterError(
             "explorer", [Problem("name", repr(call.name), f"one of {', '.join(known)}", remedy)]
         )

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from homdp_ppl.errors import ParameterError, Problem, did_you_mean
+from homdp_ppl.study.defaults import EPISODES, EPSILON, EXPLORERS, PRIORS, SEEDS
 from homdp_ppl.study.sources import uses_prior
 
-PRIORS = ("declared", "flat", "sparse")
 LISTS = ("models", "explorers", "priors")
 MOST = 10**7  # episodes, seeds
 
@@ -86,13 +86,13 @@ class Study:
     """
 
     models: tuple[str, ...]
-    explorers: tuple[str, ...] = ("tight", "posterior_sampling", "quantile_backup")
-    episodes: int = 500
-    seeds: int = 10
+    explorers: tuple[str, ...] = EXPLORERS
+    episodes: int = EPISODES
+    seeds: int = SEEDS
     planner: str = "auto"
     horizon: int | None = None
     priors: tuple[str, ...] = PRIORS
-    epsilon: float = 0.1
+    epsilon: float = EPSILON
     block: int | None = None
 
     def __post_init__(self) -> None:

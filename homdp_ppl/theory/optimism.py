@@ -19,7 +19,8 @@ from homdp_ppl.confidence.counts import empirical, hop_b_class_radii, hop_b_radi
 from homdp_ppl.core.alphas import policy_alphas
 from homdp_ppl.core.counts import Counts
 from homdp_ppl.core.graph_policy import GraphPolicy
-from homdp_ppl.core.pomdp import POMDP, row_problems
+from homdp_ppl.core.pomdp import POMDP
+from homdp_ppl.core.probabilities import row_problems
 from homdp_ppl.declare.model import World
 from homdp_ppl.errors import DataError, ParameterError, Problem
 from homdp_ppl.evaluation.exact import evaluate
@@ -173,7 +174,7 @@ def hop_b_class_optimism(
     exact = (
         world.homdp.structure.known.emission[:, None] & known
     )  # as the rule plans: what is known stays so, whatever the class
-    estimate = estimate._replace(emission=np.where(exact, estimate.emission, likely))
+    estimate = estimate.with_tables(emission=np.where(exact, estimate.shows(0), likely))
     learned = _with_bonus(estimate, hop_b_class_bonus(radii, H))
     checks = [optimism(policy, world.pomdp, learned, radii.emission, 9 * H) for policy in policies]
     if not checks:
@@ -185,7 +186,7 @@ def hop_b_class_optimism(
 
 
 def _with_bonus(model: POMDP, bonus: Array) -> POMDP:
-    return model._replace(reward=model.reward + bonus)
+    return model.with_bonus(bonus)
 
 
 def _checked_class(world: World, emissions: Array) -> Array:

@@ -347,7 +347,7 @@ def some_models(name, n, seed):
     generator, model = np.random.default_rng(seed), declared(name)
     tables = [generator.exponential(size=(n, *s.shape)) * s for s in model.structure.support[1:]]
     T, O = (t / t.sum(-1, keepdims=True) for t in tables)  # noqa: E741
-    return POMDP(
+    return POMDP.of(
         np.repeat(model.structure.reference.initial[None], n, axis=0),
         T,
         O,

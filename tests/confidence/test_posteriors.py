@@ -265,7 +265,7 @@ def test_radii_of_a_mixed_posterior():
     assert S == STORED
     assert radii.transition[0] == radii.transition[1]
     assert radii.emission[0] == radii.emission[1]
-    centre, r = belief.mean.transition[0, 0, 0], radii.transition[0, 0] / 2
+    centre, r = belief.mean.moves(0)[0, 0, 0], radii.transition[0, 0] / 2
     of_stay = min(centre + r, 1) - max(centre - r, 0)
     for chance in (of_stay, beta_chance(2, 1, radii.emission[0])):
         assert beta.ppf(ALARM / 2, k, S + 1 - k) <= chance <= beta.isf(ALARM / 2, k, S + 1 - k)
@@ -289,7 +289,7 @@ def test_too_few_stored_draws_are_refused_with_the_number_that_is_enough():
     ):
         quantile_radii(belief, KEY, delta=4 / 4002)
     radii = quantile_radii(belief, KEY, delta=4 / 4001 * (1 + 1e-9))
-    largest = 2 * np.abs(belief.atoms.values["stay"] - belief.mean.transition[0, 0, 0]).max()
+    largest = 2 * np.abs(belief.atoms.values["stay"] - belief.mean.moves(0)[0, 0, 0]).max()
     np.testing.assert_allclose(radii.transition[:, 0], largest, rtol=1e-12)
 
 

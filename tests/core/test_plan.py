@@ -60,7 +60,7 @@ def immediate(policy, model, history):
     """What the last step of a history pays times the history's probability, by Bayes' rule along
     its words.
     """
-    rho, T, O, r = model  # noqa: E741
+    rho, T, O, r = model.stationary()  # noqa: E741
     words, spaces = history.split(", "), world("tiger").spaces
     seen = [spaces.observations.index(word) for word in words[::2]]
     done = [spaces.actions.index(word) for word in words[1::2]]

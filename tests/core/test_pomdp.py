@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from homdp_ppl import PlanningError, Spaces
-from homdp_ppl.core.pomdp import LISTED_ROWS, normalised, numbers_of, pomdp_problems, row_problems
+from homdp_ppl.core.pomdp_validation import numbers_of
+from homdp_ppl.core.probabilities import LISTED_ROWS, normalised, pomdp_problems, row_problems
 from tests.continuous.programs import walk
 from tests.planners.exact import random_pomdp
 from tests.worlds import world
@@ -62,7 +63,7 @@ def test_other_models_are_told_where_their_numbers_are():
         (tiger.homdp, r"got a HOMDP; .*model\.at\(\.\.\.\)\.pomdp"),
         (real, r"got a HOMDP with real-valued spaces; .*particle_tree"),
         (real.at(noise=0.5), r"got a World with real-valued spaces; .*particle_tree"),
-        (tiger.pomdp.transition, "got a ndarray"),
+        (tiger.pomdp.moves(0), "got a ndarray"),
     ):
         with pytest.raises(PlanningError, match=told):
             numbers_of(wrong, "planner")

@@ -292,7 +292,7 @@ def test_kernels_of_every_kind_tabulate_to_the_same_rows():
         lambda x: dist.BetaBinomial(10 * jnp.asarray(p)[x], 10 * (1 - jnp.asarray(p))[x], 1),
     ]
     for form in forms:
-        np.testing.assert_allclose(declare(emission=form).at().pomdp.emission, rows, atol=1e-15)
+        np.testing.assert_allclose(declare(emission=form).at().pomdp.shows(0), rows, atol=1e-15)
 
 
 def test_known_zeros_are_exact():
@@ -305,7 +305,7 @@ def test_known_zeros_are_exact():
     assert np.array_equal(tables.emission, EYE)
     assert np.array_equal(tables.transition[:, 0], EYE[::-1])
     assert np.array_equal(tables.initial, [0.0, 1.0])
-    assert np.array_equal(model.tables({}).emission, EYE)
+    assert np.array_equal(model.tables({}).shows(0), EYE)
 
 
 def test_discrete_uniform_and_names_by_number():
@@ -318,7 +318,7 @@ def test_discrete_uniform_and_names_by_number():
         emission=lambda x: dist.Delta(x),
     )
     assert model.states == ("x0", "x1", "x2", "x3")
-    np.testing.assert_allclose(model.at().pomdp.transition, 0.25)
+    np.testing.assert_allclose(model.at().pomdp.moves(0), 0.25)
 
 
 def test_reward_may_be_a_plain_python_function():
@@ -349,7 +349,7 @@ def test_a_discrete_site_takes_whole_numbers_of_any_type():
 
     model = homdp(**TWO, reward=REWARD)(program)
     for one in (1, 1.0, True, np.int32(1), np.float32(1)):
-        assert np.array_equal(model.at(z=one).pomdp.emission, EYE[::-1])
+        assert np.array_equal(model.at(z=one).pomdp.shows(0), EYE[::-1])
     for wrong in (0.5, np.nan, "on"):
         with pytest.raises(ParameterError, match="expected one whole number"):
             model.at(z=wrong)
@@ -369,7 +369,7 @@ def test_a_switch_in_a_far_tail_is_refused_where_it_shows():
         return Kernels(EYE[0], STAY, jnp.where(k > 20, EYE[::-1], EYE))
 
     model = homdp(**TWO, reward=REWARD)(program)
-    assert model.at(k=3.0).pomdp.emission[0, 0] == 1
+    assert model.at(k=3.0).pomdp.shows(0)[0, 0] == 1
     with pytest.raises(ParameterError, match="far tail") as caught:
         model.at(k=21.0)
     assert caught.value.problems[0].at == "off, light"
@@ -389,10 +389,10 @@ def test_draw_is_a_function_of_the_key():
 def test_tables_under_jit_vmap_and_grad():
     tiger = world("tiger").homdp
     values = np.array([0.6, 0.7, 0.9])
-    one_by_one = np.stack([tiger.tables({"accuracy": v}).emission for v in values])
+    one_by_one = np.stack([tiger.tables({"accuracy": v}).shows(0) for v in values])
     with x64():
         batched = jax.jit(jax.vmap(tiger.tables))({"accuracy": jnp.asarray(values)}).emission
-        slope = jax.grad(lambda p: tiger.tables({"accuracy": p}).emission[0, 0])(0.7)
+        slope = jax.grad(lambda p: tiger.tables({"accuracy": p}).shows(0)[0, 0])(0.7)
     np.testing.assert_allclose(batched, one_by_one, atol=1e-15)
     np.testing.assert_allclose(one_by_one[:, 0, 0], values, atol=1e-15)
     assert slope == pytest.approx(1.0)
@@ -403,10 +403,10 @@ def test_tables_check_shapes_and_at_refuses_traced_values():
     with pytest.raises(ParameterError, match=r"shape \(3, 3\)"):
         lock.tables({"works": np.full(3, 0.5), "lamp": 0.5})
     with pytest.raises(ParameterError, match=r"\.tables\(parameters\)"):
-        jax.jit(lambda p: world("tiger").homdp.at(accuracy=p).pomdp.emission)(0.5)
+        jax.jit(lambda p: world("tiger").homdp.at(accuracy=p).pomdp.shows(0))(0.5)
     edge = world("tiger").homdp
     assert np.array_equal(
-        edge.tables({"accuracy": 1.0}).emission, edge.at(accuracy=1.0).pomdp.emission
+        edge.tables({"accuracy": 1.0}).shows(0), edge.at(accuracy=1.0).pomdp.shows(0)
     )
 
 

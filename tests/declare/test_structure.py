@@ -224,7 +224,7 @@ def test_rows_with_a_thousand_outcomes_are_seen_whole():
     )
     assert model.structure.support.emission.all()
     assert model.structure.conjugate.sites == ("O",)
-    assert model.at(O=np.full((1, 1000), 1e-3)).pomdp.emission[0, -1] == 1e-3
+    assert model.at(O=np.full((1, 1000), 1e-3)).pomdp.shows(0)[0, -1] == 1e-3
     fn = dist.Dirichlet(np.ones(1000))
     with x64():
         broken = np.asarray(

@@ -11,7 +11,7 @@ from homdp_ppl import GraphPolicy, PlanningError, PolicyError, Spaces, evaluate,
 from homdp_ppl.core.alphas import layers, policy_alphas
 from homdp_ppl.evaluation.exact import occupancy, uniform_at
 from homdp_ppl.evaluation.lemma import simulation_lemma, trajectory_distance
-from tests.planners.exact import random_pomdp
+from tests.planners.exact import full, random_pomdp
 from tests.worlds import Parity, UniformAt, random_policy, world
 
 SPACES = Spaces(("x0", "x1"), ("y0", "y1"), ("a0", "a1"), 3)
@@ -19,19 +19,17 @@ SPACES = Spaces(("x0", "x1"), ("y0", "y1"), ("a0", "a1"), 3)
 
 def trajectories(policy, model):
     """Probability and return of every trajectory, multiplied out factor by factor."""
-    rho, T, O, r = model  # noqa: E741
-    X, A, _ = T.shape
-    H, Y = len(r), O.shape[1]
+    rho, (T, O, r) = model.initial, full(model)  # noqa: E741
+    H, X, Y, A = r.shape
     for x, y, a in product(
         product(range(X), repeat=H), product(range(Y), repeat=H), product(range(A), repeat=H)
     ):
         chance = rho[x[0]]
         for h in range(H):
-            chance *= (
-                O[x[h], y[h]] * policy.act(np.array(y[: h + 1]), np.array(a[:h], dtype=int))[a[h]]
-            )
-            chance *= T[x[h], a[h], x[h + 1]] if h + 1 < H else 1.0
-        yield chance, sum(r[h, x[h], a[h]] for h in range(H)), x, a
+            chance *= O[h, a[h - 1] if h else A, x[h], y[h]]
+            chance *= policy.act(np.array(y[: h + 1]), np.array(a[:h], dtype=int))[a[h]]
+            chance *= T[h, x[h], a[h], x[h + 1]] if h + 1 < H else 1.0
+        yield chance, sum(r[h, x[h], y[h], a[h]] for h in range(H)), x, a
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -72,7 +70,9 @@ def test_alpha_vectors_are_bounded_and_end_with_the_reward():
     for h, alpha in enumerate(alphas):
         assert alpha.min() >= 0
         assert alpha.max() <= 4 - h
-    np.testing.assert_allclose(alphas[-1], policy.probabilities[nodes[-1]] @ model.reward[-1].T)
+    np.testing.assert_allclose(
+        alphas[-1], policy.probabilities[nodes[-1]] @ model.reward[-1, :, 0].T
+    )
 
 
 def test_uniform_at_one_step():
@@ -121,7 +121,7 @@ def test_the_lemmas_bound_by_hand_at_horizon_one():
     sides = simulation_lemma(
         uniform_policy(Spaces(("x", "z"), ("y", "w"), ("a", "b"), 1)), model, other
     )
-    by_hand = model.initial @ np.abs(model.emission - other.emission).sum(1)
+    by_hand = model.initial @ np.abs(model.shows(0) - other.shows(0)).sum(1)
     assert sides.bound == pytest.approx(by_hand)
     assert sides.distance == pytest.approx(by_hand)
 

@@ -17,7 +17,7 @@ SIZES = [(3, 2, 2, 3), (2, 3, 2, 2), (4, 2, 3, 2), (3, 1, 3, 3), (2, 2, 2, 1)]  
 
 def enumerated(pomdp: POMDP, blind: bool) -> float:
     """The best of all deterministic rules, P(x_h) pushed forward for each of them."""
-    rho, T, O, r = pomdp  # noqa: E741
+    rho, T, O, r = pomdp.stationary()  # noqa: E741
     H, X, A = r.shape
     Y, states = O.shape[1], range(X)
     best = -np.inf
@@ -58,7 +58,7 @@ def test_narrow_searches_are_widened(monkeypatch):
     np.testing.assert_allclose(
         [best_memoryless(pomdp).value for pomdp in pomdps], expected, atol=1e-9
     )
-    monkeypatch.setattr(restricted, "fast_informed_bound", lambda pomdp: 0 * pomdp.reward)
+    monkeypatch.setattr(restricted, "fast_informed_bound", lambda pomdp: 0 * pomdp.reward[:, :, 0])
     assert not np.allclose([best_memoryless(pomdp).value for pomdp in pomdps], expected, atol=1e-9)
 
 
@@ -93,7 +93,7 @@ def test_more_to_see_is_worth_more():
 
 
 def test_one_who_sees_the_state_needs_no_memory():
-    pomdp = random_pomdp(1, 4, 4, 3, 5)._replace(emission=np.eye(4))
+    pomdp = random_pomdp(1, 4, 4, 3, 5).with_tables(emission=np.eye(4))
     assert best_memoryless(pomdp).value == pytest.approx(
         root_value(pomdp, mdp_values(pomdp)[:1]), abs=1e-9
     )
@@ -109,7 +109,7 @@ def test_impossible_observations_are_not_searched():
     before.
     """
     pomdp = random_pomdp(4, 3, 2, 2, 3)
-    padded = pomdp._replace(emission=np.pad(pomdp.emission, ((0, 0), (0, 3))))
+    padded = pomdp.with_tables(emission=np.pad(pomdp.shows(0), ((0, 0), (0, 3))))
     widths = [next(n for n in range(1, 100) if served(model, n)) for model in (pomdp, padded)]
     assert 1 < widths[0] == widths[1]
     assert best_memoryless(padded).value == pytest.approx(best_memoryless(pomdp).value, abs=1e-12)

@@ -34,7 +34,7 @@ def backed_up(model: POMDP, backup) -> tuple[np.ndarray, dict]:
     ``backup(h, later)`` says what each action is worth in each state after step h, (X, A), from the
     vectors that follow, (A, Y, X). The action maximises the belief times alpha.
     """
-    rho, T, O, r = model  # noqa: E741
+    rho, T, O, r = model.stationary()  # noqa: E741
     A, Y, H = T.shape[1], O.shape[1], len(r)
     actions = {}
 
@@ -59,7 +59,7 @@ def clipped_optimum(model: POMDP) -> float:
 
     Weights are not normalised.
     """
-    rho, T, O, r = model  # noqa: E741
+    rho, T, O, r = model.stationary()  # noqa: E741
     H = len(r)
 
     def best(weights, h):

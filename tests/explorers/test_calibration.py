@@ -118,8 +118,10 @@ def study(seed=0, right=True):
     )
     solve = TREE.compile(MODEL.structure.support)
     with x64():
-        best = jax.jit(jax.vmap(lambda T, O: solve(POMDP(INITIAL, T, O, MODEL.reward)).value))(T, O)  # noqa: E741
-    assert best[0] == pytest.approx(optimum(POMDP(INITIAL, T[0], O[0], MODEL.reward)), abs=1e-12)
+        best = jax.jit(jax.vmap(lambda T, O: solve(POMDP.of(INITIAL, T, O, MODEL.reward)).value))(
+            T, O
+        )
+    assert best[0] == pytest.approx(optimum(POMDP.of(INITIAL, T[0], O[0], MODEL.reward)), abs=1e-12)
     return np.asarray(best), episodes(T, O, seed + 1)
 
 
@@ -259,7 +261,7 @@ def shortfalls(horizon, rules, trials=150, seed=0):
             n = seen.sum(-1)
             radius = np.minimum(2, np.sqrt(2 * np.log(2 * (X + X * A) * horizon / 0.5) / n))
             tables.append(in_the_set(generator, seen / n[..., None], radius))
-        best = optimum(POMDP(INITIAL, *tables, model.reward))
+        best = optimum(POMDP.of(INITIAL, *tables, model.reward))
         worst = np.maximum(
             worst, [best - decide(rule, model, counts, episodes=1)[1].optimistic for rule in rules]
         )
@@ -295,7 +297,7 @@ def test_the_start_term_is_added_after_the_clip():
     counts = Counts(np.zeros((2, 2, 2), dtype=int), np.array([[200, 100, 100], [0, 200, 200]]))
     eps = np.sqrt(2 * np.log((2**3 - 2) * (2 + 4) / 0.5) / 400)
     moved = np.array([[0, 1, -1], [0, -1, 1]]) * eps / 2
-    worst = POMDP(
+    worst = POMDP.of(
         np.array([2, 1]) / 3, np.full((2, 2, 2), 0.5), counts.emission / 400 + moved, model.reward
     )
     assert optimum(worst) == pytest.approx(2 / 3 + eps / 2)

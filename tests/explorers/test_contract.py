@@ -395,7 +395,7 @@ def test_learning_with_a_sampled_posterior(rule):
     world = sensor().at(ear=2.0, drift=-1.0)
     run = learn(world, rule, TREE, episodes=150, seed=0)
     assert run.state.memory.base.method == "nuts"
-    assert abs(run.posterior.mean.emission[0, 0] - world.pomdp.emission[0, 0]) < 0.1
+    assert abs(run.posterior.mean.shows(0)[0, 0] - world.pomdp.shows(0)[0, 0]) < 0.1
     assert run.gaps[-1] < 0.1
     assert "readable" in run.loop
 

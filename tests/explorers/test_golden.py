@@ -106,7 +106,7 @@ def test_hop_b(scale, known):
     bonus = H * eps_O[:, None] + eps_T
     _, decision = decide(explorers.hop_b(DELTA, scale, known), partly_known, COUNTS, K)
     np.testing.assert_allclose(added(decision), np.broadcast_to(bonus, (H, X, A)), atol=1e-12)
-    model = POMDP(
+    model = POMDP.of(
         INITIAL, T_HAT if known else VERBATIM_T, O_HAT if known else VERBATIM_O, REWARD + bonus
     )
     assert decision.optimistic == pytest.approx(optimum(model), abs=1e-10)
@@ -138,7 +138,7 @@ def test_hop_b_class(scale, known):
     _, decision = decide(explorers.hop_b_class(CLASS, DELTA, scale, known), partly_known, COUNTS, K)
     np.testing.assert_allclose(added(decision), np.broadcast_to(bonus, (H, X, A)), atol=1e-12)
     O_class = np.array([CLASS[1, 0], O_HAT[1], CLASS[1, 2]]) if known else CLASS[1]
-    model = POMDP(INITIAL, T_HAT if known else VERBATIM_T, O_class, REWARD + bonus)
+    model = POMDP.of(INITIAL, T_HAT if known else VERBATIM_T, O_class, REWARD + bonus)
     np.testing.assert_allclose(decision.model.emission, O_class, atol=1e-15)
     np.testing.assert_allclose(decision.model.transition, model.transition, atol=1e-15)
     assert decision.optimistic == pytest.approx(optimum(model), abs=1e-10)
@@ -177,7 +177,7 @@ def test_tight(known):
     proposal, decision = decide(explorers.tight(DELTA, known), partly_known, MANY, K)
     np.testing.assert_allclose(added(decision), bonus, atol=1e-12)
     assert proposal.parameters == pytest.approx(start, abs=1e-12)
-    model = POMDP(INITIAL, T, O, REWARD + bonus)
+    model = POMDP.of(INITIAL, T, O, REWARD + bonus)
     value = clipped_optimum(model)
     assert value + start < H - 0.01  # the minimum with H does not count here
     assert decision.optimistic == pytest.approx(value + start, abs=1e-10)
@@ -210,7 +210,7 @@ def posterior_rows(counts):
 
 def bonus_value(eps_T, eps_O, T, O):  # noqa: E741
     bonus, start = centred(eps_T, eps_O, T)
-    return min(H, clipped_optimum(POMDP(INITIAL, T, O, REWARD + bonus)) + start)
+    return min(H, clipped_optimum(POMDP.of(INITIAL, T, O, REWARD + bonus)) + start)
 
 
 def test_quantile_bonus_by_the_bound():
@@ -296,7 +296,7 @@ def test_quantile_backup(z):
             [[min(H - h, m + z * sqrt(max(v, 0.0))) for m, v in row] for row in moments]
         )
 
-    first, actions = backed_up(POMDP(INITIAL, T, O, REWARD), backup)
+    first, actions = backed_up(POMDP.of(INITIAL, T, O, REWARD), backup)
     mean = sum(INITIAL[x] * O[x] @ first[:, x] for x in range(X))
     variance = 0.0
     for x in range(X):
@@ -308,7 +308,9 @@ def test_quantile_backup(z):
         chances = decision.policy.act(np.array(history[::2]), np.array(history[1::2], dtype=int))
         assert chances[action] == 1.0, history
     if z == 0.0:
-        assert decision.optimistic == pytest.approx(optimum(POMDP(INITIAL, T, O, REWARD)), abs=1e-9)
+        assert decision.optimistic == pytest.approx(
+            optimum(POMDP.of(INITIAL, T, O, REWARD)), abs=1e-9
+        )
 
 
 def test_quantile_backup_by_draws():
@@ -331,7 +333,7 @@ def test_quantile_backup_by_draws():
     values = sorted(mean.initial @ (O[s] * first.T).sum(-1) for s in range(256))
     assert decision.optimistic == pytest.approx(min(model.horizon, values[place]), abs=1e-10)
     np.testing.assert_allclose(
-        mean.transition, T.mean(0), atol=0.08
+        mean.moves(0), T.mean(0), atol=0.08
     )  # the mean of all stored draws, up to their error
 
 
@@ -372,7 +374,9 @@ def test_value_quantile(q, draws, place):
 @pytest.mark.parametrize("known", [True, False])
 def test_greedy(known):
     _, decision = decide(explorers.greedy(known), partly_known, COUNTS, K)
-    model = POMDP(INITIAL, T_HAT if known else VERBATIM_T, O_HAT if known else VERBATIM_O, REWARD)
+    model = POMDP.of(
+        INITIAL, T_HAT if known else VERBATIM_T, O_HAT if known else VERBATIM_O, REWARD
+    )
     for planned, by_hand in zip(decision.model, model, strict=True):
         np.testing.assert_allclose(planned, by_hand, atol=1e-15)
     assert decision.optimistic == pytest.approx(optimum(model), abs=1e-10)
@@ -430,6 +434,8 @@ def test_oracle():
         reward=np.eye(2),
         horizon=2,
     ).at()
-    strange = replace(sure, pomdp=sure.pomdp._replace(emission=np.array([[0.8, 0.2], [0.3, 0.7]])))
+    strange = replace(
+        sure, pomdp=sure.pomdp.with_tables(emission=np.array([[0.8, 0.2], [0.3, 0.7]]))
+    )
     _, decision = decide(explorers.oracle(strange), sure.homdp, Counts.zero(sure))
     assert decision.optimistic == pytest.approx(optimum(strange.pomdp), abs=1e-10)

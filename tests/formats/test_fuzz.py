@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from homdp_ppl import HOMDPError
-from homdp_ppl.core.pomdp import pomdp_problems
+from homdp_ppl.core.probabilities import pomdp_problems
 from homdp_ppl.formats.reading import parse
 from homdp_ppl.formats.words import decode
 from tests.formats.files import PLAIN, SLIPPERY, TIGER

@@ -119,7 +119,7 @@ def test_rewards_in_the_unit_interval_are_left_alone(load):
     np.testing.assert_array_equal(world.pomdp.reward, [[[0, 1], [0.5, 0]]] * 2)
     assert load.file("plain").units == (0.0, 1.0)
     np.testing.assert_array_equal(
-        world.pomdp.emission, [[0.7, 0.3], [0.4, 0.6]]
+        world.pomdp.shows(0), [[0.7, 0.3], [0.4, 0.6]]
     )  # the first state is seen too
     np.testing.assert_array_equal(world.pomdp.initial, [0, 1])
     assert load.file("plain").discount is None
@@ -136,7 +136,7 @@ def test_a_constant_reward_outside_the_unit_interval(tmp_path):
 @pytest.mark.parametrize("name", ["tiger", "maze4x3", "hallway"])
 @needs_problems
 def test_problems_equal_their_arrays(name):
-    """To the last bit but one: the arrays were divided by their sums, which are one up to rounding."""
+    """To the last bit but one: arrays were divided by their sums, which are 1 up to rounding."""
     file, reference = read_file(problems.file(f"{name}.POMDP")), problems.arrays(name)
     assert (file.discount, file.units, file.action_matters) == (1.0, (0.0, 1.0), False)
     ours = {
@@ -161,7 +161,7 @@ def test_priors_on_the_support(load):
     assert {site.name: site.shape for site in world.homdp.sites} == {"T2": (4, 2), "O2": (6, 2)}
     np.testing.assert_array_equal(world.parameters["O2"][:2], [[0.85, 0.15], [0.15, 0.85]])
     np.testing.assert_array_equal(
-        world.homdp.structure.support.transition, world.pomdp.transition > 0
+        world.homdp.structure.support.transition, world.pomdp.moves(0) > 0
     )
     assert set(world.homdp.structure.conjugate.sites) == {"T2", "O2"}
     assert (world.homdp.structure.conjugate.concentration == 0.5).all()
@@ -197,13 +197,13 @@ def test_the_posterior_adds_counts_over_all_last_actions(load):
     for state in range(8):
         counts = moved[state % 2, 2] + 0.5
         np.testing.assert_allclose(
-            mean.transition[state, 2, after_right], counts / counts.sum(), rtol=1e-12
+            mean.moves(0)[state, 2, after_right], counts / counts.sum(), rtol=1e-12
         )
     counts = heard[0] + 0.5
     np.testing.assert_allclose(
-        mean.emission[2:4, :2], counts / counts.sum(1, keepdims=True), rtol=1e-12
+        mean.shows(0)[2:4, :2], counts / counts.sum(1, keepdims=True), rtol=1e-12
     )
-    np.testing.assert_array_equal(mean.emission[:2, 2], [1, 1])
+    np.testing.assert_array_equal(mean.shows(0)[:2, 2], [1, 1])
 
 
 def test_sparse_rows_of_different_lengths(load):
@@ -230,7 +230,7 @@ def test_specks_are_zeros(load):
     world = file.world(1, 1.0)
     assert {site.name for site in world.homdp.sites} == {"O2"}
     np.testing.assert_allclose(
-        world.pomdp.transition, [[[1, 0]] * 2, [[0, 1]] * 2], rtol=1e-15, atol=0
+        world.pomdp.moves(0), [[[1, 0]] * 2, [[0, 1]] * 2], rtol=1e-15, atol=0
     )
 
 

@@ -1,4 +1,4 @@
-"""Writing .POMDP files: exact round trips, names, refusals, and files that are never half written."""
+"""Writing .POMDP files: exact round trips, names, refusals, and no half-written files."""
 
 import os
 from types import SimpleNamespace
@@ -74,7 +74,7 @@ AWKWARD = some.lists(
 def test_names_come_back_whatever_they_are(names):
     n = len(names)
     spaces = Spaces(tuple(names), tuple(names), tuple(names), 1)
-    arrays = POMDP(
+    arrays = POMDP.of(
         np.full(n, 1 / n), np.full((n, n, n), 1 / n), np.full((n, n), 1 / n), np.zeros((1, n, n))
     )
     file = parse(pomdp_text(World(SimpleNamespace(spaces=spaces), {}, arrays)), "file")
@@ -121,7 +121,7 @@ def test_refusals(tmp_path):
         (steady(model)._replace(initial=np.array([0.5, 0.6])), "a sum of 1"),
         (steady(model)._replace(reward=np.full((2, 2, 2), np.nan)), "nan"),
         (POMDP(*(table[None] for table in model)), "not a batch"),
-        (model._replace(emission=np.ones((3, 1))), "not a batch"),
+        (model.with_tables(emission=np.ones((3, 1))), "not a batch"),
         (world("tiger_listen").homdp, "unknown parameters accuracy"),
         (model.transition, "a World, a POMDP or a HOMDP"),
         ("tiger", "a World, a POMDP or a HOMDP"),

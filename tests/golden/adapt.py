@@ -38,13 +38,19 @@ from homdp_ppl.confidence import (
     start_variance,
     weissman_radii,
 )
-from homdp_ppl.evaluation import occupancy, simulation_lemma, trajectory_distance
+from homdp_ppl.evaluation import (
+    best_blind,
+    best_memoryless,
+    fast_informed_bound,
+    occupancy,
+    qmdp,
+    simulation_lemma,
+    trajectory_distance,
+)
 from homdp_ppl.explorers.transforms import replanning as replanned
 from homdp_ppl.gym import HOMDPEnv
 from homdp_ppl.planners import root_bounds
 from homdp_ppl.posteriors import Sampling, predictive_check
-from homdp_ppl.evaluation.relaxations import fast_informed_bound, qmdp
-from homdp_ppl.evaluation.restricted import best_blind, best_memoryless
 from numpyro.infer.util import log_density
 
 Arrays = dict[str, Any]
@@ -61,17 +67,17 @@ def initial_table(pomdp: Any) -> np.ndarray:
 
 def transition_table(pomdp: Any) -> np.ndarray:
     """The chances of the next state, (X, A, X)."""
-    return np.asarray(pomdp.transition)
+    return np.asarray(pomdp.transition)[..., 0, :, :, :]
 
 
 def emission_table(pomdp: Any) -> np.ndarray:
     """The chances of an observation, (X, Y)."""
-    return np.asarray(pomdp.emission)
+    return np.asarray(pomdp.emission)[..., 0, 0, :, :]
 
 
 def reward_table(pomdp: Any) -> np.ndarray:
     """The reward of every step, (H, X, A)."""
-    return np.asarray(pomdp.reward)
+    return np.asarray(pomdp.reward)[..., :, :, 0, :]
 
 
 def tables(pomdp: Any) -> Arrays:
@@ -91,7 +97,7 @@ def numbers(world: Any) -> Any:
 
 def make_pomdp(initial: Any, transition: Any, emission: Any, reward: Any) -> Any:
     """A model from tables of the shapes above."""
-    return POMDP(initial, transition, emission, reward)
+    return POMDP.of(initial, transition, emission, reward)
 
 
 def sizes(world: Any) -> tuple[int, int, int, int]:
@@ -229,13 +235,7 @@ def count_arrays(counts: Any) -> Arrays:
 
 def draws_of(belief: Any, key: Any, n: int) -> Arrays:
     """Tables of n models drawn from the posterior of a finite model, each with a leading axis."""
-    drawn = belief.draws(key, n)
-    return {
-        "initial": np.asarray(drawn.initial),
-        "transition": np.asarray(drawn.transition),
-        "emission": np.asarray(drawn.emission),
-        "reward": np.asarray(drawn.reward),
-    }
+    return tables(belief.draws(key, n))
 
 
 def mean_and_variance(belief: Any) -> Arrays:

@@ -543,7 +543,7 @@ case("posterior/nuts/checkup", slow=True)(partial(by_nuts, "checkup", "auto"))
 def gaussian(name: str, slow_method: bool = False, **options: Any) -> Arrays:
     """Posteriors of continuous models."""
     truth = models.load(name, **options)
-    episodes = rollout(adapt.keys(12, 20), truth, uniform_policy(truth))
+    episodes: Any = rollout(adapt.keys(12, 20), truth, uniform_policy(truth))
     sampled: dict[str, Any] = {"sampling": SAMPLING, "force": True} if slow_method else {}
     belief = posterior(truth.homdp, episodes[:12], key=adapt.key(3), **sampled)
     more = belief.update(episodes[12:], adapt.key(4))

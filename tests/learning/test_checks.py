@@ -21,7 +21,7 @@ def unknown_start():
     @homdp(**tiger.spaces._asdict(), reward=tiger.homdp.reward[0])
     def unknown_start():
         p = numpyro.sample("p", dist.Beta(1, 1))
-        return Kernels(jnp.array([p, 1 - p]), tiger.pomdp.transition, tiger.pomdp.emission)
+        return Kernels(jnp.array([p, 1 - p]), tiger.pomdp.moves(0), tiger.pomdp.shows(0))
 
     return unknown_start
 
@@ -30,7 +30,7 @@ def other_tiger(**changes):
     """The tiger's tables with other rewards, names or horizon."""
     tiger = small("tiger")
     told = dict(zip(("states", "observations", "actions", "horizon"), tiger.spaces, strict=True))
-    parts = {"T": tiger.pomdp.transition, "O": tiger.pomdp.emission, "initial": tiger.pomdp.initial}
+    parts = {"T": tiger.pomdp.moves(0), "O": tiger.pomdp.shows(0), "initial": tiger.pomdp.initial}
     return tabular(**{**parts, **told, "reward": tiger.homdp.reward[0], **changes})
 
 

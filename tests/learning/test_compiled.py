@@ -25,7 +25,7 @@ TOLERANCE = 1e-9  # NumPy and XLA add in different orders
 
 def emission_class(world: World) -> np.ndarray:
     """The true emissions, blurred ones, and ones with the states interchanged."""
-    truth = world.pomdp.emission
+    truth = world.pomdp.shows(0)
     support = (truth > 0) / (truth > 0).sum(1, keepdims=True)
     return np.stack([0.5 * truth + 0.5 * support, truth, truth[::-1]])
 
@@ -190,7 +190,7 @@ def test_what_the_twin_keeps():
 def slow_tiger() -> World:
     """A tiger that does not always move when a door was opened, and walks while one listens."""
     return small("tiger_table").homdp.at(
-        T=np.full((2, 3, 2), [0.6, 0.4]), O=small("tiger_table").pomdp.emission
+        T=np.full((2, 3, 2), [0.6, 0.4]), O=small("tiger_table").pomdp.shows(0)
     )
 
 

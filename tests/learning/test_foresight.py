@@ -13,7 +13,7 @@ from tests.planners.exact import random_pomdp
 def test_a_seeing_collector_is_the_best_one():
     """Its value, by trying all ways to act on state and step; ties go to the lowest action."""
     model = random_pomdp(2, 2, 2, 2, 3)
-    rho, T, _, r = model
+    rho, T, _, r = model.stationary()
 
     def value(actions):
         weights, total = rho, 0.0

@@ -109,7 +109,7 @@ def test_stopping_and_resuming_with_a_sampled_posterior():
     for stop in (0, 3, 9):
         run = learn(world, rule, TREE, 16, seed=1, stop_after=stop).resume()
         assert differences(run, whole) == []
-        np.testing.assert_array_equal(run.posterior.mean.emission, whole.posterior.mean.emission)
+        np.testing.assert_array_equal(run.posterior.mean.shows(0), whole.posterior.mean.shows(0))
     heard = whole.record.states[:, :-1] == whole.record.observations
 
     def errors(heard):
@@ -119,7 +119,7 @@ def test_stopping_and_resuming_with_a_sampled_posterior():
         weights = np.diff(ear_posterior(heard.sum(), (~heard).sum())(GRID), prepend=0.0)
         exact = np.average(expit(GRID), weights=weights)
         deviation = np.sqrt(np.average((expit(GRID) - exact) ** 2, weights=weights))
-        return abs(whole.posterior.mean.emission[0, 0] - exact) / (deviation / np.sqrt(200))
+        return abs(whole.posterior.mean.shows(0)[0, 0] - exact) / (deviation / np.sqrt(200))
 
     assert errors(heard) < 5 < errors(heard ^ (np.arange(4) == 0))
 

@@ -122,7 +122,7 @@ def test_impossible_observations_against_enumeration():
     before it.
     """
     model = random_pomdp(4, 3, 3, 2, 3, zeros=0.55)
-    rho, T, O, _ = model  # noqa: E741
+    rho, T, O, _ = model.stationary()  # noqa: E741
     found = set()
     for seen in product(range(3), repeat=3):
         for done in product(range(2), repeat=3):
@@ -157,7 +157,7 @@ def test_exact_rules_refuse_planners_with_a_gap():
     world = small("tiger_table")
     rule = explorers.value_quantile(draws=2)
     state = rule.init(world.homdp, 10)
-    deaf = world.pomdp._replace(emission=np.full((2, 2), 0.5))
+    deaf = world.pomdp.with_tables(emission=np.full((2, 2), 0.5))
     both = Proposal(jax.tree.map(lambda *parts: np.stack(parts), world.pomdp, deaf))
     with pytest.raises(
         PlanningError, match=r"exact planner.*history_tree\(\) or alpha_vectors\(\)"

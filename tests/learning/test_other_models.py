@@ -28,7 +28,7 @@ def test_a_learner_who_knows_less():
         "tiger_table",
     )
     assert run.gaps[-100:].mean() < 0.02
-    assert np.abs(run.posterior.mean.transition[:, 0] - np.eye(2)).max() < 0.05
+    assert np.abs(run.posterior.mean.moves(0)[:, 0] - np.eye(2)).max() < 0.05
 
 
 def test_a_checkup_by_someone_who_knows_no_medicine():
@@ -60,7 +60,7 @@ def test_a_world_that_the_learner_holds_impossible(explorer):
     The readable loop runs, says why, and still evaluates exactly.
     """
     wild = small("tiger_table").homdp.at(
-        T=np.full((2, 3, 2), 0.5), O=small("tiger_table").pomdp.emission
+        T=np.full((2, 3, 2), 0.5), O=small("tiger_table").pomdp.shows(0)
     )
     run = learn(wild, explorer, TREE, 1500, stop_after=12, model=small("tiger").homdp)
     assert run.loop == "readable loop (the world can show what the learner's declaration excludes)"
@@ -77,7 +77,7 @@ def test_observations_that_the_learner_holds_impossible():
     @homdp(**world.spaces._asdict(), reward=world.homdp.reward[0])
     def deaf():
         p = numpyro.sample("p", dist.Beta(1, 1))
-        moves = jnp.asarray(world.pomdp.transition)
+        moves = jnp.asarray(world.pomdp.moves(0))
         blur = jnp.array(
             [[p, 1 - p, 0.0, 0.0], [1 - p, p, 0.0, 0.0], [0, 0, 1.0, 0], [0, 0, 0, 1.0]]
         )

@@ -27,7 +27,7 @@ def some_pairs(seed, transitions=6, emissions=5, zeros=0.0):
 def all_values(space):
     """The optimum of every pair, (N, M)."""
     every = product(space.transitions, space.emissions)
-    values = [optimum(POMDP(space.initial, T, O, space.reward)) for T, O in every]  # noqa: E741
+    values = [optimum(POMDP.of(space.initial, T, O, space.reward)) for T, O in every]  # noqa: E741
     return np.reshape(values, (len(space.transitions), len(space.emissions)))
 
 

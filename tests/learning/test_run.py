@@ -46,7 +46,7 @@ def test_the_posterior_is_that_of_all_episodes(run):
     expected = (1 + counts.emission) / (
         2 + counts.visits[:, None]
     )  # a flat Dirichlet prior on two observations
-    np.testing.assert_allclose(run.posterior.mean.emission, expected)
+    np.testing.assert_allclose(run.posterior.mean.shows(0), expected)
 
 
 def test_the_posterior_of_hop_v_is_that_of_all_episodes_too():
@@ -215,7 +215,7 @@ def test_a_run_that_has_not_begun(empty):
     assert repr(empty) == "Run of greedy in 'tiger_table', seed 0: 0 episodes"
     assert len(empty.regret) == len(empty.returns) == len(empty.episodes) == 0
     assert empty.to_dataset().sizes == {"round": 0, "episode": 0, "step": 3, "step_or_end": 4}
-    np.testing.assert_allclose(empty.posterior.mean.emission, 0.5)
+    np.testing.assert_allclose(empty.posterior.mean.shows(0), 0.5)
     for ask, told in (
         (lambda: empty.policy, "policy: got no rounds yet"),
         (lambda: empty.mixture.value, "run: got no rounds"),

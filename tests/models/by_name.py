@@ -13,13 +13,13 @@ def row(world: World, state: str, action: str) -> dict[str, Any]:
     spaces = world.spaces
     return _named(
         spaces.names[0],
-        world.pomdp.transition[spaces.names[0].index(state), spaces.actions.index(action)],
+        world.pomdp.moves(0)[spaces.names[0].index(state), spaces.actions.index(action)],
     )
 
 
 def shown(world: World, state: str) -> dict[str, Any]:
     """O(. | state), without what is impossible."""
-    return _named(world.spaces.names[1], world.pomdp.emission[world.spaces.names[0].index(state)])
+    return _named(world.spaces.names[1], world.pomdp.shows(0)[world.spaces.names[0].index(state)])
 
 
 def begins(world: World) -> dict[str, Any]:

@@ -48,7 +48,7 @@ def test_partial_observability_matters(name):
 def test_one_who_sees_the_state_needs_no_memory():
     """Planted: with the state for an observation the margin is gone."""
     pomdp = world("imitation").pomdp
-    seeing = pomdp._replace(emission=np.eye(9))
+    seeing = pomdp.with_tables(emission=np.eye(9))
     assert best_memoryless(seeing).value == pytest.approx(
         5.0
     )  # does as the expert would at every step
@@ -85,7 +85,7 @@ SEEDS, WINDOW = 8, 5
 
 @cache
 def learners(name: str, horizon: int = 3) -> tuple[World, HOMDP]:
-    """A world with a posterior in closed form, and the declaration of one who knows no structure."""
+    """A world with a closed-form posterior, and the declaration without its structure."""
     closed = {"hierarchy": False} if name == "screening" else {}
     made = models.load(name, horizon=horizon, **closed)
     return made, flat_table(made).homdp

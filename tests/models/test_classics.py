@@ -22,8 +22,8 @@ def pairs(world, name):
     reference, pomdp = arrays(name), world.pomdp
     ours = {
         "initial": pomdp.initial,
-        "transition": pomdp.transition,
-        "emission": pomdp.emission,
+        "transition": pomdp.moves(0),
+        "emission": pomdp.shows(0),
         "reward": pomdp.reward[0],
     }
     return {table: (array, reference[table]) for table, array in ours.items()}
@@ -87,7 +87,7 @@ def test_maze_starts_afresh_after_an_exit():
     pomdp = maze_world().pomdp
     exits = [maze_world().spaces.states.index(name) for name in ("good exit", "bad exit")]
     np.testing.assert_allclose(
-        pomdp.transition[exits], np.broadcast_to(pomdp.initial, (2, 4, 11)), atol=1e-15
+        pomdp.moves(0)[exits], np.broadcast_to(pomdp.initial, (2, 4, 11)), atol=1e-15
     )
     assert np.all(pomdp.initial[exits] == 0)
     np.testing.assert_allclose(np.delete(pomdp.initial, exits), 1 / 9, atol=1e-6)
@@ -100,7 +100,7 @@ def test_maze_walls_are_felt():
     drawn = ["west", "none", "none", "good", "both", "west", "bad", "west", "none", "none", "east"]
     order = ["west", "east", "none", "both", "good", "bad"]
     assert np.array_equal(
-        maze_world().pomdp.emission, np.eye(6)[[order.index(word) for word in drawn]]
+        maze_world().pomdp.shows(0), np.eye(6)[[order.index(word) for word in drawn]]
     )
 
 
@@ -124,7 +124,7 @@ def test_hallway_forward():
         "row 1, column 10, east": 0.025,
         "row 1, column 10, west": 0.025,
     }
-    assert np.array_equal(world.pomdp.transition[:56, 0], np.eye(60)[:56])
+    assert np.array_equal(world.pomdp.moves(0)[:56, 0], np.eye(60)[:56])
 
 
 def test_hallway_turns():
@@ -147,12 +147,12 @@ def test_hallway_sensors():
     assert reports["walls: ahead right"] == 0.3 * 0.8 * 0.7 * 0.2
     assert reports["walls: none"] == 0.7**2 * 0.2**2
     assert shown(world, "row 1, column 1, north")["walls: ahead behind left"] == 0.8**3 * 0.7
-    sighted = world.pomdp.emission[:, :16].sum(1) == 0
+    sighted = world.pomdp.shows(0)[:, :16].sum(1) == 0
     size = [
         len(name.removeprefix("walls: ").replace("none", "").split())
         for name in world.spaces.observations[:16]
     ]
-    mean = world.pomdp.emission[~sighted, :16] @ size
+    mean = world.pomdp.shows(0)[~sighted, :16] @ size
     assert {round(float(m), 9) for m in mean} == {
         3 * 0.8 + 0.3,
         2 * 0.8 + 2 * 0.3,
@@ -164,12 +164,12 @@ def test_hallway_landmarks_and_star():
     world = hallway_world()
     for k, column in enumerate((3, 5, 7, 9), start=1):
         assert shown(world, f"row 1, column {column}, south") == {f"landmark {k}": 1.0}
-    assert (world.pomdp.emission[:, 16:20] > 0).sum() == 4
+    assert (world.pomdp.shows(0)[:, 16:20] > 0).sum() == 4
     star = [k for k, name in enumerate(world.spaces.states) if name.startswith("row 2, column 9")]
-    assert np.array_equal(np.flatnonzero(world.pomdp.emission[:, 20]), star)
-    assert np.all(world.pomdp.transition[star] == world.pomdp.initial)
+    assert np.array_equal(np.flatnonzero(world.pomdp.shows(0)[:, 20]), star)
+    assert np.all(world.pomdp.moves(0)[star] == world.pomdp.initial)
     np.testing.assert_allclose(
-        world.pomdp.reward[0], world.pomdp.transition[:, :, star].sum(-1), atol=1e-15
+        world.pomdp.reward[0], world.pomdp.moves(0)[:, :, star].sum(-1), atol=1e-15
     )
     np.testing.assert_allclose(np.delete(world.pomdp.initial, star), 1 / 56, atol=1e-5)
 
@@ -196,7 +196,7 @@ def test_rocksample_drives():
 
 def test_rocksample_end_is_absorbing():
     pomdp = rock_world().pomdp
-    assert np.all(pomdp.transition[-1] == np.eye(193)[-1])
+    assert np.all(pomdp.moves(0)[-1] == np.eye(193)[-1])
     assert np.all(pomdp.reward[:, -1] == 0.5)
     assert shown(rock_world(), "gone") == {"nothing": 1.0}
 
@@ -212,7 +212,7 @@ def test_rocksample_rocks_are_spent_by_sampling_and_by_nothing_else():
     ]
     assert paid(world, "0,0 good/good nothing", "sample") == 0.0
     rocks = np.array([name.split()[1] for name in world.spaces.states[:-1]])
-    changes = world.pomdp.transition[:-1, :, :-1] * (rocks[:, None, None] != rocks)
+    changes = world.pomdp.moves(0)[:-1, :, :-1] * (rocks[:, None, None] != rocks)
     assert changes.sum() == 3 * 2 * 2  # readings, rocks, qualities of the other rock
     assert changes[:, rocksample.SAMPLE].sum() == changes.sum()
 

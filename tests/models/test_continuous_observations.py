@@ -11,8 +11,7 @@ import pytest
 from numpyro.infer.util import log_density
 from scipy import stats
 
-from homdp_ppl import POMDP, DeclarationError, Episode, posterior, rollout, uniform_policy, x64
-from homdp_ppl.core.policy import Trajectory
+from homdp_ppl import POMDP, DeclarationError, Episodes, posterior, rollout, uniform_policy, x64
 from homdp_ppl.declare.latent import latent_tables
 from homdp_ppl.models import gaussian_screening, gaussian_tiger, low_rank
 from homdp_ppl.planners import history_tree, quantised
@@ -108,7 +107,7 @@ def test_hindsight_is_the_program_given_states_and_numbers(name):
 
 
 def outside(name, episodes, parameters):
-    """The entries of the parameters that lie beyond all draws of the posterior given the episodes."""
+    """Entries of the parameters beyond all draws of the posterior given the episodes."""
     belief = posterior(world(name).homdp, episodes, sampling=SAMPLING)
     assert belief.method == ("conjugate" if name == "gaussian_tiger" else "nuts")
     draws = belief.parameters(jax.random.key(0), DRAWS)
@@ -139,7 +138,7 @@ def test_posteriors_cover_a_truth_drawn_from_the_prior(name):
 def test_posteriors_given_numbers_that_are_off_do_not_cover_it(name):
     """The planted bug: all numbers are too large by 1."""
     here, episodes = drawn(name)
-    wrong = Episode(Trajectory(episodes.observations + 1.0, episodes.actions), episodes.states)
+    wrong = Episodes(episodes.observations + 1.0, episodes.actions, episodes.states)
     assert outside(name, wrong, here.parameters) != []
 
 
@@ -151,7 +150,7 @@ def on_a_grid(name, parameters, edges, cells=200):
     grid = np.union1d(np.linspace(law.ppf(1e-6).min(), law.ppf(1 - 1e-6).max(), cells - 1), edges)
     ends = np.array([-np.inf, *grid, np.inf])
     rho, T, r = latent_tables(world(name))
-    return POMDP(rho, T, np.diff(law.cdf(ends[:, None]).T), r)
+    return POMDP.of(rho, T, np.diff(law.cdf(ends[:, None]).T), r)
 
 
 @pytest.mark.parametrize(
@@ -213,7 +212,7 @@ def test_places_of_a_region_are_alike_on_average():
     region = np.arange(10) * 3 // 10
     psi = np.eye(3)[region] / np.bincount(region)[region][:, None]  # (X, regions)
     moves = np.einsum("xz,xay,yw->zaw", psi, whole.transition, np.eye(3)[region])
-    small = POMDP(
+    small = POMDP.of(
         np.full(3, 1 / 3),
         moves,
         psi.T @ whole.emission,

@@ -108,7 +108,7 @@ def test_plays_and_is_conditioned_in_hindsight(name):
 
 @each
 def test_sites_are_of_transitions_or_of_emissions(name):
-    """So classes factorise: with the other's emissions, transitions stay, and the other way round."""
+    """Classes factorise: with the other's emissions, transitions stay, and vice versa."""
     first, second = candidates(WORLDS[name]().homdp, 2, jax.random.key(1))
     moving, seeing = ("drift", "scale") if name == "camera" else ("gain", "blur")
     mixed = WORLDS[name]().homdp.at(
@@ -192,7 +192,7 @@ def grid(width, sight, reach=0.6):
     emission[:-1, :-1] = np.mean(seen, axis=0)
     reward = np.zeros((3, X, 5))
     reward[:, :-1, 4] = np.abs(left + width / 2) < reach
-    return POMDP(np.append(in_cells(edges, 2.0, 1.5), 0.0), transition, emission, reward)
+    return POMDP.of(np.append(in_cells(edges, 2.0, 1.5), 0.0), transition, emission, reward)
 
 
 def in_cells(edges, mean, deviation):
@@ -206,7 +206,7 @@ def optimum(model):
 
     Who has declared gets nothing more.
     """
-    _, T, O, reward = model  # noqa: E741
+    _, T, O, reward = model.stationary()  # noqa: E741
 
     def best(beliefs, remaining):
         declared = beliefs @ reward[0, :, 4]

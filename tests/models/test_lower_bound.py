@@ -9,7 +9,7 @@ from tests.problems import arrays, needs_problems
 
 def leaves(world):
     X = len(world.spaces.states)
-    return world.pomdp.emission[X // 2 :, 2:]
+    return world.pomdp.shows(0)[X // 2 :, 2:]
 
 
 def test_observations_are_uniform_given_the_parent():
@@ -57,6 +57,6 @@ def test_equals_the_reference_arrays():
     signs = np.sign(reference["emission"][31::2, 2:6] - 1 / 8)
     world = models.load("lower_bound_tree", depth=6, observations=10, epsilon=0.3, u=signs)
     np.testing.assert_allclose(world.pomdp.initial, reference["initial"])
-    np.testing.assert_allclose(world.pomdp.emission, reference["emission"], atol=1e-12)
-    np.testing.assert_allclose(world.pomdp.transition, reference["transition"])
+    np.testing.assert_allclose(world.pomdp.shows(0), reference["emission"], atol=1e-12)
+    np.testing.assert_allclose(world.pomdp.moves(0), reference["transition"])
     np.testing.assert_allclose(world.pomdp.reward[0], reference["reward"])

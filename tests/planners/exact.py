@@ -20,7 +20,50 @@ def random_pomdp(seed: int, X: int, Y: int, A: int, H: int, zeros: float = 0.0) 
         weights[..., 0] += (weights.sum(-1) == 0) * 1.0
         return weights / weights.sum(-1, keepdims=True)
 
-    return POMDP(rows(X), rows(X, A, X), rows(X, Y), generator.uniform(size=(H, X, A)))
+    return POMDP.of(rows(X), rows(X, A, X), rows(X, Y), generator.uniform(size=(H, X, A)))
+
+
+def dependent_pomdp(
+    seed: int,
+    X: int = 2,
+    Y: int = 2,
+    A: int = 2,
+    H: int = 3,
+    zeros: float = 0.0,
+    kinds: str = "toy",
+) -> POMDP:
+    """Random tables that depend on more than a stationary model's.
+
+    With "t" in ``kinds`` transitions depend on the step, with "o" emissions on the step and the
+    previous action, with "a" on the action alone, with "y" rewards on the observation.
+    """
+    generator = np.random.default_rng(seed)
+
+    def rows(*shape: int) -> np.ndarray:
+        weights = generator.exponential(size=shape) * (generator.uniform(size=shape) >= zeros)
+        weights[..., 0] += (weights.sum(-1) == 0) * 1.0
+        return weights / weights.sum(-1, keepdims=True)
+
+    emission = (H, A + 1, X, Y) if "o" in kinds else (A + 1, X, Y) if "a" in kinds else (X, Y)
+    return POMDP.of(
+        rows(X),
+        rows(H, X, A, X) if "t" in kinds else rows(X, A, X),
+        rows(*emission),
+        generator.uniform(size=(H, X, Y, A) if "y" in kinds else (H, X, A)),
+    )
+
+
+DEPENDENT = ("t", "o", "a", "y", "toy", "ta")  # kinds of dependence that planners must handle
+
+
+def full(pomdp: POMDP) -> tuple[np.ndarray, ...]:
+    """T[h, x, a, x'], O[h, previous action or A, x, y], r[h, x, y, a] with all axes written out."""
+    (_, X, A, _), Y, H = pomdp.transition.shape, pomdp.emission.shape[-1], len(pomdp.reward)
+    return (
+        np.broadcast_to(pomdp.transition, (H, X, A, X)),
+        np.broadcast_to(pomdp.emission, (H, A + 1, X, Y)),
+        np.broadcast_to(pomdp.reward, (H, X, Y, A)),
+    )
 
 
 def signed_pomdp(seed: int, zeros: bool, X: int = 3, Y: int = 2, A: int = 2, H: int = 4) -> POMDP:
@@ -34,30 +77,33 @@ def same_models(model: POMDP) -> list[POMDP]:
 
     Each of them has the same optimum.
     """
-    rho, T, O, r = model  # noqa: E741
+    rho, T, O, r = model.stationary()  # noqa: E741
     p, q, s = np.array([2, 0, 1]), np.array([1, 2, 0]), np.array([1, 0])
     return [
-        POMDP(rho[p], T[p][:, s][:, :, p], O[p][:, q], r[:, p][:, :, s]),  # other names
-        POMDP(
+        POMDP.of(rho[p], T[p][:, s][:, :, p], O[p][:, q], r[:, p][:, :, s]),  # other names
+        POMDP.of(
             rho, np.concatenate([T, T[:, :1]], 1), O, np.concatenate([r, r[:, :, :1]], 2)
         ),  # an action twice
-        POMDP(
+        POMDP.of(
             rho, T, np.concatenate([0.3 * O[:, :1], 0.7 * O[:, :1], O[:, 1:]], 1), r
         ),  # an observation split
     ]
 
 
-def tree_values(pomdp: POMDP, joint: np.ndarray, h: int = 0) -> np.ndarray:
-    """Optimal values of joint weights (n, X) at step h, by the tree of everything that can be done
-    and seen after them.
+def tree_values(
+    pomdp: POMDP, joint: np.ndarray, h: int = 0, seen: np.ndarray | None = None
+) -> np.ndarray:
+    """Optimal values of joint weights (n, X) at step h after the observations ``seen`` (n,), by the
+    tree of everything that can be done and seen after them.
     """
-    gains = joint @ pomdp.reward[h]
+    T, O, r = full(pomdp)  # noqa: E741
+    seen = np.zeros(len(joint), int) if seen is None else seen
+    gains = np.einsum("nx,xna->na", joint, r[h][:, seen])
     if h + 1 < pomdp.horizon:
-        after = np.einsum(
-            "naz,zy->nayz", np.einsum("nx,xaz->naz", joint, pomdp.transition), pomdp.emission
-        )
+        after = np.einsum("nx,xaz,azy->nayz", joint, T[h], O[h + 1, :-1])
+        later = np.broadcast_to(np.arange(after.shape[2]), after.shape[:3]).ravel()
         gains += (
-            tree_values(pomdp, after.reshape(-1, joint.shape[1]), h + 1)
+            tree_values(pomdp, after.reshape(-1, joint.shape[1]), h + 1, later)
             .reshape(after.shape[:3])
             .sum(-1)
         )
@@ -66,16 +112,18 @@ def tree_values(pomdp: POMDP, joint: np.ndarray, h: int = 0) -> np.ndarray:
 
 def optimum(pomdp: POMDP) -> float:
     """The optimal value of a small model, exactly."""
-    return float(tree_values(pomdp, (pomdp.initial[:, None] * pomdp.emission).T).sum())
+    first = full(pomdp)[1][0, -1]
+    joint = (pomdp.initial[:, None] * first).T
+    return float(tree_values(pomdp, joint, seen=np.arange(len(joint))).sum())
 
 
 def rational_optimum(pomdp: POMDP, denominator: int) -> Fraction:
     """The optimal value in exact rational arithmetic, of the model whose numbers are multiples of
     1/denominator.
     """
-    rho, T, O, r = (
+    rho, T, emission, r = (
         np.vectorize(lambda v: Fraction(round(v * denominator), denominator), otypes=[object])(t)
-        for t in pomdp
+        for t in pomdp.stationary()
     )
     X, A, _ = T.shape
 
@@ -89,8 +137,8 @@ def rational_optimum(pomdp: POMDP, denominator: int) -> Fraction:
                 ]
                 now += sum(
                     (
-                        best([moved[z] * O[z, y] for z in range(X)], h + 1)
-                        for y in range(O.shape[1])
+                        best([moved[z] * emission[z, y] for z in range(X)], h + 1)
+                        for y in range(emission.shape[1])
                     ),
                     Fraction(0),
                 )
@@ -98,7 +146,8 @@ def rational_optimum(pomdp: POMDP, denominator: int) -> Fraction:
         return max(values)
 
     return sum(
-        (best([rho[x] * O[x, y] for x in range(X)], 0) for y in range(O.shape[1])), Fraction(0)
+        (best([rho[x] * emission[x, y] for x in range(X)], 0) for y in range(emission.shape[1])),
+        Fraction(0),
     )
 
 
@@ -112,7 +161,7 @@ def rational_pomdp(seed: int, X: int, Y: int, A: int, H: int, denominator: int =
             / denominator
         )
 
-    return POMDP(
+    return POMDP.of(
         rows(X),
         rows(X, A, X),
         rows(X, Y),
@@ -124,8 +173,8 @@ def best_by_enumeration(model: POMDP) -> float:
     """The best of all deterministic history-dependent policies, each a column, valued by summing
     over all trajectories.
     """
-    rho, T, O, r = model  # noqa: E741
-    (H, X, A), Y = r.shape, O.shape[1]
+    rho, (T, O, r) = model.initial, full(model)  # noqa: E741
+    H, X, Y, A = r.shape
     histories = [seen for h in range(1, H + 1) for seen in product(range(Y), repeat=h)]
     policies = dict(
         zip(histories, np.array(list(product(range(A), repeat=len(histories)))).T, strict=True)
@@ -133,9 +182,11 @@ def best_by_enumeration(model: POMDP) -> float:
     values = np.zeros(A ** len(histories))
     for states, seen in product(product(range(X), repeat=H), product(range(Y), repeat=H)):
         chance, rewards = np.full(len(values), rho[states[0]]), np.zeros(len(values))
+        before = np.full(len(values), A)  # the previous action; A before the first one
         for h, (x, y) in enumerate(zip(states, seen, strict=True)):
             action = policies[seen[: h + 1]]
-            chance *= O[x, y] * (T[x, action, states[h + 1]] if h + 1 < H else 1)
-            rewards += r[h, x, action]
+            chance *= O[h, before, x, y] * (T[h, x, action, states[h + 1]] if h + 1 < H else 1)
+            rewards += r[h, x, y, action]
+            before = action
         values += chance * rewards
     return values.max()

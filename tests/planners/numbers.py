@@ -155,7 +155,7 @@ def grid(horizon, cells):
     """The tiger on a uniform grid, by the normal distribution function."""
     edges = np.linspace(-6, 6, cells - 1)
     cumulative = np.array([[0.0, *norm.cdf(edges, mean), 1.0] for mean in (-1, 1)])
-    return POMDP(
+    return POMDP.of(
         np.array([0.5, 0.5]),
         MOVES,
         np.diff(cumulative),

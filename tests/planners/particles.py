@@ -64,4 +64,4 @@ def peeking():
         moves[x, 0, 2 + x % 2] = moves[x, 1:, x % 2] = 1
     shows = np.array([[1, 0, 0], [1, 0, 0], [0, 0.95, 0.05], [0, 0.05, 0.95]])
     reward = np.tile([[0.3, 1.0, 0.0], [0.3, 0.0, 1.0]], (2, 1))
-    return POMDP(np.array([0.5, 0.5, 0, 0]), moves, shows, np.stack([reward, reward]))
+    return POMDP.of(np.array([0.5, 0.5, 0, 0]), moves, shows, np.stack([reward, reward]))

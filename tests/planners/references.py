@@ -74,11 +74,11 @@ def rows(weights: list) -> np.ndarray:
 def tables(problem: str) -> POMDP:
     """The tables of a problem, with some horizon."""
     if problem == "tiger_hat":
-        return POMDP(
+        return POMDP.of(
             rows([1, 1]), rows(HAT_T), rows(HAT_O), np.array([[[0.9, 0.0, 1.0], [0.9, 1.0, 0.0]]])
         )
     if problem == "rand_x5y3a2":
-        return POMDP(rows([1] * 5), rows(RANDOM_T), rows(RANDOM_O), np.array([RANDOM_R]))
+        return POMDP.of(rows([1] * 5), rows(RANDOM_T), rows(RANDOM_O), np.array([RANDOM_R]))
     if problem == "lower_bound_tree":
         return models.load(problem, depth=6, observations=10, epsilon=0.3).pomdp
     return world(problem).pomdp

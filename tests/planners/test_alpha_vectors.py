@@ -126,11 +126,8 @@ def test_pruning_against_linear_programs(d, eps):
 
 def test_of_equal_actions_the_lowest_is_taken(parts):
     model = random_pomdp(0, 3, 2, 2, 4)
-    double = POMDP(
-        model.initial,
-        model.transition[:, [0, 0, 1, 1]],
-        model.emission,
-        model.reward[:, :, [0, 0, 1, 1]],
+    double = model._replace(
+        transition=model.transition[:, :, [0, 0, 1, 1]], reward=model.reward[..., [0, 0, 1, 1]]
     )
     plan = alpha_vectors()(double)
     assert plan.policy.probabilities[:, [1, 3]].sum() == 0
@@ -140,7 +137,7 @@ def test_of_equal_actions_the_lowest_is_taken(parts):
 def test_impossible_observations_leave_the_predicted_belief(parts):
     emission = np.array([[0.9, 0.1, 0.0], [0.2, 0.8, 0.0]])  # the last is never seen
     moves = np.broadcast_to(np.eye(2)[:, None], (2, 2, 2))
-    model = POMDP(
+    model = POMDP.of(
         np.array([0.3, 0.7]), moves, emission, np.broadcast_to([[1.0, 0.0], [0.0, 1.0]], (3, 2, 2))
     )
     policy = alpha_vectors()(model).policy
@@ -160,7 +157,7 @@ def test_known_zeros_make_many_states_tractable():
 @pytest.mark.parametrize("X", [2, 3])
 def test_long_horizons(X):
     model = random_pomdp(1, X, 2, 2, 1)
-    long = model._replace(reward=np.broadcast_to(model.reward, (500, X, 2)))
+    long = model._replace(reward=np.broadcast_to(model.reward, (500, X, 1, 2)))
     plan = alpha_vectors()(long)
     assert plan.gap <= 1.1e-9
     assert evaluate(plan.policy, long) == pytest.approx(plan.value, abs=1e-10)

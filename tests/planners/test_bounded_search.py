@@ -8,6 +8,7 @@ import pytest
 
 from homdp_ppl import POMDP, evaluate, models
 from homdp_ppl.core.plan import Plan
+from homdp_ppl.core.pomdp import Stationary
 from homdp_ppl.errors import PlanningError
 from homdp_ppl.planners._bounds import root_bounds
 from homdp_ppl.planners._search_bounds import Children, Stage, with_points
@@ -91,7 +92,7 @@ def test_sawtooth_where_points_have_zeros() -> None:
     Only the fast informed bound of 2 everywhere and the point in the middle are known.
     """
     stay = np.broadcast_to(np.eye(3)[:, None], (3, 3, 3))
-    pomdp = POMDP(np.ones(3) / 3, stay, np.ones((3, 1)), np.broadcast_to(np.eye(3), (2, 3, 3)))
+    pomdp = POMDP.of(np.ones(3) / 3, stay, np.ones((3, 1)), np.broadcast_to(np.eye(3), (2, 3, 3)))
     middle, value, informed = np.array([0.5, 0.5, 0.0]), np.ones(1), np.full((1, 3), 2.0)
     search = Search(pomdp, 0.0, np.inf)
     search.stages[0].informed[:] = 2.0
@@ -187,8 +188,9 @@ def test_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_absurd_sizes_are_refused_before_anything_is_allocated() -> None:
     one = np.zeros(1)
     shapes = ((3000,), (3000, 50, 3000), (3000, 10), (10, 3000, 50))
+    absurd = Stationary(*(np.broadcast_to(one, shape) for shape in shapes)).pomdp
     with pytest.raises(PlanningError, match="GB"):
-        bounded_search()(POMDP(*(np.broadcast_to(one, shape) for shape in shapes)))
+        bounded_search()(absurd)
 
 
 def test_a_gap_of_zero_ends_where_rounding_begins() -> None:
@@ -211,8 +213,8 @@ def test_ties_go_to_the_lowest_action() -> None:
     for seed in range(5):
         pomdp = signed_pomdp(seed, zeros=False, A=2, H=4)
         twice = pomdp._replace(
-            transition=pomdp.transition[:, [0, 1, 0, 1]],
-            reward=pomdp.reward[:, :, [0, 1, 0, 1]],
+            transition=pomdp.transition[:, :, [0, 1, 0, 1]],
+            reward=pomdp.reward[..., [0, 1, 0, 1]],
         )
         plan = bounded_search(1e-9)(twice)
         assert np.all(plan.policy.probabilities[:, 2:] == 0)
@@ -222,7 +224,7 @@ def test_ties_go_to_the_lowest_action() -> None:
 def test_equal_actions_all_the_way() -> None:
     pomdp = signed_pomdp(0, zeros=False, A=1)
     three = pomdp._replace(
-        transition=np.repeat(pomdp.transition, 3, 1), reward=np.repeat(pomdp.reward, 3, 2)
+        transition=np.repeat(pomdp.transition, 3, 2), reward=np.repeat(pomdp.reward, 3, 3)
     )
     assert np.all(bounded_search()(three).policy.probabilities[:, 0] == 1)
 
@@ -232,7 +234,7 @@ def test_impossible_observations_are_followed_from_the_predicted_belief() -> Non
 
     Guess the state, which is more often 1.
     """
-    pomdp = POMDP(
+    pomdp = POMDP.of(
         np.array([0.3, 0.7]),
         np.broadcast_to(np.eye(2)[:, None], (2, 2, 2)),
         np.array([[0.8, 0.2, 0.0], [0.2, 0.8, 0.0]]),

@@ -10,9 +10,9 @@ from tests.planners.exact import optimum, signed_pomdp
 
 def blind_values(pomdp: POMDP, action: int, state: int, h: int = 0) -> float:
     """The value of one action for ever, path by path."""
-    value = float(pomdp.reward[h, state, action])
+    value = float(pomdp.reward[h, state, 0, action])
     if h + 1 < pomdp.horizon:
-        chances = pomdp.transition[state, action]
+        chances = pomdp.moves(0)[state, action]
         value += sum(
             chances[k] * blind_values(pomdp, action, int(k), h + 1) for k in np.flatnonzero(chances)
         )
@@ -46,7 +46,7 @@ def test_blind_policies_by_hand() -> None:
 
 
 def test_without_hidden_states_all_upper_bounds_are_the_optimum() -> None:
-    pomdp = signed_pomdp(2, zeros=False, Y=3)._replace(emission=np.eye(3))
+    pomdp = signed_pomdp(2, zeros=False, Y=3).with_tables(emission=np.eye(3))
     bounds = root_bounds(pomdp)
     np.testing.assert_allclose(
         [bounds.fast_informed, bounds.qmdp, bounds.mdp], optimum(pomdp), atol=1e-12

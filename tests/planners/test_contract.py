@@ -77,8 +77,8 @@ def test_all_planners_agree_on_1000_models(tree, monkeypatch):
 def test_policies_act_after_every_history(name):
     """Also after observations that the model holds impossible."""
     model = random_pomdp(1, 3, 2, 2, 3, zeros=0.3)
-    blind = model._replace(
-        emission=np.concatenate([model.emission, np.zeros((3, 1))], axis=1)
+    blind = model.with_tables(
+        emission=np.concatenate([model.shows(0), np.zeros((3, 1))], axis=1)
     )  # y2 never happens
     policy = PLANNERS[name]()(blind).policy
     for observations in np.ndindex(3, 3, 3):
@@ -105,7 +105,7 @@ def test_metamorphic_relations(name):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_ties_go_to_the_lowest_action(name):
-    model = random_pomdp(0, 2, 2, 3, 3)._replace(reward=np.ones((3, 2, 3)))
+    model = random_pomdp(0, 2, 2, 3, 3).with_tables(reward=np.ones((3, 2, 3)))
     policy = PLANNERS[name]()(model).policy
     assert all(
         policy.act([y, y, y][:h], [0] * (h - 1)).argmax() == 0 for y in range(2) for h in (1, 2, 3)
@@ -135,13 +135,13 @@ GOOD = random_pomdp(0, 3, 2, 2, 2)
 NO_MODELS = {
     "a reward for one step": (
         GOOD._replace(reward=GOOD.reward[0]),
-        "reward: got shape .* Repeat it for every step",
+        "reward: got shape .* POMDP.of",
     ),
     "a batch": (POMDP(*(np.stack([part, part]) for part in GOOD)), "one by one"),
     "no steps": (GOOD._replace(reward=GOOD.reward[:0]), "at least one of each"),
     "a state too few": (
-        GOOD._replace(transition=GOOD.transition[:2]),
-        r"got shape \(2, 2, 3\); expected shape \(3, 2, 3",
+        GOOD._replace(transition=GOOD.transition[:, :2]),
+        r"got shape \(1, 2, 2, 3\); expected shape \(1, 3, 2, 3",
     ),
     "a reward that is nan": (
         GOOD._replace(reward=GOOD.reward * np.nan),
@@ -176,7 +176,8 @@ def test_lists_and_rows_of_float32_are_taken(name):
     """The plan keeps a copy in float64, which the caller cannot change."""
     given = POMDP(*(part.astype(np.float32) for part in GOOD))
     plan = PLANNERS[name]()(given)
-    assert all(part.dtype == np.float64 for part in plan.model)
+    assert all(part.dtype == np.float64 for part in plan.model if part is not plan.model.terminal)
+    assert plan.model.terminal.dtype == bool
     assert plan.value == pytest.approx(
         PLANNERS[name]()(POMDP(*(part.tolist() for part in given))).value, abs=1e-12
     )
@@ -204,9 +205,9 @@ def test_options_that_make_no_sense_are_refused(name, option):
 def test_auto_says_what_it_chose():
     small = random_pomdp(0, 2, 2, 2, 3)
     assert auto()(small).planner == "history_tree, chosen because there are only 42 histories"
-    long = random_pomdp(0, 2, 2, 2, 1)._replace(reward=np.ones((60, 2, 2)) * [0.2, 0.9])
+    long = random_pomdp(0, 2, 2, 2, 1).with_tables(reward=np.ones((60, 2, 2)) * [0.2, 0.9])
     assert auto()(long).planner.startswith("alpha_vectors, chosen because there are 2 states")
-    sparse = random_pomdp(3, 6, 3, 2, 1, zeros=0.5)._replace(
+    sparse = random_pomdp(3, 6, 3, 2, 1, zeros=0.5).with_tables(
         reward=np.random.default_rng(0).uniform(size=(12, 6, 2))
     )
     assert auto()(sparse).planner.startswith("bounded_search, chosen because")
@@ -221,15 +222,17 @@ model = random_pomdp(0, 3, 4, 3, 1)
 for planner in (history_tree(), alpha_vectors(), bounded_search()):  # compile and warm up
     planner(model)
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-for planner, steps in ((history_tree(), 12), (history_tree(), 2000), (alpha_vectors(max_vectors=1000), 60)):
-    long = model._replace(reward=np.random.default_rng(0).uniform(size=(steps, 3, 3)))
+vectors = alpha_vectors(max_vectors=1000)
+for planner, steps in ((history_tree(), 12), (history_tree(), 2000), (vectors, 60)):
+    long = model.with_tables(reward=np.random.default_rng(0).uniform(size=(steps, 3, 3)))
     try:
         planner(long)
     except PlanningError as error:
         assert "bounded_search" in str(error), error
     else:
         raise AssertionError(f"planned {steps} steps")
-wide = random_pomdp(0, 20, 100, 20, 1)._replace(reward=np.random.default_rng(0).uniform(size=(50, 20, 20)))
+reward = np.random.default_rng(0).uniform(size=(50, 20, 20))
+wide = random_pomdp(0, 20, 100, 20, 1).with_tables(reward=reward)
 assert bounded_search(time_limit=1.0)(wide).gap > 0
 print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024)
 """

@@ -61,7 +61,7 @@ def test_value_is_the_policys_own_and_the_optimum_on_1000_models():
 def test_pruned_and_complete_trees_agree():
     for seed in range(20):
         model = random_pomdp(seed, 4, 3, 2, 4, zeros=0.5)
-        everything = POMDP(*(np.ones_like(part) for part in model[:3]), model.reward)
+        everything = POMDP(*(np.ones_like(part) for part in model[:3]), *model[3:])
         pruned, complete = PLANNER(model), PLANNER(model, support=everything)
         assert pruned.value == pytest.approx(complete.value, abs=1e-12)
         assert (
@@ -103,7 +103,7 @@ def test_backup_and_clip():
     model = random_pomdp(3, 2, 2, 2, 2)
 
     def backup(parameters, h, alpha_next):
-        expected = np.einsum("xaz,zy,ayz->xa", model.transition, model.emission, alpha_next)
+        expected = np.einsum("xaz,zy,ayz->xa", model.moves(0), model.shows(0), alpha_next)
         assert h == 1  # counted from one; the last step has nothing to back up
         return expected + parameters
 
@@ -115,16 +115,16 @@ def test_backup_and_clip():
     )  # rewards below 1 are never clipped
     large = model._replace(reward=model.reward + 10.0)
     assert history_tree(clip=True)(large).value == pytest.approx(2.0, abs=1e-12)  # H
-    bonus = model._replace(reward=np.array([[[0.9, 0.2], [0.1, 0.4]], [[5.0, 0.0], [0.3, 0.8]]]))
+    bonus = model.with_tables(reward=np.array([[[0.9, 0.2], [0.1, 0.4]], [[5.0, 0.0], [0.3, 0.8]]]))
     by_hand = 0.0
     for y in range(
         2
     ):  # the last step is worth at most 1, both together at most 2; weights are not normalised
-        weights = model.initial * model.emission[:, y]
-        totals = weights @ bonus.reward[0]
+        weights = model.initial * model.shows(0)[:, y]
+        totals = weights @ bonus.reward[0, :, 0]
         for a, z in product(range(2), range(2)):
-            joint = (weights @ model.transition[:, a]) * model.emission[:, z]
-            totals[a] += min(max(joint @ bonus.reward[1]), joint.sum())
+            joint = (weights @ model.moves(0)[:, a]) * model.shows(0)[:, z]
+            totals[a] += min(max(joint @ bonus.reward[1, :, 0]), joint.sum())
         by_hand += min(max(totals), 2 * weights.sum())
     assert history_tree(clip=True)(bonus).value == pytest.approx(by_hand, abs=1e-12)
 
@@ -141,7 +141,7 @@ def test_metamorphic_relations(seed):
 
 
 def test_near_ties_go_to_the_lowest_action():
-    nearly = random_pomdp(0, 2, 2, 3, 3)._replace(
+    nearly = random_pomdp(0, 2, 2, 3, 3).with_tables(
         reward=np.ones((3, 2, 3)) + np.array([0.0, 1e-10, 0.0])
     )
     assert (PLANNER(nearly).policy.probabilities[:, 0] == 1).all()
@@ -153,8 +153,8 @@ def test_after_an_impossible_observation_the_predicted_belief_decides():
     """
     T = np.array([[[1.0, 0], [1, 0]], [[0, 1], [0, 1]]])
     O = np.array([[0.9, 0.1, 0.0], [0.1, 0.9, 0.0]])  # noqa: E741
-    model = POMDP(np.array([0.3, 0.7]), T, O, np.broadcast_to(np.eye(2), (2, 2, 2)))
-    everything = POMDP(*(np.ones_like(part) for part in model[:3]), model.reward)
+    model = POMDP.of(np.array([0.3, 0.7]), T, O, np.broadcast_to(np.eye(2), (2, 2, 2)))
+    everything = POMDP(*(np.ones_like(part) for part in model[:3]), *model[3:])
     policy = PLANNER(model, support=everything).policy
     assert policy.act([2], []).argmax() == 1  # predicted 0.3, 0.7
     assert policy.act([0, 2], [0]).argmax() == 0  # after y0 the belief is 0.79, 0.21, and stays
@@ -168,7 +168,7 @@ def test_long_horizons_without_underflow():
 
     500 steps of one action.
     """
-    model = POMDP(
+    model = POMDP.of(
         np.array([1.0, 0]),
         np.array([[[0.0, 1]], [[1, 0.0]]]),
         np.eye(2),
@@ -193,7 +193,11 @@ def test_exact_value_against_simulation():
     """
     model = random_pomdp(5, 3, 3, 2, 4)
     world = tabular(
-        T=model.transition, O=model.emission, initial=model.initial, reward=model.reward, horizon=4
+        T=model.moves(0),
+        O=model.shows(0),
+        initial=model.initial,
+        reward=model.reward[:, :, 0],
+        horizon=4,
     ).at()
     plan = PLANNER(world.pomdp)
     n = 20_000
@@ -227,7 +231,7 @@ def test_memory_estimate_is_right_within_a_factor_of_two():
 
 def test_absurd_sizes_are_refused_without_memory():
     model = random_pomdp(0, 3, 4, 3, 2)
-    long = model._replace(reward=np.ones((400, 3, 3)))
+    long = model.with_tables(reward=np.ones((400, 3, 3)))
     tracemalloc.start()
     with pytest.raises(PlanningError) as caught:
         PLANNER(long)
@@ -239,4 +243,4 @@ def test_absurd_sizes_are_refused_without_memory():
     )  # 4 (1 + 12 + ... + 12^5) = 1.1 million, with 12^6 more than five
     assert "bounded_search" in text
     with pytest.raises(PlanningError, match="GiB"):
-        history_tree(max_nodes=100)(model._replace(reward=np.ones((4, 3, 3))))
+        history_tree(max_nodes=100)(model.with_tables(reward=np.ones((4, 3, 3))))

@@ -50,7 +50,7 @@ def test_the_last_action_is_the_best_for_the_belief():
     belief = policy.belief([0, 1, 2], [0, 1])
     assert (
         policy.act([0, 1, 2], [0, 1]).argmax()
-        == (belief.weights @ RANDOM.reward[2, belief.particles]).argmax()
+        == (belief.weights @ RANDOM.reward[2, belief.particles, 0]).argmax()
     )
     assert policy.statistics["searches"] == 0
 
@@ -59,14 +59,14 @@ def test_the_last_action_is_the_best_for_the_belief():
 def test_impossible_observations_are_counted_and_leave_the_prediction():
     """Frequencies of 4000 particles within 0.05, six standard deviations and more."""
     impossible = np.concatenate(
-        [RANDOM.emission[:, :2] + RANDOM.emission[:, 2:] / 2, np.zeros((3, 1))], axis=1
+        [RANDOM.shows(0)[:, :2] + RANDOM.shows(0)[:, 2:] / 2, np.zeros((3, 1))], axis=1
     )
-    model = RANDOM._replace(emission=impossible)
+    model = RANDOM.with_tables(emission=impossible)
     policy = particle_tree(**ENOUGH)(model).policy
     before = model.initial * impossible[:, 0]
     belief = policy.belief([0, 2], [1])
     frequencies = np.bincount(belief.particles, belief.weights, minlength=3)
-    assert frequencies == pytest.approx(before @ model.transition[:, 1] / before.sum(), abs=0.05)
+    assert frequencies == pytest.approx(before @ model.moves(0)[:, 1] / before.sum(), abs=0.05)
     assert belief.depleted
     assert policy.statistics["depletions"] == 1
     assert policy.act([0, 2, 0], [1, 0]).sum() == 1

@@ -136,7 +136,7 @@ def test_systematic_resampling_keeps_shares():
 
 
 def tree_errors(tree, h, horizon, widening, density, reward, finite):
-    """Everything in a tree that is not what its definition says, by a walk from the root in NumPy."""
+    """Everything in a tree that differs from its definition, by a walk from the root in NumPy."""
     wrong, ahead, beliefs = set(), [(0, h)], 0
     while ahead:
         b, h = ahead.pop()
@@ -217,8 +217,8 @@ def test_the_tree_of_a_finite_model():
         0,
         3,
         WIDENING,
-        lambda y, x: RANDOM.emission[x, y],
-        lambda h, x: RANDOM.reward[h, x],
+        lambda y, x: RANDOM.shows(0)[x, y],
+        lambda h, x: RANDOM.reward[h, x, 0],
         True,
     )
     wrong, beliefs = tree_errors(tree, *given)

@@ -39,7 +39,7 @@ def bracketed(edges):
     plan, pieces = plan_on_cells(world, edges), cut(world, panels(world), np.array(edges))
     steps = look_ahead(plan.less, plan.more, pieces.kind)
     score, kept = contributions(
-        steps, plan.less.model.emission[pieces.first], spread(world, pieces, np.array(edges))
+        steps, plan.less.model.shows(0)[pieces.first], spread(world, pieces, np.array(edges))
     )
     return plan, pieces, score, kept
 
@@ -84,7 +84,7 @@ def test_the_cells_that_contribute_most_are_cut():
 
 
 def test_refining_where_it_is_told_helps_most():
-    """Cells that were split so have a smaller bracket than as many cells that were split elsewhere."""
+    """Cells split this way have a smaller bracket than as many cells split elsewhere."""
     edges = [-2.0, -0.5, 0.5, 2.0]
     plan, pieces, score, kept = bracketed(edges)
     finer = split(pieces, np.array(edges), kept, score, most=2)

@@ -30,7 +30,7 @@ def other_numbers(model: POMDP, seed: int) -> POMDP:
         return weights / weights.sum(-1, keepdims=True)
 
     initial, transition, emission = (rows(np.asarray(part)) for part in model[:3])
-    return POMDP(initial, transition, emission, generator.uniform(size=model.reward.shape))
+    return POMDP.of(initial, transition, emission, generator.uniform(size=model.reward.shape))
 
 
 def random_behaviour(policy: GraphPolicy, seed: int, zeros: float = 0.3) -> GraphPolicy:
@@ -93,7 +93,7 @@ def test_worth_is_summed_over_paths():
     model = random_pomdp(1, 3, 2, 2, 2, zeros=0.3)
     shape = generations(Support.of(model), 2)
     first, second = worth(shape, model)
-    rho, T, O, r = model  # noqa: E741
+    rho, T, O, r = model.stationary()  # noqa: E741
     for node, y in enumerate(shape[0].observation):
         np.testing.assert_allclose(
             first[node], sum(rho[x] * O[x, y] * r[0, x] for x in range(3)), atol=1e-15

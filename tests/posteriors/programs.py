@@ -14,7 +14,7 @@ from jax.nn import sigmoid
 from scipy.special import expit
 from scipy.stats import norm
 
-from homdp_ppl import HOMDP, Counts, Episode, Kernels, homdp, tabular
+from homdp_ppl import HOMDP, Counts, Episodes, Kernels, homdp, tabular
 from tests.worlds import simulate, world
 
 EYE = np.eye(3)
@@ -258,12 +258,11 @@ def values(model: HOMDP, number: int, seed: int) -> dict[str, np.ndarray]:
 
 
 @cache
-def episodes(program: Callable[[], HOMDP], number: int = 12, seed: int = 0) -> Episode:
+def episodes(program: Callable[[], HOMDP], number: int = 12, seed: int = 0) -> Episodes:
     """Episodes under the uniform policy at some values of the sites."""
     model = program()
-    initial, transition, emission, _ = model.tables(
-        {name: value[0] for name, value in values(model, 1, seed).items()}
-    )
+    tables = model.tables({name: value[0] for name, value in values(model, 1, seed).items()})
+    initial, transition, emission, _ = tables.stationary()
     batches = simulate(
         initial[None],
         transition[None],

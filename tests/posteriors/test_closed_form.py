@@ -51,11 +51,11 @@ def test_independent_rows_in_rational_arithmetic(seed):
     assert belief.method == "conjugate"
     for x in range(3):
         mean, variance = dirichlet(programs.ALPHA_O[x], counts.emission[x])
-        assert same(belief.mean.emission[x], mean)
+        assert same(belief.mean.shows(0)[x], mean)
         assert same(belief.variance.emission[x], variance)
         for a in range(2):
             mean, variance = dirichlet(programs.ALPHA_T[x, a], counts.transition[x, a])
-            assert same(belief.mean.transition[x, a], mean)
+            assert same(belief.mean.moves(0)[x, a], mean)
             assert same(belief.variance.transition[x, a], variance)
 
 
@@ -65,9 +65,9 @@ def test_pooled_rows_in_rational_arithmetic():
         world("tiger").homdp, Counts(np.zeros((2, 3, 2), int), np.array([[7, 2], [1, 4]]))
     )
     mean, variance = dirichlet([8, 2], [7 + 4, 2 + 1])
-    assert same(belief.mean.emission, [mean, mean[::-1]])
+    assert same(belief.mean.shows(0), [mean, mean[::-1]])
     assert same(belief.variance.emission, [variance, variance])
-    assert np.array_equal(belief.mean.transition, world("tiger").pomdp.transition)
+    assert np.array_equal(belief.mean.moves(0), world("tiger").pomdp.moves(0))
     assert not belief.variance.transition.any()
     assert same(belief.concentration, [Fraction(19), Fraction(5)])
 
@@ -83,15 +83,15 @@ def test_partly_known_rows_in_rational_arithmetic():
     belief = posterior(programs.partly(), counts)
     mean, variance = dirichlet([2, 1, 3], [1 + 30, 2 + 20, 3 + 10])
     quarter, half = Fraction(1, 4), Fraction(1, 2)
-    assert same(belief.mean.emission[0], [quarter, *(3 * quarter * m for m in mean)])
-    assert same(belief.mean.emission[1], [*(half * m for m in mean[::-1]), half])
+    assert same(belief.mean.shows(0)[0], [quarter, *(3 * quarter * m for m in mean)])
+    assert same(belief.mean.shows(0)[1], [*(half * m for m in mean[::-1]), half])
     assert same(belief.variance.emission[0], [0, *(9 * quarter**2 * v for v in variance)])
     assert same(belief.variance.emission[1], [*(half**2 * v for v in variance[::-1]), 0])
     first, of_first = dirichlet(
         [1, 3], [4, 3]
     )  # slip[0] stands in the second column of T(. | 0, 0)
     second, of_second = dirichlet([2, 1], [2, 6])
-    assert same(belief.mean.transition, [[first[::-1], [half, half]], [[0, 1], second]])
+    assert same(belief.mean.moves(0), [[first[::-1], [half, half]], [[0, 1], second]])
     assert same(belief.variance.transition, [[of_first[::-1], [0, 0]], [[0, 0], of_second]])
 
 
@@ -157,7 +157,7 @@ def test_nothing_unknown():
     assert belief.method == "known"
     assert belief.parameters(KEY, 3) == {}
     assert belief.draws(KEY, 3).transition.shape == (3, 3, 2, 3)
-    assert np.array_equal(belief.mean.emission, np.eye(3))
+    assert np.array_equal(belief.mean.shows(0), np.eye(3))
     assert not belief.variance.transition.any()
     assert not belief.dataset.data_vars
     assert belief.update(Counts.zero(model)).method == "known"
@@ -203,7 +203,7 @@ def test_discrete_sites_are_summed_over_exactly():
         assert probability == pytest.approx(float(exact[int(grade), *map(int, slippery)]), rel=1e-9)
     mean = sum(p * accuracy[value[0]] for value, p in exact.items())
     variance = sum(p * accuracy[value[0]] ** 2 for value, p in exact.items()) - mean**2
-    assert belief.mean.emission[0, 0] == pytest.approx(float(mean), rel=1e-12)
+    assert belief.mean.shows(0)[0, 0] == pytest.approx(float(mean), rel=1e-12)
     assert belief.variance.emission[0, 0] == pytest.approx(float(variance), rel=1e-9)
     first = belief.parameters(KEY, 4000)["grade"]
     top = sum(p for value, p in exact.items() if value[0] == 2)
@@ -221,11 +221,11 @@ def test_discrete_sites_beside_a_closed_form():
     accuracy = [Fraction(6, 10), Fraction(75, 100), Fraction(9, 10)]
     exact = finite_posterior({grade: binomial(p, 17, 5) for grade, p in enumerate(accuracy)})
     mean = sum(p * accuracy[grade] for grade, p in exact.items())
-    assert belief.mean.emission[1, 1] == pytest.approx(float(mean), rel=1e-12)
+    assert belief.mean.shows(0)[1, 1] == pytest.approx(float(mean), rel=1e-12)
     beta, variance = dirichlet([1, 4], [2 + 3, 9 + 8])
-    assert same(belief.mean.transition[0], [beta[::-1], beta[::-1]])
+    assert same(belief.mean.moves(0)[0], [beta[::-1], beta[::-1]])
     assert same(belief.variance.transition[0, 0], variance)
-    assert np.array_equal(belief.mean.transition[1], [[0, 1], [0, 1]])  # known, hence exact
+    assert np.array_equal(belief.mean.moves(0)[1], [[0, 1], [0, 1]])  # known, hence exact
     assert not belief.variance.transition[1].any()
     with compilations() as compiled:
         assert len(belief.update(Counts(T, O)).atoms.weights) == 3

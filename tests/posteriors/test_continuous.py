@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from homdp_ppl import DataError, InferenceError, posterior, rollout, uniform_policy, x64
-from homdp_ppl.core.episode import stack
+from homdp_ppl import DataError, Episodes, InferenceError, posterior, rollout, uniform_policy, x64
 from homdp_ppl.posteriors.gaussian import gaussian_form
 from homdp_ppl.posteriors.statistics import Moments, gaussian_emissions, log_likelihood, statistics
 from tests.chances import ALARM
@@ -46,7 +45,7 @@ def test_statistics_are_sufficient(model):
         model
     ]()
     _, episodes = data(model, 9)
-    compressed = statistics(stack(episodes, model.spaces), model.spaces, gaussian_emissions(model))
+    compressed = statistics(Episodes.of(episodes, model), model.spaces, gaussian_emissions(model))
     assert isinstance(compressed.sights, Moments) == (model.name == "sounds")
     with x64():
         parameters = model.sample_prior(jax.random.key(2))
@@ -61,7 +60,7 @@ def test_padding_grows_by_doubling():
     sizes = []
     for n in (0, 1, 21, 22, 43, 60):
         _, episodes = data(model, max(n, 1))
-        rows = statistics(stack(episodes[:n], model.spaces), model.spaces, gaussian=False).moves
+        rows = statistics(Episodes.of(episodes[:n], model), model.spaces, gaussian=False).moves
         assert rows.weight.sum() == 3 * n
         sizes.append(len(rows.weight))
     assert sizes == [64, 64, 64, 128, 256, 256]

@@ -71,7 +71,7 @@ def test_a_near_normal_posterior_passes():
     assert belief.calibration.passed
     belief.require_quantiles()
     assert quantile_radii(belief, KEY, delta=0.1).emission.max() < 0.1
-    assert abs(belief.mean.emission[0, 0] - 0.75) < 0.02
+    assert abs(belief.mean.shows(0)[0, 0] - 0.75) < 0.02
 
 
 def test_a_skewed_posterior_fails_and_gives_no_quantiles():
@@ -81,7 +81,7 @@ def test_a_skewed_posterior_fails_and_gives_no_quantiles():
         with pytest.raises(InferenceError, match=r"true mass 0.* above its 90% intervals") as error:
             ask()
         assert 'Use method="nuts"' in str(error.value)
-    assert np.isfinite(belief.mean.emission).all()  # the mean is still given
+    assert np.isfinite(belief.mean.shows(0)).all()  # the mean is still given
     more = belief.update(growls(NEAR))
     assert more.calibration.passed
 

@@ -53,7 +53,7 @@ def test_draws_are_weighed_by_the_likelihood_since_the_last_fit():
     assert tracked.mean().emission[0, 0] == pytest.approx(
         np.average(p[:, 0], weights=likelihood), rel=1e-10
     )
-    assert tracked.belief.mean.emission[0, 0] == pytest.approx(
+    assert tracked.belief.mean.shows(0)[0, 0] == pytest.approx(
         np.average(p[:, 0], weights=likelihood), rel=1e-10
     )
 
@@ -166,7 +166,7 @@ def test_weighed_draws_follow_the_closed_form():
             ("twice", twice.mean()),
             ("forgotten", start.mean()),
         ):
-            furthest[name] = max(furthest[name], abs(mean.emission[0, 0] - exact) / error)
+            furthest[name] = max(furthest[name], abs(mean.shows(0)[0, 0] - exact) / error)
         asked.clear()
     assert 5 < growl < 199  # some updates, then a new fit
     assert furthest["once"] < 1

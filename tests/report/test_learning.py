@@ -109,7 +109,7 @@ def test_given_axes_keep_their_scales_and_are_sampled_evenly():
 def test_epochs_are_counted_in_episodes():
     """HOP-V plays H episodes in each round; its regret stands at the episodes that were played."""
     rule = explorers.hop_v(
-        transitions=world().pomdp.transition[None], emissions=world().pomdp.emission[None]
+        transitions=world().pomdp.moves(0)[None], emissions=world().pomdp.shows(0)[None]
     )
     axes = draw_regret({"hop_v": learned(rule, [0])})
     assert axes.lines[0].get_xdata() == pytest.approx(np.arange(2, K + 1, 2))

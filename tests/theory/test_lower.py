@@ -91,7 +91,7 @@ def log_probabilities(pomdp):
     paths = [
         ((x, y), p * q)
         for x, p in enumerate(pomdp.initial)
-        for y, q in enumerate(pomdp.emission[x])
+        for y, q in enumerate(pomdp.shows(0)[x])
         if p * q
     ]
     for _ in range(pomdp.horizon - 1):
@@ -99,8 +99,8 @@ def log_probabilities(pomdp):
             ((*path, a, x, y), weight / 2 * p * q)
             for path, weight in paths
             for a in range(2)
-            for x, p in enumerate(pomdp.transition[path[-2], a])
-            for y, q in enumerate(pomdp.emission[x])
+            for x, p in enumerate(pomdp.moves(0)[path[-2], a])
+            for y, q in enumerate(pomdp.shows(0)[x])
             if p * q
         ]
     return {path: math.log(weight) for path, weight in paths}

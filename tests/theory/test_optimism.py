@@ -37,7 +37,7 @@ from tests.worlds import random_policy, world
 def tight(seed, policy):
     """Two models and the smallest radii for which E_T and E_O hold between them."""
     truth, other = random_pomdp(seed, 2, 2, 2, 3), random_pomdp(seed + 1000, 2, 2, 2, 3)
-    learned = truth._replace(transition=other.transition, emission=other.emission)
+    learned = truth.with_tables(transition=other.transition, emission=other.emission)
     error = truth.transition - learned.transition
     g = events.continuations(policy, truth).values
     value_error = np.max([np.abs(np.einsum("naz,xaz->nxa", v, error)).max(0) for v in g], axis=0)
@@ -216,7 +216,7 @@ def test_the_most_likely_table_of_a_class_is_planned_with():
     emissions = np.array([[[0.5, 0.5], [0.5, 0.5]], [[0.9, 0.1], [0.1, 0.9]]])
     policy = history_tree()(truth.pomdp).policy
     check = theory.hop_b_class_optimism([policy], truth, counts, emissions, 100, scale=0.0)
-    likely = truth.pomdp._replace(emission=emissions[1])
+    likely = truth.pomdp.with_tables(emission=emissions[1])
     assert check.value == pytest.approx(
         evaluate(policy, likely) - evaluate(policy, truth.pomdp), abs=1e-12
     )

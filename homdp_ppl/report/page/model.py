@@ -9,8 +9,7 @@ from functools import cached_property
 import matplotlib.pyplot as plt
 import numpy as np
 
-from homdp_ppl.core.episode import Episode
-from homdp_ppl.core.policy import Trajectory
+from homdp_ppl.core.episodes import Episodes
 from homdp_ppl.declare.model import World
 from homdp_ppl.errors import HOMDPError
 from homdp_ppl.learning.metrics import Saved
@@ -91,10 +90,10 @@ class Shown:
         return f"{rule}, seed {run.about['seed']}"
 
     @property
-    def episodes(self) -> Episode:
+    def episodes(self) -> Episodes:
         """What happened in the chosen run."""
         record = self.chosen[1].record
-        return Episode(Trajectory(record.observations, record.actions), record.states)
+        return Episodes(record.observations, record.actions, record.states)
 
 
 def section(title: str, make: Callable[[], Html]) -> Html:
