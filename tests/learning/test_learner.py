@@ -1,4 +1,7 @@
-"""One round: where randomness comes from, when a plan is out of date and what counts as impossible."""
+"""The learner without the world.
+
+Where randomness comes from, when a plan is out of date, what is deployed, what data it accepts.
+"""
 
 from dataclasses import replace
 from itertools import product
@@ -7,8 +10,18 @@ import jax
 import numpy as np
 import pytest
 
-from homdp_ppl import GraphPolicy, Trajectory, explorers, x64
-from homdp_ppl.errors import PlanningError
+from homdp_ppl import (
+    Episode,
+    GraphPolicy,
+    Trajectory,
+    evaluate,
+    explorers,
+    learn,
+    models,
+    posterior,
+    x64,
+)
+from homdp_ppl.errors import DataError, PlanningError
 from homdp_ppl.explorers import About, Deployment, Explorer, Objective, Proposal
 from homdp_ppl.learning import stages
 from homdp_ppl.learning.learner import Learner, out_of_date
@@ -18,7 +31,8 @@ from homdp_ppl.learning.stages import impossible_steps
 from homdp_ppl.planners import alpha_vectors, auto, bounded_search, history_tree
 from homdp_ppl.precision import to_numpy
 from tests.planners.exact import optimum, random_pomdp
-from tests.runs import small
+from tests.runs import TREE, hearing, small
+from tests.worlds import UniformAt
 
 EPISODES = stages.BLOCK  # as the loop draws them: compiled once
 
@@ -171,3 +185,107 @@ def test_exact_rules_refuse_planners_with_a_gap():
         )  # who hears is worth more
     two = replace(explorers.greedy(), objective=Objective(candidates=2))
     Learner(world.homdp, two, bounded_search(gap=0.9)).plan(both, state)
+
+
+# The learner by itself
+
+
+def agent(rule, model, episodes=40, seed=3):
+    """A learner, and the loop of an agent around it: no simulation, only its own functions."""
+    return Learner(model, rule, TREE, episodes, seed)
+
+
+@pytest.mark.parametrize(
+    "rule", [explorers.greedy(), explorers.tight(), explorers.posterior_sampling()], ids=str
+)
+def test_an_agent_decides_as_learn_does(rule):
+    """Fed with the episodes of a run, one at a time, by their numbers."""
+    world = small("tiger_table")
+    run = learn(world, rule, TREE, 40, seed=3, stop_after=15, compiled=False)
+    learner = agent(rule, world.homdp)
+    state, decision = learner.init(), None
+    for k, episode in enumerate(run.episodes):
+        planned = learner.out_of_date(state, decision)
+        assert planned == run.record.planned[k]
+        decision = learner.decide(k, state) if planned else decision
+        assert float(decision.optimistic) == run.optimistic[k]
+        policy = learner.policy_of(decision, 1)
+        assert evaluate(policy, world.pomdp) == pytest.approx(run.values[k], abs=1e-12)
+        state = learner.update(state, episode)
+    np.testing.assert_array_equal(state.counts.transition, run.state.counts.transition)
+
+
+def test_an_agent_with_version_spaces():
+    """Epochs of H episodes, uniform at step h in the h-th."""
+    world = small("tiger")
+    run = learn(world, hearing(), TREE, 18, seed=2)
+    learner = agent(hearing(), world.homdp, 18, 2)
+    assert learner.episodes_per_round == 3
+    state = learner.init()
+    for epoch in range(6):
+        decision = learner.decide(3 * epoch, state)
+        assert float(decision.optimistic) == run.optimistic[epoch]
+        for h in (1, 2, 3):
+            policy, expected = learner.policy_of(decision, h), UniformAt(decision.policy, h)
+            assert evaluate(policy, world.pomdp) == pytest.approx(evaluate(expected, world.pomdp))
+            state = learner.update(state, run.episodes[3 * epoch + h - 1])
+    np.testing.assert_array_equal(state.memory.emissions, run.state.memory.emissions)
+
+
+def seen(observations=(0, 1, 0), actions=(0, 0, 1), states=(0, 0, 0, 1)):
+    return Episode(Trajectory(np.array(observations), np.array(actions)), np.array(states))
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"states": (0, 0, 0, -1)},
+        {"states": (0, 0, 0, 2)},
+        {"observations": (0, 1, 5)},
+        {"actions": (0, 0, -1)},
+        {"observations": (0,), "actions": (0,), "states": (0, 0)},
+        {"observations": (0, 1, 0), "actions": (0, 0, 1), "states": (0, 0, 0)},
+        {"states": (0, 1, 1, 1)},  # the tiger stays while one listens
+    ],
+    ids=["state -1", "state 2", "observation 5", "action -1", "one step", "no last state", "moved"],
+)
+@pytest.mark.parametrize("rule", [explorers.greedy(), hearing()], ids=["greedy", "hop_v"])
+def test_episodes_are_validated_as_posteriors_do(rule, wrong):
+    """The same error, where the rule itself would count a state of -1 as the last one."""
+    model = small("tiger").homdp
+    learner = agent(rule, model)
+    state = learner.init()
+    learner.update(state, seen())
+    with pytest.raises(DataError) as raised:
+        learner.update(state, seen(**wrong))
+    with pytest.raises(DataError) as expected:
+        posterior(model, seen(**wrong))
+    assert raised.value.problems == expected.value.problems
+
+
+def test_one_episode_at_a_time():
+    model = small("tiger").homdp
+    learner = agent(explorers.greedy(), model)
+    state = learner.init()
+    run = learn(small("tiger"), explorers.greedy(), TREE, 3)
+    for wrong in (run.episodes, seen().trajectory, 3):
+        with pytest.raises(DataError, match="one Episode"):
+            learner.update(state, wrong)
+
+
+def test_simulations_may_show_what_the_declaration_excludes():
+    """An experiment with a wrong declaration is no mistake in the data."""
+    model = small("tiger").homdp
+    learner = agent(explorers.greedy(), model)
+    after = learner.update(learner.init(), seen(states=(0, 1, 1, 1)), simulated=True)
+    assert after.counts.transition[0, 0, 1] == 1
+
+
+def test_real_valued_episodes_are_validated():
+    world = models.load("gaussian_tiger", horizon=3)
+    learner = Learner(world.homdp, explorers.uniform(), TREE)
+    state = learner.init()
+    assert learner.update(state, seen((0.1, -0.2, 1.0))).played == 1
+    for wrong in (seen((0.1, np.nan, 1.0)), seen((0.1, 0.2, 1.0), states=(0, 0, 0, -1))):
+        with pytest.raises(DataError):
+            learner.update(state, wrong)
