@@ -18,7 +18,7 @@ class Naive:
     """A learner for tables with flat Dirichlet priors."""
 
     def __init__(self, pomdp, episodes, rule, prior=1.0, delta=0.1, z=1.645):
-        self.rho, self.T, self.O, self.r = (part.tolist() for part in pomdp)
+        self.rho, self.T, self.O, self.r = (part.tolist() for part in pomdp.stationary())
         self.X, self.A, self.Y, self.H = len(self.rho), len(self.T[0]), len(self.O[0]), len(self.r)
         self.K, self.rule, self.prior, self.delta, self.z = episodes, rule, prior, delta, z
         self.nT = [[[0] * self.X for _ in range(self.A)] for _ in range(self.X)]

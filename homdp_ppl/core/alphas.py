@@ -38,9 +38,9 @@ def policy_alphas(policy: GraphPolicy, pomdp: POMDP) -> list[Array]:
     For each step an array (nodes of that step in the order of :func:`layers`, X).
 
     alpha_h(x) = sum_a pi(a) [r_h(x, a) + sum_x' T_h(x'|x, a) sum_y O_{h+1}(y|x', a)
-    alpha'_{h+1}(x')], alpha' the vector of the node that a and y lead to, alpha_{H+1} = 0. The value
-    of a node under a belief b is b . alpha. Where the reward depends on the observation, there is
-    one vector for each: an array (nodes, Y, X).
+    alpha'_{h+1}(x')], alpha' the vector of the node that a and y lead to, alpha_{H+1} = 0. The
+    value of a node under a belief b is b . alpha. Where the reward depends on the observation,
+    there is one vector for each: an array (nodes, Y, X).
 
     Examples
     --------

@@ -46,9 +46,7 @@ def arrays_of(
         "emission": _array(emission),
         "reward": _array(reward),
     }
-    if terminal is None:
-        given["terminal"] = np.zeros(given["initial"].shape, dtype=bool)
-    else:
+    if terminal is not None:
         given["terminal"] = np.asarray(terminal, dtype=bool)
     problems = [*_rank_problems(given), *_horizon_problems(horizon)]
     if not problems:
@@ -64,7 +62,7 @@ def arrays_of(
         given["transition"][(None,) * (4 - given["transition"].ndim)],
         given["emission"][(None,) * (4 - given["emission"].ndim)],
         rewards if rewards.ndim == 4 else rewards[:, :, None],
-        given["terminal"],
+        given.get("terminal", np.zeros(given["initial"].shape, dtype=bool)),
     )
 
 

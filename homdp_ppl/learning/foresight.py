@@ -41,8 +41,9 @@ def play_seeing(world: POMDP, actions: Array, luck: Noise) -> Episode:
     states, observations = [state], []
     taken: list[int] = []
     for h in range(world.horizon):
-        shown = world.shows(h, taken[-1] if taken else None)[state]
-        observations.append(int(choose(shown, luck.observation[h])))
+        observations.append(
+            int(choose(world.shows(h, taken[-1] if taken else None)[state], luck.observation[h]))
+        )
         taken.append(int(actions[h, state]))
         state = int(choose(world.moves(h)[state, taken[-1]], luck.state[h + 1]))
         states.append(state)

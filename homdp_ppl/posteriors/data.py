@@ -54,7 +54,7 @@ def check_episode(homdp: HOMDP, episode: Episode) -> None:
     if homdp.spaces.finite:
         as_counts(homdp, episode)
     else:
-        stack(episode, homdp.spaces)
+        Episodes.of(episode, homdp)
 
 
 def plain(counts: Counts) -> Counts:

@@ -20,6 +20,7 @@ from homdp_ppl.confidence import (
     start_variance,
     upper_quantile,
 )
+from homdp_ppl.core.pomdp import Stationary
 from homdp_ppl.planners import history_tree
 from homdp_ppl.posteriors import Sampling
 from tests.chances import ALARM
@@ -212,7 +213,7 @@ def test_one_step_by_draws_agrees_with_rational_arithmetic():
         prior=TWIN.prior | {"other": [2, 1]}, emission=[TWIN.emission[0], row("other", 1, 0)]
     )
     got = one_step(mixed()[1], alpha, jax.random.key(3), draws=STORED)
-    drawn = mixed()[1].draws(jax.random.key(3), STORED)
+    drawn = mixed()[1].draws(jax.random.key(3), STORED).stationary()
     g = (drawn.emission * alpha[0].T).sum(-1)
     for x in range(2):
         assert got.mean[x, 0] == pytest.approx(
@@ -327,7 +328,7 @@ def accuracies(values):
     """Models of the golden problem that differ in O(x|x)."""
     prior = believed(2).model
     emission = np.array([[[p, 1 - p], [1 - p, p]] for p in values])
-    return POMDP(*(np.repeat(part[None], len(values), axis=0) for part in prior))._replace(
+    return POMDP(*(np.repeat(part[None], len(values), axis=0) for part in prior)).with_tables(
         emission=emission
     )
 
@@ -347,12 +348,12 @@ def some_models(name, n, seed):
     generator, model = np.random.default_rng(seed), declared(name)
     tables = [generator.exponential(size=(n, *s.shape)) * s for s in model.structure.support[1:]]
     T, O = (t / t.sum(-1, keepdims=True) for t in tables)  # noqa: E741
-    return POMDP.of(
+    return Stationary(
         np.repeat(model.structure.reference.initial[None], n, axis=0),
         T,
         O,
         np.repeat(model.reward[None], n, axis=0),
-    )
+    ).pomdp
 
 
 @pytest.mark.parametrize("z", [-0.7, 0.0, 1.3, 9.0])
@@ -364,7 +365,7 @@ def test_draw_backup_takes_the_quantile_of_each_state_and_action(z):
         for x, a in product(range(5), range(2)):
             values = sorted(
                 sum(T[x, a, k] * O[k, y] * alpha[a, y, k] for k in range(5) for y in range(3))
-                for T, O in zip(batch.transition, batch.emission, strict=True)  # noqa: E741
+                for T, O in zip(batch.moves(0), batch.shows(0), strict=True)  # noqa: E741
             )
             assert got[x, a] == pytest.approx(min(values[place - 1], 3 - h), abs=1e-14)
 

@@ -69,7 +69,7 @@ def checks(name, counts, K, delta, known=False):
 def expected_counts(name, n, **rows):
     """Counts in the very proportions of the truth, with some rows replaced."""
     model = truth(name).pomdp
-    transition, emission = n * model.transition, n * model.emission
+    transition, emission = n * model.moves(0), n * model.shows(0)
     for (table, index), row in rows.get("rows", {}).items():
         (transition if table == "T" else emission)[index] = row
     return Counts(transition, emission)
@@ -80,11 +80,11 @@ def alpha_by_definition(policy, model, observations, actions):
     h, alpha = len(observations), 0.0
     for a, chance in enumerate(policy.act(np.array(observations), np.array(actions, dtype=int))):
         onward = (
-            model.transition[:, a] @ hoped(policy, model, observations, actions, a)
+            model.moves(0)[:, a] @ hoped(policy, model, observations, actions, a)
             if h < model.horizon
             else 0.0
         )
-        alpha = alpha + chance * (model.reward[h - 1, :, a] + onward)
+        alpha = alpha + chance * (model.reward[h - 1, :, 0, a] + onward)
     return alpha
 
 
@@ -92,9 +92,9 @@ def hoped(policy, model, observations, actions, a):
     """g(x') = sum_y' O(y'|x') alpha_{h+1, tau'}(x')."""
     later = [
         alpha_by_definition(policy, model, (*observations, y), (*actions, a))
-        for y in range(model.emission.shape[1])
+        for y in range(model.emission.shape[-1])
     ]
-    return sum(model.emission[:, y] * alpha for y, alpha in enumerate(later))
+    return sum(model.shows(0)[:, y] * alpha for y, alpha in enumerate(later))
 
 
 @pytest.mark.parametrize("kind", ["optimal", "random", "uniform"])
@@ -144,8 +144,10 @@ def test_continuations_agree_with_the_policys_own_alpha_vectors():
     for h in range(2):
         assert h == 0 or len(met[h]) < len(by_step[h])
         places = np.searchsorted(by_step[h], met[h])
-        onward = np.einsum("xaz,naz->nxa", model.transition, found.values[h][places])
-        value = np.einsum("na,nxa->nx", policy.probabilities[met[h]], model.reward[h] + onward)
+        onward = np.einsum("xaz,naz->nxa", model.moves(0), found.values[h][places])
+        value = np.einsum(
+            "na,nxa->nx", policy.probabilities[met[h]], model.reward[h, :, 0] + onward
+        )
         np.testing.assert_allclose(value, alphas[h], rtol=1e-12)
 
 
@@ -173,16 +175,16 @@ def test_golden_slacks():
     found = checks("sharp", counts, K, delta)
     bound = math.sqrt(4 * 27 * math.log(3 * 3 * 2 * 3 * 50 / 0.05) / n)
     errors = [
-        abs((model.transition[1, 0] - row_t) @ g)
+        abs((model.moves(0)[1, 0] - row_t) @ g)
         for step in optimal("sharp").values
         for g in step[:, 0]
     ]
     assert found["E_T"].slack == pytest.approx(bound - max(errors), rel=1e-9)
     bound = math.sqrt(8 * 3 * math.log(3 * 3 * 50 * 3 / 0.05) / n)
     assert found["E_O"].slack == pytest.approx(
-        bound - np.abs(model.emission[2] - row_o).sum(), rel=1e-9
+        bound - np.abs(model.shows(0)[2] - row_o).sum(), rel=1e-9
     )
-    T = model.transition[1, 0]
+    T = model.moves(0)[1, 0]
     bound = T / (2 * 1.5) + 2 * 1.5 * math.log(9 * 2 * 50 * 3 / 0.05) / n
     assert found["E_T^c"].slack == pytest.approx((bound - (row_t - T)).min(), rel=1e-9)
     assert [event.holds for event in found.values()] == [False, False, False]
@@ -280,7 +282,7 @@ def simulated_runs(name):
     """Counts before each of the rounds, for independent runs of the uniform policy, simulated
     plainly.
     """
-    model = truth(name).pomdp
+    model = truth(name).pomdp.stationary()
     tables = (np.broadcast_to(table, (RUNS, *table.shape)) for table in model[:3])
     played = simulate(*tables, model.horizon, ROUNDS, np.random.default_rng(7))
     transition, emission = (
@@ -336,7 +338,7 @@ def test_counts_along_the_wrong_axis_are_noticed():
 
     The events are asked for at delta = 1e-6, which is the false-alarm rate of each.
     """
-    generator, model, n = np.random.default_rng(3), truth("sharp").pomdp, 10**6
+    generator, model, n = np.random.default_rng(3), truth("sharp").pomdp.stationary(), 10**6
     counts = Counts(
         generator.multinomial(n, model.transition), generator.multinomial(n, model.emission)
     )

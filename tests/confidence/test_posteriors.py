@@ -144,7 +144,7 @@ def replicates(name, delta, repeats, seed):
         tables = flat[: X * A * X].reshape(X, A, X), flat[X * A * X :].reshape(X, Y)
         counts = Counts(*(generator.multinomial(3, table) for table in tables))
         belief = posterior(model, counts)
-        centres = (belief.mean[1:3], (counts.transition / 3, counts.emission / 3))
+        centres = (belief.mean.stationary()[1:3], (counts.transition / 3, counts.emission / 3))
         distances = [
             np.concatenate([np.abs(t - c).sum(-1).ravel() for t, c in zip(tables, m, strict=True)])
             for m in centres

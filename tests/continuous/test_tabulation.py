@@ -138,7 +138,7 @@ def test_latent_tables_are_those_of_the_program():
     assert transition[:, 0] == pytest.approx(np.array([[0.8, 0.2], [0.0, 1.0]]), abs=1e-14)
     assert transition[1, 0, 0] == 0  # exactly, for planners that prune
     assert reward.tolist() == [[[0.0], [1.0]]] * 2
-    assert quantised_pomdp(moves, []).emission.tolist() == [[1.0], [1.0]]
+    assert quantised_pomdp(moves, []).shows(0).tolist() == [[1.0], [1.0]]
 
 
 def test_a_pair_has_the_latent_tables_of_one_world_and_the_emissions_of_the_other():

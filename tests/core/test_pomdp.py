@@ -2,14 +2,15 @@
 
 import re
 
+import jax
 import numpy as np
 import pytest
 
-from homdp_ppl import PlanningError, Spaces
-from homdp_ppl.core.pomdp_validation import numbers_of
+from homdp_ppl import POMDP, PlanningError, Spaces, x64
+from homdp_ppl.core.pomdp_validation import numbers_of, validated
 from homdp_ppl.core.probabilities import LISTED_ROWS, normalised, pomdp_problems, row_problems
 from tests.continuous.programs import walk
-from tests.planners.exact import random_pomdp
+from tests.planners.exact import DEPENDENT, dependent_pomdp, full, random_pomdp
 from tests.worlds import world
 
 SPACES = Spaces(("off", "on"), ("dark", "light"), ("wait",), 2)
@@ -67,3 +68,110 @@ def test_other_models_are_told_where_their_numbers_are():
     ):
         with pytest.raises(PlanningError, match=told):
             numbers_of(wrong, "planner")
+
+
+# Ranks
+
+
+def test_short_forms_have_the_same_ranks():
+    rho, T, O, r = random_pomdp(0, 3, 4, 2, 5).stationary()  # noqa: E741
+    ranks = ((3,), (1, 3, 2, 3), (1, 1, 3, 4), (5, 3, 1, 2), (3,), (), ())
+    assert tuple(map(np.shape, POMDP.of(rho, T, O, r))) == ranks
+    assert tuple(map(np.shape, POMDP.of(rho, T, O, r[0], horizon=5))) == ranks
+    assert tuple(map(np.shape, POMDP.of(rho, T[None], O[None, None], r[:, :, None]))) == ranks
+    steps = POMDP.of(rho, np.stack([T] * 5), np.stack([O] * 3), r[0])
+    assert (steps.transition.shape, steps.emission.shape) == ((5, 3, 2, 3), (1, 3, 3, 4))
+    assert (steps.horizon, steps.sizes) == (5, (3, 4, 2))
+    seen = POMDP.of(rho, T, np.broadcast_to(O, (5, 3, 3, 4)), np.zeros((5, 3, 4, 2)))
+    assert (seen.emission.shape, seen.reward.shape) == ((5, 3, 3, 4), (5, 3, 4, 2))
+    assert POMDP.of(rho, T, O, r, terminal=[0, 0, 1]).terminal.tolist() == [False, False, True]
+    with x64():
+        traced = jax.jit(lambda emission: POMDP.of(rho, T, emission, r))(O)
+    assert tuple(map(np.shape, traced)) == ranks
+
+
+@pytest.mark.parametrize(
+    ("change", "places"),
+    [
+        ({"reward": np.zeros((3, 2))}, {"horizon"}),
+        ({"reward": np.zeros((3, 2)), "horizon": 0}, {"horizon"}),
+        ({"horizon": 4}, {"reward"}),
+        ({"emission": np.ones((2, 3, 4))}, {"emission"}),  # rank 3 is (A + 1, X, Y)
+        ({"transition": np.ones((3, 3)), "initial": np.ones((2, 2))}, {"transition", "initial"}),
+        ({"initial": np.ones(2), "reward": np.zeros((5, 3, 3))}, {"initial", "reward"}),
+        ({"terminal": [True]}, {"terminal"}),
+        ({"reward": np.zeros((0, 3, 2))}, {"reward"}),
+        ({"transition": np.ones((4, 3, 2, 3))}, {"transition"}),
+    ],
+)
+def test_all_wrong_shapes_are_reported(change, places):
+    rho, T, O, r = random_pomdp(0, 3, 4, 2, 5).stationary()  # noqa: E741
+    given = {"initial": rho, "transition": T, "emission": O, "reward": r} | change
+    with pytest.raises(PlanningError) as caught:
+        POMDP.of(**given)
+    assert {problem.where for problem in caught.value.problems} == places
+
+
+@pytest.mark.parametrize("kinds", ["", *DEPENDENT])
+def test_equations_entry_by_entry(kinds):
+    model = dependent_pomdp(3, X=3, Y=2, A=2, H=3, kinds=kinds)
+    T, O, r = full(model)  # noqa: E741
+    generator = np.random.default_rng(0)
+    b, v, later = generator.random(3), generator.random(3), generator.random((2, 2, 3))
+    assert model.is_stationary == (kinds == "")
+    for h in range(2):
+        for a in range(2):
+            predicted = [sum(b[x] * T[h, x, a, z] for x in range(3)) for z in range(3)]
+            np.testing.assert_allclose(model.predict(b, a, h), predicted)
+            np.testing.assert_allclose(model.predict(b, None, h)[a], predicted)
+            np.testing.assert_allclose(model.predict(b[None], slice(a, a + 1), h)[0, 0], predicted)
+            for y in range(2):
+                np.testing.assert_array_equal(model.likelihood(y, a, h), O[h, a, :, y])
+                np.testing.assert_array_equal(model.likelihood(y, None, h), O[h, 2, :, y])
+            for x in range(3):
+                assert model.backup(v, h)[x, a] == pytest.approx(T[h, x, a] @ v)
+                total = sum(
+                    T[h, x, a, z] * O[h + 1, a, z, y] * later[a, y, z]
+                    for z in range(3)
+                    for y in range(2)
+                )
+                assert model.backup(later, h)[x, a] == pytest.approx(total)
+        np.testing.assert_array_equal(np.broadcast_to(model.rewards(h), (3, 2, 2)), r[h])
+
+
+def test_batches_have_the_same_horizon_and_spaces():
+    model = dependent_pomdp(1)
+    batch = POMDP(*(np.stack([part] * 4) for part in model))
+    assert (batch.horizon, batch.sizes, batch.spaces) == (model.horizon, model.sizes, model.spaces)
+    np.testing.assert_array_equal(batch.shows(1, 0)[2], model.shows(1, 0))
+    short = POMDP(*(np.stack([part] * 4) for part in random_pomdp(1, 2, 2, 2, 3)))
+    back = short.stationary().pomdp
+    assert all(np.array_equal(mine, theirs) for mine, theirs in zip(back, short, strict=True))
+
+
+def test_bonuses_and_other_tables():
+    model = dependent_pomdp(1, X=2, Y=3, A=2, H=3)
+    bonus = np.random.default_rng(0).random((3, 2, 2))
+    raised = model.with_bonus(bonus).reward - model.reward
+    np.testing.assert_allclose(raised, np.broadcast_to(bonus[:, :, None], (3, 2, 3, 2)))
+    np.testing.assert_allclose(
+        (model.with_bonus(bonus[0]).reward - model.reward)[2, :, 1], bonus[0]
+    )
+    short = model.with_tables(transition=np.full((2, 2, 2), 0.5), emission=np.full((2, 3), 1 / 3))
+    assert (short.transition.shape, short.emission.shape) == ((1, 2, 2, 2), (1, 1, 2, 3))
+    assert short.reward is model.reward
+
+
+def test_bad_entries_of_dependent_tables_are_named():
+    model = dependent_pomdp(0, X=2, Y=2, A=2, H=3)
+    wrong = model._replace(transition=np.array(model.transition), emission=np.array(model.emission))
+    wrong.transition[1, 0, 1] = 0.7
+    wrong.emission[2, 2, 1] = [1.5, -0.5]
+    wrong.reward[0, 1, 1, 0] = np.inf
+    with pytest.raises(PlanningError) as caught:
+        validated(wrong, "planner")
+    assert [(p.where, p.at) for p in caught.value.problems] == [
+        ("transition", "step 2, x0, a1"),
+        ("emission", "step 3, after none, x1, y1"),
+        ("reward", "step 1, x1, y1, a0"),
+    ]

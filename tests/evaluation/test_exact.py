@@ -11,7 +11,7 @@ from homdp_ppl import GraphPolicy, PlanningError, PolicyError, Spaces, evaluate,
 from homdp_ppl.core.alphas import layers, policy_alphas
 from homdp_ppl.evaluation.exact import occupancy, uniform_at
 from homdp_ppl.evaluation.lemma import simulation_lemma, trajectory_distance
-from tests.planners.exact import full, random_pomdp
+from tests.planners.exact import DEPENDENT, dependent_pomdp, full, random_pomdp
 from tests.worlds import Parity, UniformAt, random_policy, world
 
 SPACES = Spaces(("x0", "x1"), ("y0", "y1"), ("a0", "a1"), 3)
@@ -47,6 +47,34 @@ def test_values_and_visits_are_sums_over_trajectories(seed):
                 visits[h, x[h], a[h]] += chance
         assert evaluate(policy, model) == pytest.approx(value, abs=1e-12)
         np.testing.assert_allclose(occupancy(policy, model), visits, atol=1e-12)
+
+
+@pytest.mark.parametrize("kinds", DEPENDENT)
+def test_dependent_tables(kinds):
+    """Values, visits and the lemma where tables depend on step, previous action or observation."""
+    for seed in range(2):
+        model = dependent_pomdp(seed, kinds=kinds)
+        other = model._replace(
+            initial=model.initial,
+            **{
+                name: 0.7 * getattr(model, name)
+                + 0.3 * getattr(dependent_pomdp(9, kinds=kinds), name)
+                for name in ("transition", "emission")
+            },
+        )
+        policy = random_policy(SPACES, seed)
+        value, visits, distance = 0.0, np.zeros((3, 2, 2)), 0.0
+        for (chance, total, x, a), (instead, *_) in zip(
+            trajectories(policy, model), trajectories(policy, other), strict=True
+        ):
+            value, distance = value + chance * total, distance + abs(chance - instead)
+            for h in range(3):
+                visits[h, x[h], a[h]] += chance
+        assert evaluate(policy, model) == pytest.approx(value, abs=1e-12)
+        np.testing.assert_allclose(occupancy(policy, model), visits, atol=1e-12)
+        sides = simulation_lemma(policy, model, other)
+        assert sides.distance == pytest.approx(distance, abs=1e-12)
+        assert sides.distance <= sides.bound + 1e-12
 
 
 def test_a_policy_that_is_asked_step_by_step_has_a_value_too():

@@ -4,7 +4,14 @@ import numpy as np
 import pytest
 
 from homdp_ppl.evaluation.relaxations import fast_informed_bound, mdp_values, qmdp, root_value
-from tests.planners.exact import signed_pomdp, tree_values
+from tests.planners.exact import (
+    DEPENDENT,
+    dependent_pomdp,
+    full,
+    optimum,
+    signed_pomdp,
+    tree_values,
+)
 
 
 def test_values_by_hand() -> None:
@@ -38,3 +45,29 @@ def test_root_value_sees_the_first_observation() -> None:
     joint = pomdp.initial[:, None] * pomdp.shows(0)
     assert root_value(pomdp, vectors) == pytest.approx(joint.max(0).sum())
     assert root_value(pomdp, vectors[:1]) == pytest.approx(pomdp.initial[0])
+
+
+@pytest.mark.parametrize("kinds", DEPENDENT)
+def test_dependent_tables(kinds: str) -> None:
+    """Entry by entry, and in the order optimum <= fast informed bound <= QMDP <= MDP."""
+    for seed in range(3):
+        pomdp = dependent_pomdp(seed, X=3, Y=2, A=2, H=3, kinds=kinds)
+        T, O, r = full(pomdp)  # noqa: E741
+        Q, F = (
+            np.broadcast_to(part if part.ndim == 4 else part[:, :, None], r.shape)
+            for part in (qmdp(pomdp), fast_informed_bound(pomdp))
+        )
+        for x, y, a in np.ndindex(3, 2, 2):
+            seeing = sum(
+                T[1, x, a, z] * O[2, a, z, w] * Q[2, z, w].max() for z in range(3) for w in range(2)
+            )
+            assert Q[1, x, y, a] == pytest.approx(r[1, x, y, a] + seeing)
+            late = sum(((T[1, x, a] * O[2, a, :, w]) @ F[2, :, w]).max() for w in range(2))
+            assert F[1, x, y, a] == pytest.approx(r[1, x, y, a] + late)
+        roots = [
+            optimum(pomdp),
+            root_value(pomdp, fast_informed_bound(pomdp)[0].T),
+            root_value(pomdp, qmdp(pomdp)[0].T),
+            root_value(pomdp, mdp_values(pomdp)[:1]),
+        ]
+        assert np.all(np.diff(roots) >= -1e-12)

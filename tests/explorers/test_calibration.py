@@ -178,7 +178,8 @@ def shrunk(rule, factor):
 
     def propose(key, state):
         proposal = rule.propose(key, state)
-        reward = MODEL.reward + factor * (proposal.models.reward - MODEL.reward)
+        certain = MODEL.reward[:, :, None]
+        reward = certain + factor * (proposal.models.reward - certain)
         return proposal._replace(
             models=proposal.models._replace(reward=reward), parameters=factor * proposal.parameters
         )
@@ -241,7 +242,7 @@ def folded(rule):
     def propose(key, state):
         proposal = rule.propose(key, state)
         reward = np.array(proposal.models.reward)
-        reward[:, 0] += proposal.parameters[:, None, None]
+        reward[:, 0] += proposal.parameters[:, None, None, None]
         return proposal._replace(models=proposal.models._replace(reward=reward))
 
     return planned(replace(rule, propose=propose), root=upper_value)
@@ -355,7 +356,7 @@ def sampling_is_above(truths, memory, length):
     for r, truth in enumerate(truths):
         world, state = model.tables(truth), start
         for episode in simulate(
-            *(part[None] for part in world[:3]), H, length, np.random.default_rng(r)
+            *(part[None] for part in world.stationary()[:3]), H, length, np.random.default_rng(r)
         )[0]:
             state = SAMPLING.update(state, episode)
         proposal = SAMPLING.propose(jax.random.key(r), state)

@@ -107,7 +107,8 @@ def test_proposals_are_arrays(name):
         return
     assert isinstance(proposal, Proposal)
     assert {len(leaf) for leaf in jax.tree.leaves(proposal)} == {1}
-    initial, transition, emission, reward = (np.asarray(part) for part in proposal.models)
+    short = proposal.models.stationary()
+    initial, transition, emission, reward = (np.asarray(part) for part in short)
     assert (initial.shape, transition.shape, emission.shape, reward.shape) == (
         (1, X),
         (1, X, A, X),
@@ -427,7 +428,7 @@ def curious(weight: float = 1.0) -> Explorer:
 
 def be_curious(key, state, weight):
     model = empirical(state.homdp, state.counts)
-    return one(model._replace(reward=model.reward + weight / (1 + state.counts.state_action)))
+    return one(model.with_bonus(weight / (1 + state.counts.state_action)))
 
 
 @pytest.fixture

@@ -87,7 +87,7 @@ def capped(scale, numerator, n, cap):
 
 
 def added(decision):
-    return decision.model.reward - REWARD
+    return decision.model.reward[:, :, 0] - REWARD
 
 
 # Optimism from counts
@@ -139,8 +139,8 @@ def test_hop_b_class(scale, known):
     np.testing.assert_allclose(added(decision), np.broadcast_to(bonus, (H, X, A)), atol=1e-12)
     O_class = np.array([CLASS[1, 0], O_HAT[1], CLASS[1, 2]]) if known else CLASS[1]
     model = POMDP.of(INITIAL, T_HAT if known else VERBATIM_T, O_class, REWARD + bonus)
-    np.testing.assert_allclose(decision.model.emission, O_class, atol=1e-15)
-    np.testing.assert_allclose(decision.model.transition, model.transition, atol=1e-15)
+    np.testing.assert_allclose(decision.model.shows(0), O_class, atol=1e-15)
+    np.testing.assert_allclose(decision.model.moves(0), model.moves(0), atol=1e-15)
     assert decision.optimistic == pytest.approx(optimum(model), abs=1e-10)
 
 
@@ -221,8 +221,8 @@ def test_quantile_bonus_by_the_bound():
         lambda x: weissman(Y, DELTA / 6, alpha_O[x].sum() + 1),
     )
     _, decision = decide(explorers.quantile_bonus(DELTA, bound=True), partly_known, COUNTS, K)
-    np.testing.assert_allclose(decision.model.transition, T, atol=1e-12)
-    np.testing.assert_allclose(decision.model.emission, O, atol=1e-12)
+    np.testing.assert_allclose(decision.model.moves(0), T, atol=1e-12)
+    np.testing.assert_allclose(decision.model.shows(0), O, atol=1e-12)
     np.testing.assert_allclose(added(decision), centred(eps_T, eps_O, T)[0], atol=1e-12)
     assert decision.optimistic == pytest.approx(bonus_value(eps_T, eps_O, T, O), abs=1e-10)
 
@@ -319,7 +319,7 @@ def test_quantile_backup_by_draws():
     """
     model, z = sensor(), 0.7
     proposal, decision = decide(explorers.quantile_backup(z), model, Counts.zero(model))
-    T, O = proposal.parameters.transition[0], proposal.parameters.emission[0]  # noqa: E741
+    T, O = proposal.parameters.moves(0)[0], proposal.parameters.shows(0)[0]  # noqa: E741
     assert len(T) == len(O) == 256
     place = ceil(norm.cdf(z) * 257) - 1
 
@@ -343,9 +343,9 @@ def test_posterior_sampling():
     model = POMDP(*(part[0] for part in proposal.models))
     assert len(proposal.models.initial) == 1
     known = [row for row in product(range(X), range(A)) if row not in UNKNOWN_T]
-    assert all(np.array_equal(model.transition[row], T_HAT[row]) for row in known)
-    assert model.transition[1, 0, 1] == 0.0
-    np.testing.assert_array_equal(model.emission[1], O_HAT[1])
+    assert all(np.array_equal(model.moves(0)[row], T_HAT[row]) for row in known)
+    assert model.moves(0)[1, 0, 1] == 0.0
+    np.testing.assert_array_equal(model.shows(0)[1], O_HAT[1])
     assert decision.optimistic == pytest.approx(optimum(model), abs=1e-10)
     assert evaluate(decision.policy, model) == pytest.approx(optimum(model), abs=1e-10)
 
@@ -385,12 +385,14 @@ def test_greedy(known):
 def test_greedy_without_data():
     """Uniform on the declared support, and over everything where nothing is known."""
     blank = Counts.zero(partly_known)
-    T, O = decide(explorers.greedy(), partly_known, blank, K)[1].model[1:3]  # noqa: E741
+    model = decide(explorers.greedy(), partly_known, blank, K)[1].model
+    T, O = model.moves(0), model.shows(0)  # noqa: E741
     for row, support in UNKNOWN_T.items():
         np.testing.assert_allclose(T[row], np.isin(range(X), support) / len(support))
     np.testing.assert_array_equal(T[0, 1], T_HAT[0, 1])
     np.testing.assert_array_equal(O, [[0.5, 0.5], [0.25, 0.75], [0.5, 0.5]])
-    T, O = decide(explorers.greedy(known=False), partly_known, blank, K)[1].model[1:3]  # noqa: E741
+    model = decide(explorers.greedy(known=False), partly_known, blank, K)[1].model
+    T, O = model.moves(0), model.shows(0)  # noqa: E741
     np.testing.assert_allclose(T, np.full((X, A, X), 1 / 3))
     np.testing.assert_allclose(O, np.full((X, Y), 0.5))
 

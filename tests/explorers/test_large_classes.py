@@ -68,8 +68,8 @@ def test_the_class_has_low_rank_and_the_truth():
     assert len(T) == len(O) == N
     assert all(np.linalg.matrix_rank(member.reshape(-1, 9)) == benchmark.RANK for member in T)
     true = benchmark.truth_of(classes(), 5, declared=False).pomdp
-    np.testing.assert_array_equal(true.transition, T[TRUTH[0]])
-    np.testing.assert_array_equal(true.emission, O[TRUTH[1]])
+    np.testing.assert_array_equal(true.moves(0), T[TRUTH[0]])
+    np.testing.assert_array_equal(true.shows(0), O[TRUTH[1]])
 
 
 def test_hop_v_learns_a_low_rank_family():

@@ -91,16 +91,18 @@ def test_states_that_carry_the_last_action(load):
     assert spaces.observations == ("hear-left", "hear-right", "nothing")
     np.testing.assert_array_equal(arrays.initial, [0.5, 0.5, 0, 0, 0, 0, 0, 0])
     np.testing.assert_array_equal(
-        arrays.emission[:4], [[0, 0, 1], [0, 0, 1], [0.85, 0.15, 0], [0.15, 0.85, 0]]
+        arrays.shows(0)[:4], [[0, 0, 1], [0, 0, 1], [0.85, 0.15, 0], [0.15, 0.85, 0]]
     )
-    np.testing.assert_array_equal(arrays.emission[4:], [[0.5, 0.5, 0]] * 4)
+    np.testing.assert_array_equal(arrays.shows(0)[4:], [[0.5, 0.5, 0]] * 4)
     for before in range(0, 8, 2):
         np.testing.assert_array_equal(
-            arrays.transition[before, 0], np.eye(8)[2]
+            arrays.moves(0)[before, 0], np.eye(8)[2]
         )  # left: left after listen
-        np.testing.assert_array_equal(arrays.transition[before, 2], [0, 0, 0, 0, 0, 0, 0.5, 0.5])
+        np.testing.assert_array_equal(arrays.moves(0)[before, 2], [0, 0, 0, 0, 0, 0, 0.5, 0.5])
     np.testing.assert_allclose(
-        arrays.reward, np.broadcast_to([[0.9, 0, 1], [0.9, 1, 0]] * 4, (3, 8, 3)), rtol=1e-15
+        arrays.reward[:, :, 0],
+        np.broadcast_to([[0.9, 0, 1], [0.9, 1, 0]] * 4, (3, 8, 3)),
+        rtol=1e-15,
     )
 
 
@@ -108,15 +110,15 @@ def test_costs_and_their_way_back(load):
     """Costs from -0.25 to 3.5 become rewards 1 to 0."""
     file, world = load.file("slippery"), load("slippery", 2, 1.0)
     assert file.units == (3.5, -3.75)
-    np.testing.assert_allclose(world.pomdp.reward[0], (3.5 - file.reward) / 3.75, rtol=1e-15)
+    np.testing.assert_allclose(world.pomdp.reward[0, :, 0], (3.5 - file.reward) / 3.75, rtol=1e-15)
     assert (world.pomdp.reward.min(), world.pomdp.reward.max()) == (0, 1)
-    assert file.in_own_units(world.pomdp.reward[0, 2, 0], 1) == 3.5
+    assert file.in_own_units(world.pomdp.reward[0, 2, 0, 0], 1) == 3.5
 
 
 def test_rewards_in_the_unit_interval_are_left_alone(load):
     """Also when they do not reach its ends; a constant outside it becomes 0."""
     world = load("plain", 2)
-    np.testing.assert_array_equal(world.pomdp.reward, [[[0, 1], [0.5, 0]]] * 2)
+    np.testing.assert_array_equal(world.pomdp.reward[:, :, 0], [[[0, 1], [0.5, 0]]] * 2)
     assert load.file("plain").units == (0.0, 1.0)
     np.testing.assert_array_equal(
         world.pomdp.shows(0), [[0.7, 0.3], [0.4, 0.6]]

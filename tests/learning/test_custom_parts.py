@@ -43,8 +43,8 @@ def test_proposals_that_are_none(propose, told, compiled):
     "spoil",
     [
         lambda model: model._replace(reward=model.reward * np.nan),
-        lambda model: model.with_tables(transition=model.transition * 1.5),
-        lambda model: model.with_tables(emission=2 * model.emission - 1 / model.emission.shape[-1]),
+        lambda model: model._replace(transition=model.transition * 1.5),
+        lambda model: model._replace(emission=2 * model.emission - 1 / model.emission.shape[-1]),
     ],
     ids=["no number", "rows above one", "negative"],
 )

@@ -28,7 +28,7 @@ def test_a_seeing_collector_is_the_best_one():
     np.testing.assert_array_equal(chosen, every[int(np.argmax(values))])
     for actions, expected in zip(every, values, strict=True):
         assert seeing_value(model, actions) == pytest.approx(expected, abs=1e-13)
-    tied = model._replace(reward=np.full((3, 2, 2), 0.5), transition=np.full((2, 2, 2), 0.5))
+    tied = model.with_tables(reward=np.full((3, 2, 2), 0.5), transition=np.full((2, 2, 2), 0.5))
     np.testing.assert_array_equal(seeing_actions(tied), np.zeros((3, 2)))
     hair = tied._replace(reward=tied.reward + np.array([0.0, 1e-10]))
     np.testing.assert_array_equal(seeing_actions(hair), np.zeros((3, 2)))

@@ -19,9 +19,12 @@ def some_pairs(seed, transitions=6, emissions=5, zeros=0.0):
     members = [
         random_pomdp(100 * seed + k, X, Y, A, H, zeros) for k in range(max(transitions, emissions))
     ]
-    T, O = (np.stack([m[k] for m in members[:n]]) for k, n in ((1, transitions), (2, emissions)))  # noqa: E741
+    T, O = (
+        np.stack([m.stationary()[k] for m in members[:n]])
+        for k, n in ((1, transitions), (2, emissions))
+    )  # noqa: E741
     alive = np.ones(transitions, dtype=bool), np.ones(emissions, dtype=bool)
-    return Pairs(T, O, *alive, members[0].initial, members[0].reward)
+    return Pairs(T, O, *alive, members[0].initial, members[0].reward[:, :, 0])
 
 
 def all_values(space):
@@ -91,7 +94,7 @@ def test_a_bound_that_is_too_low_is_caught(monkeypatch):
     monkeypatch.setattr(
         pairs,
         "root_value",
-        lambda model, vectors: (1 - model.transition[0, 0, 0]) * right(model, vectors),
+        lambda model, vectors: (1 - model.moves(0)[0, 0, 0]) * right(model, vectors),
     )
     assert search(range(8))[0] > 1e-3
 

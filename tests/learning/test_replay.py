@@ -20,7 +20,7 @@ K = 12
 def classes():
     """Some tables, the truth among them."""
     members = [world("tiger_table").pomdp, drawn("tiger_table").pomdp]
-    return np.stack([m.transition for m in members]), np.stack([m.emission for m in members])
+    return np.stack([m.moves(0) for m in members]), np.stack([m.shows(0) for m in members])
 
 
 RULES = {

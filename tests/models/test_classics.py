@@ -24,7 +24,7 @@ def pairs(world, name):
         "initial": pomdp.initial,
         "transition": pomdp.moves(0),
         "emission": pomdp.shows(0),
-        "reward": pomdp.reward[0],
+        "reward": pomdp.reward[0, :, 0],
     }
     return {table: (array, reference[table]) for table, array in ours.items()}
 
@@ -169,7 +169,7 @@ def test_hallway_landmarks_and_star():
     assert np.array_equal(np.flatnonzero(world.pomdp.shows(0)[:, 20]), star)
     assert np.all(world.pomdp.moves(0)[star] == world.pomdp.initial)
     np.testing.assert_allclose(
-        world.pomdp.reward[0], world.pomdp.moves(0)[:, :, star].sum(-1), atol=1e-15
+        world.pomdp.reward[0, :, 0], world.pomdp.moves(0)[:, :, star].sum(-1), atol=1e-15
     )
     np.testing.assert_allclose(np.delete(world.pomdp.initial, star), 1 / 56, atol=1e-5)
 

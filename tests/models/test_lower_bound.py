@@ -59,4 +59,4 @@ def test_equals_the_reference_arrays():
     np.testing.assert_allclose(world.pomdp.initial, reference["initial"])
     np.testing.assert_allclose(world.pomdp.shows(0), reference["emission"], atol=1e-12)
     np.testing.assert_allclose(world.pomdp.moves(0), reference["transition"])
-    np.testing.assert_allclose(world.pomdp.reward[0], reference["reward"])
+    np.testing.assert_allclose(world.pomdp.reward[0, :, 0], reference["reward"])

@@ -28,7 +28,7 @@ def test_tables_are_valid(name):
         assert made.pomdp.reward.min() >= 0
         assert made.pomdp.reward.max() <= 1
         support = made.homdp.structure.support
-        for table, possible in zip(made.pomdp[:3], support, strict=True):
+        for table, possible in zip(made.pomdp.stationary()[:3], support, strict=True):
             assert not (table > 0)[~possible].any()
 
 
@@ -39,7 +39,7 @@ def test_drawn_worlds_use_the_whole_support(name):
     It is not simply everything.
     """
     made = drawn(name)
-    for table, possible in zip(made.pomdp[:3], made.homdp.structure.support, strict=True):
+    for table, possible in zip(made.pomdp.stationary()[:3], made.homdp.structure.support, strict=True):
         assert np.array_equal(table > 0, possible)
 
 
@@ -70,9 +70,9 @@ def hand_density(tables: POMDP, policy, episodes: Episodes, k: int) -> float:
     x, y, a = episodes.states[k], episodes.observations[k], episodes.actions[k]
     total = np.log(tables.initial[x[0]])
     for h in range(tables.horizon):
-        total += np.log(tables.emission[x[h], y[h]])
+        total += np.log(tables.shows(h)[x[h], y[h]])
         total += np.log(policy.act(y[: h + 1], a[:h])[a[h]])
-        total += np.log(tables.transition[x[h], a[h], x[h + 1]])
+        total += np.log(tables.moves(h)[x[h], a[h], x[h + 1]])
     return float(total)
 
 
@@ -95,7 +95,7 @@ def test_simulated_frequencies_agree_with_the_tables_in_the_long_run(name):
     episodes = rollout(jax.random.split(jax.random.key(4), 200_000), made, uniform_policy(made))
     assert frequency_errors(episodes, made.pomdp, visits=20_000) == []
     slightly_wrong = POMDP(
-        *(0.97 * table + 0.03 / table.shape[-1] for table in made.pomdp[:3]), made.pomdp.reward
+        *(0.97 * table + 0.03 / table.shape[-1] for table in made.pomdp[:3]), *made.pomdp[3:]
     )
     assert frequency_errors(episodes, slightly_wrong, visits=20_000) != []
 

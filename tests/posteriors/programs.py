@@ -261,8 +261,8 @@ def values(model: HOMDP, number: int, seed: int) -> dict[str, np.ndarray]:
 def episodes(program: Callable[[], HOMDP], number: int = 12, seed: int = 0) -> Episodes:
     """Episodes under the uniform policy at some values of the sites."""
     model = program()
-    tables = model.tables({name: value[0] for name, value in values(model, 1, seed).items()})
-    initial, transition, emission, _ = tables.stationary()
+    point = {name: value[0] for name, value in values(model, 1, seed).items()}
+    initial, transition, emission, _ = model.tables(point).stationary()
     batches = simulate(
         initial[None],
         transition[None],

@@ -116,10 +116,10 @@ def test_draws_have_the_distribution_that_is_claimed():
     )
     assert stats.kstest(sites["slip"][:, 0], stats.beta(1 + 4, 3 + 3).cdf).pvalue > ALARM
     assert stats.kstest(sites["slip"][:, 1], stats.beta(2 + 2, 1 + 6).cdf).pvalue > ALARM
-    assert np.allclose(tables.emission[:, 0, 1:], 0.75 * sites["rest"])
-    assert np.allclose(tables.transition[:, 0, 0, 1], sites["slip"][:, 0])
-    assert np.allclose(tables.emission.sum(-1), 1, atol=1e-12)
-    assert tables.reward.shape == (DRAWS, 3, 2, 2)
+    assert np.allclose(tables.shows(0)[:, 0, 1:], 0.75 * sites["rest"])
+    assert np.allclose(tables.moves(0)[:, 0, 0, 1], sites["slip"][:, 0])
+    assert np.allclose(tables.shows(0).sum(-1), 1, atol=1e-12)
+    assert tables.reward.shape == (DRAWS, 3, 2, 1, 2)
     again = belief.parameters(KEY, DRAWS)
     assert all(np.array_equal(sites[name], again[name]) for name in sites)
 
@@ -134,7 +134,7 @@ def test_draws_of_tiny_concentrations_are_probabilities():
     for table in draws[1:3]:
         assert np.isfinite(table).all()
         assert np.allclose(table.sum(-1), 1, atol=1e-12)
-    ends = int(np.sum(draws.transition[:, 0, 0, 0] > 0.5))
+    ends = int(np.sum(draws.moves(0)[:, 0, 0, 0] > 0.5))
     assert stats.binomtest(ends, DRAWS).pvalue > ALARM
 
 
@@ -156,7 +156,7 @@ def test_nothing_unknown():
     belief = posterior(model, Counts.zero(model))
     assert belief.method == "known"
     assert belief.parameters(KEY, 3) == {}
-    assert belief.draws(KEY, 3).transition.shape == (3, 3, 2, 3)
+    assert belief.draws(KEY, 3).moves(0).shape == (3, 3, 2, 3)
     assert np.array_equal(belief.mean.shows(0), np.eye(3))
     assert not belief.variance.transition.any()
     assert not belief.dataset.data_vars

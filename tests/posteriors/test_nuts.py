@@ -95,7 +95,7 @@ def test_grid_and_nuts_agree_without_a_closed_form():
     )
     assert (deviations(draws, wrong_prior) > STANDARD_ERRORS).any()
     tables = belief.draws(KEY, 2000)
-    assert sorted(tables.emission[:, 0, 0]) == pytest.approx(sorted(expit(draws).ravel()))
+    assert sorted(tables.shows(0)[:, 0, 0]) == pytest.approx(sorted(expit(draws).ravel()))
 
 
 def test_new_data_compile_nothing():

@@ -32,7 +32,7 @@ def test_finite_sites_beside_a_closed_form_are_followed_exactly():
     for table in ("transition", "emission"):
         for mean in (tracked.mean(), tracked.belief.mean):
             assert np.allclose(getattr(mean, table), getattr(exact.mean, table), rtol=1e-10)
-    assert not np.allclose(tracked.mean().emission, Tracked.start(model).mean().emission, atol=1e-3)
+    assert not np.allclose(tracked.mean().shows(0), Tracked.start(model).mean().shows(0), atol=1e-3)
 
 
 def test_draws_are_weighed_by_the_likelihood_since_the_last_fit():
@@ -50,7 +50,7 @@ def test_draws_are_weighed_by_the_likelihood_since_the_last_fit():
     assert not np.allclose(
         tracked.belief.atoms.weights, (1 - p[:, 0]) / np.sum(1 - p[:, 0]), rtol=1e-3
     )
-    assert tracked.mean().emission[0, 0] == pytest.approx(
+    assert tracked.mean().shows(0)[0, 0] == pytest.approx(
         np.average(p[:, 0], weights=likelihood), rel=1e-10
     )
     assert tracked.belief.mean.shows(0)[0, 0] == pytest.approx(
@@ -123,7 +123,7 @@ def test_the_mean_is_that_of_the_belief(program):
             getattr(tracked.mean(), table), getattr(tracked.belief.mean, table), rtol=1e-12
         )
     if program is programs.picks:  # slip ~ Beta(2, 3) moves the first state, whatever is done
-        assert np.allclose(tracked.mean().transition[0, :, 1], (2 + 2) / (5 + 3), rtol=1e-14)
+        assert np.allclose(tracked.mean().moves(0)[0, :, 1], (2 + 2) / (5 + 3), rtol=1e-14)
 
 
 def test_weighed_draws_follow_the_closed_form():

@@ -37,11 +37,11 @@ from tests.worlds import random_policy, world
 def tight(seed, policy):
     """Two models and the smallest radii for which E_T and E_O hold between them."""
     truth, other = random_pomdp(seed, 2, 2, 2, 3), random_pomdp(seed + 1000, 2, 2, 2, 3)
-    learned = truth.with_tables(transition=other.transition, emission=other.emission)
-    error = truth.transition - learned.transition
+    learned = truth._replace(transition=other.transition, emission=other.emission)
+    error = truth.moves(0) - learned.moves(0)
     g = events.continuations(policy, truth).values
     value_error = np.max([np.abs(np.einsum("naz,xaz->nxa", v, error)).max(0) for v in g], axis=0)
-    emission = np.abs(truth.emission - learned.emission).sum(-1)
+    emission = np.abs(truth.shows(0) - learned.shows(0)).sum(-1)
     return truth, learned, value_error, np.abs(error).sum(-1), emission
 
 
@@ -61,9 +61,7 @@ def test_optimism_lemmas_with_the_smallest_radii_that_they_allow():
         truth, learned, values, rows, emission = tight(seed, policy)
 
         def check(bonus, largest, policy=policy, truth=truth, learned=learned, emission=emission):
-            return optimism(
-                policy, truth, learned._replace(reward=truth.reward + bonus), emission, largest
-            )
+            return optimism(policy, truth, learned.with_bonus(bonus), emission, largest)
 
         state = 3 * emission[:, None]
         for sound in (check(state + values, 15), check(state + 9 * rows, 27)):
@@ -200,7 +198,7 @@ def test_known_rows_of_a_class_stay_exact(known):
     ).models
     learned = POMDP(*(part[0] for part in planned))
     np.testing.assert_allclose(
-        learned.emission, [[0.9, 0.1] if known else [0.5, 0.5], [0.2, 0.8]], atol=1e-15
+        learned.shows(0), [[0.9, 0.1] if known else [0.5, 0.5], [0.2, 0.8]], atol=1e-15
     )
     assert check.value == pytest.approx(
         evaluate(policy, learned) - evaluate(policy, truth.pomdp), abs=1e-12
