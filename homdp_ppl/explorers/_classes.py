@@ -87,8 +87,12 @@ def check_fit(subject: str, homdp: HOMDP, **classes: ModelClass) -> None:
             problems += members.problems(homdp)
         elif not homdp.spaces.finite:
             expected = f"worlds with the spaces and the horizon {homdp.spaces}"
-            remedy = "Tables are for finitely many states and observations: candidates(homdp, n, key)."
-            problems.append(Problem(where, f"tables of shape {members.shape[1:]}", expected, remedy))
+            remedy = (
+                "Tables are for finitely many states and observations: candidates(homdp, n, key)."
+            )
+            problems.append(
+                Problem(where, f"tables of shape {members.shape[1:]}", expected, remedy)
+            )
         else:
             X, Y, A, _ = homdp.spaces.sizes
             shape = (X, A, X) if where == "transitions" else (X, Y)
@@ -116,7 +120,8 @@ def low_rank(features: ArrayLike, measures: ArrayLike) -> Array:
     The family of the paper's section on function approximation. There phi is unknown too:
     concatenate the classes of several phi. Refuses members whose rows are no probabilities, and
     ones that are not normalised: ||phi(x, a)|| <= 1, and
-    ||sum_x' psi(x') g(x')|| <= sqrt(d) for every g with abs(g) <= 1 (past 16 states by an upper bound of that norm).
+    ||sum_x' psi(x') g(x')|| <= sqrt(d) for every g with abs(g) <= 1 (past 16 states by an upper
+    bound of that norm).
 
     Parameters
     ----------

@@ -49,7 +49,8 @@ def candidates(homdp: HOMDP, n: int, key: Array) -> list[World]:
             "jax.random.split(key, n)]."
         )
         raise ParameterError(
-            "candidates", [Problem("homdp", type(homdp).__name__, "a HOMDP with real-valued spaces", remedy)]
+            "candidates",
+            [Problem("homdp", type(homdp).__name__, "a HOMDP with real-valued spaces", remedy)],
         )
     if not (isinstance(n, int | np.integer) and n >= 1):
         raise ParameterError("candidates", [Problem("n", repr(n), "a whole number of at least 1")])

@@ -79,7 +79,7 @@ class About:
 
 
 def upper_value(homdp: HOMDP) -> Root:
-    """The root value of rules that add nothing to it: the upper bound that the planner certifies."""
+    """The root value of rules that add nothing to it: the planner's upper bound."""
     return _upper
 
 
@@ -214,7 +214,7 @@ class Explorer:
     """
 
     about: About
-    init: Callable[[HOMDP, int], State] = field(default=init_counts, kw_only=True)
+    init: Callable[[HOMDP, int | None], State] = field(default=init_counts, kw_only=True)
     propose: Callable[[Array, State], Proposal | Pairs] = field(kw_only=True)
     update: Update = field(default=count, kw_only=True)
     objective: Objective = field(default_factory=Objective, kw_only=True)

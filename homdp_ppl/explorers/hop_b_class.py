@@ -28,7 +28,13 @@ from homdp_ppl.declare.known import known_rows
 from homdp_ppl.declare.latent import latent_tables
 from homdp_ppl.declare.model import HOMDP
 from homdp_ppl.errors import ParameterError, PlanningError, Problem
-from homdp_ppl.explorers._classes import Members, ModelClass, check_fit, log_likelihoods, model_class
+from homdp_ppl.explorers._classes import (
+    Members,
+    ModelClass,
+    check_fit,
+    log_likelihoods,
+    model_class,
+)
 from homdp_ppl.explorers._supports import support_if
 from homdp_ppl.explorers.explorer import Deployment, Explorer, Objective, changed, with_bonus_scale
 from homdp_ppl.explorers.state import Proposal, State, Tabled, count, init_state, one
@@ -128,9 +134,7 @@ def _propose(
     return one(model.with_tables(emission=emission).with_bonus(bonus))
 
 
-def _tabled(
-    state: State, emissions: ModelClass, delta: float, scale: float, known: bool
-) -> Tabled:
+def _tabled(state: State, emissions: ModelClass, delta: float, scale: float, known: bool) -> Tabled:
     """T-hat from counts, the most likely density of the class, bonuses of the paper."""
     counted: Counted = state.memory
     if not (counted.emissions > -np.inf).any():

@@ -15,7 +15,13 @@ from homdp_ppl.core.bound import bind
 from homdp_ppl.core.episode import Episode
 from homdp_ppl.declare.kernels import Tables
 from homdp_ppl.declare.model import HOMDP
-from homdp_ppl.explorers._classes import Members, ModelClass, check_fit, log_likelihoods, model_class
+from homdp_ppl.explorers._classes import (
+    Members,
+    ModelClass,
+    check_fit,
+    log_likelihoods,
+    model_class,
+)
 from homdp_ppl.explorers._supports import declared
 from homdp_ppl.explorers._versions import Evidence, Versions, survivors
 from homdp_ppl.explorers.explorer import About, Deployment, Explorer, Objective, changed

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias, cast
 
 import jax
 import numpy as np
@@ -38,11 +38,11 @@ class State:
     (3, 6)
     """
 
-    counts: Counts | None  # None where states or observations are real-valued
+    counts: Counts  # None where states or observations are real-valued: see init_counts
     played: Array  # ()  episodes so far
     memory: Any  # whatever the rule keeps besides
     homdp: HOMDP  # the learner's declaration
-    episodes: int | None  # K, which enters the bonuses
+    episodes: int  # K; None only for rules that do not need it
     key_data: Array = field(
         default_factory=lambda: np.zeros(2, dtype=np.uint32)
     )  # of the key of inference by sampling
@@ -127,10 +127,11 @@ class Pairs(NamedTuple):
 
 def init_state(homdp: HOMDP, episodes: int | None, memory: Any = None) -> State:
     """The state before the first episode: zero counts, where there is something to count."""
-    played = np.zeros((), dtype=np.int64)
+    played, length = np.zeros((), dtype=np.int64), cast(int, episodes)
     if homdp.spaces.finite:
-        return State(Counts.zero(homdp), played, memory, homdp, episodes)
-    state = State(None, played, memory, homdp, episodes)
+        return State(Counts.zero(homdp), played, memory, homdp, length)
+    nothing: Any = None
+    state = State(nothing, played, memory, homdp, length)
     if is_real(homdp.spaces.states):
         return state
     sizes = len(homdp.spaces.states), len(homdp.spaces.actions)

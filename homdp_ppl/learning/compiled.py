@@ -73,12 +73,10 @@ class CompiledLoop:
             planning.support, world.pomdp
         )
         self._stretch: Callable[..., tuple[Carry, Line]] = jax.jit(self._run)
-        self._empty: Decision | None = None
+        self._empty: Any = None
 
     @in_x64
-    def run(
-        self, runs: list[Run], rounds: int, done: Callable[[int], None] = nothing
-    ) -> list[Run]:
+    def run(self, runs: list[Run], rounds: int, done: Callable[[int], None] = nothing) -> list[Run]:
         """Continue several runs, as many at a time as there are cores.
 
         Each is its own program: batched into one, a plan could be saved only when all seeds save

@@ -68,8 +68,7 @@ class DensityPlanning:
             problem = Problem("propose", got, "a Proposal, or Pairs", remedy)
             raise ParameterError(self.explorer.name, [problem])
         elif proposal.models is None:
-            policy = uniform_policy(self._homdp)
-            return Planned(policy, np.float64(np.nan), None, np.int64(0))
+            return Planned(uniform_policy(self._homdp), np.float64(np.nan), None, np.int64(0))
         elif isinstance(proposal.models, Tabled):
             found = self._plan_tables(proposal.models)
         elif isinstance(proposal.models, World):

@@ -82,7 +82,7 @@ class DensityStage:
 def density_optimum(
     world: World, planner: Planner, seeds: list[int], simulations: int
 ) -> list[Optimum]:
-    """The optimum in real-valued spaces, or the value that the planner reaches in the true world."""
+    """The optimum in real-valued spaces, or the value that the planner reaches there."""
     plan = plan_world(planner, world)
     if not is_estimated(plan):
         optimum = Optimum(float(plan.upper), float(plan.upper - plan.value))
@@ -98,6 +98,4 @@ def on_cells(policy: Policy) -> QuantisedPolicy:
     if isinstance(policy, QuantisedPolicy):
         return policy
     expected = "a policy on cells of the line, which has an exact value"
-    raise PlanningError(
-        "learn", [Problem("policy", f"a {type(policy).__name__}", expected)]
-    )
+    raise PlanningError("learn", [Problem("policy", f"a {type(policy).__name__}", expected)])

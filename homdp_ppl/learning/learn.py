@@ -147,9 +147,13 @@ def begin(request: Request, worth: bool | None = None) -> list[Run]:
     loop = _loop(request, learners[0], states[0], worth)
     runs = []
     for task, state, best in zip(tasks, states, _optima(request), strict=True):
-        simulations = request.simulations * best.estimated
-        known = {"optimum": best.value, "slack": best.slack, "estimated": best.estimated}
-        task = replace(task, **known, simulations=simulations)
+        task = replace(
+            task,
+            optimum=best.value,
+            slack=best.slack,
+            estimated=best.estimated,
+            simulations=request.simulations * best.estimated,
+        )
         runs.append(Run(task, Record.empty(world), state, None, {}, loop, {}))
     return runs
 
@@ -175,8 +179,6 @@ def _loop(request: Request, learner: Learner, state: State, worth: bool) -> str:
 def _optima(request: Request) -> list[Optimum]:
     """The optimum in the true world, for every seed; estimates differ."""
     if not request.world.spaces.finite:
-        return density_optimum(
-            request.world, request.planner, request.seeds, request.simulations
-        )
+        return density_optimum(request.world, request.planner, request.seeds, request.simulations)
     best = check_plan(request.planner(request.world.pomdp))
     return [Optimum(best.upper, best.upper - best.value)] * len(request.seeds)

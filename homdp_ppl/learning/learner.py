@@ -16,7 +16,6 @@ import numpy as np
 
 from homdp_ppl.core.episode import Episode
 from homdp_ppl.core.policy import Policy
-from homdp_ppl.core.pomdp import POMDP
 from homdp_ppl.declare.model import HOMDP
 from homdp_ppl.errors import ParameterError, Problem
 from homdp_ppl.explorers.explorer import Deployment, Explorer
@@ -33,9 +32,9 @@ SIMULATIONS = 100  # episodes by which a value is estimated that cannot be compu
 class Decision(NamedTuple):
     """What a round has decided."""
 
-    policy: Policy  # with its share of random actions
+    policy: Any  # a Policy, with its share of random actions
     optimistic: Array  # ()  the optimistic value of the optimum
-    model: POMDP | None  # planned for; None where there are no tables
+    model: Any  # the POMDP that was planned for; None where there are no tables
     visits: Array  # (X, A)  n(x, a) when it was planned, or the number of episodes
     plans: Array  # ()  how many models were planned for
 
@@ -152,7 +151,8 @@ class Learner:
         The policy itself, or uniform at that step where the rule asks for it (Algorithm 2).
         """
         if not self.explorer.deployment.uniform_at_each_step:
-            return decision.policy
+            policy: Policy = decision.policy
+            return policy
         return uniform_at_step(decision.policy, step, self.homdp.spaces)
 
     def update(self, state: State, episode: Episode, simulated: bool = False) -> State:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -50,7 +50,8 @@ def advance(run: Run, rounds: int, done: Callable[[int], None] = nothing) -> Run
     done
         Called after each round.
     """
-    task, state, decision = run.task, run.state, run.decision
+    task, state = run.task, run.state
+    decision: Any = run.decision
     learner, stage = task.learner(), stage_of(task)
     value = float(run.values[-1]) if len(run.values) else np.nan
     noises, written = stage.noise(len(run.played)), Writer()
@@ -96,7 +97,8 @@ def stage_of(task: Task) -> Stage:
 def plan_again(run: Run, index: int) -> Policy:
     """The policy of a round, planned again from what was known before it."""
     state = state_before(run, index)
-    return run.task.learner().decide(int(state.played), state).policy
+    policy: Policy = run.task.learner().decide(int(state.played), state).policy
+    return policy
 
 
 def state_before(run: Run, index: int) -> State:

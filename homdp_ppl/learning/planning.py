@@ -66,9 +66,10 @@ class TablePlanning:
             solution, pair, plans = self._pairs.best(proposal)
             policy = with_uniform(solution.policy, self.explorer.deployment.random_actions)
             return Planned(policy, solution.upper, proposal.model(*pair), np.int64(plans))
-        check_numbers(self.explorer, proposal.models)
+        proposed: Any = proposal
+        check_numbers(self.explorer, proposed.models)
         candidates = [
-            jax.tree.map(lambda leaf, c=c: leaf[c], proposal)
+            jax.tree.map(lambda leaf, c=c: leaf[c], proposed)
             for c in range(self.explorer.objective.candidates)
         ]
         solutions = [self._solve(each.models, each.parameters) for each in candidates]
@@ -80,8 +81,7 @@ class TablePlanning:
         )
         chosen = choose_candidate(self.explorer, values)
         policy = with_uniform(solutions[chosen].policy, self.explorer.deployment.random_actions)
-        plans = np.int64(len(candidates))
-        return Planned(policy, values[chosen], candidates[chosen].models, plans)
+        return Planned(policy, values[chosen], candidates[chosen].models, np.int64(len(candidates)))
 
     def traced(self) -> Callable[[Proposal], Planned]:
         """The same as a pure function that JAX can trace; for tree planners."""
@@ -151,7 +151,7 @@ def _tree(explorer: Explorer, planner: Planner, homdp: HOMDP) -> Any:
 
 
 def choose_candidate(explorer: Explorer, values: Array) -> Array:
-    """Which candidate is deployed: the first of the best, or the one with the k-th smallest value."""
+    """Which candidate is deployed: the first of the best, or that with the k-th smallest value."""
     xp, pick = namespace(values), explorer.objective.pick
     if pick is None:
         return xp.argmax(values)
@@ -192,7 +192,7 @@ def check_proposal(explorer: Explorer, proposal: Any) -> None:
 
 
 def check_numbers(explorer: Explorer, models: POMDP) -> None:
-    """Raise an error for models whose rows are not probabilities or whose rewards are not finite."""
+    """Raise an error for rows that are not probabilities, and for rewards that are not finite."""
     rows = (np.asarray(part) for part in models[:3])
     if (
         all((row >= 0).all() and (np.abs(row.sum(-1) - 1) <= FLOAT32).all() for row in rows)

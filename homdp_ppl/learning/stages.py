@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple, Protocol
 
 import jax
-import numpy as np
 
 from homdp_ppl.core.episode import Episode
 from homdp_ppl.core.policy import Policy, Trajectory

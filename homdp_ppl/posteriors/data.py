@@ -54,7 +54,7 @@ def check_episode(homdp: HOMDP, episode: Episode) -> None:
     if homdp.spaces.finite:
         as_counts(homdp, episode)
     else:
-        Episodes.of(episode, homdp)
+        Episodes.of(episode, homdp).require_complete(f"data for {homdp.name}")
 
 
 def plain(counts: Counts) -> Counts:

@@ -47,7 +47,10 @@ def versions_of(run: Run) -> Versions:
     """
     explorer, task = run.task.explorer, run.task
     if not isinstance(run.state.memory, Versions):
-        got, expected = f"a run of {explorer.about.name}", "a run of hop_v, which has version spaces"
+        got, expected = (
+            f"a run of {explorer.about.name}",
+            "a run of hop_v, which has version spaces",
+        )
         raise DataError("versions_of", [Problem("run", got, expected)])
     learner = task.learner()
     state = learner.init()

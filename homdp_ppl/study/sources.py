@@ -193,10 +193,10 @@ def find_rule(text: str, world: World) -> Explorer:
         raise ParameterError(
             "explorer", [Problem("name", repr(call.name), f"one of {', '.join(known)}", remedy)]
         )
-    factory = EXPLORERS[call.name]
     if takes_world(text):
         call.options.setdefault("world", world)
-    return _replanning(factory, call)
+    rule: Explorer = _replanning(EXPLORERS[call.name], call)
+    return rule
 
 
 def takes_world(text: str) -> bool:
@@ -222,7 +222,8 @@ def _uses_prior(text: str, source: str) -> bool:
     factory = EXPLORERS.get(call.name)
     if factory is None or required(factory):
         return False
-    return _replanning(factory, call).about.uses_prior
+    rule: Explorer = _replanning(factory, call)
+    return rule.about.uses_prior
 
 
 def _replanning(factory: Callable[..., Any], call: Call) -> Any:

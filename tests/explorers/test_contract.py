@@ -1,4 +1,4 @@
-"""The contract of exploration rules, over the registry; and a new rule is one function and one line."""
+"""The contract of exploration rules, over the registry; a new rule is one function and one line."""
 
 import inspect
 import pickle
@@ -31,7 +31,6 @@ from homdp_ppl.explorers import EXPLORERS, About, Explorer, Pairs, Proposal
 from homdp_ppl.explorers.state import one
 from homdp_ppl.learning.compilable import traced_reason
 from homdp_ppl.learning.learner import Learner
-from homdp_ppl.models import MODELS
 from tests import rules
 from tests.explorers.plain import decide, sensor
 from tests.planners.exact import optimum
@@ -279,9 +278,10 @@ def test_options_show_in_the_name(name):
 
 
 def test_which_rules_use_the_prior_and_the_number_of_episodes():
-    rules_by = {fact: {name for name in EXPLORERS if getattr(make(name).about, fact)} for fact in (
-        "uses_prior", "needs_episodes"
-    )}
+    rules_by = {
+        fact: {name for name in EXPLORERS if getattr(make(name).about, fact)}
+        for fact in ("uses_prior", "needs_episodes")
+    }
     bayesian = {"posterior_sampling", "quantile_backup", "quantile_bonus", "value_quantile"}
     assert rules_by["uses_prior"] == bayesian
     assert rules_by["needs_episodes"] == {"hop_b", "hop_b_class", "hop_v", "tight"}
@@ -306,7 +306,7 @@ def test_transforms():
     hop_b = explorers.replan_every_episode(explorers.hop_b(scale=0.1))
     assert hop_b.name == "hop_b(scale=0.1, replan=every episode)"
     assert hop_b != explorers.hop_b(scale=0.1)
-    with pytest.raises(ParameterError, match="random_actions: got 1.5"):
+    with pytest.raises(ParameterError, match=r"random_actions: got 1\.5"):
         random(greedy, 1.5)
 
 
@@ -386,7 +386,9 @@ def test_the_bound_serves_dirichlet_rows_only():
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "rule", [explorers.quantile_backup(), explorers.quantile_bonus()], ids=lambda rule: rule.about.name
+    "rule",
+    [explorers.quantile_backup(), explorers.quantile_bonus()],
+    ids=lambda rule: rule.about.name,
 )
 def test_learning_with_a_sampled_posterior(rule):
     """Enough episodes for NUTS to run again.

@@ -155,7 +155,9 @@ def nested(rule):
 
     def update(state, episode):
         after = rule.update(state, episode)
-        return replace(after, memory=Versions(*map(np.logical_and, state.memory[:2], after.memory[:2])))
+        return replace(
+            after, memory=Versions(*map(np.logical_and, state.memory[:2], after.memory[:2]))
+        )
 
     return replace(rule, update=update)
 

@@ -205,7 +205,7 @@ def record_of(run: Any) -> Arrays:
     }
 
 
-def replanning(made: Any, when: str) -> Any:
+def replanning(made: Any, when: Any) -> Any:
     """A rule that plans in every episode, or when a count has doubled."""
     return replanned(made(), when)
 

@@ -7,6 +7,7 @@ import gc
 import weakref
 from dataclasses import fields
 from functools import cache
+from typing import Any
 
 import numpy as np
 import pytest
@@ -28,7 +29,7 @@ READABLE = 120  # rounds that the readable loop plays as well
 TOLERANCE = 1e-9  # NumPy and XLA add in different orders
 
 
-OPTIONS_OF = {  # fewer plans, shorter phases
+OPTIONS_OF: dict[str, dict[str, Any]] = {  # fewer plans, shorter phases
     "epsilon_greedy": {"epsilon": 0.2},
     "hop_b_class": {"scale": 0.1},
     "quantile_bonus": {"bound": True},

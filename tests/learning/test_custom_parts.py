@@ -1,4 +1,6 @@
-"""What people who write a planner or a rule of their own get wrong first, and what they are told."""
+"""Common mistakes in custom planners and rules, and the errors that they raise."""
+
+from typing import Any
 
 import numpy as np
 import pytest
@@ -8,6 +10,8 @@ from homdp_ppl.confidence import empirical
 from homdp_ppl.explorers import About, Deployment, Explorer, Objective, Proposal
 from homdp_ppl.planners import alpha_vectors, auto, bounded_search, history_tree
 from tests.runs import TREE, small
+
+WRONG: Any = "wrong"
 
 
 def by_rule(propose, episodes=2, compiled=False):
@@ -60,16 +64,19 @@ def test_numbers_that_make_no_model(spoil, compiled):
     ("make", "message"),
     [
         (lambda: Deployment(random_actions=1.5), "random_actions: got 1.5; expected a probability"),
-        (lambda: Deployment(replan="sometimes"), "replan: got 'sometimes'"),
+        (lambda: Deployment(replan=WRONG), "replan: got 'wrong'"),
         (lambda: Objective(candidates=0), "candidates: got 0"),
         (
             lambda: Objective(pick=2),
             r"pick: got 2; expected None, or one of the candidates 1\.\.1",
         ),
         (lambda: Objective(candidates=3, pick=0), "pick: got 0"),
-        (lambda: About("mine", guarantee="perhaps"), "guarantee: got 'perhaps'"),
-        (lambda: Explorer("mine", propose=impatient), r"about: got a str; expected About\(\.\.\.\)"),
-        (lambda: Explorer(About("mine"), propose=3), "propose: got a int; expected a function"),
+        (lambda: About("mine", guarantee=WRONG), "guarantee: got 'wrong'"),
+        (
+            lambda: Explorer(WRONG, propose=impatient),
+            r"about: got a str; expected About\(\.\.\.\)",
+        ),
+        (lambda: Explorer(About("mine"), propose=WRONG), "propose: got a str; expected a function"),
     ],
 )
 def test_impossible_facts_about_a_rule(make, message):

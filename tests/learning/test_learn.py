@@ -306,9 +306,7 @@ def test_rules_share_the_random_numbers_of_the_world():
 def test_rules_have_their_own_random_numbers():
     """From the name of the rule: random actions and posterior draws differ under another name."""
     for rule in (explorers.uniform(), explorers.posterior_sampling()):
-        ours, theirs = (
-            readable("tiger_table", r, 30) for r in (rule, named(rule, "another name"))
-        )
+        ours, theirs = (readable("tiger_table", r, 30) for r in (rule, named(rule, "another name")))
         assert "actions" in differences(ours, theirs)
         np.testing.assert_array_equal(ours.record.states[:, 0], theirs.record.states[:, 0])
 
@@ -318,7 +316,11 @@ def test_rules_have_their_own_random_numbers():
 
 @pytest.mark.parametrize(
     "explorer",
-    [explorers.tight(), explorers.hop_b(scale=0.1), explorers.replan_on_doubling(explorers.greedy())],
+    [
+        explorers.tight(),
+        explorers.hop_b(scale=0.1),
+        explorers.replan_on_doubling(explorers.greedy()),
+    ],
     ids=str,
 )
 def test_planning_when_a_count_has_doubled(explorer):

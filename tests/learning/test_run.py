@@ -20,7 +20,9 @@ WORLD = small("tiger_table")
 @pytest.fixture(scope="module")
 def run() -> Run:
     """Greedy, planning only when a count has doubled."""
-    return learn(WORLD, explorers.replan_on_doubling(explorers.greedy()), TREE, 40, seed=1, compiled=False)
+    return learn(
+        WORLD, explorers.replan_on_doubling(explorers.greedy()), TREE, 40, seed=1, compiled=False
+    )
 
 
 @pytest.fixture(scope="module")

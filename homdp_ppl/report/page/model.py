@@ -22,8 +22,8 @@ from homdp_ppl.report.priors import draw_priors
 from homdp_ppl.report.studies import draw_optimism
 from homdp_ppl.study import StudyDirectory, find_rule, find_world
 from homdp_ppl.study.directory import check_fingerprint
-from homdp_ppl.study.results import Runs
 from homdp_ppl.study.files import file_of
+from homdp_ppl.study.results import Runs
 from homdp_ppl.study.sources import takes_world
 
 
@@ -75,9 +75,7 @@ class Shown:
         run.
         """
         pool = self.ended or self.declared
-        learned = {
-            rule: several for rule, several in pool.items() if not takes_world(rule)
-        } or pool
+        learned = {rule: several for rule, several in pool.items() if not takes_world(rule)} or pool
         rule = min(
             learned, key=lambda name: float(np.mean([run.regret[-1] for run in learned[name]]))
         )
