@@ -15,7 +15,7 @@ import gymnasium
 
 from homdp_ppl.declare.model import World
 from homdp_ppl.gym import HOMDPEnv
-from homdp_ppl.models import CONTINUOUS, MODELS, load
+from homdp_ppl.models import MODELS, load
 
 
 class ZooEnv(HOMDPEnv):
@@ -24,7 +24,7 @@ class ZooEnv(HOMDPEnv):
     Parameters
     ----------
     name
-        One of ``MODELS`` or ``CONTINUOUS``; the id gives it.
+        One of ``MODELS``; the id gives it.
     per_step, render_mode
         As in :class:`homdp_ppl.gym.HOMDPEnv`.
     options
@@ -60,7 +60,7 @@ def environment_id(name: str) -> str:
 
 def register() -> None:
     """Register an id for each entry of the zoo; again does nothing."""
-    for name in [*MODELS, *CONTINUOUS]:
+    for name in MODELS:
         if environment_id(name) not in gymnasium.registry:
             gymnasium.register(
                 environment_id(name),

@@ -63,7 +63,7 @@ def show_models(options: argparse.Namespace, console: Console) -> None:
 
     if not options.models:
         table = Table("model", "story", box=box.SIMPLE_HEAD)
-        for name in [*models.MODELS, *models.CONTINUOUS]:
+        for name in models.MODELS:
             table.add_row(name, escape(models.story(name)))
         console.print(table)
         say(

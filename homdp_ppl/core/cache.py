@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 from typing import Any, TypeVar, final
+from weakref import WeakValueDictionary
 
 V = TypeVar("V")
 
@@ -30,3 +31,18 @@ class Cache:
             self._made[name] = make()
         value: V = self._made[name]
         return value
+
+
+_SHARED: WeakValueDictionary[str, Cache] = WeakValueDictionary()
+
+
+def shared_cache(fingerprint: str) -> Cache:
+    """The cache of all owners with this fingerprint, which lives as long as one of them holds it.
+
+    Examples
+    --------
+    >>> one = shared_cache("tiger")
+    >>> one is shared_cache("tiger"), one is shared_cache("lion")
+    (True, False)
+    """
+    return _SHARED.setdefault(fingerprint, Cache())

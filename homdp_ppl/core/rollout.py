@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import jax
 import jax.numpy as jnp
@@ -70,7 +70,7 @@ def _split(key: Array) -> tuple[Array, Array]:
 
 
 @in_x64
-def rollout(key: Array, world: Playable, policy: Policy) -> Episode | Episodes:
+def rollout(key: Array, world: Playable, policy: Policy) -> Any:  # Episode or Episodes
     """Play a policy in a world; the latent states come back with the finished episode.
 
     Parameters
@@ -126,8 +126,8 @@ def play_tables(
     The noise of random actions, (episodes, H), comes from the keys unless it is given.
     """
     if isinstance(policy, GraphPolicy):
-        many = to_numpy(_play_many(keys, pomdp, policy, actions))
-        return Episodes(many.observations, many.actions, many.states)
+        compiled = to_numpy(_play_many(keys, pomdp, policy, actions))
+        return Episodes(compiled.observations, compiled.actions, compiled.states)
     luck = to_numpy(_noise(keys, spaces.horizon, actions))
     played = [play_by_asking(pomdp, policy, Noise(*row), spaces) for row in zip(*luck, strict=True)]
     return Episodes.of(played, spaces)

@@ -15,7 +15,8 @@ from numpy.typing import ArrayLike
 from numpyro.distributions import Distribution
 
 from homdp_ppl.core.spaces import Real
-from homdp_ppl.declare.density_validation import as_reward, trials, try_out
+from homdp_ppl.declare.density_validation import as_reward, trial_problems, trials, try_out
+from homdp_ppl.declare.fingerprint import probe_digest
 from homdp_ppl.declare.kernels import Kernels, tabulators
 from homdp_ppl.declare.model import HOMDP, World
 from homdp_ppl.declare.probing import Prober
@@ -191,15 +192,18 @@ def _with_structure(model: HOMDP, problems: list[Problem], sound: tuple[str, ...
         problems = [*problems, *check_tables(start, model.spaces)]
         if problems:
             raise DeclarationError(model.name, problems)
-        return replace(model, _structure=analyse(prober, start))
+        return replace(model, _structure=analyse(prober, start), _probe=probe_digest(start))
 
 
 def _tried_out(model: HOMDP, problems: list[Problem], sound: tuple[str, ...]) -> HOMDP:
     """A model without tables, after some episodes of it were played."""
-    problems = problems or try_out(model.dynamics, model.sample_prior)
     if problems:
         raise DeclarationError(model.name, problems)
-    return model
+    trial = try_out(model.dynamics, model.function, model.sites)
+    problems = trial_problems(trial, model.spaces)
+    if problems:
+        raise DeclarationError(model.name, problems)
+    return replace(model, _probe=probe_digest(trial.probe))
 
 
 def _shape(given: ArrayLike | Distribution) -> tuple[int, ...]:

@@ -55,7 +55,7 @@ class Dynamics:
     ...     x = world.dynamics.first(world.numbers, jax.random.key(0))
     ...     log = world.dynamics.log_emission(world.numbers, x, x)
     >>> int(x), round(float(log), 4)
-    (1, -0.1625)
+    (0, -0.1625)
     """
 
     spaces: Spaces
@@ -164,7 +164,7 @@ class _Row(Distribution):  # type: ignore[misc]
     arg_constraints: dict[str, Any] = {}  # noqa: RUF012
 
     def __init__(self, table: Array, index: tuple[Array, ...]) -> None:
-        self.table, self.index = table, index
+        self.table, self.index = jnp.asarray(table), index
         super().__init__()
 
     @property

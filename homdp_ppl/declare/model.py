@@ -6,13 +6,14 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import final
+from uuid import uuid4
 
 import jax
 import numpy as np
 from numpy.typing import ArrayLike
 from numpyro import handlers
 
-from homdp_ppl.core.cache import Cache
+from homdp_ppl.core.cache import Cache, shared_cache
 from homdp_ppl.core.counts import Counts
 from homdp_ppl.core.episode import Episode
 from homdp_ppl.core.episodes import Episodes
@@ -21,6 +22,7 @@ from homdp_ppl.core.randomness import as_key
 from homdp_ppl.core.spaces import Spaces, describe, no_tables, require_finite
 from homdp_ppl.declare.density_validation import reward_problems
 from homdp_ppl.declare.dynamics import Dynamics, Numbers, program_dynamics, table_dynamics
+from homdp_ppl.declare.fingerprint import fingerprint
 from homdp_ppl.declare.kernels import Kernels, Tables, snap, tabulate
 from homdp_ppl.declare.parameters import (
     check_parameters,
@@ -60,8 +62,8 @@ class HOMDP:
         The user's program.
     sites
         Its random sites: what is unknown.
-    cache
-        What is compiled for this declaration.
+
+    Two declarations are equal if their programs are, by :attr:`fingerprint`.
 
     Examples
     --------
@@ -87,7 +89,7 @@ class HOMDP:
     function: Callable[[], Kernels]
     sites: tuple[Site, ...]
     _structure: Structure | None = None
-    cache: Cache = field(default_factory=Cache)
+    _probe: str = field(default_factory=lambda: uuid4().hex)
 
     @property
     def states(self) -> tuple[str, ...]:
@@ -115,6 +117,24 @@ class HOMDP:
         if self._structure is None:
             raise no_tables(self.spaces, self.name, "structure")
         return self._structure
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """A digest of names, spaces, horizon, rewards, sites and what the program shows at probe
+        points.
+        """
+        return fingerprint(self.name, self.spaces, self.sites, self._probe, self._rewards)
+
+    @cached_property
+    def cache(self) -> Cache:
+        """What is compiled for this declaration; equal finite ones share it at all horizons."""
+        if not self.spaces.finite:  # probes may miss what happens in regions that are rarely met
+            return Cache()
+        constant = (self.reward == self.reward[0]).all()
+        rewards = self.reward[:1] if constant else self.reward
+        return shared_cache(
+            fingerprint(self.name, self.spaces[:3], self.sites, self._probe, rewards)
+        )
 
     @cached_property
     def dynamics(self) -> Dynamics:
@@ -152,7 +172,7 @@ class HOMDP:
         if problems:
             raise DeclarationError(self.name, problems)
         if not finite:
-            return replace(self, spaces=spaces, cache=Cache())
+            return replace(self, spaces=spaces)
         reward = np.repeat(self.reward[:1], spaces.horizon, axis=0)
         return replace(self, spaces=spaces, reward=reward)
 
@@ -254,6 +274,12 @@ class HOMDP:
             self.function()
         return {site.name: trace[site.name]["value"] for site in self.sites}
 
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, HOMDP) and self.fingerprint == other.fingerprint
+
+    def __hash__(self) -> int:
+        return hash(self.fingerprint)
+
     def __repr__(self) -> str:
         X, Y, A, H = self.spaces
         sizes = ", ".join(
@@ -270,9 +296,14 @@ class HOMDP:
         alone = f"; moves no row by itself: {', '.join(behind)}" if behind else ""
         return "; ".join(f"{part}: {phrase}" for part, phrase in phrases) + alone
 
-    @cached_property
+    @property
+    def _rewards(self) -> Array:
+        """Rewards in numbers; those of a function are among the probes."""
+        return self.reward if self.spaces.finite else np.zeros(0)
+
+    @property
     def _compiled(self) -> Callable[[dict[str, Array]], tuple[Tables, dict[str, Array]]]:
-        return jax.jit(self._evaluate)
+        return self.cache.get("evaluate", lambda: jax.jit(self._evaluate))
 
     def _evaluate(self, values: Mapping[str, Array]) -> tuple[Tables, dict[str, Array]]:
         """The tables at these parameters, and whether each is in the support of its site."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from numpyro import handlers
 
+from homdp_ppl.declare.fingerprint import fingerprint
 from homdp_ppl.declare.kernels import Kernels
 from homdp_ppl.declare.model import HOMDP, World
 from homdp_ppl.errors import ParameterError, Problem
@@ -25,7 +26,7 @@ def paired(transition: World, emission: World) -> World:
     if moves.spaces.finite or moves.spaces != shows.spaces:
         got, expected = f"{moves.spaces} and {shows.spaces}", "the same real-valued spaces"
         raise ParameterError("paired", [Problem("spaces", got, expected)])
-    model = moves.cache.get(("paired", shows), lambda: _pair(moves, shows))
+    model = moves.cache.get(("paired", shows.fingerprint), lambda: _pair(moves, shows))
     return World(model, {**_under("T", transition), **_under("O", emission)})
 
 
@@ -42,7 +43,8 @@ def _pair(moves: HOMDP, shows: HOMDP) -> HOMDP:
     parts = (("T", moves), ("O", shows))
     sites = (site._replace(name=f"{p}/{site.name}") for p, part in parts for site in part.sites)
     name = f"{moves.name} with {shows.name}"
-    return HOMDP(name, moves.spaces, moves.reward, program, tuple(sites))
+    both = fingerprint(moves.fingerprint, shows.fingerprint)
+    return HOMDP(name, moves.spaces, moves.reward, program, tuple(sites), _probe=both)
 
 
 def _under(prefix: str, world: World) -> dict[str, Array]:

@@ -29,7 +29,7 @@ def simulate(dynamics: Dynamics, numbers: Numbers, key: Array) -> Episode:
         a = jax.random.randint(keys[1], (), 0, A)
         return dynamics.following(numbers, keys[2], x, a), (x, y, a)
 
-    first = dynamics.first(numbers, jax.random.fold_in(key, H))
+    first = dynamics.first(numbers, jax.random.fold_in(key, 2**32 - 1))  # the same at all horizons
     last, (states, observations, actions) = jax.lax.scan(step, first, jnp.arange(H))
     return Episode(Trajectory(observations, actions), jnp.concatenate([states, last[None]]))
 

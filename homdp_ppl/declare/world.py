@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, final
 
+import numpy as np
+
+from homdp_ppl.core.cache import Cache, shared_cache
 from homdp_ppl.core.episodes import Episodes
 from homdp_ppl.core.policy import Policy
 from homdp_ppl.core.pomdp import POMDP
 from homdp_ppl.core.rollout import play_tables
 from homdp_ppl.core.spaces import Spaces, no_tables
 from homdp_ppl.declare.dynamics import Dynamics, Numbers
+from homdp_ppl.declare.fingerprint import fingerprint
 from homdp_ppl.declare.parameters import short
 from homdp_ppl.declare.playing import play
 from homdp_ppl.precision import Array
@@ -24,6 +29,8 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, eq=False, repr=False)
 class World:
     """A HOMDP with its parameters fixed: something to act in. Made by its ``at`` and ``draw``.
+
+    Two worlds are equal if their declarations and their parameters are.
 
     Attributes
     ----------
@@ -90,11 +97,32 @@ class World:
             return play_tables(keys, self.pomdp, policy, self.spaces, actions)
         return play(keys, self.dynamics, self.numbers, policy, actions)
 
+    def returns(self, episodes: Episode | Iterable[Episode]) -> Array:
+        """The sum of rewards of each episode."""
+        return self.homdp.returns(episodes)
+
     def with_horizon(self, horizon: int) -> World:
         """The same world with another horizon, if its rewards are the same at every step."""
         model = self.homdp.with_horizon(horizon)
         pomdp = None if self._pomdp is None else self._pomdp.with_tables(reward=model.reward)
         return World(model, self.parameters, pomdp)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """A digest of the declaration and the parameters."""
+        values = ((name, np.asarray(value)) for name, value in sorted(self.parameters.items()))
+        return fingerprint(self.homdp.fingerprint, *(part for pair in values for part in pair))
+
+    @cached_property
+    def cache(self) -> Cache:
+        """What is compiled for this world."""
+        return shared_cache(self.fingerprint) if self.spaces.finite else Cache()
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, World) and self.fingerprint == other.fingerprint
+
+    def __hash__(self) -> int:
+        return hash(self.fingerprint)
 
     def __repr__(self) -> str:
         values = ", ".join(f"{name}={short(value)}" for name, value in self.parameters.items())

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from typing import Any, NamedTuple
-from weakref import WeakKeyDictionary
 
 import jax
 import numpy as np
 
-from homdp_ppl.core.cache import Cache
 from homdp_ppl.core.episode import Episode
 from homdp_ppl.core.policy import Trajectory
 from homdp_ppl.declare.kernels import TRACER_ERRORS, tracer_problem
@@ -17,8 +15,6 @@ from homdp_ppl.explorers.state import Pairs, State
 from homdp_ppl.learning.learner import Learner
 from homdp_ppl.learning.planning import check_proposal
 from homdp_ppl.precision import in_x64
-
-_REASONS: WeakKeyDictionary[HOMDP, Cache] = WeakKeyDictionary()
 
 
 class NotCompilable(NamedTuple):
@@ -74,8 +70,8 @@ def traced_reason(learner: Learner, state: State) -> NotCompilable | None:
 
     Only JAX's own errors about traced values are reasons. Other errors of the rule are raised.
     """
-    reasons = _REASONS.setdefault(learner.homdp, Cache())
-    return reasons.get(learner.explorer, lambda: _traced_reason(learner, state))
+    name = "not compilable", learner.explorer, learner.homdp.horizon
+    return learner.homdp.cache.get(name, lambda: _traced_reason(learner, state))
 
 
 @in_x64

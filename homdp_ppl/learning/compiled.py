@@ -12,13 +12,11 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
-from weakref import WeakKeyDictionary
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from homdp_ppl.core.cache import Cache
 from homdp_ppl.core.graph_policy import GraphPolicy
 from homdp_ppl.core.rollout import play
 from homdp_ppl.declare.model import World
@@ -36,8 +34,6 @@ if TYPE_CHECKING:
     from homdp_ppl.learning.run import Run
 
 STRETCH = 1000  # episodes in one call of the compiled program
-
-_LOOPS: WeakKeyDictionary[World, Cache] = WeakKeyDictionary()
 
 
 class Line(NamedTuple):
@@ -194,11 +190,10 @@ class CompiledLoop:
 def compiled_loop(task: Task) -> CompiledLoop:
     """The compiled loop of a task, the same for equal rules, planners and declarations.
 
-    It is kept as long as the world is. It holds the world's numbers, but not the world.
+    It is kept as long as the world, or another one that is equal to it.
     """
-    loops = _LOOPS.setdefault(task.world, Cache())
-    name = task.explorer, task.planner, task.model
-    return loops.get(name, lambda: CompiledLoop(task.world, task.learner()))
+    name = "compiled loop", task.explorer, task.planner, task.model
+    return task.world.cache.get(name, lambda: CompiledLoop(task.world, task.learner()))
 
 
 def _spend(run: Run, seconds: Mapping[str, float]) -> Run:

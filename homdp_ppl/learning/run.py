@@ -23,7 +23,6 @@ from homdp_ppl.learning.metrics import Measured
 from homdp_ppl.learning.record import Record
 from homdp_ppl.learning.task import Task
 from homdp_ppl.posteriors import Posterior, posterior
-from homdp_ppl.posteriors.continuous import ContinuousPosterior
 from homdp_ppl.posteriors.tracking import Tracked
 from homdp_ppl.precision import Array, in_x64
 
@@ -203,7 +202,7 @@ class Run(Measured):
         memory, model = self.state.memory, self.task.model
         if isinstance(memory, Tracked):
             return memory.belief
-        if isinstance(memory, Posterior | ContinuousPosterior):
+        if isinstance(memory, Posterior):
             return memory
         # not the rule's counts: HOP-V's are of single steps
         data = Counts.of(self.episodes, model) if model.spaces.finite else self.episodes

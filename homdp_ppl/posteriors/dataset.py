@@ -33,12 +33,7 @@ def to_dataset(homdp: HOMDP, samples: Mapping[str, Array], about: Mapping[str, A
     """
     import xarray as xr
 
-    words = {
-        "state": homdp.states,
-        "action": homdp.actions,
-        "next_state": homdp.states,
-        "observation": homdp.observations,
-    }
+    words = _words(homdp)
     chains, draws = next((v.shape[:2] for v in samples.values()), (0, 0))
     coordinates: dict[str, Any] = {"chain": np.arange(chains), "draw": np.arange(draws)}
     labels: dict[str, str] = {}
@@ -55,11 +50,20 @@ def to_dataset(homdp: HOMDP, samples: Mapping[str, Array], about: Mapping[str, A
     return xr.Dataset(variables, coordinates, dict(about))
 
 
+def _words(homdp: HOMDP) -> dict[str, tuple[str, ...]]:
+    if not homdp.spaces.finite:
+        return {}
+    X, Y, A = homdp.spaces.names
+    return {"state": X, "action": A, "next_state": X, "observation": Y}
+
+
 def _axes(homdp: HOMDP, site: str, values: Array) -> tuple[str, ...]:
     """The names of a site's axes, if its shape leaves no doubt.
 
     The last axis of a distribution is its outcome.
     """
+    if not homdp.spaces.finite:
+        return ()
     X, Y, A, _ = homdp.spaces.sizes
     sizes = {"state": X, "action": A, "next_state": X, "observation": Y}
     moved = homdp.structure.depends[site]

@@ -212,7 +212,7 @@ def log_likelihood(tables: Tables, counts: Counts) -> Array:
     Examples
     --------
     >>> from homdp_ppl import POMDP, Counts
-    >>> coin = POMDP.of([1], [[[1]]], [[0.75, 0.25]], reward=[[1]], horizon=1)
+    >>> coin = POMDP.of([1], [[[1]]], [[0.75, 0.25]], reward=[[1]], horizon=1).stationary()
     >>> round(
     ...     float(log_likelihood(coin, Counts(np.array([[[4]]]), np.array([[3, 1]])))), 6
     ... )  # 3 log(3/4) + log(1/4)

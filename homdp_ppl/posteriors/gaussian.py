@@ -59,8 +59,8 @@ class GaussianForm:
         self.groups = groups
         self.shapes = {site.name: site.shape for site in homdp.sites}
 
-    def update(self, data: Moments) -> list[Updated]:
-        """Posterior parameters of every group."""
+    def update(self, data: Moments) -> Array:
+        """Posterior parameters of every group, (groups, 4), each row an :class:`Updated`."""
         updated = []
         for group in self.groups:
             number, total, squares = _pooled(data, group.states)
@@ -79,16 +79,16 @@ class GaussianForm:
                     group.rate + (squares + between) / 2,
                 )
             )
-        return updated
+        return np.array(updated)
 
-    def draw(self, key: Array, updated: list[Updated], n: int) -> dict[str, Array]:
+    def draws(self, key: Array, updated: Array, n: int) -> dict[str, Array]:
         """Joint draws of all sites, each (n, ...)."""
         generator = np.random.default_rng(np.asarray(jax.random.key_data(key)))
         values = {
             name: np.zeros((n, int(np.prod(shape, dtype=int))))
             for name, shape in self.shapes.items()
         }
-        for group, now in zip(self.groups, updated, strict=True):
+        for group, now in self._paired(updated):
             precision = np.ones(n)
             if group.spread:
                 precision = generator.gamma(now.shape, 1 / now.rate, n)
@@ -101,10 +101,10 @@ class GaussianForm:
             )
         return {name: value.reshape(n, *self.shapes[name]) for name, value in values.items()}
 
-    def log_density(self, updated: list[Updated], values: Mapping[str, Array]) -> Array:
+    def log_density(self, updated: Array, values: Mapping[str, Array]) -> Array:
         """The log density of the claimed posterior at parameter values."""
         total = jnp.zeros(())
-        for group, now in zip(self.groups, updated, strict=True):
+        for group, now in self._paired(updated):
             precision = jnp.ones(())
             if group.spread:
                 entry = jnp.ravel(values[group.spread[0]])[group.spread[1]]
@@ -120,6 +120,20 @@ class GaussianForm:
                 now.location, 1 / jnp.sqrt(now.strength * precision)
             ).log_prob(mean)
         return total
+
+    def site_means(self, updated: Array) -> dict[str, Array]:
+        """Posterior means of the sites."""
+        means = {name: np.zeros(shape) for name, shape in self.shapes.items()}
+        for group, now in self._paired(updated):
+            means[group.mean[0]].reshape(-1)[group.mean[1]] = now.location
+            if group.spread:
+                exact = now.rate / (now.shape - 1) if group.inverse else now.shape / now.rate
+                means[group.spread[0]].reshape(-1)[group.spread[1]] = exact if exact > 0 else np.inf
+        return means
+
+    def _paired(self, updated: Array) -> list[tuple[Group, Updated]]:
+        rows = (Updated(*row) for row in updated.tolist())
+        return list(zip(self.groups, rows, strict=True))
 
 
 def gaussian_form(homdp: HOMDP) -> GaussianForm | None:

@@ -26,6 +26,7 @@ from homdp_ppl.declare.kernels import Tables
 from homdp_ppl.declare.model import HOMDP
 from homdp_ppl.errors import DataError, Problem
 from homdp_ppl.posteriors.belief import Posterior
+from homdp_ppl.posteriors.tables import tables_at
 from homdp_ppl.precision import Array, in_x64, to_numpy
 
 LEVEL = 0.05  # chance that one of the four findings is called unusual although the model is right
@@ -219,7 +220,8 @@ def predictive_check(
     if problems:
         raise DataError("predictive_check", problems)
     key = as_key(key, "predictive_check")
-    tables = belief.tables(belief.parameters(jax.random.fold_in(key, 0), draws), draws)
+    drawn = belief.parameters(jax.random.fold_in(key, 0), draws)
+    tables = tables_at(belief.homdp, drawn, draws)
     keys = jax.random.split(jax.random.fold_in(key, 1), draws)
     seen = Episode(Trajectory(batch.observations, batch.actions), batch.states)
     observed = _describe(seen, homdp.reward, len(homdp.observations))

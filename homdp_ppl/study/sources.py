@@ -135,7 +135,7 @@ def _find(text: str, seed: int) -> World:
             ],
         )
     if path is None:
-        known = [*models.MODELS, *models.CONTINUOUS]
+        known = models.MODELS
         name, _, rest = text.partition(":")
         if name.strip() not in known:
             here = Path(f"{name}.py").is_file()
@@ -145,7 +145,7 @@ def _find(text: str, seed: int) -> World:
             )
             raise HOMDPError("model", [Problem("name", repr(name), expected, remedy)])
         call = parse_call(text, "model")
-        loaded: World = _called((models.MODELS | models.CONTINUOUS)[call.name], call)
+        loaded: World = _called(models.MODELS[call.name], call)
         return loaded
     kinds = HOMDP | World
     expected = "a HOMDP, a World, or a function that returns one"

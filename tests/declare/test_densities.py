@@ -3,6 +3,8 @@
 What they say, what they refuse, and that program, mechanics and rollouts agree.
 """
 
+from dataclasses import replace
+
 import jax
 import jax.numpy as jnp
 import numpy as np

@@ -55,6 +55,9 @@ from numpyro.infer.util import log_density
 
 Arrays = dict[str, Any]
 
+# models of the zoo with real-valued spaces
+CONTINUOUS = ("gaussian_tiger", "gaussian_screening", "low_rank", "light_dark", "camera")
+
 __all__ = ["HOMDPEnv", "Sampling"]  # used by the cases as they are
 
 # Numbers of models
@@ -251,7 +254,7 @@ def mean_and_variance(belief: Any) -> Arrays:
 
 def believed(belief: Any, key: Any, n: int = 5) -> Arrays:
     """What a posterior of a finite model says: method, concentration, moments, draws."""
-    found = {"method": belief.method, "concentration": np.asarray(belief.concentration)}
+    found = {"method": belief.method, "concentration": np.asarray(belief.closed)}
     found |= mean_and_variance(belief)
     found |= {f"draws.{name}": array for name, array in draws_of(belief, key, n).items()}
     for name, values in belief.parameters(key, n).items():
@@ -273,7 +276,7 @@ def atoms_of(belief: Any) -> Arrays:
 def continuous_belief(belief: Any, key: Any, n: int = 5) -> Arrays:
     """What the posterior of a continuous model says: method, means, draws."""
     found: Arrays = {"method": belief.method}
-    found |= {f"mean.{name}": np.asarray(value) for name, value in belief.mean.items()}
+    found |= {f"mean.{name}": np.asarray(value) for name, value in belief.site_means.items()}
     drawn = belief.parameters(key, n)
     return found | {f"parameters.{name}": np.asarray(value) for name, value in drawn.items()}
 

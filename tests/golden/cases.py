@@ -638,7 +638,7 @@ def played_continuous(name: str) -> Arrays:
     return adapt.batch(episodes) | {"returns": here.homdp.returns(episodes)}
 
 
-for _name in models.CONTINUOUS:
+for _name in adapt.CONTINUOUS:
     _big = _name in ("low_rank", "gaussian_screening")
     case(f"rollout/{_name}", slow=_big)(partial(played_continuous, _name))
 

@@ -57,9 +57,7 @@ def test_planted_bugs_in_closed_forms_are_caught(bug):
     elif bug == "lost update":
         wrong = [posterior(model, data[:-1]) for data in study.data]
     elif bug == "wrong prior":
-        wrong = [
-            replace(belief, concentration=belief.concentration - prior + 1) for belief in beliefs
-        ]
+        wrong = [replace(belief, closed=belief.closed - prior + 1) for belief in beliefs]
     else:
         wrong = [
             posterior(model, sbc.CORRUPTIONS[bug](data, model.counts(data))) for data in study.data
