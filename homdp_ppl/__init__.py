@@ -54,8 +54,7 @@ if TYPE_CHECKING:  # for type checkers and editors; the same at run time is _HOM
     from homdp_ppl.evaluation.exact import evaluate
     from homdp_ppl.formats import read_pomdp, write_pomdp
     from homdp_ppl.learning.learn import learn
-    from homdp_ppl.learning.outcome import Mixture
-    from homdp_ppl.learning.run import Run
+    from homdp_ppl.learning.run import Mixture, Run
     from homdp_ppl.posteriors import Posterior, posterior
     from homdp_ppl.precision import x64
     from homdp_ppl.storage.atomic import StorageError
@@ -139,8 +138,7 @@ _HOMES = {  # module: the public names that it defines
     "evaluation.exact": "evaluate",
     "formats": "read_pomdp write_pomdp",
     "learning.learn": "learn",
-    "learning.outcome": "Mixture",
-    "learning.run": "Run",
+    "learning.run": "Mixture Run",
     "posteriors": "Posterior posterior",
     "precision": "x64",
     "storage.atomic": "StorageError",

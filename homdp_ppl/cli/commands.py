@@ -23,7 +23,7 @@ from homdp_ppl.evaluation.simulation import estimate
 from homdp_ppl.learning.checks import check_plan
 from homdp_ppl.learning.learn import learn
 from homdp_ppl.learning.metrics import Measured
-from homdp_ppl.learning.rounds import Planner
+from homdp_ppl.learning.planning import Planner
 from homdp_ppl.report import (
     comparison_table,
     decisions_table,

@@ -42,6 +42,21 @@ def as_counts(homdp: HOMDP, data: Episode | Iterable[Episode] | Counts) -> Count
     )
 
 
+def check_episode(homdp: HOMDP, episode: Episode) -> None:
+    """Raise an error for anything but one episode that can happen under the declaration.
+
+    The same errors as :func:`homdp_ppl.posterior` raises for it.
+    """
+    if not isinstance(episode, Episode) or np.ndim(episode.actions) != 1:
+        got = "several episodes" if isinstance(episode, Episode) else f"a {type(episode).__name__}"
+        problem = Problem("episode", got, "one Episode", "Update with one episode at a time.")
+        raise DataError(f"data for {homdp.name}", [problem])
+    if homdp.spaces.finite:
+        as_counts(homdp, episode)
+    else:
+        Episodes.of(episode, homdp).require_complete(f"data for {homdp.name}")
+
+
 def plain(counts: Counts) -> Counts:
     """The numbers alone, as float64: what compiled functions are fed with."""
     return Counts(

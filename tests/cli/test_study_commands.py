@@ -12,14 +12,14 @@ from homdp_ppl.cli.main import main
 
 MINE = """
 from homdp_ppl import explorers, models
-from homdp_ppl.explorers import Explorer
+from homdp_ppl.explorers import About, Explorer
 
 world = models.load("tiger", horizon=2)
 
 def broken(key, state):
     return state.no_such_thing
 
-rule = Explorer("mine", broken, "none", compilable=lambda homdp: False)
+rule = Explorer(About("mine"), propose=broken)
 
 def planner(pomdp):
     return pomdp.no_such_thing

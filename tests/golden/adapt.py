@@ -47,6 +47,7 @@ from homdp_ppl.evaluation import (
     simulation_lemma,
     trajectory_distance,
 )
+from homdp_ppl.explorers.transforms import replanning as replanned
 from homdp_ppl.gym import HOMDPEnv
 from homdp_ppl.planners import root_bounds
 from homdp_ppl.posteriors import Sampling, predictive_check
@@ -215,6 +216,11 @@ def record_of(run: Any) -> Arrays:
         "returns": run.returns,
         "regret": run.regret,
     }
+
+
+def replanning(made: Any, when: Any) -> Any:
+    """A rule that plans in every episode, or when a count has doubled."""
+    return replanned(made(), when)
 
 
 def counted(homdp: Any, episodes: Any) -> Any:

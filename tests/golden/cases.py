@@ -244,7 +244,7 @@ def replanning() -> Arrays:
     found: Arrays = {}
     for when in ("every episode", "doubled"):
         for made in (explorers.hop_b, explorers.posterior_sampling, explorers.greedy):
-            run = learn(world("tiger"), made(replan=when), TREE, 12, 6, compiled=False)
+            run = learn(world("tiger"), adapt.replanning(made, when), TREE, 12, 6, compiled=False)
             found |= under(f"{made.__name__}, {when}", adapt.record_of(run))
     return found
 
