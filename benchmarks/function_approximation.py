@@ -214,7 +214,7 @@ def version_spaces(console: Console, seeds: int) -> list[dict[str, Any]]:
         for members in (100, 1000):
             listed = worlds(name, members)
             truth = listed[-1]
-            rule = explorers.hop_v(listed, listed).continuous
+            rule = explorers.hop_v(listed, listed)
             episodes = rollout(
                 jax.random.split(jax.random.key(1), marks[-1]), truth, uniform_policy(truth)
             )
@@ -224,8 +224,8 @@ def version_spaces(console: Console, seeds: int) -> list[dict[str, Any]]:
                 state = rule.update(state, episode)
                 seconds.append(time.perf_counter() - start)
                 if k in marks:
-                    sizes.append(tuple(int(mask.sum()) for mask in state.memory.alive))
-            kept = all(bool(mask[-1]) for mask in state.memory.alive)
+                    sizes.append(tuple(int(mask.sum()) for mask in state.memory[:2]))
+            kept = all(bool(mask[-1]) for mask in state.memory[:2])
             first, each = sum(seconds[:4]), float(np.mean(seconds[4:]))  # the first epoch compiles
             rows.append(
                 {

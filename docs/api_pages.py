@@ -24,6 +24,7 @@ THEMES = {  # of the names at the root; one that stands nowhere here comes under
         "BlindPolicy",
         "Trajectory",
         "Episode",
+        "Episodes",
         "Counts",
     ),
     "Planning": ("Plan", "make_plan"),
@@ -115,7 +116,7 @@ def contents() -> str:
 
 
 def page(path: str, module: ModuleType) -> str:
-    """The page of a namespace: what it is for, its names at a glance, and each of them explained."""
+    """The page of a namespace: its purpose, its names at a glance, and the entry of each."""
     names = [name for name in module.__all__ if f"{path}.{name}" in homes()]
     parts = [
         path,
@@ -172,8 +173,7 @@ def _table(rows: dict[str, str]) -> list[str]:
 CONSTANTS = {
     "homdp_ppl.explorers.EXPLORERS": "The rules by name.",
     "homdp_ppl.models.MODELS": "The worlds of the zoo by name.",
-    "homdp_ppl.planners.CONTINUOUS_PLANNERS": "The planners for continuous worlds by name.",
-    "homdp_ppl.planners.PLANNERS": "The planners for finite worlds by name.",
+    "homdp_ppl.planners.PLANNERS": "The planners by name.",
     "homdp_ppl.report.COLOURS": "The colours of rules in pictures, in their order.",
 }
 

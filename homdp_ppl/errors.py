@@ -148,9 +148,9 @@ class ParameterError(HOMDPError):
     ...     coin.at(bias=0.7)
     ... except ParameterError as error:
     ...     for problem in error.problems:
-    ...         print(problem)
+    ...         print(f"{problem.where}: got {problem.got}; expected {problem.expected}")
     site 'bias': got a value for it; expected one of the sites: O
-    site 'O': got no value; expected a value for every site. Write O=..., or draw all from their priors: .draw(key).
+    site 'O': got no value; expected a value for every site
     """
 
 

@@ -2,8 +2,8 @@
 
 `sim_to_real` is the same story with cells.
 
-    pose ──► pose + move + drift (and a little noise); grasping: loaded if the box is in reach, else knocked over, for good
-      │
+    pose ──► pose + move + drift (and a little noise); grasping: loaded if the box is in reach,
+      │      else knocked over, for good
       ▼
     scale * pose, with little noise in the west and much behind the shelf in the east
 

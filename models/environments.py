@@ -2,10 +2,10 @@
 
 ``gymnasium.make("homdp/Tiger-v0", horizon=6)``, one id for each entry.
 
-Since version 1.0 Gymnasium loads no entry points: ids are known to it once ``homdp_ppl`` is
-imported, for instance by ``gymnasium.make("homdp_ppl:homdp/Tiger-v0")``. The entry point "homdp" is
-there for those who do load them. Asynchronous vectors are best spawned, ``vector_kwargs={"context":
-"spawn"}``: JAX warns when its process is forked.
+Since version 1.0 Gymnasium loads no entry points: ids are registered when ``homdp_ppl.gym`` is
+imported, for instance by ``gymnasium.make("homdp_ppl.gym:homdp/Tiger-v0")``. The entry point
+"homdp" is for older versions and for tools that load it. Spawn asynchronous vectors,
+``vector_kwargs={"context": "spawn"}``: JAX warns when its process is forked.
 """
 
 from functools import lru_cache

@@ -5,7 +5,8 @@ What comes back is a number.
     condition ──► condition'     healthy ─onset─► early ─progression─► advanced; treatment ends it
         │
         ▼
-    (condition, assay ordered or not) ──► marker ~ Normal(rise * stage, noise of the assay, or of a quick test)
+    (condition, assay ordered or not) ──► marker ~ Normal(rise * stage, noise)
+                                          with the noise of the assay, or of a quick test
 
 The check-up of checkup.py (appendix A of the paper, after Ayer, Alagoz and Stout 2012; the numbers
 are ours, for illustration only) with a laboratory instead of yes and no. At every visit a quick

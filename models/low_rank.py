@@ -1,7 +1,7 @@
 """Low rank: many places in few regions, and what is unknown is about regions alone.
 
-    place x ──► features phi(x, a), a distribution on regions ──► region z ──► place x' ~ psi_z, uniform in the region
-       │
+    place x ──► features phi(x, a), a distribution on regions ──► region z ──► place x' ~ psi_z,
+       │                                                                       uniform in region z
        ▼
     y ~ Normal(number of its region, scale)
 

@@ -2,7 +2,9 @@
 
 One that says less than the observation, and one that says more.
 
-    cell of y   <   y   <   one of the corners between which y lies, or the kind of the state        (Blackwell's order)
+    cell of y   <   y   <   one of the corners between which y lies, or the kind of the state
+
+in Blackwell's order.
 
 Less: whoever sees y knows its cell. More: on a cell the vector of likelihoods l(y) = (p(y | x))_x
 is written as sum_j w_j(y) v_j + sum_k s_k(y) e_k with weights w, s >= 0, where the corners v_j are

@@ -1,7 +1,8 @@
 """The search: a tree over particle beliefs that grows by one belief a simulation, as one compiled
 program.
 
-    belief ──action──► branch: particles of the next state ──observation──► belief: weights for the branch's particles
+    belief ──action──► branch: particles of the next state
+    branch ──observation──► belief: weights for the branch's particles
 
 All observations of a branch share its particles and weigh them by their densities (POWSS: Lim,
 Tomlin and Sunberg 2020); their number grows with the visits of the branch (POMCPOW: Sunberg and

@@ -8,19 +8,14 @@ from __future__ import annotations
 import argparse
 from collections.abc import Collection, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jax
-import matplotlib.pyplot as plt
-from matplotlib.backend_bases import FigureCanvasBase
-from rich import box
-from rich.console import Console
-from rich.markup import escape
-from rich.table import Table
 
 from homdp_ppl import models, planners, study, theory
+from homdp_ppl.cli.console import say
 from homdp_ppl.core.graph_policy import uniform_policy
-from homdp_ppl.core.rollout import rollout
+from homdp_ppl.core.rollout import rollout_many
 from homdp_ppl.core.spaces import Real
 from homdp_ppl.declare.model import World
 from homdp_ppl.errors import ParameterError, Problem
@@ -28,7 +23,7 @@ from homdp_ppl.evaluation.simulation import estimate
 from homdp_ppl.learning.checks import check_plan
 from homdp_ppl.learning.learn import learn
 from homdp_ppl.learning.metrics import Measured
-from homdp_ppl.learning.rounds import Planner
+from homdp_ppl.learning.planning import Planner
 from homdp_ppl.report import (
     comparison_table,
     decisions_table,
@@ -39,6 +34,10 @@ from homdp_ppl.report import (
 )
 from homdp_ppl.report.look import counted
 from homdp_ppl.storage.atomic import atomic_write
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
 
 LEGEND = {  # of the columns of comparisons
     "seeds": "runs of the rule so far",
@@ -58,6 +57,10 @@ QUANTISED = "Where observations are numbers and states are not, `--planner quant
 
 def show_models(options: argparse.Namespace, console: Console) -> None:
     """``homdp models``: the stories of the zoo, one model, or several side by side."""
+    from rich import box
+    from rich.markup import escape
+    from rich.table import Table
+
     if not options.models:
         table = Table("model", "story", box=box.SIMPLE_HEAD)
         for name in models.MODELS:
@@ -92,7 +95,7 @@ def play(options: argparse.Namespace, console: Console) -> None:
     """``homdp play``: episodes of the uniform policy, revealed."""
     world: Any = study.find_world(options.model, options.horizon, options.seed)
     keys = jax.random.split(jax.random.key(options.seed), options.episodes)
-    episodes = rollout(keys, world, uniform_policy(world))
+    episodes = rollout_many(keys, world, uniform_policy(world))
     say(console, f"{world!r}, played by the uniform policy.\n")
     for k, episode in enumerate(episodes, 1):
         console.print(seen_table(world.homdp, episode, f"Episode {k}, as the policy saw it"))
@@ -127,9 +130,9 @@ def plan(options: argparse.Namespace, console: Console) -> None:
 def _plan_continuous(
     options: argparse.Namespace, console: Console, world: World, planner: Planner
 ) -> None:
-    found: Any = planner(world)
+    found = planner(world)
     say(console, f"planner   {found.planner}")
-    if getattr(found, "estimated", False):
+    if not found.certified:
         if options.draw or options.save:
             raise ParameterError(
                 "plan", [Problem("--draw, --save", ONLINE, "a policy that can be kept", QUANTISED)]
@@ -142,13 +145,12 @@ def _plan_continuous(
         f"value     {found.value:.9g}  (certified: the optimum is at most {found.upper:.9g})",
     )
     say(console, f"seconds   {found.statistics['seconds']:.3g} (a first plan may have compiled)")
-    console.print(decisions_table(found.less))
-    _keep(options, console, found.less, found.policy)
+    console.print(decisions_table(found))
+    _keep(options, console, found, found.policy)
 
 
 def _check_places(command: str, options: argparse.Namespace) -> None:
     """Refuse files that could not be written, before anything is done."""
-    kinds = FigureCanvasBase.get_supported_filetypes()
     places = [
         (f"--{name}", Path(place))
         for name in ("draw", "save", "out")
@@ -166,17 +168,13 @@ def _check_places(command: str, options: argparse.Namespace) -> None:
     ]
     if getattr(options, "save", None) and Path(options.save).suffix != ".npz":
         problems.append(Problem("--save", options.save, "a NumPy file: a name that ends in .npz"))
-    if (
-        getattr(options, "draw", None)
-        and Path(options.draw).suffix.removeprefix(".").lower() not in kinds
-    ):
-        problems.append(
-            Problem(
-                "--draw",
-                options.draw,
-                f"a picture: a name that ends in one of {', '.join(sorted(kinds))}",
-            )
-        )
+    if getattr(options, "draw", None):
+        from matplotlib.backend_bases import FigureCanvasBase
+
+        kinds = sorted(FigureCanvasBase.get_supported_filetypes())
+        if Path(options.draw).suffix.removeprefix(".").lower() not in kinds:
+            expected = f"a picture: a name that ends in one of {', '.join(kinds)}"
+            problems.append(Problem("--draw", options.draw, expected))
     if getattr(options, "out", None) and Path(options.out).suffix != ".nc":
         problems.append(Problem("--out", options.out, "a netCDF file: a name that ends in .nc"))
     if problems:
@@ -185,6 +183,8 @@ def _check_places(command: str, options: argparse.Namespace) -> None:
 
 def _keep(options: argparse.Namespace, console: Console, found: Any, policy: Any) -> None:
     if options.draw:
+        import matplotlib.pyplot as plt
+
         found.draw()
         plt.savefig(options.draw, dpi=120)
         say(console, f"drawn to  {options.draw}")
@@ -277,8 +277,3 @@ def best(run: Measured) -> str:
         if run.inexact
         else f"optimal value {run.optimum:.4g}"
     )
-
-
-def say(console: Console, text: str) -> None:
-    """A line as it is: no wrapping, no markup."""
-    console.out(text, highlight=False)

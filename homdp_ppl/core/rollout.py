@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from homdp_ppl.core.episode import Episode, stack
+from homdp_ppl.core.episode import Episode
+from homdp_ppl.core.episodes import Episodes
 from homdp_ppl.core.graph_policy import GraphPolicy, check_policy
 from homdp_ppl.core.policy import Policy, Trajectory, ask
 from homdp_ppl.core.pomdp import POMDP
@@ -26,7 +27,7 @@ class Playable(Protocol):
     def spaces(self) -> Spaces:
         """States, observations, actions and the horizon."""
 
-    def play(self, keys: Array, policy: Policy, actions: Array | None = None) -> Episode:
+    def play(self, keys: Array, policy: Policy, actions: Array | None = None) -> Episodes:
         """Episodes of a policy, one per key; ``actions``: uniform numbers for random actions."""
 
 
@@ -69,13 +70,13 @@ def _split(key: Array) -> tuple[Array, Array]:
 
 
 @in_x64
-def rollout(key: Array, world: Playable, policy: Policy) -> Episode:
+def rollout(key: Array, world: Playable, policy: Policy) -> Any:  # Episode or Episodes
     """Play a policy in a world; the latent states come back with the finished episode.
 
     Parameters
     ----------
     key
-        A JAX random key for one episode, or an array of keys for as many episodes.
+        A JAX random key for one episode, or a one-dimensional array of keys for as many episodes.
     world
         A declaration with its parameters fixed.
     policy
@@ -84,9 +85,9 @@ def rollout(key: Array, world: Playable, policy: Policy) -> Episode:
 
     Returns
     -------
-    Episode
-        Arrays of indices, or of real numbers where a space is :class:`Real`; the leading axes are
-        those of the keys.
+    Episode or Episodes
+        An :class:`Episode` for one key, :class:`Episodes` for an array of keys. Values are indices,
+        or real numbers where a space is :class:`Real`.
 
     Examples
     --------
@@ -96,34 +97,40 @@ def rollout(key: Array, world: Playable, policy: Policy) -> Episode:
     >>> rollout(jax.random.key(0), world, uniform_policy(world)).states.shape
     (5,)
     """
+    keys = as_keys(key, "rollout")
+    if keys.ndim > 1:
+        got, expected = f"keys of shape {keys.shape}", "one key, or a one-dimensional array of keys"
+        raise DataError("rollout", [Problem("key", got, expected, "Write keys.reshape(-1).")])
+    episodes = rollout_many(keys.reshape(-1), world, policy)
+    return episodes if keys.ndim else episodes[0]
+
+
+@in_x64
+def rollout_many(keys: Array, world: Playable, policy: Policy) -> Episodes:
+    """The same for an array of keys, (n,)."""
     if not isinstance(world, Playable):
         remedy = "Fix its parameters with .at(...), or draw them with .draw(key)."
         raise DataError(
             "rollout", [Problem("world", f"a {type(world).__name__}", "a World", remedy)]
         )
     check_policy(policy, world)
-    keys = as_keys(key, "rollout")
-    episodes = world.play(keys.reshape(-1), policy)
-    shaped: Episode = jax.tree.map(
-        lambda leaf: np.asarray(leaf).reshape(*keys.shape, *leaf.shape[1:]), episodes
-    )
-    return shaped
+    return world.play(keys, policy)
 
 
 @in_x64
 def play_tables(
     keys: Array, pomdp: POMDP, policy: Policy, spaces: Spaces, actions: Array | None = None
-) -> Episode:
+) -> Episodes:
     """Episodes of a policy in a finite model, one per key.
 
     The noise of random actions, (episodes, H), comes from the keys unless it is given.
     """
     if isinstance(policy, GraphPolicy):
-        compiled: Episode = _play_many(keys, pomdp, policy, actions)
-        return compiled
+        compiled = to_numpy(_play_many(keys, pomdp, policy, actions))
+        return Episodes(compiled.observations, compiled.actions, compiled.states)
     luck = to_numpy(_noise(keys, spaces.horizon, actions))
     played = [play_by_asking(pomdp, policy, Noise(*row), spaces) for row in zip(*luck, strict=True)]
-    return stack(played, spaces)
+    return Episodes.of(played, spaces)
 
 
 def play_by_asking(pomdp: POMDP, policy: Policy, luck: Noise, spaces: Spaces) -> Episode:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import textwrap
+from typing import TYPE_CHECKING
 
-import matplotlib.pyplot as plt
 import networkx as nx
-from matplotlib import colormaps
-from matplotlib.axes import Axes
-from matplotlib.lines import Line2D
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 
 def draw_tree(tree: nx.DiGraph, title: str, axes: Axes | None = None) -> Axes:
@@ -25,6 +25,10 @@ def draw_tree(tree: nx.DiGraph, title: str, axes: Axes | None = None) -> Axes:
     axes
         Where to draw; a new figure by default.
     """
+    import matplotlib.pyplot as plt
+    from matplotlib import colormaps
+    from matplotlib.lines import Line2D
+
     depth = {node: data["step"] for node, data in tree.nodes(data=True)}
     steps = max(depth.values())
     heights = _heights(tree)

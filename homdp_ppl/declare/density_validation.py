@@ -18,6 +18,7 @@ from numpyro import handlers
 from numpyro.distributions import Distribution
 
 from homdp_ppl.core.episode import Episode
+from homdp_ppl.core.episodes import Episodes
 from homdp_ppl.core.probabilities import row_problems
 from homdp_ppl.core.spaces import Real, Space, Spaces, shape_of, told
 from homdp_ppl.declare.conditional import laws
@@ -94,7 +95,7 @@ def _point(domain: Spaces) -> tuple[Array, Array]:
     ), jnp.zeros((), dtype=int)
 
 
-def reward_problems(rewards: Array, episodes: Episode, domain: Spaces) -> list[Problem]:
+def reward_problems(rewards: Array, episodes: Episode | Episodes, domain: Spaces) -> list[Problem]:
     """Rewards outside [0, 1], each once, with where they were met."""
     found: dict[Problem, None] = {}
     for episode, step in np.argwhere(~((rewards >= 0) & (rewards <= 1)))[:LOOKED_AT]:

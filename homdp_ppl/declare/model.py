@@ -15,7 +15,8 @@ from numpyro import handlers
 
 from homdp_ppl.core.cache import Cache, shared_cache
 from homdp_ppl.core.counts import Counts
-from homdp_ppl.core.episode import Episode, stack
+from homdp_ppl.core.episode import Episode
+from homdp_ppl.core.episodes import Episodes
 from homdp_ppl.core.pomdp import POMDP, Stationary
 from homdp_ppl.core.randomness import as_key
 from homdp_ppl.core.spaces import Spaces, describe, no_tables, require_finite
@@ -182,7 +183,7 @@ class HOMDP:
 
         Hand it to ``MCMC`` or ``SVI`` as it is, inside ``with homdp_ppl.x64():``.
         """
-        batch = stack(episodes, self.spaces)
+        batch = Episodes.of(episodes, self).require_complete(f"{self.name}.hindsight")
         return hindsight(
             self.program, self.function, batch.states, batch.observations, batch.actions
         )
@@ -193,26 +194,24 @@ class HOMDP:
         return Counts.of(episodes, self.spaces)
 
     def returns(self, episodes: Episode | Iterable[Episode]) -> Array:
-        """The sum of rewards of each episode, known once the states are.
+        """The sum of rewards of each episode up to its end; a number for one Episode.
 
         Raises :class:`DataError` for rewards outside [0, 1].
         """
-        batch = stack(episodes, self.spaces)
+        batch = Episodes.of(episodes, self).require_revealed(f"{self.name}.returns")
         if self.spaces.finite:
             rewards = self.reward[np.arange(self.horizon), batch.states[:, :-1], batch.actions]
         else:
             of = self.cache.get("rewards", lambda: jax.jit(jax.vmap(jax.vmap(self.reward))))
             with x64():
                 rewards = np.asarray(of(batch.states[:, :-1], batch.actions))
-            problems = reward_problems(rewards, batch, self.spaces)
-            if problems:
-                raise DataError(f"{self.name}.returns", problems)
+        if not batch.full_length:
+            rewards = np.where(batch.steps, rewards, 0.0)
+        problems = [] if self.spaces.finite else reward_problems(rewards, batch, self.spaces)
+        if problems:
+            raise DataError(f"{self.name}.returns", problems)
         total = rewards.sum(-1)
-        return (
-            total.reshape(np.shape(episodes.actions)[:-1])[()]
-            if isinstance(episodes, Episode)
-            else total
-        )
+        return total[0] if isinstance(episodes, Episode) else total
 
     @in_x64
     def tables(self, parameters: Mapping[str, ArrayLike]) -> POMDP:

@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from homdp_ppl.core.episode import Episode
+from homdp_ppl.core.episodes import Episodes
 from homdp_ppl.core.policy import Policy, Trajectory, ask
 from homdp_ppl.core.randomness import choose
 from homdp_ppl.declare.dynamics import Dynamics, Numbers
@@ -66,7 +67,7 @@ class Steps:
 @in_x64
 def play(
     keys: Array, dynamics: Dynamics, numbers: Numbers, policy: Policy, noise: Array | None = None
-) -> Episode:
+) -> Episodes:
     """Episodes of a policy that is asked step by step, one per key.
 
     It is handed copies of what may be seen. The noise of random actions, (episodes, H), comes from
@@ -89,7 +90,7 @@ def play(
         actions.append(np.array(chosen, dtype=int))
         x = steps.move(numbers, streams[:, h + 1], x, actions[-1])
         states.append(x)
-    return Episode(Trajectory(np.stack(observations, 1), np.stack(actions, 1)), np.stack(states, 1))
+    return Episodes(np.stack(observations, 1), np.stack(actions, 1), np.stack(states, 1))
 
 
 def _history(values: list[Array], k: int) -> Array:

@@ -2,10 +2,10 @@
 
     parameters ──┬─────────┬──────────────┐
                  ▼         ▼              ▼
-         x_1 ──► y_1     x_2 ──► y_2 ...  x_last        x: latent, revealed in hindsight
+         x_1 ──► y_1     x_2 ──► y_2 ...  x_last     x: latent, revealed in hindsight
           │       │       ▲       │
           │       ▼       │       ▼
-          └────► a_1 ─────┘      a_2 ...                a: chosen from y_1..y_h and a_1..a_{h-1} only
+          └────► a_1 ─────┘      a_2 ...             a: depends on y_1..y_h, a_1..a_{h-1} only
 
 (the arrow from x_1 goes to x_2; the policy's arrows come from observations and actions alone).
 Sites ``x``, ``y``, ``a`` have the shape (H, episodes), ``x_last`` (episodes,). This program is the

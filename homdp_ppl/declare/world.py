@@ -11,6 +11,7 @@ import numpy as np
 
 from homdp_ppl.core.cache import Cache, shared_cache
 from homdp_ppl.core.episode import Episode
+from homdp_ppl.core.episodes import Episodes
 from homdp_ppl.core.policy import Policy
 from homdp_ppl.core.pomdp import POMDP
 from homdp_ppl.core.rollout import play_tables
@@ -81,7 +82,7 @@ class World:
         """What :attr:`dynamics` take: the arrays of a finite world, else the parameters."""
         return dict(self.parameters) if self._pomdp is None else self._pomdp
 
-    def play(self, keys: Array, policy: Policy, actions: Array | None = None) -> Episode:
+    def play(self, keys: Array, policy: Policy, actions: Array | None = None) -> Episodes:
         """Episodes of a policy, one per key; :func:`homdp_ppl.rollout` calls it.
 
         Parameters
@@ -97,7 +98,7 @@ class World:
             return play_tables(keys, self.pomdp, policy, self.spaces, actions)
         return play(keys, self.dynamics, self.numbers, policy, actions)
 
-    def returns(self, episodes: Episode | Iterable[Episode]) -> Array:
+    def returns(self, episodes: Episode | Episodes | Iterable[Episode]) -> Array:
         """The sum of rewards of each episode."""
         return self.homdp.returns(episodes)
 

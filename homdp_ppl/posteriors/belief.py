@@ -8,14 +8,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal, NamedTuple, TypeAlias, final
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias, final
 
 import jax
 import numpy as np
-import xarray as xr
 
 from homdp_ppl.core.counts import Counts
 from homdp_ppl.core.episode import Episode
+from homdp_ppl.core.episodes import Episodes
 from homdp_ppl.core.pomdp import POMDP, Stationary
 from homdp_ppl.core.randomness import as_key
 from homdp_ppl.core.spaces import no_tables, require_finite
@@ -32,7 +32,10 @@ from homdp_ppl.posteriors.nuts import Sampling, Warm
 from homdp_ppl.posteriors.tables import table_moments, tables_at
 from homdp_ppl.precision import Array, in_x64
 
-Data: TypeAlias = Episode | Iterable[Episode] | Counts
+if TYPE_CHECKING:
+    import xarray as xr
+
+Data: TypeAlias = Episode | Episodes | Iterable[Episode] | Counts
 Method: TypeAlias = Literal["auto", "nuts", "laplace"]
 
 
@@ -98,7 +101,7 @@ class Posterior:
     """
 
     homdp: HOMDP
-    data: Counts | Episode
+    data: Counts | Episodes
     method: str
     explanation: str
     closed: Array

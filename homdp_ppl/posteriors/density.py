@@ -218,7 +218,7 @@ def log_likelihood(tables: Tables, counts: Counts) -> Array:
     ... )  # 3 log(3/4) + log(1/4)
     -2.249341
     """
-    total = 0.0
+    total: Array = np.zeros(())
     for where, axes in (("transition", (-3, -2, -1)), ("emission", (-2, -1))):
         seen, chance = np.asarray(getattr(counts, where)), np.asarray(getattr(tables, where))
         with np.errstate(divide="ignore"):

@@ -83,7 +83,7 @@ class ClosedForm:
         return padded[..., self._members].sum(-1)[..., self.conjugate.row]
 
     def mean(self, concentration: Array) -> Tables:
-        """Posterior mean tables; known entries and rows without a closed form are the reference's."""
+        """Posterior mean tables; known entries and rows without closed form are the reference's."""
         return (
             self.tables(concentration / self.totals(concentration))
             if len(concentration)

@@ -7,7 +7,7 @@ from dataclasses import replace
 import jax
 import numpy as np
 
-from homdp_ppl.core.episode import Episode
+from homdp_ppl.core.episodes import Episodes
 from homdp_ppl.core.randomness import as_key
 from homdp_ppl.declare.model import HOMDP
 from homdp_ppl.errors import InferenceError, Problem
@@ -21,7 +21,7 @@ from homdp_ppl.precision import Array, in_x64, to_numpy
 
 @in_x64
 def from_episodes(
-    homdp: HOMDP, episodes: Episode, settings: Settings, warm: Warm | None, key: Array | None
+    homdp: HOMDP, episodes: Episodes, settings: Settings, warm: Warm | None, key: Array | None
 ) -> Posterior:
     """The posterior given validated episodes."""
     if settings.method == "laplace":

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from homdp_ppl.core.counts import Counts
-from homdp_ppl.core.episode import Episode, stack
-from homdp_ppl.core.policy import Trajectory
+from homdp_ppl.core.episodes import Episodes
 from homdp_ppl.core.spaces import no_tables
 from homdp_ppl.declare.model import HOMDP
 from homdp_ppl.errors import DataError, InferenceError, Problem
@@ -101,7 +98,7 @@ def posterior(
     return from_episodes(homdp, as_episodes(homdp, data), settings, None, key)
 
 
-def refit(belief: Posterior, data: Counts | Episode, key: Array | None) -> Posterior:
+def refit(belief: Posterior, data: Counts | Episodes, key: Array | None) -> Posterior:
     """The posterior given other data, all of them; chains start from where they are."""
     homdp, settings, warm = belief.homdp, belief.settings, belief.warm
     if isinstance(data, Counts):
@@ -109,21 +106,16 @@ def refit(belief: Posterior, data: Counts | Episode, key: Array | None) -> Poste
     return from_episodes(homdp, data, settings, warm, key)
 
 
-def joined(belief: Posterior, data: Data) -> Counts | Episode:
+def joined(belief: Posterior, data: Data) -> Counts | Episodes:
     """The data of a posterior and further ones."""
     before = belief.data
     if isinstance(before, Counts):
         return before + as_counts(belief.homdp, data)
-    more = as_episodes(belief.homdp, data)
-    observations, actions, states = (
-        np.concatenate([getattr(part, name) for part in (before, more)])
-        for name in ("observations", "actions", "states")
-    )
-    return Episode(Trajectory(observations, actions), states)
+    return before + as_episodes(belief.homdp, data)
 
 
-def as_episodes(homdp: HOMDP, data: Data) -> Episode:
+def as_episodes(homdp: HOMDP, data: Data) -> Episodes:
     """Validated episodes of a declaration with real-valued spaces."""
     if isinstance(data, Counts):
         raise no_tables(homdp.spaces, homdp.name, "counts")
-    return stack(data, homdp.spaces)
+    return Episodes.of(data, homdp).require_complete(f"data for {homdp.name}")

@@ -17,7 +17,7 @@ import numpy as np
 import numpyro
 import numpyro.distributions as dist
 
-from homdp_ppl.core.episode import Episode
+from homdp_ppl.core.episodes import Episodes
 from homdp_ppl.core.spaces import Real, Spaces
 from homdp_ppl.declare.conditional import Laws, laws
 from homdp_ppl.declare.kernels import Kernels, unwrap
@@ -77,8 +77,8 @@ def gaussian_emissions(homdp: HOMDP) -> bool:
     return found[0]
 
 
-def statistics(episodes: Episode, domain: Spaces, gaussian: bool) -> Statistics:
-    """The statistics of a batch of checked episodes."""
+def statistics(episodes: Episodes, domain: Spaces, gaussian: bool) -> Statistics:
+    """The statistics of complete, validated episodes."""
     X, Y, A, _ = domain
     x, z = (
         part.reshape(-1, *part.shape[2:])

@@ -121,7 +121,7 @@ def draw_beliefs(plan: Plan, state: int = 0, axes: Axes | None = None) -> Axes:
 
 def _beliefs(plan: Plan, tree: nx.DiGraph) -> dict[int, Array]:
     """Of every node, by predicting where the state goes and weighing by what is seen."""
-    model = plan.model
+    _, model = plan.finite
     actions, observations = plan.spaces.actions, plan.spaces.observations
     belief: dict[int, Array] = {0: np.asarray(model.initial)}
     for parent, child in nx.bfs_edges(tree, 0):
@@ -288,7 +288,9 @@ def draw_cells(
     if axes is None:
         _, axes = plt.subplots(figsize=(7.0, 4.0), layout="constrained")
     numbers, taken = np.asarray(line, dtype=np.float64), np.asarray(decided)
-    top = 1.2 * max(float(np.max(density)) for density in densities.values())
+    top = 1.2 * max(
+        float(np.asarray(density, dtype=np.float64).max()) for density in densities.values()
+    )
     colours = _palette(actions)
     for a, name in enumerate(actions):
         axes.fill_between(

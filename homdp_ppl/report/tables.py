@@ -55,8 +55,8 @@ def seen_table(model: HOMDP, episode: Episode, title: str = "") -> Table:
 
 
 def _one(episode: Episode) -> None:
-    if episode.actions.ndim > 1:
-        got = f"a batch of shape {episode.actions.shape[:-1]}"
+    if not isinstance(episode, Episode):
+        got = f"a {type(episode).__name__}"
         raise DataError(
             "report", [Problem("episode", got, "one episode", "Pick one: episodes[0].")]
         )
@@ -159,8 +159,8 @@ def decisions_table(plan: Plan, rows: int = 6) -> Table:
     >>> from homdp_ppl.planners import history_tree
     >>> world = models.load("tiger", horizon=2)
     >>> table = decisions_table(history_tree()(world.pomdp).named(world))
-    >>> list(zip(table.columns[0].cells, table.columns[2].cells))[1:4]
-    [('growl right', 'listen'), ('growl left, listen, growl left', 'open right'), ('growl left, listen, growl right', 'listen')]
+    >>> list(zip(table.columns[0].cells, table.columns[2].cells))[1:3]
+    [('growl right', 'listen'), ('growl left, listen, growl left', 'open right')]
     """
     table = Table("after", "probability", "do", "value from here on")
     for node, data in plan.first_steps(rows).nodes(data=True):

@@ -12,7 +12,7 @@ import platform
 import re
 import shlex
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from hashlib import sha256
 from importlib.metadata import version
 from itertools import zip_longest
@@ -57,7 +57,9 @@ class StudyDirectory:
     about
         The software and the machine.
     sources
-        The files of rules and of a planner of one's own, as they were.
+        The files of custom rules and planners, as they were.
+    bayesian
+        The rules that depend on the prior.
 
     Examples
     --------
@@ -78,6 +80,7 @@ class StudyDirectory:
         models: Mapping[str, Any],
         about: Mapping[str, Any],
         sources: Mapping[str, str],
+        bayesian: Sequence[str] | None = None,
     ) -> None:
         self.path, self.study, self.models, self.about, self.sources = (
             path,
@@ -86,6 +89,7 @@ class StudyDirectory:
             dict(about),
             dict(sources),
         )
+        self.bayesian = study.bayesian() if bayesian is None else list(bayesian)
 
     @classmethod
     def create(cls, path: str | Path, study: Study, worlds: Mapping[str, World]) -> StudyDirectory:
@@ -111,6 +115,7 @@ class StudyDirectory:
             "models": models,
             "about": made.about,
             "sources": sources,
+            "bayesian": made.bayesian,
         }
         atomic_write(path / "study.json", json.dumps(content, indent=1).encode())
         return made
@@ -172,6 +177,7 @@ class StudyDirectory:
                 dict(content["models"]),
                 dict(content["about"]),
                 dict(content.get("sources", {})),
+                content.get("bayesian"),
             )
         except (ValueError, TypeError, KeyError, RecursionError) as error:
             if isinstance(error, HOMDPError):
@@ -190,9 +196,9 @@ class StudyDirectory:
 
     def units(self) -> Iterator[Unit]:
         """The pieces of work, in the order of the study."""
-        return self.study.units(
-            [text for text, model in self.models.items() if model.get("kind") == "continuous"]
-        )
+        kinds = {text: model.get("kind") for text, model in self.models.items()}
+        continuous = [text for text, kind in kinds.items() if kind == "continuous"]
+        return self.study.units(continuous, self.bayesian)
 
     def unit_path(self, unit: Unit) -> Path:
         """Where the journals of a unit are."""

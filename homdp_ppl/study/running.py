@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from joblib import cpu_count
+from loky import cpu_count
 
 from homdp_ppl.declare.model import World
 from homdp_ppl.errors import ParameterError, Problem

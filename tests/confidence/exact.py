@@ -201,9 +201,7 @@ def mixed() -> tuple[HOMDP, Posterior]:
 
     drawn = Atoms({"stay": np.random.default_rng(0).uniform(size=STORED)}, chains=4)
     counts, concentration = Counts.zero(half_conjugate), np.array(TWIN.prior["accuracy"], float)
-    return half_conjugate, Posterior(
-        half_conjugate, counts, "mixed", "", concentration, drawn
-    )
+    return half_conjugate, Posterior(half_conjugate, counts, "mixed", "", concentration, drawn)
 
 
 def some_counts(written: Written, generator: np.random.Generator) -> Counts:

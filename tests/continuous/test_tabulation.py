@@ -41,9 +41,10 @@ def mixtures():
         scale = numpyro.sample("scale", dist.HalfNormal(1.0))
         mixing = dist.Categorical(probs=jnp.array([weight, 1 - weight]))
         parts = jnp.array([1.2345, 1.0]), jnp.array([scale, 1.0])
-        emission = lambda x: dist.MixtureSameFamily(
-            mixing, dist.Normal(parts[0] * (2 * x - 1), parts[1])
-        )
+
+        def emission(x):
+            return dist.MixtureSameFamily(mixing, dist.Normal(parts[0] * (2 * x - 1), parts[1]))
+
         return Kernels([0.5, 0.5], np.full((2, 1, 2), 0.5), emission)
 
     return HOMDP(

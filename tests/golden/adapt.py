@@ -47,6 +47,7 @@ from homdp_ppl.evaluation import (
     simulation_lemma,
     trajectory_distance,
 )
+from homdp_ppl.explorers.transforms import replanning as replanned
 from homdp_ppl.gym import HOMDPEnv
 from homdp_ppl.planners import root_bounds
 from homdp_ppl.posteriors import Sampling, predictive_check
@@ -135,6 +136,16 @@ def acts(policy: Any, observations: Any, actions: Any, steps: int) -> np.ndarray
     return np.array(rows)
 
 
+def edges(plan: Any) -> np.ndarray:
+    """Where one cell of a plan on cells ends and the next begins."""
+    return np.asarray(plan.policy.edges)
+
+
+def standard_error(plan: Any) -> float:
+    """The standard error of a plan's simulated value."""
+    return float(plan.statistics["standard error"])
+
+
 def value_of(policy: Any, world: Any) -> float:
     """What a policy is worth in a finite world, exactly."""
     return evaluate(policy, numbers(world))
@@ -207,6 +218,11 @@ def record_of(run: Any) -> Arrays:
     }
 
 
+def replanning(made: Any, when: Any) -> Any:
+    """A rule that plans in every episode, or when a count has doubled."""
+    return replanned(made(), when)
+
+
 def counted(homdp: Any, episodes: Any) -> Any:
     """Counts of episodes, as posteriors and confidence sets take them."""
     return homdp.counts(episodes)
@@ -232,13 +248,7 @@ def count_arrays(counts: Any) -> Arrays:
 
 def draws_of(belief: Any, key: Any, n: int) -> Arrays:
     """Tables of n models drawn from the posterior of a finite model, each with a leading axis."""
-    drawn = belief.draws(key, n)
-    return {
-        "initial": np.asarray(drawn.initial),
-        "transition": np.asarray(drawn.transition),
-        "emission": np.asarray(drawn.emission),
-        "reward": np.asarray(drawn.reward),
-    }
+    return tables(belief.draws(key, n))
 
 
 def mean_and_variance(belief: Any) -> Arrays:

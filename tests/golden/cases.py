@@ -244,7 +244,7 @@ def replanning() -> Arrays:
     found: Arrays = {}
     for when in ("every episode", "doubled"):
         for made in (explorers.hop_b, explorers.posterior_sampling, explorers.greedy):
-            run = learn(world("tiger"), made(replan=when), TREE, 12, 6, compiled=False)
+            run = learn(world("tiger"), adapt.replanning(made, when), TREE, 12, 6, compiled=False)
             found |= under(f"{made.__name__}, {when}", adapt.record_of(run))
     return found
 
@@ -411,7 +411,7 @@ def on_cells(name: str, gap: float) -> Arrays:
     """A plan on cells of the line, and what it does."""
     made = adapt.shortened(zoo(name), 2)
     plan = planners.quantised(gap=gap)(made)
-    found = {"value": plan.value, "upper": plan.upper, "edges": np.asarray(plan.edges)}
+    found = {"value": plan.value, "upper": plan.upper, "edges": adapt.edges(plan)}
     A = len(made.spaces.actions)
     return found | {"acts": adapt.acts(plan.policy, LOUD, range(A), 2)}
 
@@ -425,7 +425,7 @@ case("plan/low_rank/quantised", slow=True)(partial(on_cells, "low_rank", 0.1))
 def given_cells() -> Arrays:
     """A plan on cells that are told."""
     plan = planners.plan_on_cells(hearing()[0], [-1.0, 0.0, 1.5])
-    return {"value": plan.value, "upper": plan.upper, "edges": np.asarray(plan.edges)}
+    return {"value": plan.value, "upper": plan.upper, "edges": adapt.edges(plan)}
 
 
 @case("plan/tiger/particle_tree")
@@ -433,7 +433,7 @@ def particles_on_tiger() -> Arrays:
     """What search by simulation does after every history, and its estimated value."""
     plan = planners.particle_tree(simulations=50, episodes=20, seed=3)(world("tiger"))
     acted = adapt.acts(plan.policy, range(2), range(3), 2)
-    return {"acts": acted, "value": plan.value, "standard_error": plan.standard_error}
+    return {"acts": acted, "value": plan.value, "standard_error": adapt.standard_error(plan)}
 
 
 def particles(name: str, places: np.ndarray, **options: Any) -> Arrays:
@@ -543,7 +543,7 @@ case("posterior/nuts/checkup", slow=True)(partial(by_nuts, "checkup", "auto"))
 def gaussian(name: str, slow_method: bool = False, **options: Any) -> Arrays:
     """Posteriors of continuous models."""
     truth = models.load(name, **options)
-    episodes = rollout(adapt.keys(12, 20), truth, uniform_policy(truth))
+    episodes: Any = rollout(adapt.keys(12, 20), truth, uniform_policy(truth))
     sampled: dict[str, Any] = {"sampling": SAMPLING, "force": True} if slow_method else {}
     belief = posterior(truth.homdp, episodes[:12], key=adapt.key(3), **sampled)
     more = belief.update(episodes[12:], adapt.key(4))

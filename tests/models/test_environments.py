@@ -61,9 +61,7 @@ def test_options_reach_the_model_and_the_environment():
     env = gymnasium.make(
         "homdp/Tiger-v0", horizon=6, accuracy=0.7, per_step=True, render_mode="ansi_list"
     )
-    assert gymnasium.make("homdp_ppl.models.environments:homdp/Tiger-v0").spec.kwargs == {
-        "name": "tiger"
-    }
+    assert gymnasium.make("homdp_ppl.gym:homdp/Tiger-v0").spec.kwargs == {"name": "tiger"}
     env.reset(seed=0)
     rewards = [env.step(0)[1] for _ in range(6)]
     assert rewards == [0.9] * 6

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpyro.infer.util import log_density
 
-from homdp_ppl import POMDP, Episode, HOMDPError, Trajectory, models, rollout, uniform_policy, x64
+from homdp_ppl import POMDP, Episodes, HOMDPError, models, rollout, uniform_policy, x64
 from homdp_ppl.core.probabilities import pomdp_problems
 from tests.chances import frequency_errors
 from tests.worlds import drawn, random_policy, world
@@ -85,10 +85,8 @@ def test_program_density_equals_hand_density(name):
     )
 
 
-def hand_density(made, policy, episodes: Episode, k: int) -> float:
-    """Log of rho(x_1) prod_h O(y_h|x_h) pi(a_h|y_1:h, a_1:h-1) T(x_h+1|x_h, a_h), factor by
-    factor.
-    """
+def hand_density(made, policy, episodes: Episodes, k: int) -> float:
+    """Log of rho(x_1) prod_h O(y_h|x_h) pi(a_h|y_1:h, a_1:h-1) T(x_h+1|x_h, a_h), by factors."""
     x, y, a = episodes.states[k], episodes.observations[k], episodes.actions[k]
     dynamics, numbers = made.dynamics, made.numbers
     with x64():
@@ -141,8 +139,8 @@ def test_wrong_simulators_are_caught(name):
     episodes = rollout(jax.random.split(jax.random.key(3), 2000), made, uniform_policy(made))
     states, observations, actions = episodes.states, episodes.observations, episodes.actions
     A = len(made.spaces.actions)
-    wrong_action = Episode(Trajectory(observations, (actions + 1) % A), states)
-    late = Episode(Trajectory(np.roll(observations, 1, axis=1), actions), states)
+    wrong_action = Episodes(observations, (actions + 1) % A, states)
+    late = Episodes(np.roll(observations, 1, axis=1), actions, states)
     for planted in (wrong_action, late):
         assert frequency_errors(planted, made.pomdp) != []
 

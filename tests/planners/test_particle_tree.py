@@ -136,7 +136,7 @@ def test_systematic_resampling_keeps_shares():
 
 
 def tree_errors(tree, h, horizon, widening, density, reward, finite):
-    """Everything in a tree that is not what its definition says, by a walk from the root in NumPy."""
+    """Everything in a tree that differs from its definition, by a walk from the root in NumPy."""
     wrong, ahead, beliefs = set(), [(0, h)], 0
     while ahead:
         b, h = ahead.pop()

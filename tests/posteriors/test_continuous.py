@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from homdp_ppl import DataError, InferenceError, posterior, rollout, uniform_policy, x64
-from homdp_ppl.core.episode import stack
+from homdp_ppl import DataError, Episodes, InferenceError, posterior, rollout, uniform_policy, x64
 from homdp_ppl.posteriors.gaussian import gaussian_form
 from homdp_ppl.posteriors.statistics import Moments, gaussian_emissions, log_likelihood, statistics
 from tests.chances import ALARM
@@ -46,7 +45,7 @@ def test_statistics_are_sufficient(model):
         model
     ]()
     _, episodes = data(model, 9)
-    compressed = statistics(stack(episodes, model.spaces), model.spaces, gaussian_emissions(model))
+    compressed = statistics(Episodes.of(episodes, model), model.spaces, gaussian_emissions(model))
     assert isinstance(compressed.sights, Moments) == (model.name == "sounds")
     with x64():
         parameters = model.sample_prior(jax.random.key(2))
@@ -61,7 +60,7 @@ def test_padding_grows_by_doubling():
     sizes = []
     for n in (0, 1, 21, 22, 43, 60):
         _, episodes = data(model, max(n, 1))
-        rows = statistics(stack(episodes[:n], model.spaces), model.spaces, gaussian=False).moves
+        rows = statistics(Episodes.of(episodes[:n], model), model.spaces, gaussian=False).moves
         assert rows.weight.sum() == 3 * n
         sizes.append(len(rows.weight))
     assert sizes == [64, 64, 64, 128, 256, 256]
@@ -86,7 +85,9 @@ def test_precisions_in_closed_form():
         n, ybar = len(seen), seen.mean()
         k, a = 0.5 + n, 3.0 + n / 2
         b = 2.0 + 0.5 * ((seen - ybar) ** 2).sum() + 0.5 * n * 0.5 / k * (ybar - m) ** 2
-        assert belief.site_means["mean"][state] == pytest.approx((0.5 * m + n * ybar) / k, rel=1e-12)
+        assert belief.site_means["mean"][state] == pytest.approx(
+            (0.5 * m + n * ybar) / k, rel=1e-12
+        )
         assert belief.site_means["precision"][state] == pytest.approx(a / b, rel=1e-12)
         assert (
             stats.kstest(drawn["precision"][:, state], stats.gamma(a, scale=1 / b).cdf).pvalue

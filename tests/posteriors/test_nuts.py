@@ -62,7 +62,7 @@ def chains(belief, site):
 
 @pytest.mark.slow
 def test_closed_form_grid_and_nuts_agree_on_the_accuracy_of_growls():
-    """Planted bugs: data counted twice, and a growl from the right mistaken for one from the left."""
+    """Planted bugs: data counted twice, and growls from the right taken for ones from the left."""
     sampled, closed = tiger_by_nuts(), posterior(world("tiger").homdp, growls(GROWLS))
     assert (sampled.method, closed.method) == ("nuts", "conjugate")
     right, wrong = 14 + 11, 5 + 3

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import get_args
+from typing import Any, get_args
 
 import jax
 import matplotlib.pyplot as plt
@@ -40,7 +40,8 @@ def policy_section(shown: Shown) -> Html:
     )
     run = restore(fresh, saved.record)
     world, value, optimum = run.task.world, float(run.values[-1]), run.optimum
-    plan = make_plan(run.policy, value, optimum, world.pomdp, run.task.explorer.name).named(world)
+    policy: Any = run.policy  # of a finite world: a graph
+    plan = make_plan(policy, value, optimum, world.pomdp, run.task.explorer.name).named(world)
     tree = plan.first_steps(LEAVES)
     steps, horizon = max(step for _, step in tree.nodes(data="step")), world.spaces.horizon
     which = "The decisions" if steps == horizon else f"The first {steps} of {horizon} decisions"
