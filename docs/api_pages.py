@@ -173,8 +173,7 @@ def _table(rows: dict[str, str]) -> list[str]:
 CONSTANTS = {
     "homdp_ppl.explorers.EXPLORERS": "The rules by name.",
     "homdp_ppl.models.MODELS": "The worlds of the zoo by name.",
-    "homdp_ppl.planners.CONTINUOUS_PLANNERS": "The planners for continuous worlds by name.",
-    "homdp_ppl.planners.PLANNERS": "The planners for finite worlds by name.",
+    "homdp_ppl.planners.PLANNERS": "The planners by name.",
     "homdp_ppl.report.COLOURS": "The colours of rules in pictures, in their order.",
 }
 

@@ -1,4 +1,4 @@
-"""Planners: one a file, each a factory for functions from a POMDP to a plan."""
+"""Planners: one per file, each a factory for functions from a model or a world to a plan."""
 
 from collections.abc import Callable
 from typing import Any
@@ -10,15 +10,12 @@ from homdp_ppl.planners.alpha_vectors import alpha_vectors
 from homdp_ppl.planners.auto import auto
 from homdp_ppl.planners.bounded_search import bounded_search
 from homdp_ppl.planners.history_tree import history_tree
-from homdp_ppl.planners.particle_tree import EstimatedPlan, particle_tree
-from homdp_ppl.planners.quantised import QuantisedPlan, plan_on_cells, quantised
+from homdp_ppl.planners.particle_tree import particle_tree
+from homdp_ppl.planners.quantised import plan_on_cells, quantised
 
 __all__ = [
-    "CONTINUOUS_PLANNERS",
     "PLANNERS",
-    "EstimatedPlan",
     "OnlinePolicy",
-    "QuantisedPlan",
     "RootBounds",
     "Support",
     "alpha_vectors",
@@ -32,15 +29,16 @@ __all__ = [
     "root_bounds",
 ]
 
-PLANNERS: dict[str, Callable[..., Callable[..., Any]]] = {
-    "alpha_vectors": alpha_vectors,
-    "auto": auto,
-    "bounded_search": bounded_search,
-    "history_tree": history_tree,
-}
-CONTINUOUS_PLANNERS: dict[str, Callable[..., Callable[..., Any]]] = {
-    "particle_tree": particle_tree,
-    "quantised": quantised,
+PLANNERS: dict[str, Callable[..., Any]] = {
+    factory.__name__: factory
+    for factory in (
+        alpha_vectors,
+        auto,
+        bounded_search,
+        history_tree,
+        particle_tree,
+        quantised,
+    )
 }
 
 

@@ -65,9 +65,7 @@ def look_ahead(less: Plan, more: Plan, kind: Array) -> list[Step]:
     """Beliefs of the policy planned on cells, step by step, with the alpha-vectors of both
     policies.
     """
-    vectors = zip(
-        policy_alphas(less.policy, less.model), policy_alphas(more.policy, more.model), strict=True
-    )
+    vectors = zip(policy_alphas(*less.finite), policy_alphas(*more.finite), strict=True)
     members = np.eye(kind.max() + 1)[kind]  # (X, kinds)
     probe = np.random.default_rng(0).normal(
         size=len(kind)
@@ -84,7 +82,8 @@ def _beliefs(plan: Plan) -> Iterator[Array]:
     """Joint weights of the states before each observation, of histories that end in the same node
     together; the likeliest.
     """
-    policy, model = plan.policy, plan.model.stationary("quantised")
+    policy, pomdp = plan.finite
+    model = pomdp.stationary("quantised")
     before, following = model.initial[None], policy.start[None]
     for _ in range(model.horizon):
         yield before

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from functools import partial
 from itertools import pairwise
 from types import ModuleType
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import jax
 import numpy as np
@@ -19,10 +19,6 @@ import numpy as np
 from homdp_ppl.core.pomdp import POMDP, TIE
 from homdp_ppl.planners._histories import Generation
 from homdp_ppl.precision import Array
-
-Backup: TypeAlias = Callable[
-    [Any, int, Array], Array
-]  # (parameters, h, alpha_next (A, Y, X)) -> (X, A), without the reward
 
 
 class Beliefs(NamedTuple):

@@ -10,6 +10,7 @@ beliefs (belief_tree.py).
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from operator import itemgetter
 from time import perf_counter
@@ -73,7 +74,61 @@ class Enough(Exception):  # noqa: N818
     """The tree of beliefs is cheaper than going on."""
 
 
-def alpha_vectors(tolerance: float = 1e-9, max_vectors: int = 200_000) -> Callable[[POMDP], Plan]:
+@dataclass(frozen=True)
+class AlphaVectors:
+    """The planner that :func:`alpha_vectors` makes."""
+
+    tolerance: float
+    max_vectors: int
+
+    def __call__(self, pomdp: POMDP) -> Plan:
+        """Plan for a model."""
+        began = perf_counter()
+        given = validated(pomdp, "alpha_vectors")
+        short = given.stationary("alpha_vectors")
+        unit = float(np.abs(short.reward).max()) or 1.0
+        model = short._replace(reward=short.reward / unit)
+        (X, A, _), H = model.transition.shape, model.horizon
+        faces, tree, steps, allowed = (
+            faces_of(model),
+            [observe(model.initial[None], model)],
+            list[Step](),
+            self.tolerance / unit,
+        )
+        vectors = Vectors(np.zeros((1, X)), 0.0, [0, 1], 0.0, 0.0)
+        for h in reversed(range(1, H)):
+            enough = partial(reaches, tree, h, model, len(vectors.alphas))
+            if enough(max(LEAST_WORK, vectors.work)):
+                break
+            noise = NOISE * max(1.0, float(np.abs(vectors.alphas).max()))
+            terms = Terms(h, max(0.0, allowed - vectors.loss) / h, noise, self.max_vectors, enough)
+            try:
+                step, vectors = _back(faces[h], model, vectors, terms)
+            except Enough:
+                break
+            steps.insert(0, step)
+        depth = H - len(steps)
+        tie = min(TIE * H, TREE_TIES * max(0.0, allowed - vectors.loss) / depth)
+        start, value, lost, first = climb(tree, depth, model, vectors.alphas, vectors.level, tie)
+        policy = _policy(start, first + steps, A)
+        sizes = [0, *(len(action) for action, _ in steps)]
+        numbers = {
+            "vectors": sum(sizes),
+            "largest": max(sizes),
+            "tree": depth,
+            "seconds": perf_counter() - began,
+        }
+        return make_plan(
+            policy,
+            unit * value,
+            unit * (value + vectors.loss + lost),
+            given,
+            "alpha_vectors",
+            **numbers,
+        )
+
+
+def alpha_vectors(tolerance: float = 1e-9, max_vectors: int = 200_000) -> AlphaVectors:
     """A planner that is exact up to a certified tolerance.
 
     For long horizons and few states, or many with known zeros.
@@ -101,52 +156,7 @@ def alpha_vectors(tolerance: float = 1e-9, max_vectors: int = 200_000) -> Callab
         number_problems(tolerance=tolerance) + count_problems(1, max_vectors=max_vectors),
     )
 
-    def planner(pomdp: POMDP) -> Plan:
-        began = perf_counter()
-        given = validated(pomdp, "alpha_vectors")
-        short = given.stationary("alpha_vectors")
-        unit = float(np.abs(short.reward).max()) or 1.0
-        model = short._replace(reward=short.reward / unit)
-        (X, A, _), H = model.transition.shape, model.horizon
-        faces, tree, steps, allowed = (
-            faces_of(model),
-            [observe(model.initial[None], model)],
-            list[Step](),
-            tolerance / unit,
-        )
-        vectors = Vectors(np.zeros((1, X)), 0.0, [0, 1], 0.0, 0.0)
-        for h in reversed(range(1, H)):
-            enough = partial(reaches, tree, h, model, len(vectors.alphas))
-            if enough(max(LEAST_WORK, vectors.work)):
-                break
-            noise = NOISE * max(1.0, float(np.abs(vectors.alphas).max()))
-            terms = Terms(h, max(0.0, allowed - vectors.loss) / h, noise, max_vectors, enough)
-            try:
-                step, vectors = _back(faces[h], model, vectors, terms)
-            except Enough:
-                break
-            steps.insert(0, step)
-        depth = H - len(steps)
-        tie = min(TIE * H, TREE_TIES * max(0.0, allowed - vectors.loss) / depth)
-        start, value, lost, first = climb(tree, depth, model, vectors.alphas, vectors.level, tie)
-        policy = _policy(start, first + steps, A)
-        sizes = [0, *(len(action) for action, _ in steps)]
-        numbers = {
-            "vectors": sum(sizes),
-            "largest": max(sizes),
-            "tree": depth,
-            "seconds": perf_counter() - began,
-        }
-        return make_plan(
-            policy,
-            unit * value,
-            unit * (value + vectors.loss + lost),
-            given,
-            "alpha_vectors",
-            **numbers,
-        )
-
-    return planner
+    return AlphaVectors(tolerance, max_vectors)
 
 
 def _back(faces: Faces, model: Stationary, vectors: Vectors, terms: Terms) -> tuple[Step, Vectors]:

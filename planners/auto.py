@@ -4,7 +4,7 @@ and why.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 from homdp_ppl.core.plan import Plan
 from homdp_ppl.core.pomdp import POMDP
@@ -23,7 +23,32 @@ DENSE_STATES = (
 )
 
 
-def auto(gap: float = 1e-3) -> Callable[[POMDP], Plan]:
+@dataclass(frozen=True)
+class Auto:
+    """The planner that :func:`auto` makes."""
+
+    gap: float
+
+    def __call__(self, pomdp: POMDP) -> Plan:
+        """Plan for a model."""
+        tree, search = history_tree(), bounded_search(self.gap)
+        model = validated(pomdp, "auto")
+        support, X = Support.of(model), len(model.initial)
+        if not model.is_stationary:
+            return _said(tree(model), "its tables depend on the step, the action or what is seen")
+        histories = few_histories(support, model.horizon, SMALL_TREE)
+        many = f"there are {X} states and too many histories for a tree"
+        if histories is not None:
+            return _said(tree(model), f"there are only {histories:,} histories")
+        if X <= FEW_STATES or (X <= DENSE_STATES and support.complete):
+            try:
+                return _said(alpha_vectors(self.gap)(model), many)
+            except PlanningError:
+                return _said(search(model), "exact vectors became too many")
+        return _said(search(model), many)
+
+
+def auto(gap: float = 1e-3) -> Auto:
     """A planner that chooses by size.
 
     The history tree while it is small, exact vectors for few dense states, else search.
@@ -40,26 +65,8 @@ def auto(gap: float = 1e-3) -> Callable[[POMDP], Plan]:
     'history_tree, chosen because there are only 518 histories'
     """
     refuse("auto", number_problems(gap=gap))
-    tree, vectors, search = history_tree(), alpha_vectors(gap), bounded_search(gap)
-
-    def planner(pomdp: POMDP) -> Plan:
-        model = validated(pomdp, "auto")
-        support, X = Support.of(model), len(model.initial)
-        if not model.is_stationary:
-            return _said(tree(model), "its tables depend on the step, the action or what is seen")
-        histories = few_histories(support, model.horizon, SMALL_TREE)
-        many = f"there are {X} states and too many histories for a tree"
-        if histories is not None:
-            return _said(tree(model), f"there are only {histories:,} histories")
-        if X <= FEW_STATES or (X <= DENSE_STATES and support.complete):
-            try:
-                return _said(vectors(model), many)
-            except PlanningError:
-                return _said(search(model), "exact vectors became too many")
-        return _said(search(model), many)
-
-    return planner
+    return Auto(gap)
 
 
 def _said(plan: Plan, reason: str) -> Plan:
-    return plan._replace(planner=f"{plan.planner}, chosen because {reason}")
+    return replace(plan, planner=f"{plan.planner}, chosen because {reason}")

@@ -11,7 +11,8 @@ from __future__ import annotations
 import math
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -60,7 +61,33 @@ class OutOfTimeError(Exception):
     """The time limit has passed; never leaves this module."""
 
 
-def bounded_search(gap: float = 1e-3, time_limit: float | None = None) -> Callable[[POMDP], Plan]:
+@dataclass(frozen=True)
+class BoundedSearch:
+    """The planner that :func:`bounded_search` makes."""
+
+    gap: float
+    time_limit: float | None
+
+    def __call__(self, pomdp: POMDP) -> Plan:
+        """Plan for a model."""
+        started = time.perf_counter()
+        deadline = math.inf if self.time_limit is None else started + self.time_limit
+        search = Search(_fitting(pomdp), self.gap, deadline)
+        search.run()
+        policy, upper = search.policy(), search.bounds()[0]
+        value = evaluate(policy, search.pomdp)
+        statistics = {
+            "passes": search.passes,
+            "vectors": sum(int(stage.count[0]) for stage in search.stages),
+            "points": sum(int(stage.count[1]) for stage in search.stages),
+            "seconds": time.perf_counter() - started,
+        }
+        return make_plan(
+            policy, value, max(upper, value), search.pomdp, "bounded_search", **statistics
+        )
+
+
+def bounded_search(gap: float = 1e-3, time_limit: float | None = None) -> BoundedSearch:
     """A planner that searches until its policy is proved good enough.
 
     The search can be stopped at any time, by ``time_limit`` or Ctrl-C, and then returns the best
@@ -85,25 +112,7 @@ def bounded_search(gap: float = 1e-3, time_limit: float | None = None) -> Callab
     endless = time_limit is None or time_limit == math.inf
     refuse("bounded_search", number_problems(gap=gap, time_limit=0.0 if endless else time_limit))
 
-    def planner(pomdp: POMDP) -> Plan:
-        started = time.perf_counter()
-        search = Search(
-            _fitting(pomdp), gap, math.inf if time_limit is None else started + time_limit
-        )
-        search.run()
-        policy, upper = search.policy(), search.bounds()[0]
-        value = evaluate(policy, search.pomdp)
-        statistics = {
-            "passes": search.passes,
-            "vectors": sum(int(stage.count[0]) for stage in search.stages),
-            "points": sum(int(stage.count[1]) for stage in search.stages),
-            "seconds": time.perf_counter() - started,
-        }
-        return make_plan(
-            policy, value, max(upper, value), search.pomdp, "bounded_search", **statistics
-        )
-
-    return planner
+    return BoundedSearch(gap, time_limit)
 
 
 class Search:

@@ -11,15 +11,17 @@ on JAX inside ``jit``, ``vmap`` and ``lax.scan``.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from types import ModuleType
 from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
 
+from homdp_ppl.core.cache import Cache
 from homdp_ppl.core.graph_policy import GraphPolicy
-from homdp_ppl.core.plan import Plan, Solution, make_plan
+from homdp_ppl.core.plan import Backup, Plan, Solution, make_plan
 from homdp_ppl.core.pomdp import POMDP
 from homdp_ppl.core.pomdp_validation import validated
 from homdp_ppl.errors import PlanningError, Problem
@@ -27,7 +29,6 @@ from homdp_ppl.planners._checking import count_problems, refuse
 from homdp_ppl.planners._histories import Generation, Support, count_histories, generations
 from homdp_ppl.planners._tree_score import follow, worth
 from homdp_ppl.planners._tree_solver import (
-    Backup,
     Beliefs,
     at_children,
     backward,
@@ -36,15 +37,19 @@ from homdp_ppl.planners._tree_solver import (
 )
 from homdp_ppl.precision import Array
 
+SHAPES_BYTES = 500_000_000  # of trees' shapes that are kept
+_shapes = Cache(
+    SHAPES_BYTES, lambda shape: sum(part.nbytes for step in shape for part in step[:4])
+)  # by support and horizon, for all planners
 
+
+@dataclass(frozen=True)
 class HistoryTree:
     """The planner that :func:`history_tree` makes."""
 
-    def __init__(self, max_nodes: int, backup: Backup | None, clip: bool) -> None:
-        self.max_nodes = max_nodes
-        self.backup = backup
-        self.clip = clip
-        self._shapes: dict[tuple[bytes, int], list[Generation]] = {}
+    max_nodes: int
+    backup: Backup | None
+    clip: bool
 
     def __call__(self, pomdp: POMDP, parameters: Any = None, support: Any = None) -> Plan:
         """Plan for a model.
@@ -71,13 +76,8 @@ class HistoryTree:
         )
 
     def optimistic(self, backup: Backup | None, clip: bool) -> HistoryTree:
-        """The same planner with an optimistic backup or clipped values.
-
-        Shapes of trees are shared.
-        """
-        other = HistoryTree(self.max_nodes, backup, clip)
-        other._shapes = self._shapes
-        return other
+        """The same planner with an optimistic backup or clipped values."""
+        return replace(self, backup=backup, clip=clip)
 
     def solve(self, pomdp: POMDP, parameters: Any = None, support: Any = None) -> Solution:
         """The numbers of a plan, on NumPy; arguments as in calling it."""
@@ -121,11 +121,14 @@ class HistoryTree:
         return solve
 
     def _shape(self, support: Support, horizon: int) -> list[Generation]:
-        key = (support.key, horizon)
-        if key not in self._shapes:
+        def make() -> list[Generation]:
             self._check_size(support, horizon)
-            self._shapes[key] = generations(support, horizon)
-        return self._shapes[key]
+            return generations(support, horizon)
+
+        shape = _shapes.get((support.key, horizon), make)
+        if sum(_lengths(shape)) > self.max_nodes:  # made by a planner that allows more
+            self._check_size(support, horizon)
+        return shape
 
     def _check_size(self, support: Support, horizon: int) -> None:
         """Refuse a tree past the budget before anything is allocated."""
@@ -199,6 +202,15 @@ def history_tree(
     """
     refuse("history_tree", count_problems(1, max_nodes=max_nodes))
     return HistoryTree(max_nodes, backup, clip)
+
+
+def _lengths(shape: list[Generation]) -> Iterator[int]:
+    """How many histories each step has."""
+    nodes = len(shape[0].observation)
+    for generation in shape:
+        _, A, Y = generation.child.shape
+        yield nodes if generation.regular else len(generation.observation)
+        nodes *= A * Y
 
 
 def tree_bytes(nodes: int, support: Support) -> float:

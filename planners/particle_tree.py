@@ -8,12 +8,14 @@ What it finds is as good as its budget; nothing is certified.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
 
 import jax
 import numpy as np
 
+from homdp_ppl.core.plan import Plan
 from homdp_ppl.core.pomdp import POMDP
 from homdp_ppl.core.pomdp_validation import validated
 from homdp_ppl.core.spaces import Real
@@ -21,7 +23,7 @@ from homdp_ppl.declare.decorator import tabular
 from homdp_ppl.declare.dynamics import Dynamics, Numbers, table_dynamics
 from homdp_ppl.declare.model import World
 from homdp_ppl.errors import PlanningError, Problem
-from homdp_ppl.evaluation.simulation import Estimate, estimate, summary
+from homdp_ppl.evaluation.simulation import estimate, summary
 from homdp_ppl.planners._checking import count_problems, number_problems, refuse
 from homdp_ppl.planners._online_policy import Budget, OnlinePolicy, belief_bytes
 from homdp_ppl.planners._particle_rows import Constants, Sizes, tree_bytes
@@ -35,54 +37,51 @@ ROWS = (
 MEMORY = 4_000_000_000  # bytes
 
 
-class EstimatedPlan(NamedTuple):
-    """A policy that plans as it goes; what it is worth is known by simulation only.
+@dataclass(frozen=True)
+class ParticleTree:
+    """The planner that :func:`particle_tree` makes."""
 
-    There is no certificate: neither is the optimum bounded, nor does the interval contain the
-    policy's value for sure.
+    budget: Budget
+    seed: int
+    particles: int
+    tree_particles: int
+    exploration: float
+    widening: tuple[float, float]
+    rollouts: int
+    heuristic: Callable[[Array, Array], Array] | None
+    episodes: int
 
-    Examples
-    --------
-    >>> from homdp_ppl import models
-    >>> plan = particle_tree(simulations=50, episodes=4)(models.load("tiger", horizon=2))
-    >>> plan
-    Plan by particle_tree: value 1.875 ± 0.025 in 4 episodes (1.795 to 1.955), not certified
-    >>> plan.estimated, round(plan.value, 4)
-    (True, 1.875)
-    """
+    def __call__(self, world: World | POMDP) -> Plan:
+        """Plan for a world, or for the arrays of a finite one."""
+        dynamics, numbers = _dynamics(world)
+        domain = dynamics.spaces
+        k, alpha = self.widening
+        rows = max(ROWS, 2 ** math.ceil(math.log2(self.budget.simulations)))
+        most, Y = max(1, math.ceil(k * rows**alpha)), domain.observations
+        most = most if isinstance(Y, Real) else min(most, len(Y))
+        sizes = Sizes(rows, most, self.tree_particles, self.rollouts, self.heuristic)
+        needed = domain.horizon * belief_bytes(domain, self.particles)
+        _check_memory(tree_bytes(domain, sizes) + needed)
+        constants = Constants(self.exploration, k, alpha)
+        policy = OnlinePolicy(
+            dynamics, numbers, sizes, constants, self.budget, self.particles, self.seed
+        )
+        valued = summary(np.zeros(0), domain.horizon)
+        if self.episodes:
+            with x64():
+                key = jax.random.key(self.seed)
+            valued = estimate(policy, _as_world(world), key, self.episodes)
+        low, high = valued.interval
+        found = {"standard error": valued.standard_error, "low": low, "high": high}
+        statistics = {**policy.statistics, "episodes": valued.episodes, **found}
+        return Plan(policy, valued.mean, math.inf, False, "particle_tree", statistics, domain)
 
-    policy: OnlinePolicy
-    estimate: Estimate
-    planner: str = "particle_tree"
-
-    @property
-    def estimated(self) -> bool:
-        """True: ``value`` is a mean of simulated returns."""
-        return True
-
-    @property
-    def value(self) -> float:
-        """The mean return of simulated episodes; nan if there were none."""
-        return self.estimate.mean
-
-    @property
-    def standard_error(self) -> float:
-        """Of ``value``."""
-        return self.estimate.standard_error
-
-    @property
-    def interval(self) -> tuple[float, float]:
-        """For the value of the policy, at a level of 95 %."""
-        return self.estimate.interval
-
-    @property
-    def statistics(self) -> Mapping[str, float]:
-        """What the policy has spent and met until now, in simulated episodes and elsewhere."""
-        return self.policy.statistics
-
-    def __repr__(self) -> str:
-        known = f"value {self.estimate}" if self.estimate.episodes else "value not estimated"
-        return f"Plan by {self.planner}: {known}, not certified"
+    def plan_tables(self, world: World, latent: tuple[Array, Array, Array]) -> Plan:
+        """Raise an error: tables with bonuses are no world that can be simulated."""
+        got = "a planner that cannot add bonuses to rewards"
+        raise PlanningError(
+            "particle_tree", [Problem("planner", got, "planner=planners.quantised()")]
+        )
 
 
 def particle_tree(
@@ -97,7 +96,7 @@ def particle_tree(
     rollouts: int = 8,
     heuristic: Callable[[Array, Array], Array] | None = None,
     episodes: int = 0,
-) -> Callable[[World | POMDP], EstimatedPlan]:
+) -> ParticleTree:
     """A planner for any declared program: it grows a tree of particle beliefs before every action.
 
     This is not a certificate: the policy is as good as its budget allows, and what it is worth is
@@ -161,33 +160,18 @@ def particle_tree(
         problems.append(Problem("heuristic", repr(heuristic), "a function of (h, x), or None"))
     refuse("particle_tree", problems)
     budget = Budget(simulations or (SIMULATIONS if seconds is None else MANY), seconds)
-    rows = max(ROWS, 2 ** math.ceil(math.log2(budget.simulations)))
     k, alpha = map(float, widening)
-    observations = max(1, math.ceil(k * rows**alpha))
-
-    def planner(world: World | POMDP) -> EstimatedPlan:
-        dynamics, numbers = _dynamics(world)
-        domain = dynamics.spaces
-        Y = domain.observations
-        most = observations if isinstance(Y, Real) else min(observations, len(Y))
-        sizes = Sizes(rows, most, tree_particles, rollouts, heuristic)
-        _check_memory(tree_bytes(domain, sizes) + domain.horizon * belief_bytes(domain, particles))
-        policy = OnlinePolicy(
-            dynamics,
-            numbers,
-            sizes,
-            Constants(float(exploration), k, alpha),
-            budget,
-            particles,
-            seed,
-        )
-        if episodes == 0:
-            return EstimatedPlan(policy, summary(np.zeros(0), domain.horizon))
-        with x64():
-            key = jax.random.key(seed)
-        return EstimatedPlan(policy, estimate(policy, _as_world(world), key, episodes))
-
-    return planner
+    return ParticleTree(
+        budget,
+        seed,
+        particles,
+        tree_particles,
+        float(exploration),
+        (k, alpha),
+        rollouts,
+        heuristic,
+        episodes,
+    )
 
 
 def _dynamics(world: World | POMDP) -> tuple[Dynamics, Numbers]:

@@ -13,8 +13,7 @@ in the true one. Above, y is replaced by a finite experiment from which y could 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -23,7 +22,7 @@ from numpy.typing import ArrayLike
 from homdp_ppl.continuous.quadrature import Pieces, cut, panels
 from homdp_ppl.continuous.quantised_policy import QuantisedPolicy, cell_names
 from homdp_ppl.continuous.tabulation import as_edges, cell_masses
-from homdp_ppl.core.plan import Plan
+from homdp_ppl.core.plan import Plan, Planner
 from homdp_ppl.core.pomdp import POMDP, Stationary
 from homdp_ppl.core.spaces import Spaces
 from homdp_ppl.declare.latent import latent_tables, states_on_line
@@ -41,49 +40,6 @@ INNER = 0.1  # the part of the gap that a planner of a finite model may keep
 PLAIN = 1e-4  # what it may keep where no gap is asked for
 
 
-class QuantisedPlan(NamedTuple):
-    """A policy on cells, with what is known about its quality among all policies that see the
-    numbers themselves.
-
-    ``value <= optimum <= upper``, up to quadrature: by how much that may be off is in
-    ``statistics``, and ``upper`` includes it.
-
-    Examples
-    --------
-    >>> from homdp_ppl import models
-    >>> from homdp_ppl.planners import plan_on_cells
-    >>> plan = plan_on_cells(models.load("gaussian_tiger", horizon=2), edges=[0.0])
-    >>> round(plan.value, 4), round(plan.upper, 4)
-    (1.8481, 1.9365)
-    >>> plan.less.spaces.observations  # what the policy sees of a number
-    ('y < 0', '0 <= y')
-    """
-
-    policy: QuantisedPolicy
-    value: float  # the policy's value in the world
-    upper: float  # bound of the optimum over all policies that depend on the history of numbers
-    planner: str  # who planned, how many cells, and why it stopped
-    statistics: Mapping[str, float]
-    less: Plan  # on cells: its tree can be drawn
-    more: Plan  # on the experiment that says more
-
-    @property
-    def gap(self) -> float:
-        """How far the policy may be from the optimum."""
-        return self.upper - self.value
-
-    @property
-    def edges(self) -> Array:
-        """Where one cell ends and the next begins."""
-        return self.policy.edges
-
-    def __repr__(self) -> str:
-        return (
-            f"Plan by {self.planner}: value {self.value:.6g} (at most {self.gap:.2g} "
-            f"below the optimum), {self.policy!r}"
-        )
-
-
 @dataclass(frozen=True)
 class Quantised:
     """Plans for worlds with finitely many states and observations on the line.
@@ -95,14 +51,14 @@ class Quantised:
     """
 
     gap: float
-    planner: Callable[[POMDP], Plan]  # for finite models
+    planner: Planner  # for finite models
     max_cells: int
 
-    def __call__(self, world: World, edges: ArrayLike | None = None) -> QuantisedPlan:
+    def __call__(self, world: World, edges: ArrayLike | None = None) -> Plan:
         """Plan for a world, from the cells between the ``edges`` on if they are given."""
         return self._plan(_line(world), edges)
 
-    def with_tables(self, world: World, latent: tuple[Array, Array, Array]) -> QuantisedPlan:
+    def plan_tables(self, world: World, latent: tuple[Array, Array, Array]) -> Plan:
         """Plan for other latent tables with the emission densities of a world.
 
         Rewards may lie outside [0, 1].
@@ -116,7 +72,7 @@ class Quantised:
         """
         return self._plan(_line(world)._replace(latent=latent), None)
 
-    def _plan(self, line: _Line, edges: ArrayLike | None) -> QuantisedPlan:
+    def _plan(self, line: _Line, edges: ArrayLike | None) -> Plan:
         started = time.perf_counter()
         first = (
             _first_edges(line.pieces, min(FIRST, self.max_cells))
@@ -124,10 +80,10 @@ class Quantised:
             else as_edges(edges)
         )
         found = _solve(line, first, self.planner)
-        best, rounds = found.plan, 1
-        while not (reason := _enough(best, found.plan, self.gap, self.max_cells)):
+        best, upper, rounds = found, found.upper, 1
+        while not (reason := _enough(best.less.value, upper, found, self.gap, self.max_cells)):
             finer = _refined(found, self.max_cells)
-            if len(finer) == len(found.plan.edges):
+            if len(finer) == len(found.edges):
                 reason = "no cell can be split any more"
                 break
             try:
@@ -135,15 +91,16 @@ class Quantised:
             except PlanningError as error:
                 reason = f"the planner refused {len(finer) + 1} cells: {error.problems[0].got}"
                 break
-            best, rounds = _better(best, found.plan), rounds + 1
-        numbers = {**best.statistics, "rounds": rounds, "seconds": time.perf_counter() - started}
-        told = f"quantised with {len(best.edges) + 1} cells, {reason}; by {best.less.planner}"
-        return best._replace(planner=told, statistics=numbers)
+            best = found if found.less.value >= best.less.value else best
+            upper, rounds = min(upper, found.upper), rounds + 1
+        plan = best.plan(line.world.spaces)
+        name = f"quantised with {len(best.edges) + 1} cells, {reason}; by {best.less.planner}"
+        seconds = time.perf_counter() - started
+        numbers = {**plan.statistics, "rounds": rounds, "seconds": seconds}
+        return replace(plan, upper=upper, planner=name, statistics=numbers)
 
 
-def quantised(
-    gap: float = 1e-2, planner: Callable[[POMDP], Plan] | None = None, max_cells: int = 256
-) -> Quantised:
+def quantised(gap: float = 1e-2, planner: Planner | None = None, max_cells: int = 256) -> Quantised:
     """A planner for worlds with finitely many states and observations in ``Real(1)``, any
     densities.
 
@@ -162,7 +119,7 @@ def quantised(
     -------
     Quantised
         A function from a world, and if wished the ``edges`` of cells to begin with, to a
-        :class:`QuantisedPlan`; its ``planner`` is the finite one.
+        :class:`Plan` whose policy has the final ``edges``; its ``planner`` is the finite one.
 
     Examples
     --------
@@ -191,12 +148,10 @@ def quantised(
         [Problem("gap", f"{gap}", "a number above 0")] if gap == 0 else []
     )
     refuse("quantised", problems + count_problems(2, max_cells=max_cells))
-    return Quantised(gap, _by_size(INNER * gap) if planner is None else planner, max_cells)
+    return Quantised(gap, BySize(INNER * gap) if planner is None else planner, max_cells)
 
 
-def plan_on_cells(
-    world: World, edges: ArrayLike, planner: Callable[[POMDP], Plan] | None = None
-) -> QuantisedPlan:
+def plan_on_cells(world: World, edges: ArrayLike, planner: Planner | None = None) -> Plan:
     """Plan on given cells, without refining them: cheap for one set of parameters after the other.
 
     Parameters
@@ -204,7 +159,7 @@ def plan_on_cells(
     world
         Finitely many states, observations in ``Real(1)``.
     edges
-        Where one cell ends and the next begins, such as ``plan.edges``.
+        Where one cell ends and the next begins, such as ``plan.policy.edges``.
     planner
         A finite planner, by default one that is chosen by size.
 
@@ -221,18 +176,23 @@ def plan_on_cells(
     ... )  # listen; or open left, for growls above 1 are clear enough
     (array([1., 0., 0.]), array([0., 1., 0.]))
     """
-    return _solve(
-        _line(world), as_edges(edges), _by_size(PLAIN) if planner is None else planner
-    ).plan
+    found = _solve(_line(world), as_edges(edges), BySize(PLAIN) if planner is None else planner)
+    return found.plan(world.spaces)
 
 
-def _by_size(gap: float) -> Callable[[POMDP], Plan]:
+@dataclass(frozen=True)
+class BySize:
     """Vectors for two states, however many observations there are.
 
     Else what :func:`auto` chooses.
     """
-    vectors, other = alpha_vectors(gap), auto(gap)
-    return lambda pomdp: (vectors if len(pomdp.initial) <= FEW_STATES else other)(pomdp)
+
+    gap: float
+
+    def __call__(self, pomdp: POMDP) -> Plan:
+        """Plan for a model."""
+        few = len(pomdp.initial) <= FEW_STATES
+        return alpha_vectors(self.gap)(pomdp) if few else auto(self.gap)(pomdp)
 
 
 class _Line(NamedTuple):
@@ -245,12 +205,31 @@ class _Line(NamedTuple):
 
 
 class _Found(NamedTuple):
-    """A plan on cells, and what it takes to refine them."""
+    """The bracket on given cells, and what it takes to refine them."""
 
-    plan: QuantisedPlan
+    edges: Array
+    less: Plan  # on cells: its tree can be drawn
+    more: Plan  # on the experiment that says more
+    upper: float
+    statistics: dict[str, float]
     pieces: Pieces
     masses: Array  # (kinds, cells)
     above: Spread
+
+    def plan(self, spaces: Spaces) -> Plan:
+        """The policy on cells, for a world with these spaces."""
+        graph, model = self.less.finite
+        return Plan(
+            QuantisedPolicy(self.edges, graph),
+            self.less.value,
+            self.upper,
+            self.less.certified and self.more.certified,
+            f"quantised with {len(self.edges) + 1} cells; by {self.less.planner}",
+            self.statistics,
+            spaces,
+            model,
+            self.less,
+        )
 
 
 def _line(world: World) -> _Line:
@@ -263,7 +242,7 @@ def _first_edges(pieces: Pieces, cells: int) -> Array:
     return np.unique(np.interp(np.arange(1, cells) / cells * mass[-1], mass, pieces.breaks))
 
 
-def _solve(line: _Line, edges: Array, planner: Callable[[POMDP], Plan]) -> _Found:
+def _solve(line: _Line, edges: Array, planner: Planner) -> _Found:
     """The bracket on given cells."""
     started = time.perf_counter()
     world, (rho, T, r), pieces = line.world, line.latent, cut(line.world, line.pieces, edges)
@@ -281,34 +260,25 @@ def _solve(line: _Line, edges: Array, planner: Callable[[POMDP], Plan]) -> _Foun
         "quadrature": allowance,
         "seconds": time.perf_counter() - started,
     }
-    name = f"quantised with {len(edges) + 1} cells; by {less.planner}"
-    policy = QuantisedPolicy(edges, less.policy)
-    plan = QuantisedPlan(policy, less.value, more.upper + allowance, name, statistics, less, more)
-    return _Found(plan, pieces, masses[pieces.first], above)
+    upper, seen = more.upper + allowance, masses[pieces.first]
+    return _Found(edges, less, more, upper, statistics, pieces, seen, above)
 
 
-def _enough(best: QuantisedPlan, last: QuantisedPlan, gap: float, max_cells: int) -> str:
+def _enough(value: float, upper: float, last: _Found, gap: float, max_cells: int) -> str:
     """Why to stop, if at all."""
     left_open = last.less.gap + last.more.gap
-    if best.gap <= gap:
+    if upper - value <= gap:
         return f"the gap of {gap:g} is reached"
     if len(last.edges) + 1 >= max_cells:
         return f"max_cells is reached before the gap of {gap:g}"
-    if last.gap - left_open <= INNER * gap:
+    if last.upper - last.less.value - left_open <= INNER * gap:
         return f"the finite planner leaves {left_open:.2g} open, which keeps the gap above {gap:g}"
     return ""
 
 
 def _refined(found: _Found, max_cells: int) -> Array:
     """Edges of finer cells."""
-    plan = found.plan
     score, steps = contributions(
-        look_ahead(plan.less, plan.more, found.pieces.kind), found.masses, found.above
+        look_ahead(found.less, found.more, found.pieces.kind), found.masses, found.above
     )
-    return split(found.pieces, plan.edges, steps, score, max_cells - len(plan.edges) - 1)
-
-
-def _better(one: QuantisedPlan, other: QuantisedPlan) -> QuantisedPlan:
-    """The policy with the larger value, and the smaller of two upper bounds."""
-    better = other if other.value >= one.value else one
-    return better._replace(upper=min(one.upper, other.upper))
+    return split(found.pieces, found.edges, steps, score, max_cells - len(found.edges) - 1)

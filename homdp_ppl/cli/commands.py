@@ -130,9 +130,9 @@ def plan(options: argparse.Namespace, console: Console) -> None:
 def _plan_continuous(
     options: argparse.Namespace, console: Console, world: World, planner: Planner
 ) -> None:
-    found: Any = planner(world)
+    found = planner(world)
     say(console, f"planner   {found.planner}")
-    if getattr(found, "estimated", False):
+    if not found.certified:
         if options.draw or options.save:
             raise ParameterError(
                 "plan", [Problem("--draw, --save", ONLINE, "a policy that can be kept", QUANTISED)]
@@ -145,8 +145,8 @@ def _plan_continuous(
         f"value     {found.value:.9g}  (certified: the optimum is at most {found.upper:.9g})",
     )
     say(console, f"seconds   {found.statistics['seconds']:.3g} (a first plan may have compiled)")
-    console.print(decisions_table(found.less))
-    _keep(options, console, found.less, found.policy)
+    console.print(decisions_table(found))
+    _keep(options, console, found, found.policy)
 
 
 def _check_places(command: str, options: argparse.Namespace) -> None:

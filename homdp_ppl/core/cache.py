@@ -1,8 +1,11 @@
-"""Values that are made once for an owner: compiled functions, samplers, analyses."""
+"""Values that are made once: compiled functions, samplers, analyses, shapes of trees."""
 
 from __future__ import annotations
 
+import math
+from collections import OrderedDict
 from collections.abc import Callable, Hashable
+from threading import RLock
 from typing import Any, TypeVar, final
 from weakref import WeakValueDictionary
 
@@ -13,24 +16,49 @@ V = TypeVar("V")
 class Cache:
     """Values by name, each made the first time it is asked for.
 
-    The owner holds its cache, so values may refer back to the owner: both are freed together.
+    An owner holds its cache, so values may refer back to the owner: both are freed together. With
+    a limit, the least recently used values are dropped past it; the newest is always kept.
+
+    Parameters
+    ----------
+    limit
+        How much may be held.
+    size
+        What one value counts.
 
     Examples
     --------
     >>> cache = Cache()
     >>> cache.get("answer", lambda: 6 * 7), cache.get("answer", lambda: 0)
     (42, 42)
+    >>> squares = Cache(limit=2)
+    >>> [squares.get(k, lambda k=k: k * k) for k in (1, 2, 3)]
+    [1, 4, 9]
+    >>> 1 in squares, 3 in squares
+    (False, True)
     """
 
-    def __init__(self) -> None:
-        self._made: dict[Hashable, Any] = {}
+    def __init__(self, limit: float = math.inf, size: Callable[[Any], float] | None = None) -> None:
+        self._limit, self._size, self._held = limit, size or (lambda value: 1.0), 0.0
+        self._values: OrderedDict[Hashable, Any] = OrderedDict()
+        self._lock = RLock()
+
+    def __contains__(self, name: Hashable) -> bool:
+        return name in self._values
 
     def get(self, name: Hashable, make: Callable[[], V]) -> V:
         """The value of this name, made by ``make`` if it is new."""
-        if name not in self._made:
-            self._made[name] = make()
-        value: V = self._made[name]
-        return value
+        with self._lock:
+            if name in self._values:
+                self._values.move_to_end(name)
+                found: V = self._values[name]
+                return found
+            value = self._values[name] = make()
+            self._held += self._size(value)
+            while self._held > self._limit and len(self._values) > 1:
+                _, dropped = self._values.popitem(last=False)
+                self._held -= self._size(dropped)
+            return value
 
 
 _SHARED: WeakValueDictionary[str, Cache] = WeakValueDictionary()

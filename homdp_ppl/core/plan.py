@@ -1,15 +1,17 @@
-"""Plan: what a planner returns, and how a person looks at it."""
+"""Plan: what a planner returns. Planner, TreePlanner and WorldPlanner: what a planner is."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, NamedTuple
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 import networkx as nx
-import numpy as np
 
-from homdp_ppl.core.alphas import layers, policy_alphas
 from homdp_ppl.core.graph_policy import GraphPolicy
+from homdp_ppl.core.plan_tree import MAX_GRAPH, policy_tree
+from homdp_ppl.core.policy import Policy
 from homdp_ppl.core.pomdp import POMDP
 from homdp_ppl.core.spaces import HasSpaces, Spaces
 from homdp_ppl.core.tree_picture import draw_tree
@@ -21,7 +23,9 @@ if TYPE_CHECKING:
 
 READABLE = 24  # histories side by side in a picture that can be read
 ROUNDING = 1e-7  # what float64 may do to a value, in units of the horizon or of the value itself
-MAX_GRAPH = 200_000  # nodes of a graph for people; networkx needs about 16 microseconds each
+
+# (parameters, h from 1, alpha_next (A, Y, X)) -> (X, A), without the reward
+Backup: TypeAlias = Callable[[Any, int, Array], Array]
 
 
 class Solution(NamedTuple):
@@ -34,11 +38,15 @@ class Solution(NamedTuple):
     policy: GraphPolicy
 
 
-class Plan(NamedTuple):
+@dataclass(frozen=True, eq=False, repr=False)
+class Plan:
     """A policy for a model, with what is known about its quality.
 
-    ``value <= optimum <= upper``; the two are equal when the planner is exact. Under an optimistic
-    backup or a clip of values, both are the optimistic root value.
+    Whenever it is ``certified``, ``value <= optimum <= upper``; the two are equal when the planner
+    is exact. Under an optimistic backup or a clip of values, both are the optimistic root value.
+    Where it is not, ``value`` is the mean return of simulated episodes (nan if there were none),
+    with "episodes", "standard error", "low" and "high" (a 95 % interval) in ``statistics``, and
+    ``upper`` is infinite.
 
     Examples
     --------
@@ -46,10 +54,7 @@ class Plan(NamedTuple):
     >>> from homdp_ppl import POMDP
     >>> from homdp_ppl.planners import history_tree
     >>> guess = POMDP.of(
-    ...     np.array([0.5, 0.5]),
-    ...     np.full((2, 2, 2), 0.5),
-    ...     np.array([[0.9, 0.1], [0.1, 0.9]]),
-    ...     np.eye(2)[None],
+    ...     [0.5, 0.5], np.full((2, 2, 2), 0.5), [[0.9, 0.1], [0.1, 0.9]], np.eye(2), horizon=1
     ... )
     >>> plan = history_tree()(guess)
     >>> plan
@@ -58,13 +63,15 @@ class Plan(NamedTuple):
     {0: '', 1: 'a0', 2: 'a1'}
     """
 
-    policy: GraphPolicy
+    policy: Policy
     value: float  # the policy's value in the planned model
-    upper: float  # certified upper bound of the optimum
-    model: POMDP
+    upper: float  # bound of the optimum
+    certified: bool
     planner: str  # who planned, and why if it was chosen among several
     statistics: Mapping[str, float]  # nodes, seconds and the like
     spaces: Spaces
+    model: POMDP | None = None  # the finite model that was planned for, if there is one
+    cells: Plan | None = None  # of a policy on cells: the plan that sees only the cells
 
     @property
     def gap(self) -> float:
@@ -74,18 +81,33 @@ class Plan(NamedTuple):
     @property
     def rounding(self) -> float:
         """How far its numbers may be off by rounding alone."""
-        return ROUNDING * max(self.model.horizon, abs(self.upper))
+        return ROUNDING * max(self.spaces.horizon, abs(self.upper))
+
+    @property
+    def finite(self) -> tuple[GraphPolicy, POMDP]:
+        """The policy's graph and the model it was planned for.
+
+        Raises
+        ------
+        PlanningError
+            If the policy is no graph, or the plan was not made for a finite model.
+        """
+        if not isinstance(self.policy, GraphPolicy) or self.model is None:
+            expected = "a plan for a finite model, with a GraphPolicy"
+            raise PlanningError("plan", [Problem("plan", repr(self), expected)])
+        return self.policy, self.model
 
     def named(self, model: HasSpaces) -> Plan:
         """The same plan, in the names of a declaration or world."""
-        return self._replace(policy=self.policy.named(model), spaces=model.spaces)
+        policy, _ = self.finite
+        return replace(self, policy=policy.named(model), spaces=model.spaces)
 
     def tree(self, steps: int | None = None, max_nodes: int = MAX_GRAPH) -> nx.DiGraph:
         """The histories that the policy meets, as a graph with integer nodes and scalar attributes.
 
         Each node has ``step``, ``history`` (in names), ``action``, ``value`` (expected reward from
         here on) and ``probability``; each edge the ``action`` and ``observation`` that lead on.
-        Node 0 is the time before the first observation.
+        Node 0 is the time before the first observation. A policy on cells sees cells.
 
         Parameters
         ----------
@@ -94,67 +116,17 @@ class Plan(NamedTuple):
         max_nodes
             Refuse larger graphs.
         """
-        alphas = _values(self.policy, self.model)
+        if self.cells is not None:
+            return self.cells.tree(steps, max_nodes)
         graph = nx.DiGraph(planner=self.planner, value=float(self.value), upper=float(self.upper))
         graph.add_node(0, step=0, history="", action="", value=float(self.value), probability=1.0)
-        front = [
-            (0, "", -1, -1, np.asarray(self.model.initial))
-        ]  # graph node, history, policy node, action, joint weights of the next state
-        for h in range(self.model.horizon if steps is None else min(steps, self.model.horizon)):
-            following = []
-            for parent, history, node, action, weights in front:
-                for y, word in enumerate(self.spaces.observations):
-                    previous = None if action < 0 else action
-                    joint = weights * np.asarray(self.model.likelihood(y, previous, h))
-                    total = float(joint.sum())
-                    if total <= 0:
-                        continue
-                    here = int(
-                        self.policy.first(y) if node < 0 else self.policy.next(node, action, y)
-                    )
-                    chances = self.policy.probabilities[here]
-                    told = f"{history}, {word}" if history else word
-                    decided = " / ".join(
-                        self.spaces.actions[a] for a in np.flatnonzero(chances > 0)
-                    )
-                    alpha = alphas[h][here]  # (X,), or (Y, X) where the reward depends on y
-                    value = float(joint @ (alpha if alpha.ndim == 1 else alpha[y])) / total
-                    child = graph.number_of_nodes()
-                    if child >= max_nodes:
-                        got = f"more than {max_nodes:,} histories"
-                        raise PlanningError(
-                            "tree",
-                            [
-                                Problem(
-                                    "tree",
-                                    got,
-                                    f"at most {max_nodes:,}",
-                                    "Ask for fewer steps: tree(steps=3).",
-                                )
-                            ],
-                        )
-                    graph.add_node(
-                        child,
-                        step=h + 1,
-                        history=told,
-                        action=decided,
-                        value=value,
-                        probability=total,
-                    )
-                    done = self.spaces.actions[action] if action >= 0 else ""
-                    graph.add_edge(parent, child, observation=word, action=done)
-                    for a in np.flatnonzero(chances > 0):
-                        onward = self.model.predict(joint * chances[a], a, h)
-                        following.append(
-                            (child, f"{told}, {self.spaces.actions[a]}", here, int(a), onward)
-                        )
-            front = following
-        return graph
+        shown = self.spaces.horizon if steps is None else min(steps, self.spaces.horizon)
+        return policy_tree(graph, *self.finite, self.spaces, shown, max_nodes)
 
     def first_steps(self, histories: int) -> nx.DiGraph:
         """The tree of as many steps as have no more than so many histories, but at least one."""
         tree = self.tree(1)
-        for steps in range(2, self.model.horizon + 1):
+        for steps in range(2, self.spaces.horizon + 1):
             try:
                 longer = self.tree(steps, max_nodes=len(tree) + histories)
             except PlanningError:
@@ -165,19 +137,85 @@ class Plan(NamedTuple):
     def draw(self, steps: int | None = None, axes: Axes | None = None) -> Axes:
         """Draw the first decisions as a tree; by default as many steps as can be read."""
         tree = self.first_steps(READABLE) if steps is None else self.tree(steps)
-        shown, horizon = max(step for _, step in tree.nodes(data="step")), self.model.horizon
-        told = "The decisions" if shown == horizon else f"The first {shown} of {horizon} decisions"
-        return draw_tree(tree, f"{told}, with the value from there on", axes)
+        shown, horizon = max(step for _, step in tree.nodes(data="step")), self.spaces.horizon
+        title = "The decisions" if shown == horizon else f"The first {shown} of {horizon} decisions"
+        return draw_tree(tree, f"{title}, with the value from there on", axes)
 
     def __repr__(self) -> str:
+        if not self.certified:
+            return f"Plan by {self.planner}: {self._estimate()}, not certified"
         bound = "exact" if self.gap == 0 else f"at most {self.gap:.2g} below the optimum"
         return f"Plan by {self.planner}: value {self.value:.6g} ({bound}), {self.policy!r}"
+
+    def _estimate(self) -> str:
+        if math.isnan(self.value):
+            return "value not estimated"
+        error, low, high, episodes = (
+            self.statistics.get(name, math.nan)
+            for name in ("standard error", "low", "high", "episodes")
+        )
+        return (
+            f"value {self.value:.4g} ± {error:.2g} in {episodes:.0f} episodes "
+            f"({low:.4g} to {high:.4g})"
+        )
+
+
+@runtime_checkable
+class Planner(Protocol):
+    """A function from a finite model to a plan; what it cannot serve raises PlanningError."""
+
+    def __call__(self, pomdp: POMDP, /) -> Plan:
+        """Plan for a model."""
+
+
+@runtime_checkable
+class TreePlanner(Planner, Protocol):
+    """A planner on the tree of histories, which rules can make optimistic and JAX can trace.
+
+    Supports are POMDPs or tables of truth values: what is zero there is pruned.
+    """
+
+    def optimistic(self, backup: Backup | None, clip: bool) -> TreePlanner:
+        """The same planner with an optimistic backup, or with values clipped at H - h + 1."""
+
+    def solve(self, pomdp: POMDP, parameters: Any = None, support: Any = None) -> Solution:
+        """The numbers of a plan; parameters are those of the backup."""
+
+    def compile(self, support: Any) -> Callable[..., Solution]:
+        """A pure function of (POMDP, backup parameters), for all models with this support."""
+
+    def scorer(self, support: Any, world: POMDP) -> Callable[[GraphPolicy], Array] | None:
+        """A pure function for exact values in a world of the policies that :meth:`compile` makes.
+
+        None if the world can show what the support excludes.
+        """
+
+
+@runtime_checkable
+class WorldPlanner(Protocol):
+    """A function from a world to a plan, which serves real-valued spaces."""
+
+    def __call__(self, world: Any, /) -> Plan:
+        """Plan for a world."""
+
+    def plan_tables(self, world: Any, latent: tuple[Array, Array, Array]) -> Plan:
+        """Plan for other latent tables with the observation densities of a world.
+
+        ``latent`` is the initial distribution (X,), transitions (X, A, X) and rewards (H, X, A),
+        which may lie outside [0, 1]. A planner that cannot raises PlanningError.
+        """
+
+
+def planner_name(planner: Any) -> str:
+    """What to call a planner in errors: its function's name, or its type with options."""
+    name = planner.__qualname__ if isinstance(planner, type(planner_name)) else repr(planner)
+    return str(name).split(".<locals>")[0]
 
 
 def make_plan(
     policy: GraphPolicy, value: float, upper: float, model: POMDP, planner: str, **statistics: float
 ) -> Plan:
-    """A plan with the names x0, y0, a0, ... until it is told better ones.
+    """A certified plan for a finite model, with the names x0, y0, a0, ... until it has others.
 
     Parameters
     ----------
@@ -192,7 +230,7 @@ def make_plan(
     planner
         Who planned.
     statistics
-        Numbers to tell, such as ``seconds``.
+        Numbers to report, such as ``seconds``.
 
     Examples
     --------
@@ -209,7 +247,7 @@ def make_plan(
         raise PlanningError(
             planner, [Problem("policy", f"a {type(policy).__name__}", "a GraphPolicy", remedy)]
         )
-    plan = Plan(policy, float(value), float(upper), model, planner, statistics, model.spaces)
+    plan = Plan(policy, float(value), float(upper), True, planner, statistics, model.spaces, model)
     if not plan.value <= plan.upper + plan.rounding:
         got = f"value {plan.value:.6g} and upper {plan.upper:.6g}"
         remedy = (
@@ -218,13 +256,3 @@ def make_plan(
         )
         raise PlanningError(planner, [Problem("certificate", got, "value <= upper", remedy)])
     return plan
-
-
-def _values(policy: GraphPolicy, model: POMDP) -> list[dict[int, Array]]:
-    """The alpha-vector of each policy node, step by step."""
-    return [
-        dict(zip(map(int, nodes), alphas, strict=True))
-        for nodes, alphas in zip(
-            layers(policy, model.horizon), policy_alphas(policy, model), strict=True
-        )
-    ]

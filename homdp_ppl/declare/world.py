@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, final
 import numpy as np
 
 from homdp_ppl.core.cache import Cache, shared_cache
+from homdp_ppl.core.episode import Episode
 from homdp_ppl.core.episodes import Episodes
 from homdp_ppl.core.policy import Policy
 from homdp_ppl.core.pomdp import POMDP
@@ -97,7 +98,7 @@ class World:
             return play_tables(keys, self.pomdp, policy, self.spaces, actions)
         return play(keys, self.dynamics, self.numbers, policy, actions)
 
-    def returns(self, episodes: Episode | Iterable[Episode]) -> Array:
+    def returns(self, episodes: Episode | Episodes | Iterable[Episode]) -> Array:
         """The sum of rewards of each episode."""
         return self.homdp.returns(episodes)
 

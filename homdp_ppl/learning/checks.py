@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from homdp_ppl.core.graph_policy import GraphPolicy
-from homdp_ppl.core.plan import Plan
+from homdp_ppl.core.plan import Plan, planner_name
 from homdp_ppl.declare.known import refuse_unknown_start as refuse_start
 from homdp_ppl.declare.model import HOMDP, World
 from homdp_ppl.errors import ParameterError, Problem
@@ -32,7 +32,7 @@ def check_plan(found: Any, subject: str = "learn") -> Plan:
         )
         raise ParameterError(subject, [problem])
     if isinstance(found.policy, GraphPolicy):
-        worth = evaluate(found.policy, found.model)
+        worth = evaluate(*found.finite)
         if not found.value - found.rounding <= worth <= found.upper + found.rounding:
             got = (
                 f"value {found.value:.6g} and upper {found.upper:.6g} for a policy that "
@@ -56,7 +56,7 @@ def check_request(request: Request) -> Request:
         remedy = f"Call its factory: explorers.{_named(explorer, 'greedy')}()."
         problems.append(Problem("explorer", f"a {type(explorer).__name__}", "an Explorer", remedy))
     if not takes_a_model(planner):
-        got = getattr(planner, "__name__", f"a {type(planner).__name__}")
+        got = planner_name(planner) if callable(planner) else f"a {type(planner).__name__}"
         remedy = f"Call its factory: {_named(planner, 'history_tree')}()."
         problems.append(Problem("planner", got, "a function from a POMDP to a Plan", remedy))
     if not (isinstance(episodes, int | np.integer) and episodes >= 1):

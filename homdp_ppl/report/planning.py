@@ -121,7 +121,7 @@ def draw_beliefs(plan: Plan, state: int = 0, axes: Axes | None = None) -> Axes:
 
 def _beliefs(plan: Plan, tree: nx.DiGraph) -> dict[int, Array]:
     """Of every node, by predicting where the state goes and weighing by what is seen."""
-    model = plan.model
+    _, model = plan.finite
     actions, observations = plan.spaces.actions, plan.spaces.observations
     belief: dict[int, Array] = {0: np.asarray(model.initial)}
     for parent, child in nx.bfs_edges(tree, 0):

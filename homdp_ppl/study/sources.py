@@ -261,8 +261,7 @@ def find_planner(text: str, world: World, model: HOMDP | None = None) -> Planner
     Parameters
     ----------
     text
-        A name of ``planners.PLANNERS`` or ``planners.CONTINUOUS_PLANNERS``, and options as in
-        ``quantised:gap=0.05``; or ``path/to/file.py:name`` for one's own, a planner or a function
+        A name of ``planners.PLANNERS``, and options as in ``quantised:gap=0.05``; or ``path/to/file.py:name`` for one's own, a planner or a function
         that makes one from its options.
     world
         What is planned for.
@@ -287,7 +286,7 @@ def find_planner(text: str, world: World, model: HOMDP | None = None) -> Planner
             "a function from a POMDP to a Plan, or one that makes such a function",
         )
         return own if takes_a_model(own) and not call.options else _own_planner(own, call)
-    known = planners.PLANNERS | planners.CONTINUOUS_PLANNERS
+    known = planners.PLANNERS
     if call.name not in known:
         problem = Problem(
             "name", repr(call.name), f"one of {', '.join(known)}", did_you_mean(call.name, known)

@@ -7,7 +7,7 @@ import pytest
 
 from homdp_ppl.cli.parser import factories, make_parser
 from homdp_ppl.explorers import EXPLORERS
-from homdp_ppl.planners import CONTINUOUS_PLANNERS, PLANNERS
+from homdp_ppl.planners import PLANNERS
 from homdp_ppl.study import Study, defaults
 from tests.children import finish, spawn
 
@@ -32,7 +32,7 @@ def commands():
 
 def test_names_of_files_are_those_of_the_registries():
     assert factories("explorers") == sorted(EXPLORERS)
-    assert factories("planners") == sorted(PLANNERS | CONTINUOUS_PLANNERS)
+    assert factories("planners") == sorted(PLANNERS)
     assert set(defaults.CLASSES) < set(EXPLORERS)
     assert Study(("tiger",)).explorers == defaults.EXPLORERS
 

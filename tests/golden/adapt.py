@@ -136,6 +136,16 @@ def acts(policy: Any, observations: Any, actions: Any, steps: int) -> np.ndarray
     return np.array(rows)
 
 
+def edges(plan: Any) -> np.ndarray:
+    """Where one cell of a plan on cells ends and the next begins."""
+    return np.asarray(plan.policy.edges)
+
+
+def standard_error(plan: Any) -> float:
+    """The standard error of a plan's simulated value."""
+    return float(plan.statistics["standard error"])
+
+
 def value_of(policy: Any, world: Any) -> float:
     """What a policy is worth in a finite world, exactly."""
     return evaluate(policy, numbers(world))

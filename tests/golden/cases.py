@@ -411,7 +411,7 @@ def on_cells(name: str, gap: float) -> Arrays:
     """A plan on cells of the line, and what it does."""
     made = adapt.shortened(zoo(name), 2)
     plan = planners.quantised(gap=gap)(made)
-    found = {"value": plan.value, "upper": plan.upper, "edges": np.asarray(plan.edges)}
+    found = {"value": plan.value, "upper": plan.upper, "edges": adapt.edges(plan)}
     A = len(made.spaces.actions)
     return found | {"acts": adapt.acts(plan.policy, LOUD, range(A), 2)}
 
@@ -425,7 +425,7 @@ case("plan/low_rank/quantised", slow=True)(partial(on_cells, "low_rank", 0.1))
 def given_cells() -> Arrays:
     """A plan on cells that are told."""
     plan = planners.plan_on_cells(hearing()[0], [-1.0, 0.0, 1.5])
-    return {"value": plan.value, "upper": plan.upper, "edges": np.asarray(plan.edges)}
+    return {"value": plan.value, "upper": plan.upper, "edges": adapt.edges(plan)}
 
 
 @case("plan/tiger/particle_tree")
@@ -433,7 +433,7 @@ def particles_on_tiger() -> Arrays:
     """What search by simulation does after every history, and its estimated value."""
     plan = planners.particle_tree(simulations=50, episodes=20, seed=3)(world("tiger"))
     acted = adapt.acts(plan.policy, range(2), range(3), 2)
-    return {"acts": acted, "value": plan.value, "standard_error": plan.standard_error}
+    return {"acts": acted, "value": plan.value, "standard_error": adapt.standard_error(plan)}
 
 
 def particles(name: str, places: np.ndarray, **options: Any) -> Arrays:

@@ -1,5 +1,6 @@
 """Common mistakes in custom planners and rules, and the errors that they raise."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -128,6 +129,6 @@ def test_certificates_that_are_none():
         make_plan("go left", 1.0, 1.0, plan.model, "mine")
     with pytest.raises(HOMDPError, match="expected value <= upper"):
         make_plan(plan.policy, float("nan"), 1.0, plan.model, "mine")
-    for wrong in (plan._replace(value=1.0, upper=1.0), plan._replace(value=3.0, upper=3.0)):
+    for wrong in (replace(plan, value=1.0, upper=1.0), replace(plan, value=3.0, upper=3.0)):
         with pytest.raises(HOMDPError, match="for a policy that is worth"):
             learn(small("tiger"), explorers.greedy(), lambda pomdp, wrong=wrong: wrong, 2)

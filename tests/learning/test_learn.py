@@ -246,7 +246,7 @@ def test_policies_are_handed_what_may_be_seen():
 
     def planner(model: POMDP):
         plan = TREE(model)
-        return plan._replace(policy=Spy(plan.policy, diary))
+        return replace(plan, policy=Spy(plan.policy, diary))
 
     def propose(key, state):
         diary.append(("propose", int(state.played)))

@@ -169,11 +169,13 @@ def test_the_optimum_on_a_fine_grid_lies_in_the_bracket(name):
     """
     plan = quantised(5e-3)(world(name))
     assert plan.gap <= 5e-3
-    fine = history_tree()(on_a_grid(name, world(name).parameters, plan.edges)).value
+    fine = history_tree()(on_a_grid(name, world(name).parameters, plan.policy.edges)).value
     assert plan.value - 1e-9 <= fine <= plan.upper + 1e-9
     clearer = {"precision": np.array([4.0, 4.0]), "noise": 0.5, "scale": 0.25}
     parameters = {site: clearer.get(site, value) for site, value in world(name).parameters.items()}
-    assert history_tree()(on_a_grid(name, parameters, plan.edges, 40)).value > plan.upper + 1e-3
+    assert (
+        history_tree()(on_a_grid(name, parameters, plan.policy.edges, 40)).value > plan.upper + 1e-3
+    )
 
 
 def test_screening_moves_as_told():

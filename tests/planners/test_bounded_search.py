@@ -217,7 +217,7 @@ def test_ties_go_to_the_lowest_action() -> None:
             reward=pomdp.reward[..., [0, 1, 0, 1]],
         )
         plan = bounded_search(1e-9)(twice)
-        assert np.all(plan.policy.probabilities[:, 2:] == 0)
+        assert np.all(plan.finite[0].probabilities[:, 2:] == 0)
         assert plan.value == pytest.approx(optimum(pomdp), abs=1e-9)
 
 
@@ -226,7 +226,7 @@ def test_equal_actions_all_the_way() -> None:
     three = pomdp._replace(
         transition=np.repeat(pomdp.transition, 3, 2), reward=np.repeat(pomdp.reward, 3, 3)
     )
-    assert np.all(bounded_search()(three).policy.probabilities[:, 0] == 1)
+    assert np.all(bounded_search()(three).finite[0].probabilities[:, 0] == 1)
 
 
 def test_impossible_observations_are_followed_from_the_predicted_belief() -> None:
@@ -252,8 +252,9 @@ def test_same_plan_every_time() -> None:
     pomdp = signed_pomdp(11, zeros=False, X=5, Y=3, A=3, H=6)
     first, second = (bounded_search(1e-4)(pomdp) for _ in range(2))
     assert (first.value, first.upper) == (second.value, second.upper)
-    np.testing.assert_array_equal(first.policy.successor, second.policy.successor)
-    np.testing.assert_array_equal(first.policy.probabilities, second.policy.probabilities)
+    one, other = first.finite[0], second.finite[0]
+    np.testing.assert_array_equal(one.successor, other.successor)
+    np.testing.assert_array_equal(one.probabilities, other.probabilities)
 
 
 def test_options_that_make_no_sense() -> None:

@@ -3,6 +3,8 @@
 Certificates that hold, policies that act, agreement with each other.
 """
 
+import math
+import pickle
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +13,7 @@ import numpy as np
 import pytest
 
 from homdp_ppl import POMDP, PlanningError, evaluate, models, tabular
+from homdp_ppl.core.plan import Plan, Planner, TreePlanner, WorldPlanner
 from homdp_ppl.planners import (
     PLANNERS,
     alpha_vectors,
@@ -30,7 +33,59 @@ from tests.planners.exact import (
 )
 
 ROOT = Path(__file__).parents[2]
-NAMES = sorted(PLANNERS)
+NAMES = sorted(name for name in PLANNERS if not isinstance(PLANNERS[name](), WorldPlanner))
+OPTIONS = {
+    "alpha_vectors": {"tolerance": 1e-3},
+    "auto": {"gap": 0.1},
+    "bounded_search": {"gap": 0.1},
+    "history_tree": {"max_nodes": 7},
+    "particle_tree": {"simulations": 20, "particles": 50, "tree_particles": 16},
+    "quantised": {"gap": 0.1},
+}  # of every planner, other than its defaults
+
+
+@pytest.mark.parametrize("name", PLANNERS)
+def test_planners_with_equal_options_are_equal(name):
+    factory, options = PLANNERS[name], OPTIONS[name]
+    assert factory.__module__ == f"homdp_ppl.planners.{name}"
+    assert factory() == factory()
+    assert hash(factory()) == hash(factory())
+    assert factory(**options) == factory(**options) != factory()
+    assert pickle.loads(pickle.dumps(factory(**options))) == factory(**options)
+    assert isinstance(factory(), Planner)
+
+
+def test_planners_on_trees_are_equal_by_value_too():
+    assert isinstance(history_tree(), TreePlanner)
+    assert history_tree().optimistic(None, clip=True) == history_tree(clip=True)
+    assert not any(
+        isinstance(PLANNERS[name](), TreePlanner) for name in {*NAMES} - {"history_tree"}
+    )
+    with pytest.raises(PlanningError, match="at most 7"):  # though the tree is already known
+        history_tree()(random_pomdp(0, 2, 2, 2, 3))
+        history_tree(max_nodes=7)(random_pomdp(0, 2, 2, 2, 3))
+
+
+@pytest.mark.parametrize("name", PLANNERS)
+def test_plans_are_of_one_type(name):
+    world = models.load("gaussian_tiger" if name not in NAMES else "tiger", horizon=2)
+    planner = PLANNERS[name](
+        **OPTIONS[name] | ({"max_nodes": 99} if name == "history_tree" else {})
+    )
+    plan = planner(world if name not in NAMES else world.pomdp)
+    assert isinstance(plan, Plan)
+    assert plan.planner.startswith(("history_tree", name))
+    assert plan.certified == (name != "particle_tree")
+    assert plan.spaces.horizon == 2
+    assert plan.policy.act([0 if name in NAMES else 0.1], []).sum() == 1
+    assert all(isinstance(number, int | float) for number in plan.statistics.values())
+    if plan.certified:
+        assert plan.value <= plan.upper
+        assert len(plan.tree(1)) > 1
+        assert "below the optimum" in repr(plan) or "exact" in repr(plan)
+    else:
+        assert plan.upper == math.inf
+        assert "not certified" in repr(plan)
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -235,17 +235,20 @@ def test_plans_say_that_they_are_estimated():
     """
     world = models.load("tiger", horizon=3)
     plan = particle_tree(**ENOUGH, episodes=60)(world)
-    assert plan.estimated
+    assert not plan.certified
     assert plan.planner == "particle_tree"
-    assert plan.interval[0] <= plan.value <= plan.interval[1]
+    assert plan.statistics["low"] <= plan.value <= plan.statistics["high"]
     exact = evaluate(plan.policy, world.pomdp)
-    assert abs(plan.value - exact) < 5 * plan.standard_error
-    assert abs(plan.value - evaluate(uniform_policy(world), world.pomdp)) > 5 * plan.standard_error
+    assert abs(plan.value - exact) < 5 * plan.statistics["standard error"]
+    assert (
+        abs(plan.value - evaluate(uniform_policy(world), world.pomdp))
+        > 5 * plan.statistics["standard error"]
+    )
     assert plan.statistics["simulations"] > 0
     assert "not certified" in repr(plan)
     nothing = particle_tree(**ENOUGH)(world)
     assert math.isnan(nothing.value)
-    assert math.isnan(nothing.interval[0])
+    assert math.isnan(nothing.statistics["low"])
     assert nothing.statistics["searches"] == 0
     assert particle_tree(**ENOUGH, episodes=60)(world.pomdp).value == plan.value
 

@@ -47,7 +47,7 @@ def test_three_steps_against_a_fine_grid():
         assert plan.gap <= gap
         assert plan.value <= fine + gap
         assert fine <= plan.upper
-        assert plan.statistics["cells"] == len(plan.edges) + 1 <= 64
+        assert plan.statistics["cells"] == len(plan.policy.edges) + 1 <= 64
     assert brackets[-1].value - 1e-3 <= fine <= brackets[-1].upper
     assert [plan.gap for plan in brackets] == sorted((plan.gap for plan in brackets), reverse=True)
 
@@ -57,7 +57,7 @@ def test_three_states_against_the_closed_form_with_other_parameters_on_the_same_
     assert plan.gap <= 3e-3
     for noise in (1.0, 0.8, 1.5):
         world = door().at(noise=noise)
-        again = plan_on_cells(world, plan.edges)
+        again = plan_on_cells(world, plan.policy.edges)
         assert again.value - 1e-9 <= norm.cdf(np.sqrt(3) / noise) <= again.upper + 1e-9
         assert again.gap < 0.02
         assert plan.policy.value(world) <= again.value + 1e-4  # the planner's own gap
@@ -77,7 +77,7 @@ def test_the_value_is_that_of_simulated_episodes():
     world = door().at(noise=1.0)
     plan = quantised(3e-3)(world)
     assert believable(wins(plan.policy, world), plan.value)
-    shifted = QuantisedPolicy(plan.edges + 1.0, plan.policy.graph)
+    shifted = QuantisedPolicy(plan.policy.edges + 1.0, plan.policy.graph)
     assert not believable(wins(shifted, world), plan.value)
     assert believable(wins(shifted, world), shifted.value(world))
 
@@ -100,11 +100,11 @@ def test_what_stops_it_is_told():
 
 def test_cells_to_begin_with():
     plan = quantised(1e-2)(heard())
-    again = quantised(1e-2)(heard(), edges=plan.edges)
+    again = quantised(1e-2)(heard(), edges=plan.policy.edges)
     assert again.statistics["rounds"] == 1
     assert (again.value, again.upper) == pytest.approx((plan.value, plan.upper), abs=2e-3)
     assert again.policy.graph.names == plan.policy.graph.names
-    assert "history" in plan.less.tree(1).nodes[1]
+    assert "history" in plan.tree(1).nodes[1]
     outside = plan_on_cells(heard(), [-1e6, 0.0, 1e6])  # cells that are never seen
     assert outside.value == pytest.approx(plan_on_cells(heard(), [0.0]).value, abs=1e-9)
     blind = plan_on_cells(heard(), [])
@@ -140,7 +140,7 @@ def test_the_finite_planner_serves_learners():
     planner = quantised(1e-2, max_cells=32)
     assert (planner.gap, planner.max_cells) == (1e-2, 32)
     plan = planner(heard())
-    again = planner.planner(quantised_pomdp(heard(), plan.edges))
+    again = planner.planner(quantised_pomdp(heard(), plan.policy.edges))
     assert again.value == pytest.approx(plan.value, abs=1e-12)
     exact = alpha_vectors(1e-9)
     assert quantised(planner=exact).planner is exact

@@ -10,6 +10,7 @@ from homdp_ppl.continuous.quadrature import cut, panels
 from homdp_ppl.planners import plan_on_cells
 from homdp_ppl.planners._cells import spread
 from homdp_ppl.planners._splitting import Step, contributions, look_ahead, split
+from homdp_ppl.planners.quantised import BySize, _line, _solve
 from tests.planners.numbers import heard, screen_optimum, screens
 
 GUESS = Step(
@@ -36,12 +37,13 @@ def test_worth_by_hand():
 def bracketed(edges):
     """One look at three states: the plan on cells, its pieces, and what each cell contributes."""
     world, _ = screens()
-    plan, pieces = plan_on_cells(world, edges), cut(world, panels(world), np.array(edges))
-    steps = look_ahead(plan.less, plan.more, pieces.kind)
+    found = _solve(_line(world), np.array(edges), BySize(1e-4))
+    pieces = found.pieces
+    steps = look_ahead(found.less, found.more, pieces.kind)
     score, kept = contributions(
-        steps, plan.less.model.shows(0)[pieces.first], spread(world, pieces, np.array(edges))
+        steps, found.less.model.shows(0)[pieces.first], spread(world, pieces, np.array(edges))
     )
-    return plan, pieces, score, kept
+    return found, pieces, score, kept
 
 
 def test_contributions_add_up_to_the_bracket():
@@ -49,10 +51,10 @@ def test_contributions_add_up_to_the_bracket():
     least.
     """
     edges = [-2.0, -0.5, 0.5, 2.0]
-    plan, _, score, _ = bracketed(edges)
+    found, _, score, _ = bracketed(edges)
     assert score.min() >= -1e-12
-    assert score.sum() == pytest.approx(plan.more.value - plan.less.value, abs=1e-7)
-    assert score.sum() >= screen_optimum() - plan.value - 1e-7
+    assert score.sum() == pytest.approx(found.more.value - found.less.value, abs=1e-7)
+    assert score.sum() >= screen_optimum() - found.less.value - 1e-7
 
 
 def test_a_cut_lies_where_the_policy_changes():
@@ -86,12 +88,12 @@ def test_the_cells_that_contribute_most_are_cut():
 def test_refining_where_it_is_told_helps_most():
     """Cells split this way have a smaller bracket than as many cells split elsewhere."""
     edges = [-2.0, -0.5, 0.5, 2.0]
-    plan, pieces, score, kept = bracketed(edges)
+    found, pieces, score, kept = bracketed(edges)
     finer = split(pieces, np.array(edges), kept, score, most=2)
     least = split(pieces, np.array(edges), kept, score.max() - score, most=2)
     assert len(finer) == len(least)
     assert (
         plan_on_cells(screens()[0], finer).gap
         < plan_on_cells(screens()[0], least).gap
-        < plan.gap + 1e-9
+        < found.upper - found.less.value + 1e-9
     )

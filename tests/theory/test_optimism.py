@@ -126,7 +126,7 @@ def test_hop_b_optimism_by_hand():
     truth = world("tiger")
     check = theory.hop_b_optimism(uniform_policy(truth), truth, Counts.zero(truth), 10, known=False)
     assert check.slack == pytest.approx(8)
-    reward = truth.pomdp.reward[0].mean(1).max()  # of the uniform policy, the same in both states
+    reward = truth.homdp.reward[0].mean(1).max()  # of the uniform policy, the same in both states
     assert check.size == pytest.approx((reward + 16) / 20)
     assert check.value == pytest.approx(4 * 16, abs=1e-9)
 
