@@ -22,8 +22,10 @@ ZOO = [
 def test_tables_are_valid(name):
     for made in (world(name), drawn(name)):
         X, Y, A, H = made.spaces.sizes
-        assert [t.shape for t in made.pomdp] == [(X,), (X, A, X), (X, Y), (H, X, A)]
-        assert all(t.dtype == np.float64 for t in made.pomdp)
+        ranks = [(X,), (1, X, A, X), (1, 1, X, Y), (H, X, 1, A), (X,), (), ()]
+        assert [t.shape for t in made.pomdp] == ranks
+        kinds = [np.float64] * 4 + [np.bool_] + [np.float64] * 2
+        assert [t.dtype for t in made.pomdp] == kinds
         assert pomdp_problems(made.pomdp, made.spaces) == []
         assert made.pomdp.reward.min() >= 0
         assert made.pomdp.reward.max() <= 1
