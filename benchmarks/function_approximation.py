@@ -32,7 +32,6 @@ from rich.console import Console
 from rich.table import Table
 
 from homdp_ppl import (
-    ContinuousWorld,
     World,
     explorers,
     learn,
@@ -199,7 +198,7 @@ def _told(numbers: Sequence[int | None]) -> str:
     return (f"{np.mean(found):.0f}" if found else "") + (f" ({failed} never)" if failed else "")
 
 
-def worlds(name: str, members: int) -> list[ContinuousWorld]:
+def worlds(name: str, members: int) -> list[World]:
     """A class of worlds of which the last is the truth."""
     if name == "low_rank, X = 1000":
         return family(members, states=1000, horizon=4)
@@ -215,7 +214,7 @@ def version_spaces(console: Console, seeds: int) -> list[dict[str, Any]]:
         for members in (100, 1000):
             listed = worlds(name, members)
             truth = listed[-1]
-            rule = explorers.hop_v(listed, listed).continuous
+            rule = explorers.hop_v(listed, listed)
             episodes = rollout(
                 jax.random.split(jax.random.key(1), marks[-1]), truth, uniform_policy(truth)
             )
@@ -225,8 +224,8 @@ def version_spaces(console: Console, seeds: int) -> list[dict[str, Any]]:
                 state = rule.update(state, episode)
                 seconds.append(time.perf_counter() - start)
                 if k in marks:
-                    sizes.append(tuple(int(mask.sum()) for mask in state.memory.alive))
-            kept = all(bool(mask[-1]) for mask in state.memory.alive)
+                    sizes.append(tuple(int(mask.sum()) for mask in state.memory[:2]))
+            kept = all(bool(mask[-1]) for mask in state.memory[:2])
             first, each = sum(seconds[:4]), float(np.mean(seconds[4:]))  # the first epoch compiles
             rows.append(
                 {

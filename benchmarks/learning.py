@@ -100,7 +100,7 @@ def loops(console, repeat):
         "compiling s",
     )
     for name in ("hop_b", "quantile_backup", "posterior_sampling"):
-        rule = RULES[name](replan="every episode")
+        rule = explorers.replan_every_episode(RULES[name]())
         slow = []
         for k in range(repeat):
             start = time.perf_counter()
@@ -188,14 +188,15 @@ def others(console, repeat):
     world = models.load("tiger_table", horizon=3)
     emissions = np.stack([world.pomdp.shows(0) * w + (1 - w) / 2 for w in np.linspace(0.2, 1, 8)])
     transitions = np.stack([world.pomdp.moves(0) * w + (1 - w) / 2 for w in np.linspace(0.2, 1, 8)])
+    always = explorers.replan_every_episode
     rules = {
-        "hop_b_class (8 tables)": (explorers.hop_b_class(emissions, replan="every episode"), True),
+        "hop_b_class (8 tables)": (always(explorers.hop_b_class(emissions)), True),
         "value_quantile (20 draws)": (explorers.value_quantile(), True),
         "quantile_bonus (bound)": (
-            explorers.quantile_bonus(bound=True, replan="every episode"),
+            always(explorers.quantile_bonus(bound=True)),
             True,
         ),
-        "quantile_bonus (draws)": (explorers.quantile_bonus(replan="every episode"), False),
+        "quantile_bonus (draws)": (always(explorers.quantile_bonus()), False),
         "hop_v (8 x 8 tables)": (explorers.hop_v(transitions, emissions), False),
     }
     table = Table(

@@ -28,7 +28,7 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from homdp_ppl import ContinuousWorld, Policy, evaluate, models
+from homdp_ppl import Policy, World, evaluate, models
 from homdp_ppl.evaluation.simulation import estimate
 from homdp_ppl.models import light_dark
 from homdp_ppl.models.light_dark import (
@@ -120,7 +120,7 @@ class PouctPolicy:
 
 
 def measured(
-    who: str, simulations: int, policy: Policy, world: ContinuousWorld, episodes: int
+    who: str, simulations: int, policy: Policy, world: World, episodes: int
 ) -> dict[str, Any]:
     """A policy's value in so many episodes, and what a simulation took."""
     policy.act([1.0], [])  # compiles

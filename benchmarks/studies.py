@@ -2,7 +2,7 @@
 
     python benchmarks/studies.py [--episodes 100000] [--units 20 220] [--part NAME ...]
 
-Parts: overhead (units in which nothing is done, by one process of joblib and by one Dask worker:
+Parts: overhead (units in which nothing is done, by one process of loky and by one Dask worker:
 milliseconds a unit is the slope between two numbers of units, the rest is what it costs to begin),
 scaling (a study with one and two workers). All workers have one thread, Dask's are there already,
 and every way must give the same digest.
@@ -72,7 +72,7 @@ def seconds(study, run):
 
 
 def processes(workers):
-    """So many processes, by joblib."""
+    """So many processes, by loky."""
     return lambda directory, units: run_processes(directory, units, workers, Pace(), ignore)
 
 
@@ -109,7 +109,7 @@ def overhead(console, options):
         patch.object(cluster, "compute", lambda *unit: []),
     )
     with idle[0], idle[1], dask(1) as one:
-        for name, run in (("joblib", processes(1)), ("Dask", one)):
+        for name, run in (("loky", processes(1)), ("Dask", one)):
             short, long = seconds(few, run)[0], seconds(many, run)[0]
             slope = (long - short) / (options.units[1] - options.units[0])
             begin = short - options.units[0] * slope
@@ -134,7 +134,7 @@ def scaling(console, options):
     )
     table = Table("by", "1 worker s", "2 workers s", "times faster")
     found = set()
-    for name, by in (("joblib", lambda workers: nullcontext(processes(workers))), ("Dask", dask)):
+    for name, by in (("loky", lambda workers: nullcontext(processes(workers))), ("Dask", dask)):
         taken = []
         for workers in (1, 2):
             before = processor_seconds()

@@ -24,14 +24,16 @@ THEMES = {  # of the names at the root; one that stands nowhere here comes under
         "BlindPolicy",
         "Trajectory",
         "Episode",
+        "Episodes",
         "Counts",
     ),
     "Planning": ("Plan", "make_plan"),
-    "Learning": ("learn", "Run", "ContinuousRun", "Mixture"),
+    "Learning": ("learn", "Run", "Mixture"),
     "Errors": (
         "HOMDPError",
         "Problem",
         "DeclarationError",
+        "SpacesError",
         "ParameterError",
         "DataError",
         "InferenceError",
@@ -114,7 +116,7 @@ def contents() -> str:
 
 
 def page(path: str, module: ModuleType) -> str:
-    """The page of a namespace: what it is for, its names at a glance, and each of them explained."""
+    """The page of a namespace: its purpose, its names at a glance, and the entry of each."""
     names = [name for name in module.__all__ if f"{path}.{name}" in homes()]
     parts = [
         path,
@@ -170,10 +172,7 @@ def _table(rows: dict[str, str]) -> list[str]:
 
 CONSTANTS = {
     "homdp_ppl.explorers.EXPLORERS": "The rules by name.",
-    "homdp_ppl.models.CONTINUOUS": (
-        "The worlds of the zoo whose states or observations are real, by name."
-    ),
-    "homdp_ppl.models.MODELS": "The finite worlds of the zoo by name.",
+    "homdp_ppl.models.MODELS": "The worlds of the zoo by name.",
     "homdp_ppl.planners.PLANNERS": "The planners by name.",
     "homdp_ppl.report.COLOURS": "The colours of rules in pictures, in their order.",
 }

@@ -1,12 +1,14 @@
-"""The map of the code, drawn from what the modules really import.
+"""The map of the code, drawn from what the modules really import, and how data flow through it.
 
-Rooms above what they stand on, and how data flow through them.
-
-Which module is in which room is written here; that each has one, that rooms do not import each
-other in circles, and all arrows between them come from the code.
+Rows are the layers of the import contract in pyproject.toml; boxes are the packages, with the first
+sentence of their docstring and their public modules. Nothing about the code is written here.
 """
 
+import ast
 import textwrap
+import tomllib
+from collections.abc import Mapping
+from itertools import count
 from pathlib import Path
 from typing import NamedTuple
 
@@ -14,72 +16,15 @@ import grimp
 import matplotlib
 import networkx as nx
 from matplotlib.axes import Axes
+from matplotlib.colors import hsv_to_rgb, to_hex
 from matplotlib.figure import Figure
 from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
 
-
-class Room(NamedTuple):
-    """Modules that belong together."""
-
-    does: str
-    modules: str  # their names
-    colour: str
-    place: float  # of its middle, from left (0) to right (1)
-    width: float
-
-
-ROOMS = {
-    "command": Room("what homdp does", "cli commands study_commands", "#dddddd", 0.55, 1.24),
-    "showing": Room("tables, pictures, the page of a study", "report page", "#f6c9d4", 0.55, 1.24),
-    "study": Room(
-        "many rules, models and seeds; resuming; clusters", "study", "#f8d5b0", 0.72, 0.8
-    ),
-    "learning": Room(
-        "the loop, its compiled twin, and what is measured",
-        (
-            "learning twin rounds pairs foresight stages continuous_stage learning_checks "
-            "outcome run record measured restoring"
-        ),
-        "#fbeaa5",
-        0.42,
-        0.52,
-    ),
-    "theory": Room("events and bounds", "events theory", "#e3e3f1", 0.05, 0.22),
-    "exploring": Room("rules: what to plan for", "explorers", "#d7ebb0", 0.38, 0.28),
-    "models": Room("the zoo", "models", "#c9e6f5", 0.87, 0.18),
-    "believing": Room(
-        "posteriors, confidence sets", "posteriors confidence", "#bfe5d0", 0.22, 0.32
-    ),
-    "planners": Room("best policies", "planners", "#d9d2f0", 0.66, 0.22),
-    "exchange": Room("Gymnasium, files", "gym formats", "#c9e6f5", 0.87, 0.18),
-    "declaring": Room(
-        "programs, worlds and their structure",
-        (
-            "declare model kernels program structure validation probing parameters conjugacy "
-            "continuous"
-        ),
-        "#b9def0",
-        0.5,
-        0.74,
-    ),
-    "acting": Room(
-        "policies, episodes, exact values",
-        "acting policy episode counts evaluation plan restricted relaxations",
-        "#c8e0f8",
-        0.5,
-        0.74,
-    ),
-    "storage": Room(
-        "files that are whole or not there, also after a crash",
-        "journal journal_format blocks storage locking array_files",
-        "#eeeeee",
-        0.5,
-        0.74,
-    ),
-    "foundations": Room(
-        "numbers, names and errors", "pomdp domain errors precision picture", "#e6e6e6", 0.55, 1.24
-    ),
-}
+ROOT = Path(__file__).parents[1]
+WIDTH = 10.4  # of a row, in inches
+GAP, LINE, PAD, ARROW = 0.2, 0.155, 0.1, 0.26  # inches: between boxes, of text, in boxes, of rows
+GOLDEN = (5**0.5 - 1) / 2
+LETTERS = 12.4  # of the modules' font to an inch
 
 
 class Step(NamedTuple):
@@ -87,93 +32,102 @@ class Step(NamedTuple):
 
     does: str
     gives: str  # a public name, and more words
-    room: str
+    package: str
 
 
 BEFORE = (
-    Step("you declare", "HOMDP: a program with unknowns", "declaring"),
-    Step("it is a NumPyro program", "HOMDP.program: simulates, is conditioned", "declaring"),
-    Step("parameters are fixed", "World: the truth, unseen by the learner", "declaring"),
+    Step("you declare", "HOMDP: a program with unknowns", "declare"),
+    Step("it is a NumPyro program", "HOMDP.program: simulates, is conditioned", "declare"),
+    Step("parameters are fixed", "World: the truth, unseen by the learner", "declare"),
 )
 LOOP = (
-    Step("the explorer proposes", "explorers.Proposal: optimistic models", "exploring"),
+    Step("the explorer proposes", "explorers.Proposal: optimistic models", "explorers"),
     Step("the planner plans", "Plan: a policy and its certificate", "planners"),
-    Step("the policy is played", "Trajectory: observations, actions", "acting"),
-    Step("the states are revealed", "Episode: hindsight", "acting"),
-    Step("the explorer updates", "Counts, posteriors.Posterior", "believing"),
+    Step("the policy is played", "Trajectory: observations, actions", "core"),
+    Step("the states are revealed", "Episode: hindsight", "core"),
+    Step("the explorer updates", "Counts, posteriors.Posterior", "posteriors"),
 )
 AFTER = (
-    Step("what happened", "Run: exact values, regret", "learning"),
-    Step("of many rules and seeds", "study.StudyDirectory: journals, results.nc", "study"),
-    Step("for people", "page.write_page: report.html, tables", "showing"),
+    Step("the run is recorded", "Run: exact values, regret", "learning"),
+    Step("many rules and seeds", "study.StudyDirectory: journals, results.nc", "study"),
+    Step("for people", "report.write_page: report.html, tables", "report"),
 )
+
+
+class Box(NamedTuple):
+    """A package on the map."""
+
+    left: float
+    bottom: float
+    width: float
+    height: float
+    hue: float
+    name: str
+    does: str  # wrapped
+    modules: str  # wrapped
+
+    def colour(self, dark: bool = False) -> str:
+        """Of the box, or of arrows that leave it."""
+        return to_hex(hsv_to_rgb((self.hue, 0.75, 0.6) if dark else (self.hue, 0.22, 0.98)))
+
+
+def layers() -> list[list[str]]:
+    """The layers of the import contract, from top to bottom."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    (contract,) = project["tool"]["importlinter"]["contracts"]
+    return [row.split(" | ") for row in contract["layers"]]
 
 
 def imports() -> nx.DiGraph:
-    """Which room imports which, as the code has it.
+    """Which package imports which; modules of the root count as packages."""
+    graph = grimp.build_graph("homdp_ppl", exclude_type_checking_imports=True, cache_dir=None)
+    packages = nx.DiGraph()
+    packages.add_nodes_from(sorted(name.split(".")[1] for name in graph.modules if "." in name))
+    for module in sorted(graph.modules - {"homdp_ppl"}):
+        for imported in sorted(graph.find_modules_directly_imported_by(module) - {"homdp_ppl"}):
+            above, below = module.split(".")[1], imported.split(".")[1]
+            if above != below:
+                packages.add_edge(above, below)
+    return packages
+
+
+def check(packages: nx.DiGraph, rows: list[list[str]]) -> None:
+    """Refuse a map that would not show the code.
 
     Raises
     ------
     ValueError
-        A module without a room, a room with a module that does not exist, or rooms that import each
-        other in a circle.
+        A package that is in no layer, a layer without its package, or an import that does not point
+        downwards.
     """
-    graph = grimp.build_graph("homdp_ppl", exclude_type_checking_imports=True, cache_dir=None)
-    room_of = {module: name for name, room in ROOMS.items() for module in room.modules.split()}
-    there = {module.split(".")[1] for module in graph.modules if "." in module}
-    if there != set(room_of):
-        raise ValueError(
-            f"docs/draw_map.py: modules without a room, or rooms without a module: "
-            f"{sorted(there ^ set(room_of))}"
-        )
-    rooms = nx.DiGraph()
-    rooms.add_nodes_from(ROOMS)
-    for module in there:
-        inside = {f"homdp_ppl.{module}", *graph.find_descendants(f"homdp_ppl.{module}")}
-        for imported in {
-            part for one in inside for part in graph.find_modules_directly_imported_by(one)
-        } - {"homdp_ppl"}:
-            pair = room_of[module], room_of[imported.split(".")[1]]
-            if pair[0] != pair[1]:
-                rooms.add_edge(*pair)
-    if not nx.is_directed_acyclic_graph(rooms):
-        raise ValueError(f"docs/draw_map.py: rooms import each other: {nx.find_cycle(rooms)}")
-    return rooms
-
-
-def floors(rooms: nx.DiGraph) -> dict[str, int]:
-    """On which floor each room is: one above the highest that it imports."""
-    floor: dict[str, int] = {}
-    for name in reversed(list(nx.topological_sort(rooms))):
-        floor[name] = 1 + max((floor[below] for below in rooms.successors(name)), default=-1)
-    return floor
+    row_of = {name: number for number, row in enumerate(rows) for name in row}
+    if row_of.keys() != set(packages):
+        raise ValueError(f"not in both the code and the layers: {row_of.keys() ^ set(packages)}")
+    upwards = [(a, b) for a, b in packages.edges if row_of[a] >= row_of[b]]
+    if upwards:
+        raise ValueError(f"imports that do not point downwards: {upwards}")
 
 
 def draw() -> Figure:
     """The map."""
-    rooms = imports()
-    figure = Figure(figsize=(17, 12.5))
+    packages, rows = imports(), layers()
+    check(packages, rows)
+    boxes = _boxes(rows)
+    height = max(box.bottom + box.height for box in boxes.values())
+    figure = Figure(figsize=(17, height + 0.9))
     left, right = (
-        figure.add_axes((0.01, 0.01, 0.61, 0.93)),
-        figure.add_axes((0.65, 0.01, 0.34, 0.93)),
+        figure.add_axes((0.2 / 17, 0.1 / (height + 0.9), WIDTH / 17, height / (height + 0.9))),
+        figure.add_axes((0.66, 0.1 / (height + 0.9), 0.33, height / (height + 0.9))),
     )
-    _rooms(left, rooms, floors(rooms))
-    _flow(right)
+    left.set(xlim=(0, WIDTH), ylim=(0, height))
+    _packages(left, packages, boxes)
+    _flow(right, {name: box.colour() for name, box in boxes.items()})
     for axes, title in (
-        (left, "Rooms: arrows point to what is imported, always down"),
-        (right, "How data flow"),
+        (left, "Packages: arrows, in the colour of who imports, always point down"),
+        (right, "How data flow, in the colours of the packages"),
     ):
         axes.set_axis_off()
-        axes.set_title(title, fontsize=17, loc="left", weight="bold", pad=12)
-    figure.text(
-        0.975,
-        0.962,
-        "colours are those of the rooms",
-        ha="right",
-        fontsize=10,
-        style="italic",
-        color="#555555",
-    )
+        axes.set_title(title, fontsize=15, loc="left", weight="bold", pad=12)
     return figure
 
 
@@ -183,60 +137,89 @@ def write(path: Path) -> None:
         draw().savefig(path, metadata={"Date": None} if path.suffix == ".svg" else None)
 
 
-def _rooms(axes: Axes, rooms: nx.DiGraph, floor: dict[str, int]) -> None:
-    height = 0.66
-    axes.set(xlim=(-0.08, 1.19), ylim=(-0.45, max(floor.values()) + 0.45))
-    for a, b in sorted(
-        nx.transitive_reduction(rooms).edges
-    ):  # what follows from the others is left out
-        start, end = (
-            (ROOMS[a].place, floor[a] - height / 2),
-            (ROOMS[b].place, floor[b] + height / 2),
+def _boxes(rows: list[list[str]]) -> dict[str, Box]:
+    """Rows from the bottom up, each as high as its longest text."""
+    boxes: dict[str, Box] = {}
+    hues = count(0.62, GOLDEN)  # neighbours differ as much as they can
+    bottom = 0.05
+    for row in reversed(rows):
+        made = []
+        share = [3 if (ROOT / "homdp_ppl" / name).is_dir() else 1 for name in row]
+        left = 0.02
+        for name, part in zip(row, share, strict=True):
+            width = (WIDTH - 0.04 - GAP * (len(row) - 1)) * part / sum(share)
+            does, modules = _texts(name, width)
+            made.append(Box(left, bottom, width, 0.0, next(hues) % 1, name, does, modules))
+            left += width + GAP
+        lines = max(1.5 + _lines(box.does) + _lines(box.modules) for box in made)
+        height = lines * LINE + 2 * PAD
+        boxes |= {box.name: box._replace(height=height) for box in made}
+        bottom += height + ARROW
+    return boxes
+
+
+def _texts(name: str, width: float) -> tuple[str, str]:
+    """What a package is for, and its public modules."""
+    folder = ROOT / "homdp_ppl" / name
+    source = folder / "__init__.py" if folder.is_dir() else folder.with_suffix(".py")
+    docstring = ast.get_docstring(ast.parse(source.read_text(encoding="utf-8"))) or ""
+    sentence = " ".join(docstring.split(".\n")[0].split()).replace("``", "").rstrip(".")
+    public = sorted(
+        path.stem
+        for path in folder.glob("[a-z]*")
+        if path.suffix == ".py" or (path / "__init__.py").exists()
+    )
+    letters = int(width * LETTERS)
+    return (
+        textwrap.fill(sentence, int(letters * 1.02)),
+        textwrap.fill("  ".join(public), letters, break_on_hyphens=False),
+    )
+
+
+def _lines(text: str) -> int:
+    return text.count("\n") + 1 if text else 0
+
+
+def _packages(axes: Axes, packages: nx.DiGraph, boxes: Mapping[str, Box]) -> None:
+    for a, b in sorted(nx.transitive_reduction(packages).edges):  # what follows is left out
+        above, below = boxes[a], boxes[b]
+        low = max(above.left, below.left) + 0.1
+        high = min(above.left + above.width, below.left + below.width) - 0.1
+        ends = (
+            [(low + high) / 2] * 2  # straight down where it can be
+            if low <= high
+            else [_nearest(above, below), _nearest(below, above)]
         )
-        reach = ROOMS[b].width / 2 - 0.03
-        end = (
-            min(max(start[0], end[0] - reach), end[0] + reach),
-            end[1],
-        )  # straight down where it can be
-        reach = ROOMS[a].width / 2 - 0.03
-        start = (min(max(end[0], start[0] - reach), start[0] + reach), start[1])
         axes.add_patch(
             FancyArrowPatch(
-                start, end, arrowstyle="-|>", mutation_scale=16, color="#777777", lw=1.4, zorder=1
+                (ends[0], above.bottom),
+                (ends[1], below.bottom + below.height),
+                arrowstyle="-|>",
+                mutation_scale=13,
+                shrinkA=0,
+                shrinkB=0,
+                color=above.colour(dark=True),
+                lw=1.3,
+                zorder=1,
             )
         )
-    for name, room in ROOMS.items():
-        corner = room.place - room.width / 2, floor[name] - height / 2
-        axes.add_patch(_box(corner, room.width, height, room.colour))
-        listed = textwrap.fill(
-            "  ".join(room.modules.split()), int(room.width * 113), break_on_hyphens=False
-        )
-        middle = floor[name] - (0.0 if "\n" in listed else 0.06)
-        axes.text(
-            room.place, middle + 0.21, name, ha="center", va="center", fontsize=14, weight="bold"
-        )
-        axes.text(
-            room.place,
-            middle + 0.06,
-            room.does,
-            ha="center",
-            va="center",
-            fontsize=10,
-            style="italic",
-        )
-        axes.text(
-            room.place,
-            middle - 0.03,
-            listed,
-            ha="center",
-            va="top",
-            fontsize=8.7,
-            family="DejaVu Sans Mono",
-            color="#333333",
-        )
+    for box in boxes.values():
+        axes.add_patch(_box((box.left, box.bottom), box.width, box.height, box.colour()))
+        middle, top = box.left + box.width / 2, box.bottom + box.height - PAD
+        axes.text(middle, top, box.name, ha="center", va="top", fontsize=13, weight="bold")
+        style = {"ha": "center", "va": "top", "linespacing": 1.15}
+        axes.text(middle, top - 1.6 * LINE, box.does, fontsize=9, style="italic", **style)
+        place = top - (1.65 + _lines(box.does)) * LINE
+        mono = {"family": "DejaVu Sans Mono", "color": "#333333"}
+        axes.text(middle, place, box.modules, fontsize=8, **mono, **style)
 
 
-def _flow(axes: Axes) -> None:
+def _nearest(box: Box, other: Box) -> float:
+    """The place on a box that is nearest to another one beside it."""
+    return box.left + 0.15 if other.left < box.left else box.left + box.width - 0.15
+
+
+def _flow(axes: Axes, colours: Mapping[str, str]) -> None:
     steps = [*BEFORE, *LOOP, *AFTER]
     last = len(steps) - 1
     axes.set(xlim=(-0.16, 1.0), ylim=(-0.45, last + 0.45))
@@ -254,7 +237,7 @@ def _flow(axes: Axes) -> None:
     )
     for k, step in enumerate(steps):
         y = last - k
-        axes.add_patch(_box((0.04, y - 0.28), 0.78, 0.56, ROOMS[step.room].colour, zorder=3))
+        axes.add_patch(_box((0.04, y - 0.28), 0.78, 0.56, colours[step.package], zorder=3))
         axes.text(
             0.43,
             y + 0.1,

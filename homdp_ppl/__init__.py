@@ -4,52 +4,60 @@ hindsight.
 Declare a problem with ``homdp`` or ``tabular``, fix its parameters to get a world, and let a rule
 of ``explorers`` learn in it with ``learn`` and a planner of ``planners``. ``models`` is a zoo of
 worlds, ``study`` compares rules, ``report`` draws.
+
+Importing this package loads nothing else: each public name is loaded when it is first used, so that
+JAX, Matplotlib or Gymnasium cost time only where they are needed.
 """
 
-from homdp_ppl import (
-    confidence,
-    evaluation,
-    explorers,
-    formats,
-    gym,
-    models,
-    planners,
-    posteriors,
-    report,
-    study,
-    theory,
-)
-from homdp_ppl.core.counts import Counts
-from homdp_ppl.core.episode import Episode
-from homdp_ppl.core.graph_policy import BlindPolicy, GraphPolicy, uniform_policy
-from homdp_ppl.core.plan import Plan, make_plan
-from homdp_ppl.core.policy import Policy, Trajectory
-from homdp_ppl.core.pomdp import POMDP
-from homdp_ppl.core.rollout import rollout
-from homdp_ppl.core.spaces import Real, Spaces
-from homdp_ppl.declare.decorator import homdp, tabular
-from homdp_ppl.declare.densities import ContinuousHOMDP, ContinuousWorld
-from homdp_ppl.declare.kernels import Kernels
-from homdp_ppl.declare.model import HOMDP, World
-from homdp_ppl.errors import (
-    DataError,
-    DeclarationError,
-    HOMDPError,
-    InferenceError,
-    ParameterError,
-    PlanningError,
-    PolicyError,
-    Problem,
-)
-from homdp_ppl.evaluation.exact import evaluate
-from homdp_ppl.formats import read_pomdp, write_pomdp
-from homdp_ppl.learning.learn import learn
-from homdp_ppl.learning.outcome import Mixture
-from homdp_ppl.learning.run import ContinuousRun, Run
-from homdp_ppl.models import environments as _environments  # noqa: F401  the zoo's Gymnasium ids
-from homdp_ppl.posteriors import Posterior, posterior
-from homdp_ppl.precision import x64
-from homdp_ppl.storage.atomic import StorageError
+from typing import TYPE_CHECKING
+
+from homdp_ppl._lazy import attach
+
+if TYPE_CHECKING:  # for type checkers and editors; the same at run time is _HOMES
+    from homdp_ppl import (
+        confidence,
+        evaluation,
+        explorers,
+        formats,
+        gym,
+        models,
+        planners,
+        posteriors,
+        report,
+        study,
+        theory,
+    )
+    from homdp_ppl.core.counts import Counts
+    from homdp_ppl.core.episode import Episode
+    from homdp_ppl.core.episodes import Episodes
+    from homdp_ppl.core.graph_policy import BlindPolicy, GraphPolicy, uniform_policy
+    from homdp_ppl.core.plan import Plan, make_plan
+    from homdp_ppl.core.policy import Policy, Trajectory
+    from homdp_ppl.core.pomdp import POMDP
+    from homdp_ppl.core.rollout import rollout
+    from homdp_ppl.core.spaces import Real, Spaces
+    from homdp_ppl.declare.decorator import homdp, tabular
+    from homdp_ppl.declare.kernels import Kernels
+    from homdp_ppl.declare.model import HOMDP
+    from homdp_ppl.declare.world import World
+    from homdp_ppl.errors import (
+        DataError,
+        DeclarationError,
+        HOMDPError,
+        InferenceError,
+        ParameterError,
+        PlanningError,
+        PolicyError,
+        Problem,
+        SpacesError,
+    )
+    from homdp_ppl.evaluation.exact import evaluate
+    from homdp_ppl.formats import read_pomdp, write_pomdp
+    from homdp_ppl.learning.learn import learn
+    from homdp_ppl.learning.run import Mixture, Run
+    from homdp_ppl.posteriors import Posterior, posterior
+    from homdp_ppl.precision import x64
+    from homdp_ppl.storage.atomic import StorageError
 
 __version__ = "0.1.0"
 
@@ -57,13 +65,11 @@ __all__ = [
     "HOMDP",
     "POMDP",
     "BlindPolicy",
-    "ContinuousHOMDP",
-    "ContinuousRun",
-    "ContinuousWorld",
     "Counts",
     "DataError",
     "DeclarationError",
     "Episode",
+    "Episodes",
     "GraphPolicy",
     "HOMDPError",
     "InferenceError",
@@ -79,6 +85,7 @@ __all__ = [
     "Real",
     "Run",
     "Spaces",
+    "SpacesError",
     "StorageError",
     "Trajectory",
     "World",
@@ -106,6 +113,39 @@ __all__ = [
     "write_pomdp",
     "x64",
 ]
+
+_HOMES = {  # module: the public names that it defines
+    "": (
+        "confidence evaluation explorers formats gym models planners posteriors report study theory"
+    ),
+    "core.counts": "Counts",
+    "core.episode": "Episode",
+    "core.episodes": "Episodes",
+    "core.graph_policy": "BlindPolicy GraphPolicy uniform_policy",
+    "core.plan": "Plan make_plan",
+    "core.policy": "Policy Trajectory",
+    "core.pomdp": "POMDP",
+    "core.rollout": "rollout",
+    "core.spaces": "Real Spaces",
+    "declare.decorator": "homdp tabular",
+    "declare.kernels": "Kernels",
+    "declare.model": "HOMDP",
+    "declare.world": "World",
+    "errors": (
+        "DataError DeclarationError HOMDPError InferenceError ParameterError "
+        "PlanningError PolicyError Problem SpacesError"
+    ),
+    "evaluation.exact": "evaluate",
+    "formats": "read_pomdp write_pomdp",
+    "learning.learn": "learn",
+    "learning.run": "Mixture Run",
+    "posteriors": "Posterior posterior",
+    "precision": "x64",
+    "storage.atomic": "StorageError",
+}
+
+if not TYPE_CHECKING:
+    __getattr__ = attach(__name__, _HOMES)
 
 
 def __dir__() -> list[str]:

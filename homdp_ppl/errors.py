@@ -120,6 +120,20 @@ class DeclarationError(HOMDPError):
     """
 
 
+class SpacesError(HOMDPError):
+    """Real-valued states or observations where finite tables are needed.
+
+    Examples
+    --------
+    >>> from homdp_ppl import SpacesError, models
+    >>> try:
+    ...     models.load("light_dark").pomdp
+    ... except SpacesError as error:
+    ...     print(error.problems[0].where, "got", error.problems[0].got)
+    pomdp got states in R, observations in R
+    """
+
+
 class ParameterError(HOMDPError):
     """Parameters that do not belong to a declaration, or lie outside the support of its sites.
 
@@ -134,9 +148,9 @@ class ParameterError(HOMDPError):
     ...     coin.at(bias=0.7)
     ... except ParameterError as error:
     ...     for problem in error.problems:
-    ...         print(problem)
+    ...         print(f"{problem.where}: got {problem.got}; expected {problem.expected}")
     site 'bias': got a value for it; expected one of the sites: O
-    site 'O': got no value; expected a value for every site. Write O=..., or draw all from their priors: .draw(key).
+    site 'O': got no value; expected a value for every site
     """
 
 

@@ -1,18 +1,16 @@
-"""The zoo: one story a file.
+"""The zoo: one story per file.
 
 Each entry is a function that returns the model's default truth, a world to act in.
 
 ``models.load("tiger")`` gives the world, ``models.load("tiger").homdp`` the declaration, what is
-unknown in it included. ``MODELS`` are finite, ``CONTINUOUS`` ones have states or observations that
-are real numbers.
+unknown in it included. Whether states and observations are finite is in ``world.spaces.finite``.
 """
 
 import sys
 from collections.abc import Callable
 from inspect import signature
-from typing import Any, Literal, overload
+from typing import Any
 
-from homdp_ppl.declare.densities import ContinuousWorld
 from homdp_ppl.declare.model import World
 from homdp_ppl.errors import HOMDPError, ParameterError, Problem, did_you_mean
 from homdp_ppl.models import (
@@ -38,7 +36,7 @@ from homdp_ppl.models import (
     tiger_listen,
 )
 
-__all__ = ["CONTINUOUS", "MODELS", "load", "story"]
+__all__ = ["MODELS", "load", "story"]
 
 MODELS: dict[str, Callable[..., World]] = {
     "tiger": tiger.structured,
@@ -66,10 +64,6 @@ MODELS: dict[str, Callable[..., World]] = {
     "maze": maze.structured,
     "hallway": hallway.structured,
     "rocksample": rocksample.structured,
-}
-
-
-CONTINUOUS: dict[str, Callable[..., ContinuousWorld]] = {
     "gaussian_tiger": gaussian_tiger.structured,
     "gaussian_screening": gaussian_screening.structured,
     "low_rank": low_rank.structured,
@@ -78,24 +72,13 @@ CONTINUOUS: dict[str, Callable[..., ContinuousWorld]] = {
 }
 
 
-@overload
-def load(
-    name: Literal["gaussian_tiger", "gaussian_screening", "low_rank", "light_dark", "camera"],
-    **options: Any,
-) -> ContinuousWorld: ...
-
-
-@overload
-def load(name: str, **options: Any) -> World: ...
-
-
-def load(name: str, **options: Any) -> World | ContinuousWorld:
+def load(name: str, **options: Any) -> World:
     """A world of the zoo by its name.
 
     Parameters
     ----------
     name
-        One of ``MODELS`` or ``CONTINUOUS``.
+        One of ``MODELS``.
     options
         Arguments of the model's own function, such as ``horizon``.
 
@@ -122,7 +105,7 @@ def story(name: str) -> str:
     Parameters
     ----------
     name
-        One of ``MODELS`` or ``CONTINUOUS``.
+        One of ``MODELS``.
 
     Examples
     --------
@@ -134,21 +117,12 @@ def story(name: str) -> str:
     return (teller.__doc__ or "").partition("\n")[0]
 
 
-def _factory(name: str, asked: str) -> Callable[..., World | ContinuousWorld]:
-    known = MODELS | CONTINUOUS
-    if name not in known:
-        raise HOMDPError(
-            asked,
-            [
-                Problem(
-                    "model",
-                    repr(name),
-                    f"one of {', '.join(known)}",
-                    did_you_mean(str(name), known),
-                )
-            ],
-        )
-    return known[name]
+def _factory(name: str, asked: str) -> Callable[..., World]:
+    if name not in MODELS:
+        expected = f"one of {', '.join(MODELS)}"
+        remedy = did_you_mean(str(name), MODELS)
+        raise HOMDPError(asked, [Problem("model", repr(name), expected, remedy)])
+    return MODELS[name]
 
 
 def __dir__() -> list[str]:

@@ -2,8 +2,8 @@
 
 `sim_to_real` is the same story with cells.
 
-    pose ──► pose + move + drift (and a little noise); grasping: loaded if the box is in reach, else knocked over, for good
-      │
+    pose ──► pose + move + drift (and a little noise); grasping: loaded if the box is in reach,
+      │      else knocked over, for good
       ▼
     scale * pose, with little noise in the west and much behind the shelf in the east
 
@@ -27,8 +27,8 @@ import numpyro.distributions as dist
 
 from homdp_ppl.core.spaces import Real
 from homdp_ppl.declare.decorator import homdp
-from homdp_ppl.declare.densities import ContinuousWorld
 from homdp_ppl.declare.kernels import Kernels
+from homdp_ppl.declare.model import World
 from homdp_ppl.precision import Array
 
 ACTIONS = ("north", "south", "east", "west", "grasp")
@@ -49,7 +49,7 @@ SHELF, SHARP, HIDDEN = 1.5, 0.1, 1.0  # where it begins; deviations of pictures 
 
 def structured(
     horizon: int = 5, drift: tuple[float, float] = (0.1, -0.1), scale: float = 1.2
-) -> ContinuousWorld:
+) -> World:
     """The hall of someone who has its map, but has neither driven the robot there nor measured a
     picture.
 

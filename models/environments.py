@@ -2,10 +2,10 @@
 
 ``gymnasium.make("homdp/Tiger-v0", horizon=6)``, one id for each entry.
 
-Since version 1.0 Gymnasium loads no entry points: ids are known to it once ``homdp_ppl`` is
-imported, for instance by ``gymnasium.make("homdp_ppl:homdp/Tiger-v0")``. The entry point "homdp" is
-there for those who do load them. Asynchronous vectors are best spawned, ``vector_kwargs={"context":
-"spawn"}``: JAX warns when its process is forked.
+Since version 1.0 Gymnasium loads no entry points: ids are registered when ``homdp_ppl.gym`` is
+imported, for instance by ``gymnasium.make("homdp_ppl.gym:homdp/Tiger-v0")``. The entry point
+"homdp" is for older versions and for tools that load it. Spawn asynchronous vectors,
+``vector_kwargs={"context": "spawn"}``: JAX warns when its process is forked.
 """
 
 from functools import lru_cache
@@ -13,10 +13,9 @@ from typing import Any
 
 import gymnasium
 
-from homdp_ppl.declare.densities import ContinuousWorld
 from homdp_ppl.declare.model import World
 from homdp_ppl.gym import HOMDPEnv
-from homdp_ppl.models import CONTINUOUS, MODELS, load
+from homdp_ppl.models import MODELS, load
 
 
 class ZooEnv(HOMDPEnv):
@@ -25,7 +24,7 @@ class ZooEnv(HOMDPEnv):
     Parameters
     ----------
     name
-        One of ``MODELS`` or ``CONTINUOUS``; the id gives it.
+        One of ``MODELS``; the id gives it.
     per_step, render_mode
         As in :class:`homdp_ppl.gym.HOMDPEnv`.
     options
@@ -43,7 +42,7 @@ class ZooEnv(HOMDPEnv):
 
 
 @lru_cache(maxsize=32, typed=True)
-def _remembered(name: str, **options: Any) -> World | ContinuousWorld:
+def _remembered(name: str, **options: Any) -> World:
     """Worlds take seconds to declare, and ``gymnasium.make_vec`` asks for many of the same."""
     return load(name, **options)
 
@@ -61,7 +60,7 @@ def environment_id(name: str) -> str:
 
 def register() -> None:
     """Register an id for each entry of the zoo; again does nothing."""
-    for name in [*MODELS, *CONTINUOUS]:
+    for name in MODELS:
         if environment_id(name) not in gymnasium.registry:
             gymnasium.register(
                 environment_id(name),

@@ -2,8 +2,8 @@
 
 Where it truly was is worked out afterwards.
 
-    (place, drift) ──► drift' = drift + steering (`grip`), or the old drift; place' = place + drift', as far as the kerbs
-          │
+    (place, drift) ──► drift' = drift + steering (`grip`), or the old drift
+          │            place' = place + drift', as far as the kerbs
           ▼
     left, centre or right: a fast picture, which finds a car beside the centre with probability
     `sharp`

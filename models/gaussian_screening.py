@@ -5,7 +5,8 @@ What comes back is a number.
     condition ──► condition'     healthy ─onset─► early ─progression─► advanced; treatment ends it
         │
         ▼
-    (condition, assay ordered or not) ──► marker ~ Normal(rise * stage, noise of the assay, or of a quick test)
+    (condition, assay ordered or not) ──► marker ~ Normal(rise * stage, noise)
+                                          with the noise of the assay, or of a quick test
 
 The check-up of checkup.py (appendix A of the paper, after Ayer, Alagoz and Stout 2012; the numbers
 are ours, for illustration only) with a laboratory instead of yes and no. At every visit a quick
@@ -27,8 +28,8 @@ import numpyro.distributions as dist
 
 from homdp_ppl.core.spaces import Real
 from homdp_ppl.declare.decorator import homdp
-from homdp_ppl.declare.densities import ContinuousWorld
 from homdp_ppl.declare.kernels import Kernels
+from homdp_ppl.declare.model import World
 from homdp_ppl.precision import Array
 
 CONDITIONS = ("healthy", "early", "advanced")
@@ -54,7 +55,7 @@ def structured(
     progression: float = 0.5,
     rise: float = 2.0,
     noise: float = 1.0,
-) -> ContinuousWorld:
+) -> World:
     """Screening by someone who knows medicine, but neither the rates nor the laboratory.
 
     Parameters

@@ -24,8 +24,8 @@ import numpyro.distributions as dist
 
 from homdp_ppl.core.spaces import Real
 from homdp_ppl.declare.decorator import homdp
-from homdp_ppl.declare.densities import ContinuousWorld
 from homdp_ppl.declare.kernels import Kernels
+from homdp_ppl.declare.model import World
 from homdp_ppl.models.tiger import MOVES, RESET, REWARD, SPACES
 
 SIDES = np.array([-1.0, 1.0])  # where a growl is expected to come from
@@ -36,7 +36,7 @@ CLEARNESS = np.array(
 
 def structured(
     horizon: int = 4, mean: Sequence[float] = (-1.0, 1.0), scale: Sequence[float] = (1.0, 1.0)
-) -> ContinuousWorld:
+) -> World:
     """Tiger for someone with a new pair of ears.
 
     Parameters

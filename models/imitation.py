@@ -2,9 +2,9 @@
 
 Afterwards the expert says what she would have done at every moment.
 
-    (course, expert's action) ──► course' = on it if the apprentice did the same, else to the left or right of it
-              │                   expert's next action from her `habit` after this one: bends of the road go on for a while
-              ▼
+    (course, expert's action) ──► course' = on it if the apprentice did the same, else to its left
+              │                   or right; the expert's next action by her `habit` after this
+              ▼                   one: bends of the road go on for a while
             course   a car beside its course looks so with probability `notice`
 
 An application of the paper (appendix A, after Ross, Gordon and Bagnell 2011; the numbers are ours).

@@ -23,8 +23,8 @@ import numpyro.distributions as dist
 
 from homdp_ppl.core.spaces import Real
 from homdp_ppl.declare.decorator import homdp
-from homdp_ppl.declare.densities import ContinuousWorld
 from homdp_ppl.declare.kernels import Kernels
+from homdp_ppl.declare.model import World
 from homdp_ppl.errors import DeclarationError, Problem
 from homdp_ppl.precision import Array
 
@@ -38,9 +38,7 @@ SHARPEST, FARTHEST = (
 )  # deviation of what is seen at the lamp; from here on it is equally dark
 
 
-def structured(
-    horizon: int = 6, light: float = 5.0, gain: float = 1.0, blur: float = 0.5
-) -> ContinuousWorld:
+def structured(horizon: int = 6, light: float = 5.0, gain: float = 1.0, blur: float = 0.5) -> World:
     """The line of someone who knows where the lamp is, but neither their own stride nor their eyes.
 
     Parameters

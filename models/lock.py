@@ -1,7 +1,8 @@
 """Combination lock: dial the right numbers in a row, with a lamp that is not quite reliable, or go
 home.
 
-    stage 1 ──right dial──► stage 2 ──► ... ──► open        every wrong dial ──► jammed: no dial moves it any more
+    stage 1 ──right dial──► stage 2 ──► ... ──► open
+       ├──────wrong dial──► jammed: no dial moves it any more (so at every stage)
        └───────leave──────► home (a little reward at every step; also from a jammed lock)
 
 The problem that needs exploration: the reward waits behind a gate, a small certain reward beside

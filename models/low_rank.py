@@ -1,7 +1,7 @@
 """Low rank: many places in few regions, and what is unknown is about regions alone.
 
-    place x ──► features phi(x, a), a distribution on regions ──► region z ──► place x' ~ psi_z, uniform in the region
-       │
+    place x ──► features phi(x, a), a distribution on regions ──► region z ──► place x' ~ psi_z,
+       │                                                                       uniform in region z
        ▼
     y ~ Normal(number of its region, scale)
 
@@ -27,8 +27,8 @@ from numpy.typing import ArrayLike
 
 from homdp_ppl.core.spaces import Real
 from homdp_ppl.declare.decorator import homdp
-from homdp_ppl.declare.densities import ContinuousWorld
 from homdp_ppl.declare.kernels import Kernels
+from homdp_ppl.declare.model import World
 from homdp_ppl.errors import DeclarationError, Problem
 from homdp_ppl.precision import Array
 
@@ -43,7 +43,7 @@ def structured(
     horizon: int = 4,
     rate: ArrayLike | None = None,
     scale: float = 0.5,
-) -> ContinuousWorld:
+) -> World:
     """The fields of someone who has the map, but has not driven there.
 
     Parameters
@@ -91,7 +91,7 @@ def structured(
 
 def family(
     n: int, seed: int = 0, states: int = 10, blocks: int = 3, horizon: int = 4
-) -> list[ContinuousWorld]:
+) -> list[World]:
     """A class of n worlds of which the last is the default truth.
 
     The others are drawn, alike for every number of states.

@@ -1,7 +1,7 @@
 """The paper's lower bound: a binary tree of latent states whose last layer is hard to tell apart.
 
-    x_0 ──1/2──► upper child ...        observations "up" and "down" reveal the way through the tree;
-      └───1/2──► lower child ...        in the last layer every observation is almost equally likely
+    x_0 ──1/2──► upper child ...     observations "up" and "down" reveal the way through the tree;
+      └───1/2──► lower child ...     in the last layer every observation is almost equally likely
 
 Lee, Agarwal, Dann and Zhang (2023), appendix D: X + 1 a power of two, H = log2(X + 1). No action
 matters before the last layer; there action 1 is right in an upper leaf, action 2 in a lower one,

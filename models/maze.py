@@ -1,8 +1,8 @@
 """The 4x3 maze: find the good exit and shun the bad one, on slippery ground, feeling only the walls
 at either side.
 
-    . . . +      cell ──► cell ahead (1 - slip), or a cell to either side (slip / 2 each); walls stop you
-    . # . -        │
+    . . . +      cell ──► cell ahead (1 - slip), or a cell to either side (slip / 2 each);
+    . # . -        │      walls stop you
     . . . .        ▼
                  walls to the west and east
 

@@ -2,8 +2,8 @@
 
 The state includes which, the observation does not.
 
-    (task, rung) ──► (task, rung')     the task's own lever leads up (`works`), or nowhere; any other leads up (`luck`), or down
-          │
+    (task, rung) ──► (task, rung')     the task's own lever leads up (`works`), or nowhere;
+          │                            any other leads up (`luck`), or down
           ▼
         rung       seen as it is; the task is not
 

@@ -1,8 +1,8 @@
 """RockSample: a rover may sample rocks, good ones only, and has a sensor that tells them apart from
 afar, if not too far.
 
-    (place, rocks, reading) ──► (place', rocks', reading')     a check writes the reading, anything else wipes it
-               │
+    (place, rocks, reading) ──► (place', rocks', reading')     a check writes the reading,
+               │                                               anything else wipes it
                ▼
             reading   right with probability (1 + 2^(-distance / half_distance)) / 2
 
@@ -111,7 +111,7 @@ def _named(quality: int, rocks: int) -> str:
 
 
 def _drives(size: int, rocks: list[Place]) -> tuple[np.ndarray, np.ndarray]:
-    """T(x' | x, a) of the moves and of sampling, (X, 5, X), and the reward of all actions, (X, A)."""
+    """T(x' | x, a) of moves and of sampling, (X, 5, X), and the reward of all actions, (X, A)."""
     qualities = 2 ** len(rocks)
     X = 3 * size**2 * qualities + 1
     gone = X - 1

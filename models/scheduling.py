@@ -1,8 +1,8 @@
 """Data-centre scheduling: at every step a job comes in whose length nobody knows until it is done,
 and some server must take it.
 
-    (left on A, left on B) ──► one less on each, and the length of the new job more on the server that took it
-              │
+    (left on A, left on B) ──► one less on each, and the length of the new job more on the server
+              │                that took it
               ▼
     which servers are busy; not for how long
 

@@ -1,9 +1,9 @@
 """Screening for a disease: wait, take a mammogram (cheap, unreliable) or a biopsy (costly, exact),
 or give one of two drugs.
 
-    condition ──► condition'     healthy ─onset─► early ─progression─► advanced; a patient has type A or B for good, and the
-        │                        drug for it leads one stage back (`response`) or holds the disease; the other does nothing
-        ▼
+    condition ──► condition'     healthy ─onset─► early ─progression─► advanced; a patient has type
+        │                        A or B for good, and the drug for it leads one stage back
+        ▼                        (`response`) or holds the disease; the other does nothing
     (condition, test just taken) ──► result of that test
 
 An application of the paper (appendix A, after Ayer, Alagoz and Stout 2012; the numbers here are

@@ -1,8 +1,8 @@
 """Sim-to-real: a robot trained in a simulator fetches a box in a hall that its camera sees only in
 part.
 
-    . # .      cell ──► the cell a move leads to (1 - slip), or no move at all (slip); walls stop the robot
-    . # *        │
+    . # .      cell ──► the cell a move leads to (1 - slip), or no move at all (slip);
+    . # *        │      walls stop the robot
                  ▼
     the cell itself where the camera sees it (. with probability `clear`), "nothing" where a shelf
     hides it (# and *)

@@ -2,7 +2,9 @@
 
 One that says less than the observation, and one that says more.
 
-    cell of y   <   y   <   one of the corners between which y lies, or the kind of the state        (Blackwell's order)
+    cell of y   <   y   <   one of the corners between which y lies, or the kind of the state
+
+in Blackwell's order.
 
 Less: whoever sees y knows its cell. More: on a cell the vector of likelihoods l(y) = (p(y | x))_x
 is written as sum_j w_j(y) v_j + sum_k s_k(y) e_k with weights w, s >= 0, where the corners v_j are
@@ -23,7 +25,7 @@ import numpy as np
 
 from homdp_ppl.continuous.quadrature import Pieces, cut, log_densities
 from homdp_ppl.continuous.tabulation import cell_of
-from homdp_ppl.declare.densities import ContinuousWorld
+from homdp_ppl.declare.model import World
 from homdp_ppl.precision import Array
 
 # a parabola lies within its chord and the point twice as far from it; a little more, for it is none
@@ -66,7 +68,7 @@ class Spread(NamedTuple):
         return np.concatenate([shown, np.diag(np.maximum(1 - shown.sum(0), 0.0))]).T[self.kind]
 
 
-def spread(world: ContinuousWorld, pieces: Pieces, edges: Array) -> Spread:
+def spread(world: World, pieces: Pieces, edges: Array) -> Spread:
     """The experiment that says more than y, from pieces that were cut at the edges."""
     corners, inverse = _corners(world, pieces, edges)
     mass = _least_masses(world, pieces, edges, corners, inverse)
@@ -77,7 +79,7 @@ def spread(world: ContinuousWorld, pieces: Pieces, edges: Array) -> Spread:
 
 
 def _least_masses(
-    world: ContinuousWorld, pieces: Pieces, edges: Array, corners: Array, inverse: Array
+    world: World, pieces: Pieces, edges: Array, corners: Array, inverse: Array
 ) -> Array:
     """Each int w_j, (cells, K), from below: too little only moves mass to what is told.
 
@@ -109,7 +111,7 @@ def _normalised(log: Array) -> tuple[Array, Array]:
     return shifted / np.where(total > 0, total, 1.0), (total * np.exp(top))[..., 0]
 
 
-def _corners(world: ContinuousWorld, pieces: Pieces, edges: Array) -> tuple[Array, Array]:
+def _corners(world: World, pieces: Pieces, edges: Array) -> tuple[Array, Array]:
     """The corners of each cell, (cells, 2 or 3, kinds), and their inverses."""
     cell = cell_of(pieces, edges)
     likelihood, density = _normalised(pieces.log)

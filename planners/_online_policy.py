@@ -19,9 +19,9 @@ from numpy.typing import ArrayLike
 from homdp_ppl.core.policy import range_problems
 from homdp_ppl.core.pomdp import TIE
 from homdp_ppl.core.spaces import Real, Spaces, shape_of, value_problems
+from homdp_ppl.declare.dynamics import Dynamics, Numbers
 from homdp_ppl.errors import PolicyError, Problem
 from homdp_ppl.planners._particle_belief import Belief, make_filter
-from homdp_ppl.planners._particle_game import Game, Played
 from homdp_ppl.planners._particle_rows import Constants, Sizes, Tree
 from homdp_ppl.planners._particle_search import Search
 from homdp_ppl.precision import Array, in_x64, to_numpy
@@ -74,28 +74,24 @@ class OnlinePolicy:
 
     def __init__(
         self,
-        played: Played,
+        dynamics: Dynamics,
+        numbers: Numbers,
         sizes: Sizes,
         constants: Constants,
         budget: Budget,
         particles: int,
         seed: int,
     ) -> None:
-        game, self._parameters, compiled = played
-        name = "particle_tree", sizes, particles
-        if name not in compiled:
-            compiled[name] = _Machine(game, sizes, particles)
-        self._machine: _Machine = compiled[name]
-        self._domain, self._constants, self._budget, self._seed = (
-            game.domain,
-            constants,
-            budget,
-            seed,
+        self._parameters, self._domain = numbers, dynamics.spaces
+        self._machine = dynamics.cache.get(
+            ("particle_tree", sizes, particles), lambda: _Machine(dynamics, sizes, particles)
         )
+        self._constants, self._budget, self._seed = constants, budget, seed
         self._beliefs: OrderedDict[bytes, Belief] = OrderedDict()
         self._actions: OrderedDict[bytes, int] = OrderedDict()
         self._most = max(
-            game.domain.horizon, min(BELIEFS, BELIEF_BYTES // belief_bytes(game.domain, particles))
+            self._domain.horizon,
+            min(BELIEFS, BELIEF_BYTES // belief_bytes(self._domain, particles)),
         )
         self._depleted: set[bytes] = set()
         self._simulations = self._searches = 0
@@ -236,14 +232,15 @@ class OnlinePolicy:
 
 
 class _Machine:
-    """What is compiled for a game.
+    """What is compiled for a model.
 
     Its filter, its search, and keys from a seed and the number of a history.
     """
 
-    def __init__(self, game: Game, sizes: Sizes, particles: int) -> None:
-        first, update = make_filter(game, particles)
-        self.first, self.update, self.search = jax.jit(first), jax.jit(update), Search(game, sizes)
+    def __init__(self, dynamics: Dynamics, sizes: Sizes, particles: int) -> None:
+        first, update = make_filter(dynamics, particles)
+        self.first, self.update = jax.jit(first), jax.jit(update)
+        self.search = Search(dynamics, sizes)
         self.keys = jax.jit(
             lambda seed, number: jax.random.split(
                 jax.random.fold_in(jax.random.key(seed), number), 3

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from homdp_ppl.planners._particle_game import Game
+from homdp_ppl.declare.dynamics import Dynamics
 from homdp_ppl.precision import Array
 
 RESAMPLE = 0.5  # of the particles: with a smaller effective number they are drawn anew
@@ -55,7 +55,9 @@ def systematic(key: Array, weights: Array, n: int) -> Array:
     return jnp.minimum(found, jnp.max(jnp.where(weights > 0, jnp.arange(len(weights)), 0)))
 
 
-def make_filter(game: Game, size: int) -> tuple[Callable[..., Belief], Callable[..., Belief]]:
+def make_filter(
+    dynamics: Dynamics, size: int
+) -> tuple[Callable[..., Belief], Callable[..., Belief]]:
     """The two steps of the filter.
 
     After the first observation, and after an action and the observation that follows it.
@@ -65,7 +67,7 @@ def make_filter(game: Game, size: int) -> tuple[Callable[..., Belief], Callable[
     """
 
     def weigh(parameters: Any, key: Array, particles: Array, before: Array, y: Array) -> Belief:
-        likelihood = jax.vmap(lambda x: game.log_emission(parameters, x, y))(particles)
+        likelihood = jax.vmap(lambda x: dynamics.log_emission(parameters, x, y))(particles)
         weights, depleted = normalised(before, likelihood)
         effective = 1 / jnp.sum(weights**2)
         chosen = systematic(key, weights, size)
@@ -75,13 +77,15 @@ def make_filter(game: Game, size: int) -> tuple[Callable[..., Belief], Callable[
 
     def first(parameters: Any, key: Array, y: Array) -> Belief:
         moving, resampling = jax.random.split(key)
-        particles = jax.vmap(lambda k: game.first(parameters, k))(jax.random.split(moving, size))
+        particles = jax.vmap(lambda k: dynamics.first(parameters, k))(
+            jax.random.split(moving, size)
+        )
         return weigh(parameters, resampling, particles, jnp.full(size, 1 / size), y)
 
     def update(parameters: Any, key: Array, belief: Belief, a: Array, y: Array) -> Belief:
         moving, resampling = jax.random.split(key)
         keys = jax.random.split(moving, size)
-        particles = jax.vmap(lambda k, x: game.following(parameters, k, x, a))(
+        particles = jax.vmap(lambda k, x: dynamics.following(parameters, k, x, a))(
             keys, belief.particles
         )
         return weigh(parameters, resampling, particles, belief.weights, y)

@@ -1,7 +1,8 @@
 """The search: a tree over particle beliefs that grows by one belief a simulation, as one compiled
 program.
 
-    belief ──action──► branch: particles of the next state ──observation──► belief: weights for the branch's particles
+    belief ──action──► branch: particles of the next state
+    branch ──observation──► belief: weights for the branch's particles
 
 All observations of a branch share its particles and weigh them by their densities (POWSS: Lim,
 Tomlin and Sunberg 2020); their number grows with the visits of the branch (POMCPOW: Sunberg and
@@ -16,8 +17,9 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from homdp_ppl.core.spaces import Real
+from homdp_ppl.declare.dynamics import Dynamics
 from homdp_ppl.planners._particle_belief import normalised, systematic
-from homdp_ppl.planners._particle_game import Game
 from homdp_ppl.planners._particle_rows import (
     Change,
     Constants,
@@ -38,19 +40,21 @@ GOLDEN = (5**0.5 - 1) / 2  # its multiples are spread evenly modulo 1
 
 
 class Search:
-    """A search through one game, compiled: ``root`` plants a tree, ``run`` lets it grow.
+    """A search through one model, compiled: ``root`` plants a tree, ``run`` lets it grow.
 
     Parameters
     ----------
-    game
+    dynamics
         The model.
     sizes
         How much there may be of everything.
     """
 
-    def __init__(self, game: Game, sizes: Sizes) -> None:
-        self.game, self.sizes = game, sizes
-        self.actions, self.horizon = len(game.domain.actions), game.domain.horizon
+    def __init__(self, dynamics: Dynamics, sizes: Sizes) -> None:
+        self.dynamics, self.sizes, spaces = dynamics, sizes, dynamics.spaces
+        self.actions, self.horizon = len(spaces.actions), spaces.horizon
+        # whether an observation can be seen twice
+        self.countable = not isinstance(spaces.observations, Real)
         self.root = jax.jit(self._root)
         self.run = jax.jit(self._run, donate_argnums=0)
         self.rewards = jax.jit(self._rewards)
@@ -59,7 +63,7 @@ class Search:
         self, parameters: Any, key: Array, h: Array, particles: Array, weights: Array
     ) -> Tree:
         """A tree planted in a belief at step h."""
-        n, tree = self.sizes.particles, empty_tree(self.game.domain, self.sizes)
+        n, tree = self.sizes.particles, empty_tree(self.dynamics.spaces, self.sizes)
         sample, even = particles[systematic(key, weights, n)], jnp.full(n, 1 / n)
         return tree._replace(
             weights=put(tree.weights, even, 0),
@@ -153,11 +157,11 @@ class Search:
         known = share > 0
         count = jnp.sum(known)
         new, y = (count < room) & (count < self.sizes.observations), seen[0]
-        if self.game.finite:
+        if self.countable:
             source = self._source(visits)
             y = jax.lax.cond(
                 new,
-                lambda: self.game.observe(parameters, key, get(tree.particles, branch, source)),
+                lambda: self.dynamics.observe(parameters, key, get(tree.particles, branch, source)),
                 lambda: y,
             )
             new = new & ~jnp.any(known & (seen == y))
@@ -179,21 +183,21 @@ class Search:
         def predicted() -> Array:
             chosen = systematic(sampling, get(tree.weights, last.belief), n)
             now = get(tree.particles, get(tree.origin, last.belief))[chosen]
-            return jax.vmap(lambda k, x: self.game.following(parameters, k, x, last.action))(
+            return jax.vmap(lambda k, x: self.dynamics.following(parameters, k, x, last.action))(
                 jax.random.split(moving, n), now
             )
 
         particles = jax.lax.cond(
             stop.new_branch, predicted, lambda: get(tree.particles, last.branch)
         )
-        y = self.game.observe(parameters, drawing, get(particles, self._source(last.slot)))
-        if self.game.finite:
+        y = self.dynamics.observe(parameters, drawing, get(particles, self._source(last.slot)))
+        if self.countable:
             y = jnp.where(stop.new_branch, y, stop.observation)
-        likelihood = jax.vmap(lambda x: self.game.log_emission(parameters, x, y))(particles)
+        likelihood = jax.vmap(lambda x: self.dynamics.log_emission(parameters, x, y))(particles)
         weights, _ = normalised(jnp.full(n, 1 / n), likelihood)
         # Observations on a line are a sample of their distribution; finite ones are counted once
         # and weigh what they are likely.
-        share = jnp.mean(jnp.exp(likelihood)) if self.game.finite else jnp.ones(())
+        share = jnp.mean(jnp.exp(likelihood)) if self.countable else jnp.ones(())
         reward = self._rewards(parameters, h, particles, weights)
         value = jax.lax.cond(
             h == self.horizon - 1,
@@ -217,8 +221,18 @@ class Search:
         """Expected rewards of the actions, (A,)."""
         actions = jnp.arange(self.actions)
         return weights @ jax.vmap(
-            lambda x: jax.vmap(lambda a: self.game.reward(parameters, h, x, a))(actions)
+            lambda x: jax.vmap(lambda a: self._reward(parameters, h, x, a))(actions)
         )(particles)
+
+    def _reward(self, parameters: Any, h: Array, x: Array, a: Array) -> Array:
+        """The reward; nan where a function of real-valued states leaves [0, 1].
+
+        It makes everything above it nan, up to the root, where it is reported.
+        """
+        reward = self.dynamics.reward(parameters, h, x, a)
+        if self.dynamics.spaces.finite:
+            return reward
+        return jnp.where((reward >= 0) & (reward <= 1), reward, jnp.nan)
 
     def _hope(
         self, parameters: Any, key: Array, h: Array, particles: Array, weights: Array
@@ -235,8 +249,8 @@ class Search:
             h, states, total = carry
             keys = jax.random.split(jax.random.fold_in(key, h), 1 + m)
             actions = (jax.random.uniform(keys[m], (m,)) * self.actions).astype(int)
-            gained = jax.vmap(lambda x, a: self.game.reward(parameters, h, x, a))(states, actions)
-            moved = jax.vmap(lambda k, x, a: self.game.following(parameters, k, x, a))(
+            gained = jax.vmap(lambda x, a: self._reward(parameters, h, x, a))(states, actions)
+            moved = jax.vmap(lambda k, x, a: self.dynamics.following(parameters, k, x, a))(
                 keys[:m], states, actions
             )
             return h + 1, moved, total + jnp.mean(gained)

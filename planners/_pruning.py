@@ -163,7 +163,7 @@ def _heat(space: _Workspace, name: int) -> None:
 def _best(
     left: Floats, right: Floats, inward: float, kept: int, space: _Workspace
 ) -> tuple[int, int, float]:
-    """The best sum at the belief at hand, moved inward, and what it gains there over the kept ones."""
+    """The best sum at the given belief, moved inward, and its gain there over the kept ones."""
     d = len(space.belief)
     inside, total = np.empty(d), 0.0
     for x in range(d):

@@ -1,9 +1,10 @@
 """The exact planner on the tree of histories.
 
-    y_1 ──a──► y_2 ──a──► ... y_H      a node is a history y_1, a_1, ..., y_h; its value is the best sum of rewards from here on
+    y_1 ──a──► y_2 ──a──► ... y_H      a node is a history y_1, a_1, ..., y_h;
+                                       its value is the best sum of rewards from here on
 
 The tree's shape depends only on which probabilities can be non-zero: it is found once
-(histories.py) and solved for new numbers many times (tree_solver.py), on NumPy for a single plan,
+(_histories.py) and solved for new numbers many times (_tree_solver.py), on NumPy for a single plan,
 on JAX inside ``jit``, ``vmap`` and ``lax.scan``.
 """
 
@@ -36,9 +37,8 @@ from homdp_ppl.planners._tree_solver import (
 )
 from homdp_ppl.precision import Array
 
-
 SHAPES_BYTES = 500_000_000  # of trees' shapes that are kept
-_shapes: Cache[list[Generation]] = Cache(
+_shapes = Cache(
     SHAPES_BYTES, lambda shape: sum(part.nbytes for step in shape for part in step[:4])
 )  # by support and horizon, for all planners
 

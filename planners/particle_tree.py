@@ -17,15 +17,15 @@ import numpy as np
 
 from homdp_ppl.core.plan import Plan
 from homdp_ppl.core.pomdp import POMDP
+from homdp_ppl.core.pomdp_validation import validated
 from homdp_ppl.core.spaces import Real
 from homdp_ppl.declare.decorator import tabular
-from homdp_ppl.declare.densities import ContinuousWorld
+from homdp_ppl.declare.dynamics import Dynamics, Numbers, table_dynamics
 from homdp_ppl.declare.model import World
 from homdp_ppl.errors import PlanningError, Problem
 from homdp_ppl.evaluation.simulation import estimate, summary
 from homdp_ppl.planners._checking import count_problems, number_problems, refuse
 from homdp_ppl.planners._online_policy import Budget, OnlinePolicy, belief_bytes
-from homdp_ppl.planners._particle_game import as_game
 from homdp_ppl.planners._particle_rows import Constants, Sizes, tree_bytes
 from homdp_ppl.precision import Array, x64
 
@@ -51,10 +51,10 @@ class ParticleTree:
     heuristic: Callable[[Array, Array], Array] | None
     episodes: int
 
-    def __call__(self, world: World | ContinuousWorld | POMDP) -> Plan:
+    def __call__(self, world: World | POMDP) -> Plan:
         """Plan for a world, or for the arrays of a finite one."""
-        played = as_game(world)
-        domain = played.game.domain
+        dynamics, numbers = _dynamics(world)
+        domain = dynamics.spaces
         k, alpha = self.widening
         rows = max(ROWS, 2 ** math.ceil(math.log2(self.budget.simulations)))
         most, Y = max(1, math.ceil(k * rows**alpha)), domain.observations
@@ -63,7 +63,9 @@ class ParticleTree:
         needed = domain.horizon * belief_bytes(domain, self.particles)
         _check_memory(tree_bytes(domain, sizes) + needed)
         constants = Constants(self.exploration, k, alpha)
-        policy = OnlinePolicy(played, sizes, constants, self.budget, self.particles, self.seed)
+        policy = OnlinePolicy(
+            dynamics, numbers, sizes, constants, self.budget, self.particles, self.seed
+        )
         valued = summary(np.zeros(0), domain.horizon)
         if self.episodes:
             with x64():
@@ -74,9 +76,7 @@ class ParticleTree:
         statistics = {**policy.statistics, "episodes": valued.episodes, **found}
         return Plan(policy, valued.mean, math.inf, False, "particle_tree", statistics, domain)
 
-    def plan_tables(
-        self, world: World | ContinuousWorld, latent: tuple[Array, Array, Array]
-    ) -> Plan:
+    def plan_tables(self, world: World, latent: tuple[Array, Array, Array]) -> Plan:
         """Raise an error: tables with bonuses are no world that can be simulated."""
         got = "a planner that cannot add bonuses to rewards"
         raise PlanningError(
@@ -174,7 +174,21 @@ def particle_tree(
     )
 
 
-def _as_world(world: World | ContinuousWorld | POMDP) -> World | ContinuousWorld:
+def _dynamics(world: World | POMDP) -> tuple[Dynamics, Numbers]:
+    """What the search simulates: of a finite model its tables."""
+    if isinstance(world, POMDP):
+        pomdp = validated(world, "particle_tree")
+        pomdp.stationary("particle_tree")  # raises where tables depend on the step or the action
+        return table_dynamics(*world.spaces.sizes), pomdp
+    if isinstance(world, World):
+        return world.dynamics, world.numbers
+    remedy = "Fix a declaration's parameters with .at(...), or draw them with .draw(key)."
+    raise PlanningError(
+        "particle_tree", [Problem("world", f"a {type(world).__name__}", "a World", remedy)]
+    )
+
+
+def _as_world(world: World | POMDP) -> World:
     """Something to simulate in."""
     if not isinstance(world, POMDP):
         return world

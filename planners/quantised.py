@@ -1,12 +1,13 @@
 """quantised: planning for finitely many states and observations on the line, with a bracket around
 the optimum.
 
-    value of a policy on cells   <=   optimum over all policies on y   <=   optimum of an experiment that says more than y
+    value of a policy on cells   <=   optimum over all policies on y
+                                 <=   optimum of an experiment that says more than y
 
 Below, the cells are the observations of a finite model, in which the policy has exactly its value
 in the true one. Above, y is replaced by a finite experiment from which y could be simulated
-(cells.py). Any finite planner solves both; cells are split where the bracket is widest
-(splitting.py).
+(_cells.py). Any finite planner solves both; cells are split where the bracket is widest
+(_splitting.py).
 """
 
 from __future__ import annotations
@@ -24,8 +25,8 @@ from homdp_ppl.continuous.tabulation import as_edges, cell_masses
 from homdp_ppl.core.plan import Plan, Planner
 from homdp_ppl.core.pomdp import POMDP, Stationary
 from homdp_ppl.core.spaces import Spaces
-from homdp_ppl.declare.densities import ContinuousWorld
 from homdp_ppl.declare.latent import latent_tables, states_on_line
+from homdp_ppl.declare.model import World
 from homdp_ppl.errors import PlanningError, Problem
 from homdp_ppl.planners._cells import UNSEEN, Spread, spread
 from homdp_ppl.planners._checking import count_problems, number_problems, refuse
@@ -53,11 +54,11 @@ class Quantised:
     planner: Planner  # for finite models
     max_cells: int
 
-    def __call__(self, world: ContinuousWorld, edges: ArrayLike | None = None) -> Plan:
+    def __call__(self, world: World, edges: ArrayLike | None = None) -> Plan:
         """Plan for a world, from the cells between the ``edges`` on if they are given."""
         return self._plan(_line(world), edges)
 
-    def plan_tables(self, world: ContinuousWorld, latent: tuple[Array, Array, Array]) -> Plan:
+    def plan_tables(self, world: World, latent: tuple[Array, Array, Array]) -> Plan:
         """Plan for other latent tables with the emission densities of a world.
 
         Rewards may lie outside [0, 1].
@@ -150,7 +151,7 @@ def quantised(gap: float = 1e-2, planner: Planner | None = None, max_cells: int 
     return Quantised(gap, BySize(INNER * gap) if planner is None else planner, max_cells)
 
 
-def plan_on_cells(world: ContinuousWorld, edges: ArrayLike, planner: Planner | None = None) -> Plan:
+def plan_on_cells(world: World, edges: ArrayLike, planner: Planner | None = None) -> Plan:
     """Plan on given cells, without refining them: cheap for one set of parameters after the other.
 
     Parameters
@@ -197,7 +198,7 @@ class BySize:
 class _Line(NamedTuple):
     """What is worked out once for a world."""
 
-    world: ContinuousWorld
+    world: World
     states: tuple[str, ...]
     latent: tuple[Array, Array, Array]
     pieces: Pieces
@@ -231,7 +232,7 @@ class _Found(NamedTuple):
         )
 
 
-def _line(world: ContinuousWorld) -> _Line:
+def _line(world: World) -> _Line:
     return _Line(world, states_on_line(world), latent_tables(world), panels(world))
 
 

@@ -1,24 +1,13 @@
-"""Child processes that import single modules of the toolkit, without JAX and the seconds it takes."""
+"""Child processes that run Python code; ``import homdp_ppl`` is lazy and costs them nothing."""
 
 import signal
 import subprocess
 import sys
-from pathlib import Path
-
-import homdp_ppl
-
-LONE = """
-import sys, types
-package = types.ModuleType("homdp_ppl")
-package.__path__ = [{directory!r}]
-sys.modules["homdp_ppl"] = package
-"""
 
 
 def spawn(code: str, *arguments: object) -> subprocess.Popen[str]:
     """Python code in a new process, with pipes to talk to it."""
-    lone = LONE.format(directory=str(Path(homdp_ppl.__file__).parent))
-    command = [sys.executable, "-c", lone + code, *map(str, arguments)]
+    command = [sys.executable, "-c", f"import sys\n{code}", *map(str, arguments)]
     return subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )

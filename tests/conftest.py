@@ -8,10 +8,12 @@ import matplotlib.pyplot as plt
 import pytest
 from hypothesis import settings
 
-# Most of the time goes into compiling, and many tests declare the same models: what one process has
-# compiled serves the others.
+# Most of the time goes into compiling, and many tests declare the same models: what was compiled is
+# kept for the next run. Each worker has its own folder, because JAX writes entries in place and
+# another process could read one that is half written.
+WORKER = os.environ.get("PYTEST_XDIST_WORKER", "main")
 CACHE = {
-    "JAX_COMPILATION_CACHE_DIR": str(Path(__file__).parents[1] / ".pytest_cache" / "jax"),
+    "JAX_COMPILATION_CACHE_DIR": str(Path(__file__).parents[1] / ".pytest_cache" / "jax" / WORKER),
     "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
     "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1",
 }

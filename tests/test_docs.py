@@ -122,27 +122,23 @@ def test_tutorials_are_listed(scripts, tmp_path):
     assert listed == sorted(path.stem for path in (ROOT / "tutorials").glob("*.ipynb"))
 
 
-def test_the_map_is_of_this_code(scripts, monkeypatch):
-    """Drawn from the imports; a module that was forgotten is missed, and rooms in a circle are
-    refused.
-    """
+def test_the_map_is_of_this_code(scripts):
+    """Drawn from the imports; a package without a layer and an import upwards are refused."""
     draw_map = scripts[2]
-    floor = draw_map.floors(rooms := draw_map.imports())
-    assert all(floor[above] > floor[below] for above, below in rooms.edges)
-    assert rooms.has_edge("study", "learning")
-    lower, upper = draw_map.ROOMS["foundations"], draw_map.ROOMS["learning"]
-    monkeypatch.setitem(
-        draw_map.ROOMS,
-        "learning",
-        upper._replace(modules=upper.modules.replace("learning ", "", 1)),
-    )
-    with pytest.raises(ValueError, match=r"without a room.*\['learning'\]"):
-        draw_map.imports()
-    monkeypatch.setitem(
-        draw_map.ROOMS, "foundations", lower._replace(modules=f"{lower.modules} learning")
-    )
-    with pytest.raises(ValueError, match="import each other"):
-        draw_map.imports()
+    packages, rows = draw_map.imports(), draw_map.layers()
+    draw_map.check(packages, rows)
+    assert packages.has_edge("study", "learning")
+    with pytest.raises(ValueError, match=r"not in both the code and the layers: \{'cli'\}"):
+        draw_map.check(packages, rows[1:])
+    packages.add_edge("storage", "learning")
+    with pytest.raises(ValueError, match=r"point downwards: \[\('storage', 'learning'\)\]"):
+        draw_map.check(packages, rows)
+
+
+def test_the_map_is_the_same_every_time(scripts, tmp_path):
+    for name in ("first.svg", "second.svg"):
+        scripts[2].write(tmp_path / name)
+    assert (tmp_path / "first.svg").read_bytes() == (tmp_path / "second.svg").read_bytes()
 
 
 def test_stations_of_the_map_exist(scripts):

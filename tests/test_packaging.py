@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import tomllib
 import zipfile
 from pathlib import Path
 
@@ -55,19 +56,20 @@ def test_contents(wheel):
     assert "Requires-Python: >=3.11" in zipfile.ZipFile(wheel).read(metadata).decode()
 
 
+def test_the_lowest_versions_are_the_declared_bounds():
+    declared = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"]
+    lines = (ROOT / "constraints" / "lowest.txt").read_text().splitlines()
+    lowest = [line for line in lines if not line.startswith("#")]
+    assert lowest == [bound.replace(">=", "==") for bound in declared]
+
+
 @pytest.mark.slow
 def test_works_in_a_fresh_environment(wheel, tmp_path):
     run(sys.executable, "-m", "venv", str(tmp_path / "env"))
     python = str(tmp_path / "env" / "bin" / "python")
-    pip = (
-        "-m",
-        "pip",
-        "install",
-        "--quiet",
-        "--disable-pip-version-check",
-        "--constraint",
-        str(ROOT / "constraints.txt"),
-    )
+    pinned = ROOT / "constraints" / f"python3.{min(sys.version_info.minor, 12)}.txt"
+    pip = ("-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--constraint")
+    pip = (*pip, str(pinned))
     run(python, *pip, str(wheel))
     assert run(python, "-W", "error", "-c", USE, cwd=tmp_path).strip() == "(5,)"
     assert "growl" in run(str(tmp_path / "env" / "bin" / "homdp"), "play", "tiger", cwd=tmp_path)

@@ -20,10 +20,13 @@ from numpyro.distributions import distribution
 
 def settings():
     values = {k: repr(v) for k, v in jax.config.values.items()}
-    return {**values, "numpyro": repr(distribution._VALIDATION_ENABLED), "numpy": repr(numpy.geterr())}
+    validation = repr(distribution._VALIDATION_ENABLED)
+    return {**values, "numpyro": validation, "numpy": repr(numpy.geterr())}
 
 before = settings()
 import homdp_ppl
+for name in homdp_ppl.__all__:
+    getattr(homdp_ppl, name)
 imported = settings()
 from homdp_ppl import models, rollout, uniform_policy
 world = models.load("tiger")

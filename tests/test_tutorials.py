@@ -1,4 +1,4 @@
-"""Every notebook runs from a fresh kernel without error or warning, and is stored with its outputs."""
+"""Every notebook runs in a fresh kernel without error or warning, and is stored with outputs."""
 
 import importlib.util
 from pathlib import Path

@@ -1,11 +1,13 @@
-"""Worlds and policies that several tests use, each declared once, and a plain simulator of tables."""
+"""Worlds and policies that several tests use, declared once, and a plain simulator of tables."""
 
+from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import cache
 
 import jax
 import numpy as np
 
-from homdp_ppl import Episode, GraphPolicy, Policy, Spaces, Trajectory, World, models, tabular
+from homdp_ppl import Episodes, GraphPolicy, Policy, Spaces, World, models, tabular
 
 
 @cache
@@ -89,11 +91,29 @@ def awkward(horizon):
     return tabular(T=T, O=O, initial=[0, 0.9, 0.1], reward=np.eye(3)[:, :2], horizon=horizon).at()
 
 
+@dataclass(frozen=True)
+class Replicas:
+    """Episodes of several models, (models, number, ...); ``replicas[k]`` are those of one."""
+
+    observations: np.ndarray
+    actions: np.ndarray
+    states: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.actions)
+
+    def __getitem__(self, k: int) -> Episodes:
+        return Episodes(self.observations[k], self.actions[k], self.states[k])
+
+    def __iter__(self) -> Iterator[Episodes]:
+        return (self[k] for k in range(len(self)))
+
+
 def simulate(
     initial, transition, emission, horizon: int, number: int, generator: np.random.Generator
-) -> Episode:
-    """Episodes in plain NumPy under the uniform policy, (models, number, ...), from tables with a
-    leading axis of models.
+) -> Replicas:
+    """Episodes in plain NumPy under the uniform policy, from tables with a leading axis of
+    models.
     """
     models, shape = np.arange(len(transition))[:, None], (len(transition), number)
 
@@ -109,6 +129,4 @@ def simulate(
         observations.append(outcome(emission[models, states[-1]]))
         actions.append(generator.integers(0, transition.shape[2], shape))
         states.append(outcome(transition[models, states[-1], actions[-1]]))
-    return Episode(
-        Trajectory(np.stack(observations, -1), np.stack(actions, -1)), np.stack(states, -1)
-    )
+    return Replicas(np.stack(observations, -1), np.stack(actions, -1), np.stack(states, -1))

@@ -8,28 +8,22 @@ from __future__ import annotations
 import argparse
 from collections.abc import Collection, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jax
-import matplotlib.pyplot as plt
-from matplotlib.backend_bases import FigureCanvasBase
-from rich import box
-from rich.console import Console
-from rich.markup import escape
-from rich.table import Table
 
 from homdp_ppl import models, planners, study, theory
+from homdp_ppl.cli.console import say
 from homdp_ppl.core.graph_policy import uniform_policy
-from homdp_ppl.core.rollout import rollout
+from homdp_ppl.core.rollout import rollout_many
 from homdp_ppl.core.spaces import Real
-from homdp_ppl.declare.densities import ContinuousWorld
 from homdp_ppl.declare.model import World
 from homdp_ppl.errors import ParameterError, Problem
 from homdp_ppl.evaluation.simulation import estimate
 from homdp_ppl.learning.checks import check_plan
 from homdp_ppl.learning.learn import learn
 from homdp_ppl.learning.metrics import Measured
-from homdp_ppl.learning.rounds import Planner
+from homdp_ppl.learning.planning import Planner
 from homdp_ppl.report import (
     comparison_table,
     decisions_table,
@@ -40,6 +34,10 @@ from homdp_ppl.report import (
 )
 from homdp_ppl.report.look import counted
 from homdp_ppl.storage.atomic import atomic_write
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
 
 LEGEND = {  # of the columns of comparisons
     "seeds": "runs of the rule so far",
@@ -59,9 +57,13 @@ QUANTISED = "Where observations are numbers and states are not, `--planner quant
 
 def show_models(options: argparse.Namespace, console: Console) -> None:
     """``homdp models``: the stories of the zoo, one model, or several side by side."""
+    from rich import box
+    from rich.markup import escape
+    from rich.table import Table
+
     if not options.models:
         table = Table("model", "story", box=box.SIMPLE_HEAD)
-        for name in [*models.MODELS, *models.CONTINUOUS]:
+        for name in models.MODELS:
             table.add_row(name, escape(models.story(name)))
         console.print(table)
         say(
@@ -93,7 +95,7 @@ def play(options: argparse.Namespace, console: Console) -> None:
     """``homdp play``: episodes of the uniform policy, revealed."""
     world: Any = study.find_world(options.model, options.horizon, options.seed)
     keys = jax.random.split(jax.random.key(options.seed), options.episodes)
-    episodes = rollout(keys, world, uniform_policy(world))
+    episodes = rollout_many(keys, world, uniform_policy(world))
     say(console, f"{world!r}, played by the uniform policy.\n")
     for k, episode in enumerate(episodes, 1):
         console.print(seen_table(world.homdp, episode, f"Episode {k}, as the policy saw it"))
@@ -105,10 +107,10 @@ def plan(options: argparse.Namespace, console: Console) -> None:
     """``homdp plan``: the value of a model, its bounds, and the first decisions."""
     _check_places("plan", options)
     world = study.find_world(options.model, options.horizon, options.seed)
-    automatic = options.planner == "auto" and isinstance(world, World)
+    automatic = options.planner == "auto" and world.spaces.finite
     chosen = planners.auto() if automatic else study.find_planner(options.planner, world)
     say(console, f"{world!r}, horizon {world.spaces.horizon}")
-    if isinstance(world, ContinuousWorld):
+    if not world.spaces.finite:
         _plan_continuous(options, console, world, chosen)
         return
     found = check_plan(chosen(world.pomdp), "plan").named(world)
@@ -126,7 +128,7 @@ def plan(options: argparse.Namespace, console: Console) -> None:
 
 
 def _plan_continuous(
-    options: argparse.Namespace, console: Console, world: ContinuousWorld, planner: Planner
+    options: argparse.Namespace, console: Console, world: World, planner: Planner
 ) -> None:
     found = planner(world)
     say(console, f"planner   {found.planner}")
@@ -149,7 +151,6 @@ def _plan_continuous(
 
 def _check_places(command: str, options: argparse.Namespace) -> None:
     """Refuse files that could not be written, before anything is done."""
-    kinds = FigureCanvasBase.get_supported_filetypes()
     places = [
         (f"--{name}", Path(place))
         for name in ("draw", "save", "out")
@@ -167,17 +168,13 @@ def _check_places(command: str, options: argparse.Namespace) -> None:
     ]
     if getattr(options, "save", None) and Path(options.save).suffix != ".npz":
         problems.append(Problem("--save", options.save, "a NumPy file: a name that ends in .npz"))
-    if (
-        getattr(options, "draw", None)
-        and Path(options.draw).suffix.removeprefix(".").lower() not in kinds
-    ):
-        problems.append(
-            Problem(
-                "--draw",
-                options.draw,
-                f"a picture: a name that ends in one of {', '.join(sorted(kinds))}",
-            )
-        )
+    if getattr(options, "draw", None):
+        from matplotlib.backend_bases import FigureCanvasBase
+
+        kinds = sorted(FigureCanvasBase.get_supported_filetypes())
+        if Path(options.draw).suffix.removeprefix(".").lower() not in kinds:
+            expected = f"a picture: a name that ends in one of {', '.join(kinds)}"
+            problems.append(Problem("--draw", options.draw, expected))
     if getattr(options, "out", None) and Path(options.out).suffix != ".nc":
         problems.append(Problem("--out", options.out, "a netCDF file: a name that ends in .nc"))
     if problems:
@@ -186,6 +183,8 @@ def _check_places(command: str, options: argparse.Namespace) -> None:
 
 def _keep(options: argparse.Namespace, console: Console, found: Any, policy: Any) -> None:
     if options.draw:
+        import matplotlib.pyplot as plt
+
         found.draw()
         plt.savefig(options.draw, dpi=120)
         say(console, f"drawn to  {options.draw}")
@@ -225,7 +224,7 @@ def learn_once(options: argparse.Namespace, console: Console) -> None:
 def show_theory(options: argparse.Namespace, console: Console) -> None:
     """``homdp theory``: the paper's bounds for a model's sizes."""
     world = study.find_world(options.model, options.horizon)
-    if not isinstance(world, World):
+    if not world.spaces.finite:
         remedy = "HOP-V's bound is theory.hop_v_bound: it takes the sizes of classes."
         raise ParameterError(
             "theory",
@@ -278,8 +277,3 @@ def best(run: Measured) -> str:
         if run.inexact
         else f"optimal value {run.optimum:.4g}"
     )
-
-
-def say(console: Console, text: str) -> None:
-    """A line as it is: no wrapping, no markup."""
-    console.out(text, highlight=False)

@@ -5,19 +5,17 @@ from __future__ import annotations
 import argparse
 import json
 import shlex
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
-
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from typing import TYPE_CHECKING, Any
 
 from homdp_ppl import study
-from homdp_ppl.cli.commands import best, explain_columns, left_out, say
-from homdp_ppl.declare.densities import ContinuousWorld
+from homdp_ppl.cli.commands import best, explain_columns, left_out
+from homdp_ppl.cli.console import say, warn
+from homdp_ppl.cli.parser import split_calls
+from homdp_ppl.cli.progress import StudyProgress, busy
 from homdp_ppl.errors import ParameterError, Problem
 from homdp_ppl.report import comparison_table
 from homdp_ppl.report.look import counted
@@ -28,11 +26,14 @@ from homdp_ppl.study.results import Runs, is_complete, read_run, write_results
 from homdp_ppl.study.running import Finished, find_worlds
 from homdp_ppl.study.specification import Study, Unit
 
+if TYPE_CHECKING:
+    from rich.console import Console
+
 STOPPED, FAILED = 3, 5  # exit codes
 
 INTRODUCTION = (
-    "Each rule learns for {episodes}, {times}, with the same luck as the others. "
-    "Its regret is what its policies lost to the optimal one, summed over all episodes: "
+    "Each rule learns for {episodes}, {times}; all rules use the same random numbers. "
+    "Regret is the loss of its policies against the optimal one, summed over all episodes: "
     "less is better."
 )
 LISTED = 3  # pieces of work that are told one by one when they are not done
@@ -41,17 +42,15 @@ LISTED = 3  # pieces of work that are told one by one when they are not done
 def compare(options: argparse.Namespace, console: Console) -> int:
     """``homdp compare``: several rules in several models, in a directory."""
     asked = _study(options)
-    worlds = find_worlds(asked)  # what cannot be is told before anything else
+    worlds = find_worlds(asked)  # invalid studies raise before anything runs
     out = Path(options.out) if options.out else Path("studies") / _name(asked)
     begun = study.StudyDirectory.at_place(out, asked)
-    units = asked.units(
-        [text for text, world in worlds.items() if isinstance(world, ContinuousWorld)]
-    )
+    units = asked.units([text for text, world in worlds.items() if not world.spaces.finite])
     times = "once" if asked.seeds == 1 else f"{asked.seeds} times"
     before = _sizes(out)
     with _resumable(out), _client(options) as client:
         say(console, INTRODUCTION.format(episodes=counted(asked.episodes, "episode"), times=times))
-        with _Progress(_left(begun, units), asked.episodes) as told:
+        with StudyProgress(_left(begun, units), asked.episodes) as told:
             work = {
                 "workers": options.workers,
                 "client": client,
@@ -63,13 +62,17 @@ def compare(options: argparse.Namespace, console: Console) -> int:
 
 
 def resume(options: argparse.Namespace, console: Console) -> int:
-    """``homdp resume``: go on with a study."""
+    """``homdp resume``: resume a study."""
     out = Path(options.directory)
     found = study.StudyDirectory.open(out)
     left, before = _left(found, found.units()), _sizes(out)
     if not left:
-        say(console, "All runs are at their end already.")
-    with _resumable(out), _client(options) as client, _Progress(left, found.study.episodes) as told:
+        say(console, "All runs are already complete.")
+    with (
+        _resumable(out),
+        _client(options) as client,
+        StudyProgress(left, found.study.episodes) as told,
+    ):
         done = study.resume(
             out, workers=options.workers, client=client, time_limit=options.time_limit, report=told
         )
@@ -82,10 +85,10 @@ def report(options: argparse.Namespace, console: Console) -> int:
     runs = study.read_runs(directory)
     _tables(directory, runs, console)
     if _missing(directory, runs, {}, console):
-        say(console, _go_on(directory.path))
+        say(console, _how_to_resume(directory.path))
     write_results(directory, runs)
     say(console, f"results: {directory.path / 'results.nc'}")
-    with _busy("drawing report.html"):
+    with busy("drawing report.html"):
         page = write_page(directory, runs)
     say(console, f"report:  {page}")
     return 0
@@ -95,11 +98,11 @@ def _finish(done: Finished, console: Console, further: bool) -> int:
     _tables(done.directory, done.runs, console)
     _missing(done.directory, done.runs, done.failed, console)
     if done.stopped:
-        nothing = "" if further else " Nothing was written in this time: it takes longer to begin."
-        say(console, f"Stopped, {done.stopped}.{nothing} {_go_on(done.directory.path)}")
+        nothing = "" if further else " Nothing was written: the first results need more time."
+        say(console, f"Stopped, {done.stopped}.{nothing} {_how_to_resume(done.directory.path)}")
         return STOPPED
     say(console, f"results: {done.directory.path / 'results.nc'} (xarray.open_dataset reads it)")
-    with _busy("drawing report.html"):
+    with busy("drawing report.html"):
         page = write_page(done.directory, done.runs, done.failed)
     say(console, f"report:  {page} (open it in a browser)")
     return FAILED if done.failed else 0
@@ -151,7 +154,9 @@ def _missing(
 
 
 def _study(options: argparse.Namespace) -> Study:
-    """What is asked for: by a file, by options, or by a file and options that replace what it says."""
+    """The study that is asked for: by a file, by options, or by a file and options that replace its
+    entries.
+    """
     given: dict[str, Any] = {}
     texts = list(options.models)
     files = [text for text in texts if text.lower().endswith(".toml")]
@@ -173,28 +178,8 @@ def _study(options: argparse.Namespace) -> Study:
     return Study.from_mapping(given, "compare")
 
 
-def split_calls(texts: Sequence[str]) -> list[str]:
-    """Names with options, from a list whose commas stand between names and between options.
-
-    Examples
-    --------
-    >>> split_calls(["greedy,hop_b:scale=0.1,delta=0.05", "tight"])
-    ['greedy', 'hop_b:scale=0.1,delta=0.05', 'tight']
-    """
-    calls: list[str] = []
-    for text in texts:
-        begun = False
-        for part in filter(None, (piece.strip() for piece in text.split(","))):
-            if begun and "=" in part and ":" not in part.split("=")[0]:
-                calls[-1] += f",{part}"
-            else:
-                calls.append(part)
-            begun = True
-    return calls
-
-
 def _name(asked: Study) -> str:
-    """A directory of its own for each study: the same command goes on with the same one."""
+    """One directory per study: the same command resumes the same study."""
     number = sha256(json.dumps(asked.to_json(), sort_keys=True).encode()).hexdigest()[:6]
     return f"{'-'.join(slug(model).partition('-')[0] for model in asked.models)[:60]}-{number}"
 
@@ -220,83 +205,16 @@ def _left(begun: study.StudyDirectory | None, units: Iterable[Unit]) -> list[Uni
 
 @contextmanager
 def _resumable(out: str | Path) -> Iterator[None]:
-    """Say how to go on when somebody does not even wait for the end of an episode."""
+    """Say how to resume when the user interrupts in the middle of an episode."""
     try:
         yield
     except KeyboardInterrupt:
-        say(Console(stderr=True), _go_on(out))
+        warn(_how_to_resume(out))
         raise
 
 
-def _go_on(out: str | Path) -> str:
-    return f"Go on with:  homdp resume {shlex.quote(str(out))}"
-
-
-class _Progress:
-    """Told what is written: a bar with the rate and the remaining time on a terminal, elsewhere a
-    line for each unit done.
-
-    Parameters
-    ----------
-    units
-        What is left to do.
-    episodes
-        Of each run.
-    """
-
-    def __init__(self, units: Sequence[Unit], episodes: int) -> None:
-        self._units, self._episodes = units, episodes
-        self._console, self._written = Console(stderr=True), Counter[Unit]()
-        columns = (
-            TextColumn("{task.description}"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            _Rate(),
-            TimeRemainingColumn(),
-        )
-        self._bar = Progress(
-            *columns, console=self._console, transient=True, disable=not self._console.is_terminal
-        )
-
-    def __enter__(self) -> _Progress:
-        self._task = self._bar.add_task(
-            "episodes", total=self._episodes * sum(len(unit.seeds) for unit in self._units)
-        )
-        self._bar.start()
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._bar.stop()
-
-    def __call__(self, unit: Unit, n: int) -> None:
-        """So many rounds more of a unit."""
-        self._bar.update(self._task, advance=n, description=unit.rule)
-        before, whole = self._written[unit], self._episodes * len(unit.seeds)
-        self._written[unit] += n
-        if before < whole <= self._written[unit] and not self._console.is_terminal:
-            done = sum(
-                self._written[one] >= self._episodes * len(one.seeds) for one in self._written
-            )
-            say(self._console, f"{done} of {len(self._units)} done: {unit.name}")
-
-
-@contextmanager
-def _busy(what: str) -> Iterator[None]:
-    """Say what takes its time, on a terminal."""
-    console = Console(stderr=True)
-    with console.status(what) if console.is_terminal else nullcontext():
-        yield
-
-
-class _Rate(TextColumn):
-    """Episodes a second."""
-
-    def __init__(self) -> None:
-        super().__init__("")
-
-    def render(self, task: Any) -> Any:
-        """The rate, once there is one."""
-        return super().render(task).append("" if task.speed is None else f"{task.speed:,.0f}/s")
+def _how_to_resume(out: str | Path) -> str:
+    return f"To resume, run:  homdp resume {shlex.quote(str(out))}"
 
 
 @contextmanager
@@ -314,11 +232,8 @@ def _client(options: argparse.Namespace) -> Iterator[Any]:
         ) from None
     with connect(options.scheduler) as client:
         if not client.nthreads():  # type: ignore[no-untyped-call]
-            say(
-                Console(stderr=True),
-                (
-                    f"No workers yet, waiting. Start some:  dask worker {options.scheduler} "
-                    f"--nthreads 1"
-                ),
+            warn(
+                f"No workers yet, waiting. Start some:  dask worker {options.scheduler} "
+                f"--nthreads 1"
             )
         yield client

@@ -20,6 +20,7 @@ from homdp_ppl.declare.model import HOMDP
 from homdp_ppl.errors import InferenceError, Problem
 from homdp_ppl.posteriors import Posterior
 from homdp_ppl.posteriors.dirichlet import ClosedForm, closed_form
+from homdp_ppl.posteriors.tables import tables_at
 from homdp_ppl.precision import Array, namespace
 
 DRAWS = 10  # times 1 / level: how many draws a row's quantile is taken from
@@ -99,10 +100,10 @@ def quantile_radii(
     radii = Radii(*(np.zeros(rows.shape) for rows in homdp.structure.known[1:]))
     if belief.atoms is not None:
         radii = _sampled(belief, key, level)
-    if len(belief.concentration):
+    if len(belief.closed):
         form = closed_form(homdp)
-        kept = None if previous is None else (previous[0].concentration, previous[1])
-        closed = _closed(form, belief.concentration, key, level, kept)
+        kept = None if previous is None else (previous[0].closed, previous[1])
+        closed = _closed(form, belief.closed, key, level, kept)
         radii = Radii(
             *(
                 np.where(rows[..., 0], c, r)
@@ -305,9 +306,8 @@ def _sampled(belief: Posterior, key: Array, level: float) -> Radii:
     mean, batch = belief.mean, belief.parameters(key, S)
     for start in range(0, S, size):
         part = slice(start, min(start + size, S))
-        tables = belief.tables(
-            {name: value[part] for name, value in batch.items()}, part.stop - start
-        )
+        some = {name: value[part] for name, value in batch.items()}
+        tables = tables_at(belief.homdp, some, part.stop - start)
         distances.append(
             (np.abs(tables[1] - mean.moves(0)).sum(-1), np.abs(tables[2] - mean.shows(0)).sum(-1))
         )

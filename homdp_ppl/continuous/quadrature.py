@@ -17,8 +17,8 @@ import numpy as np
 from numpyro.distributions import Distribution
 
 from homdp_ppl.core.probabilities import FLOAT32
-from homdp_ppl.declare.densities import ContinuousWorld
-from homdp_ppl.declare.mechanics import Mechanics, Parameters
+from homdp_ppl.declare.dynamics import Dynamics, Parameters
+from homdp_ppl.declare.model import World
 from homdp_ppl.errors import PlanningError, Problem
 from homdp_ppl.precision import Array, in_x64, to_numpy
 
@@ -76,12 +76,12 @@ class Pieces(NamedTuple):
 
 
 @in_x64
-def log_densities(world: ContinuousWorld, points: Array) -> Array:
+def log_densities(world: World, points: Array) -> Array:
     """Log densities of every state at many points, (..., X).
 
     -inf outside the support of the emission.
     """
-    compiled = world.homdp.compiled.setdefault("densities", jax.jit(_densities(world.mechanics)))
+    compiled = world.dynamics.cache.get("densities", lambda: jax.jit(_densities(world.dynamics)))
     flat = np.asarray(points, dtype=np.float64).ravel()
     filled = np.concatenate([flat, np.full(-len(flat) % BATCH, flat[0])]).reshape(-1, BATCH)
     log = np.concatenate([np.asarray(compiled(dict(world.parameters), some)) for some in filled])[
@@ -105,16 +105,16 @@ def log_densities(world: ContinuousWorld, points: Array) -> Array:
     return log.reshape(*np.shape(points), -1)
 
 
-def _densities(mechanics: Mechanics) -> Any:
+def _densities(dynamics: Dynamics) -> Any:
     def density(parameters: Parameters, x: Array, y: Array) -> Array:
-        law = mechanics.laws(parameters).emission(x)
+        law = dynamics.laws(parameters).emission(x)
         log = law.log_prob(y)
         lost = (
             jnp.isnan(log) & (_bounds(law) == y).any()
         )  # a transformation has no inverse at the end of its support
         return jnp.where(law.support(y) & ~lost, log, -jnp.inf)
 
-    states = jnp.arange(len(mechanics.domain.states))
+    states = jnp.arange(len(dynamics.spaces.states))
     return lambda parameters, points: jax.vmap(
         lambda y: jax.vmap(lambda x: density(parameters, x, y))(states)
     )(points)
@@ -128,7 +128,7 @@ def _bounds(law: Distribution) -> Array:
     )
 
 
-def panels(world: ContinuousWorld) -> Pieces:
+def panels(world: World) -> Pieces:
     """Panels on which the emission densities of a world with finitely many states are integrated.
 
     Refuses densities whose total mass is not one: the message names the state and what is missing.
@@ -156,7 +156,7 @@ def panels(world: ContinuousWorld) -> Pieces:
     return Pieces(breaks, points[kept], log[kept][..., first], first, kind, error)
 
 
-def _adapted(world: ContinuousWorld, ends: Array) -> tuple[Array, ...]:
+def _adapted(world: World, ends: Array) -> tuple[Array, ...]:
     """Panels halved until the rules agree.
 
     Their ends, points, log densities, masses, and by how much the rules disagree.
@@ -193,24 +193,24 @@ def _integrals(half: Array, values: Array) -> tuple[Array, Array]:
     return fine, rough
 
 
-def _at(world: ContinuousWorld, left: Array, right: Array) -> tuple[Array, Array]:
+def _at(world: World, left: Array, right: Array) -> tuple[Array, Array]:
     points = (left + right)[:, None] / 2 + (right - left)[:, None] / 2 * NODES
     return points, log_densities(world, points)
 
 
 @in_x64
-def _first_panels(world: ContinuousWorld) -> Array:
+def _first_panels(world: World) -> Array:
     """Ends of panels: quantiles of draws of each state, the ends of its support, and tails that
     double.
     """
 
     def look(parameters: Parameters, x: Array, key: Array) -> tuple[Array, Array]:
-        law = world.mechanics.laws(parameters).emission(x)
+        law = world.dynamics.laws(parameters).emission(x)
         return law.sample(key, (DRAWS,)), _bounds(law)
 
     X = len(world.spaces.states)
-    compiled = world.homdp.compiled.setdefault(
-        "look", jax.jit(jax.vmap(look, in_axes=(None, 0, None)))
+    compiled = world.dynamics.cache.get(
+        "look", lambda: jax.jit(jax.vmap(look, in_axes=(None, 0, None)))
     )
     one_key = jax.random.key(
         0
@@ -237,7 +237,7 @@ def _graded(ends: Array) -> Array:
     return ends
 
 
-def _mass_problems(world: ContinuousWorld, missing: Array) -> list[Problem]:
+def _mass_problems(world: World, missing: Array) -> list[Problem]:
     spiky = (
         "Is the density normalised, without atoms, spikes that its draws do not show, "
         "and poles inside its support?"
@@ -259,7 +259,7 @@ def _mass_problems(world: ContinuousWorld, missing: Array) -> list[Problem]:
     ]
 
 
-def cut(world: ContinuousWorld, pieces: Pieces, edges: Array) -> Pieces:
+def cut(world: World, pieces: Pieces, edges: Array) -> Pieces:
     """The same partition, with cuts at the edges that lie inside of it."""
     inside = edges[(edges > pieces.breaks[0]) & (edges < pieces.breaks[-1])]
     breaks = np.union1d(pieces.breaks, inside)
@@ -272,5 +272,5 @@ def cut(world: ContinuousWorld, pieces: Pieces, edges: Array) -> Pieces:
     return pieces._replace(breaks=breaks, points=points, log=log)
 
 
-def _name(world: ContinuousWorld, x: Any) -> str:
+def _name(world: World, x: Any) -> str:
     return str(world.spaces.states[x])

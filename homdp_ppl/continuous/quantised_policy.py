@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from homdp_ppl.continuous.tabulation import as_edges, quantised_pomdp
 from homdp_ppl.core.graph_policy import GraphPolicy
-from homdp_ppl.declare.densities import ContinuousWorld
+from homdp_ppl.declare.model import World
 from homdp_ppl.errors import PolicyError, Problem
 from homdp_ppl.evaluation.exact import evaluate
 from homdp_ppl.precision import Array
@@ -57,7 +57,7 @@ class QuantisedPolicy:
         """Probabilities of the next action, (A,), given y_1 .. y_h and a_1 .. a_{h-1}."""
         return self.graph.act(self.cells(observations), np.asarray(actions, dtype=int))
 
-    def value(self, world: ContinuousWorld) -> float:
+    def value(self, world: World) -> float:
         """The exact value in any world with these actions, finitely many states and observations in
         ``Real(1)``.
         """

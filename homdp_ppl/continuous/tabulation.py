@@ -12,8 +12,8 @@ from numpy.typing import ArrayLike
 
 from homdp_ppl.continuous.quadrature import Pieces, cut, panels
 from homdp_ppl.core.pomdp import POMDP, Stationary
-from homdp_ppl.declare.densities import ContinuousWorld
 from homdp_ppl.declare.latent import latent_tables, states_on_line
+from homdp_ppl.declare.model import World
 from homdp_ppl.errors import PlanningError, Problem
 from homdp_ppl.precision import Array
 
@@ -34,7 +34,7 @@ def cell_of(pieces: Pieces, edges: Array) -> Array:
     return np.searchsorted(edges, pieces.breaks[:-1], side="right")
 
 
-def emission_table(world: ContinuousWorld, edges: ArrayLike) -> Array:
+def emission_table(world: World, edges: ArrayLike) -> Array:
     """O(cell | x), (X, cells): cell k holds edges[k - 1] <= y < edges[k], the first and the last
     are unbounded.
 
@@ -70,7 +70,7 @@ def emission_table(world: ContinuousWorld, edges: ArrayLike) -> Array:
     return cell_masses(cut(world, panels(world), edges), edges)
 
 
-def quantised_pomdp(world: ContinuousWorld, edges: ArrayLike) -> POMDP:
+def quantised_pomdp(world: World, edges: ArrayLike) -> POMDP:
     """The finite model of a world whose observations are seen only by their cells."""
     rho, T, r = latent_tables(world)
     return Stationary(rho, T, emission_table(world, edges), r).pomdp

@@ -1,20 +1,36 @@
-"""Cache: values made once for equal keys, the least recently used dropped past a limit."""
+"""Values that are made once: compiled functions, samplers, analyses, shapes of trees."""
 
 from __future__ import annotations
 
+import math
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
-from threading import RLock
-from typing import Generic, TypeVar
+from threading import Lock
+from typing import Any, TypeVar, final
+from weakref import WeakValueDictionary
 
 V = TypeVar("V")
 
 
-class Cache(Generic[V]):
-    """Values by key, at most so many units of size; the newest is always kept.
+@final
+class Cache:
+    """Values by name, each made the first time it is asked for.
+
+    An owner holds its cache, so values may refer back to the owner: both are freed together. With
+    a limit, the least recently used values are dropped past it; the newest is always kept.
+
+    Parameters
+    ----------
+    limit
+        How much may be held.
+    size
+        What one value counts.
 
     Examples
     --------
+    >>> cache = Cache()
+    >>> cache.get("answer", lambda: 6 * 7), cache.get("answer", lambda: 0)
+    (42, 42)
     >>> squares = Cache(limit=2)
     >>> [squares.get(k, lambda k=k: k * k) for k in (1, 2, 3)]
     [1, 4, 9]
@@ -22,23 +38,47 @@ class Cache(Generic[V]):
     (False, True)
     """
 
-    def __init__(self, limit: float, size: Callable[[V], float] = lambda value: 1) -> None:
-        self._limit, self._size, self._held = limit, size, 0.0
-        self._values: OrderedDict[Hashable, V] = OrderedDict()
-        self._lock = RLock()
+    def __init__(self, limit: float = math.inf, size: Callable[[Any], float] | None = None) -> None:
+        self._limit, self._size, self._held = limit, size or (lambda value: 1.0), 0.0
+        self._values: OrderedDict[Hashable, Any] = OrderedDict()
+        self._lock = Lock()
 
-    def __contains__(self, key: Hashable) -> bool:
-        return key in self._values
+    def __contains__(self, name: Hashable) -> bool:
+        return name in self._values
 
-    def get(self, key: Hashable, make: Callable[[], V]) -> V:
-        """The value of a key, made if it is not there."""
+    def get(self, name: Hashable, make: Callable[[], V]) -> V:
+        """The value of this name, made by ``make`` if it is new.
+
+        No lock is held while it is made: two threads may make it, and one value is kept.
+        """
         with self._lock:
-            if key in self._values:
-                self._values.move_to_end(key)
-                return self._values[key]
-            value = self._values[key] = make()
+            if name in self._values:
+                self._values.move_to_end(name)
+                found: V = self._values[name]
+                return found
+        value = make()
+        with self._lock:
+            if name in self._values:
+                first: V = self._values[name]
+                return first
+            self._values[name] = value
             self._held += self._size(value)
             while self._held > self._limit and len(self._values) > 1:
                 _, dropped = self._values.popitem(last=False)
                 self._held -= self._size(dropped)
-            return value
+        return value
+
+
+_SHARED: WeakValueDictionary[str, Cache] = WeakValueDictionary()
+
+
+def shared_cache(fingerprint: str) -> Cache:
+    """The cache of all owners with this fingerprint, which lives as long as one of them holds it.
+
+    Examples
+    --------
+    >>> one = shared_cache("tiger")
+    >>> one is shared_cache("tiger"), one is shared_cache("lion")
+    (True, False)
+    """
+    return _SHARED.setdefault(fingerprint, Cache())

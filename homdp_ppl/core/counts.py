@@ -11,7 +11,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from homdp_ppl.core.episode import Episode, stack
+from homdp_ppl.core.episode import Episode
+from homdp_ppl.core.episodes import Episodes
 from homdp_ppl.core.spaces import HasSpaces
 from homdp_ppl.errors import DataError, Problem
 from homdp_ppl.precision import Array, namespace
@@ -52,14 +53,21 @@ class Counts:
 
     @classmethod
     def of(cls, episodes: Episode | Iterable[Episode], model: HasSpaces) -> Counts:
-        """Count episodes, refusing states, observations or actions that the model does not have."""
-        batch = stack(episodes, model.spaces)
+        """Count episodes; raises DataError if they are not from the model or miss states.
+
+        An episode that ended early counts up to its end.
+        """
+        batch = Episodes.of(episodes, model).require_revealed("counts")
         X, Y, A, _ = model.spaces.sizes
         before, after = batch.states[:, :-1], batch.states[:, 1:]
         transition = np.zeros((X, A, X), dtype=np.int64)
         emission = np.zeros((X, Y), dtype=np.int64)
-        np.add.at(transition, (before, batch.actions, after), 1)
-        np.add.at(emission, (before, batch.observations), 1)
+        actions, seen = batch.actions, batch.observations
+        if not batch.full_length:
+            taken = batch.steps
+            before, actions, after, seen = (part[taken] for part in (before, actions, after, seen))
+        np.add.at(transition, (before, actions, after), 1)
+        np.add.at(emission, (before, seen), 1)
         return cls(transition, emission, model.spaces.names)
 
     def __add__(self, other: Counts) -> Counts:

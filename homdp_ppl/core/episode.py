@@ -1,35 +1,39 @@
-"""Episodes, and how a policy is played in a world.
+"""One finished episode, with its latent states.
 
 While an episode lasts there is only a :class:`Trajectory`; an :class:`Episode`, with latent states,
-exists after the last action.
+exists after the last action. :class:`homdp_ppl.Episodes` contains many.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Literal, TypeAlias
 
 import jax
 import numpy as np
+from numpy.typing import ArrayLike
 
+from homdp_ppl.core.episode_values import Values, in_space, split_missing
 from homdp_ppl.core.policy import Trajectory
-from homdp_ppl.core.spaces import Real, Spaces, shape_of, value_problems
+from homdp_ppl.core.spaces import HasSpaces, Space, Spaces, shape_of, value_problems
 from homdp_ppl.errors import DataError, Problem
 from homdp_ppl.precision import Array
 
-if TYPE_CHECKING:
-    pass
+Ended: TypeAlias = Literal["horizon", "terminal", "truncated"]
 
 
-@partial(jax.tree_util.register_dataclass, data_fields=["trajectory", "states"], meta_fields=[])
+@partial(
+    jax.tree_util.register_dataclass,
+    data_fields=["trajectory", "states", "rewards", "labels"],
+    meta_fields=["ended"],
+    drop_fields=["id"],
+)
 @dataclass(frozen=True, eq=False)
 class Episode:
-    """A finished episode with its latent states revealed.
+    """One finished episode with its latent states.
 
-    A batch of episodes has leading axes: it has a length, is indexed, sliced and iterated episode
-    by episode.
+    Missing states, rewards and labels are masked, None or NaN. A JAX transformation drops the id.
 
     Examples
     --------
@@ -46,19 +50,10 @@ class Episode:
 
     trajectory: Trajectory  # (H,) observations and actions
     states: Array  # (H + 1,)  x_1 .. x_{H+1}
-
-    def __getitem__(self, index: Any) -> Episode:
-        len(self)
-        chosen: Episode = jax.tree.map(lambda leaf: leaf[index], self)
-        return chosen
-
-    def __len__(self) -> int:
-        if self.actions.ndim < 2:
-            raise TypeError("this is a single episode; its horizon is the length of its actions")
-        return len(self.actions)
-
-    def __iter__(self) -> Iterator[Episode]:
-        return (self[k] for k in range(len(self)))
+    rewards: Array | None = None  # (H,)  as recorded
+    labels: Array | None = None  # (H + 1,)  coarse or noisy hindsight
+    id: str | None = None
+    ended: Ended = "horizon"  # an episode with fewer than H steps is "terminal" or "truncated"
 
     @property
     def observations(self) -> Array:
@@ -70,48 +65,124 @@ class Episode:
         """a_1 .. a_H."""
         return self.trajectory.actions
 
+    @classmethod
+    def of(
+        cls,
+        observations: ArrayLike,
+        actions: ArrayLike,
+        states: ArrayLike,
+        model: HasSpaces,
+        *,
+        rewards: ArrayLike | None = None,
+        labels: ArrayLike | None = None,
+        id: str | None = None,  # noqa: A002
+        ended: Ended = "horizon",
+    ) -> Episode:
+        """An episode from names or indices, validated against the spaces of a model.
 
-def stack(episodes: Episode | Iterable[Episode], spaces: Spaces) -> Episode:
-    """Episodes as one batch with a single leading axis, checked against the model they are said to
-    come from.
-    """
-    H = spaces.horizon
+        Parameters
+        ----------
+        observations, actions
+            One value per step.
+        states
+            One value per step and the state after the last action; None if not revealed.
+        model
+            A declaration, a world, or spaces.
+        rewards, labels
+            What was recorded, with None where it was not.
+        id
+            A name for the episode.
+        ended
+            Why the episode ended.
+
+        Examples
+        --------
+        >>> from homdp_ppl import Spaces
+        >>> lamp = Spaces(("off", "on"), ("dark", "light"), ("wait", "press"), horizon=2)
+        >>> Episode.of(["dark", "light"], ["press", "wait"], ["off", "on", None], lamp).states
+        masked_array(data=[0, 1, --],
+                     mask=[False, False,  True],
+               fill_value=999999)
+        """
+        spaces = model.spaces
+        problems: list[Problem] = []
+        seen = _encoded("observations", observations, spaces.observations, problems)
+        done = _encoded("actions", actions, spaces.actions, problems)
+        hidden = _encoded("states", states, spaces.states, problems)
+        for where, values in (("observations", seen), ("actions", done)):
+            missing = np.flatnonzero(np.ma.getmaskarray(values))
+            problems += [missing_value(where, f"step {h + 1}") for h in missing[:8]]
+        arrays = {"observations": seen, "actions": done, "states": hidden}
+        problems += shape_problems(arrays, spaces, "") or length_problems(
+            len(done), ended, spaces.horizon, ""
+        )
+        if problems:
+            raise DataError("episode", problems)
+        given = [None if part is None else _numbers(part) for part in (rewards, labels)]
+        return cls(Trajectory(seen, done), hidden, given[0], given[1], id, ended)
+
+
+def shape_problems(arrays: dict[str, Values], spaces: Spaces, at: str) -> list[Problem]:
+    """What is wrong with the shapes of one episode: L observations and actions, L + 1 states."""
+    steps = len(arrays["actions"]) if arrays["actions"].ndim == 1 else -1
     shapes = {
-        "observations": (H, *shape_of(spaces.observations)),
-        "actions": (H,),
-        "states": (H + 1, *shape_of(spaces.states)),
+        "observations": (steps, *shape_of(spaces.observations)),
+        "actions": (steps,),
+        "states": (steps + 1, *shape_of(spaces.states)),
     }
-    parts: dict[str, list[Array]] = {name: [] for name in shapes}
-    for episode in [episodes] if isinstance(episodes, Episode) else episodes:
-        place = str(sum(map(len, parts["actions"])))
-        if not isinstance(episode, Episode):
-            raise DataError(
-                "episodes",
-                [Problem("episode", f"a {type(episode).__name__}", "an Episode", at=place)],
-            )
-        arrays = {name: np.asarray(getattr(episode, name)) for name in shapes}
-        leading = {array.shape[: array.ndim - len(shapes[name])] for name, array in arrays.items()}
-        alike = all(
-            array.shape[array.ndim - len(shapes[name]) :] == shapes[name]
-            for name, array in arrays.items()
-        )
-        if len(leading) != 1 or not alike:
-            got = ", ".join(f"{name} {array.shape}" for name, array in arrays.items())
-            expected = (
-                f"{H} observations, {H} actions and {H + 1} states an episode: "
-                f"shapes {', '.join(map(str, shapes.values()))}"
-            )
-            raise DataError("episodes", [Problem("episode", got, expected, at=place)])
-        for name, array in arrays.items():
-            parts[name].append(array.reshape(-1, *shapes[name]))
-    whole, problems = {}, []
-    for name, shape in shapes.items():
-        space = getattr(spaces, name)
-        kind = float if isinstance(space, Real) else int
-        whole[name] = (
-            np.concatenate(parts[name]) if parts[name] else np.zeros((0, *shape), dtype=kind)
-        )
-        problems += value_problems(name, whole[name], space)
-    if problems:
-        raise DataError("episodes", problems)
-    return Episode(Trajectory(whole["observations"], whole["actions"]), whole["states"])
+    if all(arrays[name].shape == shape for name, shape in shapes.items()):
+        return []
+    H = spaces.horizon
+    got = ", ".join(f"{name} {array.shape}" for name, array in arrays.items())
+    full = ((H, *shapes["observations"][1:]), (H,), (H + 1, *shapes["states"][1:]))
+    expected = (
+        f"{H} observations, {H} actions and {H + 1} states per episode: "
+        f"shapes {', '.join(map(str, full))}"
+    )
+    remedy = "Many episodes are Episodes(observations, actions, states)." * (steps < 0)
+    return [Problem("episode", got, expected, remedy, at)]
+
+
+def length_problems(length: int, ended: str, horizon: int, at: str) -> list[Problem]:
+    """What is wrong with the number of steps of an episode and the reason for its end."""
+    if ended not in ("horizon", "terminal", "truncated"):
+        return [Problem("ended", repr(ended), '"horizon", "terminal" or "truncated"', at=at)]
+    if length == horizon and ended != "truncated":
+        return []
+    if length < horizon and ended != "horizon":
+        return []
+    remedy = 'If it ended early, say ended="terminal" or "truncated".' * (length < horizon)
+    expected = f"{horizon} steps" if ended == "horizon" else f"fewer than {horizon} steps"
+    if ended == "terminal":
+        expected = f"at most {horizon} steps"
+    got = f"{length} step{'s' * (length != 1)}, ended {ended!r}"
+    return [Problem("length", got, expected, remedy, at)]
+
+
+def missing_value(where: str, at: str) -> Problem:
+    """The problem of an observation or action that is missing."""
+    return Problem(where, "no value", "a value for every step", at=at)
+
+
+def _encoded(where: str, values: ArrayLike, space: Space, problems: list[Problem]) -> Values:
+    """The values of one episode, masked where they are missing."""
+    array, known = split_missing(values, axes=1)
+    array, wrong = in_space(where, array, known, space)
+    if not wrong and array.ndim:
+        rows = None if known is None else known[None]
+        found = value_problems(where, array[None], space, rows)
+        wrong = [problem._replace(at=problem.at.removeprefix("episode 0, ")) for problem in found]
+    problems += wrong
+    return array if known is None else hide(array, known)
+
+
+def _numbers(values: ArrayLike) -> Values:
+    array, known = split_missing(values, axes=1)
+    return array if known is None else hide(array, known)
+
+
+def hide(values: Values, known: Values) -> Values:
+    """A masked array that shows what is known."""
+    trailing = values.ndim - known.ndim
+    mask = np.broadcast_to(~known.reshape(*known.shape, *(1,) * trailing), values.shape)
+    return np.ma.MaskedArray(values, mask=mask)

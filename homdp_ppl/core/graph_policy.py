@@ -1,6 +1,6 @@
 """Policies as graphs, and by the step alone: acting, saving, loading.
 
-What a policy is at all stands in acting.py.
+The protocol of policies is in policy.py.
 """
 
 from __future__ import annotations

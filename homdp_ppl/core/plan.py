@@ -238,8 +238,9 @@ def make_plan(
     >>> from homdp_ppl import POMDP, evaluate, make_plan, uniform_policy
     >>> model = POMDP.of([1], np.ones((1, 2, 1)), np.ones((1, 1)), [[0, 1]], horizon=1)
     >>> policy = uniform_policy(model)
-    >>> make_plan(policy, evaluate(policy, model), 1.0, model, "a coin")
-    Plan by a coin: value 0.5 (at most 0.5 below the optimum), GraphPolicy(1 nodes, 1 observations, 2 actions)
+    >>> plan = make_plan(policy, evaluate(policy, model), 1.0, model, "a coin")
+    >>> plan.planner, plan.value, plan.upper
+    ('a coin', 0.5, 1.0)
     """
     if not isinstance(policy, GraphPolicy):
         remedy = "GraphPolicy.from_policy(policy, model) writes any policy out."

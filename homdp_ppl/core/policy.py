@@ -16,7 +16,7 @@ from homdp_ppl.precision import Array
 
 
 class Trajectory(NamedTuple):
-    """What may be seen while an episode lasts; the last axis is the step, a batch has leading axes.
+    """What may be seen while an episode lasts.
 
     Examples
     --------

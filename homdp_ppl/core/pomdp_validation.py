@@ -8,6 +8,7 @@ import numpy as np
 
 from homdp_ppl.core.pomdp import POMDP
 from homdp_ppl.core.probabilities import FLOAT32, row_problems
+from homdp_ppl.core.spaces import NO_TABLES
 from homdp_ppl.errors import PlanningError, Problem
 from homdp_ppl.precision import Array
 
@@ -34,15 +35,10 @@ def numbers_of(model: Any, subject: str) -> POMDP:
     remedies = {
         "World": "Pass its numbers: world.pomdp.",
         "HOMDP": "Fix its parameters first: model.at(...).pomdp.",
-        "ContinuousHOMDP": (
-            "Fix its parameters first, model.at(...), and use "
-            "planners.quantised() or planners.particle_tree()."
-        ),
-        "ContinuousWorld": (
-            "It has no tables: use planners.quantised() or planners.particle_tree()."
-        ),
     }
     remedy = remedies.get(kind, "")
+    if remedy and not model.spaces.finite:
+        kind, remedy = f"{kind} with real-valued spaces", NO_TABLES
     raise PlanningError(
         subject, [Problem("model", f"a {kind}", "a POMDP, which is arrays", remedy)]
     )

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Any, Protocol, runtime_checkable
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from homdp_ppl.core.episode import Episode, stack
+from homdp_ppl.core.episode import Episode
+from homdp_ppl.core.episodes import Episodes
 from homdp_ppl.core.graph_policy import GraphPolicy, check_policy
 from homdp_ppl.core.policy import Policy, Trajectory, ask
 from homdp_ppl.core.pomdp import POMDP
@@ -17,9 +18,17 @@ from homdp_ppl.core.spaces import Spaces
 from homdp_ppl.errors import DataError, Problem
 from homdp_ppl.precision import Array, in_x64, to_numpy
 
-if TYPE_CHECKING:
-    from homdp_ppl.declare.densities import ContinuousWorld
-    from homdp_ppl.declare.model import World
+
+@runtime_checkable
+class Playable(Protocol):
+    """Something to act in: a world."""
+
+    @property
+    def spaces(self) -> Spaces:
+        """States, observations, actions and the horizon."""
+
+    def play(self, keys: Array, policy: Policy, actions: Array | None = None) -> Episodes:
+        """Episodes of a policy, one per key; ``actions``: uniform numbers for random actions."""
 
 
 def play(pomdp: POMDP, policy: GraphPolicy, luck: Noise) -> Episode:
@@ -46,8 +55,14 @@ def play(pomdp: POMDP, policy: GraphPolicy, luck: Noise) -> Episode:
 
 
 @jax.jit
-def _play_many(keys: Array, pomdp: POMDP, policy: GraphPolicy) -> Episode:
-    return jax.vmap(lambda key: play(pomdp, policy, noise(*_split(key), pomdp.horizon)))(keys)
+def _play_many(keys: Array, pomdp: POMDP, policy: GraphPolicy, actions: Array | None) -> Episode:
+    return jax.vmap(lambda luck: play(pomdp, policy, luck))(_noise(keys, pomdp.horizon, actions))
+
+
+def _noise(keys: Array, horizon: int, actions: Array | None) -> Noise:
+    """The noise of each episode; that of random actions may be given, (episodes, H)."""
+    luck = jax.vmap(lambda key: noise(*_split(key), horizon))(keys)
+    return luck if actions is None else luck._replace(action=actions)
 
 
 def _split(key: Array) -> tuple[Array, Array]:
@@ -55,13 +70,13 @@ def _split(key: Array) -> tuple[Array, Array]:
 
 
 @in_x64
-def rollout(key: Array, world: World | ContinuousWorld, policy: Policy) -> Episode:
+def rollout(key: Array, world: Playable, policy: Policy) -> Any:  # Episode or Episodes
     """Play a policy in a world; the latent states come back with the finished episode.
 
     Parameters
     ----------
     key
-        A JAX random key for one episode, or an array of keys for as many episodes.
+        A JAX random key for one episode, or a one-dimensional array of keys for as many episodes.
     world
         A declaration with its parameters fixed.
     policy
@@ -70,9 +85,9 @@ def rollout(key: Array, world: World | ContinuousWorld, policy: Policy) -> Episo
 
     Returns
     -------
-    Episode
-        Arrays of indices, or of real numbers where a space is :class:`Real`; the leading axes are
-        those of the keys.
+    Episode or Episodes
+        An :class:`Episode` for one key, :class:`Episodes` for an array of keys. Values are indices,
+        or real numbers where a space is :class:`Real`.
 
     Examples
     --------
@@ -82,29 +97,40 @@ def rollout(key: Array, world: World | ContinuousWorld, policy: Policy) -> Episo
     >>> rollout(jax.random.key(0), world, uniform_policy(world)).states.shape
     (5,)
     """
-    if not hasattr(world, "pomdp") and not hasattr(world, "play"):
+    keys = as_keys(key, "rollout")
+    if keys.ndim > 1:
+        got, expected = f"keys of shape {keys.shape}", "one key, or a one-dimensional array of keys"
+        raise DataError("rollout", [Problem("key", got, expected, "Write keys.reshape(-1).")])
+    episodes = rollout_many(keys.reshape(-1), world, policy)
+    return episodes if keys.ndim else episodes[0]
+
+
+@in_x64
+def rollout_many(keys: Array, world: Playable, policy: Policy) -> Episodes:
+    """The same for an array of keys, (n,)."""
+    if not isinstance(world, Playable):
         remedy = "Fix its parameters with .at(...), or draw them with .draw(key)."
         raise DataError(
             "rollout", [Problem("world", f"a {type(world).__name__}", "a World", remedy)]
         )
     check_policy(policy, world)
-    keys = as_keys(key, "rollout")
-    many = keys.reshape(-1)
-    if hasattr(world, "play"):  # a continuous world plays by itself
-        episodes: Episode = world.play(many, policy)
-    elif isinstance(policy, GraphPolicy):
-        episodes = _play_many(many, world.pomdp, policy)
-    else:
-        luck = jax.vmap(lambda k: noise(*_split(k), world.spaces.horizon))(many)
-        played = [
-            play_by_asking(world.pomdp, policy, Noise(*row), world.spaces)
-            for row in zip(*to_numpy(luck), strict=True)
-        ]
-        episodes = stack(played, world.spaces)
-    shaped: Episode = jax.tree.map(
-        lambda leaf: np.asarray(leaf).reshape(*keys.shape, *leaf.shape[1:]), episodes
-    )
-    return shaped
+    return world.play(keys, policy)
+
+
+@in_x64
+def play_tables(
+    keys: Array, pomdp: POMDP, policy: Policy, spaces: Spaces, actions: Array | None = None
+) -> Episodes:
+    """Episodes of a policy in a finite model, one per key.
+
+    The noise of random actions, (episodes, H), comes from the keys unless it is given.
+    """
+    if isinstance(policy, GraphPolicy):
+        compiled = to_numpy(_play_many(keys, pomdp, policy, actions))
+        return Episodes(compiled.observations, compiled.actions, compiled.states)
+    luck = to_numpy(_noise(keys, spaces.horizon, actions))
+    played = [play_by_asking(pomdp, policy, Noise(*row), spaces) for row in zip(*luck, strict=True)]
+    return Episodes.of(played, spaces)
 
 
 def play_by_asking(pomdp: POMDP, policy: Policy, luck: Noise, spaces: Spaces) -> Episode:

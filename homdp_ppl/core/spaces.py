@@ -6,9 +6,13 @@ from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 
-from homdp_ppl.errors import HOMDPError, Problem
+from homdp_ppl.errors import Problem, SpacesError
 from homdp_ppl.precision import Array
 
+NO_TABLES = (
+    "Real-valued spaces have no tables: plan with planners.quantised() or "
+    "planners.particle_tree(), infer with posterior(homdp, episodes)."
+)
 NUMBERS_FOR_NAMES = "Names become numbers by their places: world.spaces.observations.index(name)."
 
 
@@ -118,13 +122,27 @@ def is_real(*spaces: Any) -> bool:
 
 
 def names_of(space: Space) -> tuple[str, ...]:
-    """The names of a finite space; real-valued ones are refused."""
+    """The names of a finite space; raises :class:`SpacesError` for a real-valued one."""
     if isinstance(space, Real):
-        remedy = "planners.quantised() and planners.particle_tree() plan for real-valued spaces."
-        raise HOMDPError(
-            "spaces", [Problem("space", f"values in {space}", "a finite set of names", remedy)]
+        raise SpacesError(
+            "spaces",
+            [Problem("space", f"values in {space}", "a finite set of names", NO_TABLES)],
         )
     return space
+
+
+def no_tables(spaces: Spaces, subject: str, where: str) -> SpacesError:
+    """The error for whatever needs finite tables, and says where to go without them."""
+    got = f"{describe(spaces.states, 'state')}, {describe(spaces.observations, 'observation')}"
+    return SpacesError(
+        subject, [Problem(where, got, "finitely many states and observations", NO_TABLES)]
+    )
+
+
+def require_finite(spaces: Spaces, subject: str, where: str) -> None:
+    """Raise :class:`SpacesError` if states or observations are real-valued."""
+    if not spaces.finite:
+        raise no_tables(spaces, subject, where)
 
 
 def shape_of(space: Space) -> tuple[int, ...]:
@@ -156,15 +174,34 @@ def told(value: Any, space: Space) -> str:
     )
 
 
-def value_problems(where: str, values: Array, space: Space) -> list[Problem]:
-    """What is wrong with an array of values of a space, whose first axes are episodes and steps."""
+def entry_place(index: Array, ids: Array | None = None) -> str:
+    """Which episode, by its id if it has one, and which step."""
+    if len(index) == 1:
+        return f"step {index[0] + 1}"
+    name = None if ids is None else ids[index[0]]
+    return f"episode {index[0] if name is None else repr(name)}, step {index[1] + 1}"
+
+
+def value_problems(
+    where: str,
+    values: Array,
+    space: Space,
+    known: Array | None = None,
+    ids: Array | None = None,
+) -> list[Problem]:
+    """What is wrong with an array of values of a space, whose first axes are episodes and steps.
+
+    Only known values are read.
+    """
     if not values.size:
         return []
     if not isinstance(space, Real):
-        if not np.issubdtype(values.dtype, np.integer):
+        if values.dtype.kind not in "iu":
             remedy = NUMBERS_FOR_NAMES if values.dtype.kind in "UO" else ""
             return [Problem(where, f"values of type {values.dtype}", "integers", remedy)]
-        bad = np.argwhere((values < 0) | (values >= len(space)))
+        if values.min() >= 0 and values.max() < len(space):
+            return []
+        wrong = (values < 0) | (values >= len(space))
         expected = f"an index in 0..{len(space) - 1}"
     else:
         finite = (
@@ -172,14 +209,13 @@ def value_problems(where: str, values: Array, space: Space) -> list[Problem]:
             if np.issubdtype(values.dtype, np.number)
             else np.zeros(values.shape, dtype=bool)
         )
-        bad = np.argwhere(~finite.reshape(*values.shape[:2], -1).all(-1))
+        wrong = ~finite.reshape(*values.shape[:2], -1).all(-1)
         expected = "finite numbers"
+    if known is not None:
+        wrong &= known
+    if not wrong.any():
+        return []
     return [
-        Problem(
-            where,
-            str(values[tuple(index[:2])]),
-            expected,
-            at=f"episode {index[0]}, step {index[1] + 1}",
-        )
-        for index in bad[:8]
+        Problem(where, str(values[tuple(index)]), expected, at=entry_place(index, ids))
+        for index in np.argwhere(wrong)[:8]
     ]

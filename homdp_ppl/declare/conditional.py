@@ -1,4 +1,4 @@
-"""Kernels of a declared program as distributions, and as one distribution over many points at once."""
+"""Kernels of a declared program as distributions, for one point or for many points at once."""
 
 from __future__ import annotations
 

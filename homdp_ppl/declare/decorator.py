@@ -6,15 +6,17 @@ With its parameters fixed it is a World to act in.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, overload
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import numpyro
 from numpy.typing import ArrayLike
 from numpyro.distributions import Distribution
 
-from homdp_ppl.core.spaces import Real, is_real
-from homdp_ppl.declare.densities import ContinuousHOMDP, declare_continuous
+from homdp_ppl.core.spaces import Real
+from homdp_ppl.declare.density_validation import as_reward, trial_problems, trials, try_out
+from homdp_ppl.declare.fingerprint import probe_digest
 from homdp_ppl.declare.kernels import Kernels, tabulators
 from homdp_ppl.declare.model import HOMDP, World
 from homdp_ppl.declare.probing import Prober
@@ -32,39 +34,6 @@ from homdp_ppl.precision import Array, x64
 __all__ = ["HOMDP", "Kernels", "World", "homdp", "tabular"]
 
 
-@overload
-def homdp(
-    *,
-    states: Real,
-    observations: Sequence[str] | int | Real,
-    actions: Sequence[str] | int,
-    horizon: int,
-    reward: ArrayLike | Callable[[Any, Any], Any],
-) -> Callable[[Callable[[], Kernels]], ContinuousHOMDP]: ...
-
-
-@overload
-def homdp(
-    *,
-    states: Sequence[str] | int,
-    observations: Real,
-    actions: Sequence[str] | int,
-    horizon: int,
-    reward: ArrayLike | Callable[[Any, Any], Any],
-) -> Callable[[Callable[[], Kernels]], ContinuousHOMDP]: ...
-
-
-@overload
-def homdp(
-    *,
-    states: Sequence[str] | int,
-    observations: Sequence[str] | int,
-    actions: Sequence[str] | int,
-    horizon: int,
-    reward: ArrayLike | Callable[[Any, Any], Any],
-) -> Callable[[Callable[[], Kernels]], HOMDP]: ...
-
-
 def homdp(
     program: None = None,
     /,
@@ -74,7 +43,7 @@ def homdp(
     actions: Sequence[str] | int,
     horizon: int,
     reward: ArrayLike | Callable[[Any, Any], Any],
-) -> Callable[[Callable[[], Kernels]], Any]:
+) -> Callable[[Callable[[], Kernels]], HOMDP]:
     """Declare a HOMDP: decorate a NumPyro program that returns :class:`Kernels`.
 
     Parameters
@@ -93,8 +62,8 @@ def homdp(
     Returns
     -------
     callable
-        A decorator that turns the program into a :class:`HOMDP`, or a :class:`ContinuousHOMDP`; or
-        raises :class:`DeclarationError` with every problem.
+        A decorator that turns the program into a :class:`HOMDP`, or raises
+        :class:`DeclarationError` with every problem.
 
     Examples
     --------
@@ -126,12 +95,7 @@ def homdp(
             "homdp", [Problem("arguments", f"a {type(program).__name__}", "keywords alone", remedy)]
         )
 
-    def declare(function: Callable[[], Kernels]) -> HOMDP | ContinuousHOMDP:
-        if is_real(states, observations):
-            return declare_continuous(function, states, observations, actions, horizon, reward)
-        return _declare(function, states, observations, actions, horizon, reward)
-
-    return declare
+    return lambda function: declare(function, states, observations, actions, horizon, reward)
 
 
 def tabular(
@@ -193,10 +157,10 @@ def tabular(
     Y = shapes["O"][-1]
     sizes = ((X, states), (Y, observations), (A, actions))
     states, observations, actions = (size if names is None else names for size, names in sizes)
-    return _declare(program, states, observations, actions, horizon, reward)
+    return declare(program, states, observations, actions, horizon, reward)
 
 
-def _declare(
+def declare(
     function: Callable[[], Kernels],
     states: Any,
     observations: Any,
@@ -204,24 +168,42 @@ def _declare(
     horizon: Any,
     reward: Any,
 ) -> HOMDP:
+    """A HOMDP from what was declared; every problem is reported at once."""
     name = getattr(function, "__name__", "homdp")
     spaces, problems = check_spaces(states, observations, actions, horizon)
     misused = check_program(function)
-    problems += misused
     if spaces is None or misused:
-        raise DeclarationError(name, problems)
-    rewards, wrong = check_reward(reward, spaces)
-    sites, sound, misshapen = look(function, lambda kernels: tabulators(kernels, spaces))
-    problems += [*wrong, *misshapen]
+        raise DeclarationError(name, [*problems, *misused])
+    check, attempts = (check_reward, tabulators) if spaces.finite else (as_reward, trials)
+    rewards, wrong = check(reward, spaces)
+    sites, sound, misshapen = look(function, lambda kernels: attempts(kernels, spaces))
+    model = HOMDP(name, spaces, rewards, function, sites)
+    finish = _with_structure if spaces.finite else _tried_out
+    return finish(model, [*problems, *wrong, *misshapen], sound)
+
+
+def _with_structure(model: HOMDP, problems: list[Problem], sound: tuple[str, ...]) -> HOMDP:
+    """A finite model with what its tables show; bad rows of sound kernels are problems too."""
     if not sound:
-        raise DeclarationError(name, problems)
+        raise DeclarationError(model.name, problems)
     with x64():
-        prober = Prober(function, sites, spaces, sound)
+        prober = Prober(model.function, model.sites, model.spaces, sound)
         start = prober.start()
-        problems += check_tables(start, spaces)
+        problems = [*problems, *check_tables(start, model.spaces)]
         if problems:
-            raise DeclarationError(name, problems)
-        return HOMDP(name, spaces, rewards, function, sites, analyse(prober, start))
+            raise DeclarationError(model.name, problems)
+        return replace(model, _structure=analyse(prober, start), _probe=probe_digest(start))
+
+
+def _tried_out(model: HOMDP, problems: list[Problem], sound: tuple[str, ...]) -> HOMDP:
+    """A model without tables, after some episodes of it were played."""
+    if problems:
+        raise DeclarationError(model.name, problems)
+    trial = try_out(model.dynamics, model.function, model.sites)
+    problems = trial_problems(trial, model.spaces)
+    if problems:
+        raise DeclarationError(model.name, problems)
+    return replace(model, _probe=probe_digest(trial.probe))
 
 
 def _shape(given: ArrayLike | Distribution) -> tuple[int, ...]:

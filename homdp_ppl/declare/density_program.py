@@ -1,4 +1,4 @@
-"""The episode of a continuous model as a NumPyro program, and conditioning in hindsight.
+"""The episode of a model without tables as a NumPyro program.
 
 The same sites as for finite models: ``x``, ``y``, ``a`` of shape (H, episodes, ...) and ``x_last``
 (episodes, ...).
@@ -15,20 +15,22 @@ import numpyro.distributions as dist
 from numpyro.contrib.control_flow import scan
 from numpyro.distributions import Distribution
 
+from homdp_ppl.core.policy import Policy
 from homdp_ppl.core.spaces import Real, Spaces, shape_of
 from homdp_ppl.declare.conditional import Conditional, Laws, laws
 from homdp_ppl.declare.kernels import Kernels
-from homdp_ppl.declare.program import at_least_one
+from homdp_ppl.errors import HOMDPError, Problem, SpacesError
 from homdp_ppl.precision import Array
 
 
-def episode_program(function: Callable[[], Kernels], domain: Spaces) -> Callable[..., None]:
-    """The NumPyro model of ``episodes`` episodes with uniform actions.
+def density_program(function: Callable[[], Kernels], domain: Spaces) -> Callable[..., None]:
+    """The NumPyro model of ``episodes`` episodes with uniform actions."""
 
-    Other policies play by ``rollout``.
-    """
-
-    def program(episodes: int = 1) -> None:
+    def program(policy: Policy | None = None, episodes: int = 1) -> None:
+        if policy is not None:
+            remedy = "Play the policy with homdp_ppl.rollout(key, world, policy)."
+            got, expected = f"a {type(policy).__name__}", "None: uniform actions"
+            raise SpacesError("program", [Problem("policy", got, expected, remedy)])
         at_least_one("episodes", episodes)
         rules = laws(function(), domain)
         A, event = len(domain.actions), len(shape_of(domain.states))
@@ -61,6 +63,12 @@ def episode_program(function: Callable[[], Kernels], domain: Spaces) -> Callable
             )
 
     return program
+
+
+def at_least_one(what: str, number: int) -> None:
+    """Refuse programs of no episodes, or of no steps."""
+    if number < 1:
+        raise HOMDPError("program", [Problem(what, str(number), "at least 1")])
 
 
 def _somewhere(rules: Laws, domain: Spaces, episodes: int, kind: jnp.dtype) -> Array:

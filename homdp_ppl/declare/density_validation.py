@@ -1,4 +1,4 @@
-"""Everything that can be wrong with a continuous declaration, found before it is used.
+"""Everything that can be wrong with a declaration without tables, found before it is used.
 
 By its form, and by playing it.
 
@@ -8,18 +8,21 @@ checked.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, TypeAlias
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, TypeAlias
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from numpyro import handlers
 from numpyro.distributions import Distribution
 
 from homdp_ppl.core.episode import Episode
+from homdp_ppl.core.episodes import Episodes
 from homdp_ppl.core.probabilities import row_problems
 from homdp_ppl.core.spaces import Real, Space, Spaces, shape_of, told
 from homdp_ppl.declare.conditional import laws
+from homdp_ppl.declare.dynamics import Dynamics, Parameters
 from homdp_ppl.declare.kernels import (
     TRACER_ERRORS,
     KernelError,
@@ -28,27 +31,17 @@ from homdp_ppl.declare.kernels import (
     tabulators,
     tracer_problem,
 )
-from homdp_ppl.declare.mechanics import Mechanics, Parameters
 from homdp_ppl.declare.playing import simulate
-from homdp_ppl.declare.probing import QUICK
-from homdp_ppl.declare.validation import REWARD_REMEDY, as_names, check_reward
+from homdp_ppl.declare.probing import QUICK, Site, log_prior
+from homdp_ppl.declare.validation import REWARD_REMEDY, check_reward
 from homdp_ppl.errors import Problem
 from homdp_ppl.precision import Array, to_numpy, x64
 
+FACTORS = (1.0, -1.0, 4.0, -4.0, 16.0, -16.0)  # of a draw: where else densities are probed
 TRIALS = 32  # episodes that a declaration is tried with, each with other parameters
 SHOWN, LOOKED_AT = 4, 1000  # rewards outside [0, 1]: how many are told, of how many
 
 Reward: TypeAlias = Callable[[Array, Array], Array]
-
-
-def as_space(where: str, given: Any, letter: str, problems: list[Problem]) -> Space:
-    """A declared space, () when it is unusable; what is wrong is added to ``problems``."""
-    if not isinstance(given, Real):
-        return as_names(where, given, letter, problems)
-    if not isinstance(given.dimension, int | np.integer) or given.dimension < 1:
-        problems.append(Problem(where, repr(given), "Real(n) with n of at least 1"))
-        return ()
-    return given
 
 
 def as_reward(reward: Any, domain: Spaces) -> tuple[Reward, list[Problem]]:
@@ -102,7 +95,7 @@ def _point(domain: Spaces) -> tuple[Array, Array]:
     ), jnp.zeros((), dtype=int)
 
 
-def reward_problems(rewards: Array, episodes: Episode, domain: Spaces) -> list[Problem]:
+def reward_problems(rewards: Array, episodes: Episode | Episodes, domain: Spaces) -> list[Problem]:
     """Rewards outside [0, 1], each once, with where they were met."""
     found: dict[Problem, None] = {}
     for episode, step in np.argwhere(~((rewards >= 0) & (rewards <= 1)))[:LOOKED_AT]:
@@ -164,24 +157,75 @@ def _latent(states: tuple[str, ...], domain: Spaces) -> Spaces:
     return Spaces(states, (), domain.actions, domain.horizon)
 
 
-def try_out(mechanics: Mechanics, sample_prior: Callable[[Array], Parameters]) -> list[Problem]:
-    """Play episodes at parameters drawn from the prior, and look at what comes out."""
-    domain = mechanics.domain
+class Trial(NamedTuple):
+    """What came out of some episodes; every array has them as its leading axis."""
 
-    def trial(key: Array) -> tuple[Episode, Array, Array, dict[str, Array]]:
-        parameters = sample_prior(jax.random.fold_in(key, 0))
-        episode = simulate(mechanics, parameters, jax.random.fold_in(key, 1))
-        rewards = jax.vmap(mechanics.reward)(episode.states[:-1], episode.actions)
-        density = mechanics.log_likelihood(
+    episodes: Episode
+    rewards: Array  # (H,)
+    density: Array  # ()  of states and observations
+    rows: dict[str, Array]  # of what is finite
+    probe: dict[str, Any]  # numbers that tell this program from others
+
+
+def try_out(dynamics: Dynamics, function: Callable[[], Kernels], sites: Sequence[Site]) -> Trial:
+    """Play episodes at parameters drawn from the prior."""
+
+    def trial(key: Array) -> Trial:
+        with handlers.trace() as trace, handlers.seed(rng_seed=jax.random.fold_in(key, 0)):
+            function()
+        parameters = {site.name: trace[site.name]["value"] for site in sites}
+        episode = simulate(dynamics, parameters, jax.random.fold_in(key, 1))
+        steps = jnp.arange(dynamics.spaces.horizon)
+        rewards = jax.vmap(lambda h, x, a: dynamics.reward(parameters, h, x, a))(
+            steps, episode.states[:-1], episode.actions
+        )
+        density = dynamics.log_likelihood(
             parameters, episode.states, episode.observations, episode.actions
         )
-        return episode, rewards, density, _rows(mechanics, parameters, episode)
+        probe = {
+            "parameters": parameters,
+            "log prior": log_prior(trace),
+            **_probe(dynamics, parameters, episode),
+        }
+        return Trial(episode, rewards, density, _rows(dynamics, parameters, episode), probe)
 
     with x64(), jax.core.eval_context():  # also where somebody declares inside their own jit
         keys = jax.random.split(jax.random.key(0), TRIALS)
-        episodes, rewards, density, rows = to_numpy(
-            jax.jit(jax.vmap(trial), compiler_options=QUICK)(keys)
-        )
+        tried: Trial = to_numpy(jax.jit(jax.vmap(trial), compiler_options=QUICK)(keys))
+    return tried
+
+
+def _probe(dynamics: Dynamics, parameters: Parameters, episode: Episode) -> dict[str, Any]:
+    """The first step, and densities and rewards at and around it, or at all finite states."""
+    X, Y, A, _ = dynamics.spaces
+    x, z, y = episode.states[0], episode.states[1], episode.observations[0]
+    rules, seen, actions = dynamics.laws(parameters), _around(y, Y), jnp.arange(len(A))
+
+    def at(x: Array) -> tuple[Array, Array, Array]:
+        moves = jax.vmap(lambda a: rules.transition(x, a).log_prob(z))(actions)
+        rewards = jax.vmap(lambda a: dynamics.reward(parameters, 0, x, a))(actions)
+        return moves, rewards, jax.vmap(rules.emission(x).log_prob)(seen)
+
+    moves, rewards, sights = jax.vmap(at)(_around(x, X))
+    return {
+        "first step": {"x": x, "y": y, "z": z},
+        "initial": rules.initial().log_prob(x),
+        "transition": moves,
+        "emission": sights,
+        "reward": rewards,
+    }
+
+
+def _around(value: Array, space: Space) -> Array:
+    """Values to probe: all of a finite space, else a drawn one and multiples of it."""
+    if isinstance(space, Real):
+        return jnp.stack([value * factor for factor in FACTORS])
+    return jnp.arange(len(space))
+
+
+def trial_problems(trial: Trial, domain: Spaces) -> list[Problem]:
+    """What is wrong with the episodes that were played."""
+    episodes, rewards, density, rows, _ = trial
     problems = [
         problem for name in rows for problem in _first_bad(name, rows[name], episodes, domain)
     ]
@@ -208,23 +252,23 @@ def try_out(mechanics: Mechanics, sample_prior: Callable[[Array], Parameters]) -
     return problems
 
 
-def _rows(mechanics: Mechanics, parameters: Parameters, episode: Episode) -> dict[str, Array]:
+def _rows(dynamics: Dynamics, parameters: Parameters, episode: Episode) -> dict[str, Array]:
     """The rows of what is finite.
 
     Of the latent part, or of the observations at the states that were met.
     """
-    states, observations, *_ = mechanics.domain
+    states, observations, *_ = dynamics.spaces
     if not isinstance(states, Real):
         return dict(
             zip(
                 ("initial", "transition"),
-                mechanics.latent_rows(parameters, _latent(states, mechanics.domain)),
+                dynamics.latent_rows(parameters, _latent(states, dynamics.spaces)),
                 strict=True,
             )
         )
     if isinstance(observations, Real):
         return {}
-    emission = mechanics.laws(parameters).emission
+    emission = dynamics.laws(parameters).emission
     return {
         "emission": jax.vmap(lambda x: row("emission", emission(x), len(observations)))(
             episode.states[:-1]

@@ -1,4 +1,4 @@
-"""What a continuous declaration leaves unknown.
+"""What a declaration without tables leaves unknown.
 
 Which of its laws change with its sites, found by running it at draws of them.
 """
@@ -11,9 +11,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from homdp_ppl.declare.densities import ContinuousHOMDP
+from homdp_ppl.declare.dynamics import Parameters
 from homdp_ppl.declare.latent import latent_tables
-from homdp_ppl.declare.mechanics import Parameters
+from homdp_ppl.declare.model import HOMDP
 from homdp_ppl.declare.playing import simulate
 from homdp_ppl.errors import DeclarationError, Problem
 from homdp_ppl.precision import Array, in_x64, to_numpy
@@ -33,7 +33,7 @@ class Known(NamedTuple):
 
 
 @in_x64
-def known_rows(homdp: ContinuousHOMDP) -> Known:
+def known_rows(homdp: HOMDP) -> Known:
     """What is known of a declaration with finitely many states.
 
     What is the same at all draws of its sites.
@@ -60,58 +60,53 @@ def known_rows(homdp: ContinuousHOMDP) -> Known:
     <BLANKLINE>
            [[False,  True]]]))
     """
-    if "known rows" not in homdp.compiled:
-        worlds = [homdp.draw(jax.random.key(k)) for k in range(DRAWS)]
-        moves = np.stack([latent_tables(world)[1] for world in worlds])
-        states = jnp.arange(moves.shape[1])
+    return homdp.cache.get("known rows", lambda: _known_rows(homdp))
 
-        def densities(parameters: Parameters, seen: Array) -> Array:
-            each = jax.vmap(homdp.mechanics.log_emission, in_axes=(None, None, 0))
-            return jax.vmap(each, in_axes=(None, 0, None))(parameters, states, seen)
 
-        drawn = jax.jit(jax.vmap(lambda p, k: simulate(homdp.mechanics, p, k).observations))
-        stacked = {
-            site.name: np.stack([world.parameters[site.name] for world in worlds])
-            for site in homdp.sites
-        }
-        if stacked:
-            seen = drawn(stacked, jax.random.split(jax.random.key(0), DRAWS)).reshape(-1)
-            shown = to_numpy(jax.jit(jax.vmap(densities, in_axes=(0, None)))(stacked, seen))
-        else:
-            shown = np.zeros((1, moves.shape[1], 1))
-        same = (moves == moves[0]).all((0, 3))
-        homdp.compiled["known rows"] = Known(
-            same, (shown == shown[0]).all((0, 2)), (moves > 0).any(0)
-        )
-    found: Known = homdp.compiled["known rows"]
-    return found
+def _known_rows(homdp: HOMDP) -> Known:
+    worlds = [homdp.draw(jax.random.key(k)) for k in range(DRAWS)]
+    moves = np.stack([latent_tables(world)[1] for world in worlds])
+    states = jnp.arange(moves.shape[1])
+
+    def densities(parameters: Parameters, seen: Array) -> Array:
+        each = jax.vmap(homdp.dynamics.log_emission, in_axes=(None, None, 0))
+        return jax.vmap(each, in_axes=(None, 0, None))(parameters, states, seen)
+
+    drawn = jax.jit(jax.vmap(lambda p, k: simulate(homdp.dynamics, p, k).observations))
+    stacked = {
+        site.name: np.stack([world.parameters[site.name] for world in worlds])
+        for site in homdp.sites
+    }
+    if stacked:
+        seen = drawn(stacked, jax.random.split(jax.random.key(0), DRAWS)).reshape(-1)
+        shown = to_numpy(jax.jit(jax.vmap(densities, in_axes=(0, None)))(stacked, seen))
+    else:
+        shown = np.zeros((1, moves.shape[1], 1))
+    same = (moves == moves[0]).all((0, 3))
+    return Known(same, (shown == shown[0]).all((0, 2)), (moves > 0).any(0))
 
 
 @in_x64
-def refuse_unknown_start(homdp: ContinuousHOMDP) -> None:
+def refuse_unknown_start(homdp: HOMDP) -> None:
     """Refuse declarations whose initial distribution depends on an unknown site.
 
     Learners take it as known.
     """
-    if not homdp.sites:
-        return
-    if "known start" not in homdp.compiled:
-
-        def density(key: Array, place: Array) -> Array:
-            return homdp.mechanics.laws(homdp.sample_prior(key)).initial().log_prob(place)
-
-        @jax.jit
-        def densities(keys: Array) -> Array:
-            places = jax.vmap(lambda key: homdp.mechanics.draw_first(homdp.sample_prior(key), key))(
-                keys
-            )
-            return jax.vmap(jax.vmap(density, in_axes=(None, 0)), in_axes=(0, None))(keys, places)
-
-        found = np.asarray(densities(jax.random.split(jax.random.key(0), DRAWS)))
-        homdp.compiled["known start"] = bool((found == found[0]).all())
-    if not homdp.compiled["known start"]:
+    if homdp.sites and not homdp.cache.get("known start", lambda: _start_is_known(homdp)):
         remedy = "Learners take rho as known: give it numbers."
         raise DeclarationError(
             homdp.name,
             [Problem("initial", "a distribution with unknown parameters", "a known one", remedy)],
         )
+
+
+def _start_is_known(homdp: HOMDP) -> bool:
+    @jax.jit
+    def densities(keys: Array) -> Array:
+        drawn = jax.vmap(homdp.sample_prior)(keys)
+        places = jax.vmap(homdp.dynamics.first)(drawn, keys)
+        each = jax.vmap(homdp.dynamics.log_initial, in_axes=(None, 0))
+        return jax.vmap(each, in_axes=(0, None))(drawn, places)
+
+    found = np.asarray(densities(jax.random.split(jax.random.key(0), DRAWS)))
+    return bool((found == found[0]).all())

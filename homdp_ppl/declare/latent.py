@@ -8,19 +8,19 @@ import numpy as np
 
 from homdp_ppl.core.probabilities import row_problems
 from homdp_ppl.core.spaces import Real, Spaces
-from homdp_ppl.declare.densities import ContinuousWorld
+from homdp_ppl.declare.dynamics import Parameters
 from homdp_ppl.declare.kernels import KernelError, Tables, snap
-from homdp_ppl.declare.mechanics import Parameters
+from homdp_ppl.declare.model import World
 from homdp_ppl.errors import PlanningError, Problem
 from homdp_ppl.precision import Array, in_x64, to_numpy
 
 
-def states_on_line(world: ContinuousWorld) -> tuple[str, ...]:
+def states_on_line(world: World) -> tuple[str, ...]:
     """The states; refuses worlds that have no such tables.
 
     Continuous states, or observations that are not plain numbers.
     """
-    if not isinstance(world, ContinuousWorld):
+    if not isinstance(world, World) or world.spaces.finite:
         remedy = (
             "Fix its parameters with .at(...); finite worlds have tables, planner(world.pomdp)."
         )
@@ -42,7 +42,7 @@ def states_on_line(world: ContinuousWorld) -> tuple[str, ...]:
 
 
 @in_x64
-def latent_tables(world: ContinuousWorld) -> tuple[Array, Array, Array]:
+def latent_tables(world: World) -> tuple[Array, Array, Array]:
     """The initial distribution (X,), transitions (X, A, X) and rewards (H, X, A) of a world with
     finitely many states.
 
@@ -68,15 +68,19 @@ def latent_tables(world: ContinuousWorld) -> tuple[Array, Array, Array]:
     ([[0.9, 0.1], [0.1, 0.9]], (3, 2, 1))
     """
     states = states_on_line(world)
-    mechanics, domain = world.mechanics, world.spaces
+    dynamics, domain = world.dynamics, world.spaces
     spaces = Spaces(states, ("y",), domain.actions, domain.horizon)
 
     def tables(parameters: Parameters) -> tuple[Array, Array, Array]:
-        rho, T, _ = snap(Tables(*mechanics.latent_rows(parameters, spaces), jnp.ones((1, 1))))
+        rho, T, _ = snap(Tables(*dynamics.latent_rows(parameters, spaces), jnp.ones((1, 1))))
         X, A = (jnp.arange(len(names)) for names in (spaces.states, spaces.actions))
-        return rho, T, jax.vmap(lambda x: jax.vmap(lambda a: mechanics.reward(x, a))(A))(X)
+        return (
+            rho,
+            T,
+            jax.vmap(lambda x: jax.vmap(lambda a: dynamics.reward(parameters, 0, x, a))(A))(X),
+        )
 
-    compiled = world.homdp.compiled.setdefault("latent tables", jax.jit(tables))
+    compiled = world.dynamics.cache.get("latent tables", lambda: jax.jit(tables))
     try:
         rho, T, r = to_numpy(compiled(dict(world.parameters)))
     except KernelError as error:

@@ -1,61 +1,69 @@
-"""HOMDP, a declared program, and World: the same with its parameters fixed.
-
-How they are declared is in declare.py.
-"""
+"""HOMDP: a declared program. How it is declared is in decorator.py."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import final
+from uuid import uuid4
 
 import jax
 import numpy as np
 from numpy.typing import ArrayLike
 from numpyro import handlers
 
+from homdp_ppl.core.cache import Cache, shared_cache
 from homdp_ppl.core.counts import Counts
-from homdp_ppl.core.episode import Episode, stack
+from homdp_ppl.core.episode import Episode
+from homdp_ppl.core.episodes import Episodes
 from homdp_ppl.core.pomdp import POMDP, Stationary
 from homdp_ppl.core.randomness import as_key
-from homdp_ppl.core.spaces import Spaces
+from homdp_ppl.core.spaces import Spaces, describe, no_tables, require_finite
+from homdp_ppl.declare.density_validation import reward_problems
+from homdp_ppl.declare.dynamics import Dynamics, Numbers, program_dynamics, table_dynamics
+from homdp_ppl.declare.fingerprint import fingerprint
 from homdp_ppl.declare.kernels import Kernels, Tables, snap, tabulate
 from homdp_ppl.declare.parameters import (
     check_parameters,
     outside_support,
     refuse_traced,
-    short,
     table_problems,
 )
 from homdp_ppl.declare.probing import Site
 from homdp_ppl.declare.program import episode_program, hindsight, unrolled_program
 from homdp_ppl.declare.structure import Structure
-from homdp_ppl.declare.validation import check_spaces
-from homdp_ppl.errors import DeclarationError, ParameterError, Problem
-from homdp_ppl.precision import Array, in_x64, to_numpy
+from homdp_ppl.declare.validation import as_horizon
+from homdp_ppl.declare.world import World
+from homdp_ppl.errors import DataError, DeclarationError, ParameterError, Problem
+from homdp_ppl.precision import Array, in_x64, to_numpy, x64
+
+__all__ = ["HOMDP", "World"]
 
 
+@final
 @dataclass(frozen=True, eq=False, repr=False)
 class HOMDP:
     """A declared Hindsight Observable MDP. Made by :func:`homdp` and :func:`tabular`.
+
+    What needs finite tables (``structure``, ``tables``, ``counts``) raises :class:`SpacesError`
+    where states or observations are real-valued.
 
     Attributes
     ----------
     name
         The program's name.
     spaces
-        Names of states, observations and actions, and the horizon.
+        States, observations and actions, and the horizon.
     reward
-        r_h(x, a) as an array (H, X, A).
+        r_h(x, a): an array (H, X, A) for finite spaces, else a function of (x, a) that JAX can
+        trace.
     function
         The user's program.
     sites
         Its random sites: what is unknown.
-    structure
-        Which rows are known or conjugate, and which entries can be non-zero.
-    compiled
-        What has been compiled for this declaration (samplers, say), shared with its other horizons.
+
+    Two declarations are equal if their programs are, by :attr:`fingerprint`.
 
     Examples
     --------
@@ -80,8 +88,8 @@ class HOMDP:
     reward: Array
     function: Callable[[], Kernels]
     sites: tuple[Site, ...]
-    structure: Structure
-    compiled: dict[Any, Any] = field(default_factory=dict)
+    _structure: Structure | None = None
+    _probe: str = field(default_factory=lambda: uuid4().hex)
 
     @property
     def states(self) -> tuple[str, ...]:
@@ -103,36 +111,70 @@ class HOMDP:
         """Number of actions in an episode."""
         return self.spaces.horizon
 
+    @property
+    def structure(self) -> Structure:
+        """Which rows are known or conjugate, and which entries can be non-zero."""
+        if self._structure is None:
+            raise no_tables(self.spaces, self.name, "structure")
+        return self._structure
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """A digest of names, spaces, horizon, rewards, sites and what the program shows at probe
+        points.
+        """
+        return fingerprint(self.name, self.spaces, self.sites, self._probe, self._rewards)
+
+    @cached_property
+    def cache(self) -> Cache:
+        """What is compiled for this declaration; equal finite ones share it at all horizons."""
+        if not self.spaces.finite:  # probes may miss what happens in regions that are rarely met
+            return Cache()
+        constant = (self.reward == self.reward[0]).all()
+        rewards = self.reward[:1] if constant else self.reward
+        return shared_cache(
+            fingerprint(self.name, self.spaces[:3], self.sites, self._probe, rewards)
+        )
+
+    @cached_property
+    def dynamics(self) -> Dynamics:
+        """Draws, rewards and log densities as pure functions of :meth:`numbers`."""
+        if self.spaces.finite:
+            return table_dynamics(*self.spaces.sizes)
+        return program_dynamics(self.function, self.spaces, self.reward)
+
     @cached_property
     def program(self) -> Callable[..., None]:
         """The NumPyro model ``program(policy=None, episodes=1)``.
 
-        The user's sites, and ``x``, ``y``, ``a``, ``x_last``.
+        The user's sites, and ``x``, ``y``, ``a``, ``x_last``. Where a space is real-valued, actions
+        are uniform.
         """
         return episode_program(self.function, self.spaces)
 
     @cached_property
     def unrolled(self) -> Callable[..., None]:
-        """The same model with one site a step, for ``numpyro.render_model(homdp.unrolled)``.
+        """The same model with one site per step, for ``numpyro.render_model(homdp.unrolled)``.
 
         ``steps=2`` shortens the picture.
         """
+        require_finite(self.spaces, self.name, "unrolled")
         return unrolled_program(self.function, self.spaces)
 
     def with_horizon(self, horizon: int) -> HOMDP:
         """The same declaration with another horizon, if its rewards are the same at every step."""
-        if (self.reward != self.reward[0]).any():
-            got = "rewards that differ from step to step"
-            raise DeclarationError(
-                self.name,
-                [Problem("horizon", got, "the same rewards at every step", "Declare it anew.")],
-            )
-        spaces, problems = check_spaces(*self.spaces[:3], horizon)
-        if spaces is None or problems:
+        finite, problems = self.spaces.finite, list[Problem]()
+        if finite and (self.reward != self.reward[0]).any():
+            got, remedy = "rewards that differ from step to step", "Declare it again."
+            problems.append(Problem("horizon", got, "the same rewards at every step", remedy))
             raise DeclarationError(self.name, problems)
-        return replace(
-            self, spaces=spaces, reward=np.repeat(self.reward[:1], spaces.horizon, axis=0)
-        )
+        spaces = self.spaces._replace(horizon=as_horizon(horizon, problems))
+        if problems:
+            raise DeclarationError(self.name, problems)
+        if not finite:
+            return replace(self, spaces=spaces)
+        reward = np.repeat(self.reward[:1], spaces.horizon, axis=0)
+        return replace(self, spaces=spaces, reward=reward)
 
     def hindsight(self, episodes: Episode | Iterable[Episode]) -> Callable[[], None]:
         """The program conditioned on revealed episodes.
@@ -141,24 +183,35 @@ class HOMDP:
 
         Hand it to ``MCMC`` or ``SVI`` as it is, inside ``with homdp_ppl.x64():``.
         """
-        batch = stack(episodes, self.spaces)
+        batch = Episodes.of(episodes, self).require_complete(f"{self.name}.hindsight")
         return hindsight(
             self.program, self.function, batch.states, batch.observations, batch.actions
         )
 
     def counts(self, episodes: Episode | Iterable[Episode]) -> Counts:
         """The sufficient statistics of episodes of this model."""
+        require_finite(self.spaces, self.name, "counts")
         return Counts.of(episodes, self.spaces)
 
     def returns(self, episodes: Episode | Iterable[Episode]) -> Array:
-        """The sum of rewards of each episode, known once the states are."""
-        batch = stack(episodes, self.spaces)
-        total = self.reward[np.arange(self.horizon), batch.states[:, :-1], batch.actions].sum(-1)
-        return (
-            total.reshape(np.shape(episodes.actions)[:-1])[()]
-            if isinstance(episodes, Episode)
-            else total
-        )
+        """The sum of rewards of each episode up to its end; a number for one Episode.
+
+        Raises :class:`DataError` for rewards outside [0, 1].
+        """
+        batch = Episodes.of(episodes, self).require_revealed(f"{self.name}.returns")
+        if self.spaces.finite:
+            rewards = self.reward[np.arange(self.horizon), batch.states[:, :-1], batch.actions]
+        else:
+            of = self.cache.get("rewards", lambda: jax.jit(jax.vmap(jax.vmap(self.reward))))
+            with x64():
+                rewards = np.asarray(of(batch.states[:, :-1], batch.actions))
+        if not batch.full_length:
+            rewards = np.where(batch.steps, rewards, 0.0)
+        problems = [] if self.spaces.finite else reward_problems(rewards, batch, self.spaces)
+        if problems:
+            raise DataError(f"{self.name}.returns", problems)
+        total = rewards.sum(-1)
+        return total[0] if isinstance(episodes, Episode) else total
 
     @in_x64
     def tables(self, parameters: Mapping[str, ArrayLike]) -> POMDP:
@@ -171,8 +224,15 @@ class HOMDP:
         parameters
             A value for every site, by name. Support is not checked here; :meth:`at` does.
         """
+        require_finite(self.spaces, self.name, "tables")
         tables, _ = self._compiled(check_parameters(self.name, self.sites, parameters))
         return to_numpy(Stationary(*tables, self.reward).pomdp)
+
+    def numbers(self, parameters: Mapping[str, ArrayLike]) -> Numbers:
+        """What :attr:`dynamics` take at given parameters: the tables, or the parameters."""
+        if self.spaces.finite:
+            return self.tables(parameters)
+        return check_parameters(self.name, self.sites, parameters)
 
     @in_x64
     def at(self, /, **parameters: ArrayLike) -> World:
@@ -186,15 +246,17 @@ class HOMDP:
                [0.3, 0.7]])
         """
         values = check_parameters(self.name, self.sites, parameters)
-        refuse_traced(self.name, values, "Use .tables(parameters) inside jit, vmap and grad.")
-        tables, inside = self._compiled(values)
+        traceable = ".tables(parameters)" if self.spaces.finite else ".dynamics"
+        refuse_traced(self.name, values, f"Use {traceable} inside jit, vmap and grad.")
+        tables, inside = self._compiled(values) if self.spaces.finite else (None, self._run(values))
         outside = [name for name in values if not np.all(inside[name])]
         problems = outside_support(self.function, {name: values[name] for name in outside})
-        problems = problems or table_problems(to_numpy(tables), self.structure.support, self.spaces)
+        if tables is not None and not problems:
+            problems = table_problems(to_numpy(tables), self.structure.support, self.spaces)
         if problems:
             raise ParameterError(f"{self.name}.at", problems)
-        parameters = {name: np.asarray(value) for name, value in values.items()}
-        return World(self, parameters, Stationary(*to_numpy(tables), self.reward).pomdp)
+        pomdp = None if tables is None else Stationary(*to_numpy(tables), self.reward).pomdp
+        return World(self, to_numpy(values), pomdp)
 
     @in_x64
     def draw(self, key: Array) -> World:
@@ -202,7 +264,9 @@ class HOMDP:
 
         Factors and observed sites of the program do not weigh in.
         """
-        return self.at(**self._prior(as_key(key, f"{self.name}.draw")))
+        prior = self.cache.get("prior", lambda: jax.jit(self.sample_prior))
+        values = prior(as_key(key, f"{self.name}.draw"))
+        return self.at(**values) if self.spaces.finite else World(self, to_numpy(values))
 
     def sample_prior(self, key: Array) -> dict[str, Array]:
         """The sites' values drawn from their priors; may be traced, inside ``x64()``."""
@@ -210,80 +274,46 @@ class HOMDP:
             self.function()
         return {site.name: trace[site.name]["value"] for site in self.sites}
 
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, HOMDP) and self.fingerprint == other.fingerprint
+
+    def __hash__(self) -> int:
+        return hash(self.fingerprint)
+
     def __repr__(self) -> str:
-        X, Y, A, H = self.spaces.sizes
-        summary = "; ".join(
-            f"{part}: {phrase}" for part, phrase in self.structure.summary().items()
-        )
+        X, Y, A, H = self.spaces
         sizes = ", ".join(
-            f"{n} {word}{'s' * (n != 1)}"
-            for n, word in ((X, "state"), (Y, "observation"), (A, "action"))
+            describe(space, word)
+            for space, word in ((X, "state"), (Y, "observation"), (A, "action"))
         )
+        return f"HOMDP {self.name!r}: {sizes}, horizon {H}\n  {self._summary()}"
+
+    def _summary(self) -> str:
+        if not self.spaces.finite:
+            return f"unknown: {', '.join(site.name for site in self.sites) or 'nothing'}"
+        phrases = self.structure.summary().items()
         behind = self.structure.hyperparameters()
         alone = f"; moves no row by itself: {', '.join(behind)}" if behind else ""
-        return f"HOMDP {self.name!r}: {sizes}, horizon {H}\n  {summary}{alone}"
+        return "; ".join(f"{part}: {phrase}" for part, phrase in phrases) + alone
 
-    @cached_property
+    @property
+    def _rewards(self) -> Array:
+        """Rewards in numbers; those of a function are among the probes."""
+        return self.reward if self.spaces.finite else np.zeros(0)
+
+    @property
     def _compiled(self) -> Callable[[dict[str, Array]], tuple[Tables, dict[str, Array]]]:
-        return jax.jit(self._evaluate)
+        return self.cache.get("evaluate", lambda: jax.jit(self._evaluate))
 
     def _evaluate(self, values: Mapping[str, Array]) -> tuple[Tables, dict[str, Array]]:
-        """The tables at these parameters, and whether each parameter lies in the support of its
-        site.
-        """
+        """The tables at these parameters, and whether each is in the support of its site."""
         with handlers.trace() as trace, handlers.seed(rng_seed=0), handlers.substitute(data=values):
             kernels = self.function()
         inside = {name: trace[name]["fn"].support(values[name]) for name in values}
         return snap(tabulate(kernels, self.spaces)), inside
 
-    @cached_property
-    def _prior(self) -> Callable[[Array], dict[str, Array]]:
-        return jax.jit(self.sample_prior)
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class World:
-    """A HOMDP with its parameters fixed: something to act in.
-
-    Attributes
-    ----------
-    homdp
-        The declaration.
-    parameters
-        The value of each site.
-    pomdp
-        The arrays.
-
-    Examples
-    --------
-    >>> import numpy as np, numpyro.distributions as dist
-    >>> from homdp_ppl import tabular
-    >>> lamp = tabular(
-    ...     T=dist.Dirichlet(np.ones((2, 1, 2))),
-    ...     O=np.eye(2),
-    ...     initial=[0, 1],
-    ...     reward=[[0], [1]],
-    ...     horizon=3,
-    ... )
-    >>> world = lamp.at(T=[[[1.0, 0.0]], [[0.25, 0.75]]])
-    >>> world.pomdp.moves(0)[1, 0], world.homdp is lamp
-    (array([0.25, 0.75]), True)
-    """
-
-    homdp: HOMDP
-    parameters: Mapping[str, Array]
-    pomdp: POMDP
-
-    @property
-    def spaces(self) -> Spaces:
-        """Names of states, observations and actions, and the horizon."""
-        return self.homdp.spaces
-
-    def with_horizon(self, horizon: int) -> World:
-        """The same world with another horizon, if its rewards are the same at every step."""
-        model = self.homdp.with_horizon(horizon)
-        return World(model, self.parameters, self.pomdp.with_tables(reward=model.reward))
-
-    def __repr__(self) -> str:
-        values = ", ".join(f"{name}={short(value)}" for name, value in self.parameters.items())
-        return f"World {self.homdp.name!r} at {values or 'no parameters'}"
+    def _run(self, values: Mapping[str, Array]) -> dict[str, Array]:
+        """Whether each of these parameters is in the support of its site."""
+        with handlers.trace() as trace, handlers.seed(rng_seed=0), handlers.substitute(data=values):
+            self.function()
+        return {name: trace[name]["fn"].support(values[name]) for name in values}

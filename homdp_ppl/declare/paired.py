@@ -1,63 +1,51 @@
-"""A world whose transitions come from one model and whose emissions from another.
+"""A world whose transitions come from one model and whose emissions come from another.
 
-All pairs of a class share what is compiled.
+All pairs of two declarations are worlds of one declaration, and share what is compiled.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from numpyro import handlers
 
-from homdp_ppl.declare.conditional import Laws
-from homdp_ppl.declare.densities import ContinuousHOMDP, ContinuousWorld
-from homdp_ppl.declare.mechanics import Mechanics, Parameters
-from homdp_ppl.errors import DeclarationError, Problem
-
-
-class PairedMechanics(Mechanics):
-    """Parameters are those of both models, under "T" and "O"."""
-
-    def __init__(self, moves: Mechanics, shows: Mechanics) -> None:
-        super().__init__(moves.function, moves.domain, moves.reward)
-        self._moves, self._shows = moves, shows
-
-    def laws(self, parameters: Parameters) -> Laws:
-        """The start and the transitions of the one, the emissions of the other."""
-        both: Any = parameters
-        return self._moves.laws(both["T"])._replace(emission=self._shows.laws(both["O"]).emission)
+from homdp_ppl.declare.fingerprint import fingerprint
+from homdp_ppl.declare.kernels import Kernels
+from homdp_ppl.declare.model import HOMDP, World
+from homdp_ppl.errors import ParameterError, Problem
+from homdp_ppl.precision import Array
 
 
-class PairedModel(ContinuousHOMDP):
-    """Two declarations with the same spaces, as one model without sites of its own."""
-
-    @classmethod
-    def of(cls, moves: ContinuousHOMDP, shows: ContinuousHOMDP) -> PairedModel:
-        """The pair, made once for the same declarations."""
-        name = ("paired", shows)
-        if name not in moves.compiled:
-            pair = cls(
-                f"{moves.name} with {shows.name}", moves.spaces, moves.function, moves.reward, ()
-            )
-            pair.__dict__["mechanics"] = PairedMechanics(
-                moves.mechanics, shows.mechanics
-            )  # in place of the cached property
-            moves.compiled[name] = pair
-        made: PairedModel = moves.compiled[name]
-        return made
-
-    def with_horizon(self, horizon: int) -> ContinuousHOMDP:
-        """Refused: a pair has the horizon of its parts."""
-        remedy = "Pair worlds that have it: paired(t.with_horizon(h), o.with_horizon(h))."
-        raise DeclarationError(
-            self.name, [Problem("horizon", str(horizon), str(self.horizon), remedy)]
-        )
-
-
-def paired(transition: ContinuousWorld, emission: ContinuousWorld) -> ContinuousWorld:
+def paired(transition: World, emission: World) -> World:
     """The world with the transitions, the start and the rewards of one world, and the emissions of
     another.
+
+    For real-valued spaces: finite worlds have tables, which are combined without it.
     """
     if transition.homdp is emission.homdp and transition.parameters is emission.parameters:
         return transition
-    model = PairedModel.of(transition.homdp, emission.homdp)
-    both: Any = {"T": dict(transition.parameters), "O": dict(emission.parameters)}
-    return ContinuousWorld(model, both)
+    moves, shows = transition.homdp, emission.homdp
+    if moves.spaces.finite or moves.spaces != shows.spaces:
+        got, expected = f"{moves.spaces} and {shows.spaces}", "the same real-valued spaces"
+        raise ParameterError("paired", [Problem("spaces", got, expected)])
+    model = moves.cache.get(("paired", shows.fingerprint), lambda: _pair(moves, shows))
+    return World(model, {**_under("T", transition), **_under("O", emission)})
+
+
+def _pair(moves: HOMDP, shows: HOMDP) -> HOMDP:
+    """One declaration from two programs; their sites are called "T/..." and "O/..."."""
+
+    def program() -> Kernels:
+        with handlers.scope(prefix="T"):
+            start, transition, _ = moves.function()
+        with handlers.scope(prefix="O"):
+            emission = shows.function().emission
+        return Kernels(start, transition, emission)
+
+    parts = (("T", moves), ("O", shows))
+    sites = (site._replace(name=f"{p}/{site.name}") for p, part in parts for site in part.sites)
+    name = f"{moves.name} with {shows.name}"
+    both = fingerprint(moves.fingerprint, shows.fingerprint)
+    return HOMDP(name, moves.spaces, moves.reward, program, tuple(sites), _probe=both)
+
+
+def _under(prefix: str, world: World) -> dict[str, Array]:
+    return {f"{prefix}/{name}": value for name, value in world.parameters.items()}

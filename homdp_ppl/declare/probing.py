@@ -149,18 +149,23 @@ def _probe(
     ):
         returned = function()
     samples = {name: site for name, site in trace.items() if site["type"] == "sample"}
-    log_prior = sum((_log_density(site) for site in samples.values()), jnp.zeros(()))
     unknown = {name: site for name, site in samples.items() if not site["is_observed"]}
     dirichlet = {name: _dirichlet(site["fn"], site["value"]) for name, site in unknown.items()}
     found = {name: pair for name, pair in dirichlet.items() if pair is not None}
     make = tabulators(returned, spaces)
     return Probe(
         tables={name: make[name]() for name in kernels},
-        log_prior=log_prior,
+        log_prior=log_prior(trace),
         parameters={name: site["value"] for name, site in unknown.items()},
         rows={name: pair[0] for name, pair in found.items()},
         concentrations={name: pair[1] for name, pair in found.items()},
     )
+
+
+def log_prior(trace: Mapping[str, dict[str, Any]]) -> Array:
+    """The log density of all sites of a traced program, observed ones and factors included."""
+    samples = (site for site in trace.values() if site["type"] == "sample")
+    return sum((_log_density(site) for site in samples), jnp.zeros(()))
 
 
 def _log_density(site: dict[str, Any]) -> Array:

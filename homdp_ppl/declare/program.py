@@ -2,10 +2,10 @@
 
     parameters ──┬─────────┬──────────────┐
                  ▼         ▼              ▼
-         x_1 ──► y_1     x_2 ──► y_2 ...  x_last        x: latent, revealed in hindsight
+         x_1 ──► y_1     x_2 ──► y_2 ...  x_last     x: latent, revealed in hindsight
           │       │       ▲       │
           │       ▼       │       ▼
-          └────► a_1 ─────┘      a_2 ...                a: chosen from y_1..y_h and a_1..a_{h-1} only
+          └────► a_1 ─────┘      a_2 ...             a: depends on y_1..y_h, a_1..a_{h-1} only
 
 (the arrow from x_1 goes to x_2; the policy's arrows come from observations and actions alone).
 Sites ``x``, ``y``, ``a`` have the shape (H, episodes), ``x_last`` (episodes,). This program is the
@@ -27,13 +27,18 @@ from numpyro.contrib.control_flow import scan
 from homdp_ppl.core.graph_policy import GraphPolicy, graph_of, uniform_policy
 from homdp_ppl.core.policy import Policy
 from homdp_ppl.core.spaces import Spaces
+from homdp_ppl.declare.density_program import at_least_one, density_program
 from homdp_ppl.declare.kernels import Kernels, Tables, tabulate
-from homdp_ppl.errors import HOMDPError, Problem
 from homdp_ppl.precision import Array
 
 
 def episode_program(function: Callable[[], Kernels], spaces: Spaces) -> Callable[..., None]:
     """The NumPyro model of ``episodes`` episodes under a policy; the default policy is uniform."""
+    return (table_program if spaces.finite else density_program)(function, spaces)
+
+
+def table_program(function: Callable[[], Kernels], spaces: Spaces) -> Callable[..., None]:
+    """The program of a finite model, whose kernels are tables."""
 
     def program(policy: Policy | None = None, episodes: int = 1) -> None:
         at_least_one("episodes", episodes)
@@ -135,12 +140,6 @@ def as_graph(policy: Policy | None, spaces: Spaces) -> GraphPolicy:
     graph = uniform_policy(spaces) if policy is None else graph_of(policy, spaces)
     traceable: GraphPolicy = jax.tree.map(jnp.asarray, graph)
     return traceable
-
-
-def at_least_one(what: str, number: int) -> None:
-    """Refuse programs of no episodes, or of no steps."""
-    if number < 1:
-        raise HOMDPError("program", [Problem(what, str(number), "at least 1")])
 
 
 def _sample_last(tables: Tables, state: Array, action: Array, episodes: int) -> None:

@@ -15,7 +15,7 @@ from numpyro import handlers
 from numpyro.distributions import Distribution, biject_to
 
 from homdp_ppl.core.probabilities import row_problems
-from homdp_ppl.core.spaces import Spaces, names_of
+from homdp_ppl.core.spaces import Real, Space, Spaces, names_of
 from homdp_ppl.declare.kernels import TRACER_ERRORS, KernelError, Kernels, Tables, tracer_problem
 from homdp_ppl.declare.probing import POINTS, Probe, Site
 from homdp_ppl.errors import Problem
@@ -29,22 +29,23 @@ REWARD_REMEDY = "Rescale: (r - min) / (max - min) keeps the optimal policy."
 def check_spaces(
     states: Any, observations: Any, actions: Any, horizon: Any
 ) -> tuple[Spaces | None, list[Problem]]:
-    """The declared names as :class:`Spaces` (None when they are unusable) and what is wrong with
-    them.
-    """
+    """The declared spaces (None when they are unusable) and what is wrong with them."""
     problems: list[Problem] = []
-    names = [
-        as_names(where, given, letter, problems)
-        for where, given, letter in (
-            ("states", states, "x"),
-            ("observations", observations, "y"),
-            ("actions", actions, "a"),
-        )
-    ]
+    X = as_space("states", states, "x", problems)
+    Y = as_space("observations", observations, "y", problems)
+    A = as_names("actions", actions, "a", problems)
     steps = as_horizon(horizon, problems)
-    if not all(names):
-        return None, problems
-    return Spaces(names[0], names[1], names[2], steps), problems
+    return (Spaces(X, Y, A, steps) if X and Y and A else None), problems
+
+
+def as_space(where: str, given: Any, letter: str, problems: list[Problem]) -> Space:
+    """A declared space, () when it is unusable; what is wrong is added to ``problems``."""
+    if not isinstance(given, Real):
+        return as_names(where, given, letter, problems)
+    if not isinstance(given.dimension, int | np.integer) or given.dimension < 1:
+        problems.append(Problem(where, repr(given), "Real(n) with n of at least 1"))
+        return ()
+    return given
 
 
 def as_horizon(horizon: Any, problems: list[Problem]) -> int:

@@ -1,4 +1,4 @@
-"""What a policy is worth: exactly, by simulation, and compared with agents that see more or less."""
+"""The value of a policy: exact, by simulation, and against agents that see more or less."""
 
 from homdp_ppl.core.alphas import policy_alphas
 from homdp_ppl.evaluation.exact import evaluate, occupancy, uniform_at

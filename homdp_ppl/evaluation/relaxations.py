@@ -41,10 +41,8 @@ def qmdp(pomdp: POMDP) -> Array:
     Q = [_rewards(pomdp, pomdp.horizon - 1)]
     for h in reversed(range(pomdp.horizon - 1)):
         shows, best = pomdp.shows_after(h + 1), Q[-1].max(-1)  # (A|1, X, Y); (X,) or (X, Y)
-        if best.ndim == 1:
-            later = shows.sum(-1) * best  # (A|1, X); the sums are one, up to rounding
-        else:
-            later = (shows * best).sum(-1)
+        # (A|1, X); the sums of rows are one, up to rounding
+        later = shows.sum(-1) * best if best.ndim == 1 else (shows * best).sum(-1)
         moves = pomdp.moves(h)
         onward = moves @ later[0] if len(later) == 1 else xp.einsum("xaz,az->xa", moves, later)
         Q.append(_plus(_rewards(pomdp, h), onward))

@@ -2,7 +2,8 @@
 
 The best policy that acts on the latest observation alone, and the best that acts on none.
 
-    best blind (knows the step)  <=  best memoryless (and the latest observation)  <=  optimum (and all that came before)
+    best blind   <=   best memoryless            <=   optimum
+    (the step)        (and the last observation)      (and all earlier ones)
 
 Where the three are close, partial observability does not matter. Finding the first two is a search
 over policies, exact but exponential at worst: for small models.

@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple, Protocol
 
 import jax
 import numpy as np
 from scipy.stats import t as student
 
+from homdp_ppl.core.episode import Episode
 from homdp_ppl.core.policy import Policy
 from homdp_ppl.core.randomness import as_key
-from homdp_ppl.core.rollout import rollout
+from homdp_ppl.core.rollout import Playable, rollout
 from homdp_ppl.errors import HOMDPError, Problem
 from homdp_ppl.precision import Array, x64
 
-if TYPE_CHECKING:
-    from homdp_ppl.declare.densities import ContinuousWorld
-    from homdp_ppl.declare.model import World
+
+class Simulator(Playable, Protocol):
+    """A world that also says what its episodes earned."""
+
+    def returns(self, episodes: Episode) -> Array:
+        """The sum of rewards of each episode."""
 
 
 class Estimate(NamedTuple):
@@ -37,7 +41,7 @@ class Estimate(NamedTuple):
 
 
 def estimate(
-    policy: Policy, world: World | ContinuousWorld, key: Array, episodes: int, level: float = 0.95
+    policy: Policy, world: Simulator, key: Array, episodes: int, level: float = 0.95
 ) -> Estimate:
     """The value of a policy in a world, by playing it.
 
@@ -50,9 +54,9 @@ def estimate(
     policy
         Any policy.
     world
-        A world, finite or continuous.
+        A world with finite or real-valued spaces.
     key
-        A JAX random key. Policies that are played with the same key meet the same luck.
+        A JAX random key. Policies that are played with the same key use common random numbers.
     episodes
         How many episodes.
     level
@@ -77,7 +81,7 @@ def estimate(
         raise HOMDPError("estimate", problems)
     with x64():
         keys = jax.random.split(as_key(key, "estimate"), int(episodes))
-    returns = world.homdp.returns(rollout(keys, world, policy))
+    returns = world.returns(rollout(keys, world, policy))
     return summary(returns, world.spaces.horizon, level)
 
 

@@ -1,11 +1,12 @@
-"""Exploration rules: one a file, each a factory for an Explorer."""
+"""Exploration rules, one per file; ``explorer.py`` is the contract."""
 
 from collections.abc import Callable
 
+from homdp_ppl.core.bound import Bound, bind
 from homdp_ppl.explorers._classes import low_rank
 from homdp_ppl.explorers._densities import candidates
 from homdp_ppl.explorers.epsilon_greedy import epsilon_greedy
-from homdp_ppl.explorers.explorer import Explorer, Pairs, Proposal, State
+from homdp_ppl.explorers.explorer import About, Deployment, Explorer, Objective
 from homdp_ppl.explorers.greedy import greedy
 from homdp_ppl.explorers.hop_b import hop_b
 from homdp_ppl.explorers.hop_b_class import hop_b_class
@@ -14,16 +15,46 @@ from homdp_ppl.explorers.oracle import oracle
 from homdp_ppl.explorers.posterior_sampling import posterior_sampling
 from homdp_ppl.explorers.quantile_backup import quantile_backup
 from homdp_ppl.explorers.quantile_bonus import quantile_bonus
+from homdp_ppl.explorers.state import Pairs, Proposal, State
 from homdp_ppl.explorers.tight import tight
+from homdp_ppl.explorers.transforms import (
+    replan_every_episode,
+    replan_on_doubling,
+    replan_once,
+    with_random_actions,
+)
 from homdp_ppl.explorers.uniform import uniform
 from homdp_ppl.explorers.value_quantile import value_quantile
 
+EXPLORERS: dict[str, Callable[..., Explorer]] = {
+    factory.__name__: factory
+    for factory in (
+        epsilon_greedy,
+        greedy,
+        hop_b,
+        hop_b_class,
+        hop_v,
+        oracle,
+        posterior_sampling,
+        quantile_backup,
+        quantile_bonus,
+        tight,
+        uniform,
+        value_quantile,
+    )
+}
+
 __all__ = [
     "EXPLORERS",
+    "About",
+    "Bound",
+    "Deployment",
     "Explorer",
+    "Objective",
     "Pairs",
     "Proposal",
     "State",
+    "bind",
     "candidates",
     "epsilon_greedy",
     "greedy",
@@ -35,25 +66,14 @@ __all__ = [
     "posterior_sampling",
     "quantile_backup",
     "quantile_bonus",
+    "replan_every_episode",
+    "replan_on_doubling",
+    "replan_once",
     "tight",
     "uniform",
     "value_quantile",
+    "with_random_actions",
 ]
-
-EXPLORERS: dict[str, Callable[..., Explorer]] = {
-    "epsilon_greedy": epsilon_greedy,
-    "greedy": greedy,
-    "hop_b": hop_b,
-    "hop_b_class": hop_b_class,
-    "hop_v": hop_v,
-    "oracle": oracle,
-    "posterior_sampling": posterior_sampling,
-    "quantile_backup": quantile_backup,
-    "quantile_bonus": quantile_bonus,
-    "tight": tight,
-    "uniform": uniform,
-    "value_quantile": value_quantile,
-}
 
 
 def __dir__() -> list[str]:

@@ -17,7 +17,8 @@ import numpy as np
 from homdp_ppl.core.episode import Episode
 from homdp_ppl.core.pomdp import POMDP, Stationary
 from homdp_ppl.declare.model import HOMDP
-from homdp_ppl.explorers.explorer import State, count, start
+from homdp_ppl.explorers.state import State, count, init_state, refuse_real_spaces
+from homdp_ppl.posteriors import posterior
 from homdp_ppl.posteriors.dirichlet import closed_form
 from homdp_ppl.posteriors.tracking import Tracked
 from homdp_ppl.precision import Array, in_x64, namespace, to_numpy
@@ -28,21 +29,37 @@ def closed(homdp: HOMDP) -> bool:
     return len(homdp.structure.conjugate.sites) == len(homdp.sites)
 
 
-def believe(homdp: HOMDP, episodes: int) -> State:
+def init_belief(homdp: HOMDP, episodes: int | None) -> State:
     """The prior."""
-    return start(homdp, episodes, None if closed(homdp) else Tracked.start(homdp))
+    if not homdp.spaces.finite:
+        return init_state(homdp, episodes, posterior(homdp, []))
+    return init_state(homdp, episodes, None if closed(homdp) else Tracked.start(homdp))
+
+
+def init_tables(homdp: HOMDP, episodes: int | None) -> State:
+    """The prior of a declaration with finitely many states and observations."""
+    refuse_real_spaces(homdp)
+    return init_belief(homdp, episodes)
 
 
 def learn_more(state: State, episode: Episode) -> State:
     """The posterior after one more episode.
 
-    What is sampled has a key of its own, made from the run's luck and the episode.
+    Inference by sampling has its own key, made from the run's key data and the episode.
     """
-    state = count(state, episode)
+    before, state = state, count(state, episode)
     if state.memory is None:
         return state
-    key = jax.random.fold_in(jax.random.wrap_key_data(state.luck), int(state.played))
+    if state.counts is None:
+        return _learn_more_density(before, state, episode)
+    key = jax.random.fold_in(jax.random.wrap_key_data(state.key_data), int(state.played))
     return replace(state, memory=state.memory.update(state.counts, key))
+
+
+@in_x64
+def _learn_more_density(before: State, state: State, episode: Episode) -> State:
+    key = jax.random.fold_in(jax.random.wrap_key_data(state.key_data), int(before.played))
+    return replace(state, memory=state.memory.update(episode, key))
 
 
 def mean_model(state: State) -> POMDP:
@@ -72,7 +89,7 @@ def draw_models(key: Array, state: State, n: int) -> POMDP:
         return jax.vmap(form.tables)(entries)
 
     if namespace(concentration) is np:
-        tables = homdp.compiled.setdefault(("draw models", n), jax.jit(tables))
+        tables = homdp.cache.get(("draw models", n), lambda: jax.jit(tables))
     drawn = to_numpy(tables(key, concentration))
     repeated = _repeat(Stationary(*form.reference, homdp.reward), n)
     return repeated._replace(transition=drawn.transition, emission=drawn.emission).pomdp

@@ -1,4 +1,4 @@
-"""Finite classes of tables: checked, and weighed against counts."""
+"""Finite classes of tables: validated, and weighed against counts."""
 
 from __future__ import annotations
 
@@ -9,14 +9,34 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from homdp_ppl.core.probabilities import ROW_TOLERANCE
-from homdp_ppl.declare.densities import ContinuousWorld
 from homdp_ppl.declare.model import HOMDP, World
 from homdp_ppl.errors import ParameterError, Problem
+from homdp_ppl.explorers._densities import DensityClass, of_densities
 from homdp_ppl.precision import Array, namespace
 
 CORNERS = 16  # states up to which all corners of a cube are tried
 
-Members: TypeAlias = ArrayLike | Sequence[World] | Sequence[ContinuousWorld]
+AXES = {"transitions": 4, "emissions": 3}  # of tables, the first over the members
+
+Members: TypeAlias = ArrayLike | Sequence[World]
+ModelClass: TypeAlias = Any  # an array of tables, or a DensityClass
+
+
+def model_class(subject: str, where: str, members: Members) -> ModelClass:
+    """A class of transitions or emissions: one array of tables, or densities.
+
+    Parameters
+    ----------
+    subject
+        The rule that needs it.
+    where
+        "transitions" or "emissions".
+    members
+        Tables, or worlds.
+    """
+    if of_densities(members):
+        return DensityClass.of(subject, where, members)
+    return check_tables(subject, where, members, AXES[where])
 
 
 def check_tables(subject: str, where: str, tables: Any, axes: int) -> Array:
@@ -59,17 +79,28 @@ def check_tables(subject: str, where: str, tables: Any, axes: int) -> Array:
     return array
 
 
-def check_fit(subject: str, homdp: HOMDP, **classes: Array) -> None:
-    """Refuse classes whose tables are not as large as a declaration's."""
-    X, Y, A, _ = homdp.spaces.sizes
-    shapes = {"transitions": (X, A, X), "emissions": (X, Y)}
-    wrong = [
-        Problem(where, f"tables of shape {tables.shape[1:]}", f"tables of shape {shapes[where]}")
-        for where, tables in classes.items()
-        if tables.shape[1:] != shapes[where]
-    ]
-    if wrong:
-        raise ParameterError(subject, wrong)
+def check_fit(subject: str, homdp: HOMDP, **classes: ModelClass) -> None:
+    """Raise an error for classes that do not belong to the spaces of a declaration."""
+    problems: list[Problem] = []
+    for where, members in classes.items():
+        if isinstance(members, DensityClass):
+            problems += members.problems(homdp)
+        elif not homdp.spaces.finite:
+            expected = f"worlds with the spaces and the horizon {homdp.spaces}"
+            remedy = (
+                "Tables are for finitely many states and observations: candidates(homdp, n, key)."
+            )
+            problems.append(
+                Problem(where, f"tables of shape {members.shape[1:]}", expected, remedy)
+            )
+        else:
+            X, Y, A, _ = homdp.spaces.sizes
+            shape = (X, A, X) if where == "transitions" else (X, Y)
+            if members.shape[1:] != shape:
+                got = f"tables of shape {members.shape[1:]}"
+                problems.append(Problem(where, got, f"tables of shape {shape}"))
+    if problems:
+        raise ParameterError(subject, problems)
 
 
 def log_likelihoods(tables: Array, counts: Array) -> Array:
@@ -89,7 +120,8 @@ def low_rank(features: ArrayLike, measures: ArrayLike) -> Array:
     The family of the paper's section on function approximation. There phi is unknown too:
     concatenate the classes of several phi. Refuses members whose rows are no probabilities, and
     ones that are not normalised: ||phi(x, a)|| <= 1, and
-    ||sum_x' psi(x') g(x')|| <= sqrt(d) for every g with abs(g) <= 1 (past 16 states by an upper bound of that norm).
+    ||sum_x' psi(x') g(x')|| <= sqrt(d) for every g with abs(g) <= 1 (past 16 states by an upper
+    bound of that norm).
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Finite classes of continuous models.
+"""Finite classes of models with real-valued spaces.
 
 Drawn from a prior or listed, T and O apart, weighed against data by one call.
 """
@@ -6,7 +6,8 @@ Drawn from a prior or listed, T and O apart, weighed against data by one call.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property
+from dataclasses import dataclass
+from functools import cached_property, partial
 from typing import Any
 
 import jax
@@ -14,14 +15,13 @@ import jax.numpy as jnp
 import numpy as np
 
 from homdp_ppl.core.randomness import as_key
-from homdp_ppl.core.spaces import Spaces
-from homdp_ppl.declare.densities import ContinuousHOMDP, ContinuousWorld
+from homdp_ppl.declare.model import HOMDP, World
 from homdp_ppl.errors import ParameterError, Problem
 from homdp_ppl.precision import Array, in_x64, to_numpy
 
 
 @in_x64
-def candidates(homdp: ContinuousHOMDP, n: int, key: Array) -> list[ContinuousWorld]:
+def candidates(homdp: HOMDP, n: int, key: Array) -> list[World]:
     """A finite class of models: n worlds drawn from the prior of a declaration.
 
     Parameters
@@ -43,81 +43,73 @@ def candidates(homdp: ContinuousHOMDP, n: int, key: Array) -> list[ContinuousWor
     ... )  # the transitions are known, one member will do
     Explorer hop_v(transitions=1, emissions=3): optimistic, frequentist
     """
-    if not isinstance(homdp, ContinuousHOMDP):
+    if not isinstance(homdp, HOMDP) or homdp.spaces.finite:
         remedy = (
             "Of a finite declaration draw worlds: [homdp.draw(k) for k in "
             "jax.random.split(key, n)]."
         )
         raise ParameterError(
-            "candidates", [Problem("homdp", type(homdp).__name__, "a continuous HOMDP", remedy)]
+            "candidates",
+            [Problem("homdp", type(homdp).__name__, "a HOMDP with real-valued spaces", remedy)],
         )
     if not (isinstance(n, int | np.integer) and n >= 1):
         raise ParameterError("candidates", [Problem("n", repr(n), "a whole number of at least 1")])
-    draw = homdp.compiled.setdefault("priors", jax.jit(jax.vmap(homdp.sample_prior)))
+    draw = homdp.cache.get("priors", lambda: jax.jit(jax.vmap(homdp.sample_prior)))
     values = to_numpy(draw(jax.random.split(as_key(key, "candidates"), n)))
-    return [ContinuousWorld(homdp, {name: v[k] for name, v in values.items()}) for k in range(n)]
+    return [World(homdp, {name: v[k] for name, v in values.items()}) for k in range(n)]
 
 
 def of_densities(members: Any) -> bool:
-    """Whether a class holds continuous worlds, which have no tables."""
+    """Whether a class holds worlds with real-valued spaces, which have no tables."""
     return isinstance(members, Sequence) and any(
-        isinstance(member, ContinuousWorld) for member in members
+        isinstance(member, World) and not member.spaces.finite for member in members
     )
 
 
+@dataclass(frozen=True)
 class DensityClass:
-    """Members of a class; those of one declaration are weighed together.
+    """Members of a class of densities; those of one declaration are weighed together.
 
-    Parameters
+    Attributes
     ----------
-    subject
-        Who asks.
     where
         "transitions" or "emissions".
     members
         The worlds.
     """
 
-    def __init__(self, subject: str, where: str, members: Any) -> None:
-        self.members = tuple(members)
-        if not self.members or not all(
-            isinstance(member, ContinuousWorld) for member in self.members
+    where: str
+    members: tuple[World, ...]
+
+    @classmethod
+    def of(cls, subject: str, where: str, members: Any) -> DensityClass:
+        """A class of worlds with real-valued states or observations, and the same spaces."""
+        worlds = tuple(members)
+        if not worlds or not all(
+            isinstance(member, World) and not member.spaces.finite for member in worlds
         ):
-            expected = "at least one world, all of them continuous"
-            raise ParameterError(
-                subject,
-                [
-                    Problem(
-                        where,
-                        f"{len(self.members)} members",
-                        expected,
-                        "candidates(homdp, n, key).",
-                    )
-                ],
-            )
-        spaces = {member.spaces._replace(horizon=0) for member in self.members}
-        if len(spaces) > 1:
-            raise ParameterError(
-                subject,
-                [Problem(where, "members with different spaces", "worlds with the same spaces")],
-            )
-        self.where = where
+            expected = "at least one world, all of them with real-valued spaces"
+            got = f"{len(worlds)} members"
+            problem = Problem(where, got, expected, "candidates(homdp, n, key).")
+            raise ParameterError(subject, [problem])
+        if len({member.spaces._replace(horizon=0) for member in worlds}) > 1:
+            got = "members with different spaces"
+            raise ParameterError(subject, [Problem(where, got, "worlds with the same spaces")])
+        return cls(where, worlds)
 
     def __len__(self) -> int:
         return len(self.members)
 
-    def refuse_other(self, subject: str, domain: Spaces) -> None:
-        """Refuse a model with other spaces than the members have."""
+    def problems(self, homdp: HOMDP) -> list[Problem]:
+        """What is wrong with the class for a declaration."""
         mine = self.members[0].spaces
-        if mine != domain:
-            raise ParameterError(
-                subject,
-                [
-                    Problem(
-                        self.where, str(mine), f"worlds with the spaces and the horizon {domain}"
-                    )
-                ],
-            )
+        if mine == homdp.spaces:
+            return []
+        if homdp.spaces.finite:
+            remedy = "The world that is acted in is finite."
+            return [Problem(self.where, str(mine), "tables, or finite worlds", remedy)]
+        expected = f"worlds with the spaces and the horizon {homdp.spaces}"
+        return [Problem(self.where, str(mine), expected)]
 
     @in_x64
     def log_likelihoods(self, *points: Array) -> Array:
@@ -126,7 +118,7 @@ class DensityClass:
         Parameters
         ----------
         points
-            (x, a, x') for transitions, (x, y) for emissions; one row a point.
+            (x, a, x') for transitions, (x, y) for emissions; one row per point.
         """
         table = np.empty((len(self), len(points[0])))
         for weigh, stacked, places in self._groups:
@@ -138,22 +130,12 @@ class DensityClass:
         """One compiled function for the members of each declaration, their parameters, and their
         places.
         """
-        by_model: dict[ContinuousHOMDP, list[int]] = {}
+        by_model: dict[HOMDP, list[int]] = {}
         for k, member in enumerate(self.members):
             by_model.setdefault(member.homdp, []).append(k)
         groups = []
         for homdp, places in by_model.items():
-            name = f"log densities of {self.where}"
-            if name not in homdp.compiled:
-                mechanics = homdp.mechanics
-                density = (
-                    mechanics.log_transition
-                    if self.where == "transitions"
-                    else mechanics.log_emission
-                )
-                points = (0,) * (3 if self.where == "transitions" else 2)
-                each = jax.vmap(density, in_axes=(None, *points))
-                homdp.compiled[name] = jax.jit(jax.vmap(each, in_axes=(0, *(None for _ in points))))
+            weigh = homdp.cache.get(f"log densities of {self.where}", partial(self._weigh, homdp))
             chosen = [self.members[k].parameters for k in places]
             stacked = {
                 site.name: np.stack([values[site.name] for values in chosen])
@@ -161,5 +143,13 @@ class DensityClass:
             }
             if not stacked:  # no unknowns: one member, which vmap needs an axis for
                 stacked = {"": np.zeros(len(places))}
-            groups.append((homdp.compiled[name], stacked, np.array(places)))
+            groups.append((weigh, stacked, np.array(places)))
         return groups
+
+    def _weigh(self, homdp: HOMDP) -> Any:
+        """The log densities of one declaration, from stacked parameters and points."""
+        moves = self.where == "transitions"
+        density = homdp.dynamics.log_transition if moves else homdp.dynamics.log_emission
+        points = (0,) * (3 if moves else 2)
+        each = jax.vmap(density, in_axes=(None, *points))
+        return jax.jit(jax.vmap(each, in_axes=(0, *(None for _ in points))))

@@ -5,14 +5,14 @@ Centred bonuses on rewards, and a start term at the root after all clipping.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from homdp_ppl.confidence.bonuses import centred_bonus, start_bonus
 from homdp_ppl.confidence.counts import Radii
+from homdp_ppl.core.bound import bind
 from homdp_ppl.core.plan import Solution
 from homdp_ppl.core.pomdp import POMDP
 from homdp_ppl.declare.model import HOMDP
-from homdp_ppl.explorers.explorer import Proposal, one
+from homdp_ppl.explorers.explorer import Root
+from homdp_ppl.explorers.state import Proposal, one
 from homdp_ppl.precision import Array, namespace
 
 
@@ -28,12 +28,13 @@ def with_bonuses(model: POMDP, radii: Radii) -> Proposal:
     )
 
 
-def capped_root(homdp: HOMDP) -> Callable[[Array, Solution], Array]:
-    """min(H, value + offset). Inside the first reward the term would be clipped, and optimism fail."""
+def capped_root(homdp: HOMDP) -> Root:
+    """min(H, value + offset).
 
-    def root(offset: Array, solution: Solution) -> Array:
-        return namespace(offset, solution.upper).minimum(
-            solution.upper + offset, float(homdp.horizon)
-        )
+    Inside the first reward the term would be clipped, and the value not be optimistic.
+    """
+    return bind(_capped, cap=float(homdp.horizon))
 
-    return root
+
+def _capped(offset: Array, solution: Solution, cap: float) -> Array:
+    return namespace(offset, solution.upper).minimum(solution.upper + offset, cap)

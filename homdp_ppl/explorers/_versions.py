@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from math import log
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -12,32 +12,42 @@ from homdp_ppl.precision import Array
 
 
 class Versions(NamedTuple):
-    """The version spaces."""
+    """The version spaces, and what is known about their members besides counts."""
 
     transitions: Array  # (N,)  which T are alive
     emissions: Array  # (M,)
+    evidence: Any = None  # Evidence, where states or observations are real-valued
+
+
+class Evidence(NamedTuple):
+    """Log-likelihoods of classes of densities; tuples of an epoch wait until it is over."""
+
+    transitions: Array  # (N,)  log-likelihoods of all finished epochs
+    emissions: Array  # (M,)
+    waiting: tuple[tuple[Any, ...], ...] = ()  # (x, a, x', y) of the steps that were uniform
 
 
 def survivors(
     log_likelihood: Array, alive: Array, epochs: int, delta: float, mass: float | None
 ) -> Array:
-    """Who is alive after an epoch, (N,).
+    """Which members are alive after an epoch, (N,).
 
-    The paper's version spaces are nested, and members compete with survivors only; what cannot
-    explain the data is never kept.
+    The paper's version spaces are nested, and members compete with survivors only; a member that
+    cannot explain the data is never kept.
 
     Parameters
     ----------
     log_likelihood
         Of every member, (N,).
     alive
-        Who was alive before.
+        Which were alive before.
     epochs
         K'.
     delta
         Allowed probability of error; beta = 2 log(K' N / delta).
     mass
-        Posterior mass of a highest-density set in place of the paper's; taken anew, not nested.
+        Posterior mass of a highest-density set instead of the paper's; computed from all members
+        in every epoch, not nested.
     """
     weighed = np.where(alive, log_likelihood, -np.inf) if mass is None else log_likelihood
     kept: Array = weighed > -np.inf

@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from homdp_ppl.confidence.arguments import check_arguments
-from homdp_ppl.explorers.explorer import Explorer, Replan, anything, changed, declared
-from homdp_ppl.explorers.greedy import certainty_equivalent
+from homdp_ppl.explorers.explorer import About, Explorer, changed
+from homdp_ppl.explorers.greedy import greedy
+from homdp_ppl.explorers.transforms import with_random_actions
 
 
-def epsilon_greedy(
-    epsilon: float = 0.1, known: bool = True, replan: Replan = "every episode"
-) -> Explorer:
+def epsilon_greedy(epsilon: float = 0.1, known: bool = True) -> Explorer:
     """As `greedy`, but every action is uniform with probability epsilon.
 
     A baseline without optimism, whose regret never stops growing: the random actions cost the same
-    in every episode.
+    in every episode. The same as ``with_random_actions(greedy(known), epsilon)`` under its own
+    name.
 
     Parameters
     ----------
     epsilon
         Probability of a uniform action at each step.
-    known, replan
+    known
         As in :func:`greedy`.
 
     Examples
@@ -35,13 +37,5 @@ def epsilon_greedy(
     array([1.64])
     """
     check_arguments("epsilon_greedy", epsilon=epsilon)
-    options = changed(epsilon_greedy, epsilon=epsilon, known=known, replan=replan)
-    return Explorer(
-        "epsilon_greedy",
-        certainty_equivalent(known),
-        "none",
-        options,
-        support=declared if known else anything,
-        explore=epsilon,
-        replan=replan,
-    )
+    about = About("epsilon_greedy", changed(epsilon_greedy, epsilon=epsilon, known=known))
+    return replace(with_random_actions(greedy(known), epsilon), about=about)

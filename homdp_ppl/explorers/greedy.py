@@ -2,34 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from homdp_ppl.confidence.counts import empirical
-from homdp_ppl.explorers.explorer import (
-    Explorer,
-    Proposal,
-    Replan,
-    State,
-    anything,
-    changed,
-    declared,
-    one,
-)
+from homdp_ppl.core.bound import bind
+from homdp_ppl.explorers._supports import support_if
+from homdp_ppl.explorers.explorer import About, Explorer, Objective, changed
+from homdp_ppl.explorers.state import Proposal, State, one
 from homdp_ppl.precision import Array
 
 
-def greedy(known: bool = True, replan: Replan = "every episode") -> Explorer:
+def greedy(known: bool = True) -> Explorer:
     """Plan in T-hat, O-hat; unvisited rows are uniform on their declared support.
 
-    A baseline without optimism. It ties or wins where no exploration is needed, and can fail for
-    ever behind a gate.
+    A baseline without optimism. It ties or wins where no exploration is needed, and can fail
+    forever behind a gate.
 
     Parameters
     ----------
     known
         Whether known rows are exact.
-    replan
-        "every episode", or "doubled" (when some n(x, a) has doubled).
 
     Examples
     --------
@@ -42,21 +32,13 @@ def greedy(known: bool = True, replan: Replan = "every episode") -> Explorer:
     ... )  # when growls say nothing yet: listen twice, 0.9 each
     (array([1.8]), 1.852)
     """
-    options = changed(greedy, known=known, replan=replan)
     return Explorer(
-        "greedy",
-        certainty_equivalent(known),
-        "none",
-        options,
-        support=declared if known else anything,
-        replan=replan,
+        About("greedy", changed(greedy, known=known)),
+        propose=bind(certainty_equivalent, known=known),
+        objective=Objective(support=support_if(known)),
     )
 
 
-def certainty_equivalent(known: bool) -> Callable[[Array, State], Proposal]:
+def certainty_equivalent(key: Array, state: State, known: bool) -> Proposal:
     """Propose the estimates themselves."""
-
-    def propose(key: Array, state: State) -> Proposal:
-        return one(empirical(state.homdp, state.counts, known))
-
-    return propose
+    return one(empirical(state.homdp, state.counts, known))

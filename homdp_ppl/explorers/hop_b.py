@@ -5,22 +5,14 @@ from __future__ import annotations
 from homdp_ppl.confidence.arguments import check_arguments
 from homdp_ppl.confidence.bonuses import hop_b_bonus
 from homdp_ppl.confidence.counts import empirical, hop_b_radii
-from homdp_ppl.explorers.explorer import (
-    Explorer,
-    Proposal,
-    Replan,
-    State,
-    anything,
-    changed,
-    declared,
-    one,
-)
+from homdp_ppl.core.bound import bind
+from homdp_ppl.explorers._supports import support_if
+from homdp_ppl.explorers.explorer import Deployment, Explorer, Objective, changed, with_bonus_scale
+from homdp_ppl.explorers.state import Proposal, State, one
 from homdp_ppl.precision import Array
 
 
-def hop_b(
-    delta: float = 0.1, scale: float = 1.0, known: bool = True, replan: Replan = "doubled"
-) -> Explorer:
+def hop_b(delta: float = 0.1, scale: float = 1.0, known: bool = True) -> Explorer:
     """Plan in T-hat, O-hat with r-hat = r + H eps(x) + eps(x, a).
 
     Lee, Agarwal, Dann and Zhang (2023), Algorithm 1. At scale 1 optimistic for pi* with probability
@@ -36,15 +28,13 @@ def hop_b(
         Multiplies the square roots, never the caps; 1 is the paper.
     known
         Whether known rows are exact and need no bonus; False is the paper verbatim.
-    replan
-        "doubled" (when some n(x, a) has doubled) or "every episode".
 
     Examples
     --------
     >>> import jax
     >>> from homdp_ppl import models
     >>> rule, tiger = hop_b(), models.load("tiger", horizon=2).homdp
-    >>> proposal = rule.propose(jax.random.key(0), rule.init(tiger, episodes=100))
+    >>> proposal = rule.propose(jax.random.key(0), rule.init(tiger, 100))
     >>> (proposal.models.stationary().reward[0] - tiger.reward)[
     ...     0
     ... ]  # before any data H eps(x) = 2 * 2, and eps(x, a) = 0: moves are known
@@ -52,20 +42,17 @@ def hop_b(
            [4., 4., 4.]])
     """
     check_arguments("hop_b", delta=delta, scale=scale)
-
-    def propose(key: Array, state: State) -> Proposal:
-        homdp = state.homdp
-        radii = hop_b_radii(homdp, state.counts, state.episodes, delta, scale, known)
-        model = empirical(homdp, state.counts, known)
-        return one(model.with_bonus(hop_b_bonus(radii, homdp.horizon)))
-
-    options = changed(hop_b, delta=delta, scale=scale, known=known, replan=replan)
+    options = changed(hop_b, delta=delta, scale=scale, known=known)
     return Explorer(
-        "hop_b",
-        propose,
-        "frequentist",
-        options,
-        support=declared if known else anything,
-        replan=replan,
-        scaled=scale != 1.0,
+        with_bonus_scale("hop_b", options, scale),
+        propose=bind(_propose, delta=delta, scale=scale, known=known),
+        objective=Objective(support=support_if(known)),
+        deployment=Deployment(replan="doubled"),
     )
+
+
+def _propose(key: Array, state: State, delta: float, scale: float, known: bool) -> Proposal:
+    homdp = state.homdp
+    radii = hop_b_radii(homdp, state.counts, state.episodes, delta, scale, known)
+    model = empirical(homdp, state.counts, known)
+    return one(model.with_bonus(hop_b_bonus(radii, homdp.horizon)))

@@ -1,37 +1,56 @@
-"""HOP-B with a finite class of emission tables (appendix C.6)."""
+"""HOP-B with a finite class of emissions (appendix C.6).
+
+States are counted. Observations may be real-valued: the class then holds densities, and neither
+estimates nor bonuses depend on how large Y is.
+"""
 
 from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from homdp_ppl.confidence.arguments import check_arguments
 from homdp_ppl.confidence.bonuses import hop_b_class_bonus
-from homdp_ppl.confidence.counts import empirical, hop_b_class_radii
-from homdp_ppl.declare.kernels import Tables
-from homdp_ppl.declare.model import HOMDP
-from homdp_ppl.explorers._classes import Members, check_fit, check_tables, log_likelihoods
-from homdp_ppl.explorers._densities import DensityClass, of_densities
-from homdp_ppl.explorers._hop_b_densities import density_rule
-from homdp_ppl.explorers._rules import tables_only
-from homdp_ppl.explorers.explorer import (
-    Explorer,
-    Proposal,
-    Replan,
-    State,
-    anything,
-    changed,
-    declared,
-    one,
+from homdp_ppl.confidence.counts import (
+    Radii,
+    class_radii,
+    empirical,
+    frequencies,
+    hop_b_class_radii,
 )
+from homdp_ppl.core.bound import bind
+from homdp_ppl.core.episode import Episode
+from homdp_ppl.core.spaces import is_real
+from homdp_ppl.declare.kernels import Tables
+from homdp_ppl.declare.known import known_rows
+from homdp_ppl.declare.latent import latent_tables
+from homdp_ppl.declare.model import HOMDP
+from homdp_ppl.errors import ParameterError, PlanningError, Problem
+from homdp_ppl.explorers._classes import (
+    Members,
+    ModelClass,
+    check_fit,
+    log_likelihoods,
+    model_class,
+)
+from homdp_ppl.explorers._supports import support_if
+from homdp_ppl.explorers.explorer import Deployment, Explorer, Objective, changed, with_bonus_scale
+from homdp_ppl.explorers.state import Proposal, State, Tabled, count, init_state, one
 from homdp_ppl.precision import Array, namespace
 
 
+class Counted(NamedTuple):
+    """Where observations are real-valued: states are counted, observations weigh the members."""
+
+    transition: Array  # (X, A, X)  n(x, a, x')
+    visits: Array  # (X,)  n(x)
+    emissions: Array  # (N,)  log-likelihoods
+
+
 def hop_b_class(
-    emissions: Members,
-    delta: float = 0.1,
-    scale: float = 1.0,
-    known: bool = True,
-    replan: Replan = "doubled",
+    emissions: Members, delta: float = 0.1, scale: float = 1.0, known: bool = True
 ) -> Explorer:
     """Plan in T-hat and the most likely O of a class, with r-hat = r + 3 H eps(x, a) + H eps(x).
 
@@ -42,9 +61,8 @@ def hop_b_class(
     Parameters
     ----------
     emissions
-        The class Theta: tables (N, X, Y), or worlds; of continuous worlds only the emission
-        densities count.
-    delta, scale, known, replan
+        The class Theta: tables (N, X, Y), or worlds, of which only the emissions are used.
+    delta, scale, known
         As in :func:`hop_b`.
 
     Examples
@@ -63,54 +81,86 @@ def hop_b_class(
     array([0.85, 0.15])
     """
     check_arguments("hop_b_class", delta=delta, scale=scale)
-    told = changed(hop_b_class, delta=delta, scale=scale, known=known, replan=replan)
-    scaled = scale != 1.0
-    if of_densities(emissions):
-        shows, refuse = (
-            DensityClass("hop_b_class", "emissions", emissions),
-            tables_only("hop_b_class", "emissions"),
-        )
-        options, rule = {"emissions": len(shows)} | told, density_rule(shows, delta, scale, known)
-        return Explorer(
-            "hop_b_class",
-            refuse,
-            "frequentist",
-            options,
-            init=refuse,
-            replan=replan,
-            scaled=scaled,
-            continuous=rule,
-        )
-    tables = check_tables("hop_b_class", "emissions", emissions, 3)
-
-    def propose(key: Array, state: State) -> Proposal:
-        homdp = state.homdp
-        radii = hop_b_class_radii(
-            homdp, state.counts, state.episodes, len(tables), delta, scale, known
-        )
-        likeliest = log_likelihoods(tables, state.counts.emission).argmax()
-        xp, model = namespace(state.counts), empirical(homdp, state.counts, known)
-        emission = xp.where(exact(homdp), model.shows(0), xp.asarray(tables)[likeliest])
-        bonus = hop_b_class_bonus(radii, homdp.horizon)
-        return one(model.with_tables(emission=emission).with_bonus(bonus))
-
-    def exact(homdp: HOMDP) -> Array:
-        return homdp.structure.known.emission[:, None] & known
-
-    def support(homdp: HOMDP) -> Tables:
-        check_fit("hop_b_class", homdp, emissions=tables)
-        allowed = declared(homdp) if known else anything(homdp)
-        return allowed._replace(
-            emission=np.where(exact(homdp), allowed.emission, (tables > 0).any(0))
-        )
-
-    options = {"emissions": len(tables)} | told
+    members = model_class("hop_b_class", "emissions", emissions)
+    options = changed(hop_b_class, delta=delta, scale=scale, known=known)
     return Explorer(
-        "hop_b_class",
-        propose,
-        "frequentist",
-        options,
-        support=support,
-        replan=replan,
-        scaled=scaled,
+        with_bonus_scale("hop_b_class", {"emissions": len(members)} | options, scale),
+        init=bind(_init, emissions=members),
+        propose=bind(_propose, emissions=members, delta=delta, scale=scale, known=known),
+        update=bind(_update, emissions=members),
+        objective=Objective(support=bind(_support, emissions=members, known=known)),
+        deployment=Deployment(replan="doubled"),
     )
+
+
+def _init(homdp: HOMDP, episodes: int | None, emissions: ModelClass) -> State:
+    check_fit("hop_b_class", homdp, emissions=emissions)
+    if homdp.spaces.finite:
+        return init_state(homdp, episodes)
+    states, _, actions, _ = homdp.spaces
+    if is_real(states):
+        remedy = "It counts states; hop_v learns classes of transitions as well."
+        problem = Problem("states", f"states in {states}", "finitely many states", remedy)
+        raise ParameterError("hop_b_class", [problem])
+    X, A = len(states), len(actions)
+    counted = Counted(np.zeros((X, A, X)), np.zeros(X), np.zeros(len(emissions)))
+    return init_state(homdp, episodes, counted)
+
+
+def _update(state: State, episode: Episode, emissions: ModelClass) -> State:
+    after = count(state, episode)
+    if after.counts is not None:
+        return after
+    counted: Counted = state.memory
+    x, following = episode.states[:-1], episode.states[1:]
+    transition, visits = counted.transition.copy(), counted.visits.copy()
+    np.add.at(transition, (x, episode.actions, following), 1)
+    np.add.at(visits, x, 1)
+    weights = counted.emissions + emissions.log_likelihoods(x, episode.observations).sum(1)
+    return replace(after, memory=Counted(transition, visits, weights))
+
+
+def _propose(
+    key: Array, state: State, emissions: ModelClass, delta: float, scale: float, known: bool
+) -> Proposal:
+    if state.counts is None:
+        return Proposal(_tabled(state, emissions, delta, scale, known))
+    homdp, size = state.homdp, len(emissions)
+    radii = hop_b_class_radii(homdp, state.counts, state.episodes, size, delta, scale, known)
+    likeliest = log_likelihoods(emissions, state.counts.emission).argmax()
+    xp, model = namespace(state.counts), empirical(homdp, state.counts, known)
+    emission = xp.where(_exact(homdp, known), model.shows(0), xp.asarray(emissions)[likeliest])
+    bonus = hop_b_class_bonus(radii, homdp.horizon)
+    return one(model.with_tables(emission=emission).with_bonus(bonus))
+
+
+def _tabled(state: State, emissions: ModelClass, delta: float, scale: float, known: bool) -> Tabled:
+    """T-hat from counts, the most likely density of the class, bonuses of the paper."""
+    counted: Counted = state.memory
+    if not (counted.emissions > -np.inf).any():
+        got = "no member with a positive density of the data"
+        problem = Problem("emissions", got, "a class that explains the data")
+        raise PlanningError("hop_b_class", [problem])
+    world = emissions.members[int(counted.emissions.argmax())]
+    exact, H = known_rows(state.homdp), state.homdp.horizon
+    rho, reference, reward = latent_tables(world)
+    T = frequencies(counted.transition, exact.support if known else np.ones_like(exact.support))
+    size, visits = len(emissions), counted.transition.sum(-1)
+    radii = class_radii(visits, counted.visits, H, state.episodes, size, delta, scale)
+    if known:
+        T = np.where(exact.transition[..., None], reference, T)
+        radii = Radii(
+            np.where(exact.transition, 0.0, radii.transition),
+            np.where(exact.emission, 0.0, radii.emission),
+        )
+    return Tabled(rho, T, reward + hop_b_class_bonus(radii, H), world)
+
+
+def _exact(homdp: HOMDP, known: bool) -> Array:
+    return homdp.structure.known.emission[:, None] & known
+
+
+def _support(homdp: HOMDP, emissions: Any, known: bool) -> Tables:
+    allowed, possible = support_if(known)(homdp), (emissions > 0).any(0)
+    emission = np.where(_exact(homdp, known), allowed.emission, possible)
+    return allowed._replace(emission=emission)

@@ -1,4 +1,8 @@
-"""HOP-V: optimism over version spaces of model classes (Algorithm 2), and its Bayesian variant."""
+"""HOP-V: optimism over version spaces of model classes (Algorithm 2), and its Bayesian variant.
+
+Classes are tables, or densities of real-valued states and observations. An epoch costs one
+evaluation of H tuples for every member.
+"""
 
 from __future__ import annotations
 
@@ -7,15 +11,21 @@ from dataclasses import replace
 import numpy as np
 
 from homdp_ppl.confidence.arguments import check_arguments
+from homdp_ppl.core.bound import bind
 from homdp_ppl.core.episode import Episode
 from homdp_ppl.declare.kernels import Tables
 from homdp_ppl.declare.model import HOMDP
-from homdp_ppl.explorers._classes import Members, check_fit, check_tables, log_likelihoods
-from homdp_ppl.explorers._densities import DensityClass, of_densities
-from homdp_ppl.explorers._hop_v_densities import density_rule
-from homdp_ppl.explorers._rules import tables_only
-from homdp_ppl.explorers._versions import Versions, survivors
-from homdp_ppl.explorers.explorer import Explorer, Optimism, Pairs, State, changed, declared, start
+from homdp_ppl.explorers._classes import (
+    Members,
+    ModelClass,
+    check_fit,
+    log_likelihoods,
+    model_class,
+)
+from homdp_ppl.explorers._supports import declared
+from homdp_ppl.explorers._versions import Evidence, Versions, survivors
+from homdp_ppl.explorers.explorer import About, Deployment, Explorer, Objective, changed
+from homdp_ppl.explorers.state import Pairs, State, init_state
 from homdp_ppl.precision import Array
 
 
@@ -32,16 +42,16 @@ def hop_v(
     while its log-likelihood is within beta = 2 log(K' size / delta) of the best survivor's.
     Optimistic in all epochs with probability 1 - 2 delta if the truth is in both classes. With
     ``mass`` the version spaces are the highest-density sets of that mass under uniform priors
-    instead, T and O apart: tighter, and guaranteed by the posterior only, with probability 2 mass -
-    1 in each epoch. They are taken anew and not nested: a truth that is missed once comes back.
+    instead, T and O apart: tighter, and guaranteed only by the posterior, with probability 2 mass -
+    1 in each epoch. They are computed from all members in every epoch and not nested: a truth that
+    is missed once can come back.
 
     Parameters
     ----------
     transitions
-        The class of T: tables (N, X, A, X), or worlds; of continuous worlds only the transitions
-        count.
+        The class of T: tables (N, X, A, X), or worlds, of which only the transitions are used.
     emissions
-        The class of O: tables (M, X, Y), or worlds; of continuous worlds only the emissions count.
+        The class of O: tables (M, X, Y), or worlds, of which only the emissions are used.
     delta
         Allowed probability of error.
     mass
@@ -59,78 +69,98 @@ def hop_v(
     array([False,  True])
     """
     check_arguments("hop_v", delta=delta, **({} if mass is None else {"mass": mass}))
-    told = changed(hop_v, delta=delta, mass=mass)
-    optimism: Optimism = "frequentist" if mass is None else "Bayesian"
-    if of_densities(transitions) or of_densities(emissions):
-        moves, shows = (
-            DensityClass("hop_v", "transitions", transitions),
-            DensityClass("hop_v", "emissions", emissions),
-        )
-        options = {"transitions": len(moves), "emissions": len(shows)} | told
-        refuse, rule = (
-            tables_only("hop_v", "transitions, emissions"),
-            density_rule(moves, shows, delta, mass),
-        )
-        return Explorer(
-            "hop_v", refuse, optimism, options, init=refuse, each_step=True, continuous=rule
-        )
-    T = check_tables("hop_v", "transitions", transitions, 4)
-    O = check_tables("hop_v", "emissions", emissions, 3)  # noqa: E741
-
-    def init(homdp: HOMDP, episodes: int) -> State:
-        check_fit("hop_v", homdp, transitions=T, emissions=O)
-        return start(
-            homdp, episodes, Versions(np.ones(len(T), dtype=bool), np.ones(len(O), dtype=bool))
-        )
-
-    def support(homdp: HOMDP) -> Tables:
-        return declared(homdp)._replace(transition=(T > 0).any(0), emission=(O > 0).any(0))
-
-    def propose(key: Array, state: State) -> Pairs:
-        reference = state.homdp.structure.reference
-        return Pairs(
-            T,
-            O,
-            state.memory.transitions,
-            state.memory.emissions,
-            reference.initial,
-            state.homdp.reward,
-        )
-
-    def update(state: State, episode: Episode) -> State:
-        H = state.homdp.horizon
-        h = (
-            int(state.played) % H
-        )  # the episode's place in its epoch: only this step's tuple is kept
-        x, y, a, following = (
-            episode.states[h],
-            episode.observations[h],
-            episode.actions[h],
-            episode.states[h + 1],
-        )
-        transition, emission = state.counts.transition.copy(), state.counts.emission.copy()
-        transition[x, a, following] += 1
-        emission[x, y] += 1
-        counts = replace(state.counts, transition=transition, emission=emission)
-        spaces = state.memory if h + 1 < H else shrink(state, counts.transition, counts.emission)
-        return replace(state, counts=counts, played=state.played + 1, memory=spaces)
-
-    def shrink(state: State, transition: Array, emission: Array) -> Versions:
-        epochs, alive = max(state.episodes // state.homdp.horizon, 1), state.memory
-        return Versions(
-            survivors(log_likelihoods(T, transition), alive.transitions, epochs, delta, mass),
-            survivors(log_likelihoods(O, emission), alive.emissions, epochs, delta, mass),
-        )
-
-    options = {"transitions": len(T), "emissions": len(O)} | told
+    classes = {
+        "transitions": model_class("hop_v", "transitions", transitions),
+        "emissions": model_class("hop_v", "emissions", emissions),
+    }
+    sizes = {name: len(members) for name, members in classes.items()}
+    options = sizes | changed(hop_v, delta=delta, mass=mass)
+    guarantee = "frequentist" if mass is None else "Bayesian"
     return Explorer(
-        "hop_v",
-        propose,
-        optimism,
-        options,
-        init=init,
-        update=update,
-        support=support,
-        each_step=True,
-        compilable=lambda homdp: False,
+        About("hop_v", options, guarantee=guarantee, needs_episodes=True),  # type: ignore[arg-type]
+        init=bind(_init, **classes),
+        propose=bind(_propose, **classes),
+        update=bind(_update, **classes, delta=delta, mass=mass),
+        objective=Objective(support=bind(_support, **classes)),
+        deployment=Deployment(uniform_at_each_step=True),
     )
+
+
+def _init(
+    homdp: HOMDP, episodes: int | None, transitions: ModelClass, emissions: ModelClass
+) -> State:
+    check_fit("hop_v", homdp, transitions=transitions, emissions=emissions)
+    N, M = len(transitions), len(emissions)
+    evidence = None if homdp.spaces.finite else Evidence(np.zeros(N), np.zeros(M))
+    everything = Versions(np.ones(N, dtype=bool), np.ones(M, dtype=bool), evidence)
+    return init_state(homdp, episodes, everything)
+
+
+def _support(homdp: HOMDP, transitions: Array, emissions: Array) -> Tables:
+    possible = {"transition": (transitions > 0).any(0), "emission": (emissions > 0).any(0)}
+    return declared(homdp)._replace(**possible)
+
+
+def _propose(key: Array, state: State, transitions: ModelClass, emissions: ModelClass) -> Pairs:
+    alive = state.memory.transitions, state.memory.emissions
+    if state.counts is None:
+        return Pairs(transitions, emissions, *alive)
+    initial = state.homdp.structure.reference.initial
+    return Pairs(transitions, emissions, *alive, initial, state.homdp.reward)
+
+
+def _update(
+    state: State,
+    episode: Episode,
+    transitions: ModelClass,
+    emissions: ModelClass,
+    delta: float,
+    mass: float | None,
+) -> State:
+    H = state.homdp.horizon
+    h = int(state.played) % H  # the episode's place in its epoch: only this step's tuple is kept
+    state = _keep(state, episode, h)
+    if h + 1 < H:
+        return state
+    state, T, O = _weigh(state, transitions, emissions)  # noqa: E741
+    epochs, alive = max(state.episodes // H, 1), state.memory
+    spaces = Versions(
+        survivors(T, alive.transitions, epochs, delta, mass),
+        survivors(O, alive.emissions, epochs, delta, mass),
+        alive.evidence,
+    )
+    return replace(state, memory=spaces)
+
+
+def _keep(state: State, episode: Episode, h: int) -> State:
+    """Step h's tuple, counted or waiting for the end of the epoch."""
+    x, a, following, y = (
+        episode.states[h],
+        episode.actions[h],
+        episode.states[h + 1],
+        episode.observations[h],
+    )
+    played = state.played + 1
+    if state.counts is None:
+        evidence = state.memory.evidence
+        evidence = evidence._replace(waiting=(*evidence.waiting, (x, a, following, y)))
+        return replace(state, played=played, memory=state.memory._replace(evidence=evidence))
+    transition, emission = state.counts.transition.copy(), state.counts.emission.copy()
+    transition[x, a, following] += 1
+    emission[x, y] += 1
+    counts = replace(state.counts, transition=transition, emission=emission)
+    return replace(state, counts=counts, played=played)
+
+
+def _weigh(
+    state: State, transitions: ModelClass, emissions: ModelClass
+) -> tuple[State, Array, Array]:
+    """Log-likelihoods of all members after an epoch, (N,) and (M,)."""
+    if state.counts is not None:
+        T = log_likelihoods(transitions, state.counts.transition)
+        return state, T, log_likelihoods(emissions, state.counts.emission)
+    evidence = state.memory.evidence
+    x, a, following, y = (np.stack(part) for part in zip(*evidence.waiting, strict=True))
+    T = evidence.transitions + transitions.log_likelihoods(x, a, following).sum(1)
+    O = evidence.emissions + emissions.log_likelihoods(x, y).sum(1)  # noqa: E741
+    return replace(state, memory=state.memory._replace(evidence=Evidence(T, O))), T, O

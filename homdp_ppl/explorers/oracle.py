@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
-from homdp_ppl.declare.densities import ContinuousWorld
+from typing import Any
+
+from homdp_ppl.core.bound import bind
+from homdp_ppl.core.pomdp import POMDP
+from homdp_ppl.core.spaces import Spaces
 from homdp_ppl.declare.kernels import Tables
 from homdp_ppl.declare.model import HOMDP, World
 from homdp_ppl.errors import ParameterError, Problem
-from homdp_ppl.explorers._rules import tables_only
-from homdp_ppl.explorers._sampled_worlds import ANOTHER, oracle_rule
-from homdp_ppl.explorers.explorer import Explorer, Proposal, State, declared, one
+from homdp_ppl.explorers._supports import declared
+from homdp_ppl.explorers.explorer import About, Deployment, Explorer, Objective
+from homdp_ppl.explorers.state import Proposal, State, init_state, one
 from homdp_ppl.precision import Array
 
+ANOTHER = (
+    "The oracle of one world knows nothing of another: oracle(world), with the world "
+    "that is acted in."
+)
 
-def oracle(world: World | ContinuousWorld) -> Explorer:
-    """Plan in the true world, once: what a rule could reach that had nothing to learn. Regret zero.
+
+def oracle(world: World) -> Explorer:
+    """Plan in the true world, once: what a rule could reach that has nothing to learn. Regret zero.
 
     Parameters
     ----------
@@ -29,31 +38,34 @@ def oracle(world: World | ContinuousWorld) -> Explorer:
     >>> run.values.round(3), round(run.optimum, 3)
     (array([1.852, 1.852, 1.852]), 1.852)
     """
-    if isinstance(world, ContinuousWorld):
-        refuse = tables_only("oracle", "world")
-        return Explorer(
-            "oracle", refuse, "none", init=refuse, replan="once", continuous=oracle_rule(world)
-        )
     if not isinstance(world, World):
         remedy = "Fix the parameters of a declaration: homdp.at(...)."
-        raise ParameterError(
-            "oracle", [Problem("world", f"a {type(world).__name__}", "a World", remedy)]
-        )
+        problem = Problem("world", f"a {type(world).__name__}", "a World", remedy)
+        raise ParameterError("oracle", [problem])
+    truth: Any = world.pomdp if world.spaces.finite else world  # tables do not keep the world alive
+    return Explorer(
+        About("oracle"),
+        init=bind(_init, spaces=world.spaces),
+        propose=bind(_propose, truth=truth),
+        objective=Objective(support=bind(_support, truth=truth)),
+        deployment=Deployment(replan="once"),
+    )
 
-    def propose(key: Array, state: State) -> Proposal:
-        return one(world.pomdp.with_tables(reward=state.homdp.reward))
 
-    def support(homdp: HOMDP) -> Tables:
-        if world.spaces[:3] != homdp.spaces[:3]:
-            raise ParameterError(
-                "oracle", [Problem("world", str(world.spaces), str(homdp.spaces), ANOTHER)]
-            )
-        allowed = (
-            mine | (real > 0)
-            for mine, real in zip(
-                declared(homdp), world.pomdp.stationary("oracle")[:3], strict=True
-            )
-        )
-        return Tables(*allowed)
+def _init(homdp: HOMDP, episodes: int | None, spaces: Spaces) -> State:
+    same = spaces[:3] == homdp.spaces[:3] if spaces.finite else spaces == homdp.spaces
+    if not same:
+        problem = Problem("world", str(spaces), str(homdp.spaces), ANOTHER)
+        raise ParameterError("oracle", [problem])
+    return init_state(homdp, episodes)
 
-    return Explorer("oracle", propose, "none", support=support, replan="once")
+
+def _propose(key: Array, state: State, truth: Any) -> Proposal:
+    if state.counts is None:
+        return Proposal(truth)
+    return one(truth.with_tables(reward=state.homdp.reward))
+
+
+def _support(homdp: HOMDP, truth: POMDP) -> Tables:
+    tables = zip(declared(homdp), truth.stationary("oracle")[:3], strict=True)
+    return Tables(*(mine | (real > 0) for mine, real in tables))

@@ -2,48 +2,39 @@
 
 from __future__ import annotations
 
-from homdp_ppl.explorers._believing import believe, closed, draw_models, learn_more
-from homdp_ppl.explorers._sampled_worlds import sampling_rule
-from homdp_ppl.explorers.explorer import Explorer, Proposal, Replan, State, changed
+from homdp_ppl.explorers._believing import draw_models, init_belief, learn_more
+from homdp_ppl.explorers.explorer import About, Explorer
+from homdp_ppl.explorers.state import Proposal, State
 from homdp_ppl.precision import Array
 
 
-def posterior_sampling(replan: Replan = "every episode") -> Explorer:
+def posterior_sampling() -> Explorer:
     """Draw one model from the posterior, plan, deploy.
 
     Optimistic in exactly half of the rounds if the prior is right: draw and truth are exchangeable.
-    No guarantee for any single round. One plan a round.
-
-    Parameters
-    ----------
-    replan
-        Redrawing only when counts have doubled harms this rule; it can be had.
+    No guarantee for any single round. One plan per round. Serves finite and real-valued spaces.
 
     Examples
     --------
     >>> import jax
     >>> from homdp_ppl import models
     >>> rule, tiger = posterior_sampling(), models.load("tiger", horizon=2).homdp
-    >>> draw = rule.propose(jax.random.key(0), rule.init(tiger, episodes=100)).models.shows(0)[0]
+    >>> draw = rule.propose(jax.random.key(0), rule.init(tiger, 100)).models.shows(0)[0]
     >>> (
     ...     bool(draw[0, 0] == draw[1, 1]),
     ...     bool(draw[0, 0] == 0.8),
     ... )  # one accuracy for both sides, as declared, but not its mean
     (True, False)
     """
-
-    def propose(key: Array, state: State) -> Proposal:
-        return Proposal(draw_models(key, state, 1))
-
-    options = changed(posterior_sampling, replan=replan)
     return Explorer(
-        "posterior_sampling",
-        propose,
-        "none",
-        options,
-        init=believe,
+        About("posterior_sampling", uses_prior=True, coverage=0.5),
+        init=init_belief,
+        propose=_propose,
         update=learn_more,
-        replan=replan,
-        compilable=closed,
-        continuous=sampling_rule(),
     )
+
+
+def _propose(key: Array, state: State) -> Proposal:
+    if state.counts is None:
+        return Proposal(state.memory.worlds(key, 1)[0])
+    return Proposal(draw_models(key, state, 1))

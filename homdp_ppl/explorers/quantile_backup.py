@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from scipy.special import ndtr
@@ -17,16 +16,18 @@ from homdp_ppl.confidence.backups import (
     start_variance,
     upper_quantile,
 )
+from homdp_ppl.core.bound import bind
 from homdp_ppl.core.plan import Solution
 from homdp_ppl.declare.model import HOMDP
-from homdp_ppl.explorers._believing import believe, draw_models, learn_more, mean_model
-from homdp_ppl.explorers.explorer import Explorer, Proposal, Replan, State, changed, one
+from homdp_ppl.explorers._believing import draw_models, init_tables, learn_more, mean_model
+from homdp_ppl.explorers.explorer import About, Explorer, Objective, Root, changed
+from homdp_ppl.explorers.state import Proposal, State, one
 from homdp_ppl.precision import Array, namespace
 
-DRAWS = 256  # models that stand for a posterior without closed form
+DRAWS = 256  # models that represent a posterior without closed form
 
 
-def quantile_backup(z: float = 1.645, replan: Replan = "every episode") -> Explorer:
+def quantile_backup(z: float = 1.645) -> Explorer:
     """Plan with alpha(x, a) = r(x, a) + min(H - h, mu + z sigma), mu and sigma of the one-step
     backup under the posterior.
 
@@ -40,8 +41,6 @@ def quantile_backup(z: float = 1.645, replan: Replan = "every episode") -> Explo
     ----------
     z
         How many standard deviations; 1.645 is the 95% quantile of a normal distribution.
-    replan
-        "every episode", or "doubled" (when some n(x, a) has doubled).
 
     Examples
     --------
@@ -55,48 +54,41 @@ def quantile_backup(z: float = 1.645, replan: Replan = "every episode") -> Explo
     [array([1.828]), array([1.9])]
     """
     check_arguments("quantile_backup", z=z)
-
-    def propose(key: Array, state: State) -> Proposal:
-        if has_moments(state.homdp):
-            believed = moments(state.homdp, state.counts)
-            return one(believed.model, believed)
-        return one(mean_model(state), draw_models(key, state, DRAWS))
-
-    def backup(homdp: HOMDP) -> Backup:
-        return moment_backup(homdp, z) if has_moments(homdp) else draw_backup(z)
-
-    def root(homdp: HOMDP) -> Callable[[Any, Solution], Array]:
-        H, level = float(homdp.horizon), float(ndtr(z))
-        if has_moments(homdp):
-            variance = start_variance(homdp)
-
-            def by_moments(believed: Any, solution: Solution) -> Array:
-                xp = namespace(believed, solution.value)
-                return xp.minimum(
-                    solution.value
-                    + z * xp.sqrt(xp.maximum(variance(believed, solution.first), 0.0)),
-                    H,
-                )
-
-            return by_moments
-
-        def by_draws(batch: Any, solution: Solution) -> Array:
-            xp = namespace(batch, solution.value)
-            values = xp.einsum("sx,sxy,yx->s", batch.initial, batch.shows(0), solution.first)
-            return xp.minimum(upper_quantile(values, level), H)
-
-        return by_draws
-
-    options = changed(quantile_backup, z=z, replan=replan)
     return Explorer(
-        "quantile_backup",
-        propose,
-        "none",
-        options,
-        init=believe,
+        About("quantile_backup", changed(quantile_backup, z=z), uses_prior=True),
+        init=init_tables,
+        propose=_propose,
         update=learn_more,
-        backup=backup,
-        root=root,
-        replan=replan,
-        compilable=has_moments,
+        objective=Objective(backup=bind(_backup, z=z), root=bind(_root, z=z)),
     )
+
+
+def _propose(key: Array, state: State) -> Proposal:
+    if has_moments(state.homdp):
+        believed = moments(state.homdp, state.counts)
+        return one(believed.model, believed)
+    return one(mean_model(state), draw_models(key, state, DRAWS))
+
+
+def _backup(homdp: HOMDP, z: float) -> Backup:
+    return moment_backup(homdp, z) if has_moments(homdp) else draw_backup(z)
+
+
+def _root(homdp: HOMDP, z: float) -> Root:
+    H, level = float(homdp.horizon), float(ndtr(z))
+    if has_moments(homdp):
+        variance = start_variance(homdp)
+
+        def by_moments(believed: Any, solution: Solution) -> Array:
+            xp = namespace(believed, solution.value)
+            deviation = xp.sqrt(xp.maximum(variance(believed, solution.first), 0.0))
+            return xp.minimum(solution.value + z * deviation, H)
+
+        return by_moments
+
+    def by_draws(batch: Any, solution: Solution) -> Array:
+        xp = namespace(batch, solution.value)
+        values = xp.einsum("sx,sxy,yx->s", batch.initial, batch.shows(0), solution.first)
+        return xp.minimum(upper_quantile(values, level), H)
+
+    return by_draws

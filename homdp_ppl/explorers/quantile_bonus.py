@@ -1,18 +1,20 @@
-"""Optimism by posterior quantiles of whole rows: sound for the Bayesian, and loose."""
+"""Optimism by posterior quantiles of whole rows: sound under the prior, and loose."""
 
 from __future__ import annotations
 
 from homdp_ppl.confidence.arguments import check_arguments
 from homdp_ppl.confidence.posteriors import dirichlet_radii, quantile_radii
-from homdp_ppl.explorers._believing import believe, closed, learn_more, mean_model
+from homdp_ppl.core.bound import bind
+from homdp_ppl.explorers._believing import init_tables, learn_more, mean_model
 from homdp_ppl.explorers._rooted import capped_root, with_bonuses
-from homdp_ppl.explorers.explorer import Explorer, Proposal, Replan, State, changed
+from homdp_ppl.explorers.explorer import About, Deployment, Explorer, Objective, changed
+from homdp_ppl.explorers.state import Proposal, State
 from homdp_ppl.posteriors import posterior
 from homdp_ppl.posteriors.tracking import Tracked
 from homdp_ppl.precision import Array
 
 
-def quantile_bonus(delta: float = 0.1, bound: bool = False, replan: Replan = "doubled") -> Explorer:
+def quantile_bonus(delta: float = 0.1, bound: bool = False) -> Explorer:
     """As `tight`, with the posterior mean model and posterior quantiles of ||T - T-bar||_1 and ||O
     - O-bar||_1 as radii.
 
@@ -28,15 +30,13 @@ def quantile_bonus(delta: float = 0.1, bound: bool = False, replan: Replan = "do
         Whether to bound the quantiles of Dirichlet rows by sqrt(2 log((2^d - 2)/delta') / (alpha_0
         + 1)) instead of drawing: looser and much faster, also in the compiled loop. For conjugate
         declarations only.
-    replan
-        "doubled" (when some n(x, a) has doubled) or "every episode".
 
     Examples
     --------
     >>> import jax
     >>> from homdp_ppl import models
     >>> rule, tiger = quantile_bonus(bound=True), models.load("tiger", horizon=2).homdp
-    >>> proposal = rule.propose(jax.random.key(0), rule.init(tiger, episodes=100))
+    >>> proposal = rule.propose(jax.random.key(0), rule.init(tiger, 100))
     >>> (
     ...     proposal.models.shows(0)[0, 0],
     ...     proposal.parameters.round(3),
@@ -44,29 +44,23 @@ def quantile_bonus(delta: float = 0.1, bound: bool = False, replan: Replan = "do
     (array([0.8, 0.2]), array([0.819]))
     """
     check_arguments("quantile_bonus", delta=delta)
-
-    def propose(key: Array, state: State) -> Proposal:
-        if bound:
-            return with_bonuses(
-                mean_model(state), dirichlet_radii(state.homdp, state.counts, delta)
-            )
-        belief = (
-            state.memory.belief
-            if isinstance(state.memory, Tracked)
-            else posterior(state.homdp, state.counts)
-        )
-        return with_bonuses(mean_model(state), quantile_radii(belief, key, delta))
-
-    options = changed(quantile_bonus, delta=delta, bound=bound, replan=replan)
+    options = changed(quantile_bonus, delta=delta, bound=bound)
     return Explorer(
-        "quantile_bonus",
-        propose,
-        "Bayesian",
-        options,
-        init=believe,
+        About("quantile_bonus", options, guarantee="Bayesian", uses_prior=True),
+        init=init_tables,
+        propose=bind(_propose, delta=delta, bound=bound),
         update=learn_more,
-        root=capped_root,
-        clip=True,
-        replan=replan,
-        compilable=lambda homdp: bound and closed(homdp),
+        objective=Objective(root=capped_root, clip=True),
+        deployment=Deployment(replan="doubled"),
     )
+
+
+def _propose(key: Array, state: State, delta: float, bound: bool) -> Proposal:
+    if bound:
+        return with_bonuses(mean_model(state), dirichlet_radii(state.homdp, state.counts, delta))
+    belief = (
+        state.memory.belief
+        if isinstance(state.memory, Tracked)
+        else posterior(state.homdp, state.counts)
+    )
+    return with_bonuses(mean_model(state), quantile_radii(belief, key, delta))

@@ -4,20 +4,15 @@ from __future__ import annotations
 
 from homdp_ppl.confidence.arguments import check_arguments
 from homdp_ppl.confidence.counts import empirical, weissman_radii
+from homdp_ppl.core.bound import bind
 from homdp_ppl.explorers._rooted import capped_root, with_bonuses
-from homdp_ppl.explorers.explorer import (
-    Explorer,
-    Proposal,
-    Replan,
-    State,
-    anything,
-    changed,
-    declared,
-)
+from homdp_ppl.explorers._supports import support_if
+from homdp_ppl.explorers.explorer import About, Deployment, Explorer, Objective, changed
+from homdp_ppl.explorers.state import Proposal, State
 from homdp_ppl.precision import Array
 
 
-def tight(delta: float = 0.1, known: bool = True, replan: Replan = "doubled") -> Explorer:
+def tight(delta: float = 0.1, known: bool = True) -> Explorer:
     """Plan in T-hat, O-hat with the bonus (H-h)/2 [eps_T(x, a) + sum_x' T-hat(x'|x, a) eps_O(x')]
     at step h.
 
@@ -32,15 +27,13 @@ def tight(delta: float = 0.1, known: bool = True, replan: Replan = "doubled") ->
         Allowed probability of error.
     known
         Whether known rows are exact and need no bonus.
-    replan
-        "doubled" (when some n(x, a) has doubled) or "every episode".
 
     Examples
     --------
     >>> import jax
     >>> from homdp_ppl import models
     >>> rule, tiger = tight(), models.load("tiger", horizon=2).homdp
-    >>> proposal = rule.propose(jax.random.key(0), rule.init(tiger, episodes=100))
+    >>> proposal = rule.propose(jax.random.key(0), rule.init(tiger, 100))
     >>> (proposal.models.stationary().reward[0] - tiger.reward)[
     ...     :, 0, 0
     ... ]  # before any data 1/2 * 2, and 0 at the last step; hop_b adds 4
@@ -49,19 +42,15 @@ def tight(delta: float = 0.1, known: bool = True, replan: Replan = "doubled") ->
     array([2.])
     """
     check_arguments("tight", delta=delta)
-
-    def propose(key: Array, state: State) -> Proposal:
-        radii = weissman_radii(state.homdp, state.counts, state.episodes, delta, known)
-        return with_bonuses(empirical(state.homdp, state.counts, known), radii)
-
-    options = changed(tight, delta=delta, known=known, replan=replan)
+    options = changed(tight, delta=delta, known=known)
     return Explorer(
-        "tight",
-        propose,
-        "frequentist",
-        options,
-        root=capped_root,
-        support=declared if known else anything,
-        clip=True,
-        replan=replan,
+        About("tight", options, guarantee="frequentist", needs_episodes=True),
+        propose=bind(_propose, delta=delta, known=known),
+        objective=Objective(root=capped_root, support=support_if(known), clip=True),
+        deployment=Deployment(replan="doubled"),
     )
+
+
+def _propose(key: Array, state: State, delta: float, known: bool) -> Proposal:
+    radii = weissman_radii(state.homdp, state.counts, state.episodes, delta, known)
+    return with_bonuses(empirical(state.homdp, state.counts, known), radii)

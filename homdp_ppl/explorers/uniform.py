@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from homdp_ppl.explorers._sampled_worlds import uniform_rule
-from homdp_ppl.explorers.explorer import Explorer
+from homdp_ppl.explorers.explorer import About, Deployment, Explorer
 from homdp_ppl.explorers.greedy import certainty_equivalent
+from homdp_ppl.explorers.state import Proposal, State, init_state
+from homdp_ppl.precision import Array
 
 
 def uniform() -> Explorer:
     """Every action with the same probability, in every episode: a baseline without optimism.
 
-    Costs one plan in the whole run, which is not played; in continuous worlds none.
+    Costs one plan in the whole run, which is not played; none in real-valued spaces.
 
     Examples
     --------
@@ -22,10 +23,14 @@ def uniform() -> Explorer:
     array([1.2667, 1.2667, 1.2667])
     """
     return Explorer(
-        "uniform",
-        certainty_equivalent(True),
-        "none",
-        explore=1.0,
-        replan="once",
-        continuous=uniform_rule(),
+        About("uniform"),
+        init=init_state,
+        propose=_propose,
+        deployment=Deployment(replan="once", random_actions=1.0),
     )
+
+
+def _propose(key: Array, state: State) -> Proposal:
+    if state.counts is None:
+        return Proposal(None)
+    return certainty_equivalent(key, state, known=True)

@@ -4,10 +4,12 @@ The grammar is Cassandra's (pomdp.org/code/pomdp-file-grammar.html)::
 
     discount: NUMBER        values: reward | cost
     states:, actions:, observations:    a count, or names
-    start: probabilities | uniform | one state          start include: states          start exclude: states
+    start: probabilities | uniform | one state
+    start include: states       start exclude: states
     T: action : state : next state NUMBER       T: action : state row           T: action matrix
     O: action : next state : observation NUMBER O: action : next state row      O: action matrix
-    R: action : state : next state : observation NUMBER     R: action : state : next state row      R: action : state matrix
+    R: action : state : next state : observation NUMBER
+    R: action : state : next state row          R: action : state matrix
 
 A state, an action or an observation is a name, an index from 0, or ``*``. A row or matrix of T and
 O may be ``uniform``, a square matrix ``identity``, a row of T ``reset``: the start distribution.

@@ -58,7 +58,8 @@ class PomdpFile:
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = Path(folder) / "lamp.POMDP"
     ...     _ = path.write_text(
-    ...         "states: off on  actions: 1  observations: 1  T: * identity  O: * uniform  R: * : on : * : * 10"
+    ...         "states: off on  actions: 1  observations: 1 "
+    ...         "T: * identity  O: * uniform  R: * : on : * : * 10"
     ...     )
     ...     lamp = formats.read_file(path)
     >>> lamp.states, lamp.reward[:, 0], lamp.start
@@ -255,13 +256,15 @@ def read_pomdp(path: str | os.PathLike[str], horizon: int, prior: float | None =
 
     Three conventions differ, and are settled thus.
 
-    - The format's observations come after an action, ours before it. Where they do not depend on the action, the state emits them
-      by the file's O, the first state included. Where they do, a state carries the last action
-      ("left after listen"), and at the first step one sees the null observation "nothing", the last
-      in the list, for sure.
-    - R(action, state, next state, observation) is averaged over the last two. Rewards outside [0, 1] are moved to it, costs
-      become rewards: ``read_file(path).units`` and ``.in_own_units`` lead back.
-    - The file has a discount and no horizon, a model here a horizon and no discount: it is recorded (``read_file``), not applied.
+    - The format's observations come after an action, ours before it. Where they do not depend on
+      the action, the state emits them by the file's O, the first state included. Where they do, a
+      state carries the last action ("left after listen"), and the first observation is always
+      "nothing", the last in the list.
+    - R(action, state, next state, observation) is averaged over the last two. Rewards outside [0,
+      1] are moved to it, and costs become rewards: ``read_file(path).units`` and ``.in_own_units``
+      convert back.
+    - The file has a discount and no horizon; a model here has a horizon and no discount. The
+      discount is recorded (``read_file``) and not applied.
 
     Parameters
     ----------

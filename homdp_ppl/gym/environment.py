@@ -11,10 +11,9 @@ import numpy as np
 from gymnasium.spaces import Box, Discrete
 
 from homdp_ppl.core.spaces import Real, Space, Spaces, told
-from homdp_ppl.declare.densities import ContinuousWorld
 from homdp_ppl.declare.model import World
 from homdp_ppl.errors import DataError, HOMDPError, Problem
-from homdp_ppl.gym.dynamics import DensityDynamics, Dynamics, TableDynamics
+from homdp_ppl.gym.draws import draws_of
 
 
 class HOMDPEnv(gymnasium.Env[Any, Any]):
@@ -71,10 +70,10 @@ class HOMDPEnv(gymnasium.Env[Any, Any]):
     action_space: Discrete[np.int64]
 
     def __init__(
-        self, world: World | ContinuousWorld, per_step: bool = False, render_mode: str | None = None
+        self, world: World, per_step: bool = False, render_mode: str | None = None
     ) -> None:
         problems = []
-        if not isinstance(world, World | ContinuousWorld):
+        if not isinstance(world, World):
             remedy = "Fix a declaration's parameters with .at(...), or draw them with .draw(key)."
             problems.append(Problem("world", f"a {type(world).__name__}", "a World", remedy))
         if render_mode not in (None, *self.metadata["render_modes"]):
@@ -86,9 +85,7 @@ class HOMDPEnv(gymnasium.Env[Any, Any]):
         self.render_mode = render_mode
         self.observation_space = _space(world.spaces.observations)
         self.action_space = Discrete(len(world.spaces.actions))
-        self._dynamics: Dynamics = (
-            DensityDynamics(world) if isinstance(world, ContinuousWorld) else TableDynamics(world)
-        )
+        self._draws = draws_of(world)
         self._states: list[Any] = []
         self._observations: list[Any] = []
         self._actions: list[int] = []
@@ -108,8 +105,8 @@ class HOMDPEnv(gymnasium.Env[Any, Any]):
             There are none; they are ignored.
         """
         super().reset(seed=seed)
-        self._states = [self._dynamics.first(self.np_random)]
-        self._observations = [self._dynamics.observe(self.np_random, self._states[0])]
+        self._states = [self._draws.first(self.np_random)]
+        self._observations = [self._draws.observe(self.np_random, self._states[0])]
         self._actions = []
         return self._observations[0], {}
 
@@ -130,10 +127,10 @@ class HOMDPEnv(gymnasium.Env[Any, Any]):
         chosen = self._index(action)
         state = self._states[-1]
         self._actions.append(chosen)
-        self._states.append(self._dynamics.move(self.np_random, state, chosen))
-        reward = self._dynamics.reward(h, state, chosen) if self.per_step else 0.0
+        self._states.append(self._draws.move(self.np_random, state, chosen))
+        reward = self._draws.reward(h, state, chosen) if self.per_step else 0.0
         if h + 1 < H:
-            self._observations.append(self._dynamics.observe(self.np_random, self._states[-1]))
+            self._observations.append(self._draws.observe(self.np_random, self._states[-1]))
             return self._observations[-1], reward, False, False, {}
         reward = reward if self.per_step else self._return()
         return (
@@ -177,7 +174,7 @@ class HOMDPEnv(gymnasium.Env[Any, Any]):
         taken = zip(self._states[:-1], self._actions, strict=True)
         return float(
             np.sum(
-                [self._dynamics.reward(h, state, action) for h, (state, action) in enumerate(taken)]
+                [self._draws.reward(h, state, action) for h, (state, action) in enumerate(taken)]
             )
         )
 

@@ -10,7 +10,8 @@ import numpy as np
 from gymnasium.spaces import Box, Discrete
 from numpy.typing import ArrayLike
 
-from homdp_ppl.core.episode import Episode, stack
+from homdp_ppl.core.episode import Episode
+from homdp_ppl.core.episodes import Episodes
 from homdp_ppl.core.graph_policy import check_policy, uniform_policy
 from homdp_ppl.core.policy import Policy, Trajectory, ask
 from homdp_ppl.core.randomness import choose
@@ -31,7 +32,7 @@ def episodes_from(
     *,
     model: HasSpaces | None = None,
     latent: str | Callable[[Infos], ArrayLike] = "latent_states",
-) -> Episode:
+) -> Episodes:
     """Play a policy in any Gymnasium environment with discrete actions that reveals its latent
     states when an episode is over.
 
@@ -61,8 +62,8 @@ def episodes_from(
 
     Returns
     -------
-    Episode
-        A batch with n rows, as from :func:`homdp_ppl.rollout`: ready for ``posterior(homdp,
+    Episodes
+        The n episodes, as from :func:`homdp_ppl.rollout`: ready for ``posterior(homdp,
         episodes)``, ``homdp.counts(episodes)`` and, one by one, for ``explorer.update``.
 
     Examples
@@ -96,10 +97,10 @@ def episodes_from(
         played.append(
             Episode(Trajectory(np.array(record.observations), np.array(record.actions)), states)
         )
-    if model is None and not spaces.finite:
+    if model is None:
         visited = 1 + max(int(episode.states.max()) for episode in played)
         spaces = spaces._replace(states=tuple(f"x{x}" for x in range(visited)))
-    return stack(played, spaces)
+    return Episodes.of(played, spaces)
 
 
 def _uniform(spaces: Spaces) -> Policy:

@@ -1,4 +1,4 @@
-"""What :func:`homdp_ppl.learn` refuses, and how it says so."""
+"""The arguments of :func:`homdp_ppl.learn`, validated."""
 
 from __future__ import annotations
 
@@ -9,20 +9,19 @@ import numpy as np
 
 from homdp_ppl.core.graph_policy import GraphPolicy
 from homdp_ppl.core.plan import Plan, planner_name
-from homdp_ppl.declare.densities import ContinuousHOMDP, ContinuousWorld
 from homdp_ppl.declare.known import refuse_unknown_start as refuse_start
 from homdp_ppl.declare.model import HOMDP, World
 from homdp_ppl.errors import ParameterError, Problem
 from homdp_ppl.evaluation.exact import evaluate
 from homdp_ppl.explorers.explorer import Explorer
-from homdp_ppl.learning.outcome import stop_problems
+from homdp_ppl.learning.task import Request, stop_problems
 from homdp_ppl.posteriors.data import refuse_unknown_start
 
 
 def check_plan(found: Any, subject: str = "learn") -> Plan:
-    """What a planner made of the true world.
+    """The plan for the true world.
 
-    Refuses what is no plan, and numbers that are not those of its policy.
+    Raises an error for anything but a Plan, and for numbers that are not those of its policy.
     """
     if not isinstance(found, Plan):
         problem = Problem(
@@ -46,19 +45,11 @@ def check_plan(found: Any, subject: str = "learn") -> Plan:
     return found
 
 
-def check_request(
-    world: Any,
-    explorer: Any,
-    planner: Any,
-    episodes: Any,
-    seeds: list[Any],
-    model: Any,
-    stop_after: Any,
-    simulations: Any,
-) -> None:
-    """Refuse what is no world, rule, planner, number of episodes, seed or model, all at once."""
+def check_request(request: Request) -> Request:
+    """Raise an error for arguments of the wrong kind, all at once; else return plain numbers."""
+    world, explorer, planner, episodes, seeds, model, stop_after, *_ = request
     problems = []
-    if not isinstance(world, World | ContinuousWorld):
+    if not isinstance(world, World):
         remedy = "Fix the parameters of a declaration: homdp.at(...)."
         problems.append(Problem("world", f"a {type(world).__name__}", "a World", remedy))
     if not isinstance(explorer, Explorer):
@@ -72,19 +63,27 @@ def check_request(
         problems.append(Problem("episodes", repr(episodes), "a whole number of at least 1"))
     if not seeds or not all(isinstance(s, int | np.integer) and 0 <= s < 2**63 for s in seeds):
         problems.append(Problem("seed", repr(seeds), "whole numbers of at least 0 and below 2^63"))
-    kind = ContinuousHOMDP if isinstance(world, ContinuousWorld) else HOMDP
-    if not (model is None or isinstance(model, kind)):
+    if not (model is None or isinstance(model, HOMDP)):
         remedy = "Of a world, take the declaration: world.homdp."
-        problems.append(Problem("model", f"a {type(model).__name__}", f"a {kind.__name__}", remedy))
+        problems.append(Problem("model", f"a {type(model).__name__}", "a HOMDP", remedy))
     problems += stop_problems(stop_after)
-    if not (isinstance(simulations, int | np.integer) and simulations >= 2):
-        problems.append(Problem("simulations", repr(simulations), "a whole number of at least 2"))
+    if not (isinstance(request.simulations, int | np.integer) and request.simulations >= 2):
+        got = repr(request.simulations)
+        problems.append(Problem("simulations", got, "a whole number of at least 2"))
+    if isinstance(world, World) and not world.spaces.finite:
+        asked = {"foresight": request.foresight, "compiled": request.compiled}
+        expected = "False in real-valued spaces"
+        problems += [Problem(name, "True", expected) for name, wanted in asked.items() if wanted]
     if problems:
         raise ParameterError("learn", problems)
+    plain = [int(seed) for seed in seeds]  # files cannot hold NumPy's numbers
+    return request._replace(
+        episodes=int(episodes), seeds=plain, simulations=int(request.simulations)
+    )
 
 
 def _named(given: Any, otherwise: str) -> str:
-    """The name of what somebody meant, by its text or as a function that was not called."""
+    """The name of a factory that was given as text, or as a function that was not called."""
     name = given if isinstance(given, str) else getattr(given, "__name__", otherwise)
     return name if name.isidentifier() else otherwise
 
@@ -95,40 +94,31 @@ def takes_a_model(planner: Any) -> bool:
         return False
     try:
         first = next(iter(inspect.signature(planner).parameters.values()), None)
-    except ValueError:  # a built-in that does not tell its parameters
+    except ValueError:  # a built-in without a signature
         return False
     return first is not None and first.default is first.empty
 
 
-def _same_rewards(mine: Any, real: Any) -> bool:
-    """Whether tables agree; functions of continuous states cannot be compared, and are taken at
-    their word.
-    """
-    return callable(mine) or bool(np.array_equal(mine, real))
-
-
-def check_model(
-    world: World | ContinuousWorld,
-    explorer: Explorer,
-    episodes: int,
-    model: HOMDP | ContinuousHOMDP,
-) -> None:
-    """Refuse a learner's declaration of something else than the world, and fewer episodes than an
-    epoch has.
-    """
+def check_model(request: Request) -> None:
+    """Raise an error for a declaration of something else than the world, or too few episodes."""
+    world, model, horizon = request.world, request.declaration, request.world.spaces.horizon
     if model.spaces != world.spaces:
         remedy = "The learner's declaration has the names and the horizon of the world it acts in."
-        raise ParameterError(
-            "learn", [Problem("model", str(model.spaces), str(world.spaces), remedy)]
-        )
+        problem = Problem("model", str(model.spaces), str(world.spaces), remedy)
+        raise ParameterError("learn", [problem])
     if not _same_rewards(model.reward, world.homdp.reward):
-        raise ParameterError(
-            "learn", [Problem("model", "other rewards", "the world's rewards: they are known")]
-        )
-    if explorer.each_step and episodes < world.spaces.horizon:
-        expected = f"at least one epoch of {world.spaces.horizon} episodes"
-        raise ParameterError("learn", [Problem("episodes", str(episodes), expected)])
-    if isinstance(model, ContinuousHOMDP):
-        refuse_start(model)
-    else:
+        problem = Problem("model", "other rewards", "the world's rewards: they are known")
+        raise ParameterError("learn", [problem])
+    epoch = request.explorer.deployment.episodes_per_round(horizon)
+    if request.episodes < epoch:
+        expected = f"at least one epoch of {epoch} episodes"
+        raise ParameterError("learn", [Problem("episodes", str(request.episodes), expected)])
+    if model.spaces.finite:
         refuse_unknown_start(model)
+    else:
+        refuse_start(model)
+
+
+def _same_rewards(mine: Any, real: Any) -> bool:
+    """Whether tables agree; functions of real-valued states cannot be compared."""
+    return callable(mine) or bool(np.array_equal(mine, real))

@@ -6,38 +6,25 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from heapq import heapify, heappop, heappush
-from typing import Any, Generic, NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from homdp_ppl.errors import PlanningError, Problem
 from homdp_ppl.evaluation.relaxations import fast_informed_bound, qmdp, root_value
-from homdp_ppl.explorers._rules import WorldPairs
-from homdp_ppl.explorers.explorer import Pairs
+from homdp_ppl.explorers.state import Pairs
 from homdp_ppl.precision import Array
 
 ROUGH, BETTER, PLANNED = range(3)  # how well the value of a pair is known
 
 
-class Planned(Protocol):
-    """A plan, or the numbers of one."""
-
-    @property
-    def upper(self) -> Any:
-        """Bound of the optimum."""
-
-
-S = TypeVar("S", bound=Planned)
-C = TypeVar("C", Pairs, WorldPairs)
-
-
 class Bounds(Protocol):
     """Upper bounds of pairs that cost less than a plan."""
 
-    def rough(self, pairs: Any, t: int) -> Array:
+    def rough(self, pairs: Pairs, t: int) -> Array:
         """Of one transition law with all emission laws, (M,)."""
 
-    def better(self, pairs: Any, t: int, o: int) -> float:
+    def better(self, pairs: Pairs, t: int, o: int) -> float:
         """Of one pair."""
 
 
@@ -64,17 +51,17 @@ class Known(NamedTuple):
     kind: int
 
 
-class Held(NamedTuple, Generic[S]):
+class Held(NamedTuple):
     """The best plan so far of a pair that is alive.
 
     The others are not kept, for plans can be large.
     """
 
     pair: tuple[int, int]
-    solution: S
+    solution: Any  # with an upper bound of the optimum
 
 
-class PairSearch(Generic[C, S]):
+class PairSearch:
     """Finds the best pair again and again, while version spaces change.
 
     What is known of a pair is known for good.
@@ -90,13 +77,13 @@ class PairSearch(Generic[C, S]):
         What bounds its value before.
     """
 
-    def __init__(self, solve: Callable[[Any], S], bounds: Bounds) -> None:
+    def __init__(self, solve: Callable[[Any], Any], bounds: Bounds) -> None:
         self._solve = solve
         self._bounds = bounds
         self._known: dict[tuple[int, int], Known] = {}
-        self._held: Held[S] | None = None
+        self._held: Held | None = None
 
-    def best(self, pairs: C) -> tuple[S, tuple[int, int], int]:
+    def best(self, pairs: Pairs) -> tuple[Any, tuple[int, int], int]:
         """The best surviving pair's plan, which pair it is, and how many plans it took."""
         plans, alive = 0, self._alive(pairs)
         queue = [(-self._bound(pairs, t, o).bound, t, o) for t, o in alive]
@@ -126,14 +113,14 @@ class PairSearch(Generic[C, S]):
         )
         raise PlanningError("hop_v", [problem])
 
-    def _alive(self, pairs: C) -> set[tuple[int, int]]:
+    def _alive(self, pairs: Pairs) -> set[tuple[int, int]]:
         transitions, emissions = (
             np.flatnonzero(pairs.alive_transitions),
             np.flatnonzero(pairs.alive_emissions),
         )
         return {(t, o) for t in transitions.tolist() for o in emissions.tolist()}
 
-    def _bound(self, pairs: C, t: int, o: int) -> Known:
+    def _bound(self, pairs: Pairs, t: int, o: int) -> Known:
         if (t, o) not in self._known:
             for other, bound in enumerate(self._bounds.rough(pairs, t)):
                 self._known[t, other] = Known(float(bound), ROUGH)

@@ -1,28 +1,24 @@
-"""Runs brought back to where their records end: they go on as if they had never stopped."""
+"""Runs restored from their records: they continue as if they had never stopped."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, TypeVar
 
-from homdp_ppl.core.episode import Episode
-from homdp_ppl.core.policy import Trajectory
+from homdp_ppl.core.episodes import Episodes
 from homdp_ppl.errors import DataError, Problem
-from homdp_ppl.learning.learn import stage_of
+from homdp_ppl.learning.loop import stage_of
 from homdp_ppl.learning.record import Record
-from homdp_ppl.learning.run import ContinuousRun, Run
+from homdp_ppl.learning.run import Run
 from homdp_ppl.precision import in_x64
-
-R = TypeVar("R", Run, ContinuousRun)
 
 
 @in_x64
-def restore(run: R, record: Record) -> R:
-    """A run without rounds, brought to where a record of it ends.
+def restore(run: Run, record: Record) -> Run:
+    """Restore a run without rounds to where a record of it ends.
 
-    The compiled loop runs again, which takes less time than anything else, and must come out the
-    same. In the readable loop the rule is shown all episodes again, and the last plan is made once
-    more; other plans are not.
+    The compiled loop runs again, which takes less time than anything else, and must give the same
+    results. In the readable loop the rule is shown all episodes again, and only the last plan is
+    made again.
 
     Parameters
     ----------
@@ -46,27 +42,23 @@ def restore(run: R, record: Record) -> R:
     return _replay(run, record)
 
 
-def _replay(run: R, record: Record) -> R:
+def _replay(run: Run, record: Record) -> Run:
     task, state = run.task, run.state
-    stage, steps = stage_of(task), task.episodes_per_round
-    episodes = Episode(Trajectory(record.observations, record.actions), record.states)
-    before: Any = state
-    when = 0
+    learner, steps = task.learner(), task.episodes_per_round
+    shown = Episodes(record.observations, record.actions, record.states)
+    episodes = Episodes.of(shown, task.model)  # raises DataError for what is not in the spaces
+    before, when = state, 0
     for k, planned in enumerate(record.planned):
         if planned:
             before, when = state, k
         for episode in range(k * steps, (k + 1) * steps):
-            state = stage.rule.update(state, episodes[episode])
-    luck = next(stage.fortunes(when * steps))
-    decision, _ = stage.decide(stage.rule.propose(luck.proposal, before), before)
-    decision = decision._replace(value=stage.value(decision.policy))
-    told = record.values[when], record.optimistic[when]
-    if not all(
-        a == b or (a != a and b != b)
-        for a, b in zip(told, (decision.value, decision.optimistic), strict=True)
-    ):
+            state = learner.update(state, episodes[episode], simulated=True)
+    decision = learner.decide(when * steps, before)
+    made = stage_of(task).value(decision.policy), float(decision.optimistic)
+    written = record.values[when], record.optimistic[when]
+    if not all(a == b or (a != a and b != b) for a, b in zip(written, made, strict=True)):
         raise _another(f"round {when} with another plan")
-    policies = {when: decision.policy} if state.memory is not None else {}
+    policies = {} if state.only_counts else {when: decision.policy}
     return replace(run, record=record, state=state, decision=decision, policies=policies)
 
 

@@ -1,52 +1,111 @@
-"""Runs in finite worlds and in continuous ones: what is particular to each."""
+"""Run: everything that happened while a rule learned in a world, exact values first."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import NamedTuple, TypeVar
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
+import jax
 import numpy as np
 
 from homdp_ppl.core.counts import Counts
+from homdp_ppl.core.episodes import SAW_STATES, Episodes
 from homdp_ppl.core.graph_policy import GraphPolicy
 from homdp_ppl.core.policy import Policy
-from homdp_ppl.core.pomdp import POMDP
-from homdp_ppl.declare.densities import ContinuousHOMDP, ContinuousWorld
-from homdp_ppl.declare.model import HOMDP, World
+from homdp_ppl.core.randomness import as_key
 from homdp_ppl.errors import ParameterError, Problem
-from homdp_ppl.explorers._believing import learn_more
-from homdp_ppl.explorers._rules import Knowledge
-from homdp_ppl.explorers.explorer import State, count
-from homdp_ppl.learning.outcome import Outcome, Task
-from homdp_ppl.learning.rounds import Decision
+from homdp_ppl.explorers.state import State
+from homdp_ppl.learning.compiled import compiled_loop
+from homdp_ppl.learning.learner import Decision
+from homdp_ppl.learning.loop import advance, plan_again
+from homdp_ppl.learning.metrics import Measured
+from homdp_ppl.learning.record import Record
+from homdp_ppl.learning.task import Task
 from homdp_ppl.posteriors import Posterior, posterior
-from homdp_ppl.posteriors.continuous import ContinuousPosterior
 from homdp_ppl.posteriors.tracking import Tracked
-from homdp_ppl.precision import Array
+from homdp_ppl.precision import Array, in_x64
 
-COUNTING = (
-    count,
-    learn_more,
-)  # updates that add an episode to the counts, so that many can be counted at once
+if TYPE_CHECKING:
+    import xarray as xr
 
-D = TypeVar("D")
+COMPILED = "compiled loop"
+
+
+@dataclass(frozen=True, eq=False)
+class Mixture:
+    """The uniform mixture over the policies of all rounds (online-to-batch).
+
+    Its regret is the average regret.
+
+    Examples
+    --------
+    >>> from homdp_ppl import explorers, learn, models
+    >>> from homdp_ppl.planners import history_tree
+    >>> run = learn(
+    ...     models.load("tiger", horizon=2),
+    ...     explorers.greedy(),
+    ...     history_tree(),
+    ...     episodes=3,
+    ...     compiled=False,
+    ... )
+    >>> bool(abs(run.mixture.value - run.values.mean()) < 1e-12)
+    True
+    """
+
+    run: Run
+
+    @property
+    def value(self) -> float:
+        """The value of the mixture: the mean of the rounds' values, and exact where they are."""
+        return float(self.run.values.sum() / self._rounds)
+
+    @in_x64
+    def draw(self, key: Array) -> Policy:
+        """One policy of the mixture; it carries the guarantee in expectation.
+
+        Parameters
+        ----------
+        key
+            A JAX random key.
+        """
+        return self.run.policy_at(
+            int(jax.random.randint(as_key(key, "mixture"), (), 0, self._rounds))
+        )
+
+    @property
+    def _rounds(self) -> int:
+        rounds = len(self.run.values)
+        if rounds == 0:
+            raise ParameterError("mixture", [Problem("run", "no rounds", "at least one round")])
+        return rounds
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Run(Outcome[GraphPolicy]):
-    """What happened in a finite world, made by :func:`homdp_ppl.learn`; every value is exact.
+class Run(Measured):
+    """What happened, made by :func:`homdp_ppl.learn`.
+
+    Values are exact in finite worlds, and where the planner's policies look at cells of a line
+    (:func:`homdp_ppl.planners.quantised`). Where policies plan as they go, values are means of
+    simulated episodes, and ``estimated`` is True.
 
     Attributes
     ----------
-    task, record, seconds, loop, policies, advance
-        As in :class:`homdp_ppl.learning.outcome.Outcome`.
+    task
+        What was asked for.
+    record
+        What was written down.
     state
         What the rule knows now.
     decision
         What was decided last.
-    decide_again
-        Plans the policy of an earlier round.
+    seconds
+        Spent in planning, inference, evaluation and acting; of a compiled run in compiling and in
+        everything else.
+    loop
+        Which loop ran, and why.
+    policies
+        The policy of each round that planned, for rules whose knowledge is more than counts.
 
     Examples
     --------
@@ -66,80 +125,10 @@ class Run(Outcome[GraphPolicy]):
     ... )
     >>> round(run.optimum, 6), run.values.round(6).tolist(), run.regret.round(6).tolist()
     (0.9, [0.5, 0.5, 0.5], [0.4, 0.8, 1.2])
-    """
 
-    task: Task[World, HOMDP]
-    state: State
-    decision: Decision | None
-    decide_again: Callable[[Run, int], GraphPolicy]
+    With real-valued observations:
 
-    @property
-    def policy(self) -> GraphPolicy:
-        """The last round's policy: what to deploy, frozen, in a test phase."""
-        return decided(self.decision).policy.named(self.task.world)
-
-    @property
-    def posterior(self) -> Posterior:
-        """What is believed now, under the learner's declaration, after all episodes."""
-        if isinstance(self.state.memory, Tracked):
-            return self.state.memory.belief
-        return posterior(
-            self.task.model, Counts.of(self.episodes, self.task.model)
-        )  # HOP-V's own counts are of single steps
-
-    def policy_at(self, index: int) -> GraphPolicy:
-        """The policy of one round, planned again from what was known then."""
-        last = self.planned_at(index)
-        if last in self.policies:
-            return self.policies[last]
-        if self.state.memory is not None:
-            raise forgotten(index)
-        return self.decide_again(self, last)
-
-    def state_before(self, index: int) -> State:
-        """What was known before a round, for rules that know counts only."""
-        explorer, played = self.task.explorer, index * self.task.episodes_per_round
-        state, shown = explorer.init(self.task.model, self.task.episodes), self.episodes[:played]
-        if explorer.update in COUNTING:
-            return replace(
-                state, counts=Counts.of(shown, self.task.model), played=np.asarray(played)
-            )
-        for episode in shown:
-            state = explorer.update(state, episode)
-        return state
-
-
-class ContinuousDecision(NamedTuple):
-    """What a round has decided in a continuous world."""
-
-    policy: Policy
-    optimistic: float  # the optimistic value of the optimum
-    model: POMDP | None  # on the policy's cells, where it has some
-    visits: Array  # n(x, a) when it was planned, or the episodes so far
-    value: float  # in the true world
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class ContinuousRun(Outcome[Policy]):
-    """What happened in a continuous world, made by :func:`homdp_ppl.learn`.
-
-    Values are exact where the planner's policies look at cells of a line
-    (:func:`homdp_ppl.planners.quantised`); where they plan as they go, values are means of
-    simulated episodes, and ``estimated`` says so.
-
-    Attributes
-    ----------
-    task, record, seconds, loop, policies, advance
-        As in :class:`homdp_ppl.learning.outcome.Outcome`.
-    state
-        What the rule knows now.
-    decision
-        What was decided last.
-
-    Examples
-    --------
-    >>> import numpy as np, numpyro.distributions as dist
-    >>> from homdp_ppl import Kernels, Real, explorers, homdp, learn
+    >>> from homdp_ppl import Kernels, Real, homdp
     >>> from homdp_ppl.planners import quantised
     >>> @homdp(states=2, observations=Real(1), actions=2, horizon=1, reward=np.eye(2))
     ... def guess():
@@ -154,44 +143,134 @@ class ContinuousRun(Outcome[Policy]):
     ([0.5, 0.5], [0.34, 0.34])
     """
 
-    task: Task[ContinuousWorld, ContinuousHOMDP]
-    state: Knowledge
-    decision: ContinuousDecision | None
+    task: Task
+    record: Record
+    state: State
+    decision: Decision | None
+    seconds: Mapping[str, float]
+    loop: str
+    policies: Mapping[int, Policy]
+
+    @property
+    def about(self) -> dict[str, str | int | float]:
+        """The run in words and numbers, as a file can hold it."""
+        return {**self.task.about, "loop": self.loop}
+
+    @property
+    def compiled(self) -> bool:
+        """Whether many episodes at a time ran as one XLA program."""
+        return self.loop == COMPILED
+
+    @property
+    def episodes(self) -> Episodes:
+        """All episodes, with their latent states."""
+        record, behaviour = self.record, SAW_STATES if self.task.foresight else None
+        return Episodes(record.observations, record.actions, record.states, behaviour=behaviour)
+
+    @property
+    def returns(self) -> Array:
+        """The sum of rewards of each episode."""
+        return self.task.model.returns(self.episodes)
 
     @property
     def policy(self) -> Policy:
         """The last round's policy: what to deploy, frozen, in a test phase."""
-        return decided(self.decision).policy
+        if self.decision is None:
+            raise ParameterError("run", [Problem("policy", "no rounds yet", "at least one round")])
+        policy = self.decision.policy
+        return policy.named(self.task.world) if isinstance(policy, GraphPolicy) else policy
 
     def policy_at(self, index: int) -> Policy:
-        """The policy of one round."""
+        """The policy of one round, planned again from what was known then if it was not kept."""
         last = self.planned_at(index)
-        if last not in self.policies:
-            raise forgotten(index)
-        return self.policies[last]
+        if last in self.policies:
+            return self.policies[last]
+        if not self.state.only_counts:
+            got, expected = f"round {index}, before the run was restored", "a round since then"
+            remedy = "Policies are planned, not stored: learn again."
+            raise ParameterError("policy_at", [Problem("round", got, expected, remedy)])
+        return plan_again(self, last)
 
     @property
-    def posterior(self) -> ContinuousPosterior:
+    def mixture(self) -> Mixture:
+        """The uniform mixture over all rounds' policies."""
+        return Mixture(self)
+
+    @property
+    def posterior(self) -> Posterior:
         """What is believed now, under the learner's declaration, after all episodes."""
-        memory = self.state.memory
-        return (
-            memory
-            if isinstance(memory, ContinuousPosterior)
-            else posterior(self.task.model, self.episodes)
+        memory, model = self.state.memory, self.task.model
+        if isinstance(memory, Tracked):
+            return memory.belief
+        if isinstance(memory, Posterior):
+            return memory
+        # not the rule's counts: HOP-V's are of single steps
+        data = Counts.of(self.episodes, model) if model.spaces.finite else self.episodes
+        return posterior(model, data)
+
+    def resume(self, stop_after: int | None = None) -> Run:
+        """Continue to the end, or to a number of episodes; equals one run without a stop."""
+        rounds = self.task.rounds_of(stop_after)
+        if self.compiled:
+            return compiled_loop(self.task).run([self], rounds)[0]
+        return advance(self, rounds)
+
+    def planned_at(self, index: int) -> int:
+        """The round in which the policy of a round was planned."""
+        if not (isinstance(index, int | np.integer) and 0 <= index < len(self.values)):
+            raise ParameterError(
+                "policy_at",
+                [Problem("round", repr(index), f"a round in 0..{len(self.values) - 1}")],
+            )
+        return int(np.flatnonzero(self.record.planned[: index + 1])[-1])
+
+    def to_dataset(self) -> xr.Dataset:
+        """The run as an xarray Dataset with axes round, episode and step."""
+        import xarray as xr
+
+        record = self.record
+        variables: dict[str, Any] = {
+            "value": ("round", record.values),
+            "optimistic": ("round", record.optimistic),
+            "gap": ("round", self.gaps),
+            "regret": ("round", self.regret),
+            "was_optimistic": ("round", self.was_optimistic),
+            "plans": ("round", record.plans),
+            "played": ("episode", record.played),
+            "impossible": ("episode", record.impossible),
+            "observation": (
+                ("episode", "step", "observation_axis")[: record.observations.ndim],
+                record.observations,
+            ),
+            "action": (("episode", "step"), record.actions),
+            "state": (
+                ("episode", "step_or_end", "state_axis")[: record.states.ndim],
+                record.states,
+            ),
+        }
+        axes = {
+            "round": np.arange(1, len(record.values) + 1),
+            "episode": np.arange(1, len(record.played) + 1),
+        }
+        return xr.Dataset(variables, axes, self.about)
+
+    def __repr__(self) -> str:
+        task, rounds = self.task, len(self.values)
+        epochs = task.explorer.deployment.uniform_at_each_step
+        word = ("epoch" if epochs else "episode") + "s" * (rounds != 1)
+        head = (
+            f"Run of {task.explorer.name} in {task.world.homdp.name!r}, seed "
+            f"{task.seed}: {rounds:,} {word}"
         )
-
-
-def forgotten(index: int) -> ParameterError:
-    """The error for policies of a run that was restored from its record."""
-    got, expected = f"round {index}, before the run was restored", "a round since then"
-    return ParameterError(
-        "policy_at",
-        [Problem("round", got, expected, "Policies are planned, not stored: learn again.")],
-    )
-
-
-def decided(decision: D | None) -> D:
-    """The last decision; refuses a run without rounds."""
-    if decision is None:
-        raise ParameterError("run", [Problem("policy", "no rounds yet", "at least one round")])
-    return decision
+        if rounds == 0:
+            return head
+        covered = f"optimistic in {np.mean(self.was_optimistic):.0%}"
+        note = (
+            f" (estimated by {task.simulations} simulated episodes each)" if task.estimated else ""
+        )
+        lost, last = (
+            round(float(column[-1]), 9) + 0.0 for column in (self.regret, self.gaps)
+        )  # no -1e-15, no -0
+        if self.inexact:
+            note = f"{note}; the optimum is {self.inexact}"
+        return f"{head}\n  regret {lost:.4g}, last gap {last:.4g}, {covered}{note}\n  {self.loop}"

@@ -1,52 +1,49 @@
-"""The stage of a run: how a proposal is planned, what a policy is worth, and how it is deployed, in
-a finite world.
-"""
+"""The world's side of a run: random numbers, playing, exact values; here in finite spaces."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import jax
-import numpy as np
 
 from homdp_ppl.core.episode import Episode
-from homdp_ppl.core.graph_policy import GraphPolicy
+from homdp_ppl.core.policy import Policy, Trajectory
+from homdp_ppl.core.pomdp import POMDP
 from homdp_ppl.core.rollout import play_by_asking
-from homdp_ppl.declare.model import HOMDP, World
-from homdp_ppl.evaluation.exact import evaluate, uniform_at
-from homdp_ppl.explorers.explorer import State
+from homdp_ppl.evaluation.exact import evaluate
 from homdp_ppl.learning.foresight import play_seeing, seeing_actions, seeing_value
-from homdp_ppl.learning.outcome import Task
-from homdp_ppl.learning.rounds import Decision, Luck, Planning, impossible_steps, lucks, rule_number
-from homdp_ppl.precision import Array, to_numpy
+from homdp_ppl.learning.learner import Decision
+from homdp_ppl.learning.noise import EpisodeNoise, episode_noise, rule_number
+from homdp_ppl.learning.task import Task
+from homdp_ppl.precision import Array, namespace, to_numpy
 
-BLOCK = 256  # episodes whose luck is drawn at once
+BLOCK = 256  # episodes whose random numbers are drawn at once
+
+
+class Optimum(NamedTuple):
+    """The optimal value in the true world, as far as the planner knows."""
+
+    value: float  # its upper bound
+    slack: float  # the true optimum may be so much lower
+    estimated: bool = False  # whether it is a mean of simulated episodes
 
 
 class Stage(Protocol):
-    """What the loop needs to know about a world, a rule and a planner."""
+    """What the loop asks of the world."""
 
-    rule: Any  # its propose and update
+    def noise(self, first: int) -> Iterator[Any]:
+        """The random numbers of one episode after another, with the rule's key."""
 
-    def fortunes(self, first: int) -> Iterator[Any]:
-        """The luck of one episode after another."""
+    def value(self, policy: Policy) -> float:
+        """The value of a policy in the true world."""
 
-    def visits(self, state: Any) -> Array:
-        """n(x, a), which tells whether to plan again."""
+    def deploy(
+        self, decision: Decision, value: float, policy: Policy, noise: Any
+    ) -> tuple[Episode, float]:
+        """One episode, and the value of what was deployed."""
 
-    def decide(self, proposal: Any, state: Any) -> tuple[Any, int]:
-        """Plan for a proposal; also how many plans that took."""
-
-    def value(self, policy: Any) -> float:
-        """What a policy is worth in the true world."""
-
-    def deploy(self, decision: Any, step: int, fortune: Any) -> tuple[Episode, float]:
-        """One episode of what was decided, uniform at step 1..H where the rule asks for it, and
-        what was deployed is worth.
-        """
-
-    def impossible(self, decision: Any, episode: Episode) -> Array:
+    def impossible(self, decision: Decision, episode: Episode) -> Array:
         """How many observations the planned model excludes."""
 
 
@@ -56,51 +53,56 @@ class TableStage:
     Parameters
     ----------
     task
-        What is asked for.
+        What was asked for.
     """
 
-    def __init__(self, task: Task[World, HOMDP]) -> None:
-        self.task, self.rule = task, task.explorer
-        self._planning = Planning(task.explorer, task.planner, task.model)
+    def __init__(self, task: Task) -> None:
+        self.task = task
 
-    def fortunes(self, first: int) -> Iterator[Luck]:
-        """The luck of one episode after another."""
+    def noise(self, first: int) -> Iterator[EpisodeNoise]:
+        """The random numbers of one episode after another."""
         seed, rule = jax.random.key(self.task.seed), rule_number(self.task.explorer)
         while True:
-            block = lucks(seed, rule, first, BLOCK, self.task.world.spaces.horizon)
-            noise = to_numpy(block.noise)
+            block = episode_noise(seed, rule, first, BLOCK, self.task.world.spaces.horizon)
+            drawn = to_numpy(block.noise)
             for k in range(BLOCK):
-                yield Luck(block.proposal[k], jax.tree.map(lambda leaf, k=k: leaf[k], noise))
+                uniform = jax.tree.map(lambda leaf, k=k: leaf[k], drawn)
+                yield EpisodeNoise(block.proposal[k], uniform)
             first += BLOCK
 
-    def visits(self, state: State) -> Array:
-        """n(x, a)."""
-        return state.counts.state_action
-
-    def decide(self, proposal: Any, state: State) -> tuple[Decision, int]:
-        """Plan for all candidates and choose."""
-        return self._planning.decide(proposal, state)
-
-    def value(self, policy: GraphPolicy) -> np.float64:
+    def value(self, policy: Policy) -> float:
         """The exact value in the true world."""
-        return np.float64(evaluate(policy, self.task.world.pomdp))
+        return float(evaluate(policy, self.task.world.pomdp))
 
-    def deploy(self, decision: Decision, step: int, fortune: Luck) -> tuple[Episode, float]:
-        """One episode, and the exact value of what was deployed.
-
-        Pi, pi o_h Unif(A), or a collector that sees the state.
-        """
+    def deploy(
+        self, decision: Decision, value: float, policy: Policy, noise: EpisodeNoise
+    ) -> tuple[Episode, float]:
+        """One episode of a policy, or of a collector that sees the state, and its exact value."""
         world, spaces = self.task.world.pomdp, self.task.world.spaces
         if self.task.foresight:
             actions = seeing_actions(decision.model)
-            return play_seeing(world, actions, fortune.noise), seeing_value(world, actions)
-        if not self.task.explorer.each_step:
-            return play_by_asking(world, decision.policy, fortune.noise, spaces), float(
-                decision.value
-            )
-        policy = uniform_at(decision.policy, step, spaces.horizon)
-        return play_by_asking(world, policy, fortune.noise, spaces), evaluate(policy, world)
+            return play_seeing(world, actions, noise.noise), seeing_value(world, actions)
+        episode = play_by_asking(world, policy, noise.noise, spaces)
+        return episode, value if policy is decision.policy else self.value(policy)
 
     def impossible(self, decision: Decision, episode: Episode) -> Array:
         """How many observations had probability zero under the planned model."""
         return impossible_steps(decision.model, episode.trajectory)
+
+
+def impossible_steps(model: POMDP, trajectory: Trajectory) -> Array:
+    """How many observations of an episode had probability zero under the planned model.
+
+    The predicted belief is kept then. May be traced.
+    """
+    xp = namespace(model, trajectory)
+    predicted = model.initial
+    total = xp.zeros((), dtype=int)
+    for h in range(model.horizon):
+        previous = trajectory.actions[h - 1] if h else None
+        joint = predicted * model.likelihood(trajectory.observations[h], previous, h)
+        chance = joint.sum()
+        total = total + (chance <= 0)
+        belief = xp.where(chance > 0, joint / xp.where(chance > 0, chance, 1.0), predicted)
+        predicted = model.predict(belief, trajectory.actions[h], h)
+    return total

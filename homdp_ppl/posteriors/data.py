@@ -8,11 +8,11 @@ from dataclasses import replace
 import numpy as np
 
 from homdp_ppl.core.counts import Counts
-from homdp_ppl.core.episode import Episode, stack
+from homdp_ppl.core.episode import Episode
+from homdp_ppl.core.episode_validation import IMPOSSIBLE, excluded_problems
+from homdp_ppl.core.episodes import Episodes
 from homdp_ppl.declare.model import HOMDP
 from homdp_ppl.errors import DataError, DeclarationError, Problem
-
-IMPOSSIBLE = "Is the world another one, or does the program forbid too much?"
 
 
 def as_counts(homdp: HOMDP, data: Episode | Iterable[Episode] | Counts) -> Counts:
@@ -33,13 +33,28 @@ def as_counts(homdp: HOMDP, data: Episode | Iterable[Episode] | Counts) -> Count
         )
     else:
         data = _episodes(homdp, data)
-        problems = _impossible_steps(homdp, data)
+        problems = excluded_problems(data, homdp.structure.support, homdp.spaces)
     if problems:
         raise DataError(f"data for {homdp.name}", problems)
     counts = data if isinstance(data, Counts) else homdp.counts(data)
     return replace(
         counts, transition=np.asarray(counts.transition), emission=np.asarray(counts.emission)
     )
+
+
+def check_episode(homdp: HOMDP, episode: Episode) -> None:
+    """Raise an error for anything but one episode that can happen under the declaration.
+
+    The same errors as :func:`homdp_ppl.posterior` raises for it.
+    """
+    if not isinstance(episode, Episode) or np.ndim(episode.actions) != 1:
+        got = "several episodes" if isinstance(episode, Episode) else f"a {type(episode).__name__}"
+        problem = Problem("episode", got, "one Episode", "Update with one episode at a time.")
+        raise DataError(f"data for {homdp.name}", [problem])
+    if homdp.spaces.finite:
+        as_counts(homdp, episode)
+    else:
+        Episodes.of(episode, homdp).require_complete(f"data for {homdp.name}")
 
 
 def plain(counts: Counts) -> Counts:
@@ -76,12 +91,20 @@ def impossible(model: str) -> DataError:
     )
 
 
-def _episodes(homdp: HOMDP, data: Episode | Iterable[Episode]) -> Episode:
-    listed = (
-        [data] if isinstance(data, Episode) else list(data) if isinstance(data, Iterable) else []
-    )
-    if not isinstance(data, Iterable) or not all(
-        isinstance(episode, Episode) for episode in listed
+def _episodes(homdp: HOMDP, data: Episode | Iterable[Episode | Episodes]) -> Episodes:
+    listed: Episodes | list[Episode | Episodes]
+    if isinstance(data, Episodes):
+        listed = data
+    else:
+        listed = (
+            [data]
+            if isinstance(data, Episode)
+            else list(data)
+            if isinstance(data, Iterable)
+            else []
+        )
+    if not isinstance(data, Episodes | Episode | Iterable) or (
+        isinstance(listed, list) and not all(isinstance(e, Episode | Episodes) for e in listed)
     ):
         remedy = (
             "homdp.counts(episodes) makes counts; a Trajectory lacks the states that "
@@ -89,7 +112,7 @@ def _episodes(homdp: HOMDP, data: Episode | Iterable[Episode]) -> Episode:
         )
         problem = Problem("data", f"a {type(data).__name__}", "Episodes, or Counts", remedy)
         raise DataError(f"data for {homdp.name}", [problem])
-    return stack(listed, homdp.spaces)
+    return Episodes.of(listed, homdp).require_complete(f"data for {homdp.name}")
 
 
 def _foreign(homdp: HOMDP, counts: Counts) -> list[Problem]:
@@ -162,41 +185,3 @@ def _impossible_counts(homdp: HOMDP, counts: Counts) -> list[Problem]:
                 )
             )
     return problems
-
-
-def _impossible_steps(homdp: HOMDP, batch: Episode) -> list[Problem]:
-    """The first episode and step that the program forbids."""
-    support = homdp.structure.support
-    before, after = batch.states[:, :-1], batch.states[:, 1:]
-    seen = {
-        "initial": ~support.initial[batch.states[:, :1]],
-        "emission": ~support.emission[before, batch.observations],
-        "transition": ~support.transition[before, batch.actions, after],
-    }
-    found = []
-    for order, (where, forbidden) in enumerate(seen.items()):
-        for episode, step in np.argwhere(forbidden)[:1]:
-            x, a, y = (
-                before[episode, step],
-                batch.actions[episode, step],
-                batch.observations[episode, step],
-            )
-            index = {
-                "initial": [x],
-                "emission": [x, y],
-                "transition": [x, a, after[episode, step]],
-            }[where]
-            found.append((int(episode), int(step), order, where, homdp.spaces.entry(where, index)))
-    if not found:
-        return []
-    episode, step, _, where, names = min(found)
-    got = f"{where} ({names}), declared impossible"
-    return [
-        Problem(
-            "data",
-            got,
-            "only what the program allows",
-            IMPOSSIBLE,
-            f"episode {episode}, step {step + 1}",
-        )
-    ]

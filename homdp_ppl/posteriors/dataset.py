@@ -1,15 +1,17 @@
-"""Posterior draws as an xarray Dataset that ArviZ takes, with the model's own names as coordinates."""
+"""Posterior draws as an xarray Dataset for ArviZ, with the model's names as coordinates."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import xarray as xr
 
 from homdp_ppl.declare.model import HOMDP
 from homdp_ppl.precision import Array
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 
 def to_dataset(homdp: HOMDP, samples: Mapping[str, Array], about: Mapping[str, Any]) -> xr.Dataset:
@@ -29,12 +31,9 @@ def to_dataset(homdp: HOMDP, samples: Mapping[str, Array], about: Mapping[str, A
     about
         What to write into the attributes.
     """
-    words = {
-        "state": homdp.states,
-        "action": homdp.actions,
-        "next_state": homdp.states,
-        "observation": homdp.observations,
-    }
+    import xarray as xr
+
+    words = _words(homdp)
     chains, draws = next((v.shape[:2] for v in samples.values()), (0, 0))
     coordinates: dict[str, Any] = {"chain": np.arange(chains), "draw": np.arange(draws)}
     labels: dict[str, str] = {}
@@ -51,11 +50,20 @@ def to_dataset(homdp: HOMDP, samples: Mapping[str, Array], about: Mapping[str, A
     return xr.Dataset(variables, coordinates, dict(about))
 
 
+def _words(homdp: HOMDP) -> dict[str, tuple[str, ...]]:
+    if not homdp.spaces.finite:
+        return {}
+    X, Y, A = homdp.spaces.names
+    return {"state": X, "action": A, "next_state": X, "observation": Y}
+
+
 def _axes(homdp: HOMDP, site: str, values: Array) -> tuple[str, ...]:
     """The names of a site's axes, if its shape leaves no doubt.
 
     The last axis of a distribution is its outcome.
     """
+    if not homdp.spaces.finite:
+        return ()
     X, Y, A, _ = homdp.spaces.sizes
     sizes = {"state": X, "action": A, "next_state": X, "observation": Y}
     moved = homdp.structure.depends[site]

@@ -212,13 +212,13 @@ def log_likelihood(tables: Tables, counts: Counts) -> Array:
     Examples
     --------
     >>> from homdp_ppl import POMDP, Counts
-    >>> coin = POMDP.of([1], [[[1]]], [[0.75, 0.25]], reward=[[1]], horizon=1)
+    >>> coin = POMDP.of([1], [[[1]]], [[0.75, 0.25]], reward=[[1]], horizon=1).stationary()
     >>> round(
     ...     float(log_likelihood(coin, Counts(np.array([[[4]]]), np.array([[3, 1]])))), 6
     ... )  # 3 log(3/4) + log(1/4)
     -2.249341
     """
-    total = 0.0
+    total: Array = np.zeros(())
     for where, axes in (("transition", (-3, -2, -1)), ("emission", (-2, -1))):
         seen, chance = np.asarray(getattr(counts, where)), np.asarray(getattr(tables, where))
         with np.errstate(divide="ignore"):

@@ -6,7 +6,8 @@ is static, the concentrations (M,) are the data.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import cached_property
 from typing import NamedTuple
 
 import jax
@@ -82,7 +83,7 @@ class ClosedForm:
         return padded[..., self._members].sum(-1)[..., self.conjugate.row]
 
     def mean(self, concentration: Array) -> Tables:
-        """Posterior mean tables; known entries and rows without a closed form are the reference's."""
+        """Posterior mean tables; known entries and rows without closed form are the reference's."""
         return (
             self.tables(concentration / self.totals(concentration))
             if len(concentration)
@@ -91,9 +92,7 @@ class ClosedForm:
 
     def middle(self) -> Mapping[str, Array]:
         """The prior means of the program's own sites."""
-        return self.parameters(
-            self.conjugate.concentration / self.totals(self.conjugate.concentration)
-        )
+        return self.site_means(self.conjugate.concentration)
 
     def tables(self, entries: Array) -> Tables:
         """Tables from the entries of all Dirichlet rows, (M,)."""
@@ -130,6 +129,18 @@ class ClosedForm:
         peaks = jnp.append(log_gamma, -jnp.inf)[self._members].max(-1)
         weights = jnp.exp(log_gamma - peaks[self.conjugate.row])
         return weights / self.totals(weights)
+
+    def draws(self, key: Array, concentration: Array, n: int) -> Mapping[str, Array]:
+        """Joint draws of the program's own sites in closed form, each (n, ...)."""
+        return self.parameters(np.asarray(self._draw_many(jax.random.split(key, n), concentration)))
+
+    def site_means(self, concentration: Array) -> Mapping[str, Array]:
+        """Posterior means of the program's own sites in closed form."""
+        return self.parameters(concentration / self.totals(concentration))
+
+    @cached_property
+    def _draw_many(self) -> Callable[[Array, Array], Array]:
+        return jax.jit(jax.vmap(self.draw, in_axes=(0, None)))
 
     def parameters(self, entries: Array) -> Mapping[str, Array]:
         """The values of the program's own sites, from entries (..., M)."""
@@ -194,7 +205,4 @@ def _groups(label: Array, groups: int) -> Array:
 
 def closed_form(homdp: HOMDP) -> ClosedForm:
     """The closed form of a declaration, made once."""
-    if "closed form" not in homdp.compiled:
-        homdp.compiled["closed form"] = ClosedForm(homdp)
-    form: ClosedForm = homdp.compiled["closed form"]
-    return form
+    return homdp.cache.get("closed form", lambda: ClosedForm(homdp))

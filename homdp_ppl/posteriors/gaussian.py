@@ -19,8 +19,8 @@ import numpy as np
 import numpyro.distributions as dist
 from numpyro import handlers
 
-from homdp_ppl.declare.densities import ContinuousHOMDP
 from homdp_ppl.declare.kernels import unwrap
+from homdp_ppl.declare.model import HOMDP
 from homdp_ppl.posteriors.statistics import Moments, Rows, Statistics, log_likelihood
 from homdp_ppl.precision import Array, to_numpy
 
@@ -54,13 +54,13 @@ class Updated(NamedTuple):
 class GaussianForm:
     """The closed form of a declaration's sites; made by :func:`gaussian_form`."""
 
-    def __init__(self, homdp: ContinuousHOMDP, groups: list[Group]) -> None:
+    def __init__(self, homdp: HOMDP, groups: list[Group]) -> None:
         self.homdp = homdp
         self.groups = groups
         self.shapes = {site.name: site.shape for site in homdp.sites}
 
-    def update(self, data: Moments) -> list[Updated]:
-        """Posterior parameters of every group."""
+    def update(self, data: Moments) -> Array:
+        """Posterior parameters of every group, (groups, 4), each row an :class:`Updated`."""
         updated = []
         for group in self.groups:
             number, total, squares = _pooled(data, group.states)
@@ -79,16 +79,16 @@ class GaussianForm:
                     group.rate + (squares + between) / 2,
                 )
             )
-        return updated
+        return np.array(updated)
 
-    def draw(self, key: Array, updated: list[Updated], n: int) -> dict[str, Array]:
+    def draws(self, key: Array, updated: Array, n: int) -> dict[str, Array]:
         """Joint draws of all sites, each (n, ...)."""
         generator = np.random.default_rng(np.asarray(jax.random.key_data(key)))
         values = {
             name: np.zeros((n, int(np.prod(shape, dtype=int))))
             for name, shape in self.shapes.items()
         }
-        for group, now in zip(self.groups, updated, strict=True):
+        for group, now in self._paired(updated):
             precision = np.ones(n)
             if group.spread:
                 precision = generator.gamma(now.shape, 1 / now.rate, n)
@@ -101,10 +101,10 @@ class GaussianForm:
             )
         return {name: value.reshape(n, *self.shapes[name]) for name, value in values.items()}
 
-    def log_density(self, updated: list[Updated], values: Mapping[str, Array]) -> Array:
+    def log_density(self, updated: Array, values: Mapping[str, Array]) -> Array:
         """The log density of the claimed posterior at parameter values."""
         total = jnp.zeros(())
-        for group, now in zip(self.groups, updated, strict=True):
+        for group, now in self._paired(updated):
             precision = jnp.ones(())
             if group.spread:
                 entry = jnp.ravel(values[group.spread[0]])[group.spread[1]]
@@ -121,16 +121,27 @@ class GaussianForm:
             ).log_prob(mean)
         return total
 
+    def site_means(self, updated: Array) -> dict[str, Array]:
+        """Posterior means of the sites."""
+        means = {name: np.zeros(shape) for name, shape in self.shapes.items()}
+        for group, now in self._paired(updated):
+            means[group.mean[0]].reshape(-1)[group.mean[1]] = now.location
+            if group.spread:
+                exact = now.rate / (now.shape - 1) if group.inverse else now.shape / now.rate
+                means[group.spread[0]].reshape(-1)[group.spread[1]] = exact if exact > 0 else np.inf
+        return means
 
-def gaussian_form(homdp: ContinuousHOMDP) -> GaussianForm | None:
+    def _paired(self, updated: Array) -> list[tuple[Group, Updated]]:
+        rows = (Updated(*row) for row in updated.tolist())
+        return list(zip(self.groups, rows, strict=True))
+
+
+def gaussian_form(homdp: HOMDP) -> GaussianForm | None:
     """The closed form of a declaration whose only unknowns are Gaussian emissions.
 
     None if it has none.
     """
-    if "gaussian form" not in homdp.compiled:
-        homdp.compiled["gaussian form"] = _find(homdp)
-    form: GaussianForm | None = homdp.compiled["gaussian form"]
-    return form
+    return homdp.cache.get("gaussian form", lambda: _find(homdp))
 
 
 class _Point(NamedTuple):
@@ -145,7 +156,7 @@ class _Point(NamedTuple):
     log_prior: Array
 
 
-def _find(homdp: ContinuousHOMDP) -> GaussianForm | None:
+def _find(homdp: HOMDP) -> GaussianForm | None:
     kinds = _kinds(homdp)
     if kinds is None:
         return None
@@ -210,7 +221,7 @@ def _find(homdp: ContinuousHOMDP) -> GaussianForm | None:
     return form if _certified(form, point) else None
 
 
-def _kinds(homdp: ContinuousHOMDP) -> dict[str, type] | None:
+def _kinds(homdp: HOMDP) -> dict[str, type] | None:
     """The family of each site's prior, if all of them can be part of a Gaussian closed form."""
     found: dict[str, type] = {}
 
@@ -233,7 +244,7 @@ def _kinds(homdp: ContinuousHOMDP) -> dict[str, type] | None:
     return found if found and allowed else None
 
 
-def _look(homdp: ContinuousHOMDP, key: Array) -> _Point:
+def _look(homdp: HOMDP, key: Array) -> _Point:
     with handlers.trace() as trace, handlers.seed(rng_seed=key):
         homdp.function()
     sites = {site.name: trace[site.name] for site in homdp.sites}
@@ -245,7 +256,7 @@ def _look(homdp: ContinuousHOMDP, key: Array) -> _Point:
             (law.loc, law.scale) if isinstance(law, dist.Normal) else (law.concentration, law.rate)
         )
         priors[name] = tuple(jnp.broadcast_to(part, jnp.shape(site["value"])) for part in pair)
-    rules = homdp.mechanics.laws(values)
+    rules = homdp.dynamics.laws(values)
 
     def emission(x: Array) -> tuple[Array, Array]:
         law = unwrap(rules.emission(x))
@@ -276,7 +287,7 @@ def _certified(form: GaussianForm, point: _Point) -> bool:
     updated = form.update(data)
 
     def difference(values: dict[str, Array], log_prior: Array) -> tuple[Array, Array]:
-        rules = form.homdp.mechanics.laws(values)
+        rules = form.homdp.dynamics.laws(values)
         starts = Rows((np.arange(X),), np.ones(X))
         moves = jax.vmap(lambda x, a, z: rules.transition(x, a).log_prob(z))(*everything.values)
         first = jax.vmap(lambda x: rules.initial().log_prob(x))(*starts.values)

@@ -120,7 +120,7 @@ def _minimise(potential: Any, start: Array) -> Array:
 
 
 def _calibration(z: Array, log_weights: Array) -> Calibration:
-    """True mass outside the 90% intervals of every unconstrained coordinate, by importance weights."""
+    """True mass outside the 90% intervals of all unconstrained coordinates, importance-weighted."""
     weights = np.exp(np.where(np.isnan(log_weights), -np.inf, log_weights) - np.nanmax(log_weights))
     weights /= weights.sum()
     tail = (1 - INTERVAL) / 2
@@ -133,7 +133,4 @@ def _calibration(z: Array, log_weights: Array) -> Calibration:
 def laplace(homdp: HOMDP, held: tuple[str, ...], draws: int) -> Laplace:
     """Laplace's approximation of a declaration, compiled once."""
     name = ("laplace", held, draws)
-    if name not in homdp.compiled:
-        homdp.compiled[name] = Laplace(Density(homdp, held), draws)
-    made: Laplace = homdp.compiled[name]
-    return made
+    return homdp.cache.get(name, lambda: Laplace(Density(homdp, held), draws))

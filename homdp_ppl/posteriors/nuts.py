@@ -158,7 +158,4 @@ class Sampler:
 def sampler(homdp: HOMDP, held: tuple[str, ...], sampling: Sampling) -> Sampler:
     """The sampler of a declaration, compiled once for each choice of settings."""
     name = ("nuts", held, sampling)
-    if name not in homdp.compiled:
-        homdp.compiled[name] = Sampler(Density(homdp, held), sampling)
-    made: Sampler = homdp.compiled[name]
-    return made
+    return homdp.cache.get(name, lambda: Sampler(Density(homdp, held), sampling))

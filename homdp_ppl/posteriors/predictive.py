@@ -15,9 +15,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from homdp_ppl.core.episode import Episode, stack
+from homdp_ppl.core.episode import Episode
+from homdp_ppl.core.episodes import Episodes
 from homdp_ppl.core.graph_policy import GraphPolicy, check_policy
-from homdp_ppl.core.policy import Policy
+from homdp_ppl.core.policy import Policy, Trajectory
 from homdp_ppl.core.pomdp import Stationary
 from homdp_ppl.core.randomness import as_key, noise
 from homdp_ppl.core.rollout import play
@@ -25,6 +26,7 @@ from homdp_ppl.declare.kernels import Tables
 from homdp_ppl.declare.model import HOMDP
 from homdp_ppl.errors import DataError, Problem
 from homdp_ppl.posteriors.belief import Posterior
+from homdp_ppl.posteriors.tables import tables_at
 from homdp_ppl.precision import Array, in_x64, to_numpy
 
 LEVEL = 0.05  # chance that one of the four findings is called unusual although the model is right
@@ -213,14 +215,16 @@ def predictive_check(
     homdp = belief.homdp
     check_policy(policy, homdp)
     graph = policy if isinstance(policy, GraphPolicy) else GraphPolicy.from_policy(policy, homdp)
-    batch = stack(episodes, homdp.spaces)
+    batch = Episodes.of(episodes, homdp).require_complete("predictive_check")
     problems = _problems(batch, graph, draws)
     if problems:
         raise DataError("predictive_check", problems)
     key = as_key(key, "predictive_check")
-    tables = belief.tables(belief.parameters(jax.random.fold_in(key, 0), draws), draws)
+    drawn = belief.parameters(jax.random.fold_in(key, 0), draws)
+    tables = tables_at(belief.homdp, drawn, draws)
     keys = jax.random.split(jax.random.fold_in(key, 1), draws)
-    observed = _describe(batch, homdp.reward, len(homdp.observations))
+    seen = Episode(Trajectory(batch.observations, batch.actions), batch.states)
+    observed = _describe(seen, homdp.reward, len(homdp.observations))
     replicated = _replicate(keys, tables, homdp.reward, graph, len(batch))
     return PredictiveCheck(homdp, len(batch), *to_numpy((observed, replicated)))
 
@@ -255,7 +259,7 @@ def _replicate(
 
 @partial(jax.jit, static_argnames="observations")
 def _describe(episodes: Episode, reward: Array, observations: int) -> Statistics:
-    """The statistics of one set of episodes."""
+    """The statistics of one set of episodes, stacked by ``vmap``."""
     seen = episodes.observations
     (K, H), Y = seen.shape, observations
     steps = jnp.arange(H)
@@ -291,7 +295,7 @@ def _finding(what: str, observed: Array, replicated: Array, two_sided: bool) -> 
     )
 
 
-def _problems(batch: Episode, policy: GraphPolicy, draws: int) -> list[Problem]:
+def _problems(batch: Episodes, policy: GraphPolicy, draws: int) -> list[Problem]:
     """What cannot be checked: no episodes, too few draws to find anything, or episodes that the
     policy cannot have made.
     """

@@ -17,11 +17,11 @@ import numpy as np
 import numpyro
 import numpyro.distributions as dist
 
-from homdp_ppl.core.episode import Episode
+from homdp_ppl.core.episodes import Episodes
 from homdp_ppl.core.spaces import Real, Spaces
 from homdp_ppl.declare.conditional import Laws, laws
-from homdp_ppl.declare.densities import ContinuousHOMDP
 from homdp_ppl.declare.kernels import Kernels, unwrap
+from homdp_ppl.declare.model import HOMDP
 from homdp_ppl.posteriors.density import SiteDensity
 from homdp_ppl.precision import Array, x64
 
@@ -56,7 +56,7 @@ class Statistics(NamedTuple):
     sights: Rows | Moments  # (x, y)
 
 
-def gaussian_emissions(homdp: ContinuousHOMDP) -> bool:
+def gaussian_emissions(homdp: HOMDP) -> bool:
     """Whether every state shows a normal number, so that moments are sufficient."""
     X, Y = homdp.spaces[:2]
     if isinstance(X, Real) or not isinstance(Y, Real) or Y.shape:
@@ -67,7 +67,7 @@ def gaussian_emissions(homdp: ContinuousHOMDP) -> bool:
         parameters = homdp.sample_prior(key)
         found.append(
             isinstance(
-                unwrap(homdp.mechanics.laws(parameters).emission(jnp.zeros((), dtype=int))),
+                unwrap(homdp.dynamics.laws(parameters).emission(jnp.zeros((), dtype=int))),
                 dist.Normal,
             )
         )
@@ -77,8 +77,8 @@ def gaussian_emissions(homdp: ContinuousHOMDP) -> bool:
     return found[0]
 
 
-def statistics(episodes: Episode, domain: Spaces, gaussian: bool) -> Statistics:
-    """The statistics of a batch of checked episodes."""
+def statistics(episodes: Episodes, domain: Spaces, gaussian: bool) -> Statistics:
+    """The statistics of complete, validated episodes."""
     X, Y, A, _ = domain
     x, z = (
         part.reshape(-1, *part.shape[2:])
@@ -158,7 +158,7 @@ def _of_moments(rules: Laws, data: Moments) -> Array:
 class EpisodeDensity(SiteDensity):
     """The density of a continuous declaration's sites given the statistics of episodes."""
 
-    def __init__(self, homdp: ContinuousHOMDP) -> None:
+    def __init__(self, homdp: HOMDP) -> None:
         super().__init__(homdp, ())
         self._domain = homdp.spaces
 

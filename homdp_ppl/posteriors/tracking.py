@@ -18,10 +18,12 @@ from homdp_ppl.core.counts import Counts
 from homdp_ppl.core.pomdp import POMDP, Stationary
 from homdp_ppl.declare.model import HOMDP
 from homdp_ppl.errors import InferenceError, Problem
-from homdp_ppl.posteriors.belief import Atoms, Posterior
+from homdp_ppl.posteriors.atoms import Atoms
+from homdp_ppl.posteriors.belief import Posterior
 from homdp_ppl.posteriors.density import moving_entries
 from homdp_ppl.posteriors.dirichlet import closed_form
-from homdp_ppl.posteriors.inference import posterior
+from homdp_ppl.posteriors.inference import posterior, refit
+from homdp_ppl.posteriors.tables import tables_at
 from homdp_ppl.precision import Array
 
 WORN = 0.5  # share of effective draws below which they are sampled anew
@@ -64,16 +66,14 @@ class Tracked:
             )
         N = len(belief.atoms)
         held = (
-            closed_form(belief.homdp).middle() if len(belief.concentration) else {}
+            closed_form(belief.homdp).middle() if len(belief.closed) else {}
         )  # their rows are not read
         values = {name: np.repeat(value[None], N, axis=0) for name, value in held.items()} | dict(
             belief.atoms.values
         )
-        tables = belief.tables(values, N)
+        tables = tables_at(belief.homdp, values, N)
         moving = {}
-        for name, places in moving_entries(
-            belief.homdp, closed=len(belief.concentration) > 0
-        ).items():
+        for name, places in moving_entries(belief.homdp, closed=len(belief.closed) > 0).items():
             with np.errstate(divide="ignore"):
                 moving[name] = Moving(places, np.log(getattr(tables, name)[(slice(None), *places)]))
         return cls(belief, belief, belief.atoms, moving)
@@ -94,24 +94,24 @@ class Tracked:
         if not np.isfinite(
             log_weights
         ).any():  # no value that is stored explains the data: others may, or none does
-            return self.of(self.base.refit(counts, key))
+            return self.of(refit(self.base, counts, key))
         weights = softmax(log_weights)
         if 1 / np.sum(weights**2) < WORN * len(weights) and not self.atoms.complete:
-            return self.of(self.base.refit(counts, key))
+            return self.of(refit(self.base, counts, key))
         concentration = (
             closed_form(self.base.homdp).concentration(counts)
-            if len(self.base.concentration)
+            if len(self.base.closed)
             else np.zeros(0)
         )
         atoms = replace(self.atoms, weights=weights)
         return replace(
-            self, belief=replace(self.base, counts=counts, concentration=concentration, atoms=atoms)
+            self, belief=replace(self.base, data=counts, closed=concentration, atoms=atoms)
         )
 
     def mean(self) -> POMDP:
         """The posterior mean model, from the stored tables of the draws."""
         weights = self.belief.atoms.probabilities if self.belief.atoms else np.zeros(0)
-        tables = closed_form(self.base.homdp).mean(self.belief.concentration)
+        tables = closed_form(self.base.homdp).mean(self.belief.closed)
         filled = {name: np.array(getattr(tables, name)) for name in self.moving}
         for name, (places, log) in self.moving.items():
             filled[name][places] = weights @ np.exp(log)

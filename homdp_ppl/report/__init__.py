@@ -1,29 +1,34 @@
 """Tables and pictures: what a person looks at."""
 
-from homdp_ppl.report.checks import check_table, draw_check
-from homdp_ppl.report.classes import draw_versions, versions_of
-from homdp_ppl.report.curves import draw_bands, draw_bracket, draw_curves, use_style
-from homdp_ppl.report.draws import draw_densities, draw_intervals, draw_shares
-from homdp_ppl.report.forest import draw_forest
-from homdp_ppl.report.labels import label_ends
-from homdp_ppl.report.ladders import draw_bounds, draw_ladder, draw_savings
-from homdp_ppl.report.learning import draw_promises, draw_regret
-from homdp_ppl.report.look import COLOURS
-from homdp_ppl.report.lower_bound import draw_instance, draw_scaling
-from homdp_ppl.report.page import write_page
-from homdp_ppl.report.planning import draw_beliefs, draw_cells, draw_envelope, draw_losses
-from homdp_ppl.report.priors import draw_priors
-from homdp_ppl.report.program import draw_program
-from homdp_ppl.report.radii import compare_radii, draw_radii, radius_table
-from homdp_ppl.report.studies import draw_episodes_to, draw_optimism
-from homdp_ppl.report.tables import (
-    comparison_table,
-    decisions_table,
-    models_table,
-    revealed_table,
-    seen_table,
-    theory_table,
-)
+from typing import TYPE_CHECKING
+
+from homdp_ppl._lazy import attach
+
+if TYPE_CHECKING:  # for type checkers and editors; the same at run time is _HOMES
+    from homdp_ppl.report.checks import check_table, draw_check
+    from homdp_ppl.report.classes import draw_versions, versions_of
+    from homdp_ppl.report.curves import draw_bands, draw_bracket, draw_curves, use_style
+    from homdp_ppl.report.draws import draw_densities, draw_intervals, draw_shares
+    from homdp_ppl.report.forest import draw_forest
+    from homdp_ppl.report.labels import label_ends
+    from homdp_ppl.report.ladders import draw_bounds, draw_ladder, draw_savings
+    from homdp_ppl.report.learning import draw_promises, draw_regret
+    from homdp_ppl.report.look import COLOURS
+    from homdp_ppl.report.lower_bound import draw_instance, draw_scaling
+    from homdp_ppl.report.page import write_page
+    from homdp_ppl.report.planning import draw_beliefs, draw_cells, draw_envelope, draw_losses
+    from homdp_ppl.report.priors import draw_priors
+    from homdp_ppl.report.program import draw_program
+    from homdp_ppl.report.radii import compare_radii, draw_radii, radius_table
+    from homdp_ppl.report.studies import draw_episodes_to, draw_optimism
+    from homdp_ppl.report.tables import (
+        comparison_table,
+        decisions_table,
+        models_table,
+        revealed_table,
+        seen_table,
+        theory_table,
+    )
 
 __all__ = [
     "COLOURS",
@@ -66,6 +71,31 @@ __all__ = [
     "versions_of",
     "write_page",
 ]
+
+_HOMES = {  # module: the public names that it defines
+    "checks": "check_table draw_check",
+    "classes": "draw_versions versions_of",
+    "curves": "draw_bands draw_bracket draw_curves use_style",
+    "draws": "draw_densities draw_intervals draw_shares",
+    "forest": "draw_forest",
+    "labels": "label_ends",
+    "ladders": "draw_bounds draw_ladder draw_savings",
+    "learning": "draw_promises draw_regret",
+    "look": "COLOURS",
+    "lower_bound": "draw_instance draw_scaling",
+    "page": "write_page",
+    "planning": "draw_beliefs draw_cells draw_envelope draw_losses",
+    "priors": "draw_priors",
+    "program": "draw_program",
+    "radii": "compare_radii draw_radii radius_table",
+    "studies": "draw_episodes_to draw_optimism",
+    "tables": (
+        "comparison_table decisions_table models_table revealed_table seen_table theory_table"
+    ),
+}
+
+if not TYPE_CHECKING:
+    __getattr__ = attach(__name__, _HOMES)
 
 
 def __dir__() -> list[str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -14,20 +13,20 @@ from numpy.typing import ArrayLike
 
 from homdp_ppl.errors import DataError, Problem
 from homdp_ppl.explorers._versions import Versions
-from homdp_ppl.learning.run import ContinuousRun, Run
+from homdp_ppl.learning.run import Run
 from homdp_ppl.report.look import COLOURS, plain
 
 MANY = 24  # members that can have a name each
 
 
-def versions_of(run: Run | ContinuousRun) -> Versions:
+def versions_of(run: Run) -> Versions:
     """The version spaces of a run of HOP-V before the first epoch and after each, from its episodes
     once more.
 
     Parameters
     ----------
     run
-        A run of :func:`homdp_ppl.explorers.hop_v`, in a finite or in a continuous world.
+        A run of :func:`homdp_ppl.explorers.hop_v`, in finite or real-valued spaces.
 
     Returns
     -------
@@ -47,24 +46,23 @@ def versions_of(run: Run | ContinuousRun) -> Versions:
     ((21, 2), array([ True,  True]), array([False,  True]))
     """
     explorer, task = run.task.explorer, run.task
-    if explorer.rule != "hop_v":
-        raise DataError(
-            "versions_of",
-            [
-                Problem(
-                    "run", f"a run of {explorer.rule}", "a run of hop_v, which has version spaces"
-                )
-            ],
+    if not isinstance(run.state.memory, Versions):
+        got, expected = (
+            f"a run of {explorer.about.name}",
+            "a run of hop_v, which has version spaces",
         )
-    rule: Any = explorer.continuous if isinstance(run, ContinuousRun) else explorer
-    state = rule.init(task.model, task.episodes)
-    spaces = [_alive(state.memory)]
+        raise DataError("versions_of", [Problem("run", got, expected)])
+    learner = task.learner()
+    state = learner.init()
+    spaces = [state.memory]
     for k in range(len(run.played)):
-        state = rule.update(state, run.episodes[k])
+        state = learner.update(state, run.episodes[k], simulated=True)
         if (k + 1) % task.episodes_per_round == 0:
-            spaces.append(_alive(state.memory))
-    transitions, emissions = (np.stack(masks) for masks in zip(*spaces, strict=True))
-    return Versions(transitions, emissions)
+            spaces.append(state.memory)
+    return Versions(
+        np.stack([alive.transitions for alive in spaces]),
+        np.stack([alive.emissions for alive in spaces]),
+    )
 
 
 def draw_versions(
@@ -146,9 +144,3 @@ def draw_versions(
     axes.tick_params(axis="y", length=0)
     axes.spines[["top", "right", "left"]].set_visible(False)
     return axes
-
-
-def _alive(memory: Any) -> Versions:
-    """Of tables the memory is the version spaces, of densities it holds them."""
-    spaces: Versions = memory if isinstance(memory, Versions) else memory.alive
-    return spaces

@@ -288,7 +288,9 @@ def draw_cells(
     if axes is None:
         _, axes = plt.subplots(figsize=(7.0, 4.0), layout="constrained")
     numbers, taken = np.asarray(line, dtype=np.float64), np.asarray(decided)
-    top = 1.2 * max(float(np.max(density)) for density in densities.values())
+    top = 1.2 * max(
+        float(np.asarray(density, dtype=np.float64).max()) for density in densities.values()
+    )
     colours = _palette(actions)
     for a, name in enumerate(actions):
         axes.fill_between(

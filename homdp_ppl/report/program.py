@@ -125,7 +125,7 @@ def draw_program(
 def _program_graph(
     model: HOMDP, steps: int, policy: Policy | None = None
 ) -> tuple[nx.DiGraph, dict[str, Array], dict[str, str]]:
-    """The sites of the unrolled program with their dependencies, where to put each, and its colour."""
+    """The sites of the unrolled program, their dependencies, places and colours."""
     with x64():
         relations = get_model_relations(
             model.unrolled, model_args=(policy,), model_kwargs={"steps": steps}

@@ -19,12 +19,12 @@ from rich.table import Table
 from homdp_ppl.confidence import Radii, empirical, hop_b_radii, quantile_radii, weissman_radii
 from homdp_ppl.confidence.arguments import check_arguments
 from homdp_ppl.core.counts import Counts
-from homdp_ppl.core.episode import Episode
+from homdp_ppl.core.episodes import Episodes
 from homdp_ppl.core.graph_policy import GraphPolicy
 from homdp_ppl.core.policy import Policy
 from homdp_ppl.core.pomdp import POMDP
 from homdp_ppl.core.randomness import as_keys
-from homdp_ppl.core.rollout import rollout
+from homdp_ppl.core.rollout import rollout_many
 from homdp_ppl.declare.model import World
 from homdp_ppl.errors import DataError, Problem
 from homdp_ppl.posteriors import posterior
@@ -87,12 +87,12 @@ def compare_radii(
     check_arguments("compare_radii", episodes=episodes, delta=delta)
     key = as_keys(key, "compare_radii")
     graph = policy if isinstance(policy, GraphPolicy) else GraphPolicy.from_policy(policy, world)
-    data = rollout(jax.random.split(jax.random.fold_in(key, 0), episodes), world, graph)
+    data = rollout_many(jax.random.split(jax.random.fold_in(key, 0), episodes), world, graph)
     return follow_radii(key, world, data, delta)
 
 
 def follow_radii(
-    key: Array, world: World, data: Episode, delta: float = 0.1, factor: int = 2
+    key: Array, world: World, data: Episodes, delta: float = 0.1, factor: int = 2
 ) -> xr.Dataset:
     """The same for episodes that were played already, by whomever.
 
@@ -103,7 +103,7 @@ def follow_radii(
     world
         The truth; the learner has its declaration.
     data
-        A batch of episodes, in their order.
+        Episodes, in their order.
     delta
         Allowed probability of error, of each kind of radii.
     factor

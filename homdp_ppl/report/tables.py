@@ -12,7 +12,6 @@ from rich.table import Table
 from homdp_ppl.core.episode import Episode
 from homdp_ppl.core.plan import Plan
 from homdp_ppl.core.spaces import describe, told
-from homdp_ppl.declare.densities import ContinuousHOMDP, ContinuousWorld
 from homdp_ppl.declare.model import HOMDP, World
 from homdp_ppl.errors import DataError, Problem
 from homdp_ppl.precision import x64
@@ -20,7 +19,7 @@ from homdp_ppl.study import Row
 from homdp_ppl.theory import Statement
 
 
-def seen_table(model: HOMDP | ContinuousHOMDP, episode: Episode, title: str = "") -> Table:
+def seen_table(model: HOMDP, episode: Episode, title: str = "") -> Table:
     """What the policy saw and did, in the model's names; to be printed with ``rich.print``.
 
     Parameters
@@ -56,14 +55,14 @@ def seen_table(model: HOMDP | ContinuousHOMDP, episode: Episode, title: str = ""
 
 
 def _one(episode: Episode) -> None:
-    if episode.actions.ndim > 1:
-        got = f"a batch of shape {episode.actions.shape[:-1]}"
+    if not isinstance(episode, Episode):
+        got = f"a {type(episode).__name__}"
         raise DataError(
             "report", [Problem("episode", got, "one episode", "Pick one: episodes[0].")]
         )
 
 
-def revealed_table(model: HOMDP | ContinuousHOMDP, episode: Episode, title: str = "") -> Table:
+def revealed_table(model: HOMDP, episode: Episode, title: str = "") -> Table:
     """The same episode with its latent states and rewards.
 
     Parameters
@@ -103,16 +102,14 @@ def revealed_table(model: HOMDP | ContinuousHOMDP, episode: Episode, title: str 
     for h, (y, a) in enumerate(zip(episode.observations, episode.actions, strict=True)):
         x = episode.states[h]
         with x64():
-            reward = (
-                model.reward(x, a) if isinstance(model, ContinuousHOMDP) else model.reward[h, x, a]
-            )
+            reward = model.reward[h, x, a] if model.spaces.finite else model.reward(x, a)
         seen, done = escape(told(y, model.spaces.observations)), escape(model.spaces.actions[a])
         table.add_row(str(h + 1), latent[h], seen, done, f"{float(reward):.2f}")
     table.add_row("end", latent[-1], "", "return", f"{model.returns(episode):.2f}")
     return table
 
 
-def models_table(worlds: Mapping[str, World | ContinuousWorld]) -> Table:
+def models_table(worlds: Mapping[str, World]) -> Table:
     """Models with their sizes, horizon and what is unknown in each.
 
     Parameters
@@ -130,7 +127,7 @@ def models_table(worlds: Mapping[str, World | ContinuousWorld]) -> Table:
     table = Table("model", "sizes", "what is unknown", show_lines=True)
     for name, world in worlds.items():
         X, Y, A, H = world.spaces
-        if isinstance(world, ContinuousWorld):
+        if not world.spaces.finite:
             unknown = ", ".join(site.name for site in world.homdp.sites)
         else:
             summary = world.homdp.structure.summary()
@@ -162,8 +159,8 @@ def decisions_table(plan: Plan, rows: int = 6) -> Table:
     >>> from homdp_ppl.planners import history_tree
     >>> world = models.load("tiger", horizon=2)
     >>> table = decisions_table(history_tree()(world.pomdp).named(world))
-    >>> list(zip(table.columns[0].cells, table.columns[2].cells))[1:4]
-    [('growl right', 'listen'), ('growl left, listen, growl left', 'open right'), ('growl left, listen, growl right', 'listen')]
+    >>> list(zip(table.columns[0].cells, table.columns[2].cells))[1:3]
+    [('growl right', 'listen'), ('growl left, listen, growl left', 'open right')]
     """
     table = Table("after", "probability", "do", "value from here on")
     for node, data in plan.first_steps(rows).nodes(data=True):

@@ -15,6 +15,7 @@ from itertools import count
 from pathlib import Path
 
 from homdp_ppl.errors import HOMDPError, Problem
+from homdp_ppl.storage._system import sync
 
 LEFTOVER = re.compile(
     r"\..+\.[0-9a-f]{16}\.partial(\.[^.]*)?"
@@ -83,10 +84,10 @@ def storage_errors(path: str | Path, expected: str, offset: int | None = None) -
 
     Examples
     --------
-    >>> with storage_errors("no/such/file", "a file to read"):
-    ...     open("no/such/file")
+    >>> with storage_errors("missing", "a file"):
+    ...     open("missing")
     Traceback (most recent call last):
-    homdp_ppl.storage.atomic.StorageError: no/such/file: got No such file or directory; expected a file to read
+    homdp_ppl.storage.atomic.StorageError: missing: got No such file or directory; expected a file
     """
     try:
         yield
@@ -201,17 +202,3 @@ def set_aside(path: str | Path) -> Path:
             sync(path.parent)
             break
     return aside
-
-
-def sync(path: Path) -> None:
-    """Bring a file, or the names in a directory, to the disk."""
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    except OSError as error:
-        if not (
-            path.is_dir() and error.errno in (errno.EINVAL, errno.ENOTSUP)
-        ):  # some network file systems cannot
-            raise
-    finally:
-        os.close(handle)

@@ -1,6 +1,6 @@
 """Journal: the append-only truth of one run, from which everything else is rebuilt.
 
-The file format is in journal_format.py.
+The file format is in records.py.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, Self
 
 from numpy.typing import ArrayLike
 
+from homdp_ppl.storage._system import BINARY, write_at
 from homdp_ppl.storage.atomic import StorageError, atomic_write, set_aside, storage_errors
 from homdp_ppl.storage.blocks import Block, decode, encode
 from homdp_ppl.storage.records import (
@@ -52,8 +53,8 @@ def read_journal(path: str | Path, salvage: bool = False) -> Contents:
     ...     path = Path(directory, "0.journal")
     ...     with Journal.create(path, {"seed": 0}) as journal:
     ...         journal.append({"played": [0.5]}, {"round": 3})
-    ...     read_journal(path)
-    Contents(description={'seed': 0}, blocks=(Block(arrays={'played': array([0.5])}, facts={'round': 3}),))
+    ...     print(read_journal(path).blocks)
+    (Block(arrays={'played': array([0.5])}, facts={'round': 3}),)
     """
     records = []
     with suppress(DamageError) if salvage else nullcontext():
@@ -86,7 +87,7 @@ class Journal:
         self._end = end  # of the last whole record
         self._unsettled = False  # whether bytes of a failed append may stand behind it
         with storage_errors(path, "a journal that can be written"):
-            self._handle: int | None = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
+            self._handle: int | None = os.open(path, os.O_WRONLY | BINARY)
 
     @staticmethod
     def begun(path: str | Path) -> bool:
@@ -209,7 +210,7 @@ class Journal:
             try:
                 done = 0
                 while done < len(record):
-                    done += os.pwrite(handle, memoryview(record)[done:], self._end.offset + done)
+                    done += write_at(handle, memoryview(record)[done:], self._end.offset + done)
                 if sync:
                     os.fsync(handle)
             except BaseException:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import socket
@@ -12,6 +11,14 @@ from pathlib import Path
 from types import TracebackType
 from typing import NamedTuple, Self
 
+from homdp_ppl.storage._system import (
+    BINARY,
+    is_running,
+    read_at,
+    try_lock,
+    unlock_and_close,
+    write_at,
+)
 from homdp_ppl.storage.atomic import StorageError, remove_leftovers, storage_errors
 
 NAME = ".lock"
@@ -43,12 +50,8 @@ class Holder(NamedTuple):
         """
         if self.host != socket.gethostname():
             return False
-        try:
-            os.kill(self.pid, 0)
-        except (ProcessLookupError, OverflowError):
+        if not is_running(self.pid):
             return True
-        except PermissionError:  # it is there, and somebody else's
-            pass
         started = _started(self.pid)
         return started == "ended" or bool(started and self.started and started != self.started)
 
@@ -61,17 +64,19 @@ class DirectoryLock:
 
     Leftovers of a killed writer are removed from it.
 
-    The lock is a file ``.lock`` that names its holder, and a ``flock`` on it that decides: the
-    kernel gives it to one process and takes it back when that process ends, however it ends. So a
-    dead holder's file is taken over without a race. The file of another host is never taken over,
-    since from here nobody can tell whether its process lives.
+    The lock is a file ``.lock`` that names its holder, and a lock of the operating system on that
+    file, which decides (``flock``; on Windows a locked byte). The kernel gives it to one process
+    and takes it back when that process ends, however it ends. So a dead holder's file is taken over
+    without a race. The file of another host is never taken over, since this host cannot know
+    whether its process still runs.
 
     Notes
     -----
     On NFS, Linux passes ``flock`` on to the server, and the lock holds between hosts. On a mount
     with ``nolock`` or ``local_lock`` it holds within a host; between hosts only the file's content
     does, which two may find empty at once. Hosts that share a directory need different names. A
-    process that is forked while the lock is held shares it: spawn instead.
+    process that is forked while the lock is held shares it: spawn instead. On Windows the file
+    stays behind, empty, which means free.
 
     Parameters
     ----------
@@ -122,36 +127,41 @@ class DirectoryLock:
         self._let_go()
 
     def _wait(self) -> int:
-        """The lock file, flocked. Waits only for another that is about to take it or to leave it."""
+        """The lock file, open and locked.
+
+        Waits only for a process that is about to take it or to leave it.
+        """
         deadline = time.monotonic() + PATIENCE
         while True:
-            handle = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+            handle = os.open(self.path, os.O_RDWR | os.O_CREAT | BINARY, 0o666)
             try:
-                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                if self._is_current(handle):
-                    return handle
-                os.close(handle)  # its holder has removed it
-            except BlockingIOError:
-                holder = _read(handle)
-                os.close(handle)
-                if holder and not holder.is_gone:
-                    raise self._held_by(holder) from None
-                if time.monotonic() > deadline:
-                    got = (
-                        f"a lock held on behalf of {holder}, which is gone"
-                        if holder
-                        else "a lock whose holder is not named"
-                    )
-                    raise self._refusal(got, "End the processes it has started.") from None
-                time.sleep(PAUSE)
+                locked = try_lock(handle)
+                current = locked and self._is_current(handle)
+                holder = None if locked else _read(handle)
             except BaseException:
                 os.close(handle)
                 raise
+            if current:
+                return handle
+            if locked:  # its holder has removed it
+                unlock_and_close(handle)
+                continue
+            os.close(handle)
+            if holder and not holder.is_gone:
+                raise self._held_by(holder)
+            if time.monotonic() > deadline:
+                got = (
+                    f"a lock held on behalf of {holder}, which is gone"
+                    if holder
+                    else "a lock whose holder is not named"
+                )
+                raise self._refusal(got, "End the processes it has started.")
+            time.sleep(PAUSE)
 
     def _take(self) -> Holder:
         """Write down who holds it, unless that may be somebody else still."""
         former = _read(self._handle)
-        if former is None and os.pread(self._handle, LARGEST, 0).strip(b"\0"):
+        if former is None and read_at(self._handle, LARGEST, 0).strip(b"\0"):
             raise self._refusal(
                 "a lock file that cannot be read", f"If nobody works there, remove {self.path}."
             )
@@ -159,12 +169,12 @@ class DirectoryLock:
         if former and former[:3] != this[:3] and not former.is_gone:
             raise self._held_by(former)
         os.ftruncate(self._handle, 0)
-        os.pwrite(self._handle, json.dumps(this._asdict()).encode(), 0)
+        write_at(self._handle, json.dumps(this._asdict()).encode(), 0)
         os.fsync(self._handle)
         return this
 
     def _let_go(self) -> None:
-        """Remove the file if it names this process, then give the flock back.
+        """Remove the file if it names this process, then unlock it.
 
         Who waits for it finds the file gone.
         """
@@ -172,7 +182,7 @@ class DirectoryLock:
             if self.holder is not None and self._is_current(self._handle):
                 os.ftruncate(self._handle, 0)  # free, also where the file cannot be removed
                 os.unlink(self.path)
-        os.close(self._handle)
+        unlock_and_close(self._handle)
         self.holder = None
 
     def _is_current(self, handle: int) -> bool:
@@ -197,7 +207,7 @@ class DirectoryLock:
 def _read(handle: int) -> Holder | None:
     """Who a lock file names; None if it is empty or was never written by this module."""
     try:
-        content = json.loads(os.pread(handle, LARGEST, 0))
+        content = json.loads(read_at(handle, LARGEST, 0))
         return Holder(
             str(content["host"]),
             int(content["pid"]),

@@ -3,13 +3,18 @@
 Results that survive a crash and can be had again.
 """
 
-from homdp_ppl.study.directory import StudyDirectory
-from homdp_ppl.study.memory import side_by_side
-from homdp_ppl.study.results import digest, read_runs
-from homdp_ppl.study.running import Finished, compare, resume
-from homdp_ppl.study.sources import find_planner, find_rule, find_world
-from homdp_ppl.study.specification import Study, Unit
-from homdp_ppl.study.summary import Row, episodes_to, paired_difference, summarise
+from typing import TYPE_CHECKING
+
+from homdp_ppl._lazy import attach
+
+if TYPE_CHECKING:  # for type checkers and editors; the same at run time is _HOMES
+    from homdp_ppl.study.directory import StudyDirectory
+    from homdp_ppl.study.memory import side_by_side
+    from homdp_ppl.study.results import digest, read_runs
+    from homdp_ppl.study.running import Finished, compare, resume
+    from homdp_ppl.study.sources import find_planner, find_rule, find_world
+    from homdp_ppl.study.specification import Study, Unit
+    from homdp_ppl.study.summary import Row, episodes_to, paired_difference, summarise
 
 __all__ = [
     "Finished",
@@ -29,6 +34,19 @@ __all__ = [
     "side_by_side",
     "summarise",
 ]
+
+_HOMES = {  # module: the public names that it defines
+    "directory": "StudyDirectory",
+    "memory": "side_by_side",
+    "results": "digest read_runs",
+    "running": "Finished compare resume",
+    "sources": "find_planner find_rule find_world",
+    "specification": "Study Unit",
+    "summary": "Row episodes_to paired_difference summarise",
+}
+
+if not TYPE_CHECKING:
+    __getattr__ = attach(__name__, _HOMES)
 
 
 def __dir__() -> list[str]:

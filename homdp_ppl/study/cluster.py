@@ -19,8 +19,8 @@ from distributed import Client, Future, as_completed, get_worker
 from distributed.scheduler import KilledWorker
 
 from homdp_ppl.errors import DataError, HOMDPError, ParameterError, Problem, in_one_line
-from homdp_ppl.learning.outcome import Outcome
 from homdp_ppl.learning.record import Record
+from homdp_ppl.learning.run import Run
 from homdp_ppl.precision import x64
 from homdp_ppl.storage.atomic import StorageError
 from homdp_ppl.storage.blocks import decode, encode
@@ -193,7 +193,7 @@ class _Memory:
         self.record: Record | None = None
         self.seconds = 0.0
 
-    def written(self, run: Outcome[Any]) -> Record:
+    def written(self, run: Run) -> Record:
         """Nothing yet."""
         self.about, self.record = run.about, run.record
         return run.record

@@ -12,7 +12,7 @@ import platform
 import re
 import shlex
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from hashlib import sha256
 from importlib.metadata import version
 from itertools import zip_longest
@@ -21,7 +21,6 @@ from typing import Any
 
 import numpy as np
 
-from homdp_ppl.declare.densities import ContinuousWorld
 from homdp_ppl.declare.model import World
 from homdp_ppl.errors import HOMDPError, ParameterError, Problem
 from homdp_ppl.storage.atomic import StorageError, atomic_write, storage_errors
@@ -58,7 +57,9 @@ class StudyDirectory:
     about
         The software and the machine.
     sources
-        The files of rules and of a planner of one's own, as they were.
+        The files of custom rules and planners, as they were.
+    bayesian
+        The rules that depend on the prior.
 
     Examples
     --------
@@ -79,6 +80,7 @@ class StudyDirectory:
         models: Mapping[str, Any],
         about: Mapping[str, Any],
         sources: Mapping[str, str],
+        bayesian: Sequence[str] | None = None,
     ) -> None:
         self.path, self.study, self.models, self.about, self.sources = (
             path,
@@ -87,11 +89,10 @@ class StudyDirectory:
             dict(about),
             dict(sources),
         )
+        self.bayesian = study.bayesian() if bayesian is None else list(bayesian)
 
     @classmethod
-    def create(
-        cls, path: str | Path, study: Study, worlds: Mapping[str, World | ContinuousWorld]
-    ) -> StudyDirectory:
+    def create(cls, path: str | Path, study: Study, worlds: Mapping[str, World]) -> StudyDirectory:
         """Begin a study in a directory, which is made if need be.
 
         One that holds another study is refused.
@@ -114,6 +115,7 @@ class StudyDirectory:
             "models": models,
             "about": made.about,
             "sources": sources,
+            "bayesian": made.bayesian,
         }
         atomic_write(path / "study.json", json.dumps(content, indent=1).encode())
         return made
@@ -175,6 +177,7 @@ class StudyDirectory:
                 dict(content["models"]),
                 dict(content["about"]),
                 dict(content.get("sources", {})),
+                content.get("bayesian"),
             )
         except (ValueError, TypeError, KeyError, RecursionError) as error:
             if isinstance(error, HOMDPError):
@@ -183,7 +186,7 @@ class StudyDirectory:
                 file, f"content that is no study ({type(error).__name__}: {error})", "a study"
             ) from None
 
-    def check(self, worlds: Mapping[str, World | ContinuousWorld]) -> None:
+    def check(self, worlds: Mapping[str, World]) -> None:
         """Refuse models, rules and planners that are not what they were when the study began, with
         the difference.
         """
@@ -193,9 +196,9 @@ class StudyDirectory:
 
     def units(self) -> Iterator[Unit]:
         """The pieces of work, in the order of the study."""
-        return self.study.units(
-            [text for text, model in self.models.items() if model.get("kind") == "continuous"]
-        )
+        kinds = {text: model.get("kind") for text, model in self.models.items()}
+        continuous = [text for text, kind in kinds.items() if kind == "continuous"]
+        return self.study.units(continuous, self.bayesian)
 
     def unit_path(self, unit: Unit) -> Path:
         """Where the journals of a unit are."""
@@ -235,7 +238,7 @@ def slug(text: str) -> str:
     return plain if plain == text else f"{plain}-{sha256(text.encode()).hexdigest()[:6]}"
 
 
-def fingerprint(text: str, world: World | ContinuousWorld) -> dict[str, Any]:
+def fingerprint(text: str, world: World) -> dict[str, Any]:
     """What a model is, in words and numbers: another model has another."""
     spaces = [
         str(space) if not isinstance(space, tuple) else [str(name) for name in space]
@@ -243,7 +246,7 @@ def fingerprint(text: str, world: World | ContinuousWorld) -> dict[str, Any]:
     ]
     arrays = (
         list(world.pomdp)
-        if isinstance(world, World)
+        if world.spaces.finite
         else [world.parameters[name] for name in sorted(world.parameters)]
     )
     numbers = sha256(
@@ -251,7 +254,7 @@ def fingerprint(text: str, world: World | ContinuousWorld) -> dict[str, Any]:
     ).hexdigest()
     told = " ".join(repr(world.homdp).split())
     horizon = world.spaces.horizon
-    kind = "finite" if isinstance(world, World) else "continuous"
+    kind = "finite" if world.spaces.finite else "continuous"
     return {
         "kind": kind,
         "declaration": told,
@@ -262,9 +265,7 @@ def fingerprint(text: str, world: World | ContinuousWorld) -> dict[str, Any]:
     }
 
 
-def check_fingerprint(
-    text: str, then: Mapping[str, Any], world: World | ContinuousWorld, subject: str
-) -> None:
+def check_fingerprint(text: str, then: Mapping[str, Any], world: World, subject: str) -> None:
     """Refuse a model that is not what it was, with the difference."""
     now = fingerprint(text, world)
     if dict(then) != now:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import threading
 import time
 import traceback
@@ -12,16 +13,15 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
-from multiprocessing import resource_tracker
 from pathlib import Path
 from typing import NamedTuple
 
-from joblib import cpu_count
-from joblib.externals.loky import ProcessPoolExecutor
-from joblib.externals.loky.process_executor import TerminatedWorkerError
+from loky import ProcessPoolExecutor, cpu_count
+from loky.process_executor import TerminatedWorkerError
 
 from homdp_ppl.errors import HOMDPError, Problem, in_one_line
 from homdp_ppl.precision import x64
+from homdp_ppl.storage._system import is_running
 from homdp_ppl.storage.atomic import StorageError, storage_errors
 from homdp_ppl.storage.lock import DirectoryLock
 from homdp_ppl.study.directory import StudyDirectory
@@ -130,8 +130,7 @@ def whole_errors(own: Iterable[str]) -> Iterator[None]:
 def run_processes(
     directory: StudyDirectory, units: Sequence[Unit], workers: int, pace: Pace, report: Report
 ) -> Outcomes:
-    """Do the work in several processes of this machine, which are spawned and never forked
-    (joblib's loky).
+    """Do the work in several processes of this machine, which are spawned and never forked (loky).
 
     A process that dies is replaced and its unit done again; a unit that ended three of them is set
     aside.
@@ -208,14 +207,8 @@ class _Worker:
             watch = {"initializer": _watch, "initargs": (os.getpid(),)}
             self._pool = ProcessPoolExecutor(1, **watch, env=self._environment)
         _rounds(self._directory, unit).unlink(missing_ok=True)
-        resource_tracker.ensure_running()  # which would end the blocking below
-        before = signal.pthread_sigmask(
-            signal.SIG_BLOCK, {signal.SIGINT}
-        )  # inherited: Ctrl-C is for who started the workers
-        try:
+        with _interrupts_blocked():  # a new process inherits this: Ctrl-C is for its parent
             self.future = self._pool.submit(_work_elsewhere, str(self._directory.path), unit)
-        finally:
-            signal.pthread_sigmask(signal.SIG_SETMASK, before)
         self.unit = unit
 
     def look(self) -> bool:
@@ -243,16 +236,37 @@ class _Worker:
         self._pool = None
 
 
+@contextmanager
+def _interrupts_blocked() -> Iterator[None]:
+    """Block Ctrl-C while a worker is started.
+
+    Windows has no signal masks; there :func:`_watch` makes the worker ignore Ctrl-C.
+    """
+    if sys.platform == "win32":
+        yield
+        return
+    from multiprocessing import resource_tracker
+
+    resource_tracker.ensure_running()  # its start would end the blocking
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 def _rounds(directory: StudyDirectory, unit: Unit) -> Path:
     """Where a worker writes how far it is; only for those who watch."""
     return directory.unit_path(unit) / ".rounds"
 
 
 def _watch(parent: int) -> None:
-    """End this process when its parent has ended, in whatever way: nobody else would."""
+    """End this process when its parent has ended, however that happened."""
+    if sys.platform == "win32":
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
 
     def look() -> None:
-        while os.getppid() == parent:
+        while os.getppid() == parent and is_running(parent):  # Windows keeps a dead parent's number
             time.sleep(WATCH)
         os._exit(1)
 

@@ -8,7 +8,7 @@ from homdp_ppl.declare.model import World
 from homdp_ppl.errors import ParameterError, Problem
 from homdp_ppl.explorers import Explorer
 from homdp_ppl.learning.learn import learn
-from homdp_ppl.learning.rounds import Planner
+from homdp_ppl.learning.planning import Planner
 from homdp_ppl.learning.run import Run
 
 
@@ -17,7 +17,7 @@ def side_by_side(
 ) -> dict[str, list[Run]]:
     """Run several rules in one world over the same seeds.
 
-    The world's luck is the same for all of them.
+    All of them use the same random numbers of the world.
 
     Parameters
     ----------
@@ -30,7 +30,7 @@ def side_by_side(
     episodes
         Episodes of each run.
     seeds
-        One run a seed for every rule.
+        One run per seed for every rule.
 
     Examples
     --------

@@ -7,9 +7,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from joblib import cpu_count
+from loky import cpu_count
 
-from homdp_ppl.declare.densities import ContinuousWorld
 from homdp_ppl.declare.model import World
 from homdp_ppl.errors import ParameterError, Problem
 from homdp_ppl.storage.atomic import storage_errors
@@ -135,7 +134,7 @@ def compare(
         return _run(StudyDirectory.create(out, study, worlds), workers, client, time_limit, report)
 
 
-def find_worlds(study: Study) -> dict[str, World | ContinuousWorld]:
+def find_worlds(study: Study) -> dict[str, World]:
     """The worlds of a study; what it names and there is not is refused here, before anything is
     written.
     """

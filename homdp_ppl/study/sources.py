@@ -9,29 +9,36 @@ from collections.abc import Callable
 from functools import lru_cache
 from inspect import signature
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args
 
 import jax
 
 from homdp_ppl import models, planners
 from homdp_ppl.core.spaces import Real
-from homdp_ppl.declare.densities import ContinuousHOMDP, ContinuousWorld
 from homdp_ppl.declare.model import HOMDP, World
 from homdp_ppl.errors import HOMDPError, ParameterError, Problem, did_you_mean
 from homdp_ppl.explorers import EXPLORERS, Explorer
+from homdp_ppl.explorers.explorer import Replan
+from homdp_ppl.explorers.transforms import replanning
 from homdp_ppl.formats import read_pomdp
 from homdp_ppl.learning.checks import takes_a_model
-from homdp_ppl.learning.rounds import Planner
+from homdp_ppl.learning.planning import Planner
 from homdp_ppl.planners import history_tree, particle_tree, quantised
 from homdp_ppl.planners._histories import Support, few_histories
 from homdp_ppl.planners.auto import SMALL_TREE
-from homdp_ppl.study.files import file_of, find_in_file
+from homdp_ppl.study.defaults import FILE_HORIZON
+from homdp_ppl.study.files import file_of, find_in_file, source_of
 
-FILE_HORIZON = 10  # of a .POMDP file, which has none
-CLASSES = (
-    "hop_b_class",
-    "hop_v",
-)  # rules that need tables or worlds, which no line of text can hold
+
+def required(factory: Callable[..., Any]) -> set[str]:
+    """The parameters of a factory that have no default."""
+    parameters = signature(factory).parameters.values()
+    return {parameter.name for parameter in parameters if parameter.default is parameter.empty}
+
+
+def unwritable() -> list[str]:
+    """Rules that need tables or worlds, which no line of text can hold."""
+    return [name for name, factory in EXPLORERS.items() if required(factory) - {"world"}]
 
 
 class Call(NamedTuple):
@@ -72,7 +79,7 @@ def parse_call(text: str, subject: str) -> Call:
     return Call(name.strip(), options)
 
 
-def find_world(text: str, horizon: int | None = None, seed: int = 0) -> World | ContinuousWorld:
+def find_world(text: str, horizon: int | None = None, seed: int = 0) -> World:
     """A world from a zoo name with options, from a ``.POMDP`` file or from
     ``path/to/file.py:name``.
 
@@ -100,7 +107,7 @@ def find_world(text: str, horizon: int | None = None, seed: int = 0) -> World | 
     return world if horizon is None else world.with_horizon(horizon)
 
 
-def find_again(text: str, horizon: int | None = None) -> World | ContinuousWorld:
+def find_again(text: str, horizon: int | None = None) -> World:
     """The same object for a zoo name that is asked for again and again.
 
     A file is read anew, for it may have changed.
@@ -111,7 +118,7 @@ def find_again(text: str, horizon: int | None = None) -> World | ContinuousWorld
 _of_zoo = lru_cache(maxsize=16)(find_world)
 
 
-def _find(text: str, seed: int) -> World | ContinuousWorld:
+def _find(text: str, seed: int) -> World:
     if text.lower().endswith(".pomdp"):
         return read_pomdp(text, FILE_HORIZON, prior=1.0)
     path = file_of(text)
@@ -128,7 +135,7 @@ def _find(text: str, seed: int) -> World | ContinuousWorld:
             ],
         )
     if path is None:
-        known = [*models.MODELS, *models.CONTINUOUS]
+        known = models.MODELS
         name, _, rest = text.partition(":")
         if name.strip() not in known:
             here = Path(f"{name}.py").is_file()
@@ -138,11 +145,9 @@ def _find(text: str, seed: int) -> World | ContinuousWorld:
             )
             raise HOMDPError("model", [Problem("name", repr(name), expected, remedy)])
         call = parse_call(text, "model")
-        loaded: World | ContinuousWorld = _called(
-            (models.MODELS | models.CONTINUOUS)[call.name], call
-        )
+        loaded: World = _called(models.MODELS[call.name], call)
         return loaded
-    kinds = HOMDP | World | ContinuousHOMDP | ContinuousWorld
+    kinds = HOMDP | World
     expected = "a HOMDP, a World, or a function that returns one"
     call = parse_call(text, "model") if path.suffix == ".py" else Call("", {})
     found = find_in_file(path, _after(call.name), kinds, expected)
@@ -157,7 +162,7 @@ def _find(text: str, seed: int) -> World | ContinuousWorld:
         raise HOMDPError(
             text, [Problem("name", f"a function that returns a {type(found).__name__}", expected)]
         )
-    return found.draw(jax.random.key(seed)) if isinstance(found, HOMDP | ContinuousHOMDP) else found
+    return found.draw(jax.random.key(seed)) if isinstance(found, HOMDP) else found
 
 
 def _after(name: str) -> str:
@@ -165,11 +170,12 @@ def _after(name: str) -> str:
     return "" if name.endswith(".py") else name.rpartition(":")[2]
 
 
-def find_rule(text: str, world: World | ContinuousWorld) -> Explorer:
+def find_rule(text: str, world: World) -> Explorer:
     """A rule from a line of text: its name, and options as in ``hop_b:scale=0.1,delta=0.05``.
 
-    A rule of one's own goes by ``path/to/file.py:name``: an :class:`Explorer`, or a function that
-    makes one from its options.
+    A custom rule is named by ``path/to/file.py:name``: an :class:`Explorer`, or a function that
+    makes one from its options. Every rule takes ``replan=doubled``, ``replan=once`` or
+    ``replan=every episode``.
 
     Examples
     --------
@@ -179,23 +185,64 @@ def find_rule(text: str, world: World | ContinuousWorld) -> Explorer:
     call, file = parse_call(text, "explorer"), file_of(text)
     if file is not None:
         return _own_rule(file, call)
-    if call.name not in EXPLORERS or call.name in CLASSES:
-        known = [rule for rule in EXPLORERS if rule not in CLASSES]
+    classes = unwritable()
+    if call.name not in EXPLORERS or call.name in classes:
+        known = [rule for rule in EXPLORERS if rule not in classes]
         needs = "This rule needs a class of tables or worlds: use it from Python."
-        remedy = needs if call.name in CLASSES else did_you_mean(call.name, known)
+        remedy = needs if call.name in classes else did_you_mean(call.name, known)
         raise ParameterError(
             "explorer", [Problem("name", repr(call.name), f"one of {', '.join(known)}", remedy)]
         )
-    if call.name == "oracle":
-        return EXPLORERS["oracle"](world)
-    rule: Explorer = _called(EXPLORERS[call.name], call)
+    if takes_world(text):
+        call.options.setdefault("world", world)
+    rule: Explorer = _replanning(EXPLORERS[call.name], call)
     return rule
+
+
+def takes_world(text: str) -> bool:
+    """Whether a rule is made from the true world."""
+    factory = EXPLORERS.get(parse_call(text, "explorer").name)
+    return factory is not None and "world" in required(factory)
+
+
+def uses_prior(text: str) -> bool:
+    """Whether a rule depends on the prior.
+
+    Rules that are made from a world or from classes of models do not.
+    """
+    file = file_of(text)
+    return _uses_prior(text, source_of(text) if file else "")
+
+
+@lru_cache(maxsize=256)
+def _uses_prior(text: str, source: str) -> bool:
+    call, file = parse_call(text, "explorer"), file_of(text)
+    if file is not None:
+        return _own_rule(file, call).about.uses_prior
+    factory = EXPLORERS.get(call.name)
+    if factory is None or required(factory):
+        return False
+    rule: Explorer = _replanning(factory, call)
+    return rule.about.uses_prior
+
+
+def _replanning(factory: Callable[..., Any], call: Call) -> Any:
+    """What a factory makes of its options; ``replan`` is an option of every rule."""
+    options = dict(call.options)
+    when = options.pop("replan", None)
+    made = _called(factory, Call(call.name, options))
+    if when is None or not isinstance(made, Explorer):
+        return made
+    if when not in get_args(Replan):
+        expected = " or ".join(f'"{choice}"' for choice in get_args(Replan))
+        raise ParameterError(call.name, [Problem("replan", repr(when), expected)])
+    return replanning(made, when)
 
 
 def _own_rule(file: Path, call: Call) -> Explorer:
     expected = "an Explorer, or a function that returns one"
     found = find_in_file(file, _after(call.name), Explorer, expected)
-    rule = found if isinstance(found, Explorer) else _called(found, call)
+    rule = found if isinstance(found, Explorer) else _replanning(found, call)
     if not isinstance(rule, Explorer):
         raise ParameterError(
             call.name,
@@ -204,7 +251,7 @@ def _own_rule(file: Path, call: Call) -> Explorer:
     return rule
 
 
-def find_planner(text: str, world: World | ContinuousWorld, model: HOMDP | None = None) -> Planner:
+def find_planner(text: str, world: World, model: HOMDP | None = None) -> Planner:
     """A planner from a line of text.
 
     ``auto`` chooses one that fits the world, and the learner's declaration.
@@ -246,10 +293,10 @@ def find_planner(text: str, world: World | ContinuousWorld, model: HOMDP | None 
         )
         raise ParameterError("planner", [problem])
     factory = known[call.name]
-    if call.name == "auto" and isinstance(world, ContinuousWorld):
+    if call.name == "auto" and not world.spaces.finite:
         on_line = not isinstance(world.spaces.states, Real) and world.spaces.observations == Real(1)
         factory = quantised if on_line else particle_tree
-    elif call.name == "auto" and isinstance(world, World):
+    elif call.name == "auto":
         support = (world.homdp if model is None else model).structure.support
         if few_histories(Support.of(support), world.spaces.horizon, SMALL_TREE) is not None:
             return history_tree()

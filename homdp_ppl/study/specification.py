@@ -9,15 +9,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from homdp_ppl.errors import ParameterError, Problem, did_you_mean
-from homdp_ppl.study.sources import parse_call
+from homdp_ppl.study.defaults import EPISODES, EPSILON, EXPLORERS, PRIORS, SEEDS
+from homdp_ppl.study.sources import uses_prior
 
-PRIORS = ("declared", "flat", "sparse")
-BAYESIAN = (
-    "quantile_backup",
-    "quantile_bonus",
-    "value_quantile",
-    "posterior_sampling",
-)  # rules that use a prior
 LISTS = ("models", "explorers", "priors")
 MOST = 10**7  # episodes, seeds
 
@@ -70,8 +64,8 @@ class Study:
     horizon
         Another horizon than the models' own.
     priors
-        What Bayesian rules believe at first: as declared; flat or sparse Dirichlet rows for someone
-        who knows no structure.
+        The priors of rules that depend on one: as declared; flat or sparse Dirichlet rows for a
+        learner that knows no structure.
     epsilon
         The distance from the optimum for "episodes to epsilon".
     block
@@ -92,13 +86,13 @@ class Study:
     """
 
     models: tuple[str, ...]
-    explorers: tuple[str, ...] = ("tight", "posterior_sampling", "quantile_backup")
-    episodes: int = 500
-    seeds: int = 10
+    explorers: tuple[str, ...] = EXPLORERS
+    episodes: int = EPISODES
+    seeds: int = SEEDS
     planner: str = "auto"
     horizon: int | None = None
     priors: tuple[str, ...] = PRIORS
-    epsilon: float = 0.1
+    epsilon: float = EPSILON
     block: int | None = None
 
     def __post_init__(self) -> None:
@@ -111,24 +105,35 @@ class Study:
         if problems:
             raise ParameterError("study", problems)
 
-    def units(self, continuous: Collection[str] = ()) -> Iterator[Unit]:
+    def units(
+        self, continuous: Collection[str] = (), bayesian: Collection[str] | None = None
+    ) -> Iterator[Unit]:
         """The pieces of work, in the order of the study.
 
         Parameters
         ----------
         continuous
             Models with beliefs as declared only: there are no rows to put another prior on.
+        bayesian
+            Rules that depend on the prior; by default found out from the rules.
         """
+        bayesian = self.bayesian() if bayesian is None else bayesian
         block = self.block or self.seeds
         for model in self.models:
             for prior in self.priors if model not in continuous else ("declared",):
                 for rule in self.explorers:
-                    if prior != "declared" and parse_call(rule, "explorer").name not in BAYESIAN:
+                    if prior != "declared" and rule not in bayesian:
                         continue
                     for first in range(0, self.seeds, block):
                         yield Unit(
                             model, prior, rule, tuple(range(first, min(first + block, self.seeds)))
                         )
+
+    def bayesian(self) -> list[str]:
+        """The rules that depend on the prior, if there are several priors."""
+        if self.priors == ("declared",):
+            return []
+        return [rule for rule in self.explorers if uses_prior(rule)]
 
     def to_json(self) -> dict[str, Any]:
         """As JSON can hold it."""

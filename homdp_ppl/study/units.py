@@ -12,16 +12,18 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from homdp_ppl.declare.densities import ContinuousWorld
 from homdp_ppl.declare.model import HOMDP, World
 from homdp_ppl.errors import DataError, ParameterError, Problem
 from homdp_ppl.explorers import Explorer
-from homdp_ppl.learning.compiled import STRETCH, why_not
-from homdp_ppl.learning.learn import FEW, learn
-from homdp_ppl.learning.outcome import Outcome
+from homdp_ppl.learning.checks import check_request
+from homdp_ppl.learning.compiled import STRETCH
+from homdp_ppl.learning.learn import FEW
+from homdp_ppl.learning.learn import begin as begin_runs
+from homdp_ppl.learning.planning import Planner
 from homdp_ppl.learning.record import BY_ROUND, Record
 from homdp_ppl.learning.replay import restore
-from homdp_ppl.learning.rounds import Planner
+from homdp_ppl.learning.run import Run
+from homdp_ppl.learning.task import Request
 from homdp_ppl.storage.atomic import StorageError
 from homdp_ppl.storage.journal import Journal, read_journal
 from homdp_ppl.storage.records import DamageError
@@ -51,7 +53,7 @@ class Stopped(Exception):  # noqa: N818  no error
 class Sink(Protocol):
     """Where a run is written."""
 
-    def written(self, run: Outcome[Any]) -> Record:
+    def written(self, run: Run) -> Record:
         """What is there of this run already."""
 
     def append(self, record: Record, seconds: float) -> None:
@@ -61,7 +63,7 @@ class Sink(Protocol):
 def run_unit(
     study: Study,
     unit: Unit,
-    world: World | ContinuousWorld,
+    world: World,
     sink: Callable[[int], Any],
     pace: Pace,
     done: Callable[[int], None],
@@ -105,7 +107,7 @@ def run_unit(
                     )
 
 
-def _spent(run: Outcome[Any]) -> float:
+def _spent(run: Run) -> float:
     """Seconds that a run has taken, without compiling."""
     return sum(run.seconds.values()) - run.seconds.get("compiling", 0.0)
 
@@ -118,45 +120,30 @@ class _Parts(NamedTuple):
     model: HOMDP | None  # what the learner declares; nothing in a continuous world
 
 
-def begin(study: Study, unit: Unit, world: World | ContinuousWorld | None = None) -> list[Any]:
+def begin(study: Study, unit: Unit, world: World | None = None) -> list[Any]:
     """The runs of a unit, before their first round.
 
     In a world that was found already, if it is given.
     """
     world = find_world(unit.model, study.horizon) if world is None else world
-    if isinstance(world, ContinuousWorld) and unit.prior != "declared":
+    if not world.spaces.finite and unit.prior != "declared":
         raise ParameterError(
             unit.name, [Problem("prior", unit.prior, "declared, in a continuous world")]
         )
     sources = source_of(unit.rule), source_of(study.planner)
     rule, planner, model = _parts(world, unit.prior, unit.rule, study.planner, sources)
-    if not isinstance(world, World):
-        return learn(world, rule, planner, study.episodes, list(unit.seeds), stop_after=0)
-    worth = (
-        study.episodes * study.seeds >= FEW
-    )  # the same for all blocks of seeds, whatever their size
-    compiled = worth and why_not(world, rule, planner, model or world.homdp, False) is None
-    return learn(
-        world,
-        rule,
-        planner,
-        study.episodes,
-        list(unit.seeds),
-        model,
-        stop_after=0,
-        compiled=compiled,
-    )
+    seeds, worth = list(unit.seeds), study.episodes * study.seeds >= FEW  # the same for all blocks
+    request = Request(world, rule, planner, study.episodes, seeds, model)
+    return begin_runs(check_request(request), worth)
 
 
 @lru_cache(maxsize=64)
-def _parts(
-    world: World | ContinuousWorld, prior: str, rule: str, planner: str, sources: tuple[str, str]
-) -> _Parts:
+def _parts(world: World, prior: str, rule: str, planner: str, sources: tuple[str, str]) -> _Parts:
     """The same objects for the next block of seeds, if the files are what they were.
 
     What was compiled for them serves it too.
     """
-    model = learner(world, prior) if isinstance(world, World) else None
+    model = learner(world, prior) if world.spaces.finite else None
     return _Parts(find_rule(rule, world), find_planner(planner, world, model), model)
 
 
@@ -207,7 +194,7 @@ class JournalSink:
     def __init__(self, path: Path, opened: ExitStack) -> None:
         self._path, self._opened = path, opened
 
-    def written(self, run: Outcome[Any]) -> Record:
+    def written(self, run: Run) -> Record:
         """What the journal holds of the run."""
         self._journal = self._opened.enter_context(journal_of(self._path, run.about))
         return sum((to_record(block.arrays) for block in self._journal.records()), run.record)

@@ -11,9 +11,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from homdp_ppl.core.arguments import check_sizes
 from homdp_ppl.core.policy import range_problems
 from homdp_ppl.errors import ParameterError, Problem
-from homdp_ppl.theory.arguments import check
 
 
 def root_pigeonhole(cells: int, horizon: int, episodes: int) -> float:
@@ -36,7 +36,7 @@ def root_pigeonhole(cells: int, horizon: int, episodes: int) -> float:
     >>> root_pigeonhole(4, 4, 100)
     136.0
     """
-    S, H, K = check("root_pigeonhole", cells=cells, horizon=horizon, episodes=episodes)
+    S, H, K = check_sizes("root_pigeonhole", cells=cells, horizon=horizon, episodes=episodes)
     return H * S + 3 * math.sqrt(H * S * K)
 
 
@@ -61,7 +61,7 @@ def reciprocal_pigeonhole(cells: int, horizon: int, episodes: int) -> float:
     >>> reciprocal_pigeonhole(1, 1, 1)
     2.0
     """
-    S, H, K = check("reciprocal_pigeonhole", cells=cells, horizon=horizon, episodes=episodes)
+    S, H, K = check_sizes("reciprocal_pigeonhole", cells=cells, horizon=horizon, episodes=episodes)
     return H * S * (2 + math.log(K))
 
 
@@ -90,7 +90,7 @@ def pigeonhole(visited: ArrayLike, cells: int) -> Pigeonhole:
     2.0
     """
     steps = np.asarray(visited)
-    (cells,) = check("pigeonhole", cells=cells)
+    (cells,) = check_sizes("pigeonhole", cells=cells)
     if steps.ndim != 2 or not steps.size:
         raise ParameterError(
             "pigeonhole", [Problem("visited", f"shape {steps.shape}", "shape (K, H)")]
@@ -142,7 +142,7 @@ def elliptical_potential(
         )
     K, d = phi.shape
     ridge = 1 / d if regulariser is None else regulariser
-    check("elliptical_potential", {"regulariser": (ridge, (0.0, math.inf))})
+    check_sizes("elliptical_potential", {"regulariser": (ridge, (0.0, math.inf))})
     longest = float(np.linalg.norm(phi, axis=1).max())
     if not longest <= 1 + 1e-12:
         raise ParameterError(

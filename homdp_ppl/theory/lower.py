@@ -15,9 +15,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from homdp_ppl.core.arguments import check_sizes
 from homdp_ppl.errors import ParameterError, Problem
 from homdp_ppl.precision import Array
-from homdp_ppl.theory.arguments import check
 
 LARGEST = (
     1 / 2
@@ -62,7 +62,7 @@ def lower_bound(states: int, observations: int, epsilon: float) -> LowerBound:
     >>> bound.leaves, bound.last_observations, round(bound.episodes, 6), bound.gap
     (64, 8, 50.0, 0.003125)
     """
-    X, Y = check(
+    X, Y = check_sizes(
         "lower_bound",
         {"epsilon": (epsilon, (0.0, LARGEST))},
         states=states,
@@ -98,7 +98,9 @@ def unavoidable_gap(states: int, observations: int, episodes: int) -> float:
     >>> unavoidable_gap(127, 10, episodes=50)
     0.003125
     """
-    X, Y, K = check("unavoidable_gap", states=states, observations=observations, episodes=episodes)
+    X, Y, K = check_sizes(
+        "unavoidable_gap", states=states, observations=observations, episodes=episodes
+    )
     leaves, seen = tree_sizes(X, Y)
     return min(LARGEST, math.sqrt(leaves * seen / (1024 * K))) / 32
 
@@ -163,7 +165,7 @@ def divergence(signs: ArrayLike, others: ArrayLike, epsilon: float) -> float:
 
 
 def _share(signs: ArrayLike, others: ArrayLike, epsilon: float) -> float:
-    check("lower bound", {"epsilon": (epsilon, (0.0, 1.0))})
+    check_sizes("lower bound", {"epsilon": (epsilon, (0.0, 1.0))})
     u, v = np.asarray(signs), np.asarray(others)
     if u.shape != v.shape or not u.size:
         raise ParameterError(
@@ -199,7 +201,7 @@ def packing(length: int, seed: int = 0) -> Array:
     >>> packing(16).shape  # e^2 = 7.4
     (8, 16)
     """
-    check("packing", {"length": (length, (0, LENGTH + 1))}, length=length)
+    check_sizes("packing", {"length": (length, (0, LENGTH + 1))}, length=length)
     generator = np.random.default_rng(seed)
     words = np.zeros((1, length), dtype=bool)
     while len(words) < math.exp(length / 8):

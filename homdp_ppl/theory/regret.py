@@ -10,8 +10,9 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
+from homdp_ppl.core.arguments import check_sizes
 from homdp_ppl.errors import ParameterError, Problem
-from homdp_ppl.theory.arguments import PROBABILITY, check
+from homdp_ppl.theory._ranges import PROBABILITY
 
 C_T, C_O = 4, 8  # of the events E_T and E_O (appendix C), and of beta_1 and beta_2 in Algorithm 1
 C_T_CLASS, C_O_CLASS = 8, 8  # C_T' and C_O' of appendix C.6
@@ -72,7 +73,7 @@ def hop_b_bound(
         "horizon": horizon,
         "episodes": episodes,
     }
-    X, Y, A, H, K = check("hop_b_bound", {"delta": (delta, PROBABILITY)}, **sizes)
+    X, Y, A, H, K = check_sizes("hop_b_bound", {"delta": (delta, PROBABILITY)}, **sizes)
     iota = math.log(2 * X**2 * Y * A * K * H / delta)
     return HopBBound(
         concentration=48 * C * math.e * math.sqrt(H**6 * K * math.log(2 / delta)),
@@ -135,7 +136,7 @@ def hop_b_class_bound(
         "episodes": episodes,
         "size": size,
     }
-    X, A, H, K, size = check("hop_b_class_bound", {"delta": (delta, PROBABILITY)}, **sizes)
+    X, A, H, K, size = check_sizes("hop_b_class_bound", {"delta": (delta, PROBABILITY)}, **sizes)
     iota = math.log(2 * X**2 * A * K * H / delta)
     emission = C_O_CLASS * (math.log(size) + iota)
     return HopBClassBound(
@@ -205,7 +206,7 @@ def hop_v_bound(
     """
     numbers = {"transitions": transitions, "emissions": emissions, "rank": rank}
     sizes = {"actions": actions, "horizon": horizon, "episodes": episodes} | numbers
-    A, H, K, transitions, emissions, d = check(
+    A, H, K, transitions, emissions, d = check_sizes(
         "hop_v_bound", {"delta": (delta, PROBABILITY)}, **sizes
     )
     if K < H:

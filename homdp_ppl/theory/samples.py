@@ -12,7 +12,8 @@ import math
 from collections.abc import Callable
 from typing import NamedTuple
 
-from homdp_ppl.theory.arguments import ACCURACY, check
+from homdp_ppl.core.arguments import check_sizes
+from homdp_ppl.theory._ranges import ACCURACY
 from homdp_ppl.theory.regret import hop_b_bound, hop_b_class_bound, hop_v_bound
 
 
@@ -49,7 +50,7 @@ def hop_b_samples(
     '2.03e+12, leading order 3.52e+04'
     """
     sizes = {"states": states, "observations": observations, "actions": actions, "horizon": horizon}
-    X, Y, A, H = check("hop_b_samples", {"accuracy": (accuracy, ACCURACY)}, **sizes)
+    X, Y, A, H = check_sizes("hop_b_samples", {"accuracy": (accuracy, ACCURACY)}, **sizes)
     episodes = smallest(lambda K: hop_b_bound(X, Y, A, H, K, delta).total <= accuracy * K)
     return SampleSize(
         episodes, (X * Y * H**5 + X * A * H**4) / accuracy**2, max(0.0, 1 - 5 * delta)
@@ -79,7 +80,7 @@ def hop_b_class_samples(
     '1.05e+11, leading order 1.36e+05'
     """
     sizes = {"states": states, "actions": actions, "horizon": horizon, "size": size}
-    X, A, H, size = check("hop_b_class_samples", {"accuracy": (accuracy, ACCURACY)}, **sizes)
+    X, A, H, size = check_sizes("hop_b_class_samples", {"accuracy": (accuracy, ACCURACY)}, **sizes)
     episodes = smallest(lambda K: hop_b_class_bound(X, A, H, K, size, delta).total <= accuracy * K)
     return SampleSize(
         episodes, H**5 * (X * math.log(size) + X**2 * A) / accuracy**2, max(0.0, 1 - 3 * delta)
@@ -123,7 +124,7 @@ def hop_v_samples(
         "emissions": emissions,
         "rank": rank,
     }
-    A, H, transitions, emissions, d = check(
+    A, H, transitions, emissions, d = check_sizes(
         "hop_v_samples", {"accuracy": (accuracy, ACCURACY)}, **sizes
     )
     epochs = smallest(

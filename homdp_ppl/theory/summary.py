@@ -8,9 +8,10 @@ import math
 from collections.abc import Callable
 from typing import NamedTuple
 
+from homdp_ppl.core.arguments import check_sizes
 from homdp_ppl.core.spaces import HasSpaces
 from homdp_ppl.errors import ParameterError
-from homdp_ppl.theory.arguments import ACCURACY, PROBABILITY, check
+from homdp_ppl.theory._ranges import ACCURACY, PROBABILITY
 from homdp_ppl.theory.counting import reciprocal_pigeonhole, root_pigeonhole
 from homdp_ppl.theory.lower import LARGEST, lower_bound, unavoidable_gap
 from homdp_ppl.theory.regret import hop_b_bound, hop_b_class_bound, hop_v_bound
@@ -75,15 +76,13 @@ def report(
     --------
     >>> from homdp_ppl import models
     >>> for row in report(models.load("tiger"), episodes=1000)[:2]:
-    ...     print(
-    ...         f"{row.name}: {row.value:.3g}, trivially {row.trivial:.3g}; better from {row.since:.3g} episodes on"
-    ...     )
-    regret of HOP-B: 3.77e+07, trivially 4e+03; better from 1.91e+10 episodes on
-    regret of HOP-B, emission class: 3.13e+06, trivially 4e+03; better from 9.87e+08 episodes on
+    ...     print(f"{row.name}: {row.value:.3g}, trivially {row.trivial:.3g}; from {row.since:.3g}")
+    regret of HOP-B: 3.77e+07, trivially 4e+03; from 1.91e+10
+    regret of HOP-B, emission class: 3.13e+06, trivially 4e+03; from 9.87e+08
     """
     X, Y, A, H = model.spaces.sizes
     goal = H / 10 if accuracy is None else accuracy
-    (K,) = check(
+    (K,) = check_sizes(
         "theory.report",
         {"delta": (delta, PROBABILITY), "accuracy": (goal, ACCURACY)},
         episodes=episodes,
@@ -219,7 +218,7 @@ def _lower(X: int, Y: int, K: int, goal: float) -> list[Statement]:
 
 
 def _counting(X: int, A: int, H: int, K: int) -> list[Statement]:
-    """The counting lemmas: sums over the steps or epochs of a run, each term of which is at most 1."""
+    """The counting lemmas: sums over steps or epochs of a run, with terms of at most 1."""
 
     def over_steps(name: str, bound: Callable[[int], float]) -> Statement:
         return Statement(

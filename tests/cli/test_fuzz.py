@@ -42,10 +42,11 @@ def mine():
     p = numpyro.sample("p", dist.Beta(1, 1))
     return Kernels([1.0, 0.0], lambda x, a: dist.Bernoulli(p), lambda x: dist.Delta(x))
 """
-OPTIONS = """--episodes --seeds --seed --explorers --explorer --planner --horizon --out --workers --debug --time-limit
---scheduler --priors --epsilon --block --delta --accuracy --draw --save --hlep"""
-RUBBISH = """tigre lok no.py:x nothing.POMDP x.toml dir - -- é 💥 tiger: tiger:= tiger:a=b 0 -1 1e9 nan inf ٣ 1.5 hop_b:scale=x
-greedy,, : = flat,declared tcp://127.0.0.1:1"""
+OPTIONS = """--episodes --seeds --seed --explorers --explorer --planner --horizon --out --workers
+--debug --time-limit --scheduler --priors --epsilon --block --delta --accuracy --draw --save --hlep
+"""
+RUBBISH = """tigre lok no.py:x nothing.POMDP x.toml dir - -- é 💥 tiger: tiger:= tiger:a=b
+0 -1 1e9 nan inf ٣ 1.5 hop_b:scale=x greedy,, : = flat,declared tcp://127.0.0.1:1"""
 COMMANDS = "models play plan learn compare resume report theory"
 WORDS = [
     *f"{COMMANDS} {OPTIONS} {RUBBISH}".split(),
@@ -175,9 +176,10 @@ def test_command_lines(n, tmp_path, monkeypatch):
     """
     monkeypatch.chdir(tmp_path)
     found = cache(find_world)
-    small = lambda text, horizon=None, seed=0: (
-        found("tiger:horizon=2") if text == "tiger" else find_world(text)
-    )
+
+    def small(text, horizon=None, seed=0):
+        return found("tiger:horizon=2") if text == "tiger" else find_world(text)
+
     for module in (study, running, units):
         monkeypatch.setattr(module, "find_world", small)
     found("tiger:horizon=2")

@@ -51,7 +51,7 @@ def test_play_shows_and_reveals(capsys):
 def test_models_tells_the_stories_of_the_zoo_and_shows_one_or_several(capsys):
     assert main(["models"]) == 0
     out = capsys.readouterr().out
-    assert all(f" {name} " in out for name in [*models.MODELS, *models.CONTINUOUS])
+    assert all(f" {name} " in out for name in models.MODELS)
     assert "behind one of two doors" in out
     assert main(["models", "tiger"]) == 0
     out = capsys.readouterr().out
@@ -275,7 +275,7 @@ def test_names_are_told_as_they_are(capsys, tmp_path, monkeypatch):
     assert main([*line, "--out", "my study"]) == 0
     told = capsys.readouterr()
     assert told.err.splitlines() == [f"1 of 1 done: {rule} in [bold]x.py:world, seed 0"]
-    assert "for 1 episode, once, with" in told.out
+    assert "for 1 episode, once;" in told.out
 
 
 @pytest.mark.slow
@@ -294,8 +294,7 @@ def test_a_mistake_of_the_program_is_one_line(capsys, monkeypatch):
     monkeypatch.setattr("homdp_ppl.theory.report", lambda *given: 1 / 0)
     assert main(["theory", "tiger:horizon=2"]) == 1
     assert capsys.readouterr().err == (
-        "homdp: a mistake in the program: ZeroDivisionError: division by zero (--debug "
-        "shows where)\n"
+        "homdp: internal error: ZeroDivisionError: division by zero (--debug shows where)\n"
     )
     assert main(["--debug", "theory", "tiger:horizon=2"]) == 1
     assert "Traceback" in capsys.readouterr().err
@@ -315,4 +314,4 @@ def test_a_second_ctrl_c_is_told_with_the_way_to_go_on(capsys, monkeypatch):
     assert main(["compare", "tiger", "--out", "mine"]) == 130
     told = capsys.readouterr().err
     assert "homdp resume mine" in told
-    assert "what was written is whole" in told
+    assert "saved results are intact" in told

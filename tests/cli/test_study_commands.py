@@ -12,14 +12,14 @@ from homdp_ppl.cli.main import main
 
 MINE = """
 from homdp_ppl import explorers, models
-from homdp_ppl.explorers import Explorer
+from homdp_ppl.explorers import About, Explorer
 
 world = models.load("tiger", horizon=2)
 
 def broken(key, state):
     return state.no_such_thing
 
-rule = Explorer("mine", broken, "none", compilable=lambda homdp: False)
+rule = Explorer(About("mine"), propose=broken)
 
 def planner(pomdp):
     return pomdp.no_such_thing
@@ -85,7 +85,7 @@ def test_resuming_for_too_short_a_time_is_told_also_when_much_is_there(capsys):
     next(Path("here").rglob("*uniform*/*/*.journal")).unlink()
     capsys.readouterr()
     assert main(["resume", "here", "--workers", "1", "--time-limit", "0.000001"]) == 3
-    assert "Nothing was written in this time" in capsys.readouterr().out
+    assert "Nothing was written" in capsys.readouterr().out
 
 
 def test_all_tables_have_the_same_columns_and_the_rest_is_named(capsys, monkeypatch):
@@ -117,11 +117,11 @@ def test_all_tables_have_the_same_columns_and_the_rest_is_named(capsys, monkeypa
 
 def test_little_time_and_places_that_are_taken(capsys):
     assert main([*asked("tiger:horizon=2"), "--time-limit", "0.000001"]) == 3
-    assert "Nothing was written in this time" in capsys.readouterr().out
+    assert "Nothing was written" in capsys.readouterr().out
     assert main(["resume", "here", "--workers", "1"]) == 0
     assert "already" not in capsys.readouterr().out
     assert main(["resume", "here", "--workers", "1"]) == 0
-    assert "All runs are at their end already." in capsys.readouterr().out
+    assert "All runs are already complete." in capsys.readouterr().out
     for line in (asked("tiger:horizon=2", episodes=4), asked("tiger:horizon=3")):
         assert main(line) == 2
         assert capsys.readouterr().out == ""  # nothing is announced that does not begin

@@ -15,7 +15,8 @@ import numpyro
 import numpyro.distributions as dist
 
 from homdp_ppl import HOMDP, Counts, Kernels, homdp
-from homdp_ppl.posteriors.belief import Atoms, Posterior
+from homdp_ppl.posteriors.atoms import Atoms
+from homdp_ppl.posteriors.belief import Posterior
 from homdp_ppl.precision import Array
 from tests.worlds import world
 
@@ -200,9 +201,7 @@ def mixed() -> tuple[HOMDP, Posterior]:
 
     drawn = Atoms({"stay": np.random.default_rng(0).uniform(size=STORED)}, chains=4)
     counts, concentration = Counts.zero(half_conjugate), np.array(TWIN.prior["accuracy"], float)
-    return half_conjugate, Posterior(
-        half_conjugate, counts, "mixed", "", concentration, drawn, lambda *_: mixed()[1]
-    )
+    return half_conjugate, Posterior(half_conjugate, counts, "mixed", "", concentration, drawn)
 
 
 def some_counts(written: Written, generator: np.random.Generator) -> Counts:

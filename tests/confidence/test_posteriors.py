@@ -13,7 +13,7 @@ from scipy.stats import beta, binom
 from homdp_ppl import Counts, InferenceError, ParameterError, posterior, x64
 from homdp_ppl.confidence import Radii, dirichlet_radii, posteriors, quantile_radii, upper_quantile
 from homdp_ppl.posteriors import Sampling
-from homdp_ppl.posteriors.belief import Atoms
+from homdp_ppl.posteriors.atoms import Atoms
 from homdp_ppl.posteriors.laplace import Calibration
 from tests.chances import ALARM, believable, enough
 from tests.confidence.exact import (

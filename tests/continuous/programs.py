@@ -117,5 +117,5 @@ def hearing(kind="precisions"):
 
 def raw_log_likelihood(model, parameters, episodes):
     """The log density of episodes, one by one; inside x64."""
-    each = jax.jit(jax.vmap(lambda *episode: model.mechanics.log_likelihood(parameters, *episode)))
+    each = jax.jit(jax.vmap(lambda *episode: model.dynamics.log_likelihood(parameters, *episode)))
     return each(episodes.states, episodes.observations, episodes.actions).sum()

@@ -12,7 +12,7 @@ import numpyro.distributions as dist
 import pytest
 from scipy import stats
 
-from homdp_ppl import ContinuousHOMDP, ContinuousWorld, Kernels, PlanningError, Real, models
+from homdp_ppl import HOMDP, Kernels, PlanningError, Real, World, models
 from homdp_ppl.continuous.quadrature import log_densities, panels
 from homdp_ppl.continuous.tabulation import emission_table, quantised_pomdp
 from homdp_ppl.core.spaces import Spaces
@@ -24,8 +24,8 @@ def world(emission, observations=1, states=("a", "b"), **kernels):
     """A world that skips the checks of a declaration, which other tests make."""
     domain = Spaces(states, Real(observations), ("go",), 2)
     given = {"initial": [0.5, 0.5], "transition": np.full((2, 1, 2), 0.5)} | kernels
-    return ContinuousHOMDP(
-        "world", domain, lambda: Kernels(**given, emission=emission), lambda x, a: x * 1.0, ()
+    return HOMDP(
+        "world", domain, lambda x, a: x * 1.0, lambda: Kernels(**given, emission=emission), ()
     ).at()
 
 
@@ -41,13 +41,14 @@ def mixtures():
         scale = numpyro.sample("scale", dist.HalfNormal(1.0))
         mixing = dist.Categorical(probs=jnp.array([weight, 1 - weight]))
         parts = jnp.array([1.2345, 1.0]), jnp.array([scale, 1.0])
-        emission = lambda x: dist.MixtureSameFamily(
-            mixing, dist.Normal(parts[0] * (2 * x - 1), parts[1])
-        )
+
+        def emission(x):
+            return dist.MixtureSameFamily(mixing, dist.Normal(parts[0] * (2 * x - 1), parts[1]))
+
         return Kernels([0.5, 0.5], np.full((2, 1, 2), 0.5), emission)
 
-    return ContinuousHOMDP(
-        "mixtures", Spaces(("a", "b"), Real(1), ("go",), 2), program, lambda x, a: x * 1.0, ()
+    return HOMDP(
+        "mixtures", Spaces(("a", "b"), Real(1), ("go",), 2), lambda x, a: x * 1.0, program, ()
     )
 
 
@@ -88,7 +89,7 @@ def test_masses_of_cells(family):
 
 
 def test_masses_of_a_mixture_with_a_narrow_part():
-    table = emission_table(ContinuousWorld(mixtures(), {"weight": 0.3, "scale": 0.01}), EDGES)
+    table = emission_table(World(mixtures(), {"weight": 0.3, "scale": 0.01}), EDGES)
     for sign, row in zip((-1, 1), table, strict=True):
         cumulative = 0.3 * stats.norm(1.2345 * sign, 0.01).cdf(EDGES) + 0.7 * stats.norm(
             sign, 1
@@ -117,7 +118,7 @@ def test_overlooked_mass_is_refused_with_the_state_and_the_mass():
     with pytest.raises(
         PlanningError, match=r"emission\[a\]: got a density whose mass misses one by 0.001;"
     ):
-        emission_table(ContinuousWorld(mixtures(), {"weight": 0.001, "scale": 1e-9}), [0.0])
+        emission_table(World(mixtures(), {"weight": 0.001, "scale": 1e-9}), [0.0])
     with pytest.raises(PlanningError, match=r"emission\[b\]: got a density that is nan at y = "):
         emission_table(world(lambda x: dist.Normal(0.0, 1.0 - 2 * x)), [0.0])
     with pytest.raises(PlanningError, match=r"misses one by 1; .* without atoms"):
@@ -150,13 +151,11 @@ def test_a_pair_has_the_latent_tables_of_one_world_and_the_emissions_of_the_othe
             lambda x: dist.Normal(x, scale),
         )
 
-    model = ContinuousHOMDP(
-        "moves", Spaces(("a", "b"), Real(1), ("go",), 2), program, lambda x, a: x * 1.0, ()
+    model = HOMDP(
+        "moves", Spaces(("a", "b"), Real(1), ("go",), 2), lambda x, a: x * 1.0, program, ()
     )
-    calm, wild = (
-        ContinuousWorld(model, {"stays": a, "scale": b}) for a, b in ((0.9, 0.5), (0.6, 2.0))
-    )
-    mixed = ContinuousWorld(mixtures(), {"weight": 0.3, "scale": 0.5})
+    calm, wild = (World(model, {"stays": a, "scale": b}) for a, b in ((0.9, 0.5), (0.6, 2.0)))
+    mixed = World(mixtures(), {"weight": 0.3, "scale": 0.5})
     for moves, shows in ((calm, wild), (wild, calm), (calm, mixed)):
         pair = paired(moves, shows)
         for part, expected in zip(latent_tables(pair), latent_tables(moves), strict=True):

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from homdp_ppl import Counts, DataError, Episode, Spaces, Trajectory
+from homdp_ppl import Counts, DataError, Episode, Episodes, Spaces, Trajectory
 from tests.worlds import world
 
 SPACES = Spaces(("x0", "x1", "x2"), ("y0", "y1"), ("a0", "a1"), 4)
@@ -14,8 +14,9 @@ SPACES = Spaces(("x0", "x1", "x2"), ("y0", "y1"), ("a0", "a1"), 4)
 
 def random_episodes(seed, n):
     generator = np.random.default_rng(seed)
-    return Episode(
-        Trajectory(generator.integers(0, 2, (n, 4)), generator.integers(0, 2, (n, 4))),
+    return Episodes(
+        generator.integers(0, 2, (n, 4)),
+        generator.integers(0, 2, (n, 4)),
         generator.integers(0, 3, (n, 5)),
     )
 

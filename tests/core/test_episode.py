@@ -1,253 +1,118 @@
-"""Playing a policy in a world: the noise, the barrier, and what comes back."""
-
-from dataclasses import replace
+"""A single episode: names, indices and missing values; and JAX."""
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from homdp_ppl import (
-    DataError,
-    Episode,
-    GraphPolicy,
-    PolicyError,
-    Trajectory,
-    rollout,
-    tabular,
-    uniform_policy,
-    x64,
+from homdp_ppl import DataError, Episode, Real, Spaces, Trajectory
+
+LAMP = Spaces(("off", "on"), ("dark", "light"), ("wait", "press"), horizon=2)
+PLANE = Spaces(Real(2), Real(1), ("wait", "press"), horizon=2)
+
+
+def test_names_and_indices_make_the_same_episode():
+    named = Episode.of(["dark", "light"], ["press", "wait"], ["off", "on", "on"], LAMP, id="a")
+    numbered = Episode.of([0, 1], [1, 0], [0, 1, 1], LAMP, id="a")
+    for part in ("observations", "actions", "states"):
+        assert np.array_equal(getattr(named, part), getattr(numbered, part))
+        assert not isinstance(getattr(named, part), np.ma.MaskedArray)
+    assert (named.id, named.ended) == ("a", "horizon")
+
+
+@pytest.mark.parametrize(
+    "states",
+    [
+        ["off", None, "on"],
+        [0, None, 1],
+        [0.0, np.nan, 1.0],
+        np.ma.masked_array([0, 7, 1], mask=[False, True, False]),
+        np.ma.masked_array([0, -1, 1], mask=[False, True, False]),
+        np.ma.masked_array(["off", "nowhere", "on"], mask=[False, True, False]),
+    ],
 )
-from homdp_ppl.core.episode import stack
-from homdp_ppl.core.randomness import choose, noise
-from homdp_ppl.core.rollout import play
-from tests.worlds import Parity, Spy, random_policy, world
-
-KEYS = jax.random.split(jax.random.key(0), 50)
-
-
-def test_shapes_dtypes_and_single_keys():
-    made = world("tiger_listen")
-    many = rollout(KEYS, made, uniform_policy(made))
-    assert many.states.shape == (50, 6)
-    assert many.observations.shape == many.actions.shape == (50, 5)
-    assert all(np.issubdtype(leaf.dtype, np.integer) for leaf in jax.tree.leaves(many))
-    one = rollout(KEYS[7], made, uniform_policy(made))
-    assert np.array_equal(one.states, many.states[7])
-    grid = rollout(KEYS.reshape(5, 10), made, uniform_policy(made))
-    assert np.array_equal(grid.states.reshape(50, 6), many.states)
-    assert np.array_equal(made.homdp.returns(grid).ravel(), made.homdp.returns(many))
-    assert np.array_equal(made.homdp.returns(iter(many)), made.homdp.returns(many))
-    assert (
-        rollout(KEYS[:0], made, uniform_policy(made)).states.shape
-        == rollout(KEYS[:0], made, Parity(3)).states.shape
-        == (0, 6)
-    )
-    old = rollout(jax.random.PRNGKey(3), made, uniform_policy(made))
-    assert np.array_equal(old.states, rollout(jax.random.key(3), made, uniform_policy(made)).states)
+def test_missing_states_are_masked(states):
+    found = Episode.of([0, 1], [1, 0], states, LAMP).states
+    assert found.mask.tolist() == [False, True, False]
+    assert found.filled(0).tolist() == [0, 0, 1]
+    assert found.dtype == np.int64
 
 
-def test_rollouts_do_not_depend_on_the_precision_outside():
-    made = world("tiger")
-    outside = rollout(KEYS, made, uniform_policy(made))
-    with x64():
-        inside = rollout(KEYS, made, uniform_policy(made))
-    assert all(
-        np.array_equal(a, b)
-        for a, b in zip(jax.tree.leaves(outside), jax.tree.leaves(inside), strict=True)
-    )
+def test_no_state_revealed():
+    found = Episode.of([0, 1], [1, 0], [None, None, None], LAMP)
+    assert found.states.mask.all()
+    assert Episode.of([0.0, 1], [1, 0], [[np.nan] * 2] * 3, PLANE).states.mask.all()
 
 
-@pytest.mark.parametrize("name", ["tiger", "lock"])
-def test_asked_and_compiled_policies_play_the_same_episodes(name):
-    made = world(name)
-    policy = Parity(len(made.spaces.actions))
-    asked = rollout(KEYS, made, policy)
-    compiled = rollout(KEYS, made, GraphPolicy.from_policy(policy, made))
-    assert all(
-        np.array_equal(a, b)
-        for a, b in zip(jax.tree.leaves(asked), jax.tree.leaves(compiled), strict=True)
-    )
-
-
-def test_rules_that_share_a_key_share_their_luck():
-    """Paired seeds: where two policies have done the same so far, the world has too."""
-    made = world("lock")
-    one, other = (rollout(KEYS, made, random_policy(made.spaces, seed)) for seed in (0, 1))
-    assert np.array_equal(one.states[:, 0], other.states[:, 0])
-    same = np.cumprod(one.actions == other.actions, axis=1).astype(bool)
-    assert 0 < same.mean() < 1
-    assert np.array_equal(one.states[:, 1:][same], other.states[:, 1:][same])
-
-
-def twin_worlds(seed):
-    """Two models with the same observations whatever the state, and different latent dynamics."""
-    generator = np.random.default_rng(seed)
-    signal = np.repeat(generator.dirichlet(np.ones(3), 1), 4, axis=0)
-    return [
-        tabular(
-            T=generator.dirichlet(np.ones(4), (4, 2)),
-            O=signal,
-            initial=generator.dirichlet(np.ones(4)),
-            reward=np.zeros((4, 2)),
-            horizon=6,
-        )
-        .at()
-        .pomdp
-        for _ in range(2)
-    ]
-
-
-def interference(step) -> tuple[int, int]:
-    """Of 1,000 pairs of episodes with equal observations.
-
-    How many have other latents, how many other actions.
-    """
-    differ_states = differ_actions = 0
-    for seed in range(4):
-        one, other = twin_worlds(seed)
-        spaces = one.spaces
-        policy = jax.tree.map(jnp.asarray, random_policy(spaces, seed))
-        with x64():
-            luck = jax.vmap(lambda k: noise(k, jax.random.fold_in(k, 9), 6))(
-                jax.random.split(jax.random.key(seed), 250)
-            )
-            run = jax.jit(
-                lambda tables, luck, policy=policy: jax.vmap(lambda u: step(tables, policy, u))(
-                    luck
-                )
-            )
-            first, second = run(one, luck), run(other, luck)
-        assert np.array_equal(first.observations, second.observations)
-        differ_states += int((first.states != second.states).any(1).sum())
-        differ_actions += int((first.actions != second.actions).any(1).sum())
-    return differ_states, differ_actions
-
-
-def test_latent_states_do_not_interfere():
-    states, actions = interference(play)
-    assert states > 900
-    assert actions == 0
-
-
-def test_a_leak_of_the_latent_state_is_caught():
-    """Planted bug: the action noise moves a little with the first latent state."""
-
-    def leaky(tables, policy, luck):
-        hint = choose(tables.initial, luck.state[0]) * 0.05
-        return play(tables, policy, luck._replace(action=(luck.action + hint) % 1.0))
-
-    assert interference(leaky)[1] > 10
-
-
-def test_a_policy_is_handed_copies_of_what_may_be_seen_and_nothing_else():
-    made = world("tiger")
-    spy = Spy([1.0, 0.0, 0.0])
-    episode = rollout(KEYS[0], made, spy)
-    assert [[a.shape for a in args] for args in spy.handed] == [
-        [(h,), (h - 1,)] for h in range(1, 5)
-    ]
-    for h, (observations, actions) in enumerate(spy.handed, 1):
-        assert np.array_equal(observations, episode.observations[:h])
-        assert np.array_equal(actions, episode.actions[: h - 1])
-    assert not hasattr(Trajectory(*spy.handed[-1]), "states")
-
-
-@given(
-    st.lists(st.floats(0, 1), min_size=1, max_size=6).filter(lambda w: sum(w) > 1e-3),
-    st.floats(0, 1, exclude_max=True),
+@pytest.mark.parametrize(
+    ("changes", "wrong"),
+    [
+        ({"states": [0, -1, 1]}, {("states", "-1", "step 2")}),
+        ({"states": [0.0, 1.0, 1.0]}, {("states", "values of type float64", "")}),
+        ({"states": [0.0, None, 0.5]}, {("states", "values of type float64", "")}),
+        ({"states": ["off", "onn", "on"]}, {("states", "'onn'", "step 2")}),
+        ({"observations": [0, None]}, {("observations", "no value", "step 2")}),
+        ({"actions": np.ma.masked_equal([1, 0], 0)}, {("actions", "no value", "step 2")}),
+        (
+            {"observations": [3, 0], "actions": ["hold", "wait"]},
+            {("observations", "3", "step 1"), ("actions", "'hold'", "step 1")},
+        ),
+        ({"states": [0, 1]}, {("episode", "observations (2,), actions (2,), states (2,)", "")}),
+        ({"ended": "truncated"}, {("length", "2 steps, ended 'truncated'", "")}),
+        ({"ended": "sunset"}, {("ended", "'sunset'", "")}),
+        (
+            {"observations": [0], "actions": [0], "states": [0, 0]},
+            {("length", "1 step, ended 'horizon'", "")},
+        ),
+    ],
 )
-def test_choice_is_the_inverse_distribution_function(weights, u):
-    row = np.array(weights) / sum(weights)
-    with x64():
-        k = int(choose(jnp.asarray(row), u))
-    assert row[k] > 0
-    below = np.cumsum(row)[k] - row[k]
-    assert below - 1e-12 <= u <= below + row[k] + 1e-12
+def test_problems_are_reported_together(changes, wrong):
+    given = {"observations": [0, 1], "actions": [1, 0], "states": [0, 1, 1]} | changes
+    with pytest.raises(DataError) as error:
+        Episode.of(model=LAMP, **given)
+    assert {(p.where, p.got, p.at) for p in error.value.problems} == wrong
 
 
-def test_choice_never_takes_an_impossible_outcome_at_the_edges():
-    with x64():
-        row = jnp.array([0.0, 0.1, 0.2, 0.7 - 1e-12, 0.0])  # sums to a little less than one
-        assert int(choose(row, 1 - 1e-16)) == 3
-        assert int(choose(row, 0.0)) == 1
+def test_a_misspelt_name_has_a_suggestion():
+    with pytest.raises(DataError, match="Did you mean 'press'"):
+        Episode.of([0, 1], ["pres", "wait"], [0, 1, 1], LAMP)
 
 
-def test_long_horizons_and_horizon_one():
-    for horizon in (1, 500):
-        made = tabular(
-            T=np.full((2, 2, 2), 0.5),
-            O=np.eye(2),
-            initial=[1, 0],
-            reward=np.eye(2),
-            horizon=horizon,
-        ).at()
-        episode = rollout(KEYS[:3], made, uniform_policy(made))
-        assert episode.states.shape == (3, horizon + 1)
-        assert np.array_equal(episode.observations, episode.states[:, :-1])
-        assert made.homdp.returns(episode) == pytest.approx(
-            (episode.states[:, :-1] == episode.actions).sum(1)
-        )
+def test_vectors_are_missing_as_a_whole():
+    found = Episode.of([0.0, 1], [1, 0], [[0.0, 1], [np.nan, np.nan], [2, 3]], PLANE).states
+    assert found.mask.tolist() == [[False] * 2, [True] * 2, [False] * 2]
+    with pytest.raises(DataError) as error:
+        Episode.of([0.0, 1], [1, 0], [[0.0, 1], [np.nan, 1], [2, 3]], PLANE)
+    assert error.value.problems[0].at == "step 2"
 
 
-def test_bad_keys_and_policies_are_refused():
-    made = world("tiger")
-    with pytest.raises(DataError, match=r"jax.random.key\(0\)"):
-        rollout(0, made, uniform_policy(made))
-    with pytest.raises(PolicyError, match="2 observations"):
-        rollout(KEYS, made, uniform_policy(world("lock")))
-
-    class Wrong:
-        def act(self, observations, actions):
-            return np.array([0.5, 0.6, 0.0])
-
-    with pytest.raises(PolicyError, match="step 1"):
-        rollout(KEYS[0], made, Wrong())
+def test_rewards_and_labels_may_be_missing():
+    found = Episode.of([0, 1], [1, 0], [0, 1, 1], LAMP, rewards=[1.5, None], labels=[2, None, 0])
+    assert found.rewards.mask.tolist() == [False, True]
+    assert found.labels.mask.tolist() == [False, True, False]
 
 
-def test_stacking_checks_every_episode():
-    spaces = world("tiger").spaces
-    good = Episode(Trajectory(np.zeros(4, int), np.zeros(4, int)), np.zeros(5, int))
-    assert stack([good, good], spaces).states.shape == (2, 5)
-    assert stack([], spaces).states.shape == (0, 5)
-    late = replace(good, states=np.array([0, 0, 0, 2, 0]))
-    with pytest.raises(DataError, match="episode 1, step 4"):
-        stack([good, late], spaces)
-    with pytest.raises(DataError, match=r"expected an index in 0\.\.1"):
-        stack(
-            replace(good, trajectory=Trajectory(np.array([0, 0, -1, 0]), np.zeros(4, int))), spaces
-        )
-    with pytest.raises(DataError, match="integers"):
-        stack(replace(good, states=np.zeros(5)), spaces)
-    with pytest.raises(
-        DataError, match=r"episode\[1\]: .*4 observations, 4 actions and 5 states an episode"
-    ):
-        stack([good, replace(good, states=np.zeros(4, int))], spaces)
-    with pytest.raises(DataError, match="Names become numbers"):
-        stack(replace(good, states=np.array(["left"] * 5)), spaces)
-    for wrong in (good.trajectory, [None], [np.zeros(4, int)]):
-        with pytest.raises(DataError, match="expected an Episode"):
-            stack(wrong, spaces)
+def test_an_early_end_says_why():
+    found = Episode.of([0], [0], [0, 1], LAMP, ended="terminal")
+    assert (len(found.actions), found.ended) == (1, "terminal")
+    assert Episode.of([0, 1], [1, 0], [0, 1, 1], LAMP, ended="terminal").ended == "terminal"
 
 
-def test_a_batch_is_indexed_episode_by_episode():
-    made = world("tiger")
-    batch = rollout(KEYS, made, uniform_policy(made))
-    assert len(batch) == 50
-    assert np.array_equal(batch[7].states, batch.states[7])
-    assert np.array_equal(batch[3:5].actions, batch.actions[3:5])
-    assert [tuple(e.states) for e in batch] == [tuple(s) for s in batch.states]
-    for wrong in (lambda: len(batch[0]), lambda: batch[0][0]):
-        with pytest.raises(TypeError, match="single episode"):
-            wrong()
+def test_episodes_pass_through_compiled_functions():
+    """New ids do not compile again; the reason for the end is kept."""
+    compiled = 0
 
+    @jax.jit
+    def later(episode):
+        nonlocal compiled
+        compiled += 1
+        return jax.tree.map(lambda part: part + 1, episode)
 
-def test_natural_mistakes_are_answered():
-    made = world("tiger")
-    with pytest.raises(DataError, match=r"\.at\(\.\.\.\)"):
-        rollout(KEYS, made.homdp, uniform_policy(made))
-    for nothing in (Parity, lambda observations, actions: 0, "listen"):
-        with pytest.raises(PolicyError, match="pass an instance"):
-            rollout(KEYS, made, nothing)
+    seen = Trajectory(np.array([0]), np.array([0]))
+    for name in ("a", "b"):
+        found = later(Episode(seen, np.array([0, 1]), id=name, ended="terminal"))
+        assert found.states.tolist() == [1, 2]
+        assert found.ended == "terminal"
+    assert compiled == 1
+    both = jax.vmap(lambda x: Episode(Trajectory(x, x), jnp.append(x, 0)))(jnp.zeros((3, 2), int))
+    assert both.states.shape == (3, 3)

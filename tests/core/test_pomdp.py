@@ -62,8 +62,8 @@ def test_other_models_are_told_where_their_numbers_are():
     for wrong, told in (
         (tiger, r"got a World; .*world\.pomdp"),
         (tiger.homdp, r"got a HOMDP; .*model\.at\(\.\.\.\)\.pomdp"),
-        (real, r"got a ContinuousHOMDP; .*model\.at\(\.\.\.\)"),
-        (real.at(noise=0.5), r"got a ContinuousWorld; .*particle_tree"),
+        (real, r"got a HOMDP with real-valued spaces; .*particle_tree"),
+        (real.at(noise=0.5), r"got a World with real-valued spaces; .*particle_tree"),
         (tiger.pomdp.moves(0), "got a ndarray"),
     ):
         with pytest.raises(PlanningError, match=told):

@@ -4,11 +4,11 @@ import jax
 import numpy as np
 import pytest
 
-from homdp_ppl import DeclarationError
+from homdp_ppl import ParameterError, models
 from homdp_ppl.continuous.tabulation import emission_table
 from homdp_ppl.declare.latent import latent_tables
 from homdp_ppl.declare.paired import paired
-from tests.continuous.programs import hearing
+from tests.continuous.programs import hearing, walk
 
 
 def test_pairs_take_transitions_and_emissions_apart():
@@ -21,5 +21,24 @@ def test_pairs_take_transitions_and_emissions_apart():
     assert made.homdp is again.homdp
     np.testing.assert_array_equal(latent_tables(made)[1], latent_tables(one)[1])
     np.testing.assert_array_equal(emission_table(made, [0.0]), emission_table(other, [0.0]))
-    with pytest.raises(DeclarationError, match="Pair worlds"):
-        made.with_horizon(5)
+    assert made.with_horizon(5).spaces.horizon == 5
+    assert [site.name for site in made.homdp.sites] == [
+        *(f"T/{site.name}" for site in one.homdp.sites),
+        *(f"O/{site.name}" for site in other.homdp.sites),
+    ]
+
+
+def test_a_pair_is_a_declaration_of_its_own():
+    """Its program is the two programs together, so it can be drawn from and fixed."""
+    one = hearing("means").draw(jax.random.key(0))
+    made = paired(one, hearing("variances").draw(jax.random.key(1)))
+    again = made.homdp.at(**made.parameters)
+    assert all((again.parameters[name] == value).all() for name, value in made.parameters.items())
+    assert made.homdp.draw(jax.random.key(2)).parameters.keys() == made.parameters.keys()
+
+
+def test_other_spaces_are_refused():
+    one = hearing("means").draw(jax.random.key(0))
+    for other in (walk().at(noise=0.5), models.load("tiger")):
+        with pytest.raises(ParameterError, match="the same real-valued spaces"):
+            paired(other, one)

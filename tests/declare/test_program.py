@@ -1,4 +1,4 @@
-"""The episode program: NumPyro's own tools work on it, and it says what the hand computation says."""
+"""The episode program: NumPyro's tools work on it, and it agrees with a computation by hand."""
 
 import jax
 import jax.numpy as jnp
@@ -11,7 +11,7 @@ from numpyro.infer.autoguide import AutoNormal
 from numpyro.infer.util import log_density
 from scipy.stats import beta
 
-from homdp_ppl import Episode, HOMDPError, PolicyError, Trajectory, rollout, uniform_policy, x64
+from homdp_ppl import Episodes, HOMDPError, PolicyError, rollout, uniform_policy, x64
 from tests.chances import frequency_errors
 from tests.worlds import Parity, random_policy, world
 
@@ -110,9 +110,9 @@ def test_predictive_simulates_under_a_policy(name):
             jax.random.key(0)
         )
     states = np.append(drawn["x"][0], drawn["x_last"], axis=0).T
-    episodes = Episode(Trajectory(np.asarray(drawn["y"][0]).T, np.asarray(drawn["a"][0]).T), states)
+    episodes = Episodes(drawn["y"][0].T, drawn["a"][0].T, states)
     assert frequency_errors(episodes, made.pomdp) == []
-    wrong = Episode(Trajectory(episodes.observations, np.roll(episodes.actions, 1, axis=1)), states)
+    wrong = Episodes(episodes.observations, np.roll(episodes.actions, 1, axis=1), states)
     assert frequency_errors(wrong, made.pomdp) != []
 
 
@@ -191,7 +191,7 @@ def test_mcmc_and_svi_run_on_the_conditioned_program_and_agree_with_the_closed_f
     episodes = play("tiger", 60)
     hits = int((episodes.observations == episodes.states[:, :-1]).sum())
     closed = beta(8 + hits, 2 + episodes.observations.size - hits)
-    shifted = Episode(Trajectory(1 - episodes.observations, episodes.actions), episodes.states)
+    shifted = Episodes(1 - episodes.observations, episodes.actions, episodes.states)
     model = world("tiger").homdp
     with x64():
         means = []

@@ -14,7 +14,7 @@ from jax.nn import sigmoid
 
 from homdp_ppl import HOMDP, POMDP, Counts, Kernels, homdp
 from homdp_ppl.explorers import Explorer, Pairs, Proposal
-from homdp_ppl.learning.rounds import Decision, Planning
+from homdp_ppl.learning.learner import Decision, Learner
 from tests.runs import TREE
 
 
@@ -24,7 +24,7 @@ def decide(
     """What a rule proposes, and what is decided, when it has seen these counts."""
     state = replace(rule.init(model, episodes), counts=counts)
     proposal = rule.propose(jax.random.key(seed), state)
-    return proposal, Planning(rule, TREE, model).decide(proposal, state)[0]
+    return proposal, Learner(model, rule, TREE, episodes).plan(proposal, state)
 
 
 def backed_up(model: POMDP, backup) -> tuple[np.ndarray, dict]:

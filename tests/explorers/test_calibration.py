@@ -20,7 +20,7 @@ import pytest
 from homdp_ppl import POMDP, Counts, Kernels, explorers, homdp, posterior, tabular, x64
 from homdp_ppl.explorers import State
 from homdp_ppl.explorers.explorer import upper_value
-from homdp_ppl.learning.rounds import Planning, choose_candidate
+from homdp_ppl.learning.planning import TablePlanning, choose_candidate
 from homdp_ppl.posteriors import Sampling
 from homdp_ppl.posteriors.tracking import Tracked
 from tests.chances import believable, enough
@@ -78,7 +78,7 @@ def first_episodes(seed):
 @cache
 def evaluator(rule):
     """The root values of all candidates of a rule, compiled for all replicas."""
-    planning = Planning(rule, TREE, MODEL)
+    planning = TablePlanning(rule, TREE, MODEL)
     solve = planning.tree.compile(planning.support)
 
     def values(key, transition, emission):
@@ -120,7 +120,7 @@ def study(seed=0, right=True):
     with x64():
         best = jax.jit(jax.vmap(lambda T, O: solve(POMDP.of(INITIAL, T, O, MODEL.reward)).value))(
             T, O
-        )  # noqa: E741
+        )
     assert best[0] == pytest.approx(optimum(POMDP.of(INITIAL, T[0], O[0], MODEL.reward)), abs=1e-12)
     return np.asarray(best), episodes(T, O, seed + 1)
 
@@ -145,6 +145,11 @@ def test_posterior_sampling_is_optimistic_in_half_of_all_worlds():
     )
 
 
+def planned(rule, **changes):
+    """The rule with another objective."""
+    return replace(rule, objective=replace(rule.objective, **changes))
+
+
 def covered(rule, values, best):
     """Whether the candidate that the rule picks is optimistic."""
     return np.array([row[choose_candidate(rule, row)] for row in values]) >= best
@@ -163,7 +168,7 @@ def test_value_quantile_covers_exactly():
         rule = explorers.value_quantile(q, 4)
         assert believable(covered(rule, values, best), place / 5)
         for wrong in {1, 2, 3, 4} - {place}:
-            assert not believable(covered(replace(rule, pick=wrong), values, best), place / 5)
+            assert not believable(covered(planned(rule, pick=wrong), values, best), place / 5)
     twice = candidates(QUANTILE, count(played, counted_twice()))
     assert not believable(covered(explorers.value_quantile(0.1, 4), twice, best), 1 / 5)
 
@@ -185,7 +190,7 @@ def shrunk(rule, factor):
 @pytest.mark.parametrize(
     "rule",
     [explorers.tight(DELTA), explorers.quantile_bonus(DELTA, bound=True)],
-    ids=lambda r: r.rule,
+    ids=lambda r: r.about.name,
 )
 def test_bonuses_are_optimistic_often_enough(rule):
     """In at least 1 - delta of all worlds, in fact in nearly all: these rules are loose.
@@ -240,7 +245,7 @@ def folded(rule):
         reward[:, 0] += proposal.parameters[:, None, None, None]
         return proposal._replace(models=proposal.models._replace(reward=reward))
 
-    return replace(rule, propose=propose, root=upper_value)
+    return planned(replace(rule, propose=propose), root=upper_value)
 
 
 def shortfalls(horizon, rules, trials=150, seed=0):
@@ -271,7 +276,7 @@ def test_the_confidence_set_is_covered():
     """
     (once,) = shortfalls(1, [explorers.tight(0.5)])
     twice, wrong = shortfalls(
-        2, [explorers.tight(0.5), replace(shrunk(explorers.tight(0.5), 0.5), clip=False)]
+        2, [explorers.tight(0.5), planned(shrunk(explorers.tight(0.5), 0.5), clip=False)]
     )
     assert max(once, twice) <= 1e-12
     assert wrong > 0.01
@@ -335,7 +340,7 @@ def test_clipped_values_stay_optimistic(clip):
     """
     world = fork.at(ways=[1.0, 0.0, 0.0])
     assert optimum(world.pomdp) == pytest.approx(1.8)
-    _, decision = decide(replace(explorers.tight(), clip=clip), fork, Counts.zero(fork))
+    _, decision = decide(planned(explorers.tight(), clip=clip), fork, Counts.zero(fork))
     assert decision.optimistic >= 1.8 - 1e-12
 
 

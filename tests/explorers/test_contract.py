@@ -1,7 +1,10 @@
-"""What every exploration rule keeps to, whoever wrote it; and that writing one is little work."""
+"""The contract of exploration rules, over the registry; a new rule is one function and one line."""
 
 import inspect
+import pickle
 import re
+from dataclasses import FrozenInstanceError, fields, replace
+from types import FunctionType
 
 import jax
 import numpy as np
@@ -17,13 +20,18 @@ from homdp_ppl import (
     explorers,
     learn,
     models,
+    study,
     tabular,
     x64,
 )
+from homdp_ppl.cli.main import main
 from homdp_ppl.confidence import empirical
-from homdp_ppl.explorers import EXPLORERS, Explorer, Pairs, Proposal
-from homdp_ppl.explorers.explorer import one
-from homdp_ppl.learning.rounds import Planning
+from homdp_ppl.core.bound import Bound, bind
+from homdp_ppl.explorers import EXPLORERS, About, Explorer, Pairs, Proposal
+from homdp_ppl.explorers.state import one
+from homdp_ppl.learning.compilable import traced_reason
+from homdp_ppl.learning.learner import Learner
+from tests import rules
 from tests.explorers.plain import decide, sensor
 from tests.planners.exact import optimum
 from tests.runs import TREE
@@ -39,11 +47,6 @@ MODEL = tabular(
 T = np.random.default_rng(0).dirichlet(np.ones(X), (3, X, A))
 O = np.random.default_rng(1).dirichlet(np.ones(Y), (2, X))  # noqa: E741
 WORLD = MODEL.at(T=T[0], O=O[1])
-NEEDED = {
-    "hop_b_class": {"emissions": O},
-    "hop_v": {"transitions": T, "emissions": O},
-    "oracle": {"world": WORLD},
-}
 FEWER = {"value_quantile": {"draws": 1}}  # plans
 EPISODE = Episode(Trajectory(np.array([0, 1]), np.array([1, 0])), np.array([0, 0, 1]))
 KEY = jax.random.key(7)
@@ -52,7 +55,7 @@ every_rule = pytest.mark.parametrize("name", EXPLORERS)
 
 
 def make(name, **options):
-    return EXPLORERS[name](**NEEDED.get(name, {}), **options)
+    return rules.example(name, WORLD, **options)
 
 
 def leaves(tree):
@@ -99,7 +102,7 @@ def test_proposals_are_arrays(name):
         for leaf in jax.tree.leaves(proposal)
     )
     if isinstance(proposal, Pairs):
-        assert [len(part) for part in proposal[:4]] == [3, 2, 3, 2]
+        assert [len(part) for part in proposal[:4]] == [3, 3, 3, 3]
         return
     assert isinstance(proposal, Proposal)
     assert {len(leaf) for leaf in jax.tree.leaves(proposal)} == {1}
@@ -114,7 +117,7 @@ def test_proposals_are_arrays(name):
     for rows in (initial, transition, emission):
         np.testing.assert_allclose(rows.sum(-1), 1.0, atol=1e-12)
     assert (reward >= MODEL.reward).all()
-    support = rule.support(MODEL)
+    support = rule.objective.support(MODEL)
     assert all(
         np.all(allowed | (part[0] == 0))
         for allowed, part in zip(support, (initial, transition, emission), strict=True)
@@ -122,15 +125,12 @@ def test_proposals_are_arrays(name):
 
 
 @every_rule
-def test_rules_that_can_be_compiled_can_be_traced(name):
+def test_rules_say_whether_they_can_be_traced(name):
+    """Found out by tracing; and what is traced has the shapes of what is computed."""
     rule = make(name, **FEWER.get(name, {}))
-    if not rule.compilable(MODEL):
-        assert name in (
-            "hop_v",
-            "quantile_bonus",
-        )  # version spaces; quantiles by draws (by the bound it can be)
-        return
     state = rule.init(MODEL, 50)
+    if traced_reason(Learner(MODEL, rule, TREE, 50), state):
+        return
     with x64():
         after, proposal = jax.eval_shape(
             lambda s: (rule.update(s, EPISODE), rule.propose(KEY, s)), state
@@ -141,13 +141,58 @@ def test_rules_that_can_be_compiled_can_be_traced(name):
     ]
 
 
+def test_most_rules_can_be_traced():
+    """All but version spaces, and quantiles by draws (by the bound it can be)."""
+    learners = {name: Learner(MODEL, make(name), TREE, 50) for name in EXPLORERS}
+    not_traced = {name for name, each in learners.items() if traced_reason(each, each.init())}
+    assert not_traced == {"hop_v", "quantile_bonus"}
+
+
+@every_rule
+def test_equal_options_make_equal_rules(name):
+    """Equal, with equal hashes; another option makes another rule; pickles give it back."""
+    rule, again = make(name), make(name)
+    assert rule == again
+    assert hash(rule) == hash(again)
+    assert rule is not again
+    assert pickle.loads(pickle.dumps(rule)) == rule
+    others = [make(name, **{option: value}) for option, value in options_of(name)]
+    assert len({rule, *others}) == 1 + len(others)
+
+
+@every_rule
+def test_rules_hold_no_closures(name):
+    """Every function is one of a module, bare or with options: closures never compare equal."""
+    rule = make(name)
+    for part in (rule, rule.objective):
+        for value in (getattr(part, field.name) for field in fields(part)):
+            function = value.function if isinstance(value, Bound) else value
+            if isinstance(function, FunctionType):
+                assert function.__closure__ is None
+                assert "<locals>" not in function.__qualname__
+    with pytest.raises(FrozenInstanceError):
+        rule.about = About("other")
+
+
+def test_arrays_are_compared_by_their_bytes():
+    """And cannot be changed afterwards, neither through the rule nor through the caller's array."""
+    table = np.stack([O[0], O[1]])
+    rule = explorers.hop_b_class(table)
+    assert rule == explorers.hop_b_class(table.copy())
+    assert rule != explorers.hop_b_class(np.nextafter(table, 1))
+    table[0] = 0.5
+    assert rule == explorers.hop_b_class(np.stack([O[0], O[1]]))
+    with pytest.raises(ValueError, match="read-only"):
+        rule.propose.options["emissions"][0] = 0.5
+
+
 @every_rule
 def test_every_rule_learns(name):
     """A few episodes: exact gaps are never negative, and a rule that says so is optimistic."""
     run = learn(WORLD, make(name, **FEWER.get(name, {})), TREE, episodes=8, seed=0, compiled=False)
     assert len(run.played) == 8
     assert run.gaps.min() >= -1e-9
-    if run.task.explorer.optimism == "frequentist" or name == "oracle":
+    if run.task.explorer.about.guarantee == "frequentist" or name == "oracle":
         assert run.was_optimistic.all()
     if name == "oracle":
         np.testing.assert_allclose(run.gaps, 0.0, atol=1e-12)
@@ -159,7 +204,7 @@ def test_nothing_to_learn():
     value = optimum(known.at().pomdp)
     for rule in [
         explorers.quantile_bonus(bound=True),
-        *(make(name) for name in EXPLORERS if name not in NEEDED),
+        *(make(name) for name in EXPLORERS if not rules.example_arguments(name, WORLD)),
     ]:
         decision = decide(rule, known, Counts.of([EPISODE], known))[1]
         assert decision.optimistic == pytest.approx(value, abs=1e-10), rule.name
@@ -195,18 +240,25 @@ OTHERS = {  # values that are no defaults
 }
 
 
+def options_of(name):
+    """Every option of a rule with a value that is not its default."""
+    parameters = inspect.signature(EXPLORERS[name]).parameters.values()
+    return [(each.name, OTHERS[each.name]) for each in parameters if each.default is not each.empty]
+
+
 @every_rule
 def test_every_rule_says_what_it_is(name):
-    """One file a rule; origin or guarantee in the docstring; soundness in words."""
+    """One file per rule; origin or guarantee in the docstring; soundness in words."""
     factory, rule = EXPLORERS[name], make(name)
     assert factory.__module__ == f"homdp_ppl.explorers.{name}"
     assert getattr(explorers, name) is factory
-    assert rule.rule == name
-    assert rule.soundness == SOUNDNESS[name]
+    assert rule.about.name == name
+    assert rule.about.soundness == SOUNDNESS[name]
     told = inspect.getdoc(factory)
+    words = " ".join(told.split())
     assert re.search(r"Lee, Agarwal, Dann and Zhang \(2023\)|[Oo]ptimis|[Rr]egret|Sound", told)
-    if rule.optimism != "none":
-        assert re.search(r"probability 1 - \d? ?delta|>= 1 - delta|coverage", told)
+    if rule.about.guarantee != "none":
+        assert re.search(r"probability 1 - \d? ?delta|>= 1 - delta|coverage", words)
     for parameter in inspect.signature(factory).parameters:
         assert re.search(rf"^[\w, ]*\b{parameter}\b[\w, ]*$", told, re.MULTILINE), parameter
 
@@ -214,24 +266,48 @@ def test_every_rule_says_what_it_is(name):
 @every_rule
 def test_options_show_in_the_name(name):
     """Those that are not at their defaults, and only those; classes by their sizes."""
-    needed = {"hop_b_class": "emissions=2", "hop_v": "transitions=3, emissions=2"}.get(name, "")
+    needed = {"hop_b_class": "emissions=3", "hop_v": "transitions=3, emissions=3"}.get(name, "")
     assert make(name).name == (f"{name}({needed})" if needed else name)
-    for option, parameter in inspect.signature(EXPLORERS[name]).parameters.items():
-        if parameter.default is parameter.empty:
-            continue
-        value = OTHERS.get(option, "doubled" if parameter.default != "doubled" else "every episode")
-        told = f"{needed}, {option}={value}" if needed else f"{option}={value}"
+    for option, value in options_of(name):
+        label = f"{needed}, {option}={value}" if needed else f"{option}={value}"
         rule = make(name, **{option: value})
-        assert rule.name == f"{name}({told})"
-        assert rule.soundness in repr(rule)
-        assert rule.name in repr(rule)
-        if option == "scale":
-            assert rule.scaled
-            assert rule.soundness == "none (scaled bonuses)"
-        elif option == "mass":
-            assert rule.soundness == "optimistic, Bayesian"
+        assert rule.name == f"{name}({label})"
+        assert repr(rule) == f"Explorer {rule.name}: {rule.about.soundness}"
+        expected = {"scale": "none (scaled bonuses)", "mass": "optimistic, Bayesian"}
+        assert rule.about.soundness == expected.get(option, SOUNDNESS[name])
+
+
+def test_which_rules_use_the_prior_and_the_number_of_episodes():
+    rules_by = {
+        fact: {name for name in EXPLORERS if getattr(make(name).about, fact)}
+        for fact in ("uses_prior", "needs_episodes")
+    }
+    bayesian = {"posterior_sampling", "quantile_backup", "quantile_bonus", "value_quantile"}
+    assert rules_by["uses_prior"] == bayesian
+    assert rules_by["needs_episodes"] == {"hop_b", "hop_b_class", "hop_v", "tight"}
+    for name in EXPLORERS:
+        if name in rules_by["needs_episodes"]:
+            with pytest.raises(ParameterError, match="episodes: got None"):
+                Learner(MODEL, make(name), TREE)
         else:
-            assert rule.soundness == SOUNDNESS[name]
+            state = Learner(MODEL, make(name), TREE).init()
+            make(name).propose(KEY, make(name).update(state, EPISODE))
+
+
+def test_transforms():
+    """They change the deployment and the name; the random numbers of the rule stay."""
+    greedy, random = explorers.greedy(), explorers.with_random_actions
+    assert random(greedy, 0.3).deployment.random_actions == 0.3
+    assert random(greedy, 0.3).name == "greedy(random_actions=0.3)"
+    assert replace(random(greedy, 0.1), about=About("epsilon_greedy")) == explorers.epsilon_greedy()
+    assert explorers.replan_on_doubling(greedy).name == "greedy(replan=doubled)"
+    assert explorers.replan_once(greedy).deployment.replan == "once"
+    assert explorers.replan_every_episode(greedy) is greedy
+    hop_b = explorers.replan_every_episode(explorers.hop_b(scale=0.1))
+    assert hop_b.name == "hop_b(scale=0.1, replan=every episode)"
+    assert hop_b != explorers.hop_b(scale=0.1)
+    with pytest.raises(ParameterError, match=r"random_actions: got 1\.5"):
+        random(greedy, 1.5)
 
 
 BY_DELTA = [
@@ -249,11 +325,6 @@ BY_DELTA = [
         *(("value_quantile", "draws", value) for value in (0, 2.5)),
         *(("epsilon_greedy", "epsilon", value) for value in (0, 1.5)),
         *(("hop_v", "mass", value) for value in (0.0, 1.0)),
-        *(
-            (name, "replan", "sometimes")
-            for name, make in EXPLORERS.items()
-            if "replan" in inspect.signature(make).parameters
-        ),
     ],
 )
 def test_options_are_checked(name, option, value):
@@ -288,11 +359,11 @@ BAYESIAN = [
 ]
 
 
-@pytest.mark.parametrize("rule", BAYESIAN, ids=lambda rule: rule.rule)
+@pytest.mark.parametrize("rule", BAYESIAN, ids=lambda rule: rule.about.name)
 def test_programs_without_a_closed_form(rule):
     """Draws from the prior, then reweighed: the rule believes what was seen, and stays pure."""
     state = rule.init(sensor(), 50)
-    assert not rule.compilable(sensor())
+    assert not all(isinstance(leaf, np.ndarray) for leaf in jax.tree.leaves(state))
     after = rule.update(state, EPISODE)
     assert after.memory.base is state.memory.base
     weights = after.memory.belief.atoms.probabilities
@@ -303,8 +374,8 @@ def test_programs_without_a_closed_form(rule):
     assert state.memory.belief.atoms.weights is None
     proposal = rule.propose(KEY, after)
     assert same(leaves(proposal), leaves(rule.propose(KEY, after)))
-    decision, plans = Planning(rule, TREE, sensor()).decide(proposal, after)
-    assert plans == len(proposal.models.initial)
+    decision = Learner(sensor(), rule, TREE).plan(proposal, after)
+    assert decision.plans == len(proposal.models.initial)
     assert 0 < decision.optimistic <= H
 
 
@@ -315,7 +386,9 @@ def test_the_bound_serves_dirichlet_rows_only():
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "rule", [explorers.quantile_backup(), explorers.quantile_bonus()], ids=lambda rule: rule.rule
+    "rule",
+    [explorers.quantile_backup(), explorers.quantile_bonus()],
+    ids=lambda rule: rule.about.name,
 )
 def test_learning_with_a_sampled_posterior(rule):
     """Enough episodes for NUTS to run again.
@@ -340,24 +413,53 @@ def test_the_maze():
     assert run.gaps[-1] < 0.05
 
 
-# A new rule is one file and one line
+# A new rule is one function and one line
 
 
 def curious(weight: float = 1.0) -> Explorer:
-    """Plan in the estimates with a bonus of weight / (1 + n(x, a))."""
+    """Plan in the estimates with a bonus of weight / (1 + n(x, a)). No optimism is guaranteed.
 
-    def propose(key, state):
-        model = empirical(state.homdp, state.counts)
-        return one(model.with_bonus(weight / (1 + state.counts.state_action)))
-
-    return Explorer("curious", propose, "none", {"weight": weight})
-
-
-def test_a_new_rule():
-    """A function from counts to a model: the loop, the planner and the record do the rest.
-
-    It can be traced as it stands.
+    Parameters
+    ----------
+    weight
+        Of the bonus.
     """
+    about = About("curious", {"weight": weight} if weight != 1.0 else {}, uses_prior=True)
+    return Explorer(about, propose=bind(be_curious, weight=weight))
+
+
+def be_curious(key, state, weight):
+    model = empirical(state.homdp, state.counts)
+    return one(model.with_bonus(weight / (1 + state.counts.state_action)))
+
+
+@pytest.fixture
+def registered(monkeypatch):
+    """The new rule as a part of the toolkit."""
+    monkeypatch.setitem(EXPLORERS, "curious", curious)
+    monkeypatch.setitem(OTHERS, "weight", 0.5)
+    monkeypatch.setitem(SOUNDNESS, "curious", "none")
+    return "curious"
+
+
+@pytest.mark.parametrize(
+    "contract",
+    [
+        test_functions_are_pure,
+        test_proposals_are_arrays,
+        test_rules_say_whether_they_can_be_traced,
+        test_equal_options_make_equal_rules,
+        test_rules_hold_no_closures,
+        test_every_rule_learns,
+        test_options_show_in_the_name,
+    ],
+)
+def test_a_new_rule_keeps_the_contract(contract, registered):
+    contract(registered)
+
+
+def test_a_new_rule_learns_in_both_loops():
+    """A function from counts to a model: the loop, the planner and the record do the rest."""
     run = learn(WORLD, curious(0.5), TREE, episodes=40, seed=0, compiled=False)
     assert run.to_dataset().attrs["explorer"] == "curious(weight=0.5)"
     assert run.optimistic[0] == pytest.approx(
@@ -365,6 +467,23 @@ def test_a_new_rule():
     )
     assert (run.state.counts.state_action > 0).all()
     assert run.gaps[-10:].mean() < run.gaps[:10].mean()
-    with x64():
-        proposal = jax.eval_shape(curious().propose, KEY, run.state)
-        assert proposal.models.reward.shape == (1, H, X, 1, A)
+    compiled = learn(WORLD, curious(0.5), TREE, episodes=40, seed=0, compiled=True)
+    np.testing.assert_allclose(compiled.values, run.values, atol=1e-9)
+    np.testing.assert_array_equal(compiled.record.actions, run.record.actions)
+
+
+def test_a_new_rule_in_studies_and_on_the_command_line(registered, tmp_path, capsys):
+    """It says that it uses the prior, so that it is compared under several."""
+    priors = ("declared", "flat")
+    rules_ = ["greedy", "curious:weight=0.5", "curious:replan=doubled"]
+    done = study.compare(
+        "tiger", rules_, 3, 1, out=tmp_path / "study", workers=1, horizon=2, priors=priors
+    )
+    assert [(prior, rule) for _, prior, rule in done.runs] == [
+        *(("declared", rule) for rule in rules_),
+        *(("flat", rule) for rule in rules_[1:]),
+    ]
+    assert done.complete
+    learned = ["learn", "tiger", "--horizon", "2", "--explorer", registered, "--episodes", "3"]
+    assert main(learned) == 0
+    assert "curious" in capsys.readouterr().out

@@ -358,7 +358,7 @@ def test_value_quantile(q, draws, place):
 
     0.07 of 100 are 7, whatever floating point makes of it.
     """
-    assert explorers.value_quantile(0.07, 100).pick == 7
+    assert explorers.value_quantile(0.07, 100).objective.pick == 7
     proposal, decision = decide(explorers.value_quantile(q, draws), partly_known, FEW, K)
     candidates = [POMDP(*(part[c] for part in proposal.models)) for c in range(draws)]
     values = [optimum(candidate) for candidate in candidates]

@@ -84,7 +84,7 @@ def spaces_of(rule, episodes):
     state, history = rule.init(MODEL, K), []
     for episode in episodes:
         state = rule.update(state, episode)
-        history.append(tuple(set(np.flatnonzero(mask).tolist()) for mask in state.memory))
+        history.append(tuple(set(np.flatnonzero(mask).tolist()) for mask in state.memory[:2]))
     return history
 
 
@@ -155,7 +155,9 @@ def nested(rule):
 
     def update(state, episode):
         after = rule.update(state, episode)
-        return replace(after, memory=Versions(*map(np.logical_and, state.memory, after.memory)))
+        return replace(
+            after, memory=Versions(*map(np.logical_and, state.memory[:2], after.memory[:2]))
+        )
 
     return replace(rule, update=update)
 
@@ -185,7 +187,7 @@ def test_highest_density_sets_by_hand():
     for tables, counts, mask in zip(
         (TRANSITIONS, EMISSIONS),
         (state.counts.transition, state.counts.emission),
-        state.memory,
+        state.memory[:2],
         strict=True,
     ):
         weights = np.array([np.prod(table**counts) for table in tables])

@@ -111,12 +111,12 @@ def test_version_spaces_of_a_thousand_by_a_thousand():
     """
     truth, size, K = models.load("light_dark", horizon=4), 1000, 200
     members = [*candidates(truth.homdp, size - 1, jax.random.key(0)), truth]
-    rule = explorers.hop_v(members, members).continuous
+    rule = explorers.hop_v(members, members)
     assert 2 * size * (0.1 / (K // 4 * size)) ** 2 < 1e-8
     state, spaces = rule.init(truth.homdp, K), []
     for episode in rollout(jax.random.split(jax.random.key(1), K), truth, uniform_policy(truth)):
         state = rule.update(state, episode)
-        spaces.append(state.memory.alive)
+        spaces.append(state.memory[:2])
     transitions, emissions = (np.stack(masks) for masks in zip(*spaces, strict=True))
     for masks in (transitions, emissions):
         assert masks[:, -1].all()

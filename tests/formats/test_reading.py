@@ -138,7 +138,7 @@ def test_a_constant_reward_outside_the_unit_interval(tmp_path):
 @pytest.mark.parametrize("name", ["tiger", "maze4x3", "hallway"])
 @needs_problems
 def test_problems_equal_their_arrays(name):
-    """To the last bit but one: the arrays were divided by their sums, which are one up to rounding."""
+    """To the last bit but one: arrays were divided by their sums, which are 1 up to rounding."""
     file, reference = read_file(problems.file(f"{name}.POMDP")), problems.arrays(name)
     assert (file.discount, file.units, file.action_matters) == (1.0, (0.0, 1.0), False)
     ours = {

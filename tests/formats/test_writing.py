@@ -1,4 +1,4 @@
-"""Writing .POMDP files: exact round trips, names, refusals, and files that are never half written."""
+"""Writing .POMDP files: exact round trips, names, refusals, and no half-written files."""
 
 import os
 from types import SimpleNamespace

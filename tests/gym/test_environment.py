@@ -16,7 +16,7 @@ from homdp_ppl import DataError, HOMDPError, rollout, tabular, uniform_policy
 from homdp_ppl.core.randomness import Noise
 from homdp_ppl.core.rollout import play_by_asking
 from homdp_ppl.gym import HOMDPEnv, episodes_from
-from homdp_ppl.gym.dynamics import TableDynamics
+from homdp_ppl.gym.draws import TableDraws
 from tests.continuous.programs import hearing, plane, walk
 from tests.worlds import Parity, awkward, world
 
@@ -103,17 +103,23 @@ def test_a_wrong_law_is_caught():
     """
     made = tabular(**QUARTERS).at()
 
-    class Late(TableDynamics):
+    class Late:
+        def __init__(self, draws):
+            self.draws, self.before = draws, None
+
         def observe(self, generator, state):
-            self.before, state = state, getattr(self, "before", state)
-            return super().observe(generator, state)
+            shown, self.before = state if self.before is None else self.before, state
+            return self.draws.observe(generator, shown)
 
         def first(self, generator):
-            self.__dict__.pop("before", None)
-            return super().first(generator)
+            self.before = None
+            return self.draws.first(generator)
+
+        def __getattr__(self, name):
+            return getattr(self.draws, name)
 
     late = HOMDPEnv(made)
-    late._dynamics = Late(made)
+    late._draws = Late(TableDraws(made))
     slightly = made.pomdp.shows(0).copy()
     slightly[0] = [0.5, 0.25, 0.25]
     for planted in (late, HOMDPEnv(tabular(**{**QUARTERS, "O": slightly}).at())):
@@ -247,11 +253,10 @@ def test_continuous_worlds_are_environments():
                 "ignore", ".*Box observation space (minimum|maximum) value is.*infinity.*"
             )
             check_env(env, skip_render_check=True)
-        expected = rollout(
-            jax.random.split(jax.random.key(0), 5), made, uniform_policy(made)
-        ).trajectory
+        expected = rollout(jax.random.split(jax.random.key(0), 5), made, uniform_policy(made))
         episodes = episodes_from(env, "uniform", 5, seed=1, model=made)
-        assert [part.shape for part in episodes.trajectory] == [part.shape for part in expected]
+        assert episodes.observations.shape == expected.observations.shape
+        assert episodes.actions.shape == expected.actions.shape
         played = episodes_from(again, "uniform", 5, seed=1, model=model)
         np.testing.assert_array_equal(played.states, episodes.states)
         np.testing.assert_array_equal(played.observations, episodes.observations)

@@ -95,9 +95,7 @@ def test_a_foreign_environment_feeds_the_posterior():
         posterior(model, Counts(env.moves, env.sounds)).mean,
     )
     assert all(np.array_equal(a, b) for a, b in zip(found, expected, strict=True))
-    assert found.moves(0) == pytest.approx(
-        (1 + env.moves) / (3 + env.moves.sum(-1, keepdims=True))
-    )
+    assert found.moves(0) == pytest.approx((1 + env.moves) / (3 + env.moves.sum(-1, keepdims=True)))
     assert found.shows(0) == pytest.approx(
         (1 + env.sounds) / (2 + env.sounds.sum(-1, keepdims=True))
     )

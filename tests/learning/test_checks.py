@@ -108,7 +108,10 @@ def unasked(model):
     [
         ({"stop_after": -1}, "stop_after"),
         ({"explorer": hearing(), "episodes": 2}, "at least one epoch"),
-        ({"world": models.load("gaussian_tiger", horizon=2)}, "greedy in a continuous world"),
+        (
+            {"world": models.load("gaussian_tiger", horizon=2)},
+            "a rule that counts states and observations",
+        ),
     ],
 )
 def test_mistakes_are_told_before_anything_is_planned(wrong, told):

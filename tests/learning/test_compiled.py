@@ -1,19 +1,25 @@
-"""The compiled twin takes the decisions of the readable loop.
+"""The compiled loop takes the decisions of the readable loop.
 
 It stops, resumes and runs several seeds at once.
 """
 
+import gc
+import weakref
 from dataclasses import fields
 from functools import cache
+from typing import Any
 
 import numpy as np
 import pytest
 
-from homdp_ppl import Counts, Run, World, evaluate, explorers, learn
+from homdp_ppl import Counts, Run, World, evaluate, explorers, learn, models
 from homdp_ppl.errors import ParameterError
-from homdp_ppl.explorers import Explorer
-from homdp_ppl.learning.compiled import STRETCH, Twin, why_not
-from homdp_ppl.planners import alpha_vectors
+from homdp_ppl.explorers import EXPLORERS, Explorer
+from homdp_ppl.learning.compilable import reason_not_compilable
+from homdp_ppl.learning.compiled import STRETCH, compiled_loop
+from homdp_ppl.learning.learner import Learner
+from homdp_ppl.planners import alpha_vectors, history_tree
+from tests import rules
 from tests.compiling import compilations
 from tests.runs import OPTIONS, TREE, differences, small
 
@@ -23,27 +29,20 @@ READABLE = 120  # rounds that the readable loop plays as well
 TOLERANCE = 1e-9  # NumPy and XLA add in different orders
 
 
-def emission_class(world: World) -> np.ndarray:
-    """The true emissions, blurred ones, and ones with the states interchanged."""
-    truth = world.pomdp.shows(0)
-    support = (truth > 0) / (truth > 0).sum(1, keepdims=True)
-    return np.stack([0.5 * truth + 0.5 * support, truth, truth[::-1]])
-
-
+OPTIONS_OF: dict[str, dict[str, Any]] = {  # fewer plans, shorter phases
+    "epsilon_greedy": {"epsilon": 0.2},
+    "hop_b_class": {"scale": 0.1},
+    "quantile_bonus": {"bound": True},
+    "value_quantile": {"q": 0.7, "draws": 5},
+}
+NEVER = {"hop_v"}  # compiled
 RULES = {
-    "hop_b": lambda world: explorers.hop_b(),
     "hop_b, scaled": lambda world: explorers.hop_b(scale=0.1),
     "hop_b, nothing known": lambda world: explorers.hop_b(scale=0.1, known=False),
-    "hop_b_class": lambda world: explorers.hop_b_class(emission_class(world), scale=0.1),
-    "tight": lambda world: explorers.tight(),
-    "quantile_bonus": lambda world: explorers.quantile_bonus(bound=True),
-    "quantile_backup": lambda world: explorers.quantile_backup(),
-    "value_quantile": lambda world: explorers.value_quantile(q=0.7, draws=5),
-    "posterior_sampling": lambda world: explorers.posterior_sampling(),
-    "greedy": lambda world: explorers.greedy(),
-    "epsilon_greedy": lambda world: explorers.epsilon_greedy(0.2),
-    "uniform": lambda world: explorers.uniform(),
-    "oracle": explorers.oracle,
+} | {
+    name: lambda world, name=name: rules.example(name, world, **OPTIONS_OF.get(name, {}))
+    for name in EXPLORERS
+    if name not in NEVER
 }
 PAIRS = [
     ("hop_b_class", "tiger_table"),
@@ -59,13 +58,13 @@ OTHERS = [
 
 @cache
 def rule(name: str, model: str) -> Explorer:
-    """One object for each pair: the twin is compiled once for it."""
+    """One object for each pair."""
     return RULES[name](small(model))
 
 
 @cache
 def compiled(name: str, model: str) -> Run:
-    """The whole run of the twin."""
+    """The whole run of the compiled loop."""
     return learn(small(model), rule(name, model), TREE, EPISODES, SEED, compiled=True)
 
 
@@ -178,13 +177,39 @@ def test_several_seeds_are_several_runs():
     assert differences(both[1].resume(), compiled("greedy", "random")) == []
 
 
-def test_what_the_twin_keeps():
-    """Twins live with the learner's declaration, one for the same objects."""
-    world, greedy = small("random"), rule("greedy", "random")
-    twin = Twin.of(world, greedy, TREE, world.homdp)
-    assert Twin.of(world, greedy, TREE, world.homdp) is twin
-    assert Twin.of(world, explorers.greedy(), TREE, world.homdp) is not twin
-    assert set(compiled("greedy", "random").seconds) == {"compiling", "compiled"}
+def test_equal_parts_share_compiled_code():
+    """In a loop that makes its rule and its planner again and again, nothing is compiled twice.
+
+    Planted: another option is compiled.
+    """
+    world = small("random")
+
+    def run(scale):
+        rule = explorers.hop_b(scale=scale)
+        return learn(world, rule, history_tree(), 30, compiled=True)
+
+    first = run(0.3)
+    with compilations() as made:
+        again = [run(0.3) for _ in range(3)]
+        loops = {id(compiled_loop(each.task)) for each in (first, *again)}
+    assert made == []
+    assert len(loops) == 1
+    assert all(differences(first, each) == [] for each in again)
+    with compilations() as made:
+        run(0.31)
+    assert made
+    assert set(first.seconds) == {"compiling", "compiled"}
+
+
+def test_compiled_code_does_not_keep_the_world_alive():
+    """Not even the oracle's, which plans in it."""
+    world = models.load("tiger", horizon=2)
+    for make in (explorers.oracle, lambda world: explorers.greedy()):
+        assert learn(world, make(world), TREE, 5, compiled=True).compiled
+    gone = weakref.ref(world)
+    del world
+    gc.collect()
+    assert gone() is None
 
 
 def slow_tiger() -> World:
@@ -194,12 +219,18 @@ def slow_tiger() -> World:
     )
 
 
+def reason(world, explorer, planner, model, foresight):
+    learner = Learner(model, explorer, planner, 10)
+    found = reason_not_compilable(world, learner, learner.init(), foresight)
+    return found and found.reason
+
+
 def test_why_some_runs_are_not_compiled():
     tiger, table = small("tiger"), small("tiger_table")
     greedy = explorers.greedy()
-    assert why_not(tiger, greedy, TREE, tiger.homdp, False) is None
-    assert why_not(tiger, greedy, TREE, table.homdp, False) is None
-    assert why_not(table, explorers.greedy(known=False), TREE, tiger.homdp, False) is None
+    assert reason(tiger, greedy, TREE, tiger.homdp, False) is None
+    assert reason(tiger, greedy, TREE, table.homdp, False) is None
+    assert reason(table, explorers.greedy(known=False), TREE, tiger.homdp, False) is None
     reasons = {
         "the world can show what the learner's declaration excludes": (
             slow_tiger(),
@@ -218,13 +249,13 @@ def test_why_some_runs_are_not_compiled():
         ),
         "foresight is played step by step": (tiger, greedy, TREE, tiger.homdp, True),
     }
-    for reason, arguments in reasons.items():
-        assert why_not(*arguments) == reason
+    for words, arguments in reasons.items():
+        assert reason(*arguments) == words
         world, explorer, planner, model, foresight = arguments
-        with pytest.raises(ParameterError, match=f"compiled: got True.*This one cannot: {reason}"):
+        with pytest.raises(ParameterError, match=f"compiled: got True.*This one cannot: {words}"):
             learn(world, explorer, planner, 10, model=model, foresight=foresight, compiled=True)
         run = learn(world, explorer, planner, 1001, model=model, foresight=foresight, stop_after=2)
-        assert run.loop == f"readable loop ({reason})"
+        assert run.loop == f"readable loop ({words})"
     few = "readable loop (few episodes: compiling would take longer)"
     assert [run.loop for run in learn(tiger, greedy, TREE, 10, [0, 1])] == [few, few]
     assert learn(tiger, greedy, TREE, 10, compiled=False).loop == "readable loop (as asked)"

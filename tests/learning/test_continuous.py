@@ -25,7 +25,7 @@ from homdp_ppl import (
 from homdp_ppl.core.episode import Episode
 from homdp_ppl.core.policy import Trajectory
 from homdp_ppl.declare.latent import latent_tables
-from homdp_ppl.learning.continuous_stage import ContinuousStage
+from homdp_ppl.learning.learner import Learner
 from homdp_ppl.planners import history_tree, particle_tree, quantised
 from tests.continuous.programs import plane, walk
 
@@ -63,7 +63,7 @@ def test_version_spaces_by_hand():
     delta), nested.
     """
     truth, ears = tiger()
-    rule = explorers.hop_v([truth], ears, delta=0.2).continuous
+    rule = explorers.hop_v([truth], ears, delta=0.2)
     K, H = 30, 3
     state = rule.init(truth.homdp, K)
     episodes = rollout(jax.random.split(jax.random.key(3), K), truth, uniform_policy(truth))
@@ -75,8 +75,8 @@ def test_version_spaces_by_hand():
         if k % H == H - 1:
             best = total[alive].max()
             alive &= total >= best - 2 * log((K // H) * len(ears) / 0.2)
-            np.testing.assert_array_equal(state.memory.alive.emissions, alive)
-    np.testing.assert_allclose(state.memory.emissions, total, rtol=1e-12)
+            np.testing.assert_array_equal(state.memory.emissions, alive)
+    np.testing.assert_allclose(state.memory.evidence.emissions, total, rtol=1e-12)
     assert alive[2]
     assert not alive.all()
 
@@ -84,7 +84,7 @@ def test_version_spaces_by_hand():
 def test_hop_v_learns_the_gaussian_tiger():
     """Optimistic in every epoch, the truth stays, the others leave, and the gap goes."""
     run = learned("hop_v", 180)
-    alive = run.state.memory.alive.emissions
+    alive = run.state.memory.emissions
     assert alive[2]
     assert alive.sum() < len(NOISES)
     assert run.was_optimistic.all()
@@ -118,19 +118,19 @@ def test_the_bonus_of_hop_b_class_by_hand():
     delta) / n(x))).
     """
     truth, ears = tiger()
-    rule, K = explorers.hop_b_class(ears, delta=0.1).continuous, 500
+    rule, K = explorers.hop_b_class(ears, delta=0.1), 500
     state = rule.init(truth.homdp, K)
     for episode in rollout(jax.random.split(jax.random.key(0), 100), truth, uniform_policy(truth)):
         state = rule.update(state, episode)
-    proposal = rule.propose(jax.random.key(0), state)
+    proposal = rule.propose(jax.random.key(0), state).models
     n = state.memory.visits
     assert n.sum() == 300
     bonus = 3 * np.minimum(2, np.sqrt(8 * log(len(ears) * 2 * K / 0.1) / n))
     reward = latent_tables(truth)[2]
     np.testing.assert_allclose(proposal.reward, reward + bonus[None, :, None], rtol=1e-12)
     np.testing.assert_array_equal(proposal.transition, latent_tables(truth)[1])
-    paper = explorers.hop_b_class(ears, delta=0.1, known=False).continuous
-    unknown = paper.propose(jax.random.key(0), state)
+    paper = explorers.hop_b_class(ears, delta=0.1, known=False)
+    unknown = paper.propose(jax.random.key(0), state).models
     counts = state.memory.transition
     eps = np.minimum(2, np.sqrt(8 * 2 * log(4 * 3 * K * 3) / counts.sum(-1)))
     np.testing.assert_allclose(
@@ -147,15 +147,15 @@ def test_posterior_sampling_plans_again_when_a_count_has_doubled():
     Of infinitely many the episodes double.
     """
     truth, _ = tiger()
-    run = learn(truth, explorers.posterior_sampling(replan="doubled"), PLANNER, 12, 1)
+    run = learn(truth, explorers.replan_on_doubling(explorers.posterior_sampling()), PLANNER, 12, 1)
     now, then = np.zeros((2, 3), dtype=int), None
     for planned, episode in zip(run.record.planned, run.episodes, strict=True):
         assert planned == (then is None or (now >= np.maximum(1, 2 * then)).any())
         then = now.copy() if planned else then
         np.add.at(now, (episode.states[:-1], episode.actions), 1)
     assert 2 < run.record.planned.sum() < 12
-    rule = explorers.posterior_sampling().continuous
-    assert rule.visits(replace(rule.init(truth.homdp, 9), homdp=walk(), played=4)) == [4]
+    state = replace(explorers.uniform().init(walk(), 9), played=np.asarray(4))
+    assert state.visits == [4]
 
 
 @pytest.mark.slow
@@ -220,7 +220,7 @@ def test_where_the_planner_goes_along_values_are_estimated():
 
 
 def counting_places():
-    return explorers.hop_b_class([plane().draw(jax.random.key(0))]).continuous
+    return explorers.hop_b_class([plane().draw(jax.random.key(0))])
 
 
 @pytest.mark.parametrize(
@@ -238,7 +238,7 @@ def counting_places():
             lambda: learn(
                 tiger()[0], explorers.uniform(), PLAN, 5, model=models.load("tiger").homdp
             ),
-            "a ContinuousHOMDP",
+            "the names and the horizon",
         ),
         (
             lambda: learn(
@@ -259,7 +259,7 @@ def counting_places():
         ),
         (
             lambda: learn(models.load("tiger"), explorers.oracle(tiger()[0]), history_tree(), 8),
-            "tables, or finite worlds",
+            "the world that is acted in",
         ),
         (
             lambda: learn(tiger()[0], explorers.oracle(tiger()[0].with_horizon(2)), PLANNER, 8),
@@ -267,7 +267,7 @@ def counting_places():
         ),
         (
             lambda: learn(tiger()[0], explorers.oracle(models.load("tiger")), PLANNER, 8),
-            "made of continuous worlds",
+            "the world that is acted in",
         ),
         (lambda: counting_places().init(plane(), 5), "finitely many states"),
     ],
@@ -283,15 +283,14 @@ def test_data_that_no_member_explains():
     Told when the next round is planned, not before and not in silence.
     """
     truth, ears = tiger()
-    state = explorers.hop_v([truth], ears).continuous.init(truth.homdp, 6)
-    rule = explorers.hop_v([truth], ears).continuous
+    rule = explorers.hop_v([truth], ears)
+    state = rule.init(truth.homdp, 6)
     seen = rollout(jax.random.key(0), truth, uniform_policy(truth)).observations
     kept = Episode(
         Trajectory(seen, np.zeros(3, dtype=int)), np.array([0, 1, 0, 1])
     )  # the tiger stays while one listens
     for _ in range(3):
         state = rule.update(state, kept)
-    assert not state.memory.alive.transitions.any()
-    stage = ContinuousStage(learned("hop_v", 180).task)
+    assert not state.memory.transitions.any()
     with pytest.raises(PlanningError, match="no pair left"):
-        stage.decide(rule.propose(jax.random.key(0), state), state)
+        Learner(truth.homdp, rule, PLANNER, episodes=6).decide(0, state)

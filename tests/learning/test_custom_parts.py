@@ -1,19 +1,23 @@
-"""What people who write a planner or a rule of their own get wrong first, and what they are told."""
+"""Common mistakes in custom planners and rules, and the errors that they raise."""
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 
 from homdp_ppl import HOMDPError, explorers, learn, make_plan, report
 from homdp_ppl.confidence import empirical
-from homdp_ppl.explorers import Explorer, Proposal
+from homdp_ppl.explorers import About, Deployment, Explorer, Objective, Proposal
 from homdp_ppl.planners import alpha_vectors, auto, bounded_search, history_tree
 from tests.runs import TREE, small
 
+WRONG: Any = "wrong"
+
 
 def by_rule(propose, episodes=2, compiled=False):
-    learn(small("tiger"), Explorer("mine", propose, "none"), TREE, episodes, compiled=compiled)
+    rule = Explorer(About("mine"), propose=propose)
+    learn(small("tiger"), rule, TREE, episodes, compiled=compiled)
 
 
 def impatient(key, state):
@@ -30,7 +34,7 @@ def impatient(key, state):
         (lambda key, state: Proposal(empirical(state.homdp, state.counts)), "axis of candidates"),
         (
             explorers.value_quantile(draws=3).propose,
-            r"got 3 models; expected 1\. Or say so: Explorer\(\.\.\., candidates=3\)",
+            r"got 3 models; expected 1\. Or change the rule: Objective\(candidates=3\)",
         ),
     ],
 )
@@ -58,23 +62,37 @@ def test_numbers_that_make_no_model(spoil, compiled):
 
 
 @pytest.mark.parametrize(
-    ("facts", "told"),
+    ("make", "message"),
     [
-        ({"explore": 1.5}, "explore: got 1.5; expected a probability"),
-        ({"candidates": 0}, "candidates: got 0"),
-        ({"pick": 2}, r"pick: got 2; expected None, or one of the candidates 1\.\.1"),
-        ({"candidates": 3, "pick": 0}, "pick: got 0"),
+        (lambda: Deployment(random_actions=1.5), "random_actions: got 1.5; expected a probability"),
+        (lambda: Deployment(replan=WRONG), "replan: got 'wrong'"),
+        (lambda: Objective(candidates=0), "candidates: got 0"),
+        (
+            lambda: Objective(pick=2),
+            r"pick: got 2; expected None, or one of the candidates 1\.\.1",
+        ),
+        (lambda: Objective(candidates=3, pick=0), "pick: got 0"),
+        (lambda: About("mine", guarantee=WRONG), "guarantee: got 'wrong'"),
+        (
+            lambda: Explorer(WRONG, propose=impatient),
+            r"about: got a str; expected About\(\.\.\.\)",
+        ),
+        (lambda: Explorer(About("mine"), propose=WRONG), "propose: got a str; expected a function"),
     ],
 )
-def test_facts_about_a_rule_that_cannot_be(facts, told):
-    """Told when the rule is made: a traced index beyond the end would be clamped in silence."""
-    with pytest.raises(HOMDPError, match=told):
-        Explorer("mine", explorers.greedy().propose, "none", **facts)
+def test_impossible_facts_about_a_rule(make, message):
+    """Raised when the rule is made: a traced index beyond the end would be clamped silently."""
+    with pytest.raises(HOMDPError, match=message):
+        make()
 
 
-def test_a_rule_that_cannot_be_traced_is_told_to_say_so():
-    with pytest.raises(HOMDPError, match="compilable=lambda homdp: False"):
+def test_a_rule_that_cannot_be_traced():
+    """Whoever asks for the compiled loop learns why not; others get the readable one."""
+    with pytest.raises(HOMDPError, match=r"Python `if` on a traced value.*jnp\.where"):
         by_rule(impatient, compiled=True)
+    rule = Explorer(About("mine"), propose=impatient)
+    run = learn(small("tiger"), rule, TREE, 1000, stop_after=1)
+    assert run.loop == "readable loop (mine needs more than array functions on tiger)"
 
 
 def test_planners_that_make_no_plan():

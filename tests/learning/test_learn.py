@@ -10,7 +10,7 @@ import pytest
 from scipy.special import expit
 
 from homdp_ppl import POMDP, GraphPolicy, evaluate, explorers, learn, models
-from homdp_ppl.learning import learn as learning
+from homdp_ppl.learning import progress
 from tests.planners.exact import optimum
 from tests.posteriors.programs import GRID, ear_posterior, logistic
 from tests.runs import TREE, differences, hearing, readable, small
@@ -59,7 +59,7 @@ def test_numpy_numbers_are_numbers():
         (explorers.value_quantile(draws=3), (5,)),
         (explorers.uniform(), (0, 1, 13)),
     ],
-    ids=lambda value: getattr(value, "rule", None),
+    ids=lambda value: value.name if isinstance(value, explorers.Explorer) else "",
 )
 def test_stopping_and_resuming_is_one_run(explorer, stops):
     whole = readable("tiger_table", explorer, 40)
@@ -101,7 +101,7 @@ def test_stopping_and_resuming_with_a_sampled_posterior():
         learn(world, explorers.quantile_backup(), TREE, 1, 1, stop_after=0),
     ]
     assert (
-        len({tuple(run.state.luck) for run in begun}) == 3
+        len({tuple(run.state.key_data) for run in begun}) == 3
     )  # neither seeds nor rules share the sampler's noise
     whole = learn(world, rule, TREE, 16, seed=1)
     assert "needs more than array functions" in whole.loop
@@ -272,14 +272,19 @@ def test_policies_are_handed_what_may_be_seen():
     assert differences(run, learn(world, explorers.greedy(), TREE, 6, seed=1)) == []
 
 
-def test_the_world_has_the_same_luck_for_every_rule():
+def named(rule, name):
+    """The same rule under another name."""
+    return replace(rule, about=replace(rule.about, name=name))
+
+
+def test_rules_share_the_random_numbers_of_the_world():
     """Rules that deploy the same policy see the same episodes.
 
     Others start alike as long as they act alike.
     """
     oracle = explorers.oracle(small("tiger"))
     first, namesake = (
-        readable("tiger", rule, 60) for rule in (oracle, replace(oracle, rule="another name"))
+        readable("tiger", rule, 60) for rule in (oracle, named(oracle, "another name"))
     )
     assert differences(first, namesake) == []
     others = [
@@ -298,12 +303,10 @@ def test_the_world_has_the_same_luck_for_every_rule():
         assert not same.all()
 
 
-def test_rules_have_luck_of_their_own():
+def test_rules_have_their_own_random_numbers():
     """From the name of the rule: random actions and posterior draws differ under another name."""
     for rule in (explorers.uniform(), explorers.posterior_sampling()):
-        ours, theirs = (
-            readable("tiger_table", r, 30) for r in (rule, replace(rule, rule="another name"))
-        )
+        ours, theirs = (readable("tiger_table", r, 30) for r in (rule, named(rule, "another name")))
         assert "actions" in differences(ours, theirs)
         np.testing.assert_array_equal(ours.record.states[:, 0], theirs.record.states[:, 0])
 
@@ -313,7 +316,11 @@ def test_rules_have_luck_of_their_own():
 
 @pytest.mark.parametrize(
     "explorer",
-    [explorers.tight(), explorers.hop_b(scale=0.1), explorers.greedy(replan="doubled")],
+    [
+        explorers.tight(),
+        explorers.hop_b(scale=0.1),
+        explorers.replan_on_doubling(explorers.greedy()),
+    ],
     ids=str,
 )
 def test_planning_when_a_count_has_doubled(explorer):
@@ -342,7 +349,7 @@ def test_planning_when_a_count_has_doubled(explorer):
 
 
 def test_planning_once():
-    run = readable("tiger_table", explorers.greedy(replan="once"), 30)
+    run = readable("tiger_table", explorers.replan_once(explorers.greedy()), 30)
     np.testing.assert_array_equal(run.record.planned, np.arange(30) == 0)
     assert len(set(run.values)) == 1
     assert evaluate(run.policy_at(29), small("tiger_table").pomdp) == pytest.approx(
@@ -368,7 +375,7 @@ def test_progress(capsys, monkeypatch):
         (1e9, True, True),
         (0.0, False, False),
     ):
-        monkeypatch.setattr(learning, "PATIENCE", patience)
+        monkeypatch.setattr(progress, "PATIENCE", patience)
         run = readable("tiger", explorers.greedy(), 3, progress=wanted)
         told = capsys.readouterr()
         assert ("learning" in told.err) == shown

@@ -22,7 +22,7 @@ def some_pairs(seed, transitions=6, emissions=5, zeros=0.0):
     T, O = (
         np.stack([m.stationary()[k] for m in members[:n]])
         for k, n in ((1, transitions), (2, emissions))
-    )  # noqa: E741
+    )
     alive = np.ones(transitions, dtype=bool), np.ones(emissions, dtype=bool)
     return Pairs(T, O, *alive, members[0].initial, members[0].reward[:, :, 0])
 

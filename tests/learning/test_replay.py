@@ -24,7 +24,7 @@ def classes():
 
 
 RULES = {
-    "greedy": lambda: explorers.greedy(replan="doubled"),
+    "greedy": lambda: explorers.replan_on_doubling(explorers.greedy()),
     "tight": explorers.tight,
     "posterior_sampling": explorers.posterior_sampling,
     "epsilon_greedy": lambda: explorers.epsilon_greedy(0.3),

@@ -9,7 +9,7 @@ import xarray as xr
 
 from homdp_ppl import Counts, DataError, Run, evaluate, explorers, learn, rollout, x64
 from homdp_ppl.errors import ParameterError
-from homdp_ppl.learning.outcome import stop_after_rounds
+from homdp_ppl.learning.loop import state_before
 from homdp_ppl.learning.record import Record
 from tests.chances import ALARM, believable
 from tests.runs import TREE, differences, hearing, small
@@ -20,7 +20,9 @@ WORLD = small("tiger_table")
 @pytest.fixture(scope="module")
 def run() -> Run:
     """Greedy, planning only when a count has doubled."""
-    return learn(WORLD, explorers.greedy(replan="doubled"), TREE, 40, seed=1, compiled=False)
+    return learn(
+        WORLD, explorers.replan_on_doubling(explorers.greedy()), TREE, 40, seed=1, compiled=False
+    )
 
 
 @pytest.fixture(scope="module")
@@ -105,7 +107,7 @@ def test_policies_of_single_rounds(run):
         ):
             run.policy_at(index)
     assert evaluate(run.policy_at(39), WORLD.pomdp) == evaluate(run.policy, WORLD.pomdp)
-    state = run.state_before(17)
+    state = state_before(run, 17)
     assert state.played == 17
     np.testing.assert_array_equal(
         state.counts.transition, Counts.of(run.episodes[:17], WORLD).transition
@@ -123,9 +125,9 @@ def test_policies_of_a_rule_that_counts_in_its_own_way():
         after = greedy.update(state, episode)
         return after if int(after.played) % 2 else replace(after, counts=state.counts)
 
-    forgetful = replace(greedy, rule="forgetful", update=update, compilable=lambda homdp: False)
+    forgetful = replace(greedy, about=explorers.About("forgetful"), update=update)
     run = learn(WORLD, forgetful, TREE, 12, seed=1)
-    assert run.state_before(12).counts.visits.sum() == run.state.counts.visits.sum() == 6 * 3
+    assert state_before(run, 12).counts.visits.sum() == run.state.counts.visits.sum() == 6 * 3
     for k in range(12):
         assert evaluate(run.policy_at(k), WORLD.pomdp) == pytest.approx(run.values[k], abs=1e-12)
 
@@ -235,7 +237,7 @@ def test_records_add_up(run):
 
 
 def test_episodes_make_rounds(run):
-    assert [stop_after_rounds(run.task, stop) for stop in (None, 0, 1, 39, 40, 41)] == [
+    assert [run.task.rounds_of(stop) for stop in (None, 0, 1, 39, 40, 41)] == [
         40,
         0,
         1,
@@ -245,4 +247,4 @@ def test_episodes_make_rounds(run):
     ]
     task = learn(small("tiger"), hearing(), TREE, 20, stop_after=0).task
     assert (task.rounds, task.episodes_per_round) == (6, 3)
-    assert [stop_after_rounds(task, stop) for stop in (None, 2, 3, 19, 20)] == [6, 0, 1, 6, 6]
+    assert [task.rounds_of(stop) for stop in (None, 2, 3, 19, 20)] == [6, 0, 1, 6, 6]

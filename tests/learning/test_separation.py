@@ -58,7 +58,8 @@ def test_the_lock_needs_exploration():
         assert holds.sum() == 0
         assert separated(fails, holds)
     assert not separated(
-        fails, failing(world, explorers.greedy(replan="doubled"), 150, 60, gap=0.3, last=50)
+        fails,
+        failing(world, explorers.replan_on_doubling(explorers.greedy()), 150, 60, gap=0.3, last=50),
     )
 
 
@@ -139,7 +140,13 @@ def test_a_checkup_needs_exploration():
         assert holds.sum() == 0
         assert separated(fails, holds)
     doubled = failing(
-        world, explorers.greedy(replan="doubled"), 3000, 20, gap=0.01, last=300, model=model
+        world,
+        explorers.replan_on_doubling(explorers.greedy()),
+        3000,
+        20,
+        gap=0.01,
+        last=300,
+        model=model,
     )
     assert not separated(fails, doubled)
 

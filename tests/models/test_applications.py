@@ -85,7 +85,7 @@ SEEDS, WINDOW = 8, 5
 
 @cache
 def learners(name: str, horizon: int = 3) -> tuple[World, HOMDP]:
-    """A world with a posterior in closed form, and the declaration of one who knows no structure."""
+    """A world with a closed-form posterior, and the declaration without its structure."""
     closed = {"hierarchy": False} if name == "screening" else {}
     made = models.load(name, horizon=horizon, **closed)
     return made, flat_table(made).homdp

@@ -11,8 +11,7 @@ import pytest
 from numpyro.infer.util import log_density
 from scipy import stats
 
-from homdp_ppl import POMDP, DeclarationError, Episode, posterior, rollout, uniform_policy, x64
-from homdp_ppl.core.policy import Trajectory
+from homdp_ppl import POMDP, DeclarationError, Episodes, posterior, rollout, uniform_policy, x64
 from homdp_ppl.declare.latent import latent_tables
 from homdp_ppl.models import gaussian_screening, gaussian_tiger, low_rank
 from homdp_ppl.planners import history_tree, quantised
@@ -108,7 +107,7 @@ def test_hindsight_is_the_program_given_states_and_numbers(name):
 
 
 def outside(name, episodes, parameters):
-    """The entries of the parameters that lie beyond all draws of the posterior given the episodes."""
+    """Entries of the parameters beyond all draws of the posterior given the episodes."""
     belief = posterior(world(name).homdp, episodes, sampling=SAMPLING)
     assert belief.method == ("conjugate" if name == "gaussian_tiger" else "nuts")
     draws = belief.parameters(jax.random.key(0), DRAWS)
@@ -139,7 +138,7 @@ def test_posteriors_cover_a_truth_drawn_from_the_prior(name):
 def test_posteriors_given_numbers_that_are_off_do_not_cover_it(name):
     """The planted bug: all numbers are too large by 1."""
     here, episodes = drawn(name)
-    wrong = Episode(Trajectory(episodes.observations + 1.0, episodes.actions), episodes.states)
+    wrong = Episodes(episodes.observations + 1.0, episodes.actions, episodes.states)
     assert outside(name, wrong, here.parameters) != []
 
 
@@ -174,7 +173,9 @@ def test_the_optimum_on_a_fine_grid_lies_in_the_bracket(name):
     assert plan.value - 1e-9 <= fine <= plan.upper + 1e-9
     clearer = {"precision": np.array([4.0, 4.0]), "noise": 0.5, "scale": 0.25}
     parameters = {site: clearer.get(site, value) for site, value in world(name).parameters.items()}
-    assert history_tree()(on_a_grid(name, parameters, plan.policy.edges, 40)).value > plan.upper + 1e-3
+    assert (
+        history_tree()(on_a_grid(name, parameters, plan.policy.edges, 40)).value > plan.upper + 1e-3
+    )
 
 
 def test_screening_moves_as_told():

@@ -75,7 +75,7 @@ def density(world, episode):
     with x64():
         given = jax.tree.map(np.asarray, dict(world.parameters))
         return float(
-            jax.jit(world.mechanics.log_likelihood)(
+            jax.jit(world.dynamics.log_likelihood)(
                 given, episode.states, episode.observations, episode.actions
             )
         )
@@ -108,7 +108,7 @@ def test_plays_and_is_conditioned_in_hindsight(name):
 
 @each
 def test_sites_are_of_transitions_or_of_emissions(name):
-    """So classes factorise: with the other's emissions, transitions stay, and the other way round."""
+    """Classes factorise: with the other's emissions, transitions stay, and vice versa."""
     first, second = candidates(WORLDS[name]().homdp, 2, jax.random.key(1))
     moving, seeing = ("drift", "scale") if name == "camera" else ("gain", "blur")
     mixed = WORLDS[name]().homdp.at(

@@ -121,7 +121,7 @@ def rational_optimum(pomdp: POMDP, denominator: int) -> Fraction:
     """The optimal value in exact rational arithmetic, of the model whose numbers are multiples of
     1/denominator.
     """
-    rho, T, O, r = (
+    rho, T, emission, r = (
         np.vectorize(lambda v: Fraction(round(v * denominator), denominator), otypes=[object])(t)
         for t in pomdp.stationary()
     )
@@ -137,8 +137,8 @@ def rational_optimum(pomdp: POMDP, denominator: int) -> Fraction:
                 ]
                 now += sum(
                     (
-                        best([moved[z] * O[z, y] for z in range(X)], h + 1)
-                        for y in range(O.shape[1])
+                        best([moved[z] * emission[z, y] for z in range(X)], h + 1)
+                        for y in range(emission.shape[1])
                     ),
                     Fraction(0),
                 )
@@ -146,7 +146,8 @@ def rational_optimum(pomdp: POMDP, denominator: int) -> Fraction:
         return max(values)
 
     return sum(
-        (best([rho[x] * O[x, y] for x in range(X)], 0) for y in range(O.shape[1])), Fraction(0)
+        (best([rho[x] * emission[x, y] for x in range(X)], 0) for y in range(emission.shape[1])),
+        Fraction(0),
     )
 
 

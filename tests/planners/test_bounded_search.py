@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from homdp_ppl import POMDP, evaluate, models
-from homdp_ppl.core.pomdp import Stationary
 from homdp_ppl.core.plan import Plan
+from homdp_ppl.core.pomdp import Stationary
 from homdp_ppl.errors import PlanningError
 from homdp_ppl.planners._bounds import root_bounds
 from homdp_ppl.planners._search_bounds import Children, Stage, with_points

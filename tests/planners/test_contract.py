@@ -277,7 +277,8 @@ model = random_pomdp(0, 3, 4, 3, 1)
 for planner in (history_tree(), alpha_vectors(), bounded_search()):  # compile and warm up
     planner(model)
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-for planner, steps in ((history_tree(), 12), (history_tree(), 2000), (alpha_vectors(max_vectors=1000), 60)):
+vectors = alpha_vectors(max_vectors=1000)
+for planner, steps in ((history_tree(), 12), (history_tree(), 2000), (vectors, 60)):
     long = model.with_tables(reward=np.random.default_rng(0).uniform(size=(steps, 3, 3)))
     try:
         planner(long)
@@ -285,7 +286,8 @@ for planner, steps in ((history_tree(), 12), (history_tree(), 2000), (alpha_vect
         assert "bounded_search" in str(error), error
     else:
         raise AssertionError(f"planned {steps} steps")
-wide = random_pomdp(0, 20, 100, 20, 1).with_tables(reward=np.random.default_rng(0).uniform(size=(50, 20, 20)))
+reward = np.random.default_rng(0).uniform(size=(50, 20, 20))
+wide = random_pomdp(0, 20, 100, 20, 1).with_tables(reward=reward)
 assert bounded_search(time_limit=1.0)(wide).gap > 0
 print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024)
 """

@@ -1,7 +1,6 @@
 """Models whose tables depend on the step, the previous action or the observation."""
 
 import jax
-import numpy as np
 import pytest
 
 from homdp_ppl import PlanningError, evaluate, x64

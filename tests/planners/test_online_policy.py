@@ -265,7 +265,7 @@ def test_nonsense_is_refused():
         particle_tree(10**9)(walk.at(blur=BLUR))
     with pytest.raises(PlanningError, match=r"GB(.|\n)*fewer simulations, particles"):
         particle_tree(particles=10**9)(walk.at(blur=BLUR))
-    with pytest.raises(PlanningError, match=r"a ContinuousHOMDP; expected a World"):
+    with pytest.raises(PlanningError, match=r"a HOMDP; expected a World"):
         particle_tree()(walk)
 
 

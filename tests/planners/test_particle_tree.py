@@ -12,11 +12,9 @@ from scipy.stats import norm
 from scipy.stats import t as student
 
 from homdp_ppl import evaluate, models, x64
+from homdp_ppl.declare.dynamics import table_dynamics
 from homdp_ppl.planners import (
     _particle_belief as particle_belief,
-)
-from homdp_ppl.planners import (
-    _particle_game as particle_game,
 )
 from homdp_ppl.planners import (
     _particle_search as particle_search,
@@ -67,8 +65,9 @@ def test_a_search_without_observation_weights_is_caught(monkeypatch):
     """
     assert loss(peeking(), **ENOUGH) == pytest.approx(0, abs=1e-12)
     monkeypatch.setattr(particle_search, "normalised", lambda before, likelihood: (before, False))
-    monkeypatch.setattr(particle_game, "_FINITE", {})
+    table_dynamics.cache_clear()  # of what was compiled with weights
     assert loss(peeking(), **ENOUGH) == pytest.approx(0.25, abs=1e-12)
+    table_dynamics.cache_clear()
 
 
 @pytest.mark.slow
@@ -137,7 +136,7 @@ def test_systematic_resampling_keeps_shares():
 
 
 def tree_errors(tree, h, horizon, widening, density, reward, finite):
-    """Everything in a tree that is not what its definition says, by a walk from the root in NumPy."""
+    """Everything in a tree that differs from its definition, by a walk from the root in NumPy."""
     wrong, ahead, beliefs = set(), [(0, h)], 0
     while ahead:
         b, h = ahead.pop()

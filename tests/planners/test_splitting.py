@@ -86,7 +86,7 @@ def test_the_cells_that_contribute_most_are_cut():
 
 
 def test_refining_where_it_is_told_helps_most():
-    """Cells that were split so have a smaller bracket than as many cells that were split elsewhere."""
+    """Cells split this way have a smaller bracket than as many cells split elsewhere."""
     edges = [-2.0, -0.5, 0.5, 2.0]
     found, pieces, score, kept = bracketed(edges)
     finer = split(pieces, np.array(edges), kept, score, most=2)

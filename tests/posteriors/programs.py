@@ -14,7 +14,7 @@ from jax.nn import sigmoid
 from scipy.special import expit
 from scipy.stats import norm
 
-from homdp_ppl import HOMDP, Counts, Episode, Kernels, homdp, tabular
+from homdp_ppl import HOMDP, Counts, Episodes, Kernels, homdp, tabular
 from tests.worlds import simulate, world
 
 EYE = np.eye(3)
@@ -258,7 +258,7 @@ def values(model: HOMDP, number: int, seed: int) -> dict[str, np.ndarray]:
 
 
 @cache
-def episodes(program: Callable[[], HOMDP], number: int = 12, seed: int = 0) -> Episode:
+def episodes(program: Callable[[], HOMDP], number: int = 12, seed: int = 0) -> Episodes:
     """Episodes under the uniform policy at some values of the sites."""
     model = program()
     point = {name: value[0] for name, value in values(model, 1, seed).items()}

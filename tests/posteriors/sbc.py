@@ -14,8 +14,8 @@ import jax
 import numpy as np
 from scipy import stats
 
-from homdp_ppl import Counts, Episode, Posterior
-from tests.worlds import simulate
+from homdp_ppl import Counts, Episodes, Posterior
+from tests.worlds import Replicas, simulate
 
 LEVEL = 1e-4  # chance that a right posterior raises any alarm in one call of `alarms`
 DRAWS = 31
@@ -23,13 +23,13 @@ INITIAL = np.array([0.6, 0.3, 0.1])
 
 
 class Study(NamedTuple):
-    """True parameters of many replicas, the tables they mean, and an episode batch of each."""
+    """True parameters of many replicas, the tables they mean, and the episodes of each."""
 
     truth: dict[str, np.ndarray]  # (R, ...)
     tables: Callable[
         [dict[str, np.ndarray]], tuple[np.ndarray, np.ndarray]
     ]  # T (..., X, A, X) and O (..., X, Y)
-    data: Episode  # (R, episodes, ...)
+    data: Replicas
 
 
 def study(truth, tables, initial, horizon: int, episodes: int, seed: int) -> Study:
@@ -67,7 +67,7 @@ def uniforms(study: Study, beliefs: Iterable[Posterior]) -> dict[str, np.ndarray
     return columns
 
 
-def log_likelihood(tables, data: Episode) -> np.ndarray:
+def log_likelihood(tables, data: Episodes) -> np.ndarray:
     """Of all transitions and emissions, step by step, for tables with a leading axis."""
     T, O = tables  # noqa: E741
     x = data.states[:, :-1]
@@ -95,29 +95,29 @@ def alarms(columns: dict[str, np.ndarray]) -> list[str]:
     return found
 
 
-def shifted(data: Episode, counts: Counts) -> Counts:
+def shifted(data: Episodes, counts: Counts) -> Counts:
     emission = np.zeros_like(counts.emission)
     np.add.at(emission, (data.states[:, 1:], data.observations), 1)
     return Counts(counts.transition, emission)
 
 
-def other_action(data: Episode, counts: Counts) -> Counts:
+def other_action(data: Episodes, counts: Counts) -> Counts:
     return Counts(np.roll(counts.transition, 1, axis=1), counts.emission)
 
 
-def without_last_transition(data: Episode, counts: Counts) -> Counts:
+def without_last_transition(data: Episodes, counts: Counts) -> Counts:
     transition = counts.transition.copy()
     np.subtract.at(transition, (data.states[:, -2], data.actions[:, -1], data.states[:, -1]), 1)
     return Counts(transition, counts.emission)
 
 
-def last_state_as_visit(data: Episode, counts: Counts) -> Counts:
+def last_state_as_visit(data: Episodes, counts: Counts) -> Counts:
     emission = counts.emission.copy()
     np.add.at(emission, (data.states[:, -1], data.observations[:, -1]), 1)
     return Counts(counts.transition, emission)
 
 
-CORRUPTIONS: dict[str, Callable[[Episode, Counts], Counts]] = {
+CORRUPTIONS: dict[str, Callable[[Episodes, Counts], Counts]] = {
     "wrong action index": other_action,
     "double counting": lambda _, counts: counts + counts,
     "shifted emission": shifted,

@@ -1,4 +1,4 @@
-"""Simulation-based calibration of closed forms and of NUTS, and ten planted bugs that it catches."""
+"""Simulation-based calibration of closed forms and NUTS, and ten planted bugs that it catches."""
 
 from dataclasses import replace
 from functools import cache
@@ -57,9 +57,7 @@ def test_planted_bugs_in_closed_forms_are_caught(bug):
     elif bug == "lost update":
         wrong = [posterior(model, data[:-1]) for data in study.data]
     elif bug == "wrong prior":
-        wrong = [
-            replace(belief, concentration=belief.concentration - prior + 1) for belief in beliefs
-        ]
+        wrong = [replace(belief, closed=belief.closed - prior + 1) for belief in beliefs]
     else:
         wrong = [
             posterior(model, sbc.CORRUPTIONS[bug](data, model.counts(data))) for data in study.data
@@ -182,14 +180,14 @@ def test_pooled_and_partly_known_rows_are_calibrated():
         known = np.ones_like(first)
         moves = [1 - first, first, known / 2, known / 2, 0 * known, known, second, 1 - second]
         quarter, half = np.full((*first.shape, 1), 0.25), np.full((*first.shape, 1), 0.5)
-        O = np.stack(
+        emission = np.stack(
             [
                 np.concatenate([quarter, 0.75 * rest], -1),
                 np.concatenate([0.5 * rest[..., ::-1], half], -1),
             ],
             -2,
         )
-        return np.stack(moves, -1).reshape(*first.shape, 2, 2, 2), O
+        return np.stack(moves, -1).reshape(*first.shape, 2, 2, 2), emission
 
     study = sbc.study(truth, tables, np.array([0.5, 0.5]), horizon=3, episodes=6, seed=6)
     assert sbc.alarms(sbc.uniforms(study, [posterior(model, data) for data in study.data])) == []

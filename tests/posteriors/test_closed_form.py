@@ -18,7 +18,7 @@ from scipy import stats
 
 from homdp_ppl import Counts, posterior
 from homdp_ppl.posteriors import Sampling
-from homdp_ppl.posteriors.inference import _weighed
+from homdp_ppl.posteriors.from_counts import _weighed
 from tests.chances import ALARM
 from tests.compiling import compilations
 from tests.posteriors import programs
@@ -69,7 +69,7 @@ def test_pooled_rows_in_rational_arithmetic():
     assert same(belief.variance.emission, [variance, variance])
     assert np.array_equal(belief.mean.moves(0), world("tiger").pomdp.moves(0))
     assert not belief.variance.transition.any()
-    assert same(belief.concentration, [Fraction(19), Fraction(5)])
+    assert same(belief.closed, [Fraction(19), Fraction(5)])
 
 
 def test_partly_known_rows_in_rational_arithmetic():
@@ -147,8 +147,8 @@ def test_updates_add_up_and_cost_no_history():
     at_once = posterior(model, list(batch))
     by_counts = posterior(model, model.counts(batch))
     for belief in (step, by_counts):
-        assert np.array_equal(belief.concentration, at_once.concentration)
-    assert len(step.concentration) == 24
+        assert np.array_equal(belief.closed, at_once.closed)
+    assert len(step.closed) == 24
 
 
 def test_nothing_unknown():

@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from homdp_ppl import DataError, InferenceError, posterior, rollout, uniform_policy, x64
-from homdp_ppl.core.episode import stack
+from homdp_ppl import DataError, Episodes, InferenceError, posterior, rollout, uniform_policy, x64
 from homdp_ppl.posteriors.gaussian import gaussian_form
 from homdp_ppl.posteriors.statistics import Moments, gaussian_emissions, log_likelihood, statistics
 from tests.chances import ALARM
@@ -46,13 +45,13 @@ def test_statistics_are_sufficient(model):
         model
     ]()
     _, episodes = data(model, 9)
-    compressed = statistics(stack(episodes, model.spaces), model.spaces, gaussian_emissions(model))
+    compressed = statistics(Episodes.of(episodes, model), model.spaces, gaussian_emissions(model))
     assert isinstance(compressed.sights, Moments) == (model.name == "sounds")
     with x64():
         parameters = model.sample_prior(jax.random.key(2))
         raw = raw_log_likelihood(model, parameters, episodes)
         np.testing.assert_allclose(
-            log_likelihood(model.mechanics.laws(parameters), compressed), raw, rtol=1e-10
+            log_likelihood(model.dynamics.laws(parameters), compressed), raw, rtol=1e-10
         )
 
 
@@ -61,7 +60,7 @@ def test_padding_grows_by_doubling():
     sizes = []
     for n in (0, 1, 21, 22, 43, 60):
         _, episodes = data(model, max(n, 1))
-        rows = statistics(stack(episodes[:n], model.spaces), model.spaces, gaussian=False).moves
+        rows = statistics(Episodes.of(episodes[:n], model), model.spaces, gaussian=False).moves
         assert rows.weight.sum() == 3 * n
         sizes.append(len(rows.weight))
     assert sizes == [64, 64, 64, 128, 256, 256]
@@ -86,8 +85,10 @@ def test_precisions_in_closed_form():
         n, ybar = len(seen), seen.mean()
         k, a = 0.5 + n, 3.0 + n / 2
         b = 2.0 + 0.5 * ((seen - ybar) ** 2).sum() + 0.5 * n * 0.5 / k * (ybar - m) ** 2
-        assert belief.mean["mean"][state] == pytest.approx((0.5 * m + n * ybar) / k, rel=1e-12)
-        assert belief.mean["precision"][state] == pytest.approx(a / b, rel=1e-12)
+        assert belief.site_means["mean"][state] == pytest.approx(
+            (0.5 * m + n * ybar) / k, rel=1e-12
+        )
+        assert belief.site_means["precision"][state] == pytest.approx(a / b, rel=1e-12)
         assert (
             stats.kstest(drawn["precision"][:, state], stats.gamma(a, scale=1 / b).cdf).pvalue
             > ALARM
@@ -114,7 +115,7 @@ def test_known_scales_in_closed_form():
         seen = y[x == state]
         precision = 1 / 4 + len(seen) / deviation**2
         middle = (m / 4 + seen.sum() / deviation**2) / precision
-        assert belief.mean["mean"][state] == pytest.approx(middle, rel=1e-12)
+        assert belief.site_means["mean"][state] == pytest.approx(middle, rel=1e-12)
         drawn = belief.parameters(jax.random.key(7), 4000)["mean"][:, state]
         assert stats.kstest(drawn, stats.norm(middle, precision**-0.5).cdf).pvalue > ALARM
         assert (
@@ -123,7 +124,7 @@ def test_known_scales_in_closed_form():
         )
     shared = posterior(hearing("one mean"), data(hearing("one mean"))[1])
     assert shared.method == "conjugate"
-    assert len(shared.form.groups) == 1
+    assert len(shared.closed) == 1
 
 
 @pytest.mark.parametrize(
@@ -152,14 +153,14 @@ def test_closed_form_and_nuts_agree():
 
     def agree(belief):
         return all(
-            (np.abs(sampled.mean[name] - belief.mean[name]) < 6 * error).all()
+            (np.abs(sampled.site_means[name] - belief.site_means[name]) < 6 * error).all()
             for name, error in errors.items()
         )
 
     assert agree(exact)
     assert not agree(posterior(model, episodes[:30]))
     more = sampled.update(episodes[:5])
-    assert len(more.episodes) == 65
+    assert len(more.data) == 65
     assert more.dataset["mean"].shape == (4, 500, 3)
     assert "by NUTS" in repr(more)
 
@@ -182,20 +183,20 @@ def test_nuts_against_quadrature():
     weights = np.exp(log_density - log_density.max())
     exact = np.average(grid, weights=weights)
     deviation = np.sqrt(np.average((grid - exact) ** 2, weights=weights))
-    assert abs(belief.mean["noise"] - exact) < 6 * deviation / np.sqrt(400)
-    assert abs(belief.mean["noise"] - 0.1 - exact) > 6 * deviation / np.sqrt(
+    assert abs(belief.site_means["noise"] - exact) < 6 * deviation / np.sqrt(400)
+    assert abs(belief.site_means["noise"] - 0.1 - exact) > 6 * deviation / np.sqrt(
         400
     )  # forgetting the 0.1 would be seen
     assert belief.diagnostics.divergences == 0
     assert [w.homdp for w in belief.worlds(jax.random.key(0), 2)] == [model, model]
     before = posterior(model, [])
     assert before.method == "prior"
-    assert abs(before.mean["noise"] - np.sqrt(2 / np.pi)) < 0.1
+    assert abs(before.site_means["noise"] - np.sqrt(2 / np.pi)) < 0.1
 
 
 def test_what_is_refused():
     model = hearing("means")
-    with pytest.raises(InferenceError, match="for a continuous model"):
+    with pytest.raises(InferenceError, match="for real-valued spaces"):
         posterior(model, [], method="laplace")
     with pytest.raises(DataError, match="shape"):
         posterior(model, data(walk(), 2)[1])

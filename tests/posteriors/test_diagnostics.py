@@ -8,7 +8,7 @@ import pytest
 from homdp_ppl.posteriors import Diagnostics, Gate
 from homdp_ppl.posteriors.diagnostics import diagnose
 
-with warnings.catch_warnings():  # ArviZ announces its next version at import, once a day
+with warnings.catch_warnings():  # ArviZ 0.23 announces version 1 once a day
     warnings.simplefilter("ignore")
     import arviz
 

@@ -18,6 +18,7 @@ from scipy.stats import beta, gamma, norm
 from homdp_ppl import Counts, DataError, InferenceError, Kernels, posterior
 from homdp_ppl.posteriors import Gate, Sampling
 from homdp_ppl.posteriors.diagnostics import diagnose
+from homdp_ppl.posteriors.nuts import sampler as nuts_sampler
 from tests.compiling import compilations
 from tests.posteriors import programs
 from tests.posteriors.programs import GRID, ear_posterior, grid_posterior, growls, seen
@@ -61,7 +62,7 @@ def chains(belief, site):
 
 @pytest.mark.slow
 def test_closed_form_grid_and_nuts_agree_on_the_accuracy_of_growls():
-    """Planted bugs: data counted twice, and a growl from the right mistaken for one from the left."""
+    """Planted bugs: data counted twice, and growls from the right taken for ones from the left."""
     sampled, closed = tiger_by_nuts(), posterior(world("tiger").homdp, growls(GROWLS))
     assert (sampled.method, closed.method) == ("nuts", "conjugate")
     right, wrong = 14 + 11, 5 + 3
@@ -136,9 +137,8 @@ def test_sufficient_numbers_are_all_that_the_sampler_sees():
 
 def sampler():
     """What was compiled for the logistic program."""
-    return next(
-        made for name, made in logistic_by_nuts().homdp.compiled.items() if name[0] == "nuts"
-    )
+    belief = logistic_by_nuts()
+    return nuts_sampler(belief.homdp, (), belief.settings.sampling)
 
 
 def test_an_update_begins_where_the_chains_stand(monkeypatch):
@@ -146,7 +146,7 @@ def test_an_update_begins_where_the_chains_stand(monkeypatch):
     start runs two.
     """
     belief = logistic_by_nuts()
-    warm = belief.refit.args[-1]
+    warm = belief.warm
     last = chains(belief, "ear")[:, -1]
     assert np.array_equal(warm.position["ear"], last)
     assert (warm.step_size != 1).all()
@@ -279,7 +279,7 @@ def test_discrete_continuous_and_closed_sites_together():
     )  # planted bug: the prior
     level = grid_posterior(norm.logpdf(GRID) + 6 * np.log(expit(GRID)), GRID)
     assert (deviations(chains(belief, "level"), level) < STANDARD_ERRORS).all()
-    assert np.array_equal(belief.concentration, [2 + 3, 3 + 6])
+    assert np.array_equal(belief.closed, [2 + 3, 3 + 6])
     assert belief.mean.moves(0)[0, 0, 1] == pytest.approx(5 / 14)
     settled = belief.update(seen([[0, 4, 0], [0, 0, 0]]))
     assert (chains(settled, "side") == 1).all()

@@ -15,11 +15,10 @@ from scipy.stats import binom
 
 from homdp_ppl import (
     DataError,
-    Episode,
+    Episodes,
     GraphPolicy,
     Kernels,
     Spaces,
-    Trajectory,
     homdp,
     posterior,
     tabular,
@@ -71,7 +70,7 @@ def played(seed, T, O, rho=INITIAL):  # noqa: E741
         )
         actions.append(pick(POLICY.probabilities[node]))
         states.append(pick(T[states[-1], actions[-1]]))
-    return Episode(Trajectory(np.stack(observations, 1), np.stack(actions, 1)), np.stack(states, 1))
+    return Episodes(np.stack(observations, 1), np.stack(actions, 1), np.stack(states, 1))
 
 
 def small_tails(model, data, seeds, alpha):

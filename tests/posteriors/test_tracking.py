@@ -8,7 +8,7 @@ import pytest
 from scipy.special import expit, softmax
 
 from homdp_ppl import Counts, DataError, InferenceError, posterior
-from homdp_ppl.posteriors.belief import Atoms
+from homdp_ppl.posteriors.atoms import Atoms
 from homdp_ppl.posteriors.tracking import Moving, Tracked
 from tests.posteriors import programs
 from tests.posteriors.programs import seen
@@ -28,7 +28,7 @@ def test_finite_sites_beside_a_closed_form_are_followed_exactly():
         tracked = tracked.update(counts, KEY)
     exact = posterior(model, batch)
     assert np.allclose(tracked.belief.atoms.weights, exact.atoms.weights, rtol=1e-10)
-    assert np.array_equal(tracked.belief.concentration, exact.concentration)
+    assert np.array_equal(tracked.belief.closed, exact.closed)
     for table in ("transition", "emission"):
         for mean in (tracked.mean(), tracked.belief.mean):
             assert np.allclose(getattr(mean, table), getattr(exact.mean, table), rtol=1e-10)

@@ -18,7 +18,7 @@ from tests.children import finish, kill, spawn
 
 REPLACE_FOR_EVER = """
 from pathlib import Path
-from homdp_ppl.storage import atomic_write
+from homdp_ppl.storage.atomic import atomic_write
 path = Path(sys.argv[1])
 for number in range(10**9):
     atomic_write(path, b"%d " % number * 50_000)
@@ -27,7 +27,7 @@ for number in range(10**9):
 
 LIMITED = """
 import resource
-from homdp_ppl.storage import StorageError, atomic_write
+from homdp_ppl.storage.atomic import StorageError, atomic_write
 resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
 try:
     atomic_write(sys.argv[1], b"x" * 2000)

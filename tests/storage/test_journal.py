@@ -8,6 +8,7 @@ import subprocess
 import numpy as np
 import pytest
 
+from homdp_ppl.storage import journal as journals
 from homdp_ppl.storage.atomic import StorageError
 from homdp_ppl.storage.journal import Journal, read_journal
 from homdp_ppl.storage.records import HEAD_SIZE, PREAMBLE, DamageError
@@ -17,8 +18,8 @@ from tests.storage.journals import DESCRIBED, append, numbers, places, write
 UNTIL_FULL = """
 import resource
 import numpy as np
-from homdp_ppl.journal import Journal
-from homdp_ppl.storage import StorageError
+from homdp_ppl.storage.journal import Journal
+from homdp_ppl.storage.atomic import StorageError
 path, limit = sys.argv[1], int(sys.argv[2])
 if limit:
     resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
@@ -33,11 +34,12 @@ with Journal.create(path, {}) as journal:
 
 APPEND_FOR_EVER = """
 import numpy as np
-from homdp_ppl.journal import Journal
+from homdp_ppl.storage.journal import Journal
 with Journal.open(sys.argv[1]) as journal:
     print(journal.written, flush=True)
     for number in range(journal.written, 10**9):
-        journal.append({"noise": np.full(number % 3 * 30_000, number)}, {"n": number}, sync=number % 4 == 0)
+        noise = np.full(number % 3 * 30_000, number)
+        journal.append({"noise": noise}, {"n": number}, sync=number % 4 == 0)
         print(number + 1, flush=True)
 """
 
@@ -186,13 +188,13 @@ def test_every_damaged_journal_is_set_aside(tmp_path):
 
 
 @pytest.mark.parametrize("fault", [OSError(errno.EIO, "Input/output error"), KeyboardInterrupt()])
-@pytest.mark.parametrize("call", ["pwrite", "fsync"])
+@pytest.mark.parametrize("call", ["write_at", "fsync"])
 def test_a_failed_append_is_taken_back(tmp_path, monkeypatch, call, fault):
     path = write(tmp_path / "0.journal", range(3))
-    before, pwrite = path.read_bytes(), os.pwrite
+    before, write_at = path.read_bytes(), journals.write_at
 
     def half(handle, data, offset):
-        pwrite(handle, data[: len(data) // 2], offset)
+        write_at(handle, data[: len(data) // 2], offset)
         raise fault
 
     def fail(handle):
@@ -200,7 +202,10 @@ def test_a_failed_append_is_taken_back(tmp_path, monkeypatch, call, fault):
         raise fault
 
     with Journal.open(path) as journal:
-        monkeypatch.setattr(os, call, half if call == "pwrite" else fail)
+        if call == "write_at":
+            monkeypatch.setattr(journals, call, half)
+        else:
+            monkeypatch.setattr(os, call, fail)
         with pytest.raises(
             StorageError if isinstance(fault, OSError) else KeyboardInterrupt
         ) as caught:
@@ -215,17 +220,17 @@ def test_a_failed_append_is_taken_back(tmp_path, monkeypatch, call, fault):
 
 def test_what_cannot_be_taken_back_at_once_is_taken_back_later(tmp_path, monkeypatch):
     path = write(tmp_path / "0.journal", range(3))
-    before, pwrite = path.read_bytes(), os.pwrite
+    before, write_at = path.read_bytes(), journals.write_at
 
     def half(handle, data, offset):
-        pwrite(handle, data[: len(data) // 2], offset)
+        write_at(handle, data[: len(data) // 2], offset)
         raise OSError(errno.EIO, "Input/output error")
 
     def fail(handle, size):
         raise OSError(errno.EROFS, "Read-only file system")
 
     with Journal.open(path) as journal:
-        monkeypatch.setattr(os, "pwrite", half)
+        monkeypatch.setattr(journals, "write_at", half)
         monkeypatch.setattr(os, "ftruncate", fail)
         with pytest.raises(StorageError, match="Input/output error"):
             journal.append({"long": np.zeros(1000)}, {})
@@ -252,7 +257,7 @@ def test_no_space_on_a_device(tmp_path, monkeypatch):
     path = write(tmp_path / "0.journal", range(3))
     with Journal.open(path) as journal, open("/dev/full", "wb", buffering=0) as full:
         monkeypatch.setattr(
-            os, "pwrite", lambda handle, data, offset: os.write(full.fileno(), data)
+            journals, "write_at", lambda handle, data, offset: os.write(full.fileno(), data)
         )
         with pytest.raises(
             StorageError,

@@ -14,12 +14,12 @@ from tests.children import finish, kill, spawn
 
 CONTENDER = """
 import time
-from homdp_ppl import locking
-if "--slow" in sys.argv:  # everybody finds the old lock before anybody takes it, unless something keeps them apart
+from homdp_ppl.storage import lock as locking
+if "--slow" in sys.argv:  # all find the old lock before one takes it, unless they are kept apart
     look = locking.Holder.is_gone.fget
     locking.Holder.is_gone = property(lambda self: (look(self), time.sleep(0.3))[0])
 if "--no-flock" in sys.argv:
-    locking.fcntl.flock = lambda *_: None
+    locking.try_lock = lambda _: True
 print("ready", flush=True)
 for directory in iter(sys.stdin.readline, ""):
     lock = locking.DirectoryLock(directory.strip())
@@ -183,7 +183,10 @@ def test_the_lock_of_another_host_is_never_broken(tmp_path, pid):
     holder = holder if pid == "gone" else holder._replace(pid=os.getpid())
     path = leave(tmp_path, holder)
     before = path.read_bytes()
-    words = rf"process {holder.pid} on host elsewhere .* If that process has ended, remove .*\.lock by hand\.$"
+    words = (
+        rf"process {holder.pid} on host elsewhere .* "
+        r"If that process has ended, remove .*\.lock by hand\.$"
+    )
     for _ in range(2):
         with pytest.raises(StorageError, match=words), DirectoryLock(tmp_path):
             pass
@@ -260,7 +263,7 @@ def test_of_eight_exactly_one_wins(tmp_path, killed):
 def test_a_stale_lock_found_by_all_at_once(tmp_path, options, safe):
     """Each looks at the old lock for a while.
 
-    Planted: without the flock several think that they have taken it over.
+    Planted bug: without the lock of the system, several think that they have taken it over.
     """
     leave(tmp_path, past_holder())
     children = contenders(4, *options)

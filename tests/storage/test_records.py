@@ -52,7 +52,8 @@ def test_other_formats_are_refused_and_left_alone(tmp_path):
     for content, words in [
         (
             preamble(2) + rest,
-            r"\[byte 8\]: got a journal of format version 2; expected version 1. A newer homdp_ppl reads it",
+            r"\[byte 8\]: got a journal of format version 2; expected version 1. "
+            "A newer homdp_ppl reads it",
         ),
         (preamble(0) + rest, "format version 0"),
         (b"\x80\x04\x95pickle, or anything else that is long enough", "a file that begins with"),

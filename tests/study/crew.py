@@ -51,7 +51,7 @@ def whole(path):
 
 
 def check_bad_units(path, **who):
-    """Units that end their workers, make mistakes and refuse are told apart, and the rest is done."""
+    """Units that end workers, raise and refuse are told apart, and the rest is done."""
     path.mkdir()
     (path / "bad.py").write_text(BAD)
     (path / "coordinator").write_text(str(os.getpid()))

@@ -10,7 +10,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from joblib import cpu_count
+from loky import cpu_count
 
 from homdp_ppl import HOMDPError, study
 from homdp_ppl.errors import Problem

@@ -179,7 +179,7 @@ def test_a_second_process_is_told_who_holds_the_directory(forge, tmp_path):
     forge.start(out, tmp_path / "log", study={**ASKED, "episodes": 450}, stretch=0.05)
     assert forge.wait_for("greedy 1\n")
     forge.kill(signal.SIGSTOP)  # it holds the directory, however long the second takes to ask
-    code = f"from homdp_ppl import cli; import sys; sys.exit(cli.main(['resume', {str(out)!r}]))"
+    code = f"from homdp_ppl.cli.main import main; raise SystemExit(main(['resume', {str(out)!r}]))"
     second = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, timeout=120
     )

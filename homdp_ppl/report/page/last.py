@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import get_args
+from typing import Any, get_args
 
 import jax
 import matplotlib.pyplot as plt
@@ -13,7 +13,6 @@ from matplotlib.axes import Axes
 
 from homdp_ppl.core.plan import make_plan
 from homdp_ppl.core.tree_picture import draw_tree
-from homdp_ppl.declare.model import World
 from homdp_ppl.explorers._believing import closed
 from homdp_ppl.learning.replay import restore
 from homdp_ppl.posteriors import posterior
@@ -31,7 +30,7 @@ LEAVES = 12  # histories side by side that can be read on a page
 def policy_section(shown: Shown) -> Html:
     """The last policy, planned once more, as a tree, or its first decisions as a table."""
     rule, saved = shown.chosen
-    if not isinstance(shown.world, World):
+    if not shown.world.spaces.finite:
         return paragraph(
             "Observations or states are real numbers here, so the policy is no tree to be drawn.",
             class_="note",
@@ -41,7 +40,8 @@ def policy_section(shown: Shown) -> Html:
     )
     run = restore(fresh, saved.record)
     world, value, optimum = run.task.world, float(run.values[-1]), run.optimum
-    plan = make_plan(run.policy, value, optimum, world.pomdp, run.task.explorer.name).named(world)
+    policy: Any = run.policy  # of a finite world: a graph
+    plan = make_plan(policy, value, optimum, world.pomdp, run.task.explorer.name).named(world)
     tree = plan.first_steps(LEAVES)
     steps, horizon = max(step for _, step in tree.nodes(data="step")), world.spaces.horizon
     which = "The decisions" if steps == horizon else f"The first {steps} of {horizon} decisions"
@@ -93,7 +93,7 @@ def forest_section(shown: Shown) -> Html:
 def radius_section(shown: Shown) -> Html:
     """Confidence radii against visits, in the chosen run."""
     world = shown.world
-    if not isinstance(world, World):
+    if not world.spaces.finite:
         return paragraph("Radii are for rows of tables; this model has none.", class_="note")
     known = world.homdp.structure.known
     parts = [part for part in get_args(Part) if not getattr(known, part).all()]

@@ -9,9 +9,7 @@ from functools import cached_property
 import matplotlib.pyplot as plt
 import numpy as np
 
-from homdp_ppl.core.episode import Episode
-from homdp_ppl.core.policy import Trajectory
-from homdp_ppl.declare.densities import ContinuousWorld
+from homdp_ppl.core.episodes import Episodes
 from homdp_ppl.declare.model import World
 from homdp_ppl.errors import HOMDPError
 from homdp_ppl.learning.metrics import Saved
@@ -24,13 +22,9 @@ from homdp_ppl.report.priors import draw_priors
 from homdp_ppl.report.studies import draw_optimism
 from homdp_ppl.study import StudyDirectory, find_rule, find_world
 from homdp_ppl.study.directory import check_fingerprint
+from homdp_ppl.study.files import file_of
 from homdp_ppl.study.results import Runs
-from homdp_ppl.study.sources import parse_call
-
-CALIBRATED = (
-    "posterior_sampling",
-    "value_quantile",
-)  # rules whose share of optimistic rounds is known exactly
+from homdp_ppl.study.sources import takes_world
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,7 +61,7 @@ class Shown:
         return {rule: several for rule, several in found.items() if len(several) > 1}
 
     @cached_property
-    def world(self) -> World | ContinuousWorld:
+    def world(self) -> World:
         """The true world; refused where it is not what it was."""
         world = find_world(self.model, self.directory.study.horizon)
         check_fingerprint(
@@ -77,11 +71,11 @@ class Shown:
 
     @cached_property
     def chosen(self) -> tuple[str, Saved]:
-        """The rule that lost least, which knows not the truth, and its first run."""
+        """The rule with the least regret among those that do not know the truth, and its first
+        run.
+        """
         pool = self.ended or self.declared
-        learned = {
-            rule: several for rule, several in pool.items() if not rule.startswith("oracle")
-        } or pool
+        learned = {rule: several for rule, several in pool.items() if not takes_world(rule)} or pool
         rule = min(
             learned, key=lambda name: float(np.mean([run.regret[-1] for run in learned[name]]))
         )
@@ -94,10 +88,10 @@ class Shown:
         return f"{rule}, seed {run.about['seed']}"
 
     @property
-    def episodes(self) -> Episode:
+    def episodes(self) -> Episodes:
         """What happened in the chosen run."""
         record = self.chosen[1].record
-        return Episode(Trajectory(record.observations, record.actions), record.states)
+        return Episodes(record.observations, record.actions, record.states)
 
 
 def section(title: str, make: Callable[[], Html]) -> Html:
@@ -177,20 +171,19 @@ def optimism_section(shown: Shown) -> Html:
 
 
 def calibration(shown: Shown) -> dict[str, float]:
-    """For rules that draw models anew in every round.
+    """The exact share of optimistic rounds, for rules that state it and plan in every episode.
 
-    ceil(q S) / (S + 1), which is 1/2 for a single draw.
-
-    The truth and the draws are exchangeable if worlds come from the prior.
+    Draws of the posterior and the truth are exchangeable if worlds come from the prior.
     """
-    if not isinstance(shown.world, World):
+    if not shown.world.spaces.finite:
         return {}
-    drawing = [name for name in shown.declared if parse_call(name, "explorer").name in CALIBRATED]
-    rules = {name: find_rule(name, shown.world) for name in drawing}
+    files = {name: file_of(name) for name in shown.declared}
+    there = [name for name, file in files.items() if file is None or file.is_file()]
+    rules = {name: find_rule(name, shown.world) for name in there}
     return {
-        name: (rule.pick or 1) / (rule.candidates + 1)
+        name: rule.about.coverage
         for name, rule in rules.items()
-        if rule.replan == "every episode"
+        if rule.about.coverage is not None and rule.deployment.replan == "every episode"
     }
 
 
@@ -220,7 +213,7 @@ def prior_section(shown: Shown) -> Html:
 
 def theory_section(shown: Shown) -> Html:
     """The paper's bounds beside what was measured."""
-    if not isinstance(shown.world, World):
+    if not shown.world.spaces.finite:
         return paragraph("The paper's bounds are for tables; this model has none.", class_="note")
     if not shown.ended:
         return paragraph(

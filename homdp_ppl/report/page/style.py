@@ -14,20 +14,24 @@ h2 { font-size: 1.4rem; margin: 2.5rem 0 0.5rem; padding-top: 1rem; border-top: 
 h3 { font-size: 1.1rem; margin: 2rem 0 0.25rem; }
 p { margin: 0.4rem 0 0.8rem; max-width: 46rem; }
 .lead { font-size: 1.15rem; }
-nav ul { display: flex; flex-wrap: wrap; gap: 0.2rem 1.5rem; padding: 0; margin: 0.5rem 0; list-style: none; }
+nav ul { display: flex; flex-wrap: wrap; gap: 0.2rem 1.5rem; padding: 0; margin: 0.5rem 0;
+  list-style: none; }
 a { color: #0b4f8a; }
 .scroll { overflow-x: auto; max-width: 100%; }
-table { border-collapse: collapse; font-size: 0.88rem; margin: 0.5rem 0; font-variant-numeric: tabular-nums; }
+table { border-collapse: collapse; font-size: 0.88rem; margin: 0.5rem 0;
+  font-variant-numeric: tabular-nums; }
 caption { text-align: left; padding: 0.25rem 0; color: #444; }
-th, td { padding: 0.3rem 0.7rem 0.3rem 0; text-align: right; vertical-align: top; border-bottom: 1px solid #ddd;
-  white-space: nowrap; }
-thead th { border-bottom: 1.5px solid #1c1c1c; vertical-align: bottom; white-space: normal; min-width: 4rem; }
+th, td { padding: 0.3rem 0.7rem 0.3rem 0; text-align: right; vertical-align: top;
+  border-bottom: 1px solid #ddd; white-space: nowrap; }
+thead th { border-bottom: 1.5px solid #1c1c1c; vertical-align: bottom; white-space: normal;
+  min-width: 4rem; }
 th:first-child, table:has(td.words) th { text-align: left; }
 tbody th { font-weight: 600; }
 td.words { text-align: left; white-space: normal; min-width: 14rem; }
-.mark { display: inline-block; padding: 0 0.4em; border: 1px solid #a85b00; border-radius: 0.3em; color: #8a4b00;
-  font-size: 0.8em; font-weight: 400; }
-.warning { border-left: 4px solid #a85b00; padding: 0.5rem 0.9rem; background: #fff7ec; margin: 1rem 0; }
+.mark { display: inline-block; padding: 0 0.4em; border: 1px solid #a85b00; border-radius: 0.3em;
+  color: #8a4b00; font-size: 0.8em; font-weight: 400; }
+.warning { border-left: 4px solid #a85b00; padding: 0.5rem 0.9rem; background: #fff7ec;
+  margin: 1rem 0; }
 .note { color: #444; }
 figure { margin: 0.6rem 0 1.2rem; }
 figure img { display: block; width: 100%; max-width: 46rem; height: auto; }

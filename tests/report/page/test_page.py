@@ -27,8 +27,8 @@ NASTY = """
 import jax.numpy as jnp, numpyro, numpyro.distributions as dist, numpy as np
 from homdp_ppl import Kernels, homdp
 
-@homdp(states=("<b>off", "on"), observations=("<i>dark", "a & b"), actions=("<script>wait()</script>", "go"), horizon=2,
-       reward=np.eye(2))
+@homdp(states=("<b>off", "on"), observations=("<i>dark", "a & b"),
+       actions=("<script>wait()</script>", "go"), horizon=2, reward=np.eye(2))
 def lamp():
     works = numpyro.sample("works", dist.Beta(2, 2))
     sees = jnp.array([[works, 1 - works], [1 - works, works]])

@@ -6,18 +6,17 @@ From tables with NumPy alone, from densities with JAX.
 from __future__ import annotations
 
 from bisect import bisect_right
-from typing import Any, Protocol
+from typing import Any, Protocol, final
 
 import jax
 import numpy as np
 
 from homdp_ppl.core.spaces import Real
-from homdp_ppl.declare.densities import ContinuousWorld
 from homdp_ppl.declare.model import World
 from homdp_ppl.precision import Array, in_x64
 
 
-class Dynamics(Protocol):
+class Draws(Protocol):
     """Draws of states and observations, and rewards."""
 
     def first(self, generator: np.random.Generator) -> Any:
@@ -33,7 +32,8 @@ class Dynamics(Protocol):
         """r_h(x, a); the first step is 0."""
 
 
-class TableDynamics:
+@final
+class TableDraws:
     """A finite world; its numbers are copied."""
 
     def __init__(self, world: World) -> None:
@@ -62,32 +62,33 @@ class TableDynamics:
         return float(self._reward[step, state, action])
 
 
-class DensityDynamics:
-    """A continuous world; each draw has a key made from the generator's next number."""
+@final
+class KeyedDraws:
+    """The draws of a world's dynamics; each has a key made from the generator's next number."""
 
-    def __init__(self, world: ContinuousWorld) -> None:
-        mechanics, compiled = world.mechanics, world.homdp.compiled
-        self._parameters = dict(world.parameters)
-        self._spaces = world.spaces
-        if "dynamics" not in compiled:
-            draws = (
-                jax.jit(mechanics.draw_first),
-                jax.jit(mechanics.draw_observation),
-                jax.jit(mechanics.draw_next),
-            )
-            compiled["dynamics"] = (*draws, jax.jit(mechanics.reward))
-        self._first, self._observe, self._move, self._reward = compiled["dynamics"]
+    def __init__(self, world: World) -> None:
+        dynamics = world.dynamics
+        self._numbers, self._spaces = world.numbers, world.spaces
+        self._first, self._observe, self._move, self._reward = dynamics.cache.get(
+            "draws",
+            lambda: (
+                jax.jit(dynamics.first),
+                jax.jit(dynamics.observe),
+                jax.jit(dynamics.following),
+                jax.jit(dynamics.reward),
+            ),
+        )
 
     @in_x64
     def first(self, generator: np.random.Generator) -> Any:
         """x_1."""
-        return self._plain(self._first(self._parameters, _key(generator)), self._spaces.states)
+        return self._plain(self._first(self._numbers, _key(generator)), self._spaces.states)
 
     @in_x64
     def observe(self, generator: np.random.Generator, state: Any) -> Any:
         """y_h; a vector also where it has one entry, which is what Gymnasium's users expect."""
         seen = self._plain(
-            self._observe(self._parameters, _key(generator), state), self._spaces.observations
+            self._observe(self._numbers, _key(generator), state), self._spaces.observations
         )
         return np.atleast_1d(seen) if isinstance(self._spaces.observations, Real) else seen
 
@@ -95,16 +96,21 @@ class DensityDynamics:
     def move(self, generator: np.random.Generator, state: Any, action: int) -> Any:
         """x_{h+1}."""
         return self._plain(
-            self._move(self._parameters, _key(generator), state, action), self._spaces.states
+            self._move(self._numbers, _key(generator), state, action), self._spaces.states
         )
 
     @in_x64
     def reward(self, step: int, state: Any, action: int) -> float:
         """r(x, a)."""
-        return float(self._reward(state, action))
+        return float(self._reward(self._numbers, step, state, action))
 
     def _plain(self, value: Array, space: Any) -> Any:
         return np.asarray(value) if isinstance(space, Real) else int(value)
+
+
+def draws_of(world: World) -> Draws:
+    """The draws of a world: from its tables where it has some, which needs no JAX."""
+    return TableDraws(world) if world.spaces.finite else KeyedDraws(world)
 
 
 def _key(generator: np.random.Generator) -> Array:

@@ -1,0 +1,40 @@
+"""Lazy packages (PEP 562): a public name is loaded when it is first used."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from typing import Any
+
+
+def attach(package: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
+    """The ``__getattr__`` of a package that loads its public names when they are first used.
+
+    Parameters
+    ----------
+    package
+        The package's name.
+    homes
+        Its modules, each with the names that it defines, separated by spaces. The names of "" are
+        modules themselves.
+
+    Examples
+    --------
+    >>> attach("homdp_ppl", {"core.pomdp": "POMDP"})("POMDP").__name__
+    'POMDP'
+    """
+    home_of = {name: home for home, names in homes.items() for name in names.split()}
+
+    def load(name: str) -> Any:
+        if name not in home_of:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        home = home_of[name]
+        if home:
+            found = getattr(import_module(f"{package}.{home}"), name)
+        else:
+            found = import_module(f"{package}.{name}")
+        setattr(sys.modules[package], name, found)  # so that this is called once for each name
+        return found
+
+    return load

@@ -1,0 +1,144 @@
+"""Argument checks: what numbers a function may be given, and the errors for all others.
+
+Each ``*_problems`` function looks at several arguments by name and returns every problem it finds;
+:func:`refuse` raises them together. Values that JAX is tracing cannot be looked at and pass.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from numbers import Integral, Real
+from typing import Any
+
+import jax
+import numpy as np
+
+from homdp_ppl.errors import HOMDPError, ParameterError, Problem
+
+PROBABILITY = "a probability in (0, 1)"
+
+
+def refuse(error: type[HOMDPError], subject: str, problems: Iterable[Problem]) -> None:
+    """Raise an error if there is any problem."""
+    found = list(problems)
+    if found:
+        raise error(subject, found)
+
+
+def is_count(value: Any, least: int = 1) -> bool:
+    """Whether a value is a whole number of at least ``least``; truth values are not."""
+    whole = isinstance(value, Integral) and not isinstance(value, bool)
+    return whole and int(value) >= least
+
+
+def count_problems(least: int = 1, **given: Any) -> list[Problem]:
+    """Arguments that must be whole numbers of at least ``least``.
+
+    Examples
+    --------
+    >>> print(*count_problems(episodes=0, seeds=3))
+    episodes: got 0; expected a whole number of at least 1
+    """
+    expected = f"a whole number of at least {least}"
+    return [_problem(n, v, expected) for n, v in given.items() if not is_count(v, least)]
+
+
+def number_problems(least: float = 0.0, **given: Any) -> list[Problem]:
+    """Arguments that must be finite numbers of at least ``least``, or arrays of such numbers."""
+    expected = "a number that is not negative" if least == 0 else f"a number of at least {least:g}"
+    return [
+        _problem(name, value, expected)
+        for name, value in given.items()
+        if not _within(value, least, math.inf, closed=True)
+    ]
+
+
+def between_problems(low: float, high: float, expected: str = "", **given: Any) -> list[Problem]:
+    """Arguments that must be numbers strictly between two ends."""
+    ends = f"above {low:g}" if high == math.inf else f"strictly between {low:g} and {high:g}"
+    expected = expected or f"a number {ends}"
+    return [
+        _problem(name, value, expected)
+        for name, value in given.items()
+        if not _within(value, low, high, closed=False)
+    ]
+
+
+def probability_problems(**given: Any) -> list[Problem]:
+    """Arguments that must be probabilities strictly between 0 and 1."""
+    return between_problems(0.0, 1.0, PROBABILITY, **given)
+
+
+def choice_problems(choices: Iterable[str], **given: Any) -> list[Problem]:
+    """Arguments that must be one of several words."""
+    known = list(choices)
+    expected = " or ".join(f'"{choice}"' for choice in known)
+    return [Problem(name, repr(v), expected) for name, v in given.items() if v not in known]
+
+
+def check_arguments(subject: str, **given: Any) -> None:
+    """Raise a ParameterError for numbers outside their range; a name means the same everywhere.
+
+    Examples
+    --------
+    >>> from homdp_ppl import ParameterError
+    >>> try:
+    ...     check_arguments("tight", delta=1.5, scale=-1.0)
+    ... except ParameterError as error:
+    ...     print([problem.where for problem in error.problems])
+    ['delta', 'scale']
+    """
+    problems = [p for name, value in given.items() for p in _CHECKS[name](**{name: value})]
+    refuse(ParameterError, subject, problems)
+
+
+def check_sizes(
+    subject: str,
+    between: Mapping[str, tuple[Any, tuple[float, float]]] | None = None,
+    **counts: Any,
+) -> tuple[int, ...]:
+    """Whole numbers of at least 1 as Python integers, which cannot overflow.
+
+    Parameters
+    ----------
+    subject
+        The function that was called.
+    between
+        Further numbers by name, each with the two ends it must lie strictly between.
+    counts
+        The whole numbers.
+    """
+    problems = count_problems(**counts)
+    for name, (value, (low, high)) in (between or {}).items():
+        problems += between_problems(low, high, **{name: value})
+    refuse(ParameterError, subject, problems)
+    return tuple(int(value) for value in counts.values())
+
+
+_CHECKS: dict[str, Callable[..., list[Problem]]] = {
+    **dict.fromkeys(("delta", "level", "mass", "epsilon", "q"), probability_problems),
+    **dict.fromkeys(("scale", "z", "span"), number_problems),
+    **dict.fromkeys(("episodes", "size", "c", "outcomes"), partial(number_problems, 1.0)),
+    "draws": count_problems,
+}
+
+
+def _within(value: Any, low: float, high: float, closed: bool) -> bool:
+    if isinstance(value, jax.core.Tracer):
+        return True
+    if not isinstance(value, Real | np.ndarray | np.number | jax.Array) or isinstance(value, bool):
+        return False
+    numbers = np.asarray(value)
+    if numbers.dtype.kind not in "iuf":
+        return False
+    above = numbers >= low if closed else numbers > low
+    return bool(np.all(above & (numbers < high)))
+
+
+def _problem(name: str, value: Any, expected: str) -> Problem:
+    text = repr(value)
+    if len(text) > 80:
+        text = f"a {type(value).__name__}"
+    return Problem(name, text, expected)

@@ -1,0 +1,133 @@
+"""Columns of episodes: read, padded, masked, joined."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from homdp_ppl.core.episode import hide
+from homdp_ppl.core.episode_validation import structure_problems, unseen_problems
+from homdp_ppl.core.episode_values import Known, Values, blank, split_missing
+from homdp_ppl.errors import DataError, Problem
+
+MASKS = {"states": "revealed", "rewards": "rewards_known", "labels": "labels_known"}
+
+
+def columns_of(
+    observations: ArrayLike,
+    actions: ArrayLike,
+    values: Mapping[str, ArrayLike | None],
+    known: Mapping[str, ArrayLike | None],
+    length: ArrayLike | None,
+    ended: ArrayLike,
+    ids: ArrayLike | Sequence[str | None] | None,
+) -> dict[str, Any]:
+    """The columns of :class:`homdp_ppl.Episodes`; raises DataError if they do not fit together.
+
+    Parameters
+    ----------
+    observations, actions, length, ended, ids
+        As :class:`homdp_ppl.Episodes` takes them.
+    values, known
+        States, rewards and labels, and which of them are known.
+    """
+    seen, saw = read("observations", observations)
+    done, did = read("actions", actions)
+    given = {name: read(name, part) for name, part in values.items() if part is not None}
+    N, H = done.shape if done.ndim == 2 else (0, 0)
+    steps = np.full(N, H) if length is None else np.asarray(length)
+    reasons = np.asarray(ended, dtype="<U10")
+    names = None if ids is None else np.array(ids, dtype=object)
+    structure = {"observations": seen, "actions": done, "length": steps, "ended": reasons}
+    structure |= {name: part for name, (part, _) in given.items()}
+    structure |= {f"known {k}": np.asarray(mask) for k, mask in known.items() if mask is not None}
+    structure |= {} if names is None else {"ids": names}
+    problems = structure_problems(structure)
+    if problems:
+        raise DataError("episodes", problems)
+    short = length is not None and bool((steps < H).any())
+    present = np.arange(H + 1) <= steps[:, None] if short else None
+    problems = unseen_problems({"observations": saw, "actions": did}, present, names)
+    if problems:
+        raise DataError("episodes", problems)
+    columns: dict[str, Any] = {
+        "observations": padded(seen, present),
+        "actions": padded(done, present),
+        "length": steps,
+        "ended": np.full(N, reasons) if reasons.ndim == 0 else reasons,
+        "ids": names,
+    }
+    for name, mask in MASKS.items():
+        part, found = given.get(name, (None, None))
+        columns[name], columns[mask] = masked(part, found, known[name], present)
+    return columns
+
+
+def read(where: str, values: ArrayLike) -> tuple[Values, Known | None]:
+    """An array of episodes, and which entries are known; None if all are."""
+    try:
+        return split_missing(values, axes=2)
+    except ValueError:  # of NumPy, for lists of different lengths
+        got, expected = "rows of different lengths", "an array, padded and with a length"
+        remedy = "Episodes.of([...], spaces) pads single episodes."
+        raise DataError("episodes", [Problem(where, got, expected, remedy)]) from None
+
+
+def padded(values: Values, present: Known | None) -> Values:
+    """Values with blanks after the end of each episode."""
+    if present is None:
+        return values
+    cleared = values.copy()
+    cleared[~present[:, 1:]] = blank(values.dtype)
+    return cleared
+
+
+def masked(
+    values: Values | None, found: Known | None, given: ArrayLike | None, present: Known | None
+) -> tuple[Values | None, Known | None]:
+    """Values and which are known: found in them, given, and before the end of each episode."""
+    if values is None:
+        return None, None
+    known = np.ones(values.shape[:2], dtype=bool) if found is None else found
+    if given is not None:
+        known = known & np.asarray(given, dtype=bool)
+    if present is not None:
+        known = known & (present if known.shape[1] == present.shape[1] else present[:, 1:])
+    if (given is not None or present is not None) and not known.all():
+        values = values.copy()
+        values[~known] = blank(values.dtype)
+    return values, known
+
+
+def shown(values: Values, known: Known) -> Values:
+    """Values of one episode, masked only if some are missing."""
+    return values if known.all() else hide(values, known)
+
+
+def column(columns: list[Values]) -> Values:
+    """A column of all parts; the type of parts without episodes does not matter."""
+    return np.concatenate([each for each in columns if len(each)] or columns)
+
+
+def optional_column(columns: list[Values | None], sizes: list[int]) -> Values | None:
+    """A column that some parts have, with blanks for the others; None if no part has it."""
+    example = next((column for column in columns if column is not None), None)
+    if example is None:
+        return None
+    empty = None if example.dtype.kind == "O" else blank(example.dtype)
+    return np.concatenate(
+        [
+            np.full((n, *example.shape[1:]), empty, dtype=example.dtype) if c is None else c
+            for c, n in zip(columns, sizes, strict=True)
+        ]
+    )
+
+
+def equal(one: Values | None, other: Values | None) -> bool:
+    """Whether two columns are equal; NaN equals NaN."""
+    if one is None or other is None:
+        return one is other
+    return np.array_equal(one, other, equal_nan=one.dtype.kind == other.dtype.kind == "f")

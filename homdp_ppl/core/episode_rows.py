@@ -1,0 +1,101 @@
+"""Single episodes become the rows of padded arrays."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from homdp_ppl.core.episode import Episode, hide, length_problems, shape_problems
+from homdp_ppl.core.episode_values import Known, Values, blank, in_space, split_missing
+from homdp_ppl.core.policy import Trajectory
+from homdp_ppl.core.spaces import Real, Space, Spaces, shape_of
+from homdp_ppl.errors import DataError, Problem
+
+
+def problems_of_one(item: Any, spaces: Spaces, at: str) -> list[Problem]:
+    """What is wrong with the type, the shapes and the length of an episode."""
+    if not isinstance(item, Episode):
+        remedy = "A Trajectory lacks the states." * isinstance(item, Trajectory)
+        return [Problem("episode", f"a {type(item).__name__}", "an Episode", remedy, at)]
+    arrays = {
+        "observations": np.asarray(item.observations),
+        "actions": np.asarray(item.actions),
+        "states": np.asarray(item.states),
+    }
+    return shape_problems(arrays, spaces, at) or length_problems(
+        len(arrays["actions"]), item.ended, spaces.horizon, at
+    )
+
+
+def stacked(episodes: list[Episode], spaces: Spaces) -> dict[str, Any]:
+    """Single episodes as rows: the arguments of :class:`homdp_ppl.Episodes`.
+
+    Observations, actions and states alone if all episodes have H steps and miss nothing.
+    """
+    H = spaces.horizon
+    parts: dict[str, Any] = {}
+    whole = True
+    for name, steps in (("observations", H), ("actions", H), ("states", H + 1)):
+        rows = [_plain(getattr(episode, name)) for episode in episodes]
+        parts[name] = _rows(rows, steps, getattr(spaces, name), name)
+        whole = whole and _without_gaps(parts[name])
+    if whole and all(
+        each.rewards is None and each.labels is None and each.id is None and each.ended == "horizon"
+        for each in episodes
+    ):
+        return parts
+    for name, steps in (("rewards", H), ("labels", H + 1)):
+        rows = [getattr(episode, name) for episode in episodes]
+        if any(row is not None for row in rows):
+            parts[name] = _rows(rows, steps, None, name)
+    ids = [episode.id for episode in episodes]
+    return {
+        **parts,
+        "length": np.array([len(episode.actions) for episode in episodes], dtype=int),
+        "ended": [episode.ended for episode in episodes],
+        "ids": ids if any(name is not None for name in ids) else None,
+    }
+
+
+def _without_gaps(values: Values) -> bool:
+    """Whether no entry is masked or NaN."""
+    if isinstance(values, np.ma.MaskedArray):
+        return False
+    return values.dtype.kind != "f" or not np.isnan(values).any()
+
+
+def _plain(values: Any) -> Values:
+    return values if isinstance(values, np.ndarray) else np.asarray(values)
+
+
+def _rows(rows: list[Any], steps: int, space: Space | None, name: str) -> Values:
+    """Values of single episodes, padded to a number of steps and masked where they are missing."""
+    if not rows and space is not None:
+        kind = np.float64 if isinstance(space, Real) else np.int64
+        return np.zeros((0, steps, *shape_of(space)), dtype=kind)
+    if all(type(row) is np.ndarray and row.dtype.kind in "iuf" for row in rows) and all(
+        len(row) == steps for row in rows
+    ):
+        return np.stack(rows) if len(rows) != 1 else rows[0][None]
+    split = [None if row is None else split_missing(row, axes=1) for row in rows]
+    coded: list[tuple[Values, Known | None] | None] = []
+    problems: list[Problem] = []
+    for k, each in enumerate(split):
+        if each is None or space is None:
+            coded.append(each)
+            continue
+        values, wrong = in_space(name, each[0], each[1], space)
+        problems += [p._replace(at=f"episode {k}, {p.at}") for p in wrong]
+        coded.append((values, each[1]))
+    if problems:
+        raise DataError("episodes", problems)
+    kinds = [each[0] for each in coded if each is not None]
+    dtype = np.result_type(*kinds)
+    whole = np.full((len(rows), steps, *kinds[0].shape[1:]), blank(dtype), dtype=dtype)
+    known = np.zeros((len(rows), steps), dtype=bool)
+    for k, each in enumerate(coded):
+        if each is not None:
+            whole[k, : len(each[0])] = each[0]
+            known[k, : len(each[0])] = True if each[1] is None else each[1]
+    return hide(whole, known)

@@ -1,0 +1,130 @@
+"""World: a declaration with its parameters fixed, something to act in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, final
+
+import numpy as np
+
+from homdp_ppl.core.cache import Cache, shared_cache
+from homdp_ppl.core.episode import Episode
+from homdp_ppl.core.episodes import Episodes
+from homdp_ppl.core.policy import Policy
+from homdp_ppl.core.pomdp import POMDP
+from homdp_ppl.core.rollout import play_tables
+from homdp_ppl.core.spaces import Spaces, no_tables
+from homdp_ppl.declare.dynamics import Dynamics, Numbers
+from homdp_ppl.declare.fingerprint import fingerprint
+from homdp_ppl.declare.parameters import short
+from homdp_ppl.declare.playing import play
+from homdp_ppl.precision import Array
+
+if TYPE_CHECKING:
+    from homdp_ppl.declare.model import HOMDP
+
+
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class World:
+    """A HOMDP with its parameters fixed: something to act in. Made by its ``at`` and ``draw``.
+
+    Two worlds are equal if their declarations and their parameters are.
+
+    Attributes
+    ----------
+    homdp
+        The declaration.
+    parameters
+        The value of each site.
+
+    Examples
+    --------
+    >>> import numpy as np, numpyro.distributions as dist
+    >>> from homdp_ppl import tabular
+    >>> lamp = tabular(
+    ...     T=dist.Dirichlet(np.ones((2, 1, 2))),
+    ...     O=np.eye(2),
+    ...     initial=[0, 1],
+    ...     reward=[[0], [1]],
+    ...     horizon=3,
+    ... )
+    >>> world = lamp.at(T=[[[1.0, 0.0]], [[0.25, 0.75]]])
+    >>> world.pomdp.moves(0)[1, 0], world.homdp is lamp
+    (array([0.25, 0.75]), True)
+    """
+
+    homdp: HOMDP
+    parameters: Mapping[str, Array]
+    _pomdp: POMDP | None = None
+
+    @property
+    def spaces(self) -> Spaces:
+        """States, observations and actions, and the horizon."""
+        return self.homdp.spaces
+
+    @property
+    def pomdp(self) -> POMDP:
+        """The arrays; raises :class:`SpacesError` where a space is real-valued."""
+        if self._pomdp is None:
+            raise no_tables(self.spaces, self.homdp.name, "pomdp")
+        return self._pomdp
+
+    @property
+    def dynamics(self) -> Dynamics:
+        """Draws, rewards and log densities as pure functions of :attr:`numbers`."""
+        return self.homdp.dynamics
+
+    @property
+    def numbers(self) -> Numbers:
+        """What :attr:`dynamics` take: the arrays of a finite world, else the parameters."""
+        return dict(self.parameters) if self._pomdp is None else self._pomdp
+
+    def play(self, keys: Array, policy: Policy, actions: Array | None = None) -> Episodes:
+        """Episodes of a policy, one per key; :func:`homdp_ppl.rollout` calls it.
+
+        Parameters
+        ----------
+        keys
+            An array of JAX random keys, (episodes,).
+        policy
+            Any policy; a graph in a finite world is compiled, others are asked step by step.
+        actions
+            Uniform numbers for random actions, (episodes, H), in place of those from the keys.
+        """
+        if self.spaces.finite:
+            return play_tables(keys, self.pomdp, policy, self.spaces, actions)
+        return play(keys, self.dynamics, self.numbers, policy, actions)
+
+    def returns(self, episodes: Episode | Episodes | Iterable[Episode]) -> Array:
+        """The sum of rewards of each episode."""
+        return self.homdp.returns(episodes)
+
+    def with_horizon(self, horizon: int) -> World:
+        """The same world with another horizon, if its rewards are the same at every step."""
+        model = self.homdp.with_horizon(horizon)
+        pomdp = None if self._pomdp is None else self._pomdp.with_tables(reward=model.reward)
+        return World(model, self.parameters, pomdp)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """A digest of the declaration and the parameters."""
+        values = ((name, np.asarray(value)) for name, value in sorted(self.parameters.items()))
+        return fingerprint(self.homdp.fingerprint, *(part for pair in values for part in pair))
+
+    @cached_property
+    def cache(self) -> Cache:
+        """What is compiled for this world."""
+        return shared_cache(self.fingerprint) if self.spaces.finite else Cache()
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, World) and self.fingerprint == other.fingerprint
+
+    def __hash__(self) -> int:
+        return hash(self.fingerprint)
+
+    def __repr__(self) -> str:
+        values = ", ".join(f"{name}={short(value)}" for name, value in self.parameters.items())
+        return f"World {self.homdp.name!r} at {values or 'no parameters'}"

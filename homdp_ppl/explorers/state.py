@@ -1,0 +1,174 @@
+"""The state of a rule, what it proposes, and how plain rules count episodes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any, NamedTuple, TypeAlias, cast
+
+import jax
+import numpy as np
+
+from homdp_ppl.core.counts import Counts
+from homdp_ppl.core.episode import Episode
+from homdp_ppl.core.pomdp import POMDP, Stationary
+from homdp_ppl.core.spaces import is_real
+from homdp_ppl.declare.model import HOMDP, World
+from homdp_ppl.declare.paired import paired
+from homdp_ppl.errors import ParameterError, Problem
+from homdp_ppl.precision import Array
+
+
+@partial(
+    jax.tree_util.register_dataclass,
+    data_fields=["counts", "played", "memory", "key_data", "state_action"],
+    meta_fields=["homdp", "episodes"],
+)
+@dataclass(frozen=True, eq=False)
+class State:
+    """What a rule knows before a round.
+
+    Examples
+    --------
+    >>> from homdp_ppl import explorers, learn, models
+    >>> from homdp_ppl.planners import history_tree
+    >>> run = learn(models.load("tiger", horizon=2), explorers.greedy(), history_tree(), episodes=3)
+    >>> int(run.state.played), int(run.state.counts.visits.sum())  # three episodes of two steps
+    (3, 6)
+    """
+
+    counts: Counts  # None where states or observations are real-valued: see init_counts
+    played: Array  # ()  episodes so far
+    memory: Any  # whatever the rule keeps besides
+    homdp: HOMDP  # the learner's declaration
+    episodes: int  # K; None only for rules that do not need it
+    key_data: Array = field(
+        default_factory=lambda: np.zeros(2, dtype=np.uint32)
+    )  # of the key of inference by sampling
+    state_action: Array | None = None  # (X, A)  n(x, a), where only observations are real-valued
+
+    @property
+    def visits(self) -> Array:
+        """n(x, a), (X, A), or the number of episodes where states are real-valued."""
+        if self.counts is not None:
+            return self.counts.state_action
+        return np.asarray(self.played)[None] if self.state_action is None else self.state_action
+
+    @property
+    def only_counts(self) -> bool:
+        """Whether counts are all that the rule knows: an earlier state can be counted again."""
+        return self.memory is None and self.counts is not None
+
+
+Update: TypeAlias = Callable[[State, Episode], State]
+
+
+class Tabled(NamedTuple):
+    """A model with tables for what is latent, and the emission densities of a world.
+
+    For real-valued observations of finitely many states. Rewards may include bonuses.
+    """
+
+    initial: Array  # (X,)
+    transition: Array  # (X, A, X)
+    reward: Array  # (H, X, A)
+    world: World
+
+
+class Proposal(NamedTuple):
+    """The models to plan for.
+
+    In finite spaces arrays only, all of which have a leading axis of candidates. In real-valued
+    spaces a single world, or None if there is nothing to plan and every action is random.
+
+    Examples
+    --------
+    >>> import jax
+    >>> from homdp_ppl import explorers, models
+    >>> rule, tiger = explorers.value_quantile(draws=3), models.load("tiger", horizon=2).homdp
+    >>> proposal = rule.propose(jax.random.key(0), rule.init(tiger, 100))
+    >>> proposal.models.shows(0).shape  # three tables, with a row for each of two states
+    (3, 2, 2)
+    """
+
+    models: POMDP | World | Tabled | None
+    parameters: Any = None  # of the backup, or of the root value
+
+
+class Pairs(NamedTuple):
+    """Candidates as all pairs of a transition and an emission table: HOP-V's version spaces.
+
+    Examples
+    --------
+    >>> import jax
+    >>> from homdp_ppl import explorers, models
+    >>> world = models.load("tiger", horizon=2)
+    >>> rule = explorers.hop_v([world], [world, models.load("tiger", horizon=2, accuracy=0.6)])
+    >>> pairs = rule.propose(jax.random.key(0), rule.init(world.homdp, 100))
+    >>> pairs.alive_emissions, pairs.model(0, 1).shows(0)[0]
+    (array([ True,  True]), array([0.6, 0.4]))
+    """
+
+    transitions: Any  # (N, X, A, X), or a class of densities
+    emissions: Any  # (M, X, Y), or a class of densities
+    alive_transitions: Array  # (N,)
+    alive_emissions: Array  # (M,)
+    initial: Array | None = None  # (X,), of tables
+    reward: Array | None = None  # (H, X, A), of tables
+
+    def model(self, t: int, o: int) -> Any:
+        """The model of a pair: a POMDP, or a World."""
+        if self.initial is None:
+            return paired(self.transitions.members[t], self.emissions.members[o])
+        tables = self.initial, self.transitions[t], self.emissions[o], self.reward
+        return Stationary(*tables).pomdp
+
+
+def init_state(homdp: HOMDP, episodes: int | None, memory: Any = None) -> State:
+    """The state before the first episode: zero counts, where there is something to count."""
+    played, length = np.zeros((), dtype=np.int64), cast(int, episodes)
+    if homdp.spaces.finite:
+        return State(Counts.zero(homdp), played, memory, homdp, length)
+    nothing: Any = None
+    state = State(nothing, played, memory, homdp, length)
+    if is_real(homdp.spaces.states):
+        return state
+    sizes = len(homdp.spaces.states), len(homdp.spaces.actions)
+    return replace(state, state_action=np.zeros(sizes, dtype=np.int64))
+
+
+def init_counts(homdp: HOMDP, episodes: int | None) -> State:
+    """Zero counts, for rules that count states and observations."""
+    refuse_real_spaces(homdp)
+    return init_state(homdp, episodes)
+
+
+def count(state: State, episode: Episode) -> State:
+    """Count one more episode (Algorithm 1, "update models")."""
+    played = state.played + 1
+    if state.counts is not None:
+        return replace(state, counts=state.counts.add(episode), played=played)
+    if state.state_action is None:
+        return replace(state, played=played)
+    visits = state.state_action.copy()
+    np.add.at(visits, (episode.states[:-1], episode.actions), 1)
+    return replace(state, state_action=visits, played=played)
+
+
+def one(model: POMDP, parameters: Any = None) -> Proposal:
+    """A proposal with a single candidate."""
+    proposal: Proposal = jax.tree.map(lambda leaf: leaf[None], Proposal(model, parameters))
+    return proposal
+
+
+def refuse_real_spaces(homdp: HOMDP) -> None:
+    """Raise an error for real-valued states or observations, which cannot be counted."""
+    if homdp.spaces.finite:
+        return
+    got = f"a rule that counts states and observations, in {homdp.name}"
+    expected = (
+        "posterior_sampling, uniform, or oracle, hop_v or hop_b_class made of worlds of this kind"
+    )
+    remedy = "States or observations are real numbers here, and there are no tables of them."
+    raise ParameterError("explorer", [Problem("explorer", got, expected, remedy)])

@@ -1,0 +1,80 @@
+"""Rules made from rules: random actions, and when to plan again."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from homdp_ppl.explorers.explorer import Explorer, Replan, with_deployment
+
+
+def with_random_actions(rule: Explorer, share: float) -> Explorer:
+    """The rule with a uniform action with probability ``share`` at every step.
+
+    Random numbers are those of the rule. A guarantee for the planned value remains; the regret of
+    the random actions does not shrink.
+
+    Parameters
+    ----------
+    rule
+        The rule.
+    share
+        A probability.
+
+    Examples
+    --------
+    >>> from homdp_ppl import explorers
+    >>> with_random_actions(explorers.tight(), 0.05)
+    Explorer tight(random_actions=0.05): optimistic, frequentist
+    """
+    return _named(with_deployment(rule, random_actions=share), random_actions=share)
+
+
+def replan_on_doubling(rule: Explorer) -> Explorer:
+    """Plan again only when some n(x, a) has doubled since the last plan.
+
+    Nearly free for rules with bonuses, where it is the default, and harmful to rules that draw
+    models at random. Where states cannot be counted, when the number of episodes has doubled.
+
+    Examples
+    --------
+    >>> from homdp_ppl import explorers
+    >>> replan_on_doubling(explorers.greedy())
+    Explorer greedy(replan=doubled): none
+    """
+    return replanning(rule, "doubled")
+
+
+def replan_every_episode(rule: Explorer) -> Explorer:
+    """Plan again in every episode, as the paper's algorithms do.
+
+    Examples
+    --------
+    >>> from homdp_ppl import explorers
+    >>> replan_every_episode(explorers.hop_b())
+    Explorer hop_b(replan=every episode): optimistic, frequentist
+    """
+    return replanning(rule, "every episode")
+
+
+def replan_once(rule: Explorer) -> Explorer:
+    """Plan before the first episode only.
+
+    Examples
+    --------
+    >>> from homdp_ppl import explorers
+    >>> replan_once(explorers.greedy())
+    Explorer greedy(replan=once): none
+    """
+    return replanning(rule, "once")
+
+
+def replanning(rule: Explorer, when: Replan) -> Explorer:
+    """The rule with another time to plan; the same rule if it plans then already."""
+    if rule.deployment.replan == when:
+        return rule
+    return _named(with_deployment(rule, replan=when), replan=when)
+
+
+def _named(rule: Explorer, **options: Any) -> Explorer:
+    return replace(rule, about=replace(rule.about, options={**rule.about.options, **options}))

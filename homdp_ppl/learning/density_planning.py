@@ -1,0 +1,190 @@
+"""Planning a proposal in real-valued spaces, where candidates are worlds instead of tables."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+from numpy.typing import ArrayLike
+
+from homdp_ppl.continuous.quantised_policy import QuantisedPolicy
+from homdp_ppl.core.graph_policy import GraphPolicy, uniform_policy
+from homdp_ppl.core.policy import Policy
+from homdp_ppl.core.pomdp import POMDP, Stationary
+from homdp_ppl.core.spaces import Spaces, is_real
+from homdp_ppl.declare.latent import latent_tables
+from homdp_ppl.declare.model import HOMDP, World
+from homdp_ppl.errors import ParameterError, PlanningError, Problem
+from homdp_ppl.evaluation.exact import uniform_at
+from homdp_ppl.evaluation.relaxations import mdp_values, root_value
+from homdp_ppl.evaluation.simulation import estimate
+from homdp_ppl.explorers.explorer import Explorer
+from homdp_ppl.explorers.state import Pairs, Proposal, Tabled
+from homdp_ppl.learning.noise import SIMULATING
+from homdp_ppl.learning.pairs import PairSearch
+from homdp_ppl.learning.planning import Planned, Planner, with_uniform
+from homdp_ppl.precision import Array
+
+
+class WorldPlan(NamedTuple):
+    """What a planner found for one world."""
+
+    policy: Policy
+    upper: float  # certified, or the policy's estimated value
+    model: POMDP | None  # on cells
+
+
+class DensityPlanning:
+    """Plans for a world, for tables with emission densities, or for the best of all pairs.
+
+    Parameters
+    ----------
+    explorer
+        The rule.
+    planner
+        A planner of worlds.
+    homdp
+        The learner's declaration.
+    seed, simulations
+        For values that are estimated: all of them use the same random numbers.
+    """
+
+    def __init__(
+        self, explorer: Explorer, planner: Planner, homdp: HOMDP, seed: int, simulations: int
+    ) -> None:
+        self.explorer, self._planner, self._homdp = explorer, planner, homdp
+        self._seed, self._simulations = seed, simulations
+        self._pairs = PairSearch(self._plan_world, LatentBounds())
+
+    def plan(self, proposal: Proposal | Pairs) -> Planned:
+        """Plan for all candidates, and choose one."""
+        share, plans = self.explorer.deployment.random_actions, np.int64(1)
+        if isinstance(proposal, Pairs):
+            found, _, count = self._pairs.best(proposal)
+            plans = np.int64(count)
+        elif not isinstance(proposal, Proposal):
+            got, remedy = f"a {type(proposal).__name__}", "Return Proposal(world)."
+            problem = Problem("propose", got, "a Proposal, or Pairs", remedy)
+            raise ParameterError(self.explorer.name, [problem])
+        elif proposal.models is None:
+            return Planned(uniform_policy(self._homdp), np.float64(np.nan), None, np.int64(0))
+        elif isinstance(proposal.models, Tabled):
+            found = self._plan_tables(proposal.models)
+        elif isinstance(proposal.models, World):
+            found = self._plan_world(proposal.models)
+        else:
+            got = f"models of type {type(proposal.models).__name__}"
+            raise ParameterError(self.explorer.name, [Problem("propose", got, "a World")])
+        policy = with_random_actions(found.policy, share, self._homdp.spaces)
+        return Planned(policy, np.float64(found.upper), found.model, plans)
+
+    def _plan_world(self, world: World) -> WorldPlan:
+        plan = plan_world(self._planner, world)
+        if is_estimated(plan):
+            value = estimated_value(plan.policy, world, self._seed, self._simulations)
+            return WorldPlan(plan.policy, value, None)
+        return WorldPlan(plan.policy, plan.upper, plan.less.model)
+
+    def _plan_tables(self, proposal: Tabled) -> WorldPlan:
+        plan = getattr(self._planner, "with_tables", None)
+        if plan is None:
+            got, name = "a planner that cannot add bonuses to rewards", self.explorer.about.name
+            raise PlanningError(name, [Problem("planner", got, "planner=planners.quantised()")])
+        found = plan(proposal.world, proposal[:3])
+        return WorldPlan(found.policy, found.upper, found.less.model)
+
+
+class LatentBounds:
+    """The value of seeing the state bounds all pairs with the same transitions.
+
+    With real-valued states only H is known.
+    """
+
+    def rough(self, pairs: Pairs, t: int) -> Array:
+        """The value of seeing the state, for all emission laws."""
+        world = pairs.transitions.members[t]
+        bound = float(world.spaces.horizon)
+        if not is_real(world.spaces.states):
+            rho, T, r = latent_tables(world)
+            model = Stationary(rho, T, np.ones((len(rho), 1)), r).pomdp
+            bound = float(root_value(model, mdp_values(model)[:1]))
+        return np.full(len(pairs.emissions), bound)
+
+    def better(self, pairs: Pairs, t: int, o: int) -> float:
+        """No better bound is known."""
+        return np.inf
+
+
+class UniformAtStep(NamedTuple):
+    """Pi o_h Unif(A) for a policy of any kind (Algorithm 2)."""
+
+    policy: Policy
+    step: int  # h, from 1 to H
+    actions: int
+
+    def act(self, observations: ArrayLike, actions: ArrayLike) -> Array:
+        """Probabilities of the next action, (A,), given y_1 .. y_h and a_1 .. a_{h-1}."""
+        if len(np.asarray(observations)) == self.step:
+            return np.full(self.actions, 1 / self.actions)
+        return self.policy.act(observations, actions)
+
+
+class WithUniform(NamedTuple):
+    """A policy of any kind with a share of uniform actions at every step."""
+
+    policy: Policy
+    share: float
+
+    def act(self, observations: ArrayLike, actions: ArrayLike) -> Array:
+        """Probabilities of the next action, (A,), given y_1 .. y_h and a_1 .. a_{h-1}."""
+        chances = np.asarray(self.policy.act(observations, actions))
+        return (1 - self.share) * chances + self.share / len(chances)
+
+
+def uniform_at_step(policy: Policy, step: int, spaces: Spaces) -> Policy:
+    """Pi o_h Unif(A), in the same form as the policy where that is possible."""
+    if isinstance(policy, GraphPolicy):
+        return uniform_at(policy, step, spaces.horizon)
+    if isinstance(policy, QuantisedPolicy):
+        return QuantisedPolicy(policy.edges, uniform_at(policy.graph, step, spaces.horizon))
+    return UniformAtStep(policy, step, len(spaces.actions))
+
+
+def with_random_actions(policy: Policy, share: float, spaces: Spaces) -> Policy:
+    """The policy with a share of uniform actions, in the same form where that is possible."""
+    if share == 0.0:
+        return policy
+    if isinstance(policy, QuantisedPolicy):
+        return QuantisedPolicy(policy.edges, with_uniform(policy.graph, share))
+    return WithUniform(policy, share)
+
+
+def plan_world(planner: Planner, world: World) -> Any:
+    """A plan for a world with real-valued spaces; raises an error for planners of tables."""
+    try:
+        return planner(world)
+    except (TypeError, AttributeError) as error:
+        got = getattr(planner, "__qualname__", type(planner).__name__).split(".")[0]
+        remedy = (
+            "quantised() serves finitely many states with observations on the line, "
+            "particle_tree() everything."
+        )
+        problem = Problem(
+            "planner",
+            f"{got}, which failed: {error}",
+            "planners.quantised() or particle_tree()",
+            remedy,
+        )
+        raise ParameterError("learn", [problem]) from error
+
+
+def is_estimated(plan: Any) -> bool:
+    """Whether the value of a plan is a mean of simulated episodes."""
+    return bool(getattr(plan, "estimated", False))
+
+
+def estimated_value(policy: Policy, world: World, seed: int, simulations: int) -> float:
+    """The mean return of simulated episodes; the same random numbers for all policies of a run."""
+    key = jax.random.fold_in(jax.random.key(seed), SIMULATING)
+    return estimate(policy, world, key, simulations).mean

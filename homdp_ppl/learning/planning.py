@@ -1,0 +1,204 @@
+"""Planning a proposal in finite spaces: all candidates, the choice among them, random actions.
+
+One form on NumPy with any planner, and one for JAX to trace with tree planners. Both make the same
+choices.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeAlias
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from homdp_ppl.core.graph_policy import GraphPolicy
+from homdp_ppl.core.plan import Plan, Solution
+from homdp_ppl.core.policy import Policy
+from homdp_ppl.core.pomdp import POMDP
+from homdp_ppl.core.probabilities import FLOAT32
+from homdp_ppl.declare.model import HOMDP
+from homdp_ppl.errors import ParameterError, PlanningError, Problem
+from homdp_ppl.explorers.explorer import Explorer
+from homdp_ppl.explorers.state import Pairs, Proposal
+from homdp_ppl.learning.pairs import PairSearch, TableBounds
+from homdp_ppl.precision import Array, namespace
+
+Planner: TypeAlias = Callable[..., Plan]
+
+INEXACT = 1e-6  # a planner with a larger gap is not exact
+
+
+class Planned(NamedTuple):
+    """What was found for a proposal."""
+
+    policy: Policy
+    optimistic: Array  # ()  the optimistic value of the optimum
+    model: POMDP | None  # planned for; None where there are no tables
+    plans: Array  # ()  how many models were planned for
+
+
+class TablePlanning:
+    """The planner that the user chose, made optimistic as the rule requires.
+
+    Parameters
+    ----------
+    explorer
+        The rule.
+    planner
+        The planner.
+    homdp
+        The learner's declaration.
+    """
+
+    def __init__(self, explorer: Explorer, planner: Planner, homdp: HOMDP) -> None:
+        self.explorer, self._planner = explorer, planner
+        self.support = explorer.objective.support(homdp)
+        self.root = explorer.objective.root(homdp)
+        self.tree = _tree(explorer, planner, homdp)
+        self._pairs: PairSearch = PairSearch(self._solve_pair, TableBounds())
+
+    def plan(self, proposal: Proposal | Pairs) -> Planned:
+        """Plan for all candidates, and choose one."""
+        check_proposal(self.explorer, proposal)
+        if isinstance(proposal, Pairs):
+            solution, pair, plans = self._pairs.best(proposal)
+            policy = with_uniform(solution.policy, self.explorer.deployment.random_actions)
+            return Planned(policy, solution.upper, proposal.model(*pair), np.int64(plans))
+        proposed: Any = proposal
+        check_numbers(self.explorer, proposed.models)
+        candidates = [
+            jax.tree.map(lambda leaf, c=c: leaf[c], proposed)
+            for c in range(self.explorer.objective.candidates)
+        ]
+        solutions = [self._solve(each.models, each.parameters) for each in candidates]
+        values = np.array(
+            [
+                self.root(each.parameters, solution)
+                for each, solution in zip(candidates, solutions, strict=True)
+            ]
+        )
+        chosen = choose_candidate(self.explorer, values)
+        policy = with_uniform(solutions[chosen].policy, self.explorer.deployment.random_actions)
+        return Planned(policy, values[chosen], candidates[chosen].models, np.int64(len(candidates)))
+
+    def traced(self) -> Callable[[Proposal], Planned]:
+        """The same as a pure function that JAX can trace; for tree planners."""
+        solve = self.tree.compile(self.support)
+        return TracedPlanning(self.explorer, solve, self.root).plan
+
+    def _solve_pair(self, model: POMDP) -> Solution:
+        return self._solve(model, None)
+
+    def _solve(self, model: POMDP, parameters: Any) -> Solution:
+        if self.tree is not None:
+            solution: Solution = self.tree.solve(model, parameters, self.support)
+            return solution
+        plan = self._planner(model)
+        if self.explorer.objective.exact and plan.gap > INEXACT:
+            expected = "an exact planner: its coverage needs one"
+            remedy = "Use planner=history_tree() or alpha_vectors()."
+            problem = Problem("planner", f"a gap of {plan.gap:.2g}", expected, remedy)
+            raise PlanningError(self.explorer.about.name, [problem])
+        return Solution(np.float64(plan.value), np.float64(plan.upper), np.zeros(0), plan.policy)
+
+
+class TracedPlanning(NamedTuple):
+    """Planning as a pure function of arrays."""
+
+    explorer: Explorer
+    solve: Callable[..., Solution]
+    root: Callable[[Any, Solution], Array]
+
+    def plan(self, proposal: Proposal) -> Planned:
+        """Plan for all candidates, and choose one."""
+        check_proposal(self.explorer, proposal)
+        proposal = jax.tree.map(jnp.asarray, proposal)
+        count = self.explorer.objective.candidates
+        if count == 1:
+            model, parameters = jax.tree.map(lambda leaf: leaf[0], tuple(proposal))
+            solution = self.solve(model, parameters)
+            value = self.root(parameters, solution)
+        else:
+            solutions = jax.vmap(self.solve)(*proposal)
+            values = jax.vmap(self.root)(proposal.parameters, solutions)
+            chosen = choose_candidate(self.explorer, values)
+            every = (values, solutions, proposal.models)
+            value, solution, model = jax.tree.map(lambda leaf: leaf[chosen], every)
+        policy = with_uniform(solution.policy, self.explorer.deployment.random_actions)
+        return Planned(policy, value, model, jnp.asarray(count, dtype=jnp.int64))
+
+
+def _tree(explorer: Explorer, planner: Planner, homdp: HOMDP) -> Any:
+    """The planner with the rule's backup and clip; None if it has no optimistic backups."""
+    objective = explorer.objective
+    optimistic = getattr(planner, "optimistic", None)
+    if objective.backup is not None and optimistic is None:
+        name = getattr(planner, "__qualname__", type(planner).__name__).split(".")[0]
+        remedy = (
+            f"{explorer.about.name} is not convex in the belief: only the history tree can plan it."
+        )
+        problem = Problem(
+            "planner",
+            f"{name}, which has no optimistic backups",
+            "planner=history_tree()",
+            remedy,
+        )
+        raise PlanningError(explorer.about.name, [problem])
+    backup = objective.backup(homdp) if objective.backup else None
+    return optimistic(backup, objective.clip) if optimistic else None
+
+
+def choose_candidate(explorer: Explorer, values: Array) -> Array:
+    """Which candidate is deployed: the first of the best, or that with the k-th smallest value."""
+    xp, pick = namespace(values), explorer.objective.pick
+    if pick is None:
+        return xp.argmax(values)
+    return xp.argsort(values, stable=True)[pick - 1]
+
+
+def with_uniform(policy: GraphPolicy, share: float) -> GraphPolicy:
+    """The policy with a share of uniform actions at every step; may be traced."""
+    if share == 0.0:
+        return policy
+    start, chances, successor = policy.tree_flatten()[0]
+    mixed = (1 - share) * chances + share / chances.shape[1]
+    return GraphPolicy.tree_unflatten(policy.names, (start, mixed, successor))
+
+
+def check_proposal(explorer: Explorer, proposal: Any) -> None:
+    """Raise an error for a proposal of the wrong type or shape."""
+    if isinstance(proposal, Pairs):
+        return
+    expected = explorer.objective.candidates
+    if not isinstance(proposal, Proposal):
+        got, remedy = f"a {type(proposal).__name__}", "Return Proposal(models)."
+        problem = Problem("propose", got, "a Proposal", remedy)
+    elif not isinstance(proposal.models, POMDP) or np.ndim(proposal.models.initial) != 2:
+        problem = Problem(
+            "propose",
+            "models without an axis of candidates",
+            "a POMDP of arrays with one more axis",
+            "Put an axis of candidates in front: Proposal(POMDP(*(part[None] for part in model))).",
+        )
+    elif len(proposal.models.initial) != expected:
+        many = len(proposal.models.initial)
+        remedy = f"Or change the rule: Objective(candidates={many})."
+        problem = Problem("propose", f"{many} models", str(expected), remedy)
+    else:
+        return
+    raise ParameterError(explorer.name, [problem])
+
+
+def check_numbers(explorer: Explorer, models: POMDP) -> None:
+    """Raise an error for rows that are not probabilities, and for rewards that are not finite."""
+    rows = (np.asarray(part) for part in models[:3])
+    if (
+        all((row >= 0).all() and (np.abs(row.sum(-1) - 1) <= FLOAT32).all() for row in rows)
+        and np.isfinite(models.reward).all()
+    ):
+        return
+    expected = "rows that are probabilities, and finite rewards"
+    problem = Problem("propose", "numbers that make no model", expected)
+    raise ParameterError(explorer.name, [problem])

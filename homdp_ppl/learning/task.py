@@ -1,0 +1,107 @@
+"""What a run is asked to do."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from homdp_ppl.declare.model import HOMDP, World
+from homdp_ppl.errors import ParameterError, Problem
+from homdp_ppl.explorers.explorer import Explorer
+from homdp_ppl.learning.learner import SIMULATIONS, Learner
+from homdp_ppl.learning.planning import Planner
+
+
+class Request(NamedTuple):
+    """What :func:`homdp_ppl.learn` was called with."""
+
+    world: World
+    explorer: Explorer
+    planner: Planner
+    episodes: int
+    seeds: list[int]
+    model: HOMDP | None = None
+    stop_after: int | None = None
+    foresight: bool = False
+    compiled: bool | None = None
+    progress: bool | None = None
+    simulations: int = SIMULATIONS
+
+    @property
+    def declaration(self) -> HOMDP:
+        """The learner's own declaration; by default the world's."""
+        return self.world.homdp if self.model is None else self.model
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """What a run is asked to do."""
+
+    world: World
+    explorer: Explorer
+    planner: Planner
+    episodes: int  # K
+    seed: int
+    model: HOMDP  # the learner's own declaration
+    foresight: bool
+    optimum: float  # as far as the planner knows: its upper bound
+    estimated: bool = False  # whether values are means of simulated episodes
+    simulations: int = 0  # of how many
+    slack: float = 0.0  # the true optimum may be so much lower
+
+    @property
+    def rounds(self) -> int:
+        """Rounds of a whole run: episodes, or epochs of H episodes."""
+        return self.episodes // self.episodes_per_round
+
+    @property
+    def episodes_per_round(self) -> int:
+        """H for rules that deploy a policy once for every step, else 1."""
+        return self.explorer.deployment.episodes_per_round(self.horizon)
+
+    @property
+    def horizon(self) -> int:
+        """H."""
+        return self.world.spaces.horizon
+
+    @property
+    def about(self) -> dict[str, str | int | float]:
+        """The task in words and numbers, as a file can hold it."""
+        return {
+            "model": self.world.homdp.name,
+            "learner": self.model.name,
+            "explorer": self.explorer.name,
+            "soundness": self.explorer.about.soundness,
+            "seed": self.seed,
+            "episodes": self.episodes,
+            "horizon": self.horizon,
+            "episodes_per_round": self.episodes_per_round,
+            "optimum": self.optimum,
+            "foresight": int(self.foresight),
+            "estimated": int(self.estimated),
+            "slack": self.slack,
+        }
+
+    def learner(self) -> Learner:
+        """The learner, without the world."""
+        return Learner(
+            self.model, self.explorer, self.planner, self.episodes, self.seed, self.simulations
+        )
+
+    def rounds_of(self, stop_after: int | None) -> int:
+        """How many rounds a number of episodes makes; None for all."""
+        if stop_after is None:
+            return self.rounds
+        problems = stop_problems(stop_after)
+        if problems:
+            raise ParameterError("resume", problems)
+        return min(int(stop_after) // self.episodes_per_round, self.rounds)
+
+
+def stop_problems(stop_after: Any) -> list[Problem]:
+    """What is wrong with a number of episodes to stop after."""
+    if stop_after is None or (isinstance(stop_after, int | np.integer) and stop_after >= 0):
+        return []
+    return [Problem("stop_after", repr(stop_after), "a number of episodes of at least 0")]

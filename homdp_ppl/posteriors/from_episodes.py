@@ -1,0 +1,67 @@
+"""Posteriors of declarations without tables: in closed form where there is one, else by NUTS."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import jax
+import numpy as np
+
+from homdp_ppl.core.episodes import Episodes
+from homdp_ppl.core.randomness import as_key
+from homdp_ppl.declare.model import HOMDP
+from homdp_ppl.errors import InferenceError, Problem
+from homdp_ppl.posteriors.atoms import Atoms
+from homdp_ppl.posteriors.belief import Posterior, Settings
+from homdp_ppl.posteriors.gaussian import gaussian_form
+from homdp_ppl.posteriors.nuts import Sampler, Warm
+from homdp_ppl.posteriors.statistics import EpisodeDensity, Moments, gaussian_emissions, statistics
+from homdp_ppl.precision import Array, in_x64, to_numpy
+
+
+@in_x64
+def from_episodes(
+    homdp: HOMDP, episodes: Episodes, settings: Settings, warm: Warm | None, key: Array | None
+) -> Posterior:
+    """The posterior given validated episodes."""
+    if settings.method == "laplace":
+        expected = '"auto" or "nuts" for real-valued spaces'
+        raise InferenceError("posterior", [Problem("method", "'laplace'", expected)])
+    key = jax.random.key(0) if key is None else as_key(key, "posterior")
+    belief = Posterior(
+        homdp, episodes, "known", "nothing is unknown", np.zeros(0), settings=settings
+    )
+    if not homdp.sites:
+        return belief
+    sampling, names = settings.sampling, ", ".join(site.name for site in homdp.sites)
+    gaussian = homdp.cache.get("gaussian", lambda: gaussian_emissions(homdp))
+    data = statistics(episodes, homdp.spaces, gaussian)
+    form = gaussian_form(homdp) if gaussian and settings.method == "auto" else None
+    if form is not None and isinstance(data.sights, Moments):
+        return replace(
+            belief,
+            method="conjugate",
+            explanation=f"{names} in closed form",
+            closed=form.update(data.sights),
+        )
+    if not len(episodes):
+        draw = homdp.cache.get("priors", lambda: jax.jit(jax.vmap(homdp.sample_prior)))
+        values = to_numpy(draw(jax.random.split(key, sampling.chains * sampling.draws)))
+        return replace(
+            belief,
+            method="prior",
+            explanation=f"{names} from the prior",
+            atoms=Atoms(values, sampling.chains),
+        )
+    sampler = homdp.cache.get(("nuts", sampling), lambda: Sampler(EpisodeDensity(homdp), sampling))
+    fit = sampler.fit(key, data, warm, settings.gate, settings.force)
+    flat = {site: v.reshape(-1, *v.shape[2:]) for site, v in fit.samples.items()}
+    return replace(
+        belief,
+        method="nuts",
+        explanation=f"{names} by NUTS, {sampling.chains} chains of {sampling.draws} draws",
+        atoms=Atoms(flat, sampling.chains),
+        warm=fit.warm,
+        diagnostics=fit.diagnostics,
+        forced=fit.forced,
+    )

@@ -1,0 +1,81 @@
+"""Tables of a finite model under a posterior: at draws of its sites, their mean and variance."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import jax
+import numpy as np
+
+from homdp_ppl.declare.kernels import Tables
+from homdp_ppl.declare.model import HOMDP
+from homdp_ppl.posteriors.atoms import Atoms
+from homdp_ppl.posteriors.dirichlet import closed_form
+from homdp_ppl.precision import Array, in_x64, to_numpy
+
+CHUNK = 2**22  # table entries held at once when draws are averaged
+
+
+@in_x64
+def tables_at(homdp: HOMDP, parameters: Mapping[str, Array], n: int) -> Tables:
+    """The tables at n values of the program's sites, each with a leading axis of length n."""
+    if not parameters:
+        return Tables(*(np.broadcast_to(t, (n, *t.shape)) for t in homdp.structure.reference))
+    tables = homdp.cache.get(
+        "tables", lambda: jax.jit(jax.vmap(lambda values: homdp.tables(values).stationary()[:3]))
+    )
+    return Tables(*to_numpy(tables(dict(parameters))))
+
+
+def table_moments(homdp: HOMDP, closed: Array, atoms: Atoms | None) -> tuple[Tables, Tables]:
+    """Mean and variance of the tables.
+
+    Closed forms for the rows that have one, the atoms elsewhere.
+    """
+    form = closed_form(homdp)
+    exact = form.mean(closed), form.variance(closed)
+    if atoms is None:
+        return exact
+    rows_closed = form.rows if len(closed) else Tables(False, False, False)
+    settled = [
+        rows | known[..., None]
+        for rows, known in zip(rows_closed, homdp.structure.known, strict=True)
+    ]
+    mean, variance = (
+        Tables(
+            *(
+                np.where(rows, ours, theirs)
+                for rows, ours, theirs in zip(settled, *pair, strict=True)
+            )
+        )
+        for pair in zip(exact, _averages(homdp, len(closed) > 0, atoms), strict=True)
+    )
+    return mean, variance
+
+
+@in_x64
+def _averages(homdp: HOMDP, closed: bool, atoms: Atoms) -> tuple[Tables, Tables]:
+    """Mean and variance of the tables over the atoms, in chunks that fit the memory."""
+    N, weights = len(atoms), atoms.probabilities
+    # sites in closed form are held: their rows are not read
+    held = closed_form(homdp).middle() if closed else {}
+    size = max(1, min(N, CHUNK // sum(table.size for table in homdp.structure.reference)))
+    first, second = Tables(0.0, 0.0, 0.0), Tables(0.0, 0.0, 0.0)
+    for start in range(0, N, size):
+        part = slice(start, min(start + size, N))
+        n = part.stop - start
+        values = {name: np.repeat(value[None], n, axis=0) for name, value in held.items()}
+        values |= {name: value[part] for name, value in atoms.values.items()}
+        tables = tables_at(homdp, values, n)
+        first = _added(first, tables, weights[part])
+        second = _added(second, Tables(*(t**2 for t in tables)), weights[part])
+    return first, Tables(*(np.maximum(s - f**2, 0.0) for f, s in zip(first, second, strict=True)))
+
+
+def _added(totals: Tables, tables: Tables, weights: Array) -> Tables:
+    return Tables(
+        *(
+            total + np.tensordot(weights, table, 1)
+            for total, table in zip(totals, tables, strict=True)
+        )
+    )

@@ -1,0 +1,125 @@
+"""What differs between operating systems: locking an open file, reading and writing at an offset,
+bringing names to the disk, and asking whether a process runs.
+
+Nothing here is needed at import: ``fcntl`` exists on Linux and macOS only, ``msvcrt`` on Windows
+only.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import sys
+from pathlib import Path
+
+BINARY = getattr(os, "O_BINARY", 0)  # Windows opens text files otherwise
+LOCKED_BYTE = 2**30  # far behind the content: Windows refuses to read bytes that are locked
+
+
+def try_lock(handle: int) -> bool:
+    """Lock an open file unless another process holds it; returns whether it is locked now.
+
+    The kernel takes the lock back when the process ends, however it ends. This is ``flock`` on
+    Linux and macOS, and a locked byte on Windows.
+
+    Parameters
+    ----------
+    handle
+        An open file.
+
+    Raises
+    ------
+    OSError
+        The system has no file locks.
+    """
+    if sys.platform == "win32":
+        return _try_lock_byte(handle)
+    try:
+        import fcntl
+    except ImportError:
+        raise OSError(errno.ENOTSUP, "a system without file locks") from None
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def unlock_and_close(handle: int) -> None:
+    """Close a file that :func:`try_lock` has locked; this unlocks it."""
+    if sys.platform == "win32":
+        _unlock_byte(handle)  # closing does this too, but at a time of its own choice
+    os.close(handle)
+
+
+def read_at(handle: int, size: int, offset: int) -> bytes:
+    """At most so many bytes of an open file, from an offset on."""
+    os.lseek(handle, offset, os.SEEK_SET)
+    return os.read(handle, size)
+
+
+def write_at(handle: int, data: bytes | memoryview, offset: int) -> int:
+    """Write bytes to an open file at an offset; returns how many were written."""
+    os.lseek(handle, offset, os.SEEK_SET)
+    return os.write(handle, data)
+
+
+def sync(path: Path) -> None:
+    """Bring a file, or the names in a directory, to the disk."""
+    directory = path.is_dir()
+    if directory and sys.platform == "win32":
+        return  # Windows cannot open directories, and writes names to the disk in order
+    # Windows syncs only files that are open for writing
+    handle = os.open(path, os.O_RDWR if sys.platform == "win32" else os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    except OSError as error:
+        # some network file systems cannot sync directories
+        if not (directory and error.errno in (errno.EINVAL, errno.ENOTSUP)):
+            raise
+    finally:
+        os.close(handle)
+
+
+def is_running(pid: int) -> bool:
+    """Whether a process with this number runs on this host."""
+    if sys.platform == "win32":
+        return _is_running_on_windows(pid)  # there, os.kill(pid, 0) would send Ctrl-C
+    try:
+        os.kill(pid, 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except PermissionError:  # it exists and belongs to another user
+        pass
+    return True
+
+
+if sys.platform == "win32":
+    import ctypes
+    import msvcrt
+
+    QUERY, RUNNING, DENIED = 0x1000, 259, 5  # of the Windows API
+
+    def _try_lock_byte(handle: int) -> bool:
+        os.lseek(handle, LOCKED_BYTE, os.SEEK_SET)
+        try:
+            msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)
+        except PermissionError:
+            return False
+        return True
+
+    def _unlock_byte(handle: int) -> None:
+        os.lseek(handle, LOCKED_BYTE, os.SEEK_SET)
+        msvcrt.locking(handle, msvcrt.LK_UNLCK, 1)
+
+    def _is_running_on_windows(pid: int) -> bool:
+        kernel = ctypes.WinDLL("kernel32", use_last_error=True)
+        if not 0 < pid < 2**32:
+            return False
+        process = kernel.OpenProcess(QUERY, False, pid)
+        if not process:
+            return ctypes.get_last_error() == DENIED
+        code = ctypes.c_ulong()
+        kernel.GetExitCodeProcess(process, ctypes.byref(code))
+        kernel.CloseHandle(process)
+        return code.value == RUNNING

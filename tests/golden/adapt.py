@@ -1,0 +1,419 @@
+"""All that the golden cases know of shapes, names and places that may change.
+
+The cases ask in the terms of this file, in fixed shapes. When arrays get other ranks, types merge
+or packages move, edit this file and no other: what it returns has to stay what it was.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import re
+from collections.abc import Iterator
+from itertools import product
+from typing import Any
+from unittest import mock
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from homdp_ppl import POMDP, Counts, evaluate, posterior, x64
+from homdp_ppl.cli.main import main
+from homdp_ppl.confidence import (
+    backup_moments,
+    centred_bonus,
+    dirichlet_radii,
+    draw_backup,
+    empirical,
+    hop_b_bonus,
+    hop_b_class_bonus,
+    hop_b_class_radii,
+    hop_b_radii,
+    moment_backup,
+    moments,
+    one_step,
+    quantile_radii,
+    start_bonus,
+    start_variance,
+    weissman_radii,
+)
+from homdp_ppl.evaluation import (
+    best_blind,
+    best_memoryless,
+    fast_informed_bound,
+    occupancy,
+    qmdp,
+    simulation_lemma,
+    trajectory_distance,
+)
+from homdp_ppl.explorers.transforms import replanning as replanned
+from homdp_ppl.gym import HOMDPEnv
+from homdp_ppl.planners import root_bounds
+from homdp_ppl.posteriors import Sampling, predictive_check
+from numpyro.infer.util import log_density
+
+Arrays = dict[str, Any]
+
+# models of the zoo with real-valued spaces
+CONTINUOUS = ("gaussian_tiger", "gaussian_screening", "low_rank", "light_dark", "camera")
+
+__all__ = ["HOMDPEnv", "Sampling"]  # used by the cases as they are
+
+# Numbers of models
+
+
+def initial_table(pomdp: Any) -> np.ndarray:
+    """The chances of the first state, (X,)."""
+    return np.asarray(pomdp.initial)
+
+
+def transition_table(pomdp: Any) -> np.ndarray:
+    """The chances of the next state, (X, A, X)."""
+    return np.asarray(pomdp.transition)[..., 0, :, :, :]
+
+
+def emission_table(pomdp: Any) -> np.ndarray:
+    """The chances of an observation, (X, Y)."""
+    return np.asarray(pomdp.emission)[..., 0, 0, :, :]
+
+
+def reward_table(pomdp: Any) -> np.ndarray:
+    """The reward of every step, (H, X, A)."""
+    return np.asarray(pomdp.reward)[..., :, :, 0, :]
+
+
+def tables(pomdp: Any) -> Arrays:
+    """All four tables of a finite model."""
+    return {
+        "initial": initial_table(pomdp),
+        "transition": transition_table(pomdp),
+        "emission": emission_table(pomdp),
+        "reward": reward_table(pomdp),
+    }
+
+
+def numbers(world: Any) -> Any:
+    """The arrays of a finite world, as planners take them."""
+    return world.pomdp
+
+
+def make_pomdp(initial: Any, transition: Any, emission: Any, reward: Any) -> Any:
+    """A model from tables of the shapes above."""
+    return POMDP.of(initial, transition, emission, reward)
+
+
+def sizes(world: Any) -> tuple[int, int, int, int]:
+    """How many states, observations, actions and steps a finite world has."""
+    X, Y, A, H = world.spaces.sizes
+    return X, Y, A, H
+
+
+def shortened(world: Any, horizon: int) -> Any:
+    """The same world with another number of steps."""
+    return world.with_horizon(horizon)
+
+
+# Policies and their values
+
+
+def policy_arrays(policy: Any) -> Arrays:
+    """The arrays of a policy that is a graph: (Y,), (N, A) and (N, A, Y)."""
+    return {
+        "start": np.asarray(policy.start),
+        "probabilities": np.asarray(policy.probabilities),
+        "successor": np.asarray(policy.successor),
+    }
+
+
+def acts(policy: Any, observations: Any, actions: Any, steps: int) -> np.ndarray:
+    """Chances of the actions after every history of at most so many steps, (N, A)."""
+    rows = []
+    for h in range(1, steps + 1):
+        for seen in product(observations, repeat=h):
+            for done in product(actions, repeat=h - 1):
+                rows.append(policy.act(np.array(seen), np.array(done, dtype=int)))
+    return np.array(rows)
+
+
+def edges(plan: Any) -> np.ndarray:
+    """Where one cell of a plan on cells ends and the next begins."""
+    return np.asarray(plan.policy.edges)
+
+
+def standard_error(plan: Any) -> float:
+    """The standard error of a plan's simulated value."""
+    return float(plan.statistics["standard error"])
+
+
+def value_of(policy: Any, world: Any) -> float:
+    """What a policy is worth in a finite world, exactly."""
+    return evaluate(policy, numbers(world))
+
+
+def visits_of(policy: Any, world: Any) -> np.ndarray:
+    """How likely every step's state and action are, (H, X, A)."""
+    return np.asarray(occupancy(policy, numbers(world)))
+
+
+def lemma(policy: Any, world: Any, other: Any) -> Arrays:
+    """Both sides of the simulation lemma for two models, and the distance of their trajectories."""
+    sides = simulation_lemma(policy, numbers(world), other)
+    return {
+        "difference": sides.difference,
+        "distance": sides.distance,
+        "bound": sides.bound,
+        "trajectory_distance": trajectory_distance(policy, numbers(world), other),
+    }
+
+
+def plan_of(planner: Any, world: Any) -> Any:
+    """A plan of a planner of tables."""
+    return planner(numbers(world))
+
+
+def bounds_of(world: Any) -> Arrays:
+    """Bounds at the root, and the tables of the two relaxations, (H, X, A)."""
+    found = root_bounds(numbers(world))
+    return {
+        "root": np.array([found.blind, found.fast_informed, found.qmdp, found.mdp]),
+        "qmdp": np.asarray(qmdp(numbers(world))),
+        "fast_informed": np.asarray(fast_informed_bound(numbers(world))),
+    }
+
+
+def restricted_values(world: Any) -> Arrays:
+    """The best values without memory."""
+    return {
+        "blind": best_blind(numbers(world)).value,
+        "memoryless": best_memoryless(numbers(world)).value,
+    }
+
+
+# Episodes and runs
+
+
+def batch(episodes: Any) -> Arrays:
+    """Observations and actions, (N, H, ...), and states, (N, H + 1, ...)."""
+    return {
+        "observations": np.asarray(episodes.observations),
+        "actions": np.asarray(episodes.actions),
+        "states": np.asarray(episodes.states),
+    }
+
+
+def record_of(run: Any) -> Arrays:
+    """Everything that a run wrote down."""
+    return {
+        "optimum": run.optimum,
+        "values": run.values,
+        "optimistic": run.optimistic,
+        "planned": np.asarray(run.record.planned).astype(np.int64),
+        "plans": run.record.plans,
+        "played": run.played,
+        "impossible": np.asarray(run.impossible).astype(np.int64),
+        **batch(run.episodes),
+        "returns": run.returns,
+        "regret": run.regret,
+    }
+
+
+def replanning(made: Any, when: Any) -> Any:
+    """A rule that plans in every episode, or when a count has doubled."""
+    return replanned(made(), when)
+
+
+def counted(homdp: Any, episodes: Any) -> Any:
+    """Counts of episodes, as posteriors and confidence sets take them."""
+    return homdp.counts(episodes)
+
+
+def no_counts(homdp: Any) -> Any:
+    """No data yet."""
+    return Counts.zero(homdp)
+
+
+def count_arrays(counts: Any) -> Arrays:
+    """The counts of transitions, (X, A, X), and of emissions, (X, Y), and their sums."""
+    return {
+        "transition": np.asarray(counts.transition),
+        "emission": np.asarray(counts.emission),
+        "state_action": np.asarray(counts.state_action),
+        "visits": np.asarray(counts.visits),
+    }
+
+
+# Posteriors
+
+
+def draws_of(belief: Any, key: Any, n: int) -> Arrays:
+    """Tables of n models drawn from the posterior of a finite model, each with a leading axis."""
+    return tables(belief.draws(key, n))
+
+
+def mean_and_variance(belief: Any) -> Arrays:
+    """Mean and variance of every entry of the tables."""
+    mean, variance = belief.mean, belief.variance
+    return {
+        "mean.transition": transition_table(mean),
+        "mean.emission": emission_table(mean),
+        "variance.transition": np.asarray(variance.transition),
+        "variance.emission": np.asarray(variance.emission),
+    }
+
+
+def believed(belief: Any, key: Any, n: int = 5) -> Arrays:
+    """What a posterior of a finite model says: method, concentration, moments, draws."""
+    found = {"method": belief.method, "concentration": np.asarray(belief.closed)}
+    found |= mean_and_variance(belief)
+    found |= {f"draws.{name}": array for name, array in draws_of(belief, key, n).items()}
+    for name, values in belief.parameters(key, n).items():
+        found[f"parameters.{name}"] = np.asarray(values)
+    return found
+
+
+def calibration_of(belief: Any) -> np.ndarray:
+    """The numbers of the check of Laplace's approximation."""
+    return np.array(tuple(belief.calibration), dtype=float)
+
+
+def atoms_of(belief: Any) -> Arrays:
+    """All values of sites that are summed over, and their probabilities."""
+    found = {f"atoms.{name}": np.asarray(v) for name, v in belief.atoms.values.items()}
+    return found | {"atoms.probabilities": np.asarray(belief.atoms.probabilities)}
+
+
+def continuous_belief(belief: Any, key: Any, n: int = 5) -> Arrays:
+    """What the posterior of a continuous model says: method, means, draws."""
+    found: Arrays = {"method": belief.method}
+    found |= {f"mean.{name}": np.asarray(value) for name, value in belief.site_means.items()}
+    drawn = belief.parameters(key, n)
+    return found | {f"parameters.{name}": np.asarray(value) for name, value in drawn.items()}
+
+
+def check_of(key: Any, belief: Any, episodes: Any, policy: Any) -> Arrays:
+    """The numbers of a predictive check."""
+    check = predictive_check(key, belief, episodes, policy)
+    found: Arrays = {}
+    for kind, rows in (("findings", check.findings), ("frequencies", check.frequencies)):
+        found[f"{kind}.what"] = "; ".join(row[0] for row in rows)
+        found[kind] = np.array([tuple(row)[1:] for row in rows], dtype=float)
+    return found
+
+
+def hindsight_density(homdp: Any, episodes: Any, parameters: Any) -> float:
+    """NumPyro's log density of the program, conditioned on episodes, at given parameters."""
+    with x64():
+        point = {site: jnp.asarray(value) for site, value in parameters.items()}
+        conditioned = homdp.hindsight(episodes)
+        return float(jax.jit(lambda values: log_density(conditioned, (), {}, values)[0])(point))
+
+
+def from_prior(homdp: Any, key: Any) -> Arrays:
+    """Parameters drawn from the prior."""
+    with x64():
+        return {site: np.asarray(value) for site, value in homdp.sample_prior(key).items()}
+
+
+# Confidence sets
+
+
+def radii_arrays(radii: Any) -> Arrays:
+    """Radii of the rows of T, (X, A), and of O, (X,)."""
+    return {"transition": np.asarray(radii.transition), "emission": np.asarray(radii.emission)}
+
+
+def radii_of(homdp: Any, episodes: Any, key: Any) -> dict[str, Any]:
+    """Radii of every kind from the same episodes; the last needs Dirichlet rows."""
+    counts = counted(homdp, episodes)
+    return {
+        "hop_b": hop_b_radii(homdp, counts, 50),
+        "hop_b_unknown": hop_b_radii(homdp, counts, 50, known=False),
+        "hop_b_scaled": hop_b_radii(homdp, counts, 50, scale=0.1),
+        "hop_b_class": hop_b_class_radii(homdp, counts, 50, 4),
+        "weissman": weissman_radii(homdp, counts, 50),
+        "weissman_unknown": weissman_radii(homdp, counts, 50, known=False),
+        "quantile": quantile_radii(posterior(homdp, counts), key),
+        "dirichlet": dirichlet_radii(homdp, counts),
+    }
+
+
+def bonuses_of(homdp: Any, episodes: Any, radii: Any) -> Arrays:
+    """Bonuses of every kind from given radii, and the empirical model."""
+    H = homdp.horizon
+    model = empirical(homdp, counted(homdp, episodes))
+    return {
+        "hop_b": np.asarray(hop_b_bonus(radii, H)),
+        "hop_b_class": np.asarray(hop_b_class_bonus(radii, H)),
+        "centred": np.asarray(centred_bonus(radii, transition_table(model), H)),
+        "start": np.asarray(start_bonus(radii, initial_table(model), H)),
+        **{f"empirical.{name}": table for name, table in tables(model).items()},
+    }
+
+
+def backups_of(homdp: Any, belief: Any, alpha: np.ndarray, key: Any) -> Arrays:
+    """Optimistic backups of alpha-vectors (A, Y, X): by moments and by draws, each (X, A)."""
+    moved = moments(homdp, belief.counts)
+    mean, variance = backup_moments(homdp)(moved, alpha)
+    step = one_step(belief, alpha)
+    return {
+        "mean": np.asarray(mean),
+        "variance": np.asarray(variance),
+        "start_variance": np.asarray(start_variance(homdp)(moved, alpha[0])),
+        "moment_backup": np.asarray(moment_backup(homdp, 1.645)(moved, 1, alpha)),
+        "draw_backup": np.asarray(draw_backup(1.0)(belief.draws(key, 64), 1, alpha)),
+        "one_step.mean": np.asarray(step[0]),
+        "one_step.deviation": np.asarray(step[1]),
+    }
+
+
+# The command line
+
+
+@contextlib.contextmanager
+def _wide() -> Iterator[io.StringIO]:
+    """Whatever is printed meanwhile, as if into a file."""
+    plain = {name: value for name, value in os.environ.items() if name != "COLUMNS"}
+    into = contextlib.redirect_stdout(io.StringIO())
+    with mock.patch.dict(os.environ, plain, clear=True), into as out:
+        yield out
+
+
+def printed(*words: str) -> np.ndarray:
+    """All numbers that a command prints, without the seconds that it took."""
+    with _wide() as out:
+        assert main(list(words)) == 0
+    lines = [line for line in out.getvalue().splitlines() if not line.startswith("seconds")]
+    return all_numbers("\n".join(_without_seconds(lines)))
+
+
+def _without_seconds(lines: list[str]) -> list[str]:
+    """Lines of a table without what stands below ``sec``, which is the end of its column."""
+    heads = [k for k, line in enumerate(lines) if re.search(r"\bsec\s", line)]
+    for k in heads[:1]:
+        end = lines[k].index(" sec ") + 4
+        begin = len(lines[k][: end - 4].rstrip())
+        for below in range(k + 1, len(lines)):
+            if not lines[below].strip():
+                break
+            lines[below] = lines[below][:begin] + " " + lines[below][end:]
+    return lines
+
+
+def all_numbers(text: str) -> np.ndarray:
+    """Every number of a text, in order."""
+    found = re.findall(r"(?<![\w.])-?\d[\d,]*\.?\d*(?:e[+-]?\d+)?", text)
+    return np.array([float(number.replace(",", "")) for number in found])
+
+
+# Random numbers
+
+
+def key(seed: int) -> Any:
+    """A random key."""
+    return jax.random.key(seed)
+
+
+def keys(seed: int, n: int) -> Any:
+    """Several of them."""
+    return jax.random.split(jax.random.key(seed), n)

@@ -1,0 +1,110 @@
+"""What golden.json holds of an array, and what is told when an array is another."""
+
+from __future__ import annotations
+
+import json
+from hashlib import sha256
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tests.golden import cases
+
+HERE = Path(__file__).parent
+FILES = {"default": HERE / "golden.json", "slow": HERE / "golden_slow.json"}
+OPTIMISATIONS = "JAX_DISABLE_MOST_OPTIMIZATIONS"
+SETTINGS = {"default": "1", "slow": "0"}  # as in tests/conftest.py, and as in `make test-slow`
+SUITES = {"default": cases.CASES, "slow": cases.SLOW}
+LIBRARIES = ("jax", "jaxlib", "numpy", "numpyro", "scipy", "numba")
+KEPT = 64  # entries of an array that stand in the file
+CLOSE = 1e-9  # relative
+SMALL = 1e-3  # errors of smaller numbers are relative to this: 1e-17 in place of 0 is rounding
+
+
+def describe(value: Any) -> dict[str, Any]:
+    """Kind, shape and digest of an array, and enough of its numbers to see how far another is.
+
+    Numbers become float64, all whole ones int64; -0.0 is 0.0, and there is one nan.
+    """
+    if isinstance(value, str):
+        return {"kind": "str", "text": value}
+    array = _plain(value)
+    flat = array.ravel()
+    found: dict[str, Any] = {
+        "kind": array.dtype.kind,
+        "shape": list(array.shape),
+        "sha256": sha256(np.ascontiguousarray(array).tobytes()).hexdigest(),
+    }
+    if flat.size:
+        rounded = [flat.sum(), flat[0], flat[-1]]
+        found["sum, first, last"] = [_written(f"{float(number):.6g}") for number in rounded]
+    if array.dtype.kind == "f":
+        found["kept"] = [_written(number) for number in kept(flat)]
+    return found
+
+
+def kept(flat: np.ndarray) -> np.ndarray:
+    """All entries of a short array; of a long one some, evenly spread, both ends included."""
+    if flat.size <= KEPT:
+        return flat
+    return flat[np.linspace(0, flat.size - 1, KEPT).astype(int)]
+
+
+def difference(golden: dict[str, Any], now: dict[str, Any]) -> str | None:
+    """In which way an array is another than it was; None if it is the same to the last bit."""
+    if golden == now:
+        return None
+    for what in ("kind", "shape"):
+        if golden.get(what) != now.get(what):
+            return f"{what} was {golden.get(what)}, is {now.get(what)}"
+    if golden["kind"] == "str":
+        return f"text was {golden['text']!r}, is {now['text']!r}"
+    sums = f"sum, first, last were {golden['sum, first, last']}, are {now['sum, first, last']}"
+    if golden["kind"] != "f":
+        return f"whole numbers differ; {sums}"
+    was, are = (np.array(told["kept"], dtype=float) for told in (golden, now))
+    with np.errstate(invalid="ignore"):
+        error = np.abs(was - are) / np.maximum(np.maximum(np.abs(was), np.abs(are)), SMALL)
+    same = (was == are) | (np.isnan(was) & np.isnan(are))
+    error = np.where(same, 0.0, np.where(np.isnan(error), np.inf, error))
+    largest = float(error.max(initial=0.0))
+    count = "all" if np.prod(golden["shape"], dtype=int) <= KEPT else f"{KEPT} of all"
+    if largest <= CLOSE:
+        return f"values agree to 1e-9 (by {largest:.1e}, {count} entries compared); {sums}"
+    return f"values differ by {largest:.3g} relative ({count} entries compared); {sums}"
+
+
+def read(suite: str) -> dict[str, Any]:
+    """What was recorded."""
+    found: dict[str, Any] = json.loads(FILES[suite].read_text())
+    return found
+
+
+def write(suite: str, found: dict[str, dict[str, Any]]) -> None:
+    """Write a file, a line an array."""
+    about = {OPTIMISATIONS: SETTINGS[suite], **versions()}
+    lines = [f' "about": {json.dumps(about)}']
+    for name, arrays in found.items():
+        rows = [f"  {json.dumps(array)}: {json.dumps(told)}" for array, told in arrays.items()]
+        lines.append(f" {json.dumps(name)}: {{\n" + ",\n".join(rows) + "\n }")
+    FILES[suite].write_text("{\n" + ",\n".join(lines) + "\n}\n")
+
+
+def versions() -> dict[str, str]:
+    """Of the libraries that make the numbers."""
+    return {library: version(library) for library in LIBRARIES}
+
+
+def _written(number: Any) -> float | None:
+    """A number as JSON can hold it: nan is null there."""
+    return None if np.isnan(float(number)) else float(number)
+
+
+def _plain(value: Any) -> np.ndarray:
+    array = np.asarray(value)
+    if array.dtype.kind in "biu":
+        return array.astype(np.int64)
+    array = array.astype(np.float64) + 0.0
+    return np.where(np.isnan(array), np.nan, array)

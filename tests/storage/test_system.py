@@ -1,0 +1,60 @@
+"""Locks where there is no ``fcntl``: with Windows' locked bytes, and on systems without locks."""
+
+from tests.children import finish, spawn
+
+# What the C library of Windows offers, made of POSIX locks; and a process table.
+WINDOWS = """
+import ctypes, errno, fcntl, os, types
+
+def locking(handle, mode, size):
+    wanted = fcntl.LOCK_UN if mode == "unlock" else fcntl.LOCK_EX | fcntl.LOCK_NB
+    try:
+        fcntl.lockf(handle, wanted, size, os.lseek(handle, 0, os.SEEK_CUR))
+    except BlockingIOError:
+        raise PermissionError(errno.EACCES, "Permission denied") from None
+
+def exit_code(process, code):
+    code._obj.value = 259 if os.path.exists(f"/proc/{process}") else 0
+
+kernel = types.SimpleNamespace(
+    OpenProcess=lambda query, inherit, pid: pid if os.path.exists(f"/proc/{pid}") else 0,
+    GetExitCodeProcess=exit_code, CloseHandle=lambda process: None)
+ctypes.WinDLL = lambda name, use_last_error: kernel
+ctypes.get_last_error = lambda: 87
+import json, pathlib, socket, secrets, re, time  # before they are told that this is Windows
+sys.modules["msvcrt"] = types.SimpleNamespace(locking=locking, LK_NBLCK="lock", LK_UNLCK="unlock")
+sys.platform = "win32"
+"""
+HOLD = """
+from homdp_ppl.storage.lock import DirectoryLock, StorageError
+try:
+    with DirectoryLock(sys.argv[1]):
+        print("won", flush=True)
+        sys.stdin.readline()
+except StorageError as error:
+    print(error, flush=True)
+"""
+NO_LOCKS = "sys.modules['fcntl'] = None\n"
+
+
+def test_a_locked_byte_keeps_the_second_out(tmp_path):
+    first = spawn(WINDOWS + HOLD, tmp_path)
+    assert first.stdout.readline() == "won\n"
+    refused = finish(spawn(WINDOWS + HOLD, tmp_path))
+    assert f"a lock held by process {first.pid} on host" in refused
+    finish(first, "\n")
+    assert finish(spawn(WINDOWS + HOLD, tmp_path), "\n") == "won\n"
+
+
+def test_a_locked_byte_of_a_killed_process_is_free(tmp_path):
+    first = spawn(WINDOWS + HOLD, tmp_path)
+    assert first.stdout.readline() == "won\n"
+    first.kill()
+    first.communicate()
+    assert (tmp_path / ".lock").read_text() != ""
+    assert finish(spawn(WINDOWS + HOLD, tmp_path), "\n") == "won\n"
+
+
+def test_a_system_without_locks_says_so(tmp_path):
+    told = finish(spawn(NO_LOCKS + HOLD, tmp_path))
+    assert "got a system without file locks; expected a lock that can be taken" in told
