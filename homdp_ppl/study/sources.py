@@ -262,7 +262,7 @@ def find_planner(text: str, world: World, model: HOMDP | None = None) -> Planner
     ----------
     text
         A name of ``planners.PLANNERS``, and options as in ``quantised:gap=0.05``; or
-        ``path/to/file.py:name`` for a custom planner, or a function that makes one from its options.
+        ``path/to/file.py:name`` for a custom planner, or a function that makes one from options.
     world
         What is planned for.
     model
