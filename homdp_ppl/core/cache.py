@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
-from threading import RLock
+from threading import Lock
 from typing import Any, TypeVar, final
 from weakref import WeakValueDictionary
 
@@ -41,24 +41,32 @@ class Cache:
     def __init__(self, limit: float = math.inf, size: Callable[[Any], float] | None = None) -> None:
         self._limit, self._size, self._held = limit, size or (lambda value: 1.0), 0.0
         self._values: OrderedDict[Hashable, Any] = OrderedDict()
-        self._lock = RLock()
+        self._lock = Lock()
 
     def __contains__(self, name: Hashable) -> bool:
         return name in self._values
 
     def get(self, name: Hashable, make: Callable[[], V]) -> V:
-        """The value of this name, made by ``make`` if it is new."""
+        """The value of this name, made by ``make`` if it is new.
+
+        No lock is held while it is made: two threads may make it, and one value is kept.
+        """
         with self._lock:
             if name in self._values:
                 self._values.move_to_end(name)
                 found: V = self._values[name]
                 return found
-            value = self._values[name] = make()
+        value = make()
+        with self._lock:
+            if name in self._values:
+                first: V = self._values[name]
+                return first
+            self._values[name] = value
             self._held += self._size(value)
             while self._held > self._limit and len(self._values) > 1:
                 _, dropped = self._values.popitem(last=False)
                 self._held -= self._size(dropped)
-            return value
+        return value
 
 
 _SHARED: WeakValueDictionary[str, Cache] = WeakValueDictionary()

@@ -241,8 +241,13 @@ class Explorer:
         """The rule with its options, as in ``hop_b(scale=0.1)``."""
         return self.about.label
 
+    @property
+    def soundness(self) -> str:
+        """The guarantee in words."""
+        return self.about.soundness
+
     def __repr__(self) -> str:
-        return f"Explorer {self.name}: {self.about.soundness}"
+        return f"Explorer {self.name}: {self.soundness}"
 
 
 def changed(factory: Callable[..., Explorer], **given: Any) -> dict[str, Any]:

@@ -32,15 +32,15 @@ def check_plan(found: Any, subject: str = "learn") -> Plan:
         )
         raise ParameterError(subject, [problem])
     if isinstance(found.policy, GraphPolicy):
-        worth = evaluate(*found.finite)
-        if not found.value - found.rounding <= worth <= found.upper + found.rounding:
+        value = evaluate(*found.finite)
+        if not found.value - found.rounding <= value <= found.upper + found.rounding:
             got = (
                 f"value {found.value:.6g} and upper {found.upper:.6g} for a policy that "
-                f"is worth {worth:.6g}"
+                f"is worth {value:.6g}"
             )
             remedy = "value is evaluate(policy, pomdp), upper a proved bound of the optimum."
             raise ParameterError(
-                subject, [Problem("planner", got, "value <= worth <= upper", remedy)]
+                subject, [Problem("planner", got, "bounds of the policy's value", remedy)]
             )
     return found
 

@@ -10,12 +10,13 @@ from numpy.typing import ArrayLike
 
 from homdp_ppl.continuous.quantised_policy import QuantisedPolicy
 from homdp_ppl.core.graph_policy import GraphPolicy, uniform_policy
+from homdp_ppl.core.plan import Plan, WorldPlanner, planner_name
 from homdp_ppl.core.policy import Policy
 from homdp_ppl.core.pomdp import POMDP, Stationary
 from homdp_ppl.core.spaces import Spaces, is_real
 from homdp_ppl.declare.latent import latent_tables
 from homdp_ppl.declare.model import HOMDP, World
-from homdp_ppl.errors import ParameterError, PlanningError, Problem
+from homdp_ppl.errors import ParameterError, Problem
 from homdp_ppl.evaluation.exact import uniform_at
 from homdp_ppl.evaluation.relaxations import mdp_values, root_value
 from homdp_ppl.evaluation.simulation import estimate
@@ -81,18 +82,14 @@ class DensityPlanning:
 
     def _plan_world(self, world: World) -> WorldPlan:
         plan = plan_world(self._planner, world)
-        if is_estimated(plan):
+        if not plan.certified:
             value = estimated_value(plan.policy, world, self._seed, self._simulations)
             return WorldPlan(plan.policy, value, None)
-        return WorldPlan(plan.policy, plan.upper, plan.less.model)
+        return WorldPlan(plan.policy, plan.upper, plan.model)
 
     def _plan_tables(self, proposal: Tabled) -> WorldPlan:
-        plan = getattr(self._planner, "with_tables", None)
-        if plan is None:
-            got, name = "a planner that cannot add bonuses to rewards", self.explorer.about.name
-            raise PlanningError(name, [Problem("planner", got, "planner=planners.quantised()")])
-        found = plan(proposal.world, proposal[:3])
-        return WorldPlan(found.policy, found.upper, found.less.model)
+        found = world_planner(self._planner).plan_tables(proposal.world, proposal[:3])
+        return WorldPlan(found.policy, found.upper, found.model)
 
 
 class LatentBounds:
@@ -160,28 +157,22 @@ def with_random_actions(policy: Policy, share: float, spaces: Spaces) -> Policy:
     return WithUniform(policy, share)
 
 
-def plan_world(planner: Planner, world: World) -> Any:
+def plan_world(planner: Planner, world: World) -> Plan:
     """A plan for a world with real-valued spaces; raises an error for planners of tables."""
-    try:
-        return planner(world)
-    except (TypeError, AttributeError) as error:
-        got = getattr(planner, "__qualname__", type(planner).__name__).split(".")[0]
-        remedy = (
-            "quantised() serves finitely many states with observations on the line, "
-            "particle_tree() everything."
-        )
-        problem = Problem(
-            "planner",
-            f"{got}, which failed: {error}",
-            "planners.quantised() or particle_tree()",
-            remedy,
-        )
-        raise ParameterError("learn", [problem]) from error
+    return world_planner(planner)(world)
 
 
-def is_estimated(plan: Any) -> bool:
-    """Whether the value of a plan is a mean of simulated episodes."""
-    return bool(getattr(plan, "estimated", False))
+def world_planner(planner: Any) -> WorldPlanner:
+    """The planner, if it serves real-valued spaces; raises an error otherwise."""
+    if isinstance(planner, WorldPlanner):
+        return planner
+    got = f"{planner_name(planner)}, which plans for tables only"
+    remedy = (
+        "quantised() serves finitely many states with observations on the line, "
+        "particle_tree() everything."
+    )
+    expected = "planners.quantised() or particle_tree()"
+    raise ParameterError("learn", [Problem("planner", got, expected, remedy)])
 
 
 def estimated_value(policy: Policy, world: World, seed: int, simulations: int) -> float:

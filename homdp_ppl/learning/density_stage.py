@@ -17,7 +17,7 @@ from homdp_ppl.core.graph_policy import BlindPolicy
 from homdp_ppl.core.policy import Policy, Trajectory
 from homdp_ppl.declare.model import World
 from homdp_ppl.errors import PlanningError, Problem
-from homdp_ppl.learning.density_planning import estimated_value, is_estimated, plan_world
+from homdp_ppl.learning.density_planning import estimated_value, plan_world
 from homdp_ppl.learning.learner import Decision
 from homdp_ppl.learning.noise import DensityNoise, density_noise, rule_number
 from homdp_ppl.learning.planning import Planner
@@ -84,7 +84,7 @@ def density_optimum(
 ) -> list[Optimum]:
     """The optimum in real-valued spaces, or the value that the planner reaches there."""
     plan = plan_world(planner, world)
-    if not is_estimated(plan):
+    if plan.certified:
         optimum = Optimum(float(plan.upper), float(plan.upper - plan.value))
         return [optimum] * len(seeds)
     values = (estimated_value(plan.policy, world, seed, simulations) for seed in seeds)

@@ -32,19 +32,19 @@ def seeing_value(world: POMDP, actions: Array) -> float:
     return float(initial @ value)
 
 
-def play_seeing(world: POMDP, actions: Array, luck: Noise) -> Episode:
+def play_seeing(world: POMDP, actions: Array, noise: Noise) -> Episode:
     """An episode of the collector that sees the state; ``actions`` (H, X).
 
     The same noise as for other policies.
     """
-    state = int(choose(world.initial, luck.state[0]))
+    state = int(choose(world.initial, noise.state[0]))
     states, observations = [state], []
     taken: list[int] = []
     for h in range(world.horizon):
         observations.append(
-            int(choose(world.shows(h, taken[-1] if taken else None)[state], luck.observation[h]))
+            int(choose(world.shows(h, taken[-1] if taken else None)[state], noise.observation[h]))
         )
         taken.append(int(actions[h, state]))
-        state = int(choose(world.moves(h)[state, taken[-1]], luck.state[h + 1]))
+        state = int(choose(world.moves(h)[state, taken[-1]], noise.state[h + 1]))
         states.append(state)
     return Episode(Trajectory(np.array(observations), np.array(taken)), np.array(states))

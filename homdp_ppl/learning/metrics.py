@@ -99,14 +99,14 @@ class Measured:
     def estimated(self) -> bool:
         """Whether values, gaps and the optimum are means of simulated episodes instead of exact.
 
-        They differ by luck then.
+        They then have a statistical error.
         """
         return bool(self.about["estimated"])
 
 
 @dataclass(frozen=True, eq=False)
 class Saved(Measured):
-    """A run as a journal tells it."""
+    """A run as it is stored in a journal."""
 
     described: Mapping[str, str | int | float]
     record: Record

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from homdp_ppl.core.graph_policy import GraphPolicy
-from homdp_ppl.core.plan import Plan, Solution
+from homdp_ppl.core.plan import Plan, Solution, TreePlanner, planner_name
 from homdp_ppl.core.policy import Policy
 from homdp_ppl.core.pomdp import POMDP
 from homdp_ppl.core.probabilities import FLOAT32
@@ -85,6 +85,10 @@ class TablePlanning:
 
     def traced(self) -> Callable[[Proposal], Planned]:
         """The same as a pure function that JAX can trace; for tree planners."""
+        if self.tree is None:
+            expected = "a planner that JAX can trace: planner=history_tree()"
+            problem = Problem("planner", planner_name(self._planner), expected)
+            raise PlanningError(self.explorer.about.name, [problem])
         solve = self.tree.compile(self.support)
         return TracedPlanning(self.explorer, solve, self.root).plan
 
@@ -93,15 +97,15 @@ class TablePlanning:
 
     def _solve(self, model: POMDP, parameters: Any) -> Solution:
         if self.tree is not None:
-            solution: Solution = self.tree.solve(model, parameters, self.support)
-            return solution
+            return self.tree.solve(model, parameters, self.support)
         plan = self._planner(model)
         if self.explorer.objective.exact and plan.gap > INEXACT:
             expected = "an exact planner: its coverage needs one"
             remedy = "Use planner=history_tree() or alpha_vectors()."
             problem = Problem("planner", f"a gap of {plan.gap:.2g}", expected, remedy)
             raise PlanningError(self.explorer.about.name, [problem])
-        return Solution(np.float64(plan.value), np.float64(plan.upper), np.zeros(0), plan.policy)
+        policy: Any = plan.policy  # a custom planner's may be any policy
+        return Solution(np.float64(plan.value), np.float64(plan.upper), np.zeros(0), policy)
 
 
 class TracedPlanning(NamedTuple):
@@ -130,24 +134,24 @@ class TracedPlanning(NamedTuple):
         return Planned(policy, value, model, jnp.asarray(count, dtype=jnp.int64))
 
 
-def _tree(explorer: Explorer, planner: Planner, homdp: HOMDP) -> Any:
+def _tree(explorer: Explorer, planner: Planner, homdp: HOMDP) -> TreePlanner | None:
     """The planner with the rule's backup and clip; None if it has no optimistic backups."""
     objective = explorer.objective
-    optimistic = getattr(planner, "optimistic", None)
-    if objective.backup is not None and optimistic is None:
-        name = getattr(planner, "__qualname__", type(planner).__name__).split(".")[0]
+    if objective.backup is not None and not isinstance(planner, TreePlanner):
         remedy = (
             f"{explorer.about.name} is not convex in the belief: only the history tree can plan it."
         )
         problem = Problem(
             "planner",
-            f"{name}, which has no optimistic backups",
+            f"{planner_name(planner)}, which has no optimistic backups",
             "planner=history_tree()",
             remedy,
         )
         raise PlanningError(explorer.about.name, [problem])
+    if not isinstance(planner, TreePlanner):
+        return None
     backup = objective.backup(homdp) if objective.backup else None
-    return optimistic(backup, objective.clip) if optimistic else None
+    return planner.optimistic(backup, objective.clip)
 
 
 def choose_candidate(explorer: Explorer, values: Array) -> Array:

@@ -1,4 +1,4 @@
-"""What a run writes down: one entry a round, or one an episode."""
+"""What a run writes down: one entry per round, or one per episode."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ BY_ROUND = (
     "optimistic",
     "planned",
     "plans",
-)  # the other columns have an entry an episode
+)  # the other columns have an entry per episode
 REAL = ("values", "optimistic", "played")  # not a number where nothing was promised
 
 
 @dataclass(frozen=True, eq=False)
 class Record:
-    """The columns of a run, each with an entry a round or an entry an episode."""
+    """The columns of a run, each with an entry per round or an entry per episode."""
 
     values: Array  # (rounds,)  of the round's policy in the true world, exact unless estimated
     optimistic: Array  # (rounds,)  the optimistic value that was planned
-    planned: Array  # (rounds,)  whether the round planned anew
+    planned: Array  # (rounds,)  whether the round planned
     plans: Array  # (rounds,)  how many models were planned for
     played: Array  # (episodes,)  values of what was deployed
     impossible: Array  # (episodes,)  observations that the planned model excludes

@@ -261,8 +261,8 @@ def find_planner(text: str, world: World, model: HOMDP | None = None) -> Planner
     Parameters
     ----------
     text
-        A name of ``planners.PLANNERS``, and options as in ``quantised:gap=0.05``; or ``path/to/file.py:name`` for one's own, a planner or a function
-        that makes one from its options.
+        A name of ``planners.PLANNERS``, and options as in ``quantised:gap=0.05``; or
+        ``path/to/file.py:name`` for a custom planner, or for a function that makes one.
     world
         What is planned for.
     model

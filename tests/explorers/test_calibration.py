@@ -111,16 +111,16 @@ def study(seed=0, right=True):
 
     Their optima, and what was played.
     """
-    T, O = (
+    T, O = (  # noqa: E741
         worlds(ALPHA_T, ALPHA_O, seed)
         if right
         else worlds(ALPHA_T[..., ::-1], ALPHA_O[..., ::-1], seed)
     )
     solve = TREE.compile(MODEL.structure.support)
     with x64():
-        best = jax.jit(jax.vmap(lambda T, O: solve(POMDP.of(INITIAL, T, O, MODEL.reward)).value))(
-            T, O
-        )
+        best = jax.jit(
+            jax.vmap(lambda T, shown: solve(POMDP.of(INITIAL, T, shown, MODEL.reward)).value)
+        )(T, O)
     assert best[0] == pytest.approx(optimum(POMDP.of(INITIAL, T[0], O[0], MODEL.reward)), abs=1e-12)
     return np.asarray(best), episodes(T, O, seed + 1)
 

@@ -437,7 +437,7 @@ def test_oracle():
         horizon=2,
     ).at()
     strange = replace(
-        sure, pomdp=sure.pomdp.with_tables(emission=np.array([[0.8, 0.2], [0.3, 0.7]]))
+        sure, _pomdp=sure.pomdp.with_tables(emission=np.array([[0.8, 0.2], [0.3, 0.7]]))
     )
     _, decision = decide(explorers.oracle(strange), sure.homdp, Counts.zero(sure))
     assert decision.optimistic == pytest.approx(optimum(strange.pomdp), abs=1e-10)

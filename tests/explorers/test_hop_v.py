@@ -222,8 +222,8 @@ def test_regret_falls(mass):
 def test_the_best_pair_is_proposed_first():
     run = learn(WORLD, RULE, TREE, episodes=H, seed=0)
     pairs = [
-        WORLD.pomdp.with_tables(transition=T, emission=O)
-        for T, O in product(TRANSITIONS, EMISSIONS)
+        WORLD.pomdp.with_tables(transition=T, emission=shown)
+        for T, shown in product(TRANSITIONS, EMISSIONS)
     ]
     assert run.optimistic[0] == pytest.approx(max(map(optimum, pairs)), abs=1e-10)
 

@@ -253,7 +253,7 @@ def replanning() -> Arrays:
 def other_planners() -> Arrays:
     """Rules that need no optimistic backups, with planners that are not the tree."""
     found: Arrays = {}
-    some = {
+    some: dict[str, Any] = {
         "alpha_vectors": planners.alpha_vectors(),
         "bounded_search": planners.bounded_search(),
         "auto": planners.auto(),

@@ -19,7 +19,7 @@ def some_pairs(seed, transitions=6, emissions=5, zeros=0.0):
     members = [
         random_pomdp(100 * seed + k, X, Y, A, H, zeros) for k in range(max(transitions, emissions))
     ]
-    T, O = (
+    T, O = (  # noqa: E741
         np.stack([m.stationary()[k] for m in members[:n]])
         for k, n in ((1, transitions), (2, emissions))
     )

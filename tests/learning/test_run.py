@@ -1,6 +1,7 @@
 """What a run tells: its policies and their mixture, the dataset, the words it prints."""
 
-from dataclasses import replace
+import pickle
+from dataclasses import fields, replace
 
 import jax
 import numpy as np
@@ -228,6 +229,20 @@ def test_a_run_that_has_not_begun(empty):
         with pytest.raises(ParameterError, match=told):
             ask()
     assert len(empty.resume(2).values) == 2
+
+
+def test_a_run_is_plain_data(run):
+    """No functions are stored in it: its parts are pickled and given back, all but the program."""
+    names = {field.name for field in fields(run)}
+    assert names == {"task", "record", "state", "decision", "seconds", "loop", "policies"}
+    assert not any(callable(getattr(run, name)) for name in names)
+    parts = [run.record, run.decision, run.seconds, run.loop, run.policies, run.task.explorer]
+    again = pickle.loads(pickle.dumps(parts))
+    assert again[0].same_as(run.record)
+    assert again[-1] == run.task.explorer
+    state = replace(run.state, homdp=None)
+    counts = pickle.loads(pickle.dumps(state)).counts
+    np.testing.assert_array_equal(counts.transition, run.state.counts.transition)
 
 
 def test_records_add_up(run):

@@ -38,14 +38,15 @@ def test_rewards_are_in_the_unit_interval(name):
 def test_tables_are_valid(name):
     for made in map(finite, (world(name), drawn(name))):
         X, Y, A, H = made.spaces.sizes
-        tables = made.pomdp.stationary()
-        assert [t.shape for t in tables] == [(X,), (X, A, X), (X, Y), (H, X, A)]
-        assert all(t.dtype == np.float64 for t in tables)
+        ranks = [(X,), (1, X, A, X), (1, 1, X, Y), (H, X, 1, A), (X,), (), ()]
+        assert [t.shape for t in made.pomdp] == ranks
+        kinds = [np.float64] * 4 + [np.bool_] + [np.float64] * 2
+        assert [t.dtype for t in made.pomdp] == kinds
         assert pomdp_problems(made.pomdp, made.spaces) == []
         assert made.pomdp.reward.min() >= 0
         assert made.pomdp.reward.max() <= 1
         support = made.homdp.structure.support
-        for table, possible in zip(tables[:3], support, strict=True):
+        for table, possible in zip(made.pomdp.stationary()[:3], support, strict=True):
             assert not (table > 0)[~possible].any()
 
 
