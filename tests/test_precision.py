@@ -47,9 +47,10 @@ def test_importing_and_using_changes_no_global_setting():
 
 def test_numbers_are_float64_numpy_arrays():
     made = world("tiger")
-    for value in (*made.pomdp, made.parameters["accuracy"], *made.homdp.tables({"accuracy": 0.3})):
+    models = made.pomdp, made.homdp.tables({"accuracy": 0.3})
+    for value in (*models[0], *models[1], made.parameters["accuracy"]):
         assert isinstance(value, np.ndarray)
-        assert value.dtype == np.float64
+        assert value.dtype == (bool if any(value is model.terminal for model in models) else float)
     assert made.pomdp.shows(0)[0, 0] == 0.85  # not its float32 neighbour 0.8500000238
 
 
