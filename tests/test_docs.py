@@ -112,7 +112,7 @@ def test_constants_are_explained(scripts):
 
 
 def test_fields_have_the_comments_beside_them(scripts):
-    assert scripts[1].comments(homdp_ppl.POMDP)["emission"] == "(X, Y)     O(y | x)"
+    assert scripts[1].comments(homdp_ppl.POMDP)["initial"].split() == ["(X,)", "rho(x)"]
     assert scripts[1].escape("T(x'|x, a) of ``a | b``") == r"T(x'\|x, a) of ``a | b``"
 
 

@@ -46,8 +46,7 @@ class POMDP(NamedTuple):
 
     initial: Array  # (X,)                rho(x)
     transition: Array  # (H|1, X, A, X)      T_h(x' | x, a)
-    # (H|1, A+1|1, X, Y)  O_h(y | x, a), a the previous action; index A: before the first action
-    emission: Array
+    emission: Array  # (H|1, A+1|1, X, Y)  O_h(y | x, a), a the previous action, A: none yet
     reward: Array  # (H, X, Y|1, A)      r_h(x, y, a), y the observation seen before the action
     terminal: Array  # (X,) bool           whether the episode ends in x
     scale: Array  # ()                  the user's value is scale * value + H * shift

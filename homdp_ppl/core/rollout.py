@@ -34,6 +34,7 @@ class Playable(Protocol):
 def play(pomdp: POMDP, policy: GraphPolicy, luck: Noise) -> Episode:
     """One episode as a pure function of the model, the policy and the noise; may be traced."""
     _, _, A = pomdp.sizes
+    pomdp = POMDP(*map(jnp.asarray, pomdp))  # traced steps cannot index NumPy arrays
 
     def step(
         carry: tuple[Array, Array, Array], inputs: tuple[Array, Noise]

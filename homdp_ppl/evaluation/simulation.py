@@ -25,7 +25,13 @@ class Simulator(Playable, Protocol):
 
 
 class Estimate(NamedTuple):
-    """The mean return of simulated episodes, and how sure it is."""
+    """The mean return of simulated episodes, and how sure it is.
+
+    Examples
+    --------
+    >>> Estimate(2.55, 0.028, 1000, (2.494, 2.605))
+    2.55 ± 0.028 in 1000 episodes (2.494 to 2.605)
+    """
 
     mean: float
     standard_error: float

@@ -360,7 +360,7 @@ def test_golden_bonuses():
 
 
 def test_empirical_tables():
-    found = empirical(FREE, COUNTS)
+    found = empirical(FREE, COUNTS).stationary()
     for x in range(X):
         for a in range(A):
             row = COUNTS.transition[x, a]
@@ -374,22 +374,22 @@ def test_empirical_tables():
 def test_empirical_tables_know_what_is_declared():
     nothing = Counts.zero(partly)
     for counts in (nothing, COUNTS):
-        found = empirical(partly, counts)
+        found = empirical(partly, counts).stationary()
         assert found.transition[0, 0].tolist() == [0, 1, 0]  # known, whatever was counted
         np.testing.assert_allclose(found.emission[2], [0.1, 0.2, 0.3, 0.4, 0.0], atol=1e-15)
-    found = empirical(partly, nothing)
+    found = empirical(partly, nothing).stationary()
     assert found.transition[0, 1].tolist() == [0.5, 0, 0.5]  # uniform on the support
     np.testing.assert_allclose(found.emission[1], [1 / 3, 1 / 3, 1 / 3, 0, 0])
-    verbatim = empirical(partly, nothing, known=False)
+    verbatim = empirical(partly, nothing, known=False).stationary()
     np.testing.assert_allclose(verbatim.transition, 1 / 3)
     np.testing.assert_allclose(verbatim.emission, 1 / 5)
-    counted = empirical(partly, COUNTS, known=False)
+    counted = empirical(partly, COUNTS, known=False).stationary()
     np.testing.assert_allclose(counted.transition[0, 0], COUNTS.transition[0, 0] / ROWS_T[0][0])
 
 
 def everything(model, counts, episodes, delta, scale):
     """All that an explorer may ask for, in one traceable function."""
-    table = empirical(model, counts)
+    table = empirical(model, counts).stationary()
     plain = hop_b_radii(model, counts, episodes, delta, scale)
     of_class = hop_b_class_radii(model, counts, episodes, SIZE, delta, scale)
     tight_radii = weissman_radii(model, counts, episodes, delta)

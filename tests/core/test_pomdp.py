@@ -9,9 +9,11 @@ import pytest
 from homdp_ppl import POMDP, PlanningError, Spaces, x64
 from homdp_ppl.core.pomdp_validation import numbers_of, validated
 from homdp_ppl.core.probabilities import LISTED_ROWS, normalised, pomdp_problems, row_problems
+from homdp_ppl.core.randomness import Noise
+from homdp_ppl.core.rollout import play, play_by_asking
 from tests.continuous.programs import walk
 from tests.planners.exact import DEPENDENT, dependent_pomdp, full, random_pomdp
-from tests.worlds import world
+from tests.worlds import random_policy, world
 
 SPACES = Spaces(("off", "on"), ("dark", "light"), ("wait",), 2)
 
@@ -175,3 +177,25 @@ def test_bad_entries_of_dependent_tables_are_named():
         ("emission", "step 3, after none, x1, y1"),
         ("reward", "step 1, x1, y1, a0"),
     ]
+
+
+def test_episodes_follow_the_tables_of_their_step_and_action():
+    """Deterministic tables that differ at every step and after every action, by hand."""
+    generator = np.random.default_rng(0)
+    X, Y, A, H = 3, 4, 2, 5
+    T = np.eye(X)[generator.integers(X, size=(H, X, A))]
+    O = np.eye(Y)[generator.integers(Y, size=(H, A + 1, X))]  # noqa: E741
+    model = POMDP.of(np.eye(X)[1], T, O, np.zeros((H, X, A)))
+    policy = random_policy(model.spaces, 0)
+    with x64():
+        noise = Noise(*(generator.random(n) for n in (H + 1, H, H)))
+        played = play(model, jax.tree.map(jax.numpy.asarray, policy), noise)
+    asked = play_by_asking(model, policy, noise, model.spaces)
+    x, before = 1, A
+    for h in range(H):
+        y, a = int(O[h, before, x].argmax()), int(asked.actions[h])
+        for episode in (played, asked):
+            assert (int(episode.states[h]), int(episode.observations[h])) == (x, y)
+            assert int(episode.actions[h]) == a
+        x, before = int(T[h, x, a].argmax()), a
+    assert int(played.states[H]) == int(asked.states[H]) == x

@@ -302,8 +302,8 @@ def test_known_zeros_are_exact():
         initial=dist.Delta(1),
     )
     tables = model.at().pomdp
-    assert np.array_equal(tables.emission, EYE)
-    assert np.array_equal(tables.transition[:, 0], EYE[::-1])
+    assert np.array_equal(tables.shows(0), EYE)
+    assert np.array_equal(tables.moves(0)[:, 0], EYE[::-1])
     assert np.array_equal(tables.initial, [0.0, 1.0])
     assert np.array_equal(model.tables({}).shows(0), EYE)
 
@@ -391,7 +391,7 @@ def test_tables_under_jit_vmap_and_grad():
     values = np.array([0.6, 0.7, 0.9])
     one_by_one = np.stack([tiger.tables({"accuracy": v}).shows(0) for v in values])
     with x64():
-        batched = jax.jit(jax.vmap(tiger.tables))({"accuracy": jnp.asarray(values)}).emission
+        batched = jax.jit(jax.vmap(tiger.tables))({"accuracy": jnp.asarray(values)}).shows(0)
         slope = jax.grad(lambda p: tiger.tables({"accuracy": p}).shows(0)[0, 0])(0.7)
     np.testing.assert_allclose(batched, one_by_one, atol=1e-15)
     np.testing.assert_allclose(one_by_one[:, 0, 0], values, atol=1e-15)
@@ -413,7 +413,7 @@ def test_tables_check_shapes_and_at_refuses_traced_values():
 def test_another_horizon():
     longer = world("tiger").with_horizon(7)
     assert longer.spaces.horizon == 7
-    assert longer.pomdp.reward.shape == (7, 2, 3)
+    assert longer.pomdp.reward.shape == (7, 2, 1, 3)
     with pytest.raises(DeclarationError, match="at least 1"):
         world("tiger").with_horizon(0)
     with pytest.raises(DeclarationError, match="every step"):
@@ -452,7 +452,7 @@ def test_known_tables_come_back_as_they_were_given(X, Y, A, H, seed):
     generator = np.random.default_rng(seed)
     T, O = generator.dirichlet(np.ones(X), (X, A)), generator.dirichlet(np.ones(Y), X)  # noqa: E741
     initial, reward = generator.dirichlet(np.ones(X)), generator.uniform(size=(X, A))
-    tables = tabular(T=T, O=O, initial=initial, reward=reward, horizon=H).at().pomdp
+    tables = tabular(T=T, O=O, initial=initial, reward=reward, horizon=H).at().pomdp.stationary()
     for got, expected in zip(
         tables, (initial, T, O, np.broadcast_to(reward, (H, X, A))), strict=True
     ):

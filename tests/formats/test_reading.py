@@ -150,7 +150,7 @@ def test_problems_equal_their_arrays(name):
     for table, numbers in ours.items():
         np.testing.assert_allclose(numbers, reference[table], rtol=1e-15, atol=0, err_msg=table)
     if name == "maze4x3":
-        for table, numbers in zip(file.world(1).pomdp, ours.values(), strict=True):
+        for table, numbers in zip(file.world(1).pomdp[:4], ours.values(), strict=True):
             np.testing.assert_array_equal(np.reshape(table, numbers.shape), numbers)
 
 

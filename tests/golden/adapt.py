@@ -18,7 +18,7 @@ from unittest import mock
 import jax
 import jax.numpy as jnp
 import numpy as np
-from homdp_ppl import POMDP, Counts, evaluate, posterior, x64
+from homdp_ppl import POMDP, Counts, evaluate, models, posterior, x64
 from homdp_ppl.cli.main import main
 from homdp_ppl.confidence import (
     backup_moments,
@@ -57,6 +57,7 @@ Arrays = dict[str, Any]
 
 # models of the zoo with real-valued spaces
 CONTINUOUS = ("gaussian_tiger", "gaussian_screening", "low_rank", "light_dark", "camera")
+FINITE = tuple(name for name in models.MODELS if name not in CONTINUOUS)
 
 __all__ = ["HOMDPEnv", "Sampling"]  # used by the cases as they are
 

@@ -385,7 +385,7 @@ def only_relaxed(name: str) -> Arrays:
     return adapt.bounds_of(short(name))
 
 
-for _name in models.MODELS:
+for _name in adapt.FINITE:
     case(f"plan/{_name}")(partial(plans, _name))
     case(f"bounds/{_name}")(partial(relaxed if _name not in SHORT else only_relaxed, _name))
 
@@ -474,7 +474,7 @@ def zoo_tables(name: str) -> Arrays:
     return adapt.tables(adapt.numbers(zoo(name)))
 
 
-for _name in models.MODELS:
+for _name in adapt.FINITE:
     case(f"tables/{_name}")(partial(zoo_tables, _name))
 
 

@@ -88,8 +88,7 @@ def test_worn_out_draws_are_sampled_anew_from_all_data(asked):
     assert anew.belief.atoms.weights is None
 
 
-def test_data_that_no_stored_value_explains_give_no_nan(asked):
-    """All values that there are: an error. Some of many: a new fit."""
+def test_data_that_no_stored_draw_explains_ask_for_a_new_fit(asked):
     start = Tracked.start(programs.hierarchy())
     places, log = start.moving["emission"]
     start = replace(
@@ -98,6 +97,9 @@ def test_data_that_no_stored_value_explains_give_no_nan(asked):
     unlikely = seen(np.eye(3))
     start.update(unlikely, KEY)
     assert asked == [unlikely]
+
+
+def test_data_that_no_possible_value_explains_are_an_error():
     finite = Tracked.start(programs.one_of_two())
     with pytest.raises(DataError, match="not all of them under the same parameters"):
         finite.update(seen([[1, 1, 1], [0, 0, 0], [0, 0, 0]]), KEY)

@@ -1,4 +1,4 @@
-"""Rules and planners of one's own, in a file.
+"""Custom rules and planners, in a file.
 
 Found by name, made from options, kept by a study as they were.
 """
@@ -9,17 +9,29 @@ from homdp_ppl import HOMDPError, ParameterError, models, study
 from homdp_ppl.cli.main import main
 from homdp_ppl.planners import history_tree
 from homdp_ppl.study import Study, find_planner, find_rule, find_world
+from homdp_ppl.study.defaults import CLASSES
 from homdp_ppl.study.files import file_of, source_of
+from homdp_ppl.study.sources import unwritable
 from homdp_ppl.study.units import begin
 
 OWN = """
+from dataclasses import replace
+
 from homdp_ppl import models
-from homdp_ppl.explorers import Explorer, greedy
+from homdp_ppl.explorers import About, Explorer, greedy, posterior_sampling, with_random_actions
 from homdp_ppl.planners import history_tree
 
 
 def shaky(share=0.5):
-    return Explorer("shaky", greedy().propose, "none", {"share": share}, explore=share)
+    return _renamed(with_random_actions(greedy(), share), "shaky", share)
+
+
+def believer(share=0.5):
+    return _renamed(with_random_actions(posterior_sampling(), share), "believer", share)
+
+
+def _renamed(rule, name, share):
+    return replace(rule, about=replace(rule.about, name=name, options={"share": share}))
 
 
 half = shaky()
@@ -67,7 +79,7 @@ def test_texts_that_name_files():
 def test_what_a_file_holds(own):
     world = find_world("own.py:small:horizon=3")
     assert world.spaces.horizon == 3
-    assert find_rule("own.py:shaky:share=0.25", world).explore == 0.25
+    assert find_rule("own.py:shaky:share=0.25", world).deployment.random_actions == 0.25
     assert find_rule("own.py:half", world).name == "shaky(share=0.5)"
     best = history_tree()(world.pomdp).value
     assert find_planner("own.py:tree", world)(world.pomdp).value == best
@@ -85,7 +97,7 @@ def test_what_a_file_holds(own):
         (find_rule, "own.py:number", "a function that returns a int"),
         (find_rule, "own.py:shaky:size=2", "expected one of share"),
         (find_rule, "gone.py:shaky", "no file gone.py"),
-        (find_planner, "own.py:nothing", "The file has: shaky, tree, made, small, number"),
+        (find_planner, "own.py:nothing", "has: shaky, believer, tree, made, small, number"),
         (find_planner, "own.py:number", "a function that returns a int"),
         (lambda text, world: find_world(text), "own.py:number", "a function that returns a int"),
         (lambda text, world: find_world(text), "own.py:small:size=2", "expected one of horizon"),
@@ -103,7 +115,7 @@ def test_a_study_with_a_rule_of_ones_own(own, capsys):
     """
     asked = Study(
         ("tiger:horizon=2",),
-        ("greedy", "own.py:shaky:share=0.25"),
+        ("greedy", "own.py:shaky:share=0.25", "own.py:believer"),
         6,
         2,
         "own.py:tree",
@@ -111,8 +123,8 @@ def test_a_study_with_a_rule_of_ones_own(own, capsys):
     )
     first = study.compare(asked, out="study", workers=1, time_limit=0.0)
     assert not first.complete
-    own.write_text(OWN.replace("explore=share", "explore=share / 2"))
-    with pytest.raises(ParameterError, match=r"line 8 of its file, which was .*explore=share\)'"):
+    own.write_text(OWN.replace("(greedy(), share)", "(greedy(), share / 2)"))
+    with pytest.raises(ParameterError, match=r"line 10 of its file, which was .*share\)"):
         study.resume("study", workers=1)
     own.write_text(OWN)
     done = study.resume("study", workers=1)
@@ -120,6 +132,8 @@ def test_a_study_with_a_rule_of_ones_own(own, capsys):
     assert [(prior, rule) for _, prior, rule in done.runs] == [
         ("declared", "greedy"),
         ("declared", "own.py:shaky:share=0.25"),
+        ("declared", "own.py:believer"),
+        ("flat", "own.py:believer"),  # it says that it uses the prior
     ]
     mine = next(unit for unit in asked.units() if unit.rule != "greedy")
     world = find_world("tiger:horizon=2")
@@ -148,3 +162,21 @@ def test_mistakes_are_told_before_anything_else(own, capsys, words):
     assert told.out == ""
     assert told.err.count("\n") == 1
     assert list(own.parent.iterdir()) == [own]
+
+
+def test_rules_that_no_line_of_text_can_hold():
+    """The help of the command line lists them without importing anything."""
+    assert tuple(unwritable()) == CLASSES
+    for name in CLASSES:
+        with pytest.raises(ParameterError, match="use it from Python"):
+            find_rule(name, models.load("tiger", horizon=2))
+
+
+@pytest.mark.parametrize("when", ["doubled", "once"])
+def test_replanning_is_an_option_of_every_rule(own, when):
+    world = models.load("tiger", horizon=2)
+    for text in ("greedy", "own.py:shaky", "own.py:shaky:share=0.2"):
+        rule = find_rule(f"{text}{',' if '=' in text else ':'}replan={when}", world)
+        assert rule.deployment.replan == when
+    with pytest.raises(ParameterError, match="replan: got 'now'"):
+        find_rule("greedy:replan=now", world)
