@@ -22,7 +22,8 @@ import numpy as np
 P = ParamSpec("P")
 R = TypeVar("R")
 
-Array: TypeAlias = Any  # a NumPy array, or a JAX array where the code may be traced
+# A NumPy array, or a JAX array where the code may be traced.
+Array: TypeAlias = jax.Array | np.ndarray[Any, Any]
 
 
 def x64() -> AbstractContextManager[None]:

@@ -6,7 +6,7 @@ Beliefs that can be met lie on them, so alpha_vectors.py prunes a step's vectors
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import numpy as np
 
@@ -35,9 +35,10 @@ def faces_of(model: Stationary) -> list[Faces]:
 
     Sets of states that others contain are left out.
     """
-    possible, sees = model.transition > 0, (model.emission > 0).T
+    transition, emission = cast(Floats, model.transition), cast(Floats, model.emission)
+    possible, sees = transition > 0, (emission > 0).T
     (X, A, _), found = possible.shape, list[Faces]()
-    drift = model.transition @ model.emission.sum(1) - 1.0
+    drift = transition @ emission.sum(1) - 1.0
     supports = _largest((sees & (model.initial > 0))[None, None])
     while len(found) < model.horizon:
         reach = (supports.astype(float) @ possible.reshape(X, A * X)).reshape(-1, A, X) > 0
@@ -48,7 +49,7 @@ def faces_of(model: Stationary) -> list[Faces]:
         if len(found) + 1 == model.horizon:
             into = np.minimum(into, 0)  # after the last step there is one vector, zero
         states = [np.flatnonzero(support) for support in supports]
-        moves = [model.transition[face].transpose(1, 2, 0).copy() for face in states]
+        moves = [transition[face].transpose(1, 2, 0).copy() for face in states]
         found.append(Faces(states, moves, into.tolist(), drift))
         if np.array_equal(following, supports):
             found += [found[-1]] * (model.horizon - len(found) - 1)
@@ -66,6 +67,6 @@ def _largest(supports: Array) -> Array:
     some = flat[[where[row] for row in sorted(where)]]
     some = some[some.any(1)]
     if len(some) > MAX_FACES and len(supports) * supports.shape[1] > 1:
-        return _largest(supports.any((0, 1))[None, None])
+        return _largest(np.any(supports, axis=(0, 1))[None, None])
     contained = some.astype(np.float64) @ ~some.T == 0
     return some[contained.sum(1) == 1]

@@ -150,7 +150,7 @@ def _counted(support: Support, horizon: int) -> Iterator[int]:
         moves, shows = support.moves(h), support.shows_after(h + 1)
         following: dict[bytes, tuple[Array, int]] = {}
         for states, number in sets.values():
-            reached = moves[states].any(0)  # (A, X)
+            reached = np.any(moves[states], axis=0)  # (A, X)
             for a in range(A):
                 for y in range(Y):
                     _add(following, reached[a] & shows[a, :, y], number)

@@ -10,7 +10,7 @@ import time
 import zlib
 from collections import OrderedDict
 from collections.abc import Mapping
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar, cast
 
 import jax
 import numpy as np
@@ -169,7 +169,7 @@ class OnlinePolicy:
             grown: Tree = search.run(
                 tree, self._parameters, self._constants, growing, h, first, last
             )
-            grown.value.block_until_ready()
+            cast(jax.Array, grown.value).block_until_ready()
             return grown
 
         tree = grow(tree, 0, 0)  # compiled before the clock starts

@@ -255,7 +255,7 @@ class Search:
             )
             return h + 1, moved, total + jnp.mean(gained)
 
-        begin = (
+        begin: tuple[Array, Array, Array] = (
             h,
             particles[systematic(jax.random.fold_in(key, self.horizon), weights, m)],
             jnp.zeros(()),

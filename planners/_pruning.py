@@ -70,6 +70,7 @@ class _Workspace(NamedTuple):
     """
 
     vectors: Floats  # (d, n)        the kept vectors
+    points: Floats  # (n, d)        a belief where each is needed
     hot: Floats  # (d, HOT)      copies of some
     names: Integers  # (HOT + 1,)    which they are, and how many there have been
     inverse: Floats  # (d + 1, d + 1)  of the basis
@@ -93,7 +94,14 @@ def _prune_vectors(
     )  # memory is taken as it is used
     hot, names, scores = np.empty((d, HOT)), np.zeros(HOT + 1, np.int64), np.empty(n * m + HOT)
     space = _Workspace(
-        vectors, hot, names, np.empty((d + 1, d + 1)), np.empty(d, np.int64), np.empty(d), scores
+        vectors,
+        points,
+        hot,
+        names,
+        np.empty((d + 1, d + 1)),
+        np.empty(d, np.int64),
+        np.empty(d),
+        scores,
     )
     kept, loss, work, target = 0, 0.0, float(d * (n + m)), np.empty(d)
     for seed in range(len(seeds)):
@@ -102,7 +110,7 @@ def _prune_vectors(
         a, b, gain = _best(left, right, INWARD, kept, space)
         work += d * (n + m + kept)
         if gain > eps and place[a, b] == OPEN:
-            kept = _keep(left, right, a, b, kept, place, points, space)
+            kept = _keep(left, right, a, b, kept, place, space)
     for i in range(n):
         for j in range(m):
             for x in range(d):
@@ -119,7 +127,7 @@ def _prune_vectors(
                 work += d * (n + m + kept)
                 if status == UNKNOWN or place[a, b] != OPEN:
                     a, b = i, j
-                kept = _keep(left, right, a, b, kept, place, points, space)
+                kept = _keep(left, right, a, b, kept, place, space)
     pairs, sorted_points, k = np.empty((2, kept), np.int64), np.empty((kept, d)), 0
     for i in range(n):
         for j in range(m):
@@ -132,14 +140,14 @@ def _prune_vectors(
 
 
 @njit(cache=True)
-def _keep(left, right, a, b, kept, place, points, space):  # type: ignore[no-untyped-def]
+def _keep(left, right, a, b, kept, place, space):  # type: ignore[no-untyped-def]
     """Keep the sum of left_a and right_b for the sake of the belief at hand.
 
     How many are kept now.
     """
     place[a, b] = kept
     for x in range(len(space.belief)):
-        points[kept, x], space.vectors[x, kept] = space.belief[x], left[a, x] + right[b, x]
+        space.points[kept, x], space.vectors[x, kept] = space.belief[x], left[a, x] + right[b, x]
     _heat(space, kept)
     return kept + 1
 
@@ -209,7 +217,7 @@ def _test(target: Floats, kept: int, eps: float, space: _Workspace) -> tuple[int
     the basis inverse holds -b, its last column the basic variables and v. So v bounds the gain from
     above in every step, and from below b does as soon as no weight is negative.
     """
-    vectors, hot, names, inverse, basis, belief, scores = space
+    vectors, _, hot, names, inverse, basis, belief, scores = space
     d, work, column = len(target), 0.0, np.empty(len(target) + 1)
     _start(target, space)
     for _ in range(STEPS * d):

@@ -30,12 +30,12 @@ class Model(NamedTuple):
 
 
 class Stage(NamedTuple):
-    """The bounds at one step. ``count`` says how much of the arrays is in use.
+    """The bounds at one step. ``used`` says how much of the arrays is in use.
 
     Vectors, points, entries of the points.
     """
 
-    count: Array  # (3,)
+    used: Array  # (3,)
     reward: Array  # (A, X)
     informed: Array  # (A, X)  the fast informed bound
     alpha: Array  # (X, vectors)  the value of a policy from each state, one column a vector
@@ -52,6 +52,14 @@ class Stage(NamedTuple):
     drop: Array  # (points,)  how far it lies below max_a base
     lower: Array  # (points,)  lower bound of V(b) when last seen
     key: Array  # (points,)
+
+
+class Front(NamedTuple):
+    """Points to continue from."""
+
+    points: Array  # (n,)  -1 is the start of the episode
+    reach: Array  # (n,)  probability of getting there, as in Children
+    floor: float  # children with less reach times gap are left out
 
 
 class Children(NamedTuple):
@@ -106,7 +114,7 @@ def first_stage(reward: Array, informed: Array, blind: Array, Y: int) -> Stage:
     """
     A = len(blind)
     return Stage(
-        count=np.array([A, 0, 0]),
+        used=np.array([A, 0, 0]),
         reward=np.ascontiguousarray(reward.T),
         informed=np.ascontiguousarray(informed.T),
         alpha=np.ascontiguousarray(blind.T),
@@ -128,7 +136,7 @@ def first_stage(reward: Array, informed: Array, blind: Array, Y: int) -> Stage:
 
 def with_vectors(stage: Stage, vectors: int) -> Stage:
     """The same bounds, with room for so many more vectors."""
-    size = int(stage.count[0]) + vectors
+    size = int(stage.used[0]) + vectors
     if size <= len(stage.action):
         return stage
     alpha = np.ascontiguousarray(_longer(stage.alpha.T, 2 * size).T)
@@ -141,7 +149,7 @@ def with_vectors(stage: Stage, vectors: int) -> Stage:
 
 def with_points(stage: Stage, children: Children, which: Array) -> Stage:
     """The bounds with some of the children stored as points."""
-    _, m, e = stage.count
+    _, m, e = stage.used
     sizes = np.diff(children.begin)[which]
     ends = np.cumsum(sizes)
     end, last = m + len(which), e + int(sizes.sum())
@@ -170,7 +178,7 @@ def with_points(stage: Stage, children: Children, which: Array) -> Stage:
     stage.upper[m:end], stage.lower[m:end], stage.key[m:end] = (
         part[which] for part in children[4:7]
     )
-    stage.count[1:] = end, last
+    stage.used[1:] = end, last
     return stage
 
 
@@ -214,7 +222,7 @@ def merged(children: Children, width: int) -> tuple[Array, Array, bool]:
 
 def lookup(stage: Stage, key: Array) -> tuple[Array, Array]:
     """Which beliefs are stored at a step already, and where."""
-    size = int(stage.count[1])
+    size = int(stage.used[1])
     if size == 0:
         return np.zeros(len(key), bool), np.zeros(len(key), np.int64)
     order = np.argsort(stage.key[:size], kind="stable")

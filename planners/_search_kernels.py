@@ -5,7 +5,7 @@ One belief of one step at a time, in loops over its positive entries.
 
 Each function here is sound wherever it is called: vectors stay values of policies, points stay
 upper bounds of the optimum at their belief. ``model``, ``here``, ``there`` (the next step),
-``work`` and ``children`` are the tuples of search_bounds.py.
+``front``, ``work`` and ``children`` are the tuples of search_bounds.py.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ def _upper(stage, work, m):
     states where b_i is positive: a state that b_i does not have imposes nothing, a state that only
     b_i has makes c zero.
     """
-    A, points = len(work.base), stage.count[1]
+    A, points = len(work.base), stage.used[1]
     first = -np.inf
     for a in range(A):
         total = 0.0
@@ -146,7 +146,7 @@ def _lower(stage, work, m, tie):
 
     Among ties the lowest action.
     """
-    n = stage.count[0]
+    n = stage.used[0]
     mass = 0.0
     for i in range(n):
         work.score[i] = 0.0
@@ -213,7 +213,7 @@ def improve(model, here, there, points, tie, least, work):
     for i in points:
         own = _lower(here, work, _recall(here, i, work), tie)
         low, usual, most, best = work.score[own], here.action[own], -np.inf, -np.inf
-        for k in range(here.count[0]):
+        for k in range(here.used[0]):
             most = max(most, work.score[k])
         for a in range(A):
             work.promise[a] = -np.inf
@@ -256,7 +256,7 @@ def _append(model, here, there, i, a, tie, work):
         work.weight[t] = work.predicted[work.touched[t]]
     _forget(work, n)
     usual = _lower(there, work, n, tie)
-    new = here.count[0]
+    new = here.used[0]
     for y in range(Y):
         if work.pick[a, y] < 0:
             work.pick[a, y] = usual
@@ -272,17 +272,15 @@ def _append(model, here, there, i, a, tie, work):
     for x in range(X):
         work.onward[x] = 0.0
     here.action[new] = a
-    here.count[0] = new + 1
+    here.used[0] = new + 1
 
 
 @compiled
-def descend(model, here, there, points, reach, floor, tie, work, children):
-    """The beliefs that follow points (-1.
+def descend(model, here, there, front, tie, work, children):
+    """The beliefs that follow the points of a front under every action that may still be best.
 
-    The start of the episode) under every action that may still be best.
-
-    Only children with reach times gap above ``floor`` are written to ``children``, which must have
-    room for all. Returns how many were, and the sums of all upper and of all lower bounds.
+    Only children with reach times gap above ``front.floor`` are written to ``children``, which must
+    have room for all. Returns how many were, and the sums of all upper and of all lower bounds.
     """
     A, Y = len(work.base), model.emission.shape[1]
     count, above, below = (
@@ -290,8 +288,8 @@ def descend(model, here, there, points, reach, floor, tie, work, children):
         0.0,
         0.0,
     )  # a plain 0 has a type of its own, and _write would be compiled twice
-    for j in range(len(points)):
-        i = points[j]
+    for j in range(len(front.points)):
+        i = front.points[j]
         for a in range(A if i >= 0 else 1):
             share = 1.0
             if i >= 0:
@@ -309,19 +307,21 @@ def descend(model, here, there, points, reach, floor, tie, work, children):
                 upper = _upper(there, work, m)
                 lower = work.score[_lower(there, work, m, tie)]
                 above, below = above + upper, below + lower
-                if share * reach[j] * (upper - lower) > floor:
-                    _write(model, children, count, upper, lower, share * reach[j], m, work)
+                if share * front.reach[j] * (upper - lower) > front.floor:
+                    bounds = (upper, lower)
+                    _write(model, children, count, bounds, share * front.reach[j], m, work)
                     count += 1
             _forget(work, n)
     return count, above, below
 
 
 @inner
-def _write(model, children, count, upper, lower, reach, m, work):
+def _write(model, children, count, bounds, reach, m, work):
     """Keep the belief in ``work``, normalised.
 
     Its key is the same for beliefs whose entries agree to nine digits.
     """
+    upper, lower = bounds
     mass, key, end = 0.0, 0.0, children.begin[count]
     for k in range(m):
         mass += work.weight[k]

@@ -66,7 +66,7 @@ def look_ahead(less: Plan, more: Plan, kind: Array) -> list[Step]:
     policies.
     """
     vectors = zip(policy_alphas(*less.finite), policy_alphas(*more.finite), strict=True)
-    members = np.eye(kind.max() + 1)[kind]  # (X, kinds)
+    members = np.eye(int(kind.max()) + 1)[kind]  # (X, kinds)
     probe = np.random.default_rng(0).normal(
         size=len(kind)
     )  # vectors with the same product are taken to be the same
@@ -126,7 +126,7 @@ def split(pieces: Pieces, edges: Array, steps: list[Step], score: Array, most: i
     return np.union1d(edges, [place for place in cuts if place is not None])
 
 
-def _cut(pieces: Pieces, here: Array, steps: list[Step], score: float) -> float | None:
+def _cut(pieces: Pieces, here: Array, steps: list[Step], score: Array | float) -> float | None:
     """Where to cut one cell: where it wins most for a policy that sees the parts, else through the
     middle of its mass.
     """

@@ -106,23 +106,22 @@ def backward(
     others.
     """
     H = model.horizon
-    actions: list[Array] = [None] * H
-    value = upper = None
+    actions: list[Array] = []  # from the last step back
+    value = upper = xp.zeros_like(beliefs.chance[-1])
     for h in reversed(range(H)):
         rewards = rewards_at(model, h, shape[h], len(beliefs.state[h]))
         Q = best = expected_rewards(beliefs.state[h], rewards)  # (N, A)
         if h + 1 < H:
             Q = Q + at_children(xp, shape[h], beliefs.chance[h + 1] * value).sum(-1)
             best = best + at_children(xp, shape[h], beliefs.chance[h + 1] * upper).sum(-1)
-        actions[h] = _choose(xp, Q, H)
-        value = xp.take_along_axis(Q, actions[h][:, None], axis=1)[:, 0]
+        actions.append(_choose(xp, Q, H))
+        value = xp.take_along_axis(Q, actions[-1][:, None], axis=1)[:, 0]
         upper = best.max(-1)
         if clip:
             value, upper = xp.minimum(value, float(H - h)), xp.minimum(upper, float(H - h))
     chance = beliefs.chance[0]
-    return Values(
-        (chance * value).sum(), (chance * upper).sum(), xp.zeros_like(beliefs.state[0]), actions
-    )
+    none = xp.zeros_like(beliefs.state[0])
+    return Values((chance * value).sum(), (chance * upper).sum(), none, actions[::-1])
 
 
 def backward_vectors(
@@ -134,7 +133,7 @@ def backward_vectors(
 ) -> Values:
     """Values as alpha-vectors, which an optimistic backup acts on entry by entry."""
     H = model.horizon
-    actions: list[Array] = [None] * H
+    actions: list[Array] = []  # from the last step back
     alpha = xp.zeros_like(beliefs.state[-1])
     for h in reversed(range(H)):
         N = len(beliefs.state[h])
@@ -143,10 +142,10 @@ def backward_vectors(
         if h + 1 < H:
             following = at_children(xp, shape[h], alpha)  # (N, A, Y, X)
             Q = Q + _map(xp, partial(backup, h + 1), following)
-        actions[h] = _choose(xp, (beliefs.state[h][:, :, None] * Q).sum(1), H)
-        alpha = xp.take_along_axis(Q, actions[h][:, None, None], axis=2)[:, :, 0]
+        actions.append(_choose(xp, (beliefs.state[h][:, :, None] * Q).sum(1), H))
+        alpha = xp.take_along_axis(Q, actions[-1][:, None, None], axis=2)[:, :, 0]
     value = (beliefs.chance[0] * (beliefs.state[0] * alpha).sum(-1)).sum()
-    return Values(value, value, alpha, actions)
+    return Values(value, value, alpha, actions[::-1])
 
 
 def at_children(xp: ModuleType, generation: Generation, later: Array) -> Array:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import partial
 from operator import itemgetter
 from time import perf_counter
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import numpy as np
 
@@ -91,7 +91,7 @@ class AlphaVectors:
         (X, A, _), H = model.transition.shape, model.horizon
         faces, tree, steps, allowed = (
             faces_of(model),
-            [observe(model.initial[None], model)],
+            [observe(cast(Floats, model.initial)[None], model)],
             list[Step](),
             self.tolerance / unit,
         )
@@ -161,7 +161,7 @@ def alpha_vectors(tolerance: float = 1e-9, max_vectors: int = 200_000) -> AlphaV
 
 def _back(faces: Faces, model: Stationary, vectors: Vectors, terms: Terms) -> tuple[Step, Vectors]:
     """The vectors of a step on all its faces, from those of the next step."""
-    _, T, O, r = model  # noqa: E741
+    _, T, O, r = (cast(Floats, table) for table in model)  # noqa: E741
     alphas, level, ends, loss, _ = vectors
     X, Y = O.shape
     reward = r[terms.step] + level * faces.drift
@@ -190,7 +190,8 @@ def _back(faces: Faces, model: Stationary, vectors: Vectors, terms: Terms) -> tu
         )
     onward = parts[0].vectors
     if len(faces.states[0]) < X:
-        hoped, onward = sum(weighted[y][choice[:, y]] for y in range(Y)), np.empty((len(action), X))
+        hoped = cast(Floats, sum(weighted[y][choice[:, y]] for y in range(Y)))
+        onward = np.empty((len(action), X))
         for a in range(T.shape[1]):
             onward[action == a] = reward[:, a] + hoped[action == a] @ T[:, a].T
     top = float(onward.max())

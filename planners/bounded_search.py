@@ -27,6 +27,7 @@ from homdp_ppl.evaluation.relaxations import fast_informed_bound
 from homdp_ppl.planners._bounds import blind_policies
 from homdp_ppl.planners._checking import number_problems, refuse
 from homdp_ppl.planners._search_bounds import (
+    Front,
     Stage,
     compressed,
     first_rows,
@@ -78,8 +79,8 @@ class BoundedSearch:
         value = evaluate(policy, search.pomdp)
         statistics = {
             "passes": search.passes,
-            "vectors": sum(int(stage.count[0]) for stage in search.stages),
-            "points": sum(int(stage.count[1]) for stage in search.stages),
+            "vectors": sum(int(stage.used[0]) for stage in search.stages),
+            "points": sum(int(stage.used[1]) for stage in search.stages),
             "seconds": time.perf_counter() - started,
         }
         return make_plan(
@@ -171,8 +172,9 @@ class Search:
     def bounds(self) -> tuple[float, float]:
         """Upper and lower bound of the optimum."""
         stage = self.stages[0]
+        front = Front(*ROOT, math.inf)
         _, upper, lower = descend(
-            self.model, stage, stage, *ROOT, math.inf, self.tie, self.work, self.children
+            self.model, stage, stage, front, self.tie, self.work, self.children
         )
         return upper + self.rounding, lower
 
@@ -181,7 +183,7 @@ class Search:
         rho, _, O, reward = self.short  # noqa: E741
         A, stage = reward.shape[2], self.stages[0]
         joint = np.where((rho @ O > 0)[:, None], (rho[:, None] * O).T, rho)  # (Y, X)
-        score, action = joint @ stage.alpha[:, : stage.count[0]], stage.action[: stage.count[0]]
+        score, action = joint @ stage.alpha[:, : stage.used[0]], stage.action[: stage.used[0]]
         near = score >= score.max(1, keepdims=True) - self.tie * joint.sum(1, keepdims=True)
         lowest = np.where(near, action, A).min(1, keepdims=True)
         best = np.where(near & (action == lowest), score, -np.inf).argmax(1)
@@ -205,6 +207,8 @@ class Search:
         """Forward and back once. Returns whether any bound changed, and whether any belief had to
         be left out.
         """
+        points: Array
+        reach: Array
         points, reach = ROOT
         kept: list[Array] = []
         changed = cut = False
@@ -241,15 +245,14 @@ class Search:
         found = []
         for some in self._blocks(points):
             stages = self.model, self.stages[max(h - 1, 0)], self.stages[h]
-            n, _, _ = descend(
-                *stages, points[some], reach[some], floor, self.tie, self.work, self.children
-            )
+            front = Front(points[some], reach[some], floor)
+            n, _, _ = descend(*stages, front, self.tie, self.work, self.children)
             found.append(first_rows(self.children, n))
         children = joined(found)
         leader, reach, left = merged(children, self.width)
         known, place = lookup(self.stages[h], children.key[leader])
         new = np.flatnonzero(~known)
-        place[new] = self.stages[h].count[1] + np.arange(len(new))
+        place[new] = self.stages[h].used[1] + np.arange(len(new))
         self._store(h, with_points(self.stages[h], children, leader[new]))
         return place, reach, place[new], left
 

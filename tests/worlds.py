@@ -8,6 +8,7 @@ import jax
 import numpy as np
 
 from homdp_ppl import Episodes, GraphPolicy, Policy, Spaces, World, models, tabular
+from homdp_ppl.precision import Array
 
 
 @cache
@@ -57,7 +58,7 @@ class UniformAt:
     def __init__(self, policy: Policy, step: int) -> None:
         self.policy, self.step = policy, step
 
-    def act(self, observations: np.ndarray, actions: np.ndarray) -> np.ndarray:
+    def act(self, observations: np.ndarray, actions: np.ndarray) -> Array:
         """Uniform if it is time for it."""
         chances = self.policy.act(observations, actions)
         return (

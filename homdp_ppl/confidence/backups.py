@@ -108,7 +108,7 @@ def moments(homdp: HOMDP, counts: Counts) -> Moments:
         raise InferenceError(f"moments of {homdp.name}", [problem])
     form = closed_form(homdp)
     concentration = form.concentration(counts)
-    model = Stationary(*form.mean(concentration), homdp.reward).pomdp
+    model = Stationary(*form.mean(concentration), homdp.reward_table).pomdp
     return Moments(model, *form.spread(concentration))
 
 

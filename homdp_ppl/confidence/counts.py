@@ -91,7 +91,9 @@ def empirical(homdp: HOMDP, counts: Counts, known: bool = True) -> POMDP:
             else estimate
         )
 
-    return Stationary(reference.initial, rows("transition"), rows("emission"), homdp.reward).pomdp
+    return Stationary(
+        reference.initial, rows("transition"), rows("emission"), homdp.reward_table
+    ).pomdp
 
 
 def frequencies(seen: Array, possible: Array) -> Array:
@@ -271,7 +273,7 @@ def weissman_radii(
 
 
 @in_x64
-def weissman(n: Array, outcomes: Array, level: float) -> Array:
+def weissman(n: Array | int, outcomes: Array | int, level: float) -> Array:
     """The eps with P(||p-hat - p||_1 >= eps) <= level for p-hat from n draws.
 
     sqrt(2 log((2^d - 2) / level) / n), at most 2.
@@ -302,7 +304,7 @@ def weissman(n: Array, outcomes: Array, level: float) -> Array:
 
 
 @in_x64
-def hoeffding(n: Array, span: float, level: float) -> Array:
+def hoeffding(n: Array | int, span: float, level: float) -> Array:
     """The eps with P(|mean - expectation| >= eps) <= level.
 
     Span sqrt(log(2 / level) / (2 n)), at most span.
@@ -330,7 +332,7 @@ def hoeffding(n: Array, span: float, level: float) -> Array:
 
 
 @in_x64
-def bernstein(n: Array, variance: Array, span: float, level: float) -> Array:
+def bernstein(n: Array | int, variance: Array | float, span: float, level: float) -> Array:
     """The empirical Bernstein bound on |mean - expectation|, at most span; L = log(4 / level).
 
     sqrt(2 V L / n) + 7 span L / (3 (n - 1)): Maurer and Pontil, "Empirical Bernstein bounds and
@@ -385,7 +387,9 @@ def _check_counts(model: HasSpaces, counts: Counts) -> None:
         )
 
 
-def _capped(xp: ModuleType, scale: Array, numerator: Array, n: Array, cap: float) -> Array:
+def _capped(
+    xp: ModuleType, scale: Array | float, numerator: Array | float, n: Array | int, cap: float
+) -> Array:
     """min(scale sqrt(numerator / n), cap); the cap at n = 0, whatever the scale."""
     n = xp.asarray(n)
     root = scale * xp.sqrt(numerator / xp.where(n > 0, n, 1))

@@ -323,7 +323,7 @@ def _logarithm(model: HasSpaces, episodes: int, delta: float) -> float:
     return math.log(X**2 * A * episodes * H / delta)
 
 
-def _per_visit(numerator: float, n: Array) -> Array:
+def _per_visit(numerator: Array | float, n: Array) -> Array:
     """Numerator / n, infinite where n = 0."""
     return np.where(n > 0, numerator / np.where(n > 0, n, 1), np.inf)
 
@@ -337,8 +337,9 @@ def _judge(error: Array, bound: Array, describe: Callable[..., str]) -> Event:
 def _every_node(policy: GraphPolicy, horizon: int) -> tuple[list[Array], list[Array]]:
     """The nodes of each step that any actions lead to, sorted, and how each is first arrived at."""
     nodes, first = np.unique(policy.start, return_index=True)
-    found = [nodes]
-    arrivals = [np.stack([np.full(len(nodes), -1), np.full(len(nodes), -1), first], 1)]
+    none = np.full(len(nodes), -1)
+    found: list[Array] = [nodes]
+    arrivals: list[Array] = [np.stack([none, none, first], 1)]
     for _ in range(horizon - 1):
         following = policy.successor[nodes]
         nodes, first = np.unique(following, return_index=True)

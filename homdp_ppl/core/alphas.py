@@ -20,7 +20,7 @@ def layers(policy: GraphPolicy, horizon: int) -> list[Array]:
     Only actions of positive probability are followed.
     """
     nodes = np.unique(policy.start)
-    found = [nodes]
+    found: list[Array] = [nodes]
     for _ in range(horizon - 1):
         if policy.successor.shape[1] == 1:
             following = policy.successor[nodes]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import partial
-from typing import TypeAlias
+from typing import Any, TypeAlias, cast
 
 import jax
 import jax.numpy as jnp
@@ -104,13 +104,13 @@ class Counts:
         """These counts and one more episode; unchecked, and may be traced."""
         before, after = episode.states[:-1], episode.states[1:]
         if namespace(self.transition, episode.states) is jnp:
-            transition = jnp.asarray(self.transition).at[before, episode.actions, after].add(1)
             return Counts(
-                transition,
+                jnp.asarray(self.transition).at[before, episode.actions, after].add(1),
                 jnp.asarray(self.emission).at[before, episode.observations].add(1),
                 self.names,
             )
-        transition, emission = self.transition.copy(), self.emission.copy()
+        transition = cast(np.ndarray[Any, Any], self.transition).copy()
+        emission = cast(np.ndarray[Any, Any], self.emission).copy()
         np.add.at(transition, (before, episode.actions, after), 1)
         np.add.at(emission, (before, episode.observations), 1)
         return Counts(transition, emission, self.names)

@@ -154,11 +154,11 @@ class GraphPolicy:
         names = tuple(map(str, observations)), tuple(map(str, actions))
         return cls(start, probabilities, successor, names if names[1] else None)
 
-    def first(self, observation: Array) -> Array:
+    def first(self, observation: Array | int) -> Array:
         """The node after the first observation."""
         return self.start[observation]
 
-    def next(self, node: Array, action: Array, observation: Array) -> Array:
+    def next(self, node: Array | int, action: Array | int, observation: Array | int) -> Array:
         """The node after an action and the observation that follows it."""
         column = 0 if self.successor.shape[1] == 1 else action
         return self.successor[node, column, observation]

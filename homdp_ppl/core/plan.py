@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 import networkx as nx
+import numpy as np
 
 from homdp_ppl.core.graph_policy import GraphPolicy
 from homdp_ppl.core.plan_tree import MAX_GRAPH, policy_tree
@@ -31,8 +32,9 @@ Backup: TypeAlias = Callable[[Any, int, Array], Array]
 class Solution(NamedTuple):
     """The numbers of a plan; arrays only, so that it passes through JAX."""
 
-    value: Array  # ()  of the policy; with a backup or a clip the optimistic root value
-    upper: Array  # ()  bound of the optimum
+    # ()  of the policy; with a backup or a clip the optimistic root value
+    value: Array | np.float64
+    upper: Array | np.float64  # ()  bound of the optimum
     # (Y, X)  alpha-vectors after each first observation, where a backup or a clip asked for vectors
     first: Array
     policy: GraphPolicy
@@ -213,7 +215,12 @@ def planner_name(planner: Any) -> str:
 
 
 def make_plan(
-    policy: GraphPolicy, value: float, upper: float, model: POMDP, planner: str, **statistics: float
+    policy: GraphPolicy,
+    value: Array | float,
+    upper: Array | float,
+    model: POMDP,
+    planner: str,
+    **statistics: float,
 ) -> Plan:
     """A certified plan for a finite model, with the names x0, y0, a0, ... until it has others.
 

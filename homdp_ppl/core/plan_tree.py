@@ -40,7 +40,7 @@ def policy_tree(
     """
     alphas = _values(policy, model)
     # graph node, history, policy node, action, joint weights of the next state
-    front = [(0, "", -1, -1, np.asarray(model.initial))]
+    front: list[tuple[int, str, int, int, Array]] = [(0, "", -1, -1, np.asarray(model.initial))]
     for h in range(steps):
         following = []
         for parent, history, node, action, weights in front:

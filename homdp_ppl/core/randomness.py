@@ -36,7 +36,7 @@ def noise(world_key: Array, policy_key: Array, horizon: int) -> Noise:
     return Noise(world[:, 0], world[:-1, 1], action)
 
 
-def choose(row: Array, uniform: Array) -> Array:
+def choose(row: Array, uniform: Array | float) -> Array:
     """The outcome that a uniform number picks from probabilities; never one of probability zero."""
     xp = namespace(row, uniform)
     below = xp.sum(xp.cumsum(row) <= uniform)

@@ -49,8 +49,13 @@ def play(pomdp: POMDP, policy: GraphPolicy, luck: Noise) -> Episode:
         return (following, node, action), (state, observation, action)
 
     first = choose(pomdp.initial, luck.state[0])
-    start = (first, jnp.zeros_like(policy.start[0]), jnp.zeros_like(first))
-    inputs = (jnp.arange(pomdp.horizon), Noise(luck.state[1:], luck.observation, luck.action))
+    start: tuple[Array, Array, Array] = (
+        first,
+        jnp.zeros_like(policy.start[0]),
+        jnp.zeros_like(first),
+    )
+    later = Noise(luck.state[1:], luck.observation, luck.action)
+    inputs: tuple[Array, Noise] = (jnp.arange(pomdp.horizon), later)
     (last, _, _), (states, observations, actions) = jax.lax.scan(step, start, inputs)
     return Episode(Trajectory(observations, actions), jnp.append(states, last))
 

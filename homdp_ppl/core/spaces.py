@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
@@ -89,7 +90,7 @@ class Spaces(NamedTuple):
             self.horizon,
         )
 
-    def entry(self, table: str, index: Array) -> str:
+    def entry(self, table: str, index: Array | Sequence[int]) -> str:
         """The names along an index, or the beginning of one, into "initial", "transition" or
         "emission".
 
@@ -174,7 +175,7 @@ def told(value: Any, space: Space) -> str:
     )
 
 
-def entry_place(index: Array, ids: Array | None = None) -> str:
+def entry_place(index: Array | Sequence[int], ids: Array | None = None) -> str:
     """Which episode, by its id if it has one, and which step."""
     if len(index) == 1:
         return f"step {index[0] + 1}"
@@ -209,7 +210,7 @@ def value_problems(
             if np.issubdtype(values.dtype, np.number)
             else np.zeros(values.shape, dtype=bool)
         )
-        wrong = ~finite.reshape(*values.shape[:2], -1).all(-1)
+        wrong = ~np.all(finite.reshape(*values.shape[:2], -1), axis=-1)
         expected = "finite numbers"
     if known is not None:
         wrong &= known

@@ -125,7 +125,7 @@ def _used(rows: Rows) -> bool:
 def _comes_from(source: Array, site_of: Array, site: int) -> Array:
     """Rows whose moving entries all come from one site."""
     owner = np.where(source >= 0, site_of[source], -1)
-    return (source >= 0).any(-1) & np.where(source >= 0, owner == site, True).all(-1)
+    return np.any(source >= 0, axis=-1) & np.where(source >= 0, owner == site, True).all(-1)
 
 
 def _sources(table: Array, entries: Array, row: Array) -> Array:

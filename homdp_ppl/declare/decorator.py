@@ -16,6 +16,7 @@ from numpyro.distributions import Distribution
 
 from homdp_ppl.core.spaces import Real
 from homdp_ppl.declare.density_validation import as_reward, trial_problems, trials, try_out
+from homdp_ppl.declare.dynamics import RewardFunction
 from homdp_ppl.declare.fingerprint import probe_digest
 from homdp_ppl.declare.kernels import Kernels, tabulators
 from homdp_ppl.declare.model import HOMDP, World
@@ -144,7 +145,7 @@ def tabular(
     if bad:
         raise DeclarationError(name, bad)
 
-    def table(site: str, given: ArrayLike | Distribution) -> Array:
+    def table(site: str, given: ArrayLike | Distribution) -> ArrayLike:
         if not isinstance(given, Distribution):
             return given
         return numpyro.sample(site, given.to_event(len(given.batch_shape)))
@@ -174,8 +175,9 @@ def declare(
     misused = check_program(function)
     if spaces is None or misused:
         raise DeclarationError(name, [*problems, *misused])
-    check, attempts = (check_reward, tabulators) if spaces.finite else (as_reward, trials)
-    rewards, wrong = check(reward, spaces)
+    attempts = tabulators if spaces.finite else trials
+    rewards: Array | RewardFunction
+    rewards, wrong = (check_reward if spaces.finite else as_reward)(reward, spaces)
     sites, sound, misshapen = look(function, lambda kernels: attempts(kernels, spaces))
     model = HOMDP(name, spaces, rewards, function, sites)
     finish = _with_structure if spaces.finite else _tried_out

@@ -9,7 +9,7 @@ checked.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -22,7 +22,7 @@ from homdp_ppl.core.episodes import Episodes
 from homdp_ppl.core.probabilities import row_problems
 from homdp_ppl.core.spaces import Real, Space, Spaces, shape_of, told
 from homdp_ppl.declare.conditional import laws
-from homdp_ppl.declare.dynamics import Dynamics, Parameters
+from homdp_ppl.declare.dynamics import Dynamics, Parameters, RewardFunction
 from homdp_ppl.declare.kernels import (
     TRACER_ERRORS,
     KernelError,
@@ -41,10 +41,8 @@ FACTORS = (1.0, -1.0, 4.0, -4.0, 16.0, -16.0)  # of a draw: where else densities
 TRIALS = 32  # episodes that a declaration is tried with, each with other parameters
 SHOWN, LOOKED_AT = 4, 1000  # rewards outside [0, 1]: how many are told, of how many
 
-Reward: TypeAlias = Callable[[Array, Array], Array]
 
-
-def as_reward(reward: Any, domain: Spaces) -> tuple[Reward, list[Problem]]:
+def as_reward(reward: Any, domain: Spaces) -> tuple[RewardFunction, list[Problem]]:
     """The reward as a function of (x, a), and what is wrong with its form.
 
     Tables are for finite states.

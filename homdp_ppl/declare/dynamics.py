@@ -26,6 +26,7 @@ from homdp_ppl.declare.kernels import Kernels, tabulators
 from homdp_ppl.precision import Array
 
 Parameters: TypeAlias = Mapping[str, Array]
+RewardFunction: TypeAlias = Callable[[Array, Array], Array]  # r(x, a), traceable by JAX
 # what dynamics take as their first argument: the arrays of a finite model, or values of the sites
 Numbers: TypeAlias = POMDP | Parameters
 
@@ -60,7 +61,7 @@ class Dynamics:
 
     spaces: Spaces
     laws: Callable[[Any], Laws]
-    reward: Callable[[Any, Array, Array, Array], Array]
+    reward: Callable[[Any, Array | int, Array, Array], Array]
     cache: Cache = field(default_factory=Cache)
 
     def first(self, numbers: Numbers, key: Array) -> Array:
@@ -111,7 +112,7 @@ class Dynamics:
 
 
 def program_dynamics(
-    function: Callable[[], Kernels], spaces: Spaces, reward: Callable[[Array, Array], Array]
+    function: Callable[[], Kernels], spaces: Spaces, reward: RewardFunction
 ) -> Dynamics:
     """The dynamics of a program; their numbers are values of its sites.
 
@@ -163,7 +164,7 @@ class _Row(Distribution):  # type: ignore[misc]
 
     arg_constraints: dict[str, Any] = {}  # noqa: RUF012
 
-    def __init__(self, table: Array, index: tuple[Array, ...]) -> None:
+    def __init__(self, table: Array, index: tuple[Array | int, ...]) -> None:
         self.table, self.index = jnp.asarray(table), index
         super().__init__()
 

@@ -83,7 +83,7 @@ def _known_rows(homdp: HOMDP) -> Known:
     else:
         shown = np.zeros((1, moves.shape[1], 1))
     same = (moves == moves[0]).all((0, 3))
-    return Known(same, (shown == shown[0]).all((0, 2)), (moves > 0).any(0))
+    return Known(same, (shown == shown[0]).all((0, 2)), np.any(moves > 0, axis=0))
 
 
 @in_x64

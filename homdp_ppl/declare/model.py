@@ -21,7 +21,13 @@ from homdp_ppl.core.pomdp import POMDP, Stationary
 from homdp_ppl.core.randomness import as_key
 from homdp_ppl.core.spaces import Spaces, describe, no_tables, require_finite
 from homdp_ppl.declare.density_validation import reward_problems
-from homdp_ppl.declare.dynamics import Dynamics, Numbers, program_dynamics, table_dynamics
+from homdp_ppl.declare.dynamics import (
+    Dynamics,
+    Numbers,
+    RewardFunction,
+    program_dynamics,
+    table_dynamics,
+)
 from homdp_ppl.declare.fingerprint import fingerprint
 from homdp_ppl.declare.kernels import Kernels, Tables, snap, tabulate
 from homdp_ppl.declare.parameters import (
@@ -85,7 +91,7 @@ class HOMDP:
 
     name: str
     spaces: Spaces
-    reward: Array
+    reward: Array | RewardFunction
     function: Callable[[], Kernels]
     sites: tuple[Site, ...]
     _structure: Structure | None = None
@@ -112,6 +118,13 @@ class HOMDP:
         return self.spaces.horizon
 
     @property
+    def reward_table(self) -> Array:
+        """The reward as an array (H, X, A); raises :class:`SpacesError` where it is a function."""
+        if callable(self.reward):
+            raise no_tables(self.spaces, self.name, "reward_table")
+        return self.reward
+
+    @property
     def structure(self) -> Structure:
         """Which rows are known or conjugate, and which entries can be non-zero."""
         if self._structure is None:
@@ -130,8 +143,8 @@ class HOMDP:
         """What is compiled for this declaration; equal finite ones share it at all horizons."""
         if not self.spaces.finite:  # probes may miss what happens in regions that are rarely met
             return Cache()
-        constant = (self.reward == self.reward[0]).all()
-        rewards = self.reward[:1] if constant else self.reward
+        rewards = self.reward_table
+        rewards = rewards[:1] if (rewards == rewards[0]).all() else rewards
         return shared_cache(
             fingerprint(self.name, self.spaces[:3], self.sites, self._probe, rewards)
         )
@@ -139,7 +152,7 @@ class HOMDP:
     @cached_property
     def dynamics(self) -> Dynamics:
         """Draws, rewards and log densities as pure functions of :meth:`numbers`."""
-        if self.spaces.finite:
+        if not callable(self.reward):
             return table_dynamics(*self.spaces.sizes)
         return program_dynamics(self.function, self.spaces, self.reward)
 
@@ -164,7 +177,7 @@ class HOMDP:
     def with_horizon(self, horizon: int) -> HOMDP:
         """The same declaration with another horizon, if its rewards are the same at every step."""
         finite, problems = self.spaces.finite, list[Problem]()
-        if finite and (self.reward != self.reward[0]).any():
+        if finite and (self.reward_table != self.reward_table[0]).any():
             got, remedy = "rewards that differ from step to step", "Declare it again."
             problems.append(Problem("horizon", got, "the same rewards at every step", remedy))
             raise DeclarationError(self.name, problems)
@@ -173,7 +186,7 @@ class HOMDP:
             raise DeclarationError(self.name, problems)
         if not finite:
             return replace(self, spaces=spaces)
-        reward = np.repeat(self.reward[:1], spaces.horizon, axis=0)
+        reward = np.repeat(self.reward_table[:1], spaces.horizon, axis=0)
         return replace(self, spaces=spaces, reward=reward)
 
     def hindsight(self, episodes: Episode | Iterable[Episode]) -> Callable[[], None]:
@@ -199,10 +212,11 @@ class HOMDP:
         Raises :class:`DataError` for rewards outside [0, 1].
         """
         batch = Episodes.of(episodes, self).require_revealed(f"{self.name}.returns")
-        if self.spaces.finite:
-            rewards = self.reward[np.arange(self.horizon), batch.states[:, :-1], batch.actions]
+        reward = self.reward
+        if not callable(reward):
+            rewards = reward[np.arange(self.horizon), batch.states[:, :-1], batch.actions]
         else:
-            of = self.cache.get("rewards", lambda: jax.jit(jax.vmap(jax.vmap(self.reward))))
+            of = self.cache.get("rewards", lambda: jax.jit(jax.vmap(jax.vmap(reward))))
             with x64():
                 rewards = np.asarray(of(batch.states[:, :-1], batch.actions))
         if not batch.full_length:
@@ -226,7 +240,7 @@ class HOMDP:
         """
         require_finite(self.spaces, self.name, "tables")
         tables, _ = self._compiled(check_parameters(self.name, self.sites, parameters))
-        return to_numpy(Stationary(*tables, self.reward).pomdp)
+        return to_numpy(Stationary(*tables, self.reward_table).pomdp)
 
     def numbers(self, parameters: Mapping[str, ArrayLike]) -> Numbers:
         """What :attr:`dynamics` take at given parameters: the tables, or the parameters."""
@@ -255,7 +269,7 @@ class HOMDP:
             problems = table_problems(to_numpy(tables), self.structure.support, self.spaces)
         if problems:
             raise ParameterError(f"{self.name}.at", problems)
-        pomdp = None if tables is None else Stationary(*to_numpy(tables), self.reward).pomdp
+        pomdp = None if tables is None else Stationary(*to_numpy(tables), self.reward_table).pomdp
         return World(self, to_numpy(values), pomdp)
 
     @in_x64
@@ -299,7 +313,7 @@ class HOMDP:
     @property
     def _rewards(self) -> Array:
         """Rewards in numbers; those of a function are among the probes."""
-        return self.reward if self.spaces.finite else np.zeros(0)
+        return np.zeros(0) if callable(self.reward) else self.reward
 
     @property
     def _compiled(self) -> Callable[[dict[str, Array]], tuple[Tables, dict[str, Array]]]:

@@ -84,7 +84,8 @@ def unrolled_program(function: Callable[[], Kernels], spaces: Spaces) -> Callabl
         graph = as_graph(policy, spaces)
         tables = tabulate(function(), spaces)
         with numpyro.plate("episodes", episodes, dim=-1):
-            node, action = jnp.zeros((), int), jnp.zeros((), int)
+            node: Array = jnp.zeros((), int)
+            action: Array = jnp.zeros((), int)
             rows = jnp.broadcast_to(tables.initial, (episodes, len(spaces.states)))
             for h in range(1, length + 1):
                 state = numpyro.sample(f"x[{h}]", dist.Categorical(probs=rows))

@@ -133,7 +133,7 @@ def analyse(prober: Prober, start: Probe) -> Structure:
 
 
 def _possible(table: Array) -> Array:
-    return (table > SNAP).any(0)
+    return np.any(table > SNAP, axis=0)
 
 
 def _moved_rows(before: Probe, after: Probe) -> Rows:

@@ -105,7 +105,7 @@ class World:
     def with_horizon(self, horizon: int) -> World:
         """The same world with another horizon, if its rewards are the same at every step."""
         model = self.homdp.with_horizon(horizon)
-        pomdp = None if self._pomdp is None else self._pomdp.with_tables(reward=model.reward)
+        pomdp = None if self._pomdp is None else self._pomdp.with_tables(reward=model.reward_table)
         return World(model, self.parameters, pomdp)
 
     @cached_property

@@ -11,7 +11,7 @@ over policies, exact but exponential at worst: for small models.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -143,9 +143,8 @@ class _Search:
 
     def __init__(self, pomdp: Stationary) -> None:
         self.tables = Stationary(*(np.asarray(part, dtype=np.float64) for part in pomdp))
-        self.vectors = np.append(
-            fast_informed_bound(self.tables.pomdp), np.zeros_like(self.tables.reward[:1]), axis=0
-        )
+        bound = cast(np.ndarray[Any, Any], fast_informed_bound(self.tables.pomdp))
+        self.vectors = np.append(bound, np.zeros_like(self.tables.reward[:1]), axis=0)
         self.value = -np.inf
         self.rules = np.zeros((pomdp.horizon, self.tables.emission.shape[1]), dtype=np.int16)
 

@@ -9,7 +9,7 @@ sampling, and kept in the memory of the state.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import jax
 import numpy as np
@@ -52,13 +52,15 @@ def learn_more(state: State, episode: Episode) -> State:
         return state
     if state.counts is None:
         return _learn_more_density(before, state, episode)
-    key = jax.random.fold_in(jax.random.wrap_key_data(state.key_data), int(state.played))
+    data = cast(jax.Array, state.key_data)
+    key = jax.random.fold_in(jax.random.wrap_key_data(data), int(state.played))
     return replace(state, memory=state.memory.update(state.counts, key))
 
 
 @in_x64
 def _learn_more_density(before: State, state: State, episode: Episode) -> State:
-    key = jax.random.fold_in(jax.random.wrap_key_data(state.key_data), int(before.played))
+    data = cast(jax.Array, state.key_data)
+    key = jax.random.fold_in(jax.random.wrap_key_data(data), int(before.played))
     return replace(state, memory=state.memory.update(episode, key))
 
 
@@ -69,7 +71,7 @@ def mean_model(state: State) -> POMDP:
         followed: POMDP = state.memory.mean()
         return followed
     form = closed_form(homdp)
-    return Stationary(*form.mean(form.concentration(state.counts)), homdp.reward).pomdp
+    return Stationary(*form.mean(form.concentration(state.counts)), homdp.reward_table).pomdp
 
 
 @in_x64
@@ -82,7 +84,7 @@ def draw_models(key: Array, state: State, n: int) -> POMDP:
     form = closed_form(homdp)
     concentration = form.concentration(state.counts)
     if not len(form.conjugate.sites):
-        return _repeat(Stationary(*form.reference, homdp.reward), n).pomdp
+        return _repeat(Stationary(*form.reference, homdp.reward_table), n).pomdp
 
     def tables(key: Array, concentration: Array) -> Any:
         entries = jax.vmap(form.draw, in_axes=(0, None))(jax.random.split(key, n), concentration)
@@ -91,7 +93,7 @@ def draw_models(key: Array, state: State, n: int) -> POMDP:
     if namespace(concentration) is np:
         tables = homdp.cache.get(("draw models", n), lambda: jax.jit(tables))
     drawn = to_numpy(tables(key, concentration))
-    repeated = _repeat(Stationary(*form.reference, homdp.reward), n)
+    repeated = _repeat(Stationary(*form.reference, homdp.reward_table), n)
     return repeated._replace(transition=drawn.transition, emission=drawn.emission).pomdp
 
 

@@ -133,7 +133,7 @@ class DensityClass:
         by_model: dict[HOMDP, list[int]] = {}
         for k, member in enumerate(self.members):
             by_model.setdefault(member.homdp, []).append(k)
-        groups = []
+        groups: list[tuple[Any, Any, Array]] = []
         for homdp, places in by_model.items():
             weigh = homdp.cache.get(f"log densities of {self.where}", partial(self._weigh, homdp))
             chosen = [self.members[k].parameters for k in places]

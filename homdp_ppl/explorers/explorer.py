@@ -7,6 +7,8 @@ from dataclasses import dataclass, field, replace
 from inspect import signature
 from typing import Any, Literal, TypeAlias, get_args
 
+import numpy as np
+
 from homdp_ppl.core.bound import Options
 from homdp_ppl.core.plan import Solution
 from homdp_ppl.declare.kernels import Tables
@@ -19,7 +21,7 @@ from homdp_ppl.precision import Array
 Guarantee: TypeAlias = Literal["frequentist", "Bayesian", "none"]
 Replan: TypeAlias = Literal["every episode", "doubled", "once"]
 Backup: TypeAlias = Callable[[Any, int, Array], Array]
-Root: TypeAlias = Callable[[Any, Solution], Array]
+Root: TypeAlias = Callable[[Any, Solution], Array | np.float64]
 
 
 @dataclass(frozen=True)
@@ -83,7 +85,7 @@ def upper_value(homdp: HOMDP) -> Root:
     return _upper
 
 
-def _upper(parameters: Any, solution: Solution) -> Array:
+def _upper(parameters: Any, solution: Solution) -> Array | np.float64:
     return solution.upper
 
 

@@ -97,8 +97,8 @@ def _init(
 
 
 def _support(homdp: HOMDP, transitions: Array, emissions: Array) -> Tables:
-    possible = {"transition": (transitions > 0).any(0), "emission": (emissions > 0).any(0)}
-    return declared(homdp)._replace(**possible)
+    possible = np.any(transitions > 0, axis=0), np.any(emissions > 0, axis=0)
+    return declared(homdp)._replace(transition=possible[0], emission=possible[1])
 
 
 def _propose(key: Array, state: State, transitions: ModelClass, emissions: ModelClass) -> Pairs:
@@ -106,7 +106,7 @@ def _propose(key: Array, state: State, transitions: ModelClass, emissions: Model
     if state.counts is None:
         return Pairs(transitions, emissions, *alive)
     initial = state.homdp.structure.reference.initial
-    return Pairs(transitions, emissions, *alive, initial, state.homdp.reward)
+    return Pairs(transitions, emissions, *alive, initial, state.homdp.reward_table)
 
 
 def _update(

@@ -119,10 +119,10 @@ class Pairs(NamedTuple):
 
     def model(self, t: int, o: int) -> Any:
         """The model of a pair: a POMDP, or a World."""
-        if self.initial is None:
+        if self.initial is None or self.reward is None:
             return paired(self.transitions.members[t], self.emissions.members[o])
-        tables = self.initial, self.transitions[t], self.emissions[o], self.reward
-        return Stationary(*tables).pomdp
+        latent = self.initial, self.transitions[t], self.emissions[o]
+        return Stationary(*latent, self.reward).pomdp
 
 
 def init_state(homdp: HOMDP, episodes: int | None, memory: Any = None) -> State:

@@ -148,7 +148,7 @@ def _row(numbers: Array) -> str:
     return " ".join(map(_digits, numbers))
 
 
-def _digits(number: float) -> str:
+def _digits(number: Array | float) -> str:
     """The shortest decimal that reads back as the same float64."""
     return repr(float(number)).removesuffix(".0")
 

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import jax
 import jax.numpy as jnp
@@ -53,7 +53,7 @@ class Carry(NamedTuple):
 
     state: State
     decision: Decision
-    value: Array  # ()  of the decision's policy in the true world
+    value: Array | np.float64  # ()  of the decision's policy in the true world
     begun: Array  # ()  whether there is a decision yet
 
 
@@ -145,7 +145,7 @@ class CompiledLoop:
         episode = play(jax.tree.map(jnp.asarray, self._world), decision.policy, noise.noise)
         line = Line(
             value,
-            decision.optimistic,
+            cast(Array, decision.optimistic),  # traced
             planned,
             impossible_steps(decision.model, episode.trajectory).astype(jnp.int32),
             *(

@@ -26,7 +26,8 @@ def seeing_actions(model: POMDP) -> Array:
 def seeing_value(world: POMDP, actions: Array) -> float:
     """The exact value of an agent that sees the state and does ``actions`` (H, X)."""
     initial, T, _, r = world.stationary("foresight")
-    value, states = np.zeros(len(initial)), np.arange(len(initial))
+    value: Array = np.zeros(len(initial))
+    states = np.arange(len(initial))
     for h in reversed(range(world.horizon)):
         value = r[h][states, actions[h]] + T[states, actions[h]] @ value
     return float(initial @ value)

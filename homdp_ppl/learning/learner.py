@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import jax
 import numpy as np
@@ -33,10 +33,10 @@ class Decision(NamedTuple):
     """What a round has decided."""
 
     policy: Any  # a Policy, with its share of random actions
-    optimistic: Array  # ()  the optimistic value of the optimum
+    optimistic: Array | np.float64  # ()  the optimistic value of the optimum
     model: Any  # the POMDP that was planned for; None where there are no tables
     visits: Array  # (X, A)  n(x, a) when it was planned, or the number of episodes
-    plans: Array  # ()  how many models were planned for
+    plans: Array | np.int64  # ()  how many models were planned for
 
 
 class Learner:
@@ -138,7 +138,7 @@ class Learner:
 
     def propose(self, key: Array | int, state: State) -> Proposal | Pairs:
         """The models to plan for."""
-        proposed = key if isinstance(key, jax.Array) else self.key(key)
+        proposed = key if isinstance(key, jax.Array) else self.key(cast(int, key))
         return self.explorer.propose(proposed, state)
 
     def plan(self, proposal: Proposal | Pairs, state: State) -> Decision:

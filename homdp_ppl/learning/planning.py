@@ -7,7 +7,7 @@ choices.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias, cast
 
 import jax
 import jax.numpy as jnp
@@ -20,7 +20,7 @@ from homdp_ppl.core.pomdp import POMDP
 from homdp_ppl.core.probabilities import FLOAT32
 from homdp_ppl.declare.model import HOMDP
 from homdp_ppl.errors import ParameterError, PlanningError, Problem
-from homdp_ppl.explorers.explorer import Explorer
+from homdp_ppl.explorers.explorer import Explorer, Root
 from homdp_ppl.explorers.state import Pairs, Proposal
 from homdp_ppl.learning.pairs import PairSearch, TableBounds
 from homdp_ppl.precision import Array, namespace
@@ -34,9 +34,9 @@ class Planned(NamedTuple):
     """What was found for a proposal."""
 
     policy: Policy
-    optimistic: Array  # ()  the optimistic value of the optimum
+    optimistic: Array | np.float64  # ()  the optimistic value of the optimum
     model: POMDP | None  # planned for; None where there are no tables
-    plans: Array  # ()  how many models were planned for
+    plans: Array | np.int64  # ()  how many models were planned for
 
 
 class TablePlanning:
@@ -113,7 +113,7 @@ class TracedPlanning(NamedTuple):
 
     explorer: Explorer
     solve: Callable[..., Solution]
-    root: Callable[[Any, Solution], Array]
+    root: Root
 
     def plan(self, proposal: Proposal) -> Planned:
         """Plan for all candidates, and choose one."""
@@ -126,7 +126,7 @@ class TracedPlanning(NamedTuple):
             value = self.root(parameters, solution)
         else:
             solutions = jax.vmap(self.solve)(*proposal)
-            values = jax.vmap(self.root)(proposal.parameters, solutions)
+            values = cast(Array, jax.vmap(self.root)(proposal.parameters, solutions))
             chosen = choose_candidate(self.explorer, values)
             every = (values, solutions, proposal.models)
             value, solution, model = jax.tree.map(lambda leaf: leaf[chosen], every)

@@ -133,7 +133,7 @@ class Posterior:
         """
         require_finite(self.homdp.spaces, self.homdp.name, "draws")
         tables = tables_at(self.homdp, self.parameters(key, n), n)
-        reward = np.broadcast_to(self.homdp.reward, (n, *self.homdp.reward.shape))
+        reward = np.broadcast_to(self.homdp.reward_table, (n, *self.homdp.reward_table.shape))
         return Stationary(*tables, reward).pomdp
 
     @in_x64
@@ -265,7 +265,7 @@ class Posterior:
         )
 
     def _pomdp(self, tables: Tables) -> POMDP:
-        return Stationary(*tables, self.homdp.reward).pomdp
+        return Stationary(*tables, self.homdp.reward_table).pomdp
 
     @property
     def _form(self) -> ClosedForm | GaussianForm | None:

@@ -239,7 +239,7 @@ def moving_entries(homdp: HOMDP, closed: bool) -> dict[str, tuple[Array, ...]]:
         Whether the rows with a closed form are left out.
     """
     structure = homdp.structure
-    places = {}
+    places: dict[str, tuple[Array, ...]] = {}
     for name in ("transition", "emission"):
         moving = getattr(structure.support, name) & ~getattr(structure.known, name)[..., None]
         places[name] = np.nonzero(

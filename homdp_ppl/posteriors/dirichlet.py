@@ -59,8 +59,8 @@ class ClosedForm:
         ends = np.cumsum([0, *self.conjugate.lengths])
         self.rows = Tables(  # which rows have a closed form
             np.zeros_like(self.reference.initial, dtype=bool),
-            (self.conjugate.transition >= 0).any(-1, keepdims=True),
-            (self.conjugate.emission >= 0).any(-1, keepdims=True),
+            np.any(self.conjugate.transition >= 0, axis=-1, keepdims=True),
+            np.any(self.conjugate.emission >= 0, axis=-1, keepdims=True),
         )
         self._slices = {
             site: slice(*ends[k : k + 2]) for k, site in enumerate(self.conjugate.sites)

@@ -123,7 +123,7 @@ class GaussianForm:
 
     def site_means(self, updated: Array) -> dict[str, Array]:
         """Posterior means of the sites."""
-        means = {name: np.zeros(shape) for name, shape in self.shapes.items()}
+        means: dict[str, Array] = {name: np.zeros(shape) for name, shape in self.shapes.items()}
         for group, now in self._paired(updated):
             means[group.mean[0]].reshape(-1)[group.mean[1]] = now.location
             if group.spread:

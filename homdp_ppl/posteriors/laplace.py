@@ -87,7 +87,7 @@ class Laplace:
         start, energy = self.density.start(jax.random.fold_in(key, 0), counts)
         first, unravel = ravel_pytree(start)
 
-        def potential(z: Array) -> Array:
+        def potential(z: jax.Array) -> Array:
             return self.density.potential(counts, unravel(z))
 
         mode = _minimise(potential, first)
@@ -101,10 +101,12 @@ class Laplace:
         return samples, z, log_weights, jnp.max(jnp.abs(jax.grad(potential)(mode))), energy
 
 
-def _minimise(potential: Any, start: Array) -> Array:
+def _minimise(potential: Any, start: jax.Array) -> jax.Array:
     """Newton's method with a damping that grows when a step fails and shrinks when it succeeds."""
 
-    def step(carry: tuple[Array, Array], _: None) -> tuple[tuple[Array, Array], None]:
+    def step(
+        carry: tuple[jax.Array, jax.Array], _: None
+    ) -> tuple[tuple[jax.Array, jax.Array], None]:
         z, damping = carry
         slope, curvature = jax.grad(potential)(z), jax.hessian(potential)(z)
         scale = jnp.maximum(jnp.abs(jnp.diagonal(curvature)), 1.0)

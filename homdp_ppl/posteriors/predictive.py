@@ -224,8 +224,8 @@ def predictive_check(
     tables = tables_at(belief.homdp, drawn, draws)
     keys = jax.random.split(jax.random.fold_in(key, 1), draws)
     seen = Episode(Trajectory(batch.observations, batch.actions), batch.states)
-    observed = _describe(seen, homdp.reward, len(homdp.observations))
-    replicated = _replicate(keys, tables, homdp.reward, graph, len(batch))
+    observed = _describe(seen, homdp.reward_table, len(homdp.observations))
+    replicated = _replicate(keys, tables, homdp.reward_table, graph, len(batch))
     return PredictiveCheck(homdp, len(batch), *to_numpy((observed, replicated)))
 
 

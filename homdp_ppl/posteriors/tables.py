@@ -36,7 +36,7 @@ def table_moments(homdp: HOMDP, closed: Array, atoms: Atoms | None) -> tuple[Tab
     exact = form.mean(closed), form.variance(closed)
     if atoms is None:
         return exact
-    rows_closed = form.rows if len(closed) else Tables(False, False, False)
+    rows_closed = form.rows if len(closed) else (False, False, False)
     settled = [
         rows | known[..., None]
         for rows, known in zip(rows_closed, homdp.structure.known, strict=True)
@@ -60,11 +60,13 @@ def _averages(homdp: HOMDP, closed: bool, atoms: Atoms) -> tuple[Tables, Tables]
     # sites in closed form are held: their rows are not read
     held = closed_form(homdp).middle() if closed else {}
     size = max(1, min(N, CHUNK // sum(table.size for table in homdp.structure.reference)))
-    first, second = Tables(0.0, 0.0, 0.0), Tables(0.0, 0.0, 0.0)
+    first = second = Tables(np.zeros(()), np.zeros(()), np.zeros(()))
     for start in range(0, N, size):
         part = slice(start, min(start + size, N))
         n = part.stop - start
-        values = {name: np.repeat(value[None], n, axis=0) for name, value in held.items()}
+        values: dict[str, Array] = {
+            name: np.repeat(value[None], n, axis=0) for name, value in held.items()
+        }
         values |= {name: value[part] for name, value in atoms.values.items()}
         tables = tables_at(homdp, values, n)
         first = _added(first, tables, weights[part])

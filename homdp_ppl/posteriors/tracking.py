@@ -116,7 +116,7 @@ class Tracked:
         for name, (places, log) in self.moving.items():
             filled[name][places] = weights @ np.exp(log)
         return Stationary(
-            tables.initial, filled["transition"], filled["emission"], self.base.homdp.reward
+            tables.initial, filled["transition"], filled["emission"], self.base.homdp.reward_table
         ).pomdp
 
     def _log_weights(self, counts: Counts) -> Array:

@@ -103,10 +103,11 @@ def draw_check(check: PredictiveCheck, axes: tuple[Axes, Axes] | None = None) ->
     )
     right.set(xlabel="mean return", ylabel="standard deviation of returns")
     if check.unusual:
-        outside = np.maximum(low - observed.frequency.ravel(), observed.frequency.ravel() - high)
+        seen = observed.frequency.ravel()
+        outside = np.maximum(low - seen, seen - high)
         for k in np.argsort(-outside)[: min(3, np.sum(outside > 0))]:
             name = plain(check.homdp.observations[k % len(check.homdp.observations)])
-            place, inwards = (middle[k], observed.frequency.flat[k]), middle[k] > middle.max() / 2
+            place, inwards = (middle[k], seen[k]), middle[k] > middle.max() / 2
             left.annotate(
                 f"{name}, step {steps[k]}",
                 place,

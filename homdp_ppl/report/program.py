@@ -137,7 +137,8 @@ def _program_graph(
     graph.add_nodes_from(parents)
     sites = [site.name for site in model.sites]
     rows = {"x": 2.0, "y": 1.0, "a": 0.0}
-    places, colours = {}, {}
+    places: dict[str, Array] = {}
+    colours: dict[str, str] = {}
     for h in range(1, steps + 1):
         for letter, colour in (("x", LATENT), ("y", SEEN), ("a", CHOSEN)):
             places[f"{letter}[{h}]"] = np.array(

@@ -102,7 +102,7 @@ def revealed_table(model: HOMDP, episode: Episode, title: str = "") -> Table:
     for h, (y, a) in enumerate(zip(episode.observations, episode.actions, strict=True)):
         x = episode.states[h]
         with x64():
-            reward = model.reward[h, x, a] if model.spaces.finite else model.reward(x, a)
+            reward = model.reward(x, a) if callable(model.reward) else model.reward[h, x, a]
         seen, done = escape(told(y, model.spaces.observations)), escape(model.spaces.actions[a])
         table.add_row(str(h + 1), latent[h], seen, done, f"{float(reward):.2f}")
     table.add_row("end", latent[-1], "", "return", f"{model.returns(episode):.2f}")

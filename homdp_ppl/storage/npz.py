@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from io import BytesIO
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -26,7 +27,8 @@ def write_arrays(path: str | Path, form: str, **arrays: Array) -> None:
         Numbers and texts.
     """
     content = BytesIO()
-    np.savez_compressed(content, format=np.array(form), **arrays)
+    named: dict[str, Any] = {"format": np.array(form), **arrays}
+    np.savez_compressed(content, **named)
     atomic_write(path, content.getvalue())
 
 

@@ -5,7 +5,7 @@ Runs, one netCDF file, and a digest of everything that happened.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import fields
 from functools import reduce
 from hashlib import sha256
@@ -18,6 +18,7 @@ import xarray as xr
 
 from homdp_ppl.learning.metrics import Saved
 from homdp_ppl.learning.record import Record
+from homdp_ppl.precision import Array
 from homdp_ppl.storage.atomic import atomic_write
 from homdp_ppl.storage.journal import Journal, read_journal
 from homdp_ppl.storage.records import DamageError
@@ -189,7 +190,7 @@ def write_results(directory: StudyDirectory, runs: Runs) -> Path:
     return path
 
 
-def _columns(run: Saved) -> Mapping[str, Sequence[float]]:
+def _columns(run: Saved) -> Mapping[str, Array]:
     return dict(
         zip(
             COLUMNS,

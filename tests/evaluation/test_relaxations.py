@@ -1,5 +1,7 @@
 """Bounds of agents that see more: by hand, and against the belief tree written out."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -64,7 +66,7 @@ def test_dependent_tables(kinds: str) -> None:
             assert Q[1, x, y, a] == pytest.approx(r[1, x, y, a] + seeing)
             late = sum(((T[1, x, a] * O[2, a, :, w]) @ F[2, :, w]).max() for w in range(2))
             assert F[1, x, y, a] == pytest.approx(r[1, x, y, a] + late)
-        roots = [
+        roots: list[Any] = [
             optimum(pomdp),
             root_value(pomdp, fast_informed_bound(pomdp)[0].T),
             root_value(pomdp, qmdp(pomdp)[0].T),

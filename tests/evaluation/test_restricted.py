@@ -28,7 +28,7 @@ def enumerated(pomdp: POMDP, blind: bool) -> float:
             after = np.zeros(X)
             for x, y in product(states, range(Y)):
                 a = rules[h, 0 if blind else y]
-                total += weights[x] * O[x, y] * r[h, x, a]
+                total += float(weights[x] * O[x, y] * r[h, x, a])
                 after += weights[x] * O[x, y] * T[x, a]
             weights = after
         best = max(best, total)

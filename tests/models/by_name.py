@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from homdp_ppl import World
+from homdp_ppl.precision import Array
 
 
 def row(world: World, state: str, action: str) -> dict[str, Any]:
@@ -30,13 +31,13 @@ def begins(world: World) -> dict[str, Any]:
 def paid(world: World, state: str, action: str) -> float:
     """r(state, action) of the first step."""
     return float(
-        world.homdp.reward[
+        world.homdp.reward_table[
             0, world.spaces.names[0].index(state), world.spaces.actions.index(action)
         ]
     )
 
 
-def _named(names: tuple[str, ...], chances: np.ndarray) -> dict[str, Any]:
+def _named(names: tuple[str, ...], chances: Array) -> dict[str, Any]:
     return {
         names[k]: pytest.approx(float(chances[k]), rel=0, abs=1e-12)
         for k in np.flatnonzero(chances)

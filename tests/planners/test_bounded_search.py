@@ -49,13 +49,13 @@ def test_bounds_hold_at_every_stored_belief() -> None:
         search.bounds()[1], abs=1e-12
     )  # vectors are values of policies
     for h, stage in enumerate(search.stages[:-1]):
-        for i in range(stage.count[1]):
+        for i in range(stage.used[1]):
             entries = slice(stage.begin[i], stage.begin[i + 1])
             belief = np.zeros((1, 4))
             belief[0, stage.state[entries]] = stage.weight[entries]
             [value] = tree_values(pomdp, belief, h)
             assert belief.sum() == pytest.approx(1)
-            assert (belief @ stage.alpha[:, : stage.count[0]]).max() <= value + 1e-12
+            assert (belief @ stage.alpha[:, : stage.used[0]]).max() <= value + 1e-12
             assert value <= stage.upper[i] + 1e-12
 
 
@@ -63,9 +63,9 @@ def careless_with_points(stage: Stage, children: Children, which: np.ndarray) ->
     """The planted bug: a sawtooth that overlooks one state of each point, as if it had a zero
     there.
     """
-    before = stage.count[1]
+    before = stage.used[1]
     stage = with_points(stage, children, which)
-    for i in range(before, stage.count[1]):
+    for i in range(before, stage.used[1]):
         if stage.size[i] > 1:
             stage.inverse[stage.state[stage.begin[i]], i] = np.inf
             stage.size[i] -= 1

@@ -14,7 +14,8 @@ def blind_values(pomdp: POMDP, action: int, state: int, h: int = 0) -> float:
     if h + 1 < pomdp.horizon:
         chances = pomdp.moves(0)[state, action]
         value += sum(
-            chances[k] * blind_values(pomdp, action, int(k), h + 1) for k in np.flatnonzero(chances)
+            float(chances[k]) * blind_values(pomdp, action, int(k), h + 1)
+            for k in np.flatnonzero(chances)
         )
     return value
 

@@ -106,13 +106,13 @@ def other_action(data: Episodes, counts: Counts) -> Counts:
 
 
 def without_last_transition(data: Episodes, counts: Counts) -> Counts:
-    transition = counts.transition.copy()
+    transition = np.array(counts.transition)
     np.subtract.at(transition, (data.states[:, -2], data.actions[:, -1], data.states[:, -1]), 1)
     return Counts(transition, counts.emission)
 
 
 def last_state_as_visit(data: Episodes, counts: Counts) -> Counts:
-    emission = counts.emission.copy()
+    emission = np.array(counts.emission)
     np.add.at(emission, (data.states[:, -1], data.observations[:, -1]), 1)
     return Counts(counts.transition, emission)
 
