@@ -18,13 +18,13 @@ from typing import NamedTuple, cast
 
 import numpy as np
 
+from homdp_ppl.core.arguments import count_problems, number_problems, refuse
 from homdp_ppl.core.graph_policy import GraphPolicy
 from homdp_ppl.core.plan import Plan, make_plan
 from homdp_ppl.core.pomdp import POMDP, TIE, Stationary
 from homdp_ppl.core.pomdp_validation import validated
 from homdp_ppl.errors import PlanningError, Problem
 from homdp_ppl.planners._belief_tree import EPSILON, Step, climb, observe, reaches
-from homdp_ppl.planners._checking import count_problems, number_problems, refuse
 from homdp_ppl.planners._faces import Faces, faces_of
 from homdp_ppl.planners._lines import Floats, Integers
 from homdp_ppl.planners._pruning import prune_sums
@@ -152,6 +152,7 @@ def alpha_vectors(tolerance: float = 1e-9, max_vectors: int = 200_000) -> AlphaV
     (27.78, True)
     """
     refuse(
+        PlanningError,
         "alpha_vectors",
         number_problems(tolerance=tolerance) + count_problems(1, max_vectors=max_vectors),
     )

@@ -6,11 +6,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from homdp_ppl.core.arguments import number_problems, refuse
 from homdp_ppl.core.plan import Plan
 from homdp_ppl.core.pomdp import POMDP
 from homdp_ppl.core.pomdp_validation import validated
 from homdp_ppl.errors import PlanningError
-from homdp_ppl.planners._checking import number_problems, refuse
 from homdp_ppl.planners._histories import Support, few_histories
 from homdp_ppl.planners.alpha_vectors import alpha_vectors
 from homdp_ppl.planners.bounded_search import bounded_search
@@ -64,7 +64,7 @@ def auto(gap: float = 1e-3) -> Auto:
     >>> auto()(models.load("tiger").pomdp).planner
     'history_tree, chosen because there are only 518 histories'
     """
-    refuse("auto", number_problems(gap=gap))
+    refuse(PlanningError, "auto", number_problems(gap=gap))
     return Auto(gap)
 
 

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from homdp_ppl.core.arguments import number_problems, refuse
 from homdp_ppl.core.graph_policy import GraphPolicy
 from homdp_ppl.core.plan import Plan, make_plan
 from homdp_ppl.core.pomdp import POMDP, TIE
@@ -25,7 +26,6 @@ from homdp_ppl.errors import PlanningError, Problem
 from homdp_ppl.evaluation.exact import evaluate
 from homdp_ppl.evaluation.relaxations import fast_informed_bound
 from homdp_ppl.planners._bounds import blind_policies
-from homdp_ppl.planners._checking import number_problems, refuse
 from homdp_ppl.planners._search_bounds import (
     Front,
     Stage,
@@ -111,7 +111,11 @@ def bounded_search(gap: float = 1e-3, time_limit: float | None = None) -> Bounde
     (True, 9.26)
     """
     endless = time_limit is None or time_limit == math.inf
-    refuse("bounded_search", number_problems(gap=gap, time_limit=0.0 if endless else time_limit))
+    refuse(
+        PlanningError,
+        "bounded_search",
+        number_problems(gap=gap, time_limit=0.0 if endless else time_limit),
+    )
 
     return BoundedSearch(gap, time_limit)
 

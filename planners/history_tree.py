@@ -19,13 +19,13 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
+from homdp_ppl.core.arguments import count_problems, refuse
 from homdp_ppl.core.cache import Cache
 from homdp_ppl.core.graph_policy import GraphPolicy
 from homdp_ppl.core.plan import Backup, Plan, Solution, make_plan
 from homdp_ppl.core.pomdp import POMDP
 from homdp_ppl.core.pomdp_validation import validated
 from homdp_ppl.errors import PlanningError, Problem
-from homdp_ppl.planners._checking import count_problems, refuse
 from homdp_ppl.planners._histories import Generation, Support, count_histories, generations
 from homdp_ppl.planners._tree_score import follow, worth
 from homdp_ppl.planners._tree_solver import (
@@ -200,7 +200,7 @@ def history_tree(
     >>> round(plan.value, 4), plan.gap
     (4.6128, 0.0)
     """
-    refuse("history_tree", count_problems(1, max_nodes=max_nodes))
+    refuse(PlanningError, "history_tree", count_problems(1, max_nodes=max_nodes))
     return HistoryTree(max_nodes, backup, clip)
 
 

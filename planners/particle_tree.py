@@ -15,6 +15,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from homdp_ppl.core.arguments import count_problems, number_problems, refuse
 from homdp_ppl.core.plan import Plan
 from homdp_ppl.core.pomdp import POMDP
 from homdp_ppl.core.pomdp_validation import validated
@@ -24,7 +25,6 @@ from homdp_ppl.declare.dynamics import Dynamics, Numbers, table_dynamics
 from homdp_ppl.declare.model import World
 from homdp_ppl.errors import PlanningError, Problem
 from homdp_ppl.evaluation.simulation import estimate, summary
-from homdp_ppl.planners._checking import count_problems, number_problems, refuse
 from homdp_ppl.planners._online_policy import Budget, OnlinePolicy, belief_bytes
 from homdp_ppl.planners._particle_rows import Constants, Sizes, tree_bytes
 from homdp_ppl.precision import Array, x64
@@ -158,7 +158,7 @@ def particle_tree(
     ]
     if heuristic is not None and not callable(heuristic):
         problems.append(Problem("heuristic", repr(heuristic), "a function of (h, x), or None"))
-    refuse("particle_tree", problems)
+    refuse(PlanningError, "particle_tree", problems)
     budget = Budget(simulations or (SIMULATIONS if seconds is None else MANY), seconds)
     k, alpha = map(float, widening)
     return ParticleTree(

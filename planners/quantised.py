@@ -22,6 +22,7 @@ from numpy.typing import ArrayLike
 from homdp_ppl.continuous.quadrature import Pieces, cut, panels
 from homdp_ppl.continuous.quantised_policy import QuantisedPolicy, cell_names
 from homdp_ppl.continuous.tabulation import as_edges, cell_masses
+from homdp_ppl.core.arguments import count_problems, number_problems, refuse
 from homdp_ppl.core.plan import Plan, Planner
 from homdp_ppl.core.pomdp import POMDP, Stationary
 from homdp_ppl.core.spaces import Spaces
@@ -29,7 +30,6 @@ from homdp_ppl.declare.latent import latent_tables, states_on_line
 from homdp_ppl.declare.model import World
 from homdp_ppl.errors import PlanningError, Problem
 from homdp_ppl.planners._cells import UNSEEN, Spread, spread
-from homdp_ppl.planners._checking import count_problems, number_problems, refuse
 from homdp_ppl.planners._splitting import contributions, look_ahead, split
 from homdp_ppl.planners.alpha_vectors import alpha_vectors
 from homdp_ppl.planners.auto import FEW_STATES, auto
@@ -147,7 +147,7 @@ def quantised(gap: float = 1e-2, planner: Planner | None = None, max_cells: int 
     problems = number_problems(gap=gap) or (
         [Problem("gap", f"{gap}", "a number above 0")] if gap == 0 else []
     )
-    refuse("quantised", problems + count_problems(2, max_cells=max_cells))
+    refuse(PlanningError, "quantised", problems + count_problems(2, max_cells=max_cells))
     return Quantised(gap, BySize(INNER * gap) if planner is None else planner, max_cells)
 
 

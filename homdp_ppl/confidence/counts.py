@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from homdp_ppl.confidence.arguments import check_arguments
+from homdp_ppl.core.arguments import check_arguments
 from homdp_ppl.core.counts import Counts
 from homdp_ppl.core.pomdp import POMDP, Stationary
 from homdp_ppl.core.spaces import HasSpaces

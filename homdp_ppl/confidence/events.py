@@ -15,8 +15,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from homdp_ppl.confidence.arguments import check_arguments
 from homdp_ppl.confidence.counts import empirical, hop_b_betas
+from homdp_ppl.core.arguments import check_arguments
 from homdp_ppl.core.counts import Counts
 from homdp_ppl.core.graph_policy import GraphPolicy, check_policy
 from homdp_ppl.core.pomdp import POMDP

@@ -11,9 +11,9 @@ from typing import NamedTuple
 import jax
 import numpy as np
 
-from homdp_ppl.confidence.arguments import check_arguments
 from homdp_ppl.confidence.backups import backup_moments, has_moments, moments, upper_quantile
 from homdp_ppl.confidence.counts import Radii, weissman
+from homdp_ppl.core.arguments import check_arguments
 from homdp_ppl.core.counts import Counts
 from homdp_ppl.core.randomness import as_key
 from homdp_ppl.declare.model import HOMDP

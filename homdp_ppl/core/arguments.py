@@ -15,6 +15,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from homdp_ppl.core.pomdp import POMDP
 from homdp_ppl.errors import HOMDPError, ParameterError, Problem
 
 PROBABILITY = "a probability in (0, 1)"
@@ -138,6 +139,8 @@ def _within(value: Any, low: float, high: float, closed: bool) -> bool:
 
 
 def _problem(name: str, value: Any, expected: str) -> Problem:
+    if isinstance(value, POMDP):
+        return Problem(name, "a POMDP", expected, "Make the planner first: planner()(pomdp).")
     text = repr(value)
     if len(text) > 80:
         text = f"a {type(value).__name__}"

@@ -9,11 +9,12 @@ import jax
 import numpy as np
 from scipy.stats import t as student
 
+from homdp_ppl.core.arguments import count_problems, probability_problems, refuse
 from homdp_ppl.core.episode import Episode
 from homdp_ppl.core.policy import Policy
 from homdp_ppl.core.randomness import as_key
 from homdp_ppl.core.rollout import Playable, rollout
-from homdp_ppl.errors import HOMDPError, Problem
+from homdp_ppl.errors import HOMDPError
 from homdp_ppl.precision import Array, x64
 
 
@@ -78,13 +79,8 @@ def estimate(
     >>> round(evaluate(uniform_policy(world), world.pomdp), 3)
     2.533
     """
-    problems = []
-    if not isinstance(episodes, int | np.integer) or episodes < 1:
-        problems.append(Problem("episodes", repr(episodes), "a whole number of at least 1"))
-    if not 0 < level < 1:
-        problems.append(Problem("level", repr(level), "a number between 0 and 1"))
-    if problems:
-        raise HOMDPError("estimate", problems)
+    problems = [*count_problems(episodes=episodes), *probability_problems(level=level)]
+    refuse(HOMDPError, "estimate", problems)
     with x64():
         keys = jax.random.split(as_key(key, "estimate"), int(episodes))
     returns = world.returns(rollout(keys, world, policy))

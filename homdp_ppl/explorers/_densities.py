@@ -14,6 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from homdp_ppl.core.arguments import count_problems, refuse
 from homdp_ppl.core.randomness import as_key
 from homdp_ppl.declare.model import HOMDP, World
 from homdp_ppl.errors import ParameterError, Problem
@@ -52,8 +53,7 @@ def candidates(homdp: HOMDP, n: int, key: Array) -> list[World]:
             "candidates",
             [Problem("homdp", type(homdp).__name__, "a HOMDP with real-valued spaces", remedy)],
         )
-    if not (isinstance(n, int | np.integer) and n >= 1):
-        raise ParameterError("candidates", [Problem("n", repr(n), "a whole number of at least 1")])
+    refuse(ParameterError, "candidates", count_problems(n=n))
     draw = homdp.cache.get("priors", lambda: jax.jit(jax.vmap(homdp.sample_prior)))
     values = to_numpy(draw(jax.random.split(as_key(key, "candidates"), n)))
     return [World(homdp, {name: v[k] for name, v in values.items()}) for k in range(n)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from homdp_ppl.confidence.arguments import check_arguments
+from homdp_ppl.core.arguments import check_arguments
 from homdp_ppl.explorers.explorer import About, Explorer, changed
 from homdp_ppl.explorers.greedy import greedy
 from homdp_ppl.explorers.transforms import with_random_actions

@@ -9,6 +9,7 @@ from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 
+from homdp_ppl.core.arguments import choice_problems, refuse
 from homdp_ppl.core.bound import Options
 from homdp_ppl.core.plan import Solution
 from homdp_ppl.declare.kernels import Tables
@@ -64,7 +65,11 @@ class About:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "options", Options(self.options))
-        _refuse(self.name, _choice("guarantee", self.guarantee, Guarantee))
+        refuse(
+            ParameterError,
+            str(self.name),
+            choice_problems(get_args(Guarantee), guarantee=self.guarantee),
+        )
 
     @property
     def label(self) -> str:
@@ -134,7 +139,7 @@ class Objective:
             expected = f"None, or one of the candidates 1..{self.candidates}"
             remedy = "Set the number of models in a proposal: Objective(candidates=...)."
             problems.append(Problem("pick", repr(self.pick), expected, remedy))
-        _refuse("objective", problems)
+        refuse(ParameterError, "objective", problems)
 
 
 @dataclass(frozen=True)
@@ -161,10 +166,10 @@ class Deployment:
     uniform_at_each_step: bool = False
 
     def __post_init__(self) -> None:
-        problems = _choice("replan", self.replan, Replan)
+        problems = choice_problems(get_args(Replan), replan=self.replan)
         if not 0 <= self.random_actions <= 1:
             problems.append(Problem("random_actions", repr(self.random_actions), "a probability"))
-        _refuse("deployment", problems)
+        refuse(ParameterError, "deployment", problems)
 
     def episodes_per_round(self, horizon: int) -> int:
         """H if each policy is deployed once for every step, else 1."""
@@ -224,7 +229,8 @@ class Explorer:
 
     def __post_init__(self) -> None:
         kinds = {"about": About, "objective": Objective, "deployment": Deployment}
-        _refuse(
+        refuse(
+            ParameterError,
             "explorer",
             [
                 Problem(name, f"a {type(getattr(self, name)).__name__}", f"{kind.__name__}(...)")
@@ -268,14 +274,3 @@ def with_bonus_scale(name: str, options: Mapping[str, Any], scale: float) -> Abo
 def with_deployment(rule: Explorer, **changes: Any) -> Explorer:
     """The rule with another deployment."""
     return replace(rule, deployment=replace(rule.deployment, **changes))
-
-
-def _choice(where: str, value: Any, kind: Any) -> list[Problem]:
-    choices = get_args(kind)
-    expected = " or ".join(f'"{choice}"' for choice in choices)
-    return [] if value in choices else [Problem(where, repr(value), expected)]
-
-
-def _refuse(subject: Any, problems: list[Problem]) -> None:
-    if problems:
-        raise ParameterError(str(subject), problems)

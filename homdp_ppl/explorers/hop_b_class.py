@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from homdp_ppl.confidence.arguments import check_arguments
 from homdp_ppl.confidence.bonuses import hop_b_class_bonus
 from homdp_ppl.confidence.counts import (
     Radii,
@@ -20,6 +19,7 @@ from homdp_ppl.confidence.counts import (
     frequencies,
     hop_b_class_radii,
 )
+from homdp_ppl.core.arguments import check_arguments
 from homdp_ppl.core.bound import bind
 from homdp_ppl.core.episode import Episode
 from homdp_ppl.core.spaces import is_real

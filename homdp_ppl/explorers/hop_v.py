@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from homdp_ppl.confidence.arguments import check_arguments
+from homdp_ppl.core.arguments import check_arguments
 from homdp_ppl.core.bound import bind
 from homdp_ppl.core.episode import Episode
 from homdp_ppl.declare.kernels import Tables

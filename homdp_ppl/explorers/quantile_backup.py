@@ -6,7 +6,6 @@ from typing import Any
 
 from scipy.special import ndtr
 
-from homdp_ppl.confidence.arguments import check_arguments
 from homdp_ppl.confidence.backups import (
     Backup,
     draw_backup,
@@ -16,6 +15,7 @@ from homdp_ppl.confidence.backups import (
     start_variance,
     upper_quantile,
 )
+from homdp_ppl.core.arguments import check_arguments
 from homdp_ppl.core.bound import bind
 from homdp_ppl.core.plan import Solution
 from homdp_ppl.declare.model import HOMDP

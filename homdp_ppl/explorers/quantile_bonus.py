@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from homdp_ppl.confidence.arguments import check_arguments
 from homdp_ppl.confidence.posteriors import dirichlet_radii, quantile_radii
+from homdp_ppl.core.arguments import check_arguments
 from homdp_ppl.core.bound import bind
 from homdp_ppl.explorers._believing import init_tables, learn_more, mean_model
 from homdp_ppl.explorers._rooted import capped_root, with_bonuses

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from homdp_ppl.confidence.arguments import check_arguments
 from homdp_ppl.confidence.counts import empirical, weissman_radii
+from homdp_ppl.core.arguments import check_arguments
 from homdp_ppl.core.bound import bind
 from homdp_ppl.explorers._rooted import capped_root, with_bonuses
 from homdp_ppl.explorers._supports import support_if

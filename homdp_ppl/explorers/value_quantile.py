@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import ceil
 
-from homdp_ppl.confidence.arguments import check_arguments
+from homdp_ppl.core.arguments import check_arguments
 from homdp_ppl.core.bound import bind
 from homdp_ppl.explorers._believing import draw_models, init_tables, learn_more
 from homdp_ppl.explorers.explorer import About, Explorer, Objective, changed

@@ -10,6 +10,7 @@ import numpy as np
 from gymnasium.spaces import Box, Discrete
 from numpy.typing import ArrayLike
 
+from homdp_ppl.core.arguments import count_problems
 from homdp_ppl.core.episode import Episode
 from homdp_ppl.core.episodes import Episodes
 from homdp_ppl.core.graph_policy import check_policy, uniform_policy
@@ -129,11 +130,7 @@ def _check(env: gymnasium.Env[Any, Any], n: int, seed: int, model: HasSpaces | N
             "episodes_from",
             [Problem("model", f"a {type(model).__name__}", "a HOMDP, a World, or Spaces")],
         )
-    problems = [
-        Problem(name, repr(number), f"a whole number, at least {least}")
-        for name, number, least in (("n", n, 1), ("seed", seed, 0))
-        if not isinstance(number, int | np.integer) or number < least
-    ]
+    problems = [*count_problems(n=n), *count_problems(0, seed=seed)]
     names: list[tuple[str, ...]] = []
     for kind, space in (("observation", env.observation_space), ("action", env.action_space)):
         wanted: Space = () if model is None else getattr(model.spaces, f"{kind}s")

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from homdp_ppl.core.arguments import count_problems, refuse
 from homdp_ppl.core.graph_policy import GraphPolicy
 from homdp_ppl.core.plan import Plan, planner_name
 from homdp_ppl.declare.known import refuse_unknown_start as refuse_start
@@ -59,23 +60,19 @@ def check_request(request: Request) -> Request:
         got = planner_name(planner) if callable(planner) else f"a {type(planner).__name__}"
         remedy = f"Call its factory: {_named(planner, 'history_tree')}()."
         problems.append(Problem("planner", got, "a function from a POMDP to a Plan", remedy))
-    if not (isinstance(episodes, int | np.integer) and episodes >= 1):
-        problems.append(Problem("episodes", repr(episodes), "a whole number of at least 1"))
+    problems += count_problems(episodes=episodes)
     if not seeds or not all(isinstance(s, int | np.integer) and 0 <= s < 2**63 for s in seeds):
         problems.append(Problem("seed", repr(seeds), "whole numbers of at least 0 and below 2^63"))
     if not (model is None or isinstance(model, HOMDP)):
         remedy = "Of a world, take the declaration: world.homdp."
         problems.append(Problem("model", f"a {type(model).__name__}", "a HOMDP", remedy))
     problems += stop_problems(stop_after)
-    if not (isinstance(request.simulations, int | np.integer) and request.simulations >= 2):
-        got = repr(request.simulations)
-        problems.append(Problem("simulations", got, "a whole number of at least 2"))
+    problems += count_problems(2, simulations=request.simulations)
     if isinstance(world, World) and not world.spaces.finite:
         asked = {"foresight": request.foresight, "compiled": request.compiled}
         expected = "False in real-valued spaces"
         problems += [Problem(name, "True", expected) for name, wanted in asked.items() if wanted]
-    if problems:
-        raise ParameterError("learn", problems)
+    refuse(ParameterError, "learn", problems)
     plain = [int(seed) for seed in seeds]  # files cannot hold NumPy's numbers
     return request._replace(
         episodes=int(episodes), seeds=plain, simulations=int(request.simulations)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias, final
 import jax
 import numpy as np
 
+from homdp_ppl.core.arguments import count_problems, refuse
 from homdp_ppl.core.counts import Counts
 from homdp_ppl.core.episode import Episode
 from homdp_ppl.core.episodes import Episodes
@@ -142,10 +143,7 @@ class Posterior:
 
         Closed forms are drawn again, the others are taken from what was sampled.
         """
-        if not (isinstance(n, int | np.integer) and n >= 0):
-            raise InferenceError(
-                "posterior", [Problem("draws", repr(n), "a whole number of at least 0")]
-            )
+        refuse(InferenceError, "posterior", count_problems(0, draws=n))
         key = as_key(key, "posterior")
         closed, sampled = (
             (jax.random.fold_in(key, 0), jax.random.fold_in(key, 1))

@@ -17,7 +17,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from homdp_ppl.confidence import Radii, empirical, hop_b_radii, quantile_radii, weissman_radii
-from homdp_ppl.confidence.arguments import check_arguments
+from homdp_ppl.core.arguments import check_arguments
 from homdp_ppl.core.counts import Counts
 from homdp_ppl.core.episodes import Episodes
 from homdp_ppl.core.graph_policy import GraphPolicy
