@@ -140,7 +140,9 @@ def _prune_vectors(
 
 
 @njit(cache=True)
-def _keep(left, right, a, b, kept, place, space):  # type: ignore[no-untyped-def]
+def _keep(
+    left: Floats, right: Floats, a: int, b: int, kept: int, place: Integers, space: _Workspace
+) -> int:
     """Keep the sum of left_a and right_b for the sake of the belief at hand.
 
     How many are kept now.
