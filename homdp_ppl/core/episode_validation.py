@@ -190,6 +190,9 @@ def excluded_problems(episodes: Episodes, support: Support, spaces: Spaces) -> l
         got = f"{where} ({spaces.entry(where, index)}), declared impossible"
         at = entry_place((episode, step), episodes.ids)
         problems.append(Problem("data", got, "only what the program allows", IMPOSSIBLE, at))
+    more = sum(int(wrong.sum()) for wrong in excluded.values()) - len(problems)
+    if more > 0:
+        problems.append(Problem("data", f"{more} more", "only what the program allows"))
     return problems
 
 

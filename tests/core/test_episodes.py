@@ -2,6 +2,7 @@
 
 import pickle
 from dataclasses import replace
+from types import SimpleNamespace
 
 import jax
 import numpy as np
@@ -345,3 +346,17 @@ def test_excluded_steps_read_only_what_is_revealed():
         states = np.ma.masked_array(moves.states, mask=np.arange(5) == gap)
         data = Episodes.of(replace(moves, states=states), made)
         assert excluded_problems(data, support, made.spaces) == []
+
+
+def test_many_excluded_steps_are_counted_past_the_first_twenty():
+    spaces = Spaces(("off", "on"), ("dark", "light"), ("wait", "press"), horizon=2)
+    allowed = SimpleNamespace(
+        initial=np.array([True, True]),
+        transition=np.zeros((2, 2, 2), dtype=bool),
+        emission=np.ones((2, 2), dtype=bool),
+    )
+    zeros = np.zeros((30, 2), dtype=int)
+    episodes = Episodes(zeros, zeros, np.zeros((30, 3), dtype=int))
+    problems = excluded_problems(episodes, allowed, spaces)
+    assert len(problems) == 21
+    assert problems[-1].got == "40 more"
