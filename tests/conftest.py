@@ -3,25 +3,30 @@
 import os
 from pathlib import Path
 
-import matplotlib
-import matplotlib.pyplot as plt
-import pytest
-from hypothesis import settings
-
-# Most of the time goes into compiling, and many tests declare the same models: what was compiled is
-# kept for the next run. Each worker has its own folder, because JAX writes entries in place and
-# another process could read one that is half written.
-WORKER = os.environ.get("PYTEST_XDIST_WORKER", "main")
-CACHE = {
-    "JAX_COMPILATION_CACHE_DIR": str(Path(__file__).parents[1] / ".pytest_cache" / "jax" / WORKER),
+# Programs of tests are small: what optimising them takes, running them does not repay. `make
+# test-slow` runs them as users do. JAX reads these when it is imported.
+SETTINGS = {
+    "JAX_DISABLE_MOST_OPTIMIZATIONS": "1",
     "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
     "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1",
 }
-# Programs of tests are small: what optimising them takes, running them does not repay. `make
-# test-slow` runs them as users do.
-for name, value in {**CACHE, "JAX_DISABLE_MOST_OPTIMIZATIONS": "1"}.items():
+for name, value in SETTINGS.items():
     os.environ.setdefault(name, value)
 
+import jax  # noqa: E402
+import matplotlib  # noqa: E402
+import matplotlib.pyplot as plt  # noqa: E402
+import pytest  # noqa: E402
+from hypothesis import settings  # noqa: E402
+
+# Most of the time goes into compiling, and many tests declare the same models: what was compiled is
+# kept for the next run. JAX writes entries in place, and reading one that is half written can crash
+# the process. So each worker has its own folder, and the processes that tests start, and kill, have
+# another one. A worker inherits the environment of the process that started it: set, not default.
+WORKER = os.environ.get("PYTEST_XDIST_WORKER", "main")
+COMPILED = Path(__file__).parents[1] / ".pytest_cache" / "jax"
+os.environ["JAX_COMPILATION_CACHE_DIR"] = str(COMPILED / f"{WORKER}-children")
+jax.config.update("jax_compilation_cache_dir", str(COMPILED / WORKER))
 matplotlib.use("Agg")
 settings.register_profile(
     "steady", derandomize=True, deadline=None, max_examples=25, print_blob=False

@@ -1,5 +1,6 @@
 """The wheel: what is in it, and that it works in a fresh environment away from the repository."""
 
+import os
 import subprocess
 import sys
 import tomllib
@@ -36,7 +37,8 @@ def wheel(tmp_path_factory):
 
 
 def run(*command: str, cwd: Path | None = None) -> str:
-    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=cwd)
+    plain = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=cwd, env=plain)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 
