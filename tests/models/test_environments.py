@@ -52,7 +52,7 @@ def test_tiger_passes_the_checks():
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore:.*Box observation space .* infinity")
+@pytest.mark.filterwarnings("ignore:.*Box observation space.*infinity")
 @pytest.mark.parametrize("name", models.MODELS)
 def test_every_id_passes_the_checks(name):
     check_id(name)
