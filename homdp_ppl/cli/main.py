@@ -74,3 +74,7 @@ def _explain(options: argparse.Namespace, text: str, code: int) -> int:
         traceback.print_exc()
     print(f"homdp: {text}", file=sys.stderr)
     return code
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -9,10 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from hashlib import blake2b
+from inspect import signature
 from typing import Any, Generic, TypeVar
 
 import jax
 import numpy as np
+
+from homdp_ppl.errors import ParameterError, Problem
 
 R = TypeVar("R")
 
@@ -100,6 +103,17 @@ def bind(function: Callable[..., R], **options: Any) -> Bound[R]:
     >>> bind(sorted, reverse=True)([1, 3, 2])
     [3, 2, 1]
     """
+    if not callable(function):
+        problem = Problem("function", f"a {type(function).__name__}", "a function")
+        raise ParameterError("bind", [problem])
+    parameters = signature(function).parameters
+    if not any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values()):
+        expected = f"one of the arguments of {function.__name__}: {', '.join(parameters)}"
+        unknown = [
+            Problem(name, "an option", expected) for name in options if name not in parameters
+        ]
+        if unknown:
+            raise ParameterError("bind", unknown)
     return Bound(function, Options(options))
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, runtime_
 import networkx as nx
 import numpy as np
 
+from homdp_ppl.core.bound import Bound
 from homdp_ppl.core.graph_policy import GraphPolicy
 from homdp_ppl.core.plan_tree import MAX_GRAPH, policy_tree
 from homdp_ppl.core.policy import Policy
@@ -210,7 +211,8 @@ class WorldPlanner(Protocol):
 
 def planner_name(planner: Any) -> str:
     """What to call a planner in errors: its function's name, or its type with options."""
-    name = planner.__qualname__ if isinstance(planner, type(planner_name)) else repr(planner)
+    function = planner.function if isinstance(planner, Bound) else planner
+    name = function.__qualname__ if isinstance(function, type(planner_name)) else repr(planner)
     return str(name).split(".<locals>")[0]
 
 

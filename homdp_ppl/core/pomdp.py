@@ -92,11 +92,15 @@ class POMDP(NamedTuple):
     @property
     def horizon(self) -> int:
         """Number of steps H."""
+        if np.ndim(self.reward) < 4:
+            raise _short_form("reward", self.reward, "(H, X, Y or 1, A)")
         return int(self.reward.shape[-4])
 
     @property
     def sizes(self) -> tuple[int, int, int]:
         """Numbers of states, observations and actions, (X, Y, A)."""
+        if np.ndim(self.emission) < 4:
+            raise _short_form("emission", self.emission, "(H or 1, A + 1 or 1, X, Y)")
         X, Y = self.emission.shape[-2:]
         return int(X), int(Y), int(self.reward.shape[-1])
 
@@ -163,7 +167,11 @@ class POMDP(NamedTuple):
 
     def with_bonus(self, bonus: Array) -> POMDP:
         """The model with a bonus added to its reward, (H, X, A), or (X, A) at every step."""
-        return self._replace(reward=self.reward + bonus[..., :, None, :])
+        shape, (X, _, A) = np.shape(bonus), self.sizes
+        if shape[-2:] != (X, A) or (len(shape) > 2 and shape[-3] != self.horizon):
+            expected = f"shape {(X, A)} or {(self.horizon, X, A)}: (step,) state, action"
+            raise PlanningError("with_bonus", [Problem("bonus", f"shape {shape}", expected)])
+        return self._replace(reward=self.reward + namespace(bonus).asarray(bonus)[..., :, None, :])
 
     def with_tables(
         self,
@@ -268,6 +276,13 @@ class Stationary(NamedTuple):
             np.ones(batch),
             np.zeros(batch),
         )
+
+
+def _short_form(where: str, table: Any, full: str) -> PlanningError:
+    remedy = "POMDP.of(initial, transition, emission, reward, horizon) accepts short forms."
+    return PlanningError(
+        "POMDP", [Problem(where, f"shape {np.shape(table)}", f"shape {full}", remedy)]
+    )
 
 
 def _at(table: Array, index: Any, axis: int) -> Array:

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 from homdp_ppl.core.bound import Bound, bind
+from homdp_ppl.explorers._believing import draw_models, init_belief, mean_model, update_belief
 from homdp_ppl.explorers._classes import low_rank
 from homdp_ppl.explorers._densities import candidates
 from homdp_ppl.explorers.epsilon_greedy import epsilon_greedy
@@ -56,12 +57,15 @@ __all__ = [
     "State",
     "bind",
     "candidates",
+    "draw_models",
     "epsilon_greedy",
     "greedy",
     "hop_b",
     "hop_b_class",
     "hop_v",
+    "init_belief",
     "low_rank",
+    "mean_model",
     "oracle",
     "posterior_sampling",
     "quantile_backup",
@@ -71,6 +75,7 @@ __all__ = [
     "replan_once",
     "tight",
     "uniform",
+    "update_belief",
     "value_quantile",
     "with_random_actions",
 ]

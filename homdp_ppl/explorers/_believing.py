@@ -30,7 +30,15 @@ def closed(homdp: HOMDP) -> bool:
 
 
 def init_belief(homdp: HOMDP, episodes: int | None) -> State:
-    """The prior."""
+    """The state of a Bayesian rule before the first episode: the prior.
+
+    Examples
+    --------
+    >>> from homdp_ppl import models
+    >>> state = init_belief(models.load("tiger", horizon=2).homdp, episodes=None)
+    >>> int(state.played), state.memory is None  # a closed form needs nothing but the counts
+    (0, True)
+    """
     if not homdp.spaces.finite:
         return init_state(homdp, episodes, posterior(homdp, []))
     return init_state(homdp, episodes, None if closed(homdp) else Tracked.start(homdp))
@@ -42,30 +50,47 @@ def init_tables(homdp: HOMDP, episodes: int | None) -> State:
     return init_belief(homdp, episodes)
 
 
-def learn_more(state: State, episode: Episode) -> State:
+def update_belief(state: State, episode: Episode) -> State:
     """The posterior after one more episode.
 
     Inference by sampling has its own key, made from the run's key data and the episode.
+
+    Examples
+    --------
+    >>> import jax
+    >>> from homdp_ppl import models, rollout, uniform_policy
+    >>> world = models.load("tiger", horizon=2)
+    >>> episode = rollout(jax.random.key(0), world, uniform_policy(world))
+    >>> int(update_belief(init_belief(world.homdp, None), episode).counts.visits.sum())
+    2
     """
     before, state = state, count(state, episode)
     if state.memory is None:
         return state
     if state.counts is None:
-        return _learn_more_density(before, state, episode)
+        return _update_density(before, state, episode)
     data = cast(jax.Array, state.key_data)
     key = jax.random.fold_in(jax.random.wrap_key_data(data), int(state.played))
     return replace(state, memory=state.memory.update(state.counts, key))
 
 
 @in_x64
-def _learn_more_density(before: State, state: State, episode: Episode) -> State:
+def _update_density(before: State, state: State, episode: Episode) -> State:
     data = cast(jax.Array, state.key_data)
     key = jax.random.fold_in(jax.random.wrap_key_data(data), int(before.played))
     return replace(state, memory=state.memory.update(episode, key))
 
 
 def mean_model(state: State) -> POMDP:
-    """The posterior mean of T and O."""
+    """The posterior mean of T and O; may be traced where the posterior has a closed form.
+
+    Examples
+    --------
+    >>> from homdp_ppl import models
+    >>> state = init_belief(models.load("tiger", horizon=2).homdp, episodes=None)
+    >>> mean_model(state).shows(0)[0]  # the accuracy is Beta(8, 2)
+    array([0.8, 0.2])
+    """
     homdp = state.homdp
     if state.memory is not None:
         followed: POMDP = state.memory.mean()
@@ -76,7 +101,16 @@ def mean_model(state: State) -> POMDP:
 
 @in_x64
 def draw_models(key: Array, state: State, n: int) -> POMDP:
-    """A batch of n models from the posterior."""
+    """A batch of n models from the posterior; may be traced where it has a closed form.
+
+    Examples
+    --------
+    >>> import jax
+    >>> from homdp_ppl import models
+    >>> state = init_belief(models.load("tiger", horizon=2).homdp, episodes=None)
+    >>> draw_models(jax.random.key(0), state, 3).emission.shape  # three candidates
+    (3, 1, 1, 2, 2)
+    """
     homdp = state.homdp
     if state.memory is not None:
         batch: POMDP = state.memory.belief.draws(key, n)

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from inspect import signature
+from numbers import Real
 from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 
-from homdp_ppl.core.arguments import choice_problems, refuse
+from homdp_ppl.core.arguments import choice_problems, count_problems, is_count, refuse
 from homdp_ppl.core.bound import Options
 from homdp_ppl.core.plan import Solution
 from homdp_ppl.declare.kernels import Tables
@@ -64,6 +65,10 @@ class About:
     coverage: float | None = None
 
     def __post_init__(self) -> None:
+        problems = [] if isinstance(self.name, str) and self.name else [_named("name", self.name)]
+        if not isinstance(self.options, Mapping):
+            problems.append(Problem("options", repr(self.options), "a mapping by name"))
+        refuse(ParameterError, "about", problems)
         object.__setattr__(self, "options", Options(self.options))
         refuse(
             ParameterError,
@@ -132,13 +137,22 @@ class Objective:
     exact: bool = False
 
     def __post_init__(self) -> None:
-        problems = []
-        if self.candidates < 1:
-            problems.append(Problem("candidates", repr(self.candidates), "at least 1"))
-        elif self.pick is not None and not 1 <= self.pick <= self.candidates:
+        problems = count_problems(candidates=self.candidates)
+        if not problems and self.pick is not None and not is_count(self.pick):
+            problems += count_problems(pick=self.pick)
+        elif not problems and self.pick is not None and self.pick > self.candidates:
             expected = f"None, or one of the candidates 1..{self.candidates}"
             remedy = "Set the number of models in a proposal: Objective(candidates=...)."
             problems.append(Problem("pick", repr(self.pick), expected, remedy))
+        problems += [
+            Problem(name, repr(function), "a function of a declaration")
+            for name, function in (
+                ("backup", self.backup or upper_value),
+                ("root", self.root),
+                ("support", self.support),
+            )
+            if not callable(function)
+        ]
         refuse(ParameterError, "objective", problems)
 
 
@@ -167,8 +181,9 @@ class Deployment:
 
     def __post_init__(self) -> None:
         problems = choice_problems(get_args(Replan), replan=self.replan)
-        if not 0 <= self.random_actions <= 1:
-            problems.append(Problem("random_actions", repr(self.random_actions), "a probability"))
+        share = self.random_actions
+        if isinstance(share, bool) or not isinstance(share, Real) or not 0 <= share <= 1:
+            problems.append(Problem("random_actions", repr(share), "a probability"))
         refuse(ParameterError, "deployment", problems)
 
     def episodes_per_round(self, horizon: int) -> int:
@@ -258,6 +273,10 @@ class Explorer:
         return f"Explorer {self.name}: {self.soundness}"
 
 
+def _named(where: str, value: Any) -> Problem:
+    return Problem(where, repr(value), "the name of a rule, a text")
+
+
 def changed(factory: Callable[..., Explorer], **given: Any) -> dict[str, Any]:
     """The options of a factory that are not at its defaults."""
     defaults = signature(factory).parameters
@@ -273,4 +292,7 @@ def with_bonus_scale(name: str, options: Mapping[str, Any], scale: float) -> Abo
 
 def with_deployment(rule: Explorer, **changes: Any) -> Explorer:
     """The rule with another deployment."""
+    if not isinstance(rule, Explorer):
+        got, remedy = f"a {type(rule).__name__}", "Call its factory first: with_...(greedy(), ...)."
+        raise ParameterError("explorer", [Problem("rule", got, "an Explorer", remedy)])
     return replace(rule, deployment=replace(rule.deployment, **changes))

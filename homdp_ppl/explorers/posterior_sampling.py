@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from homdp_ppl.explorers._believing import draw_models, init_belief, learn_more
+from homdp_ppl.explorers._believing import draw_models, init_belief, update_belief
 from homdp_ppl.explorers.explorer import About, Explorer
 from homdp_ppl.explorers.state import Proposal, State
 from homdp_ppl.precision import Array
@@ -30,7 +30,7 @@ def posterior_sampling() -> Explorer:
         About("posterior_sampling", uses_prior=True, coverage=0.5),
         init=init_belief,
         propose=_propose,
-        update=learn_more,
+        update=update_belief,
     )
 
 

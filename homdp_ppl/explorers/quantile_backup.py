@@ -19,7 +19,7 @@ from homdp_ppl.core.arguments import check_arguments
 from homdp_ppl.core.bound import bind
 from homdp_ppl.core.plan import Solution
 from homdp_ppl.declare.model import HOMDP
-from homdp_ppl.explorers._believing import draw_models, init_tables, learn_more, mean_model
+from homdp_ppl.explorers._believing import draw_models, init_tables, mean_model, update_belief
 from homdp_ppl.explorers.explorer import About, Explorer, Objective, Root, changed
 from homdp_ppl.explorers.state import Proposal, State, one
 from homdp_ppl.precision import Array, namespace
@@ -58,7 +58,7 @@ def quantile_backup(z: float = 1.645) -> Explorer:
         About("quantile_backup", changed(quantile_backup, z=z), uses_prior=True),
         init=init_tables,
         propose=_propose,
-        update=learn_more,
+        update=update_belief,
         objective=Objective(backup=bind(_backup, z=z), root=bind(_root, z=z)),
     )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from homdp_ppl.confidence.posteriors import dirichlet_radii, quantile_radii
 from homdp_ppl.core.arguments import check_arguments
 from homdp_ppl.core.bound import bind
-from homdp_ppl.explorers._believing import init_tables, learn_more, mean_model
+from homdp_ppl.explorers._believing import init_tables, mean_model, update_belief
 from homdp_ppl.explorers._rooted import capped_root, with_bonuses
 from homdp_ppl.explorers.explorer import About, Deployment, Explorer, Objective, changed
 from homdp_ppl.explorers.state import Proposal, State
@@ -49,7 +49,7 @@ def quantile_bonus(delta: float = 0.1, bound: bool = False) -> Explorer:
         About("quantile_bonus", options, guarantee="Bayesian", uses_prior=True),
         init=init_tables,
         propose=bind(_propose, delta=delta, bound=bound),
-        update=learn_more,
+        update=update_belief,
         objective=Objective(root=capped_root, clip=True),
         deployment=Deployment(replan="doubled"),
     )

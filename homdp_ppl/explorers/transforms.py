@@ -71,7 +71,7 @@ def replan_once(rule: Explorer) -> Explorer:
 
 def replanning(rule: Explorer, when: Replan) -> Explorer:
     """The rule with another time to plan; the same rule if it plans then already."""
-    if rule.deployment.replan == when:
+    if isinstance(rule, Explorer) and rule.deployment.replan == when:
         return rule
     return _named(with_deployment(rule, replan=when), replan=when)
 

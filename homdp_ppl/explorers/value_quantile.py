@@ -6,7 +6,7 @@ from math import ceil
 
 from homdp_ppl.core.arguments import check_arguments
 from homdp_ppl.core.bound import bind
-from homdp_ppl.explorers._believing import draw_models, init_tables, learn_more
+from homdp_ppl.explorers._believing import draw_models, init_tables, update_belief
 from homdp_ppl.explorers.explorer import About, Explorer, Objective, changed
 from homdp_ppl.explorers.state import Proposal, State
 from homdp_ppl.precision import Array
@@ -52,7 +52,7 @@ def value_quantile(q: float = 0.9, draws: int = 20) -> Explorer:
         ),
         init=init_tables,
         propose=bind(_propose, draws=draws),
-        update=learn_more,
+        update=update_belief,
         objective=Objective(candidates=draws, pick=pick, exact=True),
     )
 

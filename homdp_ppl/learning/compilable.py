@@ -80,7 +80,7 @@ def _traced_reason(learner: Learner, state: State) -> NotCompilable | None:
 
     def step(key: Any, state: State, episode: Episode) -> Any:
         proposal = explorer.propose(key, state)
-        check_proposal(explorer, proposal)
+        check_proposal(explorer, proposal, learner.homdp.spaces)
         pairs = isinstance(proposal, Pairs)
         return explorer.update(state, episode), None if pairs else proposal
 

@@ -102,7 +102,8 @@ class CompiledLoop:
         if not lines:
             return run
         last = to_numpy(carry.decision.model)
-        check_numbers(self.explorer, last)  # only the last: traced models cannot be looked at
+        support = self.explorer.objective.support(run.task.model)
+        check_numbers(self.explorer, last, support)  # of the last only: others were traced
         whole = Line(*(np.concatenate(parts) for parts in zip(*lines, strict=True)))
         return self._write(run, whole, to_numpy(carry))
 

@@ -109,7 +109,7 @@ class Learner:
         """What the rule knows before the first episode."""
         seed = jax.random.key(self.seed)
         key = explorer_key(seed, SAMPLING, rule_number(self.explorer))
-        state = self.explorer.init(self.homdp, self.episodes)
+        state = self._checked("init", self.explorer.init(self.homdp, self.episodes))
         return replace(state, key_data=np.asarray(jax.random.key_data(key)))
 
     @in_x64
@@ -171,7 +171,14 @@ class Learner:
         """
         if not simulated:
             check_episode(self.homdp, episode)
-        return self.explorer.update(state, episode)
+        return self._checked("update", self.explorer.update(state, episode))
+
+    def _checked(self, where: str, state: Any) -> State:
+        if isinstance(state, State):
+            return state
+        remedy = "Return the state that was given, changed by dataclasses.replace(state, ...)."
+        problem = Problem(where, f"a {type(state).__name__}", "a State", remedy)
+        raise ParameterError(self.explorer.name, [problem])
 
     def traced(self) -> TracedLearner:
         """The learner as pure functions for JAX to trace, in finite spaces with a tree planner."""

@@ -16,7 +16,7 @@ import numpy as np
 
 from homdp_ppl.core.counts import Counts
 from homdp_ppl.core.policy import Policy
-from homdp_ppl.explorers._believing import learn_more
+from homdp_ppl.explorers._believing import update_belief
 from homdp_ppl.explorers.state import State, count
 from homdp_ppl.learning.density_stage import DensityStage
 from homdp_ppl.learning.record import Writer
@@ -27,7 +27,7 @@ from homdp_ppl.precision import in_x64
 if TYPE_CHECKING:
     from homdp_ppl.learning.run import Run
 
-COUNTING = (count, learn_more)  # updates that only count, so that many episodes count at once
+COUNTING = (count, update_belief)  # updates that only count, so that many episodes count at once
 
 
 def nothing(rounds: int) -> None:

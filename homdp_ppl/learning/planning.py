@@ -18,6 +18,8 @@ from homdp_ppl.core.plan import Plan, Solution, TreePlanner, planner_name
 from homdp_ppl.core.policy import Policy
 from homdp_ppl.core.pomdp import POMDP
 from homdp_ppl.core.probabilities import FLOAT32
+from homdp_ppl.core.spaces import Spaces
+from homdp_ppl.declare.kernels import Tables
 from homdp_ppl.declare.model import HOMDP
 from homdp_ppl.errors import ParameterError, PlanningError, Problem
 from homdp_ppl.explorers.explorer import Explorer, Root
@@ -53,7 +55,7 @@ class TablePlanning:
     """
 
     def __init__(self, explorer: Explorer, planner: Planner, homdp: HOMDP) -> None:
-        self.explorer, self._planner = explorer, planner
+        self.explorer, self._planner, self.spaces = explorer, planner, homdp.spaces
         self.support = explorer.objective.support(homdp)
         self.root = explorer.objective.root(homdp)
         self.tree = _tree(explorer, planner, homdp)
@@ -61,13 +63,13 @@ class TablePlanning:
 
     def plan(self, proposal: Proposal | Pairs) -> Planned:
         """Plan for all candidates, and choose one."""
-        check_proposal(self.explorer, proposal)
+        check_proposal(self.explorer, proposal, self.spaces)
         if isinstance(proposal, Pairs):
             solution, pair, plans = self._pairs.best(proposal)
             policy = with_uniform(solution.policy, self.explorer.deployment.random_actions)
             return Planned(policy, solution.upper, proposal.model(*pair), np.int64(plans))
         proposed: Any = proposal
-        check_numbers(self.explorer, proposed.models)
+        check_numbers(self.explorer, proposed.models, None if self.tree is None else self.support)
         candidates = [
             jax.tree.map(lambda leaf, c=c: leaf[c], proposed)
             for c in range(self.explorer.objective.candidates)
@@ -90,7 +92,7 @@ class TablePlanning:
             problem = Problem("planner", planner_name(self._planner), expected)
             raise PlanningError(self.explorer.about.name, [problem])
         solve = self.tree.compile(self.support)
-        return TracedPlanning(self.explorer, solve, self.root).plan
+        return TracedPlanning(self.explorer, solve, self.root, self.spaces).plan
 
     def _solve_pair(self, model: POMDP) -> Solution:
         return self._solve(model, None)
@@ -114,10 +116,11 @@ class TracedPlanning(NamedTuple):
     explorer: Explorer
     solve: Callable[..., Solution]
     root: Root
+    spaces: Spaces
 
     def plan(self, proposal: Proposal) -> Planned:
         """Plan for all candidates, and choose one."""
-        check_proposal(self.explorer, proposal)
+        check_proposal(self.explorer, proposal, self.spaces)
         proposal = jax.tree.map(jnp.asarray, proposal)
         count = self.explorer.objective.candidates
         if count == 1:
@@ -171,7 +174,7 @@ def with_uniform(policy: GraphPolicy, share: float) -> GraphPolicy:
     return GraphPolicy.tree_unflatten(policy.names, (start, mixed, successor))
 
 
-def check_proposal(explorer: Explorer, proposal: Any) -> None:
+def check_proposal(explorer: Explorer, proposal: Any, spaces: Spaces) -> None:
     """Raise an error for a proposal of the wrong type or shape."""
     if isinstance(proposal, Pairs):
         return
@@ -179,7 +182,9 @@ def check_proposal(explorer: Explorer, proposal: Any) -> None:
     if not isinstance(proposal, Proposal):
         got, remedy = f"a {type(proposal).__name__}", "Return Proposal(models)."
         problem = Problem("propose", got, "a Proposal", remedy)
-    elif not isinstance(proposal.models, POMDP) or np.ndim(proposal.models.initial) != 2:
+    elif not isinstance(proposal.models, POMDP):
+        problem = Problem("propose", f"a {type(proposal.models).__name__}", "a POMDP of arrays")
+    elif np.ndim(proposal.models.initial) != 2:
         problem = Problem(
             "propose",
             "models without an axis of candidates",
@@ -190,19 +195,37 @@ def check_proposal(explorer: Explorer, proposal: Any) -> None:
         many = len(proposal.models.initial)
         remedy = f"Or change the rule: Objective(candidates={many})."
         problem = Problem("propose", f"{many} models", str(expected), remedy)
+    elif (*proposal.models.sizes, proposal.models.horizon) != spaces.sizes:
+        got = f"models with sizes {(*proposal.models.sizes, proposal.models.horizon)}"
+        problem = Problem("propose", got, f"{spaces.sizes}: states, observations, actions, steps")
     else:
         return
     raise ParameterError(explorer.name, [problem])
 
 
-def check_numbers(explorer: Explorer, models: POMDP) -> None:
-    """Raise an error for rows that are not probabilities, and for rewards that are not finite."""
+def check_numbers(explorer: Explorer, models: POMDP, support: Tables | None = None) -> None:
+    """Raise an error for rows that are not probabilities, and for rewards that are not finite.
+
+    Also for probability outside the support, where histories are planned only within it.
+    """
     rows = (np.asarray(part) for part in models[:3])
     if (
         all((row >= 0).all() and (np.abs(row.sum(-1) - 1) <= FLOAT32).all() for row in rows)
         and np.isfinite(models.reward).all()
     ):
+        _check_support(explorer, models, support)
         return
     expected = "rows that are probabilities, and finite rewards"
     problem = Problem("propose", "numbers that make no model", expected)
     raise ParameterError(explorer.name, [problem])
+
+
+def _check_support(explorer: Explorer, models: POMDP, support: Tables | None) -> None:
+    for where in () if support is None else Tables._fields:
+        table, allowed = np.asarray(getattr(models, where)), np.asarray(getattr(support, where)) > 0
+        outside = float(np.where(allowed, 0.0, table).max())
+        if outside > FLOAT32:
+            got = f"probability {outside:.3g} outside the support that is planned for"
+            remedy = "Say what else is possible: Objective(support=...)."
+            problem = Problem("propose", got, f"{where}s that the support allows", remedy)
+            raise ParameterError(explorer.name, [problem])

@@ -64,14 +64,15 @@ def parse_call(text: str, subject: str) -> Call:
     options: dict[str, Any] = {}
     for part in filter(None, rest.split(",")):
         option, equals, value = part.partition("=")
-        if not equals or not option.strip():
+        if not equals or not option.strip() or "=" in value:
             raise ParameterError(
                 subject,
                 [
                     Problem(
                         name,
                         repr(part),
-                        f"an option with its value, as in {part.strip() or 'name'}=1",
+                        f"an option with its value, as in {option.strip() or 'name'}=1",
+                        "Separate several options by commas." if "=" in value else "",
                     )
                 ],
             )
