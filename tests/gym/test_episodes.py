@@ -323,7 +323,7 @@ def broken(**changes):
         (
             Machine(),
             {"n": 0, "seed": -1},
-            "(?s)n: got 0; expected a whole number, at least 1.*seed: got -1",
+            "(?s)n: got 0; expected a whole number of at least 1.*seed: got -1",
         ),
         (gymnasium.vector.SyncVectorEnv([Machine]), {}, "not a vector"),
         ("homdp/Tiger-v0", {}, "not its id"),
