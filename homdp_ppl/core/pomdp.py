@@ -5,6 +5,7 @@ Short forms are read in pomdp_shapes.py; pomdp_validation.py validates a model's
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -107,11 +108,7 @@ class POMDP(NamedTuple):
     @property
     def spaces(self) -> Spaces:
         """Names for arrays that have none: x0, y0, a0 and so on."""
-        states, observations, actions = (
-            tuple(f"{letter}{k}" for k in range(n))
-            for letter, n in zip("xya", self.sizes, strict=True)
-        )
-        return Spaces(states, observations, actions, self.horizon)
+        return _numbered(*self.sizes, self.horizon)
 
     def moves(self, h: Any) -> Array:
         """T_h(x' | x, a), (X, A, X)."""
@@ -276,6 +273,13 @@ class Stationary(NamedTuple):
             np.ones(batch),
             np.zeros(batch),
         )
+
+
+@lru_cache(maxsize=256)
+def _numbered(states: int, observations: int, actions: int, horizon: int) -> Spaces:
+    sizes = zip("xya", (states, observations, actions), strict=True)
+    X, Y, A = (tuple(f"{letter}{k}" for k in range(n)) for letter, n in sizes)
+    return Spaces(X, Y, A, horizon)
 
 
 def _short_form(where: str, table: Any, full: str) -> PlanningError:
