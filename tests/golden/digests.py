@@ -8,7 +8,11 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+import jax
+import jax.numpy as jnp
 import numpy as np
+from homdp_ppl import x64
+from jax.scipy.special import gammaln
 
 from tests.golden import cases
 
@@ -84,7 +88,7 @@ def read(suite: str) -> dict[str, Any]:
 
 def write(suite: str, found: dict[str, dict[str, Any]]) -> None:
     """Write a file, a line an array."""
-    about = {OPTIMISATIONS: SETTINGS[suite], **versions()}
+    about = {OPTIMISATIONS: SETTINGS[suite], **versions(), "arithmetic": arithmetic()}
     lines = [f' "about": {json.dumps(about)}']
     for name, arrays in found.items():
         rows = [f"  {json.dumps(array)}: {json.dumps(told)}" for array, told in arrays.items()]
@@ -95,6 +99,19 @@ def write(suite: str, found: dict[str, dict[str, Any]]) -> None:
 def versions() -> dict[str, str]:
     """Of the libraries that make the numbers."""
     return {library: version(library) for library in LIBRARIES}
+
+
+def arithmetic() -> str:
+    """A digest of rounding: other processors and libraries may differ in the last bits."""
+    numbers = np.linspace(0.01, 1.0, 4096).reshape(64, 64)
+
+    def computed(xp: Any, a: Any) -> list[Any]:
+        return [a @ a.T, xp.exp(a), xp.log(a), xp.tanh(a), xp.cumsum(a, 1), a / a.sum(0), a**0.3]
+
+    with x64():
+        compiled = jax.jit(lambda a: [*computed(jnp, a), gammaln(10 * a), a * a + a])(numbers)
+    found = [*computed(np, numbers), *(np.asarray(part) for part in compiled)]
+    return sha256(b"".join(np.ascontiguousarray(part).tobytes() for part in found)).hexdigest()
 
 
 def _written(number: Any) -> float | None:

@@ -6,7 +6,7 @@ This is allowed in three cases only, and the commit says which:
 - numbers were meant to change (a bug was fixed, an algorithm replaced), and the message of every
   test that failed was read before: ``values agree to 1e-9`` is rounding, ``values differ`` is
   another result;
-- versions of libraries in constraints.txt changed, and nothing else did in the same commit.
+- versions of libraries in constraints/ changed, and nothing else did in the same commit.
 
 Never to make a refactoring pass. Shapes that change on purpose are changed back in adapt.py
 instead. ``--suite`` records one of the two files; each is made in a process of its own, because JAX
