@@ -163,10 +163,15 @@ class POMDP(NamedTuple):
         return xp.einsum("xaz,az->xa", self.moves(h), seen)
 
     def with_bonus(self, bonus: Array) -> POMDP:
-        """The model with a bonus added to its reward, (H, X, A), or (X, A) at every step."""
-        shape, (X, _, A) = np.shape(bonus), self.sizes
-        if shape[-2:] != (X, A) or (len(shape) > 2 and shape[-3] != self.horizon):
-            expected = f"shape {(X, A)} or {(self.horizon, X, A)}: (step,) state, action"
+        """The model with a bonus added to its reward, (H, X, A), or (X, A) at every step.
+
+        Axes of size 1 broadcast.
+        """
+        X, _, A = self.sizes
+        shape, full = np.shape(bonus), (self.horizon, X, A)
+        last = zip(reversed(shape), reversed(full), strict=False)  # leading axes are candidates
+        if len(shape) < 2 or any(n not in (1, m) for n, m in last):
+            expected = f"shape {full[1:]} or {full}: (step,) state, action"
             raise PlanningError("with_bonus", [Problem("bonus", f"shape {shape}", expected)])
         return self._replace(reward=self.reward + namespace(bonus).asarray(bonus)[..., :, None, :])
 

@@ -108,8 +108,9 @@ def test_arrays_in_short_form_and_bonuses_of_other_shapes():
         assert "POMDP.of" in problem(error).remedy
     with pytest.raises(PlanningError):
         evaluate(uniform_policy(tiger), short)
-    for bonus in (1.0, [[1.0]], np.ones(3), np.ones((3, 2)), np.ones((5, 2, 3))):
+    for bonus in (1.0, np.ones(3), np.ones((3, 2)), np.ones((5, 2, 3))):
         with pytest.raises(PlanningError) as error:
             tiger.with_bonus(bonus)
         assert problem(error).where == "bonus"
-    assert np.array_equal(tiger.with_bonus([[1.0] * 3] * 2).reward, tiger.reward + 1)
+    for bonus in ([[1.0] * 3] * 2, [[1.0]], np.ones((2, 1))):
+        assert np.array_equal(tiger.with_bonus(bonus).reward, tiger.reward + 1)
