@@ -39,3 +39,16 @@ def figures_are_closed():
     """After every test: an open picture keeps its memory, and beyond twenty matplotlib warns."""
     yield
     plt.close("all")
+
+
+@pytest.fixture(autouse=True, scope="module")
+def compiled_programs_are_released():
+    """After a module, if there are many.
+
+    Each compiled program takes memory maps. Linux grants a process 65,530 by default, and the
+    compiler crashes when none are left.
+    """
+    yield
+    maps = Path("/proc/self/maps")
+    if maps.exists() and maps.read_bytes().count(b"\n") > 20_000:
+        jax.clear_caches()
