@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from homdp_ppl.core.barrier import separated
 from homdp_ppl.core.episode import Episode
 from homdp_ppl.core.episodes import Episodes
 from homdp_ppl.core.graph_policy import GraphPolicy, check_policy
@@ -135,14 +136,17 @@ def play_tables(
         compiled = to_numpy(_play_many(keys, pomdp, policy, actions))
         return Episodes(compiled.observations, compiled.actions, compiled.states)
     luck = to_numpy(_noise(keys, spaces.horizon, actions))
-    played = [play_by_asking(pomdp, policy, Noise(*row), spaces) for row in zip(*luck, strict=True)]
+    rows = zip(*luck, strict=True)
+    with separated(policy) as asked:
+        played = [play_by_asking(pomdp, asked, Noise(*row), spaces) for row in rows]
     return Episodes.of(played, spaces)
 
 
 def play_by_asking(pomdp: POMDP, policy: Policy, luck: Noise, spaces: Spaces) -> Episode:
     """Play one episode with a policy that is asked step by step.
 
-    It is handed copies of what may be seen, nothing else.
+    It receives copies of the observations and actions so far. This frame holds the state: a custom
+    policy comes through :func:`homdp_ppl.core.barrier.separated`.
     """
     state = int(choose(pomdp.initial, luck.state[0]))
     states, observations = [state], []

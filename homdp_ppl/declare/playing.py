@@ -11,6 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from homdp_ppl.core.barrier import separated
 from homdp_ppl.core.episode import Episode
 from homdp_ppl.core.episodes import Episodes
 from homdp_ppl.core.policy import Policy, Trajectory, ask
@@ -70,26 +71,27 @@ def play(
 ) -> Episodes:
     """Episodes of a policy that is asked step by step, one per key.
 
-    It is handed copies of what may be seen. The noise of random actions, (episodes, H), comes from
-    the keys unless it is given.
+    It receives copies of the observations and actions so far. The noise of random actions,
+    (episodes, H), comes from the keys unless it is given.
     """
     spaces, steps = dynamics.spaces, dynamics.cache.get("steps", lambda: Steps(dynamics))
     streams = jax.vmap(lambda key: jax.random.split(key, spaces.horizon + 1))(keys)
     x = steps.first(numbers, streams[:, 0])
     states, observations = [x], []
     actions: list[Array] = []
-    for h in range(spaces.horizon):
-        y, own = steps.observe(numbers, streams[:, h + 1], x)
-        uniform = own if noise is None else noise[:, h]
-        observations.append(y)
-        chances = [
-            ask(policy, _history(observations, k), _history(actions, k), spaces)
-            for k in range(len(keys))
-        ]
-        chosen = [int(choose(row, u)) for row, u in zip(chances, uniform, strict=True)]
-        actions.append(np.array(chosen, dtype=int))
-        x = steps.move(numbers, streams[:, h + 1], x, actions[-1])
-        states.append(x)
+    with separated(policy) as asked:
+        for h in range(spaces.horizon):
+            y, own = steps.observe(numbers, streams[:, h + 1], x)
+            uniform = own if noise is None else noise[:, h]
+            observations.append(y)
+            chances = [
+                ask(asked, _history(observations, k), _history(actions, k), spaces)
+                for k in range(len(keys))
+            ]
+            chosen = [int(choose(row, u)) for row, u in zip(chances, uniform, strict=True)]
+            actions.append(np.array(chosen, dtype=int))
+            x = steps.move(numbers, streams[:, h + 1], x, actions[-1])
+            states.append(x)
     return Episodes(np.stack(observations, 1), np.stack(actions, 1), np.stack(states, 1))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from copy import copy
 from operator import index
 from typing import Any, SupportsIndex
+from weakref import WeakKeyDictionary
 
 import gymnasium
 import numpy as np
@@ -14,6 +15,10 @@ from homdp_ppl.core.spaces import Real, Space, Spaces, told
 from homdp_ppl.declare.model import World
 from homdp_ppl.errors import DataError, HOMDPError, Problem
 from homdp_ppl.gym.draws import draws_of
+
+# The latent states of the episode that each environment plays. They are not attributes of the
+# environment, which agents hold, so that no agent reads them by accident.
+_STATES: WeakKeyDictionary[HOMDPEnv, list[Any]] = WeakKeyDictionary()
 
 
 class HOMDPEnv(gymnasium.Env[Any, Any]):
@@ -25,7 +30,7 @@ class HOMDPEnv(gymnasium.Env[Any, Any]):
     once more. It is no draw, tells nothing, is part of no :class:`Episode` and must not be counted.
 
     The reward is 0 until the last step and then the return, the sum of all rewards: r(x, a) would
-    give x away.
+    reveal x. No attribute of the environment holds the latent states before the end.
 
     Parameters
     ----------
@@ -86,7 +91,7 @@ class HOMDPEnv(gymnasium.Env[Any, Any]):
         self.observation_space = _space(world.spaces.observations)
         self.action_space = Discrete(len(world.spaces.actions))
         self._draws = draws_of(world)
-        self._states: list[Any] = []
+        _STATES[self] = []
         self._observations: list[Any] = []
         self._actions: list[int] = []
 
@@ -105,8 +110,8 @@ class HOMDPEnv(gymnasium.Env[Any, Any]):
             There are none; they are ignored.
         """
         super().reset(seed=seed)
-        self._states = [self._draws.first(self.np_random)]
-        self._observations = [self._draws.observe(self.np_random, self._states[0])]
+        _STATES[self] = [self._draws.first(self.np_random)]
+        self._observations = [self._draws.observe(self.np_random, _STATES[self][0])]
         self._actions = []
         return self._observations[0], {}
 
@@ -114,23 +119,21 @@ class HOMDPEnv(gymnasium.Env[Any, Any]):
         """Take an action: the next observation, the reward, whether this was step H, False, and the
         latent states if it was.
         """
-        h, H = len(self._actions), self.spaces.horizon
-        if not self._states or h == H:
+        h, H, states = len(self._actions), self.spaces.horizon, _STATES[self]
+        if not states or h == H:
             got = (
-                f"a step after the last, number {H}"
-                if self._states
-                else "a step before the first reset"
+                f"a step after the last, number {H}" if states else "a step before the first reset"
             )
             raise HOMDPError(
                 "HOMDPEnv.step", [Problem("step", got, "an episode under way", "Call reset().")]
             )
         chosen = self._index(action)
-        state = self._states[-1]
+        state = states[-1]
         self._actions.append(chosen)
-        self._states.append(self._draws.move(self.np_random, state, chosen))
+        states.append(self._draws.move(self.np_random, state, chosen))
         reward = self._draws.reward(h, state, chosen) if self.per_step else 0.0
         if h + 1 < H:
-            self._observations.append(self._draws.observe(self.np_random, self._states[-1]))
+            self._observations.append(self._draws.observe(self.np_random, states[-1]))
             return self._observations[-1], reward, False, False, {}
         reward = reward if self.per_step else self._return()
         return (
@@ -138,7 +141,7 @@ class HOMDPEnv(gymnasium.Env[Any, Any]):
             reward,
             True,
             False,
-            {"latent_states": np.array(self._states)},
+            {"latent_states": np.array(states)},
         )
 
     def render(self) -> str | None:
@@ -153,10 +156,17 @@ class HOMDPEnv(gymnasium.Env[Any, Any]):
         ]
         if len(self._actions) == H:
             lines.append(
-                f"latent states: {', '.join(told(x, states) for x in self._states)}; return "
+                f"latent states: {', '.join(told(x, states) for x in _STATES[self])}; return "
                 f"{self._return():.6g}"
             )
         return "\n".join(lines)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_states": _STATES[self]}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        _STATES[self] = state.pop("_states")
+        self.__dict__.update(state)
 
     def _index(self, action: SupportsIndex) -> int:
         try:
@@ -171,7 +181,7 @@ class HOMDPEnv(gymnasium.Env[Any, Any]):
         return chosen
 
     def _return(self) -> float:
-        taken = zip(self._states[:-1], self._actions, strict=True)
+        taken = zip(_STATES[self][:-1], self._actions, strict=True)
         return float(
             np.sum(
                 [self._draws.reward(h, state, action) for h, (state, action) in enumerate(taken)]

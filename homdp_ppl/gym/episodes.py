@@ -11,6 +11,7 @@ from gymnasium.spaces import Box, Discrete
 from numpy.typing import ArrayLike
 
 from homdp_ppl.core.arguments import count_problems
+from homdp_ppl.core.barrier import separated
 from homdp_ppl.core.episode import Episode
 from homdp_ppl.core.episodes import Episodes
 from homdp_ppl.core.graph_policy import check_policy, uniform_policy
@@ -84,20 +85,23 @@ def episodes_from(
     check_policy(actor, spaces)
     generator = np.random.default_rng([seed, 1])  # the environment's own stream comes from [seed]
     played: list[Episode] = []
-    for k in range(n):
-        record = _play(env, actor, generator, spaces, f"episode {k}", int(seed) if k == 0 else None)
-        if k == 0 and model is None and record.over:
-            spaces = spaces._replace(horizon=len(record.actions))
-        _check_length(
-            record,
-            spaces.horizon,
-            f"episode {k}",
-            "as declared" if model is not None else "as in episode 0",
-        )
-        states = _revealed(record.infos, latent, spaces, f"episode {k}")
-        played.append(
-            Episode(Trajectory(np.array(record.observations), np.array(record.actions)), states)
-        )
+    with separated(actor) as asked:
+        for k in range(n):
+            record = _play(
+                env, asked, generator, spaces, f"episode {k}", int(seed) if k == 0 else None
+            )
+            if k == 0 and model is None and record.over:
+                spaces = spaces._replace(horizon=len(record.actions))
+            _check_length(
+                record,
+                spaces.horizon,
+                f"episode {k}",
+                "as declared" if model is not None else "as in episode 0",
+            )
+            states = _revealed(record.infos, latent, spaces, f"episode {k}")
+            played.append(
+                Episode(Trajectory(np.array(record.observations), np.array(record.actions)), states)
+            )
     if model is None:
         visited = 1 + max(int(episode.states.max()) for episode in played)
         spaces = spaces._replace(states=tuple(f"x{x}" for x in range(visited)))

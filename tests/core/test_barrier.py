@@ -1,0 +1,125 @@
+"""Policies that look for the latent state where they are called, and find nothing."""
+
+import gc
+import sys
+from threading import active_count
+
+import jax
+import numpy as np
+import pytest
+
+from homdp_ppl import PolicyError, models, rollout
+from homdp_ppl.core import barrier
+from homdp_ppl.declare.world import World
+from homdp_ppl.gym import HOMDPEnv, environment, episodes_from
+
+HIDDEN = {
+    "state",
+    "states",
+    "x",
+    "luck",
+    "noise",
+    "key",
+    "keys",
+    "streams",
+    "pomdp",
+    "world",
+    "env",
+}
+
+
+class Spy:
+    """Walks the stack below ``act`` and notes the hidden names that it finds there."""
+
+    def __init__(self, actions: int = 3):
+        self.found: set[str] = set()
+        self.asked = 0
+        self.actions = actions
+
+    def act(self, observations, actions):
+        """Uniform, after a look around."""
+        frame = sys._getframe(1)
+        while frame is not None:
+            self.found |= HIDDEN & set(frame.f_locals)
+            self.found |= {"a World" for value in frame.f_locals.values() if type(value) is World}
+            frame = frame.f_back
+        self.asked += 1
+        return np.full(self.actions, 1 / self.actions)
+
+
+def in_rollouts(spy):
+    rollout(jax.random.split(jax.random.key(0), 3), models.load("tiger"), spy)
+
+
+def in_real_spaces(spy):
+    rollout(jax.random.split(jax.random.key(0), 3), models.load("camera"), spy)
+
+
+def in_environments(spy):
+    world = models.load("tiger")
+    episodes_from(HOMDPEnv(world), spy, 2, model=world)
+
+
+ATTACKS = [in_rollouts, in_real_spaces, in_environments]
+
+
+@pytest.mark.parametrize("attack", ATTACKS)
+def test_no_calling_frame_holds_what_is_hidden(attack):
+    spy = Spy(len(models.load("camera").spaces.actions) if attack is in_real_spaces else 3)
+    attack(spy)
+    assert spy.asked
+    assert not spy.found
+
+
+def test_the_spy_finds_states_without_the_barrier(monkeypatch):
+    monkeypatch.setattr(barrier, "GraphPolicy", Spy)  # called directly, as graphs are
+    spy = Spy()
+    in_rollouts(spy)
+    assert {"state", "states", "pomdp", "a World"} <= spy.found
+
+
+def test_errors_of_policies_are_raised_to_the_caller_with_their_traceback():
+    class Broken:
+        def act(self, observations, actions):
+            raise LookupError("no idea")
+
+    with pytest.raises(LookupError, match="no idea") as caught:
+        in_rollouts(Broken())
+    assert "act" in {entry.name for entry in caught.traceback}
+    with pytest.raises(PolicyError) as refused:
+        in_rollouts(Spy(actions=2))
+    assert refused.value.problems[0].where == "act"
+
+
+def test_policies_compute_in_float64_and_may_simulate_themselves():
+    class Nested:
+        """Plays other policies while it is asked."""
+
+        def act(self, observations, actions):
+            in_rollouts(Spy())
+            assert jax.numpy.ones(1).dtype == np.float64
+            return np.array([1.0, 0, 0])
+
+    in_rollouts(Nested())
+
+
+def test_no_thread_outlives_its_rollouts():
+    before = active_count()
+    for _ in range(5):
+        in_rollouts(Spy())
+        with pytest.raises(PolicyError):
+            in_rollouts(Spy(actions=2))
+    for _ in range(1000):
+        if active_count() <= before:
+            break
+        gc.collect()
+    assert active_count() <= before
+
+
+def test_no_attribute_of_an_environment_holds_the_states():
+    env = HOMDPEnv(models.load("tiger"))
+    env.reset(seed=0)
+    assert not {name for name in vars(env) if "state" in name}
+    hidden = environment._STATES[env]
+    assert len(hidden) == 1
+    assert not any(value is hidden for value in vars(env).values())
