@@ -70,6 +70,7 @@ class CompiledLoop:
         )
         self._stretch: Callable[..., tuple[Carry, Line]] = jax.jit(self._run)
         self._empty: Any = None
+        self._ready = False  # whether it has been compiled
 
     @in_x64
     def run(self, runs: list[Run], rounds: int, done: Callable[[int], None] = nothing) -> list[Run]:
@@ -81,10 +82,15 @@ class CompiledLoop:
         if all(len(run.values) >= rounds for run in runs):
             return runs
         clock = [time.perf_counter()]
-        np.asarray(self._some(runs[0], self._carry(runs[0]), 0, 0)[1].value)  # compiles
+        if not self._ready:
+            np.asarray(self._some(runs[0], self._carry(runs[0]), 0, 0)[1].value)  # compiles
+            self._ready = True
         clock.append(time.perf_counter())
-        with ThreadPoolExecutor(os.cpu_count()) as pool:
-            ends = list(pool.map(lambda run: self._finish(run, rounds, done), runs))
+        if len(runs) == 1:  # starting a thread takes longer than a short run
+            ends = [self._finish(runs[0], rounds, done)]
+        else:
+            with ThreadPoolExecutor(os.cpu_count()) as pool:
+                ends = list(pool.map(lambda run: self._finish(run, rounds, done), runs))
         compiling, running = np.diff([*clock, time.perf_counter()]) / len(runs)
         return [
             _spend(run, {"compiling": float(compiling), "compiled": float(running)}) for run in ends

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from homdp_ppl.core.plan import TreePlanner
 from homdp_ppl.declare.model import HOMDP, World
 from homdp_ppl.errors import ParameterError, Problem
 from homdp_ppl.explorers.explorer import Explorer
@@ -180,5 +181,13 @@ def _optima(request: Request) -> list[Optimum]:
     """The optimum in the true world, for every seed; estimates differ."""
     if not request.world.spaces.finite:
         return density_optimum(request.world, request.planner, request.seeds, request.simulations)
-    best = check_plan(request.planner(request.world.pomdp))
-    return [Optimum(best.upper, best.upper - best.value)] * len(request.seeds)
+    world, planner = request.world, request.planner
+
+    def plan() -> Optimum:
+        best = check_plan(planner(world.pomdp))
+        return Optimum(best.upper, best.upper - best.value)
+
+    # Planners on trees are equal by value, so the optimum is computed once per world.
+    kept = isinstance(planner, TreePlanner)
+    best = world.cache.get(("optimum", planner), plan) if kept else plan()
+    return [best] * len(request.seeds)

@@ -76,6 +76,7 @@ def proposal_key(seed: Array, rule: Array, episode: Array) -> Array:
     return jax.random.fold_in(own, 0)
 
 
+@partial(jax.jit, static_argnums=1)
 def explorer_key(seed: Array, purpose: int, rule: Array | np.uint32) -> Array:
     """The key of a rule under a seed, for proposing and acting or for inference by sampling."""
     return jax.random.fold_in(jax.random.fold_in(seed, purpose), rule)
