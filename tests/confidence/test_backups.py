@@ -41,6 +41,7 @@ from tests.confidence.exact import (
     start_polynomial,
     times,
 )
+from tests.raising import raises
 
 
 def sizes(name):
@@ -184,14 +185,14 @@ def test_a_row_that_serves_both_tables_has_no_moments():
     )
     assert both.structure.conjugate.sites
     assert not has_moments(both)
-    with pytest.raises(InferenceError, match=r"serves both T and O.*draw_backup"):
+    with raises(InferenceError, "sites"):
         moments(both, Counts.zero(both))
 
 
 def test_a_site_without_a_closed_form_has_no_moments():
     model = mixed()[0]
     assert not has_moments(model)
-    with pytest.raises(InferenceError, match="draw_backup"):
+    with raises(InferenceError, "sites"):
         moments(model, Counts.zero(model))
 
 

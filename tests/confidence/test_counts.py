@@ -24,6 +24,7 @@ from homdp_ppl.confidence.counts import (
     weissman,
     weissman_radii,
 )
+from tests.raising import raises
 
 X, Y, A, H = 3, 5, 2, 7  # all different, so that no size can stand for another
 K, DELTA, SIZE = 11, 0.2, 13
@@ -449,9 +450,9 @@ def test_bad_arguments_are_refused_all_at_once(rule, given, names):
     ],
 )
 def test_counts_of_another_model_are_refused(rule):
-    with pytest.raises(DataError, match="shapes"):
+    with raises(DataError, "shapes"):
         rule(FREE, Counts(np.ones((1, 1, 1)), np.ones((1, 1))))
-    with pytest.raises(DataError, match="names"):
+    with raises(DataError, "names"):
         rule(
             FREE,
             Counts(COUNTS.transition, COUNTS.emission, (("a", "b", "c"), ("v",) * Y, ("s", "t"))),

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from homdp_ppl import Counts, DataError, Episode, Episodes, Spaces, Trajectory
+from tests.raising import raises
 from tests.worlds import world
 
 SPACES = Spaces(("x0", "x1", "x2"), ("y0", "y1"), ("a0", "a1"), 4)
@@ -85,16 +86,16 @@ def test_the_last_state_is_a_transition_and_no_visit():
 def test_out_of_range_is_refused_not_clamped(wrong):
     episodes = random_episodes(0, 3)
     episodes.states[1, 4] = wrong
-    with pytest.raises(DataError, match="episode 1, step 5"):
+    with raises(DataError, "states"):
         Counts.of(episodes, SPACES)
 
 
 def test_counts_of_different_models_do_not_merge():
-    with pytest.raises(DataError, match="one model"):
+    with raises(DataError, "shapes"):
         Counts.zero(SPACES) + Counts.zero(world("tiger"))
     with pytest.raises(TypeError):
         Counts.zero(SPACES) + 1
-    with pytest.raises(DataError, match="names"):
+    with raises(DataError, "names"):
         Counts.zero(SPACES) + Counts.zero(SPACES._replace(states=("x0", "x1", "other")))
 
 

@@ -24,6 +24,7 @@ from homdp_ppl import (
 )
 from homdp_ppl.core.episode_validation import excluded_problems
 from homdp_ppl.core.episodes import SAW_STATES
+from tests.raising import raises
 from tests.worlds import world
 
 H = 3
@@ -146,7 +147,7 @@ def test_joining_keeps_the_weaker_claim_about_behaviour():
     assert (one + other).behaviour is None
     assert (one + found).behaviour is None
     assert (one + saw).behaviour == SAW_STATES
-    with pytest.raises(DataError, match="horizons"):
+    with raises(DataError, "parts"):
         found + played()[1]
     with pytest.raises(TypeError):
         found + 3
@@ -212,7 +213,7 @@ def test_what_is_not_known_is_never_read():
         assert excluded_problems(data, made.homdp.structure.support, made.spaces) == []
         assert Episodes.of(list(data), made).same_as(clean)
     object.__setattr__(rubbish, "states", np.full((20, 5), 9))
-    with pytest.raises(DataError, match="expected an index"):
+    with raises(DataError, "states"):
         made.homdp.counts(rubbish)
 
 
@@ -253,12 +254,12 @@ def test_validation_reports_all_problems():
     with pytest.raises(DataError) as error:
         Episodes.of([GOOD, replace(GOOD, states=np.zeros(4, int)), replace(GOOD, ended="x")], TIGER)
     assert wrong(error) == {("episode", "1"), ("ended", "2")}
-    with pytest.raises(DataError, match="values of type float64; expected integers"):
+    with raises(DataError, "states"):
         Episodes.of(replace(GOOD, states=np.zeros(5)), TIGER)
-    with pytest.raises(DataError, match="4 observations, 4 actions and 5 states per episode"):
+    with raises(DataError, "episodes"):
         Episodes.of(log(), TIGER)
     for bad in (GOOD.trajectory, [None], [np.zeros(4, int)], 3, "tiger"):
-        with pytest.raises(DataError, match="expected an Episode"):
+        with raises(DataError, "episode"):
             Episodes.of(bad, TIGER)
 
 
@@ -269,9 +270,9 @@ def test_names_become_indices():
     assert Episodes.of(named, TIGER).states.dtype == np.int64
     assert Episodes.of(named, TIGER).revealed.sum() == 4
     assert len(Episodes.of([named, Episodes.of(GOOD, TIGER), GOOD], TIGER)) == 3
-    with pytest.raises(DataError, match="names and indices"):
+    with raises(DataError, "parts"):
         named + Episodes.of(GOOD, TIGER)
-    with pytest.raises(DataError, match="Did you mean 'left'"):
+    with raises(DataError, "states"):
         Episodes.of(replace(GOOD, states=np.array(["lef"] * 5)), TIGER)
     with pytest.raises(DataError) as error:
         Episodes.of([GOOD, replace(GOOD, states=["left", None, "up", "left", "left"])], TIGER)

@@ -21,6 +21,7 @@ from homdp_ppl import (
 )
 from homdp_ppl.core.randomness import choose, noise
 from homdp_ppl.core.rollout import play
+from tests.raising import raises
 from tests.worlds import Parity, Spy, random_policy, world
 
 KEYS = jax.random.split(jax.random.key(0), 50)
@@ -188,26 +189,26 @@ def test_long_horizons_and_horizon_one():
 
 def test_bad_keys_and_policies_are_refused():
     made = world("tiger")
-    with pytest.raises(DataError, match=r"jax.random.key\(0\)"):
+    with raises(DataError, "key"):
         rollout(0, made, uniform_policy(made))
     with pytest.raises(DataError) as error:
         rollout(KEYS.reshape(5, 10), made, uniform_policy(made))
     assert error.value.problems[0][:2] == ("key", "keys of shape (5, 10)")
-    with pytest.raises(PolicyError, match="2 observations"):
+    with raises(PolicyError, "policy"):
         rollout(KEYS, made, uniform_policy(world("lock")))
 
     class Wrong:
         def act(self, observations, actions):
             return np.array([0.5, 0.6, 0.0])
 
-    with pytest.raises(PolicyError, match="step 1"):
+    with raises(PolicyError, "act"):
         rollout(KEYS[0], made, Wrong())
 
 
 def test_natural_mistakes_are_answered():
     made = world("tiger")
-    with pytest.raises(DataError, match=r"\.at\(\.\.\.\)"):
+    with raises(DataError, "world"):
         rollout(KEYS, made.homdp, uniform_policy(made))
     for nothing in (Parity, lambda observations, actions: 0, "listen"):
-        with pytest.raises(PolicyError, match="pass an instance"):
+        with raises(PolicyError, "policy"):
             rollout(KEYS, made, nothing)

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from homdp_ppl import DataError, DeclarationError, Kernels, ParameterError, homdp, tabular, x64
+from tests.raising import raises
 from tests.worlds import world
 
 TWO = {
@@ -228,9 +229,9 @@ def test_every_problem_is_listed_at_once():
 
 
 def test_a_program_must_return_kernels_and_take_no_arguments():
-    with pytest.raises(DeclarationError, match="Kernels"):
+    with raises(DeclarationError, "program"):
         homdp(**TWO, reward=REWARD)(lambda: (EYE, STAY, EYE))
-    with pytest.raises(DeclarationError, match="without arguments"):
+    with raises(DeclarationError, "program"):
         homdp(**TWO, reward=REWARD)(lambda size: Kernels(EYE[0], STAY, EYE))
     assert (
         homdp(**TWO, reward=REWARD)(lambda *_, **__: Kernels(EYE[0], STAY, EYE)).horizon == 2
@@ -351,9 +352,9 @@ def test_a_discrete_site_takes_whole_numbers_of_any_type():
     for one in (1, 1.0, True, np.int32(1), np.float32(1)):
         assert np.array_equal(model.at(z=one).pomdp.shows(0), EYE[::-1])
     for wrong in (0.5, np.nan, "on"):
-        with pytest.raises(ParameterError, match="expected one whole number"):
+        with raises(ParameterError, "site 'z'"):
             model.at(z=wrong)
-    with pytest.raises(ParameterError, match="support of its prior"):
+    with raises(ParameterError, "site 'z'"):
         model.at(z=2)
 
 
@@ -370,16 +371,16 @@ def test_a_switch_in_a_far_tail_is_refused_where_it_shows():
 
     model = homdp(**TWO, reward=REWARD)(program)
     assert model.at(k=3.0).pomdp.shows(0)[0, 0] == 1
-    with pytest.raises(ParameterError, match="far tail") as caught:
+    with raises(ParameterError, "emission") as caught:
         model.at(k=21.0)
     assert caught.value.problems[0].at == "off, light"
 
 
 def test_draw_is_a_function_of_the_key():
     tiger = world("tiger").homdp
-    with pytest.raises(DataError, match="one key"):
+    with raises(DataError, "key"):
         tiger.draw(jax.random.split(jax.random.key(0)))
-    with pytest.raises(DataError, match=r"tiger\.draw"):
+    with raises(DataError, "key"):
         tiger.draw(0)
     one, same, other = (tiger.draw(jax.random.key(k)).parameters["accuracy"] for k in (0, 0, 1))
     assert one == same != other
@@ -400,9 +401,9 @@ def test_tables_under_jit_vmap_and_grad():
 
 def test_tables_check_shapes_and_at_refuses_traced_values():
     lock = world("lock").homdp
-    with pytest.raises(ParameterError, match=r"shape \(3, 3\)"):
+    with raises(ParameterError, "site 'works'"):
         lock.tables({"works": np.full(3, 0.5), "lamp": 0.5})
-    with pytest.raises(ParameterError, match=r"\.tables\(parameters\)"):
+    with raises(ParameterError, "parameters"):
         jax.jit(lambda p: world("tiger").homdp.at(accuracy=p).pomdp.shows(0))(0.5)
     edge = world("tiger").homdp
     assert np.array_equal(
@@ -414,9 +415,9 @@ def test_another_horizon():
     longer = world("tiger").with_horizon(7)
     assert longer.spaces.horizon == 7
     assert longer.pomdp.reward.shape == (7, 2, 1, 3)
-    with pytest.raises(DeclarationError, match="at least 1"):
+    with raises(DeclarationError, "horizon"):
         world("tiger").with_horizon(0)
-    with pytest.raises(DeclarationError, match="every step"):
+    with raises(DeclarationError, "horizon"):
         declare(reward=[[[0.0], [1.0]], [[1.0], [0.0]]]).with_horizon(3)
 
 
@@ -435,9 +436,9 @@ def test_tabular_is_the_same_as_a_program():
     ):
         assert np.array_equal(one, other)
     for wrong in (np.eye(2), [[[1.0, 0.0]], [[1.0]]]):
-        with pytest.raises(DeclarationError, match=r"T: got shape .*; expected shape \(X, A, X\)"):
+        with raises(DeclarationError, "T"):
             tabular(T=wrong, O=O, initial=[0.5, 0.5], reward=REWARD, horizon=2)
-    with pytest.raises(DeclarationError, match=r"states: got \(\); expected at least one name"):
+    with raises(DeclarationError, "states"):
         tabular(T=T, O=O, initial=[0.5, 0.5], reward=REWARD, horizon=2, states=())
 
 

@@ -32,6 +32,7 @@ from homdp_ppl import (
     x64,
 )
 from tests.continuous.programs import hearing, plane, raw_log_likelihood, walk
+from tests.raising import raises
 from tests.worlds import Spy
 
 KEYS = jax.random.split(jax.random.key(0), 40)
@@ -127,7 +128,7 @@ def test_keys_and_episodes_in_any_number():
 def test_another_horizon():
     assert walk().with_horizon(np.int64(2)).horizon == 2
     for wrong in (0, 2.5, True):
-        with pytest.raises(DeclarationError, match="an integer of at least 1"):
+        with raises(DeclarationError, "horizon"):
             walk().with_horizon(wrong)
 
 
@@ -265,30 +266,30 @@ def test_a_reward_is_told_once_where_it_is_met():
 
 def test_data_and_parameters_that_do_not_belong():
     model, world = walk(), walk().at(noise=0.4)
-    with pytest.raises(ParameterError, match="support of its prior"):
+    with raises(ParameterError, "site 'noise'"):
         model.at(noise=-1.0)
-    with pytest.raises(ParameterError, match="Did you mean 'noise'"):
+    with raises(ParameterError, "site 'nois'", "site 'noise'"):
         model.at(nois=1.0)
-    with pytest.raises(ParameterError, match="traced values"):
+    with raises(ParameterError, "parameters"):
         jax.jit(lambda noise: model.at(noise=noise).parameters["noise"])(0.5)
-    with pytest.raises(DataError, match="one key"):
+    with raises(DataError, "key"):
         model.draw(KEYS[:2])
     bad = Episode(Trajectory(np.array([0.0, np.nan, 0.0]), np.zeros(3, int)), np.zeros(4))
-    with pytest.raises(DataError, match="a value for every step"):
+    with raises(DataError, "observations"):
         model.hindsight(bad)
     endless = replace(bad, trajectory=Trajectory(np.full(3, np.inf), np.zeros(3, int)))
-    with pytest.raises(DataError, match="finite numbers"):
+    with raises(DataError, "observations"):
         model.hindsight(endless)
-    with pytest.raises(DataError, match=r"states \(3,\); expected .*shapes \(3,\), \(3,\), \(4,\)"):
+    with raises(DataError, "episode"):
         model.hindsight(Episode(Trajectory(np.zeros(3), np.zeros(3, int)), np.zeros(3)))
-    with pytest.raises(DataError, match=r"an index in 0\.\.1"):
+    with raises(DataError, "actions"):
         model.hindsight(Episode(Trajectory(np.zeros(3), np.full(3, 2)), np.zeros(4)))
-    with pytest.raises(PolicyError, match="A graph is for finitely many observations"):
+    with raises(PolicyError, "policy"):
         rollout(KEYS[0], world, uniform_policy(models.load("tiger")))
-    with pytest.raises(PolicyError, match="2 probabilities"):
+    with raises(PolicyError, "act"):
         rollout(KEYS[0], world, BlindPolicy(np.full((3, 3), 1 / 3)))
     unbounded = declared(reward=lambda x, a: jnp.where(jnp.abs(x) < 50, 0.5, x))
-    with pytest.raises(DataError, match="a number in"):
+    with raises(DataError, "reward"):
         unbounded.returns(Episode(Trajectory(np.zeros(2), np.zeros(2, int)), np.full(3, 99.0)))
 
 

@@ -12,6 +12,7 @@ from homdp_ppl.core.alphas import layers, policy_alphas
 from homdp_ppl.evaluation.exact import occupancy, uniform_at
 from homdp_ppl.evaluation.lemma import simulation_lemma, trajectory_distance
 from tests.planners.exact import DEPENDENT, dependent_pomdp, full, random_pomdp
+from tests.raising import raises
 from tests.worlds import Parity, UniformAt, random_policy, world
 
 SPACES = Spaces(("x0", "x1"), ("y0", "y1"), ("a0", "a1"), 3)
@@ -84,7 +85,7 @@ def test_a_policy_that_is_asked_step_by_step_has_a_value_too():
     written = GraphPolicy.from_policy(Parity(2), model)
     assert np.array_equal(occupancy(Parity(2), model), occupancy(written, model))
     assert simulation_lemma(Parity(2), model, other) == simulation_lemma(written, model, other)
-    with pytest.raises(PolicyError, match="pass an instance"):
+    with raises(PolicyError, "policy"):
         evaluate(Parity, model)
 
 
@@ -113,10 +114,10 @@ def test_uniform_at_one_step():
             chance * total for chance, total, _, _ in trajectories(UniformAt(policy, step), model)
         )
         assert evaluate(uniform_at(policy, step, 3), model) == pytest.approx(expected, abs=1e-12)
-    with pytest.raises(PolicyError, match=r"1\.\.3"):
+    with raises(PolicyError, "step"):
         uniform_at(policy, 4, 3)
     looping = GraphPolicy([0, 0], [[0.5, 0.5]], [[[0, 0]]])
-    with pytest.raises(PolicyError, match="several steps"):
+    with raises(PolicyError, "policy"):
         uniform_at(looping, 1, 3)
 
 
@@ -156,11 +157,11 @@ def test_the_lemmas_bound_by_hand_at_horizon_one():
 
 def test_a_policy_of_another_model_is_refused():
     for function in (evaluate, occupancy, policy_alphas):
-        with pytest.raises(PolicyError, match="2 observations and 3 actions"):
+        with raises(PolicyError, "policy"):
             function(uniform_policy(world("tiger")), world("lock").pomdp)
 
 
 def test_a_world_is_no_pomdp():
     for function in (evaluate, occupancy):
-        with pytest.raises(PlanningError, match=r"got a World; .*world\.pomdp"):
+        with raises(PlanningError, "model"):
             function(uniform_policy(world("tiger")), world("tiger"))

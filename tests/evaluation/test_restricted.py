@@ -11,6 +11,7 @@ from homdp_ppl.evaluation.relaxations import mdp_values, root_value
 from homdp_ppl.evaluation.restricted import best_blind, best_memoryless
 from homdp_ppl.planners import history_tree
 from tests.planners.exact import random_pomdp
+from tests.raising import raises
 
 SIZES = [(3, 2, 2, 3), (2, 3, 2, 2), (4, 2, 3, 2), (3, 1, 3, 3), (2, 2, 2, 1)]  # X, Y, A, H
 
@@ -124,10 +125,7 @@ def served(pomdp: POMDP, max_nodes: int) -> bool:
 
 
 def test_searches_that_grow_too_large_are_given_up():
-    with pytest.raises(
-        PlanningError,
-        match=r"(?s)best_memoryless.*more than 2 unfinished policies.*; expected at most 2",
-    ) as caught:
+    with raises(PlanningError, "max_nodes") as caught:
         best_memoryless(random_pomdp(0, 6, 3, 3, 6), max_nodes=2)
     assert "Raise max_nodes" in str(caught.value)
 

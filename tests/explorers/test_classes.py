@@ -11,6 +11,7 @@ import pytest
 from homdp_ppl import ParameterError, explorers, x64
 from homdp_ppl.explorers._classes import CORNERS, check_tables, log_likelihoods, low_rank
 from tests.explorers.plain import sensor
+from tests.raising import raises
 
 PHI = np.array(
     [[[1.0, 0.0], [0.5, 0.5]], [[0.0, 1.0], [0.3, 0.7]], [[0.6, 0.4], [0.0, 1.0]]]
@@ -116,16 +117,14 @@ def test_classes_are_checked():
         -good,
         good * np.nan,
     ):
-        with pytest.raises(ParameterError, match="emissions"):
+        with raises(ParameterError, "emissions"):
             check_tables("rule", "emissions", bad, 3)
     for alone in (sensor(), sensor().at(ear=0.0, drift=0.0), [sensor()]):
-        with pytest.raises(
-            ParameterError, match=r"that makes no array.*List worlds, made by homdp\.at"
-        ):
+        with raises(ParameterError, "emissions"):
             check_tables("rule", "emissions", alone, 3)
     bad = good.copy()
     bad[1, 2] = [0.5, 0.5, 0.5, 0.0]
-    with pytest.raises(ParameterError, match=r"emissions\[1, 2\]: got a row that sums to 1.5"):
+    with raises(ParameterError, "emissions[1, 2]"):
         explorers.hop_b_class(bad)
 
 

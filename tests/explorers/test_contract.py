@@ -34,6 +34,7 @@ from homdp_ppl.learning.learner import Learner
 from tests import rules
 from tests.explorers.plain import decide, sensor
 from tests.planners.exact import optimum
+from tests.raising import raises
 from tests.runs import TREE
 
 X = Y = A = H = 2
@@ -287,7 +288,7 @@ def test_which_rules_use_the_prior_and_the_number_of_episodes():
     assert rules_by["needs_episodes"] == {"hop_b", "hop_b_class", "hop_v", "tight"}
     for name in EXPLORERS:
         if name in rules_by["needs_episodes"]:
-            with pytest.raises(ParameterError, match="episodes: got None"):
+            with raises(ParameterError, "episodes"):
                 Learner(MODEL, make(name), TREE)
         else:
             state = Learner(MODEL, make(name), TREE).init()
@@ -306,7 +307,7 @@ def test_transforms():
     hop_b = explorers.replan_every_episode(explorers.hop_b(scale=0.1))
     assert hop_b.name == "hop_b(scale=0.1, replan=every episode)"
     assert hop_b != explorers.hop_b(scale=0.1)
-    with pytest.raises(ParameterError, match=r"random_actions: got 1\.5"):
+    with raises(ParameterError, "random_actions"):
         random(greedy, 1.5)
 
 
@@ -343,9 +344,9 @@ def test_options_may_be_numpy_numbers():
 
 
 def test_the_oracle_needs_a_world():
-    with pytest.raises(ParameterError, match=r"homdp\.at"):
+    with raises(ParameterError, "world"):
         explorers.oracle(MODEL)
-    with pytest.raises(ParameterError, match="the world that is acted in"):
+    with raises(ParameterError, "world"):
         learn(models.load("tiger"), explorers.oracle(WORLD), TREE, episodes=3)
 
 
@@ -380,7 +381,7 @@ def test_programs_without_a_closed_form(rule):
 
 
 def test_the_bound_serves_dirichlet_rows_only():
-    with pytest.raises(HOMDPError, match="Dirichlet rows only"):
+    with raises(HOMDPError, "rows"):
         decide(explorers.quantile_bonus(bound=True), sensor(), Counts.zero(sensor()))
 
 

@@ -10,6 +10,7 @@ from homdp_ppl.explorers import candidates
 from homdp_ppl.explorers._densities import DensityClass
 from tests.chances import ALARM
 from tests.continuous.programs import hearing, walk
+from tests.raising import raises
 
 
 def test_log_likelihoods_of_a_class_by_hand():
@@ -55,9 +56,7 @@ def test_candidates_come_from_the_prior():
     assert kstest(noise, "halfnorm").pvalue > ALARM
     assert kstest(2 * noise, "halfnorm").pvalue < ALARM
     for number in (0, 2.5):
-        with pytest.raises(
-            ParameterError, match=f"got {number}; expected a whole number of at least 1"
-        ):
+        with raises(ParameterError, "n"):
             candidates(walk(), number, jax.random.key(0))
-    with pytest.raises(ParameterError, match="a HOMDP with real-valued spaces"):
+    with raises(ParameterError, "homdp"):
         candidates(models.load("tiger").homdp, 3, jax.random.key(0))

@@ -25,6 +25,7 @@ from homdp_ppl.planners import history_tree
 from tests import problems
 from tests.formats.files import PLAIN, SLIPPERY, TIGER
 from tests.problems import needs_problems
+from tests.raising import raises
 
 TEXTS = {"tiger": TIGER, "slippery": SLIPPERY, "plain": PLAIN}
 
@@ -239,12 +240,10 @@ def test_specks_are_zeros(load):
 def test_refusals(load, monkeypatch):
     file = load.file("tiger")
     for prior in (0, -1.0, np.nan, np.inf, "uniform", [1.0]):
-        with pytest.raises(ParameterError, match="a positive concentration"):
+        with raises(ParameterError, "prior"):
             file.world(2, prior)
-    with pytest.raises(DeclarationError, match="horizon"):
+    with raises(DeclarationError, "horizon"):
         file.world(0)
     monkeypatch.setattr(tables, "MAX_NUMBERS", 100)
-    with pytest.raises(
-        HOMDPError, match="8 x 3 x 8 = 192 numbers in T with states that carry the last action"
-    ):
+    with raises(HOMDPError, "states"):
         file.world(2)

@@ -18,6 +18,7 @@ from homdp_ppl.core.rollout import play_by_asking
 from homdp_ppl.gym import HOMDPEnv, episodes_from
 from homdp_ppl.gym.draws import TableDraws
 from tests.continuous.programs import hearing, plane, walk
+from tests.raising import raises
 from tests.worlds import Parity, awkward, world
 
 
@@ -222,17 +223,17 @@ def test_rendering_tells_the_episode_in_names():
 
 def test_mistakes_are_answered():
     env = HOMDPEnv(world("tiger"))
-    with pytest.raises(HOMDPError, match=r"before the first reset.*Call reset\(\)"):
+    with raises(HOMDPError, "step"):
         env.step(0)
     env.reset(seed=0)
     for action in (-1, 3, 0.0, "listen", np.array([0, 1])):
-        with pytest.raises(HOMDPError, match=r"an integer in 0\.\.2"):
+        with raises(HOMDPError, "action"):
             env.step(action)
     for action in (np.int32(0), np.array(1), np.int64(2), True):
         env.step(action)
-    with pytest.raises(HOMDPError, match=r"after the last, number 4.*Call reset\(\)"):
+    with raises(HOMDPError, "step"):
         env.step(0)
-    with pytest.raises(DataError, match=r"\.at\(\.\.\.\)") as found:
+    with raises(DataError, "world", "render_mode") as found:
         HOMDPEnv(world("tiger").homdp, render_mode="human")
     assert len(found.value.problems) == 2
 

@@ -16,6 +16,7 @@ from homdp_ppl.gym import HOMDPEnv, episodes_from
 from homdp_ppl.planners import history_tree
 from tests.chances import ALARM, believable, frequency_errors
 from tests.continuous.programs import plane, walk
+from tests.raising import raises
 from tests.worlds import Parity, Spy, awkward, random_policy, world
 
 
@@ -265,74 +266,74 @@ def broken(**changes):
         (
             Early(),
             {},
-            r"length\[episode \d+\]: got \d steps; expected \d steps, as in episode 0.*'over'",
+            "length[episode 2]",
         ),
         (
             Early(),
             {"horizon": 5},
-            r"length\[episode \d+\]: got \d steps; expected 5 steps, as declared",
+            "length[episode 2]",
         ),
         (
             Endless(),
             {"horizon": 5},
-            r"no end after 5 steps; expected 5 steps, as declared.*TimeLimit",
+            "length",
         ),
-        (Machine(), {"horizon": 4}, "no end after 4 steps"),
-        (Machine(), {"horizon": 6}, "got 5 steps; expected 6 steps"),
+        (Machine(), {"horizon": 4}, "length"),
+        (Machine(), {"horizon": 6}, "length"),
         (
             TimeLimit(Machine(), 3),
             {},
-            r"latent\[episode 0\]: got an info with 'wear'; expected 'truth' in the last info",
+            "latent[episode 0]",
         ),
         (
             Machine(),
             {"latent": lambda infos: [info["wear"] for info in infos[1:]]},
-            "got 5 states.*after the last action",
+            "latent states",
         ),
         (
             Machine(),
             {"latent": lambda infos: [info["wear"] / 2 for info in infos]},
-            "type float64.*Number the states",
+            "latent states",
         ),
         (
             Machine(),
             {"latent": lambda infos: [info["wear"] - 1 for info in infos]},
-            "from -1 on; expected 6 integers",
+            "latent states",
         ),
-        (Machine(), {"latent": lambda infos: 0}, r"shape \(\)"),
+        (Machine(), {"latent": lambda infos: 0}, "latent states"),
         (
             Machine(),
             {"latent": lambda infos: [7 for _ in infos], "horizon": 5},
-            r"expected an index in 0\.\.2",
+            "states",
         ),
         (
             broken(action_space=Discrete(3)),
             {"horizon": 5},
-            "env.action_space: got 3 actions; expected 2: run, repair",
+            "env.action_space",
         ),
         (
             broken(listen=lambda self: 12),
             {},
-            r"observation\[episode 0, step 1\]: got 12; expected Discrete\(2, start=10\)",
+            "observation[episode 0, step 1]",
         ),
         (
             broken(observation_space=Box(0, 1)),
             {},
-            r"env.observation_space: got Box.*TransformObservation",
+            "env.observation_space",
         ),
         (
             Machine(),
             {"n": 0, "seed": -1},
-            "(?s)n: got 0; expected a whole number of at least 1.*seed: got -1",
+            "n",
         ),
-        (gymnasium.vector.SyncVectorEnv([Machine]), {}, "not a vector"),
-        ("homdp/Tiger-v0", {}, "not its id"),
+        (gymnasium.vector.SyncVectorEnv([Machine]), {}, "env"),
+        ("homdp/Tiger-v0", {}, "env"),
     ],
 )
 def test_what_makes_no_episodes_is_refused(env, options, words):
     given = {"n": 30, "latent": "truth", **options}
     horizon = given.pop("horizon", None)
-    with pytest.raises(DataError, match=words):
+    with raises(DataError, words):
         episodes_from(
             env, "uniform", model=machine().with_horizon(horizon) if horizon else None, **given
         )
@@ -340,28 +341,28 @@ def test_what_makes_no_episodes_is_refused(env, options, words):
 
 def test_an_endless_environment_without_a_model_is_given_up(monkeypatch):
     monkeypatch.setattr("homdp_ppl.gym.episodes.LONGEST", 50)
-    with pytest.raises(DataError, match="no end after 50 steps"):
+    with raises(DataError, "length"):
         episodes_from(Endless(), "uniform", 1, latent="truth")
 
 
 def test_policies_and_models_that_are_none_are_refused():
     for nothing in ("random", Parity):
-        with pytest.raises(PolicyError, match="pass an instance"):
+        with raises(PolicyError, "policy"):
             episodes_from(Machine(), nothing, 1, latent="truth")
-    with pytest.raises(PolicyError, match="2 observations"):
+    with raises(PolicyError, "policy"):
         episodes_from(Machine(), uniform_policy(world("tiger")), 1, latent="truth")
-    with pytest.raises(DataError, match="model: got a str; expected a HOMDP, a World, or Spaces"):
+    with raises(DataError, "model"):
         episodes_from(Machine(), "uniform", 1, model="machine")
 
 
 def test_boxes_that_do_not_fit_are_refused():
     made = walk().at(noise=0.9)
     env = HOMDPEnv(plane().draw(jax.random.key(0)))
-    with pytest.raises(DataError, match=r"a Box of shape \(1,\)"):
+    with raises(DataError, "env.observation_space", "env.action_space"):
         episodes_from(env, "uniform", 1, model=made)
-    with pytest.raises(DataError, match="a Discrete space"):
+    with raises(DataError, "env.observation_space"):
         episodes_from(HOMDPEnv(made), "uniform", 1)
-    with pytest.raises(DataError, match="latent states"):
+    with raises(DataError, "latent states"):
         episodes_from(HOMDPEnv(made), "uniform", 1, model=made, latent=lambda infos: np.zeros(2))
-    with pytest.raises(DataError, match=r"latent states.*values of type object"):
+    with raises(DataError, "latent states"):
         episodes_from(HOMDPEnv(made), "uniform", 1, model=made, latent=lambda infos: None)

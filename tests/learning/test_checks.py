@@ -11,6 +11,7 @@ import pytest
 from homdp_ppl import Kernels, explorers, homdp, learn, models, tabular
 from homdp_ppl.errors import DeclarationError, ParameterError, PlanningError
 from homdp_ppl.planners import alpha_vectors, bounded_search, history_tree
+from tests.raising import raises
 from tests.runs import TREE, differences, hearing, small
 
 
@@ -94,7 +95,7 @@ def test_refused(wrong, told):
 
 
 def test_all_problems_at_once():
-    with pytest.raises(ParameterError, match="learn: 5 problems"):
+    with raises(ParameterError, "world", "explorer", "planner"):
         learn(small("tiger").homdp, explorers.greedy, history_tree, 0, seed=-1)
 
 
@@ -107,10 +108,10 @@ def unasked(model):
     ("wrong", "told"),
     [
         ({"stop_after": -1}, "stop_after"),
-        ({"explorer": hearing(), "episodes": 2}, "at least one epoch"),
+        ({"explorer": hearing(), "episodes": 2}, "episodes"),
         (
             {"world": models.load("gaussian_tiger", horizon=2)},
-            "a rule that counts states and observations",
+            "explorer",
         ),
     ],
 )
@@ -121,25 +122,19 @@ def test_mistakes_are_told_before_anything_is_planned(wrong, told):
         "planner": unasked,
         "episodes": 10,
     } | wrong
-    with pytest.raises(ParameterError, match=told):
+    with raises(ParameterError, told):
         learn(**arguments)
 
 
 def test_an_unknown_start_is_refused():
-    with pytest.raises(DeclarationError, match="initial distribution that depends on p"):
+    with raises(DeclarationError, "initial"):
         learn(small("tiger"), explorers.greedy(), TREE, 10, model=unknown_start())
 
 
 def test_rules_and_planners_that_do_not_go_together():
-    with pytest.raises(
-        PlanningError,
-        match=r"AlphaVectors.*no optimistic backups; expected planner=history_tree\(\)",
-    ):
+    with raises(PlanningError, "planner"):
         learn(small("tiger"), explorers.quantile_backup(), alpha_vectors(), 10)
-    with pytest.raises(
-        PlanningError,
-        match=r"a gap of 0\..*exact planner.*planner=history_tree\(\) or alpha_vectors\(\)",
-    ):
+    with raises(PlanningError, "planner"):
         learn(small("tiger_table"), explorers.value_quantile(draws=3), bounded_search(gap=0.9), 10)
     run = learn(small("tiger_table"), explorers.value_quantile(draws=3), alpha_vectors(), 3)
     assert (

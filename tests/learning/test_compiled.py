@@ -21,6 +21,7 @@ from homdp_ppl.learning.learner import Learner
 from homdp_ppl.planners import alpha_vectors, history_tree
 from tests import rules
 from tests.compiling import compilations
+from tests.raising import raises
 from tests.runs import OPTIONS, TREE, differences, small
 
 EPISODES = 2300  # more than two stretches
@@ -252,7 +253,7 @@ def test_why_some_runs_are_not_compiled():
     for words, arguments in reasons.items():
         assert reason(*arguments) == words
         world, explorer, planner, model, foresight = arguments
-        with pytest.raises(ParameterError, match=f"compiled: got True.*This one cannot: {words}"):
+        with raises(ParameterError, "compiled"):
             learn(world, explorer, planner, 10, model=model, foresight=foresight, compiled=True)
         run = learn(world, explorer, planner, 1001, model=model, foresight=foresight, stop_after=2)
         assert run.loop == f"readable loop ({words})"

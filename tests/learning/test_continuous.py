@@ -28,6 +28,7 @@ from homdp_ppl.declare.latent import latent_tables
 from homdp_ppl.learning.learner import Learner
 from homdp_ppl.planners import history_tree, particle_tree, quantised
 from tests.continuous.programs import plane, walk
+from tests.raising import raises
 
 PLANNER = quantised(gap=0.03)
 PLAN: Any = PLANNER  # also for what the types forbid
@@ -226,54 +227,54 @@ def counting_places():
 @pytest.mark.parametrize(
     ("ask", "told"),
     [
-        (lambda: learn(tiger()[0], explorers.tight(), PLANNER, 5), "hop_v or hop_b_class"),
-        (lambda: learn(tiger()[0], explorers.uniform(), history_tree(), 5), "quantised"),
+        (lambda: learn(tiger()[0], explorers.tight(), PLANNER, 5), "explorer"),
+        (lambda: learn(tiger()[0], explorers.uniform(), history_tree(), 5), "planner"),
         (lambda: learn(tiger()[0], explorers.uniform(), PLAN, 5, foresight=True), "foresight"),
         (
             lambda: learn(tiger()[0], explorers.uniform(), PLAN, 5, foresight=True, compiled=True),
-            "(?s)foresight.*compiled",
+            "foresight",
         ),
         (lambda: learn(tiger()[0], explorers.uniform(), PLANNER, 5, simulations=1), "simulations"),
         (
             lambda: learn(
                 tiger()[0], explorers.uniform(), PLAN, 5, model=models.load("tiger").homdp
             ),
-            "the names and the horizon",
+            "model",
         ),
         (
             lambda: learn(
                 models.load("tiger"), explorers.hop_v(*[tiger()[1]] * 2), history_tree(), 8
             ),
-            "tables, or finite worlds",
+            "transitions",
         ),
-        (lambda: explorers.hop_v([tiger()[0]], []), "at least one"),
+        (lambda: explorers.hop_v([tiger()[0]], []), "emissions"),
         (
             lambda: explorers.hop_v([tiger()[0], plane().draw(jax.random.key(0))], tiger()[1]),
-            "same spaces",
+            "transitions",
         ),
         (
             lambda: learn(
                 tiger()[0], explorers.hop_v([tiger()[0].with_horizon(2)], tiger()[1]), PLANNER, 8
             ),
-            "the horizon",
+            "transitions",
         ),
         (
             lambda: learn(models.load("tiger"), explorers.oracle(tiger()[0]), history_tree(), 8),
-            "the world that is acted in",
+            "world",
         ),
         (
             lambda: learn(tiger()[0], explorers.oracle(tiger()[0].with_horizon(2)), PLANNER, 8),
-            "the world that is acted in",
+            "world",
         ),
         (
             lambda: learn(tiger()[0], explorers.oracle(models.load("tiger")), PLANNER, 8),
-            "the world that is acted in",
+            "world",
         ),
-        (lambda: counting_places().init(plane(), 5), "finitely many states"),
+        (lambda: counting_places().init(plane(), 5), "states"),
     ],
 )
 def test_what_cannot_be_is_refused(ask, told):
-    with pytest.raises((ParameterError, PlanningError), match=told):
+    with raises((ParameterError, PlanningError), told):
         ask()
 
 
@@ -292,5 +293,5 @@ def test_data_that_no_member_explains():
     for _ in range(3):
         state = rule.update(state, kept)
     assert not state.memory.transitions.any()
-    with pytest.raises(PlanningError, match="no pair left"):
+    with raises(PlanningError, "version spaces"):
         Learner(truth.homdp, rule, PLANNER, episodes=6).decide(0, state)

@@ -10,6 +10,7 @@ from homdp_ppl import HOMDPError, explorers, learn, make_plan, report
 from homdp_ppl.confidence import empirical
 from homdp_ppl.explorers import About, Deployment, Explorer, Objective, Proposal
 from homdp_ppl.planners import alpha_vectors, auto, bounded_search, history_tree
+from tests.raising import raises
 from tests.runs import TREE, small
 
 WRONG: Any = "wrong"
@@ -54,7 +55,7 @@ def test_proposals_that_are_none(propose, told, compiled):
     ids=["no number", "rows above one", "negative"],
 )
 def test_numbers_that_make_no_model(spoil, compiled):
-    with pytest.raises(HOMDPError, match="propose: got numbers that make no model"):
+    with raises(HOMDPError, "propose"):
         by_rule(
             lambda key, state: Proposal(spoil(explorers.greedy().propose(key, state).models)),
             compiled=compiled,
@@ -64,31 +65,31 @@ def test_numbers_that_make_no_model(spoil, compiled):
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: Deployment(random_actions=1.5), "random_actions: got 1.5; expected a probability"),
-        (lambda: Deployment(replan=WRONG), "replan: got 'wrong'"),
-        (lambda: Objective(candidates=0), "candidates: got 0"),
+        (lambda: Deployment(random_actions=1.5), "random_actions"),
+        (lambda: Deployment(replan=WRONG), "replan"),
+        (lambda: Objective(candidates=0), "candidates"),
         (
             lambda: Objective(pick=2),
-            r"pick: got 2; expected None, or one of the candidates 1\.\.1",
+            "pick",
         ),
-        (lambda: Objective(candidates=3, pick=0), "pick: got 0"),
-        (lambda: About("mine", guarantee=WRONG), "guarantee: got 'wrong'"),
+        (lambda: Objective(candidates=3, pick=0), "pick"),
+        (lambda: About("mine", guarantee=WRONG), "guarantee"),
         (
             lambda: Explorer(WRONG, propose=impatient),
-            r"about: got a str; expected About\(\.\.\.\)",
+            "about",
         ),
-        (lambda: Explorer(About("mine"), propose=WRONG), "propose: got a str; expected a function"),
+        (lambda: Explorer(About("mine"), propose=WRONG), "propose"),
     ],
 )
 def test_impossible_facts_about_a_rule(make, message):
     """Raised when the rule is made: a traced index beyond the end would be clamped silently."""
-    with pytest.raises(HOMDPError, match=message):
+    with raises(HOMDPError, message):
         make()
 
 
 def test_a_rule_that_cannot_be_traced():
     """Whoever asks for the compiled loop learns why not; others get the readable one."""
-    with pytest.raises(HOMDPError, match=r"Python `if` on a traced value.*jnp\.where"):
+    with raises(HOMDPError, "compiled"):
         by_rule(impatient, compiled=True)
     rule = Explorer(About("mine"), propose=impatient)
     run = learn(small("tiger"), rule, TREE, 1000, stop_after=1)
@@ -96,7 +97,7 @@ def test_a_rule_that_cannot_be_traced():
 
 
 def test_planners_that_make_no_plan():
-    with pytest.raises(HOMDPError, match="make_plan"):
+    with raises(HOMDPError, "planner"):
         learn(small("tiger"), explorers.greedy(), lambda pomdp: 3, 2)
     plan = TREE(small("tiger").pomdp)
     assert make_plan(plan.policy, plan.value, plan.upper, plan.model, "mine").value == plan.value
@@ -104,16 +105,16 @@ def test_planners_that_make_no_plan():
 
 @pytest.mark.parametrize("factory", [history_tree, alpha_vectors, bounded_search, auto])
 def test_planners_want_numbers(factory):
-    with pytest.raises(HOMDPError, match=r"world\.pomdp"):
+    with raises(HOMDPError, "model"):
         factory()(small("tiger"))
-    with pytest.raises(HOMDPError, match=r"model\.at\(\.\.\.\)\.pomdp"):
+    with raises(HOMDPError, "model"):
         factory()(small("tiger").homdp)
 
 
 def test_pictures_want_runs_by_rule():
     run = learn(small("tiger"), explorers.greedy(), TREE, 2, compiled=False)
     for wrong in ([run], run, {"greedy": run}):
-        with pytest.raises(HOMDPError, match=r"\{name: \[run, \.\.\.\]\}"):
+        with raises(HOMDPError, "runs"):
             report.draw_regret(wrong)
 
 
@@ -123,12 +124,12 @@ def test_certificates_that_are_none():
     What its policy contradicts, when it is used.
     """
     plan = TREE(small("tiger").pomdp)
-    with pytest.raises(HOMDPError, match="got value 2 and upper 1; expected value <= upper"):
+    with raises(HOMDPError, "certificate"):
         make_plan(plan.policy, 2.0, 1.0, plan.model, "mine")
-    with pytest.raises(HOMDPError, match="got a str; expected a GraphPolicy"):
+    with raises(HOMDPError, "policy"):
         make_plan("go left", 1.0, 1.0, plan.model, "mine")
-    with pytest.raises(HOMDPError, match="expected value <= upper"):
+    with raises(HOMDPError, "certificate"):
         make_plan(plan.policy, float("nan"), 1.0, plan.model, "mine")
     for wrong in (replace(plan, value=1.0, upper=1.0), replace(plan, value=3.0, upper=3.0)):
-        with pytest.raises(HOMDPError, match="for a policy that is worth"):
+        with raises(HOMDPError, "planner"):
             learn(small("tiger"), explorers.greedy(), lambda pomdp, wrong=wrong: wrong, 2)

@@ -31,6 +31,7 @@ from homdp_ppl.learning.stages import impossible_steps
 from homdp_ppl.planners import alpha_vectors, auto, bounded_search, history_tree
 from homdp_ppl.precision import to_numpy
 from tests.planners.exact import optimum, random_pomdp
+from tests.raising import raises
 from tests.runs import TREE, hearing, small
 from tests.worlds import UniformAt
 
@@ -162,7 +163,7 @@ def test_impossible_observations_against_enumeration():
 )
 def test_only_the_tree_plans_backups(planner):
     homdp = small("tiger").homdp
-    with pytest.raises(PlanningError, match=r"planner=history_tree\(\)"):
+    with raises(PlanningError, "planner"):
         TablePlanning(explorers.quantile_backup(), planner, homdp)
     TablePlanning(explorers.tight(), planner, homdp)  # runs unclipped
 
@@ -173,9 +174,7 @@ def test_exact_rules_refuse_planners_with_a_gap():
     state = rule.init(world.homdp, 10)
     deaf = world.pomdp.with_tables(emission=np.full((2, 2), 0.5))
     both = Proposal(jax.tree.map(lambda *parts: np.stack(parts), world.pomdp, deaf))
-    with pytest.raises(
-        PlanningError, match=r"exact planner.*history_tree\(\) or alpha_vectors\(\)"
-    ):
+    with raises(PlanningError, "planner"):
         Learner(world.homdp, rule, bounded_search(gap=0.9)).plan(both, state)
     for exact in (history_tree(), alpha_vectors()):
         decision = Learner(world.homdp, rule, exact).plan(both, state)
@@ -269,7 +268,7 @@ def test_one_episode_at_a_time():
     state = learner.init()
     run = learn(small("tiger"), explorers.greedy(), TREE, 3)
     for wrong in (run.episodes, seen().trajectory, 3):
-        with pytest.raises(DataError, match="one Episode"):
+        with raises(DataError, "episode"):
             learner.update(state, wrong)
 
 

@@ -13,6 +13,7 @@ from homdp_ppl.errors import ParameterError
 from homdp_ppl.learning.loop import state_before
 from homdp_ppl.learning.record import Record
 from tests.chances import ALARM, believable
+from tests.raising import raises
 from tests.runs import TREE, differences, hearing, small
 
 WORLD = small("tiger_table")
@@ -94,7 +95,7 @@ def test_a_drawn_policy_is_one_of_the_rounds(run):
         assert np.array_equal(
             policy.probabilities, run.mixture.draw(jax.random.key(3)).probabilities
         )
-    with pytest.raises(DataError, match="key: got int 3"):
+    with raises(DataError, "key"):
         run.mixture.draw(3)
     assert any(
         np.array_equal(policy.probabilities, run.policy_at(k).probabilities) for k in range(40)
@@ -103,9 +104,7 @@ def test_a_drawn_policy_is_one_of_the_rounds(run):
 
 def test_policies_of_single_rounds(run):
     for index in (-1, 40, 100, 1.5):
-        with pytest.raises(
-            ParameterError, match=rf"round: got {index}; expected a round in 0\.\.39"
-        ):
+        with raises(ParameterError, "round"):
             run.policy_at(index)
     assert evaluate(run.policy_at(39), WORLD.pomdp) == evaluate(run.policy, WORLD.pomdp)
     state = state_before(run, 17)

@@ -12,6 +12,7 @@ from homdp_ppl.planners import _belief_tree as belief_tree
 from homdp_ppl.planners._pruning import prune_sums
 from homdp_ppl.planners.alpha_vectors import alpha_vectors
 from tests.planners.exact import best_by_enumeration, optimum, random_pomdp
+from tests.raising import raises
 
 MODULE = importlib.import_module(
     "homdp_ppl.planners.alpha_vectors"
@@ -176,13 +177,11 @@ def test_units_of_reward_do_not_matter(parts, unit):
 def test_refuses_too_many_sums(monkeypatch):
     monkeypatch.setattr(belief_tree, "TREE_NUMBERS", 0)
     model = random_pomdp(0, 4, 3, 3, 12)
-    with pytest.raises(
-        PlanningError, match=r"sums of vectors at step \d+; expected at most 5\..*bounded_search"
-    ) as refusal:
+    with raises(PlanningError, "max_vectors") as refusal:
         alpha_vectors(max_vectors=5)(model)
     assert refusal.value.problems[0].where == "max_vectors"
 
 
 def test_refuses_options_that_make_no_sense():
-    with pytest.raises(PlanningError, match=r"tolerance: got -1(.|\n)*max_vectors: got 0"):
+    with raises(PlanningError, "tolerance", "max_vectors"):
         alpha_vectors(tolerance=-1, max_vectors=0)

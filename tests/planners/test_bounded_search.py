@@ -14,6 +14,7 @@ from homdp_ppl.planners._bounds import root_bounds
 from homdp_ppl.planners._search_bounds import Children, Stage, with_points
 from homdp_ppl.planners.bounded_search import Search, bounded_search
 from tests.planners.exact import optimum, signed_pomdp, tree_values
+from tests.raising import raises
 
 module = importlib.import_module(
     "homdp_ppl.planners.bounded_search"
@@ -179,9 +180,7 @@ def test_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     check_certificate(pomdp, plan)
     assert plan.gap > 1e-9
     monkeypatch.setattr(module, "MEMORY", 10_000)
-    with pytest.raises(
-        PlanningError, match=r"4 states, 3 observations, 3 actions, horizon 5: about .* GB"
-    ):
+    with raises(PlanningError, "model"):
         bounded_search()(pomdp)
 
 
@@ -189,7 +188,7 @@ def test_absurd_sizes_are_refused_before_anything_is_allocated() -> None:
     one = np.zeros(1)
     shapes = ((3000,), (3000, 50, 3000), (3000, 10), (10, 3000, 50))
     absurd = Stationary(*(np.broadcast_to(one, shape) for shape in shapes)).pomdp
-    with pytest.raises(PlanningError, match="GB"):
+    with raises(PlanningError, "model"):
         bounded_search()(absurd)
 
 
@@ -258,6 +257,6 @@ def test_same_plan_every_time() -> None:
 
 
 def test_options_that_make_no_sense() -> None:
-    with pytest.raises(PlanningError, match="2 problems"):
+    with raises(PlanningError, "gap", "time_limit"):
         bounded_search(gap=-1.0, time_limit=float("nan"))
     assert bounded_search(time_limit=np.inf)(signed_pomdp(0, zeros=False)).gap <= 1e-3

@@ -23,6 +23,7 @@ from homdp_ppl import (
 from homdp_ppl.posteriors import Sampling
 from tests.posteriors import programs
 from tests.posteriors.programs import seen
+from tests.raising import raises
 from tests.worlds import world
 
 KEY = jax.random.key(0)
@@ -52,59 +53,59 @@ QUIET = episode([0, 0, 0, 0, 0], [0, 0, 1, 0], [0, 0, 0, 0])  # the tiger stays 
     [
         (
             Counts(np.zeros((2, 2, 2)), np.zeros((2, 3))),
-            r"counts.transition: got shape \(2, 2, 2\); expected shape \(2, 3, 2\)",
+            "counts.transition",
         ),
         (
             Counts(np.zeros((2, 2, 2)), np.zeros((2, 3))),
-            r"counts.emission: got shape \(2, 3\); expected shape \(2, 2\)",
+            "counts.emission",
         ),
         (
             growls(emission=((0, 1), -1)),
-            r"counts.emission\[left, growl right\]: got -1; expected whole numbers",
+            "counts.emission[left, growl right]",
         ),
-        (growls(emission=((1, 1), 0.5)), r"counts.emission\[right, growl right\]: got 0.5"),
+        (growls(emission=((1, 1), 0.5)), "counts.emission[right, growl right]"),
         (
             growls(transition=((0, 1, 1), np.nan)),
-            r"counts.transition\[left, open left, right\]: got nan",
+            "counts.transition[left, open left, right]",
         ),
         (
             growls(transition=((1, 2, 0), np.inf)),
-            r"counts.transition\[right, open right, left\]: got inf",
+            "counts.transition[right, open right, left]",
         ),
         (
             growls(transition=((0, 0, 1), 2)),
-            r"counts.transition\[left, listen, right\]: got 2 of them, declared impossible",
+            "counts.transition[left, listen, right]",
         ),
         (
             Counts(np.full((2, 3, 2), "many"), np.zeros((2, 2))),
-            "counts.transition: got entries of type .*; expected numbers",
+            "counts.transition",
         ),
         (
             replace(growls(), names=(("left", "west"), *tiger().spaces[1:3])),
-            "names of states: got left, west; expected left, right",
+            "names of states",
         ),
-        (None, "data: got a NoneType; expected Episodes, or Counts"),
-        ("growl", "data: got a str"),
-        ([QUIET, 3], "data: got a list"),
-        (QUIET.trajectory, "a Trajectory lacks the states"),
+        (None, "data"),
+        ("growl", "data"),
+        ([QUIET, 3], "data"),
+        (QUIET.trajectory, "data"),
         (
             episode([0, 0, 2, 0, 0], [0, 0, 1, 0], [0, 0, 0, 0]),
-            r"states\[episode 0, step 3\]: got 2; expected an index in 0..1",
+            "states[episode 0, step 3]",
         ),
         (
             episode([0, 0, 0, 0], [0, 0, 1, 0], [0, 0, 0, 0]),
-            "expected 4 observations, 4 actions and 5 states",
+            "episode",
         ),
         (
             episode([0.0, 0, 0, 0, 0], [0, 0, 1, 0], [0, 0, 0, 0]),
-            "states: got values of type float64; expected integers",
+            "states",
         ),
     ],
 )
 def test_what_does_not_belong_is_named(data, words):
-    with pytest.raises(DataError, match=words):
+    with raises(DataError, words):
         posterior(tiger(), data)
-    with pytest.raises(DataError, match=words):
+    with raises(DataError, words):
         posterior(tiger(), growls()).update(data)
 
 
@@ -156,7 +157,7 @@ def test_jointly_impossible_data_are_told_apart():
     assert settled.atoms.weights.tolist() == [1.0, 0.0]
     assert settled.mean.shows(0)[0].tolist() == [0.5, 0.5, 0.0]
     for refused in (lambda: posterior(model, one + other), lambda: settled.update(other)):
-        with pytest.raises(DataError, match="not all of them under the same parameters"):
+        with raises(DataError, "data"):
             refused()
 
 
@@ -184,9 +185,7 @@ def test_an_unknown_start_is_refused():
         first = numpyro.sample("first", dist.Beta(1.0, 1.0))
         return Kernels(jnp.array([first, 1 - first, 0.0]), programs.STAY, programs.EYE)
 
-    with pytest.raises(
-        DeclarationError, match="initial: got an initial distribution that depends on first"
-    ) as error:
+    with raises(DeclarationError, "initial") as error:
         posterior(programs.declare(program), seen(np.zeros((3, 3))))
     assert "hindsight" in str(error.value)
 
@@ -194,28 +193,24 @@ def test_an_unknown_start_is_refused():
 def test_options_are_checked_before_anything_runs():
     model = programs.logistic()
     data = growls()
-    with pytest.raises(
-        InferenceError, match="""method: got 'vi'; expected "auto", "nuts" or "laplace\""""
-    ):
+    with raises(InferenceError, "method"):
         posterior(model, data, method="vi")
-    with pytest.raises(
-        InferenceError, match=r"sampling.chains: got 0; expected at least 1"
-    ) as error:
+    with raises(InferenceError, "sampling.chains", "sampling.warmup", "sampling.draws") as error:
         posterior(model, data, sampling=Sampling(0, 0, 3))
     assert [problem.where for problem in error.value.problems] == [
         "sampling.chains",
         "sampling.warmup",
         "sampling.draws",
     ]
-    with pytest.raises(DataError, match=r"homdp: got a World; expected a HOMDP.*world.homdp"):
+    with raises(DataError, "homdp"):
         posterior(world("tiger"), data)
-    with pytest.raises(DataError, match="key: got int 3; expected a JAX random key"):
+    with raises(DataError, "key"):
         posterior(model, data, key=3)
     belief = posterior(tiger(), data)
-    with pytest.raises(DataError, match="key: got int 3"):
+    with raises(DataError, "key"):
         belief.draws(3, 10)
     for number in (-1, 2.5):
-        with pytest.raises(InferenceError, match=f"draws: got {number}; expected a whole number"):
+        with raises(InferenceError, "draws"):
             belief.draws(KEY, number)
 
 

@@ -14,6 +14,7 @@ from homdp_ppl.posteriors import Sampling
 from tests.compiling import compilations
 from tests.posteriors import programs
 from tests.posteriors.programs import GRID, ear_posterior, growls, seen
+from tests.raising import raises
 
 KEY = jax.random.key(0)
 SAMPLING = Sampling(chains=4, draws=5000)
@@ -78,7 +79,7 @@ def test_a_skewed_posterior_fails_and_gives_no_quantiles():
     belief = approximation(True)
     assert not belief.calibration.passed
     for ask in (belief.require_quantiles, lambda: quantile_radii(belief, KEY)):
-        with pytest.raises(InferenceError, match=r"true mass 0.* above its 90% intervals") as error:
+        with raises(InferenceError, "laplace") as error:
             ask()
         assert 'Use method="nuts"' in str(error.value)
     assert np.isfinite(belief.mean.shows(0)).all()  # the mean is still given
@@ -94,5 +95,5 @@ def test_updates_compile_nothing():
 
 
 def test_what_has_no_normal_shape_is_refused():
-    with pytest.raises(InferenceError, match=r'discrete sites.*Use method="nuts"'):
+    with raises(InferenceError, "laplace"):
         posterior(programs.picks(), seen([[1, 0, 0], [0, 0, 0]]), method="laplace")

@@ -22,6 +22,7 @@ from homdp_ppl.posteriors.nuts import sampler as nuts_sampler
 from tests.compiling import compilations
 from tests.posteriors import programs
 from tests.posteriors.programs import GRID, ear_posterior, grid_posterior, growls, seen
+from tests.raising import raises
 from tests.worlds import world
 
 KEY = jax.random.key(0)
@@ -192,7 +193,7 @@ def test_chains_that_find_no_start_share_one(monkeypatch):
         monkeypatch.setattr(sampler(), "_start", lambda *_, found=found: found)
         assert np.array_equal(sampler()._cold(KEY, growls(GROWLS)).position["ear"], expected)
     monkeypatch.setattr(sampler(), "_start", lambda *_: (found[0], np.full(4, np.inf)))
-    with pytest.raises(DataError, match="wherever the prior was tried"):
+    with raises(DataError, "data"):
         sampler()._cold(KEY, growls(GROWLS))
 
 
@@ -211,9 +212,7 @@ def test_an_update_far_away_is_still_right():
 
 def test_the_gate_raises_with_numbers_and_force_says_so():
     model = programs.logistic()
-    with pytest.raises(
-        InferenceError, match=r"ESS of ear: got .* expected at least 40000. More draws"
-    ) as error:
+    with raises(InferenceError, "ESS of ear") as error:
         posterior(model, growls(GROWLS), gate=Gate(ess=10_000))
     assert "force=True" in str(error.value)
     kept = posterior(model, growls(GROWLS), gate=Gate(ess=10_000), force=True)

@@ -25,6 +25,7 @@ from homdp_ppl import (
 )
 from homdp_ppl.posteriors import predictive_check
 from homdp_ppl.posteriors.predictive import FEWEST, PredictiveCheck, Statistics
+from tests.raising import raises
 from tests.worlds import Parity, random_policy
 
 INITIAL = np.array([0.9, 0.1])
@@ -267,16 +268,12 @@ def test_asked_policies_are_written_out():
 def test_what_cannot_be_checked_is_refused():
     model = declared(**TRUTH)
     belief, episodes = posterior(model, []), played(1, MOVES, SIGNAL)
-    with pytest.raises(
-        DataError, match=r"(?s)draws: got 158; expected at least 159.*episodes: got none"
-    ) as caught:
+    with raises(DataError, "draws", "episodes") as caught:
         predictive_check(jax.random.key(0), belief, [], POLICY, draws=FEWEST - 1)
     assert len(caught.value.problems) == 2
     first = np.argmax(
         episodes.actions[:, 0] != episodes.observations[:, 0]
     )  # Parity repeats its first observation
-    with pytest.raises(
-        DataError, match=rf"policy\[episode {first}, step 1\].*Pass the policy that was played"
-    ):
+    with raises(DataError, f"policy[episode {first}, step 1]"):
         predictive_check(jax.random.key(0), belief, episodes, Parity(2))
     assert 2 / (FEWEST + 1) <= 0.05 / 4 < 2 / FEWEST  # the fewest draws that can find something

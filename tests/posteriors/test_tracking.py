@@ -13,6 +13,7 @@ from homdp_ppl.posteriors.atoms import Atoms
 from homdp_ppl.posteriors.tracking import Moving, Tracked
 from tests.posteriors import programs
 from tests.posteriors.programs import seen
+from tests.raising import raises
 
 KEY = jax.random.key(0)
 
@@ -101,14 +102,12 @@ def test_data_that_no_stored_draw_explains_ask_for_a_new_fit(asked):
 
 def test_data_that_no_possible_value_explains_are_an_error():
     finite = Tracked.start(programs.one_of_two())
-    with pytest.raises(DataError, match="not all of them under the same parameters"):
+    with raises(DataError, "data"):
         finite.update(seen([[1, 1, 1], [0, 0, 0], [0, 0, 0]]), KEY)
 
 
 def test_closed_forms_need_no_following():
-    with pytest.raises(
-        InferenceError, match="posterior: got conjugate; expected one that was sampled"
-    ):
+    with raises(InferenceError, "posterior"):
         Tracked.start(programs.tables())
 
 

@@ -1,10 +1,10 @@
 """Version spaces of a run, epoch by epoch, and their picture."""
 
 import numpy as np
-import pytest
 
 from homdp_ppl import DataError, explorers
 from homdp_ppl.report.classes import draw_versions, versions_of
+from tests.raising import raises
 from tests.runs import hearing, readable
 
 
@@ -24,9 +24,9 @@ def test_version_spaces_and_their_picture():
 
 
 def test_what_has_no_version_spaces_is_refused():
-    with pytest.raises(DataError, match="one for each of 3"):
+    with raises(DataError, "names"):
         draw_versions(np.ones((2, 3), dtype=bool), names="ab")
-    with pytest.raises(DataError, match="epochs"):
+    with raises(DataError, "alive"):
         draw_versions([])
-    with pytest.raises(DataError, match="hop_v"):
+    with raises(DataError, "run"):
         versions_of(readable("tiger", explorers.greedy(), 3))

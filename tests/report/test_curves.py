@@ -10,6 +10,7 @@ from matplotlib.colors import to_hex
 
 from homdp_ppl import DataError
 from homdp_ppl.report import COLOURS, draw_bands, draw_bracket, draw_curves, use_style
+from tests.raising import raises
 
 TWO = {"up": ([1, 2, 3], [1.0, 4.0, 9.0]), "down": ([1, 2], [5.0, 2.0])}
 
@@ -68,13 +69,13 @@ def test_a_name_stands_at_the_last_number():
 @pytest.mark.parametrize(
     ("curves", "told"),
     [
-        ({}, "no curves"),
-        ({"up": ([], [])}, r"up: got places of shapes \(0,\)"),
-        ({"up": ([1, 2], [1])}, r"shapes \(2,\) and \(1,\)"),
+        ({}, "curves"),
+        ({"up": ([], [])}, "up"),
+        ({"up": ([1, 2], [1])}, "up"),
     ],
 )
 def test_no_curves(curves, told):
-    with pytest.raises(DataError, match=told):
+    with raises(DataError, told):
         draw_curves(curves)
     assert not plt.get_fignums()
 
@@ -90,7 +91,7 @@ def test_bands(truth, dotted):
 
 
 def test_no_bands():
-    with pytest.raises(DataError, match="no bands"):
+    with raises(DataError, "bands"):
         draw_bands([1, 2], {})
 
 
@@ -99,7 +100,7 @@ def test_bracket():
     upper, value = axes.lines
     assert np.array_equal(value.get_ydata(), [0.4, 0.5])
     assert np.array_equal(upper.get_ydata(), [0.9, 0.6])
-    with pytest.raises(DataError, match="above its upper bound"):
+    with raises(DataError, "value"):
         draw_bracket([1, 2], [0.4, 0.7], [0.9, 0.6])
 
 

@@ -7,6 +7,7 @@ import pytest
 
 from homdp_ppl import DataError
 from homdp_ppl.report import draw_densities, draw_intervals, draw_shares
+from tests.raising import raises
 
 
 def test_densities_on_common_bins():
@@ -58,5 +59,5 @@ def test_shares_with_exact_intervals():
     (segment,) = axes.collections[0].get_segments()
     assert np.allclose(segment[:, 1], [0.05 ** (1 / 20), 1])
     assert np.array_equal(axes.lines[0].get_ydata(), [0.9, 0.9])
-    with pytest.raises(DataError, match="cases"):
+    with raises(DataError, "rule"):
         draw_shares({"rule": [True, False]}, ["first"])

@@ -15,6 +15,7 @@ from homdp_ppl.planners import history_tree
 from homdp_ppl.report.learning import POINTS, curve_of, draw_promises, draw_regret
 from homdp_ppl.report.look import COLOURS
 from homdp_ppl.report.studies import draw_episodes_to, draw_optimism
+from tests.raising import raises
 from tests.runs import losing
 
 K, SEEDS = 12, 5
@@ -155,11 +156,9 @@ def test_regret_that_is_not_above_zero(gaps, limits):
 def test_what_cannot_be_drawn_is_refused(draw):
     whole = runs()["greedy"]
     short, unborn = (learned(explorers.greedy(), [0], stop_after=n) for n in (4, 0))
-    with pytest.raises(DataError, match="at least one rule"):
+    with raises(DataError, "runs"):
         draw({})
-    with pytest.raises(
-        DataError, match=r"(?s)3 problems.*no runs.*runs of 4 to 12 rounds.*without rounds"
-    ):
+    with raises(DataError, "none", "mixed", "unborn"):
         draw({"none": [], "mixed": [*whole, *short], "unborn": unborn})
     assert not plt.get_fignums()
 

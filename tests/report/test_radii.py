@@ -12,6 +12,7 @@ from scipy.stats import beta
 
 from homdp_ppl import Counts, DataError, ParameterError, rollout, uniform_policy
 from homdp_ppl.report import compare_radii, draw_radii, radius_table
+from tests.raising import raises
 from tests.report.words import text_of
 from tests.worlds import Parity, world
 
@@ -88,9 +89,9 @@ def test_known_rows_are_left_out():
     assert np.isfinite(seen.emission_radius).all()
     assert float(seen.emission_visits.sel(episodes=K).sum()) == 4 * K
     for show in (radius_table, draw_radii):
-        with pytest.raises(DataError, match="transition rows that are all known"):
+        with raises(DataError, "part"):
             show(seen, "transition")
-        with pytest.raises(DataError, match="one of emission, transition"):
+        with raises(DataError, "part"):
             show(seen, "reward")
 
 
@@ -137,5 +138,5 @@ def test_a_comparison_can_be_kept(tmp_path):
 
 def test_arguments_are_checked():
     made = world("tiger")
-    with pytest.raises(ParameterError, match=r"(?s)episodes: got 0.*delta: got 1"):
+    with raises(ParameterError, "episodes", "delta"):
         compare_radii(jax.random.key(0), made, uniform_policy(made), episodes=0, delta=1)

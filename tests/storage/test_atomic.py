@@ -15,6 +15,7 @@ from homdp_ppl.storage.atomic import (
     storage_errors,
 )
 from tests.children import finish, kill, spawn
+from tests.raising import raises
 
 REPLACE_FOR_EVER = """
 from pathlib import Path
@@ -104,9 +105,7 @@ def test_a_full_disk_leaves_the_old_file(tmp_path):
 def test_a_device_without_space_is_told():
     with (
         open("/dev/full", "wb", buffering=0) as full,
-        pytest.raises(
-            StorageError, match=r"^full: got No space left on device; .* Make space, then resume\.$"
-        ),
+        raises(StorageError, "full"),
         storage_errors("full", "a file"),
     ):
         full.write(b"x")
@@ -162,8 +161,8 @@ def test_nothing_is_overwritten_by_what_is_set_aside(tmp_path):
 
 
 def test_what_cannot_be_written_is_told_with_its_name(tmp_path):
-    with pytest.raises(StorageError, match=r"missing/file: got No such file or directory"):
+    with raises(StorageError, f"{tmp_path}/missing/file"):
         atomic_write(tmp_path / "missing" / "file", b"")
-    with pytest.raises(StorageError, match=r"gone: got No such file"):
+    with raises(StorageError, f"{tmp_path}/gone"):
         set_aside(tmp_path / "gone")
     assert os.listdir(tmp_path) == []

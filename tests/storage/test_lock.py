@@ -11,6 +11,7 @@ from homdp_ppl.storage import lock as locking
 from homdp_ppl.storage.atomic import StorageError
 from homdp_ppl.storage.lock import DirectoryLock, Holder
 from tests.children import finish, kill, spawn
+from tests.raising import raises
 
 CONTENDER = """
 import time
@@ -97,10 +98,7 @@ def test_the_second_is_refused_with_host_and_pid(tmp_path):
     with DirectoryLock(tmp_path) as lock:
         for other in (DirectoryLock(tmp_path), lock):
             with (
-                pytest.raises(
-                    StorageError,
-                    match=f"held by process {os.getpid()} on host {socket.gethostname()} since 2",
-                ),
+                raises(StorageError, f"{tmp_path}/.lock"),
                 other,
             ):
                 pass
@@ -118,7 +116,7 @@ def test_the_second_is_refused_with_host_and_pid(tmp_path):
         assert json.loads((tmp_path / locking.NAME).read_text())["pid"] == os.getpid()
     assert ask([child], tmp_path) == ["won"]
     with (
-        pytest.raises(StorageError, match=f"held by process {child.pid} on"),
+        raises(StorageError, f"{tmp_path}/.lock"),
         DirectoryLock(tmp_path),
     ):
         pass
@@ -155,7 +153,7 @@ def test_whether_a_holder_is_gone(tmp_path, change):
             assert lock.holder.pid == os.getpid()
     else:
         with (
-            pytest.raises(StorageError, match=f"process {holder.pid} on host"),
+            raises(StorageError, f"{tmp_path}/.lock"),
             DirectoryLock(tmp_path),
         ):
             pass
@@ -219,7 +217,7 @@ def test_a_lock_file_that_was_never_written_is_free(tmp_path, content):
 
 def test_a_directory_that_is_missing_is_told(tmp_path):
     with (
-        pytest.raises(StorageError, match=r"none/\.lock: got No such file or directory"),
+        raises(StorageError, f"{tmp_path}/none/.lock"),
         DirectoryLock(tmp_path / "none"),
     ):
         pass

@@ -22,6 +22,7 @@ from homdp_ppl.storage.records import (
     preamble,
     walk,
 )
+from tests.raising import raises
 from tests.storage.journals import DESCRIBED, numbers, places, write
 
 
@@ -70,9 +71,9 @@ def test_other_formats_are_refused_and_left_alone(tmp_path):
                 use(path)
             assert not isinstance(caught.value, DamageError)
         assert path.read_bytes() == content
-    with pytest.raises(StorageError, match="No such file"):
+    with raises(StorageError, f"{tmp_path}/none"):
         Journal.open(tmp_path / "none")
-    with pytest.raises(StorageError, match="Is a directory"):
+    with raises(StorageError, f"{tmp_path}"):
         read_journal(tmp_path)
 
 
@@ -255,5 +256,5 @@ def test_hostile_lengths_allocate_nothing(tmp_path):
         path.write_bytes(
             PREAMBLE + head + make_record(place._replace(number=number), kind, encode({}, {}))[0]
         )
-        with pytest.raises(DamageError, match=f"number {number} and kind {kind}"):
+        with raises(DamageError, f"{tmp_path}/0.journal"):
             read_journal(path)

@@ -13,6 +13,7 @@ from homdp_ppl.study.defaults import CLASSES
 from homdp_ppl.study.files import file_of, source_of
 from homdp_ppl.study.sources import unwritable
 from homdp_ppl.study.units import begin
+from tests.raising import raises
 
 OWN = """
 from dataclasses import replace
@@ -84,7 +85,7 @@ def test_what_a_file_holds(own):
     best = history_tree()(world.pomdp).value
     assert find_planner("own.py:tree", world)(world.pomdp).value == best
     assert find_planner("own.py:made:nodes=500", world)(world.pomdp).value == best
-    with pytest.raises(HOMDPError, match="at most 5 histories"):
+    with raises(HOMDPError, "horizon 3"):
         find_planner("own.py:made:nodes=5", world)(world.pomdp)
 
 
@@ -124,7 +125,7 @@ def test_a_study_with_a_rule_of_ones_own(own, capsys):
     first = study.compare(asked, out="study", workers=1, time_limit=0.0)
     assert not first.complete
     own.write_text(OWN.replace("(greedy(), share)", "(greedy(), share / 2)"))
-    with pytest.raises(ParameterError, match=r"line 10 of its file, which was .*share\)"):
+    with raises(ParameterError, "own.py:shaky:share=0.25"):
         study.resume("study", workers=1)
     own.write_text(OWN)
     done = study.resume("study", workers=1)
@@ -168,7 +169,7 @@ def test_rules_that_no_line_of_text_can_hold():
     """The help of the command line lists them without importing anything."""
     assert tuple(unwritable()) == CLASSES
     for name in CLASSES:
-        with pytest.raises(ParameterError, match="use it from Python"):
+        with raises(ParameterError, "name"):
             find_rule(name, models.load("tiger", horizon=2))
 
 
@@ -178,5 +179,5 @@ def test_replanning_is_an_option_of_every_rule(own, when):
     for text in ("greedy", "own.py:shaky", "own.py:shaky:share=0.2"):
         rule = find_rule(f"{text}{',' if '=' in text else ':'}replan={when}", world)
         assert rule.deployment.replan == when
-    with pytest.raises(ParameterError, match="replan: got 'now'"):
+    with raises(ParameterError, "replan"):
         find_rule("greedy:replan=now", world)

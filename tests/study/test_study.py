@@ -17,6 +17,7 @@ from homdp_ppl.study.results import read_run
 from homdp_ppl.study.sources import find_again, parse_call
 from homdp_ppl.study.units import begin
 from tests.chances import believable
+from tests.raising import raises
 
 ASKED = {
     "explorers": ["greedy", "posterior_sampling"],
@@ -101,24 +102,24 @@ def test_lists_and_tuples_are_the_same_study(done):
 @pytest.mark.parametrize(
     ("given", "told"),
     [
-        ({"models": Study(("tiger",)), "episodes": 3}, "episodes: got a value beside a Study"),
-        ({"models": Study(("tiger",)), "horizon": 2}, "horizon: got a value beside a Study"),
-        ({"models": "tiger", "horizn": 2}, "Did you mean 'horizon'"),
+        ({"models": Study(("tiger",)), "episodes": 3}, "episodes"),
+        ({"models": Study(("tiger",)), "horizon": 2}, "horizon"),
+        ({"models": "tiger", "horizn": 2}, "key"),
         (
             {"models": "tiger", "explorers": "greedy"},
-            "explorers: got 'greedy'; expected a list of texts",
+            "explorers",
         ),
     ],
 )
 def test_what_is_asked_wrongly_is_refused(tmp_path, given, told):
-    with pytest.raises(ParameterError, match=told):
+    with raises(ParameterError, told):
         study.compare(**given, out=tmp_path / "study", workers=1)
     assert not list(tmp_path.iterdir())
 
 
 def test_a_file_is_no_directory(tmp_path):
     (tmp_path / "file").touch()
-    with pytest.raises(StorageError, match="expected a directory for a study"):
+    with raises(StorageError, f"{tmp_path}/file"):
         study.compare("tiger:horizon=2", out=tmp_path / "file", workers=1)
 
 
@@ -145,7 +146,7 @@ def test_summaries_want_runs_by_rule(done):
 
 
 def test_another_study_in_the_same_directory_is_refused(done):
-    with pytest.raises(ParameterError, match="episodes was 12 and is 13"):
+    with raises(ParameterError, "directory"):
         study.compare(
             "tiger:horizon=2", **{**ASKED, "episodes": 13}, out=done.directory.path, workers=1
         )
@@ -153,7 +154,7 @@ def test_another_study_in_the_same_directory_is_refused(done):
 
 def test_a_directory_with_other_files_is_refused(tmp_path):
     (tmp_path / "thesis.txt").write_text("finished")
-    with pytest.raises(ParameterError, match="files that are no study"):
+    with raises(ParameterError, "directory"):
         study.compare("tiger:horizon=2", **ASKED, out=tmp_path, workers=1)
 
 
@@ -170,7 +171,7 @@ def test_a_changed_model_is_refused_with_the_difference(tmp_path):
     study.compare(f"{file}:fixed", **asked)
     file.write_text(MODEL.replace("p=0.25", "p=0.5"))
     told = "which was 'fixed = mine.at(p=0.25)' and is 'fixed = mine.at(p=0.5)'"
-    with pytest.raises(ParameterError, match="line 10 of its file") as caught:
+    with raises(ParameterError, f"{tmp_path}/model.py:fixed") as caught:
         study.resume(tmp_path / "study", workers=1)
     assert told in str(caught.value)
     file.write_text(MODEL)
