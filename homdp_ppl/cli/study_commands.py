@@ -21,8 +21,10 @@ from homdp_ppl.report import comparison_table
 from homdp_ppl.report.look import counted
 from homdp_ppl.report.page import write_page
 from homdp_ppl.report.page.progress import missing, of_model, whole
+from homdp_ppl.storage.journal import read_journal
 from homdp_ppl.study.directory import slug
-from homdp_ppl.study.results import Runs, is_complete, read_run, write_results
+from homdp_ppl.study.reading import Runs, is_complete
+from homdp_ppl.study.results import write_results
 from homdp_ppl.study.running import Finished, find_worlds
 from homdp_ppl.study.specification import Study, Unit
 
@@ -42,9 +44,9 @@ LISTED = 3  # pieces of work that are told one by one when they are not done
 def compare(options: argparse.Namespace, console: Console) -> int:
     """``homdp compare``: several rules in several models, in a directory."""
     asked = _study(options)
-    worlds = find_worlds(asked)  # invalid studies raise before anything runs
     out = Path(options.out) if options.out else Path("studies") / _name(asked)
     begun = study.StudyDirectory.at_place(out, asked)
+    worlds = find_worlds(asked)  # invalid studies raise before anything runs
     units = asked.units([text for text, world in worlds.items() if not world.spaces.finite])
     times = "once" if asked.seeds == 1 else f"{asked.seeds} times"
     before = _sizes(out)
@@ -64,7 +66,8 @@ def compare(options: argparse.Namespace, console: Console) -> int:
 def resume(options: argparse.Namespace, console: Console) -> int:
     """``homdp resume``: resume a study."""
     out = Path(options.directory)
-    found = study.StudyDirectory.open(out)
+    trust = True if options.trust else options.files
+    found = study.StudyDirectory.open(out, trust)
     left, before = _left(found, found.units()), _sizes(out)
     if not left:
         say(console, "All runs are already complete.")
@@ -74,13 +77,19 @@ def resume(options: argparse.Namespace, console: Console) -> int:
         StudyProgress(left, found.study.episodes) as told,
     ):
         done = study.resume(
-            out, workers=options.workers, client=client, time_limit=options.time_limit, report=told
+            out,
+            workers=options.workers,
+            client=client,
+            time_limit=options.time_limit,
+            report=told,
+            trust=trust,
+            take_over=options.take_over,
         )
     return _finish(done, console, _further(out, before))
 
 
 def report(options: argparse.Namespace, console: Console) -> int:
-    """``homdp report``: the tables and the page again, from the journals."""
+    """``homdp report``: the tables and the page again, from recorded data, without user files."""
     directory = study.StudyDirectory.open(options.directory)
     runs = study.read_runs(directory)
     _tables(directory, runs, console)
@@ -186,16 +195,13 @@ def _name(asked: Study) -> str:
 
 def _sizes(out: Path) -> dict[Path, int]:
     """How long the journals are."""
-    return {path: path.stat().st_size for path in out.rglob("*.journal")}
+    return {path: path.lstat().st_size for path in out.rglob("*.journal")}
 
 
 def _further(out: Path, before: Mapping[Path, int]) -> bool:
     """Whether a round was written since; a journal that was only begun holds none."""
     grown = [path for path, size in _sizes(out).items() if size > before.get(path, 0)]
-    return any(
-        path in before or ((run := read_run(path)) is not None and len(run.values) > 0)
-        for path in grown
-    )
+    return any(path in before or read_journal(path).blocks for path in grown)
 
 
 def _left(begun: study.StudyDirectory | None, units: Iterable[Unit]) -> list[Unit]:

@@ -149,8 +149,8 @@ def test_what_is_there_already_is_not_written_again(tmp_path, client, expected):
     arguments = (
         directory.study.to_json(),
         tuple(unit),
-        directory.models[unit.model],
-        directory.sources,
+        directory.manifest.models[unit.model],
+        directory.manifest.sources,
     )
     (sent,) = client.submit(cluster.compute, *arguments, pure=False).result()
     run = cluster.Computed(*sent)

@@ -13,7 +13,7 @@ from homdp_ppl.report.studies import draw_optimism
 from homdp_ppl.storage.atomic import StorageError
 from homdp_ppl.study import Study, StudyDirectory, find_planner, find_rule, find_world
 from homdp_ppl.study.learners import learner
-from homdp_ppl.study.results import read_run
+from homdp_ppl.study.reading import read_run
 from homdp_ppl.study.sources import find_again, parse_call
 from homdp_ppl.study.units import begin
 from tests.chances import believable
@@ -171,21 +171,22 @@ def test_a_changed_model_is_refused_with_the_difference(tmp_path):
     file.write_text(MODEL.replace("p=0.25", "p=0.5"))
     told = "which was 'fixed = mine.at(p=0.25)' and is 'fixed = mine.at(p=0.5)'"
     with pytest.raises(ParameterError, match="line 10 of its file") as caught:
-        study.resume(tmp_path / "study", workers=1)
+        study.resume(tmp_path / "study", workers=1, trust=[file])
     assert told in str(caught.value)
     file.write_text(MODEL)
-    assert study.resume(tmp_path / "study", workers=1).complete
+    assert study.resume(tmp_path / "study", workers=1, trust=[file]).complete
 
 
 @pytest.mark.parametrize(
     ("content", "told"),
     [
         (None, "no study.json"),
-        ("", "content that is no study"),
-        ("[]", "content that is no study"),
-        ('{"format": 2}', "A newer homdp_ppl reads it"),
-        ('{"format": 1}', "content that is no study"),
-        ('{"format": 1, "study": {"models": []}, "models": {}, "about": {}}', "at least one"),
+        ("", "content that is not a study"),
+        ("[]", "content that is not a study"),
+        ('{"format": 3}', "A newer homdp_ppl reads it"),
+        ('{"format": 1}', "Begin the study again"),
+        ('{"format": 2}', "content that is not a study"),
+        ('{"format": 2, "study": {"models": []}, "check": ""}', "check does not fit"),
     ],
 )
 def test_directories_without_a_study(tmp_path, content, told):
@@ -344,4 +345,7 @@ def test_a_unit_that_cannot_be_done_is_told(tmp_path):
 
 
 def test_journals_that_have_not_begun(tmp_path):
-    assert read_run(tmp_path / "nothing.journal") is None
+    asked = Study(("tiger:horizon=2",), ("greedy",), seeds=1)
+    world = find_world("tiger:horizon=2")
+    directory = StudyDirectory.create(tmp_path, asked, {"tiger:horizon=2": world})
+    assert read_run(directory, next(directory.units()), 0) is None
