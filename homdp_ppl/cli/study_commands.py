@@ -27,6 +27,7 @@ from homdp_ppl.study.reading import Runs, is_complete
 from homdp_ppl.study.results import write_results
 from homdp_ppl.study.running import Finished, find_worlds
 from homdp_ppl.study.specification import Study, Unit
+from homdp_ppl.study.trust import user_files
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -50,7 +51,7 @@ def compare(options: argparse.Namespace, console: Console) -> int:
     units = asked.units([text for text, world in worlds.items() if not world.spaces.finite])
     times = "once" if asked.seeds == 1 else f"{asked.seeds} times"
     before = _sizes(out)
-    with _resumable(out), _client(options) as client:
+    with _resumable(out, asked), _client(options) as client:
         say(console, INTRODUCTION.format(episodes=counted(asked.episodes, "episode"), times=times))
         with StudyProgress(_left(begun, units), asked.episodes) as told:
             work = {
@@ -72,7 +73,7 @@ def resume(options: argparse.Namespace, console: Console) -> int:
     if not left:
         say(console, "All runs are already complete.")
     with (
-        _resumable(out),
+        _resumable(out, found.study),
         _client(options) as client,
         StudyProgress(left, found.study.episodes) as told,
     ):
@@ -94,7 +95,7 @@ def report(options: argparse.Namespace, console: Console) -> int:
     runs = study.read_runs(directory)
     _tables(directory, runs, console)
     if _missing(directory, runs, {}, console):
-        say(console, _how_to_resume(directory.path))
+        say(console, _how_to_resume(directory.path))  # naming user files is up to the user
     write_results(directory, runs)
     say(console, f"results: {directory.path / 'results.nc'}")
     with busy("drawing report.html"):
@@ -108,7 +109,8 @@ def _finish(done: Finished, console: Console, further: bool) -> int:
     _missing(done.directory, done.runs, done.failed, console)
     if done.stopped:
         nothing = "" if further else " Nothing was written: the first results need more time."
-        say(console, f"Stopped, {done.stopped}.{nothing} {_how_to_resume(done.directory.path)}")
+        how = _how_to_resume(done.directory.path, user_files(done.directory.study).values())
+        say(console, f"Stopped, {done.stopped}.{nothing} {how}")
         return STOPPED
     say(console, f"results: {done.directory.path / 'results.nc'} (xarray.open_dataset reads it)")
     with busy("drawing report.html"):
@@ -210,17 +212,18 @@ def _left(begun: study.StudyDirectory | None, units: Iterable[Unit]) -> list[Uni
 
 
 @contextmanager
-def _resumable(out: str | Path) -> Iterator[None]:
+def _resumable(out: Path, asked: Study) -> Iterator[None]:
     """Say how to resume when the user interrupts in the middle of an episode."""
     try:
         yield
     except KeyboardInterrupt:
-        warn(_how_to_resume(out))
+        warn(_how_to_resume(out, user_files(asked).values()))
         raise
 
 
-def _how_to_resume(out: str | Path) -> str:
-    return f"To resume, run:  homdp resume {shlex.quote(str(out))}"
+def _how_to_resume(out: Path, files: Iterable[Path] = ()) -> str:
+    words = map(str, dict.fromkeys((out, *files)))
+    return f"To resume, run:  homdp resume {shlex.join(words)}"
 
 
 @contextmanager

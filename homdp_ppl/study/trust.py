@@ -102,16 +102,15 @@ def check_trusted(texts: Iterable[str], trusted: Collection[str], subject: str) 
     refused = {text: file for text, file in files.items() if text not in trusted}
     if refused:
         remedy = (
-            "Resuming imports them. If you trust the study, resume with --trust (in Python: "
+            "Resuming imports these files. If you trust the study, resume with --trust (in Python: "
             f"trust=True), or name them: homdp resume DIR {_listed(refused.values())}."
         )
-        raise ParameterError(
-            subject,
-            [
-                Problem(text, f"the user file {file}", "your consent to import it", remedy)
-                for text, file in refused.items()
-            ],
-        )
+        problems = [
+            Problem(text, f"the user file {file}", "your consent to import it")
+            for text, file in refused.items()
+        ]
+        problems[-1] = problems[-1]._replace(remedy=remedy)
+        raise ParameterError(subject, problems)
 
 
 def _is_below(file: Path) -> bool:

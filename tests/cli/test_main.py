@@ -265,8 +265,8 @@ def test_names_are_told_as_they_are(capsys, tmp_path, monkeypatch):
         "1",
     ]
     assert main([*line, "--out", "my study", "--time-limit", "0.000001"]) == 3
-    assert "homdp resume 'my study'" in capsys.readouterr().out
-    assert main(["resume", "my study", "--workers", "1"]) == 0
+    assert "homdp resume 'my study' '[bold]x.py'" in capsys.readouterr().out
+    assert main(["resume", "my study", "[bold]x.py", "--workers", "1"]) == 0
     told = capsys.readouterr()
     assert told.err.splitlines()[-1] == f"2 of 2 done: {rule} in [bold]x.py:world, seed 0"
     assert "[bold]x.py:world: 1 episode, 1 seed, optimal" in told.out
