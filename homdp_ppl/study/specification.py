@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import asdict, dataclass, fields
@@ -20,6 +21,8 @@ CELLS = 4 * 10**8  # runs times episodes: a variable of a netCDF file has at mos
 LARGEST = 2**20  # bytes of a study file
 SHOWN = 200  # characters of a value in an error
 LONGEST = 4096  # characters of a model, rule or planner: as long as a path may be
+# keys such as a.b.c of a hundred parts, for which tomllib takes time and memory without bound
+NESTED = re.compile(r"""(?<![\w"'-])(?:[\w"'-]+[ \t]*\.[ \t]*){100}""")
 SPLIT = "Split it into several studies, for instance one for each model."
 
 
@@ -179,7 +182,10 @@ class Study:
                 content = file.read(LARGEST + 1)
             if len(content) > LARGEST:
                 raise OSError(EFBIG, f"more than {LARGEST:,} bytes")
-            given = tomllib.loads(content.decode())
+            text = content.decode()
+            if NESTED.search(text):
+                raise ValueError("a key of many parts")
+            given = tomllib.loads(text)
         except OSError as error:
             raise ParameterError(
                 str(path),

@@ -315,3 +315,12 @@ def test_a_second_ctrl_c_is_told_with_the_way_to_go_on(capsys, monkeypatch):
     told = capsys.readouterr().err
     assert "homdp resume mine" in told
     assert "saved results are intact" in told
+
+
+def test_stories_are_whole_sentences(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "300")
+    assert main(["models"]) == 0
+    shown = capsys.readouterr().out
+    for name in models.MODELS:
+        assert models.story(name).endswith("."), name
+        assert models.story(name) in shown
