@@ -1,18 +1,16 @@
-"""HOP-V on classes of models.
+"""HOP-V on classes of models: the cost of large version spaces, and sample size against states.
 
-What version spaces of a thousand members cost, and that samples do not grow with the states.
+    python benchmarks/function_approximation.py [--parts spaces states] [--seeds 3]
+        [--out function_approximation.json]
 
-    python benchmarks/function_approximation.py [--parts spaces states] [--seeds 3] [--out
-    function_approximation.json]
+spaces: version spaces of 100 x 100 and 1,000 x 1,000 members during episodes with uniform actions,
+without planning. Reports the time per episode without compilation, and the number of members left.
 
-spaces: version spaces of 100 x 100 and 1,000 x 1,000 members along episodes of uniform actions,
-without planning: the time of an episode, compilation apart, and how many members are left.
-
-states: a low-rank family in which the class stays the same while the number of states grows. How
-many episodes pass until the policy is within EPSILON of the optimum for good? HOP-V has the class.
-hop_b counts states, with bonuses scaled down by so much that it learns at all; it is stopped at 300
-states, beyond which it takes too long. greedy counts too, without a guarantee: random laws ask for
-little exploration, so it is quick here, but how quick varies much from seed to seed.
+states: a low-rank family in which the class stays the same while the number of states grows.
+Reports the number of episodes after which the gap of the policy stays below EPSILON. HOP-V knows
+the class. hop_b counts states; its bonuses are scaled down so that it learns at all, and it is
+limited to 300 states because larger models take too long. greedy counts too, without a guarantee.
+Random tables need little exploration, so greedy is fast here, but its speed varies between seeds.
 """
 
 from __future__ import annotations
@@ -48,12 +46,11 @@ from homdp_ppl.planners import history_tree
 
 RANK, ACTIONS, SHOWN, HORIZON = 3, 2, 3, 3
 MEMBERS = 8  # of each class
-OTHERS = 0.2  # how much of other regions is in a place
+OTHERS = 0.2  # weight of other regions in a place
 EPSILON = 0.05
-BOLD = 0.03  # what hop_b's bonuses are scaled by
-RULES: dict[
-    str, tuple[int, Callable[[int], int]]
-] = {  # the most states it is asked for, and episodes for so many states
+BOLD = 0.03  # scale of the bonuses of hop_b
+# The maximum number of states, and the number of episodes for a number of states.
+RULES: dict[str, tuple[int, Callable[[int], int]]] = {
     "hop_v": (1000, lambda X: 40 * HORIZON),
     "hop_b": (300, lambda X: 400 + 20 * X),
     "greedy": (300, lambda X: 300 + 5 * X),
@@ -61,7 +58,7 @@ RULES: dict[
 
 
 class Classes(NamedTuple):
-    """A class of transitions of low rank, a class of emissions, and what is known."""
+    """A class of low-rank transitions, a class of emissions, and the known parts."""
 
     transitions: Any  # (N, X, A, X)
     emissions: Any  # (M, X, Y)
@@ -70,23 +67,22 @@ class Classes(NamedTuple):
 
 
 def same_class(states: int, members: int = MEMBERS, seed: int = 0) -> Classes:
-    """Members are laws of regions, drawn alike for every number of states.
+    """Classes whose members are random laws of regions, the same for every number of states.
 
-    Each place mixes the regions in its own way.
+    Each place mixes the regions with its own weights.
 
     Parameters
     ----------
     states
-        Number of places; they take turns in belonging to one of three regions.
+        Number of places; they belong to three regions in turn.
     members
-        Of each class.
+        Number of members of each class.
     seed
-        Of the draws.
+        Seed of the random laws.
     """
     generator = np.random.default_rng(seed)
-    moves = generator.dirichlet(
-        np.full(RANK, 0.5), (members, RANK, ACTIONS)
-    )  # to which region, from each
+    # from region to region
+    moves = generator.dirichlet(np.full(RANK, 0.5), (members, RANK, ACTIONS))
     shows = generator.dirichlet(np.full(SHOWN, 0.5), (members, RANK))
     generator = np.random.default_rng((seed, states))
     region = np.arange(states) % RANK
@@ -101,17 +97,17 @@ def same_class(states: int, members: int = MEMBERS, seed: int = 0) -> Classes:
 
 
 def truth_of(classes: Classes, seed: int, declared: bool) -> World:
-    """A pair of the classes, another one for each seed.
+    """The true world: one pair of members, depending on the seed.
 
     Parameters
     ----------
     classes
-        Where it comes from.
+        The classes of transitions and emissions.
     seed
-        Says which pair.
+        Selects the pair.
     declared
-        Whether the learner goes by what is declared, as whoever counts does: then nothing is known
-        but start and reward. HOP-V goes by its classes alone.
+        Whether the learner uses the declaration, as rules that count do. Then only the initial
+        distribution and the rewards are known. HOP-V uses its classes only.
     """
     T, O, rho, reward = classes  # noqa: E741
     true = {"T": T[seed % len(T)], "O": O[(3 * seed + 1) % len(O)]}
@@ -129,9 +125,9 @@ def rule_for(name: str, classes: Classes) -> Explorer:
 
 
 def episodes_needed(name: str, states: int, seed: int, episodes: int) -> int | None:
-    """Episodes until the gap is at most EPSILON for good.
+    """The number of episodes after which the gap stays at most EPSILON.
 
-    None if it is not in as many as were played.
+    None if that does not happen in the run.
     """
     classes = same_class(states)
     run = learn(
@@ -147,9 +143,9 @@ def episodes_needed(name: str, states: int, seed: int, episodes: int) -> int | N
 
 
 def slope(states: Sequence[int], needed: Sequence[Sequence[int | None]]) -> float:
-    """Of the log of the mean over seeds in the log of the states.
+    """The slope of the log of the mean over seeds against the log of the number of states.
 
-    Seeds that did not get there at some size are left out.
+    Seeds without a result at some size are left out.
     """
     seeds = [k for k in range(len(needed[0])) if all(row[k] is not None for row in needed)]
     means = [np.mean([row[k] for k in seeds]) for row in needed]  # type: ignore[misc]
@@ -157,7 +153,7 @@ def slope(states: Sequence[int], needed: Sequence[Sequence[int | None]]) -> floa
 
 
 def sample_sizes(console: Console, seeds: int) -> list[dict[str, Any]]:
-    """Episodes to a good policy against the number of states."""
+    """Measure episodes to a good policy against the number of states."""
     rows = []
     for name, (most, episodes) in RULES.items():
         grid = [states for states in (10, 30, 100, 300, 1000) if states <= most]
@@ -177,10 +173,10 @@ def sample_sizes(console: Console, seeds: int) -> list[dict[str, Any]]:
         "rule",
         *(f"X = {states}" for states in rows[0]["states"]),
         "slope in log X",
-        title=f"gap {EPSILON} for good",
+        title=f"episodes until the gap stays below {EPSILON}",
     )
     for row in rows:
-        cells = [_told(numbers) for numbers in row["episodes"]]
+        cells = [_summary(numbers) for numbers in row["episodes"]]
         table.add_row(
             row["rule"],
             *cells,
@@ -191,15 +187,15 @@ def sample_sizes(console: Console, seeds: int) -> list[dict[str, Any]]:
     return rows
 
 
-def _told(numbers: Sequence[int | None]) -> str:
-    """The mean of those that got there, and how many did not."""
+def _summary(numbers: Sequence[int | None]) -> str:
+    """The mean of the results, and the number of seeds without one."""
     found = [number for number in numbers if number is not None]
     failed = len(numbers) - len(found)
     return (f"{np.mean(found):.0f}" if found else "") + (f" ({failed} never)" if failed else "")
 
 
 def worlds(name: str, members: int) -> list[World]:
-    """A class of worlds of which the last is the truth."""
+    """A class of worlds; the last one is the truth."""
     if name == "low_rank, X = 1000":
         return family(members, states=1000, horizon=4)
     truth = models.load("light_dark", horizon=4)
@@ -207,7 +203,7 @@ def worlds(name: str, members: int) -> list[World]:
 
 
 def version_spaces(console: Console, seeds: int) -> list[dict[str, Any]]:
-    """Time of an episode, and sizes of the version spaces."""
+    """Measure the time per episode and the sizes of the version spaces."""
     rows = []
     marks = (0, 4, 20, 100, 400)  # episodes
     for name in ("light_dark", "low_rank, X = 1000"):
@@ -241,7 +237,7 @@ def version_spaces(console: Console, seeds: int) -> list[dict[str, Any]]:
     table = Table(
         "class",
         "members",
-        "ms an episode",
+        "ms per episode",
         "first epoch s",
         *(f"after {k}" for k in marks),
         "truth kept",
@@ -264,7 +260,7 @@ PARTS = {"spaces": version_spaces, "states": sample_sizes}
 
 
 def main() -> None:
-    """Measure, print tables, and write JSON where asked."""
+    """Measure, print tables, and optionally write JSON."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -273,12 +269,12 @@ def main() -> None:
         nargs="+",
         choices=PARTS,
         default=list(PARTS),
-        help="what to measure (default everything)",
+        help="what to measure (default: everything)",
     )
     parser.add_argument(
-        "--seeds", type=int, default=3, help="runs for each rule and number of states (default 3)"
+        "--seeds", type=int, default=3, help="runs per rule and number of states (default: 3)"
     )
-    parser.add_argument("--out", type=Path, help="write the figures as JSON")
+    parser.add_argument("--out", type=Path, help="write the results to this JSON file")
     options = parser.parse_args()
     console = Console(width=150)
     found = {part: PARTS[part](console, options.seeds) for part in options.parts}

@@ -1,11 +1,10 @@
-"""How fast learning is: the compiled loop, the readable loop and a naive one on the same problems,
-side by side.
+"""The speed of learning: the compiled, the readable and a naive loop on the same problems.
 
     python benchmarks/learning.py [--repeat 3] [--part NAME ...]
 
 Parts: loops (three loops on one problem), growth (cost against episodes and against nodes), study
-(a large study, measured in part and extrapolated), others (the cost of the remaining rules).
-Compilation is counted apart.
+(a large study, measured in part and extrapolated), others (the cost of the other rules).
+Compilation is reported separately.
 """
 
 import argparse
@@ -47,22 +46,22 @@ def main():
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument(
-        "--repeat", type=int, default=3, help="runs of which a time is the median (default 3)"
+        "--repeat", type=int, default=3, help="runs per measurement; times are medians (default: 3)"
     )
     parser.add_argument(
         "--part",
         nargs="*",
         choices=sorted(PARTS),
         default=sorted(PARTS),
-        help="what to measure (default everything)",
+        help="what to measure (default: everything)",
     )
     options = parser.parse_args()
     for part in options.part:
         PARTS[part](Console(), options.repeat)
 
 
-def seconds_an_episode(world, rule, episodes, repeat, compiled=True, seeds=(0,), planner=None):
-    """Median over repetitions, compilation apart; and the seconds of compilation."""
+def seconds_per_episode(world, rule, episodes, repeat, compiled=True, seeds=(0,), planner=None):
+    """The median over repetitions without compilation, and the seconds of compilation."""
     planner = planner or history_tree()
     taken, compiling = [], 0.0
     for k in range(repeat):
@@ -82,21 +81,21 @@ def seconds_an_episode(world, rule, episodes, repeat, compiled=True, seeds=(0,),
 
 
 def nodes(world):
-    """Histories in the tree of a world's declaration."""
+    """The number of histories in the tree of a declaration."""
     return sum(count_histories(Support.of(world.homdp.structure.support), world.spaces.horizon))
 
 
 def loops(console, repeat):
-    """Three loops, three rules, one problem."""
+    """Compare three loops with three rules on one problem."""
     world = models.load("tiger_table")
     table = Table(
         "rule",
         "naive us",
         "readable us",
         "compiled us",
-        "times naive",
-        "a second, one core",
-        "all cores",
+        "speed-up over naive",
+        "episodes/s, one core",
+        "episodes/s, all cores",
         "compiling s",
     )
     for name in ("hop_b", "quantile_backup", "posterior_sampling"):
@@ -106,9 +105,9 @@ def loops(console, repeat):
             start = time.perf_counter()
             naive_run(world.pomdp, name, 20, seed=k)
             slow.append((time.perf_counter() - start) / 20)
-        readable, _ = seconds_an_episode(world, rule, 100, repeat, compiled=False)
-        fast, compiling = seconds_an_episode(world, rule, 5000, repeat)
-        together, _ = seconds_an_episode(
+        readable, _ = seconds_per_episode(world, rule, 100, repeat, compiled=False)
+        fast, compiling = seconds_per_episode(world, rule, 5000, repeat)
+        together, _ = seconds_per_episode(
             world, rule, 5000, repeat, seeds=range(2 * (os.cpu_count() or 1))
         )
         table.add_row(
@@ -120,27 +119,27 @@ def loops(console, repeat):
             f"{compiling:.1f}",
         )
     console.print(
-        f"Loops on tiger_table, {nodes(world):,} histories, replanning in every episode, "
-        f"exact regret, an episode"
+        f"Time per episode on tiger_table, {nodes(world):,} histories, replanning in every "
+        f"episode, exact regret"
     )
     console.print(table)
 
 
 def growth(console, repeat):
-    """Cost against episodes and against nodes."""
+    """Measure the cost against the number of episodes and of nodes."""
     world, rule, planner = models.load("tiger_table"), explorers.greedy(), history_tree()
-    table = Table("episodes", "seconds", "microseconds an episode")
+    table = Table("episodes", "seconds", "microseconds per episode")
     for episodes in (2000, 4000, 8000, 16000):
-        each, _ = seconds_an_episode(world, rule, episodes, repeat, planner=planner)
+        each, _ = seconds_per_episode(world, rule, episodes, repeat, planner=planner)
         table.add_row(f"{episodes:,}", f"{each * episodes:.3f}", f"{1e6 * each:.1f}")
     console.print(table)
     table, points = (
-        Table("horizon", "histories", "microseconds an episode", "nanoseconds a history"),
+        Table("horizon", "histories", "microseconds per episode", "nanoseconds per history"),
         [],
     )
     for horizon in (3, 4, 5, 6, 7):
         longer = models.load("tiger_table", horizon=horizon)
-        each, _ = seconds_an_episode(longer, explorers.greedy(), 1000, repeat)
+        each, _ = seconds_per_episode(longer, explorers.greedy(), 1000, repeat)
         points.append((nodes(longer), each))
         table.add_row(
             str(horizon),
@@ -154,23 +153,23 @@ def growth(console, repeat):
     worst = np.max(np.abs((start + slope * histories) / taken - 1))
     power = np.polyfit(np.log(histories[1:]), np.log(taken[1:]), 1)[0]
     console.print(
-        f"fit: {1e6 * start:.1f} us + {1e9 * slope:.1f} ns a history; the worst point is "
-        f"{worst:.0%} off the line"
+        f"fit: {1e6 * start:.1f} us + {1e9 * slope:.1f} ns per history; the largest relative "
+        f"error is {worst:.0%}"
     )
-    console.print(f"from {histories[1]:,.0f} histories on it grows with their power {power:.2f}")
+    console.print(f"from {histories[1]:,.0f} histories the cost grows with exponent {power:.2f}")
 
 
 def study(console, repeat):
-    """A study of 6 problems, 8 rules, 30 seeds and 5,000 episodes.
+    """Extrapolate a study of 6 problems, 8 rules, 30 seeds and 5,000 episodes.
 
-    A seed a core in part, extrapolated.
+    Measured with 2,000 episodes and one seed per core.
     """
-    table = Table("problem", "histories", *RULES, "oracle", title="microseconds an episode")
+    table = Table("problem", "histories", *RULES, "oracle", title="microseconds per episode")
     total, compiling, cores = 0.0, 0.0, os.cpu_count() or 1
     for name, options in STUDY.items():
         world, cells = models.load(name, **options), []
         for rule in (*(make() for make in RULES.values()), explorers.oracle(world)):
-            each, compiled = seconds_an_episode(world, rule, 2000, 1, seeds=range(cores))
+            each, compiled = seconds_per_episode(world, rule, 2000, 1, seeds=range(cores))
             total += each * 30 * 5000
             compiling += compiled
             cells.append(f"{1e6 * each:.0f}")
@@ -184,7 +183,7 @@ def study(console, repeat):
 
 
 def others(console, repeat):
-    """The rules outside the study."""
+    """Measure the rules that are not part of the study."""
     world = models.load("tiger_table", horizon=3)
     emissions = np.stack([world.pomdp.shows(0) * w + (1 - w) / 2 for w in np.linspace(0.2, 1, 8)])
     transitions = np.stack([world.pomdp.moves(0) * w + (1 - w) / 2 for w in np.linspace(0.2, 1, 8)])
@@ -200,10 +199,10 @@ def others(console, repeat):
         "hop_v (8 x 8 tables)": (explorers.hop_v(transitions, emissions), False),
     }
     table = Table(
-        "rule", "loop", "microseconds an episode", title=f"tiger_table, {nodes(world):,} histories"
+        "rule", "loop", "microseconds per episode", title=f"tiger_table, {nodes(world):,} histories"
     )
     for name, (rule, compiled) in rules.items():
-        each, _ = seconds_an_episode(
+        each, _ = seconds_per_episode(
             world, rule, 2000 if compiled else 60, repeat, compiled=compiled
         )
         table.add_row(name, "compiled" if compiled else "readable", f"{1e6 * each:,.0f}")

@@ -1,8 +1,8 @@
-"""Calls of ``learn`` in a loop: fresh, equal objects against the same objects.
+"""Repeated calls of ``learn``: new but equal objects against the same objects.
 
     python benchmarks/loops.py [--calls 20]
 
-Rules, planners and worlds with equal options are equal, so that nothing is compiled again.
+Rules, planners and worlds with equal options are equal, so nothing is compiled again.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ def main() -> None:
     kept = world, explorers.hop_b(scale=0.1), history_tree()
     ways = {
         "the same objects": lambda: kept,
-        "fresh rule and planner": lambda: (world, explorers.hop_b(scale=0.1), history_tree()),
-        "fresh world too": lambda: (
+        "new rule and planner": lambda: (world, explorers.hop_b(scale=0.1), history_tree()),
+        "new world too": lambda: (
             models.load("tiger", horizon=3),
             explorers.hop_b(scale=0.1),
             history_tree(),

@@ -1,9 +1,7 @@
-"""The learning loop as one would first write it.
+"""A naive learning loop: plain Python, recursion over histories, lists of floats.
 
-Plain Python, recursion over histories, lists of floats.
-
-Three rules, HOP-B, quantile_backup and posterior_sampling, with exact evaluation of every policy;
-written from the definitions, not from the toolkit.
+Three rules, HOP-B, quantile_backup and posterior_sampling, with exact evaluation of every policy.
+Written from the definitions, without code of the library.
 """
 
 # ruff: noqa: E741
@@ -25,7 +23,7 @@ class Naive:
         self.nO = [[0] * self.Y for _ in range(self.X)]
 
     def episode(self, rng):
-        """One round: propose, plan, evaluate, play, update.
+        """Run one round: propose, plan, evaluate, play, update.
 
         Returns the exact value of the policy.
         """
@@ -119,7 +117,7 @@ class Naive:
         return value
 
     def play(self, policy, rng):
-        """Act in the true world, and count what is revealed."""
+        """Act in the true world, and count the revealed episode."""
         x, history = draw(self.rho, rng), ()
         for _ in range(self.H):
             y = draw(self.O[x], rng)
@@ -132,24 +130,24 @@ class Naive:
 
 
 def relative(row):
-    """Frequencies; uniform if there are none."""
+    """Relative frequencies, or uniform if all counts are zero."""
     total = sum(row)
     return [n / total for n in row] if total else [1 / len(row)] * len(row)
 
 
 def normalised(weights, otherwise):
-    """Probabilities; another belief if the weights are all zero."""
+    """Normalise weights, or return another belief if they are all zero."""
     total = sum(weights)
     return [w / total for w in weights] if total > 0 else otherwise
 
 
 def dirichlet(alpha, rng):
-    """One draw."""
+    """Draw from a Dirichlet distribution."""
     return relative([rng.gammavariate(a, 1.0) for a in alpha])
 
 
 def draw(chances, rng):
-    """One outcome."""
+    """Draw from a categorical distribution."""
     return rng.choices(range(len(chances)), chances)[0]
 
 

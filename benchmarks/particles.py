@@ -1,15 +1,16 @@
-"""The particle planner beside pomdp-py's POUCT on a light-dark problem, and beside the exact
-optimum on small finite models.
+"""The particle planner against POUCT of pomdp-py, and against the optimum of small finite models.
 
     python benchmarks/particles.py [--episodes 40] [--simulations 200 1000] [--out particles.json]
 
-Light-dark is that of the zoo (models/light_dark.py), with all its parameters known and ten steps.
+The first comparison uses light-dark of the model zoo (models/light_dark.py), with all parameters
+known and ten steps.
 
-POUCT plans with the same number of simulations, from the same particles, and meets the same luck.
-Numbers that are seen never repeat, so its tree is as good as blind after the first step; rounded to
-whole and half numbers they do. pomdp-py's POMCP is POUCT with a belief from the particles of its
-tree; with numbers as observations they run out after one step. Values are means of the same
-episodes with standard errors; times are a simulation's, compilation apart.
+POUCT plans with the same number of simulations from the same particles, and its episodes use the
+same random numbers. Real-valued observations never repeat, so its tree is almost blind after the
+first step. With observations rounded to multiples of 0.5 they do repeat. POMCP of pomdp-py is POUCT
+with a belief from the particles of its tree; with real-valued observations these run out after one
+step. Values are means over the same episodes with standard errors. Times are per simulation,
+without compilation.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ HORIZON, LIGHT, BLUR = 10, 5.0, 0.5
 
 
 class PouctPolicy:
-    """pomdp-py's POUCT before every action, from the particles of another policy's belief."""
+    """POUCT of pomdp-py, run before every action with the particles of another policy's belief."""
 
     def __init__(self, beliefs: OnlinePolicy, simulations: int, grid: float | None) -> None:
         import pomdp_py
@@ -55,8 +56,8 @@ class PouctPolicy:
         self.module, self.beliefs, self.simulations = pomdp_py, beliefs, simulations
         self.seconds, self.searches = 0.0, 0
 
-        # A place and a step: its trees go one step deeper than its rollouts, and nothing may be
-        # paid after the last.
+        # The state is a place and a step. Trees are one step deeper than rollouts, so the step is
+        # needed to return no reward after the last one.
         class State(pomdp_py.SimpleState): ...
 
         class Action(pomdp_py.SimpleAction): ...
@@ -98,7 +99,7 @@ class PouctPolicy:
         self.models = self.uniform, Transition(), Emission(), Reward()
 
     def act(self, observations: Any, actions: Any) -> Any:
-        """One action for sure."""
+        """Return one action with probability 1."""
         belief = self.beliefs.belief(observations, actions)
         random.seed(np.asarray(observations).tobytes())
         states = random.choices(belief.particles.tolist(), belief.weights.tolist(), k=500)
@@ -122,7 +123,7 @@ class PouctPolicy:
 def measured(
     who: str, simulations: int, policy: Policy, world: World, episodes: int
 ) -> dict[str, Any]:
-    """A policy's value in so many episodes, and what a simulation took."""
+    """Estimate the value of a policy, and the time per simulation."""
     policy.act([1.0], [])  # compiles
     spent = statistics(policy)
     found = estimate(policy, world, jax.random.key(0), episodes)
@@ -136,19 +137,19 @@ def measured(
         "value": found.mean,
         "standard_error": found.standard_error,
         "microseconds": 1e6 * seconds / (searches * simulations),
-        "seconds a search": seconds / searches,
+        "seconds per search": seconds / searches,
     }
 
 
 def statistics(policy: Any) -> tuple[float, float]:
-    """Seconds and searches until now."""
+    """Seconds and searches so far."""
     if isinstance(policy, OnlinePolicy):
         return policy.statistics["seconds"], policy.statistics["searches"]
     return policy.seconds, policy.searches
 
 
 def against_pouct(budgets: list[int], episodes: int) -> list[dict[str, Any]]:
-    """Both planners on light-dark."""
+    """Compare both planners on light-dark."""
     world, rows = light_dark.structured(HORIZON, LIGHT, gain=1.0, blur=BLUR), []
     for simulations in budgets:
         ours = particle_tree(simulations)(world).policy
@@ -167,9 +168,9 @@ def against_pouct(budgets: list[int], episodes: int) -> list[dict[str, Any]]:
 
 
 def against_the_optimum(seeds: int = 3) -> list[dict[str, Any]]:
-    """How far the planner's exact value is below the optimum as its budget grows.
+    """Measure how far the exact value of the planner is below the optimum as its budget grows.
 
-    Particles grow with it.
+    The number of particles grows with the budget.
     """
     tasks = {
         "tiger, H = 4": models.load("tiger").pomdp,
@@ -204,7 +205,7 @@ def against_the_optimum(seeds: int = 3) -> list[dict[str, Any]]:
 
 
 def show(title: str, rows: list[dict[str, Any]]) -> None:
-    """Print figures."""
+    """Print a table."""
     table = Table(*rows[0], title=title)
     for row in rows:
         table.add_row(
@@ -214,17 +215,21 @@ def show(title: str, rows: list[dict[str, Any]]) -> None:
 
 
 def main() -> None:
-    """Measure, print tables, and write JSON where asked."""
+    """Measure, print tables, and optionally write JSON."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument(
-        "--episodes", type=int, default=40, help="of light-dark for each value (default 40)"
+        "--episodes", type=int, default=40, help="episodes of light-dark per value (default: 40)"
     )
     parser.add_argument(
-        "--simulations", type=int, nargs="+", default=[200, 1000], help="budgets (default 200 1000)"
+        "--simulations",
+        type=int,
+        nargs="+",
+        default=[200, 1000],
+        help="simulations per action (default: 200 1000)",
     )
-    parser.add_argument("--out", type=Path, help="write the figures as JSON")
+    parser.add_argument("--out", type=Path, help="write the results to this JSON file")
     options = parser.parse_args()
     peers, exact = against_pouct(options.simulations, options.episodes), against_the_optimum()
     show(f"light-dark, horizon {HORIZON}", peers)

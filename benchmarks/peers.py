@@ -1,7 +1,4 @@
-"""Other planners on the same arrays.
-
-A naive networkx tree, and pomdp-py's value iteration and POUCT.
-"""
+"""Other planners on the same arrays: a naive networkx tree, and two planners of pomdp-py."""
 
 from __future__ import annotations
 
@@ -15,9 +12,7 @@ from homdp_ppl import POMDP
 
 
 def naive_tree(pomdp: POMDP) -> float:
-    """What one writes first: a networkx node for every history, its belief in an attribute, values
-    by recursion.
-    """
+    """A naive tree: a networkx node per history with its belief, and values by recursion."""
     rho, T, O, r = pomdp.stationary()  # noqa: E741
     tree = nx.DiGraph()
 
@@ -40,7 +35,7 @@ def naive_tree(pomdp: POMDP) -> float:
 
 
 def pomdp_py_models(pomdp: POMDP) -> Any:
-    """pomdp-py, and a function from a belief to an agent of it whose models are these arrays."""
+    """The module pomdp_py, and a function from a belief to an agent with these arrays as models."""
     import pomdp_py
 
     _, T, O, r = pomdp.stationary()  # noqa: E741
@@ -109,7 +104,7 @@ def pomdp_py_models(pomdp: POMDP) -> Any:
 
 
 def pomdp_py_value_iteration(pomdp: POMDP) -> None:
-    """Plan the first action after the first observation by pomdp-py's exact value iteration."""
+    """Plan the action after the first observation by the exact value iteration of pomdp-py."""
     module, agent = pomdp_py_models(pomdp)
     belief = pomdp.initial * pomdp.shows(0)[:, 0]
     planner = module.ValueIteration(horizon=pomdp.horizon, discount_factor=1.0, epsilon=1e-9)
@@ -117,7 +112,7 @@ def pomdp_py_value_iteration(pomdp: POMDP) -> None:
 
 
 def pomdp_py_pouct(pomdp: POMDP, episodes: int, simulations: int = 300) -> float:
-    """The mean return of pomdp-py's POUCT, which plans anew at every step."""
+    """The mean return of POUCT of pomdp-py, which plans again at every step."""
     module, agent = pomdp_py_models(pomdp)
     rho, T, O, r = pomdp.stationary()  # noqa: E741
     generator = np.random.default_rng(0)

@@ -1,10 +1,10 @@
-"""How fast the planners are: every goal of the planners beside what pip can install, in one run.
+"""The speed of the planners, with goals, compared with other packages.
 
     python benchmarks/planning.py [--repeat 5] [--out planning.json]
 
-Times are medians of repeated plans after a first one; what the first one cost in addition,
-compilation above all, stands apart. Problems are generated here. `tiger_hat` is tiger with T and O
-drawn from a Dirichlet posterior: dense, as learned models are.
+Times are medians of repeated plans after a first one. The first time, which includes compilation,
+is reported separately. `tiger_hat` is tiger with T and O drawn from a Dirichlet posterior: dense,
+as learned models are.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def tiger_hat() -> POMDP:
 
 
 def problems() -> dict[str, POMDP]:
-    """The problems by name, with the horizon still to be set."""
+    """The problems by name; `with_horizon` sets the horizon."""
     return {
         "tiger": models.load("tiger").pomdp,
         "tiger_hat": tiger_hat(),
@@ -62,15 +62,14 @@ def problems() -> dict[str, POMDP]:
 
 
 def with_horizon(pomdp: POMDP, horizon: int) -> POMDP:
-    """The same model for another number of steps."""
+    """The same model with another horizon."""
     return pomdp._replace(
         reward=np.broadcast_to(pomdp.reward[0], (horizon, *pomdp.reward.shape[1:])).copy()
     )
 
 
-GOALS: list[
-    tuple[str, int, str, Callable[[], Any], float | None]
-] = [  # problem, horizon, planner, its factory, goal in seconds
+# problem, horizon, planner, factory, goal in seconds
+GOALS: list[tuple[str, int, str, Callable[[], Any], float | None]] = [
     ("maze", 20, "bounded_search(gap=1e-3)", lambda: bounded_search(gap=1e-3), 0.3),
     ("maze", 9, "alpha_vectors", alpha_vectors, None),
     ("hallway", 5, "bounded_search(gap=1e-3)", lambda: bounded_search(gap=1e-3), None),
@@ -91,7 +90,7 @@ GOALS: list[
 
 
 def measure(run: Callable[[], Any], repeat: int) -> tuple[Any, float, float]:
-    """The result, the median time of a repeated run, and what the first run cost."""
+    """The result, the median time of repeated runs, and the time of the first run."""
     times = []
     for _ in range(repeat + 1):
         start = time.perf_counter()
@@ -101,19 +100,15 @@ def measure(run: Callable[[], Any], repeat: int) -> tuple[Any, float, float]:
 
 
 def compiled_replan(pomdp: POMDP, rounds: int = 2000) -> tuple[float, float]:
-    """Seconds of one exact replan of tiger_hat at H = 5 inside a compiled loop with changing
-    numbers, and of its compilation.
-    """
+    """Seconds per exact replan inside a compiled loop with changing rewards, and to compile it."""
     with x64():
         solve = history_tree().compile(pomdp)
 
         def loop(model: POMDP) -> Any:
             def step(shift: Any, _: Any) -> Any:
                 solved = solve(model._replace(reward=model.reward + shift))
-                return (
-                    solved.value * 1e-6,
-                    solved.policy.probabilities.sum(),
-                )  # the whole policy is made
+                # The sum makes XLA compute the whole policy.
+                return solved.value * 1e-6, solved.policy.probabilities.sum()
 
             return jax.lax.scan(step, jnp.zeros(()), None, length=rounds)
 
@@ -128,14 +123,14 @@ def compiled_replan(pomdp: POMDP, rounds: int = 2000) -> tuple[float, float]:
 
 
 def main() -> None:
-    """Measure, print a table, and write JSON where asked."""
+    """Measure, print a table, and optionally write JSON."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument(
-        "--repeat", type=int, default=5, help="repeated runs after the first (default 5)"
+        "--repeat", type=int, default=5, help="repeated runs after the first (default: 5)"
     )
-    parser.add_argument("--out", type=Path, help="write the figures as JSON")
+    parser.add_argument("--out", type=Path, help="write the results to this JSON file")
     options = parser.parse_args()
     made, rows = problems(), []
     for name, horizon, planner, factory, goal in GOALS:
@@ -187,7 +182,7 @@ def main() -> None:
             {
                 "problem": "tiger",
                 "H": horizon,
-                "who": "history_tree, no warm shape",
+                "who": "history_tree, new planner",
                 "value": value,
                 "gap": 0.0,
                 "seconds": ours,
@@ -242,7 +237,7 @@ def main() -> None:
 
 
 def show(rows: list[dict[str, Any]]) -> None:
-    """Print the figures."""
+    """Print the table."""
     table = Table("problem", "H", "planner", "value", "gap", "seconds", "first run", "goal")
     for row in rows:
         cells = [row["value"], row["gap"], row["seconds"], row["first"], row["goal"]]

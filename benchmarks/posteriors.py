@@ -1,17 +1,17 @@
-"""How fast beliefs are: conjugate updates in a compiled loop, radii from few and many data, NUTS on
-counts and on episodes.
+"""The speed of posteriors: conjugate updates in a compiled loop, quantile radii, and NUTS.
 
     python benchmarks/posteriors.py [--repeat 5] [--models checkup maze] [--episodes 200 2000]
-    [--out posteriors.json]
+        [--out posteriors.json]
 
-Times are medians of repeated runs after a first one; what came before them, compilation above all,
-stands apart. Ratios are of processor time, which other work on the machine disturbs less.
+Times are medians of repeated runs after a first one. The additional time of the first run, mostly
+compilation, is reported separately. Ratios are of processor time, which is less affected by other
+processes.
 
-`belief.update` is NUTS on the count likelihood, from where the chains stand. Its peer is NumPyro's
-`MCMC.run` on `homdp.hindsight(episodes)`, the program conditioned on the episodes one by one, with
-the same chains, warm-up and draws. A new episode changes the peer's shapes: in a learning loop it
-is compiled every time, `belief.update` never again. The peer takes many minutes for hallway and
-rocksample.
+`posterior.update` runs NUTS on the likelihood of the counts, starting from the current chains. It
+is compared with `MCMC.run` of NumPyro on `homdp.hindsight(episodes)`, the program conditioned on
+all episodes, with the same chains, warm-up and draws. A new episode changes the shapes of the
+latter, so in a learning loop it is compiled every time, while `posterior.update` is compiled once.
+The comparison takes many minutes for hallway and rocksample.
 """
 
 from __future__ import annotations
@@ -45,15 +45,15 @@ SAMPLING = Sampling()
 
 
 class Cost(NamedTuple):
-    """What a run takes."""
+    """The cost of a run."""
 
     seconds: float
     processor: float  # seconds of all threads
-    first: float  # processor seconds that the first run took in addition
+    first: float  # additional processor seconds of the first run
 
 
 def measure(run: Callable[[int], Any], repeat: int) -> Cost:
-    """Medians of repeated runs, which are told their number, after a first one."""
+    """Medians of repeated runs after a first one; ``run`` receives the number of the run."""
     wall, processor = [], []
     for number in range(repeat + 1):
         start = time.perf_counter(), time.process_time()
@@ -65,15 +65,13 @@ def measure(run: Callable[[int], Any], repeat: int) -> Cost:
 
 
 def table_model() -> HOMDP:
-    """X = 10, A = 3, Y = 5, H = 5: all rows unknown under flat Dirichlet priors."""
+    """A model with X = 10, A = 3, Y = 5, H = 5, and flat Dirichlet priors on all rows."""
     T, O = dist.Dirichlet(np.ones((10, 3, 10))), dist.Dirichlet(np.ones((10, 5)))  # noqa: E741
     return tabular(T=T, O=O, initial=np.full(10, 0.1), reward=np.zeros((10, 3)), horizon=5)
 
 
 def compiled_update(model: HOMDP, repeat: int, rounds: int = 2000) -> dict[str, Any]:
-    """One episode counted, exact posterior moments, and one optimistic backup, inside a compiled
-    loop.
-    """
+    """Measure a compiled loop: count an episode, compute posterior moments, and do one backup."""
     episodes = rollout(
         jax.random.split(jax.random.key(0), rounds),
         model.draw(jax.random.key(1)),
@@ -101,7 +99,7 @@ def compiled_update(model: HOMDP, repeat: int, rounds: int = 2000) -> dict[str, 
 
 
 def radii(model: HOMDP, repeat: int) -> list[dict[str, Any]]:
-    """Quantile radii after few and many episodes."""
+    """Measure quantile radii after few and many episodes."""
     world, rows = model.draw(jax.random.key(1)), []
     for episodes in (100, 100_000):
         counts = model.counts(
@@ -117,7 +115,7 @@ def radii(model: HOMDP, repeat: int) -> list[dict[str, Any]]:
 
 
 def refresh(name: str, episodes: int, repeat: int) -> list[dict[str, Any]]:
-    """A sampled posterior brought up to date, beside MCMC on all episodes one by one."""
+    """Compare the update of a sampled posterior with MCMC on all episodes."""
     world = models.load(name)
     keys = jax.random.split(jax.random.key(3), episodes + 1)
     data = rollout(keys, world, uniform_policy(world))
@@ -126,7 +124,7 @@ def refresh(name: str, episodes: int, repeat: int) -> list[dict[str, Any]]:
     cold = time.process_time() - start
     new = world.homdp.counts(data[episodes:])
     cost = measure(lambda k: belief.update(new, jax.random.key(k)).atoms.values, repeat)
-    ours = row("belief.update", f"{name}, {episodes:,} episodes", cost._replace(first=cold))
+    ours = row("posterior.update", f"{name}, {episodes:,} episodes", cost._replace(first=cold))
     with x64():
         kernel = NUTS(world.homdp.hindsight(data))
         sampler = MCMC(
@@ -150,11 +148,11 @@ def refresh(name: str, episodes: int, repeat: int) -> list[dict[str, Any]]:
 
 
 def row(what: str, problem: str, cost: Cost) -> dict[str, Any]:
-    """One line of the table."""
+    """One row of the table."""
     print(
         (
-            f"{what}, {problem}: {cost.seconds:.3g} s, processor {cost.processor:.3g} s, before "
-            f"{cost.first:.3g} s"
+            f"{what}, {problem}: {cost.seconds:.3g} s, processor {cost.processor:.3g} s, first run "
+            f"+{cost.first:.3g} s"
         ),
         file=sys.stderr,
     )
@@ -162,18 +160,18 @@ def row(what: str, problem: str, cost: Cost) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Measure, print a table, and write JSON where asked."""
+    """Measure, print a table, and optionally write JSON."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument(
-        "--repeat", type=int, default=5, help="repeated runs after the first (default 5)"
+        "--repeat", type=int, default=5, help="repeated runs after the first (default: 5)"
     )
     parser.add_argument(
-        "--episodes", type=int, nargs="+", default=EPISODES, help="sizes of the data for NUTS"
+        "--episodes", type=int, nargs="+", default=EPISODES, help="numbers of episodes for NUTS"
     )
-    parser.add_argument("--models", nargs="*", default=MODELS, help="zoo models for NUTS")
-    parser.add_argument("--out", type=Path, help="write the figures as JSON")
+    parser.add_argument("--models", nargs="*", default=MODELS, help="models for NUTS")
+    parser.add_argument("--out", type=Path, help="write the results to this JSON file")
     options = parser.parse_args()
     numpyro.enable_validation(False)
     model = table_model()
@@ -194,15 +192,15 @@ def main() -> None:
 
 
 def show(rows: list[dict[str, Any]]) -> None:
-    """Print the figures."""
+    """Print the table."""
     table = Table(
         "what",
         "problem",
         "time",
         "processor",
-        "before",
-        "ratio to the line above",
-        "with what came before",
+        "first run",
+        "ratio to the row above",
+        "ratio with first run",
     )
     for line in rows:
         times = (line[name] for name in ("seconds", "processor", "first"))

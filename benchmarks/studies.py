@@ -1,11 +1,11 @@
-"""What it costs to let others do the work: seconds a unit, and one worker against two.
+"""The overhead of parallel studies: time per unit, and two workers against one.
 
     python benchmarks/studies.py [--episodes 100000] [--units 20 220] [--part NAME ...]
 
-Parts: overhead (units in which nothing is done, by one process of loky and by one Dask worker:
-milliseconds a unit is the slope between two numbers of units, the rest is what it costs to begin),
-scaling (a study with one and two workers). All workers have one thread, Dask's are there already,
-and every way must give the same digest.
+Parts: overhead (empty units with one loky process and one Dask worker; the time per unit is the
+slope between two numbers of units, and the rest is the start-up time), scaling (a study with one
+and two workers). All workers have one thread, Dask workers are already running, and all results
+must have the same digest.
 """
 
 import argparse
@@ -35,30 +35,27 @@ def main():
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument(
-        "--episodes", type=int, default=100000, help="of each run of the larger study"
+        "--episodes", type=int, default=100000, help="episodes per run of the scaling study"
     )
     parser.add_argument(
-        "--units", type=int, nargs=2, default=(20, 220), help="in which nothing is done"
+        "--units", type=int, nargs=2, default=(20, 220), help="two numbers of empty units"
     )
     parser.add_argument(
         "--part",
         nargs="*",
         choices=sorted(PARTS),
         default=sorted(PARTS),
-        help="what to measure (default everything)",
+        help="what to measure (default: everything)",
     )
     options = parser.parse_args()
     console = Console()
-    console.print(
-        f"load of this machine before: {os.getloadavg()[0]:.1f}, cores: "
-        f"{len(os.sched_getaffinity(0))}"
-    )
+    console.print(f"load before: {os.getloadavg()[0]:.1f}, cores: {len(os.sched_getaffinity(0))}")
     for part in options.part:
         PARTS[part](console, options)
 
 
 def seconds(study, run):
-    """How long a study takes, and its digest."""
+    """The running time of a study, and its digest."""
     with tempfile.TemporaryDirectory() as out:
         directory = StudyDirectory.create(
             Path(out), study, {text: find_world(text, study.horizon) for text in study.models}
@@ -72,38 +69,39 @@ def seconds(study, run):
 
 
 def processes(workers):
-    """So many processes, by loky."""
+    """An executor with a number of loky processes."""
     return lambda directory, units: run_processes(directory, units, workers, Pace(), ignore)
 
 
 @contextmanager
 def dask(workers):
-    """So many Dask workers, which are there already."""
+    """An executor with a number of running Dask workers."""
     with (
         LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=None) as local,
         Client(local) as client,
     ):
-        client.run(find_world, "tiger")  # imported, as on a cluster that has done something before
+        client.run(find_world, "tiger")  # import the library first, as on a cluster in use
         yield lambda directory, units: run_cluster(directory, units, client, Pace(), ignore)
 
 
 def processor_seconds():
-    """Of all workers that have ended."""
+    """Processor time of all workers that have ended."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
 
 
 def ignore(unit, rounds):
-    """No progress is shown."""
+    """Show no progress."""
 
 
 def overhead(console, options):
-    """Empty units."""
+    """Measure the overhead of empty units."""
     few, many = (
         Study(("tiger",), ("greedy",), seeds=units, priors=("declared",), block=1)
         for units in options.units
     )
-    table = Table("by", *(f"{units} units s" for units in options.units), "ms a unit", "to begin s")
+    sizes = (f"{units} units s" for units in options.units)
+    table = Table("executor", *sizes, "ms per unit", "start-up s")
     idle = (
         patch.object(executors, "_work_elsewhere", lambda path, unit: ""),
         patch.object(cluster, "compute", lambda *unit: []),
@@ -114,12 +112,12 @@ def overhead(console, options):
             slope = (long - short) / (options.units[1] - options.units[0])
             begin = short - options.units[0] * slope
             table.add_row(name, f"{short:.2f}", f"{long:.2f}", f"{1e3 * slope:.1f}", f"{begin:.1f}")
-    console.print("Overhead of a unit, one worker")
+    console.print("Overhead per unit, one worker")
     console.print(table)
 
 
 def scaling(console, options):
-    """One worker and two."""
+    """Compare two workers with one."""
     study = Study(
         ("tiger_table",),
         ("quantile_backup", "tight"),
@@ -132,21 +130,20 @@ def scaling(console, options):
         f"Scaling: {len(list(study.units()))} units, {options.episodes:,} episodes of "
         f"tiger_table each"
     )
-    table = Table("by", "1 worker s", "2 workers s", "times faster")
+    table = Table("executor", "1 worker s", "2 workers s", "speed-up")
     found = set()
     for name, by in (("loky", lambda workers: nullcontext(processes(workers))), ("Dask", dask)):
         taken = []
         for workers in (1, 2):
             before = processor_seconds()
             with by(workers) as run:
-                time_taken, told = seconds(study, run)
+                time_taken, result = seconds(study, run)
             taken.append(time_taken)
-            found.add(told)
-            used = (
-                processor_seconds() - before
-            )  # more than with one worker: for starting and compiling twice
+            found.add(result)
+            # Two workers use more than one, because both start and compile.
+            used = processor_seconds() - before
             console.print(
-                f"  {name}, {workers}: {time_taken:.1f} s, {used:.0f} s of processors, load "
+                f"  {name}, {workers}: {time_taken:.1f} s, {used:.0f} s of processor time, load "
                 f"{os.getloadavg()[0]:.1f}"
             )
         table.add_row(name, *(f"{one:.1f}" for one in taken), f"{taken[0] / taken[1]:.2f}")

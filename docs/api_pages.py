@@ -1,5 +1,6 @@
-"""The reference: one page for each public namespace, made from its ``__all__``, so that what is
-added there appears by itself.
+"""Generate the reference: one page per public namespace, made from its ``__all__``.
+
+New names appear automatically.
 """
 
 import inspect
@@ -14,7 +15,7 @@ from sphinx.addnodes import pending_xref
 
 import homdp_ppl
 
-THEMES = {  # of the names at the root; one that stands nowhere here comes under "More"
+THEMES = {  # sections for the names at the root; other names are listed under "More"
     "Declaring": ("homdp", "tabular", "Kernels", "Real", "HOMDP", "World", "Spaces", "POMDP"),
     "Acting": (
         "rollout",
@@ -46,7 +47,7 @@ THEMES = {  # of the names at the root; one that stands nowhere here comes under
 
 
 def namespaces() -> dict[str, ModuleType]:
-    """The public modules by their full names, the root last: it repeats names of the others."""
+    """The public modules by full name; the root is last because it repeats names of the others."""
     parts = (getattr(homdp_ppl, name) for name in homdp_ppl.__all__)
     return {part.__name__: part for part in parts if inspect.ismodule(part)} | {
         "homdp_ppl": homdp_ppl
@@ -55,7 +56,7 @@ def namespaces() -> dict[str, ModuleType]:
 
 @cache
 def homes() -> dict[str, str]:
-    """Where each public name is explained, once: in its namespace rather than at the root."""
+    """Where each public name is documented: in its namespace rather than at the root."""
     found: dict[int, str] = {}
     places: dict[str, str] = {}
     for path, module in namespaces().items():
@@ -67,7 +68,7 @@ def homes() -> dict[str, str]:
 
 
 def overloaded() -> set[str]:
-    """The modules of public functions that have several signatures."""
+    """The modules of public functions that have overloads."""
     public = (getattr(module, name) for module in namespaces().values() for name in module.__all__)
     return {
         thing.__module__
@@ -77,12 +78,12 @@ def overloaded() -> set[str]:
 
 
 def write(target: Path) -> None:
-    """Write the pages; those that have not changed are left alone.
+    """Write the pages that have changed, and remove pages of namespaces that no longer exist.
 
     Parameters
     ----------
     target
-        Their folder. Pages of namespaces that are no more are removed.
+        The directory of the pages.
     """
     target.mkdir(parents=True, exist_ok=True)
     pages = {
@@ -100,7 +101,7 @@ def write(target: Path) -> None:
 
 
 def contents() -> str:
-    """A table of the namespaces, for the page above theirs."""
+    """A table of the namespaces, for the index page."""
     rows = {
         f":doc:`{path} <generated/{path.removeprefix('homdp_ppl.')}>`": module
         for path, module in sorted(namespaces().items())
@@ -116,7 +117,7 @@ def contents() -> str:
 
 
 def page(path: str, module: ModuleType) -> str:
-    """The page of a namespace: its purpose, its names at a glance, and the entry of each."""
+    """The page of a namespace: its docstring, a table of its names, and their entries."""
     names = [name for name in module.__all__ if f"{path}.{name}" in homes()]
     parts = [
         path,
@@ -146,12 +147,12 @@ def _themes(names: list[str]) -> dict[str, list[str]]:
     return {
         **here,
         **({"More": more} if more else {}),
-        "Shortcuts to names of the namespaces": elsewhere,
+        "Shortcuts to names in namespaces": elsewhere,
     }
 
 
 def _glance(path: str, module: ModuleType, names: list[str]) -> list[str]:
-    """Names and the first sentences of their docstrings."""
+    """A table of names with the first paragraphs of their docstrings."""
     rows = {}
     for name in names:
         home, thing = homes()[f"{path}.{name}"], getattr(module, name)
@@ -162,19 +163,19 @@ def _glance(path: str, module: ModuleType, names: list[str]) -> list[str]:
 
 
 def _table(rows: dict[str, str]) -> list[str]:
-    """Links, and the first paragraph of what is behind them."""
+    """A table of links, each with the first paragraph of its text."""
     lines = [".. list-table::", "   :class: glance", "   :widths: 30 70", ""]
-    for link, words in rows.items():
-        first = escape(words.partition("\n\n")[0].replace("\n", " "))
+    for link, text in rows.items():
+        first = escape(text.partition("\n\n")[0].replace("\n", " "))
         lines += [f"   * - {link}", f"     - {first[:1].upper()}{first[1:]}"]
     return lines
 
 
 CONSTANTS = {
     "homdp_ppl.explorers.EXPLORERS": "The rules by name.",
-    "homdp_ppl.models.MODELS": "The worlds of the zoo by name.",
+    "homdp_ppl.models.MODELS": "The worlds of the model zoo by name.",
     "homdp_ppl.planners.PLANNERS": "The planners by name.",
-    "homdp_ppl.report.COLOURS": "The colours of rules in pictures, in their order.",
+    "homdp_ppl.report.COLOURS": "The colours of rules in figures, in order.",
 }
 
 
@@ -188,8 +189,9 @@ def _entry(home: str, thing: Any) -> list[str]:
 
 
 def find(written: str) -> str | None:
-    """Where a name is explained that is written in full, from the root on, or alone, if only one
-    has it.
+    """Where a name is documented.
+
+    The name is given in full, relative to the root, or alone if it is unique.
     """
     path = written if written.startswith("homdp_ppl.") else f"homdp_ppl.{written}"
     if path in homes():
@@ -199,7 +201,7 @@ def find(written: str) -> str | None:
 
 
 def link(app: Any, document: Any) -> None:
-    """Let a public name that a page writes as code lead to its explanation."""
+    """Link public names that a page writes as code to their documentation."""
     for node in list(document.findall(nodes.literal)):
         home = find(node.astext().partition("(")[0])
         if home and not isinstance(node.parent, nodes.reference | pending_xref):
@@ -213,7 +215,7 @@ def link(app: Any, document: Any) -> None:
 
 
 def resolve(app: Any, env: Any, node: Any, contnode: Any) -> Any:
-    """Find the page of a name that is written short, or by the module in which it lives."""
+    """Resolve references to names that are abbreviated or written with their private module."""
     if node.get("refdomain") != "py":
         return None
     home = find(node["reftarget"]) or find(node["reftarget"].rpartition(".")[2])

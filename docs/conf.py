@@ -1,6 +1,6 @@
-"""How `make docs` builds the site.
+"""Sphinx configuration, used by `make docs`.
 
-Nothing in it needs the network, neither to be built nor to be read.
+Neither building nor reading the pages requires network access.
 """
 
 import os
@@ -9,7 +9,7 @@ from importlib.metadata import version as installed
 from pathlib import Path
 
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
-sys.path.insert(0, str(Path(__file__).parent))  # the scripts beside this file
+sys.path.insert(0, str(Path(__file__).parent))  # the scripts in this directory
 
 import api_pages
 import docstrings
@@ -26,15 +26,15 @@ extensions = [
     "sphinx.ext.napoleon",
     "sphinx.ext.viewcode",
     "sphinx.ext.mathjax",
-    "sphinx-mathjax-offline",  # brings MathJax with it; the default would ask a server
+    "sphinx-mathjax-offline",  # bundles MathJax; the default loads it from a server
     "sphinx_copybutton",
 ]
 exclude_patterns = ["_build", "**.ipynb_checkpoints"]
 
 myst_enable_extensions = ["amsmath", "colon_fence", "dollarmath"]
 myst_heading_anchors = 3
-nb_execution_mode = "off"  # notebooks are stored with their outputs
-nb_ipywidgets_js = {}  # would be loaded from a server
+nb_execution_mode = "off"  # notebooks are committed with their outputs
+nb_ipywidgets_js = {}  # the default is loaded from a server
 
 autodoc_member_order = "bysource"
 autodoc_typehints = "signature"
@@ -42,7 +42,7 @@ autodoc_typehints_format = "short"
 autodoc_type_aliases = {"Array": "Array", "ArrayLike": "ArrayLike"}
 autodoc_default_options = {
     "members": True,
-    # what comes from there is not ours to explain
+    # members inherited from these classes are not documented
     "inherited-members": "tuple,ValueError,BaseException,Protocol,Generic,Env",
 }
 python_use_unqualified_type_names = True
@@ -52,9 +52,8 @@ napoleon_google_docstring = False
 napoleon_attr_annotations = False
 napoleon_use_param = False
 napoleon_use_rtype = False
-napoleon_custom_sections = [
-    ("Attributes", "params_style")
-]  # a list, beside the members that have words of their own
+# Attributes are a list; members with a docstring also have their own entries.
+napoleon_custom_sections = [("Attributes", "params_style")]
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True
 
@@ -68,10 +67,7 @@ html_theme_options = {"navigation_with_keys": True}
 
 
 def setup(app):
-    """Pages that are made from the code, before anything is read.
-
-    And docstrings as Sphinx can read them.
-    """
+    """Generate pages from the code before Sphinx reads them, and register the docstring hooks."""
     here = Path(__file__).parent
     api_pages.write(here / "api" / "generated")
     notebooks.copy(here.parent / "tutorials", here / "tutorials")
@@ -79,9 +75,8 @@ def setup(app):
     for module in api_pages.overloaded():
         docstrings.one_signature(module)
     app.connect("autodoc-process-signature", docstrings.signature)
-    app.connect(
-        "autodoc-process-docstring", docstrings.prepare, priority=400
-    )  # before napoleon's 500
+    # napoleon has priority 500: prepare runs before it, restore after it
+    app.connect("autodoc-process-docstring", docstrings.prepare, priority=400)
     app.connect("autodoc-process-docstring", docstrings.restore, priority=600)
     app.connect("autodoc-skip-member", docstrings.skip)
     app.connect("source-read", notebooks.redirect)

@@ -1,6 +1,6 @@
-"""Docstrings as Sphinx can read them.
+"""Convert docstrings for Sphinx.
 
-Formulas with their bars, and the fields of records with the comments beside them.
+Escape vertical bars in formulas, and list the fields of records with their trailing comments.
 """
 
 import ast
@@ -19,9 +19,7 @@ LITERAL = re.compile(r"(``.*?``|`.*?`)")
 
 
 def prepare(app: Any, what: str, name: str, thing: Any, options: Any, lines: list[str]) -> None:
-    """Add the fields of a record to its docstring, and keep the bars of formulas from being read as
-    markup.
-    """
+    """Add the fields of a record to its docstring, and escape vertical bars in formulas."""
     if (
         inspect.isclass(thing)
         and is_record(thing)
@@ -33,23 +31,22 @@ def prepare(app: Any, what: str, name: str, thing: Any, options: Any, lines: lis
         plain[name] = [escape(line) for line in lines]
     example = False
     for k, line in enumerate(lines):
-        example = line.lstrip().startswith(">>>") or (
-            example and bool(line.strip())
-        )  # until an empty line: shown as it is
+        # An example ends at an empty line and is not escaped.
+        example = line.lstrip().startswith(">>>") or (example and bool(line.strip()))
         lines[k] = line if example else escape(line)
 
 
 def restore(app: Any, what: str, name: str, thing: Any, options: Any, lines: list[str]) -> None:
-    """Undo what napoleon makes of a property: it takes the words before a colon for its type."""
+    """Restore the docstring of a property: napoleon takes the text before a colon for its type."""
     if name in plain:
         lines[:] = plain.pop(name)
 
 
-plain: dict[str, list[str]] = {}  # docstrings of properties on their way past napoleon
+plain: dict[str, list[str]] = {}  # docstrings of properties, saved before napoleon runs
 
 
 def escape(line: str) -> str:
-    r"""A line whose bars are bars.
+    r"""Escape the vertical bars of a line, except in literals.
 
     Examples
     --------
@@ -68,16 +65,16 @@ def is_record(thing: type) -> bool:
 
 
 def fields(thing: type) -> list[str]:
-    """An Attributes section of a record's fields, each with the comment that stands beside it."""
-    told = comments(thing)
-    if not told:
+    """An Attributes section with the fields of a record and their trailing comments."""
+    found = comments(thing)
+    if not found:
         return []
-    listed = [line for name, words in told.items() for line in (name, f"    {words}")]
+    listed = [line for name, text in found.items() for line in (name, f"    {text}")]
     return ["", "Attributes", "----------", *listed, ""]
 
 
 def comments(thing: type) -> dict[str, str]:
-    """The comment beside each field in a record's source; its type where there is none."""
+    """The trailing comment of each field in the source of a record, or the type of the field."""
     source = (
         textwrap.dedent(inspect.getsource(thing))
         if thing.__module__.startswith("homdp_ppl")
@@ -103,7 +100,7 @@ def comments(thing: type) -> dict[str, str]:
 
 
 def skip(app: Any, what: str, name: str, thing: Any, skipped: bool, options: Any) -> bool | None:
-    """Leave out "Alias for field number 0", and functions that are the defaults of fields."""
+    """Omit "Alias for field number 0", and functions that are the defaults of fields."""
     alias, default = (
         type(thing).__name__ == "_tuplegetter",
         inspect.isfunction(thing) and thing.__name__ != name,
@@ -112,34 +109,38 @@ def skip(app: Any, what: str, name: str, thing: Any, skipped: bool, options: Any
 
 
 def signature(
-    app: Any, what: str, name: str, thing: Any, options: Any, told: str | None, returned: str | None
+    app: Any,
+    what: str,
+    name: str,
+    thing: Any,
+    options: Any,
+    given: str | None,
+    returned: str | None,
 ) -> Any:
-    """The signature with its types as the source writes them, and functions as defaults by their
-    names.
-    """
-    if told is None or not callable(thing):
+    """The signature with types as in the source, and with the names of functions as defaults."""
+    if given is None or not callable(thing):
         return None
-    given = inspect.signature(thing)
+    actual = inspect.signature(thing)
     parameters = [
         p.replace(default=Default(p.default)) if is_odd(p.default) else p
-        for p in given.parameters.values()
+        for p in actual.parameters.values()
     ]
     if what == "method" and parameters and parameters[0].name in ("self", "cls"):
         parameters = parameters[1:]
     if inspect.isclass(thing):
         return stringify_signature(inspect.Signature(parameters), unqualified_typehints=True), None
-    written = stringify_signature(given.replace(parameters=parameters), unqualified_typehints=True)
+    written = stringify_signature(actual.replace(parameters=parameters), unqualified_typehints=True)
     arguments, arrow, result = written.rpartition(") -> ")
     return (f"{arguments})", result) if arrow else (written, None)
 
 
 def is_odd(default: Any) -> bool:
-    """Whether a default looks odd in print."""
+    """Whether the repr of a default is not readable, as in ``<function f at 0x...>``."""
     return default is not inspect.Parameter.empty and repr(default).startswith("<")
 
 
 class Default:
-    """A default by its name, or dots."""
+    """Shows a default by its name, or as dots."""
 
     def __init__(self, value: Any) -> None:
         self.name = getattr(value, "__name__", "...")
@@ -149,7 +150,7 @@ class Default:
 
 
 def one_signature(module: str) -> None:
-    """Let the functions of a module have the one signature that holds all of their overloads."""
+    """Show the implementation signature of the functions of a module instead of the overloads."""
     analyzer = ModuleAnalyzer.for_module(module)
     analyzer.analyze()
     analyzer.overloads.clear()

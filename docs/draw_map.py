@@ -1,7 +1,7 @@
-"""The map of the code, drawn from what the modules really import, and how data flow through it.
+"""Draw a map of the code from the actual imports, and the data flow next to it.
 
-Rows are the layers of the import contract in pyproject.toml; boxes are the packages, with the first
-sentence of their docstring and their public modules. Nothing about the code is written here.
+Rows are the layers of the import contract in pyproject.toml. Boxes are the packages, with the first
+sentence of their docstring and their public modules. All text in the boxes comes from the code.
 """
 
 import ast
@@ -22,35 +22,36 @@ from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
 
 ROOT = Path(__file__).parents[1]
 WIDTH = 10.4  # of a row, in inches
-GAP, LINE, PAD, ARROW = 0.2, 0.155, 0.1, 0.26  # inches: between boxes, of text, in boxes, of rows
+# In inches: between boxes, per line of text, inside boxes, between rows.
+GAP, LINE, PAD, ARROW = 0.2, 0.155, 0.1, 0.26
 GOLDEN = (5**0.5 - 1) / 2
-LETTERS = 12.4  # of the modules' font to an inch
+LETTERS = 12.4  # per inch, in the font of the modules
 
 
 class Step(NamedTuple):
-    """A station of the data."""
+    """A step of the data flow."""
 
     does: str
-    gives: str  # a public name, and more words
+    gives: str  # a public name, then a description
     package: str
 
 
 BEFORE = (
-    Step("you declare", "HOMDP: a program with unknowns", "declare"),
-    Step("it is a NumPyro program", "HOMDP.program: simulates, is conditioned", "declare"),
-    Step("parameters are fixed", "World: the truth, unseen by the learner", "declare"),
+    Step("you declare a problem", "HOMDP: a program with unknown sites", "declare"),
+    Step("it becomes a NumPyro program", "HOMDP.program: simulation, inference", "declare"),
+    Step("parameters are fixed", "World: the truth, hidden from the learner", "declare"),
 )
 LOOP = (
     Step("the explorer proposes", "explorers.Proposal: optimistic models", "explorers"),
     Step("the planner plans", "Plan: a policy and its certificate", "planners"),
-    Step("the policy is played", "Trajectory: observations, actions", "core"),
+    Step("the policy acts", "Trajectory: observations, actions", "core"),
     Step("the states are revealed", "Episode: hindsight", "core"),
     Step("the explorer updates", "Counts, posteriors.Posterior", "posteriors"),
 )
 AFTER = (
     Step("the run is recorded", "Run: exact values, regret", "learning"),
-    Step("many rules and seeds", "study.StudyDirectory: journals, results.nc", "study"),
-    Step("for people", "report.write_page: report.html, tables", "report"),
+    Step("a study runs many seeds", "study.StudyDirectory: journals, results.nc", "study"),
+    Step("results are reported", "report.write_page: report.html, tables", "report"),
 )
 
 
@@ -67,7 +68,7 @@ class Box(NamedTuple):
     modules: str  # wrapped
 
     def colour(self, dark: bool = False) -> str:
-        """Of the box, or of arrows that leave it."""
+        """The colour of the box, or the dark colour of its outgoing arrows."""
         return to_hex(hsv_to_rgb((self.hue, 0.75, 0.6) if dark else (self.hue, 0.22, 0.98)))
 
 
@@ -79,7 +80,7 @@ def layers() -> list[list[str]]:
 
 
 def imports() -> nx.DiGraph:
-    """Which package imports which; modules of the root count as packages."""
+    """The import graph of the packages; modules at the root count as packages."""
     graph = grimp.build_graph("homdp_ppl", exclude_type_checking_imports=True, cache_dir=None)
     packages = nx.DiGraph()
     packages.add_nodes_from(sorted(name.split(".")[1] for name in graph.modules if "." in name))
@@ -92,12 +93,12 @@ def imports() -> nx.DiGraph:
 
 
 def check(packages: nx.DiGraph, rows: list[list[str]]) -> None:
-    """Refuse a map that would not show the code.
+    """Check that the layers match the code.
 
     Raises
     ------
     ValueError
-        A package that is in no layer, a layer without its package, or an import that does not point
+        If a package is in no layer, a layer names a missing package, or an import does not point
         downwards.
     """
     row_of = {name: number for number, row in enumerate(rows) for name in row}
@@ -123,8 +124,8 @@ def draw() -> Figure:
     _packages(left, packages, boxes)
     _flow(right, {name: box.colour() for name, box in boxes.items()})
     for axes, title in (
-        (left, "Packages: arrows, in the colour of who imports, always point down"),
-        (right, "How data flow, in the colours of the packages"),
+        (left, "Packages: imports point down, in the colour of the importing package"),
+        (right, "Data flow, in the colours of the packages"),
     ):
         axes.set_axis_off()
         axes.set_title(title, fontsize=15, loc="left", weight="bold", pad=12)
@@ -132,15 +133,15 @@ def draw() -> Figure:
 
 
 def write(path: Path) -> None:
-    """Draw the map into a file, the same bytes every time."""
+    """Write the map to a file; the output is reproducible byte by byte."""
     with matplotlib.rc_context({"svg.hashsalt": "map", "font.family": "DejaVu Sans"}):
         draw().savefig(path, metadata={"Date": None} if path.suffix == ".svg" else None)
 
 
 def _boxes(rows: list[list[str]]) -> dict[str, Box]:
-    """Rows from the bottom up, each as high as its longest text."""
+    """The boxes, row by row from the bottom; the longest text sets the height of a row."""
     boxes: dict[str, Box] = {}
-    hues = count(0.62, GOLDEN)  # neighbours differ as much as they can
+    hues = count(0.62, GOLDEN)  # neighbours get very different hues
     bottom = 0.05
     for row in reversed(rows):
         made = []
@@ -159,7 +160,7 @@ def _boxes(rows: list[list[str]]) -> dict[str, Box]:
 
 
 def _texts(name: str, width: float) -> tuple[str, str]:
-    """What a package is for, and its public modules."""
+    """The purpose of a package, and its public modules."""
     folder = ROOT / "homdp_ppl" / name
     source = folder / "__init__.py" if folder.is_dir() else folder.with_suffix(".py")
     docstring = ast.get_docstring(ast.parse(source.read_text(encoding="utf-8"))) or ""
@@ -181,12 +182,12 @@ def _lines(text: str) -> int:
 
 
 def _packages(axes: Axes, packages: nx.DiGraph, boxes: Mapping[str, Box]) -> None:
-    for a, b in sorted(nx.transitive_reduction(packages).edges):  # what follows is left out
+    for a, b in sorted(nx.transitive_reduction(packages).edges):  # omit implied arrows
         above, below = boxes[a], boxes[b]
         low = max(above.left, below.left) + 0.1
         high = min(above.left + above.width, below.left + below.width) - 0.1
         ends = (
-            [(low + high) / 2] * 2  # straight down where it can be
+            [(low + high) / 2] * 2  # vertical if the boxes overlap
             if low <= high
             else [_nearest(above, below), _nearest(below, above)]
         )
@@ -215,7 +216,7 @@ def _packages(axes: Axes, packages: nx.DiGraph, boxes: Mapping[str, Box]) -> Non
 
 
 def _nearest(box: Box, other: Box) -> float:
-    """The place on a box that is nearest to another one beside it."""
+    """The horizontal position on a box that is nearest to another box."""
     return box.left + 0.15 if other.left < box.left else box.left + box.width - 0.15
 
 

@@ -1,6 +1,4 @@
-"""Draw the picture of the README.
-
-A declaration, a plan for it, and what learning it costs three rules.
+"""Draw the figure of the README: a declaration, a plan, and the regret of three rules.
 
     python docs/draw_overview.py
 
@@ -20,7 +18,7 @@ TARGET = Path(__file__).parent / "pictures" / "overview.png"
 
 
 def main() -> None:
-    """Draw it."""
+    """Draw the figure and save it."""
     tiger, lock = models.load("tiger"), models.load("lock")
     figure, (left, middle, right) = plt.subplots(
         1, 3, figsize=(15, 4.6), layout="constrained", width_ratios=[1.0, 1.15, 1.0]
@@ -35,7 +33,7 @@ def main() -> None:
         (middle, "2  Plan: the best policy on observations alone"),
         (right, "3  Learn: regret of three rules on a lock"),
     ):
-        axes.set_title("")  # its own
+        axes.set_title("")  # remove the default title
         axes.set_title(title, fontsize=12, loc="left", pad=10)
     TARGET.parent.mkdir(exist_ok=True)
     figure.savefig(TARGET, dpi=110)

@@ -1,9 +1,7 @@
-"""The tutorials live outside of the documentation.
+"""Copy the tutorials into the documentation, with their README as the index page.
 
-A copy of them, with their README as the page that leads to them.
-
-Pages link to the originals, so that links hold where the files are read as they are; on the site
-they lead to the copies.
+Pages link to the original notebooks, so that links also work in the repository. When the site is
+built, these links are redirected to the copies.
 """
 
 import re
@@ -15,24 +13,23 @@ NOTEBOOK = re.compile(r"\[([^]]+)\]\(([^)]+)\.ipynb\)")
 
 
 def copy(source: Path, target: Path) -> None:
-    """Copy the notebooks, and write their index.
+    """Copy the notebooks and write their index.
 
     Parameters
     ----------
     source
-        The folder of the notebooks and of their README.
+        The directory of the notebooks and their README.
     target
-        Where Sphinx finds the copies; files that have not changed are not written, so that they are
-        not read again.
+        The directory of the copies. Unchanged files are not written, so that Sphinx does not read
+        them again.
     """
     target.mkdir(exist_ok=True)
     for path in sorted(source.glob("*.ipynb")):
-        beside = target / path.name
-        if not beside.exists() or beside.read_bytes() != path.read_bytes():
-            shutil.copyfile(path, beside)
-    readme = (
-        (source / "README.md").read_text(encoding="utf-8").replace("](../", "](../../")
-    )  # the copy is one folder deeper
+        duplicate = target / path.name
+        if not duplicate.exists() or duplicate.read_bytes() != path.read_bytes():
+            shutil.copyfile(path, duplicate)
+    # The copy is one directory deeper.
+    readme = (source / "README.md").read_text(encoding="utf-8").replace("](../", "](../../")
     listed = "\n".join(f"{title} <{name}>" for title, name in NOTEBOOK.findall(readme))
     (target / "README.md").write_text(
         f"{readme}\n```{{toctree}}\n:hidden:\n\n{listed}\n```\n", encoding="utf-8"
@@ -40,7 +37,7 @@ def copy(source: Path, target: Path) -> None:
 
 
 def redirect(app: Any, name: str, source: list[str]) -> None:
-    """Let the links of a page to what lives outside lead to its copy."""
+    """Redirect links to files outside of the documentation to their copies."""
     source[0] = (
         source[0]
         .replace("](../../CONTRIBUTING.md", "](../contributing.md")

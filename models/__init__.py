@@ -1,9 +1,8 @@
-"""The zoo: one story per file.
+"""The model zoo: one model per file.
 
-Each entry is a function that returns the model's default truth, a world to act in.
-
-``models.load("tiger")`` gives the world, ``models.load("tiger").homdp`` the declaration, what is
-unknown in it included. Whether states and observations are finite is in ``world.spaces.finite``.
+``models.load("tiger")`` returns the default world of a model, and ``models.load("tiger").homdp``
+its declaration, including what is unknown. ``world.spaces.finite`` says whether states and
+observations are finite.
 """
 
 import sys
@@ -73,14 +72,14 @@ MODELS: dict[str, Callable[..., World]] = {
 
 
 def load(name: str, **options: Any) -> World:
-    """A world of the zoo by its name.
+    """Load a world of the model zoo by name.
 
     Parameters
     ----------
     name
         One of ``MODELS``.
     options
-        Arguments of the model's own function, such as ``horizon``.
+        Arguments of the function of the model, such as ``horizon``.
 
     Examples
     --------
@@ -91,16 +90,16 @@ def load(name: str, **options: Any) -> World:
     has = list(signature(factory).parameters)
     wrong = [option for option in options if option not in has]
     if wrong:
-        told = f"one of {', '.join(has)}" if has else "none"
+        expected = f"one of {', '.join(has)}" if has else "no options"
         problems = [
-            Problem("option", repr(option), told, did_you_mean(option, has)) for option in wrong
+            Problem("option", repr(option), expected, did_you_mean(option, has)) for option in wrong
         ]
         raise ParameterError(f"models.load({name!r})", problems)
     return factory(**options)
 
 
 def story(name: str) -> str:
-    """What a model of the zoo is about, in a sentence.
+    """Describe a model of the model zoo in one sentence.
 
     Parameters
     ----------
@@ -110,11 +109,11 @@ def story(name: str) -> str:
     Examples
     --------
     >>> story("tiger")
-    'Tiger: behind one of two doors, and it growls at every step.'
+    'Tiger: a tiger behind one of two doors growls at every step.'
     """
     factory = _factory(name, "models.story")
     teller = sys.modules[factory.__module__] if factory.__name__ == "structured" else factory
-    return (teller.__doc__ or "").partition("\n")[0]
+    return " ".join((teller.__doc__ or "").partition("\n\n")[0].split())
 
 
 def _factory(name: str, asked: str) -> Callable[..., World]:

@@ -1,22 +1,20 @@
-"""Camera: sim-to-real with a pose in the plane and pictures that are numbers.
+"""Camera: a robot with an unknown drift fetches a box, guided by real-valued images of its pose.
 
-`sim_to_real` is the same story with cells.
-
-    pose ──► pose + move + drift (and a little noise); grasping: loaded if the box is in reach,
-      │      else knocked over, for good
+    pose ──► pose + move + drift (with a little noise); grasping: loaded if the box is in reach,
+      │      otherwise knocked over, permanently
       ▼
-    scale * pose, with little noise in the west and much behind the shelf in the east
+    scale * pose, with little noise in the west and much noise behind the shelf in the east
 
-An application of the paper (appendix A, after Pinto et al. 2017; the numbers are ours). The
-simulator prints the robot's pose after each episode; in the hall there is only the camera. The
-robot starts in the west, and does not know how far north. The box stands behind the shelf. Grasping
-it pays 1, and so does every step from then on; grasping elsewhere knocks something over and ends it
-all with nothing. So the robot has to look before it goes behind the shelf, and to count its moves
-there.
+The continuous version of `sim_to_real`, an application of the paper (appendix A, after Pinto et al.
+2017; the numbers are ours). The simulator reveals the robot's pose after each episode. In the hall
+there is only the camera. The robot starts in the west at an unknown position from south to north.
+The box is behind the shelf. Grasping it pays 1, and so does every later step. Grasping elsewhere
+knocks something over, and no reward is possible afterwards. So the robot has to look before it goes
+behind the shelf, and to count its moves there.
 
-Known: where box and shelf are, what moves do in the simulator, the start. Unknown: where the floor
-of the hall makes wheels drift with every move (`drift`, a vector, of the transitions), and how many
-units of a picture are a metre (`scale`, of the emissions).
+Known: where the box and the shelf are, the effect of moves in the simulator, the start. Unknown:
+how much the wheels drift with every move on the floor of the hall (`drift`, a vector, a site of the
+transitions), and how many units of an image are one metre (`scale`, a site of the emissions).
 """
 
 import jax
@@ -32,35 +30,30 @@ from homdp_ppl.declare.model import World
 from homdp_ppl.precision import Array
 
 ACTIONS = ("north", "south", "east", "west", "grasp")
-MOVES, GRASP = (
-    np.array([[0.0, 1.0], [0.0, -1.0], [1.0, 0.0], [-1.0, 0.0], [0.0, 0.0]]),
-    4,
-)  # (east, north)
-START, UNSURE, UNSTEADY = (
-    np.array([0.0, 0.5]),
-    np.array([0.1, 0.6]),
-    0.05,
-)  # first pose, its deviation; deviation of a step
+MOVES = np.array([[0.0, 1.0], [0.0, -1.0], [1.0, 0.0], [-1.0, 0.0], [0.0, 0.0]])  # (east, north)
+GRASP = 4
+START, UNSURE = np.array([0.0, 0.5]), np.array([0.1, 0.6])  # mean and deviation of the first pose
+UNSTEADY = 0.05  # deviation of a step
 BOX, REACH = np.array([2.0, 1.0]), 0.5
-LOADED, OVER = np.array([100.0, 0.0]), np.array([-100.0, 0.0])  # poses for what does not end
-FAR = 50.0  # east or west of all real poses
-SHELF, SHARP, HIDDEN = 1.5, 0.1, 1.0  # where it begins; deviations of pictures before and behind it
+LOADED, OVER = np.array([100.0, 0.0]), np.array([-100.0, 0.0])  # poses of the absorbing states
+FAR = 50.0  # all real poses are nearer than this
+SHELF = 1.5  # where the shelf begins
+SHARP, HIDDEN = 0.1, 1.0  # deviation of images, and what is added to it behind the shelf
 
 
 def structured(
     horizon: int = 5, drift: tuple[float, float] = (0.1, -0.1), scale: float = 1.2
 ) -> World:
-    """The hall of someone who has its map, but has neither driven the robot there nor measured a
-    picture.
+    """The hall for a learner who has a map, but knows neither the drift nor the scale of images.
 
     Parameters
     ----------
     horizon
         Number of actions in an episode.
     drift
-        What is added to each move, (east, north).
+        Displacement added to each move, (east, north).
     scale
-        Units of a picture in a metre.
+        Units of an image per metre.
     """
 
     @homdp(states=Real(2), observations=Real(2), actions=ACTIONS, horizon=horizon, reward=reward)
@@ -90,7 +83,7 @@ def structured(
 
 
 def reward(x: Array, a: Array) -> Array:
-    """1 for grasping the box, and for every step with it."""
+    """1 for grasping the box, and for every step while holding it."""
     held = x[0] > FAR
     taken = (a == GRASP) & (jnp.sum((x - BOX) ** 2) < REACH**2)
     return jnp.where(held | taken, 1.0, 0.0)

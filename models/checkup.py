@@ -1,22 +1,21 @@
-"""A check-up: wait, scan (cheap, unreliable), take a biopsy (costly, exact), or treat.
-
-The small sibling of screening.py.
+"""Check-up: wait, scan (cheap, unreliable), take a biopsy (costly, exact), or treat.
 
     condition ──► condition'     healthy ─onset─► early ─progression─► advanced; treatment ends it
         │
         ▼
     (condition, test just taken) ──► result of that test
 
-A patient's condition is hidden until tests and time reveal it in hindsight: an application of the
-paper (appendix A, after Ayer, Alagoz and Stout 2012; the numbers here are ours, for illustration
-only). The result of a test is the next observation, so the state carries the test just taken.
-Treating a healthy patient does harm, waiting with a sick one costs more: at the default truth it is
-best to pay for the biopsy at once, and to act on its result.
+A smaller version of `screening`. A patient's condition is hidden until tests and time reveal it in
+hindsight. An application of the paper (appendix A, after Ayer, Alagoz and Stout 2012; the numbers
+are ours, for illustration only). The result of a test is the next observation, so the state
+includes the test just taken. Treating a healthy patient does harm, but delaying the treatment of a
+sick one costs more. With the default parameters it is best to pay for the biopsy at once and to act
+on its result.
 
-Known in `structured`: that disease only gets worse, what treatment does, that a biopsy is exact,
-the rewards. Unknown: how fast disease comes and progresses (a hierarchy: both rates scatter around
-one unknown `pace`), the scan's sensitivity at each stage and its specificity. In `table` every row
-of T and O is unknown under a flat Dirichlet prior.
+Known in `structured`: that the disease only gets worse, the effect of treatment, that a biopsy is
+exact, the rewards. Unknown: the rates of onset and progression (a hierarchy: both vary around one
+unknown `pace`), the scan's sensitivity at each stage, and its specificity. In `table` every row of
+T and O is unknown under a flat Dirichlet prior.
 """
 
 import jax.numpy as jnp
@@ -34,11 +33,8 @@ from homdp_ppl.precision import Array
 
 CONDITIONS = ("healthy", "early", "advanced")
 TESTS = ("no test", "scan", "biopsy")
-STATES = (
-    *(f"{c}, {t}" for t in TESTS for c in CONDITIONS),
-    "treated early",
-    "treated late",
-)  # state = 3 * test + condition
+# state = 3 * test + condition
+STATES = (*(f"{c}, {t}" for t in TESTS for c in CONDITIONS), "treated early", "treated late")
 OBSERVATIONS = (
     "no news",
     "scan clear",
@@ -62,7 +58,7 @@ TRUTH: dict[str, ArrayLike] = {
 
 
 def structured(horizon: int = 5) -> World:
-    """A check-up by someone who knows medicine but not the numbers."""
+    """A check-up for a learner who knows the structure of the disease but not the parameters."""
 
     @homdp(
         states=STATES, observations=OBSERVATIONS, actions=ACTIONS, horizon=horizon, reward=REWARD
@@ -84,7 +80,7 @@ def structured(horizon: int = 5) -> World:
 
 
 def table(horizon: int = 5) -> World:
-    """The same patients seen by a learner who knows no medicine."""
+    """The same check-up for a learner who knows no structure."""
     return flat_table(structured(horizon))
 
 
@@ -97,9 +93,7 @@ def _moves(rates: Array) -> Array:
     moves = jnp.zeros((11, 4, 11))
     for test in range(3):
         patients = slice(3 * test, 3 * test + 3)
-        for action in range(
-            3
-        ):  # wait, scan, biopsy: time passes, and the next state knows which test was taken
+        for action in range(3):  # wait, scan, biopsy: the next state includes the test taken
             moves = moves.at[patients, action, 3 * action : 3 * action + 3].set(worsens)
         moves = (
             moves.at[3 * test, 3, 0]

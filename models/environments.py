@@ -1,11 +1,10 @@
-"""The zoo as Gymnasium environments.
+"""The model zoo as Gymnasium environments: ``gymnasium.make("homdp/Tiger-v0", horizon=6)``.
 
-``gymnasium.make("homdp/Tiger-v0", horizon=6)``, one id for each entry.
-
-Since version 1.0 Gymnasium loads no entry points: ids are registered when ``homdp_ppl.gym`` is
-imported, for instance by ``gymnasium.make("homdp_ppl.gym:homdp/Tiger-v0")``. The entry point
-"homdp" is for older versions and for tools that load it. Spawn asynchronous vectors,
-``vector_kwargs={"context": "spawn"}``: JAX warns when its process is forked.
+There is one id per model. Gymnasium 1.0 and later do not load entry points, so ids are registered
+when ``homdp_ppl.gym`` is imported, for instance by
+``gymnasium.make("homdp_ppl.gym:homdp/Tiger-v0")``. The entry point "homdp" is for older versions
+and for tools that load it. For asynchronous vector environments pass
+``vector_kwargs={"context": "spawn"}``, because JAX warns when its process is forked.
 """
 
 from functools import lru_cache
@@ -19,16 +18,16 @@ from homdp_ppl.models import MODELS, load
 
 
 class ZooEnv(HOMDPEnv):
-    """A world of the zoo by its name; what the registered ids make.
+    """A world of the model zoo by name; the class of the registered environments.
 
     Parameters
     ----------
     name
-        One of ``MODELS``; the id gives it.
+        One of ``MODELS``; set by the id.
     per_step, render_mode
         As in :class:`homdp_ppl.gym.HOMDPEnv`.
     options
-        Arguments of the model's own function, such as ``horizon``.
+        Arguments of the function of the model, such as ``horizon``.
     """
 
     def __init__(
@@ -36,19 +35,19 @@ class ZooEnv(HOMDPEnv):
     ) -> None:
         try:
             world = _remembered(name, **options)
-        except TypeError:  # an option that can be no key, an array say
+        except TypeError:  # an option that is not hashable, such as an array
             world = load(name, **options)
         super().__init__(world, per_step, render_mode)
 
 
 @lru_cache(maxsize=32, typed=True)
 def _remembered(name: str, **options: Any) -> World:
-    """Worlds take seconds to declare, and ``gymnasium.make_vec`` asks for many of the same."""
+    """Cached, because declaring takes seconds and ``gymnasium.make_vec`` loads many copies."""
     return load(name, **options)
 
 
 def environment_id(name: str) -> str:
-    """The id of a zoo entry.
+    """The Gymnasium id of a model.
 
     Examples
     --------
@@ -59,7 +58,7 @@ def environment_id(name: str) -> str:
 
 
 def register() -> None:
-    """Register an id for each entry of the zoo; again does nothing."""
+    """Register an id for each model; repeated calls have no effect."""
     for name in MODELS:
         if environment_id(name) not in gymnasium.registry:
             gymnasium.register(

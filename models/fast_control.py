@@ -1,24 +1,23 @@
-"""High-frequency control: a rally car is steered by a fast and coarse sensor.
-
-Where it truly was is worked out afterwards.
+"""Fast control: steer a rally car with a fast, coarse sensor; its exact position is computed later.
 
     (place, drift) ──► drift' = drift + steering (`grip`), or the old drift
-          │            place' = place + drift', as far as the kerbs
+          │            place' = place + drift', up to the kerbs
           ▼
-    left, centre or right: a fast picture, which finds a car beside the centre with probability
+    left, centre or right: a fast image, which detects a car off the centre with probability
     `sharp`
 
 An application of the paper (appendix A, after Pan et al. 2017; the numbers are ours). Lidar would
-tell place and drift, but takes longer to process than there is time to steer; it is ready when the
-lap is over. The fast sensor never shows the drift, nor how far aside the car is: two pictures and
-the steering between them say more than one. The car enters the track in its centre, drifting to
-either side. A step is worth 1 on the centre line, less to the sides, nothing at the kerbs.
+measure place and drift, but processing it takes too long for steering; the result is available
+after the lap. The fast sensor shows neither the drift nor how far off the centre the car is. Two
+images and the steering between them carry more information than one image. The car enters the track
+in the centre, drifting to either side. The reward of a step is 1 on the centre line, less to the
+sides, and 0 at the kerbs.
 
-Known in `structured`: how place follows from drift, that a car which drifts goes on drifting, the
-kerbs, that the car never looks to be on the wrong side, the rewards, the start. Unknown: how often
-steering grips, one number for all places, drifts and directions; how a car that goes straight is
-pushed (to the left, not at all, to the right); how sharp the sensor is (Beta and Dirichlet, so the
-posterior has a closed form). In `table` every row of T and O is unknown under a flat Dirichlet
+Known in `structured`: how place follows from drift, that a drifting car keeps drifting, the kerbs,
+that the sensor never reports the wrong side, the rewards, the start. Unknown: how often steering
+grips, one number for all places, drifts and directions; how a car that goes straight is pushed (to
+the left, not at all, to the right); the sharpness of the sensor. Priors are Beta and Dirichlet, so
+the posterior has a closed form. In `table` every row of T and O is unknown under a flat Dirichlet
 prior.
 """
 
@@ -39,24 +38,24 @@ from homdp_ppl.precision import Array
 OBSERVATIONS = ("left", "centre", "right")
 ACTIONS = ("steer left", "straight", "steer right")
 DRIFTS = (-1, 0, 1)
-PUSH = (0.15, 0.7, 0.15)  # of a car that goes straight: to the left, not at all, to the right
+PUSH = (0.15, 0.7, 0.15)  # of a car that goes straight: left, none, right
 
 
 def structured(
     half_width: int = 2, horizon: int = 5, grip: float = 0.8, sharp: float = 0.8
 ) -> World:
-    """The track of a driver who knows how cars move, but neither these tyres nor this sensor.
+    """The track for a learner who knows how cars move, but not the parameters of car and sensor.
 
     Parameters
     ----------
     half_width
-        Places on either side of the centre; the outermost are the kerbs.
+        Number of places on either side of the centre; the outermost are the kerbs.
     horizon
         Number of actions in an episode.
     grip
-        Chance that steering changes the drift.
+        Probability that steering changes the drift.
     sharp
-        Chance that a car beside the centre is seen there, and not in the centre.
+        Probability that a car off the centre is seen there, and not in the centre.
     """
     if half_width < 1:
         raise DeclarationError(
@@ -92,9 +91,9 @@ def table(half_width: int = 2, horizon: int = 5, grip: float = 0.8, sharp: float
 
 
 def _outcomes(states: list[tuple[int, int]], half_width: int) -> np.ndarray:
-    """Where actions lead in six cases.
+    """Transitions in six cases, (6, X, A, X).
 
-    What is sure, steering grips or not, a push left, none, or right; (6, X, A, X).
+    Certain transitions, steering grips or not, a push left, none, or right.
     """
     outcomes = np.zeros((6, len(states), len(ACTIONS), len(states)))
     for (state, (place, drift)), (action, steering) in product(
@@ -102,7 +101,7 @@ def _outcomes(states: list[tuple[int, int]], half_width: int) -> np.ndarray:
     ):
         if steering == drift == 0:
             cases = {3: -1, 4: 0, 5: 1}
-        elif steering in (0, drift):  # a car that drifts goes on, and cannot drift more
+        elif steering in (0, drift):  # a drifting car keeps drifting, and cannot drift more
             cases = {0: drift}
         else:
             cases = {1: drift + steering, 2: drift}

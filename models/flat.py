@@ -1,4 +1,4 @@
-"""What the zoo's tables share: a world as it looks to someone who knows no structure."""
+"""The same world without structure: all rows unknown under Dirichlet priors."""
 
 import numpy as np
 import numpyro.distributions as dist
@@ -10,18 +10,18 @@ from homdp_ppl.declare.model import World
 def flat_table(
     world: World, transition: float = 1.0, emission: float = 1.0, kind: str = "table"
 ) -> World:
-    """The same truth with every row of T and O unknown under symmetric Dirichlet priors.
+    """The same world with every row of T and O unknown under symmetric Dirichlet priors.
 
-    Start and rewards stay known.
+    The initial distribution and the rewards stay known.
 
     Parameters
     ----------
     world
-        The truth.
+        The true world.
     transition, emission
-        The concentrations; 1 is flat.
+        The concentrations of the priors; 1 is flat.
     kind
-        What follows the world's name in that of the table.
+        Suffix for the name of the declaration.
     """
     X, Y, A, H = world.spaces.sizes
     model = tabular(

@@ -1,6 +1,4 @@
-"""Screening by a marker: wait, order an assay of a marker in the blood, or treat.
-
-What comes back is a number.
+"""Gaussian screening: wait, order an assay of a blood marker (a real number), or treat.
 
     condition ──► condition'     healthy ─onset─► early ─progression─► advanced; treatment ends it
         │
@@ -9,16 +7,16 @@ What comes back is a number.
                                           with the noise of the assay, or of a quick test
 
 The check-up of checkup.py (appendix A of the paper, after Ayer, Alagoz and Stout 2012; the numbers
-are ours, for illustration only) with a laboratory instead of yes and no. At every visit a quick
-test reads the marker badly; an assay, ordered at one visit and back by the next, reads it well and
-costs a little. The marker rises from stage to stage, from 0 in the healthy, and is 0 again after
-treatment. Treating a healthy patient does harm, waiting with a sick one costs more. Disease is
-revealed in hindsight.
+are ours, for illustration only) with laboratory values instead of yes or no. A quick test measures
+the marker with much noise at every visit. An assay, ordered at one visit and available at the next,
+measures it well and costs a little. The marker is 0 in healthy patients, rises from stage to stage,
+and is 0 again after treatment. Treating a healthy patient does harm, but delaying the treatment of
+a sick one costs more. The condition is revealed in hindsight.
 
-Known: that disease only gets worse, what treatment does, by how much a quick test is worse, the
-rewards, the start. Unknown: how fast disease comes and progresses (`rates`, Beta), how much the
-marker rises in each stage, and the noise of the assay. One rise and one noise serve all stages, so
-the posterior is sampled.
+Known: that the disease only gets worse, the effect of treatment, the noise of the quick test
+relative to the assay, the rewards, the start. Unknown: the rates of onset and progression (`rates`,
+Beta), the rise of the marker per stage, and the noise of the assay. One rise and one noise are
+shared by all stages, so the posterior is sampled.
 """
 
 import jax.numpy as jnp
@@ -33,15 +31,11 @@ from homdp_ppl.declare.model import World
 from homdp_ppl.precision import Array
 
 CONDITIONS = ("healthy", "early", "advanced")
-STATES = (
-    *CONDITIONS,
-    *(f"{c}, assay" for c in CONDITIONS),
-    "treated early",
-    "treated late",
-)  # state = 3 * assay + condition
+# state = 3 * assay + condition
+STATES = (*CONDITIONS, *(f"{c}, assay" for c in CONDITIONS), "treated early", "treated late")
 ACTIONS = ("wait", "assay", "treat")
 STAGE = np.array([0.0, 1.0, 2.0, 0.0, 1.0, 2.0, 0.0, 0.0])
-QUICK = np.array([3.0] * 3 + [1.0] * 5)  # by how much the noise of a quick test is larger
+QUICK = np.array([3.0] * 3 + [1.0] * 5)  # noise relative to the assay
 INITIAL = np.array([0.7, 0.3] + [0.0] * 6)
 WELL = np.array([1.0, 0.7, 0.2] * 2 + [0.9, 0.4])  # quality of life in each state
 COST = np.array([0.0, 0.03, 0.2])  # of each action
@@ -56,17 +50,17 @@ def structured(
     rise: float = 2.0,
     noise: float = 1.0,
 ) -> World:
-    """Screening by someone who knows medicine, but neither the rates nor the laboratory.
+    """Screening for a learner who knows the structure, but neither the rates nor the laboratory.
 
     Parameters
     ----------
     horizon
         Number of visits.
     onset, progression
-        Chance from one visit to the next that a healthy patient falls ill, and that early disease
-        becomes advanced.
+        Probabilities per visit that a healthy patient falls ill, and that early disease becomes
+        advanced.
     rise
-        How much higher the marker is on average, stage by stage.
+        Mean increase of the marker per stage.
     noise
         Standard deviation of the assay.
     """
@@ -92,7 +86,7 @@ def _moves(rates: Array) -> Array:
     )
     moves = jnp.zeros((8, 3, 8)).at[6, :, 6].set(1.0).at[7, :, 7].set(1.0)
     for test in (0, 3):
-        for action in (0, 1):  # time passes, and the next state knows whether an assay was ordered
+        for action in (0, 1):  # the next state includes whether an assay was ordered
             moves = moves.at[test : test + 3, action, 3 * action : 3 * action + 3].set(worsens)
         moves = (
             moves.at[test, 2, 0].set(1.0).at[test + 1, 2, 6].set(1.0).at[test + 2, 2, 7].set(1.0)

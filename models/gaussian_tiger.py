@@ -1,18 +1,18 @@
-"""Gaussian tiger: behind one of two doors, and where its growl seems to come from is a number.
+"""Gaussian tiger: a tiger behind one of two doors, heard at a real-valued position.
 
     tiger ──► tiger' (stays while you listen; opening a door resets it at random)
       │
       ▼
-    growl ~ Normal(mean of that side, 1 / sqrt(precision of that side)), below 0 on the left, above
-    0 on the right
+    growl ~ Normal(mean of that side, 1 / sqrt(precision of that side)), mostly below 0 on the left
+    and above 0 on the right
 
-The tiger of Kaelbling, Littman and Cassandra (1998, see tiger.py) with an ear that does not say
-"left" or "right": a growl far out is worth more than one from the middle, so how often to listen
-depends on what was heard. The doors, the tiger's moves and the rewards are those of `tiger`; a
-growl is heard at every step, also before the first action.
+The tiger of Kaelbling, Littman and Cassandra (1998, see tiger.py) with real-valued observations
+instead of "left" or "right". A growl far from the middle is more informative than one near it, so
+how often to listen depends on what was heard. The doors, the tiger's moves and the rewards are
+those of `tiger`. There is a growl at every step, also before the first action.
 
 Known: how the tiger moves, the rewards. Unknown: the mean and the precision of the growl on each
-side, Normal-Gamma, so the posterior has a closed form.
+side, with a Normal-Gamma prior, so the posterior has a closed form.
 """
 
 from collections.abc import Sequence
@@ -28,23 +28,21 @@ from homdp_ppl.declare.kernels import Kernels
 from homdp_ppl.declare.model import World
 from homdp_ppl.models.tiger import MOVES, RESET, REWARD, SPACES
 
-SIDES = np.array([-1.0, 1.0])  # where a growl is expected to come from
-CLEARNESS = np.array(
-    [2.0, 2.0]
-)  # shape of the precision's prior; its rate is the same, so one is expected
+SIDES = np.array([-1.0, 1.0])  # prior means of growls on each side
+CLEARNESS = np.array([2.0, 2.0])  # shape and rate of the prior of the precision, whose mean is 1
 
 
 def structured(
     horizon: int = 4, mean: Sequence[float] = (-1.0, 1.0), scale: Sequence[float] = (1.0, 1.0)
 ) -> World:
-    """Tiger for someone with a new pair of ears.
+    """Tiger with unknown means and precisions of the growls.
 
     Parameters
     ----------
     horizon
         Number of actions in an episode.
     mean
-        Where growls of a tiger on the left and on the right seem to come from, on average.
+        Mean positions of the growls of a tiger on the left and on the right.
     scale
         Their standard deviations.
     """

@@ -1,5 +1,4 @@
-"""Hallway: a robot that turns badly, and sees walls that are not there, looks for one of the rooms
-along a corridor.
+"""Hallway: a robot with unreliable turns and wall sensors looks for one room along a corridor.
 
     . . . . . . . . . . .      (cell, heading) ──► (cell', heading')
         .   .   .   *                 │
@@ -7,17 +6,17 @@ along a corridor.
                                walls ahead, right, behind and left; or a landmark; or the star
 
 From Littman, Cassandra and Kaelbling, "Learning policies for partially observable environments:
-scaling up" (1995), with the numbers of their file Hallway.POMDP (which cuts the chances of the 16
-reports of walls to six decimals; here they are exact). Four rooms lie south of the corridor. Facing
-a room from the corridor, the robot sees its landmark; in the room of the star it sees the star, and
-is put somewhere else by whatever it does next. Everywhere else four sensors report, each by itself,
-whether there is a wall on their side. Going forward works with probability 0.8; else the robot
-stays or slides to one of the other sides, and then faces that way (sliding back, it keeps its
-heading half of the time). An action is worth the chance that it leads to the star.
+scaling up" (1995), with the numbers of their file Hallway.POMDP. The file rounds the probabilities
+of the 16 wall reports to six decimals; here they are exact. Four rooms lie south of the corridor. A
+robot that faces a room from the corridor sees its landmark. In the room of the star it sees the
+star, and any action moves it to a random start. Everywhere else four independent sensors report
+whether there is a wall on their side. Going forward works with probability 0.8. Otherwise the robot
+stays or slides to one of the other sides and then faces that way (when it slides back, it keeps its
+heading half of the time). The reward of an action is the probability that it leads to the star.
 
-Known: the map, the landmarks, going forward (the rewards give it away), where one starts. Unknown:
-how a quarter turn, to either side alike, and a turn about end, and how often a sensor reports a
-wall that is there, and one that is not.
+Known: the map, the landmarks, the effect of going forward (the rewards reveal it), the start.
+Unknown: the outcomes of a quarter turn (the same for both sides) and of a turn about, and how often
+a sensor reports a wall that is there, and one that is not.
 """
 
 from itertools import product
@@ -33,14 +32,10 @@ from homdp_ppl.declare.kernels import Kernels
 from homdp_ppl.declare.model import World
 
 MAP = ("...........", "##.#.#.#*##")
-HEADINGS = {
-    "north": (-1, 0),
-    "east": (0, 1),
-    "south": (1, 0),
-    "west": (0, -1),
-}  # (rows, columns), clockwise
+# (rows, columns), clockwise
+HEADINGS = {"north": (-1, 0), "east": (0, 1), "south": (1, 0), "west": (0, -1)}
 ACTIONS = ("stay", "forward", "turn right", "turn about", "turn left")
-AHEAD, ASTRAY = 0.8, 0.05  # going forward: as meant; to each other side, and not at all
+AHEAD, ASTRAY = 0.8, 0.05  # going forward: as intended; each other side, and no move
 TRUTH: dict[str, ArrayLike] = {
     "quarter": np.array([0.1, 0.7, 0.1, 0.1]),
     "about": np.array([0.1, 0.15, 0.6, 0.15]),
@@ -57,9 +52,8 @@ STATES = tuple(
     for heading in HEADINGS
 )
 POSES = [divmod(state, 4) for state in range(len(STATES))]  # cell and heading
-REPORTS = np.array(
-    list(product([False, True], repeat=4))
-)  # (16, 4)  walls ahead, right, behind, left
+# (16, 4) walls ahead, right, behind, left
+REPORTS = np.array(list(product([False, True], repeat=4)))
 SIDES = np.array(["ahead", "right", "behind", "left"])
 OBSERVATIONS = (
     *("walls: " + (" ".join(SIDES[report]) or "none") for report in REPORTS),
@@ -67,17 +61,14 @@ OBSERVATIONS = (
     "star",
 )
 STAR = np.repeat([MAP[row][column] == "*" for row, column in CELLS], 4)  # (X,)
-START = np.where(STAR, 0.0, round(1 / 56, 6))  # six decimals, as published,
-START[0] += 1 - START.sum()  # with the rest in the first state
-TURNED = np.stack(
-    [np.kron(np.eye(len(CELLS)), np.roll(np.eye(4), k, axis=1)) for k in range(4)]
-)  # (4, X, X) by k quarters
+START = np.where(STAR, 0.0, round(1 / 56, 6))  # six decimals, as published
+START[0] += 1 - START.sum()  # the remainder goes to the first state
+# (4, X, X) turns by k quarters
+TURNED = np.stack([np.kron(np.eye(len(CELLS)), np.roll(np.eye(4), k, axis=1)) for k in range(4)])
 
 
 def structured(horizon: int = 4) -> World:
-    """The hallway of a robot that has the map, but has neither practised turns nor tested its
-    sensors.
-    """
+    """The hallway for a learner who has the map, but knows neither the turns nor the sensors."""
     forward, walls = _forward(), _walls()
     sights = _sights(walls)
     reward = np.zeros((len(STATES), len(ACTIONS)))
@@ -87,17 +78,14 @@ def structured(horizon: int = 4) -> World:
         states=STATES, observations=OBSERVATIONS, actions=ACTIONS, horizon=horizon, reward=reward
     )
     def hallway() -> Kernels:
-        quarter = numpyro.sample(
-            "quarter", dist.Dirichlet(np.array([1.0, 4.0, 1.0, 1.0]))
-        )  # none, as meant, half, opposite
-        about = numpyro.sample(
-            "about", dist.Dirichlet(np.array([1.0, 1.0, 4.0, 1.0]))
-        )  # none, right, as meant, left
+        # outcomes: none, as intended, half a turn, opposite
+        quarter = numpyro.sample("quarter", dist.Dirichlet(np.array([1.0, 4.0, 1.0, 1.0])))
+        # outcomes: none, right, as intended, left
+        about = numpyro.sample("about", dist.Dirichlet(np.array([1.0, 1.0, 4.0, 1.0])))
         hit = numpyro.sample("hit", dist.Beta(8, 2))
         false_alarm = numpyro.sample("false_alarm", dist.Beta(1, 9))
-        turns = jnp.stack(
-            [quarter, about, quarter[np.array([0, 3, 2, 1])]]
-        )  # right, about, left, by quarters clockwise
+        # right, about, left, by quarters clockwise
+        turns = jnp.stack([quarter, about, quarter[np.array([0, 3, 2, 1])]])
         turned = jnp.einsum("ak,kxz->xaz", turns, TURNED)
         still = np.stack([np.eye(len(STATES)), forward], axis=1)
         moves = jnp.where(STAR[:, None, None], START, jnp.concatenate([still, turned], axis=1))
@@ -112,7 +100,7 @@ def structured(horizon: int = 4) -> World:
 
 
 def _neighbour(cell: int, heading: int) -> int | None:
-    """The next cell in a direction, None for a wall."""
+    """The next cell in a direction, or None if there is a wall."""
     (row, column), (down, right) = CELLS[cell], list(HEADINGS.values())[heading % 4]
     beyond = (row + down, column + right)
     return CELLS.index(beyond) if beyond in CELLS else None
@@ -126,9 +114,7 @@ def _walls() -> np.ndarray:
 
 
 def _forward() -> np.ndarray:
-    """T(x' | x, forward): to each side, counted in quarters clockwise, unless a wall stops the
-    robot.
-    """
+    """T(x' | x, forward): to each side, in quarters clockwise, unless there is a wall."""
     moves = ASTRAY * np.eye(len(STATES))
     for state, (cell, heading) in enumerate(POSES):
         for side in range(4):
@@ -143,7 +129,7 @@ def _forward() -> np.ndarray:
 
 
 def _sights(walls: np.ndarray) -> np.ndarray:
-    """O(y | x) where a landmark or the star is seen, and zeros elsewhere."""
+    """O(y | x) for states that show a landmark or the star, and zeros for others."""
     sights = np.zeros((len(STATES), len(OBSERVATIONS)))
     doors = [
         state

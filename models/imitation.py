@@ -1,23 +1,21 @@
-"""Online imitation: an apprentice at the wheel.
+"""Online imitation: an apprentice drives, and the expert later says what she would have done.
 
-Afterwards the expert says what she would have done at every moment.
-
-    (course, expert's action) ──► course' = on it if the apprentice did the same, else to its left
-              │                   or right; the expert's next action by her `habit` after this
-              ▼                   one: bends of the road go on for a while
-            course   a car beside its course looks so with probability `notice`
+    (course, expert's action) ──► course' = on course if the apprentice did the same, otherwise left
+              │                   or right of it; the expert's next action follows her `habit`:
+              ▼                   bends of the road continue for a while
+            course   a car off its course looks so with probability `notice`
 
 An application of the paper (appendix A, after Ross, Gordon and Bagnell 2011; the numbers are ours).
-The latent state is where the car is together with the expert's action, and the latter is asked for
-only when the drive is over. The apprentice earns 1 for doing as the expert would and nothing
-otherwise; it sees whether the car is on course, which tells something about what the expert wanted
-a moment ago, and so about what she wants now.
+The latent state is the position of the car together with the expert's action. The latter is
+available only after the drive. The apprentice earns 1 for the action of the expert and 0 otherwise.
+It sees whether the car is on course. This is informative about the expert's last action, and so
+about her next one.
 
-Known in `structured`: what course follows from the two actions, the rewards, the start (on course,
-the expert about to do anything). Unknown: the expert's habits, a row for each of her actions,
-whatever the course and the apprentice's action (Dirichlet), and how often a car beside its course
-is noticed (Beta): the posterior has a closed form. In `table` every row of T and O is unknown under
-a flat Dirichlet prior.
+Known in `structured`: how the course follows from the two actions, the rewards, the start (on
+course, with every action of the expert equally likely). Unknown: the expert's habits, one row per
+action of hers, independent of the course and the apprentice's action (Dirichlet), and how often a
+car off its course is noticed (Beta). The posterior has a closed form. In `table` every row of T and
+O is unknown under a flat Dirichlet prior.
 """
 
 from itertools import product
@@ -35,20 +33,20 @@ from homdp_ppl.models.flat import flat_table
 from homdp_ppl.precision import Array
 
 COURSES = ("left of course", "on course", "right of course")
-KEEPS = 0.7  # the chance that the expert does the same again
+KEEPS = 0.7  # probability that the expert repeats her action
 
 
 def structured(actions: int = 3, horizon: int = 5, notice: float = 0.9) -> World:
-    """The drive of an apprentice who knows the car, but not the expert.
+    """The drive for an apprentice who knows the car, but not the expert.
 
     Parameters
     ----------
     actions
-        Positions of the wheel, from far left to far right: an odd number.
+        Number of positions of the wheel, from far left to far right; an odd number.
     horizon
         Number of actions in an episode.
     notice
-        Chance that a car beside its course is seen to be there.
+        Probability that a car off its course is seen there.
     """
     if actions < 3 or actions % 2 == 0:
         raise DeclarationError(
@@ -88,14 +86,11 @@ def table(actions: int = 3, horizon: int = 5, notice: float = 0.9) -> World:
 
 
 def _courses(wants: Array, actions: int) -> Array:
-    """The next course for sure, (X, A, 3).
-
-    To the side to which the apprentice turned more than the expert would have.
-    """
+    """The next course, (X, A, 3): the side to which the apprentice turned more than the expert."""
     side = np.sign(np.subtract.outer(wants, range(actions)))
     return np.eye(3)[1 - side]
 
 
 def _habit(actions: int) -> Array:
-    """The same again, or anything else alike."""
+    """Repeat the action, or choose one of the others uniformly."""
     return np.where(np.eye(actions) == 1, KEEPS, (1 - KEEPS) / (actions - 1))

@@ -1,19 +1,18 @@
-"""Light-dark: someone on a line sees where they are only near a lamp, and the place to get to lies
-in the dark.
+"""Light-dark: a walker on a line sees its position only near a lamp, and its goal is in the dark.
 
-    place ──► place + gain * move (and a little noise); declaring ends the task: far away, for good
+    place ──► place + gain * move (with a little noise); declaring ends the task: far away for good
       │
       ▼
-    place, seen with noise that grows by `blur` with every metre from the lamp
+    place, observed with noise that grows by `blur` per metre from the lamp
 
 After Platt, Tedrake, Kaelbling and Lozano-Perez, "Belief space planning assuming maximum likelihood
 observations" (2010), on a line and with finitely many moves; the numbers are ours. The start is
-uncertain. Declaring to be at 0 pays 1 if it is true within 0.6 and 0 if not, once. So it pays to
-walk away from the goal first, look, and come back by counting steps.
+uncertain. Declaring to be at 0 pays 1 if the position is within 0.6 of 0, and 0 otherwise, once. So
+it pays to walk away from the goal first, look, and come back by counting steps.
 
-Known: where the lamp and the goal are, the start, how unsteady steps are. Unknown: how long a step
-is (`gain`, a site of the transitions) and how fast sight fades (`blur`, of the emissions), each
-with its own prior, so that classes of models factorise.
+Known: where the lamp and the goal are, the start, the noise of steps. Unknown: the length of a step
+(`gain`, a site of the transitions) and how fast vision fades (`blur`, a site of the emissions).
+Each has its own prior, so classes of models factorise.
 """
 
 import jax.numpy as jnp
@@ -31,26 +30,24 @@ from homdp_ppl.precision import Array
 ACTIONS = ("two left", "left", "right", "two right", "declare")
 MOVES, DECLARE = np.array([-2.0, -1.0, 1.0, 2.0, 0.0]), 4
 START, UNSTEADY = (2.0, 1.5), 0.05  # mean and deviation of the first place; deviation of a step
-GOAL, AWAY = 0.6, 100.0  # how near to 0 is near enough; where those are who have declared
-SHARPEST, FARTHEST = (
-    0.1,
-    10.0,
-)  # deviation of what is seen at the lamp; from here on it is equally dark
+GOAL, AWAY = 0.6, 100.0  # radius of the goal; place of a walker who has declared
+SHARPEST = 0.1  # deviation of observations at the lamp
+FARTHEST = 10.0  # beyond this distance from the lamp, the noise is constant
 
 
 def structured(horizon: int = 6, light: float = 5.0, gain: float = 1.0, blur: float = 0.5) -> World:
-    """The line of someone who knows where the lamp is, but neither their own stride nor their eyes.
+    """The line for a learner who knows where the lamp is, but neither its stride nor its vision.
 
     Parameters
     ----------
     horizon
         Number of actions in an episode.
     light
-        Where the lamp is.
+        Position of the lamp.
     gain
-        How long a step is that is meant to be 1.
+        Actual length of a step of nominal length 1.
     blur
-        How much the deviation of what is seen grows with each metre from the lamp.
+        Increase of the deviation of observations per metre from the lamp.
     """
     if not abs(light) <= FARTHEST:
         raise DeclarationError(

@@ -1,19 +1,19 @@
-"""Combination lock: dial the right numbers in a row, with a lamp that is not quite reliable, or go
-home.
+"""Combination lock: dial the right numbers in a row, guided by an unreliable lamp, or go home.
 
     stage 1 ──right dial──► stage 2 ──► ... ──► open
-       ├──────wrong dial──► jammed: no dial moves it any more (so at every stage)
-       └───────leave──────► home (a little reward at every step; also from a jammed lock)
+       ├──────wrong dial──► jammed: dials have no effect (the same at every stage)
+       └───────leave──────► home (a small reward at every step; also from a jammed lock)
 
-The problem that needs exploration: the reward waits behind a gate, a small certain reward beside
-it. A learner that trusts its estimates may dial each number once, be unlucky with the right one,
-and go home for ever. The lamp shines green on track and red when jammed, correctly with probability
-`lamp`; open and home are seen for what they are.
+A problem that needs exploration: the reward is behind a gate, and there is a small certain reward
+next to it. A learner that trusts its estimates may try each dial once, fail with the right one by
+chance, and go home for ever. The lamp is green on track and red when jammed, correct with
+probability `lamp`. Open and home are observed exactly.
 
-Known in `structured`: that a dial leads on or jams, that dials do nothing to a jammed lock, where
-leaving leads, that open and home stay, the rewards. Unknown: the chance that each dial works at
-each stage, and the lamp. In `table` every row of T and O is unknown under a flat Dirichlet prior.
-Combination locks as hard exploration problems: Koenig and Simmons (1996); Misra et al. (2020).
+Known in `structured`: that a dial either advances or jams the lock, that dials do not affect a
+jammed lock, where leaving leads, that open and home are absorbing, the rewards. Unknown: the
+probability that each dial works at each stage, and the reliability of the lamp. In `table` every
+row of T and O is unknown under a flat Dirichlet prior. Combination locks as hard exploration
+problems: Koenig and Simmons (1996); Misra et al. (2020).
 """
 
 from typing import Any
@@ -32,19 +32,19 @@ from homdp_ppl.precision import Array
 
 OBSERVATIONS = ("green", "red", "open", "home")
 HOME_REWARD = 0.03
-WORKS, FAILS = 0.9, 0.05  # chance to get on with the right dial and with a wrong one
+WORKS, FAILS = 0.9, 0.05  # probability that the right dial advances, and that a wrong one does
 LAMP = 0.8
 
 
 def structured(length: int = 3, dials: int = 3) -> World:
-    """The lock of a learner who knows how locks work: unknown are each dial's chance and the lamp.
+    """The lock for a learner who knows how locks work, but not which dials, and not the lamp.
 
     Parameters
     ----------
     length
-        Numbers to dial in a row; the horizon is one more.
+        How many numbers to dial in a row; the horizon is one more.
     dials
-        Numbers to choose from.
+        How many numbers to choose from.
     """
     few = [
         Problem(name, repr(n), "a whole number of at least 1")
@@ -82,14 +82,14 @@ def _spaces(length: int, dials: int) -> dict[str, Any]:
 
 
 def _truth(length: int, dials: int) -> np.ndarray:
-    """Right dials 1, 2, 3, ... in turn."""
+    """The right dials are 1, 2, 3, ... in turn."""
     works = np.full((length, dials), FAILS)
     works[np.arange(length), np.arange(length) % dials] = WORKS
     return works
 
 
 def _moves(works: Array) -> Array:
-    """T(x' | x, a) from the chance that each dial works at each stage, (length, dials)."""
+    """T(x' | x, a) from the probability that each dial works at each stage, (length, dials)."""
     length, dials = works.shape
     jammed, opened, home = length, length + 1, length + 2
     stages = np.arange(length)

@@ -1,4 +1,4 @@
-"""Low rank: many places in few regions, and what is unknown is about regions alone.
+"""Low rank: many places in a few regions; unknown parameters do not depend on single places.
 
     place x ──► features phi(x, a), a distribution on regions ──► region z ──► place x' ~ psi_z,
        │                                                                       uniform in region z
@@ -6,17 +6,17 @@
     y ~ Normal(number of its region, scale)
 
 The structure of the paper's section on function approximation, T(x' | x, a) = phi(x, a) . psi(x')
-with as many features as there are regions, whatever the number of places; the story is ours. A
-harvester drives through fields that lie in a row. "on" and "back" lead to the next region and to
-the one before, "harvest" pays 1 in the last region, and elsewhere it wastes a step and leads back
-to the first. It starts in any region alike. Each action works with a rate that depends on the
-region, and otherwise the region stays. A place late in its region is partly like the next one:
-there phi mixes the rows of both. The receiver tells the region, with noise.
+with one feature per region, for any number of places; the story is ours. A harvester drives through
+fields in a row. "on" and "back" lead to the next and to the previous region. "harvest" pays 1 in
+the last region; elsewhere it wastes a step and leads back to the first. The start is in any region
+with equal probability. Each action works with a rate that depends on the region; otherwise the
+region stays the same. A place late in its region partly resembles the next one: there phi mixes the
+rows of both. The receiver reports the region with noise.
 
-Known: the map (regions, psi, how places mix), what is meant by each action, the rewards, the start.
-Unknown: the `rate` of each action in each region, Beta, and the receiver's `scale`. None of it
-depends on the number of places: `family` is the same class of parameters for ten places and for a
-thousand, so that what it takes to learn can be compared.
+Known: the map (regions, psi, how places mix), the intended effect of each action, the rewards, the
+start. Unknown: the `rate` of each action in each region, Beta, and the receiver's `scale`. None of
+them depends on the number of places: `family` is the same class of parameters for ten places and
+for a thousand, so that sample sizes can be compared.
 """
 
 import jax.numpy as jnp
@@ -34,7 +34,7 @@ from homdp_ppl.precision import Array
 
 ACTIONS = ("back", "on", "harvest")
 RATE, SCALE = (2.0, 2.0), (4.0, 8.0)  # of the Beta and the Gamma priors
-MIXED = 0.5  # how much the last place of a region is like the next region
+MIXED = 0.5  # how much the last place of a region resembles the next region
 
 
 def structured(
@@ -44,7 +44,7 @@ def structured(
     rate: ArrayLike | None = None,
     scale: float = 0.5,
 ) -> World:
-    """The fields of someone who has the map, but has not driven there.
+    """The fields for a learner who has the map, but knows neither the rates nor the receiver.
 
     Parameters
     ----------
@@ -58,7 +58,7 @@ def structured(
         How often each action works in each region, (blocks, 3); by default from 0.9 in the first to
         0.6 in the last.
     scale
-        Standard deviation of what the receiver tells.
+        Standard deviation of the receiver.
     """
     if not 2 <= blocks <= states:
         raise DeclarationError(
@@ -74,9 +74,8 @@ def structured(
     def low_rank() -> Kernels:
         rate = numpyro.sample("rate", dist.Beta(*RATE).expand([blocks, len(ACTIONS)]).to_event(2))
         scale = numpyro.sample("scale", dist.Gamma(*SCALE))
-        rows = (
-            rate[..., None] * meant + (1 - rate[..., None]) * np.eye(blocks)[:, None]
-        )  # (blocks, A, blocks)
+        # (blocks, A, blocks)
+        rows = rate[..., None] * meant + (1 - rate[..., None]) * np.eye(blocks)[:, None]
         return Kernels(
             initial=psi.mean(0),
             transition=lambda x, a: dist.Categorical(
@@ -92,16 +91,16 @@ def structured(
 def family(
     n: int, seed: int = 0, states: int = 10, blocks: int = 3, horizon: int = 4
 ) -> list[World]:
-    """A class of n worlds of which the last is the default truth.
+    """A class of n worlds, of which the last is the default world.
 
-    The others are drawn, alike for every number of states.
+    The parameters of the others are random, and the same for every number of states.
 
     Parameters
     ----------
     n
-        How many.
+        Number of worlds.
     seed
-        Of the draws.
+        Seed of the random parameters.
     states, blocks, horizon
         As in :func:`structured`.
 
@@ -123,9 +122,7 @@ def family(
 
 
 def regions(states: int, blocks: int) -> tuple[Array, Array, Array]:
-    """The region of each place (X,), psi (blocks, X), and how much of each region is in each place
-    (X, blocks).
-    """
+    """The region of each place (X,), psi (blocks, X), and the mixing weights (X, blocks)."""
     region = np.arange(states) * blocks // states
     inside = region == np.arange(blocks)[:, None]
     late = np.arange(states) * blocks / states - region  # in [0, 1)

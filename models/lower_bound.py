@@ -1,17 +1,17 @@
-"""The paper's lower bound: a binary tree of latent states whose last layer is hard to tell apart.
+"""The paper's lower bound: a binary tree of latent states with leaves that are hard to tell apart.
 
-    x_0 ──1/2──► upper child ...     observations "up" and "down" reveal the way through the tree;
+    x_0 ──1/2──► upper child ...     observations "up" and "down" reveal the path through the tree;
       └───1/2──► lower child ...     in the last layer every observation is almost equally likely
 
-Lee, Agarwal, Dann and Zhang (2023), appendix D: X + 1 a power of two, H = log2(X + 1). No action
-matters before the last layer; there action 1 is right in an upper leaf, action 2 in a lower one,
-and all that helps is that each of the Y' = Y - 2 last observations is (1 + u epsilon)/Y' or (1 - u
-epsilon)/Y' likely, with signs u(y, parent) that must be learned for every parent. The second half
-of the observations mirrors the first. The root, which the paper leaves open, shows "up".
-`three_states` is the paper's small figure.
+Lee, Agarwal, Dann and Zhang (2023), appendix D: X + 1 is a power of two, H = log2(X + 1). Actions
+before the last layer have no effect. In the last layer, action 1 is right in an upper leaf and
+action 2 in a lower one. The only information is that each of the Y' = Y - 2 last observations has
+probability (1 + u epsilon)/Y' or (1 - u epsilon)/Y', with signs u(y, parent) that must be learned
+for every parent. The second half of the observations mirrors the first. The root, which the paper
+does not specify, shows "up". `three_states` is the paper's small figure.
 
 Known: the tree, the rewards, the observations before the last layer. Unknown: the emissions of each
-leaf, under flat Dirichlet priors on the Y' observations it can show.
+leaf, under flat Dirichlet priors on its Y' possible observations.
 """
 
 import jax.numpy as jnp
@@ -32,22 +32,21 @@ def tree(
     u: np.ndarray | None = None,
     seed: int = 0,
 ) -> World:
-    """Lower bound: a binary tree whose last layer is hard to tell apart, so that every learner
-    needs many episodes.
+    """Lower bound: a binary tree on which every learner needs many episodes.
 
     Parameters
     ----------
     depth
         Number of layers, equal to the horizon; the tree has 2^depth - 1 states.
     observations
-        Y, an even number of at least 4; two of them are "up" and "down".
+        Number of observations Y, even and at least 4; two of them are "up" and "down".
     epsilon
-        How far the last layer is from uniform, in (0, 1).
+        Distance of the last layer from uniform, in (0, 1).
     u
-        Signs, one for each parent and each observation of the first half: (2^(depth - 2), (Y - 2) /
-        2).
+        Signs, one for each parent and each observation of the first half, of shape
+        (2^(depth - 2), (Y - 2) / 2).
     seed
-        Draws the signs when ``u`` is not given.
+        Seed of the random signs if ``u`` is not given.
     """
     half = (observations - 2) // 2
     parents = 2 ** (depth - 2) if depth >= 2 else 0
@@ -62,7 +61,7 @@ def tree(
     moves = np.zeros((X, 2, X))
     for state in range(inner):
         moves[state, :, [2 * state + 1, 2 * state + 2]] = 0.5
-    moves[inner:, :, 0] = 1.0  # after the last step back to the root, which nobody sees
+    moves[inner:, :, 0] = 1.0  # after the last step, back to the root
     reward = np.zeros((X, 2))
     reward[inner::2, 0] = reward[inner + 1 :: 2, 1] = 1.0
     ways = np.zeros((inner, observations))
@@ -89,16 +88,15 @@ def tree(
         )
 
     upper = np.concatenate([1 + epsilon * signs, 1 - epsilon * signs], axis=1)  # (parents, Y')
-    pairs = np.stack([upper, 2 - upper], axis=1) / (
-        2 * half
-    )  # the lower child has the opposite signs
+    # the lower child has the opposite signs
+    pairs = np.stack([upper, 2 - upper], axis=1) / (2 * half)
     return lower_bound_tree.at(leaf=pairs.reshape(leaves, 2 * half))
 
 
 def three_states(
     observations: int = 8, epsilon: float = 0.25, u: np.ndarray | None = None, seed: int = 0
 ) -> World:
-    """The paper's figure: a root and two leaves, the tree of depth 2."""
+    """Lower bound, small: a root and two leaves, as in the figure of the paper."""
     return tree(2, observations, epsilon, u, seed)
 
 

@@ -1,21 +1,21 @@
-"""The 4x3 maze: find the good exit and shun the bad one, on slippery ground, feeling only the walls
-at either side.
+"""Maze, 4x3: find the good exit and avoid the bad one on slippery ground, sensing only walls.
 
     . . . +      cell ──► cell ahead (1 - slip), or a cell to either side (slip / 2 each);
-    . # . -        │      walls stop you
+    . # . -        │      walls block moves
     . . . .        ▼
                  walls to the west and east
 
 From Parr and Russell, "Approximating optimal policies for partially observable stochastic domains"
 (1995), after the maze of Russell and Norvig; the numbers are those of Cassandra's file
-4x3.95.POMDP. One feels a wall to the west, to the east, both or neither, without error, and
-recognises the exits. Leaving by + earns 1, by - costs 1, every other step costs 0.04, moved to [0,
-1] by (r + 1) / 2; whatever one does at an exit, the next step starts afresh somewhere in the maze.
-The file has a slip of its own, kept here because published values rest on it: who heads east in the
-third cell of the south row and slips south does not bump into the wall but goes west.
+4x3.95.POMDP. The observation is whether there is a wall to the west, to the east, both or neither,
+without error; exits are recognised. Leaving by + earns 1, leaving by - costs 1, every other step
+costs 0.04; rewards are rescaled to [0, 1] by (r + 1) / 2. After an exit, any action leads to a new
+start somewhere in the maze. The file has an error that is kept here, because published values
+depend on it: a walker who heads east in the third cell of the south row and slips south goes west
+instead of staying.
 
-Known: the maze, what one feels, the rewards, where one starts. Unknown: how slippery the ground is,
-one number for every cell and direction.
+Known: the maze, the observations, the rewards, the start. Unknown: how slippery the ground is, one
+number for all cells and directions.
 """
 
 import numpy as np
@@ -40,19 +40,19 @@ CELLS = [
 MARKS = [MAZE[row][column] for row, column in CELLS]
 EXIT = np.array([mark != "." for mark in MARKS])
 REWARD = np.repeat([[REWARDS[mark]] for mark in MARKS], len(STEPS), axis=1)  # (X, A)
-START = np.where(EXIT, 0.0, round(1 / 9, 6))  # six decimals, as published,
-START[CELLS.index((2, 0))] += 1 - START.sum()  # with the rest in the south-west
+START = np.where(EXIT, 0.0, round(1 / 9, 6))  # six decimals, as published
+START[CELLS.index((2, 0))] += 1 - START.sum()  # the remainder goes to the south-west
 
 
 def structured(horizon: int = 5, slip: float = 0.2) -> World:
-    """The maze of someone who has its map but has not walked in it.
+    """The maze for a learner who has the map, but does not know how slippery the ground is.
 
     Parameters
     ----------
     horizon
         Number of actions in an episode.
     slip
-        Chance to go aside.
+        Probability to slip to one of the sides.
     """
     meant = _meant()
     aside = _aside(meant)
@@ -81,7 +81,7 @@ def _names() -> tuple[str, ...]:
 
 
 def _meant() -> np.ndarray:
-    """Where each action leads when the ground holds, (X, A, X)."""
+    """Transitions without slipping, (X, A, X)."""
     moves = np.zeros((len(CELLS), len(STEPS), len(CELLS)))
     for cell, (row, column) in enumerate(CELLS):
         for action, (down, right) in enumerate(STEPS.values()):
@@ -92,7 +92,7 @@ def _meant() -> np.ndarray:
 
 
 def _aside(meant: np.ndarray) -> np.ndarray:
-    """Where each action leads when one slips, (X, A, X)."""
+    """Transitions with slipping, (X, A, X)."""
     north, south, east, west = range(4)
     moves = np.stack(
         [
@@ -102,14 +102,13 @@ def _aside(meant: np.ndarray) -> np.ndarray:
         axis=1,
     )
     corner = CELLS.index((2, 2))
-    moves[corner, east] = meant[corner, [north, west]].mean(
-        0
-    )  # as published; the rules say north and south
+    # as published; by the rules it would be north and south
+    moves[corner, east] = meant[corner, [north, west]].mean(0)
     return moves
 
 
 def _feels() -> np.ndarray:
-    """O(y | x), all zeros and ones."""
+    """O(y | x), with entries 0 and 1."""
     shows = np.zeros((len(CELLS), len(OBSERVATIONS)))
     for cell, (row, column) in enumerate(CELLS):
         walls = ((row, column - 1) not in CELLS, (row, column + 1) not in CELLS)

@@ -1,23 +1,21 @@
-"""Meta-learning as a latent MDP: every episode is one of several tasks.
+"""Meta-learning as a latent MDP: every episode is one of several tasks, which the agent cannot see.
 
-The state includes which, the observation does not.
-
-    (task, rung) ──► (task, rung')     the task's own lever leads up (`works`), or nowhere;
-          │                            any other leads up (`luck`), or down
+    (task, rung) ──► (task, rung')     the lever of the task leads up (`works`), or has no effect;
+          │                            any other lever leads up (`luck`), or down
           ▼
-        rung       seen as it is; the task is not
+        rung       observed exactly; the task is hidden
 
 An application of the paper (appendix A, after Wang et al. 2016 and Kwon et al. 2021; the numbers
-are ours). A ladder is climbed by levers, and which lever is the right one changes from episode to
-episode. In training, tasks are labelled once an episode is over; at test time the agent must find
-out by trying: a lever that leads down was wrong. A step is worth the share of the ladder that has
-been climbed.
+are ours). Levers move the agent on a ladder, and the right lever changes from episode to episode.
+During training, tasks are labelled after each episode. At test time the agent has to find out by
+trying: a lever that leads down was wrong. The reward of a step is the fraction of the ladder that
+has been climbed.
 
-Known in `structured`: that the task stays, that every task has one lever of its own, that rungs are
-seen, the rewards, how often each task comes up (the start: all alike, at the foot). Unknown: the
-two chances that a lever leads up, the same for all tasks and rungs (Beta, so the posterior has a
-closed form): what is learned in one task serves in all. In `table` every row of T and O is unknown
-under a flat Dirichlet prior, also that the task stays.
+Known in `structured`: that the task does not change within an episode, that every task has one
+right lever, that rungs are observed, the rewards, the start (all tasks equally likely, at the
+foot). Unknown: the two probabilities that a lever leads up, shared by all tasks and rungs (Beta, so
+the posterior has a closed form). Data of one task are informative about all. In `table` every row
+of T and O is unknown under a flat Dirichlet prior, including that the task does not change.
 """
 
 import jax.numpy as jnp
@@ -35,20 +33,20 @@ from homdp_ppl.models.flat import flat_table
 def structured(
     tasks: int = 3, rungs: int = 3, horizon: int = 5, works: float = 0.9, luck: float = 0.2
 ) -> World:
-    """The ladder of an agent who knows what tasks have in common, but not how reliable levers are.
+    """The ladder for a learner who knows the structure of tasks, but not how reliable levers are.
 
     Parameters
     ----------
     tasks
         Number of tasks, and of levers.
     rungs
-        Places on the ladder.
+        Number of rungs.
     horizon
         Number of actions in an episode.
     works
-        Chance that the task's own lever leads up.
+        Probability that the lever of the task leads up.
     luck
-        Chance that another lever leads up.
+        Probability that another lever leads up.
     """
     few = [
         Problem(name, repr(n), "a whole number of at least 2")
@@ -59,9 +57,8 @@ def structured(
         raise DeclarationError("meta_learning", few)
     rung = np.tile(np.arange(rungs), tasks)  # of each state
     up, stay, down = (_steps(tasks, rungs, by) for by in (1, 0, -1))
-    own = np.repeat(np.eye(tasks), rungs, axis=0)[
-        :, :, None
-    ]  # (X, A, 1) whether it is the task's own lever
+    # (X, A, 1) whether it is the lever of the task
+    own = np.repeat(np.eye(tasks), rungs, axis=0)[:, :, None]
 
     @homdp(
         states=tuple(f"task {k + 1}, rung {n}" for k in range(tasks) for n in range(rungs)),
@@ -89,6 +86,6 @@ def table(
 
 
 def _steps(tasks: int, rungs: int, by: int) -> np.ndarray:
-    """So many rungs up, as far as the ladder reaches, in every task; (X, 1, X)."""
+    """Transitions by so many rungs up, within the ladder, in every task; (X, 1, X)."""
     ends = np.eye(rungs)[np.clip(np.arange(rungs) + by, 0, rungs - 1)]
     return np.kron(np.eye(tasks), ends)[:, None]

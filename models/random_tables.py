@@ -1,18 +1,16 @@
-"""A random HOMDP: tables drawn uniformly from the simplex.
-
-What most benchmarks use, and where exploration hardly matters.
+"""Random tables: rows drawn uniformly from the simplex, where exploration hardly matters.
 
     x ──► x'   every row of T and O from a flat Dirichlet distribution
     │
     ▼
     y
 
-Rows drawn this way mix fast, so every state is visited whatever one does: greedy learners do well
-here. Use it to test planners and estimators, and `lock` or `screening` to tell exploration rules
-apart.
+Many benchmarks use such tables. They mix fast, so every state is visited under any policy, and
+greedy learners do well. Use this model to test planners and estimators, and `lock` or `screening`
+to compare exploration rules.
 
 Known: the initial distribution (uniform) and the rewards. Unknown: every row of T and O, under the
-prior they are drawn from.
+prior that they are drawn from.
 """
 
 import numpy as np
@@ -31,9 +29,9 @@ def random_world(
     Parameters
     ----------
     states, observations, actions, horizon
-        Sizes.
+        Sizes of the model.
     seed
-        Draws the tables and the rewards.
+        Seed of the random tables and rewards.
     """
     sizes = {"states": states, "observations": observations, "actions": actions}
     few = [

@@ -1,22 +1,21 @@
-"""RockSample: a rover may sample rocks, good ones only, and has a sensor that tells them apart from
-afar, if not too far.
+"""RockSample: a rover samples good rocks, which it can check from a distance with a noisy sensor.
 
-    (place, rocks, reading) ──► (place', rocks', reading')     a check writes the reading,
-               │                                               anything else wipes it
+    (place, rocks, reading) ──► (place', rocks', reading')     a check sets the reading,
+               │                                               any other action clears it
                ▼
-            reading   right with probability (1 + 2^(-distance / half_distance)) / 2
+            reading   correct with probability (1 + 2^(-distance / half_distance)) / 2
 
-From Smith and Simmons, "Heuristic search value iteration for POMDPs" (2004). The rover moves for
-sure in a square of size x size places. Sampling a good rock earns 10 and leaves a bad one; sampling
-a bad rock, or no rock, costs 10; driving out in the east earns 10 and ends it all. Rewards are
-moved to [0, 1] by (r + 10) / 20, so that a step without pay is worth 0.5. The state has the last
-reading in it, since emissions depend on the state alone. With k rocks there are 3 size^2 2^k + 1
-states.
+From Smith and Simmons, "Heuristic search value iteration for POMDPs" (2004). The rover moves
+deterministically in a square of size x size places. Sampling a good rock earns 10 and makes it bad;
+sampling a bad rock, or where there is no rock, costs 10; leaving in the east earns 10 and ends the
+task. Rewards are rescaled to [0, 1] by (r + 10) / 20, so a step without reward is 0.5. The state
+includes the last reading, since emissions depend on the state only. With k rocks there are
+3 size^2 2^k + 1 states.
 
-Known: the places of the rocks, how the rover drives and samples, the rewards, that each rock is
-good with probability 1/2, and that the reading is seen as it is. Unknown: the distance at which the
-sensor has lost half its power, one number for all rocks and places, on which every row of T for a
-check depends.
+Known: the places of the rocks, how the rover moves and samples, the rewards, that each rock is good
+with probability 1/2, and that the reading is observed exactly. Unknown: the distance at which the
+sensor has lost half its power, one number for all rocks and places; every row of T for a check
+depends on it.
 """
 
 from collections.abc import Sequence
@@ -47,18 +46,18 @@ def structured(
     half_distance: float = 4.0,
     horizon: int = 6,
 ) -> World:
-    """RockSample for a rover whose sensor has not been tried.
+    """RockSample with an unknown range of the sensor.
 
-    By default the instance with 4 x 4 places and 2 rocks.
+    The default is the instance with 4 x 4 places and 2 rocks.
 
     Parameters
     ----------
     size
-        Places in a row and in a column.
+        Number of places per row and per column.
     rocks
-        Where the rocks are: (column, row) from the south-west corner (0, 0).
+        Places of the rocks: (column, row) from the south-west corner (0, 0).
     start
-        Where the rover starts.
+        First place of the rover.
     half_distance
         Distance at which the sensor has lost half its power.
     horizon
@@ -68,9 +67,8 @@ def structured(
     problems = _problems(size, rocks, start)
     if problems:
         raise DeclarationError("rocksample", problems)
-    situations = list(
-        product(range(size), range(size), range(2 ** len(rocks)))
-    )  # bit k of the last: rock k is good
+    # column, row, and quality of the rocks: bit k is set if rock k is good
+    situations = list(product(range(size), range(size), range(2 ** len(rocks))))
     names = tuple(
         f"{c},{r} {_named(q, len(rocks))} {reading}"
         for c, r, q in situations
@@ -139,13 +137,10 @@ def _drives(size: int, rocks: list[Place]) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _checks(says_good: Array) -> Array:
-    """T(x' | x, check), (X, rocks, X), from the chance of a good reading in each situation, (S,
-    rocks).
-    """
+    """T(x' | x, check), (X, rocks, X), from the probability of a good reading, (S, rocks)."""
     situations, rocks = says_good.shape
-    readings = jnp.stack(
-        [jnp.zeros_like(says_good), says_good, 1 - says_good], axis=-1
-    )  # (S, rocks, 3)
+    # (S, rocks, 3)
+    readings = jnp.stack([jnp.zeros_like(says_good), says_good, 1 - says_good], axis=-1)
     blocks = jnp.eye(situations)[:, None, :, None] * readings[:, :, None, :]  # (S, rocks, S, 3)
     stays = jnp.repeat(blocks.reshape(situations, rocks, 3 * situations), 3, axis=0)
     return (

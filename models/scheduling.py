@@ -1,21 +1,20 @@
-"""Data-centre scheduling: at every step a job comes in whose length nobody knows until it is done,
-and some server must take it.
+"""Scheduling: assign each incoming job to a server; its length is known once it is done.
 
-    (left on A, left on B) ──► one less on each, and the length of the new job more on the server
-              │                that took it
+    (left on A, left on B) ──► one step less on each, plus the length of the new job on the server
+              │                that accepted it
               ▼
-    which servers are busy; not for how long
+    which servers are busy, but not for how long
 
-An application of the paper (appendix A, after Sinclair et al. 2022; the numbers are ours). A server
-takes a job when it is idle or in the last step of what it runs, and turns it away otherwise: the
-job is lost. Jobs can also be sent to another site, which is sure and worth little. The scheduler
-sees who is busy, remembers when it placed what, and must guess who will be ready in time. Lengths
-are known when jobs have ended: in hindsight.
+An application of the paper (appendix A, after Sinclair et al. 2022; the numbers are ours). One job
+arrives per step. A server accepts a job if it is idle or in the last step of its current job;
+otherwise the job is lost. Jobs can also be sent to another site, which is certain and pays little.
+The scheduler sees which servers are busy, remembers when it assigned jobs, and has to guess which
+server will be ready in time. The lengths of jobs are known after they have ended, in hindsight.
 
-Known in `structured`: how servers work off jobs, that a job comes in at every step, what is seen,
-the rewards, the start (servers in any state alike, as the last shift left them). Unknown: the
-distribution of lengths, one for all jobs and servers (Dirichlet, so the posterior has a closed
-form). In `table` every row of T and O is unknown under a flat Dirichlet prior.
+Known in `structured`: how servers process jobs, that a job arrives at every step, the observations,
+the rewards, the start (all states of the servers equally likely, as left by the previous shift).
+Unknown: the distribution of lengths, shared by all jobs and servers (Dirichlet, so the posterior
+has a closed form). In `table` every row of T and O is unknown under a flat Dirichlet prior.
 """
 
 from collections.abc import Sequence
@@ -32,21 +31,21 @@ from homdp_ppl.declare.model import World
 from homdp_ppl.errors import DeclarationError, Problem
 from homdp_ppl.models.flat import flat_table
 
-LENGTHS = (0.5, 0.1, 0.4)  # of one, two and three steps
-ELSEWHERE = 0.3  # what a job sent to another site is worth; a job that is taken here is worth 1
+LENGTHS = (0.5, 0.1, 0.4)  # probabilities of one, two and three steps
+ELSEWHERE = 0.3  # reward of a job sent to another site; a job that is accepted here pays 1
 
 
 def structured(lengths: Sequence[float] = LENGTHS, servers: int = 2, horizon: int = 5) -> World:
-    """The data centre of a scheduler who has not seen its jobs yet.
+    """The data centre for a learner who does not know the distribution of lengths.
 
     Parameters
     ----------
     lengths
-        How likely a job is to take one step, two steps, and so on.
+        Probabilities that a job takes one step, two steps, and so on.
     servers
         Number of servers.
     horizon
-        Number of jobs, and of actions.
+        Number of jobs and of actions.
     """
     if servers < 1 or len(lengths) < 2:
         got, expected = f"{servers} and {len(lengths)}", "at least 1 server and 2 lengths"
@@ -90,9 +89,9 @@ def table(lengths: Sequence[float] = LENGTHS, servers: int = 2, horizon: int = 5
 
 
 def _outcomes(states: list[tuple[int, ...]], longest: int) -> tuple[np.ndarray, np.ndarray]:
-    """Where states and actions lead for sure, and with a new job of each length, (1 + L, X, A, X).
+    """Transitions, (1 + L, X, A, X), and rewards, (X, A).
 
-    And the reward, (X, A).
+    The first axis is for certain transitions and for a new job of each length.
     """
     servers = len(states[0])
     outcomes = np.zeros((1 + longest, len(states), servers + 1, len(states)))

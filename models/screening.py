@@ -1,23 +1,22 @@
-"""Screening for a disease: wait, take a mammogram (cheap, unreliable) or a biopsy (costly, exact),
-or give one of two drugs.
+"""Screening: wait, test by mammogram (unreliable) or biopsy (exact), or give one of two drugs.
 
-    condition ──► condition'     healthy ─onset─► early ─progression─► advanced; a patient has type
-        │                        A or B for good, and the drug for it leads one stage back
-        ▼                        (`response`) or holds the disease; the other does nothing
+    condition ──► condition'     healthy ─onset─► early ─progression─► advanced; the type of a
+        │                        patient, A or B, is permanent, and the drug for it leads one stage
+        ▼                        back (`response`) or holds the disease; the other has no effect
     (condition, test just taken) ──► result of that test
 
-An application of the paper (appendix A, after Ayer, Alagoz and Stout 2012; the numbers here are
-ours, for illustration only). A patient's condition is hidden until tests and time reveal it in
-hindsight. The result of a test is the next observation, so the state carries the test just taken. A
-mammogram hints at disease, a biopsy tells its type; treatment takes more than one visit and says
-nothing by itself, so whoever treats has to remember what the biopsy said. Every test is a burden, a
-drug that is not needed a heavy one, and waiting with a sick patient costs more.
+An application of the paper (appendix A, after Ayer, Alagoz and Stout 2012; the numbers are ours,
+for illustration only). A patient's condition is hidden until tests and time reveal it in hindsight.
+The result of a test is the next observation, so the state includes the test just taken. A mammogram
+indicates disease, and a biopsy shows its type. Treatment takes more than one visit and gives no
+information, so the policy has to remember the result of the biopsy. Every test is a burden, an
+unnecessary drug is a large one, and delaying the treatment of a sick patient costs more.
 
-Known in `structured`: that disease only gets worse by itself, that both types are alike, what the
-wrong drug does, that a biopsy is exact, the rewards, the start (half of those who are called in are
-ill). Unknown: how fast disease comes and progresses (a hierarchy: all rates scatter around one
-unknown `pace`; this part of the posterior is sampled by NUTS, and has a closed form with
-``hierarchy=False``), how often the right drug helps, the mammogram's sensitivity at each stage and
+Known in `structured`: that the untreated disease only gets worse, that both types have the same
+parameters, the effect of the wrong drug, that a biopsy is exact, the rewards, the start (half of
+the patients are ill). Unknown: the rates of onset and progression (a hierarchy: all rates vary
+around one unknown `pace`; this part of the posterior is sampled by NUTS, or has a closed form with
+``hierarchy=False``), how often the right drug helps, the mammogram's sensitivity at each stage, and
 its specificity (Beta, always in closed form). In `table` every row of T and O is unknown under a
 flat Dirichlet prior.
 """
@@ -49,27 +48,25 @@ RESULTS = (
     *(f"biopsy type {kind}" for kind in TYPES),
 )
 ACTIONS = ("wait", "mammogram", "biopsy", *(f"drug {kind}" for kind in TYPES))
-BURDEN = np.array(
-    [0.0, 0.02, 0.2, 0.4, 0.4]
-)  # of each action: the share of a good life that it takes
-ILL = 0.5  # share of those who are called in
-PACE, ONSET, PROGRESSION = -1.0, -1.7, 0.0  # in logits: 0.15 and 0.5 a visit
+BURDEN = np.array([0.0, 0.02, 0.2, 0.4, 0.4])  # loss of quality of life, per action
+ILL = 0.5  # share of patients at the first visit
+PACE, ONSET, PROGRESSION = -1.0, -1.7, 0.0  # logits; the rates are 0.15 and 0.5 per visit
 RESPONSE, SPECIFICITY = 0.8, 0.95
 SENSITIVITY = 0.7, 0.95  # in the first stage and in the last
 
 
 def structured(horizon: int = 5, stages: int = 2, hierarchy: bool = True) -> World:
-    """Screening by someone who knows medicine but not the numbers.
+    """Screening for a learner who knows the structure of the disease but not the parameters.
 
     Parameters
     ----------
     horizon
         Number of visits.
     stages
-        Stages of the disease.
+        Number of stages of the disease.
     hierarchy
-        Whether rates scatter around one pace; otherwise each has a Beta prior of its own, and the
-        whole posterior a closed form.
+        Whether rates vary around one pace. Otherwise each rate has a separate Beta prior, and the
+        whole posterior has a closed form.
     """
 
     @homdp(**_spaces(stages), horizon=horizon)
@@ -103,12 +100,12 @@ def structured(horizon: int = 5, stages: int = 2, hierarchy: bool = True) -> Wor
 
 
 def table(horizon: int = 5, stages: int = 2) -> World:
-    """The same patients seen by a learner who knows no medicine."""
+    """The same patients for a learner who knows no structure."""
     return flat_table(structured(horizon, stages))
 
 
 def _spaces(stages: int) -> dict[str, Any]:
-    """Names and rewards; a state is a test, a type and a condition, in that order."""
+    """Names and rewards; states are ordered by test, type and condition."""
     if stages < 1:
         raise DeclarationError(
             "screening", [Problem("stages", repr(stages), "a whole number of at least 1")]
@@ -132,32 +129,25 @@ def _spaces(stages: int) -> dict[str, Any]:
 
 
 def _start(stages: int) -> np.ndarray:
-    """The first visit, before any test: both types alike, healthy or in the first stage."""
+    """The first visit: no test, both types equally likely, healthy or in the first stage."""
     return np.concatenate(
         [np.tile([1 - ILL, ILL] + [0.0] * (stages - 1), 2) / 2, np.zeros(4 * (stages + 1))]
     )
 
 
 def _moves(rates: Array, response: Array) -> Array:
-    """T(x' | x, a) from the rates of onset and progression, (stages,), and the chance that the
-    right drug helps.
-    """
+    """T(x' | x, a) from the rates, (stages,), and the probability that the right drug helps."""
     n = len(rates) + 1  # conditions
     worsens = jnp.diag(jnp.append(1 - rates, 1.0)) + jnp.diag(rates, 1)
     helps = worsens.at[1:].set((1 - response) * np.eye(n)[1:] + response * np.eye(n, k=-1)[1:])
-    alone = jnp.kron(np.eye(2), worsens)  # both types, left to themselves
+    alone = jnp.kron(np.eye(2), worsens)  # both types, untreated
     drugs = [
         jnp.kron(np.diag(own), helps) + jnp.kron(np.diag(1 - own), worsens) for own in np.eye(2)
     ]
-    ends = [
-        (0, alone),
-        (1, alone),
-        (2, alone),
-        *((0, drug) for drug in drugs),
-    ]  # the next state knows which test was taken
-    after = jnp.stack(
-        [jnp.kron(np.eye(3)[[test]], conditions) for test, conditions in ends], axis=1
-    )  # (2 n, A, 6 n)
+    # the next state includes the test taken
+    ends = [(0, alone), (1, alone), (2, alone), *((0, drug) for drug in drugs)]
+    # (2 n, A, 6 n)
+    after = jnp.stack([jnp.kron(np.eye(3)[[test]], rows) for test, rows in ends], axis=1)
     return jnp.tile(after, (3, 1, 1))
 
 
@@ -166,7 +156,7 @@ def _results(sensitivity: Array, specificity: Array) -> Array:
     shadow = jnp.tile(jnp.append(1 - specificity, sensitivity), 2)  # both types look alike
     mammogram = jnp.stack([1 - shadow, shadow], axis=1)
     stages = len(sensitivity)
-    told = np.eye(6)[np.array([3] + [4] * stages + [3] + [5] * stages)]
+    biopsy = np.eye(6)[np.array([3] + [4] * stages + [3] + [5] * stages)]
     return jnp.concatenate(
-        [np.eye(6)[[0] * len(shadow)], jnp.pad(mammogram, ((0, 0), (1, 3))), told]
+        [np.eye(6)[[0] * len(shadow)], jnp.pad(mammogram, ((0, 0), (1, 3))), biopsy]
     )

@@ -1,23 +1,23 @@
-"""Sim-to-real: a robot trained in a simulator fetches a box in a hall that its camera sees only in
-part.
+"""Sim-to-real: a robot fetches a box in a hall that its camera sees only in part.
 
-    . # .      cell ──► the cell a move leads to (1 - slip), or no move at all (slip);
+    . # .      cell ──► the target of the move (1 - slip), or no move at all (slip);
     . # *        │      walls stop the robot
                  ▼
     the cell itself where the camera sees it (. with probability `clear`), "nothing" where a shelf
     hides it (# and *)
 
 An application of the paper (appendix A, after Pinto et al. 2017; map and numbers are ours). The
-simulator prints the robot's cell after each episode; in the hall there is only the camera, so the
-policy must work from pictures. The robot starts in the west, in the north or the south row alike.
-The box (*) stands behind the shelf. Grasping there loads it, and every step from then on is worth
-1; grasping elsewhere knocks something over and ends it all with nothing. So the robot has to find
-out by what it saw, and by counting its own moves, when it must have arrived.
+robot trains in a simulator that reveals its cell after each episode. In the hall there is only the
+camera, so the policy must work from images. The robot starts in the west, with equal probability in
+the north or the south row. The box (*) is behind the shelf. Grasping it there loads it, and every
+step from then on pays 1. Grasping elsewhere knocks something over, and no reward is possible
+afterwards. So the robot has to infer from the images, and by counting its moves, when it has
+arrived.
 
-Known in `structured`: the map, what a shelf hides, where moves lead, what grasping does, the start.
-Unknown: how often wheels slip and how often a picture is clear, one number each for all cells and
-directions (Beta, so the posterior has a closed form). In `table` every row of T and O is unknown
-under a flat Dirichlet prior.
+Known in `structured`: the map, which cells are hidden, the effect of moves and of grasping, the
+start. Unknown: how often wheels slip and how often an image is clear, one number each for all cells
+and directions (Beta, so the posterior has a closed form). In `table` every row of T and O is
+unknown under a flat Dirichlet prior.
 """
 
 from collections.abc import Sequence
@@ -40,20 +40,19 @@ STEPS = {"north": (-1, 0), "south": (1, 0), "east": (0, 1), "west": (0, -1)}  # 
 def structured(
     hall: Sequence[str] = HALL, horizon: int = 4, slip: float = 0.2, clear: float = 0.9
 ) -> World:
-    """The hall of someone who has its map, but has neither driven the robot nor looked through its
-    camera.
+    """The hall for a learner who has the map, but knows neither the robot nor its camera.
 
     Parameters
     ----------
     hall
-        The map, a string a row from the north: ``.`` is seen, ``#`` is hidden, ``*`` is the box,
-        hidden too. The robot starts in the first column.
+        The map, one string per row from the north: ``.`` is visible, ``#`` is hidden, ``*`` is the
+        box, also hidden. The robot starts in the first column.
     horizon
         Number of actions in an episode.
     slip
-        Chance that a move fails.
+        Probability that a move fails.
     clear
-        Chance that the camera finds a robot that is not hidden.
+        Probability that the camera detects a robot that is not hidden.
     """
     _check(hall)
     cells = [(row, column) for row, line in enumerate(hall) for column in range(len(line))]
@@ -99,7 +98,7 @@ def table(
 
 
 def _meant(cells: list[tuple[int, int]], box: int) -> np.ndarray:
-    """Where each action leads when the wheels hold, (X, A, X)."""
+    """Transitions without slipping, (X, A, X)."""
     n, loaded, over = len(cells), len(cells), len(cells) + 1
     moves = np.zeros((n + 2, len(STEPS) + 1, n + 2))
     for cell, (row, column) in enumerate(cells):
@@ -122,7 +121,7 @@ def _check(hall: Sequence[str]) -> None:
             set(marks) <= set(".#*") and marks.count("*") == 1,
             Problem("hall", str(lines), "the marks . and #, and one *"),
         ),
-        ("." in marks, Problem("hall", str(lines), "a cell that the camera sees")),
+        ("." in marks, Problem("hall", str(lines), "at least one visible cell (.)")),
     ]
     problems = [problem for fine, problem in checks if not fine]
     if problems:

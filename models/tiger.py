@@ -1,4 +1,4 @@
-"""Tiger: behind one of two doors, and it growls at every step.
+"""Tiger: a tiger behind one of two doors growls at every step.
 
     tiger ──► tiger' (stays while you listen; opening a door resets it at random)
       │
@@ -6,13 +6,13 @@
     growl   left or right, correct with probability `accuracy`
 
 From Kaelbling, Littman and Cassandra, "Planning and acting in partially observable stochastic
-domains" (1998), with the rewards -1 (listen), 10 (treasure) and -100 (tiger) moved to [0, 1] by (r
-+ 100) / 110. A growl is heard at every step, also after a door was opened and before the first
-action; `tiger_listen` has the version in which one must listen to hear.
+domains" (1998), with the rewards -1 (listen), 10 (treasure) and -100 (tiger) rescaled to [0, 1] by
+(r + 100) / 110. There is a growl at every step, also after a door was opened and before the first
+action. In `tiger_listen` there is a growl only after listening.
 
-Known: how the tiger moves, the rewards. Unknown: the accuracy, one number for both sides
-(`structured`); or every table entry, under flat Dirichlet priors (`table`), for those who do not
-know that the two sides sound alike.
+Known: how the tiger moves, the rewards. Unknown in `structured`: the accuracy, one number for both
+sides. Unknown in `table`: every row of T and O, under flat Dirichlet priors, without the knowledge
+that both sides sound alike.
 """
 
 import jax.numpy as jnp
@@ -36,7 +36,7 @@ REWARD = np.array([[0.9, 0.0, 1.0], [0.9, 1.0, 0.0]])  # (X, A)
 
 
 def structured(horizon: int = 4, accuracy: float = 0.85) -> World:
-    """Tiger with one unknown: how reliable a growl is."""
+    """Tiger with one unknown parameter: the accuracy of growls."""
 
     @homdp(**SPACES, horizon=horizon, reward=REWARD)
     def tiger() -> Kernels:
@@ -52,6 +52,6 @@ def structured(horizon: int = 4, accuracy: float = 0.85) -> World:
 def table(horizon: int = 4, accuracy: float = 0.85) -> World:
     """The same tiger for a learner who knows no structure.
 
-    Every row of T and O under a flat Dirichlet prior.
+    Every row of T and O has a flat Dirichlet prior.
     """
     return flat_table(structured(horizon, accuracy))

@@ -1,16 +1,14 @@
-"""Tiger that must be listened to.
-
-It growls only after the action listen, so the state remembers what was just done.
+"""Tiger, listening: the tiger growls only after the action listen.
 
     (tiger, listened?) ──► (tiger', did I listen?)
             │
             ▼
     growl if listened, else silence
 
-The classic tiger has observations that depend on the last action; here emissions depend on the
-state alone, so the state carries whether the last action was to listen. An episode starts in
-silence. A collector of data who sees the tiger never listens, and so never learns how well one
-hears: the model on which foresight fails (`tiger` growls at every step and does not show it).
+In the classic tiger problem, observations depend on the last action. Here emissions depend on the
+state only, so the state includes whether the last action was to listen. An episode starts in
+silence. A collector that sees the tiger never listens, and so never learns the accuracy of growls:
+foresight fails on this model, but not on `tiger`, which growls at every step.
 
 Known: how the tiger moves, when it is silent, the rewards of `tiger`. Unknown: the accuracy of a
 growl.
@@ -35,7 +33,7 @@ def _moves() -> np.ndarray:
     moves = np.zeros((4, 3, 4))
     for state, heard in HEARD.items():
         moves[state, 0, heard] = 1.0  # listening leaves the tiger where it is
-        moves[state, 1:, :2] = 0.5  # opening a door puts it behind either, unheard
+        moves[state, 1:, :2] = 0.5  # opening a door puts it behind a random door
     return moves
 
 
@@ -44,7 +42,7 @@ REWARD = np.array([[0.9, 0.0, 1.0], [0.9, 1.0, 0.0]] * 2)  # (X, A): tiger on th
 
 
 def structured(horizon: int = 5, accuracy: float = 0.85) -> World:
-    """Tiger that growls only when it was listened to; unknown is how reliable a growl is."""
+    """Tiger that growls only after listening, with an unknown accuracy of growls."""
 
     @homdp(
         states=STATES, observations=OBSERVATIONS, actions=ACTIONS, horizon=horizon, reward=REWARD

@@ -18,33 +18,15 @@ from homdp_ppl.storage.atomic import StorageError
 from homdp_ppl.storage.lock import DirectoryLock
 from homdp_ppl.study import executors
 from homdp_ppl.study.pace import Pace
-from homdp_ppl.study.results import is_complete
+from homdp_ppl.study.reading import is_complete
 from homdp_ppl.study.units import Stopped
 from tests.raising import raises
-from tests.study.crew import ASKED, check_bad_units, check_kills
+from tests.study.crew import ASKED, check_bad_units, check_kills, workers_of
 from tests.study.forge import ROOT
 
 COORDINATOR = (
     "import json, sys; from homdp_ppl import study; study.compare(**json.loads(sys.argv[1]))"
 )
-
-
-def workers_of(pid):
-    """The worker processes that another one has started.
-
-    The one that loky has to clean up is none.
-    """
-    told = subprocess.run(
-        ["ps", "-o", "pid=", "-o", "stat=", "-o", "args=", "-ww", "--ppid", str(pid)],
-        capture_output=True,
-        text=True,
-    ).stdout
-    lines = [line.split(maxsplit=2) for line in told.splitlines()]
-    return [
-        int(number)
-        for number, state, command in lines
-        if "popen_loky" in command and state[0] != "Z"
-    ]
 
 
 def kill_one(generator):
@@ -180,12 +162,16 @@ def test_who_waits_for_a_unit_can_be_stopped(tmp_path, monkeypatch):
     pace = Pace()
     pace.ask("enough")
     monkeypatch.setattr(executors, "PATIENCE", 0.0)
-    with DirectoryLock(tmp_path):
-        with pytest.raises(Stopped, match="enough"), executors.unit_lock(tmp_path, pace):
+    asked = study.Study(**ASKED)
+    worlds = {text: study.find_world(text) for text in asked.models}
+    directory = study.StudyDirectory.create(tmp_path, asked, worlds)
+    unit = next(directory.units())
+    with DirectoryLock(directory.make_unit_path(unit)):
+        with pytest.raises(Stopped, match="enough"), executors.unit_lock(directory, unit, pace):
             pass
         with (
-            raises(StorageError, f"{tmp_path}/.lock"),
-            executors.unit_lock(tmp_path, Pace()),
+            raises(StorageError, f"{directory.unit_path(unit)}/.lock"),
+            executors.unit_lock(directory, unit, Pace()),
         ):
             pass
 
