@@ -80,8 +80,13 @@ def dask(workers):
         LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=None) as local,
         Client(local) as client,
     ):
-        client.run(find_world, "tiger")  # import the library first, as on a cluster in use
+        client.run(_import)
         yield lambda directory, units: run_cluster(directory, units, client, Pace(), ignore)
+
+
+def _import():
+    """Import the library in a worker, as on a cluster in use; worlds cannot be pickled."""
+    find_world("tiger")
 
 
 def processor_seconds():
