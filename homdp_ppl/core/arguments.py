@@ -16,7 +16,7 @@ import jax
 import numpy as np
 
 from homdp_ppl.core.pomdp import POMDP
-from homdp_ppl.errors import HOMDPError, ParameterError, Problem
+from homdp_ppl.errors import HOMDPError, ParameterError, Problem, shown
 
 PROBABILITY = "a probability in (0, 1)"
 
@@ -141,7 +141,4 @@ def _within(value: Any, low: float, high: float, closed: bool) -> bool:
 def _problem(name: str, value: Any, expected: str) -> Problem:
     if isinstance(value, POMDP):
         return Problem(name, "a POMDP", expected, "Make the planner first: planner()(pomdp).")
-    text = repr(value)
-    if len(text) > 80:
-        text = f"a {type(value).__name__}"
-    return Problem(name, text, expected)
+    return Problem(name, shown(value, 80), expected)

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from io import BytesIO
 from pathlib import Path
-from typing import Any
+from typing import IO, Any, BinaryIO
+from zipfile import ZipFile
 
 import numpy as np
 
 from homdp_ppl.errors import PolicyError, Problem
+from homdp_ppl.memory import amount, require_memory
 from homdp_ppl.precision import Array
 from homdp_ppl.storage.atomic import atomic_write
+
+COPIES = 4  # of an array while it is read and validated
 
 
 def write_arrays(path: str | Path, form: str, **arrays: Array) -> None:
@@ -33,8 +38,10 @@ def write_arrays(path: str | Path, form: str, **arrays: Array) -> None:
 
 
 def read_arrays(path: str | Path, form: str, names: Sequence[str]) -> dict[str, Array]:
-    """The arrays of a file; refuses files of another format, damaged ones, and objects in place of
-    numbers.
+    """The arrays of a file.
+
+    Refuses files of another format, damaged ones, objects in place of numbers, and arrays that do
+    not fit in memory: a small file can unpack to many gigabytes.
 
     Parameters
     ----------
@@ -46,6 +53,15 @@ def read_arrays(path: str | Path, form: str, names: Sequence[str]) -> dict[str, 
         Which arrays it must have.
     """
     with open(path, "rb") as opened:
+        size = _unpacked(opened, ("format", *names))
+        require_memory(
+            PolicyError,
+            str(path),
+            "file",
+            f"arrays of {amount(size)} when unpacked",
+            COPIES * size,
+            "No policy of this library is that large: get the file from a source that you trust.",
+        )
         try:
             with np.load(opened, allow_pickle=False) as file:
                 parts = {name: file[name] for name in ("format", *names) if name in file.files}
@@ -65,3 +81,35 @@ def read_arrays(path: str | Path, form: str, names: Sequence[str]) -> dict[str, 
             [Problem("file", f"no {', '.join(missing)}", f"the arrays {', '.join(names)}")],
         )
     return parts
+
+
+def _unpacked(opened: BinaryIO, names: Sequence[str]) -> int:
+    """The bytes that the named arrays take, by their headers; 0 for a file that is damaged.
+
+    An array is counted by the shape and the type in its own header, and by the size that the
+    archive states, whichever is larger: reading allocates the first and unpacks the second.
+    """
+    total = 0
+    try:
+        with ZipFile(opened) as archive:
+            members = {info.filename: info for info in archive.infolist()}
+            for member in (f"{name}.npy" for name in names):
+                if member in members:
+                    with archive.open(members[member]) as packed:
+                        total += max(_declared(packed), members[member].file_size)
+    except Exception:  # NumPy and zipfile have many ways to say that a file is damaged
+        total = 0
+    opened.seek(0)
+    return total
+
+
+def _declared(packed: IO[bytes]) -> int:
+    """The bytes of an array by its header."""
+    version = np.lib.format.read_magic(packed)
+    read = (
+        np.lib.format.read_array_header_1_0
+        if version == (1, 0)
+        else np.lib.format.read_array_header_2_0
+    )
+    shape, _, dtype = read(packed)
+    return math.prod(shape) * dtype.itemsize
