@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Sequence
 from io import BytesIO
 from pathlib import Path
@@ -11,7 +12,7 @@ from zipfile import ZipFile
 
 import numpy as np
 
-from homdp_ppl.errors import PolicyError, Problem
+from homdp_ppl.errors import PolicyError, Problem, shown
 from homdp_ppl.memory import amount, require_memory
 from homdp_ppl.precision import Array
 from homdp_ppl.storage.atomic import atomic_write
@@ -52,20 +53,18 @@ def read_arrays(path: str | Path, form: str, names: Sequence[str]) -> dict[str, 
     names
         Which arrays it must have.
     """
+    if not isinstance(path, str | os.PathLike):
+        raise PolicyError("load", [Problem("path", shown(path), "the name of a file")])
+    parts: dict[str, Array] = {}
     with open(path, "rb") as opened:
-        size = _unpacked(opened, ("format", *names))
-        require_memory(
-            PolicyError,
-            str(path),
-            "file",
-            f"arrays of {amount(size)} when unpacked",
-            COPIES * size,
-            "No policy of this library is that large: get the file from a source that you trust.",
-        )
-        try:
+        try:  # NumPy and zipfile have many ways to say that a file is damaged
+            size = _unpacked(opened, ("format", *names))
+            _require_room(str(path), size)
             with np.load(opened, allow_pickle=False) as file:
                 parts = {name: file[name] for name in ("format", *names) if name in file.files}
-        except Exception:  # NumPy and zipfile have many ways to say that a file is damaged
+        except PolicyError:
+            raise
+        except Exception:
             parts = {}
     missing = [name for name in names if name not in parts]
     if str(parts.get("format")) != form:
@@ -83,22 +82,25 @@ def read_arrays(path: str | Path, form: str, names: Sequence[str]) -> dict[str, 
     return parts
 
 
+def _require_room(path: str, size: int) -> None:
+    got = f"arrays of {amount(size)} when unpacked"
+    remedy = "Is it a policy at all? Load files from sources that you trust."
+    require_memory(PolicyError, path, "file", got, COPIES * size, remedy)
+
+
 def _unpacked(opened: BinaryIO, names: Sequence[str]) -> int:
-    """The bytes that the named arrays take, by their headers; 0 for a file that is damaged.
+    """The bytes that the named arrays take, by their headers.
 
     An array is counted by the shape and the type in its own header, and by the size that the
     archive states, whichever is larger: reading allocates the first and unpacks the second.
     """
     total = 0
-    try:
-        with ZipFile(opened) as archive:
-            members = {info.filename: info for info in archive.infolist()}
-            for member in (f"{name}.npy" for name in names):
-                if member in members:
-                    with archive.open(members[member]) as packed:
-                        total += max(_declared(packed), members[member].file_size)
-    except Exception:  # NumPy and zipfile have many ways to say that a file is damaged
-        total = 0
+    with ZipFile(opened) as archive:
+        members = {info.filename: info for info in archive.infolist()}
+        for member in (f"{name}.npy" for name in names):
+            if member in members:
+                with archive.open(members[member]) as packed:
+                    total += max(_declared(packed), members[member].file_size)
     opened.seek(0)
     return total
 
