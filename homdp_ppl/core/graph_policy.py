@@ -230,9 +230,10 @@ class BlindPolicy(NamedTuple):
     def table(self) -> Array:
         """The action probabilities as an array (H, A)."""
         found, problems = as_numbers("probabilities", self.probabilities, "shape (H, A)")
-        if found is None or found.ndim != 2 or 0 in found.shape:
-            got = Problem("probabilities", f"shape {np.shape(found)}", "shape (H, A)")
-            raise PolicyError("BlindPolicy", problems or [got])
+        if found is not None and (found.ndim != 2 or 0 in found.shape):
+            problems = [Problem("probabilities", f"shape {found.shape}", "shape (H, A)")]
+        if found is None or problems:
+            raise PolicyError("BlindPolicy", problems)
         return found
 
     def graph(self, observations: int) -> GraphPolicy:

@@ -85,24 +85,26 @@ def declared_size_problems(spaces: Spaces) -> list[Problem]:
 
 
 def draw_problems(
-    where: str, n: Any, spaces: Spaces, sites: Iterable[Site], remedy: str = ""
+    where: str, n: int, sites: Iterable[Site], tables: Spaces | None = None, remedy: str = ""
 ) -> list[Problem]:
-    """A number of models drawn from a prior or a posterior that does not fit in memory.
+    """A number of draws from a prior or a posterior that does not fit in memory.
 
     Parameters
     ----------
     where
         The argument that says how many.
     n
-        How many, a whole number.
-    spaces, sites
-        Of the declaration.
+        How many.
+    sites
+        What is drawn.
+    tables
+        The spaces of a finite declaration whose tables are made for every draw; else None.
     remedy
         What to reduce; by default the argument.
     """
     numbers = 1 + sum(math.prod(site.shape) for site in sites)
-    if spaces.finite:
-        X, Y, A, _ = spaces.sizes
+    if tables is not None and tables.finite:
+        X, Y, A, _ = tables.sizes
         numbers += X * A * X + X * Y + X
     got = f"{count(int(n))} times {count(numbers)} numbers"
     needed = COPIES * NUMBER * int(n) * numbers
