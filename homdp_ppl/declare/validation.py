@@ -197,7 +197,10 @@ def look(
 
     try:
         first, second = abstract_run(run), abstract_run(run)
-        problems += [] if problems else changes(first, second)
+        impure = [] if problems else changes(first, second)
+        if impure:
+            sound.clear()  # nothing that a third run shows could be trusted
+        problems += impure
     except tuple(TRACER_ERRORS) as error:
         problems.append(tracer_problem("program", error))
     except (ValueError, AssertionError, NotImplementedError) as error:
