@@ -105,13 +105,15 @@ def validated(pomdp: POMDP, subject: str) -> POMDP:
 
 
 def check_pomdp(pomdp: Any, subject: str) -> POMDP:
-    """The same model, if it is one; otherwise the errors of :func:`validated`, without a copy.
+    """The same model, if it is one; otherwise the errors of :func:`validated`.
 
-    Numbers that JAX is tracing cannot be looked at and pass.
+    NumPy arrays are not copied; lists and JAX arrays become NumPy arrays. Numbers that JAX is
+    tracing cannot be looked at and pass.
     """
     X, Y, A, H = sizes_of(pomdp, subject)
     if any(isinstance(part, jax.core.Tracer) for part in pomdp):
-        return pomdp
+        traced: POMDP = pomdp
+        return traced
     problems: list[Problem] = []
     for name in ("initial", "transition", "emission", "reward"):
         problems += _field_problems(name, getattr(pomdp, name), (X, Y, A, H))
@@ -122,8 +124,7 @@ def check_pomdp(pomdp: Any, subject: str) -> POMDP:
             problems.append(Problem(name, str(getattr(pomdp, name)), "a finite number"))
     if problems:
         raise PlanningError(subject, problems)
-    checked: POMDP = pomdp
-    return checked
+    return POMDP(*map(np.asarray, pomdp))
 
 
 def _field_problems(name: str, given: Any, sizes: tuple[int, int, int, int]) -> list[Problem]:

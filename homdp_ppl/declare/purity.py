@@ -50,7 +50,8 @@ def changes(first: Run, second: Run) -> list[Problem]:
 
     Operations are compared first, which is cheap; numbers only where these differ.
     """
-    if _signature(first.operations) == _signature(second.operations):
+    alike = jax.tree.structure(first.results) == jax.tree.structure(second.results)
+    if alike and _signature(first.operations) == _signature(second.operations):
         return []
     before, after = _numbers(first), _numbers(second)
     names = [*before, *(name for name in after if name not in before)]

@@ -72,7 +72,7 @@ def simulation_lemma(policy: Policy, pomdp: POMDP, other: POMDP) -> SimulationLe
     >>> simulation_lemma(uniform_policy(lamp), lamp, better)  # values 1.5 and 1.75
     SimulationLemma(difference=0.25, distance=0.5, bound=0.5)
     """
-    _require_alike(pomdp, other, "simulation_lemma")
+    pomdp, other = _two_models(pomdp, other, "simulation_lemma")
     graph = graph_of(policy, pomdp)
     visits = occupancy(graph, pomdp)
     bound = _expected_errors(pomdp, other, visits)
@@ -80,13 +80,14 @@ def simulation_lemma(policy: Policy, pomdp: POMDP, other: POMDP) -> SimulationLe
     return SimulationLemma(difference, trajectory_distance(graph, pomdp, other), bound)
 
 
-def _require_alike(pomdp: POMDP, other: POMDP, subject: str) -> None:
-    """Refuse what is not two models of the same sizes."""
-    mine = sizes_of(check_pomdp(pomdp, subject), subject)
-    theirs = sizes_of(check_pomdp(other, subject), subject)
+def _two_models(pomdp: POMDP, other: POMDP, subject: str) -> tuple[POMDP, POMDP]:
+    """Two valid models of the same sizes."""
+    models = check_pomdp(pomdp, subject), check_pomdp(other, subject)
+    mine, theirs = (sizes_of(model, subject) for model in models)
     if mine != theirs:
         expected = f"{mine}: the states, observations, actions and steps of the first"
         raise PlanningError(subject, [Problem("other", f"sizes {theirs}", expected)])
+    return models
 
 
 def _require_paths(graph: GraphPolicy, pomdp: POMDP, other: POMDP) -> None:
@@ -145,7 +146,7 @@ def trajectory_distance(policy: Policy, pomdp: POMDP, other: POMDP) -> float:
     ... )  # |1/4 - 9/16| + 2 |1/4 - 3/16| + |1/4 - 1/16|
     0.625
     """
-    _require_alike(pomdp, other, "trajectory_distance")
+    pomdp, other = _two_models(pomdp, other, "trajectory_distance")
     graph = graph_of(policy, pomdp)
     X, Y, A = pomdp.sizes
     _require_paths(graph, pomdp, other)

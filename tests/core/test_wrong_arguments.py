@@ -1,7 +1,5 @@
 """What is no model, no policy and no episode is refused by all functions of the core."""
 
-import itertools
-
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -67,7 +65,7 @@ def test_masked_entries_are_missing(name):
     assert (first.where, first.at) == (name, ", ".join("0" * masked.ndim))
 
 
-@pytest.mark.parametrize("shape", [(2,), (3, 3), (2, 3, 2), (2, 2, 3), ()])
+@pytest.mark.parametrize("shape", [(2,), (3, 3), (2, 2, 3), ()])
 def test_tables_that_do_not_fit_the_model(shape):
     assert "transition" in wheres(
         PlanningError, lambda: MODEL.with_tables(transition=np.full(shape, 0.5))
@@ -175,11 +173,11 @@ def test_blind_policies(given):
 
 def test_policies_that_do_not_repeat_themselves():
     """Actions are drawn by the caller; a policy that draws them itself was frozen before."""
-    counter = itertools.count()
+    generator = np.random.default_rng(0)
 
     class Fickle:
         def act(self, observations, actions):
-            return np.eye(2)[next(counter) % 2]
+            return generator.dirichlet([1.0, 1.0])
 
     assert wheres(PolicyError, lambda: GraphPolicy.from_policy(Fickle(), LAMP)) == ["act"]
 

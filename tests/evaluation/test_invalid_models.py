@@ -19,7 +19,7 @@ from homdp_ppl.evaluation import (
     uniform_at,
 )
 from homdp_ppl.planners import history_tree
-from tests.worlds import random_pomdp
+from tests.planners.exact import random_pomdp
 
 MODEL = random_pomdp(0, 2, 2, 2, 2)
 POLICY = uniform_policy(MODEL)
