@@ -21,6 +21,7 @@ from homdp_ppl.declare.fingerprint import probe_digest
 from homdp_ppl.declare.kernels import Kernels, tabulators
 from homdp_ppl.declare.model import HOMDP, World
 from homdp_ppl.declare.probing import Prober
+from homdp_ppl.declare.sizes import declared_size_problems
 from homdp_ppl.declare.structure import analyse
 from homdp_ppl.declare.validation import (
     check_program,
@@ -173,12 +174,17 @@ def declare(
     name = getattr(function, "__name__", "homdp")
     spaces, problems = check_spaces(states, observations, actions, horizon)
     misused = check_program(function)
-    if spaces is None or misused:
-        raise DeclarationError(name, [*problems, *misused])
-    attempts = tabulators if spaces.finite else trials
+    too_large = [] if spaces is None else declared_size_problems(spaces)
+    if spaces is None or misused or too_large:
+        raise DeclarationError(name, [*problems, *misused, *too_large])
     rewards: Array | RewardFunction
     rewards, wrong = (check_reward if spaces.finite else as_reward)(reward, spaces)
-    sites, sound, misshapen = look(function, lambda kernels: attempts(kernels, spaces))
+    sites, sound, misshapen = look(
+        function,
+        lambda kernels, key: (
+            tabulators(kernels, spaces) if spaces.finite else trials(kernels, spaces, key)
+        ),
+    )
     model = HOMDP(name, spaces, rewards, function, sites)
     finish = _with_structure if spaces.finite else _tried_out
     return finish(model, [*problems, *wrong, *misshapen], sound)
@@ -192,6 +198,8 @@ def _with_structure(model: HOMDP, problems: list[Problem], sound: tuple[str, ...
         prober = Prober(model.function, model.sites, model.spaces, sound)
         start = prober.start()
         problems = [*problems, *check_tables(start, model.spaces)]
+        for probe in () if problems else prober.elsewhere():
+            problems = problems or check_tables(probe, model.spaces)
         if problems:
             raise DeclarationError(model.name, problems)
         return replace(model, _structure=analyse(prober, start), _probe=probe_digest(start))

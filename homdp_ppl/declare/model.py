@@ -16,6 +16,7 @@ from numpyro import handlers
 from homdp_ppl.core.cache import Cache, shared_cache
 from homdp_ppl.core.counts import Counts
 from homdp_ppl.core.episode import Episode
+from homdp_ppl.core.episode_validation import excluded_problems
 from homdp_ppl.core.episodes import Episodes
 from homdp_ppl.core.pomdp import POMDP, Stationary
 from homdp_ppl.core.randomness import as_key
@@ -38,6 +39,7 @@ from homdp_ppl.declare.parameters import (
 )
 from homdp_ppl.declare.probing import Site
 from homdp_ppl.declare.program import episode_program, hindsight, unrolled_program
+from homdp_ppl.declare.sizes import declared_size_problems
 from homdp_ppl.declare.structure import Structure
 from homdp_ppl.declare.validation import as_horizon
 from homdp_ppl.declare.world import World
@@ -182,6 +184,7 @@ class HOMDP:
             problems.append(Problem("horizon", got, "the same rewards at every step", remedy))
             raise DeclarationError(self.name, problems)
         spaces = self.spaces._replace(horizon=as_horizon(horizon, problems))
+        problems += declared_size_problems(spaces)
         if problems:
             raise DeclarationError(self.name, problems)
         if not finite:
@@ -196,7 +199,7 @@ class HOMDP:
 
         Hand it to ``MCMC`` or ``SVI`` as it is, inside ``with homdp_ppl.x64():``.
         """
-        batch = Episodes.of(episodes, self).require_complete(f"{self.name}.hindsight")
+        batch = self._possible(episodes, "hindsight").require_complete(f"{self.name}.hindsight")
         return hindsight(
             self.program, self.function, batch.states, batch.observations, batch.actions
         )
@@ -204,7 +207,7 @@ class HOMDP:
     def counts(self, episodes: Episode | Iterable[Episode]) -> Counts:
         """The sufficient statistics of episodes of this model."""
         require_finite(self.spaces, self.name, "counts")
-        return Counts.of(episodes, self.spaces)
+        return Counts.of(self._possible(episodes, "counts"), self.spaces)
 
     def returns(self, episodes: Episode | Iterable[Episode]) -> Array:
         """The sum of rewards of each episode up to its end; a number for one Episode.
@@ -301,6 +304,15 @@ class HOMDP:
             for space, word in ((X, "state"), (Y, "observation"), (A, "action"))
         )
         return f"HOMDP {self.name!r}: {sizes}, horizon {H}\n  {self._summary()}"
+
+    def _possible(self, episodes: Episode | Iterable[Episode], asked: str) -> Episodes:
+        """Episodes without steps that the declaration excludes."""
+        batch = Episodes.of(episodes, self)
+        if self._structure is not None:
+            problems = excluded_problems(batch, self._structure.support, self.spaces)
+            if problems:
+                raise DataError(f"{self.name}.{asked}", problems)
+        return batch
 
     def _summary(self) -> str:
         if not self.spaces.finite:

@@ -6,6 +6,7 @@ choices.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeAlias, cast
 
@@ -16,7 +17,7 @@ import numpy as np
 from homdp_ppl.core.graph_policy import GraphPolicy
 from homdp_ppl.core.plan import Plan, Solution, TreePlanner, planner_name
 from homdp_ppl.core.policy import Policy
-from homdp_ppl.core.pomdp import POMDP
+from homdp_ppl.core.pomdp import POMDP, Stationary
 from homdp_ppl.core.probabilities import FLOAT32
 from homdp_ppl.core.spaces import Spaces
 from homdp_ppl.declare.kernels import Tables
@@ -25,10 +26,13 @@ from homdp_ppl.errors import ParameterError, PlanningError, Problem
 from homdp_ppl.explorers.explorer import Explorer, Root
 from homdp_ppl.explorers.state import Pairs, Proposal
 from homdp_ppl.learning.pairs import PairSearch, TableBounds
+from homdp_ppl.memory import NUMBER, require_memory
 from homdp_ppl.precision import Array, namespace
 
 Planner: TypeAlias = Callable[..., Plan]
 
+MANY = 1000  # candidates whose plans may be too large together
+COPIES = 2  # of a plan while all are compared
 INEXACT = 1e-6  # a planner with a larger gap is not exact
 
 
@@ -60,6 +64,21 @@ class TablePlanning:
         self.root = explorer.objective.root(homdp)
         self.tree = _tree(explorer, planner, homdp)
         self._pairs: PairSearch = PairSearch(self._solve_pair, TableBounds())
+        if self.tree is not None and explorer.objective.candidates > MANY:
+            self._require_room(homdp)
+
+    def _require_room(self, homdp: HOMDP) -> None:
+        """Refuse the plans of more candidates than fit in memory, before any is made."""
+        explorer, tree = self.explorer, cast(TreePlanner, self.tree)
+        if explorer.objective.backup is not None:  # whose parameters are not known yet
+            return
+        model = Stationary(*homdp.structure.reference, homdp.reward_table).pomdp
+        solution = jax.eval_shape(tree.compile(self.support), model)
+        numbers = sum(math.prod(leaf.shape) for leaf in jax.tree.leaves(solution))
+        candidates = explorer.objective.candidates
+        got = f"plans of {numbers:,} numbers for {candidates:,} candidates"
+        needed, remedy = COPIES * NUMBER * numbers * candidates, "Draw fewer models."
+        require_memory(ParameterError, explorer.name, "candidates", got, needed, remedy)
 
     def plan(self, proposal: Proposal | Pairs) -> Planned:
         """Plan for all candidates, and choose one."""

@@ -20,7 +20,7 @@ from homdp_ppl import (
     posterior,
     read_pomdp,
 )
-from homdp_ppl.formats import read_file, tables
+from homdp_ppl.formats import read_file
 from homdp_ppl.planners import history_tree
 from tests import problems
 from tests.formats.files import PLAIN, SLIPPERY, TIGER
@@ -244,6 +244,6 @@ def test_refusals(load, monkeypatch):
             file.world(2, prior)
     with raises(DeclarationError, "horizon"):
         file.world(0)
-    monkeypatch.setattr(tables, "MAX_NUMBERS", 100)
+    monkeypatch.setenv("HOMDP_MEMORY", "0.0001")  # room for about 100 numbers
     with raises(HOMDPError, "states"):
         file.world(2)
