@@ -50,7 +50,8 @@ def changes(first: Run, second: Run) -> list[Problem]:
 
     Operations are compared first, which is cheap; numbers only where these differ.
     """
-    alike = jax.tree.structure(first.results) == jax.tree.structure(second.results)
+    shapes: list[Any] = [jax.tree.structure(run.results) for run in (first, second)]
+    alike = shapes[0] == shapes[1]
     if alike and _signature(first.operations) == _signature(second.operations):
         return []
     before, after = _numbers(first), _numbers(second)
