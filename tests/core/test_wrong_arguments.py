@@ -1,5 +1,7 @@
 """What is no model, no policy and no episode is refused by all functions of the core."""
 
+from typing import Any
+
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -25,7 +27,7 @@ from homdp_ppl.core.plan import Plan
 from homdp_ppl.core.pomdp import POMDP
 
 LAMP = Spaces(("off", "on"), ("dark", "light"), ("wait", "press"), horizon=2)
-TABLES = {
+TABLES: dict[str, Any] = {
     "initial": np.array([0.5, 0.5]),
     "transition": np.full((2, 2, 2), 0.5),
     "emission": np.eye(2),
@@ -150,9 +152,9 @@ def test_recorded_rewards(wrong):
 @pytest.mark.parametrize(
     ("name", "wrong"),
     [
-        ("start", np.ma.array([0, 0], mask=[0, 1])),
-        ("probabilities", np.ma.array([[0.5, 0.5]], mask=[[0, 1]])),
-        ("successor", np.ma.array([[[0, 0]]], mask=[[[0, 1]]])),
+        ("start", np.ma.array([0, 0], mask=[False, True])),
+        ("probabilities", np.ma.array([[0.5, 0.5]], mask=[[False, True]])),
+        ("successor", np.ma.array([[[0, 0]]], mask=[[[False, True]]])),
         ("start", [[0], [0, 1]]),
         ("probabilities", [[1.0], [0.5, 0.5]]),
         ("successor", [[[0], [0, 1]]]),

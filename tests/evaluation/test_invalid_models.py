@@ -49,9 +49,12 @@ def masked(table):
 
 WRONG = {
     "half a start": ("initial", MODEL.initial / 2),
-    "a negative emission": ("emission", MODEL.emission * [1.5, 1.0] - [0.5, 0.0]),
+    "a negative emission": (
+        "emission",
+        MODEL.emission * np.array([1.5, 1.0]) - np.array([0.5, 0.0]),
+    ),
     "an emission of nan": ("emission", MODEL.emission * np.nan),
-    "a transition of nan": ("transition", MODEL.transition * [np.nan, 1.0]),
+    "a transition of nan": ("transition", MODEL.transition * np.array([np.nan, 1.0])),
     "a reward of nan": ("reward", MODEL.reward * np.nan),
     "an infinite reward": ("reward", MODEL.reward * np.inf),
     "masked rewards": ("reward", masked(MODEL.reward)),
