@@ -227,6 +227,8 @@ def _for_array(value: Any) -> Iterator[Mistake]:
     yield Mistake("a ragged list", [[1], [2, 3]], "any")
     yield Mistake("texts", np.full(value.shape, "left"), "refuse")
     yield Mistake("objects", np.full(value.shape, None), "any")
+    if value.dtype.kind not in "biuf":
+        return
     yield Mistake("complex numbers", value + 1j, "refuse")
     yield Mistake("digits", value.astype(str), "any")
     yield Mistake("dates", np.zeros(value.shape, "datetime64[s]"), "refuse")
@@ -244,7 +246,7 @@ def _for_array(value: Any) -> Iterator[Mistake]:
         hidden = np.ma.MaskedArray(floats, mask=np.zeros(value.shape, bool))
         hidden[(-1,) * value.ndim] = np.ma.masked
         yield Mistake("masked within", hidden, "any")
-        yield Mistake("all masked", np.ma.masked_all(value.shape), "any")
+        yield Mistake("all masked", np.ma.MaskedArray(value, mask=True), "any")
         yield Mistake("a list", value.tolist(), "same")
         if value.ndim <= 2:
             frame = pd.DataFrame(value) if value.ndim == 2 else pd.Series(value, index=value)
