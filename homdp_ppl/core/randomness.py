@@ -44,6 +44,15 @@ def choose(row: Array, uniform: Array | float) -> Array:
     return xp.minimum(below, last)
 
 
+def is_key(key: object) -> bool:
+    """Whether a value is one or several JAX random keys, typed or old-style."""
+    if not isinstance(key, jax.Array | np.ndarray):
+        return False
+    if jnp.issubdtype(key.dtype, jax.dtypes.prng_key):
+        return True
+    return key.dtype == np.uint32 and key.ndim > 0 and key.shape[-1] == 2
+
+
 def as_keys(key: Array, subject: str) -> Array:
     """Typed JAX keys, also from old-style uint32 keys.
 

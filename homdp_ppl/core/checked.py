@@ -1,0 +1,322 @@
+"""Public functions whose arguments are compared with their annotations.
+
+``@checked`` raises one error of ours for every argument of the wrong type, before anything runs.
+It looks at types, and at the entries of short containers; the ranges of numbers and the shapes of
+arrays are checked by the functions themselves, with :mod:`homdp_ppl.core.arguments`.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import operator
+import types
+import typing
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from importlib import import_module
+from numbers import Integral, Real
+from typing import Any, Literal, NamedTuple, ParamSpec, TypeVar, Union, get_args, get_origin
+
+import jax
+import numpy as np
+from numpy.typing import ArrayLike
+
+from homdp_ppl.core.arguments import as_numbers, refuse, remedy_for, shown
+from homdp_ppl.core.randomness import is_key
+from homdp_ppl.errors import (
+    DataError,
+    HOMDPError,
+    ParameterError,
+    PlanningError,
+    PolicyError,
+    Problem,
+)
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+ERRORS: dict[str, type[HOMDPError]] = {  # of the types that have an error class of their own
+    "POMDP": PlanningError,
+    "Plan": PlanningError,
+    "Policy": PolicyError,
+    "GraphPolicy": PolicyError,
+    "Episode": DataError,
+    "Episodes": DataError,
+    "Counts": DataError,
+    "a JAX random key": DataError,
+}
+LATER = {  # names in annotations that modules import for type checkers only
+    "Axes": "matplotlib.axes",
+    "xr": "xarray",
+    "nx": "networkx",
+    "gymnasium": "gymnasium",
+}
+MANY = 10_000  # entries of a container that are looked at
+
+
+class Kind(NamedTuple):
+    """What an annotation accepts."""
+
+    accepts: Callable[[Any], bool]
+    expected: str  # in words, as in "a World"
+    name: str = ""  # of the type, as in "World"
+
+
+def checked(function: Callable[P, R]) -> Callable[P, R]:
+    """Refuse arguments that do not have the annotated types.
+
+    Examples
+    --------
+    >>> from homdp_ppl import ParameterError
+    >>> @checked
+    ... def repeat(text: str, times: int = 2) -> str:
+    ...     return text * times
+    >>> repeat("ab")
+    'abab'
+    >>> try:
+    ...     repeat(3, times=True)
+    ... except ParameterError as error:
+    ...     print(*error.problems, sep="; ")
+    text: got 3; expected a text; times: got True; expected a whole number
+    """
+    names = list(inspect.signature(function).parameters)
+
+    @functools.cache  # annotations may name what is defined, or imported, later
+    def kinds() -> dict[str, Kind]:
+        return kinds_of(function)
+
+    @functools.wraps(function)
+    def call(*args: P.args, **kwargs: P.kwargs) -> R:
+        known = kinds()
+        for name, value in (*zip(names, args, strict=False), *kwargs.items()):
+            kind = known.get(name)
+            if kind is not None and not kind.accepts(value):
+                _refuse(function, {**dict(zip(names, args, strict=False)), **kwargs}, known)
+        return function(*args, **kwargs)
+
+    return call
+
+
+def check_fields(record: Any, subject: str) -> None:
+    """Refuse a record with fields that do not have the annotated types.
+
+    For the ``__post_init__`` of a dataclass, or before a NamedTuple is used.
+    """
+    kinds = _fields(type(record))
+    given = {name: getattr(record, name) for name in kinds}
+    _raise(subject, wrong_types(given, kinds))
+
+
+def wrong_types(given: Mapping[str, Any], kinds: Mapping[str, Kind]) -> list[tuple[Kind, Problem]]:
+    """The arguments that their kinds do not accept, and what to say of each."""
+    return [
+        (kind, Problem(name, shown(value), kind.expected, remedy_for(value, kind.name)))
+        for name, value in given.items()
+        if (kind := kinds.get(name)) is not None and not kind.accepts(value)
+    ]
+
+
+def kinds_of(function: Callable[..., Any]) -> dict[str, Kind]:
+    """What the annotated arguments of a function accept; those that accept anything are absent."""
+    inner = inspect.unwrap(function)
+    found = {}
+    for name, parameter in inspect.signature(function).parameters.items():
+        if parameter.annotation is parameter.empty or parameter.kind is parameter.VAR_POSITIONAL:
+            continue
+        kind = _named(name, _resolve(parameter.annotation, inner.__globals__))
+        if kind and parameter.kind is not parameter.VAR_KEYWORD:
+            found[name] = kind
+    return found
+
+
+@functools.cache
+def _fields(record: type) -> dict[str, Kind]:
+    module = vars(import_module(record.__module__))
+    return {
+        name: kind
+        for name, hint in record.__annotations__.items()
+        if (kind := _named(name, _resolve(hint, module))) is not None
+    }
+
+
+def _refuse(
+    function: Callable[..., Any], given: Mapping[str, Any], kinds: Mapping[str, Kind]
+) -> None:
+    name = function.__qualname__.removesuffix(".__init__")
+    _raise(name, wrong_types(given, kinds))
+
+
+def _raise(subject: str, wrong: list[tuple[Kind, Problem]]) -> None:
+    errors = {ERRORS.get(kind.name, ParameterError) for kind, _ in wrong}
+    error = errors.pop() if len(errors) == 1 else ParameterError
+    refuse(error, subject, [problem for _, problem in wrong])
+
+
+def _resolve(annotation: Any, module: dict[str, Any]) -> Any:
+    """The type behind an annotation, which may be text."""
+    if isinstance(annotation, typing.ForwardRef):
+        annotation = annotation.__forward_arg__
+    if not isinstance(annotation, str):
+        return annotation
+    later = {
+        name: getattr(import_module(place), name, import_module(place))
+        for name, place in LATER.items()
+        if name in annotation and name not in module
+    }
+    return eval(annotation, {**module, **later})  # our own annotations, never a user's text
+
+
+def _named(name: str, hint: Any) -> Kind | None:
+    """The kind of an argument; keys are arrays that are known by their names."""
+    kind = _kind(hint)
+    if kind is None or name not in ("key", "keys"):
+        return kind
+    also = [each for each in map(_kind, get_args(hint)) if each and each.expected != NUMBERS]
+    accepts = [is_key, *(each.accepts for each in also)]
+    return Kind(lambda v: any(test(v) for test in accepts), KEY, KEY)
+
+
+NUMBERS, KEY = "an array of numbers", "a JAX random key"
+
+
+def _kind(hint: Any) -> Kind | None:
+    """What a type accepts; None for types that are not checked."""
+    if isinstance(hint, str | typing.ForwardRef):
+        return None
+    if hint == ArrayLike:
+        return Kind(lambda v: as_numbers(v) is not None, "numbers, or an array of them", "ArrayLike")
+    if hint in _PLAIN:
+        return _PLAIN[hint]
+    origin, parts = get_origin(hint), get_args(hint)
+    if origin in (Union, types.UnionType):
+        return _union(parts)
+    if origin is Literal:
+        expected = " or ".join(f'"{choice}"' for choice in parts)
+        return Kind(lambda v: isinstance(v, str) and v in parts, expected)
+    if origin is not None and inspect.isclass(origin):
+        if issubclass(origin, np.ndarray):
+            return _ARRAY
+        return _container(origin, parts)
+    if not inspect.isclass(hint):
+        return None
+    if issubclass(hint, jax.Array | np.ndarray):
+        return _ARRAY
+    if typing.is_protocol(hint) and not getattr(hint, "_is_runtime_protocol", False):
+        return None
+    article = "an" if hint.__name__[0] in "AEIOU" else "a"
+    return Kind(_instance(hint), f"{article} {hint.__name__}", hint.__name__)
+
+
+def _union(parts: Sequence[Any]) -> Kind | None:
+    kinds = [_kind(part) for part in parts]
+    if None in kinds:
+        return None
+    known = [kind for kind in kinds if kind is not None]
+    words = list(dict.fromkeys(kind.expected for kind in known))
+    main = next((kind.name for kind in known if kind.name), "")
+    tests = [kind.accepts for kind in known]
+    return Kind(lambda v: any(test(v) for test in tests), " or ".join(words), main)
+
+
+def _container(origin: type, parts: Sequence[Any]) -> Kind:
+    """Containers, with the types of their entries where they can be looked at."""
+    if issubclass(origin, Mapping):
+        key, value = (_kind(part) for part in parts)
+        return Kind(lambda v: _mapping(v, key, value), f"a mapping{_of(value)}", "Mapping")
+    if origin is tuple and parts[-1] is not Ellipsis:
+        fixed = [_kind(part) for part in parts]
+        return Kind(lambda v: _fixed(v, fixed), f"a tuple of {len(fixed)}", "tuple")
+    entry = _kind(parts[0]) if parts else None
+    if issubclass(origin, Collection):
+        return Kind(lambda v: _sequence(v, origin, entry), f"a sequence{_of(entry)}", "Sequence")
+    if issubclass(origin, Iterable):
+        words = f"an iterable{_of(entry)}"
+        return Kind(lambda v: _iterable(v, entry), words, entry.name if entry else "")
+    if issubclass(origin, Callable):  # type: ignore[arg-type]
+        return Kind(_function, "a function", "Callable")
+    return Kind(_instance(origin), f"a {origin.__name__}", origin.__name__)
+
+
+def _of(entry: Kind | None) -> str:
+    return f" in which each entry is {entry.expected}" if entry else ""
+
+
+def _instance(kind: type) -> Callable[[Any], bool]:
+    return lambda value: isinstance(value, kind) and not isinstance(value, type)
+
+
+def _function(value: Any) -> bool:
+    return callable(value) and not isinstance(value, type)
+
+
+def _entries(values: Iterable[Any], kind: Kind | None) -> bool:
+    return kind is None or all(kind.accepts(v) for _, v in zip(range(MANY), values, strict=False))
+
+
+def _mapping(value: Any, key: Kind | None, part: Kind | None) -> bool:
+    return (
+        isinstance(value, Mapping) and _entries(value, key) and _entries(value.values(), part)
+    )
+
+
+def _fixed(value: Any, kinds: Sequence[Kind | None]) -> bool:
+    return (
+        isinstance(value, tuple | list)
+        and len(value) == len(kinds)
+        and all(kind is None or kind.accepts(v) for v, kind in zip(value, kinds, strict=True))
+    )
+
+
+def _sequence(value: Any, origin: type, entry: Kind | None) -> bool:
+    if isinstance(value, np.ndarray):
+        return value.ndim > 0 and not np.ma.is_masked(value) and _entries(value.tolist(), entry)
+    wanted = Collection if origin is Collection else Sequence
+    plain = isinstance(value, wanted) and not isinstance(value, str | bytes | Mapping)
+    return plain and _entries(value, entry)
+
+
+def _iterable(value: Any, entry: Kind | None) -> bool:
+    if not isinstance(value, Iterable) or isinstance(value, str | bytes | Mapping | type):
+        return False
+    return isinstance(value, Iterator) or not isinstance(value, Collection) or _entries(value, entry)
+
+
+def _scalar(value: Any, kinds: str) -> bool:
+    """Whether a value is an array without axes, which serves as a number."""
+    return (
+        isinstance(value, np.ndarray | jax.Array)
+        and not isinstance(value, jax.core.Tracer | np.ma.MaskedArray)
+        and value.ndim == 0
+        and value.dtype.kind in kinds
+    )
+
+
+def _whole(value: Any) -> bool:
+    return (isinstance(value, Integral) and not isinstance(value, bool)) or _scalar(value, "iu")
+
+
+def _real(value: Any) -> bool:
+    if isinstance(value, Integral) and not isinstance(value, bool):
+        return -(2**1023) < operator.index(value) < 2**1023  # larger ones are no floats
+    plain = isinstance(value, Real) and not isinstance(value, bool | np.bool_)
+    return (plain or _scalar(value, "iuf")) and bool(value == value)
+
+
+def _array(value: Any) -> bool:
+    return (
+        isinstance(value, np.ndarray | jax.Array)
+        and (value.dtype.kind in "biuf" or is_key(value))
+        and not np.ma.is_masked(value)
+    )
+
+
+_ARRAY = Kind(_array, NUMBERS, "Array")
+_PLAIN: dict[Any, Kind] = {
+    None: Kind(lambda v: v is None, "None"),
+    type(None): Kind(lambda v: v is None, "None"),
+    bool: Kind(lambda v: isinstance(v, bool | np.bool_), "True or False"),
+    int: Kind(_whole, "a whole number", "int"),
+    float: Kind(_real, "a number", "float"),
+    str: Kind(lambda v: isinstance(v, str), "a text", "str"),
+    typing.SupportsIndex: Kind(_whole, "a whole number", "int"),
+}
