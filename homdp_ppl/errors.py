@@ -7,9 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
+from math import log10
 from typing import NamedTuple
 
 LISTED = 20  # problems printed in full; the rest are counted
+LONGEST = 200  # characters of a value that is shown as it is
 
 
 class Problem(NamedTuple):
@@ -71,6 +73,32 @@ class HOMDPError(ValueError):
 
     def __str__(self) -> str:
         return self._message
+
+
+def shown(value: object, longest: int = LONGEST) -> str:
+    """A value as an error shows it: its ``repr`` if that is short, else its type.
+
+    Examples
+    --------
+    >>> shown("tiger"), shown(list(range(1000))), shown(10**5000)
+    ("'tiger'", 'a list', 'an integer of 5001 digits')
+    >>> shown(int), shown(sorted), shown(object())
+    ('the class int', 'the function sorted', 'an object')
+    """
+    if isinstance(value, type):
+        return f"the class {value.__name__}"
+    if callable(value) and isinstance(name := getattr(value, "__name__", None), str):
+        return f"the function {name}"
+    if isinstance(value, int) and abs(value).bit_length() > 3 * longest:
+        return f"an integer of {int(log10(abs(value))) + 1} digits"
+    try:
+        text = repr(value)
+    except Exception:  # of a user's class, or integers too long to print inside a container
+        text = ""
+    if 0 < len(text) <= longest and " at 0x" not in text and "\n" not in text:
+        return text
+    kind = type(value).__name__
+    return f"{'an' if kind[0] in 'AEIOUaeio' else 'a'} {kind}"
 
 
 def in_one_line(error: HOMDPError) -> str:

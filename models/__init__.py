@@ -12,7 +12,7 @@ from inspect import signature
 from typing import Any
 
 from homdp_ppl.declare.model import World
-from homdp_ppl.errors import HOMDPError, ParameterError, Problem, did_you_mean
+from homdp_ppl.errors import HOMDPError, ParameterError, Problem, did_you_mean, shown
 from homdp_ppl.models import (
     camera,
     checkup,
@@ -118,10 +118,10 @@ def story(name: str) -> str:
 
 
 def _factory(name: str, asked: str) -> Callable[..., World]:
-    if name not in MODELS:
+    if not isinstance(name, str) or name not in MODELS:
         expected = f"one of {', '.join(MODELS)}"
-        remedy = did_you_mean(str(name), MODELS)
-        raise HOMDPError(asked, [Problem("model", repr(name), expected, remedy)])
+        remedy = did_you_mean(name, MODELS) if isinstance(name, str) else ""
+        raise HOMDPError(asked, [Problem("model", shown(name), expected, remedy)])
     return MODELS[name]
 
 

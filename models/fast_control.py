@@ -32,7 +32,7 @@ import numpyro.distributions as dist
 from homdp_ppl.declare.decorator import homdp
 from homdp_ppl.declare.kernels import Kernels
 from homdp_ppl.declare.model import World
-from homdp_ppl.errors import DeclarationError, Problem
+from homdp_ppl.declare.sizes import check_counts, check_sizes_of
 from homdp_ppl.models.flat import flat_table
 from homdp_ppl.precision import Array
 
@@ -58,11 +58,8 @@ def structured(
     sharp
         Chance that a car beside the centre is seen there, and not in the centre.
     """
-    if half_width < 1:
-        raise DeclarationError(
-            "fast_control",
-            [Problem("half_width", repr(half_width), "a whole number of at least 1")],
-        )
+    check_counts("fast_control", half_width=half_width)
+    check_sizes_of("fast_control", states=(2 * half_width + 1) * len(DRIFTS), actions=len(ACTIONS))
     states = list(product(range(-half_width, half_width + 1), DRIFTS))
     place = np.array([p for p, _ in states])
     reward = np.repeat((1 - np.abs(place) / half_width)[:, None], len(ACTIONS), axis=1)

@@ -30,6 +30,7 @@ import numpyro.distributions as dist
 from homdp_ppl.declare.decorator import homdp
 from homdp_ppl.declare.kernels import Kernels
 from homdp_ppl.declare.model import World
+from homdp_ppl.declare.sizes import check_counts, check_sizes_of
 from homdp_ppl.errors import DeclarationError, Problem
 from homdp_ppl.models.flat import flat_table
 from homdp_ppl.precision import Array
@@ -50,7 +51,9 @@ def structured(actions: int = 3, horizon: int = 5, notice: float = 0.9) -> World
     notice
         Chance that a car beside its course is seen to be there.
     """
-    if actions < 3 or actions % 2 == 0:
+    check_counts("imitation", 3, actions=actions)
+    check_sizes_of("imitation", states=3 * actions, observations=3, actions=actions)
+    if actions % 2 == 0:
         raise DeclarationError(
             "imitation", [Problem("actions", repr(actions), "an odd number of at least 3")]
         )

@@ -26,7 +26,7 @@ import numpyro.distributions as dist
 from homdp_ppl.declare.decorator import homdp
 from homdp_ppl.declare.kernels import Kernels
 from homdp_ppl.declare.model import World
-from homdp_ppl.errors import DeclarationError, Problem
+from homdp_ppl.declare.sizes import check_counts, check_sizes_of
 from homdp_ppl.models.flat import flat_table
 from homdp_ppl.precision import Array
 
@@ -46,13 +46,8 @@ def structured(length: int = 3, dials: int = 3) -> World:
     dials
         Numbers to choose from.
     """
-    few = [
-        Problem(name, repr(n), "a whole number of at least 1")
-        for name, n in (("length", length), ("dials", dials))
-        if n < 1
-    ]
-    if few:
-        raise DeclarationError("lock", few)
+    check_counts("lock", length=length, dials=dials)
+    check_sizes_of("lock", states=length + 3, observations=4, actions=dials + 1, horizon=length + 1)
 
     @homdp(**_spaces(length, dials), reward=_reward(length, dials))
     def lock() -> Kernels:

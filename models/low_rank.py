@@ -29,6 +29,7 @@ from homdp_ppl.core.spaces import Real
 from homdp_ppl.declare.decorator import homdp
 from homdp_ppl.declare.kernels import Kernels
 from homdp_ppl.declare.model import World
+from homdp_ppl.declare.sizes import check_counts, check_sizes_of
 from homdp_ppl.errors import DeclarationError, Problem
 from homdp_ppl.precision import Array
 
@@ -60,7 +61,9 @@ def structured(
     scale
         Standard deviation of what the receiver tells.
     """
-    if not 2 <= blocks <= states:
+    check_counts("low_rank", 2, states=states, blocks=blocks)
+    check_sizes_of("low_rank", states=states, actions=len(ACTIONS), horizon=horizon)
+    if blocks > states:
         raise DeclarationError(
             "low_rank",
             [Problem("blocks", f"{blocks} of {states} places", "from 2 to the number of states")],
@@ -111,6 +114,7 @@ def family(
     [0.319, 0.5]
     """
     truth = structured(states, blocks, horizon)
+    check_counts("low_rank", n=n)
     generator = np.random.default_rng(seed)
     shape = (blocks, len(ACTIONS))
     others = [

@@ -19,10 +19,12 @@ import numpy as np
 import numpyro
 import numpyro.distributions as dist
 
+from homdp_ppl.core.arguments import between_problems
 from homdp_ppl.declare.decorator import homdp
 from homdp_ppl.declare.kernels import Kernels
 from homdp_ppl.declare.model import World
-from homdp_ppl.errors import DeclarationError, Problem
+from homdp_ppl.declare.sizes import check_counts, check_sizes_of, power
+from homdp_ppl.errors import DeclarationError, Problem, shown
 
 
 def tree(
@@ -49,12 +51,15 @@ def tree(
     seed
         Draws the signs when ``u`` is not given.
     """
+    check_counts("lower_bound_tree", 2, depth=depth, observations=observations)
+    check_sizes_of("lower_bound_tree", states=power(2, depth), observations=observations, actions=2)
+    check_counts("lower_bound_tree", 0, seed=seed)
     half = (observations - 2) // 2
-    parents = 2 ** (depth - 2) if depth >= 2 else 0
+    parents = 2 ** (depth - 2)
     signs = (
         np.random.default_rng(seed).choice([-1, 1], (parents, half)) if u is None else np.asarray(u)
     )
-    problems = _problems(depth, observations, epsilon, signs, (parents, half))
+    problems = _problems(observations, epsilon, signs, (parents, half))
     if problems:
         raise DeclarationError("lower_bound_tree", problems)
     X, leaves = 2**depth - 1, 2 ** (depth - 1)
@@ -103,15 +108,17 @@ def three_states(
 
 
 def _problems(
-    depth: int, observations: int, epsilon: float, signs: np.ndarray, shape: tuple[int, int]
+    observations: int, epsilon: float, signs: np.ndarray, shape: tuple[int, int]
 ) -> list[Problem]:
     checks = [
-        (depth >= 2, Problem("depth", str(depth), "at least 2")),
         (
             observations >= 4 and observations % 2 == 0,
             Problem("observations", str(observations), "an even number >= 4"),
         ),
-        (0 < epsilon < 1, Problem("epsilon", str(epsilon), "a number in (0, 1)")),
+        (
+            not between_problems(0.0, 1.0, epsilon=epsilon),
+            Problem("epsilon", shown(epsilon), "a number in (0, 1)"),
+        ),
         (
             signs.shape == shape,
             Problem("u", f"shape {signs.shape}", f"shape {shape}: parents, half of Y - 2"),

@@ -28,7 +28,7 @@ import numpyro.distributions as dist
 from homdp_ppl.declare.decorator import homdp
 from homdp_ppl.declare.kernels import Kernels
 from homdp_ppl.declare.model import World
-from homdp_ppl.errors import DeclarationError, Problem
+from homdp_ppl.declare.sizes import check_counts, check_sizes_of
 from homdp_ppl.models.flat import flat_table
 
 
@@ -50,13 +50,8 @@ def structured(
     luck
         Chance that another lever leads up.
     """
-    few = [
-        Problem(name, repr(n), "a whole number of at least 2")
-        for name, n in (("tasks", tasks), ("rungs", rungs))
-        if n < 2
-    ]
-    if few:
-        raise DeclarationError("meta_learning", few)
+    check_counts("meta_learning", 2, tasks=tasks, rungs=rungs)
+    check_sizes_of("meta_learning", states=tasks * rungs, observations=rungs, actions=tasks)
     rung = np.tile(np.arange(rungs), tasks)  # of each state
     up, stay, down = (_steps(tasks, rungs, by) for by in (1, 0, -1))
     own = np.repeat(np.eye(tasks), rungs, axis=0)[

@@ -20,7 +20,7 @@ import numpyro.distributions as dist
 
 from homdp_ppl.declare.decorator import tabular
 from homdp_ppl.declare.model import World
-from homdp_ppl.errors import DeclarationError, Problem
+from homdp_ppl.declare.sizes import check_counts, check_sizes_of
 
 
 def random_world(
@@ -36,11 +36,8 @@ def random_world(
         Draws the tables and the rewards.
     """
     sizes = {"states": states, "observations": observations, "actions": actions}
-    few = [
-        Problem(name, repr(n), "a whole number of at least 1") for name, n in sizes.items() if n < 1
-    ]
-    if few:
-        raise DeclarationError("random", few)
+    check_sizes_of("random", **sizes, horizon=horizon)
+    check_counts("random", 0, seed=seed)
     generator = np.random.default_rng(seed)
     shapes = (states, actions, states), (states, observations)
     T, O = (generator.dirichlet(np.ones(shape[-1]), shape[:-1]) for shape in shapes)  # noqa: E741

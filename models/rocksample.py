@@ -30,7 +30,8 @@ import numpyro.distributions as dist
 from homdp_ppl.declare.decorator import homdp
 from homdp_ppl.declare.kernels import Kernels
 from homdp_ppl.declare.model import World
-from homdp_ppl.errors import DeclarationError, Problem
+from homdp_ppl.declare.sizes import check_counts, check_sizes_of, power
+from homdp_ppl.errors import DeclarationError, Problem, shown
 from homdp_ppl.precision import Array
 
 Place = tuple[int, int]  # columns from the west, rows from the south, both from 0
@@ -64,7 +65,14 @@ def structured(
     horizon
         Number of actions in an episode.
     """
-    rocks, start = [(column, row) for column, row in rocks], (start[0], start[1])
+    check_counts("rocksample", size=size)
+    rocks, start = _places("rocks", rocks), _places("start", [start])[0]
+    check_sizes_of(
+        "rocksample",
+        states=3 * size**2 * power(2, len(rocks)) + 1,
+        observations=len(READINGS),
+        actions=len(STEPS) + 1 + len(rocks),
+    )
     problems = _problems(size, rocks, start)
     if problems:
         raise DeclarationError("rocksample", problems)
@@ -155,6 +163,18 @@ def _checks(says_good: Array) -> Array:
         .at[-1, :, -1]
         .set(1.0)
     )
+
+
+def _places(where: str, given: Sequence[Place]) -> list[Place]:
+    """Places as pairs of whole numbers."""
+    try:
+        pairs = np.asarray(given)
+    except ValueError:  # of NumPy, for pairs and longer lists together
+        pairs = np.zeros(0)
+    if pairs.ndim != 2 or pairs.shape[1] != 2 or pairs.dtype.kind not in "iu":
+        expected = "places (column, row) of whole numbers"
+        raise DeclarationError("rocksample", [Problem(where, shown(given), expected)])
+    return [(int(column), int(row)) for column, row in pairs]
 
 
 def _problems(size: int, rocks: list[Place], start: Place) -> list[Problem]:

@@ -29,7 +29,8 @@ import numpyro.distributions as dist
 from homdp_ppl.declare.decorator import homdp
 from homdp_ppl.declare.kernels import Kernels
 from homdp_ppl.declare.model import World
-from homdp_ppl.errors import DeclarationError, Problem
+from homdp_ppl.declare.sizes import check_counts, check_sizes_of, power
+from homdp_ppl.errors import DeclarationError, Problem, shown
 from homdp_ppl.models.flat import flat_table
 
 LENGTHS = (0.5, 0.1, 0.4)  # of one, two and three steps
@@ -48,10 +49,17 @@ def structured(lengths: Sequence[float] = LENGTHS, servers: int = 2, horizon: in
     horizon
         Number of jobs, and of actions.
     """
-    if servers < 1 or len(lengths) < 2:
-        got, expected = f"{servers} and {len(lengths)}", "at least 1 server and 2 lengths"
-        raise DeclarationError("scheduling", [Problem("servers, lengths", got, expected)])
+    check_counts("scheduling", servers=servers)
+    if np.ndim(lengths) != 1 or len(lengths) < 2:
+        got = shown(lengths)
+        raise DeclarationError("scheduling", [Problem("lengths", got, "at least 2 probabilities")])
     longest = len(lengths)
+    check_sizes_of(
+        "scheduling",
+        states=power(longest + 1, servers),
+        observations=power(2, servers),
+        actions=servers,
+    )
     states = list(product(range(longest + 1), repeat=servers))
     busy = list(product((False, True), repeat=servers))
     letters = [chr(ord("A") + k) for k in range(servers)]

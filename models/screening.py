@@ -35,7 +35,7 @@ from scipy.special import expit
 from homdp_ppl.declare.decorator import homdp
 from homdp_ppl.declare.kernels import Kernels
 from homdp_ppl.declare.model import World
-from homdp_ppl.errors import DeclarationError, Problem
+from homdp_ppl.declare.sizes import check_counts, check_sizes_of
 from homdp_ppl.models.flat import flat_table
 from homdp_ppl.precision import Array
 
@@ -109,10 +109,9 @@ def table(horizon: int = 5, stages: int = 2) -> World:
 
 def _spaces(stages: int) -> dict[str, Any]:
     """Names and rewards; a state is a test, a type and a condition, in that order."""
-    if stages < 1:
-        raise DeclarationError(
-            "screening", [Problem("stages", repr(stages), "a whole number of at least 1")]
-        )
+    check_counts("screening", stages=stages)
+    states = len(TESTS) * len(TYPES) * (stages + 1)
+    check_sizes_of("screening", states=states, actions=len(ACTIONS))
     conditions = (
         "healthy",
         *(("early", "advanced") if stages == 2 else (f"stage {k + 1}" for k in range(stages))),

@@ -30,7 +30,8 @@ import numpyro.distributions as dist
 from homdp_ppl.declare.decorator import homdp
 from homdp_ppl.declare.kernels import Kernels
 from homdp_ppl.declare.model import World
-from homdp_ppl.errors import DeclarationError, Problem
+from homdp_ppl.declare.sizes import check_sizes_of
+from homdp_ppl.errors import DeclarationError, Problem, shown
 from homdp_ppl.models.flat import flat_table
 
 HALL = (".#.", ".#*")
@@ -112,7 +113,12 @@ def _meant(cells: list[tuple[int, int]], box: int) -> np.ndarray:
 
 
 def _check(hall: Sequence[str]) -> None:
+    rows = isinstance(hall, Sequence) and all(isinstance(line, str) for line in hall)
+    if isinstance(hall, str) or not rows:
+        expected = "a sequence of strings, one per row"
+        raise DeclarationError("sim_to_real", [Problem("hall", shown(hall), expected)])
     lines, marks = list(hall), "".join(hall)
+    check_sizes_of("sim_to_real", states=len(marks) + 2, actions=len(STEPS) + 1)
     checks = [
         (
             len({len(line) for line in lines}) == 1 and bool(marks),

@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from homdp_ppl.core.checked import checked
 from homdp_ppl.precision import Array
 
 # distinct sets of possible states after which counting gives up and takes the complete tree as its
@@ -38,6 +39,7 @@ class Support(NamedTuple):
     emission: Array  # (H|1, A+1|1, X, Y)
 
     @classmethod
+    @checked
     def of(cls, model: NamedTuple) -> Support:
         """The support of a POMDP's numbers, or of tables that already are truth values.
 
@@ -56,6 +58,7 @@ class Support(NamedTuple):
         (X, Y), A = self.emission.shape[-2:], self.transition.shape[-2]
         return X, Y, A
 
+    @checked
     def moves(self, h: int) -> Array:
         """Which next states are possible from step h, (X, A, X)."""
         return self.transition[min(h, len(self.transition) - 1)]
@@ -64,6 +67,7 @@ class Support(NamedTuple):
         """Which first observations are possible, (X, Y)."""
         return self.emission[0, -1]
 
+    @checked
     def shows_after(self, h: int) -> Array:
         """Which observations are possible at step h after every action, (A, X, Y)."""
         X, Y, A = self.sizes
@@ -75,6 +79,7 @@ class Support(NamedTuple):
         """Whether every history can happen."""
         return bool(self.initial.all() and self.transition.all() and self.emission.all())
 
+    @checked
     def covers(self, other: Support) -> bool:
         """Whether everything that the other allows is allowed here."""
         return all(bool((mine | ~theirs).all()) for mine, theirs in zip(self, other, strict=True))
@@ -99,6 +104,7 @@ class Generation(NamedTuple):
     regular: bool
 
 
+@checked
 def count_histories(support: Support, horizon: int) -> list[int]:
     """How many histories can happen up to each step's observation, exactly where that is cheap and
     else an upper bound.

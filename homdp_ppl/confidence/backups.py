@@ -16,6 +16,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from scipy.special import ndtr
 
+from homdp_ppl.core.checked import checked
 from homdp_ppl.core.counts import Counts
 from homdp_ppl.core.pomdp import POMDP, Stationary
 from homdp_ppl.declare.model import HOMDP
@@ -55,6 +56,7 @@ class Moments(NamedTuple):
     emission: Spread
 
 
+@checked
 def has_moments(homdp: HOMDP) -> bool:
     """Whether backups have a mean and variance in closed form.
 
@@ -80,6 +82,7 @@ def has_moments(homdp: HOMDP) -> bool:
     return len(conjugate.sites) == len(homdp.sites) and not shared
 
 
+@checked
 def moments(homdp: HOMDP, counts: Counts) -> Moments:
     """The moments of a conjugate posterior, from counts; may be traced.
 
@@ -112,6 +115,7 @@ def moments(homdp: HOMDP, counts: Counts) -> Moments:
     return Moments(model, *form.spread(concentration))
 
 
+@checked
 def backup_moments(homdp: HOMDP) -> Callable[[Moments, Array], tuple[Array, Array]]:
     """Mean and variance of the one-step backup under independent Dirichlet rows, each (X, A), from
     alpha_next (A, Y, X).
@@ -164,6 +168,7 @@ def backup_moments(homdp: HOMDP) -> Callable[[Moments, Array], tuple[Array, Arra
     return evaluate
 
 
+@checked
 def start_variance(homdp: HOMDP) -> Callable[[Moments, Array], Array]:
     """Variance of sum_x rho(x) g_1(x), from the alpha-vectors after each first observation, (Y, X).
 
@@ -189,6 +194,7 @@ def start_variance(homdp: HOMDP) -> Callable[[Moments, Array], Array]:
     return evaluate
 
 
+@checked
 def moment_backup(homdp: HOMDP, z: float) -> Backup:
     """min(H - h, mean + z standard deviations), with :class:`Moments` as parameters.
 
@@ -219,6 +225,7 @@ def moment_backup(homdp: HOMDP, z: float) -> Backup:
     return backup
 
 
+@checked
 def draw_backup(z: float) -> Backup:
     """min(H - h, the quantile at level Phi(z) over draws), with a batch of models as parameters.
 
@@ -248,6 +255,7 @@ def draw_backup(z: float) -> Backup:
     return backup
 
 
+@checked
 def upper_quantile(values: Array, level: float) -> Array:
     """The ceil(level (S + 1))-th smallest of S draws along the first axis.
 

@@ -7,9 +7,11 @@ from __future__ import annotations
 import numpy as np
 
 from homdp_ppl.confidence.counts import Radii
+from homdp_ppl.core.checked import checked
 from homdp_ppl.precision import Array
 
 
+@checked
 def hop_b_bonus(radii: Radii, horizon: int) -> Array:
     """H eps(x) + eps(x, a), (X, A): what Algorithm 1 adds to the reward.
 
@@ -23,6 +25,7 @@ def hop_b_bonus(radii: Radii, horizon: int) -> Array:
     return horizon * radii.emission[:, None] + radii.transition
 
 
+@checked
 def hop_b_class_bonus(radii: Radii, horizon: int) -> Array:
     """3 H eps(x, a) + H eps(x), (X, A): what appendix C.6 adds to the reward.
 
@@ -36,6 +39,7 @@ def hop_b_class_bonus(radii: Radii, horizon: int) -> Array:
     return 3 * horizon * radii.transition + horizon * radii.emission[:, None]
 
 
+@checked
 def centred_bonus(radii: Radii, transition: Array, horizon: int) -> Array:
     """(H - h)/2 [eps_T(x, a) + sum_x' T(x'|x, a) eps_O(x')] for h = 1..H, (H, X, A).
 
@@ -55,6 +59,7 @@ def centred_bonus(radii: Radii, transition: Array, horizon: int) -> Array:
     return half[:, None, None] * (radii.transition + transition @ radii.emission)
 
 
+@checked
 def start_bonus(radii: Radii, initial: Array, horizon: int) -> Array:
     """(H/2) sum_x rho(x) eps_O(x).
 

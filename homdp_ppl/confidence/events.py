@@ -17,6 +17,7 @@ import numpy as np
 
 from homdp_ppl.confidence.counts import empirical, hop_b_betas
 from homdp_ppl.core.arguments import check_arguments
+from homdp_ppl.core.checked import checked
 from homdp_ppl.core.counts import Counts
 from homdp_ppl.core.graph_policy import GraphPolicy, check_policy
 from homdp_ppl.core.pomdp import POMDP
@@ -80,6 +81,7 @@ class Continuations(NamedTuple):
     ]  # for h = 1..H-1: (nodes, 3)  the node before, the action and the observation that led here
 
 
+@checked
 def continuations(policy: GraphPolicy, pomdp: POMDP) -> Continuations:
     """The continuations of a policy after EVERY history, also those that its own actions never lead
     to.
@@ -124,6 +126,7 @@ def continuations(policy: GraphPolicy, pomdp: POMDP) -> Continuations:
     return Continuations(tuple(reversed(values)), tuple(arrivals[: H - 1]))
 
 
+@checked
 def transition_event(
     world: World,
     counts: Counts,
@@ -195,6 +198,7 @@ def transition_event(
     return _judge(worst, np.sqrt(_per_visit(beta, counts.state_action)), describe)
 
 
+@checked
 def emission_event(
     world: World, counts: Counts, episodes: int, delta: float = 0.1, known: bool = True
 ) -> Event:
@@ -227,6 +231,7 @@ def emission_event(
     )
 
 
+@checked
 def relative_transition_event(
     world: World, counts: Counts, episodes: int, c: float, delta: float = 0.1, known: bool = True
 ) -> Event:
@@ -277,6 +282,7 @@ def relative_transition_event(
     )
 
 
+@checked
 def tilde_epsilon(
     c: float, homdp: HOMDP, counts: Counts, episodes: int, delta: float = 0.1, known: bool = True
 ) -> Array:

@@ -14,6 +14,7 @@ import numpy as np
 from homdp_ppl.confidence.backups import backup_moments, has_moments, moments, upper_quantile
 from homdp_ppl.confidence.counts import Radii, weissman
 from homdp_ppl.core.arguments import check_arguments
+from homdp_ppl.core.checked import checked
 from homdp_ppl.core.counts import Counts
 from homdp_ppl.core.randomness import as_key
 from homdp_ppl.declare.model import HOMDP
@@ -60,6 +61,7 @@ def row_level(homdp: HOMDP, delta: float) -> float:
     return delta / max(int(unknown), 1)
 
 
+@checked
 def quantile_radii(
     belief: Posterior,
     key: Array,
@@ -113,6 +115,7 @@ def quantile_radii(
     return radii
 
 
+@checked
 def dirichlet_radii(homdp: HOMDP, counts: Counts, delta: float = 0.1) -> Radii:
     """A bound on :func:`quantile_radii` for conjugate declarations that needs no draws, and may be
     traced.
@@ -162,6 +165,7 @@ def dirichlet_radii(homdp: HOMDP, counts: Counts, delta: float = 0.1) -> Radii:
     return Radii(*radii)
 
 
+@checked
 def one_step(
     belief: Posterior, alpha_next: Array, key: Array | None = None, draws: int = 256
 ) -> OneStep:
@@ -210,6 +214,7 @@ def one_step(
     return OneStep(values.mean(0), values.std(0, ddof=1))
 
 
+@checked
 def highest_density_set(log_weights: Array, mass: float = 0.9) -> Array:
     """Which members of a finite class form the smallest set of at least this posterior mass.
 
@@ -236,6 +241,7 @@ def highest_density_set(log_weights: Array, mass: float = 0.9) -> Array:
     return weights >= ordered[enough] * (1 - 1e-12)
 
 
+@checked
 def likelihood_set(log_likelihood: Array, beta: float) -> Array:
     """Which members of a finite class have a log-likelihood within beta of the best.
 

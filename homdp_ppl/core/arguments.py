@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping
-from fractions import Fraction
 from functools import partial
 from numbers import Integral, Real
 from typing import Any
@@ -16,114 +15,10 @@ from typing import Any
 import jax
 import numpy as np
 
-from homdp_ppl.core.pomdp import POMDP
-from homdp_ppl.errors import HOMDPError, ParameterError, Problem
-from homdp_ppl.precision import Array
+from homdp_ppl.core.numbers import as_numbers
+from homdp_ppl.errors import HOMDPError, ParameterError, Problem, shown
 
 PROBABILITY = "a probability in (0, 1)"
-
-
-FACTORIES = ("Explorer", "Planner", "World", "HOMDP")  # what functions make that are often not called
-REMEDIES = {  # of a type where another is wanted
-    ("World", "HOMDP"): "Pass its declaration: world.homdp.",
-    ("World", "POMDP"): "Pass its numbers: world.pomdp.",
-    ("HOMDP", "POMDP"): "Fix its parameters first: model.at(...).pomdp.",
-    ("HOMDP", "World"): "Fix its parameters: model.at(...), or draw them: model.draw(key).",
-    ("POMDP", "World"): "Declare it with tabular(...) and fix its parameters.",
-    ("Plan", "Policy"): "Pass its policy: plan.policy.",
-    ("Plan", "GraphPolicy"): "Pass its policy: plan.policy.",
-    ("Run", "Policy"): "Pass its policy: run.policy.",
-    ("Run", "GraphPolicy"): "Pass its policy: run.policy.",
-    ("BlindPolicy", "GraphPolicy"): "GraphPolicy.from_policy(policy, model) writes it out.",
-    ("Episodes", "Counts"): "Count them: model.counts(episodes).",
-    ("Episode", "Counts"): "Count it: model.counts(episode).",
-    ("Episodes", "Episode"): "Pass one of them: episodes[0].",
-    ("Counts", "Posterior"): "Condition on them: posterior(model, counts).",
-    ("Episodes", "Posterior"): "Condition on them: posterior(model, episodes).",
-    ("Series", "Array"): "Pass its numbers: series.to_numpy().",
-    ("DataFrame", "Array"): "Pass its numbers: frame.to_numpy().",
-    ("list", "Array"): "Write np.array(...).",
-    ("tuple", "Array"): "Write np.array(...).",
-    ("int", "a JAX random key"): "Write jax.random.key(seed).",
-}
-
-
-def shown(value: Any) -> str:
-    """A value in an error message: a short number or text as it is, otherwise its type."""
-    if isinstance(value, type):
-        return f"the class {value.__name__}"
-    if isinstance(value, jax.core.Tracer):
-        return "a value that JAX is tracing"
-    if callable(value) and hasattr(value, "__name__"):
-        return f"the function {value.__name__}"
-    if isinstance(value, np.ndarray | jax.Array):
-        kind = "a masked array" if isinstance(value, np.ma.MaskedArray) else "an array"
-        return f"{kind} of shape {np.shape(value)} and type {value.dtype}"
-    plain = isinstance(value, int | float | str | bytes | Fraction | np.generic | None)
-    plain = plain or isinstance(value, list | tuple | set | dict) and not hasattr(value, "_fields")
-    # Large integers cannot be written out: Python refuses it, and nobody reads them.
-    if plain and not (isinstance(value, int) and abs(value) >= 10**30):
-        text = repr(value)
-        if len(text) <= 80 and " at 0x" not in text:
-            return text
-    name = type(value).__name__
-    return f"{'an' if name[0] in 'AEIOUaeio' else 'a'} {name}"
-
-
-def remedy_for(value: Any, wanted: str) -> str:
-    """What to do about a value where a type with this name is wanted; may be empty."""
-    if isinstance(value, type):
-        return "" if wanted in ("int", "float", "str") else "Pass an instance of it."
-    if isinstance(value, jax.core.Tracer):
-        return "This function cannot be traced: call it outside of jit, vmap and grad."
-    if callable(value) and hasattr(value, "__name__") and wanted in FACTORIES:
-        return f"Call the function first: {value.__name__}(...)."
-    return REMEDIES.get((type(value).__name__, wanted), "")
-
-
-def as_numbers(value: Any) -> Array | None:
-    """Real numbers as an array: from an array, a sequence, a number or a pandas object.
-
-    None for anything else: texts, ragged or empty-handed sequences, complex numbers, objects,
-    masked entries and values that JAX is tracing.
-    """
-    if isinstance(value, jax.core.Tracer | str | bytes | Mapping | set | type) or callable(value):
-        return None
-    if isinstance(value, Integral) and not isinstance(value, np.generic):
-        return np.asarray(value) if abs(int(value)) < 2**63 else None
-    if np.ma.is_masked(value) or value is None:
-        return None
-    try:
-        array = np.asarray(value)
-    except (TypeError, ValueError, OverflowError):  # asked of the value itself
-        return None
-    return array if array.dtype.kind in "biuf" else None
-
-
-def kind_problems(kind: type, **given: Any) -> list[Problem]:
-    """Arguments that must be of a type.
-
-    Examples
-    --------
-    >>> print(*kind_problems(POMDP, model=3))
-    model: got 3; expected a POMDP
-    """
-    name = kind.__name__
-    expected = f"{'an' if name[0] in 'AEIOU' else 'a'} {name}"
-    return [
-        Problem(where, shown(value), expected, remedy_for(value, name))
-        for where, value in given.items()
-        if not isinstance(value, kind)
-    ]
-
-
-def flag_problems(**given: Any) -> list[Problem]:
-    """Arguments that must be True or False."""
-    return [
-        _problem(name, value, "True or False")
-        for name, value in given.items()
-        if not isinstance(value, bool | np.bool_)
-    ]
 
 
 def refuse(error: type[HOMDPError], subject: str, problems: Iterable[Problem]) -> None:
@@ -240,14 +135,14 @@ def _within(value: Any, low: float, high: float, closed: bool) -> bool:
         return True
     if not isinstance(value, Real | np.ndarray | np.number | jax.Array) or isinstance(value, bool):
         return False
-    numbers = as_numbers(value)
-    if numbers is None or numbers.dtype.kind not in "iuf":
+    numbers = as_numbers("", value, "")[0]
+    if numbers is None or np.asarray(value).dtype.kind not in "iuf":
         return False
     above = numbers >= low if closed else numbers > low
     return bool(np.all(above & (numbers < high)))
 
 
 def _problem(name: str, value: Any, expected: str) -> Problem:
-    if isinstance(value, POMDP):
+    if type(value).__name__ == "POMDP":
         return Problem(name, "a POMDP", expected, "Make the planner first: planner()(pomdp).")
-    return Problem(name, shown(value), expected)
+    return Problem(name, shown(value, 80), expected)

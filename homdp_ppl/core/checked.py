@@ -21,7 +21,8 @@ import jax
 import numpy as np
 from numpy.typing import ArrayLike
 
-from homdp_ppl.core.arguments import as_numbers, refuse, remedy_for, shown
+from homdp_ppl.core.arguments import refuse
+from homdp_ppl.core.numbers import as_numbers
 from homdp_ppl.core.randomness import is_key
 from homdp_ppl.errors import (
     DataError,
@@ -30,6 +31,7 @@ from homdp_ppl.errors import (
     PlanningError,
     PolicyError,
     Problem,
+    shown,
 )
 
 P = ParamSpec("P")
@@ -50,6 +52,29 @@ LATER = {  # names in annotations that modules import for type checkers only
     "xr": "xarray",
     "nx": "networkx",
     "gymnasium": "gymnasium",
+}
+FACTORIES = ("Explorer", "Planner", "World", "HOMDP")  # what functions make and return
+REMEDIES = {  # of a type where another is wanted
+    ("World", "HOMDP"): "Pass its declaration: world.homdp.",
+    ("World", "POMDP"): "Pass its numbers: world.pomdp.",
+    ("HOMDP", "POMDP"): "Fix its parameters first: model.at(...).pomdp.",
+    ("HOMDP", "World"): "Fix its parameters: model.at(...), or draw them: model.draw(key).",
+    ("POMDP", "World"): "Declare it with tabular(...) and fix its parameters.",
+    ("Plan", "Policy"): "Pass its policy: plan.policy.",
+    ("Plan", "GraphPolicy"): "Pass its policy: plan.policy.",
+    ("Run", "Policy"): "Pass its policy: run.policy.",
+    ("Run", "GraphPolicy"): "Pass its policy: run.policy.",
+    ("BlindPolicy", "GraphPolicy"): "GraphPolicy.from_policy(policy, model) writes it out.",
+    ("Episodes", "Counts"): "Count them: model.counts(episodes).",
+    ("Episode", "Counts"): "Count it: model.counts(episode).",
+    ("Episodes", "Episode"): "Pass one of them: episodes[0].",
+    ("Counts", "Posterior"): "Condition on them: posterior(model, counts).",
+    ("Episodes", "Posterior"): "Condition on them: posterior(model, episodes).",
+    ("Series", "Array"): "Pass its numbers: series.to_numpy().",
+    ("DataFrame", "Array"): "Pass its numbers: frame.to_numpy().",
+    ("list", "Array"): "Write np.array(...).",
+    ("tuple", "Array"): "Write np.array(...).",
+    ("int", "a JAX random key"): "Write jax.random.key(seed).",
 }
 MANY = 10_000  # entries of a container that are looked at
 
@@ -114,6 +139,17 @@ def wrong_types(given: Mapping[str, Any], kinds: Mapping[str, Kind]) -> list[tup
         for name, value in given.items()
         if (kind := kinds.get(name)) is not None and not kind.accepts(value)
     ]
+
+
+def remedy_for(value: Any, wanted: str) -> str:
+    """What to do about a value where a type with this name is wanted; may be empty."""
+    if isinstance(value, type):
+        return "" if wanted in ("int", "float", "str") else "Pass an instance of it."
+    if isinstance(value, jax.core.Tracer):
+        return "This function cannot be traced: call it outside of jit, vmap and grad."
+    if callable(value) and hasattr(value, "__name__") and wanted in FACTORIES:
+        return f"Call the function first: {value.__name__}(...)."
+    return REMEDIES.get((type(value).__name__, wanted), "")
 
 
 def kinds_of(function: Callable[..., Any]) -> dict[str, Kind]:
@@ -184,7 +220,7 @@ def _kind(hint: Any) -> Kind | None:
     if isinstance(hint, str | typing.ForwardRef):
         return None
     if hint == ArrayLike:
-        return Kind(lambda v: as_numbers(v) is not None, "numbers, or an array of them", "ArrayLike")
+        return Kind(_numbers, "numbers, or an array of them", "ArrayLike")
     if hint in _PLAIN:
         return _PLAIN[hint]
     origin, parts = get_origin(hint), get_args(hint)
@@ -201,7 +237,7 @@ def _kind(hint: Any) -> Kind | None:
         return None
     if issubclass(hint, jax.Array | np.ndarray):
         return _ARRAY
-    if typing.is_protocol(hint) and not getattr(hint, "_is_runtime_protocol", False):
+    if getattr(hint, "_is_protocol", False) and not getattr(hint, "_is_runtime_protocol", False):
         return None
     article = "an" if hint.__name__[0] in "AEIOU" else "a"
     return Kind(_instance(hint), f"{article} {hint.__name__}", hint.__name__)
@@ -254,9 +290,7 @@ def _entries(values: Iterable[Any], kind: Kind | None) -> bool:
 
 
 def _mapping(value: Any, key: Kind | None, part: Kind | None) -> bool:
-    return (
-        isinstance(value, Mapping) and _entries(value, key) and _entries(value.values(), part)
-    )
+    return isinstance(value, Mapping) and _entries(value, key) and _entries(value.values(), part)
 
 
 def _fixed(value: Any, kinds: Sequence[Kind | None]) -> bool:
@@ -278,7 +312,9 @@ def _sequence(value: Any, origin: type, entry: Kind | None) -> bool:
 def _iterable(value: Any, entry: Kind | None) -> bool:
     if not isinstance(value, Iterable) or isinstance(value, str | bytes | Mapping | type):
         return False
-    return isinstance(value, Iterator) or not isinstance(value, Collection) or _entries(value, entry)
+    return (
+        isinstance(value, Iterator) or not isinstance(value, Collection) or _entries(value, entry)
+    )
 
 
 def _scalar(value: Any, kinds: str) -> bool:
@@ -300,6 +336,10 @@ def _real(value: Any) -> bool:
         return -(2**1023) < operator.index(value) < 2**1023  # larger ones are no floats
     plain = isinstance(value, Real) and not isinstance(value, bool | np.bool_)
     return (plain or _scalar(value, "iuf")) and bool(value == value)
+
+
+def _numbers(value: Any) -> bool:
+    return not isinstance(value, jax.core.Tracer) and as_numbers("", value, "")[0] is not None
 
 
 def _array(value: Any) -> bool:

@@ -10,7 +10,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from homdp_ppl.core.pomdp_shapes import arrays_of
+from homdp_ppl.core.numbers import as_numbers
+from homdp_ppl.core.pomdp_shapes import (
+    SHORT_FORMS,
+    arrays_of,
+    check_index,
+    fit_problems,
+    full_tables,
+)
 from homdp_ppl.core.spaces import Spaces
 from homdp_ppl.errors import PlanningError, Problem
 from homdp_ppl.precision import Array, namespace
@@ -19,7 +26,17 @@ TIE = 1e-9  # times the horizon: values closer than this tie, and the lowest act
 EXACT = "planners.history_tree() plans for it exactly."
 
 
-class POMDP(NamedTuple):
+class _Fields(NamedTuple):
+    initial: Array  # (X,)                rho(x)
+    transition: Array  # (H|1, X, A, X)      T_h(x' | x, a)
+    emission: Array  # (H|1, A+1|1, X, Y)  O_h(y | x, a), a the previous action, A: none yet
+    reward: Array  # (H, X, Y|1, A)      r_h(x, y, a), y the observation seen before the action
+    terminal: Array  # (X,) bool           whether the episode ends in x
+    scale: Array  # ()                  the user's value is scale * value + H * shift
+    shift: Array  # ()
+
+
+class POMDP(_Fields):
     """The numbers of a finite-horizon POMDP, all float64.
 
     Axes of size 1 broadcast: a model whose transitions do not depend on the step has H = 1 there.
@@ -45,13 +62,23 @@ class POMDP(NamedTuple):
     2.0
     """
 
-    initial: Array  # (X,)                rho(x)
-    transition: Array  # (H|1, X, A, X)      T_h(x' | x, a)
-    emission: Array  # (H|1, A+1|1, X, Y)  O_h(y | x, a), a the previous action, A: none yet
-    reward: Array  # (H, X, Y|1, A)      r_h(x, y, a), y the observation seen before the action
-    terminal: Array  # (X,) bool           whether the episode ends in x
-    scale: Array  # ()                  the user's value is scale * value + H * shift
-    shift: Array  # ()
+    __slots__ = ()
+
+    def __new__(
+        cls,
+        initial: Any,
+        transition: Any,
+        emission: Any,
+        reward: Any,
+        terminal: Any = None,
+        scale: Any = None,
+        shift: Any = None,
+    ) -> POMDP:
+        """The arrays in full ranks as they are; :meth:`of` accepts shorter forms."""
+        if terminal is None or scale is None or shift is None:
+            expected = "all seven arrays in full ranks"
+            raise PlanningError("POMDP", [Problem("arguments", "some", expected, SHORT_FORMS)])
+        return super().__new__(cls, initial, transition, emission, reward, terminal, scale, shift)
 
     @classmethod
     def of(
@@ -108,23 +135,29 @@ class POMDP(NamedTuple):
     @property
     def spaces(self) -> Spaces:
         """Names for arrays that have none: x0, y0, a0 and so on."""
-        return _numbered(*self.sizes, self.horizon)
+        return numbered_spaces(*self.sizes, self.horizon)
 
     def moves(self, h: Any) -> Array:
         """T_h(x' | x, a), (X, A, X)."""
+        check_index("step", h, self.horizon)
         return _at(self.transition, h, 4)
 
     def shows(self, h: Any, a: Any = None) -> Array:
         """O_h(y | x, a) after the previous action a, (X, Y); None is before the first action."""
+        check_index("step", h, self.horizon)
+        if a is not None:
+            check_index("action", a, int(self.reward.shape[-1]) + 1)
         return _at(_at(self.emission, h, 4), -1 if a is None else a, 3)
 
     def shows_after(self, h: Any) -> Array:
         """O_h(y | x, a) after every action, (A, X, Y), or (1, X, Y) if all are the same."""
+        check_index("step", h, self.horizon)
         tables = _at(self.emission, h, 4)
         return tables if tables.shape[-3] == 1 else tables[..., :-1, :, :]
 
     def rewards(self, h: Any) -> Array:
         """r_h(x, y, a), (X, Y, A), or (X, 1, A) if it does not depend on the observation."""
+        check_index("step", h, self.horizon)
         return self.reward[..., h, :, :, :]
 
     @property
@@ -143,11 +176,14 @@ class POMDP(NamedTuple):
             some = moves if a is None else moves[:, a]
             X, A, _ = some.shape
             return (b @ some.reshape(X, A * X)).reshape(*b.shape[:-1], A, X)
+        check_index("action", a, int(moves.shape[-2]))
         return b @ moves[:, a]
 
     def likelihood(self, y: Any, a: Any, h: Any) -> Array:
         """O_h(y | x, a) as a function of x, (X,); a is the previous action, None at first."""
-        return self.shows(h, a)[..., y]
+        shows = self.shows(h, a)
+        check_index("observation", y, int(shows.shape[-1]))
+        return shows[..., y]
 
     def backup(self, v: Array, h: Any) -> Array:
         """Expected values at the next step, (X, A).
@@ -168,12 +204,18 @@ class POMDP(NamedTuple):
         Axes of size 1 broadcast.
         """
         X, _, A = self.sizes
-        shape, full = np.shape(bonus), (self.horizon, X, A)
+        full = (self.horizon, X, A)
+        expected = f"shape {full[1:]} or {full}: (step,) state, action"
+        added, problems = as_numbers("bonus", bonus, expected)
+        shape = np.shape(bonus) if added is None else added.shape
         last = zip(reversed(shape), reversed(full), strict=False)  # leading axes are candidates
-        if len(shape) < 2 or any(n not in (1, m) for n, m in last):
-            expected = f"shape {full[1:]} or {full}: (step,) state, action"
-            raise PlanningError("with_bonus", [Problem("bonus", f"shape {shape}", expected)])
-        return self._replace(reward=self.reward + namespace(bonus).asarray(bonus)[..., :, None, :])
+        if not problems and (len(shape) < 2 or any(n not in (1, m) for n, m in last)):
+            problems = [Problem("bonus", f"shape {shape}", expected)]
+        if isinstance(added, np.ndarray) and not problems and not np.isfinite(added).all():
+            problems = [Problem("bonus", "entries that are not finite", "finite numbers")]
+        if added is None or problems:
+            raise PlanningError("with_bonus", problems)
+        return self._replace(reward=self.reward + added[..., :, None, :])
 
     def with_tables(
         self,
@@ -182,14 +224,19 @@ class POMDP(NamedTuple):
         emission: Array | None = None,
         reward: Array | None = None,
     ) -> POMDP:
-        """The model with other tables in the short form of :class:`Stationary`."""
-        given = {
-            "initial": initial,
-            "transition": None if transition is None else transition[..., None, :, :, :],
-            "emission": None if emission is None else emission[..., None, None, :, :],
-            "reward": None if reward is None else reward[..., :, :, None, :],
-        }
-        return self._replace(**{name: table for name, table in given.items() if table is not None})
+        """The model with other tables in the short form of :class:`Stationary`.
+
+        Shapes must fit each other; whether rows are probabilities is checked where the model is
+        used.
+        """
+        tables = full_tables(
+            {"initial": initial, "transition": transition, "emission": emission, "reward": reward}
+        )
+        model = self._replace(**tables)
+        problems = fit_problems({name: np.shape(part) for name, part in model._asdict().items()})
+        if problems:
+            raise PlanningError("with_tables", problems)
+        return model
 
     @property
     def is_stationary(self) -> bool:
@@ -281,17 +328,16 @@ class Stationary(NamedTuple):
 
 
 @lru_cache(maxsize=256)
-def _numbered(states: int, observations: int, actions: int, horizon: int) -> Spaces:
+def numbered_spaces(states: int, observations: int, actions: int, horizon: int) -> Spaces:
+    """Spaces with the names x0, y0, a0 and so on."""
     sizes = zip("xya", (states, observations, actions), strict=True)
     X, Y, A = (tuple(f"{letter}{k}" for k in range(n)) for letter, n in sizes)
     return Spaces(X, Y, A, horizon)
 
 
 def _short_form(where: str, table: Any, full: str) -> PlanningError:
-    remedy = "POMDP.of(initial, transition, emission, reward, horizon) accepts short forms."
-    return PlanningError(
-        "POMDP", [Problem(where, f"shape {np.shape(table)}", f"shape {full}", remedy)]
-    )
+    got = f"shape {np.shape(table)}"
+    return PlanningError("POMDP", [Problem(where, got, f"shape {full}", SHORT_FORMS)])
 
 
 def _at(table: Array, index: Any, axis: int) -> Array:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import jax
 import numpy as np
 
-from homdp_ppl.errors import PlanningError, Problem
+from homdp_ppl.core.numbers import as_numbers
+from homdp_ppl.errors import PlanningError, Problem, shown
+from homdp_ppl.memory import NUMBER, count, memory_problems
 from homdp_ppl.precision import Array
 
 RANKS = {
@@ -17,6 +20,18 @@ RANKS = {
     "reward": {2: "XA", 3: "HXA", 4: "HXYA"},
     "terminal": {1: "X"},
 }
+# the full ranks; B is A + 1, and axes in lower case may be 1
+FULL = {
+    "initial": "X",
+    "transition": "hXAX",
+    "emission": "hbXY",
+    "reward": "HXyA",
+    "terminal": "X",
+    "scale": "",
+    "shift": "",
+}
+STATIONARY = {"initial": "X", "transition": "XAX", "emission": "XY", "reward": "HXA"}
+SHORT_FORMS = "POMDP.of(initial, transition, emission, reward, horizon) accepts short forms."
 OPTIONAL = {"transition": "H", "emission": "HB", "reward": "Y"}  # may be 1 where they are written
 
 
@@ -40,18 +55,21 @@ def arrays_of(
     PlanningError
         If ranks or sizes do not fit; all problems at once.
     """
-    given = {
-        "initial": _array(initial),
-        "transition": _array(transition),
-        "emission": _array(emission),
-        "reward": _array(reward),
+    asked = {
+        "initial": initial,
+        "transition": transition,
+        "emission": emission,
+        "reward": reward,
+        **({} if terminal is None else {"terminal": terminal}),
     }
-    if terminal is not None:
-        given["terminal"] = np.asarray(terminal, dtype=bool)
-    problems = [*_rank_problems(given), *_horizon_problems(horizon)]
+    read = {name: as_numbers(name, table, _forms(name)) for name, table in asked.items()}
+    given = {name: table for name, (table, _) in read.items() if table is not None}
+    problems = [problem for _, wrong in read.values() for problem in wrong]
+    problems += [*_rank_problems(given), *_horizon_problems(horizon)]
     if not problems:
         sizes, problems = _sizes(given, horizon)
         problems += _size_problems(given, sizes)
+        problems += _memory_problems(sizes)
     if problems:
         raise PlanningError("POMDP", problems)
     rewards = given["reward"]
@@ -62,31 +80,130 @@ def arrays_of(
         given["transition"][(None,) * (4 - given["transition"].ndim)],
         given["emission"][(None,) * (4 - given["emission"].ndim)],
         rewards if rewards.ndim == 4 else rewards[:, :, None],
-        given.get("terminal", np.zeros(given["initial"].shape, dtype=bool)),
+        given.get("terminal", np.zeros(given["initial"].shape)).astype(bool),
     )
 
 
-def _array(table: Any) -> Array:
-    return table if isinstance(table, jax.Array) else np.asarray(table, dtype=np.float64)
+def fit_problems(shapes: Mapping[str, tuple[int, ...]]) -> list[Problem]:
+    """What is wrong with the full shapes of a POMDP's arrays, or of one for each candidate.
+
+    Leading axes beyond the rank of an array are those of candidates.
+
+    Parameters
+    ----------
+    shapes
+        The shape of each field.
+    """
+    wrong = [
+        Problem(name, f"shape {shape}", full_axes(name), shape_remedy(shape, FULL[name]))
+        for name, shape in shapes.items()
+        if len(shape) < len(FULL[name]) or 0 in shape
+    ]
+    if wrong:
+        return wrong
+    last = {name: shape[len(shape) - len(FULL[name]) :] for name, shape in shapes.items()}
+    (X, Y), A, H = last["emission"][2:], last["transition"][2], last["reward"][0]
+    size = {"X": X, "Y": Y, "A": A, "H": H, "B": A + 1}
+    for name, axes in FULL.items():
+        pairs = list(zip(last[name], axes, strict=True))
+        if any(n != size[axis.upper()] and not (axis.islower() and n == 1) for n, axis in pairs):
+            fitting = tuple(
+                1 if axis.islower() and n == 1 else size[axis.upper()] for n, axis in pairs
+            )
+            expected = f"shape {fitting}: {full_axes(name)}"
+            wrong.append(Problem(name, f"shape {shapes[name]}", expected))
+    return wrong
+
+
+def full_tables(given: Mapping[str, Any]) -> dict[str, Array]:
+    """Tables in the short form of a stationary model in their full ranks; None is left out.
+
+    Raises
+    ------
+    PlanningError
+        If one of them is no array of numbers, or has too few axes.
+    """
+    tables: dict[str, Array] = {}
+    problems: list[Problem] = []
+    for name, table in given.items():
+        numbers, wrong = (None, []) if table is None else as_numbers(name, table, full_axes(name))
+        problems += wrong
+        if numbers is None:
+            continue
+        if numbers.ndim < len(STATIONARY[name]):
+            expected = f"shape {_written(STATIONARY[name])}"
+            problems.append(Problem(name, f"shape {numbers.shape}", expected))
+        else:
+            tables[name] = _at_full_rank(name, numbers)
+    if problems:
+        raise PlanningError("with_tables", problems)
+    return tables
+
+
+def _at_full_rank(name: str, table: Array) -> Array:
+    if name == "transition":
+        return table[..., None, :, :, :]
+    if name == "emission":
+        return table[..., None, None, :, :]
+    return table[..., :, :, None, :] if name == "reward" else table
+
+
+def check_index(what: str, index: Any, size: int) -> None:
+    """Refuse an index out of range: NumPy would count from the end, and JAX would clamp."""
+    if isinstance(index, int | np.integer) and 0 <= index < size:
+        return
+    if isinstance(index, jax.Array) or (isinstance(index, np.ndarray) and _inside(index, size)):
+        return
+    raise PlanningError("POMDP", [Problem(what, shown(index), f"an index in 0..{size - 1}")])
+
+
+def _inside(index: np.ndarray[Any, Any], size: int) -> bool:
+    return index.dtype.kind in "iu" and bool(((index >= 0) & (index < size)).all())
+
+
+def full_axes(name: str) -> str:
+    """The axes of an array in words."""
+    words = {"h": "H or 1", "b": "A + 1 or 1", "y": "Y or 1"}
+    axes = ", ".join(words.get(axis, axis) for axis in FULL[name])
+    return f"the axes {axes}" if axes else "a number"
+
+
+def shape_remedy(shape: tuple[int, ...], axes: str) -> str:
+    """What to do about an array of another rank, or without entries."""
+    if 0 in shape:
+        return "There must be at least one of each."
+    if len(shape) > len(axes):
+        return "Plan the models of a batch one by one."
+    return SHORT_FORMS
+
+
+def _memory_problems(sizes: dict[str, int]) -> list[Problem]:
+    """Rewards, of which there is one table per step, that do not fit in memory."""
+    X, A, H = (sizes[axis] for axis in "XAH")
+    got = f"{count(H)} steps with {count(X)} states and {count(A)} actions"
+    return memory_problems("horizon", got, NUMBER * H * X * A, "Use a shorter horizon.")
 
 
 def _rank_problems(given: dict[str, Array]) -> list[Problem]:
     problems = []
     for name, table in given.items():
         if table.ndim not in RANKS[name]:
-            forms = [_written(axes) for axes in RANKS[name].values()]
-            expected = "shape " + " or ".join(forms)
-            problems.append(Problem(name, f"shape {table.shape}", expected))
+            problems.append(Problem(name, f"shape {table.shape}", _forms(name)))
         elif 0 in table.shape:
             remedy = "There must be at least one of each."
             problems.append(Problem(name, f"shape {table.shape}", "no empty axis", remedy))
     return problems
 
 
+def _forms(name: str) -> str:
+    return "shape " + " or ".join(_written(axes) for axes in RANKS[name].values())
+
+
 def _horizon_problems(horizon: Any) -> list[Problem]:
-    if horizon is None or (isinstance(horizon, int | np.integer) and horizon >= 1):
+    whole = isinstance(horizon, int | np.integer) and not isinstance(horizon, bool)
+    if horizon is None or (whole and horizon >= 1):
         return []
-    return [Problem("horizon", repr(horizon), "a whole number of at least 1")]
+    return [Problem("horizon", shown(horizon), "a whole number of at least 1")]
 
 
 def _sizes(given: dict[str, Array], horizon: int | None) -> tuple[dict[str, int], list[Problem]]:

@@ -4,24 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
+import jax
 import numpy as np
 
-from homdp_ppl.core.pomdp import POMDP
+from homdp_ppl.core.numbers import as_numbers, masked_problems
+from homdp_ppl.core.pomdp import POMDP, numbered_spaces
+from homdp_ppl.core.pomdp_shapes import FULL, fit_problems, full_axes, shape_remedy
 from homdp_ppl.core.probabilities import FLOAT32, row_problems
 from homdp_ppl.core.spaces import NO_TABLES
 from homdp_ppl.errors import PlanningError, Problem
 from homdp_ppl.precision import Array
-
-# B is A + 1; axes in lower case may be 1
-AXES = {
-    "initial": "X",
-    "transition": "hXAX",
-    "emission": "hbXY",
-    "reward": "HXyA",
-    "terminal": "X",
-    "scale": "",
-    "shift": "",
-}
 
 
 def numbers_of(model: Any, subject: str) -> POMDP:
@@ -59,32 +51,32 @@ def sizes_of(pomdp: POMDP, subject: str) -> tuple[int, int, int, int]:
     PlanningError
         If the shapes are not those of one model.
     """
-    shapes = dict(zip(AXES, map(np.shape, numbers_of(pomdp, subject)), strict=True))
-    problems = [
-        Problem(name, f"shape {shape}", _expected(name), _remedy(shape, AXES[name]))
-        for name, shape in shapes.items()
-        if len(shape) != len(AXES[name]) or 0 in shape
-    ]
+    shapes, problems = _shapes(numbers_of(pomdp, subject))
+    problems = (
+        problems
+        or [
+            Problem(name, f"shape {shape}", full_axes(name), shape_remedy(shape, FULL[name]))
+            for name, shape in shapes.items()
+            if len(shape) > len(FULL[name])
+        ]
+        or fit_problems(shapes)
+    )
     if problems:
         raise PlanningError(subject, problems)
     (X, Y), A, H = shapes["emission"][2:], shapes["transition"][2], shapes["reward"][0]
-    size = {"X": X, "Y": Y, "A": A, "H": H, "B": A + 1}
-    problems = []
-    for name, axes in AXES.items():
-        fits = all(
-            n == size[axis.upper()] or (axis.islower() and n == 1)
-            for n, axis in zip(shapes[name], axes, strict=True)
-        )
-        if not fits:
-            fitting = tuple(
-                1 if axis.islower() and n == 1 else size[axis.upper()]
-                for n, axis in zip(shapes[name], axes, strict=True)
-            )
-            expected = f"shape {fitting}: {_expected(name)}"
-            problems.append(Problem(name, f"shape {shapes[name]}", expected))
-    if problems:
-        raise PlanningError(subject, problems)
     return X, Y, A, H
+
+
+def _shapes(pomdp: POMDP) -> tuple[dict[str, tuple[int, ...]], list[Problem]]:
+    """The shape of each field; a problem for nested lists that have none."""
+    shapes: dict[str, tuple[int, ...]] = {}
+    problems = []
+    for name, part in zip(FULL, pomdp, strict=True):
+        try:
+            shapes[name] = np.shape(part)
+        except ValueError:
+            problems.append(Problem(name, "rows of different lengths", full_axes(name)))
+    return shapes, problems
 
 
 def validated(pomdp: POMDP, subject: str) -> POMDP:
@@ -104,43 +96,53 @@ def validated(pomdp: POMDP, subject: str) -> POMDP:
     PlanningError
         If the arrays are not one model; all problems at once.
     """
-    sizes_of(pomdp, subject)
-    model = POMDP(
+    return POMDP(
         *(
             np.array(part, dtype=bool if name == "terminal" else np.float64, order="C")
-            for name, part in zip(AXES, pomdp, strict=True)
+            for name, part in zip(FULL, check_pomdp(pomdp, subject), strict=True)
         )
     )
-    problems = [
-        problem
-        for name in ("initial", "transition", "emission")
-        if not _probable(getattr(model, name))
-        for problem in row_problems(name, getattr(model, name), model.spaces)
-    ]
-    if not np.isfinite(model.reward).all():
-        h, x, y, a = index = np.argwhere(~np.isfinite(model.reward))[0]
-        seen = f", y{y}" if model.rewards_by_observation else ""
-        number, place = model.reward[tuple(index)], f"step {h + 1}, x{x}{seen}, a{a}"
-        problems.append(Problem("reward", f"{number}", "a finite number", at=place))
+
+
+def check_pomdp(pomdp: Any, subject: str) -> POMDP:
+    """The same model, if it is one; otherwise the errors of :func:`validated`, without a copy.
+
+    Numbers that JAX is tracing cannot be looked at and pass.
+    """
+    X, Y, A, H = sizes_of(pomdp, subject)
+    if any(isinstance(part, jax.core.Tracer) for part in pomdp):
+        return pomdp
+    problems: list[Problem] = []
+    for name in ("initial", "transition", "emission", "reward"):
+        problems += _field_problems(name, getattr(pomdp, name), (X, Y, A, H))
+    for name in ("terminal", "scale", "shift"):
+        problems += masked_problems(name, getattr(pomdp, name))
+    for name in ("scale", "shift"):
+        if not problems and not np.isfinite(np.asarray(getattr(pomdp, name), dtype=float)):
+            problems.append(Problem(name, str(getattr(pomdp, name)), "a finite number"))
     if problems:
         raise PlanningError(subject, problems)
-    return model
+    checked: POMDP = pomdp
+    return checked
+
+
+def _field_problems(name: str, given: Any, sizes: tuple[int, int, int, int]) -> list[Problem]:
+    """What is wrong with the numbers of a table."""
+    plain = type(given) is np.ndarray and given.dtype == np.float64
+    table, problems = (given, []) if plain else as_numbers(name, given, full_axes(name))
+    if table is None:
+        return problems
+    numbers = np.asarray(table)
+    if name != "reward":
+        return [] if _probable(numbers) else row_problems(name, numbers, numbered_spaces(*sizes))
+    if np.isfinite(numbers).all():
+        return []
+    h, x, y, a = index = np.argwhere(~np.isfinite(numbers))[0]
+    seen = f", y{y}" if numbers.shape[-2] > 1 else ""
+    place = f"step {h + 1}, x{x}{seen}, a{a}"
+    return [Problem("reward", f"{numbers[tuple(index)]}", "a finite number", at=place)]
 
 
 def _probable(table: Array) -> bool:
     """Whether all rows are probabilities; false where anything is not a number."""
     return bool((table >= 0).all() and (np.abs(table.sum(-1) - 1) <= FLOAT32).all())
-
-
-def _expected(name: str) -> str:
-    words = {"h": "H or 1", "b": "A + 1 or 1", "y": "Y or 1"}
-    axes = ", ".join(words.get(axis, axis) for axis in AXES[name])
-    return f"the axes {axes}" if axes else "a number"
-
-
-def _remedy(shape: tuple[int, ...], axes: str) -> str:
-    if 0 in shape:
-        return "There must be at least one of each."
-    if len(shape) > len(axes):
-        return "Plan the models of a batch one by one."
-    return "POMDP.of(initial, transition, emission, reward, horizon) accepts short forms."

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from homdp_ppl.errors import DataError, Problem
+from homdp_ppl.errors import DataError, Problem, shown
 from homdp_ppl.precision import Array, namespace
 
 
@@ -58,16 +58,10 @@ def as_keys(key: Array, subject: str) -> Array:
 
     ``subject`` asks, and is named if they are none.
     """
-    if isinstance(key, jax.Array) and jnp.issubdtype(key.dtype, jax.dtypes.prng_key):
-        return key
-    if (
-        isinstance(key, jax.Array | np.ndarray)
-        and key.dtype == np.uint32
-        and key.ndim
-        and key.shape[-1] == 2
-    ):
-        return jax.random.wrap_key_data(jnp.asarray(key))
-    got = f"{type(key).__name__} {key!r}"
+    if is_key(key):
+        typed = jnp.issubdtype(key.dtype, jax.dtypes.prng_key)
+        return key if typed else jax.random.wrap_key_data(jnp.asarray(key))
+    got = shown(key)
     raise DataError(
         subject,
         [

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from typing import Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 
@@ -109,6 +109,7 @@ class Spaces(NamedTuple):
         return ", ".join(names[i] for names, i in zip(axes[table], index, strict=False))
 
 
+@runtime_checkable
 class HasSpaces(Protocol):
     """A declaration, a world, a POMDP, or spaces alone."""
 

@@ -21,6 +21,7 @@ from homdp_ppl.declare.fingerprint import probe_digest
 from homdp_ppl.declare.kernels import Kernels, tabulators
 from homdp_ppl.declare.model import HOMDP, World
 from homdp_ppl.declare.probing import Prober
+from homdp_ppl.declare.sizes import declared_size_problems
 from homdp_ppl.declare.structure import analyse
 from homdp_ppl.declare.validation import (
     check_program,
@@ -173,8 +174,9 @@ def declare(
     name = getattr(function, "__name__", "homdp")
     spaces, problems = check_spaces(states, observations, actions, horizon)
     misused = check_program(function)
-    if spaces is None or misused:
-        raise DeclarationError(name, [*problems, *misused])
+    too_large = [] if spaces is None else declared_size_problems(spaces)
+    if spaces is None or misused or too_large:
+        raise DeclarationError(name, [*problems, *misused, *too_large])
     attempts = tabulators if spaces.finite else trials
     rewards: Array | RewardFunction
     rewards, wrong = (check_reward if spaces.finite else as_reward)(reward, spaces)

@@ -33,12 +33,12 @@ from homdp_ppl.declare.kernels import (
 )
 from homdp_ppl.declare.playing import simulate
 from homdp_ppl.declare.probing import QUICK, Site, log_prior
+from homdp_ppl.declare.sizes import TRIALS
 from homdp_ppl.declare.validation import REWARD_REMEDY, check_reward
 from homdp_ppl.errors import Problem
 from homdp_ppl.precision import Array, to_numpy, x64
 
 FACTORS = (1.0, -1.0, 4.0, -4.0, 16.0, -16.0)  # of a draw: where else densities are probed
-TRIALS = 32  # episodes that a declaration is tried with, each with other parameters
 SHOWN, LOOKED_AT = 4, 1000  # rewards outside [0, 1]: how many are told, of how many
 
 

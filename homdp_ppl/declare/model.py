@@ -38,6 +38,7 @@ from homdp_ppl.declare.parameters import (
 )
 from homdp_ppl.declare.probing import Site
 from homdp_ppl.declare.program import episode_program, hindsight, unrolled_program
+from homdp_ppl.declare.sizes import declared_size_problems
 from homdp_ppl.declare.structure import Structure
 from homdp_ppl.declare.validation import as_horizon
 from homdp_ppl.declare.world import World
@@ -182,6 +183,7 @@ class HOMDP:
             problems.append(Problem("horizon", got, "the same rewards at every step", remedy))
             raise DeclarationError(self.name, problems)
         spaces = self.spaces._replace(horizon=as_horizon(horizon, problems))
+        problems += declared_size_problems(spaces)
         if problems:
             raise DeclarationError(self.name, problems)
         if not finite:

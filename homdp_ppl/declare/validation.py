@@ -14,11 +14,13 @@ import numpy as np
 from numpyro import handlers
 from numpyro.distributions import Distribution, biject_to
 
+from homdp_ppl.core.arguments import is_count
 from homdp_ppl.core.probabilities import row_problems
 from homdp_ppl.core.spaces import Real, Space, Spaces, names_of
 from homdp_ppl.declare.kernels import TRACER_ERRORS, KernelError, Kernels, Tables, tracer_problem
 from homdp_ppl.declare.probing import POINTS, Probe, Site
-from homdp_ppl.errors import Problem
+from homdp_ppl.declare.sizes import number_of_names_problems
+from homdp_ppl.errors import Problem, shown
 from homdp_ppl.precision import Array, x64
 
 RESERVED = ("x", "y", "a", "x_last", "episodes")
@@ -43,7 +45,7 @@ def as_space(where: str, given: Any, letter: str, problems: list[Problem]) -> Sp
     if not isinstance(given, Real):
         return as_names(where, given, letter, problems)
     if not isinstance(given.dimension, int | np.integer) or given.dimension < 1:
-        problems.append(Problem(where, repr(given), "Real(n) with n of at least 1"))
+        problems.append(Problem(where, shown(given), "Real(n) with n of at least 1"))
         return ()
     return given
 
@@ -55,14 +57,14 @@ def as_horizon(horizon: Any, problems: list[Problem]) -> int:
     )
     if steps < 1:
         remedy = "The horizon counts the actions of an episode."
-        problems.append(Problem("horizon", repr(horizon), "an integer of at least 1", remedy))
+        problems.append(Problem("horizon", shown(horizon), "an integer of at least 1", remedy))
     return max(1, int(steps))
 
 
 def check_program(function: Any) -> list[Problem]:
     """Refuse what is no function without arguments."""
     if not callable(function):
-        return [Problem("program", repr(function), "a function that returns Kernels")]
+        return [Problem("program", shown(function), "a function that returns Kernels")]
     parameters = inspect.signature(function).parameters.values()
     required = [
         p.name
@@ -86,7 +88,11 @@ def as_names(where: str, given: Any, letter: str, problems: list[Problem]) -> tu
 
     What is wrong is added to ``problems``.
     """
-    if isinstance(given, int | np.integer) and not isinstance(given, bool) and given >= 1:
+    too_many = number_of_names_problems(where, given)
+    if too_many:
+        problems += too_many
+        return ()
+    if is_count(given):
         given = tuple(f"{letter}{k}" for k in range(int(given)))
     if (
         isinstance(given, str)
@@ -96,14 +102,14 @@ def as_names(where: str, given: Any, letter: str, problems: list[Problem]) -> tu
         problems.append(
             Problem(
                 where,
-                repr(given),
+                shown(given),
                 "a tuple of names, or their number",
                 f'Write {where}=("first", "second").',
             )
         )
         return ()
     if not given or "" in given:
-        problems.append(Problem(where, repr(given), "at least one name, and none of them empty"))
+        problems.append(Problem(where, shown(given), "at least one name, and none of them empty"))
         return ()
     for name, times in Counter(given).items():
         if times > 1:

@@ -14,6 +14,7 @@ from typing import Any, cast
 import jax
 import numpy as np
 
+from homdp_ppl.core.checked import checked
 from homdp_ppl.core.episode import Episode
 from homdp_ppl.core.pomdp import POMDP, Stationary
 from homdp_ppl.declare.model import HOMDP
@@ -29,6 +30,7 @@ def closed(homdp: HOMDP) -> bool:
     return len(homdp.structure.conjugate.sites) == len(homdp.sites)
 
 
+@checked
 def init_belief(homdp: HOMDP, episodes: int | None) -> State:
     """The state of a Bayesian rule before the first episode: the prior.
 
@@ -50,6 +52,7 @@ def init_tables(homdp: HOMDP, episodes: int | None) -> State:
     return init_belief(homdp, episodes)
 
 
+@checked
 def update_belief(state: State, episode: Episode) -> State:
     """The posterior after one more episode.
 
@@ -81,6 +84,7 @@ def _update_density(before: State, state: State, episode: Episode) -> State:
     return replace(state, memory=state.memory.update(episode, key))
 
 
+@checked
 def mean_model(state: State) -> POMDP:
     """The posterior mean of T and O; may be traced where the posterior has a closed form.
 
@@ -99,6 +103,7 @@ def mean_model(state: State) -> POMDP:
     return Stationary(*form.mean(form.concentration(state.counts)), homdp.reward_table).pomdp
 
 
+@checked
 @in_x64
 def draw_models(key: Array, state: State, n: int) -> POMDP:
     """A batch of n models from the posterior; may be traced where it has a closed form.

@@ -12,6 +12,7 @@ import numpy as np
 
 from homdp_ppl.core.arguments import choice_problems, count_problems, is_count, refuse
 from homdp_ppl.core.bound import Options
+from homdp_ppl.core.checked import checked
 from homdp_ppl.core.plan import Solution
 from homdp_ppl.declare.kernels import Tables
 from homdp_ppl.declare.model import HOMDP
@@ -186,6 +187,7 @@ class Deployment:
             problems.append(Problem("random_actions", repr(share), "a probability"))
         refuse(ParameterError, "deployment", problems)
 
+    @checked
     def episodes_per_round(self, horizon: int) -> int:
         """H if each policy is deployed once for every step, else 1."""
         return horizon if self.uniform_at_each_step else 1

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, TypeAlias, cast
 import jax
 import numpy as np
 
+from homdp_ppl.core.checked import checked
 from homdp_ppl.core.counts import Counts
 from homdp_ppl.core.episode import Episode
 from homdp_ppl.core.pomdp import POMDP, Stationary
@@ -117,6 +118,7 @@ class Pairs(NamedTuple):
     initial: Array | None = None  # (X,), of tables
     reward: Array | None = None  # (H, X, A), of tables
 
+    @checked
     def model(self, t: int, o: int) -> Any:
         """The model of a pair: a POMDP, or a World."""
         if self.initial is None or self.reward is None:
@@ -138,12 +140,14 @@ def init_state(homdp: HOMDP, episodes: int | None, memory: Any = None) -> State:
     return replace(state, state_action=np.zeros(sizes, dtype=np.int64))
 
 
+@checked
 def init_counts(homdp: HOMDP, episodes: int | None) -> State:
     """Zero counts, for rules that count states and observations."""
     refuse_real_spaces(homdp)
     return init_state(homdp, episodes)
 
 
+@checked
 def count(state: State, episode: Episode) -> State:
     """Count one more episode (Algorithm 1, "update models")."""
     played = state.played + 1

@@ -6,12 +6,14 @@ from math import ceil
 
 from homdp_ppl.core.arguments import check_arguments
 from homdp_ppl.core.bound import bind
+from homdp_ppl.core.checked import checked
 from homdp_ppl.explorers._believing import draw_models, init_tables, update_belief
 from homdp_ppl.explorers.explorer import About, Explorer, Objective, changed
 from homdp_ppl.explorers.state import Proposal, State
 from homdp_ppl.precision import Array
 
 
+@checked
 def value_quantile(q: float = 0.9, draws: int = 20) -> Explorer:
     """Draw S models, plan each exactly, deploy the plan of the ceil(q S)-th smallest optimal value.
 

@@ -129,6 +129,8 @@ class Grammar:
                 if name.text in places:
                     raise self.words.error(name, f"distinct names of {word.text}")
                 places[name.text] = len(places)
+                if len(places) > MAX_NAMES:
+                    break
             size = len(places)
         if not 1 <= size <= MAX_NAMES:
             raise self.words.error(first, f"between 1 and {MAX_NAMES:,} {word.text}")
@@ -220,14 +222,16 @@ class Grammar:
 
     def _read_numbers(self, shape: tuple[int, ...], what: str, line: int, chances: bool) -> Array:
         total = prod(shape)
-        numbers = []
-        for k in range(total):
+        check_size(f"line {line}", what, shape, self.words.path)
+
+        def number(k: int) -> float:
             word = self.words.peek()
-            number = self.words.take_number(f"number {k + 1} of {total} for {what} (line {line})")
-            if chances and not 0 <= number <= 1 + PUBLISHED:
+            read = self.words.take_number(f"number {k + 1} of {total} for {what} (line {line})")
+            if chances and not 0 <= read <= 1 + PUBLISHED:
                 raise self.words.error(word, "a probability in [0, 1]")
-            numbers.append(number)
-        return np.array(numbers).reshape(shape)
+            return read
+
+        return np.fromiter(map(number, range(total)), dtype=np.float64, count=total).reshape(shape)
 
     def _read_index(self, kind: str) -> int | None:
         """An index, None for the wildcard."""

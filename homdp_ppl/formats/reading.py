@@ -6,6 +6,7 @@ The conventions of the format against ours.
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from dataclasses import dataclass
 from math import isfinite
 from numbers import Real
@@ -16,11 +17,11 @@ import numpy as np
 from homdp_ppl.declare.decorator import homdp
 from homdp_ppl.declare.kernels import SNAP, Kernels
 from homdp_ppl.declare.model import World
-from homdp_ppl.errors import HOMDPError, ParameterError, Problem
+from homdp_ppl.errors import HOMDPError, ParameterError, Problem, shown
 from homdp_ppl.formats.grammar import KINDS, Grammar
 from homdp_ppl.formats.learnable import remember_moves, remember_sights, sampled, truth
 from homdp_ppl.formats.tables import check_size, distributions, mean_reward
-from homdp_ppl.formats.words import Words, decode, load
+from homdp_ppl.formats.words import Words, decode, opened
 from homdp_ppl.precision import Array
 
 NULL = "nothing"  # the observation before the first action where observations depend on the action
@@ -211,12 +212,18 @@ def read_file(path: str | os.PathLike[str]) -> PomdpFile:
     >>> file.transition.shape  # T(s' | s, a); file.world(horizon=2) is a world to act in
     (2, 3, 2)
     """
-    return parse(decode(load(Path(path))), str(path))
+    if not isinstance(path, str | os.PathLike):
+        raise HOMDPError("read_file", [Problem("path", shown(path), "the name of a file")])
+    with opened(Path(path)) as stream:
+        return parse(decode(stream), str(path))
 
 
-def parse(text: str, path: str) -> PomdpFile:
-    """Read the text of a .POMDP file; the path is for errors and the model's name."""
-    words = Words(text, path)
+def parse(text: str | Iterable[str], path: str) -> PomdpFile:
+    """Read the text of a .POMDP file, whole or in pieces.
+
+    The path is for errors and the model's name.
+    """
+    words = Words([text] if isinstance(text, str) else text, path)
     found = Grammar(words)
     names = {kind: _names(found, kind) for kind in KINDS}
     rows = (names["actions"], names["states"])

@@ -14,19 +14,17 @@ from typing import TypeAlias
 import numpy as np
 
 from homdp_ppl.core.probabilities import LISTED_ROWS, normalised
+from homdp_ppl.declare.sizes import PROBED, SMALLER
 from homdp_ppl.errors import HOMDPError, Problem
+from homdp_ppl.memory import require_memory
 from homdp_ppl.precision import Array
 
 Entry: TypeAlias = Sequence[
     int | None
 ]  # one index an axis, None for all; axes left out are given whole
 
-# in one table; a declaration tries T at 16 points, which takes up to 900 bytes for each of its
-# numbers
-MAX_NUMBERS = 4_000_000
-MAX_WRITTEN = (
-    100 * MAX_NUMBERS
-)  # by all statements of a file together: wildcards write much with few words
+# numbers, by all statements of a file together: wildcards write much with few words
+MAX_WRITTEN = 400_000_000
 PUBLISHED = 1e-5  # how far from one a row may sum in a file: published ones have few digits
 
 
@@ -84,18 +82,10 @@ class Table:
 
 
 def check_size(where: str, what: str, shape: Sequence[int], path: str) -> None:
-    """Refuse a table that is too large, before it is made."""
+    """Refuse a table that does not fit in memory, before it is made."""
     numbers = prod(shape)
-    if numbers > MAX_NUMBERS:
-        got = f"{' x '.join(map(str, shape))} = {numbers:,} numbers in {what}"
-        raise HOMDPError(
-            path,
-            [
-                Problem(
-                    where, got, f"at most {MAX_NUMBERS:,}", "Fewer states, actions or observations."
-                )
-            ],
-        )
+    got = f"{' x '.join(map(str, shape))} = {numbers:,} numbers in {what}"
+    require_memory(HOMDPError, path, where, got, PROBED * numbers, SMALLER)
 
 
 def distributions(

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 import re
+from codecs import getincrementaldecoder
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from io import IncrementalNewlineDecoder
 from pathlib import Path
-from typing import NamedTuple
+from typing import BinaryIO, NamedTuple
 
 from homdp_ppl.errors import HOMDPError, Problem
 
-WORD = re.compile(r"\n|#[^\n]*|[:*]|[^\s:*#]+")
+WORD = re.compile(r"\s+|#[^\n]*|[:*]|[^\s:*#]+")  # of which blanks and comments are skipped
 NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 INDEX = re.compile(r"[0-9]+")
 NAME = re.compile(r"[^\W\d][\w.-]*")
@@ -21,6 +24,9 @@ RESERVED = frozenset(
 )
 LARGEST = 1e100  # beyond it sums of products overflow
 MAX_BYTES = 2**28
+PIECE = 2**20  # bytes read at once
+LONGEST = 10_000  # characters of a word, and of a comment that is looked at
+MAX_NOTES = 300_000  # comments that give names in full
 SHOWN = 40  # characters of a word shown in an error
 STANDS_FOR = re.compile(r'# (states|actions|observations): (\S+) stands for (".*")\s*')
 
@@ -39,10 +45,12 @@ class Word(NamedTuple):
 class Words:
     """The words of a file one after the other, without comments and whatever the line breaks.
 
+    The file is read piece by piece, as the words are taken.
+
     Parameters
     ----------
-    text
-        The contents of the file.
+    pieces
+        The contents of the file, cut anywhere.
     path
         Its name, for errors.
 
@@ -52,10 +60,10 @@ class Words:
         What :func:`homdp_ppl.write_pomdp` noted in comments: the full names behind (kind, name).
     """
 
-    def __init__(self, text: str, path: str) -> None:
+    def __init__(self, pieces: Iterable[str], path: str) -> None:
         self.path = path
         self.long_names: dict[tuple[str, str], str] = {}
-        self._source = self._scan(text)
+        self._source = self._scan(pieces)
         self._ahead: deque[Word] = deque()
 
     def peek(self, ahead: int = 0) -> Word:
@@ -99,22 +107,37 @@ class Words:
         """The error that a word is not what was expected."""
         return HOMDPError(self.path, [Problem(f"line {word.line}", str(word), expected, remedy)])
 
-    def _scan(self, text: str) -> Iterator[Word]:
-        line = 1
-        for match in WORD.finditer(text):
-            word = match.group()
-            if word == "\n":
-                line += 1
-            elif word[0] == "#":
-                self._note(word)
-            else:
-                yield Word(word, line)
+    def _scan(self, pieces: Iterable[str]) -> Iterator[Word]:
+        line, rest = 1, ""  # rest: a word or a comment that may continue in the next piece
+        for piece in pieces:
+            if not rest and piece.isspace():
+                line += piece.count("\n")
+                continue
+            text, rest = rest + piece, ""
+            for match in WORD.finditer(text):
+                word = match.group()
+                if word.isspace():
+                    line += word.count("\n")
+                elif match.end() == len(text) and word not in (":", "*"):
+                    rest = self._kept(word, line)
+                elif word[0] == "#":
+                    self._note(word)
+                else:
+                    yield Word(word, line)
+        if rest and rest[0] != "#":
+            yield Word(rest, line)
         while True:
             yield Word("", line)
 
+    def _kept(self, word: str, line: int) -> str:
+        """The beginning of a word or a comment, as much of it as is needed."""
+        if len(word) <= LONGEST or word[0] == "#":
+            return word[:LONGEST]
+        raise self.error(Word(word, line), f"words of at most {LONGEST:,} characters")
+
     def _note(self, comment: str) -> None:
         found = STANDS_FOR.fullmatch(comment)
-        if not found:
+        if not found or len(self.long_names) >= MAX_NOTES:
             return
         kind, name, quoted = found.groups()
         try:
@@ -123,8 +146,9 @@ class Words:
             return
 
 
-def load(path: Path) -> bytes:
-    """The bytes of a file that is there and not too long."""
+@contextmanager
+def opened(path: Path) -> Iterator[BinaryIO]:
+    """A file that is there and not too long, open for reading."""
     if not path.is_file():
         raise HOMDPError(str(path), [Problem("file", "no such file", "a .POMDP file")])
     size = path.stat().st_size
@@ -133,7 +157,8 @@ def load(path: Path) -> bytes:
             str(path), [Problem("file", f"{size:,} bytes", f"at most {MAX_BYTES:,} bytes")]
         )
     try:
-        return path.read_bytes()
+        with path.open("rb") as stream:
+            yield stream
     except OSError as error:
         raise HOMDPError(
             str(path),
@@ -141,9 +166,13 @@ def load(path: Path) -> bytes:
         ) from error
 
 
-def decode(data: bytes) -> str:
-    """The text of a file. Bytes that are not UTF-8 do no harm in comments.
+def decode(stream: BinaryIO) -> Iterator[str]:
+    """The text of a stream piece by piece, with line breaks of any kind as newlines.
 
-    Elsewhere they make words that nothing expects.
+    Bytes that are not UTF-8 do no harm in comments. Elsewhere they make words that nothing expects.
     """
-    return data.decode("utf-8-sig", errors="replace").replace("\r\n", "\n").replace("\r", "\n")
+    characters = getincrementaldecoder("utf-8-sig")(errors="replace")
+    lines = IncrementalNewlineDecoder(characters, translate=True)
+    while piece := stream.read(PIECE):
+        yield lines.decode(piece)
+    yield lines.decode(b"", final=True)

@@ -10,6 +10,7 @@ import gymnasium
 import numpy as np
 from gymnasium.spaces import Box, Discrete
 
+from homdp_ppl.core.checked import checked
 from homdp_ppl.core.spaces import Real, Space, Spaces, told
 from homdp_ppl.declare.model import World
 from homdp_ppl.errors import DataError, HOMDPError, Problem
@@ -69,6 +70,7 @@ class HOMDPEnv(gymnasium.Env[Any, Any]):
     metadata: dict[str, Any] = {"render_modes": ["ansi"], "render_fps": 4}  # noqa: RUF012  declared so by Gymnasium
     action_space: Discrete[np.int64]
 
+    @checked
     def __init__(
         self, world: World, per_step: bool = False, render_mode: str | None = None
     ) -> None:
@@ -90,6 +92,7 @@ class HOMDPEnv(gymnasium.Env[Any, Any]):
         self._observations: list[Any] = []
         self._actions: list[int] = []
 
+    @checked
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Any, dict[str, Any]]:
@@ -110,6 +113,7 @@ class HOMDPEnv(gymnasium.Env[Any, Any]):
         self._actions = []
         return self._observations[0], {}
 
+    @checked
     def step(self, action: SupportsIndex) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         """Take an action: the next observation, the reward, whether this was step H, False, and the
         latent states if it was.

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from homdp_ppl.core.checked import checked
 from homdp_ppl.declare.model import HOMDP, World
 from homdp_ppl.errors import ParameterError, Problem
 from homdp_ppl.explorers.explorer import Explorer
@@ -29,6 +30,7 @@ from homdp_ppl.precision import in_x64
 FEW = 1000  # rounds of all seeds together that are not worth compiling
 
 
+@checked
 @in_x64
 def learn(
     world: World,

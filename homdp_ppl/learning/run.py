@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import jax
 import numpy as np
 
+from homdp_ppl.core.checked import checked
 from homdp_ppl.core.counts import Counts
 from homdp_ppl.core.episodes import SAW_STATES, Episodes
 from homdp_ppl.core.graph_policy import GraphPolicy
@@ -60,6 +61,7 @@ class Mixture:
         """The value of the mixture: the mean of the rounds' values, and exact where they are."""
         return float(self.run.values.sum() / self._rounds)
 
+    @checked
     @in_x64
     def draw(self, key: Array) -> Policy:
         """One policy of the mixture; it carries the guarantee in expectation.
@@ -180,6 +182,7 @@ class Run(Measured):
         policy = self.decision.policy
         return policy.named(self.task.world) if isinstance(policy, GraphPolicy) else policy
 
+    @checked
     def policy_at(self, index: int) -> Policy:
         """The policy of one round, planned again from what was known then if it was not kept."""
         last = self.planned_at(index)
@@ -208,6 +211,7 @@ class Run(Measured):
         data = Counts.of(self.episodes, model) if model.spaces.finite else self.episodes
         return posterior(model, data)
 
+    @checked
     def resume(self, stop_after: int | None = None) -> Run:
         """Continue to the end, or to a number of episodes; equals one run without a stop."""
         rounds = self.task.rounds_of(stop_after)
@@ -215,6 +219,7 @@ class Run(Measured):
             return compiled_loop(self.task).run([self], rounds)[0]
         return advance(self, rounds)
 
+    @checked
     def planned_at(self, index: int) -> int:
         """The round in which the policy of a round was planned."""
         if not (isinstance(index, int | np.integer) and 0 <= index < len(self.values)):

@@ -14,6 +14,7 @@ import jax
 import numpy as np
 
 from homdp_ppl.core.arguments import count_problems, refuse
+from homdp_ppl.core.checked import checked
 from homdp_ppl.core.counts import Counts
 from homdp_ppl.core.episode import Episode
 from homdp_ppl.core.episodes import Episodes
@@ -120,6 +121,7 @@ class Posterior:
             raise no_tables(self.homdp.spaces, self.homdp.name, "counts")
         return self.data
 
+    @checked
     @in_x64
     def draws(self, key: Array, n: int) -> POMDP:
         """Models drawn from the posterior, as a batch: every table has a leading axis of length n.
@@ -137,6 +139,7 @@ class Posterior:
         reward = np.broadcast_to(self.homdp.reward_table, (n, *self.homdp.reward_table.shape))
         return Stationary(*tables, reward).pomdp
 
+    @checked
     @in_x64
     def parameters(self, key: Array, n: int) -> dict[str, Array]:
         """Joint draws of the program's sites, each (n, ...).
@@ -158,6 +161,7 @@ class Posterior:
             values |= self.atoms.pick(generator, n)
         return {site.name: values[site.name] for site in self.homdp.sites}
 
+    @checked
     @in_x64
     def worlds(self, key: Array, n: int) -> list[World]:
         """Worlds drawn from the posterior."""
@@ -224,6 +228,7 @@ class Posterior:
             about,
         )
 
+    @checked
     def update(self, data: Data, key: Array | None = None) -> Posterior:
         """The posterior after more data; chains start from where they are.
 

@@ -23,6 +23,7 @@ from numpyro import handlers
 from numpyro.distributions import biject_to
 from numpyro.infer.util import constrain_fn, potential_energy
 
+from homdp_ppl.core.checked import checked
 from homdp_ppl.core.counts import Counts
 from homdp_ppl.declare.kernels import Kernels, Tables, tabulators
 from homdp_ppl.declare.model import HOMDP
@@ -205,6 +206,7 @@ def _log_probability(seen: Array, chance: Array) -> Array:
     return jnp.sum(jnp.where(matters & ~possible, -jnp.inf, seen * logs))
 
 
+@checked
 def log_likelihood(tables: Tables, counts: Counts) -> Array:
     """Log probability of the counted transitions and emissions under tables that may have leading
     batch axes.

@@ -11,6 +11,7 @@ from matplotlib.colors import ListedColormap
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import ArrayLike
 
+from homdp_ppl.core.checked import checked
 from homdp_ppl.errors import DataError, Problem
 from homdp_ppl.explorers._versions import Versions
 from homdp_ppl.learning.run import Run
@@ -19,6 +20,7 @@ from homdp_ppl.report.look import COLOURS, plain
 MANY = 24  # members that can have a name each
 
 
+@checked
 def versions_of(run: Run) -> Versions:
     """The version spaces of a run of HOP-V before the first epoch and after each, from its episodes
     once more.
@@ -65,6 +67,7 @@ def versions_of(run: Run) -> Versions:
     )
 
 
+@checked
 def draw_versions(
     alive: ArrayLike,
     names: Sequence[object] | None = None,

@@ -13,6 +13,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from numpy.typing import ArrayLike
 
+from homdp_ppl.core.checked import checked
 from homdp_ppl.errors import DataError, Problem
 from homdp_ppl.report.labels import label_ends
 from homdp_ppl.report.look import COLOURS, GREY, plain
@@ -45,6 +46,7 @@ def use_style() -> None:
     )
 
 
+@checked
 def draw_curves(
     curves: Mapping[str, tuple[ArrayLike, ArrayLike]],
     axes: Axes | None = None,
@@ -139,6 +141,7 @@ def draw_curves(
     return axes
 
 
+@checked
 def draw_bands(
     at: ArrayLike,
     bands: Mapping[str, tuple[ArrayLike, ArrayLike]],
@@ -190,6 +193,7 @@ def draw_bands(
     return axes
 
 
+@checked
 def draw_bracket(
     at: ArrayLike, value: ArrayLike, upper: ArrayLike, axes: Axes | None = None
 ) -> Axes:

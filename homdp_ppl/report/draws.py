@@ -13,10 +13,12 @@ from matplotlib.axes import Axes
 from numpy.typing import ArrayLike
 from scipy import stats
 
+from homdp_ppl.core.checked import checked
 from homdp_ppl.errors import DataError, Problem
 from homdp_ppl.report.look import BAND, COLOURS, colour_of, plain
 
 
+@checked
 def draw_densities(
     draws: Mapping[str, ArrayLike],
     axes: Axes | None = None,
@@ -86,6 +88,7 @@ def draw_densities(
     return axes
 
 
+@checked
 def draw_intervals(
     draws: Mapping[str, ArrayLike],
     names: Sequence[str],
@@ -151,6 +154,7 @@ def draw_intervals(
     return axes
 
 
+@checked
 def draw_shares(
     hits: Mapping[str, ArrayLike],
     groups: Sequence[str],

@@ -13,6 +13,7 @@ import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
 
+from homdp_ppl.core.checked import checked
 from homdp_ppl.errors import DataError, Problem
 from homdp_ppl.precision import Array
 from homdp_ppl.report.look import COLOURS, plain
@@ -65,6 +66,7 @@ def forest_entries(dataset: xr.Dataset, truth: Mapping[str, Array]) -> list[Entr
     return entries
 
 
+@checked
 def draw_forest(dataset: xr.Dataset, truth: Mapping[str, Array], most: int = MOST) -> Axes:
     """Draw 90% and 50% intervals of every unknown number, and the truth.
 

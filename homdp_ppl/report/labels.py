@@ -8,6 +8,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.transforms import Affine2D, ScaledTranslation
 
+from homdp_ppl.core.checked import checked
 from homdp_ppl.errors import DataError, Problem
 from homdp_ppl.precision import Array
 from homdp_ppl.report.look import plain
@@ -15,6 +16,7 @@ from homdp_ppl.report.look import plain
 LINE = 12.0  # points between the lines of text of two labels
 
 
+@checked
 def label_ends(axes: Axes, ends: Sequence[tuple[float, float, str, str]]) -> None:
     """Write names beside the ends of curves, apart from each other and within the height of the
     axes, if there is room.

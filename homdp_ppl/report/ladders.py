@@ -10,10 +10,12 @@ from collections.abc import Mapping
 import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
 
+from homdp_ppl.core.checked import checked
 from homdp_ppl.errors import DataError, Problem
 from homdp_ppl.report.look import COLOURS, GREY, MARKS, plain
 
 
+@checked
 def draw_ladder(
     values: Mapping[str, float], highlight: str | None = None, axes: Axes | None = None
 ) -> Axes:
@@ -63,6 +65,7 @@ def draw_ladder(
     return axes
 
 
+@checked
 def draw_bounds(bounds: Mapping[str, Mapping[str, float]], axes: Axes | None = None) -> Axes:
     """Draw where the optimum of each model lies among its bounds, on rows stretched from the lowest
     bound to the highest.
@@ -139,6 +142,7 @@ def draw_bounds(bounds: Mapping[str, Mapping[str, float]], axes: Axes | None = N
     return axes
 
 
+@checked
 def draw_savings(sizes: Mapping[str, tuple[float, float]], axes: Axes | None = None) -> Axes:
     """Draw what pruning saves: for each model the size of the complete tree and of what is left,
     with the factor between them.

@@ -10,6 +10,7 @@ from matplotlib.colors import ListedColormap
 from matplotlib.ticker import LogLocator
 from numpy.typing import ArrayLike
 
+from homdp_ppl.core.checked import checked
 from homdp_ppl.declare.model import World
 from homdp_ppl.errors import DataError, Problem
 from homdp_ppl.report.labels import label_ends
@@ -18,6 +19,7 @@ from homdp_ppl.report.look import BAND, COLOURS, GREY
 LESS, MORE = "#92c5de", "#f4a582"
 
 
+@checked
 def draw_instance(world: World, axes: tuple[Axes, Axes] | None = None) -> tuple[Axes, Axes]:
     """Draw an instance of the lower bound.
 
@@ -84,6 +86,7 @@ def draw_instance(world: World, axes: tuple[Axes, Axes] | None = None) -> tuple[
     return axes
 
 
+@checked
 def draw_scaling(
     sizes: ArrayLike,
     needed: ArrayLike,

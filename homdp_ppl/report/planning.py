@@ -16,6 +16,7 @@ from matplotlib.colors import to_hex
 from matplotlib.lines import Line2D
 from numpy.typing import ArrayLike
 
+from homdp_ppl.core.checked import checked
 from homdp_ppl.core.plan import Plan
 from homdp_ppl.errors import DataError, Problem
 from homdp_ppl.precision import Array
@@ -24,6 +25,7 @@ from homdp_ppl.report.look import COLOURS, GREY, plain
 DARK = ("black", COLOURS[0], COLOURS[4])  # of curves on coloured ground
 
 
+@checked
 def draw_beliefs(plan: Plan, state: int = 0, axes: Axes | None = None) -> Axes:
     """Draw the histories that a plan meets as beliefs in one state, step by step.
 
@@ -135,6 +137,7 @@ def _beliefs(plan: Plan, tree: nx.DiGraph) -> dict[int, Array]:
     return belief
 
 
+@checked
 def draw_envelope(
     vectors: ArrayLike, chosen: Sequence[int], actions: Sequence[str], axes: Axes | None = None
 ) -> Axes:
@@ -197,6 +200,7 @@ def draw_envelope(
     return axes
 
 
+@checked
 def draw_losses(
     at: ArrayLike, losses: ArrayLike, axes: Axes | None = None, most: float | None = None
 ) -> Axes:
@@ -252,6 +256,7 @@ def draw_losses(
     return axes
 
 
+@checked
 def draw_cells(
     line: ArrayLike,
     decided: ArrayLike,

@@ -9,6 +9,7 @@ from rich import box
 from rich.markup import escape
 from rich.table import Table
 
+from homdp_ppl.core.checked import checked
 from homdp_ppl.core.episode import Episode
 from homdp_ppl.core.plan import Plan
 from homdp_ppl.core.spaces import describe, told
@@ -19,6 +20,7 @@ from homdp_ppl.study import Row
 from homdp_ppl.theory import Statement
 
 
+@checked
 def seen_table(model: HOMDP, episode: Episode, title: str = "") -> Table:
     """What the policy saw and did, in the model's names; to be printed with ``rich.print``.
 
@@ -62,6 +64,7 @@ def _one(episode: Episode) -> None:
         )
 
 
+@checked
 def revealed_table(model: HOMDP, episode: Episode, title: str = "") -> Table:
     """The same episode with its latent states and rewards.
 
@@ -109,6 +112,7 @@ def revealed_table(model: HOMDP, episode: Episode, title: str = "") -> Table:
     return table
 
 
+@checked
 def models_table(worlds: Mapping[str, World]) -> Table:
     """Models with their sizes, horizon and what is unknown in each.
 
@@ -141,6 +145,7 @@ def models_table(worlds: Mapping[str, World]) -> Table:
     return table
 
 
+@checked
 def decisions_table(plan: Plan, rows: int = 6) -> Table:
     """The first decisions of a plan in words.
 
@@ -174,6 +179,7 @@ def decisions_table(plan: Plan, rows: int = 6) -> Table:
     return table
 
 
+@checked
 def comparison_table(
     rows: Sequence[Row],
     title: str = "",
@@ -310,6 +316,7 @@ def _short(value: float, digits: int = 3, sign: str = "") -> str:
     return f"{value:{sign},.0f}" if "e+" in told and abs(value) < 1e7 else told
 
 
+@checked
 def theory_table(statements: Iterable[Statement]) -> Table:
     """The paper's statements beside what holds anyway, and whether they say more.
 

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import math
+import os
 from collections.abc import Sequence
 from io import BytesIO
 from pathlib import Path
-from typing import Any
+from typing import IO, Any, BinaryIO
+from zipfile import ZipFile
 
 import numpy as np
 
-from homdp_ppl.errors import PolicyError, Problem
+from homdp_ppl.errors import PolicyError, Problem, shown
+from homdp_ppl.memory import amount, require_memory
 from homdp_ppl.precision import Array
 from homdp_ppl.storage.atomic import atomic_write
+
+COPIES = 4  # of an array while it is read and validated
 
 
 def write_arrays(path: str | Path, form: str, **arrays: Array) -> None:
@@ -33,8 +39,10 @@ def write_arrays(path: str | Path, form: str, **arrays: Array) -> None:
 
 
 def read_arrays(path: str | Path, form: str, names: Sequence[str]) -> dict[str, Array]:
-    """The arrays of a file; refuses files of another format, damaged ones, and objects in place of
-    numbers.
+    """The arrays of a file.
+
+    Refuses files of another format, damaged ones, objects in place of numbers, and arrays that do
+    not fit in memory: a small file can unpack to many gigabytes.
 
     Parameters
     ----------
@@ -45,11 +53,18 @@ def read_arrays(path: str | Path, form: str, names: Sequence[str]) -> dict[str, 
     names
         Which arrays it must have.
     """
+    if not isinstance(path, str | os.PathLike):
+        raise PolicyError("load", [Problem("path", shown(path), "the name of a file")])
+    parts: dict[str, Array] = {}
     with open(path, "rb") as opened:
-        try:
+        try:  # NumPy and zipfile have many ways to say that a file is damaged
+            size = _unpacked(opened, ("format", *names))
+            _require_room(str(path), size)
             with np.load(opened, allow_pickle=False) as file:
                 parts = {name: file[name] for name in ("format", *names) if name in file.files}
-        except Exception:  # NumPy and zipfile have many ways to say that a file is damaged
+        except PolicyError:
+            raise
+        except Exception:
             parts = {}
     missing = [name for name in names if name not in parts]
     if str(parts.get("format")) != form:
@@ -65,3 +80,38 @@ def read_arrays(path: str | Path, form: str, names: Sequence[str]) -> dict[str, 
             [Problem("file", f"no {', '.join(missing)}", f"the arrays {', '.join(names)}")],
         )
     return parts
+
+
+def _require_room(path: str, size: int) -> None:
+    got = f"arrays of {amount(size)} when unpacked"
+    remedy = "Is it a policy at all? Load files from sources that you trust."
+    require_memory(PolicyError, path, "file", got, COPIES * size, remedy)
+
+
+def _unpacked(opened: BinaryIO, names: Sequence[str]) -> int:
+    """The bytes that the named arrays take, by their headers.
+
+    An array is counted by the shape and the type in its own header, and by the size that the
+    archive states, whichever is larger: reading allocates the first and unpacks the second.
+    """
+    total = 0
+    with ZipFile(opened) as archive:
+        members = {info.filename: info for info in archive.infolist()}
+        for member in (f"{name}.npy" for name in names):
+            if member in members:
+                with archive.open(members[member]) as packed:
+                    total += max(_declared(packed), members[member].file_size)
+    opened.seek(0)
+    return total
+
+
+def _declared(packed: IO[bytes]) -> int:
+    """The bytes of an array by its header."""
+    version = np.lib.format.read_magic(packed)
+    read = (
+        np.lib.format.read_array_header_1_0
+        if version == (1, 0)
+        else np.lib.format.read_array_header_2_0
+    )
+    shape, _, dtype = read(packed)
+    return math.prod(shape) * dtype.itemsize

@@ -12,10 +12,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from homdp_ppl.core.arguments import check_sizes
+from homdp_ppl.core.checked import checked
 from homdp_ppl.core.policy import range_problems
 from homdp_ppl.errors import ParameterError, Problem
 
 
+@checked
 def root_pigeonhole(cells: int, horizon: int, episodes: int) -> float:
     """Bound on sum_{k, h} 1 / sqrt(max(1, n_k)) (pigeonhole principle, appendix F).
 
@@ -40,6 +42,7 @@ def root_pigeonhole(cells: int, horizon: int, episodes: int) -> float:
     return H * S + 3 * math.sqrt(H * S * K)
 
 
+@checked
 def reciprocal_pigeonhole(cells: int, horizon: int, episodes: int) -> float:
     """Bound on sum_{k, h} 1 / max(1, n_k) (second pigeonhole lemma, appendix F), corrected.
 
@@ -74,6 +77,7 @@ class Pigeonhole(NamedTuple):
     reciprocal_bound: float
 
 
+@checked
 def pigeonhole(visited: ArrayLike, cells: int) -> Pigeonhole:
     """The pigeonhole lemmas for the cells that were visited; counts are updated after each episode.
 
@@ -117,6 +121,7 @@ class EllipticalPotential(NamedTuple):
     bound: float  # 2 d log((d lambda + K) / (d lambda))
 
 
+@checked
 def elliptical_potential(
     features: ArrayLike, regulariser: float | None = None
 ) -> EllipticalPotential:

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from homdp_ppl.core.arguments import check_sizes
+from homdp_ppl.core.checked import checked
 from homdp_ppl.errors import ParameterError, Problem
 from homdp_ppl.precision import Array
 
@@ -39,6 +40,7 @@ class LowerBound(NamedTuple):
     gap: float  # ... some instance leaves an expected gap of at least epsilon / 32
 
 
+@checked
 def lower_bound(states: int, observations: int, epsilon: float) -> LowerBound:
     """The lower bound theorem (appendix D).
 
@@ -81,6 +83,7 @@ def lower_bound(states: int, observations: int, epsilon: float) -> LowerBound:
     )
 
 
+@checked
 def unavoidable_gap(states: int, observations: int, episodes: int) -> float:
     """The expected gap that no algorithm beats on every HOMDP of these sizes after K episodes.
 
@@ -118,6 +121,7 @@ def tree_sizes(states: int, observations: int) -> tuple[int, int]:
     return 2 ** ((states + 1).bit_length() - 2), observations // 2 * 2 - 2
 
 
+@checked
 def separation(signs: ArrayLike, others: ArrayLike, epsilon: float) -> float:
     """What the best policy of instance u' loses in instance u.
 
@@ -142,6 +146,7 @@ def separation(signs: ArrayLike, others: ArrayLike, epsilon: float) -> float:
     return epsilon * _share(signs, others, epsilon)
 
 
+@checked
 def divergence(signs: ArrayLike, others: ArrayLike, epsilon: float) -> float:
     """KL divergence of an episode in instance u from one in u', at most 8 epsilon^2 for epsilon <
     1/2 (appendix D, Fano).
@@ -175,6 +180,7 @@ def _share(signs: ArrayLike, others: ArrayLike, epsilon: float) -> float:
     return float((u != v).mean())
 
 
+@checked
 def packing(length: int, seed: int = 0) -> Array:
     """Sign vectors, at least e^(D/8) of them, any two of which differ in at least a quarter of
     their D entries (appendix D).

@@ -4,6 +4,7 @@ Nothing else happens.
 """
 
 import tracemalloc
+from io import BytesIO
 
 import numpy as np
 import pytest
@@ -116,7 +117,7 @@ def mutated(generator, text):
 def attempt(data):
     """The file or its error; anything else is a failure of the test."""
     try:
-        return parse(decode(data), "model.POMDP")
+        return parse(decode(BytesIO(data)), "model.POMDP")
     except HOMDPError as error:
         return error
 

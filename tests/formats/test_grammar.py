@@ -4,6 +4,7 @@ Every form by hand, random files against a naive reading, and what is said of ba
 """
 
 import itertools
+from io import BytesIO
 
 import numpy as np
 import pytest
@@ -21,7 +22,9 @@ REST = "T: * identity O: * uniform\n"
 
 def parse(text):
     """Read a text, or bytes, as a file would be."""
-    return reading.parse(decode(text if isinstance(text, bytes) else text.encode()), "model.POMDP")
+    return reading.parse(
+        decode(BytesIO(text if isinstance(text, bytes) else text.encode())), "model.POMDP"
+    )
 
 
 def test_the_classic_tiger():
@@ -139,7 +142,7 @@ def test_random_statements_against_a_naive_reading(seed):
     generator = np.random.default_rng(seed)
     sizes = tuple(int(n) for n in generator.integers(1, 4, 3))
     statements = list(random_statements(generator, sizes))
-    text = decode(written(generator, statements, sizes).encode())
+    text = decode(BytesIO(written(generator, statements, sizes).encode()))
     found, expected = Grammar(Words(text, "file")).tables, naive(statements, sizes)
     for letter in "TOR":
         np.testing.assert_array_equal(found[letter].whole(), expected[letter], err_msg=letter)

@@ -20,7 +20,7 @@ from homdp_ppl import (
     posterior,
     read_pomdp,
 )
-from homdp_ppl.formats import read_file, tables
+from homdp_ppl.formats import read_file
 from homdp_ppl.planners import history_tree
 from tests import problems
 from tests.formats.files import PLAIN, SLIPPERY, TIGER
@@ -243,7 +243,7 @@ def test_refusals(load, monkeypatch):
             file.world(2, prior)
     with pytest.raises(DeclarationError, match="horizon"):
         file.world(0)
-    monkeypatch.setattr(tables, "MAX_NUMBERS", 100)
+    monkeypatch.setenv("HOMDP_MEMORY", "0.0001")  # room for about 100 numbers
     with pytest.raises(
         HOMDPError, match="8 x 3 x 8 = 192 numbers in T with states that carry the last action"
     ):

@@ -122,7 +122,7 @@ def test_refusals(tmp_path):
         (steady(model)._replace(initial=np.array([0.5, 0.6])), "a sum of 1"),
         (steady(model).with_tables(reward=np.full((2, 2, 2), np.nan)), "nan"),
         (POMDP(*(table[None] for table in model)), "one by one"),
-        (model.with_tables(emission=np.ones((3, 1))), r"expected shape \(3,\)"),
+        (model._replace(emission=np.ones((1, 1, 3, 1))), r"expected shape \(3,\)"),
         (world("tiger_listen").homdp, "unknown parameters accuracy"),
         (model.transition, "a World, a POMDP or a HOMDP"),
         ("tiger", "a World, a POMDP or a HOMDP"),

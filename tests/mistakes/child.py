@@ -14,8 +14,8 @@ import matplotlib
 
 matplotlib.use("Agg")
 
-from tests.mistakes.cases import case, recipes, run  # noqa: E402
-from tests.mistakes.things import folder, ours  # noqa: E402
+from tests.mistakes.cases import case, recipes, run
+from tests.mistakes.things import folder, ours
 
 MEMORY = 3 * 2**30  # bytes that a case may take beyond what the process has
 

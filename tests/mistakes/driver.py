@@ -54,7 +54,13 @@ def results(calls: int, seed: int = 0, prefix: str = "", first: int = 0) -> Iter
 
 
 def _lines(seed: int, first: int, calls: int, prefix: str) -> Iterator[dict[str, Any]]:
-    command = [sys.executable, "-m", "tests.mistakes.child", *map(str, (seed, first, calls)), prefix]
+    command = [
+        sys.executable,
+        "-m",
+        "tests.mistakes.child",
+        *map(str, (seed, first, calls)),
+        prefix,
+    ]
     path = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
     child = subprocess.Popen(
         command,

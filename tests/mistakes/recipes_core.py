@@ -114,14 +114,31 @@ def declaring() -> Iterator[Recipe]:
     yield from reading(
         "HOMDP",
         model,
-        *"actions cache dynamics fingerprint horizon observations program reward_table".split(),
-        *"states structure unrolled".split(),
+        *[
+            "actions",
+            "cache",
+            "dynamics",
+            "fingerprint",
+            "horizon",
+            "observations",
+            "program",
+            "reward_table",
+        ],
+        *["states", "structure", "unrolled"],
     )
     yield recipe("World", World, homdp=model, parameters=dict(tiger.parameters))
-    yield recipe("World.play", tiger.play, keys=jax.random.split(KEY, 2), policy=things.policy(), actions=None)
+    yield recipe(
+        "World.play",
+        tiger.play,
+        keys=jax.random.split(KEY, 2),
+        policy=things.policy(),
+        actions=None,
+    )
     yield recipe("World.returns", tiger.returns, episodes=things.episodes())
     yield recipe("World.with_horizon", tiger.with_horizon, horizon=3)
-    yield from reading("World", tiger, *"cache dynamics fingerprint numbers pomdp spaces".split())
+    yield from reading(
+        "World", tiger, *["cache", "dynamics", "fingerprint", "numbers", "pomdp", "spaces"]
+    )
     yield recipe(
         "Spaces",
         Spaces,
@@ -131,7 +148,7 @@ def declaring() -> Iterator[Recipe]:
         horizon=2,
     )
     yield recipe("Spaces.entry", tiger.spaces.entry, table="emission", index=[0, 1])
-    yield from reading("Spaces", tiger.spaces, *"finite names sizes spaces".split())
+    yield from reading("Spaces", tiger.spaces, *["finite", "names", "sizes", "spaces"])
 
 
 def numbers() -> Iterator[Recipe]:
@@ -160,11 +177,13 @@ def numbers() -> Iterator[Recipe]:
     yield recipe("POMDP.rewards", pomdp.rewards, h=1)
     yield recipe("POMDP.shows", pomdp.shows, h=0, a=1)
     yield recipe("POMDP.shows_after", pomdp.shows_after, h=0)
-    yield recipe("POMDP.stationary", pomdp.stationary, subject="planner", remedy="No.", free="remedy subject")
+    yield recipe(
+        "POMDP.stationary", pomdp.stationary, subject="planner", remedy="No.", free="remedy subject"
+    )
     yield recipe("POMDP.with_bonus", pomdp.with_bonus, bonus=np.ones((2, 3)))
     yield recipe("POMDP.with_tables", pomdp.with_tables, emission=O, initial=START)
     yield from reading(
-        "POMDP", pomdp, *"horizon is_stationary rewards_by_observation sizes spaces".split()
+        "POMDP", pomdp, *["horizon", "is_stationary", "rewards_by_observation", "sizes", "spaces"]
     )
     yield record("Stationary", Stationary, **pomdp.stationary()._asdict())
     yield from reading("Stationary", pomdp.stationary(), "horizon", "pomdp")
@@ -220,10 +239,14 @@ def numbers() -> Iterator[Recipe]:
     yield recipe("Episodes.concatenate", Episodes.concatenate, parts=[episodes, episodes])
     yield recipe("Episodes.of", Episodes.of, data=episodes, model=tiger)
     yield recipe("Episodes.of", Episodes.of, data=[one, one], model=tiger.homdp)
-    yield recipe("Episodes.require_complete", episodes.require_complete, subject="me", free="subject")
-    yield recipe("Episodes.require_revealed", episodes.require_revealed, subject="me", free="subject")
+    yield recipe(
+        "Episodes.require_complete", episodes.require_complete, subject="me", free="subject"
+    )
+    yield recipe(
+        "Episodes.require_revealed", episodes.require_revealed, subject="me", free="subject"
+    )
     yield recipe("Episodes.same_as", episodes.same_as, other=episodes)
-    yield from reading("Episodes", episodes, *"complete full_length horizon steps".split())
+    yield from reading("Episodes", episodes, *["complete", "full_length", "horizon", "steps"])
     yield record("Problem", Problem, where="a", got="b", expected="c")
 
 
@@ -243,12 +266,18 @@ def acting() -> Iterator[Recipe]:
         names=(("dark", "light"), ("wait", "go", "sit")),
     )
     named = policy.named(tiger)
-    yield recipe("GraphPolicy.act", policy.act, observations=np.array([0, 1]), actions=np.array([2]))
+    yield recipe(
+        "GraphPolicy.act", policy.act, observations=np.array([0, 1]), actions=np.array([2])
+    )
     yield recipe("GraphPolicy.act", named.act, observations=[0], actions=[])
     yield recipe("GraphPolicy.first", policy.first, observation=0)
     yield recipe("GraphPolicy.next", policy.next, node=0, action=1, observation=1)
     yield recipe(
-        "GraphPolicy.from_policy", GraphPolicy.from_policy, policy=blind, model=tiger, max_nodes=1000
+        "GraphPolicy.from_policy",
+        GraphPolicy.from_policy,
+        policy=blind,
+        model=tiger,
+        max_nodes=1000,
     )
     yield recipe("GraphPolicy.graph", policy.graph)
     yield recipe("GraphPolicy.load", GraphPolicy.load, path=things.saved_policy())
@@ -305,7 +334,9 @@ def believing() -> Iterator[Recipe]:
         force=False,
     )
     yield recipe("posterior", posterior, homdp=model, data=things.counts())
-    state = {name: getattr(belief, name) for name in ("homdp", "data", "method", "explanation", "closed")}
+    state = {
+        name: getattr(belief, name) for name in ("homdp", "data", "method", "explanation", "closed")
+    }
     yield record("Posterior", Posterior, **state)
     yield recipe("Posterior.draws", belief.draws, key=KEY, n=3)
     yield recipe("Posterior.parameters", belief.parameters, key=KEY, n=3)
@@ -313,7 +344,9 @@ def believing() -> Iterator[Recipe]:
     yield recipe("Posterior.update", belief.update, data=things.episodes(), key=None)
     yield recipe("Posterior.update", belief.update, data=things.counts(), key=KEY)
     yield recipe("Posterior.worlds", belief.worlds, key=KEY, n=2)
-    yield from reading("Posterior", belief, *"counts dataset mean site_means variance".split())
+    yield from reading(
+        "Posterior", belief, *["counts", "dataset", "mean", "site_means", "variance"]
+    )
 
 
 def learning() -> Iterator[Recipe]:
@@ -359,9 +392,28 @@ def learning() -> Iterator[Recipe]:
     yield from reading(
         "Run",
         run,
-        *"about compiled episodes episodes_per_round estimated gaps horizon impossible".split(),
-        *"inexact mixture model_name optimistic optimum played policy posterior regret".split(),
-        *"returns values was_optimistic".split(),
+        *[
+            "about",
+            "compiled",
+            "episodes",
+            "episodes_per_round",
+            "estimated",
+            "gaps",
+            "horizon",
+            "impossible",
+        ],
+        *[
+            "inexact",
+            "mixture",
+            "model_name",
+            "optimistic",
+            "optimum",
+            "played",
+            "policy",
+            "posterior",
+            "regret",
+        ],
+        *["returns", "values", "was_optimistic"],
     )
     learner = Learner(tiger.homdp, rule, tree, 3)
     state = learner.init()

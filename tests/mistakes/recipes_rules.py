@@ -43,7 +43,11 @@ def rules() -> Iterator[Recipe]:
         random_actions=0.1,
         uniform_at_each_step=False,
     )
-    yield recipe("explorers.Deployment.episodes_per_round", Deployment(uniform_at_each_step=True).episodes_per_round, horizon=3)
+    yield recipe(
+        "explorers.Deployment.episodes_per_round",
+        Deployment(uniform_at_each_step=True).episodes_per_round,
+        horizon=3,
+    )
     greedy = explorers.greedy()
     yield recipe(
         "explorers.Explorer",
@@ -73,17 +77,24 @@ def rules() -> Iterator[Recipe]:
     yield recipe("explorers.Objective.root", Objective().root, homdp=tiger.homdp, free="homdp")
     yield recipe("explorers.Objective.support", Objective().support, homdp=tiger.homdp)
     alive = np.array([True, True])
-    pairs = Pairs(T[None], np.stack([O, O]), alive[:1], alive, np.array([0.5, 0.5]), tiger.homdp.reward_table)
+    pairs = Pairs(
+        T[None], np.stack([O, O]), alive[:1], alive, np.array([0.5, 0.5]), tiger.homdp.reward_table
+    )
     yield record("explorers.Pairs", Pairs, **pairs._asdict())
     yield recipe("explorers.Pairs.model", pairs.model, t=0, o=1)
     yield record("explorers.Proposal", Proposal, models=tiger.pomdp)
     yield from reading("explorers.State", state, "only_counts", "visits")
-    yield recipe("explorers.candidates", explorers.candidates, homdp=things.gaussian().homdp, n=2, key=KEY)
+    yield recipe(
+        "explorers.candidates", explorers.candidates, homdp=things.gaussian().homdp, n=2, key=KEY
+    )
     yield recipe("explorers.draw_models", explorers.draw_models, key=KEY, state=state, n=3)
     yield recipe("explorers.init_belief", explorers.init_belief, homdp=tiger.homdp, episodes=3)
     yield recipe("explorers.mean_model", explorers.mean_model, state=state)
     yield recipe(
-        "explorers.update_belief", explorers.update_belief, state=state, episode=things.episodes()[0]
+        "explorers.update_belief",
+        explorers.update_belief,
+        state=state,
+        episode=things.episodes()[0],
     )
     yield recipe(
         "explorers.low_rank",
@@ -157,7 +168,10 @@ def planning() -> Iterator[Recipe]:
     yield recipe("particle_tree()", _world(planners.particle_tree(simulations=5)), world=tiger)
     yield recipe("planners.count_histories", planners.count_histories, support=support, horizon=3)
     yield recipe(
-        "planners.plan_on_cells", planners.plan_on_cells, world=gaussian, edges=np.array([-1.0, 0.0])
+        "planners.plan_on_cells",
+        planners.plan_on_cells,
+        world=gaussian,
+        edges=np.array([-1.0, 0.0]),
     )
     yield recipe("planners.root_bounds", planners.root_bounds, pomdp=tiger.pomdp)
     yield record("planners.RootBounds", RootBounds, blind=1.0, fast_informed=2.0, qmdp=2.0, mdp=3.0)
@@ -193,11 +207,22 @@ def files() -> Iterator[Recipe]:
     file = formats.read_file(path)
     yield recipe("models.load", models.load, name="tiger", horizon=2, accuracy=0.8)
     yield recipe("models.load", models.load, name="lock", length=2, dials=2)
-    yield recipe("models.load", models.load, name="random", states=3, observations=2, actions=2, horizon=2, seed=1)
+    yield recipe(
+        "models.load",
+        models.load,
+        name="random",
+        states=3,
+        observations=2,
+        actions=2,
+        horizon=2,
+        seed=1,
+    )
     yield recipe("models.story", models.story, name="tiger")
     yield recipe("read_pomdp", formats.read_pomdp, path=path, horizon=2, prior=1.0)
     yield recipe("formats.read_file", formats.read_file, path=path)
-    yield recipe("write_pomdp", write_pomdp, model=tiger, path=things.folder() / "out.POMDP", discount=0.9)
+    yield recipe(
+        "write_pomdp", write_pomdp, model=tiger, path=things.folder() / "out.POMDP", discount=0.9
+    )
     parts = {f: getattr(file, f) for f in file.__dataclass_fields__}
     yield record("formats.PomdpFile", formats.PomdpFile, **parts)
     yield recipe("formats.PomdpFile.in_own_units", file.in_own_units, value=1.0, horizon=2)
@@ -242,19 +267,32 @@ def studies() -> Iterator[Recipe]:
         time_limit=60.0,
         patient="episodes seeds",
     )
-    yield recipe("study.resume", study.resume, out=things.folder() / "study", workers=1, time_limit=60.0)
+    yield recipe(
+        "study.resume", study.resume, out=things.folder() / "study", workers=1, time_limit=60.0
+    )
     yield record("study.Finished", study.Finished, **done._asdict())
     yield from reading("study.Finished", done, "complete")
     yield record("study.Row", study.Row, **study.summarise(runs)[0]._asdict())
     fields = {name: getattr(asked, name) for name in asked.__dataclass_fields__}
     yield recipe("study.Study", study.Study, **fields)
     yield recipe("study.Study.bayesian", asked.bayesian)
-    yield recipe("study.Study.from_mapping", study.Study.from_mapping, given={"models": ["tiger"], "episodes": 3}, subject="study", free="subject")
+    yield recipe(
+        "study.Study.from_mapping",
+        study.Study.from_mapping,
+        given={"models": ["tiger"], "episodes": 3},
+        subject="study",
+        free="subject",
+    )
     toml = things.folder() / "study.toml"
     toml.write_text('models = ["tiger"]\nepisodes = 3\n')
     yield recipe("study.Study.from_toml", study.Study.from_toml, path=toml)
     yield recipe("study.Study.to_json", asked.to_json)
-    yield recipe("study.Study.units", lambda **given: list(asked.units(**given)), continuous=["tiger"], bayesian=["greedy"])
+    yield recipe(
+        "study.Study.units",
+        lambda **given: list(asked.units(**given)),
+        continuous=["tiger"],
+        bayesian=["greedy"],
+    )
     place = done.directory
     (things.folder() / "new").mkdir(exist_ok=True)
     yield record(
@@ -262,10 +300,16 @@ def studies() -> Iterator[Recipe]:
         study.StudyDirectory,
         **{n: getattr(place, n) for n in ("path", "study", "models", "about", "sources")},
     )
-    yield recipe("study.StudyDirectory.at_place", study.StudyDirectory.at_place, path=place.path, study=asked)
+    yield recipe(
+        "study.StudyDirectory.at_place", study.StudyDirectory.at_place, path=place.path, study=asked
+    )
     yield recipe("study.StudyDirectory.check", place.check, worlds={"tiger": tiger})
     yield recipe(
-        "study.StudyDirectory.create", study.StudyDirectory.create, path=things.folder() / "new", study=asked, worlds={"tiger": tiger}
+        "study.StudyDirectory.create",
+        study.StudyDirectory.create,
+        path=things.folder() / "new",
+        study=asked,
+        worlds={"tiger": tiger},
     )
     yield recipe("study.StudyDirectory.journal_path", place.journal_path, unit=unit, seed=0)
     yield recipe("study.StudyDirectory.journals", lambda: list(place.journals()))
@@ -281,7 +325,12 @@ def studies() -> Iterator[Recipe]:
     yield recipe("study.find_planner", study.find_planner, text="auto", world=tiger, model=None)
     yield recipe("study.find_rule", study.find_rule, text="tight", world=tiger)
     yield recipe("study.find_world", study.find_world, text="tiger", horizon=2, seed=0)
-    yield recipe("study.paired_difference", study.paired_difference, runs=runs["uniform"], others=runs["oracle"])
+    yield recipe(
+        "study.paired_difference",
+        study.paired_difference,
+        runs=runs["uniform"],
+        others=runs["oracle"],
+    )
     yield recipe(
         "study.side_by_side",
         study.side_by_side,

@@ -303,7 +303,9 @@ def _for_mapping(value: dict[Any, Any]) -> Iterator[Mistake]:
 
 def _for_record(value: Any) -> Iterator[Mistake]:
     """The same record with one of its fields wrong; what its own checks refuse is left out."""
-    names = value._fields if hasattr(value, "_fields") else [f.name for f in fields(value) if f.init]
+    names = (
+        value._fields if hasattr(value, "_fields") else [f.name for f in fields(value) if f.init]
+    )
     for name in names:
         part = getattr(value, name)
         if name.startswith("_") or not isinstance(part, np.ndarray):

@@ -112,7 +112,9 @@ def _numbers(tree: Any, depth: int = 0) -> Any:
     if isinstance(tree, int | float | np.number | np.ndarray | jax.Array):
         if isinstance(tree, jax.Array) and jax.dtypes.issubdtype(tree.dtype, jax.dtypes.prng_key):
             tree = jax.random.key_data(tree)
-        array = np.asarray(np.ma.filled(np.ma.asarray(tree, float), 0.0)) if _numeric(tree) else None
+        array = (
+            np.asarray(np.ma.filled(np.ma.asarray(tree, float), 0.0)) if _numeric(tree) else None
+        )
         if array is not None:
             yield array
     elif hasattr(tree, "_fields"):

@@ -1,0 +1,75 @@
+"""Arrays of numbers from what a caller gives: lists, NumPy and JAX arrays, frames.
+
+Masked entries are missing data. Where every number is needed they are problems, never the values
+that happen to be stored under the mask.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import numpy as np
+
+from homdp_ppl.errors import Problem, shown
+from homdp_ppl.precision import Array
+
+LISTED = 8  # masked entries listed one by one
+KINDS = "biuf"  # NumPy's kinds of real numbers
+FILL = "Fill the missing entries, or leave their rows out."
+
+
+def as_numbers(where: str, given: Any, expected: str) -> tuple[Array | None, list[Problem]]:
+    """An array of real numbers, None if it is none, and what is wrong with it.
+
+    JAX arrays, traced or not, are returned as they are, others as float64.
+
+    Parameters
+    ----------
+    where
+        The name of the argument.
+    given
+        What was passed.
+    expected
+        What it should be, in words.
+
+    Examples
+    --------
+    >>> as_numbers("reward", [[0, 1]], "shape (X, A)")
+    (array([[0., 1.]]), [])
+    >>> print(*as_numbers("reward", ["a", "b"], "shape (X, A)")[1])
+    reward: got ['a', 'b']; expected numbers, shape (X, A)
+    """
+    missing = masked_problems(where, given)
+    if missing:
+        return None, missing
+    if isinstance(given, jax.Array):
+        kind = "f" if jax.numpy.issubdtype(given.dtype, np.floating) else given.dtype.kind
+        return (given, []) if kind in KINDS else (None, [_no_numbers(where, given, expected)])
+    try:
+        found = np.asarray(given)
+        numbers = found.astype(np.float64) if found.dtype.kind in KINDS + "O" else None
+    except (TypeError, ValueError, OverflowError):  # ragged lists, objects, huge integers
+        numbers = None
+    if numbers is None or given is None:
+        return None, [_no_numbers(where, given, expected)]
+    return numbers, []
+
+
+def masked_problems(where: str, given: Any) -> list[Problem]:
+    """The masked entries of an array that must have none, by their places."""
+    if not isinstance(given, np.ma.MaskedArray) or not np.ma.is_masked(given):
+        return []
+    places = np.argwhere(np.ma.getmaskarray(given))
+    problems = [
+        Problem(where, "a masked entry", "a number", FILL, ", ".join(map(str, place)))
+        for place in places[:LISTED]
+    ]
+    more = len(places) - LISTED
+    if more > 0:
+        problems.append(Problem(where, f"{more:,} more masked entries", "numbers", FILL))
+    return problems
+
+
+def _no_numbers(where: str, given: Any, expected: str) -> Problem:
+    return Problem(where, shown(given), f"numbers, {expected}")

@@ -1,0 +1,92 @@
+"""How much memory a declaration needs, estimated from its sizes before anything is allocated."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from homdp_ppl.core.arguments import count_problems, is_count, refuse
+from homdp_ppl.core.spaces import Real, Space, Spaces
+from homdp_ppl.errors import DeclarationError, Problem
+from homdp_ppl.memory import NUMBER, count, memory_problems
+
+PROBED = 900  # bytes for each number of T: a declaration is run at 16 points, with some copies
+NAMED = 200  # bytes for the name of a state, an observation or an action, wherever it is kept
+COPIES = 4  # of rewards and of trial episodes
+TRIALS = 32  # episodes, each with other parameters, that a declaration without tables is tried with
+ENOUGH = 64  # 2^64 of anything does not fit
+SMALLER = "Declare fewer states, observations or actions."
+SHORTER = "Declare a shorter horizon."
+
+
+def check_counts(name: str, least: int = 1, /, **given: Any) -> None:
+    """Refuse options of a model that are not whole numbers of at least ``least``."""
+    refuse(DeclarationError, name, count_problems(least, **given))
+
+
+def power(base: int, exponent: int) -> int:
+    """A power for an estimate: exact where a model fits in memory, and too large elsewhere."""
+    return int(base) ** min(int(exponent), ENOUGH)
+
+
+def check_sizes_of(name: str, /, **sizes: Any) -> None:
+    """Refuse sizes of a finite model that are no counts, or whose tables do not fit in memory.
+
+    Models call it before they make anything of these sizes.
+
+    Parameters
+    ----------
+    name
+        The model's name, for the error.
+    sizes
+        ``states``, ``observations``, ``actions`` and ``horizon``; those left out are 1.
+
+    Examples
+    --------
+    >>> from homdp_ppl import DeclarationError
+    >>> try:
+    ...     check_sizes_of("lock", states=100_003, observations=4, actions=4, horizon=100_001)
+    ... except DeclarationError as error:
+    ...     print([problem.where for problem in error.problems])
+    ['states', 'horizon']
+    """
+    problems = count_problems(**sizes) or table_size_problems(
+        *(sizes.get(size, 1) for size in ("states", "observations", "actions", "horizon"))
+    )
+    refuse(DeclarationError, name, problems)
+
+
+def table_size_problems(states: int, observations: int, actions: int, steps: int) -> list[Problem]:
+    """Tables and rewards of a finite declaration that do not fit in memory."""
+    X, Y, A, H = (int(size) for size in (states, observations, actions, steps))
+    largest = "observations" if Y > X * A else "states"
+    tables = f"{count(X)} states, {count(A)} actions and {count(Y)} observations"
+    rewards = f"{count(H)} steps with {count(X)} states and {count(A)} actions"
+    problems = memory_problems(largest, tables, PROBED * (X * A * X + X * Y), SMALLER)
+    if H > 1:
+        problems += memory_problems("horizon", rewards, COPIES * NUMBER * H * X * A, SHORTER)
+    return problems
+
+
+def declared_size_problems(spaces: Spaces) -> list[Problem]:
+    """What of a declaration with these spaces does not fit in memory."""
+    if spaces.finite:
+        return table_size_problems(*spaces.sizes)
+    X, Y, A, H = spaces
+    steps = TRIALS * COPIES * NUMBER * H * (_width(X) + _width(Y) + 2)
+    played = f"{count(H)} steps in {TRIALS} trial episodes"
+    problems = memory_problems("horizon", played, steps, SHORTER)
+    if not isinstance(X, Real):
+        latent = f"{count(len(X))} states and {count(len(A))} actions"
+        problems += memory_problems("states", latent, PROBED * len(X) ** 2 * len(A), SMALLER)
+    return problems
+
+
+def number_of_names_problems(where: str, given: Any) -> list[Problem]:
+    """A number of names that do not fit in memory."""
+    if not is_count(given):
+        return []
+    return memory_problems(where, f"{count(int(given))} names", NAMED * int(given), SMALLER)
+
+
+def _width(space: Space) -> int:
+    return space.dimension if isinstance(space, Real) else 1
