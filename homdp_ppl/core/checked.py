@@ -217,7 +217,7 @@ NUMBERS, KEY = "an array of numbers", "a JAX random key"
 
 def _kind(hint: Any) -> Kind | None:
     """What a type accepts; None for types that are not checked."""
-    if isinstance(hint, str | typing.ForwardRef):
+    if hint is Any or hint is object or isinstance(hint, str | typing.ForwardRef):
         return None
     if hint == ArrayLike:
         return Kind(_numbers, "numbers, or an array of them", "ArrayLike")
@@ -262,14 +262,14 @@ def _container(origin: type, parts: Sequence[Any]) -> Kind:
     if origin is tuple and parts[-1] is not Ellipsis:
         fixed = [_kind(part) for part in parts]
         return Kind(lambda v: _fixed(v, fixed), f"a tuple of {len(fixed)}", "tuple")
+    if origin is Callable:
+        return Kind(_function, "a function", "Callable")
     entry = _kind(parts[0]) if parts else None
     if issubclass(origin, Collection):
         return Kind(lambda v: _sequence(v, origin, entry), f"a sequence{_of(entry)}", "Sequence")
     if issubclass(origin, Iterable):
         words = f"an iterable{_of(entry)}"
         return Kind(lambda v: _iterable(v, entry), words, entry.name if entry else "")
-    if issubclass(origin, Callable):  # type: ignore[arg-type]
-        return Kind(_function, "a function", "Callable")
     return Kind(_instance(origin), f"a {origin.__name__}", origin.__name__)
 
 

@@ -38,7 +38,7 @@ class Entry(NamedTuple):
         return bool(self.quantiles[0] >= 0 and self.quantiles[-1] <= 1)
 
 
-def forest_entries(dataset: xr.Dataset, truth: Mapping[str, Array]) -> list[Entry]:
+def forest_entries(dataset: xr.Dataset, truth: Mapping[str, ArrayLike]) -> list[Entry]:
     """Every number of every site.
 
     Parameters
@@ -67,7 +67,7 @@ def forest_entries(dataset: xr.Dataset, truth: Mapping[str, Array]) -> list[Entr
 
 
 @checked
-def draw_forest(dataset: xr.Dataset, truth: Mapping[str, Array], most: int = MOST) -> Axes:
+def draw_forest(dataset: xr.Dataset, truth: Mapping[str, ArrayLike], most: int = MOST) -> Axes:
     """Draw 90% and 50% intervals of every unknown number, and the truth.
 
     Beyond ``most`` the ones that are known worst.
