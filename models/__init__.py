@@ -6,6 +6,7 @@ Each entry is a function that returns the model's default truth, a world to act 
 unknown in it included. Whether states and observations are finite is in ``world.spaces.finite``.
 """
 
+from homdp_ppl.core.checked import checked
 import sys
 from collections.abc import Callable
 from inspect import signature
@@ -72,6 +73,7 @@ MODELS: dict[str, Callable[..., World]] = {
 }
 
 
+@checked
 def load(name: str, **options: Any) -> World:
     """A world of the zoo by its name.
 
@@ -99,6 +101,7 @@ def load(name: str, **options: Any) -> World:
     return factory(**options)
 
 
+@checked
 def story(name: str) -> str:
     """What a model of the zoo is about, in a sentence.
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from homdp_ppl.core.checked import checked
 from homdp_ppl.core.graph_policy import GraphPolicy, check_policy
 from homdp_ppl.core.pomdp import POMDP
 from homdp_ppl.precision import Array
@@ -32,6 +33,7 @@ def layers(policy: GraphPolicy, horizon: int) -> list[Array]:
     return found
 
 
+@checked
 def policy_alphas(policy: GraphPolicy, pomdp: POMDP) -> list[Array]:
     """The alpha-vectors of a policy.
 

@@ -244,6 +244,9 @@ def _kind(hint: Any) -> Kind | None:
 
 
 def _union(parts: Sequence[Any]) -> Kind | None:
+    like = get_args(ArrayLike)
+    if set(like) <= set(parts):  # unions are flattened
+        parts = [ArrayLike, *(part for part in parts if part not in like)]
     kinds = [_kind(part) for part in parts]
     if None in kinds:
         return None

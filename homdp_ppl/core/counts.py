@@ -11,6 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from homdp_ppl.core.checked import checked
 from homdp_ppl.core.episode import Episode
 from homdp_ppl.core.episodes import Episodes
 from homdp_ppl.core.spaces import HasSpaces
@@ -42,6 +43,7 @@ class Counts:
     names: Names | None = None  # of states, observations and actions, where they are known
 
     @classmethod
+    @checked
     def zero(cls, model: HasSpaces) -> Counts:
         """No data yet."""
         X, Y, A, _ = model.spaces.sizes
@@ -52,6 +54,7 @@ class Counts:
         )
 
     @classmethod
+    @checked
     def of(cls, episodes: Episode | Iterable[Episode], model: HasSpaces) -> Counts:
         """Count episodes; raises DataError if they are not from the model or miss states.
 
@@ -100,6 +103,7 @@ class Counts:
             self.names or other.names,
         )
 
+    @checked
     def add(self, episode: Episode) -> Counts:
         """These counts and one more episode; unchecked, and may be traced."""
         before, after = episode.states[:-1], episode.states[1:]

@@ -13,6 +13,7 @@ import networkx as nx
 import numpy as np
 from numpy.typing import ArrayLike
 
+from homdp_ppl.core.checked import checked
 from homdp_ppl.core.policy import Policy, ask, history_problems
 from homdp_ppl.core.probabilities import FLOAT32, normalised
 from homdp_ppl.core.spaces import HasSpaces, Real, names_of
@@ -87,6 +88,7 @@ class GraphPolicy:
         policy.names = names
         return policy
 
+    @checked
     def named(self, model: HasSpaces) -> GraphPolicy:
         """The same policy, knowing the names of the model it was made for."""
         check_policy(self, model)
@@ -129,6 +131,7 @@ class GraphPolicy:
                 graph.add_edge(before, node, observation=told + seen)
         return graph
 
+    @checked
     def save(self, path: str | Path) -> None:
         """Write the policy to an ``.npz`` file.
 
@@ -147,6 +150,7 @@ class GraphPolicy:
         write_arrays(path, FORMAT, **arrays, **names)
 
     @classmethod
+    @checked
     def load(cls, path: str | Path) -> GraphPolicy:
         """Read a policy from a file written by :meth:`save`; nothing in it is executed."""
         parts = read_arrays(path, FORMAT, PARTS)
@@ -154,10 +158,12 @@ class GraphPolicy:
         names = tuple(map(str, observations)), tuple(map(str, actions))
         return cls(start, probabilities, successor, names if names[1] else None)
 
+    @checked
     def first(self, observation: Array | int) -> Array:
         """The node after the first observation."""
         return self.start[observation]
 
+    @checked
     def next(self, node: Array | int, action: Array | int, observation: Array | int) -> Array:
         """The node after an action and the observation that follows it."""
         column = 0 if self.successor.shape[1] == 1 else action
@@ -175,6 +181,7 @@ class GraphPolicy:
         return self.probabilities[node]
 
     @classmethod
+    @checked
     def from_policy(
         cls, policy: Policy, model: HasSpaces, max_nodes: int = MAX_NODES
     ) -> GraphPolicy:
@@ -245,6 +252,7 @@ class BlindPolicy(NamedTuple):
         chances: Array = self.probabilities[h - 1]
         return chances
 
+    @checked
     def graph(self, observations: int) -> GraphPolicy:
         """The same policy as a graph.
 
@@ -259,6 +267,7 @@ class BlindPolicy(NamedTuple):
         )
 
 
+@checked
 def uniform_policy(model: HasSpaces) -> GraphPolicy | BlindPolicy:
     """Every action with the same probability, whatever was seen.
 

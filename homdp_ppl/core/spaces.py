@@ -7,6 +7,7 @@ from typing import Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 
+from homdp_ppl.core.checked import checked
 from homdp_ppl.errors import Problem, SpacesError
 from homdp_ppl.precision import Array
 
@@ -90,6 +91,7 @@ class Spaces(NamedTuple):
             self.horizon,
         )
 
+    @checked
     def entry(self, table: str, index: Array | Sequence[int]) -> str:
         """The names along an index, or the beginning of one, into "initial", "transition" or
         "emission".

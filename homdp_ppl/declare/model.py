@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 from numpyro import handlers
 
 from homdp_ppl.core.cache import Cache, shared_cache
+from homdp_ppl.core.checked import checked
 from homdp_ppl.core.counts import Counts
 from homdp_ppl.core.episode import Episode
 from homdp_ppl.core.episodes import Episodes
@@ -175,6 +176,7 @@ class HOMDP:
         require_finite(self.spaces, self.name, "unrolled")
         return unrolled_program(self.function, self.spaces)
 
+    @checked
     def with_horizon(self, horizon: int) -> HOMDP:
         """The same declaration with another horizon, if its rewards are the same at every step."""
         finite, problems = self.spaces.finite, list[Problem]()
@@ -191,6 +193,7 @@ class HOMDP:
         reward = np.repeat(self.reward_table[:1], spaces.horizon, axis=0)
         return replace(self, spaces=spaces, reward=reward)
 
+    @checked
     def hindsight(self, episodes: Episode | Iterable[Episode]) -> Callable[[], None]:
         """The program conditioned on revealed episodes.
 
@@ -203,11 +206,13 @@ class HOMDP:
             self.program, self.function, batch.states, batch.observations, batch.actions
         )
 
+    @checked
     def counts(self, episodes: Episode | Iterable[Episode]) -> Counts:
         """The sufficient statistics of episodes of this model."""
         require_finite(self.spaces, self.name, "counts")
         return Counts.of(episodes, self.spaces)
 
+    @checked
     def returns(self, episodes: Episode | Iterable[Episode]) -> Array:
         """The sum of rewards of each episode up to its end; a number for one Episode.
 
@@ -274,6 +279,7 @@ class HOMDP:
         pomdp = None if tables is None else Stationary(*to_numpy(tables), self.reward_table).pomdp
         return World(self, to_numpy(values), pomdp)
 
+    @checked
     @in_x64
     def draw(self, key: Array) -> World:
         """A world drawn from the priors of the sites.
@@ -284,6 +290,7 @@ class HOMDP:
         values = prior(as_key(key, f"{self.name}.draw"))
         return self.at(**values) if self.spaces.finite else World(self, to_numpy(values))
 
+    @checked
     def sample_prior(self, key: Array) -> dict[str, Array]:
         """The sites' values drawn from their priors; may be traced, inside ``x64()``."""
         with handlers.trace() as trace, handlers.seed(rng_seed=key):

@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from homdp_ppl.core.alphas import after_observations, layers, policy_alphas
+from homdp_ppl.core.checked import checked
 from homdp_ppl.core.graph_policy import GraphPolicy, graph_of
 from homdp_ppl.core.policy import Policy
 from homdp_ppl.core.pomdp import POMDP
@@ -18,6 +19,7 @@ from homdp_ppl.errors import PolicyError, Problem
 from homdp_ppl.precision import Array
 
 
+@checked
 def evaluate(policy: Policy, pomdp: POMDP) -> float:
     """The exact value of a policy in a model, by the alpha-vector recursion.
 
@@ -42,6 +44,7 @@ def evaluate(policy: Policy, pomdp: POMDP) -> float:
     return float(np.einsum("x,xy,yx->", pomdp.initial, pomdp.shows(0), alpha))
 
 
+@checked
 def uniform_at(policy: GraphPolicy, step: int, horizon: int) -> GraphPolicy:
     """Pi o_h Unif(A): follow a policy, but act uniformly at one step (Algorithm 2).
 
@@ -78,6 +81,7 @@ def uniform_at(policy: GraphPolicy, step: int, horizon: int) -> GraphPolicy:
     return GraphPolicy(policy.start, probabilities, policy.successor)
 
 
+@checked
 def occupancy(policy: Policy, pomdp: POMDP) -> Array:
     """P(x_h, a_h) under a policy, (H, X, A), by pushing the joint weights of (node, state) forward.
 

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from homdp_ppl.core.checked import checked
 from homdp_ppl.core.graph_policy import graph_of
 from homdp_ppl.core.policy import Policy
 from homdp_ppl.core.pomdp import POMDP
@@ -42,6 +43,7 @@ class SimulationLemma(NamedTuple):
     bound: float  # E_pi sum_h ||O - O-hat||_1 (x_h) + E_pi sum_{h < H} ||T - T-hat||_1 (x_h, a_h)
 
 
+@checked
 def simulation_lemma(policy: Policy, pomdp: POMDP, other: POMDP) -> SimulationLemma:
     """The simulation lemma's sides for a policy in two models with the same rewards and initial
     distribution.
@@ -84,6 +86,7 @@ def _expected_errors(pomdp: POMDP, other: POMDP, visits: Array) -> float:
     return float(total)
 
 
+@checked
 def trajectory_distance(policy: Policy, pomdp: POMDP, other: POMDP) -> float:
     """||P_pi - P-hat_pi||_1 over all trajectories (x_1, y_1, a_1, ..., a_H), by enumeration.
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from homdp_ppl.core.checked import checked
 from homdp_ppl.core.pomdp import POMDP
 from homdp_ppl.precision import Array, namespace
 
@@ -20,6 +21,7 @@ SPARSE, LARGE = (
 )  # tables of this size with a smaller share of non-zeros are multiplied as sparse matrices
 
 
+@checked
 def mdp_values(pomdp: POMDP) -> Array:
     """Values of an agent that sees the state, (H, X).
 
@@ -37,6 +39,7 @@ def mdp_values(pomdp: POMDP) -> Array:
     return best if best.ndim == 2 else best.swapaxes(-1, -2)
 
 
+@checked
 def qmdp(pomdp: POMDP) -> Array:
     """Q-values of an agent that sees the state from the next step on, (H, X, A); may be traced.
 
@@ -63,6 +66,7 @@ def qmdp(pomdp: POMDP) -> Array:
     return xp.stack(Q[::-1])
 
 
+@checked
 def fast_informed_bound(pomdp: POMDP) -> Array:
     """Vectors of the fast informed bound, (H, X, A).
 
@@ -102,6 +106,7 @@ def fast_informed_bound(pomdp: POMDP) -> Array:
     return np.stack(Q)
 
 
+@checked
 def root_value(pomdp: POMDP, vectors: Array) -> Array:
     """What a set of vectors at step 1 says about the optimum.
 

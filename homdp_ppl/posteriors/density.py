@@ -25,6 +25,7 @@ from numpyro.infer.util import constrain_fn, potential_energy
 
 from homdp_ppl.core.checked import checked
 from homdp_ppl.core.counts import Counts
+from homdp_ppl.core.pomdp import Stationary
 from homdp_ppl.declare.kernels import Kernels, Tables, tabulators
 from homdp_ppl.declare.model import HOMDP
 from homdp_ppl.declare.probing import Site
@@ -207,7 +208,7 @@ def _log_probability(seen: Array, chance: Array) -> Array:
 
 
 @checked
-def log_likelihood(tables: Tables, counts: Counts) -> Array:
+def log_likelihood(tables: Tables | Stationary, counts: Counts) -> Array:
     """Log probability of the counted transitions and emissions under tables that may have leading
     batch axes.
 

@@ -12,6 +12,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
+from numpy.typing import ArrayLike
 
 from homdp_ppl.core.checked import checked
 from homdp_ppl.errors import DataError, Problem

@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 
+from homdp_ppl.core.checked import checked
 from homdp_ppl.declare.model import World
 from homdp_ppl.errors import HOMDPError, ParameterError, Problem
 from homdp_ppl.storage.atomic import StorageError, atomic_write, storage_errors
@@ -73,6 +74,7 @@ class StudyDirectory:
     (True, ['seed-0.journal', 'seed-1.journal'])
     """
 
+    @checked
     def __init__(
         self,
         path: Path,
@@ -92,6 +94,7 @@ class StudyDirectory:
         self.bayesian = study.bayesian() if bayesian is None else list(bayesian)
 
     @classmethod
+    @checked
     def create(cls, path: str | Path, study: Study, worlds: Mapping[str, World]) -> StudyDirectory:
         """Begin a study in a directory, which is made if need be.
 
@@ -121,6 +124,7 @@ class StudyDirectory:
         return made
 
     @classmethod
+    @checked
     def at_place(cls, path: str | Path, study: Study) -> StudyDirectory | None:
         """The study that was begun in a directory, if any.
 
@@ -151,6 +155,7 @@ class StudyDirectory:
         return None
 
     @classmethod
+    @checked
     def open(cls, path: str | Path) -> StudyDirectory:
         """Find a study again; refuses directories without one, damaged and newer ones."""
         path = Path(path)
@@ -186,6 +191,7 @@ class StudyDirectory:
                 file, f"content that is no study ({type(error).__name__}: {error})", "a study"
             ) from None
 
+    @checked
     def check(self, worlds: Mapping[str, World]) -> None:
         """Refuse models, rules and planners that are not what they were when the study began, with
         the difference.
@@ -200,6 +206,7 @@ class StudyDirectory:
         continuous = [text for text, kind in kinds.items() if kind == "continuous"]
         return self.study.units(continuous, self.bayesian)
 
+    @checked
     def unit_path(self, unit: Unit) -> Path:
         """Where the journals of a unit are."""
         parts = (
@@ -210,6 +217,7 @@ class StudyDirectory:
         )
         return self.path.joinpath("runs", *parts)
 
+    @checked
     def journal_path(self, unit: Unit, seed: int) -> Path:
         """The journal of one run."""
         return self.unit_path(unit) / f"seed-{seed}.journal"

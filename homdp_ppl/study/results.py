@@ -16,6 +16,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import xarray as xr
 
+from homdp_ppl.core.checked import checked
 from homdp_ppl.learning.metrics import Saved
 from homdp_ppl.learning.record import Record
 from homdp_ppl.precision import Array
@@ -43,6 +44,7 @@ def read_run(path: Path) -> Saved | None:
     )
 
 
+@checked
 def read_runs(directory: StudyDirectory) -> Runs:
     """All runs that have begun, in the order of the study.
 
@@ -93,6 +95,7 @@ def is_complete(directory: StudyDirectory, unit: Unit) -> bool:
     return True
 
 
+@checked
 def digest(directory: StudyDirectory) -> str:
     """A number for everything that happened.
 

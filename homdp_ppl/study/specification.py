@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from homdp_ppl.core.checked import checked
 from homdp_ppl.errors import ParameterError, Problem, did_you_mean
 from homdp_ppl.study.defaults import EPISODES, EPSILON, EXPLORERS, PRIORS, SEEDS
 from homdp_ppl.study.sources import uses_prior
@@ -105,6 +106,7 @@ class Study:
         if problems:
             raise ParameterError("study", problems)
 
+    @checked
     def units(
         self, continuous: Collection[str] = (), bayesian: Collection[str] | None = None
     ) -> Iterator[Unit]:
@@ -143,6 +145,7 @@ class Study:
         }
 
     @classmethod
+    @checked
     def from_mapping(cls, given: Mapping[str, Any], subject: str = "study") -> Study:
         """From the contents of a file; refuses unknown names and values of the wrong kind."""
         known = [field.name for field in fields(cls)]
@@ -158,6 +161,7 @@ class Study:
         return cls(**given)
 
     @classmethod
+    @checked
     def from_toml(cls, path: str | Path) -> Study:
         """Read a TOML file whose keys are the attributes of a study.
 
