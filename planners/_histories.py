@@ -124,7 +124,7 @@ def count_histories(support: Support, horizon: int) -> list[int]:
     ... )  # times 3 actions and 2 growls
     [2, 12, 72]
     """
-    return list(_counted(support, horizon))
+    return list(counted(support, horizon))
 
 
 def few_histories(support: Support, horizon: int, limit: int) -> int | None:
@@ -133,14 +133,15 @@ def few_histories(support: Support, horizon: int, limit: int) -> int | None:
     More are not counted to the end.
     """
     total = 0
-    for more in _counted(support, horizon):
+    for more in counted(support, horizon):
         total += more
         if total > limit:
             return None
     return total
 
 
-def _counted(support: Support, horizon: int) -> Iterator[int]:
+def counted(support: Support, horizon: int) -> Iterator[int]:
+    """The numbers of :func:`count_histories` one by one."""
     _, Y, A = support.sizes
     sets: dict[bytes, tuple[Array, int]] = {}
     for y in range(Y):

@@ -27,7 +27,8 @@ from homdp_ppl.core.plan import Backup, Plan, Solution, make_plan
 from homdp_ppl.core.pomdp import POMDP
 from homdp_ppl.core.pomdp_validation import validated
 from homdp_ppl.errors import PlanningError, Problem
-from homdp_ppl.planners._histories import Generation, Support, count_histories, generations
+from homdp_ppl.memory import amount, count, memory_budget
+from homdp_ppl.planners._histories import Generation, Support, counted, generations
 from homdp_ppl.planners._tree_score import follow, worth
 from homdp_ppl.planners._tree_solver import (
     Beliefs,
@@ -38,6 +39,7 @@ from homdp_ppl.planners._tree_solver import (
 )
 from homdp_ppl.precision import Array
 
+ENDLESS = 10**30  # histories that are not counted any further
 SHAPES_BYTES = 500_000_000  # of trees' shapes that are kept
 _shapes = Cache(
     SHAPES_BYTES, lambda shape: sum(part.nbytes for step in shape for part in step[:4])
@@ -133,27 +135,22 @@ class HistoryTree:
 
     def _check_size(self, support: Support, horizon: int) -> None:
         """Refuse a tree past the budget before anything is allocated."""
-        counts = count_histories(support, horizon)
-        nodes = sum(counts)
-        if nodes > self.max_nodes:
-            fits = sum(sum(counts[: h + 1]) <= self.max_nodes for h in range(horizon))
-            size = (
-                f"about {tree_bytes(nodes, support) / 2**30:,.1f} GiB"
-                if nodes < 10**15
-                else "far beyond any memory"
-            )
-            got = (
-                f"{nodes:,} histories, {size}"
-                if nodes < 10**15
-                else f"about 10^{len(str(nodes)) - 1} histories, {size}"
-            )
+        totals = [0]
+        for more in counted(support, horizon):
+            totals.append(totals[-1] + more)
+            if totals[-1] > ENDLESS:  # the exact number would be very long
+                break
+        most = min(self.max_nodes, int(memory_budget() // tree_bytes(1, support)))
+        if totals[-1] > most:
+            least = "more than " * (len(totals) <= horizon)
+            size = amount(tree_bytes(totals[-1], support))
+            got = f"{least}{count(totals[-1])} histories, about {size}"
+            fits = sum(nodes <= most for nodes in totals[1:])
             remedy = (
                 f"The largest horizon that fits is {fits}; bounded_search or "
                 f"alpha_vectors serve longer ones."
             )
-            problem = Problem(
-                f"horizon {horizon}", got, f"at most {self.max_nodes:,} histories", remedy
-            )
+            problem = Problem(f"horizon {horizon}", got, f"at most {most:,} histories", remedy)
             raise PlanningError("history_tree", [problem])
 
     def _solve(
@@ -215,13 +212,13 @@ def _lengths(shape: list[Generation]) -> Iterator[int]:
         nodes *= A * Y
 
 
-def tree_bytes(nodes: int, support: Support) -> float:
+def tree_bytes(nodes: int, support: Support) -> int:
     """What planning and its policy hold at once.
 
     Per node beliefs with their temporaries, probabilities and successors.
     """
     X, Y, A = support.sizes
-    return float(nodes) * float(8 * (3 * X + 2 * A) + 4 * A * Y + 32)
+    return nodes * (8 * (3 * X + 2 * A) + 4 * A * Y + 32)
 
 
 def _policy(

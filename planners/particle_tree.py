@@ -15,7 +15,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from homdp_ppl.core.arguments import count_problems, number_problems, refuse
+from homdp_ppl.core.arguments import count_problems, number_problems, refuse, size_problems
 from homdp_ppl.core.checked import checked
 from homdp_ppl.core.plan import Plan
 from homdp_ppl.core.pomdp import POMDP
@@ -26,6 +26,7 @@ from homdp_ppl.declare.dynamics import Dynamics, Numbers, table_dynamics
 from homdp_ppl.declare.model import World
 from homdp_ppl.errors import PlanningError, Problem
 from homdp_ppl.evaluation.simulation import estimate, summary
+from homdp_ppl.memory import require_memory
 from homdp_ppl.planners._online_policy import Budget, OnlinePolicy, belief_bytes
 from homdp_ppl.planners._particle_rows import Constants, Sizes, tree_bytes
 from homdp_ppl.precision import Array, x64
@@ -35,7 +36,6 @@ MANY = 20_000  # the largest tree where the budget is in seconds
 ROWS = (
     1024  # trees have at least so many rows, and then powers of two, so that few sizes are compiled
 )
-MEMORY = 4_000_000_000  # bytes
 
 
 @dataclass(frozen=True)
@@ -147,14 +147,15 @@ def particle_tree(
     1.852
     """
     problems = [
-        *count_problems(
+        *size_problems(
             1,
             simulations=1 if simulations is None else simulations,
             particles=particles,
             tree_particles=tree_particles,
             rollouts=rollouts,
         ),
-        *count_problems(0, seed=seed, episodes=episodes),
+        *count_problems(0, seed=seed),
+        *size_problems(0, episodes=episodes),
         *number_problems(seconds=seconds or 0.0, exploration=exploration),
         *_widening_problems(widening),
     ]
@@ -205,11 +206,6 @@ def _widening_problems(widening: Any) -> list[Problem]:
 
 
 def _check_memory(needed: int) -> None:
-    if needed > MEMORY:
-        got = f"a tree and beliefs of about {needed / 1e9:,.1f} GB"
-        remedy = (
-            "Ask for fewer simulations, particles or tree_particles, or for a smaller widening."
-        )
-        raise PlanningError(
-            "particle_tree", [Problem("simulations", got, f"at most {MEMORY / 1e9:g} GB", remedy)]
-        )
+    remedy = "Ask for fewer simulations, particles or tree_particles, or for a smaller widening."
+    got = "a tree and beliefs"
+    require_memory(PlanningError, "particle_tree", "simulations", got, needed, remedy)

@@ -19,12 +19,14 @@ from homdp_ppl.core.counts import Counts
 from homdp_ppl.core.randomness import as_key
 from homdp_ppl.declare.model import HOMDP
 from homdp_ppl.errors import InferenceError, Problem
+from homdp_ppl.memory import NUMBER, count, require_memory
 from homdp_ppl.posteriors import Posterior
 from homdp_ppl.posteriors.dirichlet import ClosedForm, closed_form
 from homdp_ppl.posteriors.tables import tables_at
 from homdp_ppl.precision import Array, namespace
 
 DRAWS = 10  # times 1 / level: how many draws a row's quantile is taken from
+COPIES = 3  # of the draws of a row
 CHUNK = 2**22  # table entries held at once
 
 
@@ -270,6 +272,10 @@ def _closed(
     """
     S = ceil(DRAWS / level)
     row, seed = form.conjugate.row, np.asarray(jax.random.key_data(key))
+    got = f"{count(S)} draws of {np.bincount(row).max()} numbers for a quantile at level {level:g}"
+    needed = COPIES * NUMBER * S * int(np.bincount(row).max())
+    remedy = "Use a larger delta, or bound=True."
+    require_memory(InferenceError, "quantiles", "delta", got, needed, remedy)
     radius = np.zeros(int(row.max()) + 1)
     stale = np.ones(len(radius), dtype=bool)
     if kept is not None and len(kept[0]):

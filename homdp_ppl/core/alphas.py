@@ -10,6 +10,8 @@ import numpy as np
 from homdp_ppl.core.checked import checked
 from homdp_ppl.core.graph_policy import GraphPolicy, check_policy
 from homdp_ppl.core.pomdp import POMDP
+from homdp_ppl.errors import PlanningError
+from homdp_ppl.memory import NUMBER, count, require_memory
 from homdp_ppl.precision import Array
 
 CHUNK = 2_000_000  # numbers held at once while alpha-vectors are backed up
@@ -59,15 +61,19 @@ def policy_alphas(policy: GraphPolicy, pomdp: POMDP) -> list[Array]:
     check_policy(policy, pomdp)
     by_step = layers(policy, pomdp.horizon)
     X, Y, A = pomdp.sizes
+    nodes, width = sum(map(len, by_step)), X * Y if pomdp.rewards_by_observation else X
+    got = f"{count(nodes)} nodes of a policy with {count(width)} numbers each"
+    remedy = "Use a shorter horizon, or a policy with fewer nodes."
+    require_memory(PlanningError, "policy_alphas", "policy", got, NUMBER * nodes * width, remedy)
     alphas: list[Array] = [np.zeros(0)] * len(by_step)
     for h in reversed(range(pomdp.horizon)):
-        nodes = by_step[h]
-        alpha = _rewards(policy.probabilities[nodes], pomdp, h)  # (N, X) or (N, Y, X)
+        here = by_step[h]
+        alpha = _rewards(policy.probabilities[here], pomdp, h)  # (N, X) or (N, Y, X)
         if h + 1 < pomdp.horizon:
             later, following = by_step[h + 1], alphas[h + 1]
             step = max(1, CHUNK // (A * Y * X))
-            for start in range(0, len(nodes), step):
-                some = nodes[start : start + step]
+            for start in range(0, len(here), step):
+                some = here[start : start + step]
                 onward = _continue(policy, pomdp, h, some, later, following)
                 alpha[start : start + step] += onward if alpha.ndim == 2 else onward[:, None]
         alphas[h] = alpha

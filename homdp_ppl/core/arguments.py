@@ -17,6 +17,7 @@ import numpy as np
 
 from homdp_ppl.core.numbers import as_numbers
 from homdp_ppl.errors import HOMDPError, ParameterError, Problem, shown
+from homdp_ppl.memory import NUMBER, count, memory_problems
 
 PROBABILITY = "a probability in (0, 1)"
 
@@ -44,6 +45,22 @@ def count_problems(least: int = 1, **given: Any) -> list[Problem]:
     """
     expected = f"a whole number of at least {least}"
     return [_problem(n, v, expected) for n, v in given.items() if not is_count(v, least)]
+
+
+def size_problems(least: int = 1, **given: Any) -> list[Problem]:
+    """Arguments that size arrays: whole numbers whose arrays fit in memory, however small a row.
+
+    Examples
+    --------
+    >>> [problem.where for problem in size_problems(draws=10**9, particles=0, candidates=5)]
+    ['particles', 'draws']
+    """
+    problems = count_problems(least, **given)
+    for name, value in given.items():
+        if is_count(value, least):
+            got, remedy = count(int(value)), f"Use fewer {name}."
+            problems += memory_problems(name, got, NUMBER * int(value), remedy)
+    return problems
 
 
 def number_problems(least: float = 0.0, **given: Any) -> list[Problem]:
@@ -126,7 +143,7 @@ _CHECKS: dict[str, Callable[..., list[Problem]]] = {
     **dict.fromkeys(("delta", "level", "mass", "epsilon", "q"), probability_problems),
     **dict.fromkeys(("scale", "z", "span"), number_problems),
     **dict.fromkeys(("episodes", "size", "c", "outcomes"), partial(number_problems, 1.0)),
-    "draws": count_problems,
+    "draws": lambda draws: size_problems(draws=draws),
 }
 
 

@@ -14,8 +14,9 @@ import numpy as np
 from homdp_ppl.core.checked import checked
 from homdp_ppl.core.episode import Episode
 from homdp_ppl.core.episodes import Episodes
-from homdp_ppl.core.spaces import HasSpaces
+from homdp_ppl.core.spaces import HasSpaces, spaces_of
 from homdp_ppl.errors import DataError, Problem
+from homdp_ppl.memory import NUMBER, count, require_memory
 from homdp_ppl.precision import Array, namespace
 
 Names: TypeAlias = tuple[tuple[str, ...], ...]
@@ -46,7 +47,7 @@ class Counts:
     @checked
     def zero(cls, model: HasSpaces) -> Counts:
         """No data yet."""
-        X, Y, A, _ = model.spaces.sizes
+        X, Y, A = _sizes(model)
         return cls(
             np.zeros((X, A, X), dtype=np.int64),
             np.zeros((X, Y), dtype=np.int64),
@@ -61,7 +62,7 @@ class Counts:
         An episode that ended early counts up to its end.
         """
         batch = Episodes.of(episodes, model).require_revealed("counts")
-        X, Y, A, _ = model.spaces.sizes
+        X, Y, A = _sizes(model)
         before, after = batch.states[:, :-1], batch.states[:, 1:]
         transition = np.zeros((X, A, X), dtype=np.int64)
         emission = np.zeros((X, Y), dtype=np.int64)
@@ -128,3 +129,12 @@ class Counts:
     def visits(self) -> Array:
         """n(x) over steps 1..H, (X,)."""
         return self.emission.sum(-1)
+
+
+def _sizes(model: HasSpaces) -> tuple[int, int, int]:
+    """X, Y and A of a model whose counts fit in memory."""
+    X, Y, A, _ = spaces_of(model, "counts").sizes
+    got = f"{count(X)} states, {count(A)} actions and {count(Y)} observations"
+    needed = NUMBER * (X * A * X + X * Y)
+    require_memory(DataError, "counts", "states", got, needed, "Use fewer states or actions.")
+    return X, Y, A

@@ -14,12 +14,19 @@ import jax
 import numpy as np
 from numpy.typing import ArrayLike
 
-from homdp_ppl.core.episode_values import Values, in_space, split_missing
+from homdp_ppl.core.episode_values import Known, Values, in_space, split_missing
 from homdp_ppl.core.policy import Trajectory
-from homdp_ppl.core.spaces import HasSpaces, Space, Spaces, shape_of, value_problems
-from homdp_ppl.errors import DataError, Problem
+from homdp_ppl.core.spaces import HasSpaces, Space, Spaces, shape_of, spaces_of, value_problems
+from homdp_ppl.errors import DataError, Problem, shown
 from homdp_ppl.precision import Array
 
+UNKNOWN = {
+    "observations": "",
+    "actions": "",
+    "states": "Of an episode without hindsight they are [None] * (steps + 1).",
+    "rewards": "",
+    "labels": "",
+}  # what to write where nothing is known
 Ended: TypeAlias = Literal["horizon", "terminal", "truncated"]
 
 
@@ -104,7 +111,7 @@ class Episode:
                      mask=[False, False,  True],
                fill_value=999999)
         """
-        spaces = model.spaces
+        spaces = spaces_of(model, "episode")
         problems: list[Problem] = []
         seen = _encoded("observations", observations, spaces.observations, problems)
         done = _encoded("actions", actions, spaces.actions, problems)
@@ -113,13 +120,20 @@ class Episode:
             missing = np.flatnonzero(np.ma.getmaskarray(values))
             problems += [missing_value(where, f"step {h + 1}") for h in missing[:8]]
         arrays = {"observations": seen, "actions": done, "states": hidden}
-        problems += shape_problems(arrays, spaces, "") or length_problems(
-            len(done), ended, spaces.horizon, ""
-        )
+        recorded = {
+            name: None if part is None else _numbers(name, part, problems)
+            for name, part in (("rewards", rewards), ("labels", labels))
+        }
+        problems = problems or [
+            *(
+                shape_problems(arrays, spaces, "")
+                or length_problems(len(done), ended, spaces.horizon, "")
+            ),
+            *_record_problems(recorded, len(done)),
+        ]
         if problems:
             raise DataError("episode", problems)
-        given = [None if part is None else _numbers(part) for part in (rewards, labels)]
-        return cls(Trajectory(seen, done), hidden, given[0], given[1], id, ended)
+        return cls(Trajectory(seen, done), hidden, **recorded, id=id, ended=ended)
 
 
 def shape_problems(arrays: dict[str, Values], spaces: Spaces, at: str) -> list[Problem]:
@@ -159,6 +173,16 @@ def length_problems(length: int, ended: str, horizon: int, at: str) -> list[Prob
     return [Problem("length", got, expected, remedy, at)]
 
 
+def _record_problems(recorded: dict[str, Values | None], steps: int) -> list[Problem]:
+    """Rewards or labels of which there are too few or too many."""
+    wanted = {"rewards": steps, "labels": steps + 1}
+    return [
+        Problem(name, f"{len(part)} values", f"{wanted[name]}, with None where there is none")
+        for name, part in recorded.items()
+        if part is not None and len(part) != wanted[name]
+    ]
+
+
 def missing_value(where: str, at: str) -> Problem:
     """The problem of an observation or action that is missing."""
     return Problem(where, "no value", "a value for every step", at=at)
@@ -166,7 +190,7 @@ def missing_value(where: str, at: str) -> Problem:
 
 def _encoded(where: str, values: ArrayLike, space: Space, problems: list[Problem]) -> Values:
     """The values of one episode, masked where they are missing."""
-    array, known = split_missing(values, axes=1)
+    array, known = _read(where, values, problems)
     array, wrong = in_space(where, array, known, space)
     if not wrong and array.ndim:
         rows = None if known is None else known[None]
@@ -176,8 +200,23 @@ def _encoded(where: str, values: ArrayLike, space: Space, problems: list[Problem
     return array if known is None else hide(array, known)
 
 
-def _numbers(values: ArrayLike) -> Values:
-    array, known = split_missing(values, axes=1)
+def _read(where: str, values: ArrayLike, problems: list[Problem]) -> tuple[Values, Known | None]:
+    """The values of one episode and which are known; a problem where there is no sequence."""
+    try:
+        array, known = split_missing(values, axes=1)
+    except (TypeError, ValueError, IndexError):  # of NumPy, for what is no sequence of values
+        array, known = np.zeros(()), None
+    if array.ndim == 0:
+        problems.append(Problem(where, shown(values), "a sequence of values", UNKNOWN[where]))
+        return np.zeros(0, dtype=int), None
+    return array, known
+
+
+def _numbers(where: str, values: ArrayLike, problems: list[Problem]) -> Values:
+    """Recorded numbers, masked where they are missing."""
+    array, known = _read(where, values, problems)
+    if array.dtype.kind not in "biuf":
+        problems.append(Problem(where, shown(values), "numbers"))
     return array if known is None else hide(array, known)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from homdp_ppl.core.episode_values import Known, Values, blank, in_space, split_
 from homdp_ppl.core.policy import Trajectory
 from homdp_ppl.core.spaces import Real, Space, Spaces, shape_of
 from homdp_ppl.errors import DataError, Problem
+from homdp_ppl.memory import NUMBER, count, require_memory
 
 
 def problems_of_one(item: Any, spaces: Spaces, at: str) -> list[Problem]:
@@ -92,6 +94,10 @@ def _rows(rows: list[Any], steps: int, space: Space | None, name: str) -> Values
         raise DataError("episodes", problems)
     kinds = [each[0] for each in coded if each is not None]
     dtype = np.result_type(*kinds)
+    numbers = math.prod((len(rows), steps, *kinds[0].shape[1:]))
+    got = f"{count(len(rows))} episodes padded to {count(steps)} steps"
+    remedy = "Declare a shorter horizon."
+    require_memory(DataError, "episodes", name, got, numbers * max(dtype.itemsize, NUMBER), remedy)
     whole = np.full((len(rows), steps, *kinds[0].shape[1:]), blank(dtype), dtype=dtype)
     known = np.zeros((len(rows), steps), dtype=bool)
     for k, each in enumerate(coded):

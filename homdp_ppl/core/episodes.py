@@ -17,7 +17,7 @@ from homdp_ppl.core.episode_rows import problems_of_one, stacked
 from homdp_ppl.core.episode_validation import incomplete_problems, problems_of, summary
 from homdp_ppl.core.episode_values import Known, Values, in_space
 from homdp_ppl.core.policy import Trajectory
-from homdp_ppl.core.spaces import HasSpaces, Spaces
+from homdp_ppl.core.spaces import HasSpaces, Spaces, spaces_of
 from homdp_ppl.errors import DataError, Problem
 
 SAW_STATES = "saw states"  # the behaviour of actions that may depend on latent states
@@ -128,7 +128,7 @@ class Episodes:
         >>> Episodes.of([one, one], lamp)
         Episodes: 2 episodes of 2 steps
         """
-        spaces = model.spaces
+        spaces = spaces_of(model, "episodes")
         joined = data if isinstance(data, Episodes) else _joined(data, spaces)
         coded, problems = _in_spaces(joined, spaces)
         problems = problems or problems_of(coded, spaces)

@@ -6,7 +6,7 @@ The protocol of policies is in policy.py.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import jax
 import networkx as nx
@@ -14,18 +14,20 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from homdp_ppl.core.checked import checked
-from homdp_ppl.core.policy import Policy, ask, history_problems
-from homdp_ppl.core.probabilities import FLOAT32, normalised
-from homdp_ppl.core.spaces import HasSpaces, Real, names_of
+from homdp_ppl.core.graph_arrays import Names, read_graph
+from homdp_ppl.core.numbers import as_numbers
+from homdp_ppl.core.policy import Policy, history_problems
+from homdp_ppl.core.spaces import HasSpaces, Real, names_of, spaces_of
+from homdp_ppl.core.writing_out import written_out
 from homdp_ppl.errors import PolicyError, Problem
+from homdp_ppl.memory import NUMBER, count, require_memory
 from homdp_ppl.precision import Array
 from homdp_ppl.storage.npz import read_arrays, write_arrays
 
 MAX_NODES = 200_000
+COPIES = 4  # of a policy's arrays while it is made
 FORMAT = "homdp_ppl policy 1"
 PARTS = ("start", "probabilities", "successor", "observations", "actions")
-
-Names: TypeAlias = tuple[tuple[str, ...], tuple[str, ...]]  # of the observations and of the actions
 
 
 @jax.tree_util.register_pytree_node_class
@@ -67,14 +69,11 @@ class GraphPolicy:
         successor: ArrayLike,
         names: Names | None = None,
     ) -> None:
-        self.start: Array = np.asarray(start)
-        self.probabilities: Array = _numbers(probabilities)
-        self.successor: Array = np.asarray(successor)
+        arrays = read_graph(start, probabilities, successor, names)
+        self.start: Array = arrays.start
+        self.probabilities: Array = arrays.probabilities
+        self.successor: Array = arrays.successor
         self.names = names
-        problems = _graph_problems(self)
-        if problems:
-            raise PolicyError("GraphPolicy", problems)
-        self.probabilities = normalised(self.probabilities)
 
     def tree_flatten(self) -> tuple[tuple[Array, Array, Array], Names | None]:
         """The arrays, for JAX."""
@@ -185,8 +184,12 @@ class GraphPolicy:
     def from_policy(
         cls, policy: Policy, model: HasSpaces, max_nodes: int = MAX_NODES
     ) -> GraphPolicy:
-        """Write any policy out as the tree of the histories it can meet, none after actions it
-        never takes; it can be compiled.
+        """Write any policy out as the tree of the histories it can meet; it can be compiled.
+
+        Histories after actions that the policy never takes are not in it: what the graph answers
+        there means nothing. Mix in random actions first, where they will be taken. The policy must
+        give the same answer to the same question, so that one answer per history is enough; the
+        first histories are asked about twice.
 
         Parameters
         ----------
@@ -198,29 +201,7 @@ class GraphPolicy:
             Refuse larger trees.
         """
         check_policy(policy, model)
-        _, Y, A, H = model.spaces.sizes
-        histories: list[tuple[tuple[int, ...], tuple[int, ...]]] = [((y,), ()) for y in range(Y)]
-        probabilities: list[Array] = []
-        successor: list[Array] = []
-        for node, (observations, actions) in enumerate(
-            histories
-        ):  # grows while it is read: breadth first
-            chances = ask(policy, observations, actions, model.spaces)
-            probabilities.append(chances)
-            successor.append(np.full((A, Y), node))
-            if len(observations) == H:
-                continue
-            for action in np.flatnonzero(chances > 0):
-                for y in range(Y):
-                    successor[node][action, y] = len(histories)
-                    histories.append(((*observations, y), (*actions, int(action))))
-            if len(histories) > max_nodes:
-                got = f"more than {max_nodes:,} histories within {H} steps"
-                raise PolicyError(
-                    "GraphPolicy.from_policy",
-                    [Problem("policy", got, f"at most {max_nodes:,}", "Raise max_nodes.")],
-                )
-        return cls(np.arange(Y), np.stack(probabilities), np.stack(successor))
+        return cls(*written_out(policy, model.spaces, max_nodes))
 
     def __repr__(self) -> str:
         nodes, actions = self.probabilities.shape
@@ -243,14 +224,24 @@ class BlindPolicy(NamedTuple):
 
     def act(self, observations: ArrayLike, actions: ArrayLike) -> Array:
         """Probabilities of the next action, (A,), given y_1 .. y_h and a_1 .. a_{h-1}."""
-        h, H = len(np.asarray(observations)), len(self.probabilities)
+        h, H = len(np.atleast_1d(np.asarray(observations))), len(self.table)
         if not 1 <= h <= H:
             raise PolicyError(
                 "BlindPolicy.act",
                 [Problem("history", f"{h} observations", f"1 to {H}, a step each")],
             )
-        chances: Array = self.probabilities[h - 1]
+        chances: Array = self.table[h - 1]
         return chances
+
+    @property
+    def table(self) -> Array:
+        """The action probabilities as an array (H, A)."""
+        found, problems = as_numbers("probabilities", self.probabilities, "shape (H, A)")
+        if found is not None and (found.ndim != 2 or 0 in found.shape):
+            problems = [Problem("probabilities", f"shape {found.shape}", "shape (H, A)")]
+        if found is None or problems:
+            raise PolicyError("BlindPolicy", problems)
+        return found
 
     @checked
     def graph(self, observations: int) -> GraphPolicy:
@@ -258,11 +249,11 @@ class BlindPolicy(NamedTuple):
 
         One node a step, whichever of so many observations is made.
         """
-        H = len(self.probabilities)
+        H = len(self.table)
         following = np.minimum(np.arange(1, H + 1), H - 1)[:, None, None]
         return GraphPolicy(
             np.zeros(observations, int),
-            self.probabilities,
+            self.table,
             np.broadcast_to(following, (H, 1, observations)),
         )
 
@@ -283,9 +274,14 @@ def uniform_policy(model: HasSpaces) -> GraphPolicy | BlindPolicy:
     >>> uniform_policy(lamp).act([0, 1], [1])
     array([0.5, 0.5])
     """
-    A = len(model.spaces.actions)
-    blind = BlindPolicy(np.full((model.spaces.horizon, A), 1 / A))
-    return blind.graph(len(model.spaces.observations)) if model.spaces.finite else blind
+    spaces = spaces_of(model, "uniform_policy")
+    A, Y = len(spaces.actions), len(spaces.observations) if spaces.finite else 0
+    got = f"{count(spaces.horizon)} steps with {count(A)} actions and {count(Y)} observations"
+    needed = COPIES * NUMBER * spaces.horizon * (A + Y)
+    remedy = "Use a shorter horizon."
+    require_memory(PolicyError, "uniform_policy", "horizon", got, needed, remedy)
+    blind = BlindPolicy(np.full((spaces.horizon, A), 1 / A))
+    return blind.graph(Y) if spaces.finite else blind
 
 
 def graph_of(policy: Policy, model: HasSpaces) -> GraphPolicy:
@@ -315,9 +311,10 @@ def check_policy(policy: Policy, model: HasSpaces) -> None:
         raise PolicyError(
             "policy", [Problem("policy", got, "an object with act(observations, actions)", remedy)]
         )
+    spaces = spaces_of(model, "policy")
     if not isinstance(policy, GraphPolicy):
         return
-    if isinstance(model.spaces.observations, Real):
+    if isinstance(spaces.observations, Real):
         remedy = "A graph is for finitely many observations: plan on this model."
         raise PolicyError(
             "policy",
@@ -325,12 +322,12 @@ def check_policy(policy: Policy, model: HasSpaces) -> None:
                 Problem(
                     "policy",
                     "a GraphPolicy",
-                    f"a policy for observations in {model.spaces.observations}",
+                    f"a policy for observations in {spaces.observations}",
                     remedy,
                 )
             ],
         )
-    Y, A = len(model.spaces.observations), len(model.spaces.actions)
+    Y, A = len(spaces.observations), len(spaces.actions)
     observations, actions = len(policy.start), policy.probabilities.shape[1]
     if (observations, actions) != (Y, A):
         made = f"a policy for {observations} observations and {actions} actions"
@@ -342,55 +339,3 @@ def check_policy(policy: Policy, model: HasSpaces) -> None:
                 )
             ],
         )
-
-
-def _numbers(probabilities: ArrayLike) -> Array:
-    try:
-        return np.asarray(probabilities, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise PolicyError(
-            "GraphPolicy", [Problem("probabilities", str(error), "numbers of shape (N, A)")]
-        ) from None
-
-
-def _graph_problems(policy: GraphPolicy) -> list[Problem]:
-    start, chances, successor = policy.start, policy.probabilities, policy.successor
-    if start.ndim != 1 or chances.ndim != 2 or successor.ndim != 3:
-        got = f"start {start.shape}, probabilities {chances.shape}, successor {successor.shape}"
-        return [
-            Problem(
-                "shapes", got, "start (Y,), probabilities (N, A), successor (N, A, Y) or (N, 1, Y)"
-            )
-        ]
-    Y, (N, A) = len(start), chances.shape
-    problems = []
-    if policy.names is not None and (len(policy.names[0]), len(policy.names[1])) != (Y, A):
-        problems.append(
-            Problem(
-                "names",
-                f"{len(policy.names[0])} and {len(policy.names[1])}",
-                f"{Y} observations, {A} actions",
-            )
-        )
-    if successor.shape not in ((N, A, Y), (N, 1, Y)):
-        problems.append(
-            Problem("successor", f"shape {successor.shape}", f"shape {(N, A, Y)} or {(N, 1, Y)}")
-        )
-    for name, nodes in (("start", start), ("successor", successor)):
-        if not np.issubdtype(nodes.dtype, np.integer):
-            problems.append(Problem(name, f"numbers of type {nodes.dtype}", "integers"))
-        elif nodes.size and (nodes.min() < 0 or nodes.max() >= N):
-            problems.append(
-                Problem(name, f"nodes {nodes.min()}..{nodes.max()}", f"nodes 0..{N - 1}")
-            )
-    bad = ~(chances >= 0).all(1) | ~(np.abs(chances.sum(1) - 1) <= FLOAT32)
-    for node in np.flatnonzero(bad)[:8]:
-        problems.append(
-            Problem(
-                "probabilities",
-                str(chances[node]),
-                "probabilities that sum to 1",
-                at=f"node {node}",
-            )
-        )
-    return problems

@@ -31,14 +31,14 @@ def as_numbers(where: str, given: Any, expected: str) -> tuple[Array | None, lis
     given
         What was passed.
     expected
-        What it should be, in words.
+        The shape that it should have, in words.
 
     Examples
     --------
     >>> as_numbers("reward", [[0, 1]], "shape (X, A)")
     (array([[0., 1.]]), [])
     >>> print(*as_numbers("reward", ["a", "b"], "shape (X, A)")[1])
-    reward: got ['a', 'b']; expected numbers, shape (X, A)
+    reward: got ['a', 'b']; expected numbers of shape (X, A)
     """
     missing = masked_problems(where, given)
     if missing:
@@ -72,4 +72,4 @@ def masked_problems(where: str, given: Any) -> list[Problem]:
 
 
 def _no_numbers(where: str, given: Any, expected: str) -> Problem:
-    return Problem(where, shown(given), f"numbers, {expected}")
+    return Problem(where, shown(given), f"numbers of {expected}")

@@ -5,20 +5,24 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from numbers import Real
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
+import jax
 import networkx as nx
 import numpy as np
 
+from homdp_ppl.core.arguments import refuse
 from homdp_ppl.core.bound import Bound
 from homdp_ppl.core.checked import checked
-from homdp_ppl.core.graph_policy import GraphPolicy
+from homdp_ppl.core.graph_policy import GraphPolicy, check_policy
 from homdp_ppl.core.plan_tree import MAX_GRAPH, policy_tree
 from homdp_ppl.core.policy import Policy
 from homdp_ppl.core.pomdp import POMDP
+from homdp_ppl.core.pomdp_validation import sizes_of
 from homdp_ppl.core.spaces import HasSpaces, Spaces
 from homdp_ppl.core.tree_picture import draw_tree
-from homdp_ppl.errors import PlanningError, Problem
+from homdp_ppl.errors import PlanningError, Problem, shown
 from homdp_ppl.precision import Array
 
 if TYPE_CHECKING:
@@ -76,6 +80,18 @@ class Plan:
     spaces: Spaces
     model: POMDP | None = None  # the finite model that was planned for, if there is one
     cells: Plan | None = None  # of a policy on cells: the plan that sees only the cells
+
+    def __post_init__(self) -> None:
+        """Refuse numbers that certify nothing: a certificate is value <= optimum <= upper."""
+        certain = math.isfinite(self.value) and self.value <= self.upper + self.rounding
+        if self.certified and not certain:
+            got = f"value {self.value:.6g} and upper {self.upper:.6g}"
+            remedy = (
+                "value is evaluate(policy, model); upper is a proved bound of the "
+                "optimum, the same number if it is exact."
+            )
+            problem = Problem("certificate", got, "value <= upper", remedy)
+            raise PlanningError(self.planner, [problem])
 
     @property
     def gap(self) -> float:
@@ -257,17 +273,24 @@ def make_plan(
     >>> plan.planner, plan.value, plan.upper
     ('a coin', 0.5, 1.0)
     """
+    if not isinstance(planner, str):
+        problem = Problem("planner", shown(planner), "the planner's name")
+        raise PlanningError("make_plan", [problem])
+    problems = []
     if not isinstance(policy, GraphPolicy):
         remedy = "GraphPolicy.from_policy(policy, model) writes any policy out."
-        raise PlanningError(
-            planner, [Problem("policy", f"a {type(policy).__name__}", "a GraphPolicy", remedy)]
-        )
-    plan = Plan(policy, float(value), float(upper), True, planner, statistics, model.spaces, model)
-    if not plan.value <= plan.upper + plan.rounding:
-        got = f"value {plan.value:.6g} and upper {plan.upper:.6g}"
-        remedy = (
-            "value is evaluate(policy, model); upper is a proved bound of the "
-            "optimum, the same number if it is exact."
-        )
-        raise PlanningError(planner, [Problem("certificate", got, "value <= upper", remedy)])
-    return plan
+        problems = [Problem("policy", f"a {type(policy).__name__}", "a GraphPolicy", remedy)]
+    for name, number in (("value", value), ("upper", upper)):
+        if not _is_number(number):
+            problems.append(Problem(name, shown(number), "a number"))
+    refuse(PlanningError, planner, problems)
+    sizes_of(model, planner)
+    check_policy(policy, model)
+    return Plan(policy, float(value), float(upper), True, planner, statistics, model.spaces, model)
+
+
+def _is_number(value: Any) -> bool:
+    """Whether a value is one real number; NaN is one too."""
+    if isinstance(value, jax.Array | np.ndarray):
+        return value.ndim == 0 and value.dtype.kind in "iuf"
+    return isinstance(value, Real) and not isinstance(value, bool)

@@ -126,7 +126,7 @@ def full_tables(given: Mapping[str, Any]) -> dict[str, Array]:
     tables: dict[str, Array] = {}
     problems: list[Problem] = []
     for name, table in given.items():
-        numbers, wrong = (None, []) if table is None else as_numbers(name, table, full_axes(name))
+        numbers, wrong = (None, []) if table is None else as_numbers(name, table, full_shape(name))
         problems += wrong
         if numbers is None:
             continue
@@ -163,9 +163,17 @@ def _inside(index: np.ndarray[Any, Any], size: int) -> bool:
 
 def full_axes(name: str) -> str:
     """The axes of an array in words."""
+    return f"the axes {_axes(name)}" if FULL[name] else "a number"
+
+
+def full_shape(name: str) -> str:
+    """The shape of an array in words."""
+    return f"shape ({_axes(name)})"
+
+
+def _axes(name: str) -> str:
     words = {"h": "H or 1", "b": "A + 1 or 1", "y": "Y or 1"}
-    axes = ", ".join(words.get(axis, axis) for axis in FULL[name])
-    return f"the axes {axes}" if axes else "a number"
+    return ", ".join(words.get(axis, axis) for axis in FULL[name])
 
 
 def shape_remedy(shape: tuple[int, ...], axes: str) -> str:

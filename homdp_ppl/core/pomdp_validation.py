@@ -9,7 +9,7 @@ import numpy as np
 
 from homdp_ppl.core.numbers import as_numbers, masked_problems
 from homdp_ppl.core.pomdp import POMDP, numbered_spaces
-from homdp_ppl.core.pomdp_shapes import FULL, fit_problems, full_axes, shape_remedy
+from homdp_ppl.core.pomdp_shapes import FULL, fit_problems, full_axes, full_shape, shape_remedy
 from homdp_ppl.core.probabilities import FLOAT32, row_problems
 from homdp_ppl.core.spaces import NO_TABLES
 from homdp_ppl.errors import PlanningError, Problem
@@ -129,7 +129,7 @@ def check_pomdp(pomdp: Any, subject: str) -> POMDP:
 def _field_problems(name: str, given: Any, sizes: tuple[int, int, int, int]) -> list[Problem]:
     """What is wrong with the numbers of a table."""
     plain = type(given) is np.ndarray and given.dtype == np.float64
-    table, problems = (given, []) if plain else as_numbers(name, given, full_axes(name))
+    table, problems = (given, []) if plain else as_numbers(name, given, full_shape(name))
     if table is None:
         return problems
     numbers = np.asarray(table)

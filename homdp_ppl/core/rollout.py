@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, Protocol, runtime_checkable
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from homdp_ppl.core.arguments import refuse
 from homdp_ppl.core.checked import checked
 from homdp_ppl.core.episode import Episode
 from homdp_ppl.core.episodes import Episodes
@@ -15,9 +17,12 @@ from homdp_ppl.core.graph_policy import GraphPolicy, check_policy
 from homdp_ppl.core.policy import Policy, Trajectory, ask
 from homdp_ppl.core.pomdp import POMDP
 from homdp_ppl.core.randomness import Noise, as_keys, choose, noise
-from homdp_ppl.core.spaces import Spaces
+from homdp_ppl.core.spaces import Spaces, shape_of
 from homdp_ppl.errors import DataError, Problem
+from homdp_ppl.memory import NUMBER, count, memory_problems
 from homdp_ppl.precision import Array, in_x64, to_numpy
+
+COPIES = 4  # of an episode: its noise, its values, and both in JAX and in NumPy
 
 
 @runtime_checkable
@@ -122,7 +127,16 @@ def rollout_many(keys: Array, world: Playable, policy: Policy) -> Episodes:
             "rollout", [Problem("world", f"a {type(world).__name__}", "a World", remedy)]
         )
     check_policy(policy, world)
+    refuse(DataError, "rollout", episode_problems("key", len(keys), world.spaces))
     return world.play(keys, policy)
+
+
+def episode_problems(where: str, episodes: int, spaces: Spaces) -> list[Problem]:
+    """A number of episodes that does not fit in memory."""
+    width = sum(math.prod(shape_of(space)) for space in spaces[:2]) + 1
+    got = f"{count(episodes)} episodes of {count(spaces.horizon)} steps"
+    needed = COPIES * NUMBER * episodes * (spaces.horizon + 1) * width
+    return memory_problems(where, got, needed, "Simulate fewer episodes at a time.")
 
 
 @in_x64

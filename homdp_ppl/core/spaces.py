@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
+from numbers import Integral
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 
 from homdp_ppl.core.checked import checked
-from homdp_ppl.errors import Problem, SpacesError
+from homdp_ppl.errors import DataError, Problem, SpacesError, shown
 from homdp_ppl.precision import Array
 
 NO_TABLES = (
@@ -18,7 +19,11 @@ NO_TABLES = (
 NUMBERS_FOR_NAMES = "Names become numbers by their places: world.spaces.observations.index(name)."
 
 
-class Real(NamedTuple):
+class _Dimension(NamedTuple):
+    dimension: int
+
+
+class Real(_Dimension):
     """Real vectors of a given dimension; with dimension 1 plain numbers, of shape ().
 
     Examples
@@ -27,7 +32,15 @@ class Real(NamedTuple):
     ((2,), ())
     """
 
-    dimension: int
+    __slots__ = ()
+
+    def __new__(cls, dimension: int) -> Real:
+        """Vectors of this dimension, a whole number of at least 1."""
+        whole = isinstance(dimension, Integral) and not isinstance(dimension, bool)
+        if not whole or dimension < 1:
+            expected = "a whole number of at least 1"
+            raise SpacesError("Real", [Problem("dimension", shown(dimension), expected)])
+        return super().__new__(cls, int(dimension))
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -111,13 +124,26 @@ class Spaces(NamedTuple):
         return ", ".join(names[i] for names, i in zip(axes[table], index, strict=False))
 
 
-@runtime_checkable
 class HasSpaces(Protocol):
     """A declaration, a world, a POMDP, or spaces alone."""
 
     @property
     def spaces(self) -> Spaces:
         """States, observations, actions and the horizon."""
+
+
+def spaces_of(model: Any, subject: str) -> Spaces:
+    """The spaces of a model; raises :class:`DataError` for anything that has none."""
+    spaces = getattr(model, "spaces", None)
+    if isinstance(spaces, Spaces) and all(isinstance(part, tuple) for part in spaces[:3]):
+        steps = spaces.horizon
+        if isinstance(steps, Integral) and not isinstance(steps, bool) and steps >= 1:
+            return spaces
+        expected = "a whole number of at least 1"
+        raise DataError(subject, [Problem("horizon", shown(steps), expected)])
+    remedy = 'A model by its name is models.load("tiger").' if isinstance(model, str) else ""
+    expected = "a HOMDP, a World, a POMDP or Spaces"
+    raise DataError(subject, [Problem("model", shown(model), expected, remedy)])
 
 
 def is_real(*spaces: Any) -> bool:

@@ -17,6 +17,7 @@ from homdp_ppl.core.cache import Cache, shared_cache
 from homdp_ppl.core.checked import checked
 from homdp_ppl.core.counts import Counts
 from homdp_ppl.core.episode import Episode
+from homdp_ppl.core.episode_validation import excluded_problems
 from homdp_ppl.core.episodes import Episodes
 from homdp_ppl.core.pomdp import POMDP, Stationary
 from homdp_ppl.core.randomness import as_key
@@ -201,7 +202,7 @@ class HOMDP:
 
         Hand it to ``MCMC`` or ``SVI`` as it is, inside ``with homdp_ppl.x64():``.
         """
-        batch = Episodes.of(episodes, self).require_complete(f"{self.name}.hindsight")
+        batch = self._possible(episodes, "hindsight").require_complete(f"{self.name}.hindsight")
         return hindsight(
             self.program, self.function, batch.states, batch.observations, batch.actions
         )
@@ -210,7 +211,7 @@ class HOMDP:
     def counts(self, episodes: Episode | Iterable[Episode]) -> Counts:
         """The sufficient statistics of episodes of this model."""
         require_finite(self.spaces, self.name, "counts")
-        return Counts.of(episodes, self.spaces)
+        return Counts.of(self._possible(episodes, "counts"), self.spaces)
 
     @checked
     def returns(self, episodes: Episode | Iterable[Episode]) -> Array:
@@ -310,6 +311,15 @@ class HOMDP:
             for space, word in ((X, "state"), (Y, "observation"), (A, "action"))
         )
         return f"HOMDP {self.name!r}: {sizes}, horizon {H}\n  {self._summary()}"
+
+    def _possible(self, episodes: Episode | Iterable[Episode], asked: str) -> Episodes:
+        """Episodes without steps that the declaration excludes."""
+        batch = Episodes.of(episodes, self)
+        if self._structure is not None:
+            problems = excluded_problems(batch, self._structure.support, self.spaces)
+            if problems:
+                raise DataError(f"{self.name}.{asked}", problems)
+        return batch
 
     def _summary(self) -> str:
         if not self.spaces.finite:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterable
 from typing import Any
 
 from homdp_ppl.core.arguments import count_problems, is_count, refuse
 from homdp_ppl.core.spaces import Real, Space, Spaces
+from homdp_ppl.declare.probing import Site
 from homdp_ppl.errors import DeclarationError, Problem
 from homdp_ppl.memory import NUMBER, count, memory_problems
 
@@ -79,6 +82,33 @@ def declared_size_problems(spaces: Spaces) -> list[Problem]:
         latent = f"{count(len(X))} states and {count(len(A))} actions"
         problems += memory_problems("states", latent, PROBED * len(X) ** 2 * len(A), SMALLER)
     return problems
+
+
+def draw_problems(
+    where: str, n: int, sites: Iterable[Site], tables: Spaces | None = None, remedy: str = ""
+) -> list[Problem]:
+    """A number of draws from a prior or a posterior that does not fit in memory.
+
+    Parameters
+    ----------
+    where
+        The argument that says how many.
+    n
+        How many.
+    sites
+        What is drawn.
+    tables
+        The spaces of a finite declaration whose tables are made for every draw; else None.
+    remedy
+        What to reduce; by default the argument.
+    """
+    numbers = 1 + sum(math.prod(site.shape) for site in sites)
+    if tables is not None and tables.finite:
+        X, Y, A, _ = tables.sizes
+        numbers += X * A * X + X * Y + X
+    got = f"{count(int(n))} times {count(numbers)} numbers"
+    needed = COPIES * NUMBER * int(n) * numbers
+    return memory_problems(where, got, needed, remedy or f"Use fewer {where}.")
 
 
 def number_of_names_problems(where: str, given: Any) -> list[Problem]:

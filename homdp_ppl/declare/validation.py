@@ -42,12 +42,7 @@ def check_spaces(
 
 def as_space(where: str, given: Any, letter: str, problems: list[Problem]) -> Space:
     """A declared space, () when it is unusable; what is wrong is added to ``problems``."""
-    if not isinstance(given, Real):
-        return as_names(where, given, letter, problems)
-    if not isinstance(given.dimension, int | np.integer) or given.dimension < 1:
-        problems.append(Problem(where, shown(given), "Real(n) with n of at least 1"))
-        return ()
-    return given
+    return given if isinstance(given, Real) else as_names(where, given, letter, problems)
 
 
 def as_horizon(horizon: Any, problems: list[Problem]) -> int:

@@ -10,12 +10,14 @@ from __future__ import annotations
 import numpy as np
 
 from homdp_ppl.core.alphas import after_observations, layers, policy_alphas
+from homdp_ppl.core.arguments import count_problems, refuse
 from homdp_ppl.core.checked import checked
 from homdp_ppl.core.graph_policy import GraphPolicy, graph_of
 from homdp_ppl.core.policy import Policy
 from homdp_ppl.core.pomdp import POMDP
-from homdp_ppl.core.pomdp_validation import numbers_of
-from homdp_ppl.errors import PolicyError, Problem
+from homdp_ppl.core.pomdp_validation import check_pomdp
+from homdp_ppl.errors import PlanningError, PolicyError, Problem
+from homdp_ppl.memory import NUMBER, count, require_memory
 from homdp_ppl.precision import Array
 
 
@@ -38,7 +40,11 @@ def evaluate(policy: Policy, pomdp: POMDP) -> float:
     >>> round(evaluate(uniform_policy(world), world.pomdp), 6)
     2.533333
     """
-    graph = graph_of(policy, numbers_of(pomdp, "evaluate"))
+    return policy_value(graph_of(policy, check_pomdp(pomdp, "evaluate")), pomdp)
+
+
+def policy_value(graph: GraphPolicy, pomdp: POMDP) -> float:
+    """The same for a graph and a model that are known to be valid."""
     first, nodes = policy_alphas(graph, pomdp)[0], layers(graph, 1)[0]
     alpha = after_observations(first, np.searchsorted(nodes, graph.start))  # (Y, X)
     return float(np.einsum("x,xy,yx->", pomdp.initial, pomdp.shows(0), alpha))
@@ -65,9 +71,14 @@ def uniform_at(policy: GraphPolicy, step: int, horizon: int) -> GraphPolicy:
     >>> uniform_at(policy, step=2, horizon=2).probabilities.tolist()
     [[1.0, 0.0], [0.5, 0.5]]
     """
-    by_step = layers(policy, horizon)
-    if not 1 <= step <= horizon:
+    if not isinstance(policy, GraphPolicy):
+        remedy = "GraphPolicy.from_policy(policy, model) writes any policy out."
+        problem = Problem("policy", f"a {type(policy).__name__}", "a GraphPolicy", remedy)
+        raise PolicyError("uniform_at", [problem])
+    refuse(PolicyError, "uniform_at", count_problems(step=step, horizon=horizon))
+    if step > horizon:
         raise PolicyError("uniform_at", [Problem("step", str(step), f"a step in 1..{horizon}")])
+    by_step = layers(policy, horizon)
     nodes = by_step[step - 1]
     others = np.concatenate(
         [by_step[k] for k in range(horizon) if k != step - 1] or [np.zeros(0, int)]
@@ -104,9 +115,13 @@ def occupancy(policy: Policy, pomdp: POMDP) -> Array:
     ... ].tolist()  # off and on: half of the lamps burn out at each step
     [[0.0, 1.0], [0.5, 0.5], [0.75, 0.25]]
     """
-    graph = graph_of(policy, numbers_of(pomdp, "occupancy"))
+    graph = graph_of(policy, check_pomdp(pomdp, "occupancy"))
     by_step = layers(graph, pomdp.horizon)
-    X, _, A = pomdp.sizes
+    X, Y, A = pomdp.sizes
+    widest = max(map(len, by_step))
+    got = f"{count(widest)} nodes at one step, {count(X)} states and {count(Y)} observations"
+    remedy = "Use a shorter horizon, or a policy with fewer nodes."
+    require_memory(PlanningError, "occupancy", "policy", got, 2 * NUMBER * widest * X * Y, remedy)
     visits = np.zeros((pomdp.horizon, X, A))
     weights = np.zeros((len(by_step[0]), X))  # P(node, x)
     np.add.at(

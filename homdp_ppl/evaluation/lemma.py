@@ -10,9 +10,13 @@ from homdp_ppl.core.checked import checked
 from homdp_ppl.core.graph_policy import graph_of
 from homdp_ppl.core.policy import Policy
 from homdp_ppl.core.pomdp import POMDP
-from homdp_ppl.core.pomdp_validation import numbers_of
-from homdp_ppl.evaluation.exact import evaluate, occupancy
+from homdp_ppl.core.pomdp_validation import check_pomdp, sizes_of
+from homdp_ppl.errors import PlanningError, Problem
+from homdp_ppl.evaluation.exact import occupancy, policy_value
+from homdp_ppl.memory import NUMBER, count, require_memory
 from homdp_ppl.precision import Array
+
+COPIES = 6  # of the weights of all trajectories while they are extended
 
 
 class SimulationLemma(NamedTuple):
@@ -68,11 +72,29 @@ def simulation_lemma(policy: Policy, pomdp: POMDP, other: POMDP) -> SimulationLe
     >>> simulation_lemma(uniform_policy(lamp), lamp, better)  # values 1.5 and 1.75
     SimulationLemma(difference=0.25, distance=0.5, bound=0.5)
     """
-    graph = graph_of(policy, numbers_of(pomdp, "simulation_lemma"))
+    _require_alike(pomdp, other, "simulation_lemma")
+    graph = graph_of(policy, pomdp)
     visits = occupancy(graph, pomdp)
     bound = _expected_errors(pomdp, other, visits)
-    difference = abs(evaluate(graph, pomdp) - evaluate(graph, other))
+    difference = abs(policy_value(graph, pomdp) - policy_value(graph, other))
     return SimulationLemma(difference, trajectory_distance(graph, pomdp, other), bound)
+
+
+def _require_alike(pomdp: POMDP, other: POMDP, subject: str) -> None:
+    """Refuse what is not two models of the same sizes."""
+    mine = sizes_of(check_pomdp(pomdp, subject), subject)
+    theirs = sizes_of(check_pomdp(other, subject), subject)
+    if mine != theirs:
+        expected = f"{mine}: the states, observations, actions and steps of the first"
+        raise PlanningError(subject, [Problem("other", f"sizes {theirs}", expected)])
+
+
+def _require_paths(paths: int, steps: int) -> None:
+    """Refuse an enumeration of more trajectories than fit in memory."""
+    got = f"{count(paths)} trajectories of {steps} steps"
+    remedy = "Use smaller models, or a shorter horizon."
+    needed = COPIES * NUMBER * paths
+    require_memory(PlanningError, "trajectory_distance", "horizon", got, needed, remedy)
 
 
 def _expected_errors(pomdp: POMDP, other: POMDP, visits: Array) -> float:
@@ -103,12 +125,14 @@ def trajectory_distance(policy: Policy, pomdp: POMDP, other: POMDP) -> float:
     ... )  # |1/4 - 9/16| + 2 |1/4 - 3/16| + |1/4 - 1/16|
     0.625
     """
-    graph = graph_of(policy, numbers_of(pomdp, "trajectory_distance"))
+    _require_alike(pomdp, other, "trajectory_distance")
+    graph = graph_of(policy, pomdp)
     X, Y, A = pomdp.sizes
     joint = [(m.initial[:, None] * m.shows(0)).ravel() for m in (pomdp, other)]  # over (x, y)
     state, seen = (part.ravel() for part in np.indices((X, Y)))
     node = graph.start[seen]
     for h in range(pomdp.horizon - 1):
+        _require_paths(len(state) * A * X * Y, h + 2)
         a, x, y = (part.ravel() for part in np.indices((A, X, Y)))
         chances = graph.probabilities[node][:, a]  # (paths, A X Y)
         joint = [

@@ -12,6 +12,9 @@ from scipy import sparse
 
 from homdp_ppl.core.checked import checked
 from homdp_ppl.core.pomdp import POMDP
+from homdp_ppl.core.pomdp_validation import check_pomdp, sizes_of
+from homdp_ppl.errors import PlanningError, Problem
+from homdp_ppl.memory import NUMBER, count, require_memory
 from homdp_ppl.precision import Array, namespace
 
 CHUNK = 4_000_000  # numbers held at once while the fast informed bound is backed up
@@ -35,7 +38,7 @@ def mdp_values(pomdp: POMDP) -> Array:
     >>> mdp_values(tiger)[0]  # opens the right door at both steps
     array([2., 2.])
     """
-    best = qmdp(pomdp).max(-1)
+    best = q_values(check_pomdp(pomdp, "mdp_values")).max(-1)
     return best if best.ndim == 2 else best.swapaxes(-1, -2)
 
 
@@ -54,6 +57,11 @@ def qmdp(pomdp: POMDP) -> Array:
     >>> qmdp(tiger)[0, 0]  # listen and then open, or open at once
     array([1.9, 1. , 2. ])
     """
+    return q_values(check_pomdp(pomdp, "qmdp"))
+
+
+def q_values(pomdp: POMDP) -> Array:
+    """The same for a model that is known to be valid."""
     xp = namespace(pomdp)
     Q = [_rewards(pomdp, pomdp.horizon - 1)]
     for h in reversed(range(pomdp.horizon - 1)):
@@ -83,7 +91,10 @@ def fast_informed_bound(pomdp: POMDP) -> Array:
     >>> bool((fast_informed_bound(tiger) <= qmdp(tiger) + 1e-12).all())  # it is never looser
     True
     """
-    H, (X, Y, A) = pomdp.horizon, pomdp.sizes
+    X, Y, A, H = sizes_of(check_pomdp(pomdp, "fast_informed_bound"), "fast_informed_bound")
+    got = f"{count(X)} states, {count(Y)} observations and {count(A)} actions"
+    needed = 2 * NUMBER * (X * Y * A + H * X * A)
+    require_memory(PlanningError, "fast_informed_bound", "model", got, needed)
     rows = max(1, CHUNK // (A * Y))
     Q = [_rewards(pomdp, h) for h in range(H)]
     chunks: list[Any] = []
@@ -130,6 +141,11 @@ def root_value(pomdp: POMDP, vectors: Array) -> Array:
     >>> round(float(root_value(tiger, qmdp(tiger)[0].T)), 4)  # the optimum is 1.852
     1.9
     """
+    X, Y, _, _ = sizes_of(check_pomdp(pomdp, "root_value"), "root_value")
+    shape = np.shape(vectors)
+    if len(shape) not in (2, 3) or shape[-1] != X or (len(shape) == 3 and shape[1] != Y):
+        expected = f"shape (n, {X}) or (n, {Y}, {X})"
+        raise PlanningError("root_value", [Problem("vectors", f"shape {shape}", expected)])
     joint = pomdp.initial[:, None] * pomdp.shows(0)  # (X, Y)
     if vectors.ndim == 2:
         return (vectors @ joint).max(0).sum()

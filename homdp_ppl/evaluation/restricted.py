@@ -15,16 +15,19 @@ from typing import Any, NamedTuple, cast
 
 import numpy as np
 
+from homdp_ppl.core.arguments import count_problems, refuse
 from homdp_ppl.core.checked import checked
 from homdp_ppl.core.graph_policy import GraphPolicy
 from homdp_ppl.core.pomdp import POMDP, TIE, Stationary
-from homdp_ppl.core.pomdp_validation import numbers_of
+from homdp_ppl.core.pomdp_validation import check_pomdp
 from homdp_ppl.errors import PlanningError, Problem
-from homdp_ppl.evaluation.exact import evaluate
+from homdp_ppl.evaluation.exact import policy_value
 from homdp_ppl.evaluation.relaxations import fast_informed_bound
+from homdp_ppl.memory import NUMBER, count, require_memory
 from homdp_ppl.precision import Array
 
 MAX_NODES = 200_000
+COPIES = 4  # of the weights of unfinished policies
 FIRST, WIDER = (
     100,
     10,
@@ -71,7 +74,7 @@ def best_blind(pomdp: POMDP, max_nodes: int = MAX_NODES) -> Restricted:
     >>> round(best_blind(tiger).value, 4)  # listens for ever
     3.6
     """
-    short = numbers_of(pomdp, "best_blind").stationary("best_blind")
+    short = _short(pomdp, "best_blind", max_nodes)
     unseen = short._replace(emission=np.ones((len(pomdp.initial), 1)))
     return _restricted(_best_rules("best_blind", unseen, max_nodes), pomdp)
 
@@ -102,8 +105,14 @@ def best_memoryless(pomdp: POMDP, max_nodes: int = MAX_NODES) -> Restricted:
     ... )  # one growl is not enough
     (3.6, 3.704)
     """
-    short = numbers_of(pomdp, "best_memoryless").stationary("best_memoryless")
+    short = _short(pomdp, "best_memoryless", max_nodes)
     return _restricted(_best_rules("best_memoryless", short, max_nodes), pomdp)
+
+
+def _short(pomdp: POMDP, subject: str, max_nodes: int) -> Stationary:
+    """The tables of a valid model."""
+    refuse(PlanningError, subject, count_problems(max_nodes=max_nodes))
+    return check_pomdp(pomdp, subject).stationary(subject)
 
 
 def _restricted(rules: Array, pomdp: POMDP) -> Restricted:
@@ -112,7 +121,7 @@ def _restricted(rules: Array, pomdp: POMDP) -> Restricted:
     seen = np.arange(Y) % n
     following = np.minimum(np.arange(H) + 1, H - 1).repeat(n)[:, None] * n + seen  # (H n, Y)
     policy = GraphPolicy(seen, np.eye(A)[rules.ravel()], following[:, None])
-    return Restricted(evaluate(policy, pomdp), policy)
+    return Restricted(policy_value(policy, pomdp), policy)
 
 
 def _best_rules(subject: str, pomdp: Stationary, max_nodes: int) -> Array:
@@ -165,6 +174,7 @@ class _Search:
         )
         dropped = False
         for h in range(H):
+            _require_room(len(weights), T.shape[:2], Y)
             joint = weights[:, None] * O.T  # (N, Y, X)
             alone = np.zeros((len(weights), Y + 1))  # what each observation by itself may bring
             for y in range(Y):
@@ -203,6 +213,15 @@ class _Search:
         joint = O[:, :, None] * vectors[:, None]  # (X, Y, A)
         X, *rest = joint.shape
         return (weights @ joint.reshape(X, -1)).reshape(*weights.shape[:-1], *rest).max(-1).sum(-1)
+
+
+def _require_room(policies: int, sizes: tuple[int, ...], observations: int) -> None:
+    """Refuse a step of the search that does not fit in memory."""
+    X, A = sizes
+    got = f"{count(policies)} unfinished policies"
+    needed = COPIES * NUMBER * policies * A * (X + A * observations)
+    remedy = "Use a smaller max_nodes."
+    require_memory(PlanningError, "restricted policies", "max_nodes", got, needed, remedy)
 
 
 def _distinct(weights: Array, gained: Array) -> Array:

@@ -14,8 +14,8 @@ from homdp_ppl.core.checked import checked
 from homdp_ppl.core.episode import Episode
 from homdp_ppl.core.policy import Policy
 from homdp_ppl.core.randomness import as_key
-from homdp_ppl.core.rollout import Playable, rollout
-from homdp_ppl.errors import HOMDPError
+from homdp_ppl.core.rollout import Playable, episode_problems, rollout
+from homdp_ppl.errors import HOMDPError, Problem
 from homdp_ppl.precision import Array, x64
 
 
@@ -82,6 +82,10 @@ def estimate(
     2.533
     """
     problems = [*count_problems(episodes=episodes), *probability_problems(level=level)]
+    if not isinstance(world, Playable):
+        problems.append(Problem("world", f"a {type(world).__name__}", "a World"))
+    elif not problems:
+        problems = episode_problems("episodes", int(episodes), world.spaces)
     refuse(HOMDPError, "estimate", problems)
     with x64():
         keys = jax.random.split(as_key(key, "estimate"), int(episodes))

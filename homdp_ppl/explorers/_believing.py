@@ -14,10 +14,13 @@ from typing import Any, cast
 import jax
 import numpy as np
 
+from homdp_ppl.core.arguments import refuse
 from homdp_ppl.core.checked import checked
 from homdp_ppl.core.episode import Episode
 from homdp_ppl.core.pomdp import POMDP, Stationary
 from homdp_ppl.declare.model import HOMDP
+from homdp_ppl.declare.sizes import draw_problems
+from homdp_ppl.errors import ParameterError
 from homdp_ppl.explorers.state import State, count, init_state, refuse_real_spaces
 from homdp_ppl.posteriors import posterior
 from homdp_ppl.posteriors.dirichlet import closed_form
@@ -117,6 +120,7 @@ def draw_models(key: Array, state: State, n: int) -> POMDP:
     (3, 1, 1, 2, 2)
     """
     homdp = state.homdp
+    refuse(ParameterError, "draws", draw_problems("draws", n, homdp.sites, homdp.spaces))
     if state.memory is not None:
         batch: POMDP = state.memory.belief.draws(key, n)
         return batch

@@ -18,6 +18,7 @@ from homdp_ppl.core.arguments import count_problems, refuse
 from homdp_ppl.core.checked import checked
 from homdp_ppl.core.randomness import as_key
 from homdp_ppl.declare.model import HOMDP, World
+from homdp_ppl.declare.sizes import draw_problems
 from homdp_ppl.errors import ParameterError, Problem
 from homdp_ppl.precision import Array, in_x64, to_numpy
 
@@ -55,7 +56,7 @@ def candidates(homdp: HOMDP, n: int, key: Array) -> list[World]:
             "candidates",
             [Problem("homdp", type(homdp).__name__, "a HOMDP with real-valued spaces", remedy)],
         )
-    refuse(ParameterError, "candidates", count_problems(n=n))
+    refuse(ParameterError, "candidates", count_problems(n=n) or draw_problems("n", n, homdp.sites))
     draw = homdp.cache.get("priors", lambda: jax.jit(jax.vmap(homdp.sample_prior)))
     values = to_numpy(draw(jax.random.split(as_key(key, "candidates"), n)))
     return [World(homdp, {name: v[k] for name, v in values.items()}) for k in range(n)]

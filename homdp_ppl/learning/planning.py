@@ -6,6 +6,7 @@ choices.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeAlias, cast
 
@@ -25,10 +26,13 @@ from homdp_ppl.errors import ParameterError, PlanningError, Problem
 from homdp_ppl.explorers.explorer import Explorer, Root
 from homdp_ppl.explorers.state import Pairs, Proposal
 from homdp_ppl.learning.pairs import PairSearch, TableBounds
+from homdp_ppl.memory import NUMBER, require_memory
 from homdp_ppl.precision import Array, namespace
 
 Planner: TypeAlias = Callable[..., Plan]
 
+MANY = 1000  # candidates whose plans may be too large together
+COPIES = 2  # of a plan while all are compared
 INEXACT = 1e-6  # a planner with a larger gap is not exact
 
 
@@ -74,7 +78,11 @@ class TablePlanning:
             jax.tree.map(lambda leaf, c=c: leaf[c], proposed)
             for c in range(self.explorer.objective.candidates)
         ]
-        solutions = [self._solve(each.models, each.parameters) for each in candidates]
+        solutions: list[Solution] = []
+        for each in candidates:
+            solutions.append(self._solve(each.models, each.parameters))
+            if len(solutions) == 1 and len(candidates) > MANY:
+                require_room(self.explorer, solutions[0])
         values = np.array(
             [
                 self.root(each.parameters, solution)
@@ -128,6 +136,9 @@ class TracedPlanning(NamedTuple):
             solution = self.solve(model, parameters)
             value = self.root(parameters, solution)
         else:
+            one = jax.tree.map(lambda leaf: leaf[0], tuple(proposal))
+            if count > MANY:
+                require_room(self.explorer, jax.eval_shape(self.solve, *one))
             solutions = jax.vmap(self.solve)(*proposal)
             values = cast(Array, jax.vmap(self.root)(proposal.parameters, solutions))
             chosen = choose_candidate(self.explorer, values)
@@ -135,6 +146,15 @@ class TracedPlanning(NamedTuple):
             value, solution, model = jax.tree.map(lambda leaf: leaf[chosen], every)
         policy = with_uniform(solution.policy, self.explorer.deployment.random_actions)
         return Planned(policy, value, model, jnp.asarray(count, dtype=jnp.int64))
+
+
+def require_room(explorer: Explorer, solution: Solution) -> None:
+    """Refuse the plans of more candidates than fit in memory, given the shapes of one."""
+    candidates = explorer.objective.candidates
+    numbers = sum(math.prod(np.shape(leaf)) for leaf in jax.tree.leaves(solution))
+    got = f"plans of {numbers:,} numbers for {candidates:,} candidates"
+    needed = COPIES * NUMBER * numbers * candidates
+    require_memory(ParameterError, explorer.name, "candidates", got, needed, "Draw fewer models.")
 
 
 def _tree(explorer: Explorer, planner: Planner, homdp: HOMDP) -> TreePlanner | None:

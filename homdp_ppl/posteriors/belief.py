@@ -23,6 +23,7 @@ from homdp_ppl.core.randomness import as_key
 from homdp_ppl.core.spaces import no_tables, require_finite
 from homdp_ppl.declare.kernels import Tables
 from homdp_ppl.declare.model import HOMDP, World
+from homdp_ppl.declare.sizes import draw_problems
 from homdp_ppl.errors import InferenceError, Problem
 from homdp_ppl.posteriors.atoms import Atoms
 from homdp_ppl.posteriors.dataset import to_dataset
@@ -135,6 +136,7 @@ class Posterior:
         (10, 2, 2)
         """
         require_finite(self.homdp.spaces, self.homdp.name, "draws")
+        self._require_room(n)
         tables = tables_at(self.homdp, self.parameters(key, n), n)
         reward = np.broadcast_to(self.homdp.reward_table, (n, *self.homdp.reward_table.shape))
         return Stationary(*tables, reward).pomdp
@@ -146,7 +148,8 @@ class Posterior:
 
         Closed forms are drawn again, the others are taken from what was sampled.
         """
-        refuse(InferenceError, "posterior", count_problems(0, draws=n))
+        problems = count_problems(0, draws=n) or draw_problems("draws", n, self.homdp.sites)
+        refuse(InferenceError, "posterior", problems)
         key = as_key(key, "posterior")
         closed, sampled = (
             (jax.random.fold_in(key, 0), jax.random.fold_in(key, 1))
@@ -165,6 +168,7 @@ class Posterior:
     @in_x64
     def worlds(self, key: Array, n: int) -> list[World]:
         """Worlds drawn from the posterior."""
+        self._require_room(n)
         values, finite = self.parameters(key, n), self.homdp.spaces.finite
         tables = tables_at(self.homdp, values, n) if finite else None
         return [
@@ -269,6 +273,12 @@ class Posterior:
 
     def _pomdp(self, tables: Tables) -> POMDP:
         return Stationary(*tables, self.homdp.reward_table).pomdp
+
+    def _require_room(self, n: int) -> None:
+        """Refuse a number of models that does not fit in memory."""
+        sites, spaces = self.homdp.sites, self.homdp.spaces
+        problems = count_problems(0, draws=n) or draw_problems("draws", n, sites, spaces)
+        refuse(InferenceError, "posterior", problems)
 
     @property
     def _form(self) -> ClosedForm | GaussianForm | None:

@@ -11,6 +11,7 @@ from homdp_ppl.core.counts import Counts
 from homdp_ppl.core.episode import Episode
 from homdp_ppl.core.episode_validation import IMPOSSIBLE, excluded_problems
 from homdp_ppl.core.episodes import Episodes
+from homdp_ppl.core.numbers import masked_problems
 from homdp_ppl.declare.model import HOMDP
 from homdp_ppl.errors import DataError, DeclarationError, Problem
 
@@ -36,7 +37,7 @@ def as_counts(homdp: HOMDP, data: Episode | Iterable[Episode] | Counts) -> Count
         problems = excluded_problems(data, homdp.structure.support, homdp.spaces)
     if problems:
         raise DataError(f"data for {homdp.name}", problems)
-    counts = data if isinstance(data, Counts) else homdp.counts(data)
+    counts = data if isinstance(data, Counts) else Counts.of(data, homdp.spaces)
     return replace(
         counts, transition=np.asarray(counts.transition), emission=np.asarray(counts.emission)
     )
@@ -130,6 +131,8 @@ def _foreign(homdp: HOMDP, counts: Counts) -> list[Problem]:
         )
         if np.shape(table) != shape
     ]
+    for where, table in (("transition", counts.transition), ("emission", counts.emission)):
+        problems += masked_problems(f"counts.{where}", table)
     problems += [
         Problem(f"counts.{where}", f"entries of type {np.asarray(table).dtype}", "numbers")
         for where, table in (("transition", counts.transition), ("emission", counts.emission))

@@ -19,7 +19,7 @@ from homdp_ppl.posteriors.data import impossible, plain
 from homdp_ppl.posteriors.density import Density
 from homdp_ppl.posteriors.dirichlet import closed_form
 from homdp_ppl.posteriors.laplace import laplace
-from homdp_ppl.posteriors.nuts import Sampling, Warm, sampler
+from homdp_ppl.posteriors.nuts import Sampling, Warm, require_room, sampler
 from homdp_ppl.precision import Array, in_x64, to_numpy
 
 
@@ -49,6 +49,7 @@ def from_counts(
         how, told = "prior", f"{names} from the prior"
         found["atoms"] = _prior(homdp, held, sampling, key)
     elif method == "laplace":
+        require_room(homdp, held, sampling)
         drawn = laplace(homdp, held, sampling.chains * sampling.draws).fit(key, counts)
         found |= {"atoms": Atoms(drawn.samples, sampling.chains), "calibration": drawn.calibration}
         how, told = "laplace", f"{names} by Laplace's approximation"
@@ -112,6 +113,7 @@ def _weighed(homdp: HOMDP) -> bool:
 
 
 def _prior(homdp: HOMDP, held: tuple[str, ...], sampling: Sampling, key: Array) -> Atoms:
+    require_room(homdp, held, sampling)
     draw = homdp.cache.get("priors", lambda: jax.jit(jax.vmap(homdp.sample_prior)))
     values = to_numpy(draw(jax.random.split(key, sampling.chains * sampling.draws)))
     return Atoms({site: v for site, v in values.items() if site not in held}, sampling.chains)

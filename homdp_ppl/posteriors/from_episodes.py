@@ -14,7 +14,7 @@ from homdp_ppl.errors import InferenceError, Problem
 from homdp_ppl.posteriors.atoms import Atoms
 from homdp_ppl.posteriors.belief import Posterior, Settings
 from homdp_ppl.posteriors.gaussian import gaussian_form
-from homdp_ppl.posteriors.nuts import Sampler, Warm
+from homdp_ppl.posteriors.nuts import Sampler, Warm, require_room
 from homdp_ppl.posteriors.statistics import EpisodeDensity, Moments, gaussian_emissions, statistics
 from homdp_ppl.precision import Array, in_x64, to_numpy
 
@@ -44,6 +44,7 @@ def from_episodes(
             explanation=f"{names} in closed form",
             closed=form.update(data.sights),
         )
+    require_room(homdp, (), sampling)
     if not len(episodes):
         draw = homdp.cache.get("priors", lambda: jax.jit(jax.vmap(homdp.sample_prior)))
         values = to_numpy(draw(jax.random.split(key, sampling.chains * sampling.draws)))

@@ -9,6 +9,7 @@ with its step sizes and mass matrices.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -16,13 +17,17 @@ import jax
 import numpy as np
 from numpyro.infer.hmc import hmc
 
+from homdp_ppl.core.arguments import refuse
 from homdp_ppl.declare.model import HOMDP
+from homdp_ppl.declare.sizes import draw_problems
 from homdp_ppl.errors import InferenceError
+from homdp_ppl.memory import NUMBER, count, memory_problems
 from homdp_ppl.posteriors.data import impossible
 from homdp_ppl.posteriors.density import Density, Position, SiteDensity
 from homdp_ppl.posteriors.diagnostics import Diagnostics, Gate, diagnose
 from homdp_ppl.precision import Array, to_numpy
 
+MATRICES = 3  # of a chain: the mass matrix, its inverse and its square root
 TARGETS = (0.8, 0.95, 0.99)  # acceptance aimed at; the next when a round does not pass the gate
 
 
@@ -155,7 +160,22 @@ class Sampler:
         )
 
 
+def require_room(homdp: HOMDP, held: tuple[str, ...], sampling: Sampling) -> None:
+    """Refuse draws of all chains, or mass matrices of their sites, that do not fit in memory."""
+    sites = [site for site in homdp.sites if site.name not in held]
+    draws = sampling.chains * (sampling.warmup + sampling.draws)
+    problems = draw_problems(
+        "sampling.draws", draws, sites, remedy="Use fewer chains, or shorter ones."
+    )
+    unknown = sum(math.prod(site.moves) for site in sites)
+    got = f"{count(sampling.chains)} chains for {count(unknown)} unknown numbers"
+    needed = MATRICES * NUMBER * sampling.chains * unknown**2
+    problems += memory_problems("sampling.chains", got, needed, "Use fewer chains.")
+    refuse(InferenceError, "posterior", problems)
+
+
 def sampler(homdp: HOMDP, held: tuple[str, ...], sampling: Sampling) -> Sampler:
     """The sampler of a declaration, compiled once for each choice of settings."""
+    require_room(homdp, held, sampling)
     name = ("nuts", held, sampling)
     return homdp.cache.get(name, lambda: Sampler(Density(homdp, held), sampling))

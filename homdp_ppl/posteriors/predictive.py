@@ -25,6 +25,7 @@ from homdp_ppl.core.randomness import as_key, noise
 from homdp_ppl.core.rollout import play
 from homdp_ppl.declare.kernels import Tables
 from homdp_ppl.declare.model import HOMDP
+from homdp_ppl.declare.sizes import draw_problems
 from homdp_ppl.errors import DataError, Problem
 from homdp_ppl.posteriors.belief import Posterior
 from homdp_ppl.posteriors.tables import tables_at
@@ -218,7 +219,9 @@ def predictive_check(
     check_policy(policy, homdp)
     graph = policy if isinstance(policy, GraphPolicy) else GraphPolicy.from_policy(policy, homdp)
     batch = Episodes.of(episodes, homdp).require_complete("predictive_check")
-    problems = _problems(batch, graph, draws)
+    problems = _problems(batch, graph, draws) or draw_problems(
+        "draws", draws, homdp.sites, homdp.spaces
+    )
     if problems:
         raise DataError("predictive_check", problems)
     key = as_key(key, "predictive_check")

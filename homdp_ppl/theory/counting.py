@@ -15,6 +15,7 @@ from homdp_ppl.core.arguments import check_sizes
 from homdp_ppl.core.checked import checked
 from homdp_ppl.core.policy import range_problems
 from homdp_ppl.errors import ParameterError, Problem
+from homdp_ppl.memory import NUMBER, count, require_memory
 
 
 @checked
@@ -103,6 +104,9 @@ def pigeonhole(visited: ArrayLike, cells: int) -> Pigeonhole:
     if problems:
         raise ParameterError("pigeonhole", problems)
     K, H = steps.shape
+    require_memory(
+        ParameterError, "pigeonhole", "cells", count(cells), NUMBER * cells, "Use fewer cells."
+    )
     counts = np.zeros(cells, dtype=np.int64)
     seen = np.empty((K, H))
     for k, row in enumerate(steps):

@@ -172,7 +172,6 @@ def declared(**changes):
 @pytest.mark.parametrize(
     ("changes", "told"),
     [
-        ({"states": Real(0)}, "Real(n) with n of at least 1"),
         ({"horizon": 0}, "an integer of at least 1"),
         ({"reward": np.zeros((2, 2))}, "a function r(x, a)"),
         ({"reward": lambda x, a: x}, "One without bounds is clipped"),

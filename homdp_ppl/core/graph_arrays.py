@@ -1,0 +1,97 @@
+"""The arrays of a policy's graph, read from what a caller or a file gives and validated."""
+
+from __future__ import annotations
+
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from homdp_ppl.core.numbers import as_numbers, masked_problems
+from homdp_ppl.core.probabilities import FLOAT32, normalised
+from homdp_ppl.errors import PolicyError, Problem, shown
+from homdp_ppl.precision import Array
+
+Names: TypeAlias = tuple[tuple[str, ...], tuple[str, ...]]  # of the observations and of the actions
+
+
+class GraphArrays(NamedTuple):
+    """The arrays of a graph."""
+
+    start: Array  # (Y,)
+    probabilities: Array  # (N, A)
+    successor: Array  # (N, A, Y) or (N, 1, Y)
+
+
+def read_graph(
+    start: ArrayLike, probabilities: ArrayLike, successor: ArrayLike, names: Names | None
+) -> GraphArrays:
+    """The arrays of a graph; raises :class:`PolicyError` with every problem."""
+    problems: list[Problem] = []
+    arrays = GraphArrays(
+        _nodes("start", start, problems),
+        _numbers(probabilities, problems),
+        _nodes("successor", successor, problems),
+    )
+    problems = problems or _problems(arrays, names)
+    if problems:
+        raise PolicyError("GraphPolicy", problems)
+    return arrays._replace(probabilities=normalised(arrays.probabilities))
+
+
+def _numbers(probabilities: ArrayLike, problems: list[Problem]) -> Array:
+    found, wrong = as_numbers("probabilities", probabilities, "shape (N, A)")
+    problems += wrong
+    return np.zeros((0, 0)) if found is None else np.asarray(found, dtype=np.float64)
+
+
+def _nodes(where: str, nodes: ArrayLike, problems: list[Problem]) -> Array:
+    problems += masked_problems(where, nodes)
+    try:
+        return np.asarray(nodes)
+    except ValueError:  # of NumPy, for lists of different lengths
+        problems.append(Problem(where, shown(nodes), "an array of integers"))
+        return np.zeros(0, dtype=int)
+
+
+def _problems(arrays: GraphArrays, names: Names | None) -> list[Problem]:
+    start, chances, successor = arrays
+    if start.ndim != 1 or chances.ndim != 2 or successor.ndim != 3:
+        got = f"start {start.shape}, probabilities {chances.shape}, successor {successor.shape}"
+        return [
+            Problem(
+                "shapes", got, "start (Y,), probabilities (N, A), successor (N, A, Y) or (N, 1, Y)"
+            )
+        ]
+    Y, (N, A) = len(start), chances.shape
+    problems = []
+    if names is not None and (len(names[0]), len(names[1])) != (Y, A):
+        problems.append(
+            Problem(
+                "names",
+                f"{len(names[0])} and {len(names[1])}",
+                f"{Y} observations, {A} actions",
+            )
+        )
+    if successor.shape not in ((N, A, Y), (N, 1, Y)):
+        problems.append(
+            Problem("successor", f"shape {successor.shape}", f"shape {(N, A, Y)} or {(N, 1, Y)}")
+        )
+    for name, nodes in (("start", start), ("successor", successor)):
+        if not np.issubdtype(nodes.dtype, np.integer):
+            problems.append(Problem(name, f"numbers of type {nodes.dtype}", "integers"))
+        elif nodes.size and (nodes.min() < 0 or nodes.max() >= N):
+            problems.append(
+                Problem(name, f"nodes {nodes.min()}..{nodes.max()}", f"nodes 0..{N - 1}")
+            )
+    bad = ~(chances >= 0).all(1) | ~(np.abs(chances.sum(1) - 1) <= FLOAT32)
+    for node in np.flatnonzero(bad)[:8]:
+        problems.append(
+            Problem(
+                "probabilities",
+                str(chances[node]),
+                "probabilities that sum to 1",
+                at=f"node {node}",
+            )
+        )
+    return problems

@@ -1,0 +1,83 @@
+"""Any policy as a graph: the tree of the histories that it can meet."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import numpy as np
+
+from homdp_ppl.core.arguments import count_problems, refuse
+from homdp_ppl.core.graph_arrays import GraphArrays
+from homdp_ppl.core.policy import Policy, ask
+from homdp_ppl.core.spaces import Spaces
+from homdp_ppl.errors import PolicyError, Problem
+from homdp_ppl.memory import NUMBER, count, require_memory
+from homdp_ppl.precision import Array
+
+SUBJECT = "GraphPolicy.from_policy"
+COPIES = 4  # of the arrays while they are made
+ASKED_TWICE = 32  # histories
+
+History: TypeAlias = tuple[tuple[int, ...], tuple[int, ...]]  # observations and actions
+
+
+def written_out(policy: Policy, spaces: Spaces, max_nodes: int) -> GraphArrays:
+    """The arrays of the graph of a policy that is asked step by step.
+
+    Parameters
+    ----------
+    policy
+        Anything with ``act``.
+    spaces
+        Of the model that it will act in; finite.
+    max_nodes
+        Refuse larger trees.
+    """
+    refuse(PolicyError, SUBJECT, count_problems(max_nodes=max_nodes))
+    _, Y, A, H = spaces.sizes
+    _require_nodes(Y, Y * (A + 2), H, max_nodes)
+    histories: list[History] = [((y,), ()) for y in range(Y)]
+    probabilities: list[Array] = []
+    successor: list[Array] = []
+    held = 0  # numbers
+    for node, (observations, actions) in enumerate(histories):  # grows while it is read
+        chances = ask(policy, observations, actions, spaces)
+        probabilities.append(chances)
+        successor.append(np.full((A, Y), node))
+        held += A * Y + A
+        if len(observations) == H:
+            continue
+        for action in np.flatnonzero(chances > 0):
+            held += Y * 2 * (len(observations) + 1)
+            _require_nodes(len(histories) + Y, held, H, max_nodes)
+            for y in range(Y):
+                successor[node][action, y] = len(histories)
+                histories.append(((*observations, y), (*actions, int(action))))
+    _ask_again(policy, histories, probabilities, spaces)
+    return GraphArrays(np.arange(Y), np.stack(probabilities), np.stack(successor))
+
+
+def _require_nodes(nodes: int, numbers: int, horizon: int, max_nodes: int) -> None:
+    """Refuse a tree of more nodes than are allowed, or one that does not fit in memory."""
+    got, remedy = f"{count(nodes)} histories within {horizon} steps", "Use a shorter horizon."
+    if nodes > max_nodes:
+        problem = Problem("policy", got, f"at most {max_nodes:,}", "Raise max_nodes.")
+        raise PolicyError(SUBJECT, [problem])
+    require_memory(PolicyError, SUBJECT, "policy", got, COPIES * NUMBER * numbers, remedy)
+
+
+def _ask_again(
+    policy: Policy,
+    histories: list[History],
+    answers: list[Array],
+    spaces: Spaces,
+) -> None:
+    """Refuse a policy that answers the same question in two ways."""
+    for (observations, actions), before in zip(histories[:ASKED_TWICE], answers, strict=False):
+        after = ask(policy, observations, actions, spaces)
+        if not np.array_equal(before, after):
+            got = f"{before} and then {after} after the observations {observations}"
+            expected = "the same action probabilities for the same history"
+            remedy = "Return probabilities; the caller draws from them."
+            problem = Problem("act", got, expected, remedy)
+            raise PolicyError(SUBJECT, [problem])
