@@ -117,7 +117,7 @@ def story(name: str) -> str:
     """
     factory = _factory(name, "models.story")
     teller = sys.modules[factory.__module__] if factory.__name__ == "structured" else factory
-    return (teller.__doc__ or "").partition("\n")[0]
+    return " ".join((teller.__doc__ or "").partition("\n\n")[0].split())
 
 
 def _factory(name: str, asked: str) -> Callable[..., World]:

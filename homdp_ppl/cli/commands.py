@@ -14,7 +14,8 @@ import jax
 
 from homdp_ppl import models, planners, study, theory
 from homdp_ppl.cli.console import say
-from homdp_ppl.core.graph_policy import uniform_policy
+from homdp_ppl.continuous.quantised_policy import QuantisedPolicy
+from homdp_ppl.core.graph_policy import GraphPolicy, uniform_policy
 from homdp_ppl.core.rollout import rollout_many
 from homdp_ppl.core.spaces import Real
 from homdp_ppl.declare.model import World
@@ -208,8 +209,8 @@ def learn_once(options: argparse.Namespace, console: Console) -> None:
     console.print(table)
     explain_columns(console, [table], left_out(rows, table))
     if options.save:
-        policy: Any = run.policy
-        if not hasattr(policy, "save"):
+        policy = run.policy
+        if not isinstance(policy, GraphPolicy | QuantisedPolicy):
             raise ParameterError(
                 "learn", [Problem("--save", ONLINE, "a policy that can be kept", QUANTISED)]
             )

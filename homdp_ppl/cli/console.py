@@ -7,6 +7,8 @@ import sys
 
 from rich.console import Console
 
+from homdp_ppl.storage._system import printable
+
 PAGE = 120  # columns where there is no terminal
 
 
@@ -33,7 +35,7 @@ def make_console() -> Console:
 
 def say(console: Console, text: str) -> None:
     """Print a line as it is: no wrapping, no markup."""
-    console.out(text, highlight=False)
+    console.out(printable(text), highlight=False)
 
 
 def warn(text: str) -> None:

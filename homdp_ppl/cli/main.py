@@ -15,6 +15,7 @@ from importlib import import_module
 
 from homdp_ppl.cli.parser import make_parser, split_calls
 from homdp_ppl.errors import HOMDPError, in_one_line
+from homdp_ppl.storage._system import printable
 from homdp_ppl.storage.atomic import StorageError
 
 # exit codes, besides those of study_commands
@@ -72,7 +73,7 @@ def _explain(options: argparse.Namespace, text: str, code: int) -> int:
     """Print one line; with --debug also the traceback."""
     if options.debug:
         traceback.print_exc()
-    print(f"homdp: {text}", file=sys.stderr)
+    print(f"homdp: {printable(text)}", file=sys.stderr)
     return code
 
 

@@ -196,6 +196,22 @@ def _compare(commands: Any) -> None:
 def _resume(commands: Any) -> None:
     parser = commands.add_parser("resume", help="resume a study that was stopped")
     parser.add_argument("directory", metavar="DIR", help="the directory of the study")
+    parser.add_argument(
+        "files",
+        metavar="FILE",
+        nargs="*",
+        help="user files that the study names and that may be imported",
+    )
+    parser.add_argument(
+        "--trust",
+        action="store_true",
+        help="import the user files that the study names, at or below the working directory",
+    )
+    parser.add_argument(
+        "--take-over",
+        action="store_true",
+        help="remove the locks of processes on other hosts, which have ended",
+    )
     _workers(parser)
     parser.set_defaults(run="study_commands:resume")
 

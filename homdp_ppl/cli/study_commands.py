@@ -21,10 +21,13 @@ from homdp_ppl.report import comparison_table
 from homdp_ppl.report.look import counted
 from homdp_ppl.report.page import write_page
 from homdp_ppl.report.page.progress import missing, of_model, whole
+from homdp_ppl.storage.journal import read_journal
 from homdp_ppl.study.directory import slug
-from homdp_ppl.study.results import Runs, is_complete, read_run, write_results
+from homdp_ppl.study.reading import Runs, is_complete
+from homdp_ppl.study.results import write_results
 from homdp_ppl.study.running import Finished, find_worlds
 from homdp_ppl.study.specification import Study, Unit
+from homdp_ppl.study.trust import user_files
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -42,13 +45,13 @@ LISTED = 3  # pieces of work that are told one by one when they are not done
 def compare(options: argparse.Namespace, console: Console) -> int:
     """``homdp compare``: several rules in several models, in a directory."""
     asked = _study(options)
-    worlds = find_worlds(asked)  # invalid studies raise before anything runs
     out = Path(options.out) if options.out else Path("studies") / _name(asked)
     begun = study.StudyDirectory.at_place(out, asked)
+    worlds = find_worlds(asked)  # invalid studies raise before anything runs
     units = asked.units([text for text, world in worlds.items() if not world.spaces.finite])
     times = "once" if asked.seeds == 1 else f"{asked.seeds} times"
     before = _sizes(out)
-    with _resumable(out), _client(options) as client:
+    with _resumable(out, asked), _client(options) as client:
         say(console, INTRODUCTION.format(episodes=counted(asked.episodes, "episode"), times=times))
         with StudyProgress(_left(begun, units), asked.episodes) as told:
             work = {
@@ -64,28 +67,35 @@ def compare(options: argparse.Namespace, console: Console) -> int:
 def resume(options: argparse.Namespace, console: Console) -> int:
     """``homdp resume``: resume a study."""
     out = Path(options.directory)
-    found = study.StudyDirectory.open(out)
+    trust = True if options.trust else options.files
+    found = study.StudyDirectory.open(out, trust)
     left, before = _left(found, found.units()), _sizes(out)
     if not left:
         say(console, "All runs are already complete.")
     with (
-        _resumable(out),
+        _resumable(out, found.study),
         _client(options) as client,
         StudyProgress(left, found.study.episodes) as told,
     ):
         done = study.resume(
-            out, workers=options.workers, client=client, time_limit=options.time_limit, report=told
+            out,
+            workers=options.workers,
+            client=client,
+            time_limit=options.time_limit,
+            report=told,
+            trust=trust,
+            take_over=options.take_over,
         )
     return _finish(done, console, _further(out, before))
 
 
 def report(options: argparse.Namespace, console: Console) -> int:
-    """``homdp report``: the tables and the page again, from the journals."""
+    """``homdp report``: the tables and the page again, from recorded data, without user files."""
     directory = study.StudyDirectory.open(options.directory)
     runs = study.read_runs(directory)
     _tables(directory, runs, console)
     if _missing(directory, runs, {}, console):
-        say(console, _how_to_resume(directory.path))
+        say(console, _how_to_resume(directory.path))  # naming user files is up to the user
     write_results(directory, runs)
     say(console, f"results: {directory.path / 'results.nc'}")
     with busy("drawing report.html"):
@@ -99,7 +109,8 @@ def _finish(done: Finished, console: Console, further: bool) -> int:
     _missing(done.directory, done.runs, done.failed, console)
     if done.stopped:
         nothing = "" if further else " Nothing was written: the first results need more time."
-        say(console, f"Stopped, {done.stopped}.{nothing} {_how_to_resume(done.directory.path)}")
+        how = _how_to_resume(done.directory.path, user_files(done.directory.study).values())
+        say(console, f"Stopped, {done.stopped}.{nothing} {how}")
         return STOPPED
     say(console, f"results: {done.directory.path / 'results.nc'} (xarray.open_dataset reads it)")
     with busy("drawing report.html"):
@@ -186,16 +197,13 @@ def _name(asked: Study) -> str:
 
 def _sizes(out: Path) -> dict[Path, int]:
     """How long the journals are."""
-    return {path: path.stat().st_size for path in out.rglob("*.journal")}
+    return {path: path.lstat().st_size for path in out.rglob("*.journal")}
 
 
 def _further(out: Path, before: Mapping[Path, int]) -> bool:
     """Whether a round was written since; a journal that was only begun holds none."""
     grown = [path for path, size in _sizes(out).items() if size > before.get(path, 0)]
-    return any(
-        path in before or ((run := read_run(path)) is not None and len(run.values) > 0)
-        for path in grown
-    )
+    return any(path in before or read_journal(path).blocks for path in grown)
 
 
 def _left(begun: study.StudyDirectory | None, units: Iterable[Unit]) -> list[Unit]:
@@ -204,17 +212,18 @@ def _left(begun: study.StudyDirectory | None, units: Iterable[Unit]) -> list[Uni
 
 
 @contextmanager
-def _resumable(out: str | Path) -> Iterator[None]:
+def _resumable(out: Path, asked: Study) -> Iterator[None]:
     """Say how to resume when the user interrupts in the middle of an episode."""
     try:
         yield
     except KeyboardInterrupt:
-        warn(_how_to_resume(out))
+        warn(_how_to_resume(out, user_files(asked).values()))
         raise
 
 
-def _how_to_resume(out: str | Path) -> str:
-    return f"To resume, run:  homdp resume {shlex.quote(str(out))}"
+def _how_to_resume(out: Path, files: Iterable[Path] = ()) -> str:
+    words = map(str, dict.fromkeys((out, *files)))
+    return f"To resume, run:  homdp resume {shlex.join(words)}"
 
 
 @contextmanager

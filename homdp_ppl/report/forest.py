@@ -5,7 +5,7 @@ An interval for every unknown number, with the truth beside it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import matplotlib.pyplot as plt
@@ -100,7 +100,19 @@ def draw_forest(dataset: xr.Dataset, truth: Mapping[str, ArrayLike], most: int =
     (['accuracy'], [0.8, 0.85])
     >>> plt.close(axes.figure)
     """
-    entries = forest_entries(dataset, truth)
+    return draw_entries(forest_entries(dataset, truth), most)
+
+
+def draw_entries(entries: Sequence[Entry], most: int = MOST) -> Axes:
+    """The same from entries that were made already.
+
+    Parameters
+    ----------
+    entries
+        What :func:`forest_entries` returned.
+    most
+        How many numbers to draw.
+    """
     if not entries:
         raise DataError(
             "draw_forest", [Problem("dataset", "nothing that is unknown", "at least one site")]

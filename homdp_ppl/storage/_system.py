@@ -1,5 +1,5 @@
 """What differs between operating systems: locking an open file, reading and writing at an offset,
-bringing names to the disk, and asking whether a process runs.
+bringing names to the disk, opening regular files only, and asking whether a process runs.
 
 Nothing here is needed at import: ``fcntl`` exists on Linux and macOS only, ``msvcrt`` on Windows
 only.
@@ -9,11 +9,58 @@ from __future__ import annotations
 
 import errno
 import os
+import stat
 import sys
 from pathlib import Path
 
 BINARY = getattr(os, "O_BINARY", 0)  # Windows opens text files otherwise
+PLAIN = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | BINARY
 LOCKED_BYTE = 2**30  # far behind the content: Windows refuses to read bytes that are locked
+
+
+def open_plain(path: str | Path, flags: int) -> int:
+    """Open a regular file; links, pipes and devices raise OSError before anything is read.
+
+    Parameters
+    ----------
+    path
+        The file.
+    flags
+        As for ``os.open``.
+    """
+    if os.path.islink(path):  # O_NOFOLLOW says so less clearly, and Windows has none
+        raise OSError(errno.ELOOP, "a symbolic link")
+    handle = os.open(path, flags | PLAIN, 0o666)
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
+        os.close(handle)
+        raise OSError(errno.EINVAL, "not a regular file")
+    return handle
+
+
+def read_plain(path: str | Path, largest: int) -> bytes:
+    """The content of a regular file of at most so many bytes; a larger one raises OSError."""
+    with os.fdopen(open_plain(path, os.O_RDONLY), "rb") as file:
+        size = os.fstat(file.fileno()).st_size
+        if size > largest:
+            raise OSError(errno.EFBIG, f"a file of {size:,} bytes, more than {largest:,}")
+        return file.read(largest)
+
+
+def write_plain(path: str | Path, content: bytes) -> None:
+    """Write a regular file in place; links are not followed."""
+    with os.fdopen(open_plain(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), "wb") as file:
+        file.write(content)
+
+
+def printable(text: str) -> str:
+    r"""A text that any file or terminal can hold: names that are not UTF-8 get escapes.
+
+    Examples
+    --------
+    >>> print(printable(os.fsdecode(b"caf\xe9")))
+    caf\udce9
+    """
+    return text.encode("utf-8", "backslashreplace").decode()
 
 
 def try_lock(handle: int) -> bool:

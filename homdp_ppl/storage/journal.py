@@ -14,9 +14,9 @@ from typing import Any, NamedTuple, Self
 
 from numpy.typing import ArrayLike
 
-from homdp_ppl.storage._system import BINARY, write_at
+from homdp_ppl.storage._system import open_plain, write_at
 from homdp_ppl.storage.atomic import StorageError, atomic_write, set_aside, storage_errors
-from homdp_ppl.storage.blocks import Block, decode, encode
+from homdp_ppl.storage.blocks import Block, encode
 from homdp_ppl.storage.records import (
     BLOCK,
     DESCRIPTION,
@@ -63,6 +63,31 @@ def read_journal(path: str | Path, salvage: bool = False) -> Contents:
     return Contents(records[0].facts if records else None, tuple(records[1:]))
 
 
+def write_facts(path: str | Path, facts: Mapping[str, Any]) -> Place:
+    """Replace a file by a journal that has nothing but a description; returns where that ends.
+
+    Parameters
+    ----------
+    path
+        The file.
+    facts
+        The description, as JSON can hold it.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as directory:
+    ...     place = write_facts(Path(directory, "facts"), {"seven": 7})
+    ...     print(read_journal(Path(directory, "facts")).description)
+    {'seven': 7}
+    """
+    with _content_errors(Path(path), 0):
+        payload = encode({}, facts)
+    record, end = make_record(START, DESCRIPTION, payload)
+    atomic_write(path, PREAMBLE + record)
+    return end
+
+
 class Journal:
     """A journal to go on with: made by :meth:`create` or :meth:`open`, for who holds the lock of
     its directory.
@@ -87,7 +112,7 @@ class Journal:
         self._end = end  # of the last whole record
         self._unsettled = False  # whether bytes of a failed append may stand behind it
         with storage_errors(path, "a journal that can be written"):
-            self._handle: int | None = os.open(path, os.O_WRONLY | BINARY)
+            self._handle: int | None = open_plain(path, os.O_WRONLY)
 
     @staticmethod
     def begun(path: str | Path) -> bool:
@@ -105,7 +130,7 @@ class Journal:
         """
         path = Path(path)
         try:
-            return os.path.exists(path) and next(walk(path), None) is not None
+            return os.path.lexists(path) and next(walk(path), None) is not None
         except DamageError:
             return True
 
@@ -128,11 +153,8 @@ class Journal:
                 "no file",
                 "Resume the run with Journal.open.",
             )
-        with _content_errors(path, 0):
-            payload = encode({}, description)
-        record, start = make_record(START, DESCRIPTION, payload)
-        atomic_write(path, PREAMBLE + record)
-        return cls(path, decode(payload).facts, start, start)
+        start = write_facts(path, description)
+        return cls(path, next(walk(path))[1].facts, start, start)
 
     @classmethod
     def open(cls, path: str | Path) -> Self:
@@ -264,6 +286,13 @@ class Journal:
                 "an open one",
                 "Open it again with Journal.open.",
             )
+        if not self._in_place(self._handle):
+            raise StorageError(
+                self.path,
+                "a file that was removed or replaced while it was open",
+                "the same file for the whole run",
+                "Nothing more is written. Begin the study again if its directory is gone.",
+            )
         size = os.fstat(self._handle).st_size
         if size < self._end.offset or (size > self._end.offset and not self._unsettled):
             remedy = "Another process has changed it: hold the lock of the directory."
@@ -276,6 +305,12 @@ class Journal:
             )
         self._drop_rest()
         return self._handle
+
+    def _in_place(self, handle: int) -> bool:
+        try:
+            return os.path.samestat(os.fstat(handle), os.lstat(self.path))
+        except FileNotFoundError:
+            return False
 
     def _drop_rest(self) -> None:
         """Cut the file after its last whole record."""

@@ -1,4 +1,4 @@
-"""Locking: one process at a time works on a directory, and whoever comes second is told who."""
+"""Locks: one process at a time works on a directory; a second one gets an error with its name."""
 
 from __future__ import annotations
 
@@ -6,14 +6,16 @@ import json
 import os
 import socket
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import NamedTuple, Self
 
+from homdp_ppl.errors import LISTED, Problem
 from homdp_ppl.storage._system import (
-    BINARY,
     is_running,
+    open_plain,
     read_at,
     try_lock,
     unlock_and_close,
@@ -25,6 +27,8 @@ NAME = ".lock"
 LARGEST = 4096  # bytes of a lock file that are read
 PATIENCE = 5.0  # seconds for whoever has the lock to write down who it is
 PAUSE = 0.01
+EXPECTED = "a directory that nobody else works on"
+ENDED = "If these processes have ended, resume with --take-over (in Python: take_over=True)."
 
 
 class Holder(NamedTuple):
@@ -59,6 +63,83 @@ class Holder(NamedTuple):
         return f"process {self.pid} on host {self.host} since {self.since}"
 
 
+class LockedError(StorageError):
+    """Directories that other processes hold, or may hold.
+
+    Parameters
+    ----------
+    locks
+        The lock files, each with its holder; None where the file does not say.
+    remedy
+        What to do.
+
+    Examples
+    --------
+    >>> holder = Holder("node7", 4242, "", "2026-01-31T12:00:00+0000")
+    >>> error = LockedError(
+    ...     [(Path("study/.lock"), holder), (Path("study/runs/.lock"), None)], ENDED
+    ... )
+    >>> [problem.where for problem in error.problems]
+    ['study/.lock', 'study/runs/.lock']
+    """
+
+    def __init__(self, locks: Sequence[tuple[Path, Holder | None]], remedy: str) -> None:
+        self.locks = tuple(locks)
+        told = [
+            (str(path), f"a lock held by {holder}" if holder else "a lock file that cannot be read")
+            for path, holder in self.locks
+        ]
+        super().__init__(*told[0], EXPECTED, remedy)
+        self.problems = tuple(Problem(path, got, EXPECTED, remedy) for path, got in told)
+        self.args = (self.locks, remedy)
+
+    def __str__(self) -> str:
+        lines = [f"{problem.where}: got {problem.got}" for problem in self.problems[:LISTED]]
+        left = len(self.problems) - LISTED
+        more = [f"{left} more"] if left > 0 else []
+        remedy = self.problems[0].remedy
+        return f"{'; '.join(lines + more)}; expected {EXPECTED}. {remedy}".strip()
+
+    @property
+    def here(self) -> bool:
+        """Whether all holders are processes of this host, which may end soon."""
+        return all(holder and holder.host == socket.gethostname() for _, holder in self.locks)
+
+
+def stale_locks(directory: str | Path) -> list[tuple[Path, Holder | None]]:
+    """Lock files in a directory and below that only the user can judge.
+
+    They name a process of another host, which may have ended, or they cannot be read. Links are
+    not followed.
+
+    Parameters
+    ----------
+    directory
+        The directory.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as directory:
+    ...     with DirectoryLock(directory):
+    ...         print(stale_locks(directory))  # a lock of this host
+    []
+    """
+    found: list[tuple[Path, Holder | None]] = []
+    for place, _, files in os.walk(directory):
+        if NAME in files:
+            path = Path(place, NAME)
+            with storage_errors(path, "a lock file"), suppress(FileNotFoundError):
+                handle = open_plain(path, os.O_RDONLY)
+                try:
+                    holder, content = _read(handle), read_at(handle, LARGEST, 0)
+                finally:
+                    os.close(handle)
+                if (holder.host != socket.gethostname()) if holder else content.strip(b"\0"):
+                    found.append((path, holder))
+    return sorted(found, key=lambda lock: lock[0])
+
+
 class DirectoryLock:
     """Hold a directory for the length of a ``with`` block.
 
@@ -67,8 +148,9 @@ class DirectoryLock:
     The lock is a file ``.lock`` that names its holder, and a lock of the operating system on that
     file, which decides (``flock``; on Windows a locked byte). The kernel gives it to one process
     and takes it back when that process ends, however it ends. So a dead holder's file is taken over
-    without a race. The file of another host is never taken over, since this host cannot know
-    whether its process still runs.
+    without a race. A holder that lives, even one that is stopped (SIGSTOP), keeps the lock. The
+    file of another host is taken over only on request, since this host cannot know whether its
+    process still runs; where the file system passes ``flock`` on, a living one keeps it even then.
 
     Notes
     -----
@@ -82,11 +164,14 @@ class DirectoryLock:
     ----------
     directory
         The directory, which exists.
+    take_over
+        Take the lock of a process of another host, or of a file that cannot be read: the user says
+        that its process has ended.
 
     Raises
     ------
-    StorageError
-        Somebody else holds it.
+    LockedError
+        Another process holds it.
 
     Examples
     --------
@@ -99,15 +184,16 @@ class DirectoryLock:
     []
     """
 
-    def __init__(self, directory: str | Path) -> None:
+    def __init__(self, directory: str | Path, take_over: bool = False) -> None:
         self.directory = Path(directory)
+        self._take_over = take_over
         self.path = self.directory / NAME
         self.holder: Holder | None = None  # this process, while it holds the lock
         self._handle = -1
 
     def __enter__(self) -> Self:
         if self.holder is not None:
-            raise self._refusal(f"a lock held by {self.holder}, by this very object", "")
+            raise LockedError([(self.path, self.holder)], "This object holds it already.")
         with storage_errors(self.path, "a lock that can be taken"):
             self._handle = self._wait()
             try:
@@ -133,7 +219,7 @@ class DirectoryLock:
         """
         deadline = time.monotonic() + PATIENCE
         while True:
-            handle = os.open(self.path, os.O_RDWR | os.O_CREAT | BINARY, 0o666)
+            handle = open_plain(self.path, os.O_RDWR | os.O_CREAT)
             try:
                 locked = try_lock(handle)
                 current = locked and self._is_current(handle)
@@ -150,23 +236,20 @@ class DirectoryLock:
             if holder and not holder.is_gone:
                 raise self._held_by(holder)
             if time.monotonic() > deadline:
-                got = (
-                    f"a lock held on behalf of {holder}, which is gone"
-                    if holder
-                    else "a lock whose holder is not named"
+                raise LockedError(
+                    [(self.path, holder)], "End the processes that this process has started."
                 )
-                raise self._refusal(got, "End the processes it has started.")
             time.sleep(PAUSE)
 
     def _take(self) -> Holder:
-        """Write down who holds it, unless that may be somebody else still."""
+        """Write down who holds it, unless another process may still do so."""
         former = _read(self._handle)
-        if former is None and read_at(self._handle, LARGEST, 0).strip(b"\0"):
-            raise self._refusal(
-                "a lock file that cannot be read", f"If nobody works there, remove {self.path}."
-            )
+        unknown = former is None and read_at(self._handle, LARGEST, 0).strip(b"\0")
         this = Holder.this_process()
-        if former and former[:3] != this[:3] and not former.is_gone:
+        elsewhere = former is not None and former.host != this.host
+        if (unknown or elsewhere) and not self._take_over:
+            raise LockedError([(self.path, former)], ENDED)
+        if former and not elsewhere and former[:3] != this[:3] and not former.is_gone:
             raise self._held_by(former)
         os.ftruncate(self._handle, 0)
         write_at(self._handle, json.dumps(this._asdict()).encode(), 0)
@@ -191,17 +274,8 @@ class DirectoryLock:
         except FileNotFoundError:
             return False
 
-    def _held_by(self, holder: Holder) -> StorageError:
-        elsewhere = holder.host != socket.gethostname()
-        remedy = (
-            f"If that process has ended, remove {self.path} by hand."
-            if elsewhere
-            else "Wait for it, or end it."
-        )
-        return self._refusal(f"a lock held by {holder}", remedy)
-
-    def _refusal(self, got: str, remedy: str) -> StorageError:
-        return StorageError(self.path, got, "a directory that nobody else works on", remedy)
+    def _held_by(self, holder: Holder) -> LockedError:
+        return LockedError([(self.path, holder)], "Wait for it, or end it.")
 
 
 def _read(handle: int) -> Holder | None:
@@ -214,7 +288,7 @@ def _read(handle: int) -> Holder | None:
             str(content["started"]),
             str(content["since"]),
         )
-    except (ValueError, TypeError, KeyError, RecursionError):
+    except (ValueError, TypeError, KeyError, OverflowError, RecursionError):
         return None
 
 

@@ -24,6 +24,7 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
+from homdp_ppl.storage._system import open_plain
 from homdp_ppl.storage.atomic import StorageError, storage_errors
 from homdp_ppl.storage.blocks import Block, decode
 
@@ -129,7 +130,10 @@ def walk(path: Path, start: Place = START, end: int | None = None) -> Iterator[t
     StorageError
         No journal, or one of another format version.
     """
-    with storage_errors(path, "a journal that can be read"), open(path, "rb") as file:
+    with (
+        storage_errors(path, "a journal that can be read"),
+        os.fdopen(open_plain(path, os.O_RDONLY), "rb") as file,
+    ):
         size = os.fstat(file.fileno()).st_size if end is None else end
         if not _begins_well(path, file):
             return

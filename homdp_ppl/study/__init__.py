@@ -1,7 +1,4 @@
-"""Studies: many rules, many problems, many seeds.
-
-Results that survive a crash and can be had again.
-"""
+"""Studies: many rules, models and seeds, with results that survive a crash."""
 
 from typing import TYPE_CHECKING
 
@@ -10,7 +7,8 @@ from homdp_ppl._lazy import attach
 if TYPE_CHECKING:  # for type checkers and editors; the same at run time is _HOMES
     from homdp_ppl.study.directory import StudyDirectory
     from homdp_ppl.study.memory import side_by_side
-    from homdp_ppl.study.results import digest, read_runs
+    from homdp_ppl.study.reading import read_runs
+    from homdp_ppl.study.results import digest
     from homdp_ppl.study.running import Finished, compare, resume
     from homdp_ppl.study.sources import find_planner, find_rule, find_world
     from homdp_ppl.study.specification import Study, Unit
@@ -38,7 +36,8 @@ __all__ = [
 _HOMES = {  # module: the public names that it defines
     "directory": "StudyDirectory",
     "memory": "side_by_side",
-    "results": "digest read_runs",
+    "reading": "read_runs",
+    "results": "digest",
     "running": "Finished compare resume",
     "sources": "find_planner find_rule find_world",
     "specification": "Study Unit",

@@ -24,8 +24,9 @@ from homdp_ppl.learning.run import Run
 from homdp_ppl.precision import x64
 from homdp_ppl.storage.atomic import StorageError
 from homdp_ppl.storage.blocks import decode, encode
-from homdp_ppl.study.directory import StudyDirectory, check_fingerprint, check_sources
+from homdp_ppl.study.directory import StudyDirectory
 from homdp_ppl.study.executors import SET_ASIDE, STRIKES, Outcomes, Report, unit_lock, whole_errors
+from homdp_ppl.study.fingerprints import check_fingerprint, check_sources
 from homdp_ppl.study.pace import Pace
 from homdp_ppl.study.sources import find_again
 from homdp_ppl.study.specification import Study, Unit
@@ -89,7 +90,7 @@ def run_cluster(
     failed: dict[Unit, str] = {}
     left = deque(units)
     sent: dict[Future[Any], Unit] = {}
-    study = directory.study.to_json()
+    study, recorded = directory.study.to_json(), directory.manifest.sources
     results = as_completed(loop=client.loop, with_results=True, raise_errors=False)
     try:
         client.run_on_scheduler(_allow(STRIKES - 1))
@@ -98,12 +99,13 @@ def run_cluster(
                 min(len(left), sum(client.nthreads().values()) - len(sent)) if left else 0
             ):
                 unit = left.popleft()
+                own = unit.model, unit.rule, directory.study.planner
                 future = client.submit(
                     compute,
                     study,
                     tuple(unit),
-                    directory.models[unit.model],
-                    directory.sources,
+                    directory.manifest.models[unit.model],
+                    {text: source for text, source in recorded.items() if text in own},
                     pure=False,
                 )
                 sent[future] = unit
@@ -221,14 +223,15 @@ def compute(
     model
         What the model was when the study began; a worker that finds another refuses.
     sources
-        The files of rules and planners as they were; a worker that finds others refuses.
+        The recorded texts of user files; a worker that finds others raises an error before it
+        imports them.
     """
     asked, piece = Study.from_mapping(study), Unit(unit[0], unit[1], unit[2], tuple(unit[3]))
     computed = []
     with whole_errors((piece.model, piece.rule, asked.planner)), x64():
+        check_sources(sources, "worker")
         world = find_again(piece.model, asked.horizon)
         check_fingerprint(piece.model, model, world, "worker")
-        check_sources(sources, "worker")
         sinks: dict[int, _Memory] = {}
 
         @contextmanager
@@ -249,7 +252,8 @@ def commit(directory: StudyDirectory, unit: Unit, run: Computed, pace: Pace) -> 
     block = decode(run.block)
     record = to_record(block.arrays)
     path = directory.journal_path(unit, run.seed)
-    with unit_lock(directory.unit_path(unit), pace), journal_of(path, run.about) as journal:
+    about = {**run.about, **directory.identity(unit, run.seed)}
+    with unit_lock(directory, unit, pace), journal_of(path, about) as journal:
         there = [to_record(old.arrays) for old in journal.records()]
         rounds, episodes = (
             sum(len(old.values) for old in there),

@@ -1,35 +1,38 @@
-"""The directory of a study: what was asked for, one journal a run, and what was made of them.
+"""The directory of a study: what was asked for, one journal per run, and what was made of them.
 
 study.json                                        the study, models and files as they were, versions
-runs/MODEL/PRIOR/RULE/seeds-0-9/seed-3.journal    what happened: the truth
+runs/MODEL/PRIOR/RULE/seeds-0-9/seed-3.journal    what happened in one run
 results.nc, report.html                           made from the journals, at any time again
+
+A directory may come from somebody else. Reading one imports nothing, follows no links, and opens
+no file outside it.
 """
 
 from __future__ import annotations
 
-import json
+import os
 import platform
 import re
 import shlex
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
 from hashlib import sha256
 from importlib.metadata import version
-from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from homdp_ppl.core.checked import checked
 from homdp_ppl.declare.model import World
-from homdp_ppl.errors import HOMDPError, ParameterError, Problem
+from homdp_ppl.errors import ParameterError, Problem
 from homdp_ppl.storage.atomic import StorageError, atomic_write, storage_errors
-from homdp_ppl.study.files import file_of, source_of
+from homdp_ppl.study import manifest
+from homdp_ppl.study.files import source_of
+from homdp_ppl.study.fingerprints import check_fingerprint, check_sources, fingerprint
+from homdp_ppl.study.sources import find_again, find_rule, uses_prior
 from homdp_ppl.study.specification import Study, Unit
+from homdp_ppl.study.trust import Trust, check_trusted, trusted_texts, user_files
 
-FORMAT = 1
-ANOTHER = "Begin another study for it."
 PACKAGES = (
     "homdp_ppl",
     "jax",
@@ -42,8 +45,10 @@ PACKAGES = (
     "arviz",
     "xarray",
 )
+OTHER = "a directory of this study, at its place for the whole run"
 
 
+@dataclass(frozen=True, eq=False)
 class StudyDirectory:
     """Where a study lives.
 
@@ -51,16 +56,10 @@ class StudyDirectory:
     ----------
     path
         The directory; made by :meth:`create`, found again by :meth:`open`.
-    study
-        What is asked for.
-    models
-        What each model was when the study began.
-    about
-        The software and the machine.
-    sources
-        The files of custom rules and planners, as they were.
-    bayesian
-        The rules that depend on the prior.
+    manifest
+        What ``study.json`` holds.
+    trusted
+        The models, rules and planners whose user files may be imported.
 
     Examples
     --------
@@ -74,78 +73,76 @@ class StudyDirectory:
     (True, ['seed-0.journal', 'seed-1.journal'])
     """
 
-    @checked
-    def __init__(
-        self,
-        path: Path,
-        study: Study,
-        models: Mapping[str, Any],
-        about: Mapping[str, Any],
-        sources: Mapping[str, str],
-        bayesian: Sequence[str] | None = None,
-    ) -> None:
-        self.path, self.study, self.models, self.about, self.sources = (
-            path,
-            study,
-            dict(models),
-            dict(about),
-            dict(sources),
-        )
-        self.bayesian = study.bayesian() if bayesian is None else list(bayesian)
+    path: Path
+    manifest: manifest.Manifest
+    trusted: frozenset[str] = frozenset()
+
+    @property
+    def study(self) -> Study:
+        """What is asked for."""
+        return self.manifest.study
+
+    @property
+    def about(self) -> Mapping[str, str]:
+        """The software and the machine."""
+        return self.manifest.about
 
     @classmethod
-    @checked
     def create(cls, path: str | Path, study: Study, worlds: Mapping[str, World]) -> StudyDirectory:
-        """Begin a study in a directory, which is made if need be.
+        """Begin a study in a directory, which exists; one that holds another study is refused.
 
-        One that holds another study is refused.
+        Parameters
+        ----------
+        path
+            The directory.
+        study
+            What is asked for. The user has named its files, so they may be imported.
+        worlds
+            Its models.
         """
         path = Path(path)
         found = cls.at_place(path, study)
         if found is not None:
-            found.check(worlds)
+            for text, world in worlds.items():
+                check_fingerprint(text, found.manifest.models[text], world, str(path))
             return found
-        models = {text: fingerprint(text, world) for text, world in worlds.items()}
-        sources = {
-            text: source_of(text)
-            for text in (*study.explorers, study.planner)
-            if file_of(text) is not None
-        }
-        made = cls(path, study, models, versions(), sources)
-        content = {
-            "format": FORMAT,
-            "study": study.to_json(),
-            "models": models,
-            "about": made.about,
-            "sources": sources,
-            "bayesian": made.bayesian,
-        }
-        atomic_write(path / "study.json", json.dumps(content, indent=1).encode())
-        return made
+        files = user_files(study)
+        made = manifest.Manifest(
+            study,
+            {text: fingerprint(world) for text, world in worlds.items()},
+            {rule: _rule(rule, next(iter(worlds.values()))) for rule in study.explorers},
+            {text: source_of(text) for text in files},
+            versions(),
+        )
+        atomic_write(path / "study.json", made.encode())
+        return cls(path, made, frozenset(files))
 
     @classmethod
-    @checked
     def at_place(cls, path: str | Path, study: Study) -> StudyDirectory | None:
-        """The study that was begun in a directory, if any.
+        """The study that was begun in a directory, if any; its user files have not changed.
 
-        A directory that holds something else is refused.
+        Parameters
+        ----------
+        path
+            The directory.
+        study
+            What is asked for. The user has named its files, so they are read, but not imported.
+
+        Raises
+        ------
+        ParameterError
+            The directory holds something else.
         """
         path = Path(path)
-        if (path / "study.json").exists():
+        if os.path.lexists(path / "study.json"):
             found = cls.open(path)
-            if found.study == study:
-                return found
-            raise ParameterError(
-                str(path),
-                [
-                    Problem(
-                        "directory",
-                        "another study",
-                        "an empty directory",
-                        _difference(found, study),
-                    )
-                ],
-            )
+            if found.study != study:
+                problem = Problem(
+                    "directory", "another study", "an empty directory", _difference(found, study)
+                )
+                raise ParameterError(str(path), [problem])
+            check_sources(found.manifest.sources, str(path))
+            return cls(path, found.manifest, frozenset(user_files(study)))
         if path.is_dir() and any(not entry.name.startswith(".") for entry in path.iterdir()):
             remedy = "Name another, or remove what is in it."
             raise ParameterError(
@@ -155,69 +152,103 @@ class StudyDirectory:
         return None
 
     @classmethod
-    @checked
-    def open(cls, path: str | Path) -> StudyDirectory:
-        """Find a study again; refuses directories without one, damaged and newer ones."""
+    def open(cls, path: str | Path, trust: Trust = False) -> StudyDirectory:
+        """Find a study again, without importing anything.
+
+        Parameters
+        ----------
+        path
+            The directory, which may come from somebody else.
+        trust
+            Which user files may be imported later: none, all at or below the working directory
+            (True), or those that are named. Their text is compared with the recorded one now.
+
+        Raises
+        ------
+        ParameterError
+            No study, or user files that have changed.
+        StorageError
+            A damaged study, or one in another format.
+        """
         path = Path(path)
-        file = path / "study.json"
-        if not file.exists():
+        if not os.path.lexists(path / "study.json"):
             remedy = "`homdp compare ... --out DIR` makes one."
             got = "no study.json in it" if path.is_dir() else "no such directory"
             raise ParameterError(
                 str(path), [Problem("directory", got, "the directory of a study", remedy)]
             )
-        with storage_errors(file, "a study that can be read"):
-            text = file.read_bytes()
-        try:
-            content = json.loads(text)
-            if type(content["format"]) is not int:
-                raise TypeError("format")
-            if content["format"] > FORMAT:
-                got, remedy = f"format {content['format']}", "A newer homdp_ppl reads it."
-                raise StorageError(file, got, f"format {FORMAT} or older", remedy)
-            study = Study.from_mapping(content["study"], str(file))
-            return cls(
-                path,
-                study,
-                dict(content["models"]),
-                dict(content["about"]),
-                dict(content.get("sources", {})),
-                content.get("bayesian"),
-            )
-        except (ValueError, TypeError, KeyError, RecursionError) as error:
-            if isinstance(error, HOMDPError):
-                raise
-            raise StorageError(
-                file, f"content that is no study ({type(error).__name__}: {error})", "a study"
-            ) from None
+        found = manifest.Manifest.read(path / "study.json")
+        trusted = trusted_texts(found.study, trust)
+        check_sources({text: found.sources[text] for text in trusted}, str(path))
+        return cls(path, found, trusted)
 
-    @checked
-    def check(self, worlds: Mapping[str, World]) -> None:
-        """Refuse models, rules and planners that are not what they were when the study began, with
-        the difference.
+    def world(self, text: str) -> World:
+        """A model of the study, as it was when the study began.
+
+        Parameters
+        ----------
+        text
+            One of ``study.models``.
+
+        Raises
+        ------
+        ParameterError
+            The model is in a user file that may not be imported, or it has changed.
         """
-        for text, world in worlds.items():
-            check_fingerprint(text, self.models.get(text, {}), world, str(self.path))
-        check_sources(self.sources, str(self.path))
+        self.check_imports(text)
+        world = find_again(text, self.study.horizon)
+        check_fingerprint(text, self.manifest.models[text], world, str(self.path))
+        return world
+
+    def check_imports(self, *texts: str) -> None:
+        """Raise ParameterError unless these may be imported and their files have not changed.
+
+        Parameters
+        ----------
+        texts
+            Models, rules and planners of the study.
+        """
+        check_trusted(texts, self.trusted, str(self.path))
+        sources = self.manifest.sources
+        check_sources({text: sources[text] for text in texts if text in sources}, str(self.path))
+
+    def confirm(self) -> None:
+        """Raise StorageError unless the directory is still there and holds this study."""
+        try:
+            same = manifest.Manifest.read(self.path / "study.json") == self.manifest
+        except StorageError:
+            same = False
+        if not same:
+            remedy = "Nothing more is written. If it was removed, begin the study again."
+            got = "a directory that was removed or replaced while the study was running"
+            raise StorageError(self.path, got, OTHER, remedy)
 
     def units(self) -> Iterator[Unit]:
         """The pieces of work, in the order of the study."""
-        kinds = {text: model.get("kind") for text, model in self.models.items()}
-        continuous = [text for text, kind in kinds.items() if kind == "continuous"]
-        return self.study.units(continuous, self.bayesian)
+        models, rules = self.manifest.models, self.manifest.rules
+        continuous = [text for text, model in models.items() if model["kind"] == "continuous"]
+        bayesian = [text for text, rule in rules.items() if rule["uses_prior"]]
+        return self.study.units(continuous, bayesian)
 
-    @checked
     def unit_path(self, unit: Unit) -> Path:
-        """Where the journals of a unit are."""
-        parts = (
-            slug(unit.model),
-            unit.prior,
-            slug(unit.rule),
-            f"seeds-{unit.seeds[0]}-{unit.seeds[-1]}",
-        )
-        return self.path.joinpath("runs", *parts)
+        """Where the journals of a unit are; a link on the way raises StorageError."""
+        path = self.path
+        for part in _parts(unit):
+            path = path / part
+            if path.is_symlink():
+                raise StorageError(path, "a symbolic link", "a directory of the study itself")
+        return path
 
-    @checked
+    def make_unit_path(self, unit: Unit) -> Path:
+        """The same, after making the directories below that of the study."""
+        self.confirm()
+        path = self.path
+        for part in _parts(unit):
+            path = path / part
+            with storage_errors(path, "a directory for a unit"):
+                path.mkdir(exist_ok=True)
+        return self.unit_path(unit)
+
     def journal_path(self, unit: Unit, seed: int) -> Path:
         """The journal of one run."""
         return self.unit_path(unit) / f"seed-{seed}.journal"
@@ -228,10 +259,35 @@ class StudyDirectory:
             for seed in unit.seeds:
                 yield unit, seed, self.journal_path(unit, seed)
 
+    def identity(self, unit: Unit, seed: int) -> dict[str, Any]:
+        """What the journal of a run must say about itself: whose run it is.
+
+        Parameters
+        ----------
+        unit, seed
+            The run.
+        """
+        return {
+            "study": self._identity,
+            "unit": [unit.model, unit.prior, unit.rule],
+            "seed": seed,
+            "episodes": self.study.episodes,
+            "horizon": self.manifest.models[unit.model]["horizon"],
+        }
+
+    @cached_property
+    def _identity(self) -> str:
+        return self.manifest.identity
+
     @property
     def flag(self) -> Path:
         """A file that asks all workers to stop."""
         return self.path / ".stop"
+
+
+def _parts(unit: Unit) -> tuple[str, ...]:
+    seeds = f"seeds-{unit.seeds[0]}-{unit.seeds[-1]}"
+    return "runs", slug(unit.model), unit.prior, slug(unit.rule), seeds
 
 
 def slug(text: str) -> str:
@@ -243,54 +299,9 @@ def slug(text: str) -> str:
     ('greedy', 'hop_b_scale_0_1-92d5c4')
     """
     plain = re.sub(r"[^A-Za-z0-9_-]+", "_", text).strip("_")[:60]
-    return plain if plain == text else f"{plain}-{sha256(text.encode()).hexdigest()[:6]}"
-
-
-def fingerprint(text: str, world: World) -> dict[str, Any]:
-    """What a model is, in words and numbers: another model has another."""
-    spaces = [
-        str(space) if not isinstance(space, tuple) else [str(name) for name in space]
-        for space in world.spaces[:3]
-    ]
-    arrays = (
-        list(world.pomdp)
-        if world.spaces.finite
-        else [world.parameters[name] for name in sorted(world.parameters)]
-    )
-    numbers = sha256(
-        b"".join(np.ascontiguousarray(array, dtype=np.float64).tobytes() for array in arrays)
-    ).hexdigest()
-    told = " ".join(repr(world.homdp).split())
-    horizon = world.spaces.horizon
-    kind = "finite" if world.spaces.finite else "continuous"
-    return {
-        "kind": kind,
-        "declaration": told,
-        "spaces": spaces,
-        "horizon": horizon,
-        "numbers": numbers,
-        "source": source_of(text),
-    }
-
-
-def check_fingerprint(text: str, then: Mapping[str, Any], world: World, subject: str) -> None:
-    """Refuse a model that is not what it was, with the difference."""
-    now = fingerprint(text, world)
-    if dict(then) != now:
-        got = _first_difference(then, now)
-        raise ParameterError(
-            subject, [Problem(text, got, "the model that the study began with", ANOTHER)]
-        )
-
-
-def check_sources(sources: Mapping[str, str], subject: str) -> None:
-    """Refuse files of rules and planners that are not what they were, with the difference."""
-    for text, then in sources.items():
-        got = _changed_line(then, source_of(text))
-        if got:
-            raise ParameterError(
-                subject, [Problem(text, got, "the file that the study began with", ANOTHER)]
-            )
+    if plain == text:
+        return plain
+    return f"{plain}-{sha256(text.encode(errors='surrogateescape')).hexdigest()[:6]}"
 
 
 def versions() -> dict[str, str]:
@@ -304,28 +315,16 @@ def versions() -> dict[str, str]:
     }
 
 
-def _first_difference(then: Mapping[str, Any], now: Mapping[str, Any]) -> str:
-    changed = _changed_line(str(then.get("source")), now["source"])
-    if changed:
-        return changed
-    for name, value in now.items():
-        if then.get(name) != value:
-            return f"{name} {value!r}, which was {then.get(name)!r}"
-    return "something else"
-
-
-def _changed_line(then: str, now: str) -> str:
-    """The first line that differs, in words; empty if none does."""
-    for number, (old, new) in enumerate(zip_longest(then.splitlines(), now.splitlines()), 1):
-        if old != new:
-            return (
-                f"line {number} of its file, which was {(old or '').strip()!r} and is "
-                f"{(new or '').strip()!r}"
-            )
-    return ""
+def _rule(text: str, world: World) -> dict[str, Any]:
+    """What the report needs to know about a rule."""
+    rule = find_rule(text, world)
+    level = rule.about.coverage if rule.deployment.replan == "every episode" else None
+    return {"uses_prior": uses_prior(text), "coverage": None if level is None else float(level)}
 
 
 def _difference(found: StudyDirectory, study: Study) -> str:
     old, new = found.study.to_json(), study.to_json()
-    told = [f"{name} was {old[name]} and is {new[name]}" for name in new if old[name] != new[name]]
-    return f"Name another directory, or ask for the same: {'; '.join(told)}."
+    changed = [
+        f"{name} was {old[name]} and is {new[name]}" for name in new if old[name] != new[name]
+    ]
+    return f"Name another directory, or ask for the same: {'; '.join(changed)}."

@@ -21,13 +21,12 @@ from loky.process_executor import TerminatedWorkerError
 
 from homdp_ppl.errors import HOMDPError, Problem, in_one_line
 from homdp_ppl.precision import x64
-from homdp_ppl.storage._system import is_running
+from homdp_ppl.storage._system import is_running, write_plain
 from homdp_ppl.storage.atomic import StorageError, storage_errors
-from homdp_ppl.storage.lock import DirectoryLock
+from homdp_ppl.storage.lock import DirectoryLock, LockedError
 from homdp_ppl.study.directory import StudyDirectory
 from homdp_ppl.study.files import own_line
 from homdp_ppl.study.pace import Pace
-from homdp_ppl.study.sources import find_again
 from homdp_ppl.study.specification import Unit
 from homdp_ppl.study.units import Stopped, journal_sink, run_unit
 
@@ -74,34 +73,36 @@ def run_here(
 def work(directory: StudyDirectory, unit: Unit, pace: Pace, done: Callable[[int], None]) -> None:
     """Do one unit, writing to its journals.
 
-    Refuses a model that has changed since the study began.
+    Models and user files that have changed since the study began raise ParameterError, before
+    anything is imported.
     """
     own = unit.model, unit.rule, directory.study.planner
-    with unit_lock(directory.unit_path(unit), pace), whole_errors(own), x64():
-        world = find_again(unit.model, directory.study.horizon)
-        directory.check({unit.model: world})
+    with unit_lock(directory, unit, pace), whole_errors(own), x64():
+        directory.check_imports(*own)
+        world = directory.world(unit.model)
         run_unit(
             directory.study,
             unit,
             world,
-            lambda seed: journal_sink(directory.journal_path(unit, seed)),
+            lambda seed: journal_sink(directory, unit, seed),
             pace,
             done,
         )
 
 
 @contextmanager
-def unit_lock(path: Path, pace: Pace) -> Iterator[None]:
+def unit_lock(directory: StudyDirectory, unit: Unit, pace: Pace) -> Iterator[None]:
     """Hold the directory of a unit; a worker whose parent was killed has it until it notices."""
-    with storage_errors(path, "a directory for a unit"):
-        path.mkdir(parents=True, exist_ok=True)
+    path = directory.make_unit_path(unit)
     begun = time.monotonic()
     with ExitStack() as held:
         while True:
             try:
                 held.enter_context(DirectoryLock(path))
                 break
-            except StorageError:
+            except LockedError as error:
+                if not error.here:
+                    raise
                 if pace.stop:
                     raise Stopped(pace.stop) from None
                 if time.monotonic() - begun > PATIENCE:
@@ -156,7 +157,8 @@ def run_processes(
     try:
         while (left and not pace.stop) or any(worker.unit for worker in crew):
             if pace.stop:
-                directory.flag.touch()
+                with storage_errors(directory.flag, "a file that asks the workers to stop"):
+                    write_plain(directory.flag, b"")
             for worker in crew:
                 if worker.unit is None and left and not pace.stop:
                     worker.begin(left.popleft())
@@ -208,7 +210,7 @@ class _Worker:
             self._pool = ProcessPoolExecutor(1, **watch, env=self._environment)
         _rounds(self._directory, unit).unlink(missing_ok=True)
         with _interrupts_blocked():  # a new process inherits this: Ctrl-C is for its parent
-            self.future = self._pool.submit(_work_elsewhere, str(self._directory.path), unit)
+            self.future = self._pool.submit(_work_elsewhere, self._directory, unit)
         self.unit = unit
 
     def look(self) -> bool:
@@ -273,16 +275,15 @@ def _watch(parent: int) -> None:
     threading.Thread(target=look, daemon=True).start()
 
 
-def _work_elsewhere(path: str, unit: Unit) -> str:
+def _work_elsewhere(directory: StudyDirectory, unit: Unit) -> str:
     """A unit in a worker process: why it stopped before its end, or nothing."""
-    directory = StudyDirectory.open(path)
     total = 0
 
     def done(n: int) -> None:
         nonlocal total
         total += n
-        with suppress(OSError):  # a full disk is told by the journal
-            _rounds(directory, unit).write_text(str(total))
+        with suppress(OSError):  # the journal reports a full disk
+            write_plain(_rounds(directory, unit), str(total).encode())
 
     try:
         work(directory, unit, Pace(directory.flag), done)

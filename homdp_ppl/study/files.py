@@ -1,10 +1,11 @@
-"""Models, rules and planners that stand in somebody's own Python file: ``path/to/file.py:name``."""
+"""Models, rules and planners in user files: ``path/to/file.py:name``."""
 
 from __future__ import annotations
 
 import importlib.util
 import traceback
 from collections.abc import Iterable
+from importlib.abc import SourceLoader
 from pathlib import Path
 from types import FunctionType, ModuleType
 from typing import Any
@@ -33,13 +34,13 @@ def file_of(text: str) -> Path | None:
 
 
 def source_of(text: str) -> str:
-    """What stands in the file that a text names.
+    """The content of the file that a text names, byte for byte.
 
     Empty if it names none, or one that cannot be read.
     """
     file = file_of(text)
     try:
-        return "" if file is None else file.read_text(encoding="utf-8", errors="replace")
+        return "" if file is None else file.read_bytes().decode("utf-8", "surrogateescape")
     except OSError:
         return ""
 
@@ -66,7 +67,7 @@ def find_in_file(file: Path, name: str, kinds: Any, expected: str) -> Any:
     Parameters
     ----------
     file
-        A file, which is imported: only for those that the person who asks has named.
+        A file, which is imported: only for files that the user has named or agreed to.
     name
         The name in it.
     kinds
@@ -110,11 +111,11 @@ def _import(path: Path) -> ModuleType:
             [Problem("file", f"no file {path}", "a Python file, as in path/to/file.py:name")],
         )
     spec = importlib.util.spec_from_file_location(path.stem, path)
-    if spec is None or spec.loader is None:
+    if spec is None or not isinstance(spec.loader, SourceLoader):
         raise HOMDPError(str(path), [Problem("file", path.name, "a Python file, ending in .py")])
     module = importlib.util.module_from_spec(spec)
-    try:
-        spec.loader.exec_module(module)
+    try:  # from the text itself: a cached .pyc may hold something else
+        exec(spec.loader.source_to_code(path.read_bytes(), str(path)), vars(module))
     except HOMDPError:
         raise
     except Exception as error:

@@ -13,14 +13,14 @@ from typing import Any
 
 
 class Pace:
-    """Asked between two stretches of work whether to go on.
+    """Says between two stretches of work whether to stop.
 
     Parameters
     ----------
     flag
         A file whose presence means: stop.
     deadline
-        A time on ``time.time()``'s clock.
+        A time on the clock of ``time.monotonic()``, which no change of the date moves.
     """
 
     def __init__(self, flag: Path | None = None, deadline: float | None = None) -> None:
@@ -36,7 +36,7 @@ class Pace:
         """Why to stop; empty as long as there is no reason."""
         if self._asked:
             return self._asked
-        if self._deadline is not None and time.time() >= self._deadline:
+        if self._deadline is not None and time.monotonic() >= self._deadline:
             return "the time limit is reached"
         if self._flag is not None and self._flag.exists():
             return "it was asked to stop"

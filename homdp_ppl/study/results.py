@@ -1,107 +1,34 @@
-"""What a study found, rebuilt from its journals.
-
-Runs, one netCDF file, and a digest of everything that happened.
-"""
+"""What a study found, made from its journals: one netCDF file, and a digest of everything."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import fields
-from functools import reduce
 from hashlib import sha256
-from operator import add
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import xarray as xr
 
-from homdp_ppl.core.checked import checked
 from homdp_ppl.learning.metrics import Saved
 from homdp_ppl.learning.record import Record
 from homdp_ppl.precision import Array
+from homdp_ppl.storage._system import printable
 from homdp_ppl.storage.atomic import atomic_write
-from homdp_ppl.storage.journal import Journal, read_journal
-from homdp_ppl.storage.records import DamageError
 from homdp_ppl.study.directory import StudyDirectory
-from homdp_ppl.study.specification import Unit
-from homdp_ppl.study.units import to_record
+from homdp_ppl.study.reading import Runs, read_runs
 
-Runs: TypeAlias = dict[tuple[str, str, str], list[Saved]]  # by model, prior and rule, one a seed
 COLUMNS = ("value", "optimistic", "gap", "regret", "was_optimistic")
 
 
-def read_run(path: Path) -> Saved | None:
-    """A run from its journal; None if it has not begun, or has no rounds yet."""
-    if not Journal.begun(path):
-        return None
-    described, blocks = read_journal(path)
-    if described is None or not blocks:
-        return None
-    record = reduce(add, [to_record(block.arrays) for block in blocks])
-    return Saved(
-        described, record, {"all": float(sum(block.facts.get("seconds", 0.0) for block in blocks))}
-    )
-
-
-@checked
-def read_runs(directory: StudyDirectory) -> Runs:
-    """All runs that have begun, in the order of the study.
-
-    Parameters
-    ----------
-    directory
-        Where the study lives.
-
-    Returns
-    -------
-    dict
-        By model, prior and rule: runs as they were saved, one a seed.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from homdp_ppl import study
-    >>> with tempfile.TemporaryDirectory() as out:
-    ...     _ = study.compare(
-    ...         "tiger", ["uniform"], episodes=3, seeds=2, out=out, workers=1, horizon=2
-    ...     )
-    ...     runs = read_runs(study.StudyDirectory.open(out))
-    >>> list(runs), [len(run.values) for run in runs["tiger", "declared", "uniform"]]
-    ([('tiger', 'declared', 'uniform')], [3, 3])
-    """
-    runs: Runs = {}
-    for unit, _, path in directory.journals():
-        run = read_run(path)
-        if run is not None:
-            runs.setdefault((unit.model, unit.prior, unit.rule), []).append(run)
-    return runs
-
-
-def is_whole(run: Saved) -> bool:
-    """Whether a run is at its end."""
-    return len(run.values) >= int(run.about["episodes"]) // run.episodes_per_round
-
-
-def is_complete(directory: StudyDirectory, unit: Unit) -> bool:
-    """Whether all runs of a unit are at their end, in journals that are whole."""
-    for seed in unit.seeds:
-        try:
-            run = read_run(directory.journal_path(unit, seed))
-        except DamageError:  # who goes on with it sets it aside
-            return False
-        if run is None or not is_whole(run):
-            return False
-    return True
-
-
-@checked
 def digest(directory: StudyDirectory) -> str:
-    """A number for everything that happened.
+    """A number for everything that results are computed from.
 
-    Another value, another step of another episode, and it is another.
-
-    Seconds and numbers of plans are not in it.
+    It covers the study, the fingerprints of its models, and of every run its description (with the
+    optimum) and its record. Seconds and numbers of plans are not in it, nor how the work was
+    divided. Two studies with the same digest have the same results.
 
     Parameters
     ----------
@@ -120,14 +47,26 @@ def digest(directory: StudyDirectory) -> str:
     ...     digest(done(one)) == digest(done(other))  # asked again, the same happens again
     True
     """
+    return digest_of(directory, read_runs(directory))
+
+
+def digest_of(directory: StudyDirectory, runs: Runs) -> str:
+    """The digest of a study whose runs were read already."""
     total = sha256()
-    for unit, seed, path in directory.journals():
-        run = read_run(path)
-        total.update(repr((unit.model, unit.prior, unit.rule, seed, run is not None)).encode())
-        if run is not None:
+
+    def update(facts: Any) -> None:
+        total.update(json.dumps(facts, sort_keys=True).encode())
+
+    asked = {name: value for name, value in directory.study.to_json().items() if name != "block"}
+    update([asked, directory.manifest.models])
+    for key, several in runs.items():
+        for run in several:
+            update([key, {k: v for k, v in run.about.items() if k not in ("study", "loop")}])
             for column in fields(Record):
                 if column.name != "plans":
-                    total.update(np.ascontiguousarray(getattr(run.record, column.name)).tobytes())
+                    entries = np.ascontiguousarray(getattr(run.record, column.name))
+                    update([column.name, entries.dtype.str, entries.shape])
+                    total.update(entries.tobytes())
     return total.hexdigest()
 
 
@@ -171,18 +110,18 @@ def to_dataset(directory: StudyDirectory, runs: Runs) -> xr.Dataset:
     variables: dict[str, Any] = {name: ((*axes, "round"), values) for name, values in table.items()}
     variables |= {name: (axes, values) for name, values in once.items()}
     places = {
-        "model": list(study.models),
+        "model": list(map(printable, study.models)),
         "prior": list(study.priors),
-        "rule": list(study.explorers),
+        "rule": list(map(printable, study.explorers)),
         "seed": np.arange(study.seeds),
         "round": np.arange(1, rounds + 1),
     }
     about = {
         "episodes": study.episodes,
-        "planner": study.planner,
-        **{k: str(v) for k, v in directory.about.items()},
+        "planner": printable(study.planner),
+        **{k: printable(v) for k, v in directory.about.items()},
     }
-    return xr.Dataset(variables, places, {**about, "digest": digest(directory)})
+    return xr.Dataset(variables, places, {**about, "digest": digest_of(directory, runs)})
 
 
 def write_results(directory: StudyDirectory, runs: Runs) -> Path:

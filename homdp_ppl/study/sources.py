@@ -1,7 +1,4 @@
-"""Worlds, rules and planners from a line of text.
-
-What a person types, and what a file of a study holds.
-"""
+"""Worlds, rules and planners from a line of text, as on the command line or in a study file."""
 
 from __future__ import annotations
 
@@ -29,6 +26,8 @@ from homdp_ppl.planners._histories import Support, few_histories
 from homdp_ppl.planners.auto import SMALL_TREE
 from homdp_ppl.study.defaults import FILE_HORIZON
 from homdp_ppl.study.files import file_of, find_in_file, source_of
+
+DIGITS = 64  # of a number; a longer text is no number
 
 
 def required(factory: Callable[..., Any]) -> set[str]:
@@ -342,7 +341,7 @@ def _called(factory: Callable[..., Any], call: Call) -> Any:
 def _value(text: str) -> Any:
     if text in ("True", "False", "true", "false"):
         return text.lower() == "true"
-    for kind in (int, float):
+    for kind in (int, float) if len(text) <= DIGITS else ():
         try:
             return kind(text)
         except ValueError:

@@ -1,10 +1,12 @@
-"""What a study is asked to do: models, rules, priors and seeds, as one file can hold it."""
+"""What a study is asked to do: models, rules, priors and seeds, as in one file."""
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import asdict, dataclass, fields
+from errno import EFBIG
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,6 +17,14 @@ from homdp_ppl.study.sources import uses_prior
 
 LISTS = ("models", "explorers", "priors")
 MOST = 10**7  # episodes, seeds
+RUNS = 100_000  # of a study, each with a journal
+CELLS = 4 * 10**8  # runs times episodes: a variable of a netCDF file has at most 4 GiB
+LARGEST = 2**20  # bytes of a study file
+SHOWN = 200  # characters of a value in an error
+LONGEST = 4096  # characters of a model, rule or planner: as long as a path may be
+# keys such as a.b.c of a hundred parts, for which tomllib takes time and memory without bound
+NESTED = re.compile(r"""(?<![\w"'-])(?:[\w"'-]+[ \t]*\.[ \t]*){100}""")
+SPLIT = "Split it into several studies, for instance one for each model."
 
 
 class Unit(NamedTuple):
@@ -150,7 +160,7 @@ class Study:
         """From the contents of a file; refuses unknown names and values of the wrong kind."""
         known = [field.name for field in fields(cls)]
         problems = [
-            Problem("key", repr(name), f"one of {', '.join(known)}", did_you_mean(str(name), known))
+            Problem("key", _shown(name), f"one of {', '.join(known)}", _near(name, known))
             for name in given
             if name not in known
         ]
@@ -172,15 +182,36 @@ class Study:
         """
         path = Path(path)
         try:
-            given = tomllib.loads(path.read_text(encoding="utf-8"))
+            with open(path, "rb") as file:
+                content = file.read(LARGEST + 1)
+            if len(content) > LARGEST:
+                raise OSError(EFBIG, f"more than {LARGEST:,} bytes")
+            text = content.decode()
+            if NESTED.search(text):
+                raise ValueError("a key of many parts")
+            given = tomllib.loads(text)
         except OSError as error:
             raise ParameterError(
                 str(path),
-                [Problem("file", error.strerror or str(error), "a file that can be read")],
+                [Problem("file", error.strerror or str(error), "a study file that can be read")],
             ) from None
-        except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
-            raise ParameterError(str(path), [Problem("file", str(error), "a TOML file")]) from None
+        except (ValueError, RecursionError) as error:  # also integers of thousands of digits
+            got = str(error)[:SHOWN]
+            raise ParameterError(str(path), [Problem("file", got, "a TOML file")]) from None
         return cls.from_mapping(given, str(path))
+
+
+def _shown(value: object) -> str:
+    """A value in an error, cut if it is long."""
+    try:
+        text = repr(value)
+    except ValueError:  # an integer with thousands of digits
+        text = "a very long number"
+    return text if len(text) <= SHOWN else f"{text[:SHOWN]}..."
+
+
+def _near(name: object, known: Collection[str]) -> str:
+    return did_you_mean(name, known) if isinstance(name, str) and len(name) <= SHOWN else ""
 
 
 def _problems(study: Study) -> list[Problem]:
@@ -190,9 +221,13 @@ def _problems(study: Study) -> list[Problem]:
         if not (
             isinstance(value, tuple) and value and all(isinstance(text, str) for text in value)
         ):
-            problems.append(Problem(name, repr(value), "a list of texts, at least one"))
+            problems.append(Problem(name, _shown(value), "a list of texts, at least one"))
         elif len(set(value)) < len(value):
-            problems.append(Problem(name, ", ".join(value), "each once"))
+            problems.append(Problem(name, _shown(", ".join(value)), "each once"))
+        elif max(map(len, value)) > LONGEST:
+            problems.append(
+                Problem(name, _shown(max(value, key=len)), f"texts of at most {LONGEST} characters")
+            )
     for name, optional in (
         ("episodes", False),
         ("seeds", False),
@@ -201,19 +236,31 @@ def _problems(study: Study) -> list[Problem]:
     ):
         value = getattr(study, name)
         if not (value is None and optional) and (type(value) is not int or not 1 <= value <= MOST):
-            problems.append(Problem(name, repr(value), f"a whole number from 1 to {MOST:,}"))
-    if not isinstance(study.planner, str):
-        problems.append(Problem("planner", repr(study.planner), "a name"))
+            problems.append(Problem(name, _shown(value), f"a whole number from 1 to {MOST:,}"))
+    if not isinstance(study.planner, str) or len(study.planner) > LONGEST:
+        problems.append(Problem("planner", _shown(study.planner), "a name"))
     if type(study.epsilon) not in (int, float) or not 0 < study.epsilon < float("inf"):
-        problems.append(Problem("epsilon", repr(study.epsilon), "a number above 0"))
+        problems.append(Problem("epsilon", _shown(study.epsilon), "a number above 0"))
     if not problems:
         problems += [
-            Problem(
-                "priors", repr(prior), f"some of {', '.join(PRIORS)}", did_you_mean(prior, PRIORS)
-            )
+            Problem("priors", _shown(prior), f"some of {', '.join(PRIORS)}", _near(prior, PRIORS))
             for prior in study.priors
             if prior not in PRIORS
         ]
         if not problems and "declared" not in study.priors:
             problems.append(Problem("priors", ", ".join(study.priors), "declared among them"))
-    return problems
+    return problems or _size_problems(study)
+
+
+def _size_problems(study: Study) -> list[Problem]:
+    """Studies that no file of results can hold, found before anything is allocated."""
+    kinds = len(study.models) * len(study.priors) * len(study.explorers)
+    runs = kinds * study.seeds
+    if runs > RUNS:
+        got = f"{study.seeds:,} seeds of {kinds} models, priors and rules: {runs:,} runs"
+        return [Problem("seeds", got, f"at most {RUNS:,} runs in a study", SPLIT)]
+    if runs * study.episodes > CELLS:
+        got = f"{study.episodes:,} episodes of {runs:,} runs"
+        expected = f"at most {CELLS:,} episodes in all, as many as results.nc can hold"
+        return [Problem("episodes", got, expected, SPLIT)]
+    return []

@@ -1,5 +1,5 @@
-"""One piece of work: a rule learns in a world for a block of seeds, and every stretch is written
-down as soon as it is done.
+"""One unit of work: a rule learns in a world for a block of seeds, and every stretch of rounds is
+written as soon as it is done.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from homdp_ppl.learning.task import Request
 from homdp_ppl.storage.atomic import StorageError
 from homdp_ppl.storage.journal import Journal, read_journal
 from homdp_ppl.storage.records import DamageError
+from homdp_ppl.study.directory import StudyDirectory
 from homdp_ppl.study.files import source_of
 from homdp_ppl.study.learners import learner
 from homdp_ppl.study.pace import Pace
@@ -34,16 +35,6 @@ from homdp_ppl.study.sources import find_planner, find_rule, find_world
 from homdp_ppl.study.specification import Study, Unit
 
 LONG = 1.0  # seconds that a stretch of the readable loop may take
-IDENTITY = (
-    "model",
-    "learner",
-    "explorer",
-    "seed",
-    "episodes",
-    "horizon",
-    "optimum",
-    "loop",
-)  # of a run, in its journal
 
 
 class Stopped(Exception):  # noqa: N818  no error
@@ -149,19 +140,18 @@ def _parts(world: World, prior: str, rule: str, planner: str, sources: tuple[str
 
 @contextmanager
 def journal_of(path: Path, about: Mapping[str, Any]) -> Iterator[Journal]:
-    """The journal of a run, ready to go on with.
+    """The journal of a run, ready for more rounds.
 
-    It is begun if it does not exist, and made again from what is whole if it is damaged; the
-    damaged file is set aside. One of another run is refused.
+    It is created if it does not exist. A damaged one is set aside and made again from the records
+    before the damage. The journal of another run raises StorageError.
 
     Parameters
     ----------
     path
         Its file.
     about
-        The run, in words and numbers.
+        The run in words and numbers, as the first record of its journal says it.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
     try:
         journal = Journal.open(path) if Journal.begun(path) else Journal.create(path, about)
     except DamageError as damage:
@@ -172,12 +162,35 @@ def journal_of(path: Path, about: Mapping[str, Any]) -> Iterator[Journal]:
         for block in kept.blocks if kept else ():
             journal.append(*block)
     with journal:
-        other = [name for name in IDENTITY if journal.description.get(name) != about[name]]
-        if other:
-            was = ", ".join(f"{name} {journal.description.get(name)!r}" for name in other)
-            now = ", ".join(f"{name} {about[name]!r}" for name in other)
-            raise StorageError(path, f"a run with {was}", f"one with {now}")
+        check_identity(path, journal.description, about)
+        if set(journal.description) != set(about):
+            raise StorageError(path, "a description with other entries", "one of this version")
         yield journal
+
+
+def check_identity(path: Path, described: Mapping[str, Any], about: Mapping[str, Any]) -> None:
+    """Raise StorageError for the journal of another run than the one that belongs at its place.
+
+    Parameters
+    ----------
+    path
+        The journal.
+    described
+        What it says about itself.
+    about
+        What it must say.
+    """
+    other = [name for name, value in about.items() if not _same(described.get(name), value)]
+    if other:
+        was = ", ".join(f"{name} {str(described.get(name))[:80]!r}" for name in other)
+        now = ", ".join(f"{name} {str(about[name])[:80]!r}" for name in other)
+        remedy = "Put the journals back, or remove this one and resume."
+        raise StorageError(path, f"the journal of a run with {was}", f"one with {now}", remedy)
+
+
+def _same(one: Any, other: Any) -> bool:
+    """Whether two entries are equal, also in type, where nan equals itself."""
+    return type(one) is type(other) and (one == other or (one != one and other != other))
 
 
 class JournalSink:
@@ -187,16 +200,20 @@ class JournalSink:
     ----------
     path
         Its file.
+    identity
+        Whose run it is: ``StudyDirectory.identity(unit, seed)``.
     opened
         Closes what was opened.
     """
 
-    def __init__(self, path: Path, opened: ExitStack) -> None:
-        self._path, self._opened = path, opened
+    def __init__(self, path: Path, identity: Mapping[str, Any], opened: ExitStack) -> None:
+        self._path, self._identity, self._opened = path, identity, opened
 
     def written(self, run: Run) -> Record:
         """What the journal holds of the run."""
-        self._journal = self._opened.enter_context(journal_of(self._path, run.about))
+        self._journal = self._opened.enter_context(
+            journal_of(self._path, {**run.about, **self._identity})
+        )
         return sum((to_record(block.arrays) for block in self._journal.records()), run.record)
 
     def append(self, record: Record, seconds: float) -> None:
@@ -205,10 +222,11 @@ class JournalSink:
 
 
 @contextmanager
-def journal_sink(path: Path) -> Iterator[JournalSink]:
-    """The sink of one run, closed afterwards."""
+def journal_sink(directory: StudyDirectory, unit: Unit, seed: int) -> Iterator[JournalSink]:
+    """The sink of one run of a study, closed afterwards."""
+    path, identity = directory.journal_path(unit, seed), directory.identity(unit, seed)
     with ExitStack() as opened:
-        yield JournalSink(path, opened)
+        yield JournalSink(path, identity, opened)
 
 
 def to_arrays(record: Record) -> dict[str, Any]:

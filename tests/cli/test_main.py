@@ -265,8 +265,8 @@ def test_names_are_told_as_they_are(capsys, tmp_path, monkeypatch):
         "1",
     ]
     assert main([*line, "--out", "my study", "--time-limit", "0.000001"]) == 3
-    assert "homdp resume 'my study'" in capsys.readouterr().out
-    assert main(["resume", "my study", "--workers", "1"]) == 0
+    assert "homdp resume 'my study' '[bold]x.py'" in capsys.readouterr().out
+    assert main(["resume", "my study", "[bold]x.py", "--workers", "1"]) == 0
     told = capsys.readouterr()
     assert told.err.splitlines()[-1] == f"2 of 2 done: {rule} in [bold]x.py:world, seed 0"
     assert "[bold]x.py:world: 1 episode, 1 seed, optimal" in told.out
@@ -315,3 +315,12 @@ def test_a_second_ctrl_c_is_told_with_the_way_to_go_on(capsys, monkeypatch):
     told = capsys.readouterr().err
     assert "homdp resume mine" in told
     assert "saved results are intact" in told
+
+
+def test_stories_are_whole_sentences(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "300")
+    assert main(["models"]) == 0
+    shown = capsys.readouterr().out
+    for name in models.MODELS:
+        assert models.story(name).endswith("."), name
+        assert models.story(name) in shown

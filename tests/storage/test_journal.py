@@ -3,6 +3,7 @@
 import errno
 import os
 import pickle
+import shutil
 import subprocess
 
 import numpy as np
@@ -338,3 +339,35 @@ def test_a_killed_writer_loses_nothing_acknowledged(tmp_path):
 def test_a_writer_killed_often_loses_nothing_acknowledged(tmp_path):
     """When this was written, 5 of the 200 kills hit a write half done."""
     survives_kills(tmp_path / "0.journal", 200, np.random.default_rng(1))
+
+
+@pytest.mark.parametrize("what", ["removed", "replaced", "directory removed"])
+def test_a_journal_that_vanishes_while_open_is_reported(tmp_path, what):
+    """Nothing is written to a file that nobody will find."""
+    place = tmp_path / "study"
+    place.mkdir()
+    with Journal.create(place / "0.journal", {}) as journal:
+        journal.append({"played": [0.5]}, {})
+        if what == "directory removed":
+            shutil.rmtree(place)
+        else:
+            (place / "0.journal").unlink()
+        if what == "replaced":
+            (place / "0.journal").write_bytes(b"something else")
+        with pytest.raises(StorageError, match="removed or replaced"):
+            journal.append({"played": [0.5]}, {})
+
+
+@pytest.mark.parametrize("kind", ["link", "dangling link", "pipe"])
+def test_only_regular_files_are_journals(tmp_path, kind):
+    """A link out of a directory is not followed, and a pipe is not waited for."""
+    real, path = tmp_path / "real.journal", tmp_path / "0.journal"
+    if kind == "pipe":
+        os.mkfifo(path)
+    else:
+        path.symlink_to(real)
+    if kind == "link":
+        Journal.create(real, {}).close()
+    for use in (read_journal, Journal.begun, Journal.open, lambda path: Journal.create(path, {})):
+        with pytest.raises(StorageError, match=r"symbolic link|regular file"):
+            use(path)

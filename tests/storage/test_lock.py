@@ -2,6 +2,8 @@
 
 import json
 import os
+import pickle
+import signal
 import socket
 import time
 
@@ -9,7 +11,7 @@ import pytest
 
 from homdp_ppl.storage import lock as locking
 from homdp_ppl.storage.atomic import StorageError
-from homdp_ppl.storage.lock import DirectoryLock, Holder
+from homdp_ppl.storage.lock import DirectoryLock, Holder, LockedError, stale_locks
 from tests.children import finish, kill, spawn
 
 CONTENDER = """
@@ -178,36 +180,99 @@ def test_without_proc_the_pid_decides(monkeypatch):
 
 
 @pytest.mark.parametrize("pid", ["gone", "this"])
-def test_the_lock_of_another_host_is_never_broken(tmp_path, pid):
+def test_the_lock_of_another_host_is_broken_only_on_request(tmp_path, pid):
     holder = past_holder()._replace(host="elsewhere")
     holder = holder if pid == "gone" else holder._replace(pid=os.getpid())
     path = leave(tmp_path, holder)
     before = path.read_bytes()
-    words = (
-        rf"process {holder.pid} on host elsewhere .* "
-        r"If that process has ended, remove .*\.lock by hand\.$"
-    )
     for _ in range(2):
-        with pytest.raises(StorageError, match=words), DirectoryLock(tmp_path):
+        with pytest.raises(LockedError, match="--take-over") as caught, DirectoryLock(tmp_path):
             pass
+        assert caught.value.locks == ((path, holder),)
+        assert not caught.value.here
         assert path.read_bytes() == before
-    path.unlink()
-    with DirectoryLock(tmp_path):
+    with DirectoryLock(tmp_path, take_over=True) as lock:
+        assert lock.holder.pid == os.getpid()
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_living_holder_is_never_taken_over(tmp_path):
+    """Not even on request, not even when it is stopped, not even if it names another host."""
+    (child,) = contenders(1)
+    assert ask([child], tmp_path) == ["won"]
+    child.send_signal(signal.SIGSTOP)
+    path = tmp_path / locking.NAME
+    named = json.loads(path.read_text())
+    for host in (named["host"], "elsewhere"):
+        path.write_text(json.dumps({**named, "host": host}))
+        with pytest.raises(LockedError) as caught, DirectoryLock(tmp_path, take_over=True):
+            pass
+        ((where, holder),) = caught.value.locks
+        assert (where, holder.pid, holder.host) == (path, child.pid, host)
+    path.write_text(json.dumps(named))
+    child.send_signal(signal.SIGCONT)
+    assert ask([child], "") == ["done"]
+    finish(child)
+
+
+def test_all_stale_locks_are_found_at_once(tmp_path):
+    """Those of other hosts and unreadable ones; not those of this host, not behind links."""
+    for name in ("a", "b/c", "d", "e"):
+        (tmp_path / "study" / name).mkdir(parents=True)
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    elsewhere = past_holder()._replace(host="elsewhere")
+    leave(tmp_path / "study" / "a", elsewhere)
+    leave(tmp_path / "study" / "b" / "c", elsewhere)
+    leave(tmp_path / "study" / "d", past_holder())
+    (tmp_path / "study" / "e" / locking.NAME).write_bytes(b"{")
+    leave(outside, elsewhere)
+    (tmp_path / "study" / "link").symlink_to(outside)
+    found = stale_locks(tmp_path / "study")
+    assert [
+        (str(path.parent.relative_to(tmp_path / "study")), holder) for path, holder in found
+    ] == [
+        ("a", elsewhere),
+        ("b/c", elsewhere),
+        ("e", None),
+    ]
+    error = pickle.loads(pickle.dumps(LockedError(found, locking.ENDED)))
+    assert [problem.where for problem in error.problems] == [str(path) for path, _ in found]
+    assert len(str(error).splitlines()) == 1
+
+
+def test_a_lock_that_is_a_link_writes_nothing_elsewhere(tmp_path):
+    target = tmp_path / "target"
+    (tmp_path / "study").mkdir()
+    (tmp_path / "study" / locking.NAME).symlink_to(target)
+    with pytest.raises(StorageError, match="symbolic link"), DirectoryLock(tmp_path / "study"):
         pass
+    assert not target.exists()
 
 
 @pytest.mark.parametrize(
-    "content", [b"{", b"7", b'{"host": "a"}', b"[" * 4000, b"\xff", b"x" * 10_000]
+    "content",
+    [
+        b"{",
+        b"7",
+        b'{"host": "a", "pid": Infinity, "started": "", "since": ""}',
+        b'{"host": "a"}',
+        b"[" * 4000,
+        b"\xff",
+        b"x" * 10_000,
+    ],
 )
 def test_a_lock_file_of_unknown_content_is_not_broken(tmp_path, content):
     path = tmp_path / locking.NAME
     path.write_bytes(content)
     with (
-        pytest.raises(StorageError, match=r"cannot be read; .* remove .*\.lock\.$"),
+        pytest.raises(LockedError, match="cannot be read"),
         DirectoryLock(tmp_path),
     ):
         pass
     assert path.read_bytes() == content
+    with DirectoryLock(tmp_path, take_over=True):
+        pass
 
 
 @pytest.mark.parametrize("content", [b"", bytes(100)])

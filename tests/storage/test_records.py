@@ -72,7 +72,7 @@ def test_other_formats_are_refused_and_left_alone(tmp_path):
         assert path.read_bytes() == content
     with pytest.raises(StorageError, match="No such file"):
         Journal.open(tmp_path / "none")
-    with pytest.raises(StorageError, match="Is a directory"):
+    with pytest.raises(StorageError, match="not a regular file"):
         read_journal(tmp_path)
 
 

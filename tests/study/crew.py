@@ -8,7 +8,7 @@ import random
 from threading import Timer
 
 from homdp_ppl import study
-from homdp_ppl.study.results import read_run
+from homdp_ppl.study.reading import read_run
 
 ASKED = {
     "models": ["tiger:horizon=2"],
@@ -107,8 +107,8 @@ def check_kills(path, expected, times, kill, **who):
         for timer in timers:
             timer.join()
         assert study.digest(done.directory) == expected
-        for _, _, journal in done.directory.journals():
-            assert len(read_run(journal).values) == ASKED["episodes"]
+        for unit, seed, _ in done.directory.journals():
+            assert len(read_run(done.directory, unit, seed).values) == ASKED["episodes"]
         if len(hits) >= times:
             return
         for _, _, journal in done.directory.journals():  # it was quicker: once more

@@ -5,6 +5,7 @@ A scheduler and workers as processes of their own, which are killed and started 
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -16,6 +17,7 @@ import numpy as np
 import pytest
 
 from homdp_ppl import DataError, HOMDPError, ParameterError, study
+from homdp_ppl.storage.atomic import StorageError
 from homdp_ppl.storage.blocks import decode, encode
 from homdp_ppl.study import cluster
 from homdp_ppl.study.pace import Pace
@@ -149,8 +151,8 @@ def test_what_is_there_already_is_not_written_again(tmp_path, client, expected):
     arguments = (
         directory.study.to_json(),
         tuple(unit),
-        directory.models[unit.model],
-        directory.sources,
+        directory.manifest.models[unit.model],
+        directory.manifest.sources,
     )
     (sent,) = client.submit(cluster.compute, *arguments, pure=False).result()
     run = cluster.Computed(*sent)
@@ -173,6 +175,18 @@ def test_bad_units_are_told_apart(tmp_path, client):
 def test_workers_killed_at_random_moments(tmp_path, two, client, expected):
     """Five times."""
     check_kills(tmp_path / "study", expected, 5, two.kill_one, client=client)
+
+
+def test_a_directory_deleted_while_running(tmp_path, client):
+    """An error when the first result comes; nothing is made again in its place."""
+    out = tmp_path / "study"
+
+    def delete(unit, rounds):
+        shutil.rmtree(out)
+
+    with pytest.raises(StorageError):
+        study.compare(**ASKED, out=out, client=client, report=delete)
+    assert not out.exists()
 
 
 @pytest.mark.slow

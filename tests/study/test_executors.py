@@ -18,7 +18,7 @@ from homdp_ppl.storage.atomic import StorageError
 from homdp_ppl.storage.lock import DirectoryLock
 from homdp_ppl.study import executors
 from homdp_ppl.study.pace import Pace
-from homdp_ppl.study.results import is_complete
+from homdp_ppl.study.reading import is_complete
 from homdp_ppl.study.units import Stopped
 from tests.study.crew import ASKED, check_bad_units, check_kills
 from tests.study.forge import ROOT
@@ -179,12 +179,16 @@ def test_who_waits_for_a_unit_can_be_stopped(tmp_path, monkeypatch):
     pace = Pace()
     pace.ask("enough")
     monkeypatch.setattr(executors, "PATIENCE", 0.0)
-    with DirectoryLock(tmp_path):
-        with pytest.raises(Stopped, match="enough"), executors.unit_lock(tmp_path, pace):
+    asked = study.Study(**ASKED)
+    worlds = {text: study.find_world(text) for text in asked.models}
+    directory = study.StudyDirectory.create(tmp_path, asked, worlds)
+    unit = next(directory.units())
+    with DirectoryLock(directory.make_unit_path(unit)):
+        with pytest.raises(Stopped, match="enough"), executors.unit_lock(directory, unit, pace):
             pass
         with (
             pytest.raises(StorageError, match=f"held by process {os.getpid()}"),
-            executors.unit_lock(tmp_path, Pace()),
+            executors.unit_lock(directory, unit, Pace()),
         ):
             pass
 

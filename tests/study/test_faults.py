@@ -12,7 +12,7 @@ import pytest
 from homdp_ppl import study
 from homdp_ppl.storage.atomic import StorageError
 from homdp_ppl.storage.journal import read_journal
-from homdp_ppl.study.results import read_run
+from homdp_ppl.study.reading import read_run
 from tests.study.forge import ROOT, zygote
 
 ASKED = {
@@ -68,7 +68,11 @@ def kills(forge, whole, tmp_path, times):
             continue
         directory = study.StudyDirectory.open(out)
         for rule, rounds in said.items():  # what was acknowledged is there
-            there = [read_run(path) for unit, _, path in directory.journals() if unit.rule == rule]
+            there = [
+                read_run(directory, unit, seed)
+                for unit, seed, _ in directory.journals()
+                if unit.rule == rule
+            ]
             assert sum(len(run.values) for run in there if run is not None) >= rounds
         seen += code == -signal.SIGKILL
         if seen == times:
@@ -81,8 +85,8 @@ def kills(forge, whole, tmp_path, times):
     assert forge.wait() == 0, forge.said()
     directory = study.StudyDirectory.open(out)
     assert study.digest(directory) == whole
-    for _, _, path in directory.journals():
-        assert len(read_run(path).values) == ASKED["episodes"]
+    for unit, seed, _ in directory.journals():
+        assert len(read_run(directory, unit, seed).values) == ASKED["episodes"]
 
 
 def test_killed_at_random_moments(forge, whole, tmp_path):
@@ -136,7 +140,7 @@ def test_a_full_disk(forge, whole, tmp_path):
     assert forge.wait() == 4, forge.said()
     assert "seed-0.journal" in forge.said()
     directory = study.StudyDirectory.open(out)
-    run = read_run(next(directory.journals())[2])
+    run = read_run(directory, *next(directory.journals())[:2])
     assert 0 < len(run.values) < ASKED["episodes"]
     forge.start(out, tmp_path / "log", resume=True)
     assert forge.wait() == 0, forge.said()

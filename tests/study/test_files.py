@@ -125,9 +125,9 @@ def test_a_study_with_a_rule_of_ones_own(own, capsys):
     assert not first.complete
     own.write_text(OWN.replace("(greedy(), share)", "(greedy(), share / 2)"))
     with pytest.raises(ParameterError, match=r"line 10 of its file, which was .*share\)"):
-        study.resume("study", workers=1)
+        study.resume("study", workers=1, trust=True)
     own.write_text(OWN)
-    done = study.resume("study", workers=1)
+    done = study.resume("study", workers=1, trust=True)
     assert done.complete
     assert [(prior, rule) for _, prior, rule in done.runs] == [
         ("declared", "greedy"),

@@ -12,8 +12,8 @@ from homdp_ppl.study.pace import Pace, listening
 
 def test_reasons_to_stop(tmp_path):
     assert Pace().stop == ""
-    assert Pace(deadline=time.time() - 1).stop == "the time limit is reached"
-    assert Pace(deadline=time.time() + 100).stop == ""
+    assert Pace(deadline=time.monotonic() - 1).stop == "the time limit is reached"
+    assert Pace(deadline=time.monotonic() + 100).stop == ""
     pace = Pace(flag=tmp_path / "stop")
     assert pace.stop == ""
     (tmp_path / "stop").touch()

@@ -1,6 +1,8 @@
 """Studies: what they are asked, where they live, what they find."""
 
 import json
+import resource
+import time
 
 import numpy as np
 import pytest
@@ -13,7 +15,7 @@ from homdp_ppl.report.studies import draw_optimism
 from homdp_ppl.storage.atomic import StorageError
 from homdp_ppl.study import Study, StudyDirectory, find_planner, find_rule, find_world
 from homdp_ppl.study.learners import learner
-from homdp_ppl.study.results import read_run
+from homdp_ppl.study.reading import read_run
 from homdp_ppl.study.sources import find_again, parse_call
 from homdp_ppl.study.units import begin
 from tests.chances import believable
@@ -104,6 +106,21 @@ def test_lists_and_tuples_are_the_same_study(done):
         ({"models": Study(("tiger",)), "episodes": 3}, "episodes: got a value beside a Study"),
         ({"models": Study(("tiger",)), "horizon": 2}, "horizon: got a value beside a Study"),
         ({"models": "tiger", "horizn": 2}, "Did you mean 'horizon'"),
+        ({"models": "tiger", "workers": 0}, "workers: got 0"),
+        ({"models": "tiger", "workers": 1.5}, "workers: got 1.5"),
+        ({"models": "tiger", "time_limit": -1.0}, "time_limit: got -1.0"),
+        ({"models": "tiger", "time_limit": "soon"}, "time_limit: got 'soon'"),
+        ({"models": "tiger", "report": 7}, "report: got 7"),
+        ({"models": find_world("tiger:horizon=2")}, "models: got a World"),
+        ({"models": [find_world("tiger:horizon=2")]}, "models: got a list of World"),
+        ({"models": None}, "models: got a NoneType"),
+        ({"models": "tiger", "seeds": 10**6}, "seeds: got 1,000,000 seeds"),
+        ({"models": "tiger", "seeds": 10**5000}, "seeds: got a very long number"),
+        (
+            {"models": "tiger", "seeds": 1000, "episodes": 10**7},
+            "episodes: got 10,000,000 episodes",
+        ),
+        ({"models": "x" * 10**6}, "models: got 'xxx"),
         (
             {"models": "tiger", "explorers": "greedy"},
             "explorers: got 'greedy'; expected a list of texts",
@@ -112,8 +129,54 @@ def test_lists_and_tuples_are_the_same_study(done):
 )
 def test_what_is_asked_wrongly_is_refused(tmp_path, given, told):
     with pytest.raises(ParameterError, match=told):
-        study.compare(**given, out=tmp_path / "study", workers=1)
+        study.compare(**{"out": tmp_path / "study", "workers": 1, **given})
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("out", [None, 7, ""])
+def test_an_output_directory_that_is_no_path(out, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for ask in (lambda: study.compare("tiger", out=out), lambda: study.resume(out)):
+        with pytest.raises(ParameterError) as caught:
+            ask()
+        assert caught.value.problems[0].where == "out"
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        'models = ["tiger"]\nseeds = 1000000\n',
+        f'models = ["tiger"]\nepisodes = {"9" * 5000}\n',
+        f'models = ["tiger"]\n{"k" * 40_000} = 1\n',
+        f'models = ["tiger"]\nplanner = "{"k" * 40_000}"\n',
+        f'models = ["{"k" * 40_000}"]\n',
+        f'models = ["tiger"]\npriors = ["declared", "{"k" * 40_000}"]\n',
+        f'models = ["tiger"]\n# {"k" * 2**20}\n',
+        "a" + ".a" * 20_000 + " = 1\n",
+        "models = {a" + " . a" * 10_000 + " = 1}\n",
+        "[a" + ".'a'" * 10_000 + "]\n",
+        'models = ["tiger"]\nexplorers = ["' + "a." * 200 + '"]\n',
+    ],
+)
+def test_small_files_that_ask_for_much(tmp_path, content):
+    """One short error, in no time and no memory."""
+    file = tmp_path / "study.toml"
+    file.write_text(content)
+    before, begun = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, time.process_time()
+    with pytest.raises(ParameterError) as caught:
+        Study.from_toml(file)
+    assert len(str(caught.value)) < 2000
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 300 * 1024
+    assert time.process_time() - begun < 10  # a hang, not a speed
+
+
+@pytest.mark.parametrize("digits", [400, 5000])
+def test_options_with_many_digits(digits):
+    for text in (f"hop_b:scale={'9' * digits}", f"greedy:{'k' * digits}=1"):
+        with pytest.raises(HOMDPError) as caught:
+            find_rule(text, find_world("tiger:horizon=2"))
+        assert len(str(caught.value)) < 20_000
 
 
 def test_a_file_is_no_directory(tmp_path):
@@ -171,21 +234,22 @@ def test_a_changed_model_is_refused_with_the_difference(tmp_path):
     file.write_text(MODEL.replace("p=0.25", "p=0.5"))
     told = "which was 'fixed = mine.at(p=0.25)' and is 'fixed = mine.at(p=0.5)'"
     with pytest.raises(ParameterError, match="line 10 of its file") as caught:
-        study.resume(tmp_path / "study", workers=1)
+        study.resume(tmp_path / "study", workers=1, trust=[file])
     assert told in str(caught.value)
     file.write_text(MODEL)
-    assert study.resume(tmp_path / "study", workers=1).complete
+    assert study.resume(tmp_path / "study", workers=1, trust=[file]).complete
 
 
 @pytest.mark.parametrize(
     ("content", "told"),
     [
         (None, "no study.json"),
-        ("", "content that is no study"),
-        ("[]", "content that is no study"),
-        ('{"format": 2}', "A newer homdp_ppl reads it"),
-        ('{"format": 1}', "content that is no study"),
-        ('{"format": 1, "study": {"models": []}, "models": {}, "about": {}}', "at least one"),
+        ("", "content that is not a study"),
+        ("[]", "content that is not a study"),
+        ('{"format": 3}', "A newer homdp_ppl reads it"),
+        ('{"format": 1}', "Begin the study again"),
+        ('{"format": 2}', "content that is not a study"),
+        ('{"format": 2, "study": {"models": []}, "check": ""}', "check does not fit"),
     ],
 )
 def test_directories_without_a_study(tmp_path, content, told):
@@ -344,4 +408,7 @@ def test_a_unit_that_cannot_be_done_is_told(tmp_path):
 
 
 def test_journals_that_have_not_begun(tmp_path):
-    assert read_run(tmp_path / "nothing.journal") is None
+    asked = Study(("tiger:horizon=2",), ("greedy",), seeds=1)
+    world = find_world("tiger:horizon=2")
+    directory = StudyDirectory.create(tmp_path, asked, {"tiger:horizon=2": world})
+    assert read_run(directory, next(directory.units()), 0) is None

@@ -27,8 +27,9 @@ from homdp_ppl.report.page.model import (
 from homdp_ppl.report.page.progress import missing
 from homdp_ppl.report.page.tables import guarantee_table, results_table
 from homdp_ppl.storage.atomic import atomic_write
-from homdp_ppl.study import StudyDirectory, digest, summarise
-from homdp_ppl.study.results import Runs
+from homdp_ppl.study import StudyDirectory, summarise
+from homdp_ppl.study.reading import Runs
+from homdp_ppl.study.results import digest_of
 from homdp_ppl.study.specification import Unit
 
 TITLE = "Exploration rules, compared"
@@ -39,6 +40,9 @@ def write_page(
     directory: StudyDirectory, runs: Runs, failed: Mapping[Unit, str] | None = None
 ) -> Path:
     """Write ``report.html``, whole or not at all.
+
+    It is drawn from the journals and the data that the study recorded. User files are imported only
+    if the directory trusts them; without that, pictures that nobody has recorded are left out.
 
     Parameters
     ----------
@@ -68,7 +72,7 @@ def write_page(
             _contents(shown),
             _results(shown),
             *(_model(k, one) for k, one in enumerate(shown)),
-            _about(directory),
+            _about(directory, runs),
         ]
     path = directory.path / "report.html"
     atomic_write(path, document(f"{TITLE}: {', '.join(directory.study.models)}", *content).encode())
@@ -195,7 +199,7 @@ def _model(k: int, one: Shown) -> Html:
     return tag("section", head, *parts, id=f"model-{k}")
 
 
-def _about(directory: StudyDirectory) -> Html:
+def _about(directory: StudyDirectory, runs: Runs) -> Html:
     study, about = directory.study, directory.about
     name = directory.path.resolve().name
     facts = {
@@ -211,14 +215,14 @@ def _about(directory: StudyDirectory) -> Html:
             f"{key} {value}" for key, value in about.items() if key not in ("command", "system")
         ),
         "system": about.get("system", ""),
-        "digest": digest(directory),
+        "digest": digest_of(directory, runs),
     }
     listed = tag(
         "dl", *(tag("dt", text(key)) + tag("dd", text(value)) for key, value in facts.items())
     )
     place = shlex.quote(name)
     commands = (
-        f"homdp resume {place}   # goes on where it stopped\nhomdp report {place}   "
+        f"homdp resume {place}   # continues where it stopped\nhomdp report {place}   "
         f"# makes this page again"
     )
     model, rule = study.models[0], study.explorers[0]

@@ -19,6 +19,7 @@ from matplotlib.figure import Figure
 
 from homdp_ppl.errors import DataError, Problem
 from homdp_ppl.report.page.style import STYLE
+from homdp_ppl.storage._system import printable
 
 Html = NewType("Html", str)  # markup; anything else is text and is escaped
 TINY = 1e-9  # smaller numbers are rounding errors of 0
@@ -39,15 +40,14 @@ def tag(name: str, *content: str, **attributes: str) -> Html:
     '<p class="note">a &lt; b</p>'
     """
     told = "".join(
-        f' {key.rstrip("_").replace("_", "-")}="{escape(value)}"'
-        for key, value in attributes.items()
+        f' {key.rstrip("_").replace("_", "-")}="{text(value)}"' for key, value in attributes.items()
     )
     return Html(f"<{name}{told}>{''.join(content)}</{name}>")
 
 
 def text(words: object) -> Html:
     """Words as they are."""
-    return Html(escape(str(words)))
+    return Html(escape(printable(str(words))))
 
 
 def paragraph(*sentences: str, class_: str = "") -> Html:
@@ -126,7 +126,7 @@ def picture(draw: Callable[[], Axes], alternative: str, caption: str) -> Html:
             plt.close(figure)
     source = f"data:image/svg+xml;base64,{b64encode(drawn.getvalue()).decode()}"
     narrowest = f"min-width: {WIDTH * figure.get_figwidth():.0f}px"
-    image = f'<img src="{source}" alt="{escape(alternative)}" style="{narrowest}">'
+    image = f'<img src="{source}" alt="{text(alternative)}" style="{narrowest}">'
     return tag("figure", tag("div", image, class_="scroll"), tag("figcaption", text(caption)))
 
 

@@ -9,22 +9,21 @@ from functools import cached_property
 import matplotlib.pyplot as plt
 import numpy as np
 
-from homdp_ppl.core.episodes import Episodes
-from homdp_ppl.declare.model import World
 from homdp_ppl.errors import HOMDPError
 from homdp_ppl.learning.metrics import Saved
 from homdp_ppl.report.learning import draw_regret
 from homdp_ppl.report.look import COLOURS
+from homdp_ppl.report.page.exhibits import Exhibit, read_exhibit, write_exhibit
+from homdp_ppl.report.page.gather import gather, not_shown
 from homdp_ppl.report.page.html import Html, number, paragraph, picture, tag, text
 from homdp_ppl.report.page.progress import drawable, of_model, whole
 from homdp_ppl.report.page.tables import prior_table, theory_tables
 from homdp_ppl.report.priors import draw_priors
 from homdp_ppl.report.studies import draw_optimism
-from homdp_ppl.study import StudyDirectory, find_rule, find_world
-from homdp_ppl.study.directory import check_fingerprint
-from homdp_ppl.study.files import file_of
-from homdp_ppl.study.results import Runs
+from homdp_ppl.study import StudyDirectory
+from homdp_ppl.study.reading import Runs
 from homdp_ppl.study.sources import takes_world
+from homdp_ppl.study.specification import Unit
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,13 +60,23 @@ class Shown:
         return {rule: several for rule, several in found.items() if len(several) > 1}
 
     @cached_property
-    def world(self) -> World:
-        """The true world; refused where it is not what it was."""
-        world = find_world(self.model, self.directory.study.horizon)
-        check_fingerprint(
-            self.model, self.directory.models[self.model], world, str(self.directory.path)
-        )
-        return world
+    def exhibit(self) -> Exhibit:
+        """What was recorded for exactly these runs; else it is computed now, and recorded.
+
+        Computing it imports no user files unless the directory trusts them.
+        """
+        found = read_exhibit(self.directory, self.runs, self.model)
+        if found is not None:
+            return found
+        rule, run = self.chosen
+        try:
+            self.directory.check_imports(self.model, rule, self.directory.study.planner)
+            world = self.directory.world(self.model)
+        except HOMDPError as error:
+            return Exhibit.without(not_shown(error))
+        found = gather(self.directory.study, world, Unit(self.model, "declared", rule, ()), run)
+        write_exhibit(self.directory, self.runs, self.model, found)
+        return found
 
     @cached_property
     def chosen(self) -> tuple[str, Saved]:
@@ -87,21 +96,13 @@ class Shown:
         rule, run = self.chosen
         return f"{rule}, seed {run.about['seed']}"
 
-    @property
-    def episodes(self) -> Episodes:
-        """What happened in the chosen run."""
-        record = self.chosen[1].record
-        return Episodes(record.observations, record.actions, record.states)
-
 
 def section(title: str, make: Callable[[], Html]) -> Html:
     """A section, or why there is none."""
     try:
         content = make()
     except HOMDPError as error:
-        content = paragraph(
-            f"This could not be shown: {' '.join(str(error).split())}", class_="note"
-        )
+        content = paragraph(not_shown(error), class_="note")
     return tag("section", tag("h3", text(title)), content)
 
 
@@ -175,16 +176,11 @@ def calibration(shown: Shown) -> dict[str, float]:
 
     Draws of the posterior and the truth are exchangeable if worlds come from the prior.
     """
-    if not shown.world.spaces.finite:
+    manifest = shown.directory.manifest
+    if manifest.spaces(shown.model) is None:
         return {}
-    files = {name: file_of(name) for name in shown.declared}
-    there = [name for name, file in files.items() if file is None or file.is_file()]
-    rules = {name: find_rule(name, shown.world) for name in there}
-    return {
-        name: rule.about.coverage
-        for name, rule in rules.items()
-        if rule.about.coverage is not None and rule.deployment.replan == "every episode"
-    }
+    levels = {name: manifest.rules[name]["coverage"] for name in shown.declared}
+    return {name: level for name, level in levels.items() if level is not None}
 
 
 def prior_section(shown: Shown) -> Html:
@@ -213,7 +209,8 @@ def prior_section(shown: Shown) -> Html:
 
 def theory_section(shown: Shown) -> Html:
     """The paper's bounds beside what was measured."""
-    if not shown.world.spaces.finite:
+    spaces = shown.directory.manifest.spaces(shown.model)
+    if spaces is None:
         return paragraph("The paper's bounds are for tables; this model has none.", class_="note")
     if not shown.ended:
         return paragraph(
@@ -230,4 +227,4 @@ def theory_section(shown: Shown) -> Html:
         ),
         "A bound above the trivial one says nothing yet at this number of episodes.",
     )
-    return Html(told + theory_tables(shown.world, shown.ended, shown.directory.study.episodes))
+    return Html(told + theory_tables(spaces, shown.ended, shown.directory.study.episodes))

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from homdp_ppl.learning.metrics import Saved
 from homdp_ppl.study import StudyDirectory
-from homdp_ppl.study.results import Runs, is_whole
+from homdp_ppl.study.reading import Runs, is_whole
 from homdp_ppl.study.specification import Unit
 
 

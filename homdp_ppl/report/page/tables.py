@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 import networkx as nx
 
 from homdp_ppl import theory
-from homdp_ppl.declare.model import World
+from homdp_ppl.core.spaces import Spaces
 from homdp_ppl.learning.metrics import Saved
 from homdp_ppl.report.look import counted
 from homdp_ppl.report.page.html import Html, exact, number, table, tag, text
@@ -146,11 +146,11 @@ def prior_table(runs: Mapping[str, Mapping[str, Sequence[Saved]]], epsilon: floa
     return table(head, rows, "The same rules under other priors")
 
 
-def theory_tables(world: World, runs: Mapping[str, Sequence[Saved]], episodes: int) -> Html:
+def theory_tables(spaces: Spaces, runs: Mapping[str, Sequence[Saved]], episodes: int) -> Html:
     """What was lost beside what can be lost at most, and the paper's statements for a model of
     these sizes.
     """
-    statements = theory.report(world, episodes, DELTA)
+    statements = theory.report(spaces, episodes, DELTA)
     bound = next(row for row in statements if row.name == "regret of HOP-B")
     most = {name: several[0].optimum * len(several[0].values) for name, several in runs.items()}
     measured = [

@@ -13,7 +13,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 
-from homdp_ppl import study
+from homdp_ppl import models, study
 from homdp_ppl.learning.metrics import Saved
 from homdp_ppl.report.page import write_page
 from homdp_ppl.report.page.model import Shown, calibration
@@ -215,9 +215,8 @@ def cut(run: Saved, rounds: int) -> Saved:
 
 def elsewhere(directory, path, models=None):
     """The same study in another directory, if wished with other models."""
-    return study.StudyDirectory(
-        path, directory.study, models or directory.models, directory.about, directory.sources
-    )
+    found = directory.manifest
+    return study.StudyDirectory(path, found._replace(models=models or found.models))
 
 
 def test_nothing_has_begun(done, tmp_path):
@@ -249,15 +248,15 @@ def test_changed_model(done, tmp_path):
 
     The measured stays.
     """
-    models = {"tiger": done.directory.models["tiger"] | {"numbers": "others"}}
+    models = {"tiger": done.directory.manifest.models["tiger"] | {"numbers": "others"}}
     directory = elsewhere(done.directory, tmp_path, models)
     source, reader = read(write_page(directory, done.runs))
-    assert source.count("This could not be shown") == 5
+    assert source.count("This could not be shown") == 3
     assert "the model that the study began with" in source
-    assert len(reader.all("img")) == 2
+    assert len(reader.all("img")) == 3
 
 
-def test_calibration_lines(done):
+def test_calibration_lines(done, tmp_path):
     """1/2 for one draw; ceil(0.7 * 5) / 6 for the fourth of five.
 
     Nothing for rules that are not exchangeable.
@@ -269,7 +268,11 @@ def test_calibration_lines(done):
         "tight",
     )
     runs = {("tiger", "declared", rule): done.runs["tiger", "declared", "tight"] for rule in rules}
-    found = calibration(Shown(done.directory, runs, "tiger"))
+    asked = study.Study(("tiger",), rules, horizon=2)
+    directory = study.StudyDirectory.create(
+        tmp_path, asked, {"tiger": models.load("tiger", horizon=2)}
+    )
+    found = calibration(Shown(directory, runs, "tiger"))
     assert found == {rules[0]: 1 / 2, rules[1]: 4 / 6}
     axes = draw_optimism(
         {rule: runs["tiger", "declared", rule] for rule in rules}, calibration=found

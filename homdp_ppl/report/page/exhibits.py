@@ -1,0 +1,193 @@
+"""What the page shows beyond the journals: the last policy, what was learned, confidence radii.
+
+Computing it takes the model's program, so it is computed by the process that ran the study and kept
+as plain data. The page can then be made again anywhere, without importing anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import isfinite
+from pathlib import Path
+from typing import Any, NamedTuple, TypeAlias
+
+import networkx as nx
+import numpy as np
+import xarray as xr
+
+from homdp_ppl.report.forest import Entry
+from homdp_ppl.report.radii import AXES, ESTIMATES, RULES
+from homdp_ppl.storage.atomic import StorageError
+from homdp_ppl.storage.journal import read_journal, write_facts
+from homdp_ppl.study import StudyDirectory
+from homdp_ppl.study.directory import slug
+from homdp_ppl.study.results import digest_of
+
+Runs: TypeAlias = dict[tuple[str, str, str], list[Any]]
+NODES = 10_000  # of a tree that is read from a file
+
+
+class Exhibit(NamedTuple):
+    """What one model shows; a text in place of a part says why there is none."""
+
+    tree: nx.DiGraph | str  # the last policy's first decisions
+    forest: list[Entry] | str  # every unknown number, as it is known in the end
+    radii: xr.Dataset | str  # confidence radii against visits
+
+    @classmethod
+    def without(cls, reason: str) -> Exhibit:
+        """Nothing to show."""
+        return cls(reason, reason, reason)
+
+
+def read_exhibit(directory: StudyDirectory, runs: Runs, model: str) -> Exhibit | None:
+    """The recorded exhibit of a model; None if there is none for exactly these runs.
+
+    Parameters
+    ----------
+    directory
+        The study.
+    runs
+        What its journals hold.
+    model
+        One of its models.
+    """
+    try:
+        content = dict(read_journal(_place(directory, model)).description or {})
+        if {name: content.pop(name, None) for name in ("about", "of")} != _key(
+            directory, runs, model
+        ):
+            return None
+        return Exhibit(
+            _or_text(content["tree"], _to_tree),
+            _or_text(content["forest"], _to_entries),
+            _or_text(content["radii"], _to_radii),
+        )
+    except (StorageError, ValueError, TypeError, KeyError, IndexError):
+        return None  # damaged or of another version: it is made again
+
+
+def write_exhibit(directory: StudyDirectory, runs: Runs, model: str, exhibit: Exhibit) -> None:
+    """Record the exhibit of a model.
+
+    Parameters
+    ----------
+    directory, runs, model
+        As in :func:`read_exhibit`.
+    exhibit
+        What it shows.
+    """
+    tree, forest, radii = exhibit
+    content = {
+        "tree": tree if isinstance(tree, str) else _of_tree(tree),
+        "forest": forest if isinstance(forest, str) else [_of_entry(entry) for entry in forest],
+        "radii": radii if isinstance(radii, str) else _of_radii(radii),
+    }
+    place = _place(directory, model)
+    if place.parent.is_dir():  # else there are no journals, and nothing to keep it with
+        write_facts(place, {**_key(directory, runs, model), **content})
+
+
+def _place(directory: StudyDirectory, model: str) -> Path:
+    """Where it is kept; links on the way are refused."""
+    path = directory.path
+    for part in ("runs", slug(model)):
+        path = path / part
+        if path.is_symlink():
+            raise StorageError(path, "a symbolic link", "a directory of the study itself")
+    return path / "page.data"
+
+
+def _key(directory: StudyDirectory, runs: Runs, model: str) -> dict[str, Any]:
+    own = {key: several for key, several in runs.items() if key[0] == model}
+    return {"about": model, "of": digest_of(directory, own)}
+
+
+def _or_text(content: Any, read: Any) -> Any:
+    return content if isinstance(content, str) else read(content)
+
+
+def _of_tree(tree: nx.DiGraph) -> dict[str, Any]:
+    return {
+        "about": dict(tree.graph),
+        "nodes": [dict(tree.nodes[node]) for node in range(len(tree))],
+        "edges": [
+            [parent, child, data["observation"]] for parent, child, data in tree.edges.data()
+        ],
+    }
+
+
+def _to_tree(content: Any) -> nx.DiGraph:
+    """A tree whose nodes come after their parents; anything else raises ValueError."""
+    tree, nodes = nx.DiGraph(value=_number(content["about"]["value"])), content["nodes"]
+    tree.graph["optimum"] = _number(content["about"]["optimum"])
+    tree.graph["horizon"] = int(content["about"]["horizon"])
+    if not 1 < len(nodes) <= NODES:
+        raise ValueError("nodes")
+    for k, node in enumerate(nodes):
+        words = {name: _text(node[name]) for name in ("history", "action")}
+        numbers = {name: _number(node[name]) for name in ("value", "probability")}
+        step = node["step"]
+        if type(step) is not int or not (0 if k == 0 else 1) <= step <= tree.graph["horizon"]:
+            raise ValueError("step")
+        tree.add_node(k, step=step, **words, **numbers)
+    parents = [child for _, child, _ in content["edges"]]
+    if sorted(parents) != list(range(1, len(nodes))):
+        raise ValueError("edges")
+    for parent, child, observation in content["edges"]:
+        if type(parent) is not int or not 0 <= parent < child:
+            raise ValueError("edges")
+        tree.add_edge(parent, child, observation=_text(observation))
+    return tree
+
+
+def _of_entry(entry: Entry) -> list[Any]:
+    return [entry.name, [float(x) for x in entry.quantiles], float(entry.truth)]
+
+
+def _to_entries(content: Sequence[Any]) -> list[Entry]:
+    entries = []
+    for name, quantiles, truth in content:
+        numbers = [_number(x) for x in quantiles]
+        if len(numbers) != 5 or type(truth) is not float:
+            raise ValueError("entry")
+        entries.append(Entry(_text(name), np.array(numbers), truth))
+    return entries
+
+
+def _of_radii(radii: xr.Dataset) -> dict[str, Any]:
+    return {
+        "about": {"model": radii.model, "delta": float(radii.delta), "horizon": int(radii.horizon)},
+        "places": {name: radii[name].values.tolist() for name in ("episodes", "state", "action")},
+        "numbers": {str(name): values.values.tolist() for name, values in radii.data_vars.items()},
+    }
+
+
+def _to_radii(content: Any) -> xr.Dataset:
+    about, places = content["about"], content["places"]
+    coordinates = {
+        "episodes": [int(k) for k in places["episodes"]],
+        "rule": list(RULES),
+        "estimate": list(ESTIMATES),
+        "state": [_text(name) for name in places["state"]],
+        "action": [_text(name) for name in places["action"]],
+    }
+    variables = {}
+    for part, axes in AXES.items():
+        for name, kinds in (("visits", ()), ("radius", ("rule",)), ("error", ("estimate",))):
+            numbers = np.array(content["numbers"][f"{part}_{name}"], dtype=np.float64)
+            variables[f"{part}_{name}"] = (("episodes", *kinds, *axes), numbers)
+    facts = {"model": _text(about["model"]), "delta": _number(about["delta"])}
+    return xr.Dataset(variables, coordinates, {**facts, "horizon": int(about["horizon"])})
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError("text")
+    return value
+
+
+def _number(value: Any) -> float:
+    if type(value) not in (int, float) or not isfinite(value):
+        raise ValueError("number")
+    return float(value)

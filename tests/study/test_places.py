@@ -1,0 +1,254 @@
+"""Directories that vanish, are locked elsewhere, full, linked, read-only or not named in UTF-8."""
+
+import json
+import os
+import shutil
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from homdp_ppl import study
+from homdp_ppl.cli.main import main
+from homdp_ppl.storage import lock as locking
+from homdp_ppl.storage.atomic import StorageError
+from homdp_ppl.storage.lock import Holder, LockedError
+from homdp_ppl.study import StudyDirectory, executors
+from tests.study.crew import ASKED
+from tests.study.forge import zygote
+
+ELSEWHERE = Holder("node7", 4242, "", "2026-01-31T12:00:00+0000")
+LIMITED = 20_000  # bytes of a small disk: room for some journals, not for all
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory, expected):
+    """A study that is not complete: half of its journals are missing."""
+    out = tmp_path_factory.mktemp("made") / "here"
+    done = study.compare(**ASKED, out=out, workers=1)
+    assert study.digest(done.directory) == expected
+    for path in out.rglob("*greedy*/*/*.journal"):
+        path.unlink()
+    return out
+
+
+@pytest.fixture
+def begun(made, tmp_path):
+    return Path(shutil.copytree(made, tmp_path / "here"))
+
+
+@pytest.mark.parametrize("what", ["all", "runs", "replaced"])
+@pytest.mark.parametrize("workers", [1, pytest.param(2, marks=pytest.mark.slow)])
+def test_a_directory_deleted_while_running(tmp_path, what, workers):
+    """An error, not a study that looks complete; nothing is made again in its place."""
+    out = tmp_path / "study"
+
+    def delete(unit, rounds):
+        gone = out / "runs" if what == "runs" else out
+        shutil.rmtree(gone, ignore_errors=True)
+        if what == "replaced":
+            out.mkdir()
+
+    with pytest.raises(StorageError):
+        study.compare(**ASKED, out=out, workers=workers, report=delete)
+    assert not (out / "study.json").exists() or what == "runs"
+    assert not list(tmp_path.rglob("results.nc"))
+    if what == "runs":
+        assert study.resume(out, workers=1).complete
+
+
+def test_deleting_at_the_very_end_is_noticed(tmp_path, monkeypatch):
+    """After the last round, before the results are written."""
+    out, rounds = tmp_path / "study", []
+
+    def delete(unit, n):
+        rounds.append(n)
+        if sum(rounds) == 4 * ASKED["episodes"]:
+            shutil.rmtree(out)
+
+    with pytest.raises(StorageError):
+        study.compare(**ASKED, out=out, workers=1, report=delete)
+    assert not out.exists()
+
+
+def test_the_command_says_so(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    real = study.compare
+
+    def deleting(*given, report, **more):
+        return real(*given, report=lambda unit, n: shutil.rmtree("here", True), **more)
+
+    monkeypatch.setattr("homdp_ppl.study.compare", deleting)
+    words = ["--episodes", "5", "--seeds", "1", "--workers", "1", "--priors", "declared"]
+    assert (
+        main(["compare", "tiger:horizon=2", "--explorers", "greedy", *words, "--out", "here"]) == 4
+    )
+    assert len(capsys.readouterr().err.splitlines()) == 1
+
+
+def lock_elsewhere(out):
+    """As a cluster job that was killed on another host leaves a study: itself and two units."""
+    places = [out, *sorted({path.parent for path in out.rglob("*.journal")})]
+    for place in places:
+        (place / locking.NAME).write_text(json.dumps(ELSEWHERE._asdict()))
+    return [str(place / locking.NAME) for place in places]
+
+
+def test_locks_of_another_host_are_listed_at_once(begun, expected, monkeypatch, capsys):
+    """No waiting, all of them, nothing changed; then they are taken over on request."""
+    locks = lock_elsewhere(begun)
+    assert len(locks) == 3
+    monkeypatch.setattr(time, "sleep", lambda seconds: pytest.fail("it waits"))
+    for ask in (study.resume, lambda out, **who: study.compare(**ASKED, out=out, **who)):
+        with pytest.raises(LockedError) as caught:
+            ask(begun, workers=1)
+        assert [problem.where for problem in caught.value.problems] == locks
+    assert main(["resume", str(begun), "--workers", "1"]) == 4
+    error = capsys.readouterr().err
+    assert all(lock in error for lock in locks)
+    assert "--take-over" in error
+    assert len(error.splitlines()) == 1
+    assert main(["resume", str(begun), "--workers", "1", "--take-over"]) == 0
+    assert study.digest(StudyDirectory.open(begun)) == expected
+    assert not list(begun.rglob(locking.NAME))
+
+
+def test_locks_of_another_host_on_units_alone(begun, expected, monkeypatch):
+    """Today's workers would wait a minute for each."""
+    locks = lock_elsewhere(begun)
+    os.unlink(locks[0])
+    monkeypatch.setattr(executors, "PATIENCE", 1e9)
+    with pytest.raises(LockedError) as caught:
+        study.resume(begun, workers=1)
+    assert len(caught.value.locks) == 2
+    done = study.resume(begun, workers=1, take_over=True)
+    assert study.digest(done.directory) == expected
+
+
+@pytest.mark.parametrize("jump", [1e9, -1e9])
+def test_clock_jumps_do_not_move_the_time_limit(tmp_path, monkeypatch, jump, expected):
+    """The date is changed while a study runs."""
+    real = time.time
+    moved = []
+    monkeypatch.setattr(time, "time", lambda: real() + sum(moved[:1]))
+    done = study.compare(
+        **ASKED,
+        out=tmp_path / "study",
+        workers=1,
+        time_limit=3600.0,
+        report=lambda unit, n: moved.append(jump),
+    )
+    assert moved
+    assert done.complete
+    assert study.digest(done.directory) == expected
+    stopped = study.compare(**ASKED, out=tmp_path / "other", workers=1, time_limit=0.0)
+    assert stopped.stopped == "the time limit is reached"
+
+
+@pytest.fixture
+def disk(tmp_path):
+    """A small file system in memory, where one may be mounted."""
+    place = tmp_path / "disk"
+    place.mkdir()
+    try:
+        mount(place, LIMITED)
+    except (OSError, subprocess.CalledProcessError):
+        pytest.skip("no file system may be mounted here")
+    yield place
+    subprocess.run(["umount", str(place)], check=True)
+
+
+def mount(place, size, *more):
+    options = ",".join([f"size={size}", *more])
+    command = ["mount", "-t", "tmpfs", "-o", options, "tmpfs", str(place)]
+    subprocess.run(command, check=True, capture_output=True)
+
+
+def test_a_full_disk_then_resume(disk, expected):
+    with pytest.raises(StorageError, match="No space left"):
+        study.compare(**ASKED, out=disk / "study", workers=1)
+    mount(disk, LIMITED + 8192, "remount")
+    with pytest.raises(StorageError, match="No space left"):
+        study.resume(disk / "study", workers=1)
+    mount(disk, 100 * LIMITED, "remount")
+    done = study.resume(disk / "study", workers=1)
+    assert study.digest(done.directory) == expected
+
+
+def test_a_linked_output_directory(tmp_path, expected, capsys):
+    (tmp_path / "real").mkdir()
+    link = tmp_path / "link"
+    link.symlink_to(tmp_path / "real")
+    study.compare(**ASKED, out=link, workers=1)
+    assert main(["report", str(link)]) == 0
+    assert study.digest(StudyDirectory.open(tmp_path / "real")) == expected
+    assert link.is_symlink()
+    capsys.readouterr()
+
+
+def test_an_output_directory_that_is_not_named_in_utf_8(tmp_path, expected, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    name = os.fsdecode(b"caf\xe9 \xff")
+    monkeypatch.setattr("sys.argv", ["homdp", "compare", name])
+    done = study.compare(**ASKED, out=name, workers=1)
+    assert study.digest(done.directory) == expected
+    for command in ("report", "resume"):
+        assert main([command, name]) == 0
+    assert main(["resume", f"{name}x"]) == 2
+    (page,) = tmp_path.rglob("report.html")
+    assert rb"caf\udce9" in page.read_bytes()
+    capsys.readouterr().out.encode()
+
+
+@pytest.mark.skipif(
+    not hasattr(os, "seteuid") or os.geteuid() != 0, reason="only root drops rights"
+)
+def test_a_read_only_output_directory(made):
+    """Nothing of a user who may only read: tables are printed, then one line says what failed."""
+    place = Path("/tmp") / f"homdp-read-only-{os.getpid()}"
+    shutil.copytree(made, place)
+    try:
+        for path in (place, *place.rglob("*")):
+            path.chmod(0o555 if path.is_dir() else 0o444)
+        os.seteuid(65534)
+        try:
+            before = sorted(place.rglob("*"))
+            assert len(study.read_runs(StudyDirectory.open(place))) == 1
+            for act in (
+                lambda: study.resume(place, workers=1),
+                lambda: study.compare(**ASKED, out=place, workers=1),
+                lambda: study.compare(**ASKED, out=place / "below", workers=1),
+            ):
+                with pytest.raises(StorageError, match="Permission denied"):
+                    act()
+            assert main(["report", str(place)]) == 4
+            assert main(["resume", str(place)]) == 4
+            assert sorted(place.rglob("*")) == before
+        finally:
+            os.seteuid(0)
+    finally:
+        shutil.rmtree(place)
+
+
+@pytest.fixture(scope="module")
+def forge():
+    with zygote() as started:
+        yield started
+
+
+@pytest.mark.parametrize("options", [[], ["--take-over"]])
+def test_a_stopped_holder_keeps_its_study(forge, tmp_path, options, capsys):
+    """SIGSTOP: it lives, so a second process is refused at once, also with --take-over."""
+    out = tmp_path / "study"
+    forge.start(out, tmp_path / "log", study={**ASKED, "episodes": 450, "seeds": 1}, stretch=0.05)
+    assert forge.wait_for("greedy 1\n")
+    forge.kill(19)  # SIGSTOP
+    assert main(["resume", str(out), "--workers", "1", *options]) == 4
+    error = capsys.readouterr().err
+    assert f"process {forge.pid} on host" in error
+    assert len(error.splitlines()) == 1
+    assert json.loads((out / locking.NAME).read_text())["pid"] == forge.pid
+    forge.kill(18)  # SIGCONT
+    forge.kill()
+    forge.wait()
