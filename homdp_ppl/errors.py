@@ -115,8 +115,10 @@ def in_one_line(error: HOMDPError) -> str:
     """
     lines = str(error).splitlines()
     problems = [str(problem) for problem in error.problems]
-    told = f"{error.args[0]!s}: {' | '.join(problems)}" if len(lines) > 1 else lines[0]
-    return " ".join(told.split())
+    subject, listed = f"{error.args[0]!s}: ", " | ".join(problems)
+    message = listed if listed.startswith(subject) else subject + listed
+    message = message if len(lines) > 1 else lines[0]
+    return " ".join(message.split())
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:

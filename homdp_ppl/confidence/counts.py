@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from homdp_ppl.core.arguments import check_arguments
-from homdp_ppl.core.checked import checked
+from homdp_ppl.core.checked import checked, checked_but
 from homdp_ppl.core.counts import Counts
 from homdp_ppl.core.pomdp import POMDP, Stationary
 from homdp_ppl.core.spaces import HasSpaces
@@ -125,7 +125,7 @@ def hop_b_betas(model: HasSpaces, episodes: int, delta: float) -> tuple[Array, A
     )
 
 
-@checked
+@checked_but("episodes", "size", "delta", "scale")
 @in_x64
 def hop_b_radii(
     homdp: HOMDP,
@@ -172,7 +172,7 @@ def hop_b_radii(
     return _with_known(xp, homdp, Radii(transition, emission), known)
 
 
-@checked
+@checked_but("episodes", "size", "delta", "scale")
 @in_x64
 def hop_b_class_radii(
     homdp: HOMDP,
@@ -236,7 +236,7 @@ def class_radii(
     return Radii(transition, emission)
 
 
-@checked
+@checked_but("episodes", "size", "delta", "scale")
 @in_x64
 def weissman_radii(
     homdp: HOMDP, counts: Counts, episodes: int, delta: float = 0.1, known: bool = True
@@ -277,7 +277,6 @@ def weissman_radii(
     return _with_known(namespace(radii), homdp, radii, known)
 
 
-@checked
 @in_x64
 def weissman(n: Array | int, outcomes: Array | int, level: float) -> Array:
     """The eps with P(||p-hat - p||_1 >= eps) <= level for p-hat from n draws.
@@ -309,7 +308,6 @@ def weissman(n: Array | int, outcomes: Array | int, level: float) -> Array:
     return xp.where(d > 1, _capped(xp, 1, 2 * (subsets - xp.log(level)), n, 2), 0.0)
 
 
-@checked
 @in_x64
 def hoeffding(n: Array | int, span: float, level: float) -> Array:
     """The eps with P(|mean - expectation| >= eps) <= level.
@@ -338,7 +336,6 @@ def hoeffding(n: Array | int, span: float, level: float) -> Array:
     return _capped(xp, span, xp.log(2 / level) / 2, n, span)
 
 
-@checked
 @in_x64
 def bernstein(n: Array | int, variance: Array | float, span: float, level: float) -> Array:
     """The empirical Bernstein bound on |mean - expectation|, at most span; L = log(4 / level).

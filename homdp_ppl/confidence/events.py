@@ -17,7 +17,7 @@ import numpy as np
 
 from homdp_ppl.confidence.counts import empirical, hop_b_betas
 from homdp_ppl.core.arguments import check_arguments
-from homdp_ppl.core.checked import checked
+from homdp_ppl.core.checked import checked, checked_but
 from homdp_ppl.core.counts import Counts
 from homdp_ppl.core.graph_policy import GraphPolicy, check_policy
 from homdp_ppl.core.pomdp import POMDP
@@ -126,7 +126,7 @@ def continuations(policy: GraphPolicy, pomdp: POMDP) -> Continuations:
     return Continuations(tuple(reversed(values)), tuple(arrivals[: H - 1]))
 
 
-@checked
+@checked_but("c", "episodes", "delta")
 def transition_event(
     world: World,
     counts: Counts,
@@ -198,7 +198,7 @@ def transition_event(
     return _judge(worst, np.sqrt(_per_visit(beta, counts.state_action)), describe)
 
 
-@checked
+@checked_but("c", "episodes", "delta")
 def emission_event(
     world: World, counts: Counts, episodes: int, delta: float = 0.1, known: bool = True
 ) -> Event:
@@ -231,7 +231,7 @@ def emission_event(
     )
 
 
-@checked
+@checked_but("c", "episodes", "delta")
 def relative_transition_event(
     world: World, counts: Counts, episodes: int, c: float, delta: float = 0.1, known: bool = True
 ) -> Event:
@@ -282,7 +282,7 @@ def relative_transition_event(
     )
 
 
-@checked
+@checked_but("c", "episodes", "delta")
 def tilde_epsilon(
     c: float, homdp: HOMDP, counts: Counts, episodes: int, delta: float = 0.1, known: bool = True
 ) -> Array:

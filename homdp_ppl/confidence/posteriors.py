@@ -14,7 +14,7 @@ import numpy as np
 from homdp_ppl.confidence.backups import backup_moments, has_moments, moments, upper_quantile
 from homdp_ppl.confidence.counts import Radii, weissman
 from homdp_ppl.core.arguments import check_arguments
-from homdp_ppl.core.checked import checked
+from homdp_ppl.core.checked import checked, checked_but
 from homdp_ppl.core.counts import Counts
 from homdp_ppl.core.randomness import as_key
 from homdp_ppl.declare.model import HOMDP
@@ -216,7 +216,7 @@ def one_step(
     return OneStep(values.mean(0), values.std(0, ddof=1))
 
 
-@checked
+@checked_but("mass")
 def highest_density_set(log_weights: Array, mass: float = 0.9) -> Array:
     """Which members of a finite class form the smallest set of at least this posterior mass.
 
@@ -243,7 +243,7 @@ def highest_density_set(log_weights: Array, mass: float = 0.9) -> Array:
     return weights >= ordered[enough] * (1 - 1e-12)
 
 
-@checked
+@checked_but("beta")
 def likelihood_set(log_likelihood: Array, beta: float) -> Array:
     """Which members of a finite class have a log-likelihood within beta of the best.
 

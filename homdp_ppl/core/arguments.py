@@ -89,6 +89,15 @@ def probability_problems(**given: Any) -> list[Problem]:
     return between_problems(0.0, 1.0, PROBABILITY, **given)
 
 
+def share_problems(**given: Any) -> list[Problem]:
+    """Arguments that must be probabilities, 0 and 1 among them."""
+    return [
+        _problem(name, value, "a probability in [0, 1]")
+        for name, value in given.items()
+        if not (_within(value, 0.0, math.inf, closed=True) and np.all(np.asarray(value) <= 1))
+    ]
+
+
 def choice_problems(choices: Iterable[str], **given: Any) -> list[Problem]:
     """Arguments that must be one of several words."""
     known = list(choices)

@@ -12,7 +12,7 @@ import inspect
 import operator
 import types
 import typing
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Sized
 from importlib import import_module
 from numbers import Integral, Real
 from typing import Any, Literal, NamedTuple, ParamSpec, TypeVar, Union, get_args, get_origin
@@ -49,6 +49,7 @@ ERRORS: dict[str, type[HOMDPError]] = {  # of the types that have an error class
 }
 LATER = {  # names in annotations that modules import for type checkers only
     "Axes": "matplotlib.axes",
+    "HOMDP": "homdp_ppl.declare.model",
     "xr": "xarray",
     "nx": "networkx",
     "gymnasium": "gymnasium",
@@ -57,8 +58,8 @@ FACTORIES = ("Explorer", "Planner", "World", "HOMDP")  # what functions make and
 REMEDIES = {  # of a type where another is wanted
     ("World", "HOMDP"): "Pass its declaration: world.homdp.",
     ("World", "POMDP"): "Pass its numbers: world.pomdp.",
-    ("HOMDP", "POMDP"): "Fix its parameters first: model.at(...).pomdp.",
-    ("HOMDP", "World"): "Fix its parameters: model.at(...), or draw them: model.draw(key).",
+    ("HOMDP", "POMDP"): "Fix its parameters first: homdp.at(...).pomdp.",
+    ("HOMDP", "World"): "Fix its parameters: homdp.at(...), or draw them: homdp.draw(key).",
     ("POMDP", "World"): "Declare it with tabular(...) and fix its parameters.",
     ("Plan", "Policy"): "Pass its policy: plan.policy.",
     ("Plan", "GraphPolicy"): "Pass its policy: plan.policy.",
@@ -104,11 +105,27 @@ def checked(function: Callable[P, R]) -> Callable[P, R]:
     ...     print(*error.problems, sep="; ")
     text: got 3; expected a text; times: got True; expected a whole number
     """
+    return _checked(function, ())
+
+
+def checked_but(*names: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """As :func:`checked`, except for arguments that the function checks itself.
+
+    For numbers whose ranges are reported together, and which JAX may be tracing.
+    """
+
+    def decorator(function: Callable[P, R]) -> Callable[P, R]:
+        return _checked(function, names)
+
+    return decorator
+
+
+def _checked(function: Callable[P, R], but: Collection[str]) -> Callable[P, R]:
     names = list(inspect.signature(function).parameters)
 
     @functools.cache  # annotations may name what is defined, or imported, later
     def kinds() -> dict[str, Kind]:
-        return kinds_of(function)
+        return {name: kind for name, kind in kinds_of(function).items() if name not in but}
 
     @functools.wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -116,14 +133,24 @@ def checked(function: Callable[P, R]) -> Callable[P, R]:
         for name, value in (*zip(names, args, strict=False), *kwargs.items()):
             kind = known.get(name)
             if kind is not None and not kind.accepts(value):
-                _refuse(function, {**dict(zip(names, args, strict=False)), **kwargs}, known)
+                given = {**dict(zip(names, args, strict=False)), **kwargs}
+                _raise(function.__qualname__.removesuffix(".__init__"), wrong_types(given, known))
         return function(*args, **kwargs)
 
     return call
 
 
+def check_types(subject: str, **given: tuple[Any, Any]) -> None:
+    """Refuse values that do not have a type: pairs of a value and a type, by name.
+
+    For functions that cannot be decorated because they are compared with each other.
+    """
+    kinds = {name: kind for name, (_, hint) in given.items() if (kind := _cached(hint)) is not None}
+    _raise(subject, wrong_types({name: value for name, (value, _) in given.items()}, kinds))
+
+
 def check_fields(record: Any, subject: str) -> None:
-    """Refuse a record with fields that do not have the annotated types.
+    """Refuse a record with fields that do not have the annotated types; nan is a number here.
 
     For the ``__post_init__`` of a dataclass, or before a NamedTuple is used.
     """
@@ -161,8 +188,13 @@ def kinds_of(function: Callable[..., Any]) -> dict[str, Kind]:
             continue
         kind = _named(name, _resolve(parameter.annotation, inner.__globals__))
         if kind and parameter.kind is not parameter.VAR_KEYWORD:
-            found[name] = kind
+            found[name] = kind._replace(accepts=_but_nan(kind.accepts))
     return found
+
+
+def _but_nan(accepts: Callable[[Any], bool]) -> Callable[[Any], bool]:
+    """An argument that is not a number, but nan, is a mistake of the caller."""
+    return lambda v: accepts(v) and not (isinstance(v, float | np.floating) and v != v)
 
 
 @functools.cache
@@ -173,13 +205,6 @@ def _fields(record: type) -> dict[str, Kind]:
         for name, hint in record.__annotations__.items()
         if (kind := _named(name, _resolve(hint, module))) is not None
     }
-
-
-def _refuse(
-    function: Callable[..., Any], given: Mapping[str, Any], kinds: Mapping[str, Kind]
-) -> None:
-    name = function.__qualname__.removesuffix(".__init__")
-    _raise(name, wrong_types(given, kinds))
 
 
 def _raise(subject: str, wrong: list[tuple[Kind, Problem]]) -> None:
@@ -241,6 +266,9 @@ def _kind(hint: Any) -> Kind | None:
         return None
     article = "an" if hint.__name__[0] in "AEIOU" else "a"
     return Kind(_instance(hint), f"{article} {hint.__name__}", hint.__name__)
+
+
+_cached = functools.cache(_kind)
 
 
 def _union(parts: Sequence[Any]) -> Kind | None:
@@ -315,9 +343,7 @@ def _sequence(value: Any, origin: type, entry: Kind | None) -> bool:
 def _iterable(value: Any, entry: Kind | None) -> bool:
     if not isinstance(value, Iterable) or isinstance(value, str | bytes | Mapping | type):
         return False
-    return (
-        isinstance(value, Iterator) or not isinstance(value, Collection) or _entries(value, entry)
-    )
+    return not isinstance(value, Sized) or _entries(value, entry)  # iterators are read once
 
 
 def _scalar(value: Any, kinds: str) -> bool:
@@ -326,7 +352,7 @@ def _scalar(value: Any, kinds: str) -> bool:
         isinstance(value, np.ndarray | jax.Array)
         and not isinstance(value, jax.core.Tracer | np.ma.MaskedArray)
         and value.ndim == 0
-        and value.dtype.kind in kinds
+        and getattr(value.dtype, "kind", "") in kinds  # keys have none
     )
 
 
@@ -338,7 +364,7 @@ def _real(value: Any) -> bool:
     if isinstance(value, Integral) and not isinstance(value, bool):
         return -(2**1023) < operator.index(value) < 2**1023  # larger ones are no floats
     plain = isinstance(value, Real) and not isinstance(value, bool | np.bool_)
-    return (plain or _scalar(value, "iuf")) and bool(value == value)
+    return plain or _scalar(value, "iuf")
 
 
 def _numbers(value: Any) -> bool:
@@ -348,7 +374,7 @@ def _numbers(value: Any) -> bool:
 def _array(value: Any) -> bool:
     return (
         isinstance(value, np.ndarray | jax.Array)
-        and (value.dtype.kind in "biuf" or is_key(value))
+        and (is_key(value) or getattr(value.dtype, "kind", "") in "biuf")
         and not np.ma.is_masked(value)
     )
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from homdp_ppl.core.arguments import refuse
 from homdp_ppl.core.bound import Bound
-from homdp_ppl.core.checked import checked
+from homdp_ppl.core.checked import check_fields, checked
 from homdp_ppl.core.graph_policy import GraphPolicy, check_policy
 from homdp_ppl.core.plan_tree import MAX_GRAPH, policy_tree
 from homdp_ppl.core.policy import Policy
@@ -83,6 +83,7 @@ class Plan:
 
     def __post_init__(self) -> None:
         """Refuse numbers that certify nothing: a certificate is value <= optimum <= upper."""
+        check_fields(self, "Plan")
         certain = math.isfinite(self.value) and self.value <= self.upper + self.rounding
         if self.certified and not certain:
             got = f"value {self.value:.6g} and upper {self.upper:.6g}"

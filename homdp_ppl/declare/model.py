@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from numpyro import handlers
 
 from homdp_ppl.core.cache import Cache, shared_cache
-from homdp_ppl.core.checked import checked
+from homdp_ppl.core.checked import check_fields, checked
 from homdp_ppl.core.counts import Counts
 from homdp_ppl.core.episode import Episode
 from homdp_ppl.core.episode_validation import excluded_problems
@@ -99,6 +99,9 @@ class HOMDP:
     sites: tuple[Site, ...]
     _structure: Structure | None = None
     _probe: str = field(default_factory=lambda: uuid4().hex)
+
+    def __post_init__(self) -> None:
+        check_fields(self, "HOMDP")
 
     @property
     def states(self) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, final
 import numpy as np
 
 from homdp_ppl.core.cache import Cache, shared_cache
-from homdp_ppl.core.checked import checked
+from homdp_ppl.core.checked import check_fields, checked
 from homdp_ppl.core.episode import Episode
 from homdp_ppl.core.episodes import Episodes
 from homdp_ppl.core.policy import Policy
@@ -60,6 +60,9 @@ class World:
     homdp: HOMDP
     parameters: Mapping[str, Array]
     _pomdp: POMDP | None = None
+
+    def __post_init__(self) -> None:
+        check_fields(self, "World")
 
     @property
     def spaces(self) -> Spaces:

@@ -21,7 +21,13 @@ from homdp_ppl.core.pomdp import POMDP, Stationary
 from homdp_ppl.declare.model import HOMDP
 from homdp_ppl.declare.sizes import draw_problems
 from homdp_ppl.errors import ParameterError
-from homdp_ppl.explorers.state import State, count, init_state, refuse_real_spaces
+from homdp_ppl.explorers.state import (
+    State,
+    check_declaration,
+    count,
+    init_state,
+    refuse_real_spaces,
+)
 from homdp_ppl.posteriors import posterior
 from homdp_ppl.posteriors.dirichlet import closed_form
 from homdp_ppl.posteriors.tracking import Tracked
@@ -33,7 +39,6 @@ def closed(homdp: HOMDP) -> bool:
     return len(homdp.structure.conjugate.sites) == len(homdp.sites)
 
 
-@checked
 def init_belief(homdp: HOMDP, episodes: int | None) -> State:
     """The state of a Bayesian rule before the first episode: the prior.
 
@@ -44,6 +49,7 @@ def init_belief(homdp: HOMDP, episodes: int | None) -> State:
     >>> int(state.played), state.memory is None  # a closed form needs nothing but the counts
     (0, True)
     """
+    check_declaration("init_belief", homdp, episodes)
     if not homdp.spaces.finite:
         return init_state(homdp, episodes, posterior(homdp, []))
     return init_state(homdp, episodes, None if closed(homdp) else Tracked.start(homdp))
@@ -55,7 +61,6 @@ def init_tables(homdp: HOMDP, episodes: int | None) -> State:
     return init_belief(homdp, episodes)
 
 
-@checked
 def update_belief(state: State, episode: Episode) -> State:
     """The posterior after one more episode.
 

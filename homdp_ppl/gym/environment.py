@@ -10,7 +10,7 @@ import gymnasium
 import numpy as np
 from gymnasium.spaces import Box, Discrete
 
-from homdp_ppl.core.checked import checked
+from homdp_ppl.core.checked import checked, checked_but
 from homdp_ppl.core.spaces import Real, Space, Spaces, told
 from homdp_ppl.declare.model import World
 from homdp_ppl.errors import DataError, HOMDPError, Problem
@@ -70,7 +70,7 @@ class HOMDPEnv(gymnasium.Env[Any, Any]):
     metadata: dict[str, Any] = {"render_modes": ["ansi"], "render_fps": 4}  # noqa: RUF012  declared so by Gymnasium
     action_space: Discrete[np.int64]
 
-    @checked
+    @checked_but("world", "render_mode")
     def __init__(
         self, world: World, per_step: bool = False, render_mode: str | None = None
     ) -> None:
@@ -113,7 +113,6 @@ class HOMDPEnv(gymnasium.Env[Any, Any]):
         self._actions = []
         return self._observations[0], {}
 
-    @checked
     def step(self, action: SupportsIndex) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         """Take an action: the next observation, the reward, whether this was step H, False, and the
         latent states if it was.

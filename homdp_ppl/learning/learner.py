@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, cast
 import jax
 import numpy as np
 
-from homdp_ppl.core.checked import checked
+from homdp_ppl.core.checked import checked, checked_but
 from homdp_ppl.core.episode import Episode
 from homdp_ppl.core.policy import Policy
 from homdp_ppl.declare.model import HOMDP
@@ -163,7 +163,7 @@ class Learner:
             return policy
         return uniform_at_step(decision.policy, step, self.homdp.spaces)
 
-    @checked
+    @checked_but("episode")
     def update(self, state: State, episode: Episode, simulated: bool = False) -> State:
         """What is known after one more episode.
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import jax
 import numpy as np
 
-from homdp_ppl.core.checked import checked
+from homdp_ppl.core.checked import check_fields, checked
 from homdp_ppl.core.counts import Counts
 from homdp_ppl.core.episodes import SAW_STATES, Episodes
 from homdp_ppl.core.graph_policy import GraphPolicy
@@ -55,6 +55,9 @@ class Mixture:
     """
 
     run: Run
+
+    def __post_init__(self) -> None:
+        check_fields(self, "Mixture")
 
     @property
     def value(self) -> float:
@@ -182,7 +185,6 @@ class Run(Measured):
         policy = self.decision.policy
         return policy.named(self.task.world) if isinstance(policy, GraphPolicy) else policy
 
-    @checked
     def policy_at(self, index: int) -> Policy:
         """The policy of one round, planned again from what was known then if it was not kept."""
         last = self.planned_at(index)
@@ -219,7 +221,6 @@ class Run(Measured):
             return compiled_loop(self.task).run([self], rounds)[0]
         return advance(self, rounds)
 
-    @checked
     def planned_at(self, index: int) -> int:
         """The round in which the policy of a round was planned."""
         if not (isinstance(index, int | np.integer) and 0 <= index < len(self.values)):

@@ -14,7 +14,7 @@ import jax
 import numpy as np
 
 from homdp_ppl.core.arguments import count_problems, refuse
-from homdp_ppl.core.checked import checked
+from homdp_ppl.core.checked import checked, checked_but
 from homdp_ppl.core.counts import Counts
 from homdp_ppl.core.episode import Episode
 from homdp_ppl.core.episodes import Episodes
@@ -232,7 +232,7 @@ class Posterior:
             about,
         )
 
-    @checked
+    @checked_but("data")
     def update(self, data: Data, key: Array | None = None) -> Posterior:
         """The posterior after more data; chains start from where they are.
 

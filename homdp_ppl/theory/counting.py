@@ -18,7 +18,6 @@ from homdp_ppl.errors import ParameterError, Problem
 from homdp_ppl.memory import NUMBER, count, require_memory
 
 
-@checked
 def root_pigeonhole(cells: int, horizon: int, episodes: int) -> float:
     """Bound on sum_{k, h} 1 / sqrt(max(1, n_k)) (pigeonhole principle, appendix F).
 
@@ -43,7 +42,6 @@ def root_pigeonhole(cells: int, horizon: int, episodes: int) -> float:
     return H * S + 3 * math.sqrt(H * S * K)
 
 
-@checked
 def reciprocal_pigeonhole(cells: int, horizon: int, episodes: int) -> float:
     """Bound on sum_{k, h} 1 / max(1, n_k) (second pigeonhole lemma, appendix F), corrected.
 

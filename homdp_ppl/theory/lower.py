@@ -40,7 +40,6 @@ class LowerBound(NamedTuple):
     gap: float  # ... some instance leaves an expected gap of at least epsilon / 32
 
 
-@checked
 def lower_bound(states: int, observations: int, epsilon: float) -> LowerBound:
     """The lower bound theorem (appendix D).
 
@@ -83,7 +82,6 @@ def lower_bound(states: int, observations: int, epsilon: float) -> LowerBound:
     )
 
 
-@checked
 def unavoidable_gap(states: int, observations: int, episodes: int) -> float:
     """The expected gap that no algorithm beats on every HOMDP of these sizes after K episodes.
 
@@ -180,7 +178,6 @@ def _share(signs: ArrayLike, others: ArrayLike, epsilon: float) -> float:
     return float((u != v).mean())
 
 
-@checked
 def packing(length: int, seed: int = 0) -> Array:
     """Sign vectors, at least e^(D/8) of them, any two of which differ in at least a quarter of
     their D entries (appendix D).

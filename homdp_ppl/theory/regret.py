@@ -11,7 +11,6 @@ import math
 from typing import NamedTuple
 
 from homdp_ppl.core.arguments import check_sizes
-from homdp_ppl.core.checked import checked
 from homdp_ppl.errors import ParameterError, Problem
 from homdp_ppl.theory._ranges import PROBABILITY
 
@@ -37,7 +36,6 @@ class HopBBound(NamedTuple):
         return math.fsum(self[:-1])
 
 
-@checked
 def hop_b_bound(
     states: int, observations: int, actions: int, horizon: int, episodes: int, delta: float = 0.1
 ) -> HopBBound:
@@ -104,7 +102,6 @@ class HopBClassBound(NamedTuple):
         return math.fsum(self[:-1])
 
 
-@checked
 def hop_b_class_bound(
     states: int, actions: int, horizon: int, episodes: int, size: int, delta: float = 0.1
 ) -> HopBClassBound:
@@ -168,7 +165,6 @@ class HopVBound(NamedTuple):
     probability: float  # 1 - 3 delta, or 0
 
 
-@checked
 def hop_v_bound(
     actions: int,
     horizon: int,

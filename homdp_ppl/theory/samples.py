@@ -13,7 +13,6 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from homdp_ppl.core.arguments import check_sizes
-from homdp_ppl.core.checked import checked
 from homdp_ppl.theory._ranges import ACCURACY
 from homdp_ppl.theory.regret import hop_b_bound, hop_b_class_bound, hop_v_bound
 
@@ -26,7 +25,6 @@ class SampleSize(NamedTuple):
     probability: float  # with which the bound holds
 
 
-@checked
 def hop_b_samples(
     states: int, observations: int, actions: int, horizon: int, accuracy: float, delta: float = 0.1
 ) -> SampleSize:
@@ -59,7 +57,6 @@ def hop_b_samples(
     )
 
 
-@checked
 def hop_b_class_samples(
     states: int, actions: int, horizon: int, size: int, accuracy: float, delta: float = 0.1
 ) -> SampleSize:
@@ -90,7 +87,6 @@ def hop_b_class_samples(
     )
 
 
-@checked
 def hop_v_samples(
     actions: int,
     horizon: int,

@@ -9,7 +9,6 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from homdp_ppl.core.arguments import check_sizes
-from homdp_ppl.core.checked import checked
 from homdp_ppl.core.spaces import HasSpaces
 from homdp_ppl.errors import ParameterError
 from homdp_ppl.theory._ranges import ACCURACY, PROBABILITY
@@ -53,7 +52,6 @@ class Statement(NamedTuple):
     note: str = ""
 
 
-@checked
 def report(
     model: HasSpaces, episodes: int, delta: float = 0.1, accuracy: float | None = None
 ) -> list[Statement]:

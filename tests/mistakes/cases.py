@@ -100,7 +100,8 @@ def run(case: Case) -> Outcome:
     try:
         with _quiet():
             result = _traced(case) if traced else _called(case)
-            _use(result)
+            if not case.recipe.record:
+                _use(result)
     except TakesTooLongError:
         return Outcome("hang", f"more than {SECONDS:g} s")
     except TypeError as error:

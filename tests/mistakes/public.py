@@ -21,6 +21,12 @@ NOT_CALLED = {
     "GraphPolicy.tree_unflatten",
     "x64",
     "Learner.traced",
+    "Run",  # results, which the library alone makes
+    "Posterior",
+    "posteriors.PredictiveCheck",
+    "study.Finished",
+    "study.StudyDirectory",
+    "study.Row",
     "planners.OnlinePolicy",  # made by particle_tree alone, from parts that are not public
     "explorers.State",  # the record that JAX takes apart and puts together again
     "gym.HOMDPEnv.np_random",

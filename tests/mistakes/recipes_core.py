@@ -334,10 +334,6 @@ def believing() -> Iterator[Recipe]:
         force=False,
     )
     yield recipe("posterior", posterior, homdp=model, data=things.counts())
-    state = {
-        name: getattr(belief, name) for name in ("homdp", "data", "method", "explanation", "closed")
-    }
-    yield record("Posterior", Posterior, **state)
     yield recipe("Posterior.draws", belief.draws, key=KEY, n=3)
     yield recipe("Posterior.parameters", belief.parameters, key=KEY, n=3)
     yield recipe("Posterior.require_quantiles", belief.require_quantiles)
@@ -383,8 +379,6 @@ def learning() -> Iterator[Recipe]:
     yield record("Mixture", Mixture, run=run)
     yield recipe("Mixture.draw", run.mixture.draw, key=KEY)
     yield from reading("Mixture", run.mixture, "value")
-    parts = ("task", "record", "state", "decision", "seconds", "loop", "policies")
-    yield record("Run", Run, **{name: getattr(run, name) for name in parts})
     yield recipe("Run.planned_at", run.planned_at, index=1)
     yield recipe("Run.policy_at", run.policy_at, index=1)
     yield recipe("Run.resume", run.resume, stop_after=3)

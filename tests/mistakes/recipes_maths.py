@@ -215,10 +215,6 @@ def inferring() -> Iterator[Recipe]:
     yield recipe("posteriors.Diagnostics.problems", mixed.problems, gate=Gate())
     yield record("posteriors.Gate", Gate, divergences=0.1, r_hat=1.1, ess=10.0)
     yield record("posteriors.Sampling", Sampling, chains=2, warmup=10, draws=10)
-    fields = ("homdp", "episodes", "observed", "replicated")
-    yield record(
-        "posteriors.PredictiveCheck", PredictiveCheck, **{f: getattr(check, f) for f in fields}
-    )
     yield recipe("posteriors.PredictiveCheck.summary", check.summary)
     yield from reading("posteriors.PredictiveCheck", check, *["findings", "frequencies", "unusual"])
     yield recipe(

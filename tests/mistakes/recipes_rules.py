@@ -270,9 +270,7 @@ def studies() -> Iterator[Recipe]:
     yield recipe(
         "study.resume", study.resume, out=things.folder() / "study", workers=1, time_limit=60.0
     )
-    yield record("study.Finished", study.Finished, **done._asdict())
     yield from reading("study.Finished", done, "complete")
-    yield record("study.Row", study.Row, **study.summarise(runs)[0]._asdict())
     fields = {name: getattr(asked, name) for name in asked.__dataclass_fields__}
     yield recipe("study.Study", study.Study, **fields)
     yield recipe("study.Study.bayesian", asked.bayesian)
@@ -295,15 +293,14 @@ def studies() -> Iterator[Recipe]:
     )
     place = done.directory
     (things.folder() / "new").mkdir(exist_ok=True)
-    yield record(
-        "study.StudyDirectory",
-        study.StudyDirectory,
-        **{n: getattr(place, n) for n in ("path", "study", "models", "about", "sources")},
-    )
     yield recipe(
         "study.StudyDirectory.at_place", study.StudyDirectory.at_place, path=place.path, study=asked
     )
-    yield recipe("study.StudyDirectory.check", place.check, worlds={"tiger": tiger})
+    yield recipe("study.StudyDirectory.check_imports", lambda text: place.check_imports(text), text="tiger")
+    yield recipe("study.StudyDirectory.confirm", place.confirm)
+    yield recipe("study.StudyDirectory.identity", place.identity, unit=unit, seed=0)
+    yield recipe("study.StudyDirectory.make_unit_path", place.make_unit_path, unit=unit)
+    yield recipe("study.StudyDirectory.world", place.world, text="tiger")
     yield recipe(
         "study.StudyDirectory.create",
         study.StudyDirectory.create,
@@ -316,7 +313,7 @@ def studies() -> Iterator[Recipe]:
     yield recipe("study.StudyDirectory.open", study.StudyDirectory.open, path=place.path)
     yield recipe("study.StudyDirectory.unit_path", place.unit_path, unit=unit)
     yield recipe("study.StudyDirectory.units", lambda: list(place.units()))
-    yield from reading("study.StudyDirectory", place, "flag")
+    yield from reading("study.StudyDirectory", place, "flag", "about", "study")
     yield record("study.Unit", study.Unit, **unit._asdict())
     yield from reading("study.Unit", unit, "name")
     yield recipe("study.digest", study.digest, directory=place)
