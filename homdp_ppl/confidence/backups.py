@@ -16,11 +16,12 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from scipy.special import ndtr
 
+from homdp_ppl.core.arguments import refuse, share_problems
 from homdp_ppl.core.checked import checked
-from homdp_ppl.core.counts import Counts
+from homdp_ppl.core.counts import Counts, check_counts
 from homdp_ppl.core.pomdp import POMDP, Stationary
 from homdp_ppl.declare.model import HOMDP
-from homdp_ppl.errors import InferenceError, Problem
+from homdp_ppl.errors import InferenceError, ParameterError, Problem
 from homdp_ppl.posteriors.dirichlet import ClosedForm, Spread, closed_form
 from homdp_ppl.precision import Array, namespace
 
@@ -100,6 +101,7 @@ def moments(homdp: HOMDP, counts: Counts) -> Moments:
     ... )  # Beta(7, 3)
     array([[0.7, 0.3]])
     """
+    check_counts(counts, homdp)
     if not has_moments(homdp):
         expected = "Dirichlet rows only, none of which serves both T and O"
         problem = Problem(
@@ -266,6 +268,12 @@ def upper_quantile(values: Array, level: float) -> Array:
     >>> upper_quantile(np.arange(1.0, 100.0), 0.95).item()
     95.0
     """
+    if np.ndim(values) == 0 or not len(values):
+        problem = Problem("values", f"shape {np.shape(values)}", "draws along the first axis")
+        raise ParameterError("upper_quantile", [problem])
+    refuse(ParameterError, "upper_quantile", share_problems(level=level))
+    if isinstance(values, np.ndarray) and np.isnan(values).any():
+        raise ParameterError("upper_quantile", [Problem("values", "nan", "numbers")])
     S = len(values)
     place = min(max(ceil(level * (S + 1) - 1e-9), 1), S) - 1
     return namespace(values).sort(values, axis=0)[place]

@@ -4,10 +4,13 @@ truth can give.
 
 from __future__ import annotations
 
+import jax
 import numpy as np
 
 from homdp_ppl.confidence.counts import Radii
+from homdp_ppl.core.arguments import refuse, size_problems
 from homdp_ppl.core.checked import checked
+from homdp_ppl.errors import ParameterError, Problem, shown
 from homdp_ppl.precision import Array
 
 
@@ -22,6 +25,7 @@ def hop_b_bonus(radii: Radii, horizon: int) -> Array:
     ... ).tolist()
     [[1.5, 2.0]]
     """
+    _check("hop_b_bonus", radii, horizon)
     return horizon * radii.emission[:, None] + radii.transition
 
 
@@ -36,6 +40,7 @@ def hop_b_class_bonus(radii: Radii, horizon: int) -> Array:
     ... ).tolist()
     [[7.0, 13.0]]
     """
+    _check("hop_b_class_bonus", radii, horizon)
     return 3 * horizon * radii.transition + horizon * radii.emission[:, None]
 
 
@@ -55,6 +60,8 @@ def centred_bonus(radii: Radii, transition: Array, horizon: int) -> Array:
     ... ].tolist()  # half of 2, 1, 0 times 0.5 and 1.5
     [[0.5, 1.5], [0.25, 0.75], [0.0, 0.0]]
     """
+    X, A = _check("centred_bonus", radii, horizon)
+    _check_shape("centred_bonus", "transition", transition, (X, A, X))
     half = (horizon - np.arange(1, horizon + 1)) / 2
     return half[:, None, None] * (radii.transition + transition @ radii.emission)
 
@@ -71,4 +78,37 @@ def start_bonus(radii: Radii, initial: Array, horizon: int) -> Array:
     >>> round(start_bonus(radii, np.array([0.5, 0.5]), horizon=4).item(), 6)  # twice the mean 0.6
     1.2
     """
+    X, _ = _check("start_bonus", radii, horizon)
+    _check_shape("start_bonus", "initial", initial, (X,))
     return horizon / 2 * (initial @ radii.emission)
+
+
+def _check(subject: str, radii: Radii, horizon: int) -> tuple[int, int]:
+    """X and A of radii; raises an error for arrays that are none. Traced numbers pass."""
+    problems = size_problems(horizon=horizon)
+    X, A = np.shape(radii.transition) if np.ndim(radii.transition) == 2 else (0, 0)
+    for where, ranks in (("transition", (X, A)), ("emission", (X,))):
+        table = getattr(radii, where)
+        if not _numeric(table) or np.shape(table) != ranks or 0 in ranks:
+            problems.append(Problem(f"radii.{where}", shown(table, 80), "(X, A) and (X,) numbers"))
+    if not problems and not all(_finite(table) for table in radii):
+        problems.append(Problem("radii", "nan, inf or negative entries", "finite radii"))
+    refuse(ParameterError, subject, problems)
+    return X, A
+
+
+def _check_shape(subject: str, where: str, table: Array, shape: tuple[int, ...]) -> None:
+    """Refuse a table of other sizes than the radii, or with entries that are no numbers."""
+    if table.shape != shape or not _finite(table):
+        got = f"shape {table.shape}" if table.shape != shape else "nan, inf or negative entries"
+        refuse(ParameterError, subject, [Problem(where, got, f"probabilities of shape {shape}")])
+
+
+def _numeric(table: object) -> bool:
+    return isinstance(table, np.ndarray | jax.Array) and table.dtype.kind in ("i", "u", "f")
+
+
+def _finite(table: Array) -> bool:
+    if isinstance(table, jax.Array):
+        return True  # may be traced
+    return bool(np.isfinite(table).all() and (table >= 0).all()) and not np.ma.is_masked(table)

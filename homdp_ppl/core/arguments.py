@@ -20,6 +20,7 @@ from homdp_ppl.errors import HOMDPError, ParameterError, Problem, shown
 from homdp_ppl.memory import NUMBER, count, memory_problems
 
 PROBABILITY = "a probability in (0, 1)"
+LARGEST = 10**30  # products of sizes beyond this leave float64
 
 
 def refuse(error: type[HOMDPError], subject: str, problems: Iterable[Problem]) -> None:
@@ -125,6 +126,17 @@ def check_arguments(subject: str, **given: Any) -> None:
     refuse(ParameterError, subject, problems)
 
 
+def broadcast_problems(**given: Any) -> list[Problem]:
+    """Arguments whose shapes do not fit each other."""
+    shapes = {name: np.shape(value) for name, value in given.items()}
+    try:
+        np.broadcast_shapes(*shapes.values())
+    except ValueError:  # what NumPy says of shapes, not of a user's code
+        got = ", ".join(f"{name} {shape}" for name, shape in shapes.items())
+        return [Problem("shapes", got, "numbers, or arrays of one shape")]
+    return []
+
+
 def check_sizes(
     subject: str,
     between: Mapping[str, tuple[Any, tuple[float, float]]] | None = None,
@@ -142,6 +154,11 @@ def check_sizes(
         The whole numbers.
     """
     problems = count_problems(**counts)
+    problems += [
+        _problem(name, value, f"at most {LARGEST:.0e}")
+        for name, value in counts.items()
+        if is_count(value) and value > LARGEST
+    ]
     for name, (value, (low, high)) in (between or {}).items():
         problems += between_problems(low, high, **{name: value})
     refuse(ParameterError, subject, problems)
@@ -152,6 +169,7 @@ _CHECKS: dict[str, Callable[..., list[Problem]]] = {
     **dict.fromkeys(("delta", "level", "mass", "epsilon", "q"), probability_problems),
     **dict.fromkeys(("scale", "z", "span"), number_problems),
     **dict.fromkeys(("episodes", "size", "c", "outcomes"), partial(number_problems, 1.0)),
+    **dict.fromkeys(("n", "variance", "beta"), number_problems),
     "draws": lambda draws: size_problems(draws=draws),
 }
 
@@ -163,6 +181,8 @@ def _within(value: Any, low: float, high: float, closed: bool) -> bool:
         return False
     numbers = as_numbers("", value, "")[0]
     if numbers is None or np.asarray(value).dtype.kind not in "iuf":
+        return False
+    if numbers.size == 0:
         return False
     above = numbers >= low if closed else numbers > low
     return bool(np.all(above & (numbers < high)))

@@ -121,7 +121,7 @@ def checked_but(*names: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
 
 
 def _checked(function: Callable[P, R], but: Collection[str]) -> Callable[P, R]:
-    names = list(inspect.signature(function).parameters)
+    names = _positions(function)
 
     @functools.cache  # annotations may name what is defined, or imported, later
     def kinds() -> dict[str, Kind]:
@@ -133,7 +133,7 @@ def _checked(function: Callable[P, R], but: Collection[str]) -> Callable[P, R]:
         for name, value in (*zip(names, args, strict=False), *kwargs.items()):
             kind = known.get(name)
             if kind is not None and not kind.accepts(value):
-                given = {**dict(zip(names, args, strict=False)), **kwargs}
+                given = [*zip(names, args, strict=False), *kwargs.items()]
                 _raise(function.__qualname__.removesuffix(".__init__"), wrong_types(given, known))
         return function(*args, **kwargs)
 
@@ -146,7 +146,7 @@ def check_types(subject: str, **given: tuple[Any, Any]) -> None:
     For functions that cannot be decorated because they are compared with each other.
     """
     kinds = {name: kind for name, (_, hint) in given.items() if (kind := _cached(hint)) is not None}
-    _raise(subject, wrong_types({name: value for name, (value, _) in given.items()}, kinds))
+    _raise(subject, wrong_types([(name, value) for name, (value, _) in given.items()], kinds))
 
 
 def check_fields(record: Any, subject: str) -> None:
@@ -155,15 +155,25 @@ def check_fields(record: Any, subject: str) -> None:
     For the ``__post_init__`` of a dataclass, or before a NamedTuple is used.
     """
     kinds = _fields(type(record))
-    given = {name: getattr(record, name) for name in kinds}
+    given = [(name, getattr(record, name)) for name in kinds]
     _raise(subject, wrong_types(given, kinds))
 
 
-def wrong_types(given: Mapping[str, Any], kinds: Mapping[str, Kind]) -> list[tuple[Kind, Problem]]:
+def _positions(function: Callable[..., Any]) -> list[str]:
+    """The names of positional arguments, with the last one repeated where it takes any number."""
+    parameters = list(inspect.signature(function).parameters.values())
+    names = [each.name for each in parameters]
+    variadic = [each.name for each in parameters if each.kind is each.VAR_POSITIONAL]
+    return names[: names.index(variadic[0])] + variadic * MANY if variadic else names
+
+
+def wrong_types(
+    given: Iterable[tuple[str, Any]], kinds: Mapping[str, Kind]
+) -> list[tuple[Kind, Problem]]:
     """The arguments that their kinds do not accept, and what to say of each."""
     return [
         (kind, Problem(name, shown(value), kind.expected, remedy_for(value, kind.name)))
-        for name, value in given.items()
+        for name, value in given
         if (kind := kinds.get(name)) is not None and not kind.accepts(value)
     ]
 
@@ -184,7 +194,7 @@ def kinds_of(function: Callable[..., Any]) -> dict[str, Kind]:
     inner = inspect.unwrap(function)
     found = {}
     for name, parameter in inspect.signature(function).parameters.items():
-        if parameter.annotation is parameter.empty or parameter.kind is parameter.VAR_POSITIONAL:
+        if parameter.annotation is parameter.empty:
             continue
         kind = _named(name, _resolve(parameter.annotation, inner.__globals__))
         if kind and parameter.kind is not parameter.VAR_KEYWORD:
@@ -352,7 +362,7 @@ def _scalar(value: Any, kinds: str) -> bool:
         isinstance(value, np.ndarray | jax.Array)
         and not isinstance(value, jax.core.Tracer | np.ma.MaskedArray)
         and value.ndim == 0
-        and getattr(value.dtype, "kind", "") in kinds  # keys have none
+        and getattr(value.dtype, "kind", "none") in tuple(kinds)  # keys have none
     )
 
 
@@ -374,7 +384,7 @@ def _numbers(value: Any) -> bool:
 def _array(value: Any) -> bool:
     return (
         isinstance(value, np.ndarray | jax.Array)
-        and (is_key(value) or getattr(value.dtype, "kind", "") in "biuf")
+        and getattr(value.dtype, "kind", "none") in ("b", "i", "u", "f")
         and not np.ma.is_masked(value)
     )
 

@@ -16,7 +16,8 @@ from numpy.typing import ArrayLike
 from homdp_ppl.core.checked import checked
 from homdp_ppl.core.graph_arrays import Names, read_graph
 from homdp_ppl.core.numbers import as_numbers
-from homdp_ppl.core.policy import Policy, history_problems
+from homdp_ppl.core.policy import Policy, as_history, history_problems
+from homdp_ppl.core.pomdp_shapes import check_index
 from homdp_ppl.core.spaces import HasSpaces, Real, names_of, spaces_of
 from homdp_ppl.core.writing_out import written_out
 from homdp_ppl.errors import PolicyError, Problem
@@ -160,17 +161,21 @@ class GraphPolicy:
     @checked
     def first(self, observation: Array | int) -> Array:
         """The node after the first observation."""
+        check_index("observation", observation, len(self.start), PolicyError, "GraphPolicy")
         return self.start[observation]
 
     @checked
     def next(self, node: Array | int, action: Array | int, observation: Array | int) -> Array:
         """The node after an action and the observation that follows it."""
+        check_index("node", node, len(self.successor), PolicyError, "GraphPolicy")
+        check_index("action", action, self.probabilities.shape[1], PolicyError, "GraphPolicy")
+        check_index("observation", observation, len(self.start), PolicyError, "GraphPolicy")
         column = 0 if self.successor.shape[1] == 1 else action
         return self.successor[node, column, observation]
 
     def act(self, observations: ArrayLike, actions: ArrayLike) -> Array:
         """Probabilities of the next action, (A,), given y_1 .. y_h and a_1 .. a_{h-1}."""
-        seen, done = np.asarray(observations), np.asarray(actions)
+        seen, done = as_history("GraphPolicy.act", observations, actions)
         problems = history_problems(seen, done, len(self.start), self.probabilities.shape[1])
         if problems:
             raise PolicyError("GraphPolicy.act", problems)
@@ -224,12 +229,17 @@ class BlindPolicy(NamedTuple):
 
     def act(self, observations: ArrayLike, actions: ArrayLike) -> Array:
         """Probabilities of the next action, (A,), given y_1 .. y_h and a_1 .. a_{h-1}."""
-        h, H = len(np.atleast_1d(np.asarray(observations))), len(self.table)
+        seen, done = as_history("BlindPolicy.act", observations, actions)
+        h, H = len(np.atleast_1d(seen)), len(self.table)
         if not 1 <= h <= H:
             raise PolicyError(
                 "BlindPolicy.act",
                 [Problem("history", f"{h} observations", f"1 to {H}, a step each")],
             )
+        if done.shape != (h - 1,):
+            got = f"{h} observations and actions of shape {done.shape}"
+            problem = Problem("history", got, "h observations and h - 1 actions")
+            raise PolicyError("BlindPolicy.act", [problem])
         chances: Array = self.table[h - 1]
         return chances
 

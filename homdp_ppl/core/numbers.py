@@ -45,7 +45,9 @@ def as_numbers(where: str, given: Any, expected: str) -> tuple[Array | None, lis
         return None, missing
     if isinstance(given, jax.Array):
         kind = "f" if jax.numpy.issubdtype(given.dtype, np.floating) else _kind(given)
-        return (given, []) if kind in KINDS else (None, [_no_numbers(where, given, expected)])
+        return (
+            (given, []) if kind in tuple(KINDS) else (None, [_no_numbers(where, given, expected)])
+        )
     try:
         found = np.asarray(given)
         numbers = found.astype(np.float64) if found.dtype.kind in KINDS + "O" else None

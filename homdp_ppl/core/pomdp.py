@@ -8,6 +8,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any, NamedTuple
 
+import jax
 import numpy as np
 
 from homdp_ppl.core.numbers import as_numbers
@@ -19,7 +20,7 @@ from homdp_ppl.core.pomdp_shapes import (
     full_tables,
 )
 from homdp_ppl.core.spaces import Spaces
-from homdp_ppl.errors import PlanningError, Problem
+from homdp_ppl.errors import PlanningError, Problem, shown
 from homdp_ppl.precision import Array, namespace
 
 TIE = 1e-9  # times the horizon: values closer than this tie, and the lowest action wins
@@ -172,6 +173,9 @@ class POMDP(_Fields):
         those actions: (..., A, X).
         """
         moves = self.moves(h)
+        if np.ndim(b) < 1 or np.shape(b)[-1] != moves.shape[-1]:
+            expected = f"probabilities of the {moves.shape[-1]} states, along the last axis"
+            raise PlanningError("predict", [Problem("b", shown(b, 80), expected)])
         if a is None or isinstance(a, slice):
             some = moves if a is None else moves[:, a]
             X, A, _ = some.shape
@@ -192,8 +196,13 @@ class POMDP(_Fields):
         action and observation, (A, Y, X): sum_x' T_h(x' | x, a) sum_y O_{h+1}(y | x', a)
         v(a, y, x').
         """
+        X, Y, A = self.sizes
+        if np.shape(v) not in ((X,), (A, Y, X)) or not isinstance(v, np.ndarray | jax.Array):
+            expected = f"an array of shape {(X,)} or {(A, Y, X)}"
+            raise PlanningError("backup", [Problem("v", shown(v, 80), expected)])
         if v.ndim == 1:
             return self.moves(h) @ v
+        check_index("step", h, self.horizon - 1)
         xp = namespace(self, v)
         seen = (xp.swapaxes(self.shows_after(h + 1), -1, -2) * v).sum(1)  # (A, X)
         return xp.einsum("xaz,az->xa", self.moves(h), seen)

@@ -71,6 +71,7 @@ class About:
         if self.coverage is not None:
             refuse(ParameterError, "About", share_problems(coverage=self.coverage))
         object.__setattr__(self, "options", Options(self.options))
+
     @property
     def label(self) -> str:
         """The name with the options, as in ``hop_b(scale=0.1)``."""

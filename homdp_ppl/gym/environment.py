@@ -13,7 +13,7 @@ from gymnasium.spaces import Box, Discrete
 from homdp_ppl.core.checked import checked, checked_but
 from homdp_ppl.core.spaces import Real, Space, Spaces, told
 from homdp_ppl.declare.model import World
-from homdp_ppl.errors import DataError, HOMDPError, Problem
+from homdp_ppl.errors import DataError, HOMDPError, Problem, shown
 from homdp_ppl.gym.draws import draws_of
 
 
@@ -78,8 +78,8 @@ class HOMDPEnv(gymnasium.Env[Any, Any]):
         if not isinstance(world, World):
             remedy = "Fix a declaration's parameters with .at(...), or draw them with .draw(key)."
             problems.append(Problem("world", f"a {type(world).__name__}", "a World", remedy))
-        if render_mode not in (None, *self.metadata["render_modes"]):
-            problems.append(Problem("render_mode", repr(render_mode), "None or 'ansi'"))
+        if not (render_mode is None or (isinstance(render_mode, str) and render_mode == "ansi")):
+            problems.append(Problem("render_mode", shown(render_mode), "None or 'ansi'"))
         if problems:
             raise DataError("HOMDPEnv", problems)
         self.spaces: Spaces = world.spaces
@@ -170,7 +170,7 @@ class HOMDPEnv(gymnasium.Env[Any, Any]):
             chosen = -1
         if not 0 <= chosen < len(self.spaces.actions):
             expected = f"an integer in 0..{len(self.spaces.actions) - 1}"
-            raise HOMDPError("HOMDPEnv.step", [Problem("action", repr(action), expected)])
+            raise HOMDPError("HOMDPEnv.step", [Problem("action", shown(action), expected)])
         return chosen
 
     def _return(self) -> float:

@@ -15,7 +15,7 @@ from homdp_ppl.core.episodes import SAW_STATES, Episodes
 from homdp_ppl.core.graph_policy import GraphPolicy
 from homdp_ppl.core.policy import Policy
 from homdp_ppl.core.randomness import as_key
-from homdp_ppl.errors import ParameterError, Problem
+from homdp_ppl.errors import ParameterError, Problem, shown
 from homdp_ppl.explorers.state import State
 from homdp_ppl.learning.compiled import compiled_loop
 from homdp_ppl.learning.learner import Decision
@@ -226,7 +226,7 @@ class Run(Measured):
         if not (isinstance(index, int | np.integer) and 0 <= index < len(self.values)):
             raise ParameterError(
                 "policy_at",
-                [Problem("round", repr(index), f"a round in 0..{len(self.values) - 1}")],
+                [Problem("round", shown(index), f"a round in 0..{len(self.values) - 1}")],
             )
         return int(np.flatnonzero(self.record.planned[: index + 1])[-1])
 

@@ -9,18 +9,19 @@ from rich import box
 from rich.markup import escape
 from rich.table import Table
 
-from homdp_ppl.core.checked import checked
+from homdp_ppl.core.checked import checked, checked_but
 from homdp_ppl.core.episode import Episode
+from homdp_ppl.core.episodes import Episodes
 from homdp_ppl.core.plan import Plan
 from homdp_ppl.core.spaces import describe, told
 from homdp_ppl.declare.model import HOMDP, World
-from homdp_ppl.errors import DataError, Problem
+from homdp_ppl.errors import DataError, Problem, shown
 from homdp_ppl.precision import x64
 from homdp_ppl.study import Row
 from homdp_ppl.theory import Statement
 
 
-@checked
+@checked_but("episode")
 def seen_table(model: HOMDP, episode: Episode, title: str = "") -> Table:
     """What the policy saw and did, in the model's names; to be printed with ``rich.print``.
 
@@ -45,7 +46,7 @@ def seen_table(model: HOMDP, episode: Episode, title: str = "") -> Table:
     >>> [list(column.cells) for column in seen_table(tiger, episode).columns]
     [['1', '2'], ['growl left', 'growl left'], ['listen', 'open right']]
     """
-    _one(episode)
+    _one(model, episode, revealed=False)
     table = Table(
         "step", "observation", "action", title=escape(title) or None, title_justify="left"
     )
@@ -56,15 +57,17 @@ def seen_table(model: HOMDP, episode: Episode, title: str = "") -> Table:
     return table
 
 
-def _one(episode: Episode) -> None:
+def _one(model: HOMDP, episode: Episode, revealed: bool) -> None:
+    """Refuse what is not one episode of the model."""
     if not isinstance(episode, Episode):
-        got = f"a {type(episode).__name__}"
-        raise DataError(
-            "report", [Problem("episode", got, "one episode", "Pick one: episodes[0].")]
-        )
+        remedy = "Pick one: episodes[0]."
+        raise DataError("report", [Problem("episode", shown(episode), "one episode", remedy)])
+    found = Episodes.of(episode, model)
+    if revealed:
+        found.require_revealed("revealed_table")
 
 
-@checked
+@checked_but("episode")
 def revealed_table(model: HOMDP, episode: Episode, title: str = "") -> Table:
     """The same episode with its latent states and rewards.
 
@@ -91,7 +94,7 @@ def revealed_table(model: HOMDP, episode: Episode, title: str = "") -> Table:
     ... )  # for listening, for the treasure, and their sum
     ['0.90', '1.00', '1.90']
     """
-    _one(episode)
+    _one(model, episode, revealed=True)
     table = Table(
         "step",
         "latent state",

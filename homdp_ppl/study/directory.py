@@ -25,7 +25,7 @@ from typing import Any
 
 from homdp_ppl.core.checked import checked
 from homdp_ppl.declare.model import World
-from homdp_ppl.errors import ParameterError, Problem
+from homdp_ppl.errors import ParameterError, Problem, shown
 from homdp_ppl.storage.atomic import StorageError, atomic_write, storage_errors
 from homdp_ppl.study import manifest
 from homdp_ppl.study.files import source_of
@@ -200,11 +200,15 @@ class StudyDirectory:
         ParameterError
             The model is in a user file that may not be imported, or it has changed.
         """
+        if text not in self.manifest.models:
+            expected = f"a model of this study: {', '.join(self.manifest.models)}"
+            raise ParameterError("StudyDirectory.world", [Problem("text", shown(text), expected)])
         self.check_imports(text)
         world = find_again(text, self.study.horizon)
         check_fingerprint(text, self.manifest.models[text], world, str(self.path))
         return world
 
+    @checked
     def check_imports(self, *texts: str) -> None:
         """Raise ParameterError unless these may be imported and their files have not changed.
 

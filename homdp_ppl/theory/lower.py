@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from homdp_ppl.core.arguments import check_sizes
+from homdp_ppl.core.arguments import check_sizes, count_problems, refuse
 from homdp_ppl.core.checked import checked
 from homdp_ppl.errors import ParameterError, Problem
 from homdp_ppl.precision import Array
@@ -205,6 +205,7 @@ def packing(length: int, seed: int = 0) -> Array:
     (8, 16)
     """
     check_sizes("packing", {"length": (length, (0, LENGTH + 1))}, length=length)
+    refuse(ParameterError, "packing", count_problems(0, seed=seed))
     generator = np.random.default_rng(seed)
     words = np.zeros((1, length), dtype=bool)
     while len(words) < math.exp(length / 8):

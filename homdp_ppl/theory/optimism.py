@@ -17,7 +17,7 @@ from scipy.special import xlogy
 from homdp_ppl.confidence.bonuses import hop_b_bonus, hop_b_class_bonus
 from homdp_ppl.confidence.counts import empirical, hop_b_class_radii, hop_b_radii
 from homdp_ppl.core.alphas import policy_alphas
-from homdp_ppl.core.checked import checked_but
+from homdp_ppl.core.checked import checked
 from homdp_ppl.core.counts import Counts
 from homdp_ppl.core.graph_policy import GraphPolicy
 from homdp_ppl.core.pomdp import POMDP
@@ -74,7 +74,7 @@ def optimism(
     return Optimism(slack, evaluate(policy, learned) - evaluate(policy, truth), size)
 
 
-@checked_but("episodes", "delta", "scale")
+@checked
 def hop_b_optimism(
     policy: GraphPolicy,
     world: World,
@@ -122,7 +122,7 @@ def hop_b_optimism(
     return optimism(policy, world.pomdp, learned, radii.emission, 5 * H)
 
 
-@checked_but("episodes", "delta", "scale")
+@checked
 def hop_b_class_optimism(
     policies: Iterable[GraphPolicy],
     world: World,
