@@ -383,7 +383,7 @@ def _numbers(value: Any) -> bool:
 
 def _array(value: Any) -> bool:
     return (
-        isinstance(value, np.ndarray | jax.Array)
+        isinstance(value, np.ndarray | jax.Array | np.generic)
         and getattr(value.dtype, "kind", "none") in ("b", "i", "u", "f")
         and not np.ma.is_masked(value)
     )

@@ -12,6 +12,7 @@ from matplotlib.axes import Axes
 
 from homdp_ppl.core.checked import checked
 from homdp_ppl.errors import DataError, Problem
+from homdp_ppl.report.data import check_finite
 from homdp_ppl.report.look import COLOURS, GREY, MARKS, plain
 
 
@@ -42,6 +43,7 @@ def draw_ladder(
         raise DataError(
             "draw_ladder", [Problem("values", "no values", "at least one agent with its value")]
         )
+    check_finite("draw_ladder", values=values)
     if axes is None:
         _, axes = plt.subplots(figsize=(6.0, 3.4), layout="constrained")
     numbers, rows = list(values.values()), range(len(values))
@@ -91,6 +93,8 @@ def draw_bounds(bounds: Mapping[str, Mapping[str, float]], axes: Axes | None = N
     ]
     if missing or not bounds:
         raise DataError("draw_bounds", missing or [Problem("bounds", "no models", "at least one")])
+    for row_of in bounds.values():
+        check_finite("draw_bounds", bounds=row_of)
     if axes is None:
         _, axes = plt.subplots(figsize=(9.5, 0.9 + 0.52 * len(bounds)), layout="constrained")
     for row, numbers in enumerate(reversed(list(bounds.values()))):
@@ -170,6 +174,7 @@ def draw_savings(sizes: Mapping[str, tuple[float, float]], axes: Axes | None = N
         raise DataError(
             "draw_savings", wrong or [Problem("sizes", "no sizes", "at least one model's")]
         )
+    check_finite("draw_savings", sizes=sizes)
     if axes is None:
         _, axes = plt.subplots(figsize=(6.5, 0.9 + 0.5 * len(sizes)), layout="constrained")
     axes.set_xscale("log")

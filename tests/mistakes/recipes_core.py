@@ -181,14 +181,14 @@ def numbers() -> Iterator[Recipe]:
         "POMDP.stationary", pomdp.stationary, subject="planner", remedy="No.", free="remedy subject"
     )
     yield recipe("POMDP.with_bonus", pomdp.with_bonus, bonus=np.ones((2, 3)))
-    yield recipe("POMDP.with_tables", pomdp.with_tables, emission=O, initial=START)
+    yield recipe("POMDP.with_tables", pomdp.with_tables, emission=O, initial=START, free="emission initial")
     yield from reading(
         "POMDP", pomdp, *["horizon", "is_stationary", "rewards_by_observation", "sizes", "spaces"]
     )
     yield record("Stationary", Stationary, **pomdp.stationary()._asdict())
     yield from reading("Stationary", pomdp.stationary(), "horizon", "pomdp")
     counts = things.counts()
-    yield recipe("Counts", Counts, transition=counts.transition, emission=counts.emission)
+    yield record("Counts", Counts, transition=counts.transition, emission=counts.emission)
     yield recipe("Counts.add", counts.add, episode=one)
     yield recipe("Counts.of", Counts.of, episodes=episodes, model=tiger)
     yield recipe("Counts.zero", Counts.zero, model=tiger)
@@ -257,6 +257,7 @@ def acting() -> Iterator[Recipe]:
     yield recipe("BlindPolicy", BlindPolicy, probabilities=np.full((2, 3), 1 / 3))
     yield recipe("BlindPolicy.act", blind.act, observations=np.array([0, 1]), actions=np.array([2]))
     yield recipe("BlindPolicy.graph", blind.graph, observations=2)
+    yield from reading("BlindPolicy", blind, "table")
     yield recipe(
         "GraphPolicy",
         GraphPolicy,
