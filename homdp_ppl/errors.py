@@ -184,6 +184,21 @@ class ParameterError(HOMDPError):
     """
 
 
+class TracedError(ParameterError):
+    """Values that JAX is tracing, given to a function that needs numbers.
+
+    Examples
+    --------
+    >>> import jax
+    >>> from homdp_ppl import ParameterError, explorers
+    >>> try:
+    ...     jax.jit(lambda share: explorers.with_random_actions(explorers.tight(), share))(0.1)
+    ... except ParameterError as error:
+    ...     print(error.problems[0].remedy)
+    This function cannot be traced: call it outside of jit, vmap and grad.
+    """
+
+
 class DataError(HOMDPError):
     """Episodes or counts that do not belong to a model.
 

@@ -33,9 +33,8 @@ OF = "Support.of(pomdp) makes it."
 
 def _first_three(model: Any) -> Sequence[Any]:
     """Initial, transition and emission of a POMDP, or of anything that begins with them."""
-    if isinstance(model, tuple) and hasattr(model, "_fields") and len(model) >= len(SHORT):
-        if model._fields[: len(SHORT)] == tuple(SHORT):
-            return model[: len(SHORT)]
+    if isinstance(model, tuple) and getattr(model, "_fields", ())[: len(SHORT)] == tuple(SHORT):
+        return model[: len(SHORT)]
     expected = "a POMDP, or tables that begin with initial, transition, emission"
     raise ParameterError("Support.of", [Problem("model", shown(model), expected)])
 

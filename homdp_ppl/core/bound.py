@@ -118,7 +118,8 @@ def bind(function: Callable[..., R], **options: Any) -> Bound[R]:
         raise ParameterError("bind", [problem])
     parameters = signature(function).parameters
     if not any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values()):
-        expected = f"one of the arguments of {function.__name__}: {', '.join(parameters)}"
+        name = getattr(function, "__name__", type(function).__name__)
+        expected = f"one of the arguments of {name}: {', '.join(parameters)}"
         unknown = [
             Problem(name, "an option", expected) for name in options if name not in parameters
         ]

@@ -31,6 +31,7 @@ from homdp_ppl.errors import (
     PlanningError,
     PolicyError,
     Problem,
+    TracedError,
     shown,
 )
 
@@ -77,6 +78,7 @@ REMEDIES = {  # of a type where another is wanted
     ("tuple", "Array"): "Write np.array(...).",
     ("int", "a JAX random key"): "Write jax.random.key(seed).",
 }
+TRACED = "This function cannot be traced: call it outside of jit, vmap and grad."
 MANY = 10_000  # entries of a container that are looked at
 
 
@@ -183,7 +185,7 @@ def remedy_for(value: Any, wanted: str) -> str:
     if isinstance(value, type):
         return "" if wanted in ("int", "float", "str") else "Pass an instance of it."
     if isinstance(value, jax.core.Tracer):
-        return "This function cannot be traced: call it outside of jit, vmap and grad."
+        return TRACED
     if callable(value) and hasattr(value, "__name__") and wanted in FACTORIES:
         return f"Call the function first: {value.__name__}(...)."
     return REMEDIES.get((type(value).__name__, wanted), "")
@@ -220,6 +222,8 @@ def _fields(record: type) -> dict[str, Kind]:
 def _raise(subject: str, wrong: list[tuple[Kind, Problem]]) -> None:
     errors = {ERRORS.get(kind.name, ParameterError) for kind, _ in wrong}
     error = errors.pop() if len(errors) == 1 else ParameterError
+    if any(problem.remedy == TRACED for _, problem in wrong):
+        error = TracedError
     refuse(error, subject, [problem for _, problem in wrong])
 
 

@@ -13,6 +13,7 @@ import networkx as nx
 import numpy as np
 from numpy.typing import ArrayLike
 
+from homdp_ppl.core.arguments import refuse, size_problems
 from homdp_ppl.core.checked import checked
 from homdp_ppl.core.graph_arrays import Names, read_graph
 from homdp_ppl.core.numbers import as_numbers
@@ -260,6 +261,8 @@ class BlindPolicy(NamedTuple):
         One node a step, whichever of so many observations is made.
         """
         H = len(self.table)
+        problems = size_problems(observations=observations)
+        refuse(PolicyError, "BlindPolicy.graph", problems)
         following = np.minimum(np.arange(1, H + 1), H - 1)[:, None, None]
         return GraphPolicy(
             np.zeros(observations, int),

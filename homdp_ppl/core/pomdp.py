@@ -173,7 +173,8 @@ class POMDP(_Fields):
         those actions: (..., A, X).
         """
         moves = self.moves(h)
-        if np.ndim(b) < 1 or np.shape(b)[-1] != moves.shape[-1]:
+        numeric = isinstance(b, np.ndarray | jax.Array) and b.dtype.kind in ("b", "i", "u", "f")
+        if not numeric or b.ndim < 1 or b.shape[-1] != moves.shape[-1] or np.ma.is_masked(b):
             expected = f"probabilities of the {moves.shape[-1]} states, along the last axis"
             raise PlanningError("predict", [Problem("b", shown(b, 80), expected)])
         if a is None or isinstance(a, slice):
@@ -197,7 +198,8 @@ class POMDP(_Fields):
         v(a, y, x').
         """
         X, Y, A = self.sizes
-        if np.shape(v) not in ((X,), (A, Y, X)) or not isinstance(v, np.ndarray | jax.Array):
+        numeric = isinstance(v, np.ndarray | jax.Array) and v.dtype.kind in ("b", "i", "u", "f")
+        if not numeric or v.shape not in ((X,), (A, Y, X)) or np.ma.is_masked(v):
             expected = f"an array of shape {(X,)} or {(A, Y, X)}"
             raise PlanningError("backup", [Problem("v", shown(v, 80), expected)])
         if v.ndim == 1:

@@ -121,7 +121,16 @@ class Spaces(NamedTuple):
             "transition": (names_of(self.states), self.actions, names_of(self.states)),
             "emission": (names_of(self.states), names_of(self.observations)),
         }
-        return ", ".join(names[i] for names, i in zip(axes[table], index, strict=False))
+        problems = []
+        if table not in axes:
+            problems.append(Problem("table", shown(table), f"one of {', '.join(axes)}"))
+        elif np.ndim(index) != 1 or len(index) > len(axes[table]):
+            problems.append(Problem("index", shown(index), f"at most {len(axes[table])} places"))
+        elif any(i not in range(len(names)) for names, i in zip(axes[table], index, strict=False)):
+            problems.append(Problem("index", shown(index), "places within the table"))
+        if problems:
+            raise DataError("Spaces.entry", problems)
+        return ", ".join(names[int(i)] for names, i in zip(axes[table], index, strict=False))
 
 
 class HasSpaces(Protocol):

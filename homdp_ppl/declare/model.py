@@ -297,6 +297,7 @@ class HOMDP:
     @checked
     def sample_prior(self, key: Array) -> dict[str, Array]:
         """The sites' values drawn from their priors; may be traced, inside ``x64()``."""
+        key = as_key(key, "sample_prior")
         with handlers.trace() as trace, handlers.seed(rng_seed=key):
             self.function()
         return {site.name: trace[site.name]["value"] for site in self.sites}

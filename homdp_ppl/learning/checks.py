@@ -66,7 +66,7 @@ def check_request(request: Request) -> Request:
     if not (model is None or isinstance(model, HOMDP)):
         remedy = "Of a world, take the declaration: world.homdp."
         problems.append(Problem("model", f"a {type(model).__name__}", "a HOMDP", remedy))
-    problems += stop_problems(stop_after)
+    problems += stop_problems(stop_after, episodes)
     problems += count_problems(2, simulations=request.simulations)
     if isinstance(world, World) and not world.spaces.finite:
         asked = {"foresight": request.foresight, "compiled": request.compiled}

@@ -6,6 +6,7 @@ Densities and intervals of draws, and whether shares are what was promised.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import cast
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -13,7 +14,7 @@ from matplotlib.axes import Axes
 from numpy.typing import ArrayLike
 from scipy import stats
 
-from homdp_ppl.core.arguments import count_problems
+from homdp_ppl.core.arguments import count_problems, is_count
 from homdp_ppl.core.checked import checked
 from homdp_ppl.errors import DataError, Problem, shown
 from homdp_ppl.report.data import check_colours, check_finite
@@ -68,7 +69,7 @@ def draw_densities(
         if not len(values) or not np.isfinite(values).all()
     ]
     problems += count_problems(bins=bins) if np.ndim(bins) == 0 else []
-    if np.ndim(bins) == 0 and not problems and bins > MOST_BINS:
+    if is_count(bins) and int(cast(int, bins)) > MOST_BINS:
         problems.append(Problem("bins", shown(bins), f"at most {MOST_BINS:,} bins"))
     if np.ndim(bins):
         edges = np.asarray(bins, dtype=np.float64)

@@ -160,8 +160,8 @@ def draw_scaling(
     label_ends(
         axes,
         [
-            (places[-1], middle[-1], "needed", COLOURS[0]),
-            (places[-1], lowest[-1], "least for any learner", GREY),
+            (float(places[-1]), float(middle[-1]), "needed", COLOURS[0]),
+            (float(places[-1]), float(lowest[-1]), "least for any learner", GREY),
         ],
     )
     return axes

@@ -170,7 +170,8 @@ def draw_episodes_to(
     if len(near) < 2 or not (near > 0).all():
         got = ", ".join(f"{epsilon:g}" for epsilon in near)
         raise DataError(
-            "draw_episodes_to", [Problem("epsilons", got, "at least two different numbers above 0")]
+            "draw_episodes_to",
+            [Problem("epsilons", got or "none", "at least two different numbers above 0")],
         )
     if axes is None:
         _, axes = plt.subplots(figsize=(8.0, 4.2), layout="constrained")

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from homdp_ppl.core.checked import checked
-from homdp_ppl.errors import ParameterError, Problem, did_you_mean
+from homdp_ppl.errors import ParameterError, Problem, did_you_mean, shown
 from homdp_ppl.study.defaults import EPISODES, EPSILON, EXPLORERS, PRIORS, SEEDS
 from homdp_ppl.study.sources import uses_prior
 
@@ -207,6 +207,8 @@ def _shown(value: object) -> str:
         text = repr(value)
     except ValueError:  # an integer with thousands of digits
         text = "a very long number"
+    if " at 0x" in text:
+        return shown(value)
     return text if len(text) <= SHOWN else f"{text[:SHOWN]}..."
 
 

@@ -151,6 +151,9 @@ def paired_difference(
     >>> round(mean, 3), round(high - low, 3)  # 3 * (1.852 - 1.2667), whatever the seed
     (1.756, 0.0)
     """
+    if not len(runs) or not len(others):
+        problem = Problem("runs", f"{len(runs)} and {len(others)} runs", "at least one of each")
+        raise DataError("paired_difference", [problem])
     theirs = {run.about["seed"]: float(run.regret[-1]) for run in others}
     differences = np.array(
         [

@@ -157,6 +157,8 @@ def _traced(case: Case) -> Any:
 def _use(result: Any) -> None:
     """What one does first with a result: look at it and read its properties."""
     repr(result)
+    if not type(result).__module__.startswith("homdp_ppl"):
+        return
     for name, part in vars(type(result)).items():
         if isinstance(part, property) and not name.startswith("_"):
             getattr(result, name)

@@ -23,7 +23,7 @@ class Recipe(NamedTuple):
 
 
 def recipe(
-    name: str, call: Callable[..., Any], /, *, free: str = "", patient: str = "", **arguments: Any
+    name: str, call: Callable[..., Any], /, *, free: Any = "", patient: Any = "", **arguments: Any
 ) -> Recipe:
     """A recipe with names of arguments in one text."""
     return Recipe(name, call, arguments, frozenset(free.split()), frozenset(patient.split()))

@@ -139,7 +139,7 @@ def declaring() -> Iterator[Recipe]:
     yield from reading(
         "World", tiger, *["cache", "dynamics", "fingerprint", "numbers", "pomdp", "spaces"]
     )
-    yield recipe(
+    yield record(
         "Spaces",
         Spaces,
         states=("off", "on"),

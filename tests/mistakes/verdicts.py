@@ -66,9 +66,9 @@ def of_result(result: Any, reference: Any, verdict: str) -> Outcome:
 
 def insane(result: Any, reference: Any) -> str:
     """What cannot be right about a result; empty if nothing was found."""
-    if isinstance(result, Plan) and result.certified:
-        if not result.value <= result.upper + result.rounding:
-            return f"value {result.value} above upper {result.upper}"
+    certified = isinstance(result, Plan) and result.certified
+    if certified and not result.value <= result.upper + result.rounding:
+        return f"value {result.value} above upper {result.upper}"
     if isinstance(result, POMDP) and np.ndim(result.initial) == 1:
         problems = pomdp_problems(result, result.spaces)
         if problems:
@@ -112,13 +112,10 @@ def _numbers(tree: Any, depth: int = 0) -> Any:
     if depth > DEPTH or isinstance(tree, bool | str | type(None) | type):
         return
     if isinstance(tree, int | float | np.number | np.ndarray | jax.Array):
-        if isinstance(tree, jax.Array) and jax.dtypes.issubdtype(tree.dtype, jax.dtypes.prng_key):
-            tree = jax.random.key_data(tree)
-        array = (
-            np.asarray(np.ma.filled(np.ma.asarray(tree, float), 0.0)) if _numeric(tree) else None
-        )
-        if array is not None:
-            yield array
+        if isinstance(tree, jax.Array) and not isinstance(tree.dtype, np.dtype):
+            tree = jax.random.key_data(tree)  # of random keys
+        if np.asarray(tree).dtype.kind in "biuf":
+            yield np.asarray(np.ma.filled(np.ma.asarray(tree, float), 0.0))
     elif hasattr(tree, "_fields"):
         for name in tree._fields:
             yield from _numbers(getattr(tree, name), depth + 1)
@@ -134,10 +131,6 @@ def _numbers(tree: Any, depth: int = 0) -> Any:
             yield from _numbers(part, depth + 1)
     elif isinstance(tree, nx.DiGraph):
         yield np.array([len(tree), tree.number_of_edges()], float)
-
-
-def _numeric(tree: Any) -> bool:
-    return np.asarray(tree).dtype.kind in "biuf"
 
 
 def _short(result: Any) -> str:
