@@ -129,7 +129,7 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     >>> did_you_mean("tigre", ["lock", "tiger"])
     "Did you mean 'tiger'?"
     """
-    near = get_close_matches(name, list(known), n=1)
+    near = get_close_matches(name, list(known), n=1) if isinstance(name, str) else []
     return f"Did you mean {near[0]!r}?" if near else ""
 
 

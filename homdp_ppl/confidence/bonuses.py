@@ -86,10 +86,11 @@ def start_bonus(radii: Radii, initial: Array, horizon: int) -> Array:
 def _check(subject: str, radii: Radii, horizon: int) -> tuple[int, int]:
     """X and A of radii; raises an error for arrays that are none. Traced numbers pass."""
     problems = size_problems(horizon=horizon)
-    X, A = np.shape(radii.transition) if np.ndim(radii.transition) == 2 else (0, 0)
+    first = radii.transition
+    X, A = first.shape if _numeric(first) and first.ndim == 2 else (0, 0)
     for where, ranks in (("transition", (X, A)), ("emission", (X,))):
         table = getattr(radii, where)
-        if not _numeric(table) or np.shape(table) != ranks or 0 in ranks:
+        if not _numeric(table) or table.shape != ranks or 0 in ranks:
             problems.append(Problem(f"radii.{where}", shown(table, 80), "(X, A) and (X,) numbers"))
     if not problems and not all(_finite(table) for table in radii):
         problems.append(Problem("radii", "nan, inf or negative entries", "finite radii"))

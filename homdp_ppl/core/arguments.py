@@ -21,6 +21,7 @@ from homdp_ppl.memory import NUMBER, count, memory_problems
 
 PROBABILITY = "a probability in (0, 1)"
 LARGEST = 10**30  # products of sizes beyond this leave float64
+CLASSES = ("size", "transitions", "emissions")  # numbers of members, of which logarithms are taken
 
 
 def refuse(error: type[HOMDPError], subject: str, problems: Iterable[Problem]) -> None:
@@ -99,6 +100,15 @@ def share_problems(**given: Any) -> list[Problem]:
     ]
 
 
+def flag_problems(**given: Any) -> list[Problem]:
+    """Arguments that must be True or False."""
+    return [
+        _problem(name, value, "True or False")
+        for name, value in given.items()
+        if not isinstance(value, bool | np.bool_)
+    ]
+
+
 def choice_problems(choices: Iterable[str], **given: Any) -> list[Problem]:
     """Arguments that must be one of several words."""
     known = list(choices)
@@ -157,7 +167,7 @@ def check_sizes(
     problems += [
         _problem(name, value, f"at most {LARGEST:.0e}")
         for name, value in counts.items()
-        if is_count(value) and value > LARGEST
+        if is_count(value) and value > LARGEST and name not in CLASSES
     ]
     for name, (value, (low, high)) in (between or {}).items():
         problems += between_problems(low, high, **{name: value})

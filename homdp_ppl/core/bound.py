@@ -84,7 +84,7 @@ class Bound(Generic[R]):
     options: Options
 
     def __post_init__(self) -> None:
-        problems = []
+        problems: list[Problem] = []
         if not callable(self.function):
             problems.append(Problem("function", shown(self.function), "a function"))
         if not isinstance(self.options, Options):

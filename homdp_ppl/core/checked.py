@@ -12,7 +12,7 @@ import inspect
 import operator
 import types
 import typing
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Sized
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence, Sized
 from importlib import import_module
 from numbers import Integral, Real
 from typing import Any, Literal, NamedTuple, ParamSpec, TypeVar, Union, get_args, get_origin
@@ -156,7 +156,8 @@ def check_fields(record: Any, subject: str) -> None:
 
     For the ``__post_init__`` of a dataclass, or before a NamedTuple is used.
     """
-    kinds = _fields(type(record))
+    kind: Any = type(record)
+    kinds = _fields(kind)
     given = [(name, getattr(record, name)) for name in kinds]
     _raise(subject, wrong_types(given, kinds))
 
@@ -174,10 +175,19 @@ def wrong_types(
 ) -> list[tuple[Kind, Problem]]:
     """The arguments that their kinds do not accept, and what to say of each."""
     return [
-        (kind, Problem(name, shown(value), kind.expected, remedy_for(value, kind.name)))
+        (kind, Problem(name, _given(value), kind.expected, remedy_for(value, kind.name)))
         for name, value in given
         if (kind := kinds.get(name)) is not None and not kind.accepts(value)
     ]
+
+
+def _given(value: Any) -> str:
+    """A plain value as it is, and any other by its type."""
+    plain = (int, float, complex, str, bytes, list, tuple, set, dict, np.generic, type)
+    if value is None or isinstance(value, plain) or callable(value):
+        return shown(value)
+    name = type(value).__name__
+    return f"{'an' if name[0] in 'AEIOUaeio' else 'a'} {name}"
 
 
 def remedy_for(value: Any, wanted: str) -> str:
@@ -210,11 +220,11 @@ def _but_nan(accepts: Callable[[Any], bool]) -> Callable[[Any], bool]:
 
 
 @functools.cache
-def _fields(record: type) -> dict[str, Kind]:
-    module = vars(import_module(record.__module__))
+def _fields(record: Hashable) -> dict[str, Kind]:
+    module, hints = vars(import_module(record.__module__)), vars(record)["__annotations__"]
     return {
         name: kind
-        for name, hint in record.__annotations__.items()
+        for name, hint in hints.items()
         if (kind := _named(name, _resolve(hint, module))) is not None
     }
 
@@ -307,7 +317,7 @@ def _container(origin: type, parts: Sequence[Any]) -> Kind:
     if origin is tuple and parts[-1] is not Ellipsis:
         fixed = [_kind(part) for part in parts]
         return Kind(lambda v: _fixed(v, fixed), f"a tuple of {len(fixed)}", "tuple")
-    if origin is Callable:
+    if not issubclass(origin, Iterable) and issubclass(origin, CALLABLE):
         return Kind(_function, "a function", "Callable")
     entry = _kind(parts[0]) if parts else None
     if issubclass(origin, Collection):
@@ -350,8 +360,9 @@ def _sequence(value: Any, origin: type, entry: Kind | None) -> bool:
     if isinstance(value, np.ndarray):
         return value.ndim > 0 and not np.ma.is_masked(value) and _entries(value.tolist(), entry)
     wanted = Collection if origin is Collection else Sequence
+    text = isinstance(value, str) and entry is None  # a sequence of anything, of characters too
     plain = isinstance(value, wanted) and not isinstance(value, str | bytes | Mapping)
-    return plain and _entries(value, entry)
+    return text or (plain and _entries(value, entry))
 
 
 def _iterable(value: Any, entry: Kind | None) -> bool:
@@ -393,6 +404,7 @@ def _array(value: Any) -> bool:
     )
 
 
+CALLABLE: Any = Callable
 _ARRAY = Kind(_array, NUMBERS, "Array")
 _PLAIN: dict[Any, Kind] = {
     None: Kind(lambda v: v is None, "None"),

@@ -57,7 +57,9 @@ class Counts:
 
     @classmethod
     @checked
-    def of(cls, episodes: Episode | Iterable[Episode], model: HasSpaces) -> Counts:
+    def of(
+        cls, episodes: Episode | Episodes | Iterable[Episode | Episodes], model: HasSpaces
+    ) -> Counts:
         """Count episodes; raises DataError if they are not from the model or miss states.
 
         An episode that ended early counts up to its end.

@@ -10,7 +10,6 @@ import jax.numpy as jnp
 import numpy as np
 
 from homdp_ppl.core.arguments import refuse
-from homdp_ppl.core.checked import checked
 from homdp_ppl.core.episode import Episode
 from homdp_ppl.core.episodes import Episodes
 from homdp_ppl.core.graph_policy import GraphPolicy, check_policy
@@ -81,7 +80,6 @@ def _split(key: Array) -> tuple[Array, Array]:
     return jax.random.fold_in(key, 0), jax.random.fold_in(key, 1)
 
 
-@checked
 @in_x64
 def rollout(key: Array, world: Playable, policy: Policy) -> Any:  # Episode or Episodes
     """Play a policy in a world; the latent states come back with the finished episode.

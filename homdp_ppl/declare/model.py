@@ -198,7 +198,9 @@ class HOMDP:
         return replace(self, spaces=spaces, reward=reward)
 
     @checked
-    def hindsight(self, episodes: Episode | Iterable[Episode]) -> Callable[[], None]:
+    def hindsight(
+        self, episodes: Episode | Episodes | Iterable[Episode | Episodes]
+    ) -> Callable[[], None]:
         """The program conditioned on revealed episodes.
 
         A NumPyro model in which exactly the user's sites are latent.
@@ -211,13 +213,13 @@ class HOMDP:
         )
 
     @checked
-    def counts(self, episodes: Episode | Iterable[Episode]) -> Counts:
+    def counts(self, episodes: Episode | Episodes | Iterable[Episode | Episodes]) -> Counts:
         """The sufficient statistics of episodes of this model."""
         require_finite(self.spaces, self.name, "counts")
         return Counts.of(self._possible(episodes, "counts"), self.spaces)
 
     @checked
-    def returns(self, episodes: Episode | Iterable[Episode]) -> Array:
+    def returns(self, episodes: Episode | Episodes | Iterable[Episode | Episodes]) -> Array:
         """The sum of rewards of each episode up to its end; a number for one Episode.
 
         Raises :class:`DataError` for rewards outside [0, 1].
@@ -283,7 +285,6 @@ class HOMDP:
         pomdp = None if tables is None else Stationary(*to_numpy(tables), self.reward_table).pomdp
         return World(self, to_numpy(values), pomdp)
 
-    @checked
     @in_x64
     def draw(self, key: Array) -> World:
         """A world drawn from the priors of the sites.
@@ -316,7 +317,9 @@ class HOMDP:
         )
         return f"HOMDP {self.name!r}: {sizes}, horizon {H}\n  {self._summary()}"
 
-    def _possible(self, episodes: Episode | Iterable[Episode], asked: str) -> Episodes:
+    def _possible(
+        self, episodes: Episode | Episodes | Iterable[Episode | Episodes], asked: str
+    ) -> Episodes:
         """Episodes without steps that the declaration excludes."""
         batch = Episodes.of(episodes, self)
         if self._structure is not None:

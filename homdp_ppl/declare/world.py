@@ -104,7 +104,7 @@ class World:
         return play(keys, self.dynamics, self.numbers, policy, actions)
 
     @checked
-    def returns(self, episodes: Episode | Episodes | Iterable[Episode]) -> Array:
+    def returns(self, episodes: Episode | Episodes | Iterable[Episode | Episodes]) -> Array:
         """The sum of rewards of each episode."""
         return self.homdp.returns(episodes)
 

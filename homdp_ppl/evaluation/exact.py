@@ -9,19 +9,18 @@ from __future__ import annotations
 
 import numpy as np
 
-from homdp_ppl.core.alphas import after_observations, layers, policy_alphas
+from homdp_ppl.core.alphas import after_observations, alphas_of, layers
 from homdp_ppl.core.arguments import count_problems, refuse
 from homdp_ppl.core.checked import checked
 from homdp_ppl.core.graph_policy import GraphPolicy, graph_of
 from homdp_ppl.core.policy import Policy
 from homdp_ppl.core.pomdp import POMDP
 from homdp_ppl.core.pomdp_validation import check_pomdp
-from homdp_ppl.errors import PlanningError, PolicyError, Problem
+from homdp_ppl.errors import PlanningError, PolicyError, Problem, shown
 from homdp_ppl.memory import NUMBER, count, require_memory
 from homdp_ppl.precision import Array
 
 
-@checked
 def evaluate(policy: Policy, pomdp: POMDP) -> float:
     """The exact value of a policy in a model, by the alpha-vector recursion.
 
@@ -45,7 +44,7 @@ def evaluate(policy: Policy, pomdp: POMDP) -> float:
 
 def policy_value(graph: GraphPolicy, pomdp: POMDP) -> float:
     """The same for a graph and a model that are known to be valid."""
-    first, nodes = policy_alphas(graph, pomdp)[0], layers(graph, 1)[0]
+    first, nodes = alphas_of(graph, pomdp)[0], layers(graph, 1)[0]
     alpha = after_observations(first, np.searchsorted(nodes, graph.start))  # (Y, X)
     return float(np.einsum("x,xy,yx->", pomdp.initial, pomdp.shows(0), alpha))
 
@@ -78,6 +77,9 @@ def uniform_at(policy: GraphPolicy, step: int, horizon: int) -> GraphPolicy:
     refuse(PolicyError, "uniform_at", count_problems(step=step, horizon=horizon))
     if step > horizon:
         raise PolicyError("uniform_at", [Problem("step", str(step), f"a step in 1..{horizon}")])
+    if horizon > len(policy.probabilities):  # some node is met twice
+        expected = f"at most {len(policy.probabilities)} steps, one for each node"
+        raise PolicyError("uniform_at", [Problem("horizon", shown(horizon), expected)])
     by_step = layers(policy, horizon)
     nodes = by_step[step - 1]
     others = np.concatenate(
@@ -92,7 +94,6 @@ def uniform_at(policy: GraphPolicy, step: int, horizon: int) -> GraphPolicy:
     return GraphPolicy(policy.start, probabilities, policy.successor)
 
 
-@checked
 def occupancy(policy: Policy, pomdp: POMDP) -> Array:
     """P(x_h, a_h) under a policy, (H, X, A), by pushing the joint weights of (node, state) forward.
 

@@ -6,7 +6,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from homdp_ppl.core.checked import checked
 from homdp_ppl.core.graph_policy import graph_of
 from homdp_ppl.core.policy import Policy
 from homdp_ppl.core.pomdp import POMDP
@@ -47,7 +46,6 @@ class SimulationLemma(NamedTuple):
     bound: float  # E_pi sum_h ||O - O-hat||_1 (x_h) + E_pi sum_{h < H} ||T - T-hat||_1 (x_h, a_h)
 
 
-@checked
 def simulation_lemma(policy: Policy, pomdp: POMDP, other: POMDP) -> SimulationLemma:
     """The simulation lemma's sides for a policy in two models with the same rewards and initial
     distribution.
@@ -108,7 +106,6 @@ def _expected_errors(pomdp: POMDP, other: POMDP, visits: Array) -> float:
     return float(total)
 
 
-@checked
 def trajectory_distance(policy: Policy, pomdp: POMDP, other: POMDP) -> float:
     """||P_pi - P-hat_pi||_1 over all trajectories (x_1, y_1, a_1, ..., a_H), by enumeration.
 

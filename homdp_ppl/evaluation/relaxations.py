@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from homdp_ppl.core.checked import checked
 from homdp_ppl.core.pomdp import POMDP
 from homdp_ppl.core.pomdp_validation import check_pomdp, sizes_of
 from homdp_ppl.errors import PlanningError, Problem
@@ -24,7 +23,6 @@ SPARSE, LARGE = (
 )  # tables of this size with a smaller share of non-zeros are multiplied as sparse matrices
 
 
-@checked
 def mdp_values(pomdp: POMDP) -> Array:
     """Values of an agent that sees the state, (H, X).
 
@@ -42,7 +40,6 @@ def mdp_values(pomdp: POMDP) -> Array:
     return best if best.ndim == 2 else best.swapaxes(-1, -2)
 
 
-@checked
 def qmdp(pomdp: POMDP) -> Array:
     """Q-values of an agent that sees the state from the next step on, (H, X, A); may be traced.
 
@@ -74,7 +71,6 @@ def q_values(pomdp: POMDP) -> Array:
     return xp.stack(Q[::-1])
 
 
-@checked
 def fast_informed_bound(pomdp: POMDP) -> Array:
     """Vectors of the fast informed bound, (H, X, A).
 
@@ -117,7 +113,6 @@ def fast_informed_bound(pomdp: POMDP) -> Array:
     return np.stack(Q)
 
 
-@checked
 def root_value(pomdp: POMDP, vectors: Array) -> Array:
     """What a set of vectors at step 1 says about the optimum.
 

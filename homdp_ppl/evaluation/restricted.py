@@ -16,7 +16,6 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 
 from homdp_ppl.core.arguments import count_problems, refuse
-from homdp_ppl.core.checked import checked
 from homdp_ppl.core.graph_policy import GraphPolicy
 from homdp_ppl.core.pomdp import POMDP, TIE, Stationary
 from homdp_ppl.core.pomdp_validation import check_pomdp
@@ -53,7 +52,6 @@ class Restricted(NamedTuple):
     policy: GraphPolicy
 
 
-@checked
 def best_blind(pomdp: POMDP, max_nodes: int = MAX_NODES) -> Restricted:
     """The best sequence of actions fixed in advance.
 
@@ -79,7 +77,6 @@ def best_blind(pomdp: POMDP, max_nodes: int = MAX_NODES) -> Restricted:
     return _restricted(_best_rules("best_blind", unseen, max_nodes), pomdp)
 
 
-@checked
 def best_memoryless(pomdp: POMDP, max_nodes: int = MAX_NODES) -> Restricted:
     """The best policy that acts on the step and the latest observation.
 

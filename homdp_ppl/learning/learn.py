@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+import jax
 import numpy as np
 
-from homdp_ppl.core.checked import checked
 from homdp_ppl.declare.model import HOMDP, World
 from homdp_ppl.errors import ParameterError, Problem
 from homdp_ppl.explorers.explorer import Explorer
@@ -30,7 +30,6 @@ from homdp_ppl.precision import in_x64
 FEW = 1000  # rounds of all seeds together that are not worth compiling
 
 
-@checked
 @in_x64
 def learn(
     world: World,
@@ -101,7 +100,8 @@ def learn(
     (50, True)
     """
     given: Any = seed
-    several = np.ndim(given) > 0
+    several = isinstance(given, Sequence) and not isinstance(given, str | bytes)
+    several = several or (isinstance(given, np.ndarray | jax.Array) and given.ndim > 0)
     request = check_request(
         Request(
             world,

@@ -18,7 +18,7 @@ from homdp_ppl.core.checked import checked, checked_but
 from homdp_ppl.core.episode import Episode
 from homdp_ppl.core.policy import Policy
 from homdp_ppl.declare.model import HOMDP
-from homdp_ppl.errors import ParameterError, Problem
+from homdp_ppl.errors import ParameterError, Problem, shown
 from homdp_ppl.explorers.explorer import Deployment, Explorer
 from homdp_ppl.explorers.state import Pairs, Proposal, State
 from homdp_ppl.learning.density_planning import DensityPlanning, uniform_at_step
@@ -118,6 +118,9 @@ class Learner:
     @in_x64
     def key(self, episode: int) -> Array:
         """The rule's key before an episode, counted from 0."""
+        if not 0 <= episode < 2**31:
+            problem = Problem("episode", shown(episode), "a number from 0 to 2^31 - 1")
+            raise ParameterError("Learner.key", [problem])
         return proposal_key(jax.random.key(self.seed), rule_number(self.explorer), episode)
 
     @checked

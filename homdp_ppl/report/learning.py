@@ -10,7 +10,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
-from homdp_ppl.core.checked import checked
+from homdp_ppl.core.checked import checked_but
 from homdp_ppl.learning.metrics import Measured
 from homdp_ppl.precision import Array
 from homdp_ppl.report.labels import label_ends
@@ -30,7 +30,7 @@ class Curve(NamedTuple):
     high: Array  # (points,)  the 95% quantile
 
 
-@checked
+@checked_but("runs")
 def draw_regret(
     runs: Mapping[str, Sequence[Measured]],
     axes: Axes | None = None,
@@ -85,7 +85,7 @@ def draw_regret(
     return axes
 
 
-@checked
+@checked_but("runs")
 def draw_promises(
     runs: Mapping[str, Sequence[Measured]],
     axes: Axes | None = None,

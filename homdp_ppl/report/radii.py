@@ -18,7 +18,7 @@ from rich.table import Table
 
 from homdp_ppl.confidence import Radii, empirical, hop_b_radii, quantile_radii, weissman_radii
 from homdp_ppl.core.arguments import check_arguments
-from homdp_ppl.core.checked import checked
+from homdp_ppl.core.checked import checked, checked_but
 from homdp_ppl.core.counts import Counts
 from homdp_ppl.core.episodes import Episodes
 from homdp_ppl.core.graph_policy import GraphPolicy
@@ -159,7 +159,7 @@ def follow_radii(
     return xr.Dataset(variables, coordinates, about)
 
 
-@checked
+@checked_but("part")
 def radius_table(comparison: xr.Dataset, part: Part = "emission") -> Table:
     """The radii of the middle row, by number of episodes; to be printed with ``rich.print``.
 
@@ -204,7 +204,7 @@ def radius_table(comparison: xr.Dataset, part: Part = "emission") -> Table:
     return table
 
 
-@checked
+@checked_but("part")
 def draw_radii(comparison: xr.Dataset, part: Part = "emission", axes: Axes | None = None) -> Axes:
     """Radius against visits, a line for each row and rule.
 

@@ -11,7 +11,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from numpy.typing import ArrayLike
 
-from homdp_ppl.core.checked import checked
+from homdp_ppl.core.checked import checked_but
 from homdp_ppl.errors import DataError, Problem
 from homdp_ppl.learning.metrics import Measured
 from homdp_ppl.precision import Array
@@ -24,7 +24,7 @@ from homdp_ppl.study.summary import check_runs, episodes_to
 NARROW = 0.1
 
 
-@checked
+@checked_but("runs")
 def draw_optimism(
     runs: Mapping[str, Sequence[Measured]],
     axes: Axes | None = None,
@@ -121,7 +121,7 @@ def draw_optimism(
     return axes
 
 
-@checked
+@checked_but("runs")
 def draw_episodes_to(
     runs: Mapping[str, Sequence[Measured]],
     epsilons: ArrayLike,

@@ -16,7 +16,7 @@ from scipy.special import xlogy
 
 from homdp_ppl.confidence.bonuses import hop_b_bonus, hop_b_class_bonus
 from homdp_ppl.confidence.counts import empirical, hop_b_class_radii, hop_b_radii
-from homdp_ppl.core.alphas import policy_alphas
+from homdp_ppl.core.alphas import alphas_of
 from homdp_ppl.core.checked import checked
 from homdp_ppl.core.counts import Counts
 from homdp_ppl.core.graph_policy import GraphPolicy
@@ -64,7 +64,7 @@ def optimism(
         G, a bound on the rewards of the learned model.
     """
     H = truth.horizon
-    promised, true = policy_alphas(policy, learned), policy_alphas(policy, truth)
+    promised, true = alphas_of(policy, learned), alphas_of(policy, truth)
     slack = min(
         float((hat - alpha - H * radius).min()) for hat, alpha in zip(promised, true, strict=True)
     )
