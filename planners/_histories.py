@@ -167,7 +167,10 @@ def check_support(subject: str, where: str, support: Support) -> None:
     wrong = [
         Problem(f"{where}.{name}", shown(table, 80), f"truth values with {rank} axes", OF)
         for (name, rank), table in zip(ranks.items(), support, strict=True)
-        if not isinstance(table, np.ndarray) or table.dtype != bool or table.ndim != rank
+        if not isinstance(table, np.ndarray)
+        or table.dtype != bool
+        or table.ndim != rank
+        or 0 in table.shape
     ]
     if not wrong:
         X, A, Z = support.transition.shape[1:]

@@ -16,7 +16,7 @@ from homdp_ppl.confidence.counts import Radii, weissman
 from homdp_ppl.core.arguments import check_arguments, refuse, size_problems
 from homdp_ppl.core.checked import checked, checked_but
 from homdp_ppl.core.counts import Counts, check_counts
-from homdp_ppl.core.randomness import as_key
+from homdp_ppl.core.randomness import as_key, refuse_traced_key
 from homdp_ppl.declare.model import HOMDP
 from homdp_ppl.errors import InferenceError, ParameterError, Problem
 from homdp_ppl.memory import NUMBER, count, require_memory
@@ -99,6 +99,7 @@ def quantile_radii(
     """
     check_arguments("quantile_radii", delta=delta)
     belief.require_quantiles()
+    refuse_traced_key(key, "quantile_radii")
     key = as_key(key, "quantile_radii")
     homdp, level = belief.homdp, row_level(belief.homdp, delta)
     radii = Radii(*(np.zeros(rows.shape) for rows in homdp.structure.known[1:]))
@@ -243,10 +244,10 @@ def highest_density_set(log_weights: Array, mass: float = 0.9) -> Array:
     """
     check_arguments("highest_density_set", mass=mass)
     _check_members("highest_density_set", mass=mass, log_weights=log_weights)
-    xp = namespace(log_weights)
+    xp = namespace(log_weights, mass)
     weights = xp.exp(log_weights - xp.max(log_weights))
     weights = weights / weights.sum()
-    ordered = -xp.sort(-weights)
+    ordered = -xp.sort(-xp.asarray(weights))
     enough = xp.argmax(xp.cumsum(ordered) >= mass - 1e-12)
     return weights >= ordered[enough] * (1 - 1e-12)
 

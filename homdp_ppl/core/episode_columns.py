@@ -8,10 +8,11 @@ from typing import Any, get_args
 import numpy as np
 from numpy.typing import ArrayLike
 
+from homdp_ppl import errors
 from homdp_ppl.core.episode import Ended, hide
 from homdp_ppl.core.episode_validation import structure_problems, unseen_problems
 from homdp_ppl.core.episode_values import Known, Values, blank, split_missing
-from homdp_ppl.errors import DataError, Problem, shown
+from homdp_ppl.errors import DataError, Problem
 
 MASKS = {"states": "revealed", "rewards": "rewards_known", "labels": "labels_known"}
 
@@ -42,7 +43,7 @@ def columns_of(
     reasons = np.asarray(ended)
     if reasons.dtype.kind != "U" or not np.isin(reasons, get_args(Ended)).all():
         expected = " or ".join(f'"{reason}"' for reason in get_args(Ended))
-        raise DataError("episodes", [Problem("ended", shown(ended), expected)])
+        raise DataError("episodes", [Problem("ended", errors.shown(ended), expected)])
     reasons = reasons.astype("<U10")
     names = None if ids is None else np.array(ids, dtype=object)
     structure = {"observations": seen, "actions": done, "length": steps, "ended": reasons}

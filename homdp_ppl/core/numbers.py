@@ -50,7 +50,8 @@ def as_numbers(where: str, given: Any, expected: str) -> tuple[Array | None, lis
         )
     try:
         found = np.asarray(given)
-        numbers = found.astype(np.float64) if found.dtype.kind in KINDS + "O" else None
+        objects = found.dtype.kind == "O" and None not in found.ravel().tolist()
+        numbers = found.astype(np.float64) if found.dtype.kind in KINDS or objects else None
     except (TypeError, ValueError, OverflowError):  # ragged lists, objects, huge integers
         numbers = None
     if numbers is None or given is None:

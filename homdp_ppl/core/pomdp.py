@@ -9,6 +9,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from homdp_ppl.core.numbers import as_numbers
@@ -182,6 +183,8 @@ class POMDP(_Fields):
             X, A, _ = some.shape
             return (b @ some.reshape(X, A * X)).reshape(*b.shape[:-1], A, X)
         check_index("action", a, int(moves.shape[-2]))
+        if isinstance(a, jax.core.Tracer):
+            moves = jnp.asarray(moves)  # NumPy arrays have no traced indices
         return b @ moves[:, a]
 
     def likelihood(self, y: Any, a: Any, h: Any) -> Array:
@@ -354,4 +357,6 @@ def _short_form(where: str, table: Any, full: str) -> PlanningError:
 def _at(table: Array, index: Any, axis: int) -> Array:
     """One entry of the axis counted from the end; the only one where there is one."""
     place = 0 if table.shape[-axis] == 1 else index
+    if isinstance(place, jax.core.Tracer):
+        table = jnp.asarray(table)  # NumPy arrays have no traced indices
     return table[(..., place, *(slice(None),) * (axis - 1))]

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from homdp_ppl.errors import DataError, Problem, shown
+from homdp_ppl.errors import DataError, Problem, TracedError, shown
 from homdp_ppl.precision import Array, namespace
 
 
@@ -73,6 +73,14 @@ def as_keys(key: Array, subject: str) -> Array:
             )
         ],
     )
+
+
+def refuse_traced_key(key: Array, subject: str) -> None:
+    """Refuse keys that JAX is tracing, where the numbers drawn decide what runs."""
+    if isinstance(key, jax.core.Tracer):
+        remedy = "Call it outside of jit, vmap and grad."
+        problem = Problem("key", "a key that JAX is tracing", "a key", remedy)
+        raise TracedError(subject, [problem])
 
 
 def as_key(key: Array, subject: str) -> Array:

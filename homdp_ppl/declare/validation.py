@@ -126,6 +126,8 @@ def check_reward(reward: Any, spaces: Spaces) -> tuple[Array, list[Problem]]:
     try:
         if isinstance(reward, Distribution):
             raise TypeError("a distribution; rewards are known numbers")
+        if np.iscomplexobj(reward):
+            raise TypeError("complex numbers")
         if callable(reward):
             reward = [[float(reward(x, a)) for a in range(A)] for x in range(X)]
         table = np.asarray(reward, dtype=np.float64)

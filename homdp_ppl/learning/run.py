@@ -14,7 +14,7 @@ from homdp_ppl.core.counts import Counts
 from homdp_ppl.core.episodes import SAW_STATES, Episodes
 from homdp_ppl.core.graph_policy import GraphPolicy
 from homdp_ppl.core.policy import Policy
-from homdp_ppl.core.randomness import as_key
+from homdp_ppl.core.randomness import as_key, refuse_traced_key
 from homdp_ppl.errors import ParameterError, Problem, shown
 from homdp_ppl.explorers.state import State
 from homdp_ppl.learning.compiled import compiled_loop
@@ -74,6 +74,7 @@ class Mixture:
         key
             A JAX random key.
         """
+        refuse_traced_key(key, "mixture")
         return self.run.policy_at(
             int(jax.random.randint(as_key(key, "mixture"), (), 0, self._rounds))
         )

@@ -27,7 +27,7 @@ from homdp_ppl.core.pomdp import POMDP
 from homdp_ppl.core.randomness import as_keys
 from homdp_ppl.core.rollout import rollout_many
 from homdp_ppl.declare.model import World
-from homdp_ppl.errors import DataError, Problem
+from homdp_ppl.errors import DataError, Problem, shown
 from homdp_ppl.posteriors import posterior
 from homdp_ppl.precision import Array
 from homdp_ppl.report.look import label_log, plain
@@ -318,8 +318,8 @@ def _labels(part: Part) -> dict[str, str]:
 
 
 def _check_part(comparison: xr.Dataset, part: Part) -> None:
-    if part not in AXES:
-        raise DataError("radii", [Problem("part", repr(part), "one of " + ", ".join(AXES))])
+    if not isinstance(part, str) or part not in AXES:
+        raise DataError("radii", [Problem("part", shown(part), "one of " + ", ".join(AXES))])
     if not np.isfinite(comparison[f"{part}_visits"]).any():
         raise DataError(
             "radii",

@@ -103,6 +103,9 @@ class StudyDirectory:
             Its models.
         """
         path = Path(path)
+        if set(worlds) != set(study.models):
+            got, expected = ", ".join(worlds) or "none", f"the study's: {', '.join(study.models)}"
+            raise ParameterError("StudyDirectory.create", [Problem("worlds", got, expected)])
         found = cls.at_place(path, study)
         if found is not None:
             for text, world in worlds.items():

@@ -170,6 +170,9 @@ def divergence(signs: ArrayLike, others: ArrayLike, epsilon: float) -> float:
 def _share(signs: ArrayLike, others: ArrayLike, epsilon: float) -> float:
     check_sizes("lower bound", {"epsilon": (epsilon, (0.0, 1.0))})
     u, v = np.asarray(signs), np.asarray(others)
+    wrong = [name for name, w in (("signs", u), ("others", v)) if not np.isin(w, (-1, 1)).all()]
+    problems = [Problem(name, "other numbers", "-1 and 1") for name in wrong]
+    refuse(ParameterError, "lower bound", problems)
     if u.shape != v.shape or not u.size:
         raise ParameterError(
             "lower bound",

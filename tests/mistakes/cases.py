@@ -113,7 +113,7 @@ def run(case: Case) -> Outcome:
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         plt.close("all")
-    if traced or case.recipe.record:
+    if traced or case.recipe.record or case.replaced.keys() & case.recipe.free:
         return Outcome("accepted")
     return of_result(result, valid(case.recipe), verdict)
 

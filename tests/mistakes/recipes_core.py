@@ -169,8 +169,8 @@ def numbers() -> Iterator[Recipe]:
         reward=np.stack([REWARD, REWARD]),
         terminal=np.array([False, True]),
     )
-    yield recipe("POMDP.backup", pomdp.backup, v=np.array([0.0, 1.0]), h=0)
-    yield recipe("POMDP.backup", pomdp.backup, v=np.ones((3, 2, 2)), h=0)
+    yield recipe("POMDP.backup", pomdp.backup, v=np.array([0.0, 1.0]), h=0, free="v")
+    yield recipe("POMDP.backup", pomdp.backup, v=np.ones((3, 2, 2)), h=0, free="v")
     yield recipe("POMDP.likelihood", pomdp.likelihood, y=0, a=1, h=0)
     yield recipe("POMDP.moves", pomdp.moves, h=1)
     yield recipe("POMDP.predict", pomdp.predict, b=START, a=1, h=0)
@@ -181,7 +181,9 @@ def numbers() -> Iterator[Recipe]:
         "POMDP.stationary", pomdp.stationary, subject="planner", remedy="No.", free="remedy subject"
     )
     yield recipe("POMDP.with_bonus", pomdp.with_bonus, bonus=np.ones((2, 3)))
-    yield recipe("POMDP.with_tables", pomdp.with_tables, emission=O, initial=START, free="emission initial")
+    yield recipe(
+        "POMDP.with_tables", pomdp.with_tables, emission=O, initial=START, free="emission initial"
+    )
     yield from reading(
         "POMDP", pomdp, *["horizon", "is_stationary", "rewards_by_observation", "sizes", "spaces"]
     )
@@ -205,7 +207,7 @@ def numbers() -> Iterator[Recipe]:
         model=tiger,
         id="patient 1",
         ended="horizon",
-        free="id",
+        free="id states",
     )
     yield recipe(
         "Episode.of",
@@ -216,6 +218,7 @@ def numbers() -> Iterator[Recipe]:
         model=tiger,
         rewards=np.array([0.5, 0.5]),
         labels=np.array([0, 0, 0]),
+        free="rewards labels",
     )
     yield from reading("Episode", one, "actions", "observations")
     columns = dict(
@@ -234,7 +237,7 @@ def numbers() -> Iterator[Recipe]:
         ended="horizon",
         ids=["one", "two"],
         behaviour="a nurse",
-        free="ids behaviour",
+        free="ids behaviour states rewards labels",
     )
     yield recipe("Episodes.concatenate", Episodes.concatenate, parts=[episodes, episodes])
     yield recipe("Episodes.of", Episodes.of, data=episodes, model=tiger)
@@ -254,8 +257,14 @@ def acting() -> Iterator[Recipe]:
     """Policies, plans and simulation."""
     tiger, policy, plan = things.tiger(), things.policy(), things.plan()
     blind = BlindPolicy(np.full((2, 3), 1 / 3))
-    yield recipe("BlindPolicy", BlindPolicy, probabilities=np.full((2, 3), 1 / 3))
-    yield recipe("BlindPolicy.act", blind.act, observations=np.array([0, 1]), actions=np.array([2]))
+    yield record("BlindPolicy", BlindPolicy, probabilities=np.full((2, 3), 1 / 3))
+    yield recipe(
+        "BlindPolicy.act",
+        blind.act,
+        observations=np.array([0, 1]),
+        actions=np.array([2]),
+        free="observations actions",
+    )
     yield recipe("BlindPolicy.graph", blind.graph, observations=2)
     yield from reading("BlindPolicy", blind, "table")
     yield recipe(

@@ -296,7 +296,9 @@ def studies() -> Iterator[Recipe]:
     yield recipe(
         "study.StudyDirectory.at_place", study.StudyDirectory.at_place, path=place.path, study=asked
     )
-    yield recipe("study.StudyDirectory.check_imports", lambda text: place.check_imports(text), text="tiger")
+    yield recipe(
+        "study.StudyDirectory.check_imports", lambda text: place.check_imports(text), text="tiger"
+    )
     yield recipe("study.StudyDirectory.confirm", place.confirm)
     yield recipe("study.StudyDirectory.identity", place.identity, unit=unit, seed=0)
     yield recipe("study.StudyDirectory.make_unit_path", place.make_unit_path, unit=unit)
