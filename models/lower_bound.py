@@ -19,11 +19,11 @@ import numpy as np
 import numpyro
 import numpyro.distributions as dist
 
-from homdp_ppl.core.arguments import between_problems
+from homdp_ppl.core.arguments import between_problems, count_problems, refuse
 from homdp_ppl.declare.decorator import homdp
 from homdp_ppl.declare.kernels import Kernels
 from homdp_ppl.declare.model import World
-from homdp_ppl.declare.sizes import check_counts, check_sizes_of, power
+from homdp_ppl.declare.sizes import check_sizes_of, power
 from homdp_ppl.errors import DeclarationError, Problem, shown
 
 
@@ -51,17 +51,19 @@ def tree(
     seed
         Draws the signs when ``u`` is not given.
     """
-    check_counts("lower_bound_tree", 2, depth=depth, observations=observations)
-    check_sizes_of("lower_bound_tree", states=power(2, depth), observations=observations, actions=2)
-    check_counts("lower_bound_tree", 0, seed=seed)
-    half = (observations - 2) // 2
-    parents = 2 ** (depth - 2)
-    signs = (
-        np.random.default_rng(seed).choice([-1, 1], (parents, half)) if u is None else np.asarray(u)
+    refuse(
+        DeclarationError,
+        "lower_bound_tree",
+        [*count_problems(2, depth=depth), *_problems(observations, epsilon, seed)],
     )
-    problems = _problems(observations, epsilon, signs, (parents, half))
-    if problems:
-        raise DeclarationError("lower_bound_tree", problems)
+    check_sizes_of("lower_bound_tree", states=power(2, depth), observations=observations, actions=2)
+    half, parents = (observations - 2) // 2, 2 ** (depth - 2)
+    drawn = np.random.default_rng(seed).choice([-1, 1], (parents, half))
+    signs = drawn if u is None else np.asarray(u)
+    if signs.shape != (parents, half) or not np.isin(signs, (-1, 1)).all():
+        expected = f"signs -1 and 1 of shape {(parents, half)}: parents, half of Y - 2"
+        problem = Problem("u", shown(u), expected)
+        raise DeclarationError("lower_bound_tree", [problem])
     X, leaves = 2**depth - 1, 2 ** (depth - 1)
     inner = X - leaves
     moves = np.zeros((X, 2, X))
@@ -107,22 +109,8 @@ def three_states(
     return tree(2, observations, epsilon, u, seed)
 
 
-def _problems(
-    observations: int, epsilon: float, signs: np.ndarray, shape: tuple[int, int]
-) -> list[Problem]:
-    checks = [
-        (
-            observations >= 4 and observations % 2 == 0,
-            Problem("observations", str(observations), "an even number >= 4"),
-        ),
-        (
-            not between_problems(0.0, 1.0, epsilon=epsilon),
-            Problem("epsilon", shown(epsilon), "a number in (0, 1)"),
-        ),
-        (
-            signs.shape == shape,
-            Problem("u", f"shape {signs.shape}", f"shape {shape}: parents, half of Y - 2"),
-        ),
-        (bool(np.isin(signs, (-1, 1)).all()), Problem("u", "other numbers", "signs -1 and 1")),
-    ]
-    return [problem for fine, problem in checks if not fine]
+def _problems(observations: int, epsilon: float, seed: int) -> list[Problem]:
+    problems = count_problems(0, seed=seed)
+    if count_problems(4, observations=observations) or observations % 2:
+        problems.append(Problem("observations", shown(observations), "an even number >= 4"))
+    return problems + between_problems(0.0, 1.0, "a number in (0, 1)", epsilon=epsilon)

@@ -40,9 +40,9 @@ def as_numbers(where: str, given: Any, expected: str) -> tuple[Array | None, lis
     >>> print(*as_numbers("reward", ["a", "b"], "shape (X, A)")[1])
     reward: got ['a', 'b']; expected numbers of shape (X, A)
     """
-    missing = masked_problems(where, given)
-    if missing:
-        return None, missing
+    problems = masked_problems(where, given)
+    if problems:
+        return None, problems
     if isinstance(given, jax.Array):
         kind = "f" if jax.numpy.issubdtype(given.dtype, np.floating) else _kind(given)
         return (
@@ -50,11 +50,12 @@ def as_numbers(where: str, given: Any, expected: str) -> tuple[Array | None, lis
         )
     try:
         found = np.asarray(given)
-        objects = found.dtype.kind == "O" and None not in found.ravel().tolist()
-        numbers = found.astype(np.float64) if found.dtype.kind in KINDS or objects else None
+        missing = found.dtype.kind == "O" and any(value is None for value in found.ravel())
+        readable = found.dtype.kind in KINDS + "O" and not missing
+        numbers = found.astype(np.float64) if readable else None
     except (TypeError, ValueError, OverflowError):  # ragged lists, objects, huge integers
         numbers = None
-    if numbers is None or given is None:
+    if numbers is None:
         return None, [_no_numbers(where, given, expected)]
     return numbers, []
 

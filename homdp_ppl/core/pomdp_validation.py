@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 import jax
@@ -51,32 +52,39 @@ def sizes_of(pomdp: POMDP, subject: str) -> tuple[int, int, int, int]:
     PlanningError
         If the shapes are not those of one model.
     """
-    shapes, problems = _shapes(numbers_of(pomdp, subject))
-    problems = (
-        problems
-        or [
-            Problem(name, f"shape {shape}", full_axes(name), shape_remedy(shape, FULL[name]))
-            for name, shape in shapes.items()
-            if len(shape) > len(FULL[name])
-        ]
-        or fit_problems(shapes)
-    )
+    numbers_of(pomdp, subject)
+    try:
+        shapes = tuple(map(np.shape, pomdp))
+    except ValueError:  # of NumPy, for lists of different lengths
+        raise PlanningError(subject, _ragged(pomdp)) from None
+    problems = _shape_problems(shapes)
     if problems:
         raise PlanningError(subject, problems)
-    (X, Y), A, H = shapes["emission"][2:], shapes["transition"][2], shapes["reward"][0]
+    (_, _, A, _), (_, _, X, Y), (H, *_) = shapes[1:4]
     return X, Y, A, H
 
 
-def _shapes(pomdp: POMDP) -> tuple[dict[str, tuple[int, ...]], list[Problem]]:
-    """The shape of each field; a problem for nested lists that have none."""
-    shapes: dict[str, tuple[int, ...]] = {}
+@lru_cache(maxsize=256)
+def _shape_problems(given: tuple[tuple[int, ...], ...]) -> tuple[Problem, ...]:
+    """What is wrong with the shapes of one model; models of one size are many."""
+    shapes = dict(zip(FULL, given, strict=True))
+    batch = [
+        Problem(name, f"shape {shape}", full_axes(name), shape_remedy(shape, FULL[name]))
+        for name, shape in shapes.items()
+        if len(shape) > len(FULL[name])
+    ]
+    return tuple(batch or fit_problems(shapes))
+
+
+def _ragged(pomdp: POMDP) -> list[Problem]:
+    """The fields that are nested lists without a shape."""
     problems = []
     for name, part in zip(FULL, pomdp, strict=True):
         try:
-            shapes[name] = np.shape(part)
+            np.shape(part)
         except ValueError:
             problems.append(Problem(name, "rows of different lengths", full_axes(name)))
-    return shapes, problems
+    return problems
 
 
 def validated(pomdp: POMDP, subject: str) -> POMDP:
@@ -105,13 +113,15 @@ def validated(pomdp: POMDP, subject: str) -> POMDP:
 
 
 def check_pomdp(pomdp: Any, subject: str) -> POMDP:
-    """The same model, if it is one; otherwise the errors of :func:`validated`, without a copy.
+    """The same model, if it is one; otherwise the errors of :func:`validated`.
 
-    Numbers that JAX is tracing cannot be looked at and pass.
+    NumPy arrays are not copied; lists and JAX arrays become NumPy arrays. Numbers that JAX is
+    tracing cannot be looked at and pass.
     """
     X, Y, A, H = sizes_of(pomdp, subject)
     if any(isinstance(part, jax.core.Tracer) for part in pomdp):
-        return pomdp
+        traced: POMDP = pomdp
+        return traced
     problems: list[Problem] = []
     for name in ("initial", "transition", "emission", "reward"):
         problems += _field_problems(name, getattr(pomdp, name), (X, Y, A, H))
@@ -122,8 +132,7 @@ def check_pomdp(pomdp: Any, subject: str) -> POMDP:
             problems.append(Problem(name, str(getattr(pomdp, name)), "a finite number"))
     if problems:
         raise PlanningError(subject, problems)
-    checked: POMDP = pomdp
-    return checked
+    return POMDP(*map(np.asarray, pomdp))
 
 
 def _field_problems(name: str, given: Any, sizes: tuple[int, int, int, int]) -> list[Problem]:
@@ -145,4 +154,4 @@ def _field_problems(name: str, given: Any, sizes: tuple[int, int, int, int]) -> 
 
 def _probable(table: Array) -> bool:
     """Whether all rows are probabilities; false where anything is not a number."""
-    return bool((table >= 0).all() and (np.abs(table.sum(-1) - 1) <= FLOAT32).all())
+    return bool(table.min() >= 0 and np.abs(table.sum(-1) - 1).max() <= FLOAT32)

@@ -35,7 +35,7 @@ def written_out(policy: Policy, spaces: Spaces, max_nodes: int) -> GraphArrays:
     """
     refuse(PolicyError, SUBJECT, count_problems(max_nodes=max_nodes))
     _, Y, A, H = spaces.sizes
-    _require_nodes(Y, Y * (A + 2), H, max_nodes)
+    _require_least(Y, A, H, max_nodes)
     histories: list[History] = [((y,), ()) for y in range(Y)]
     probabilities: list[Array] = []
     successor: list[Array] = []
@@ -64,6 +64,15 @@ def _require_nodes(nodes: int, numbers: int, horizon: int, max_nodes: int) -> No
         problem = Problem("policy", got, f"at most {max_nodes:,}", "Raise max_nodes.")
         raise PolicyError(SUBJECT, [problem])
     require_memory(PolicyError, SUBJECT, "policy", got, COPIES * NUMBER * numbers, remedy)
+
+
+def _require_least(observations: int, actions: int, horizon: int, max_nodes: int) -> None:
+    """Refuse what no policy can stay below: one action after each history."""
+    nodes = held = 0
+    for h in range(1, horizon + 1):
+        nodes += observations**h
+        held += observations**h * (actions * (observations + 1) + 2 * h)
+        _require_nodes(nodes, held, h, max_nodes)
 
 
 def _ask_again(

@@ -179,10 +179,14 @@ def declare(
     too_large = [] if spaces is None else declared_size_problems(spaces)
     if spaces is None or misused or too_large:
         raise DeclarationError(name, [*problems, *misused, *too_large])
-    attempts = tabulators if spaces.finite else trials
     rewards: Array | RewardFunction
     rewards, wrong = (check_reward if spaces.finite else as_reward)(reward, spaces)
-    sites, sound, misshapen = look(function, lambda kernels: attempts(kernels, spaces))
+    sites, sound, misshapen = look(
+        function,
+        lambda kernels, key: (
+            tabulators(kernels, spaces) if spaces.finite else trials(kernels, spaces, key)
+        ),
+    )
     model = HOMDP(name, spaces, rewards, function, sites)
     finish = _with_structure if spaces.finite else _tried_out
     return finish(model, [*problems, *wrong, *misshapen], sound)
@@ -196,6 +200,8 @@ def _with_structure(model: HOMDP, problems: list[Problem], sound: tuple[str, ...
         prober = Prober(model.function, model.sites, model.spaces, sound)
         start = prober.start()
         problems = [*problems, *check_tables(start, model.spaces)]
+        for probe in () if problems else prober.elsewhere():
+            problems = problems or check_tables(probe, model.spaces)
         if problems:
             raise DeclarationError(model.name, problems)
         return replace(model, _structure=analyse(prober, start), _probe=probe_digest(start))

@@ -33,12 +33,14 @@ from homdp_ppl.declare.kernels import (
 )
 from homdp_ppl.declare.playing import simulate
 from homdp_ppl.declare.probing import QUICK, Site, log_prior
+from homdp_ppl.declare.purity import abstract_run, changes
 from homdp_ppl.declare.sizes import TRIALS
 from homdp_ppl.declare.validation import REWARD_REMEDY, check_reward
 from homdp_ppl.errors import Problem
 from homdp_ppl.precision import Array, to_numpy, x64
 
 FACTORS = (1.0, -1.0, 4.0, -4.0, 16.0, -16.0)  # of a draw: where else densities are probed
+REACH = 4.0  # how far from 0 functions of real-valued states are tried
 SHOWN, LOOKED_AT = 4, 1000  # rewards outside [0, 1]: how many are told, of how many
 
 
@@ -77,20 +79,25 @@ def _form_problems(reward: Callable[..., Any], domain: Spaces) -> list[Problem]:
     """An abstract run of a reward function: whether JAX can trace it, and one number comes out."""
     expected = "a function of (x, a) that returns one number"
     try:
-        with x64():
-            shape = jax.eval_shape(lambda: jnp.asarray(reward(*_point(domain)), dtype=float)).shape
+        runs = [
+            abstract_run(lambda key: {"reward": jnp.asarray(reward(*_point(domain, key)), float)})
+            for _ in range(2)
+        ]
     except tuple(TRACER_ERRORS) as error:
         return [tracer_problem("reward", error)]
     except (TypeError, ValueError) as error:
         return [Problem("reward", f"{type(error).__name__}: {error}", expected)]
-    return [Problem("reward", f"values of shape {shape}", expected)] if shape else []
+    shape = runs[0].results["reward"].shape
+    return [Problem("reward", f"values of shape {shape}", expected)] if shape else changes(*runs)
 
 
-def _point(domain: Spaces) -> tuple[Array, Array]:
-    """A state and an action to try functions with, abstractly."""
-    return jnp.zeros(
-        shape_of(domain.states), dtype=float if isinstance(domain.states, Real) else int
-    ), jnp.zeros((), dtype=int)
+def _point(domain: Spaces, key: Array) -> tuple[Array, Array]:
+    """A state and an action to try functions with, other ones for other keys."""
+    states, actions = domain.states, len(domain.actions)
+    a = jax.random.randint(jax.random.fold_in(key, 1), (), 0, actions)
+    if isinstance(states, Real):
+        return REACH * jax.random.normal(key, shape_of(states), jnp.result_type(float)), a
+    return jax.random.randint(key, (), 0, len(states)), a
 
 
 def reward_problems(rewards: Array, episodes: Episode | Episodes, domain: Spaces) -> list[Problem]:
@@ -111,8 +118,8 @@ def reward_problems(rewards: Array, episodes: Episode | Episodes, domain: Spaces
     return list(found)
 
 
-def trials(kernels: Kernels, domain: Spaces) -> dict[str, Callable[[], Any]]:
-    """What each kernel is tried with, abstractly.
+def trials(kernels: Kernels, domain: Spaces, key: Array) -> dict[str, Callable[[], Any]]:
+    """What each kernel is tried with, abstractly, at a point that depends on the key.
 
     Its rows where its values are finite, else a draw and its log density.
     """
@@ -122,7 +129,8 @@ def trials(kernels: Kernels, domain: Spaces) -> dict[str, Callable[[], Any]]:
         def run() -> Any:
             given = make()
             try:
-                return given.log_prob(given.sample(jax.random.key(0)))
+                drawn = given.sample(key)
+                return drawn, given.log_prob(drawn)
             except (NotImplementedError, AttributeError) as error:
                 got = f"{type(given).__name__}, which cannot be sampled or has no density"
                 raise KernelError(
@@ -132,7 +140,7 @@ def trials(kernels: Kernels, domain: Spaces) -> dict[str, Callable[[], Any]]:
         return run
 
     def seen() -> Distribution:
-        return rules.emission(_point(domain)[0])
+        return rules.emission(_point(domain, key)[0])
 
     if not isinstance(domain.states, Real):
         rows = tabulators(kernels, _latent(domain.states, domain))
@@ -144,7 +152,7 @@ def trials(kernels: Kernels, domain: Spaces) -> dict[str, Callable[[], Any]]:
     observations = domain.observations
     return {
         "initial": attempt("initial", rules.initial),
-        "transition": attempt("transition", lambda: rules.transition(*_point(domain))),
+        "transition": attempt("transition", lambda: rules.transition(*_point(domain, key))),
         "emission": attempt("emission", seen)
         if isinstance(observations, Real)
         else lambda: row("emission", seen(), len(observations)),

@@ -27,6 +27,7 @@ from numpyro import handlers
 from numpyro.distributions import Distribution, constraints
 from numpyro.distributions.distribution import validation_enabled
 
+from homdp_ppl.core.numbers import masked_problems
 from homdp_ppl.core.spaces import Spaces
 from homdp_ppl.errors import Problem
 from homdp_ppl.precision import Array, namespace
@@ -334,6 +335,9 @@ def _support(where: str, distribution: Distribution) -> np.ndarray[Any, Any]:
 
 
 def _array(where: str, value: Any, shape: tuple[int, ...], expected: str) -> Array:
+    missing = masked_problems(where, value)
+    if missing:
+        raise KernelError(missing[0])
     try:
         array = jnp.asarray(value, dtype=jnp.result_type(float))
     except (TypeError, ValueError):

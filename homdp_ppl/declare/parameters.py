@@ -12,7 +12,8 @@ from numpy.typing import ArrayLike
 from numpyro import handlers
 from numpyro.distributions import constraints
 
-from homdp_ppl.core.probabilities import ROW_TOLERANCE, pomdp_problems
+from homdp_ppl.core.numbers import masked_problems
+from homdp_ppl.core.probabilities import FLOAT32, ROW_TOLERANCE, pomdp_problems, row_problems
 from homdp_ppl.core.spaces import Spaces
 from homdp_ppl.declare.kernels import Tables, unwrap
 from homdp_ppl.declare.probing import Site
@@ -62,6 +63,10 @@ def check_parameters(
     values, problems = {}, []
     for site in sites:
         given = parameters[site.name]
+        missing = masked_problems(f"site {site.name!r}", given)
+        if missing:
+            problems += missing
+            continue
         kinds = ("one whole number", "integers") if site.discrete else ("one number", "an array")
         expected = f"{kinds[1]} of shape {site.shape}" if site.shape else kinds[0]
         try:
@@ -147,6 +152,34 @@ def table_problems(tables: Tables, support: Tables, spaces: Spaces) -> list[Prob
             )
             problems.append(Problem(where, got, "zero", remedy, spaces.entry(where, index)))
     return problems
+
+
+def bad_draw(
+    tables: Mapping[str, Array], values: Mapping[str, Array], spaces: Spaces
+) -> list[Problem]:
+    """What is wrong with the rows of tables at draws of the sites, at the first bad draw.
+
+    Parameters
+    ----------
+    tables
+        By name, each with a leading axis of draws.
+    values
+        The draws of the sites, with the same leading axis.
+    spaces
+        The model's names.
+    """
+    for where, table in tables.items():
+        sound = (table >= 0).all(-1) & (np.abs(table.sum(-1) - 1) <= FLOAT32)
+        wrong = np.flatnonzero(~sound.reshape(len(table), -1).all(-1))
+        if len(wrong):
+            at = ", ".join(f"{name}={short(value[wrong[0]])}" for name, value in values.items())
+            remedy = (
+                f"Seen at {at}. The prior allows values at which the program makes no "
+                "probabilities: use another prior, or transform the site."
+            )
+            problems = row_problems(where, table[wrong[0]], spaces)
+            return [problem._replace(remedy=remedy) for problem in problems]
+    return []
 
 
 def short(value: Array) -> str:

@@ -27,6 +27,7 @@ QUICK = {
     "xla_llvm_disable_expensive_passes": True,
 }  # run a few times: compiling is the cost
 POINTS = 16  # parameter points in one run
+FURTHER, CHEAP = 4, 20_000  # further runs that look for bad rows, in tables of so many numbers
 WIDTH = 1.5  # unconstrained scale of a prior whose variance is not known
 
 
@@ -93,11 +94,27 @@ class Prober:
 
     def start(self) -> Probe:
         """Run the program with all its sites moving."""
-        given = {
+        return self._probe(self._nowhere(), [site.name for site in self.sites], 0)
+
+    def _nowhere(self) -> dict[str, Array]:
+        """Values of the sites that are not read where all sites move."""
+        return {
             site.name: np.zeros((POINTS, *site.shape), dtype=int if site.discrete else float)
             for site in self.sites
         }
-        return self._probe(given, [site.name for site in self.sites], 0)
+
+    def elsewhere(self) -> Iterator[Probe]:
+        """Run the program at further points with all its sites moving, where that is cheap."""
+        X, Y, A, _ = self.spaces.sizes
+        if not self.sites or X * A * X + X * Y > CHEAP:
+            return
+        given = self._nowhere()
+        kept, self._generator = self._generator, np.random.default_rng(1)
+        try:
+            for _ in range(FURTHER):
+                yield self._probe(given, [site.name for site in self.sites], 0)
+        finally:
+            self._generator = kept
 
     def move(self, given: Mapping[str, Array], names: Sequence[str]) -> Iterator[Probe]:
         """Move the named sites from given parameter points, the others held.

@@ -8,20 +8,21 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from numpyro import handlers
 from numpyro.distributions import Distribution, biject_to
 
 from homdp_ppl.core.arguments import is_count
+from homdp_ppl.core.numbers import masked_problems
 from homdp_ppl.core.probabilities import row_problems
 from homdp_ppl.core.spaces import Real, Space, Spaces, names_of
 from homdp_ppl.declare.kernels import TRACER_ERRORS, KernelError, Kernels, Tables, tracer_problem
 from homdp_ppl.declare.probing import POINTS, Probe, Site
+from homdp_ppl.declare.purity import SAMPLED, abstract_run, changes
 from homdp_ppl.declare.sizes import number_of_names_problems
 from homdp_ppl.errors import Problem, shown
-from homdp_ppl.precision import Array, x64
+from homdp_ppl.precision import Array
 
 RESERVED = ("x", "y", "a", "x_last", "episodes")
 UNROLLED = re.compile(r"[xya]\[\d+\]")  # sites of the unrolled program
@@ -129,10 +130,19 @@ def check_reward(reward: Any, spaces: Spaces) -> tuple[Array, list[Problem]]:
         if np.iscomplexobj(reward):
             raise TypeError("complex numbers")
         if callable(reward):
-            reward = [[float(reward(x, a)) for a in range(A)] for x in range(X)]
+            reward, again = (
+                [[float(reward(x, a)) for a in range(A)] for x in range(X)] for _ in range(2)
+            )
+            if not np.array_equal(reward, again, equal_nan=True):
+                got = "other numbers in a second run"
+                expected = "the same numbers in every run"
+                return np.zeros((H, X, A)), [Problem("reward", got, expected, SAMPLED)]
         table = np.asarray(reward, dtype=np.float64)
     except (TypeError, ValueError) as error:
         return np.zeros((H, X, A)), [Problem("reward", f"{type(error).__name__}: {error}", shape)]
+    missing = masked_problems("reward", reward)
+    if missing:
+        return np.zeros((H, X, A)), missing
     if table.shape not in ((X, A), (H, X, A)):
         return np.zeros((H, X, A)), [Problem("reward", f"an array of shape {table.shape}", shape)]
     problems = []
@@ -147,41 +157,52 @@ def check_reward(reward: Any, spaces: Spaces) -> tuple[Array, list[Problem]]:
 
 
 def look(
-    function: Callable[[], Any], trials: Callable[[Kernels], dict[str, Callable[[], Any]]]
+    function: Callable[[], Any], trials: Callable[[Kernels, Array], dict[str, Callable[[], Any]]]
 ) -> tuple[tuple[Site, ...], tuple[str, ...], list[Problem]]:
-    """An abstract run that computes nothing.
+    """Two abstract runs that compute nothing.
 
-    The program's random sites, its sound kernels, and what is wrong with its form.
+    The program's random sites, its sound kernels, and what is wrong with its form, or with what
+    it shows if the two runs differ.
 
-    ``trials`` says what to try each kernel with, by its name.
+    ``trials`` says what to try each kernel with, by its name; it may use a random key.
     """
     problems: list[Problem] = []
-    sites: list[Site] = []
+    sites: dict[str, Site] = {}
     sound: list[str] = []
 
-    def run(key: Array) -> None:
+    def run(key: Array) -> dict[str, Any]:
+        problems.clear()
+        sites.clear()
+        sound.clear()
         with handlers.trace() as trace, handlers.seed(rng_seed=key):
             kernels = function()
+        shown: dict[str, Any] = {}
         for name, site in trace.items():
             problems.extend(_site_problems(name, site))
             if site["type"] == "sample" and not site["is_observed"]:
-                sites.append(_site(name, site))
+                sites[name] = _site(name, site)
+            if site["type"] == "sample":
+                shown[f"site {name!r}"] = site["fn"].log_prob(site["value"]), site["value"]
         if not isinstance(kernels, Kernels):
             got = f"a return value of type {type(kernels).__name__}"
             problems.append(
                 Problem("program", got, "Kernels(initial=..., transition=..., emission=...)")
             )
-            return
-        for name, attempt in trials(kernels).items():
+            return shown
+        for name, attempt in trials(kernels, key).items():
             try:
-                attempt()
+                shown[name] = attempt()
                 sound.append(name)
             except KernelError as error:
                 problems.append(error.problem)
+        return shown
 
     try:
-        with x64():
-            jax.eval_shape(run, jax.random.key(0))
+        first, second = abstract_run(run), abstract_run(run)
+        impure = [] if problems else changes(first, second)
+        if impure:
+            sound.clear()  # nothing that a third run shows could be trusted
+        problems += impure
     except tuple(TRACER_ERRORS) as error:
         problems.append(tracer_problem("program", error))
     except (ValueError, AssertionError, NotImplementedError) as error:
@@ -194,7 +215,7 @@ def look(
         problems.append(
             Problem("program", got, "distinct sites with priors that are valid and can be sampled")
         )
-    return tuple(sites), tuple(sound), problems
+    return tuple(sites.values()), tuple(sound), problems
 
 
 def _site_problems(name: str, site: dict[str, Any]) -> Iterator[Problem]:

@@ -39,7 +39,8 @@ def evaluate(policy: Policy, pomdp: POMDP) -> float:
     >>> round(evaluate(uniform_policy(world), world.pomdp), 6)
     2.533333
     """
-    return policy_value(graph_of(policy, check_pomdp(pomdp, "evaluate")), pomdp)
+    model = check_pomdp(pomdp, "evaluate")
+    return policy_value(graph_of(policy, model), model)
 
 
 def policy_value(graph: GraphPolicy, pomdp: POMDP) -> float:
@@ -116,7 +117,8 @@ def occupancy(policy: Policy, pomdp: POMDP) -> Array:
     ... ].tolist()  # off and on: half of the lamps burn out at each step
     [[0.0, 1.0], [0.5, 0.5], [0.75, 0.25]]
     """
-    graph = graph_of(policy, check_pomdp(pomdp, "occupancy"))
+    pomdp = check_pomdp(pomdp, "occupancy")
+    graph = graph_of(policy, pomdp)
     by_step = layers(graph, pomdp.horizon)
     X, Y, A = pomdp.sizes
     widest = max(map(len, by_step))

@@ -6,7 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from homdp_ppl.core.graph_policy import graph_of
+from homdp_ppl.core.alphas import layers
+from homdp_ppl.core.graph_policy import GraphPolicy, graph_of
 from homdp_ppl.core.policy import Policy
 from homdp_ppl.core.pomdp import POMDP
 from homdp_ppl.core.pomdp_validation import check_pomdp, sizes_of
@@ -16,6 +17,7 @@ from homdp_ppl.memory import NUMBER, count, require_memory
 from homdp_ppl.precision import Array
 
 COPIES = 6  # of the weights of all trajectories while they are extended
+ENDLESS = 1e30  # trajectories that are not counted any further
 
 
 class SimulationLemma(NamedTuple):
@@ -70,7 +72,7 @@ def simulation_lemma(policy: Policy, pomdp: POMDP, other: POMDP) -> SimulationLe
     >>> simulation_lemma(uniform_policy(lamp), lamp, better)  # values 1.5 and 1.75
     SimulationLemma(difference=0.25, distance=0.5, bound=0.5)
     """
-    _require_alike(pomdp, other, "simulation_lemma")
+    pomdp, other = _two_models(pomdp, other, "simulation_lemma")
     graph = graph_of(policy, pomdp)
     visits = occupancy(graph, pomdp)
     bound = _expected_errors(pomdp, other, visits)
@@ -78,21 +80,43 @@ def simulation_lemma(policy: Policy, pomdp: POMDP, other: POMDP) -> SimulationLe
     return SimulationLemma(difference, trajectory_distance(graph, pomdp, other), bound)
 
 
-def _require_alike(pomdp: POMDP, other: POMDP, subject: str) -> None:
-    """Refuse what is not two models of the same sizes."""
-    mine = sizes_of(check_pomdp(pomdp, subject), subject)
-    theirs = sizes_of(check_pomdp(other, subject), subject)
+def _two_models(pomdp: POMDP, other: POMDP, subject: str) -> tuple[POMDP, POMDP]:
+    """Two valid models of the same sizes."""
+    models = check_pomdp(pomdp, subject), check_pomdp(other, subject)
+    mine, theirs = (sizes_of(model, subject) for model in models)
     if mine != theirs:
         expected = f"{mine}: the states, observations, actions and steps of the first"
         raise PlanningError(subject, [Problem("other", f"sizes {theirs}", expected)])
+    return models
 
 
-def _require_paths(paths: int, steps: int) -> None:
-    """Refuse an enumeration of more trajectories than fit in memory."""
-    got = f"{count(paths)} trajectories of {steps} steps"
-    remedy = "Use smaller models, or a shorter horizon."
-    needed = COPIES * NUMBER * paths
-    require_memory(PlanningError, "trajectory_distance", "horizon", got, needed, remedy)
+def _require_paths(graph: GraphPolicy, pomdp: POMDP, other: POMDP) -> None:
+    """Refuse an enumeration of more trajectories than fit in memory.
+
+    They are counted first: how many lead to each node and state, where one of the models allows it.
+    """
+    X, Y, A = pomdp.sizes
+    by_step = layers(graph, pomdp.horizon)
+    paths = np.zeros((len(by_step[0]), X))
+    possible = ((pomdp.initial[:, None] * pomdp.shows(0)) > 0) | (
+        (other.initial[:, None] * other.shows(0)) > 0
+    )
+    np.add.at(paths, np.searchsorted(by_step[0], graph.start), possible.T)
+    for h, nodes in enumerate(by_step[:-1]):
+        number = min(paths.sum() * A * X * Y, ENDLESS)
+        got = f"{count(int(number))} trajectories of {h + 2} steps"
+        remedy = "Use smaller models, or a shorter horizon."
+        needed = COPIES * NUMBER * int(number)
+        require_memory(PlanningError, "trajectory_distance", "horizon", got, needed, remedy)
+        following = np.zeros((len(by_step[h + 1]), X))
+        for action in range(A):
+            taken = np.flatnonzero(graph.probabilities[nodes, action] > 0)
+            moves = (pomdp.moves(h)[:, action] > 0) | (other.moves(h)[:, action] > 0)
+            shows = (pomdp.shows(h + 1, action) > 0) | (other.shows(h + 1, action) > 0)
+            column = 0 if graph.successor.shape[1] == 1 else action
+            places = np.searchsorted(by_step[h + 1], graph.successor[nodes[taken], column])
+            np.add.at(following, places, (paths[taken] @ moves)[:, None, :] * shows.T)
+        paths = following
 
 
 def _expected_errors(pomdp: POMDP, other: POMDP, visits: Array) -> float:
@@ -122,14 +146,14 @@ def trajectory_distance(policy: Policy, pomdp: POMDP, other: POMDP) -> float:
     ... )  # |1/4 - 9/16| + 2 |1/4 - 3/16| + |1/4 - 1/16|
     0.625
     """
-    _require_alike(pomdp, other, "trajectory_distance")
+    pomdp, other = _two_models(pomdp, other, "trajectory_distance")
     graph = graph_of(policy, pomdp)
     X, Y, A = pomdp.sizes
+    _require_paths(graph, pomdp, other)
     joint = [(m.initial[:, None] * m.shows(0)).ravel() for m in (pomdp, other)]  # over (x, y)
     state, seen = (part.ravel() for part in np.indices((X, Y)))
     node = graph.start[seen]
     for h in range(pomdp.horizon - 1):
-        _require_paths(len(state) * A * X * Y, h + 2)
         a, x, y = (part.ravel() for part in np.indices((A, X, Y)))
         chances = graph.probabilities[node][:, a]  # (paths, A X Y)
         joint = [

@@ -11,7 +11,7 @@ import numpy as np
 from scipy import sparse
 
 from homdp_ppl.core.pomdp import POMDP
-from homdp_ppl.core.pomdp_validation import check_pomdp, sizes_of
+from homdp_ppl.core.pomdp_validation import check_pomdp
 from homdp_ppl.errors import PlanningError, Problem
 from homdp_ppl.memory import NUMBER, count, require_memory
 from homdp_ppl.precision import Array, namespace
@@ -87,7 +87,8 @@ def fast_informed_bound(pomdp: POMDP) -> Array:
     >>> bool((fast_informed_bound(tiger) <= qmdp(tiger) + 1e-12).all())  # it is never looser
     True
     """
-    X, Y, A, H = sizes_of(check_pomdp(pomdp, "fast_informed_bound"), "fast_informed_bound")
+    pomdp = check_pomdp(pomdp, "fast_informed_bound")
+    H, (X, Y, A) = pomdp.horizon, pomdp.sizes
     got = f"{count(X)} states, {count(Y)} observations and {count(A)} actions"
     needed = 2 * NUMBER * (X * Y * A + H * X * A)
     require_memory(PlanningError, "fast_informed_bound", "model", got, needed)
@@ -136,7 +137,8 @@ def root_value(pomdp: POMDP, vectors: Array) -> Array:
     >>> round(float(root_value(tiger, qmdp(tiger)[0].T)), 4)  # the optimum is 1.852
     1.9
     """
-    X, Y, _, _ = sizes_of(check_pomdp(pomdp, "root_value"), "root_value")
+    pomdp = check_pomdp(pomdp, "root_value")
+    X, Y, _ = pomdp.sizes
     shape = np.shape(vectors)
     if len(shape) not in (2, 3) or shape[-1] != X or (len(shape) == 3 and shape[1] != Y):
         expected = f"shape (n, {X}) or (n, {Y}, {X})"

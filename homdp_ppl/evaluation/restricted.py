@@ -72,7 +72,8 @@ def best_blind(pomdp: POMDP, max_nodes: int = MAX_NODES) -> Restricted:
     >>> round(best_blind(tiger).value, 4)  # listens for ever
     3.6
     """
-    short = _short(pomdp, "best_blind", max_nodes)
+    pomdp = _checked(pomdp, "best_blind", max_nodes)
+    short = pomdp.stationary("best_blind")
     unseen = short._replace(emission=np.ones((len(pomdp.initial), 1)))
     return _restricted(_best_rules("best_blind", unseen, max_nodes), pomdp)
 
@@ -102,14 +103,14 @@ def best_memoryless(pomdp: POMDP, max_nodes: int = MAX_NODES) -> Restricted:
     ... )  # one growl is not enough
     (3.6, 3.704)
     """
-    short = _short(pomdp, "best_memoryless", max_nodes)
+    pomdp = _checked(pomdp, "best_memoryless", max_nodes)
+    short = pomdp.stationary("best_memoryless")
     return _restricted(_best_rules("best_memoryless", short, max_nodes), pomdp)
 
 
-def _short(pomdp: POMDP, subject: str, max_nodes: int) -> Stationary:
-    """The tables of a valid model."""
+def _checked(pomdp: POMDP, subject: str, max_nodes: int) -> POMDP:
     refuse(PlanningError, subject, count_problems(max_nodes=max_nodes))
-    return check_pomdp(pomdp, subject).stationary(subject)
+    return check_pomdp(pomdp, subject)
 
 
 def _restricted(rules: Array, pomdp: POMDP) -> Restricted:

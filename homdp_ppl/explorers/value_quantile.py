@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from math import ceil
 
-from homdp_ppl.core.arguments import check_arguments
+from homdp_ppl.core.arguments import check_arguments, refuse
 from homdp_ppl.core.bound import bind
 from homdp_ppl.core.checked import checked
-from homdp_ppl.explorers._believing import draw_models, init_tables, update_belief
+from homdp_ppl.declare.model import HOMDP
+from homdp_ppl.declare.sizes import draw_problems
+from homdp_ppl.errors import ParameterError
+from homdp_ppl.explorers._believing import draw_models, init_belief, update_belief
 from homdp_ppl.explorers.explorer import About, Explorer, Objective, changed
-from homdp_ppl.explorers.state import Proposal, State
+from homdp_ppl.explorers.state import Proposal, State, refuse_real_spaces
 from homdp_ppl.precision import Array
 
 
@@ -52,11 +55,18 @@ def value_quantile(q: float = 0.9, draws: int = 20) -> Explorer:
             uses_prior=True,
             coverage=pick / (draws + 1),
         ),
-        init=init_tables,
+        init=bind(_init, draws=draws),
         propose=bind(_propose, draws=draws),
         update=update_belief,
         objective=Objective(candidates=draws, pick=pick, exact=True),
     )
+
+
+def _init(homdp: HOMDP, episodes: int | None, draws: int) -> State:
+    refuse_real_spaces(homdp)
+    problems = draw_problems("draws", draws, homdp.sites, homdp.spaces)
+    refuse(ParameterError, "value_quantile", problems)
+    return init_belief(homdp, episodes)
 
 
 def _propose(key: Array, state: State, draws: int) -> Proposal:

@@ -17,7 +17,7 @@ import numpy as np
 from homdp_ppl.core.graph_policy import GraphPolicy
 from homdp_ppl.core.plan import Plan, Solution, TreePlanner, planner_name
 from homdp_ppl.core.policy import Policy
-from homdp_ppl.core.pomdp import POMDP
+from homdp_ppl.core.pomdp import POMDP, Stationary
 from homdp_ppl.core.probabilities import FLOAT32
 from homdp_ppl.core.spaces import Spaces
 from homdp_ppl.declare.kernels import Tables
@@ -64,6 +64,21 @@ class TablePlanning:
         self.root = explorer.objective.root(homdp)
         self.tree = _tree(explorer, planner, homdp)
         self._pairs: PairSearch = PairSearch(self._solve_pair, TableBounds())
+        if self.tree is not None and explorer.objective.candidates > MANY:
+            self._require_room(homdp)
+
+    def _require_room(self, homdp: HOMDP) -> None:
+        """Refuse the plans of more candidates than fit in memory, before any is made."""
+        explorer, tree = self.explorer, cast(TreePlanner, self.tree)
+        if explorer.objective.backup is not None:  # whose parameters are not known yet
+            return
+        model = Stationary(*homdp.structure.reference, homdp.reward_table).pomdp
+        solution = jax.eval_shape(tree.compile(self.support), model)
+        numbers = sum(math.prod(leaf.shape) for leaf in jax.tree.leaves(solution))
+        candidates = explorer.objective.candidates
+        got = f"plans of {numbers:,} numbers for {candidates:,} candidates"
+        needed, remedy = COPIES * NUMBER * numbers * candidates, "Draw fewer models."
+        require_memory(ParameterError, explorer.name, "candidates", got, needed, remedy)
 
     def plan(self, proposal: Proposal | Pairs) -> Planned:
         """Plan for all candidates, and choose one."""
@@ -78,11 +93,7 @@ class TablePlanning:
             jax.tree.map(lambda leaf, c=c: leaf[c], proposed)
             for c in range(self.explorer.objective.candidates)
         ]
-        solutions: list[Solution] = []
-        for each in candidates:
-            solutions.append(self._solve(each.models, each.parameters))
-            if len(solutions) == 1 and len(candidates) > MANY:
-                require_room(self.explorer, solutions[0])
+        solutions = [self._solve(each.models, each.parameters) for each in candidates]
         values = np.array(
             [
                 self.root(each.parameters, solution)
@@ -136,9 +147,6 @@ class TracedPlanning(NamedTuple):
             solution = self.solve(model, parameters)
             value = self.root(parameters, solution)
         else:
-            one = jax.tree.map(lambda leaf: leaf[0], tuple(proposal))
-            if count > MANY:
-                require_room(self.explorer, jax.eval_shape(self.solve, *one))
             solutions = jax.vmap(self.solve)(*proposal)
             values = cast(Array, jax.vmap(self.root)(proposal.parameters, solutions))
             chosen = choose_candidate(self.explorer, values)
@@ -146,15 +154,6 @@ class TracedPlanning(NamedTuple):
             value, solution, model = jax.tree.map(lambda leaf: leaf[chosen], every)
         policy = with_uniform(solution.policy, self.explorer.deployment.random_actions)
         return Planned(policy, value, model, jnp.asarray(count, dtype=jnp.int64))
-
-
-def require_room(explorer: Explorer, solution: Solution) -> None:
-    """Refuse the plans of more candidates than fit in memory, given the shapes of one."""
-    candidates = explorer.objective.candidates
-    numbers = sum(math.prod(np.shape(leaf)) for leaf in jax.tree.leaves(solution))
-    got = f"plans of {numbers:,} numbers for {candidates:,} candidates"
-    needed = COPIES * NUMBER * numbers * candidates
-    require_memory(ParameterError, explorer.name, "candidates", got, needed, "Draw fewer models.")
 
 
 def _tree(explorer: Explorer, planner: Planner, homdp: HOMDP) -> TreePlanner | None:

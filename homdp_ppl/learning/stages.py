@@ -8,10 +8,11 @@ from typing import Any, NamedTuple, Protocol
 import jax
 
 from homdp_ppl.core.episode import Episode
+from homdp_ppl.core.graph_policy import graph_of
 from homdp_ppl.core.policy import Policy, Trajectory
 from homdp_ppl.core.pomdp import POMDP
 from homdp_ppl.core.rollout import play_by_asking
-from homdp_ppl.evaluation.exact import evaluate
+from homdp_ppl.evaluation.exact import policy_value
 from homdp_ppl.learning.foresight import play_seeing, seeing_actions, seeing_value
 from homdp_ppl.learning.learner import Decision
 from homdp_ppl.learning.noise import EpisodeNoise, episode_noise, rule_number
@@ -72,7 +73,8 @@ class TableStage:
 
     def value(self, policy: Policy) -> float:
         """The exact value in the true world."""
-        return float(evaluate(policy, self.task.world.pomdp))
+        world = self.task.world.pomdp  # which is valid since it was declared
+        return policy_value(graph_of(policy, world), world)
 
     def deploy(
         self, decision: Decision, value: float, policy: Policy, noise: EpisodeNoise

@@ -247,6 +247,14 @@ class Posterior:
 
         return refit(self, joined(self, data), key)
 
+    def require_rows(self) -> None:
+        """Refuse draws at which the program's tables are not probabilities.
+
+        The moments of the tables are made on the way, and kept.
+        """
+        if self.atoms is not None:
+            self._moments  # noqa: B018
+
     def require_quantiles(self) -> None:
         """Refuse to take quantiles from an approximation that is not calibrated."""
         if self.calibration is not None and not self.calibration.passed:

@@ -63,7 +63,7 @@ def from_counts(
             "forced": fit.forced,
         }
         how, told = "nuts", f"{names} by NUTS, {sampling.chains} chains of {sampling.draws} draws"
-    return Posterior(
+    belief = Posterior(
         homdp,
         counts,
         "mixed" if held and others else how,
@@ -75,6 +75,8 @@ def from_counts(
         warm=warm,
         **found,
     )
+    belief.require_rows()
+    return belief
 
 
 def _enumerated(homdp: HOMDP, held: tuple[str, ...], counts: Counts) -> Atoms:

@@ -7,8 +7,11 @@ from collections.abc import Mapping
 import jax
 import numpy as np
 
+from homdp_ppl.core.arguments import refuse
 from homdp_ppl.declare.kernels import Tables
 from homdp_ppl.declare.model import HOMDP
+from homdp_ppl.declare.parameters import bad_draw
+from homdp_ppl.errors import InferenceError
 from homdp_ppl.posteriors.atoms import Atoms
 from homdp_ppl.posteriors.dirichlet import closed_form
 from homdp_ppl.precision import Array, in_x64, to_numpy
@@ -69,6 +72,13 @@ def _averages(homdp: HOMDP, closed: bool, atoms: Atoms) -> tuple[Tables, Tables]
         }
         values |= {name: value[part] for name, value in atoms.values.items()}
         tables = tables_at(homdp, values, n)
+        weighed = weights[part] > 0
+        problems = bad_draw(
+            {name: table[weighed] for name, table in tables._asdict().items()},
+            {name: value[weighed] for name, value in values.items()},
+            homdp.spaces,
+        )
+        refuse(InferenceError, f"posterior of {homdp.name}", problems)
         first = _added(first, tables, weights[part])
         second = _added(second, Tables(*(t**2 for t in tables)), weights[part])
     return first, Tables(*(np.maximum(s - f**2, 0.0) for f, s in zip(first, second, strict=True)))

@@ -329,7 +329,7 @@ def test_sizes_are_adjustable(name, options, sizes):
         ("sim_to_real", {"hall": ("#?", "#")}, ["hall", "hall", "hall"]),
         ("fast_control", {"half_width": 0}, ["half_width"]),
         ("meta_learning", {"tasks": 1, "rungs": 1}, ["tasks", "rungs"]),
-        ("scheduling", {"servers": 0}, ["servers, lengths"]),
+        ("scheduling", {"servers": 0}, ["servers"]),
         ("imitation", {"actions": 4}, ["actions"]),
         ("screening", {"stages": 0}, ["stages"]),
     ],
