@@ -67,7 +67,7 @@ def compare(options: argparse.Namespace, console: Console) -> int:
 def resume(options: argparse.Namespace, console: Console) -> int:
     """``homdp resume``: resume a study."""
     out = Path(options.directory)
-    trust = True if options.trust else options.files
+    trust = options.files or options.trust
     found = study.StudyDirectory.open(out, trust)
     left, before = _left(found, found.units()), _sizes(out)
     if not left:

@@ -158,21 +158,22 @@ def is_complete(directory: StudyDirectory, unit: Unit) -> bool:
 
 
 def _check_description(path: Path, described: Mapping[str, Any]) -> None:
-    wrong = [
-        name
-        for name, kind in KINDS.items()
-        if type(described.get(name)) is not kind
-        or (kind is float and not math.isfinite(described[name]))
-    ]
+    wrong = [name for name, kind in KINDS.items() if not _is_a(described.get(name), kind)]
     wrong += [name for name in described if name not in KINDS]
     if not wrong:
         sizes = described["episodes_per_round"], described["slack"]
         wrong += ["episodes_per_round"] if sizes[0] not in (1, described["horizon"]) else []
-        wrong += ["slack"] if sizes[1] < 0 else []
+        wrong += ["slack"] if sizes[1] < -EXACT * described["horizon"] else []
         wrong += [name for name in ("foresight", "estimated") if described[name] not in (0, 1)]
     if wrong:
         got = ", ".join(f"{name[:40]} {str(described.get(name))[:40]!r}" for name in wrong)
         raise StorageError(path, f"a run with {got}", "the description of a run", REMEDY)
+
+
+def _is_a(value: Any, kind: type) -> bool:
+    if kind is float:  # infinite for planners without a certificate
+        return type(value) in (int, float) and not math.isnan(value)
+    return type(value) is kind
 
 
 def _check_record(path: Path, run: Saved, spaces: Spaces | None) -> None:
@@ -207,7 +208,8 @@ def _wrong_numbers(run: Saved, spaces: Spaces | None) -> list[str]:
     rounding = max(EXACT, TIE) * max(run.horizon, abs(run.optimum))
     highest = max(run.values.max(initial=-np.inf), run.played.max(initial=-np.inf))
     if not run.estimated and highest > run.optimum + rounding:
-        wrong.append(f"a value of {highest:.6g} above the optimum, {run.optimum:.6g}")
+        bound = f"{run.optimum:.6g} (of a custom planner: its upper bound is wrong)"
+        wrong.append(f"a value of {highest:.6g} above the optimum, {bound}")
     if spaces is not None:
         sizes = {"states": spaces.states, "observations": spaces.observations}
         for name, names in {**sizes, "actions": spaces.actions}.items():

@@ -60,7 +60,8 @@ def digest_of(directory: StudyDirectory, runs: Runs) -> str:
         total.update(json.dumps(facts, sort_keys=True).encode())
 
     asked = {name: value for name, value in directory.study.to_json().items() if name != "block"}
-    update([asked, directory.manifest.models])
+    models = directory.manifest.models
+    update([asked, {text: {**model, "declaration": ""} for text, model in models.items()}])
     for key, several in runs.items():
         for run in several:
             update([key, {k: v for k, v in run.about.items() if k not in ("study", "loop")}])

@@ -4,6 +4,7 @@ written as soon as it is done.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from functools import lru_cache
@@ -162,7 +163,7 @@ def journal_of(path: Path, about: Mapping[str, Any]) -> Iterator[Journal]:
         for block in kept.blocks if kept else ():
             journal.append(*block)
     with journal:
-        check_identity(path, journal.description, about)
+        check_identity(path, journal.description, json.loads(json.dumps(about)))
         if set(journal.description) != set(about):
             raise StorageError(path, "a description with other entries", "one of this version")
         yield journal

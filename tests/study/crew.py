@@ -5,6 +5,7 @@ A small study, models that are bad for workers, and random kills.
 
 import os
 import random
+import subprocess
 from threading import Timer
 
 from homdp_ppl import study
@@ -114,3 +115,21 @@ def check_kills(path, expected, times, kill, **who):
         for _, _, journal in done.directory.journals():  # it was quicker: once more
             journal.unlink()
         done = study.resume(path, report=report, **who)
+
+
+def workers_of(pid):
+    """The worker processes that another one has started.
+
+    The one that loky has to clean up is none.
+    """
+    told = subprocess.run(
+        ["ps", "-o", "pid=", "-o", "stat=", "-o", "args=", "-ww", "--ppid", str(pid)],
+        capture_output=True,
+        text=True,
+    ).stdout
+    lines = [line.split(maxsplit=2) for line in told.splitlines()]
+    return [
+        int(number)
+        for number, state, command in lines
+        if "popen_loky" in command and state[0] != "Z"
+    ]

@@ -2,6 +2,7 @@
 
 import json
 import os
+import select
 import signal
 import subprocess
 import sys
@@ -15,13 +16,14 @@ ROOT = Path(__file__).parents[2]
 class Zygote:
     """Forks a process for each study; see zygote.py."""
 
-    def __init__(self):
+    def __init__(self, environment):
         self._process = subprocess.Popen(
             [sys.executable, "-m", "tests.study.zygote"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
             cwd=ROOT,
+            env={**os.environ, **environment},
         )
 
     def start(self, out, log, **request):
@@ -29,12 +31,19 @@ class Zygote:
         self._log = Path(log)
         self._process.stdin.write(json.dumps({"out": str(out), "log": str(log), **request}) + "\n")
         self._process.stdin.flush()
-        self.pid = int(self._process.stdout.readline())
+        self.pid = int(self._line())
         return self.pid
 
     def wait(self):
         """Its exit code; negative if a signal ended it."""
-        return int(self._process.stdout.readline())
+        return int(self._line())
+
+    def _line(self):
+        """One line, read byte by byte: nothing is buffered that :meth:`lives` would not see."""
+        line = b""
+        while not line.endswith(b"\n"):
+            line += os.read(self._process.stdout.fileno(), 1) or b"\n"
+        return line
 
     def said(self):
         """What it has written to its standard output and error."""
@@ -46,6 +55,10 @@ class Zygote:
         while text not in self.said() and time.monotonic() < end:
             time.sleep(0.005)
         return text in self.said()
+
+    def lives(self):
+        """Whether it has not ended yet."""
+        return not select.select([self._process.stdout], [], [], 0)[0]
 
     def kill(self, number=signal.SIGKILL):
         """Send a signal."""
@@ -59,9 +72,9 @@ class Zygote:
 
 
 @contextmanager
-def zygote():
+def zygote(environment=None):
     """One, closed afterwards."""
-    made = Zygote()
+    made = Zygote(environment or {})
     try:
         yield made
     finally:

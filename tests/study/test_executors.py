@@ -20,30 +20,12 @@ from homdp_ppl.study import executors
 from homdp_ppl.study.pace import Pace
 from homdp_ppl.study.reading import is_complete
 from homdp_ppl.study.units import Stopped
-from tests.study.crew import ASKED, check_bad_units, check_kills
+from tests.study.crew import ASKED, check_bad_units, check_kills, workers_of
 from tests.study.forge import ROOT
 
 COORDINATOR = (
     "import json, sys; from homdp_ppl import study; study.compare(**json.loads(sys.argv[1]))"
 )
-
-
-def workers_of(pid):
-    """The worker processes that another one has started.
-
-    The one that loky has to clean up is none.
-    """
-    told = subprocess.run(
-        ["ps", "-o", "pid=", "-o", "stat=", "-o", "args=", "-ww", "--ppid", str(pid)],
-        capture_output=True,
-        text=True,
-    ).stdout
-    lines = [line.split(maxsplit=2) for line in told.splitlines()]
-    return [
-        int(number)
-        for number, state, command in lines
-        if "popen_loky" in command and state[0] != "Z"
-    ]
 
 
 def kill_one(generator):

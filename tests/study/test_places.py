@@ -252,3 +252,21 @@ def test_a_stopped_holder_keeps_its_study(forge, tmp_path, options, capsys):
     forge.kill(18)  # SIGCONT
     forge.kill()
     forge.wait()
+
+
+@pytest.mark.parametrize("how", ["removed", "without study.json", "another study"])
+def test_the_directory_is_confirmed_before_every_unit(begun, how):
+    directory = StudyDirectory.open(begun)
+    directory.confirm()
+    unit = next(directory.units())
+    if how == "removed":
+        shutil.rmtree(begun)
+    elif how == "without study.json":
+        (begun / "study.json").unlink()
+    else:
+        other = directory.manifest._replace(about={})
+        (begun / "study.json").write_bytes(other.encode())
+    before = sorted(begun.rglob("*"))
+    with pytest.raises(StorageError, match="removed or replaced"):
+        directory.make_unit_path(unit)
+    assert sorted(begun.rglob("*")) == before

@@ -30,7 +30,7 @@ def run(request: dict[str, Any]) -> int:
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         resource.setrlimit(resource.RLIMIT_FSIZE, (request["largest_file"],) * 2)
     options: dict[str, Any] = {
-        "workers": 1,
+        "workers": request.get("workers", 1),
         "report": told,
         "time_limit": request.get("time_limit"),
     }
