@@ -82,14 +82,23 @@ def shown(value: object, longest: int = LONGEST) -> str:
     --------
     >>> shown("tiger"), shown(list(range(1000))), shown(10**5000)
     ("'tiger'", 'a list', 'an integer of 5001 digits')
+    >>> shown(int), shown(sorted), shown(object())
+    ('the class int', 'the function sorted', 'an object')
     """
+    if isinstance(value, type):
+        return f"the class {value.__name__}"
+    if callable(value) and isinstance(name := getattr(value, "__name__", None), str):
+        return f"the function {name}"
     if isinstance(value, int) and abs(value).bit_length() > 3 * longest:
         return f"an integer of {int(log10(abs(value))) + 1} digits"
     try:
         text = repr(value)
     except Exception:  # of a user's class, or integers too long to print inside a container
         text = ""
-    return text if 0 < len(text) <= longest else f"a {type(value).__name__}"
+    if 0 < len(text) <= longest and " at 0x" not in text and "\n" not in text:
+        return text
+    kind = type(value).__name__
+    return f"{'an' if kind[0] in 'AEIOUaeio' else 'a'} {kind}"
 
 
 def in_one_line(error: HOMDPError) -> str:
@@ -106,8 +115,10 @@ def in_one_line(error: HOMDPError) -> str:
     """
     lines = str(error).splitlines()
     problems = [str(problem) for problem in error.problems]
-    told = f"{error.args[0]!s}: {' | '.join(problems)}" if len(lines) > 1 else lines[0]
-    return " ".join(told.split())
+    subject, listed = f"{error.args[0]!s}: ", " | ".join(problems)
+    message = listed if listed.startswith(subject) else subject + listed
+    message = message if len(lines) > 1 else lines[0]
+    return " ".join(message.split())
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
@@ -118,7 +129,7 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     >>> did_you_mean("tigre", ["lock", "tiger"])
     "Did you mean 'tiger'?"
     """
-    near = get_close_matches(name, list(known), n=1)
+    near = get_close_matches(name, list(known), n=1) if isinstance(name, str) else []
     return f"Did you mean {near[0]!r}?" if near else ""
 
 
@@ -170,6 +181,21 @@ class ParameterError(HOMDPError):
     ...         print(f"{problem.where}: got {problem.got}; expected {problem.expected}")
     site 'bias': got a value for it; expected one of the sites: O
     site 'O': got no value; expected a value for every site
+    """
+
+
+class TracedError(ParameterError):
+    """Values that JAX is tracing, given to a function that needs numbers.
+
+    Examples
+    --------
+    >>> import jax
+    >>> from homdp_ppl import ParameterError, explorers
+    >>> try:
+    ...     jax.jit(lambda share: explorers.with_random_actions(explorers.tight(), share))(0.1)
+    ... except ParameterError as error:
+    ...     print(error.problems[0].remedy)
+    This function cannot be traced: call it outside of jit, vmap and grad.
     """
 
 

@@ -45,16 +45,23 @@ def in_x64(function: Callable[P, R]) -> Callable[P, R]:
 
     @functools.wraps(function)
     def inside(*args: P.args, **kwargs: P.kwargs) -> R:
-        # A tracer of a float32 transformation may still hold a float64 NumPy array: a copy settles
-        # which it is.
-        args, kwargs = jax.tree.map(
-            lambda leaf: jnp.copy(leaf) if isinstance(leaf, jax.core.Tracer) else leaf,
-            (args, kwargs),
-        )
+        settled = [_settled(value) for value in args]
+        named = {name: _settled(value) for name, value in kwargs.items()}
         with x64():
-            return function(*args, **kwargs)
+            return function(*settled, **named)
 
     return inside
+
+
+def _settled(tree: Any) -> Any:
+    """A tracer of a float32 transformation may still hold a float64 NumPy array: a copy settles
+    which it is.
+    """
+    if isinstance(tree, dict) and len({type(key) for key in tree}) > 1:
+        return tree  # not a tree: JAX cannot sort these keys
+    return jax.tree.map(
+        lambda leaf: jnp.copy(leaf) if isinstance(leaf, jax.core.Tracer) else leaf, tree
+    )
 
 
 def to_numpy(tree: R) -> R:

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from inspect import signature
 from typing import Any
 
+from homdp_ppl.core.checked import checked
 from homdp_ppl.declare.model import World
 from homdp_ppl.errors import HOMDPError, ParameterError, Problem, did_you_mean, shown
 from homdp_ppl.models import (
@@ -71,6 +72,7 @@ MODELS: dict[str, Callable[..., World]] = {
 }
 
 
+@checked
 def load(name: str, **options: Any) -> World:
     """Load a world of the model zoo by name.
 
@@ -98,6 +100,7 @@ def load(name: str, **options: Any) -> World:
     return factory(**options)
 
 
+@checked
 def story(name: str) -> str:
     """Describe a model of the model zoo in one sentence.
 

@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from homdp_ppl.core.checked import checked
 from homdp_ppl.core.pomdp import POMDP
 from homdp_ppl.evaluation.relaxations import fast_informed_bound, qmdp, root_value
 from homdp_ppl.precision import Array
@@ -52,6 +53,7 @@ def blind_policies(pomdp: POMDP) -> Array:
     return alpha
 
 
+@checked
 def root_bounds(pomdp: POMDP) -> RootBounds:
     """All four bounds on the optimal value of a model.
 

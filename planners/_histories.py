@@ -10,16 +10,33 @@ sets.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import NamedTuple
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from homdp_ppl.core.arguments import count_problems, refuse
+from homdp_ppl.core.checked import checked
+from homdp_ppl.core.numbers import as_numbers
+from homdp_ppl.errors import ParameterError, Problem, shown
 from homdp_ppl.precision import Array
 
 # distinct sets of possible states after which counting gives up and takes the complete tree as its
 # bound
 MANY_SETS = 5_000
+
+
+SHORT = {"initial": 1, "transition": 3, "emission": 2}  # axes of tables for all steps
+MOST_STEPS = 10_000
+OF = "Support.of(pomdp) makes it."
+
+
+def _first_three(model: Any) -> Sequence[Any]:
+    """Initial, transition and emission of a POMDP, or of anything that begins with them."""
+    if isinstance(model, tuple) and getattr(model, "_fields", ())[: len(SHORT)] == tuple(SHORT):
+        return model[: len(SHORT)]
+    expected = "a POMDP, or tables that begin with initial, transition, emission"
+    raise ParameterError("Support.of", [Problem("model", shown(model), expected)])
 
 
 class Support(NamedTuple):
@@ -38,12 +55,21 @@ class Support(NamedTuple):
     emission: Array  # (H|1, A+1|1, X, Y)
 
     @classmethod
+    @checked
     def of(cls, model: NamedTuple) -> Support:
         """The support of a POMDP's numbers, or of tables that already are truth values.
 
         Tables without axes of steps and previous actions hold for all of them.
         """
-        initial, transition, emission = (np.asarray(part) > 0 for part in model[:3])
+        tables = {}
+        for (where, rank), part in zip(SHORT.items(), _first_three(model), strict=True):
+            table, problems = as_numbers(where, part, f"with {rank} or 4 axes")
+            if table is not None and table.ndim not in (rank, 4 if rank > 1 else 1):
+                expected = f"{rank} or 4 axes" if rank > 1 else "1 axis"
+                problems = [Problem(where, f"shape {table.shape}", expected)]
+            refuse(ParameterError, "Support.of", problems)
+            tables[where] = np.asarray(table) > 0
+        initial, transition, emission = tables.values()
         return cls(
             initial,
             transition[(None,) * (4 - transition.ndim)],
@@ -56,16 +82,20 @@ class Support(NamedTuple):
         (X, Y), A = self.emission.shape[-2:], self.transition.shape[-2]
         return X, Y, A
 
+    @checked
     def moves(self, h: int) -> Array:
         """Which next states are possible from step h, (X, A, X)."""
+        refuse(ParameterError, "Support.moves", count_problems(0, h=h))
         return self.transition[min(h, len(self.transition) - 1)]
 
     def first_shows(self) -> Array:
         """Which first observations are possible, (X, Y)."""
         return self.emission[0, -1]
 
+    @checked
     def shows_after(self, h: int) -> Array:
         """Which observations are possible at step h after every action, (A, X, Y)."""
+        refuse(ParameterError, "Support.shows_after", count_problems(0, h=h))
         X, Y, A = self.sizes
         tables = self.emission[min(h, len(self.emission) - 1)]
         return np.broadcast_to(tables if len(tables) == 1 else tables[:-1], (A, X, Y))
@@ -75,8 +105,12 @@ class Support(NamedTuple):
         """Whether every history can happen."""
         return bool(self.initial.all() and self.transition.all() and self.emission.all())
 
+    @checked
     def covers(self, other: Support) -> bool:
         """Whether everything that the other allows is allowed here."""
+        check_support("Support.covers", "other", other)
+        if any(np.ndim(mine) != np.ndim(theirs) for mine, theirs in zip(self, other, strict=True)):
+            return False
         return all(bool((mine | ~theirs).all()) for mine, theirs in zip(self, other, strict=True))
 
     @property
@@ -99,6 +133,7 @@ class Generation(NamedTuple):
     regular: bool
 
 
+@checked
 def count_histories(support: Support, horizon: int) -> list[int]:
     """How many histories can happen up to each step's observation, exactly where that is cheap and
     else an upper bound.
@@ -118,7 +153,32 @@ def count_histories(support: Support, horizon: int) -> list[int]:
     ... )  # times 3 actions and 2 growls
     [2, 12, 72]
     """
+    problems = count_problems(horizon=horizon)
+    if not problems and horizon > MOST_STEPS:
+        problems = [Problem("horizon", shown(horizon), f"at most {MOST_STEPS:,} steps")]
+    refuse(ParameterError, "count_histories", problems)
+    check_support("count_histories", "support", support)
     return list(counted(support, horizon))
+
+
+def check_support(subject: str, where: str, support: Support) -> None:
+    """Refuse tables that are not truth values of one model."""
+    ranks = {"initial": 1, "transition": 4, "emission": 4}
+    wrong = [
+        Problem(f"{where}.{name}", shown(table, 80), f"truth values with {rank} axes", OF)
+        for (name, rank), table in zip(ranks.items(), support, strict=True)
+        if not isinstance(table, np.ndarray)
+        or table.dtype != bool
+        or table.ndim != rank
+        or 0 in table.shape
+    ]
+    if not wrong:
+        X, A, Z = support.transition.shape[1:]
+        sizes = len(support.initial), X, Z, support.emission.shape[2]
+        if len(set(sizes)) > 1 or support.emission.shape[1] not in (1, A + 1) or 0 in sizes:
+            shapes = ", ".join(str(np.shape(part)) for part in support)
+            wrong = [Problem(where, f"shapes {shapes}", "tables of one model", OF)]
+    refuse(ParameterError, subject, wrong)
 
 
 def few_histories(support: Support, horizon: int, limit: int) -> int | None:

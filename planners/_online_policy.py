@@ -16,6 +16,7 @@ import jax
 import numpy as np
 from numpy.typing import ArrayLike
 
+from homdp_ppl.core.checked import checked
 from homdp_ppl.core.policy import range_problems
 from homdp_ppl.core.pomdp import TIE
 from homdp_ppl.core.spaces import Real, Spaces, shape_of, value_problems
@@ -72,6 +73,7 @@ class OnlinePolicy:
     OnlinePolicy(particle_tree, 0 searches until now)
     """
 
+    @checked
     def __init__(
         self,
         dynamics: Dynamics,
@@ -111,6 +113,7 @@ class OnlinePolicy:
             "effective particles": self._effective,
         }
 
+    @checked
     @in_x64
     def act(self, observations: ArrayLike, actions: ArrayLike) -> Array:
         """Probabilities of the next action, (A,), given y_1 ..
@@ -131,11 +134,13 @@ class OnlinePolicy:
             )
         return np.eye(len(self._domain.actions))[self._actions[name]]
 
+    @checked
     @in_x64
     def belief(self, observations: ArrayLike, actions: ArrayLike) -> Belief:
         """The weighted particles after a history."""
         return to_numpy(self._belief(*self._history(observations, actions)))
 
+    @checked
     @in_x64
     def search(self, observations: ArrayLike, actions: ArrayLike) -> Tree:
         """The tree that is grown after a history, before its last step; row 0 is the root."""

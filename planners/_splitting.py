@@ -16,7 +16,7 @@ import numpy as np
 
 from homdp_ppl.continuous.quadrature import FINE, ORDER, Pieces
 from homdp_ppl.continuous.tabulation import cell_of
-from homdp_ppl.core.alphas import policy_alphas
+from homdp_ppl.core.alphas import alphas_of
 from homdp_ppl.core.plan import Plan
 from homdp_ppl.planners._cells import Spread
 from homdp_ppl.precision import Array
@@ -65,7 +65,7 @@ def look_ahead(less: Plan, more: Plan, kind: Array) -> list[Step]:
     """Beliefs of the policy planned on cells, step by step, with the alpha-vectors of both
     policies.
     """
-    vectors = zip(policy_alphas(*less.finite), policy_alphas(*more.finite), strict=True)
+    vectors = zip(alphas_of(*less.finite), alphas_of(*more.finite), strict=True)
     members = np.eye(int(kind.max()) + 1)[kind]  # (X, kinds)
     probe = np.random.default_rng(0).normal(
         size=len(kind)

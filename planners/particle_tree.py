@@ -16,6 +16,7 @@ import jax
 import numpy as np
 
 from homdp_ppl.core.arguments import count_problems, number_problems, refuse, size_problems
+from homdp_ppl.core.checked import checked
 from homdp_ppl.core.plan import Plan
 from homdp_ppl.core.pomdp import POMDP
 from homdp_ppl.core.pomdp_validation import validated
@@ -84,6 +85,7 @@ class ParticleTree:
         )
 
 
+@checked
 def particle_tree(
     simulations: int | None = None,
     seconds: float | None = None,

@@ -23,6 +23,7 @@ from homdp_ppl.continuous.quadrature import Pieces, cut, panels
 from homdp_ppl.continuous.quantised_policy import QuantisedPolicy, cell_names
 from homdp_ppl.continuous.tabulation import as_edges, cell_masses
 from homdp_ppl.core.arguments import count_problems, number_problems, refuse
+from homdp_ppl.core.checked import checked
 from homdp_ppl.core.plan import Plan, Planner
 from homdp_ppl.core.pomdp import POMDP, Stationary
 from homdp_ppl.core.spaces import Spaces
@@ -100,6 +101,7 @@ class Quantised:
         return replace(plan, upper=upper, planner=name, statistics=numbers)
 
 
+@checked
 def quantised(gap: float = 1e-2, planner: Planner | None = None, max_cells: int = 256) -> Quantised:
     """A planner for worlds with finitely many states and observations in ``Real(1)``, any
     densities.
@@ -151,6 +153,7 @@ def quantised(gap: float = 1e-2, planner: Planner | None = None, max_cells: int 
     return Quantised(gap, BySize(INNER * gap) if planner is None else planner, max_cells)
 
 
+@checked
 def plan_on_cells(world: World, edges: ArrayLike, planner: Planner | None = None) -> Plan:
     """Plan on given cells, without refining them: cheap for one set of parameters after the other.
 

@@ -16,10 +16,12 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from scipy.special import ndtr
 
-from homdp_ppl.core.counts import Counts
+from homdp_ppl.core.arguments import refuse, share_problems
+from homdp_ppl.core.checked import checked
+from homdp_ppl.core.counts import Counts, check_counts
 from homdp_ppl.core.pomdp import POMDP, Stationary
 from homdp_ppl.declare.model import HOMDP
-from homdp_ppl.errors import InferenceError, Problem
+from homdp_ppl.errors import InferenceError, ParameterError, Problem
 from homdp_ppl.posteriors.dirichlet import ClosedForm, Spread, closed_form
 from homdp_ppl.precision import Array, namespace
 
@@ -55,6 +57,7 @@ class Moments(NamedTuple):
     emission: Spread
 
 
+@checked
 def has_moments(homdp: HOMDP) -> bool:
     """Whether backups have a mean and variance in closed form.
 
@@ -80,6 +83,7 @@ def has_moments(homdp: HOMDP) -> bool:
     return len(conjugate.sites) == len(homdp.sites) and not shared
 
 
+@checked
 def moments(homdp: HOMDP, counts: Counts) -> Moments:
     """The moments of a conjugate posterior, from counts; may be traced.
 
@@ -97,6 +101,7 @@ def moments(homdp: HOMDP, counts: Counts) -> Moments:
     ... )  # Beta(7, 3)
     array([[0.7, 0.3]])
     """
+    check_counts(counts, homdp)
     if not has_moments(homdp):
         expected = "Dirichlet rows only, none of which serves both T and O"
         problem = Problem(
@@ -112,6 +117,7 @@ def moments(homdp: HOMDP, counts: Counts) -> Moments:
     return Moments(model, *form.spread(concentration))
 
 
+@checked
 def backup_moments(homdp: HOMDP) -> Callable[[Moments, Array], tuple[Array, Array]]:
     """Mean and variance of the one-step backup under independent Dirichlet rows, each (X, A), from
     alpha_next (A, Y, X).
@@ -164,6 +170,7 @@ def backup_moments(homdp: HOMDP) -> Callable[[Moments, Array], tuple[Array, Arra
     return evaluate
 
 
+@checked
 def start_variance(homdp: HOMDP) -> Callable[[Moments, Array], Array]:
     """Variance of sum_x rho(x) g_1(x), from the alpha-vectors after each first observation, (Y, X).
 
@@ -189,6 +196,7 @@ def start_variance(homdp: HOMDP) -> Callable[[Moments, Array], Array]:
     return evaluate
 
 
+@checked
 def moment_backup(homdp: HOMDP, z: float) -> Backup:
     """min(H - h, mean + z standard deviations), with :class:`Moments` as parameters.
 
@@ -219,6 +227,7 @@ def moment_backup(homdp: HOMDP, z: float) -> Backup:
     return backup
 
 
+@checked
 def draw_backup(z: float) -> Backup:
     """min(H - h, the quantile at level Phi(z) over draws), with a batch of models as parameters.
 
@@ -248,6 +257,7 @@ def draw_backup(z: float) -> Backup:
     return backup
 
 
+@checked
 def upper_quantile(values: Array, level: float) -> Array:
     """The ceil(level (S + 1))-th smallest of S draws along the first axis.
 
@@ -258,6 +268,12 @@ def upper_quantile(values: Array, level: float) -> Array:
     >>> upper_quantile(np.arange(1.0, 100.0), 0.95).item()
     95.0
     """
+    if np.ndim(values) == 0 or not len(values):
+        problem = Problem("values", f"shape {np.shape(values)}", "draws along the first axis")
+        raise ParameterError("upper_quantile", [problem])
+    refuse(ParameterError, "upper_quantile", share_problems(level=level))
+    if isinstance(values, np.ndarray) and np.isnan(values).any():
+        raise ParameterError("upper_quantile", [Problem("values", "nan", "numbers")])
     S = len(values)
     place = min(max(ceil(level * (S + 1) - 1e-9), 1), S) - 1
     return namespace(values).sort(values, axis=0)[place]

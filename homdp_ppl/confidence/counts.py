@@ -11,16 +11,17 @@ from __future__ import annotations
 
 import math
 from types import ModuleType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from homdp_ppl.core.arguments import check_arguments
-from homdp_ppl.core.counts import Counts
+from homdp_ppl.core.arguments import broadcast_problems, check_arguments, refuse
+from homdp_ppl.core.checked import checked, checked_but
+from homdp_ppl.core.counts import Counts, check_counts
 from homdp_ppl.core.pomdp import POMDP, Stationary
 from homdp_ppl.core.spaces import HasSpaces
 from homdp_ppl.declare.model import HOMDP
-from homdp_ppl.errors import DataError, Problem
+from homdp_ppl.errors import ParameterError
 from homdp_ppl.precision import Array, in_x64, namespace
 
 
@@ -45,6 +46,7 @@ class Radii(NamedTuple):
     emission: Array  # (X,)    eps(x)
 
 
+@checked
 @in_x64
 def empirical(homdp: HOMDP, counts: Counts, known: bool = True) -> POMDP:
     """T-hat and O-hat: relative frequencies (the two updates after Algorithm 1), with what is known
@@ -74,7 +76,7 @@ def empirical(homdp: HOMDP, counts: Counts, known: bool = True) -> POMDP:
     >>> empirical(tiger, Counts.zero(tiger), known=False).moves(0)[0, 0]
     array([0.5, 0.5])
     """
-    _check_counts(homdp, counts)
+    check_counts(counts, homdp)
     xp = namespace(counts)
     support, reference, exact = (
         homdp.structure.support,
@@ -123,6 +125,7 @@ def hop_b_betas(model: HasSpaces, episodes: int, delta: float) -> tuple[Array, A
     )
 
 
+@checked_but("episodes", "size", "delta", "scale")
 @in_x64
 def hop_b_radii(
     homdp: HOMDP,
@@ -161,7 +164,7 @@ def hop_b_radii(
            [0., 0., 0.]]), emission=array([2., 2.]))
     """
     check_arguments("hop_b_radii", episodes=episodes, delta=delta, scale=scale)
-    _check_counts(homdp, counts)
+    check_counts(counts, homdp)
     beta_1, beta_2 = hop_b_betas(homdp, episodes, delta)
     xp = namespace(counts, episodes, delta, scale)
     transition = _capped(xp, scale, beta_1, counts.state_action, 2 * homdp.spaces.horizon)
@@ -169,6 +172,7 @@ def hop_b_radii(
     return _with_known(xp, homdp, Radii(transition, emission), known)
 
 
+@checked_but("episodes", "size", "delta", "scale")
 @in_x64
 def hop_b_class_radii(
     homdp: HOMDP,
@@ -207,7 +211,7 @@ def hop_b_class_radii(
     array([0.2942])
     """
     check_arguments("hop_b_class_radii", episodes=episodes, size=size, delta=delta, scale=scale)
-    _check_counts(homdp, counts)
+    check_counts(counts, homdp)
     xp = namespace(counts, episodes, size, delta, scale)
     radii = class_radii(
         counts.state_action, counts.visits, homdp.spaces.horizon, episodes, size, delta, scale
@@ -232,6 +236,7 @@ def class_radii(
     return Radii(transition, emission)
 
 
+@checked_but("episodes", "size", "delta", "scale")
 @in_x64
 def weissman_radii(
     homdp: HOMDP, counts: Counts, episodes: int, delta: float = 0.1, known: bool = True
@@ -260,7 +265,7 @@ def weissman_radii(
     array([0.1635, 0.1635])
     """
     check_arguments("weissman_radii", episodes=episodes, delta=delta)
-    _check_counts(homdp, counts)
+    check_counts(counts, homdp)
     X, Y, A, H = homdp.spaces.sizes
     level = delta / ((X + X * A) * episodes * H)
     support = homdp.structure.support
@@ -295,7 +300,7 @@ def weissman(n: Array | int, outcomes: Array | int, level: float) -> Array:
     >>> round(float(weissman(200, 2, 0.05)), 6)  # sqrt(2 log(40) / 200)
     0.192065
     """
-    check_arguments("weissman", outcomes=outcomes, level=level)
+    _check_numbers("weissman", n=n, outcomes=outcomes, level=level)
     xp = namespace(n, level)
     d = np.asarray(outcomes, dtype=np.float64)
     plural = np.maximum(d, 2)
@@ -326,7 +331,7 @@ def hoeffding(n: Array | int, span: float, level: float) -> Array:
     >>> round(float(hoeffding(50, 1.0, 0.1)), 6)
     0.173082
     """
-    check_arguments("hoeffding", span=span, level=level)
+    _check_numbers("hoeffding", n=n, span=span, level=level)
     xp = namespace(n, span, level)
     return _capped(xp, span, xp.log(2 / level) / 2, n, span)
 
@@ -351,7 +356,7 @@ def bernstein(n: Array | int, variance: Array | float, span: float, level: float
     >>> round(float(bernstein(1000, 0.01, 1.0, 0.1)), 6)
     0.017205
     """
-    check_arguments("bernstein", span=span, level=level)
+    _check_numbers("bernstein", n=n, variance=variance, span=span, level=level)
     xp = namespace(n, variance, span, level)
     n = xp.asarray(n)
     log = xp.log(4 / level)
@@ -360,31 +365,10 @@ def bernstein(n: Array | int, variance: Array | float, span: float, level: float
     return xp.where(n > 1, xp.minimum(bound, span), span)
 
 
-def _check_counts(model: HasSpaces, counts: Counts) -> None:
-    """Refuse counts of another model; shapes that differ would be broadcast in silence."""
-    X, Y, A, _ = model.spaces.sizes
-    shapes = np.shape(counts.transition), np.shape(counts.emission)
-    if shapes != ((X, A, X), (X, Y)):
-        raise DataError(
-            "counts",
-            [
-                Problem(
-                    "shapes", str(shapes), str(((X, A, X), (X, Y))), "Count episodes of this model."
-                )
-            ],
-        )
-    if counts.names and counts.names != model.spaces[:3]:
-        raise DataError(
-            "counts",
-            [
-                Problem(
-                    "names",
-                    str(counts.names),
-                    str(model.spaces[:3]),
-                    "Count episodes of this model.",
-                )
-            ],
-        )
+def _check_numbers(subject: str, **given: Any) -> None:
+    """Refuse numbers outside their ranges, and arrays that do not fit each other."""
+    check_arguments(subject, **given)
+    refuse(ParameterError, subject, broadcast_problems(**given))
 
 
 def _capped(

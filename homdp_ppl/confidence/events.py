@@ -17,7 +17,8 @@ import numpy as np
 
 from homdp_ppl.confidence.counts import empirical, hop_b_betas
 from homdp_ppl.core.arguments import check_arguments
-from homdp_ppl.core.counts import Counts
+from homdp_ppl.core.checked import checked
+from homdp_ppl.core.counts import Counts, check_counts
 from homdp_ppl.core.graph_policy import GraphPolicy, check_policy
 from homdp_ppl.core.pomdp import POMDP
 from homdp_ppl.core.spaces import HasSpaces, Spaces
@@ -80,6 +81,7 @@ class Continuations(NamedTuple):
     ]  # for h = 1..H-1: (nodes, 3)  the node before, the action and the observation that led here
 
 
+@checked
 def continuations(policy: GraphPolicy, pomdp: POMDP) -> Continuations:
     """The continuations of a policy after EVERY history, also those that its own actions never lead
     to.
@@ -124,6 +126,7 @@ def continuations(policy: GraphPolicy, pomdp: POMDP) -> Continuations:
     return Continuations(tuple(reversed(values)), tuple(arrivals[: H - 1]))
 
 
+@checked
 def transition_event(
     world: World,
     counts: Counts,
@@ -166,6 +169,7 @@ def transition_event(
     'step 2 after growl left, listen, growl left: T(. | right, listen)'
     """
     check_arguments("transition_event", episodes=episodes, delta=delta)
+    check_counts(counts, world)
     error = world.pomdp.moves(0) - empirical(world.homdp, counts, known).moves(0)
     X, A, _ = error.shape
     worst, place = (
@@ -195,6 +199,7 @@ def transition_event(
     return _judge(worst, np.sqrt(_per_visit(beta, counts.state_action)), describe)
 
 
+@checked
 def emission_event(
     world: World, counts: Counts, episodes: int, delta: float = 0.1, known: bool = True
 ) -> Event:
@@ -227,6 +232,7 @@ def emission_event(
     )
 
 
+@checked
 def relative_transition_event(
     world: World, counts: Counts, episodes: int, c: float, delta: float = 0.1, known: bool = True
 ) -> Event:
@@ -265,6 +271,7 @@ def relative_transition_event(
     (False, -0.124, 'T(x1 | x1, a0)')
     """
     check_arguments("relative_transition_event", episodes=episodes, delta=delta, c=c)
+    check_counts(counts, world)
     T = world.pomdp.moves(0)
     error = empirical(world.homdp, counts, known).moves(0) - T
     bound = (
@@ -277,6 +284,7 @@ def relative_transition_event(
     )
 
 
+@checked
 def tilde_epsilon(
     c: float, homdp: HOMDP, counts: Counts, episodes: int, delta: float = 0.1, known: bool = True
 ) -> Array:
@@ -311,6 +319,7 @@ def tilde_epsilon(
     [2.0, 0.0452]
     """
     check_arguments("tilde_epsilon", episodes=episodes, delta=delta, c=c)
+    check_counts(counts, homdp)
     X = homdp.spaces.sizes[0]
     radius = np.minimum(
         2, _per_visit(2 * c * X * _logarithm(homdp, episodes, delta), counts.state_action)

@@ -6,18 +6,19 @@ How far a row may be from its mean, and highest-density sets of finite classes.
 from __future__ import annotations
 
 from math import ceil
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
 
 from homdp_ppl.confidence.backups import backup_moments, has_moments, moments, upper_quantile
 from homdp_ppl.confidence.counts import Radii, weissman
-from homdp_ppl.core.arguments import check_arguments
-from homdp_ppl.core.counts import Counts
-from homdp_ppl.core.randomness import as_key
+from homdp_ppl.core.arguments import check_arguments, refuse, size_problems
+from homdp_ppl.core.checked import checked, checked_but
+from homdp_ppl.core.counts import Counts, check_counts
+from homdp_ppl.core.randomness import as_key, refuse_traced_key
 from homdp_ppl.declare.model import HOMDP
-from homdp_ppl.errors import InferenceError, Problem
+from homdp_ppl.errors import InferenceError, ParameterError, Problem
 from homdp_ppl.memory import NUMBER, count, require_memory
 from homdp_ppl.posteriors import Posterior
 from homdp_ppl.posteriors.dirichlet import ClosedForm, closed_form
@@ -62,6 +63,7 @@ def row_level(homdp: HOMDP, delta: float) -> float:
     return delta / max(int(unknown), 1)
 
 
+@checked
 def quantile_radii(
     belief: Posterior,
     key: Array,
@@ -97,6 +99,7 @@ def quantile_radii(
     """
     check_arguments("quantile_radii", delta=delta)
     belief.require_quantiles()
+    refuse_traced_key(key, "quantile_radii")
     key = as_key(key, "quantile_radii")
     homdp, level = belief.homdp, row_level(belief.homdp, delta)
     radii = Radii(*(np.zeros(rows.shape) for rows in homdp.structure.known[1:]))
@@ -115,6 +118,7 @@ def quantile_radii(
     return radii
 
 
+@checked
 def dirichlet_radii(homdp: HOMDP, counts: Counts, delta: float = 0.1) -> Radii:
     """A bound on :func:`quantile_radii` for conjugate declarations that needs no draws, and may be
     traced.
@@ -141,6 +145,7 @@ def dirichlet_radii(homdp: HOMDP, counts: Counts, delta: float = 0.1) -> Radii:
     [1.5682, 0.1921]
     """
     check_arguments("dirichlet_radii", delta=delta)
+    check_counts(counts, homdp)
     form = closed_form(homdp)
     left = sum(
         np.sum(~known & ~rows[..., 0])
@@ -164,6 +169,7 @@ def dirichlet_radii(homdp: HOMDP, counts: Counts, delta: float = 0.1) -> Radii:
     return Radii(*radii)
 
 
+@checked
 def one_step(
     belief: Posterior, alpha_next: Array, key: Array | None = None, draws: int = 256
 ) -> OneStep:
@@ -200,6 +206,12 @@ def one_step(
     >>> one_step(posterior(lamp, seen), lit).mean.ravel().round(3).tolist()  # 1/2 and 7/10
     [0.5, 0.7]
     """
+    X, Y, A, _ = belief.homdp.spaces.sizes
+    if alpha_next.shape != (A, Y, X) or not np.isfinite(np.asarray(alpha_next)).all():
+        expected = f"finite numbers of shape {(A, Y, X)}: action, observation, state"
+        problem = Problem("alpha_next", f"shape {alpha_next.shape}", expected)
+        raise ParameterError("one_step", [problem])
+    refuse(ParameterError, "one_step", size_problems(2, draws=draws))
     if has_moments(belief.homdp) and belief.atoms is None:
         mean, variance = backup_moments(belief.homdp)(
             moments(belief.homdp, belief.counts), alpha_next
@@ -212,6 +224,7 @@ def one_step(
     return OneStep(values.mean(0), values.std(0, ddof=1))
 
 
+@checked_but("mass")
 def highest_density_set(log_weights: Array, mass: float = 0.9) -> Array:
     """Which members of a finite class form the smallest set of at least this posterior mass.
 
@@ -230,14 +243,16 @@ def highest_density_set(log_weights: Array, mass: float = 0.9) -> Array:
     array([False,  True, False,  True])
     """
     check_arguments("highest_density_set", mass=mass)
-    xp = namespace(log_weights)
+    _check_members("highest_density_set", mass=mass, log_weights=log_weights)
+    xp = namespace(log_weights, mass)
     weights = xp.exp(log_weights - xp.max(log_weights))
     weights = weights / weights.sum()
-    ordered = -xp.sort(-weights)
+    ordered = -xp.sort(-xp.asarray(weights))
     enough = xp.argmax(xp.cumsum(ordered) >= mass - 1e-12)
     return weights >= ordered[enough] * (1 - 1e-12)
 
 
+@checked_but("beta")
 def likelihood_set(log_likelihood: Array, beta: float) -> Array:
     """Which members of a finite class have a log-likelihood within beta of the best.
 
@@ -250,7 +265,24 @@ def likelihood_set(log_likelihood: Array, beta: float) -> Array:
     >>> likelihood_set(np.array([-10.0, -12.5, -11.0]), beta=2.0)
     array([ True, False,  True])
     """
+    check_arguments("likelihood_set", beta=beta)
+    _check_members("likelihood_set", beta=beta, log_likelihood=log_likelihood)
     return log_likelihood >= namespace(log_likelihood).max(log_likelihood) - beta
+
+
+def _check_members(subject: str, **given: Any) -> None:
+    """Refuse a limit with axes, and weights of members that are no vector of numbers."""
+    (limit, value), (where, weights) = given.items()
+    problems = []
+    if np.ndim(value):
+        problems.append(Problem(limit, f"shape {np.shape(value)}", "one number"))
+    if np.ndim(weights) != 1 or not len(weights):
+        problems.append(Problem(where, f"shape {np.shape(weights)}", "one number per member, (N,)"))
+    elif isinstance(weights, np.ndarray) and not weights.max() < np.inf:
+        problems.append(Problem(where, "nan or inf", "log weights, of which -inf is the least"))
+    elif isinstance(weights, np.ndarray) and weights.max() == -np.inf:
+        problems.append(Problem(where, "-inf for all", "at least one member that is possible"))
+    refuse(ParameterError, subject, problems)
 
 
 def _closed(

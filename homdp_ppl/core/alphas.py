@@ -9,7 +9,8 @@ import numpy as np
 
 from homdp_ppl.core.graph_policy import GraphPolicy, check_policy
 from homdp_ppl.core.pomdp import POMDP
-from homdp_ppl.errors import PlanningError
+from homdp_ppl.core.pomdp_validation import check_pomdp
+from homdp_ppl.errors import PlanningError, PolicyError, Problem
 from homdp_ppl.memory import NUMBER, count, require_memory
 from homdp_ppl.precision import Array
 
@@ -56,7 +57,17 @@ def policy_alphas(policy: GraphPolicy, pomdp: POMDP) -> list[Array]:
     ... ]  # one node a step; lit now, half a chance later
     [[[0.0, 1.5]], [[0.0, 1.0]]]
     """
+    check_pomdp(pomdp, "policy_alphas")
     check_policy(policy, pomdp)
+    if not isinstance(policy, GraphPolicy):
+        remedy = "GraphPolicy.from_policy(policy, model) writes any policy out."
+        problem = Problem("policy", f"a {type(policy).__name__}", "a GraphPolicy", remedy)
+        raise PolicyError("policy_alphas", [problem])
+    return alphas_of(policy, pomdp)
+
+
+def alphas_of(policy: GraphPolicy, pomdp: POMDP) -> list[Array]:
+    """The same for a policy and a model that fit each other and were validated before."""
     by_step = layers(policy, pomdp.horizon)
     X, Y, A = pomdp.sizes
     nodes, width = sum(map(len, by_step)), X * Y if pomdp.rewards_by_observation else X

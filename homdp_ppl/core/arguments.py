@@ -15,11 +15,13 @@ from typing import Any
 import jax
 import numpy as np
 
-from homdp_ppl.core.pomdp import POMDP
+from homdp_ppl.core.numbers import as_numbers
 from homdp_ppl.errors import HOMDPError, ParameterError, Problem, shown
 from homdp_ppl.memory import NUMBER, count, memory_problems
 
 PROBABILITY = "a probability in (0, 1)"
+LARGEST = 10**30  # products of sizes beyond this leave float64
+CLASSES = ("size", "transitions", "emissions")  # numbers of members, of which logarithms are taken
 
 
 def refuse(error: type[HOMDPError], subject: str, problems: Iterable[Problem]) -> None:
@@ -89,11 +91,33 @@ def probability_problems(**given: Any) -> list[Problem]:
     return between_problems(0.0, 1.0, PROBABILITY, **given)
 
 
+def share_problems(**given: Any) -> list[Problem]:
+    """Arguments that must be probabilities, 0 and 1 among them."""
+    return [
+        _problem(name, value, "a probability in [0, 1]")
+        for name, value in given.items()
+        if not (_within(value, 0.0, math.inf, closed=True) and np.all(np.asarray(value) <= 1))
+    ]
+
+
+def flag_problems(**given: Any) -> list[Problem]:
+    """Arguments that must be True or False."""
+    return [
+        _problem(name, value, "True or False")
+        for name, value in given.items()
+        if not isinstance(value, bool | np.bool_)
+    ]
+
+
 def choice_problems(choices: Iterable[str], **given: Any) -> list[Problem]:
     """Arguments that must be one of several words."""
     known = list(choices)
     expected = " or ".join(f'"{choice}"' for choice in known)
-    return [Problem(name, repr(v), expected) for name, v in given.items() if v not in known]
+    return [
+        Problem(name, shown(value), expected)
+        for name, value in given.items()
+        if not (isinstance(value, str) and value in known)
+    ]
 
 
 def check_arguments(subject: str, **given: Any) -> None:
@@ -110,6 +134,17 @@ def check_arguments(subject: str, **given: Any) -> None:
     """
     problems = [p for name, value in given.items() for p in _CHECKS[name](**{name: value})]
     refuse(ParameterError, subject, problems)
+
+
+def broadcast_problems(**given: Any) -> list[Problem]:
+    """Arguments whose shapes do not fit each other."""
+    shapes = {name: np.shape(value) for name, value in given.items()}
+    try:
+        np.broadcast_shapes(*shapes.values())
+    except ValueError:  # what NumPy says of shapes, not of a user's code
+        got = ", ".join(f"{name} {shape}" for name, shape in shapes.items())
+        return [Problem("shapes", got, "numbers, or arrays of one shape")]
+    return []
 
 
 def check_sizes(
@@ -129,6 +164,11 @@ def check_sizes(
         The whole numbers.
     """
     problems = count_problems(**counts)
+    problems += [
+        _problem(name, value, f"at most {LARGEST:.0e}")
+        for name, value in counts.items()
+        if is_count(value) and value > LARGEST and name not in CLASSES
+    ]
     for name, (value, (low, high)) in (between or {}).items():
         problems += between_problems(low, high, **{name: value})
     refuse(ParameterError, subject, problems)
@@ -139,6 +179,7 @@ _CHECKS: dict[str, Callable[..., list[Problem]]] = {
     **dict.fromkeys(("delta", "level", "mass", "epsilon", "q"), probability_problems),
     **dict.fromkeys(("scale", "z", "span"), number_problems),
     **dict.fromkeys(("episodes", "size", "c", "outcomes"), partial(number_problems, 1.0)),
+    **dict.fromkeys(("n", "variance", "beta"), number_problems),
     "draws": lambda draws: size_problems(draws=draws),
 }
 
@@ -148,14 +189,16 @@ def _within(value: Any, low: float, high: float, closed: bool) -> bool:
         return True
     if not isinstance(value, Real | np.ndarray | np.number | jax.Array) or isinstance(value, bool):
         return False
-    numbers = np.asarray(value)
-    if numbers.dtype.kind not in "iuf":
+    numbers = as_numbers("", value, "")[0]
+    if numbers is None or np.asarray(value).dtype.kind not in "iuf":
+        return False
+    if numbers.size == 0:
         return False
     above = numbers >= low if closed else numbers > low
     return bool(np.all(above & (numbers < high)))
 
 
 def _problem(name: str, value: Any, expected: str) -> Problem:
-    if isinstance(value, POMDP):
+    if type(value).__name__ == "POMDP":
         return Problem(name, "a POMDP", expected, "Make the planner first: planner()(pomdp).")
     return Problem(name, shown(value, 80), expected)

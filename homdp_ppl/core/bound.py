@@ -15,7 +15,7 @@ from typing import Any, Generic, TypeVar
 import jax
 import numpy as np
 
-from homdp_ppl.errors import ParameterError, Problem
+from homdp_ppl.errors import ParameterError, Problem, shown
 
 R = TypeVar("R")
 
@@ -83,6 +83,16 @@ class Bound(Generic[R]):
     function: Callable[..., R]
     options: Options
 
+    def __post_init__(self) -> None:
+        problems: list[Problem] = []
+        if not callable(self.function):
+            problems.append(Problem("function", shown(self.function), "a function"))
+        if not isinstance(self.options, Options):
+            remedy = "bind(function, **options) makes them."
+            problems.append(Problem("options", shown(self.options), "Options", remedy))
+        if problems:
+            raise ParameterError("Bound", problems)
+
     def __call__(self, *arguments: Any) -> R:
         """Call the function with these arguments and the options."""
         return self.function(*arguments, **self.options)
@@ -104,11 +114,12 @@ def bind(function: Callable[..., R], **options: Any) -> Bound[R]:
     [3, 2, 1]
     """
     if not callable(function):
-        problem = Problem("function", f"a {type(function).__name__}", "a function")
+        problem = Problem("function", shown(function), "a function")
         raise ParameterError("bind", [problem])
     parameters = signature(function).parameters
     if not any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values()):
-        expected = f"one of the arguments of {function.__name__}: {', '.join(parameters)}"
+        name = getattr(function, "__name__", type(function).__name__)
+        expected = f"one of the arguments of {name}: {', '.join(parameters)}"
         unknown = [
             Problem(name, "an option", expected) for name in options if name not in parameters
         ]

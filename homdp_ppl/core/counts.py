@@ -11,10 +11,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from homdp_ppl.core.episode import Episode
+from homdp_ppl.core.checked import checked
+from homdp_ppl.core.episode import Episode, missing_value
 from homdp_ppl.core.episodes import Episodes
+from homdp_ppl.core.policy import range_problems
 from homdp_ppl.core.spaces import HasSpaces, spaces_of
-from homdp_ppl.errors import DataError, Problem
+from homdp_ppl.errors import DataError, Problem, shown
 from homdp_ppl.memory import NUMBER, count, require_memory
 from homdp_ppl.precision import Array, namespace
 
@@ -43,6 +45,7 @@ class Counts:
     names: Names | None = None  # of states, observations and actions, where they are known
 
     @classmethod
+    @checked
     def zero(cls, model: HasSpaces) -> Counts:
         """No data yet."""
         X, Y, A = _sizes(model)
@@ -53,7 +56,10 @@ class Counts:
         )
 
     @classmethod
-    def of(cls, episodes: Episode | Iterable[Episode], model: HasSpaces) -> Counts:
+    @checked
+    def of(
+        cls, episodes: Episode | Episodes | Iterable[Episode | Episodes], model: HasSpaces
+    ) -> Counts:
         """Count episodes; raises DataError if they are not from the model or miss states.
 
         An episode that ended early counts up to its end.
@@ -101,15 +107,18 @@ class Counts:
             self.names or other.names,
         )
 
+    @checked
     def add(self, episode: Episode) -> Counts:
-        """These counts and one more episode; unchecked, and may be traced."""
-        before, after = episode.states[:-1], episode.states[1:]
+        """These counts and one more episode; may be traced, which leaves it unchecked."""
         if namespace(self.transition, episode.states) is jnp:
+            before, after = episode.states[:-1], episode.states[1:]
             return Counts(
                 jnp.asarray(self.transition).at[before, episode.actions, after].add(1),
                 jnp.asarray(self.emission).at[before, episode.observations].add(1),
                 self.names,
             )
+        _check_indices(self, episode)
+        before, after = episode.states[:-1], episode.states[1:]
         transition = cast(np.ndarray[Any, Any], self.transition).copy()
         emission = cast(np.ndarray[Any, Any], self.emission).copy()
         np.add.at(transition, (before, episode.actions, after), 1)
@@ -134,3 +143,55 @@ def _sizes(model: HasSpaces) -> tuple[int, int, int]:
     needed = NUMBER * (X * A * X + X * Y)
     require_memory(DataError, "counts", "states", got, needed, "Use fewer states or actions.")
     return X, Y, A
+
+
+def check_counts(counts: Counts, model: HasSpaces, subject: str = "counts") -> None:
+    """Refuse counts of another model, and numbers that count nothing.
+
+    Shapes that differ would be broadcast in silence. Numbers that JAX is tracing pass.
+    """
+    X, Y, A, _ = model.spaces.sizes
+    problems = []
+    for where, shape in (("transition", (X, A, X)), ("emission", (X, Y))):
+        table, remedy = getattr(counts, where), "Count episodes of this model."
+        if not isinstance(table, np.ndarray | jax.Array):
+            problems.append(Problem(f"counts.{where}", shown(table), "an array of counts", remedy))
+        elif table.shape != shape:
+            got = f"shape {table.shape}"
+            problems.append(Problem(f"counts.{where}", got, f"shape {shape}", remedy))
+        elif not isinstance(table, jax.core.Tracer) and not _counting(table):
+            expected = "finite numbers of at least 0"
+            problems.append(Problem(f"counts.{where}", f"values of type {table.dtype}", expected))
+    if not problems and counts.names and counts.names != model.spaces[:3]:
+        names = str(counts.names), str(model.spaces[:3])
+        problems.append(Problem("counts.names", *names, "Count episodes of this model."))
+    if problems:
+        raise DataError(subject, problems)
+
+
+def _counting(table: Array) -> bool:
+    """Whether all entries are finite and not negative; nothing else is compared with numbers."""
+    if getattr(table.dtype, "kind", "none") not in ("b", "i", "u", "f") or np.ma.is_masked(table):
+        return False
+    return table.size == 0 or bool(table.min() >= 0 and table.max() < np.inf)
+
+
+def _check_indices(counts: Counts, episode: Episode) -> None:
+    """Refuse an episode that cannot be counted: NumPy would count from the end, or fail."""
+    (X, A, _), Y = np.shape(counts.transition), np.shape(counts.emission)[-1]
+    steps = np.shape(episode.actions)
+    problems = []
+    for where, size, shape in (
+        ("states", X, (steps[0] + 1,) if steps else ()),
+        ("observations", Y, steps),
+        ("actions", A, steps),
+    ):
+        values = getattr(episode, where)
+        if not isinstance(values, np.ndarray) or values.ndim != 1 or values.shape != shape:
+            expected = "one index per step, and one more state"
+            problems.append(Problem(where, shown(values), expected))
+        else:
+            hidden = [missing_value(where, "one step or more")] if np.ma.is_masked(values) else []
+            problems += hidden or range_problems(where, values, size)
+    if problems:
+        raise DataError("counts", problems)

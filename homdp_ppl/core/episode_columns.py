@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from homdp_ppl.core.episode import hide
+from homdp_ppl import errors
+from homdp_ppl.core.episode import Ended, hide
 from homdp_ppl.core.episode_validation import structure_problems, unseen_problems
 from homdp_ppl.core.episode_values import Known, Values, blank, split_missing
 from homdp_ppl.errors import DataError, Problem
@@ -39,7 +40,11 @@ def columns_of(
     given = {name: read(name, part) for name, part in values.items() if part is not None}
     N, H = done.shape if done.ndim == 2 else (0, 0)
     steps = np.full(N, H) if length is None else np.asarray(length)
-    reasons = np.asarray(ended, dtype="<U10")
+    reasons = np.asarray(ended)
+    if reasons.dtype.kind != "U" or not np.isin(reasons, get_args(Ended)).all():
+        expected = " or ".join(f'"{reason}"' for reason in get_args(Ended))
+        raise DataError("episodes", [Problem("ended", errors.shown(ended), expected)])
+    reasons = reasons.astype("<U10")
     names = None if ids is None else np.array(ids, dtype=object)
     structure = {"observations": seen, "actions": done, "length": steps, "ended": reasons}
     structure |= {name: part for name, (part, _) in given.items()}

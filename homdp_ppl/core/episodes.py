@@ -10,6 +10,7 @@ from typing import Any, overload
 import numpy as np
 from numpy.typing import ArrayLike
 
+from homdp_ppl.core.checked import checked
 from homdp_ppl.core.episode import Episode
 from homdp_ppl.core.episode_columns import column, columns_of, equal, optional_column, shown
 from homdp_ppl.core.episode_rows import problems_of_one, stacked
@@ -102,6 +103,7 @@ class Episodes:
         _fill(self, {**columns, "behaviour": behaviour})
 
     @classmethod
+    @checked
     def of(cls, data: Episode | Iterable[Episode | Episodes], model: HasSpaces) -> Episodes:
         """Episodes validated against the spaces of a model; all problems are reported together.
 
@@ -135,6 +137,7 @@ class Episodes:
         return coded
 
     @classmethod
+    @checked
     def concatenate(cls, parts: Iterable[Episodes]) -> Episodes:
         """All episodes of several containers, in their order.
 
@@ -183,10 +186,12 @@ class Episodes:
         """Whether all episodes have H steps and all their states are revealed."""
         return bool(self.revealed.all())
 
+    @checked
     def require_revealed(self, subject: str) -> Episodes:
         """These episodes if all states up to the end of each are revealed; otherwise an error."""
         return self._require(incomplete_problems(self, any_length=True), subject)
 
+    @checked
     def require_complete(self, subject: str) -> Episodes:
         """These episodes if they all have H steps and revealed states; otherwise an error."""
         return self._require(incomplete_problems(self, any_length=False), subject)
@@ -196,6 +201,7 @@ class Episodes:
             raise DataError(subject, problems)
         return self
 
+    @checked
     def same_as(self, other: Episodes) -> bool:
         """Whether both contain the same episodes in the same order."""
         return self.behaviour == other.behaviour and all(

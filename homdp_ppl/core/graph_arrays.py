@@ -33,10 +33,24 @@ def read_graph(
         _numbers(probabilities, problems),
         _nodes("successor", successor, problems),
     )
+    if names is not None and not _are_names(names):
+        expected = "the names of observations and of actions, two tuples of texts"
+        problems.append(Problem("names", shown(names), expected))
     problems = problems or _problems(arrays, names)
     if problems:
         raise PolicyError("GraphPolicy", problems)
     return arrays._replace(probabilities=normalised(arrays.probabilities))
+
+
+def _are_names(names: object) -> bool:
+    return (
+        isinstance(names, tuple | list)
+        and len(names) == 2
+        and all(
+            isinstance(part, tuple | list) and all(isinstance(name, str) for name in part)
+            for part in names
+        )
+    )
 
 
 def _numbers(probabilities: ArrayLike, problems: list[Problem]) -> Array:
@@ -49,7 +63,7 @@ def _nodes(where: str, nodes: ArrayLike, problems: list[Problem]) -> Array:
     problems += masked_problems(where, nodes)
     try:
         return np.asarray(nodes)
-    except ValueError:  # of NumPy, for lists of different lengths
+    except (TypeError, ValueError):  # of NumPy and JAX: lists of different lengths, random keys
         problems.append(Problem(where, shown(nodes), "an array of integers"))
         return np.zeros(0, dtype=int)
 

@@ -13,9 +13,12 @@ import networkx as nx
 import numpy as np
 from numpy.typing import ArrayLike
 
+from homdp_ppl.core.arguments import refuse, size_problems
+from homdp_ppl.core.checked import checked
 from homdp_ppl.core.graph_arrays import Names, read_graph
 from homdp_ppl.core.numbers import as_numbers
-from homdp_ppl.core.policy import Policy, history_problems
+from homdp_ppl.core.policy import Policy, as_history, history_problems
+from homdp_ppl.core.pomdp_shapes import check_index
 from homdp_ppl.core.spaces import HasSpaces, Real, names_of, spaces_of
 from homdp_ppl.core.writing_out import written_out
 from homdp_ppl.errors import PolicyError, Problem
@@ -86,6 +89,7 @@ class GraphPolicy:
         policy.names = names
         return policy
 
+    @checked
     def named(self, model: HasSpaces) -> GraphPolicy:
         """The same policy, knowing the names of the model it was made for."""
         check_policy(self, model)
@@ -128,6 +132,7 @@ class GraphPolicy:
                 graph.add_edge(before, node, observation=told + seen)
         return graph
 
+    @checked
     def save(self, path: str | Path) -> None:
         """Write the policy to an ``.npz`` file.
 
@@ -146,6 +151,7 @@ class GraphPolicy:
         write_arrays(path, FORMAT, **arrays, **names)
 
     @classmethod
+    @checked
     def load(cls, path: str | Path) -> GraphPolicy:
         """Read a policy from a file written by :meth:`save`; nothing in it is executed."""
         parts = read_arrays(path, FORMAT, PARTS)
@@ -153,18 +159,24 @@ class GraphPolicy:
         names = tuple(map(str, observations)), tuple(map(str, actions))
         return cls(start, probabilities, successor, names if names[1] else None)
 
+    @checked
     def first(self, observation: Array | int) -> Array:
         """The node after the first observation."""
+        check_index("observation", observation, len(self.start), PolicyError, "GraphPolicy")
         return self.start[observation]
 
+    @checked
     def next(self, node: Array | int, action: Array | int, observation: Array | int) -> Array:
         """The node after an action and the observation that follows it."""
+        check_index("node", node, len(self.successor), PolicyError, "GraphPolicy")
+        check_index("action", action, self.probabilities.shape[1], PolicyError, "GraphPolicy")
+        check_index("observation", observation, len(self.start), PolicyError, "GraphPolicy")
         column = 0 if self.successor.shape[1] == 1 else action
         return self.successor[node, column, observation]
 
     def act(self, observations: ArrayLike, actions: ArrayLike) -> Array:
         """Probabilities of the next action, (A,), given y_1 .. y_h and a_1 .. a_{h-1}."""
-        seen, done = np.asarray(observations), np.asarray(actions)
+        seen, done = as_history("GraphPolicy.act", observations, actions)
         problems = history_problems(seen, done, len(self.start), self.probabilities.shape[1])
         if problems:
             raise PolicyError("GraphPolicy.act", problems)
@@ -174,6 +186,7 @@ class GraphPolicy:
         return self.probabilities[node]
 
     @classmethod
+    @checked
     def from_policy(
         cls, policy: Policy, model: HasSpaces, max_nodes: int = MAX_NODES
     ) -> GraphPolicy:
@@ -217,12 +230,17 @@ class BlindPolicy(NamedTuple):
 
     def act(self, observations: ArrayLike, actions: ArrayLike) -> Array:
         """Probabilities of the next action, (A,), given y_1 .. y_h and a_1 .. a_{h-1}."""
-        h, H = len(np.atleast_1d(np.asarray(observations))), len(self.table)
+        seen, done = as_history("BlindPolicy.act", observations, actions)
+        h, H = len(np.atleast_1d(seen)), len(self.table)
         if not 1 <= h <= H:
             raise PolicyError(
                 "BlindPolicy.act",
                 [Problem("history", f"{h} observations", f"1 to {H}, a step each")],
             )
+        if done.shape != (h - 1,):
+            got = f"{h} observations and actions of shape {done.shape}"
+            problem = Problem("history", got, "h observations and h - 1 actions")
+            raise PolicyError("BlindPolicy.act", [problem])
         chances: Array = self.table[h - 1]
         return chances
 
@@ -236,12 +254,15 @@ class BlindPolicy(NamedTuple):
             raise PolicyError("BlindPolicy", problems)
         return found
 
+    @checked
     def graph(self, observations: int) -> GraphPolicy:
         """The same policy as a graph.
 
         One node a step, whichever of so many observations is made.
         """
         H = len(self.table)
+        problems = size_problems(observations=observations)
+        refuse(PolicyError, "BlindPolicy.graph", problems)
         following = np.minimum(np.arange(1, H + 1), H - 1)[:, None, None]
         return GraphPolicy(
             np.zeros(observations, int),
@@ -250,6 +271,7 @@ class BlindPolicy(NamedTuple):
         )
 
 
+@checked
 def uniform_policy(model: HasSpaces) -> GraphPolicy | BlindPolicy:
     """Every action with the same probability, whatever was seen.
 

@@ -44,8 +44,10 @@ def as_numbers(where: str, given: Any, expected: str) -> tuple[Array | None, lis
     if problems:
         return None, problems
     if isinstance(given, jax.Array):
-        kind = "f" if jax.numpy.issubdtype(given.dtype, np.floating) else given.dtype.kind
-        return (given, []) if kind in KINDS else (None, [_no_numbers(where, given, expected)])
+        kind = "f" if jax.numpy.issubdtype(given.dtype, np.floating) else _kind(given)
+        return (
+            (given, []) if kind in tuple(KINDS) else (None, [_no_numbers(where, given, expected)])
+        )
     try:
         found = np.asarray(given)
         missing = found.dtype.kind == "O" and any(value is None for value in found.ravel())
@@ -56,6 +58,11 @@ def as_numbers(where: str, given: Any, expected: str) -> tuple[Array | None, lis
     if numbers is None:
         return None, [_no_numbers(where, given, expected)]
     return numbers, []
+
+
+def _kind(array: jax.Array) -> str:
+    """The letter of NumPy for a type of numbers; random keys have none."""
+    return str(getattr(array.dtype, "kind", "none"))
 
 
 def masked_problems(where: str, given: Any) -> list[Problem]:

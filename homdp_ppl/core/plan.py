@@ -14,6 +14,7 @@ import numpy as np
 
 from homdp_ppl.core.arguments import refuse
 from homdp_ppl.core.bound import Bound
+from homdp_ppl.core.checked import check_fields, checked
 from homdp_ppl.core.graph_policy import GraphPolicy, check_policy
 from homdp_ppl.core.plan_tree import MAX_GRAPH, policy_tree
 from homdp_ppl.core.policy import Policy
@@ -82,6 +83,7 @@ class Plan:
 
     def __post_init__(self) -> None:
         """Refuse numbers that certify nothing: a certificate is value <= optimum <= upper."""
+        check_fields(self, "Plan")
         certain = math.isfinite(self.value) and self.value <= self.upper + self.rounding
         if self.certified and not certain:
             got = f"value {self.value:.6g} and upper {self.upper:.6g}"
@@ -116,11 +118,13 @@ class Plan:
             raise PlanningError("plan", [Problem("plan", repr(self), expected)])
         return self.policy, self.model
 
+    @checked
     def named(self, model: HasSpaces) -> Plan:
         """The same plan, in the names of a declaration or world."""
         policy, _ = self.finite
         return replace(self, policy=policy.named(model), spaces=model.spaces)
 
+    @checked
     def tree(self, steps: int | None = None, max_nodes: int = MAX_GRAPH) -> nx.DiGraph:
         """The histories that the policy meets, as a graph with integer nodes and scalar attributes.
 
@@ -142,6 +146,7 @@ class Plan:
         shown = self.spaces.horizon if steps is None else min(steps, self.spaces.horizon)
         return policy_tree(graph, *self.finite, self.spaces, shown, max_nodes)
 
+    @checked
     def first_steps(self, histories: int) -> nx.DiGraph:
         """The tree of as many steps as have no more than so many histories, but at least one."""
         tree = self.tree(1)
@@ -153,6 +158,7 @@ class Plan:
             tree = longer
         return tree
 
+    @checked
     def draw(self, steps: int | None = None, axes: Axes | None = None) -> Axes:
         """Draw the first decisions as a tree; by default as many steps as can be read."""
         tree = self.first_steps(READABLE) if steps is None else self.tree(steps)
@@ -232,6 +238,7 @@ def planner_name(planner: Any) -> str:
     return str(name).split(".<locals>")[0]
 
 
+@checked
 def make_plan(
     policy: GraphPolicy,
     value: Array | float,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import networkx as nx
 import numpy as np
 
-from homdp_ppl.core.alphas import layers, policy_alphas
+from homdp_ppl.core.alphas import alphas_of, layers
 from homdp_ppl.core.graph_policy import GraphPolicy
 from homdp_ppl.core.pomdp import POMDP
 from homdp_ppl.core.spaces import Spaces, names_of
@@ -81,6 +81,6 @@ def _values(policy: GraphPolicy, model: POMDP) -> list[dict[int, Array]]:
     return [
         dict(zip(map(int, nodes), alphas, strict=True))
         for nodes, alphas in zip(
-            layers(policy, model.horizon), policy_alphas(policy, model), strict=True
+            layers(policy, model.horizon), alphas_of(policy, model), strict=True
         )
     ]

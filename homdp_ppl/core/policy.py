@@ -6,12 +6,14 @@ from __future__ import annotations
 
 from typing import NamedTuple, Protocol, runtime_checkable
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 from numpy.typing import ArrayLike
 
 from homdp_ppl.core.probabilities import FLOAT32, normalised
 from homdp_ppl.core.spaces import NUMBERS_FOR_NAMES, Spaces, told
-from homdp_ppl.errors import PolicyError, Problem
+from homdp_ppl.errors import PolicyError, Problem, shown
 from homdp_ppl.precision import Array
 
 
@@ -77,6 +79,24 @@ def ask(policy: Policy, observations: ArrayLike, actions: ArrayLike, spaces: Spa
             "policy", [Problem("act", repr(answer), f"{A} probabilities that sum to 1", at=where)]
         )
     return normalised(chances)  # answers in float32
+
+
+def as_history(subject: str, observations: ArrayLike, actions: ArrayLike) -> tuple[Array, Array]:
+    """What was seen and done as arrays; raises an error for anything that is neither numbers nor
+    names.
+    """
+    problems, found = [], []
+    for where, given in (("observations", observations), ("actions", actions)):
+        ragged = isinstance(given, list | tuple) and len({np.ndim(part) for part in given}) > 1
+        key = isinstance(given, jax.Array) and jnp.issubdtype(given.dtype, jax.dtypes.prng_key)
+        traced = isinstance(given, jax.core.Tracer)
+        array = np.zeros(0) if ragged or key or traced else np.asarray(given)
+        if ragged or key or traced or array.dtype.kind not in "biufU" or np.ma.is_masked(given):
+            problems.append(Problem(where, shown(given), "an array with one value per step"))
+        found.append(array)
+    if problems:
+        raise PolicyError(subject, problems)
+    return found[0], found[1]
 
 
 def history_problems(seen: Array, done: Array, observations: int, actions: int) -> list[Problem]:

@@ -8,6 +8,8 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any, NamedTuple
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 
 from homdp_ppl.core.numbers import as_numbers
@@ -19,7 +21,7 @@ from homdp_ppl.core.pomdp_shapes import (
     full_tables,
 )
 from homdp_ppl.core.spaces import Spaces
-from homdp_ppl.errors import PlanningError, Problem
+from homdp_ppl.errors import PlanningError, Problem, shown
 from homdp_ppl.precision import Array, namespace
 
 TIE = 1e-9  # times the horizon: values closer than this tie, and the lowest action wins
@@ -172,11 +174,17 @@ class POMDP(_Fields):
         those actions: (..., A, X).
         """
         moves = self.moves(h)
+        numeric = isinstance(b, np.ndarray | jax.Array) and b.dtype.kind in ("b", "i", "u", "f")
+        if not numeric or b.ndim < 1 or b.shape[-1] != moves.shape[-1] or np.ma.is_masked(b):
+            expected = f"probabilities of the {moves.shape[-1]} states, along the last axis"
+            raise PlanningError("predict", [Problem("b", shown(b, 80), expected)])
         if a is None or isinstance(a, slice):
             some = moves if a is None else moves[:, a]
             X, A, _ = some.shape
             return (b @ some.reshape(X, A * X)).reshape(*b.shape[:-1], A, X)
         check_index("action", a, int(moves.shape[-2]))
+        if isinstance(a, jax.core.Tracer):
+            moves = jnp.asarray(moves)  # NumPy arrays have no traced indices
         return b @ moves[:, a]
 
     def likelihood(self, y: Any, a: Any, h: Any) -> Array:
@@ -192,8 +200,14 @@ class POMDP(_Fields):
         action and observation, (A, Y, X): sum_x' T_h(x' | x, a) sum_y O_{h+1}(y | x', a)
         v(a, y, x').
         """
+        X, Y, A = self.sizes
+        numeric = isinstance(v, np.ndarray | jax.Array) and v.dtype.kind in ("b", "i", "u", "f")
+        if not numeric or v.shape not in ((X,), (A, Y, X)) or np.ma.is_masked(v):
+            expected = f"an array of shape {(X,)} or {(A, Y, X)}"
+            raise PlanningError("backup", [Problem("v", shown(v, 80), expected)])
         if v.ndim == 1:
             return self.moves(h) @ v
+        check_index("step", h, self.horizon - 1)
         xp = namespace(self, v)
         seen = (xp.swapaxes(self.shows_after(h + 1), -1, -2) * v).sum(1)  # (A, X)
         return xp.einsum("xaz,az->xa", self.moves(h), seen)
@@ -343,4 +357,6 @@ def _short_form(where: str, table: Any, full: str) -> PlanningError:
 def _at(table: Array, index: Any, axis: int) -> Array:
     """One entry of the axis counted from the end; the only one where there is one."""
     place = 0 if table.shape[-axis] == 1 else index
+    if isinstance(place, jax.core.Tracer):
+        table = jnp.asarray(table)  # NumPy arrays have no traced indices
     return table[(..., place, *(slice(None),) * (axis - 1))]

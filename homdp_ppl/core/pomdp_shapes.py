@@ -6,10 +6,11 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from homdp_ppl.core.numbers import as_numbers
-from homdp_ppl.errors import PlanningError, Problem, shown
+from homdp_ppl.errors import HOMDPError, PlanningError, Problem, shown
 from homdp_ppl.memory import NUMBER, count, memory_problems
 from homdp_ppl.precision import Array
 
@@ -148,13 +149,21 @@ def _at_full_rank(name: str, table: Array) -> Array:
     return table[..., :, :, None, :] if name == "reward" else table
 
 
-def check_index(what: str, index: Any, size: int) -> None:
+def check_index(
+    what: str,
+    index: Any,
+    size: int,
+    error: type[HOMDPError] = PlanningError,
+    subject: str = "POMDP",
+) -> None:
     """Refuse an index out of range: NumPy would count from the end, and JAX would clamp."""
     if isinstance(index, int | np.integer) and 0 <= index < size:
         return
-    if isinstance(index, jax.Array) or (isinstance(index, np.ndarray) and _inside(index, size)):
+    if (isinstance(index, jax.Array) and jnp.issubdtype(index.dtype, jnp.integer)) or (
+        isinstance(index, np.ndarray) and _inside(index, size)
+    ):
         return
-    raise PlanningError("POMDP", [Problem(what, shown(index), f"an index in 0..{size - 1}")])
+    raise error(subject, [Problem(what, shown(index), f"an index in 0..{size - 1}")])
 
 
 def _inside(index: np.ndarray[Any, Any], size: int) -> bool:

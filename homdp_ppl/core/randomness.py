@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from homdp_ppl.errors import DataError, Problem
+from homdp_ppl.errors import DataError, Problem, TracedError, shown
 from homdp_ppl.precision import Array, namespace
 
 
@@ -44,21 +44,24 @@ def choose(row: Array, uniform: Array | float) -> Array:
     return xp.minimum(below, last)
 
 
+def is_key(key: object) -> bool:
+    """Whether a value is one or several JAX random keys, typed or old-style."""
+    if not isinstance(key, jax.Array | np.ndarray):
+        return False
+    if jnp.issubdtype(key.dtype, jax.dtypes.prng_key):
+        return True
+    return key.dtype == np.uint32 and key.ndim > 0 and key.shape[-1] == 2
+
+
 def as_keys(key: Array, subject: str) -> Array:
     """Typed JAX keys, also from old-style uint32 keys.
 
     ``subject`` asks, and is named if they are none.
     """
-    if isinstance(key, jax.Array) and jnp.issubdtype(key.dtype, jax.dtypes.prng_key):
-        return key
-    if (
-        isinstance(key, jax.Array | np.ndarray)
-        and key.dtype == np.uint32
-        and key.ndim
-        and key.shape[-1] == 2
-    ):
-        return jax.random.wrap_key_data(jnp.asarray(key))
-    got = f"{type(key).__name__} {key!r}"
+    if is_key(key):
+        typed = jnp.issubdtype(key.dtype, jax.dtypes.prng_key)
+        return key if typed else jax.random.wrap_key_data(jnp.asarray(key))
+    got = shown(key)
     raise DataError(
         subject,
         [
@@ -70,6 +73,14 @@ def as_keys(key: Array, subject: str) -> Array:
             )
         ],
     )
+
+
+def refuse_traced_key(key: Array, subject: str) -> None:
+    """Refuse keys that JAX is tracing, where the numbers drawn decide what runs."""
+    if isinstance(key, jax.core.Tracer):
+        remedy = "Call it outside of jit, vmap and grad."
+        problem = Problem("key", "a key that JAX is tracing", "a key", remedy)
+        raise TracedError(subject, [problem])
 
 
 def as_key(key: Array, subject: str) -> Array:

@@ -16,7 +16,7 @@ from homdp_ppl.core.episodes import Episodes
 from homdp_ppl.core.graph_policy import GraphPolicy, check_policy
 from homdp_ppl.core.policy import Policy, Trajectory, ask
 from homdp_ppl.core.pomdp import POMDP
-from homdp_ppl.core.randomness import Noise, as_keys, choose, noise
+from homdp_ppl.core.randomness import Noise, as_keys, choose, noise, refuse_traced_key
 from homdp_ppl.core.spaces import Spaces, shape_of
 from homdp_ppl.errors import DataError, Problem
 from homdp_ppl.memory import NUMBER, count, memory_problems
@@ -110,6 +110,7 @@ def rollout(key: Array, world: Playable, policy: Policy) -> Any:  # Episode or E
     (5,)
     """
     keys = as_keys(key, "rollout")
+    refuse_traced_key(keys, "rollout")
     if keys.ndim > 1:
         got, expected = f"keys of shape {keys.shape}", "one key, or a one-dimensional array of keys"
         raise DataError("rollout", [Problem("key", got, expected, "Write keys.reshape(-1).")])

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 
+from homdp_ppl.core.checked import checked
 from homdp_ppl.errors import DataError, Problem, SpacesError, shown
 from homdp_ppl.precision import Array
 
@@ -103,6 +104,7 @@ class Spaces(NamedTuple):
             self.horizon,
         )
 
+    @checked
     def entry(self, table: str, index: Array | Sequence[int]) -> str:
         """The names along an index, or the beginning of one, into "initial", "transition" or
         "emission".
@@ -119,7 +121,16 @@ class Spaces(NamedTuple):
             "transition": (names_of(self.states), self.actions, names_of(self.states)),
             "emission": (names_of(self.states), names_of(self.observations)),
         }
-        return ", ".join(names[i] for names, i in zip(axes[table], index, strict=False))
+        problems = []
+        if table not in axes:
+            problems.append(Problem("table", shown(table), f"one of {', '.join(axes)}"))
+        elif np.ndim(index) != 1 or len(index) > len(axes[table]):
+            problems.append(Problem("index", shown(index), f"at most {len(axes[table])} places"))
+        elif any(i not in range(len(names)) for names, i in zip(axes[table], index, strict=False)):
+            problems.append(Problem("index", shown(index), "places within the table"))
+        if problems:
+            raise DataError("Spaces.entry", problems)
+        return ", ".join(names[int(i)] for names, i in zip(axes[table], index, strict=False))
 
 
 class HasSpaces(Protocol):

@@ -30,7 +30,7 @@ from homdp_ppl.declare.validation import (
     check_tables,
     look,
 )
-from homdp_ppl.errors import DeclarationError, Problem
+from homdp_ppl.errors import DeclarationError, Problem, shown
 from homdp_ppl.precision import Array, x64
 
 __all__ = ["HOMDP", "Kernels", "World", "homdp", "tabular"]
@@ -154,6 +154,8 @@ def tabular(
     def program() -> Kernels:
         return Kernels(initial=initial, transition=table("T", T), emission=table("O", O))
 
+    if not isinstance(name, str):
+        raise DeclarationError("tabular", [Problem("name", shown(name), "a text")])
     program.__name__ = name
     X, A, _ = shapes["T"]
     Y = shapes["O"][-1]

@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 from numpyro import handlers
 
 from homdp_ppl.core.cache import Cache, shared_cache
+from homdp_ppl.core.checked import check_fields, checked
 from homdp_ppl.core.counts import Counts
 from homdp_ppl.core.episode import Episode
 from homdp_ppl.core.episode_validation import excluded_problems
@@ -99,6 +100,9 @@ class HOMDP:
     _structure: Structure | None = None
     _probe: str = field(default_factory=lambda: uuid4().hex)
 
+    def __post_init__(self) -> None:
+        check_fields(self, "HOMDP")
+
     @property
     def states(self) -> tuple[str, ...]:
         """Names of the latent states."""
@@ -176,6 +180,7 @@ class HOMDP:
         require_finite(self.spaces, self.name, "unrolled")
         return unrolled_program(self.function, self.spaces)
 
+    @checked
     def with_horizon(self, horizon: int) -> HOMDP:
         """The same declaration with another horizon, if its rewards are the same at every step."""
         finite, problems = self.spaces.finite, list[Problem]()
@@ -192,7 +197,10 @@ class HOMDP:
         reward = np.repeat(self.reward_table[:1], spaces.horizon, axis=0)
         return replace(self, spaces=spaces, reward=reward)
 
-    def hindsight(self, episodes: Episode | Iterable[Episode]) -> Callable[[], None]:
+    @checked
+    def hindsight(
+        self, episodes: Episode | Episodes | Iterable[Episode | Episodes]
+    ) -> Callable[[], None]:
         """The program conditioned on revealed episodes.
 
         A NumPyro model in which exactly the user's sites are latent.
@@ -204,12 +212,14 @@ class HOMDP:
             self.program, self.function, batch.states, batch.observations, batch.actions
         )
 
-    def counts(self, episodes: Episode | Iterable[Episode]) -> Counts:
+    @checked
+    def counts(self, episodes: Episode | Episodes | Iterable[Episode | Episodes]) -> Counts:
         """The sufficient statistics of episodes of this model."""
         require_finite(self.spaces, self.name, "counts")
         return Counts.of(self._possible(episodes, "counts"), self.spaces)
 
-    def returns(self, episodes: Episode | Iterable[Episode]) -> Array:
+    @checked
+    def returns(self, episodes: Episode | Episodes | Iterable[Episode | Episodes]) -> Array:
         """The sum of rewards of each episode up to its end; a number for one Episode.
 
         Raises :class:`DataError` for rewards outside [0, 1].
@@ -285,8 +295,10 @@ class HOMDP:
         values = prior(as_key(key, f"{self.name}.draw"))
         return self.at(**values) if self.spaces.finite else World(self, to_numpy(values))
 
+    @checked
     def sample_prior(self, key: Array) -> dict[str, Array]:
         """The sites' values drawn from their priors; may be traced, inside ``x64()``."""
+        key = as_key(key, "sample_prior")
         with handlers.trace() as trace, handlers.seed(rng_seed=key):
             self.function()
         return {site.name: trace[site.name]["value"] for site in self.sites}
@@ -305,7 +317,9 @@ class HOMDP:
         )
         return f"HOMDP {self.name!r}: {sizes}, horizon {H}\n  {self._summary()}"
 
-    def _possible(self, episodes: Episode | Iterable[Episode], asked: str) -> Episodes:
+    def _possible(
+        self, episodes: Episode | Episodes | Iterable[Episode | Episodes], asked: str
+    ) -> Episodes:
         """Episodes without steps that the declaration excludes."""
         batch = Episodes.of(episodes, self)
         if self._structure is not None:

@@ -17,7 +17,7 @@ from homdp_ppl.core.probabilities import FLOAT32, ROW_TOLERANCE, pomdp_problems,
 from homdp_ppl.core.spaces import Spaces
 from homdp_ppl.declare.kernels import Tables, unwrap
 from homdp_ppl.declare.probing import Site
-from homdp_ppl.errors import ParameterError, Problem, did_you_mean
+from homdp_ppl.errors import ParameterError, Problem, did_you_mean, shown
 from homdp_ppl.precision import Array
 
 FEW = 4  # numbers that are shown one by one
@@ -56,6 +56,9 @@ def check_parameters(
     Whether they lie in the support is another question.
     """
     sites = tuple(sites)
+    if not isinstance(parameters, Mapping):
+        problem = Problem("parameters", shown(parameters), "a mapping from sites to values")
+        raise ParameterError(f"parameters of {model}", [problem])
     check_names(model, sites, parameters)
     values, problems = {}, []
     for site in sites:
@@ -68,8 +71,8 @@ def check_parameters(
         expected = f"{kinds[1]} of shape {site.shape}" if site.shape else kinds[0]
         try:
             value = as_value(site, given)
-        except (TypeError, ValueError):
-            problems.append(Problem(f"site {site.name!r}", repr(given), expected))
+        except (TypeError, ValueError, OverflowError):
+            problems.append(Problem(f"site {site.name!r}", shown(given), expected))
             continue
         if value.shape != site.shape:
             problems.append(Problem(f"site {site.name!r}", f"shape {value.shape}", expected))
@@ -90,9 +93,11 @@ def refuse_traced(model: str, values: Mapping[str, Array], remedy: str) -> None:
 def as_value(site: Site, given: ArrayLike) -> Array:
     """A parameter as an array of JAX's float type, or of integers where its site is discrete.
 
-    Raises ValueError at fractions.
+    Raises ValueError at fractions and complex numbers.
     """
     value = jnp.asarray(given)
+    if jnp.issubdtype(value.dtype, jnp.complexfloating):
+        raise ValueError("complex numbers")
     if not site.discrete:
         return value.astype(jnp.result_type(float))
     whole = value.astype(jnp.result_type(int))

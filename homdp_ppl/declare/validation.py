@@ -127,6 +127,8 @@ def check_reward(reward: Any, spaces: Spaces) -> tuple[Array, list[Problem]]:
     try:
         if isinstance(reward, Distribution):
             raise TypeError("a distribution; rewards are known numbers")
+        if np.iscomplexobj(reward):
+            raise TypeError("complex numbers")
         if callable(reward):
             reward, again = (
                 [[float(reward(x, a)) for a in range(A)] for x in range(X)] for _ in range(2)

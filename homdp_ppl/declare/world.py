@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, final
 import numpy as np
 
 from homdp_ppl.core.cache import Cache, shared_cache
+from homdp_ppl.core.checked import check_fields, checked
 from homdp_ppl.core.episode import Episode
 from homdp_ppl.core.episodes import Episodes
 from homdp_ppl.core.policy import Policy
@@ -60,6 +61,9 @@ class World:
     parameters: Mapping[str, Array]
     _pomdp: POMDP | None = None
 
+    def __post_init__(self) -> None:
+        check_fields(self, "World")
+
     @property
     def spaces(self) -> Spaces:
         """States, observations and actions, and the horizon."""
@@ -82,6 +86,7 @@ class World:
         """What :attr:`dynamics` take: the arrays of a finite world, else the parameters."""
         return dict(self.parameters) if self._pomdp is None else self._pomdp
 
+    @checked
     def play(self, keys: Array, policy: Policy, actions: Array | None = None) -> Episodes:
         """Episodes of a policy, one per key; :func:`homdp_ppl.rollout` calls it.
 
@@ -98,10 +103,12 @@ class World:
             return play_tables(keys, self.pomdp, policy, self.spaces, actions)
         return play(keys, self.dynamics, self.numbers, policy, actions)
 
-    def returns(self, episodes: Episode | Episodes | Iterable[Episode]) -> Array:
+    @checked
+    def returns(self, episodes: Episode | Episodes | Iterable[Episode | Episodes]) -> Array:
         """The sum of rewards of each episode."""
         return self.homdp.returns(episodes)
 
+    @checked
     def with_horizon(self, horizon: int) -> World:
         """The same world with another horizon, if its rewards are the same at every step."""
         model = self.homdp.with_horizon(horizon)

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from homdp_ppl.core.alphas import after_observations, layers, policy_alphas
+from homdp_ppl.core.alphas import after_observations, alphas_of, layers
 from homdp_ppl.core.arguments import count_problems, refuse
+from homdp_ppl.core.checked import checked
 from homdp_ppl.core.graph_policy import GraphPolicy, graph_of
 from homdp_ppl.core.policy import Policy
 from homdp_ppl.core.pomdp import POMDP
 from homdp_ppl.core.pomdp_validation import check_pomdp
-from homdp_ppl.errors import PlanningError, PolicyError, Problem
+from homdp_ppl.errors import PlanningError, PolicyError, Problem, shown
 from homdp_ppl.memory import NUMBER, count, require_memory
 from homdp_ppl.precision import Array
 
@@ -44,11 +45,12 @@ def evaluate(policy: Policy, pomdp: POMDP) -> float:
 
 def policy_value(graph: GraphPolicy, pomdp: POMDP) -> float:
     """The same for a graph and a model that are known to be valid."""
-    first, nodes = policy_alphas(graph, pomdp)[0], layers(graph, 1)[0]
+    first, nodes = alphas_of(graph, pomdp)[0], layers(graph, 1)[0]
     alpha = after_observations(first, np.searchsorted(nodes, graph.start))  # (Y, X)
     return float(np.einsum("x,xy,yx->", pomdp.initial, pomdp.shows(0), alpha))
 
 
+@checked
 def uniform_at(policy: GraphPolicy, step: int, horizon: int) -> GraphPolicy:
     """Pi o_h Unif(A): follow a policy, but act uniformly at one step (Algorithm 2).
 
@@ -76,6 +78,9 @@ def uniform_at(policy: GraphPolicy, step: int, horizon: int) -> GraphPolicy:
     refuse(PolicyError, "uniform_at", count_problems(step=step, horizon=horizon))
     if step > horizon:
         raise PolicyError("uniform_at", [Problem("step", str(step), f"a step in 1..{horizon}")])
+    if horizon > len(policy.probabilities):  # some node is met twice
+        expected = f"at most {len(policy.probabilities)} steps, one for each node"
+        raise PolicyError("uniform_at", [Problem("horizon", shown(horizon), expected)])
     by_step = layers(policy, horizon)
     nodes = by_step[step - 1]
     others = np.concatenate(

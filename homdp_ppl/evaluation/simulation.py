@@ -10,6 +10,7 @@ import numpy as np
 from scipy.stats import t as student
 
 from homdp_ppl.core.arguments import count_problems, probability_problems, refuse
+from homdp_ppl.core.checked import checked
 from homdp_ppl.core.episode import Episode
 from homdp_ppl.core.policy import Policy
 from homdp_ppl.core.randomness import as_key
@@ -47,6 +48,7 @@ class Estimate(NamedTuple):
         )
 
 
+@checked
 def estimate(
     policy: Policy, world: Simulator, key: Array, episodes: int, level: float = 0.95
 ) -> Estimate:

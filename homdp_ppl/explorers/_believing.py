@@ -15,12 +15,19 @@ import jax
 import numpy as np
 
 from homdp_ppl.core.arguments import refuse
+from homdp_ppl.core.checked import checked
 from homdp_ppl.core.episode import Episode
 from homdp_ppl.core.pomdp import POMDP, Stationary
 from homdp_ppl.declare.model import HOMDP
 from homdp_ppl.declare.sizes import draw_problems
 from homdp_ppl.errors import ParameterError
-from homdp_ppl.explorers.state import State, count, init_state, refuse_real_spaces
+from homdp_ppl.explorers.state import (
+    State,
+    check_declaration,
+    count,
+    init_state,
+    refuse_real_spaces,
+)
 from homdp_ppl.posteriors import posterior
 from homdp_ppl.posteriors.dirichlet import closed_form
 from homdp_ppl.posteriors.tracking import Tracked
@@ -42,6 +49,7 @@ def init_belief(homdp: HOMDP, episodes: int | None) -> State:
     >>> int(state.played), state.memory is None  # a closed form needs nothing but the counts
     (0, True)
     """
+    check_declaration("init_belief", homdp, episodes)
     if not homdp.spaces.finite:
         return init_state(homdp, episodes, posterior(homdp, []))
     return init_state(homdp, episodes, None if closed(homdp) else Tracked.start(homdp))
@@ -84,6 +92,7 @@ def _update_density(before: State, state: State, episode: Episode) -> State:
     return replace(state, memory=state.memory.update(episode, key))
 
 
+@checked
 def mean_model(state: State) -> POMDP:
     """The posterior mean of T and O; may be traced where the posterior has a closed form.
 
@@ -102,6 +111,7 @@ def mean_model(state: State) -> POMDP:
     return Stationary(*form.mean(form.concentration(state.counts)), homdp.reward_table).pomdp
 
 
+@checked
 @in_x64
 def draw_models(key: Array, state: State, n: int) -> POMDP:
     """A batch of n models from the posterior; may be traced where it has a closed form.

@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
+from homdp_ppl.core.checked import checked
 from homdp_ppl.core.probabilities import ROW_TOLERANCE
 from homdp_ppl.declare.model import HOMDP, World
 from homdp_ppl.errors import ParameterError, Problem
@@ -112,6 +113,7 @@ def log_likelihoods(tables: Array, counts: Array) -> Array:
     return xp.where(seen, counts * log, 0.0).reshape(len(tables), -1).sum(-1)
 
 
+@checked
 def low_rank(features: ArrayLike, measures: ArrayLike) -> Array:
     """Transitions of low rank, T(x'|x, a) = phi(x, a) .
 

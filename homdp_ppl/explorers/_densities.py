@@ -15,6 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from homdp_ppl.core.arguments import count_problems, refuse
+from homdp_ppl.core.checked import checked_but
 from homdp_ppl.core.randomness import as_key
 from homdp_ppl.declare.model import HOMDP, World
 from homdp_ppl.declare.sizes import draw_problems
@@ -22,6 +23,7 @@ from homdp_ppl.errors import ParameterError, Problem
 from homdp_ppl.precision import Array, in_x64, to_numpy
 
 
+@checked_but("homdp", "n")
 @in_x64
 def candidates(homdp: HOMDP, n: int, key: Array) -> list[World]:
     """A finite class of models: n worlds drawn from the prior of a declaration.

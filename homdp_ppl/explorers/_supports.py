@@ -6,17 +6,20 @@ from collections.abc import Callable
 
 import numpy as np
 
+from homdp_ppl.core.checked import check_types
 from homdp_ppl.declare.kernels import Tables
 from homdp_ppl.declare.model import HOMDP
 
 
 def declared(homdp: HOMDP) -> Tables:
     """What the declaration allows."""
+    check_types("support", homdp=(homdp, HOMDP))
     return homdp.structure.support
 
 
 def anything(homdp: HOMDP) -> Tables:
     """Every transition and emission: for rules that know only rho and r."""
+    check_types("support", homdp=(homdp, HOMDP))
     support = homdp.structure.support
     return Tables(support.initial, np.ones_like(support.transition), np.ones_like(support.emission))
 

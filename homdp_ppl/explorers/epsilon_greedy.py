@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 from homdp_ppl.core.arguments import check_arguments
+from homdp_ppl.core.checked import checked
 from homdp_ppl.explorers.explorer import About, Explorer, changed
 from homdp_ppl.explorers.greedy import greedy
 from homdp_ppl.explorers.transforms import with_random_actions
 
 
+@checked
 def epsilon_greedy(epsilon: float = 0.1, known: bool = True) -> Explorer:
     """As `greedy`, but every action is uniform with probability epsilon.
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from inspect import signature
-from numbers import Real
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from homdp_ppl.core.arguments import choice_problems, count_problems, is_count, refuse
+from homdp_ppl.core.arguments import count_problems, is_count, refuse, share_problems
 from homdp_ppl.core.bound import Options
+from homdp_ppl.core.checked import check_fields, checked
 from homdp_ppl.core.plan import Solution
 from homdp_ppl.declare.kernels import Tables
 from homdp_ppl.declare.model import HOMDP
@@ -65,16 +65,12 @@ class About:
     coverage: float | None = None
 
     def __post_init__(self) -> None:
-        problems = [] if isinstance(self.name, str) and self.name else [_named("name", self.name)]
-        if not isinstance(self.options, Mapping):
-            problems.append(Problem("options", repr(self.options), "a mapping by name"))
-        refuse(ParameterError, "about", problems)
+        check_fields(self, "About")
+        if not self.name:
+            refuse(ParameterError, "About", [Problem("name", "''", "the name of a rule, a text")])
+        if self.coverage is not None:
+            refuse(ParameterError, "About", share_problems(coverage=self.coverage))
         object.__setattr__(self, "options", Options(self.options))
-        refuse(
-            ParameterError,
-            str(self.name),
-            choice_problems(get_args(Guarantee), guarantee=self.guarantee),
-        )
 
     @property
     def label(self) -> str:
@@ -137,6 +133,7 @@ class Objective:
     exact: bool = False
 
     def __post_init__(self) -> None:
+        check_fields(self, "Objective")
         problems = count_problems(candidates=self.candidates)
         if not problems and self.pick is not None and not is_count(self.pick):
             problems += count_problems(pick=self.pick)
@@ -144,16 +141,7 @@ class Objective:
             expected = f"None, or one of the candidates 1..{self.candidates}"
             remedy = "Set the number of models in a proposal: Objective(candidates=...)."
             problems.append(Problem("pick", repr(self.pick), expected, remedy))
-        problems += [
-            Problem(name, repr(function), "a function of a declaration")
-            for name, function in (
-                ("backup", self.backup or upper_value),
-                ("root", self.root),
-                ("support", self.support),
-            )
-            if not callable(function)
-        ]
-        refuse(ParameterError, "objective", problems)
+        refuse(ParameterError, "Objective", problems)
 
 
 @dataclass(frozen=True)
@@ -180,12 +168,11 @@ class Deployment:
     uniform_at_each_step: bool = False
 
     def __post_init__(self) -> None:
-        problems = choice_problems(get_args(Replan), replan=self.replan)
-        share = self.random_actions
-        if isinstance(share, bool) or not isinstance(share, Real) or not 0 <= share <= 1:
-            problems.append(Problem("random_actions", repr(share), "a probability"))
-        refuse(ParameterError, "deployment", problems)
+        check_fields(self, "Deployment")
+        problems = share_problems(random_actions=self.random_actions)
+        refuse(ParameterError, "Deployment", problems)
 
+    @checked
     def episodes_per_round(self, horizon: int) -> int:
         """H if each policy is deployed once for every step, else 1."""
         return horizon if self.uniform_at_each_step else 1
@@ -243,21 +230,7 @@ class Explorer:
     deployment: Deployment = field(default_factory=Deployment, kw_only=True)
 
     def __post_init__(self) -> None:
-        kinds = {"about": About, "objective": Objective, "deployment": Deployment}
-        refuse(
-            ParameterError,
-            "explorer",
-            [
-                Problem(name, f"a {type(getattr(self, name)).__name__}", f"{kind.__name__}(...)")
-                for name, kind in kinds.items()
-                if not isinstance(getattr(self, name), kind)
-            ]
-            + [
-                Problem(name, f"a {type(getattr(self, name)).__name__}", "a function")
-                for name in ("init", "propose", "update")
-                if not callable(getattr(self, name))
-            ],
-        )
+        check_fields(self, "Explorer")
 
     @property
     def name(self) -> str:
@@ -271,10 +244,6 @@ class Explorer:
 
     def __repr__(self) -> str:
         return f"Explorer {self.name}: {self.soundness}"
-
-
-def _named(where: str, value: Any) -> Problem:
-    return Problem(where, repr(value), "the name of a rule, a text")
 
 
 def changed(factory: Callable[..., Explorer], **given: Any) -> dict[str, Any]:
@@ -292,7 +261,4 @@ def with_bonus_scale(name: str, options: Mapping[str, Any], scale: float) -> Abo
 
 def with_deployment(rule: Explorer, **changes: Any) -> Explorer:
     """The rule with another deployment."""
-    if not isinstance(rule, Explorer):
-        got, remedy = f"a {type(rule).__name__}", "Call its factory first: with_...(greedy(), ...)."
-        raise ParameterError("explorer", [Problem("rule", got, "an Explorer", remedy)])
     return replace(rule, deployment=replace(rule.deployment, **changes))

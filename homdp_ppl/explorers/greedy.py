@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from homdp_ppl.confidence.counts import empirical
 from homdp_ppl.core.bound import bind
+from homdp_ppl.core.checked import checked
 from homdp_ppl.explorers._supports import support_if
 from homdp_ppl.explorers.explorer import About, Explorer, Objective, changed
 from homdp_ppl.explorers.state import Proposal, State, one
 from homdp_ppl.precision import Array
 
 
+@checked
 def greedy(known: bool = True) -> Explorer:
     """Plan in T-hat, O-hat; unvisited rows are uniform on their declared support.
 

@@ -6,12 +6,14 @@ from homdp_ppl.confidence.bonuses import hop_b_bonus
 from homdp_ppl.confidence.counts import empirical, hop_b_radii
 from homdp_ppl.core.arguments import check_arguments
 from homdp_ppl.core.bound import bind
+from homdp_ppl.core.checked import checked
 from homdp_ppl.explorers._supports import support_if
 from homdp_ppl.explorers.explorer import Deployment, Explorer, Objective, changed, with_bonus_scale
 from homdp_ppl.explorers.state import Proposal, State, one
 from homdp_ppl.precision import Array
 
 
+@checked
 def hop_b(delta: float = 0.1, scale: float = 1.0, known: bool = True) -> Explorer:
     """Plan in T-hat, O-hat with r-hat = r + H eps(x) + eps(x, a).
 

@@ -21,6 +21,7 @@ from homdp_ppl.confidence.counts import (
 )
 from homdp_ppl.core.arguments import check_arguments
 from homdp_ppl.core.bound import bind
+from homdp_ppl.core.checked import checked
 from homdp_ppl.core.episode import Episode
 from homdp_ppl.core.spaces import is_real
 from homdp_ppl.declare.kernels import Tables
@@ -49,6 +50,7 @@ class Counted(NamedTuple):
     emissions: Array  # (N,)  log-likelihoods
 
 
+@checked
 def hop_b_class(
     emissions: Members, delta: float = 0.1, scale: float = 1.0, known: bool = True
 ) -> Explorer:

@@ -12,6 +12,7 @@ import numpy as np
 
 from homdp_ppl.core.arguments import check_arguments
 from homdp_ppl.core.bound import bind
+from homdp_ppl.core.checked import checked
 from homdp_ppl.core.episode import Episode
 from homdp_ppl.declare.kernels import Tables
 from homdp_ppl.declare.model import HOMDP
@@ -29,6 +30,7 @@ from homdp_ppl.explorers.state import Pairs, State, init_state
 from homdp_ppl.precision import Array
 
 
+@checked
 def hop_v(
     transitions: Members,
     emissions: Members,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from homdp_ppl.core.bound import bind
+from homdp_ppl.core.checked import checked
 from homdp_ppl.core.pomdp import POMDP
 from homdp_ppl.core.spaces import Spaces
 from homdp_ppl.declare.kernels import Tables
@@ -21,6 +22,7 @@ ANOTHER = (
 )
 
 
+@checked
 def oracle(world: World) -> Explorer:
     """Plan in the true world, once: what a rule could reach that has nothing to learn. Regret zero.
 

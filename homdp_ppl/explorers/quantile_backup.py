@@ -17,6 +17,7 @@ from homdp_ppl.confidence.backups import (
 )
 from homdp_ppl.core.arguments import check_arguments
 from homdp_ppl.core.bound import bind
+from homdp_ppl.core.checked import checked
 from homdp_ppl.core.plan import Solution
 from homdp_ppl.declare.model import HOMDP
 from homdp_ppl.explorers._believing import draw_models, init_tables, mean_model, update_belief
@@ -27,6 +28,7 @@ from homdp_ppl.precision import Array, namespace
 DRAWS = 256  # models that represent a posterior without closed form
 
 
+@checked
 def quantile_backup(z: float = 1.645) -> Explorer:
     """Plan with alpha(x, a) = r(x, a) + min(H - h, mu + z sigma), mu and sigma of the one-step
     backup under the posterior.

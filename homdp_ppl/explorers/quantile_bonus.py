@@ -5,6 +5,7 @@ from __future__ import annotations
 from homdp_ppl.confidence.posteriors import dirichlet_radii, quantile_radii
 from homdp_ppl.core.arguments import check_arguments
 from homdp_ppl.core.bound import bind
+from homdp_ppl.core.checked import checked
 from homdp_ppl.explorers._believing import init_tables, mean_model, update_belief
 from homdp_ppl.explorers._rooted import capped_root, with_bonuses
 from homdp_ppl.explorers.explorer import About, Deployment, Explorer, Objective, changed
@@ -14,6 +15,7 @@ from homdp_ppl.posteriors.tracking import Tracked
 from homdp_ppl.precision import Array
 
 
+@checked
 def quantile_bonus(delta: float = 0.1, bound: bool = False) -> Explorer:
     """As `tight`, with the posterior mean model and posterior quantiles of ||T - T-bar||_1 and ||O
     - O-bar||_1 as radii.

@@ -10,13 +10,15 @@ from typing import Any, NamedTuple, TypeAlias, cast
 import jax
 import numpy as np
 
+from homdp_ppl.core.arguments import refuse
+from homdp_ppl.core.checked import check_types, checked
 from homdp_ppl.core.counts import Counts
 from homdp_ppl.core.episode import Episode
 from homdp_ppl.core.pomdp import POMDP, Stationary
 from homdp_ppl.core.spaces import is_real
 from homdp_ppl.declare.model import HOMDP, World
 from homdp_ppl.declare.paired import paired
-from homdp_ppl.errors import ParameterError, Problem
+from homdp_ppl.errors import ParameterError, Problem, shown
 from homdp_ppl.precision import Array
 
 
@@ -117,12 +119,34 @@ class Pairs(NamedTuple):
     initial: Array | None = None  # (X,), of tables
     reward: Array | None = None  # (H, X, A), of tables
 
+    @checked
     def model(self, t: int, o: int) -> Any:
         """The model of a pair: a POMDP, or a World."""
+        members = {"t": (t, self.alive_transitions), "o": (o, self.alive_emissions)}
+        refuse(
+            ParameterError,
+            "Pairs.model",
+            [
+                Problem(name, shown(index), f"a member in 0..{len(alive) - 1}")
+                for name, (index, alive) in members.items()
+                if not 0 <= index < len(alive)
+            ],
+        )
         if self.initial is None or self.reward is None:
             return paired(self.transitions.members[t], self.emissions.members[o])
         latent = self.initial, self.transitions[t], self.emissions[o]
         return Stationary(*latent, self.reward).pomdp
+
+
+def check_declaration(subject: str, homdp: HOMDP, episodes: int | None) -> None:
+    """Refuse the arguments of a rule's ``init`` if they have the wrong types."""
+    check_types(subject, homdp=(homdp, HOMDP), episodes=(episodes, int | None))
+
+
+def check_step(subject: str, state: State, episode: Episode) -> None:
+    """Refuse the arguments of a rule's ``update`` if they have the wrong types."""
+    if not (isinstance(state, State) and isinstance(episode, Episode)):
+        check_types(subject, state=(state, State), episode=(episode, Episode))
 
 
 def init_state(homdp: HOMDP, episodes: int | None, memory: Any = None) -> State:
@@ -140,12 +164,14 @@ def init_state(homdp: HOMDP, episodes: int | None, memory: Any = None) -> State:
 
 def init_counts(homdp: HOMDP, episodes: int | None) -> State:
     """Zero counts, for rules that count states and observations."""
+    check_declaration("init", homdp, episodes)
     refuse_real_spaces(homdp)
     return init_state(homdp, episodes)
 
 
 def count(state: State, episode: Episode) -> State:
     """Count one more episode (Algorithm 1, "update models")."""
+    check_step("update", state, episode)
     played = state.played + 1
     if state.counts is not None:
         return replace(state, counts=state.counts.add(episode), played=played)

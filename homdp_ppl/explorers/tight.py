@@ -5,6 +5,7 @@ from __future__ import annotations
 from homdp_ppl.confidence.counts import empirical, weissman_radii
 from homdp_ppl.core.arguments import check_arguments
 from homdp_ppl.core.bound import bind
+from homdp_ppl.core.checked import checked
 from homdp_ppl.explorers._rooted import capped_root, with_bonuses
 from homdp_ppl.explorers._supports import support_if
 from homdp_ppl.explorers.explorer import About, Deployment, Explorer, Objective, changed
@@ -12,6 +13,7 @@ from homdp_ppl.explorers.state import Proposal, State
 from homdp_ppl.precision import Array
 
 
+@checked
 def tight(delta: float = 0.1, known: bool = True) -> Explorer:
     """Plan in T-hat, O-hat with the bonus (H-h)/2 [eps_T(x, a) + sum_x' T-hat(x'|x, a) eps_O(x')]
     at step h.

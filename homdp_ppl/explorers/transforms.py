@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from homdp_ppl.core.checked import checked
 from homdp_ppl.explorers.explorer import Explorer, Replan, with_deployment
 
 
+@checked
 def with_random_actions(rule: Explorer, share: float) -> Explorer:
     """The rule with a uniform action with probability ``share`` at every step.
 
@@ -30,6 +32,7 @@ def with_random_actions(rule: Explorer, share: float) -> Explorer:
     return _named(with_deployment(rule, random_actions=share), random_actions=share)
 
 
+@checked
 def replan_on_doubling(rule: Explorer) -> Explorer:
     """Plan again only when some n(x, a) has doubled since the last plan.
 
@@ -45,6 +48,7 @@ def replan_on_doubling(rule: Explorer) -> Explorer:
     return replanning(rule, "doubled")
 
 
+@checked
 def replan_every_episode(rule: Explorer) -> Explorer:
     """Plan again in every episode, as the paper's algorithms do.
 
@@ -57,6 +61,7 @@ def replan_every_episode(rule: Explorer) -> Explorer:
     return replanning(rule, "every episode")
 
 
+@checked
 def replan_once(rule: Explorer) -> Explorer:
     """Plan before the first episode only.
 

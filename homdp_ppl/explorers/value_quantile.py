@@ -6,6 +6,7 @@ from math import ceil
 
 from homdp_ppl.core.arguments import check_arguments, refuse
 from homdp_ppl.core.bound import bind
+from homdp_ppl.core.checked import checked
 from homdp_ppl.declare.model import HOMDP
 from homdp_ppl.declare.sizes import draw_problems
 from homdp_ppl.errors import ParameterError
@@ -15,6 +16,7 @@ from homdp_ppl.explorers.state import Proposal, State, refuse_real_spaces
 from homdp_ppl.precision import Array
 
 
+@checked
 def value_quantile(q: float = 0.9, draws: int = 20) -> Explorer:
     """Draw S models, plan each exactly, deploy the plan of the ceil(q S)-th smallest optimal value.
 

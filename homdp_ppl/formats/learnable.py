@@ -51,7 +51,7 @@ def sampled(letter: str, table: Array, concentration: float) -> Array:
     """
     flat = jnp.asarray(table.reshape(-1, table.shape[-1]))
     for site, rows, columns in row_groups(letter, table):
-        prior = dist.Dirichlet(np.full(columns.shape, concentration)).to_event(1)
+        prior = dist.Dirichlet(np.full(columns.shape, float(concentration))).to_event(1)
         flat = flat.at[rows, columns].set(numpyro.sample(site, prior))
     return flat.reshape(table.shape)
 

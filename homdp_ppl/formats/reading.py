@@ -14,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
+from homdp_ppl.core.checked import checked
 from homdp_ppl.declare.decorator import homdp
 from homdp_ppl.declare.kernels import SNAP, Kernels
 from homdp_ppl.declare.model import World
@@ -98,6 +99,7 @@ class PomdpFile:
             return 0.0, sign
         return sign * least, sign * ((most - least) or 1.0)
 
+    @checked
     def in_own_units(self, value: float, horizon: int) -> float:
         """What a value of ours, a sum over ``horizon`` steps, is in the file's rewards or costs.
 
@@ -113,6 +115,7 @@ class PomdpFile:
         offset, scale = self.units
         return horizon * offset + scale * value
 
+    @checked
     def world(self, horizon: int, prior: float | None = None) -> World:
         """The file as a world to act in; see :func:`read_pomdp`."""
         name = Path(self.path).stem
@@ -178,6 +181,7 @@ class PomdpFile:
         return f"PomdpFile {self.path!r}: {X} states, {Y} observations, {A} actions, {numbers}"
 
 
+@checked
 def read_file(path: str | os.PathLike[str]) -> PomdpFile:
     """Read a .POMDP file in its own terms: names, discount, rewards or costs in their own units.
 
@@ -258,6 +262,7 @@ def _names(found: Grammar, kind: str) -> tuple[str, ...]:
     return full if len(set(full)) == size and all(full) else tuple(places)
 
 
+@checked
 def read_pomdp(path: str | os.PathLike[str], horizon: int, prior: float | None = None) -> World:
     """A .POMDP file (Cassandra's format) as a world to act in, plan in and learn in.
 

@@ -12,7 +12,7 @@ from io import IncrementalNewlineDecoder
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
-from homdp_ppl.errors import HOMDPError, Problem
+from homdp_ppl.errors import HOMDPError, Problem, shown
 
 WORD = re.compile(r"\s+|#[^\n]*|[:*]|[^\s:*#]+")  # of which blanks and comments are skipped
 NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
@@ -23,6 +23,7 @@ RESERVED = frozenset(
     (*KEYWORDS, "include", "exclude", "reward", "cost", "uniform", "identity", "reset")
 )
 LARGEST = 1e100  # beyond it sums of products overflow
+LONGEST_PATH = 4000  # characters that operating systems accept
 MAX_BYTES = 2**28
 PIECE = 2**20  # bytes read at once
 LONGEST = 10_000  # characters of a word, and of a comment that is looked at
@@ -149,8 +150,10 @@ class Words:
 @contextmanager
 def opened(path: Path) -> Iterator[BinaryIO]:
     """A file that is there and not too long, open for reading."""
-    if not path.is_file():
-        raise HOMDPError(str(path), [Problem("file", "no such file", "a .POMDP file")])
+    if len(str(path)) > LONGEST_PATH or not path.is_file():
+        raise HOMDPError(
+            shown(str(path)), [Problem("path", "no such file", "the name of a .POMDP file")]
+        )
     size = path.stat().st_size
     if size > MAX_BYTES:
         raise HOMDPError(

@@ -11,9 +11,10 @@ import gymnasium
 import numpy as np
 from gymnasium.spaces import Box, Discrete
 
+from homdp_ppl.core.checked import checked, checked_but
 from homdp_ppl.core.spaces import Real, Space, Spaces, told
 from homdp_ppl.declare.model import World
-from homdp_ppl.errors import DataError, HOMDPError, Problem
+from homdp_ppl.errors import DataError, HOMDPError, Problem, shown
 from homdp_ppl.gym.draws import draws_of
 
 # The latent states of the episode that each environment plays. They are not attributes of the
@@ -74,6 +75,7 @@ class HOMDPEnv(gymnasium.Env[Any, Any]):
     metadata: dict[str, Any] = {"render_modes": ["ansi"], "render_fps": 4}  # noqa: RUF012  declared so by Gymnasium
     action_space: Discrete[np.int64]
 
+    @checked_but("world", "render_mode")
     def __init__(
         self, world: World, per_step: bool = False, render_mode: str | None = None
     ) -> None:
@@ -81,8 +83,8 @@ class HOMDPEnv(gymnasium.Env[Any, Any]):
         if not isinstance(world, World):
             remedy = "Fix a declaration's parameters with .at(...), or draw them with .draw(key)."
             problems.append(Problem("world", f"a {type(world).__name__}", "a World", remedy))
-        if render_mode not in (None, *self.metadata["render_modes"]):
-            problems.append(Problem("render_mode", repr(render_mode), "None or 'ansi'"))
+        if not (render_mode is None or (isinstance(render_mode, str) and render_mode == "ansi")):
+            problems.append(Problem("render_mode", shown(render_mode), "None or 'ansi'"))
         if problems:
             raise DataError("HOMDPEnv", problems)
         self.spaces: Spaces = world.spaces
@@ -95,6 +97,7 @@ class HOMDPEnv(gymnasium.Env[Any, Any]):
         self._observations: list[Any] = []
         self._actions: list[int] = []
 
+    @checked
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Any, dict[str, Any]]:
@@ -177,7 +180,7 @@ class HOMDPEnv(gymnasium.Env[Any, Any]):
             chosen = -1
         if not 0 <= chosen < len(self.spaces.actions):
             expected = f"an integer in 0..{len(self.spaces.actions) - 1}"
-            raise HOMDPError("HOMDPEnv.step", [Problem("action", repr(action), expected)])
+            raise HOMDPError("HOMDPEnv.step", [Problem("action", shown(action), expected)])
         return chosen
 
     def _return(self) -> float:

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 
 from homdp_ppl.core.arguments import count_problems
 from homdp_ppl.core.barrier import separated
+from homdp_ppl.core.checked import checked_but
 from homdp_ppl.core.episode import Episode
 from homdp_ppl.core.episodes import Episodes
 from homdp_ppl.core.graph_policy import check_policy, uniform_policy
@@ -26,6 +27,7 @@ LONGEST = 100_000  # steps after which an episode of undeclared length is given 
 Infos: TypeAlias = Sequence[Mapping[str, Any]]  # of reset and of each step
 
 
+@checked_but("env", "policy", "model", "n", "seed")
 def episodes_from(
     env: gymnasium.Env[Any, Any],
     policy: Policy | Literal["uniform"],

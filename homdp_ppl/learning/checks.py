@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from homdp_ppl.core.arguments import count_problems, refuse
+from homdp_ppl.core.arguments import count_problems, flag_problems, is_count, refuse
 from homdp_ppl.core.graph_policy import GraphPolicy
 from homdp_ppl.core.plan import Plan, planner_name
 from homdp_ppl.declare.known import refuse_unknown_start as refuse_start
 from homdp_ppl.declare.model import HOMDP, World
-from homdp_ppl.errors import ParameterError, Problem
+from homdp_ppl.errors import ParameterError, Problem, shown
 from homdp_ppl.evaluation.exact import evaluate
 from homdp_ppl.explorers.explorer import Explorer
 from homdp_ppl.learning.task import Request, stop_problems
@@ -61,17 +61,20 @@ def check_request(request: Request) -> Request:
         remedy = f"Call its factory: {_named(planner, 'history_tree')}()."
         problems.append(Problem("planner", got, "a function from a POMDP to a Plan", remedy))
     problems += count_problems(episodes=episodes)
-    if not seeds or not all(isinstance(s, int | np.integer) and 0 <= s < 2**63 for s in seeds):
-        problems.append(Problem("seed", repr(seeds), "whole numbers of at least 0 and below 2^63"))
+    if not seeds or not all(is_count(s, 0) and s < 2**63 for s in seeds):
+        problems.append(Problem("seed", shown(seeds), "whole numbers of at least 0 and below 2^63"))
     if not (model is None or isinstance(model, HOMDP)):
         remedy = "Of a world, take the declaration: world.homdp."
         problems.append(Problem("model", f"a {type(model).__name__}", "a HOMDP", remedy))
-    problems += stop_problems(stop_after)
+    problems += stop_problems(stop_after, episodes)
     problems += count_problems(2, simulations=request.simulations)
+    problems += flag_problems(foresight=request.foresight)
+    chosen = {"compiled": request.compiled, "progress": request.progress}
+    problems += flag_problems(**{name: v for name, v in chosen.items() if v is not None})
     if isinstance(world, World) and not world.spaces.finite:
         asked = {"foresight": request.foresight, "compiled": request.compiled}
         expected = "False in real-valued spaces"
-        problems += [Problem(name, "True", expected) for name, wanted in asked.items() if wanted]
+        problems += [Problem(name, "True", expected) for name, v in asked.items() if v is True]
     refuse(ParameterError, "learn", problems)
     plain = [int(seed) for seed in seeds]  # files cannot hold NumPy's numbers
     return request._replace(

@@ -11,6 +11,7 @@ from homdp_ppl.core.episode import Episode
 from homdp_ppl.core.policy import Trajectory
 from homdp_ppl.declare.kernels import TRACER_ERRORS, tracer_problem
 from homdp_ppl.declare.model import HOMDP, World
+from homdp_ppl.errors import TracedError
 from homdp_ppl.explorers.state import Pairs, State
 from homdp_ppl.learning.learner import Learner
 from homdp_ppl.learning.planning import check_proposal
@@ -68,7 +69,7 @@ def plain_reason(
 def traced_reason(learner: Learner, state: State) -> NotCompilable | None:
     """What JAX says when it traces the rule; asked once for equal rules.
 
-    Only JAX's own errors about traced values are reasons. Other errors of the rule are raised.
+    Only errors about traced values, JAX's own or ours, are reasons. Others are raised.
     """
     name = "not compilable", learner.explorer, learner.homdp.horizon
     return learner.homdp.cache.get(name, lambda: _traced_reason(learner, state))
@@ -86,6 +87,9 @@ def _traced_reason(learner: Learner, state: State) -> NotCompilable | None:
 
     try:
         after, proposal = jax.eval_shape(step, key, state, _some_episode(learner.homdp))
+    except TracedError as error:
+        remedy = error.problems[0].remedy
+        return _more_than_arrays(learner, f"It calls {error.args[0]} on traced values. {remedy}")
     except tuple(TRACER_ERRORS) as error:
         problem = tracer_problem("propose or update", error)
         return _more_than_arrays(learner, f"It has {problem.got}. {problem.remedy}")

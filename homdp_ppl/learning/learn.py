@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+import jax
 import numpy as np
 
 from homdp_ppl.core.plan import TreePlanner
@@ -100,7 +101,8 @@ def learn(
     (50, True)
     """
     given: Any = seed
-    several = np.ndim(given) > 0
+    several = isinstance(given, Sequence) and not isinstance(given, str | bytes)
+    several = several or (isinstance(given, np.ndarray | jax.Array) and given.ndim > 0)
     request = check_request(
         Request(
             world,

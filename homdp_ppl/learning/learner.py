@@ -14,10 +14,11 @@ from typing import Any, NamedTuple, cast
 import jax
 import numpy as np
 
+from homdp_ppl.core.checked import checked, checked_but
 from homdp_ppl.core.episode import Episode
 from homdp_ppl.core.policy import Policy
 from homdp_ppl.declare.model import HOMDP
-from homdp_ppl.errors import ParameterError, Problem
+from homdp_ppl.errors import ParameterError, Problem, shown
 from homdp_ppl.explorers.explorer import Deployment, Explorer
 from homdp_ppl.explorers.state import Pairs, Proposal, State
 from homdp_ppl.learning.density_planning import DensityPlanning, uniform_at_step
@@ -75,6 +76,7 @@ class Learner:
     True
     """
 
+    @checked
     def __init__(
         self,
         homdp: HOMDP,
@@ -112,17 +114,23 @@ class Learner:
         state = self._checked("init", self.explorer.init(self.homdp, self.episodes))
         return replace(state, key_data=np.asarray(jax.random.key_data(key)))
 
+    @checked
     @in_x64
     def key(self, episode: int) -> Array:
         """The rule's key before an episode, counted from 0."""
+        if not 0 <= episode < 2**31:
+            problem = Problem("episode", shown(episode), "a number from 0 to 2^31 - 1")
+            raise ParameterError("Learner.key", [problem])
         return proposal_key(jax.random.key(self.seed), rule_number(self.explorer), episode)
 
+    @checked
     def out_of_date(self, state: State, decision: Decision | None) -> bool:
         """Whether to decide again before the next round."""
         if decision is None:
             return True
         return bool(out_of_date(self.explorer.deployment, state.visits, decision.visits))
 
+    @checked
     @in_x64
     def decide(self, key: Array | int, state: State) -> Decision:
         """Propose models, plan for them and choose.
@@ -136,15 +144,18 @@ class Learner:
         """
         return self.plan(self.propose(key, state), state)
 
+    @checked
     def propose(self, key: Array | int, state: State) -> Proposal | Pairs:
         """The models to plan for."""
         proposed = key if isinstance(key, jax.Array) else self.key(cast(int, key))
         return self.explorer.propose(proposed, state)
 
+    @checked
     def plan(self, proposal: Proposal | Pairs, state: State) -> Decision:
         """Plan for all candidates and choose."""
         return _decision(self.planning.plan(proposal), state)
 
+    @checked
     def policy_of(self, decision: Decision, step: int) -> Policy:
         """What to play in the episode of a round with this number, from 1.
 
@@ -155,6 +166,7 @@ class Learner:
             return policy
         return uniform_at_step(decision.policy, step, self.homdp.spaces)
 
+    @checked_but("episode")
     def update(self, state: State, episode: Episode, simulated: bool = False) -> State:
         """What is known after one more episode.
 

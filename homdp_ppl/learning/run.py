@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any
 import jax
 import numpy as np
 
+from homdp_ppl.core.checked import check_fields, checked
 from homdp_ppl.core.counts import Counts
 from homdp_ppl.core.episodes import SAW_STATES, Episodes
 from homdp_ppl.core.graph_policy import GraphPolicy
 from homdp_ppl.core.policy import Policy
-from homdp_ppl.core.randomness import as_key
-from homdp_ppl.errors import ParameterError, Problem
+from homdp_ppl.core.randomness import as_key, refuse_traced_key
+from homdp_ppl.errors import ParameterError, Problem, shown
 from homdp_ppl.explorers.state import State
 from homdp_ppl.learning.compiled import compiled_loop
 from homdp_ppl.learning.learner import Decision
@@ -55,11 +56,15 @@ class Mixture:
 
     run: Run
 
+    def __post_init__(self) -> None:
+        check_fields(self, "Mixture")
+
     @property
     def value(self) -> float:
         """The value of the mixture: the mean of the rounds' values, and exact where they are."""
         return float(self.run.values.sum() / self._rounds)
 
+    @checked
     @in_x64
     def draw(self, key: Array) -> Policy:
         """One policy of the mixture; it carries the guarantee in expectation.
@@ -69,6 +74,7 @@ class Mixture:
         key
             A JAX random key.
         """
+        refuse_traced_key(key, "mixture")
         return self.run.policy_at(
             int(jax.random.randint(as_key(key, "mixture"), (), 0, self._rounds))
         )
@@ -208,6 +214,7 @@ class Run(Measured):
         data = Counts.of(self.episodes, model) if model.spaces.finite else self.episodes
         return posterior(model, data)
 
+    @checked
     def resume(self, stop_after: int | None = None) -> Run:
         """Continue to the end, or to a number of episodes; equals one run without a stop."""
         rounds = self.task.rounds_of(stop_after)
@@ -220,7 +227,7 @@ class Run(Measured):
         if not (isinstance(index, int | np.integer) and 0 <= index < len(self.values)):
             raise ParameterError(
                 "policy_at",
-                [Problem("round", repr(index), f"a round in 0..{len(self.values) - 1}")],
+                [Problem("round", shown(index), f"a round in 0..{len(self.values) - 1}")],
             )
         return int(np.flatnonzero(self.record.planned[: index + 1])[-1])
 

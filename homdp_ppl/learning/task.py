@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-import numpy as np
-
+from homdp_ppl.core.arguments import is_count
 from homdp_ppl.declare.model import HOMDP, World
-from homdp_ppl.errors import ParameterError, Problem
+from homdp_ppl.errors import ParameterError, Problem, shown
 from homdp_ppl.explorers.explorer import Explorer
 from homdp_ppl.learning.learner import SIMULATIONS, Learner
 from homdp_ppl.learning.planning import Planner
@@ -94,14 +93,19 @@ class Task:
         """How many rounds a number of episodes makes; None for all."""
         if stop_after is None:
             return self.rounds
-        problems = stop_problems(stop_after)
+        problems = stop_problems(stop_after, self.episodes)
         if problems:
             raise ParameterError("resume", problems)
         return min(int(stop_after) // self.episodes_per_round, self.rounds)
 
 
-def stop_problems(stop_after: Any) -> list[Problem]:
-    """What is wrong with a number of episodes to stop after."""
-    if stop_after is None or (isinstance(stop_after, int | np.integer) and stop_after >= 0):
+def stop_problems(stop_after: Any, episodes: Any) -> list[Problem]:
+    """What is wrong with a number of episodes to stop after, in a run of so many."""
+    if stop_after is None:
         return []
-    return [Problem("stop_after", repr(stop_after), "a number of episodes of at least 0")]
+    if not is_count(stop_after, 0):
+        return [Problem("stop_after", shown(stop_after), "a number of episodes of at least 0")]
+    if is_count(episodes) and stop_after > episodes:
+        expected = f"at most the {episodes:,} episodes of the whole run"
+        return [Problem("stop_after", shown(stop_after), expected)]
+    return []

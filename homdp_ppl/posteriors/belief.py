@@ -14,6 +14,7 @@ import jax
 import numpy as np
 
 from homdp_ppl.core.arguments import count_problems, refuse
+from homdp_ppl.core.checked import checked, checked_but
 from homdp_ppl.core.counts import Counts
 from homdp_ppl.core.episode import Episode
 from homdp_ppl.core.episodes import Episodes
@@ -121,6 +122,7 @@ class Posterior:
             raise no_tables(self.homdp.spaces, self.homdp.name, "counts")
         return self.data
 
+    @checked
     @in_x64
     def draws(self, key: Array, n: int) -> POMDP:
         """Models drawn from the posterior, as a batch: every table has a leading axis of length n.
@@ -139,6 +141,7 @@ class Posterior:
         reward = np.broadcast_to(self.homdp.reward_table, (n, *self.homdp.reward_table.shape))
         return Stationary(*tables, reward).pomdp
 
+    @checked
     @in_x64
     def parameters(self, key: Array, n: int) -> dict[str, Array]:
         """Joint draws of the program's sites, each (n, ...).
@@ -161,6 +164,7 @@ class Posterior:
             values |= self.atoms.pick(generator, n)
         return {site.name: values[site.name] for site in self.homdp.sites}
 
+    @checked
     @in_x64
     def worlds(self, key: Array, n: int) -> list[World]:
         """Worlds drawn from the posterior."""
@@ -228,6 +232,7 @@ class Posterior:
             about,
         )
 
+    @checked_but("data")
     def update(self, data: Data, key: Array | None = None) -> Posterior:
         """The posterior after more data; chains start from where they are.
 

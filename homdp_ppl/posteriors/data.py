@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
+import jax
 import numpy as np
 
 from homdp_ppl.core.counts import Counts
@@ -13,7 +14,7 @@ from homdp_ppl.core.episode_validation import IMPOSSIBLE, excluded_problems
 from homdp_ppl.core.episodes import Episodes
 from homdp_ppl.core.numbers import masked_problems
 from homdp_ppl.declare.model import HOMDP
-from homdp_ppl.errors import DataError, DeclarationError, Problem
+from homdp_ppl.errors import DataError, DeclarationError, Problem, TracedError, shown
 
 
 def as_counts(homdp: HOMDP, data: Episode | Iterable[Episode] | Counts) -> Counts:
@@ -29,6 +30,7 @@ def as_counts(homdp: HOMDP, data: Episode | Iterable[Episode] | Counts) -> Count
     """
     refuse_unknown_start(homdp)
     if isinstance(data, Counts):
+        refuse_traced(data)
         problems = (
             _foreign(homdp, data) or _improper(homdp, data) or _impossible_counts(homdp, data)
         )
@@ -41,6 +43,17 @@ def as_counts(homdp: HOMDP, data: Episode | Iterable[Episode] | Counts) -> Count
     return replace(
         counts, transition=np.asarray(counts.transition), emission=np.asarray(counts.emission)
     )
+
+
+def refuse_traced(counts: Counts) -> None:
+    """Refuse counts that JAX is tracing."""
+    if any(isinstance(table, jax.core.Tracer) for table in (counts.transition, counts.emission)):
+        remedy = (
+            "Posteriors cannot be traced. In a rule, use init_belief and update_belief with "
+            "mean_model or draw_models, or run it with compiled=False."
+        )
+        problem = Problem("data", "counts that JAX is tracing", "numbers", remedy)
+        raise TracedError("posterior", [problem])
 
 
 def check_episode(homdp: HOMDP, episode: Episode) -> None:
@@ -119,6 +132,11 @@ def _episodes(homdp: HOMDP, data: Episode | Iterable[Episode | Episodes]) -> Epi
 def _foreign(homdp: HOMDP, counts: Counts) -> list[Problem]:
     X, Y, A, _ = homdp.spaces.sizes
     problems = [
+        Problem(f"counts.{where}", shown(table), "an array", "Count episodes of this model.")
+        for where, table in (("transition", counts.transition), ("emission", counts.emission))
+        if not isinstance(table, np.ndarray | jax.Array)
+    ]
+    problems = problems or [
         Problem(
             f"counts.{where}",
             f"shape {np.shape(table)}",

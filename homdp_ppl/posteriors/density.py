@@ -23,11 +23,14 @@ from numpyro import handlers
 from numpyro.distributions import biject_to
 from numpyro.infer.util import constrain_fn, potential_energy
 
+from homdp_ppl.core.checked import checked
 from homdp_ppl.core.counts import Counts
+from homdp_ppl.core.numbers import as_numbers
+from homdp_ppl.core.pomdp import Stationary
 from homdp_ppl.declare.kernels import Kernels, Tables, tabulators
 from homdp_ppl.declare.model import HOMDP
 from homdp_ppl.declare.probing import Site
-from homdp_ppl.errors import InferenceError, Problem
+from homdp_ppl.errors import DataError, InferenceError, Problem
 from homdp_ppl.precision import Array
 
 Position: TypeAlias = dict[str, Array]
@@ -205,7 +208,8 @@ def _log_probability(seen: Array, chance: Array) -> Array:
     return jnp.sum(jnp.where(matters & ~possible, -jnp.inf, seen * logs))
 
 
-def log_likelihood(tables: Tables, counts: Counts) -> Array:
+@checked
+def log_likelihood(tables: Tables | Stationary, counts: Counts) -> Array:
     """Log probability of the counted transitions and emissions under tables that may have leading
     batch axes.
 
@@ -220,12 +224,32 @@ def log_likelihood(tables: Tables, counts: Counts) -> Array:
     """
     total: Array = np.zeros(())
     for where, axes in (("transition", (-3, -2, -1)), ("emission", (-2, -1))):
+        _check_table(where, getattr(tables, where), getattr(counts, where), len(axes))
         seen, chance = np.asarray(getattr(counts, where)), np.asarray(getattr(tables, where))
         with np.errstate(divide="ignore"):
             total = total + np.where(
                 seen > 0, seen * np.log(np.where(seen > 0, chance, 1.0)), 0.0
             ).sum(axis=axes)
     return total
+
+
+def _check_table(where: str, chances: Any, seen: Any, rank: int) -> None:
+    """Refuse a table and counts of it that do not fit each other, or are no numbers."""
+    problems: list[Problem] = []
+    arrays = []
+    for name, given in ((f"tables.{where}", chances), (f"counts.{where}", seen)):
+        numbers, wrong = as_numbers(name, given, f"with {rank} axes")
+        if numbers is not None and not (np.asarray(numbers) >= 0).all():
+            wrong = [Problem(name, "nan or negative numbers", "numbers of at least 0")]
+        arrays.append(numbers)
+        problems += wrong
+    if not problems:
+        of_tables, of_counts = (np.asarray(array).shape for array in arrays)
+        if of_counts != of_tables[-rank:] or len(of_counts) != rank or 0 in of_counts:
+            got = f"counts of shape {of_counts} for tables of shape {of_tables}"
+            problems.append(Problem(where, got, f"the same last {rank} axes"))
+    if problems:
+        raise DataError("log_likelihood", problems)
 
 
 def moving_entries(homdp: HOMDP, closed: bool) -> dict[str, tuple[Array, ...]]:

@@ -14,6 +14,7 @@ import numpy as np
 from scipy.special import ndtri
 from scipy.stats import rankdata
 
+from homdp_ppl.core.checked import checked
 from homdp_ppl.errors import Problem
 from homdp_ppl.precision import Array
 
@@ -60,6 +61,7 @@ class Diagnostics(NamedTuple):
     r_hat: Mapping[str, float]  # the worst entry of each site
     ess: Mapping[str, float]
 
+    @checked
     def problems(self, gate: Gate) -> list[Problem]:
         """What does not pass the gate, with what to do about it."""
         problems = []

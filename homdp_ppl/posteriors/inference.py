@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from homdp_ppl.core.checked import checked_but
 from homdp_ppl.core.counts import Counts
 from homdp_ppl.core.episodes import Episodes
 from homdp_ppl.core.spaces import no_tables
@@ -18,6 +19,7 @@ from homdp_ppl.precision import Array
 FEWEST = Sampling(chains=1, warmup=1, draws=4)  # with fewer there are no diagnostics
 
 
+@checked_but("homdp", "data", "method")
 def posterior(
     homdp: HOMDP,
     data: Data,

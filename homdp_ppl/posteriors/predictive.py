@@ -15,6 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from homdp_ppl.core.checked import checked
 from homdp_ppl.core.episode import Episode
 from homdp_ppl.core.episodes import Episodes
 from homdp_ppl.core.graph_policy import GraphPolicy, check_policy
@@ -174,6 +175,7 @@ class PredictiveCheck:
         return self.episodes * (self.homdp.horizon - 1)
 
 
+@checked
 @in_x64
 def predictive_check(
     key: Array,

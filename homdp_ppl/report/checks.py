@@ -9,10 +9,12 @@ from matplotlib.ticker import MaxNLocator
 from rich.markup import escape
 from rich.table import Table
 
+from homdp_ppl.core.checked import checked
 from homdp_ppl.posteriors import PredictiveCheck
 from homdp_ppl.report.look import plain
 
 
+@checked
 def check_table(check: PredictiveCheck, rows: int = 3) -> Table:
     """What a predictive check found, with the most surprising single frequencies.
 
@@ -49,6 +51,7 @@ def check_table(check: PredictiveCheck, rows: int = 3) -> Table:
     return table
 
 
+@checked
 def draw_check(check: PredictiveCheck, axes: tuple[Axes, Axes] | None = None) -> tuple[Axes, Axes]:
     """Observed against predicted frequencies of every observation at every step, and the returns
     among their replications.

@@ -11,14 +11,17 @@ from matplotlib.colors import ListedColormap
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import ArrayLike
 
+from homdp_ppl.core.checked import checked
 from homdp_ppl.errors import DataError, Problem
 from homdp_ppl.explorers._versions import Versions
 from homdp_ppl.learning.run import Run
+from homdp_ppl.report.data import check_finite, check_indices
 from homdp_ppl.report.look import COLOURS, plain
 
 MANY = 24  # members that can have a name each
 
 
+@checked
 def versions_of(run: Run) -> Versions:
     """The version spaces of a run of HOP-V before the first epoch and after each, from its episodes
     once more.
@@ -65,6 +68,7 @@ def versions_of(run: Run) -> Versions:
     )
 
 
+@checked
 def draw_versions(
     alive: ArrayLike,
     names: Sequence[object] | None = None,
@@ -106,6 +110,11 @@ def draw_versions(
             "draw_versions",
             [Problem("names", f"{len(names)} names", f"one for each of {members} members")],
         )
+    check_finite("draw_versions", alive=alive)
+    if not members:
+        raise DataError("draw_versions", [Problem("alive", "no members", "at least one")])
+    if truth is not None:
+        check_indices("draw_versions", "truth", [truth], members)
     if axes is None:
         _, axes = plt.subplots(figsize=(7.5, 1.2 + min(0.28 * members, 4.5)), layout="constrained")
     shown = masks.T.astype(int)

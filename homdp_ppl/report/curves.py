@@ -13,7 +13,9 @@ import numpy as np
 from matplotlib.axes import Axes
 from numpy.typing import ArrayLike
 
+from homdp_ppl.core.checked import checked
 from homdp_ppl.errors import DataError, Problem
+from homdp_ppl.report.data import check_colours, check_finite, vectors
 from homdp_ppl.report.labels import label_ends
 from homdp_ppl.report.look import COLOURS, GREY, plain
 
@@ -45,6 +47,7 @@ def use_style() -> None:
     )
 
 
+@checked
 def draw_curves(
     curves: Mapping[str, tuple[ArrayLike, ArrayLike]],
     axes: Axes | None = None,
@@ -91,6 +94,8 @@ def draw_curves(
             "draw_curves",
             [Problem("curves", "no curves", "at least one, with its places on the two axes")],
         )
+    check_finite("draw_curves", width=width, levels=levels or {})
+    check_colours("draw_curves", colours)
     places = {
         name: (np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64))
         for name, (x, y) in curves.items()
@@ -139,6 +144,7 @@ def draw_curves(
     return axes
 
 
+@checked
 def draw_bands(
     at: ArrayLike,
     bands: Mapping[str, tuple[ArrayLike, ArrayLike]],
@@ -171,15 +177,19 @@ def draw_bands(
             "draw_bands",
             [Problem("bands", "no bands", "at least one, with its lower and upper ends")],
         )
+    (across,) = vectors("draw_bands", at=at)
+    pairs = {
+        name: vectors("draw_bands", at=across, low=low, high=high)[1:]
+        for name, (low, high) in bands.items()
+    }
+    check_finite("draw_bands", truth=truth)
     if axes is None:
         _, axes = plt.subplots(figsize=(8.0, 4.2), layout="constrained")
-    for k, (name, (low, high)) in enumerate(bands.items()):
+    for k, (name, (low, high)) in enumerate(pairs.items()):
         colour = COLOURS[k % len(COLOURS)]
-        axes.fill_between(
-            np.asarray(at), np.asarray(low), np.asarray(high), color=colour, alpha=0.15, lw=0
-        )
-        axes.plot(at, low, color=colour, lw=1.8, label=plain(name))
-        axes.plot(at, high, color=colour, lw=1.8)
+        axes.fill_between(across, low, high, color=colour, alpha=0.15, lw=0)
+        axes.plot(across, low, color=colour, lw=1.8, label=plain(name))
+        axes.plot(across, high, color=colour, lw=1.8)
         if isinstance(truth, Mapping) and name in truth:
             axes.axhline(truth[name], color=colour, lw=1.5, ls=":")
     if truth is not None and not isinstance(truth, Mapping):
@@ -190,6 +200,7 @@ def draw_bands(
     return axes
 
 
+@checked
 def draw_bracket(
     at: ArrayLike, value: ArrayLike, upper: ArrayLike, axes: Axes | None = None
 ) -> Axes:
@@ -213,7 +224,7 @@ def draw_bracket(
     ['upper: no policy exceeds it', 'value: this policy reaches it']
     >>> plt.close(axes.figure)
     """
-    low, high = np.asarray(value, dtype=np.float64), np.asarray(upper, dtype=np.float64)
+    across, low, high = vectors("draw_bracket", at=at, value=value, upper=upper)
     if not (low <= high).all():
         raise DataError(
             "draw_bracket",
@@ -221,9 +232,11 @@ def draw_bracket(
         )
     if axes is None:
         _, axes = plt.subplots(figsize=(7.0, 4.0), layout="constrained")
-    axes.fill_between(np.asarray(at), low, high, color=COLOURS[0], alpha=0.12, lw=0)
-    axes.plot(at, high, "v-", color=COLOURS[1], lw=2, ms=6, label="upper: no policy exceeds it")
-    axes.plot(at, low, "^-", color=COLOURS[0], lw=2, ms=6, label="value: this policy reaches it")
+    axes.fill_between(across, low, high, color=COLOURS[0], alpha=0.12, lw=0)
+    axes.plot(across, high, "v-", color=COLOURS[1], lw=2, ms=6, label="upper: no policy exceeds it")
+    axes.plot(
+        across, low, "^-", color=COLOURS[0], lw=2, ms=6, label="value: this policy reaches it"
+    )
     axes.set_ylabel("value")
     axes.spines[["top", "right"]].set_visible(False)
     axes.legend(frameon=False, fontsize=9, loc="upper right")

@@ -6,6 +6,7 @@ Densities and intervals of draws, and whether shares are what was promised.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import cast
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -13,10 +14,16 @@ from matplotlib.axes import Axes
 from numpy.typing import ArrayLike
 from scipy import stats
 
-from homdp_ppl.errors import DataError, Problem
+from homdp_ppl.core.arguments import count_problems, is_count
+from homdp_ppl.core.checked import checked
+from homdp_ppl.errors import DataError, Problem, shown
+from homdp_ppl.report.data import check_colours, check_finite
 from homdp_ppl.report.look import BAND, COLOURS, colour_of, plain
 
+MOST_BINS = 10_000
 
+
+@checked
 def draw_densities(
     draws: Mapping[str, ArrayLike],
     axes: Axes | None = None,
@@ -61,8 +68,17 @@ def draw_densities(
         for name, values in numbers.items()
         if not len(values) or not np.isfinite(values).all()
     ]
+    problems += count_problems(bins=bins) if np.ndim(bins) == 0 else []
+    if is_count(bins) and int(cast(int, bins)) > MOST_BINS:
+        problems.append(Problem("bins", shown(bins), f"at most {MOST_BINS:,} bins"))
+    if np.ndim(bins):
+        edges = np.asarray(bins, dtype=np.float64)
+        if edges.ndim != 1 or len(edges) < 2 or not (np.diff(edges) > 0).all():
+            problems.append(Problem("bins", f"shape {edges.shape}", "edges that increase"))
     if problems:
         raise DataError("draw_densities", problems)
+    check_finite("draw_densities", truth=truth)
+    check_colours("draw_densities", colours)
     if axes is None:
         _, axes = plt.subplots(figsize=(7.0, 3.8), layout="constrained")
     edges = np.histogram_bin_edges(np.concatenate(list(numbers.values())), bins=bins)
@@ -86,6 +102,7 @@ def draw_densities(
     return axes
 
 
+@checked
 def draw_intervals(
     draws: Mapping[str, ArrayLike],
     names: Sequence[str],
@@ -124,8 +141,12 @@ def draw_intervals(
             f"(n, {len(names)}): a column for each of the names",
         )
         for name, values in tables.items()
-        if values.ndim != 2 or values.shape[1] != len(names)
+        if values.ndim != 2 or values.shape[1] != len(names) or 0 in values.shape
     ]
+    check_finite("draw_intervals", draws=draws, truth=truth)
+    if truth is not None and np.shape(truth) not in ((), (len(names),)):
+        got, expected = f"shape {np.shape(truth)}", f"one number, or {len(names)}"
+        problems.append(Problem("truth", got, expected))
     if problems or not tables:
         raise DataError(
             "draw_intervals", problems or [Problem("draws", "no draws", "at least one learner's")]
@@ -151,6 +172,7 @@ def draw_intervals(
     return axes
 
 
+@checked
 def draw_shares(
     hits: Mapping[str, ArrayLike],
     groups: Sequence[str],
@@ -183,15 +205,22 @@ def draw_shares(
     [0.5, 1.0]
     >>> plt.close(axes.figure)
     """
+    check_colours("draw_shares", colours)
+    check_finite("draw_shares", hits=hits, promised=promised or {})
+    if not hits:
+        raise DataError("draw_shares", [Problem("hits", "no names", "at least one")])
+    tables = {name: np.asarray(cases, dtype=bool) for name, cases in hits.items()}
+    wrong = [
+        Problem(name, f"shape {held.shape}", f"({len(groups)}, cases), at least one case")
+        for name, held in tables.items()
+        if held.ndim != 2 or len(held) != len(groups) or 0 in held.shape
+    ]
+    if wrong:
+        raise DataError("draw_shares", wrong)
     if axes is None:
         _, axes = plt.subplots(figsize=(8.5, 4.0), layout="constrained")
     apart = 0.13
-    for k, (name, cases) in enumerate(hits.items()):
-        held = np.asarray(cases, dtype=bool)
-        if held.ndim != 2 or len(held) != len(groups):
-            raise DataError(
-                "draw_shares", [Problem(name, f"shape {held.shape}", f"({len(groups)}, cases)")]
-            )
+    for k, (name, held) in enumerate(tables.items()):
         colour = colour_of(name, k, colours)
         if promised and name in promised:
             axes.axhline(promised[name], color=colour, lw=1.5, ls=":")

@@ -12,7 +12,10 @@ import matplotlib.pyplot as plt
 import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
+from numpy.typing import ArrayLike
 
+from homdp_ppl.core.arguments import count_problems, refuse
+from homdp_ppl.core.checked import checked
 from homdp_ppl.errors import DataError, Problem
 from homdp_ppl.precision import Array
 from homdp_ppl.report.look import COLOURS, plain
@@ -37,7 +40,7 @@ class Entry(NamedTuple):
         return bool(self.quantiles[0] >= 0 and self.quantiles[-1] <= 1)
 
 
-def forest_entries(dataset: xr.Dataset, truth: Mapping[str, Array]) -> list[Entry]:
+def forest_entries(dataset: xr.Dataset, truth: Mapping[str, ArrayLike]) -> list[Entry]:
     """Every number of every site.
 
     Parameters
@@ -49,11 +52,18 @@ def forest_entries(dataset: xr.Dataset, truth: Mapping[str, Array]) -> list[Entr
     """
     entries = []
     for name, draws in dataset.data_vars.items():
+        if not {"chain", "draw"} <= set(draws.dims) or draws.dtype.kind not in "biuf":
+            expected = "numbers with axes (chain, draw, ...)"
+            problem = Problem(str(name), f"axes {draws.dims}, type {draws.dtype}", expected)
+            raise DataError("draw_forest", [problem])
         axes = [axis for axis in draws.dims if axis not in ("chain", "draw")]
         quantiles = np.quantile(
             draws.transpose("chain", "draw", *axes).values, LEVELS, axis=(0, 1)
         )  # (5, ...)
         known = np.asarray(truth.get(str(name), np.nan), dtype=np.float64)
+        if known.ndim and known.shape != quantiles.shape[1:]:
+            got, expected = f"shape {known.shape}", f"shape {quantiles.shape[1:]}"
+            raise DataError("draw_forest", [Problem(f"truth[{name!r}]", got, expected)])
         values = np.broadcast_to(known, quantiles.shape[1:])
         for at in np.ndindex(quantiles.shape[1:]):
             places = [
@@ -65,7 +75,8 @@ def forest_entries(dataset: xr.Dataset, truth: Mapping[str, Array]) -> list[Entr
     return entries
 
 
-def draw_forest(dataset: xr.Dataset, truth: Mapping[str, Array], most: int = MOST) -> Axes:
+@checked
+def draw_forest(dataset: xr.Dataset, truth: Mapping[str, ArrayLike], most: int = MOST) -> Axes:
     """Draw 90% and 50% intervals of every unknown number, and the truth.
 
     Beyond ``most`` the ones that are known worst.
@@ -114,6 +125,7 @@ def draw_entries(entries: Sequence[Entry], most: int = MOST) -> Axes:
         raise DataError(
             "draw_forest", [Problem("dataset", "nothing that is unknown", "at least one site")]
         )
+    refuse(DataError, "draw_forest", count_problems(most=most))
     if len(entries) > most:
         widest = sorted(
             range(len(entries)), key=lambda k: entries[k].quantiles[0] - entries[k].quantiles[-1]

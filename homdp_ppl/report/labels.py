@@ -6,15 +6,18 @@ from collections.abc import Sequence
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.colors import is_color_like
 from matplotlib.transforms import Affine2D, ScaledTranslation
 
-from homdp_ppl.errors import DataError, Problem
+from homdp_ppl.core.checked import checked
+from homdp_ppl.errors import DataError, Problem, shown
 from homdp_ppl.precision import Array
 from homdp_ppl.report.look import plain
 
 LINE = 12.0  # points between the lines of text of two labels
 
 
+@checked
 def label_ends(axes: Axes, ends: Sequence[tuple[float, float, str, str]]) -> None:
     """Write names beside the ends of curves, apart from each other and within the height of the
     axes, if there is room.
@@ -43,6 +46,9 @@ def label_ends(axes: Axes, ends: Sequence[tuple[float, float, str, str]]) -> Non
         raise DataError(
             "label_ends", [Problem("axes", "axes without a figure", "axes of a figure")]
         )
+    wrong = [end for end in ends if not is_color_like(end[3])]
+    if wrong:
+        raise DataError("label_ends", [Problem("ends", shown(wrong[0]), "x, y, a name, a colour")])
     bottom, top = sorted(axes.get_ylim())  # asked first: matplotlib settles them late
     seen = [
         (x, min(max(y, bottom), top), name, colour)

@@ -10,10 +10,13 @@ from collections.abc import Mapping
 import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
 
+from homdp_ppl.core.checked import checked
 from homdp_ppl.errors import DataError, Problem
+from homdp_ppl.report.data import check_finite
 from homdp_ppl.report.look import COLOURS, GREY, MARKS, plain
 
 
+@checked
 def draw_ladder(
     values: Mapping[str, float], highlight: str | None = None, axes: Axes | None = None
 ) -> Axes:
@@ -40,6 +43,7 @@ def draw_ladder(
         raise DataError(
             "draw_ladder", [Problem("values", "no values", "at least one agent with its value")]
         )
+    check_finite("draw_ladder", values=values)
     if axes is None:
         _, axes = plt.subplots(figsize=(6.0, 3.4), layout="constrained")
     numbers, rows = list(values.values()), range(len(values))
@@ -63,6 +67,7 @@ def draw_ladder(
     return axes
 
 
+@checked
 def draw_bounds(bounds: Mapping[str, Mapping[str, float]], axes: Axes | None = None) -> Axes:
     """Draw where the optimum of each model lies among its bounds, on rows stretched from the lowest
     bound to the highest.
@@ -88,6 +93,8 @@ def draw_bounds(bounds: Mapping[str, Mapping[str, float]], axes: Axes | None = N
     ]
     if missing or not bounds:
         raise DataError("draw_bounds", missing or [Problem("bounds", "no models", "at least one")])
+    for row_of in bounds.values():
+        check_finite("draw_bounds", bounds=row_of)
     if axes is None:
         _, axes = plt.subplots(figsize=(9.5, 0.9 + 0.52 * len(bounds)), layout="constrained")
     for row, numbers in enumerate(reversed(list(bounds.values()))):
@@ -139,6 +146,7 @@ def draw_bounds(bounds: Mapping[str, Mapping[str, float]], axes: Axes | None = N
     return axes
 
 
+@checked
 def draw_savings(sizes: Mapping[str, tuple[float, float]], axes: Axes | None = None) -> Axes:
     """Draw what pruning saves: for each model the size of the complete tree and of what is left,
     with the factor between them.
@@ -166,6 +174,7 @@ def draw_savings(sizes: Mapping[str, tuple[float, float]], axes: Axes | None = N
         raise DataError(
             "draw_savings", wrong or [Problem("sizes", "no sizes", "at least one model's")]
         )
+    check_finite("draw_savings", sizes=sizes)
     if axes is None:
         _, axes = plt.subplots(figsize=(6.5, 0.9 + 0.5 * len(sizes)), layout="constrained")
     axes.set_xscale("log")

@@ -10,6 +10,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
+from homdp_ppl.core.checked import checked_but
 from homdp_ppl.learning.metrics import Measured
 from homdp_ppl.precision import Array
 from homdp_ppl.report.labels import label_ends
@@ -29,6 +30,7 @@ class Curve(NamedTuple):
     high: Array  # (points,)  the 95% quantile
 
 
+@checked_but("runs")
 def draw_regret(
     runs: Mapping[str, Sequence[Measured]],
     axes: Axes | None = None,
@@ -83,6 +85,7 @@ def draw_regret(
     return axes
 
 
+@checked_but("runs")
 def draw_promises(
     runs: Mapping[str, Sequence[Measured]],
     axes: Axes | None = None,

@@ -9,7 +9,10 @@ import math
 from collections.abc import Mapping
 
 from matplotlib.axis import Axis
+from matplotlib.colors import is_color_like
 from matplotlib.ticker import LogLocator, NullFormatter
+
+from homdp_ppl.errors import DataError, Problem, shown
 
 COLOURS = (
     "#0072B2",
@@ -31,7 +34,10 @@ def colour_of(name: str, k: int, colours: Mapping[str, str] | None = None) -> st
 
     Its own if it has one, to be the same in others, else the k-th of all.
     """
-    return (colours or {}).get(name, COLOURS[k % len(COLOURS)])
+    colour = (colours or {}).get(name, COLOURS[k % len(COLOURS)])
+    if not is_color_like(colour):
+        raise DataError("colours", [Problem(f"colours[{name!r}]", shown(colour), "a colour")])
+    return colour
 
 
 def plain(name: object) -> str:

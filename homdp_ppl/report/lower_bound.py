@@ -10,14 +10,17 @@ from matplotlib.colors import ListedColormap
 from matplotlib.ticker import LogLocator
 from numpy.typing import ArrayLike
 
+from homdp_ppl.core.checked import checked
 from homdp_ppl.declare.model import World
 from homdp_ppl.errors import DataError, Problem
+from homdp_ppl.report.data import check_finite, vectors
 from homdp_ppl.report.labels import label_ends
 from homdp_ppl.report.look import BAND, COLOURS, GREY
 
 LESS, MORE = "#92c5de", "#f4a582"
 
 
+@checked
 def draw_instance(world: World, axes: tuple[Axes, Axes] | None = None) -> tuple[Axes, Axes]:
     """Draw an instance of the lower bound.
 
@@ -84,6 +87,7 @@ def draw_instance(world: World, axes: tuple[Axes, Axes] | None = None) -> tuple[
     return axes
 
 
+@checked
 def draw_scaling(
     sizes: ArrayLike,
     needed: ArrayLike,
@@ -114,10 +118,28 @@ def draw_scaling(
     'slope 1.00'
     >>> plt.close(axes.figure)
     """
+    places, middle, lowest = vectors("draw_scaling", sizes=sizes, needed=needed, least=least)
+    again = np.asarray(draws, dtype=np.float64)
+    check_finite("draw_scaling", draws=again)
+    problems = [
+        Problem(name, "a number that is not positive", "positive numbers, for logarithmic axes")
+        for name, table in (
+            ("sizes", places),
+            ("needed", middle),
+            ("least", lowest),
+            ("draws", again),
+        )
+        if not (table > 0).all()
+    ]
+    if again.ndim != 2 or len(again) != len(places) or 0 in again.shape:
+        expected = f"({len(places)}, draws): some for each size"
+        problems.append(Problem("draws", f"shape {again.shape}", expected))
+    if len(np.unique(places)) < 2:
+        problems.append(Problem("sizes", "one size", "at least two, for a slope"))
+    if problems:
+        raise DataError("draw_scaling", problems)
     if axes is None:
         _, axes = plt.subplots(figsize=(5.75, 4.2), layout="constrained")
-    places, middle = np.asarray(sizes, dtype=np.float64), np.asarray(needed, dtype=np.float64)
-    again, lowest = np.asarray(draws, dtype=np.float64), np.asarray(least, dtype=np.float64)
     axes.set(xscale="log", yscale="log")
     below, above = np.quantile(again, BAND, axis=1)
     bars = np.maximum([middle - below, above - middle], 0)
@@ -138,8 +160,8 @@ def draw_scaling(
     label_ends(
         axes,
         [
-            (places[-1], middle[-1], "needed", COLOURS[0]),
-            (places[-1], lowest[-1], "least for any learner", GREY),
+            (float(places[-1]), float(middle[-1]), "needed", COLOURS[0]),
+            (float(places[-1]), float(lowest[-1]), "least for any learner", GREY),
         ],
     )
     return axes

@@ -16,14 +16,17 @@ from matplotlib.colors import to_hex
 from matplotlib.lines import Line2D
 from numpy.typing import ArrayLike
 
+from homdp_ppl.core.checked import checked
 from homdp_ppl.core.plan import Plan
-from homdp_ppl.errors import DataError, Problem
+from homdp_ppl.errors import DataError, Problem, shown
 from homdp_ppl.precision import Array
+from homdp_ppl.report.data import check_finite, check_indices, vectors
 from homdp_ppl.report.look import COLOURS, GREY, plain
 
 DARK = ("black", COLOURS[0], COLOURS[4])  # of curves on coloured ground
 
 
+@checked
 def draw_beliefs(plan: Plan, state: int = 0, axes: Axes | None = None) -> Axes:
     """Draw the histories that a plan meets as beliefs in one state, step by step.
 
@@ -135,6 +138,7 @@ def _beliefs(plan: Plan, tree: nx.DiGraph) -> dict[int, Array]:
     return belief
 
 
+@checked
 def draw_envelope(
     vectors: ArrayLike, chosen: Sequence[int], actions: Sequence[str], axes: Axes | None = None
 ) -> Axes:
@@ -165,6 +169,10 @@ def draw_envelope(
         raise DataError(
             "draw_envelope", [Problem("vectors", got, "(n, 2), for two states, and n actions")]
         )
+    check_finite("draw_envelope", vectors=alpha)
+    check_indices("draw_envelope", "chosen", chosen, len(actions))
+    if not len(alpha):
+        raise DataError("draw_envelope", [Problem("vectors", "none", "at least one vector")])
     alone = axes is None
     if axes is None:
         _, axes = plt.subplots(figsize=(5.0, 4.0), layout="constrained")
@@ -197,6 +205,7 @@ def draw_envelope(
     return axes
 
 
+@checked
 def draw_losses(
     at: ArrayLike, losses: ArrayLike, axes: Axes | None = None, most: float | None = None
 ) -> Axes:
@@ -223,15 +232,19 @@ def draw_losses(
     >>> plt.close(axes.figure)
     """
     places, table = np.asarray(at, dtype=np.float64), np.asarray(losses, dtype=np.float64)
-    if len(places) < 2 or table.shape != (len(places),) * 2:
-        got = f"{len(places)} numbers and losses of shape {table.shape}"
+    if places.ndim != 1 or len(places) < 2 or table.shape != (len(places),) * 2:
+        got = f"numbers of shape {places.shape} and losses of shape {table.shape}"
         raise DataError(
             "draw_losses",
             [Problem("losses", got, "n numbers, at least two, and losses of shape (n, n)")],
         )
     if axes is None:
         _, axes = plt.subplots(figsize=(5.5, 4.6), layout="constrained")
-    limit = float(table.max()) if most is None else most
+    check_finite("draw_losses", at=places, losses=table)
+    limit = float(table.max()) if most is None else float(most)
+    check_finite("draw_losses", most=limit)
+    if most is not None and limit <= 0:
+        raise DataError("draw_losses", [Problem("most", shown(most), "a loss above 0")])
     image = axes.pcolormesh(
         places, places, table, cmap="cividis_r", vmin=0, vmax=limit, shading="nearest"
     )
@@ -252,6 +265,7 @@ def draw_losses(
     return axes
 
 
+@checked
 def draw_cells(
     line: ArrayLike,
     decided: ArrayLike,
@@ -285,12 +299,19 @@ def draw_cells(
     ['wait', 'go']
     >>> plt.close(axes.figure)
     """
+    numbers, taken = vectors("draw_cells", line=line, decided=decided)
+    if not densities or not len(actions):
+        problem = Problem("densities", "no densities or no actions", "at least one of each")
+        raise DataError("draw_cells", [problem])
+    check_indices("draw_cells", "decided", taken, len(actions))
+    check_finite("draw_cells", edges=edges)
+    heights_of = {
+        name: vectors("draw_cells", line=numbers, densities=density)[1]
+        for name, density in densities.items()
+    }
     if axes is None:
         _, axes = plt.subplots(figsize=(7.0, 4.0), layout="constrained")
-    numbers, taken = np.asarray(line, dtype=np.float64), np.asarray(decided)
-    top = 1.2 * max(
-        float(np.asarray(density, dtype=np.float64).max()) for density in densities.values()
-    )
+    top = 1.2 * max(float(heights.max()) for heights in heights_of.values())
     colours = _palette(actions)
     for a, name in enumerate(actions):
         axes.fill_between(
@@ -310,8 +331,7 @@ def draw_cells(
         bbox_to_anchor=(0.5, -0.16),
         ncols=len(actions),
     )
-    for (name, density), colour in zip(densities.items(), cycle(DARK), strict=False):
-        heights = np.asarray(density, dtype=np.float64)
+    for (name, heights), colour in zip(heights_of.items(), cycle(DARK), strict=False):
         axes.plot(numbers, heights, color=colour, lw=2.4)
         place = numbers[heights.argmax()], float(heights.max())
         axes.annotate(

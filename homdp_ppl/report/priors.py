@@ -8,6 +8,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
 
+from homdp_ppl.core.checked import checked_but
 from homdp_ppl.errors import DataError, Problem
 from homdp_ppl.learning.metrics import Measured
 from homdp_ppl.report.look import colour_of, plain
@@ -17,6 +18,7 @@ from homdp_ppl.study.summary import check_runs
 APART = 0.36
 
 
+@checked_but("runs")
 def draw_priors(
     runs: Mapping[str, Mapping[str, Sequence[Measured]]],
     axes: tuple[Axes, Axes] | None = None,

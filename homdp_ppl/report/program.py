@@ -11,6 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from numpyro.infer.inspect import get_model_relations
 
+from homdp_ppl.core.checked import checked
 from homdp_ppl.core.policy import Policy
 from homdp_ppl.declare.model import HOMDP
 from homdp_ppl.precision import Array, x64
@@ -20,6 +21,7 @@ APART = 0.6  # between two unknown sites, in steps
 LATENT, SEEN, CHOSEN, UNKNOWN = "#c6dbef", "#e5e5e5", "#fdd0a2", "#c7e9c0"
 
 
+@checked
 def draw_program(
     model: HOMDP, steps: int = 2, policy: Policy | None = None, axes: Axes | None = None
 ) -> Axes:

@@ -18,6 +18,7 @@ from rich.table import Table
 
 from homdp_ppl.confidence import Radii, empirical, hop_b_radii, quantile_radii, weissman_radii
 from homdp_ppl.core.arguments import check_arguments
+from homdp_ppl.core.checked import checked, checked_but
 from homdp_ppl.core.counts import Counts
 from homdp_ppl.core.episodes import Episodes
 from homdp_ppl.core.graph_policy import GraphPolicy
@@ -26,7 +27,7 @@ from homdp_ppl.core.pomdp import POMDP
 from homdp_ppl.core.randomness import as_keys
 from homdp_ppl.core.rollout import rollout_many
 from homdp_ppl.declare.model import World
-from homdp_ppl.errors import DataError, Problem
+from homdp_ppl.errors import DataError, Problem, shown
 from homdp_ppl.posteriors import posterior
 from homdp_ppl.precision import Array
 from homdp_ppl.report.look import label_log, plain
@@ -45,6 +46,7 @@ COLOURS = {
 AXES = {"emission": ("state",), "transition": ("state", "action")}
 
 
+@checked
 def compare_radii(
     key: Array, world: World, policy: Policy, episodes: int = 4096, delta: float = 0.1
 ) -> xr.Dataset:
@@ -157,6 +159,7 @@ def follow_radii(
     return xr.Dataset(variables, coordinates, about)
 
 
+@checked_but("part")
 def radius_table(comparison: xr.Dataset, part: Part = "emission") -> Table:
     """The radii of the middle row, by number of episodes; to be printed with ``rich.print``.
 
@@ -201,6 +204,7 @@ def radius_table(comparison: xr.Dataset, part: Part = "emission") -> Table:
     return table
 
 
+@checked_but("part")
 def draw_radii(comparison: xr.Dataset, part: Part = "emission", axes: Axes | None = None) -> Axes:
     """Radius against visits, a line for each row and rule.
 
@@ -314,8 +318,8 @@ def _labels(part: Part) -> dict[str, str]:
 
 
 def _check_part(comparison: xr.Dataset, part: Part) -> None:
-    if part not in AXES:
-        raise DataError("radii", [Problem("part", repr(part), "one of " + ", ".join(AXES))])
+    if not isinstance(part, str) or part not in AXES:
+        raise DataError("radii", [Problem("part", shown(part), "one of " + ", ".join(AXES))])
     if not np.isfinite(comparison[f"{part}_visits"]).any():
         raise DataError(
             "radii",

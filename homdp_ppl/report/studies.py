@@ -11,6 +11,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from numpy.typing import ArrayLike
 
+from homdp_ppl.core.checked import checked_but
 from homdp_ppl.errors import DataError, Problem
 from homdp_ppl.learning.metrics import Measured
 from homdp_ppl.precision import Array
@@ -23,6 +24,7 @@ from homdp_ppl.study.summary import check_runs, episodes_to
 NARROW = 0.1
 
 
+@checked_but("runs")
 def draw_optimism(
     runs: Mapping[str, Sequence[Measured]],
     axes: Axes | None = None,
@@ -119,6 +121,7 @@ def draw_optimism(
     return axes
 
 
+@checked_but("runs")
 def draw_episodes_to(
     runs: Mapping[str, Sequence[Measured]],
     epsilons: ArrayLike,
@@ -167,7 +170,8 @@ def draw_episodes_to(
     if len(near) < 2 or not (near > 0).all():
         got = ", ".join(f"{epsilon:g}" for epsilon in near)
         raise DataError(
-            "draw_episodes_to", [Problem("epsilons", got, "at least two different numbers above 0")]
+            "draw_episodes_to",
+            [Problem("epsilons", got or "none", "at least two different numbers above 0")],
         )
     if axes is None:
         _, axes = plt.subplots(figsize=(8.0, 4.2), layout="constrained")

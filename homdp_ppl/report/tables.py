@@ -9,16 +9,19 @@ from rich import box
 from rich.markup import escape
 from rich.table import Table
 
+from homdp_ppl.core.checked import checked, checked_but
 from homdp_ppl.core.episode import Episode
+from homdp_ppl.core.episodes import Episodes
 from homdp_ppl.core.plan import Plan
 from homdp_ppl.core.spaces import describe, told
 from homdp_ppl.declare.model import HOMDP, World
-from homdp_ppl.errors import DataError, Problem
+from homdp_ppl.errors import DataError, Problem, shown
 from homdp_ppl.precision import x64
 from homdp_ppl.study import Row
 from homdp_ppl.theory import Statement
 
 
+@checked_but("episode")
 def seen_table(model: HOMDP, episode: Episode, title: str = "") -> Table:
     """What the policy saw and did, in the model's names; to be printed with ``rich.print``.
 
@@ -43,7 +46,7 @@ def seen_table(model: HOMDP, episode: Episode, title: str = "") -> Table:
     >>> [list(column.cells) for column in seen_table(tiger, episode).columns]
     [['1', '2'], ['growl left', 'growl left'], ['listen', 'open right']]
     """
-    _one(episode)
+    _one(model, episode, revealed=False)
     table = Table(
         "step", "observation", "action", title=escape(title) or None, title_justify="left"
     )
@@ -54,14 +57,17 @@ def seen_table(model: HOMDP, episode: Episode, title: str = "") -> Table:
     return table
 
 
-def _one(episode: Episode) -> None:
+def _one(model: HOMDP, episode: Episode, revealed: bool) -> None:
+    """Refuse what is not one episode of the model."""
     if not isinstance(episode, Episode):
-        got = f"a {type(episode).__name__}"
-        raise DataError(
-            "report", [Problem("episode", got, "one episode", "Pick one: episodes[0].")]
-        )
+        remedy = "Pick one: episodes[0]."
+        raise DataError("report", [Problem("episode", shown(episode), "one episode", remedy)])
+    found = Episodes.of(episode, model)
+    if revealed:
+        found.require_revealed("revealed_table")
 
 
+@checked_but("episode")
 def revealed_table(model: HOMDP, episode: Episode, title: str = "") -> Table:
     """The same episode with its latent states and rewards.
 
@@ -88,7 +94,7 @@ def revealed_table(model: HOMDP, episode: Episode, title: str = "") -> Table:
     ... )  # for listening, for the treasure, and their sum
     ['0.90', '1.00', '1.90']
     """
-    _one(episode)
+    _one(model, episode, revealed=True)
     table = Table(
         "step",
         "latent state",
@@ -109,6 +115,7 @@ def revealed_table(model: HOMDP, episode: Episode, title: str = "") -> Table:
     return table
 
 
+@checked
 def models_table(worlds: Mapping[str, World]) -> Table:
     """Models with their sizes, horizon and what is unknown in each.
 
@@ -141,6 +148,7 @@ def models_table(worlds: Mapping[str, World]) -> Table:
     return table
 
 
+@checked
 def decisions_table(plan: Plan, rows: int = 6) -> Table:
     """The first decisions of a plan in words.
 
@@ -174,6 +182,7 @@ def decisions_table(plan: Plan, rows: int = 6) -> Table:
     return table
 
 
+@checked
 def comparison_table(
     rows: Sequence[Row],
     title: str = "",
@@ -310,6 +319,7 @@ def _short(value: float, digits: int = 3, sign: str = "") -> str:
     return f"{value:{sign},.0f}" if "e+" in told and abs(value) < 1e7 else told
 
 
+@checked
 def theory_table(statements: Iterable[Statement]) -> Table:
     """The paper's statements beside what holds anyway, and whether they say more.
 

@@ -91,6 +91,10 @@ def storage_errors(path: str | Path, expected: str, offset: int | None = None) -
     """
     try:
         yield
+    except ValueError as error:  # of the operating system, for names with a zero byte
+        if "null byte" not in str(error):
+            raise
+        raise StorageError(repr(str(path)), "a zero byte in the name", expected) from error
     except OSError as error:
         remedy = "Make space, then resume." if error.errno in FULL else ""
         raise StorageError(path, error.strerror or str(error), expected, remedy, offset) from error

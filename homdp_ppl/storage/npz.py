@@ -15,7 +15,7 @@ import numpy as np
 from homdp_ppl.errors import PolicyError, Problem, shown
 from homdp_ppl.memory import amount, require_memory
 from homdp_ppl.precision import Array
-from homdp_ppl.storage.atomic import atomic_write
+from homdp_ppl.storage.atomic import atomic_write, storage_errors
 
 COPIES = 4  # of an array while it is read and validated
 
@@ -56,7 +56,7 @@ def read_arrays(path: str | Path, form: str, names: Sequence[str]) -> dict[str, 
     if not isinstance(path, str | os.PathLike):
         raise PolicyError("load", [Problem("path", shown(path), "the name of a file")])
     parts: dict[str, Array] = {}
-    with open(path, "rb") as opened:
+    with storage_errors(path, "a policy file that can be read"), open(path, "rb") as opened:
         try:  # NumPy and zipfile have many ways to say that a file is damaged
             size = _unpacked(opened, ("format", *names))
             _require_room(str(path), size)

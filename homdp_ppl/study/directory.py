@@ -23,8 +23,9 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from homdp_ppl.core.checked import checked
 from homdp_ppl.declare.model import World
-from homdp_ppl.errors import ParameterError, Problem
+from homdp_ppl.errors import ParameterError, Problem, shown
 from homdp_ppl.storage.atomic import StorageError, atomic_write, storage_errors
 from homdp_ppl.study import manifest
 from homdp_ppl.study.files import source_of
@@ -88,6 +89,7 @@ class StudyDirectory:
         return self.manifest.about
 
     @classmethod
+    @checked
     def create(cls, path: str | Path, study: Study, worlds: Mapping[str, World]) -> StudyDirectory:
         """Begin a study in a directory, which exists; one that holds another study is refused.
 
@@ -101,6 +103,9 @@ class StudyDirectory:
             Its models.
         """
         path = Path(path)
+        if set(worlds) != set(study.models):
+            got, expected = ", ".join(worlds) or "none", f"the study's: {', '.join(study.models)}"
+            raise ParameterError("StudyDirectory.create", [Problem("worlds", got, expected)])
         found = cls.at_place(path, study)
         if found is not None:
             for text, world in worlds.items():
@@ -118,6 +123,7 @@ class StudyDirectory:
         return cls(path, made, frozenset(files))
 
     @classmethod
+    @checked
     def at_place(cls, path: str | Path, study: Study) -> StudyDirectory | None:
         """The study that was begun in a directory, if any; its user files have not changed.
 
@@ -152,6 +158,7 @@ class StudyDirectory:
         return None
 
     @classmethod
+    @checked
     def open(cls, path: str | Path, trust: Trust = False) -> StudyDirectory:
         """Find a study again, without importing anything.
 
@@ -182,6 +189,7 @@ class StudyDirectory:
         check_sources({text: found.sources[text] for text in trusted}, str(path))
         return cls(path, found, trusted)
 
+    @checked
     def world(self, text: str) -> World:
         """A model of the study, as it was when the study began.
 
@@ -195,11 +203,15 @@ class StudyDirectory:
         ParameterError
             The model is in a user file that may not be imported, or it has changed.
         """
+        if text not in self.manifest.models:
+            expected = f"a model of this study: {', '.join(self.manifest.models)}"
+            raise ParameterError("StudyDirectory.world", [Problem("text", shown(text), expected)])
         self.check_imports(text)
         world = find_again(text, self.study.horizon)
         check_fingerprint(text, self.manifest.models[text], world, str(self.path))
         return world
 
+    @checked
     def check_imports(self, *texts: str) -> None:
         """Raise ParameterError unless these may be imported and their files have not changed.
 
@@ -230,6 +242,7 @@ class StudyDirectory:
         bayesian = [text for text, rule in rules.items() if rule["uses_prior"]]
         return self.study.units(continuous, bayesian)
 
+    @checked
     def unit_path(self, unit: Unit) -> Path:
         """Where the journals of a unit are; a link on the way raises StorageError."""
         path = self.path
@@ -239,6 +252,7 @@ class StudyDirectory:
                 raise StorageError(path, "a symbolic link", "a directory of the study itself")
         return path
 
+    @checked
     def make_unit_path(self, unit: Unit) -> Path:
         """The same, after making the directories below that of the study."""
         self.confirm()
@@ -249,6 +263,7 @@ class StudyDirectory:
                 path.mkdir(exist_ok=True)
         return self.unit_path(unit)
 
+    @checked
     def journal_path(self, unit: Unit, seed: int) -> Path:
         """The journal of one run."""
         return self.unit_path(unit) / f"seed-{seed}.journal"
@@ -259,6 +274,7 @@ class StudyDirectory:
             for seed in unit.seeds:
                 yield unit, seed, self.journal_path(unit, seed)
 
+    @checked
     def identity(self, unit: Unit, seed: int) -> dict[str, Any]:
         """What the journal of a run must say about itself: whose run it is.
 

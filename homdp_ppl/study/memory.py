@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from homdp_ppl.core.checked import checked
 from homdp_ppl.declare.model import World
 from homdp_ppl.errors import ParameterError, Problem
 from homdp_ppl.explorers import Explorer
@@ -12,6 +13,7 @@ from homdp_ppl.learning.planning import Planner
 from homdp_ppl.learning.run import Run
 
 
+@checked
 def side_by_side(
     world: World, rules: Sequence[Explorer], planner: Planner, episodes: int, seeds: Sequence[int]
 ) -> dict[str, list[Run]]:

@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from homdp_ppl.core.checked import checked
 from homdp_ppl.core.pomdp import TIE
 from homdp_ppl.core.spaces import Spaces
 from homdp_ppl.errors import DataError
@@ -85,6 +86,7 @@ def read_run(directory: StudyDirectory, unit: Unit, seed: int) -> Saved | None:
     return run
 
 
+@checked
 def read_runs(directory: StudyDirectory) -> Runs:
     """All runs that have begun, in the order of the study.
 

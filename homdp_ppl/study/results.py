@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from homdp_ppl.core.checked import checked
 from homdp_ppl.learning.metrics import Saved
 from homdp_ppl.learning.record import Record
 from homdp_ppl.precision import Array
@@ -23,6 +24,7 @@ from homdp_ppl.study.reading import Runs, read_runs
 COLUMNS = ("value", "optimistic", "gap", "regret", "was_optimistic")
 
 
+@checked
 def digest(directory: StudyDirectory) -> str:
     """A number for everything that results are computed from.
 

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, get_args
 import jax
 
 from homdp_ppl import models, planners
+from homdp_ppl.core.checked import checked
 from homdp_ppl.core.spaces import Real
 from homdp_ppl.declare.model import HOMDP, World
 from homdp_ppl.errors import HOMDPError, ParameterError, Problem, did_you_mean
@@ -79,6 +80,7 @@ def parse_call(text: str, subject: str) -> Call:
     return Call(name.strip(), options)
 
 
+@checked
 def find_world(text: str, horizon: int | None = None, seed: int = 0) -> World:
     """A world from a zoo name with options, from a ``.POMDP`` file or from
     ``path/to/file.py:name``.
@@ -170,6 +172,7 @@ def _after(name: str) -> str:
     return "" if name.endswith(".py") else name.rpartition(":")[2]
 
 
+@checked
 def find_rule(text: str, world: World) -> Explorer:
     """A rule from a line of text: its name, and options as in ``hop_b:scale=0.1,delta=0.05``.
 
@@ -251,6 +254,7 @@ def _own_rule(file: Path, call: Call) -> Explorer:
     return rule
 
 
+@checked
 def find_planner(text: str, world: World, model: HOMDP | None = None) -> Planner:
     """A planner from a line of text.
 

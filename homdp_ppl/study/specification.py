@@ -10,7 +10,8 @@ from errno import EFBIG
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from homdp_ppl.errors import ParameterError, Problem, did_you_mean
+from homdp_ppl.core.checked import checked
+from homdp_ppl.errors import ParameterError, Problem, did_you_mean, shown
 from homdp_ppl.study.defaults import EPISODES, EPSILON, EXPLORERS, PRIORS, SEEDS
 from homdp_ppl.study.sources import uses_prior
 
@@ -115,6 +116,7 @@ class Study:
         if problems:
             raise ParameterError("study", problems)
 
+    @checked
     def units(
         self, continuous: Collection[str] = (), bayesian: Collection[str] | None = None
     ) -> Iterator[Unit]:
@@ -153,6 +155,7 @@ class Study:
         }
 
     @classmethod
+    @checked
     def from_mapping(cls, given: Mapping[str, Any], subject: str = "study") -> Study:
         """From the contents of a file; refuses unknown names and values of the wrong kind."""
         known = [field.name for field in fields(cls)]
@@ -168,6 +171,7 @@ class Study:
         return cls(**given)
 
     @classmethod
+    @checked
     def from_toml(cls, path: str | Path) -> Study:
         """Read a TOML file whose keys are the attributes of a study.
 
@@ -203,6 +207,8 @@ def _shown(value: object) -> str:
         text = repr(value)
     except ValueError:  # an integer with thousands of digits
         text = "a very long number"
+    if " at 0x" in text:
+        return shown(value)
     return text if len(text) <= SHOWN else f"{text[:SHOWN]}..."
 
 

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.stats import t as student
 
+from homdp_ppl.core.checked import checked
 from homdp_ppl.errors import DataError, Problem
 from homdp_ppl.learning.metrics import Measured
 from homdp_ppl.precision import Array
@@ -56,6 +57,7 @@ class Row(NamedTuple):
     estimated: bool  # whether values are means of simulated episodes
 
 
+@checked
 def summarise(runs: Mapping[str, Sequence[Measured]], epsilon: float = 0.1) -> list[Row]:
     """One row a rule; differences are to the first.
 
@@ -112,6 +114,7 @@ def _row(name: str, runs: Sequence[Measured], first: Sequence[Measured], epsilon
     )
 
 
+@checked
 def paired_difference(
     runs: Sequence[Measured], others: Sequence[Measured]
 ) -> tuple[float, tuple[float, float]]:
@@ -148,6 +151,9 @@ def paired_difference(
     >>> round(mean, 3), round(high - low, 3)  # 3 * (1.852 - 1.2667), whatever the seed
     (1.756, 0.0)
     """
+    if not len(runs) or not len(others):
+        problem = Problem("runs", f"{len(runs)} and {len(others)} runs", "at least one of each")
+        raise DataError("paired_difference", [problem])
     theirs = {run.about["seed"]: float(run.regret[-1]) for run in others}
     differences = np.array(
         [
@@ -166,6 +172,7 @@ def paired_difference(
     return mean, (mean - reach, mean + reach)
 
 
+@checked
 def episodes_to(run: Measured, epsilon: float) -> float:
     """After how many episodes the mixture of all policies so far is within epsilon of the optimum,
     and stays so.

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from homdp_ppl.core.arguments import check_sizes
+from homdp_ppl.core.checked import checked
 from homdp_ppl.core.policy import range_problems
 from homdp_ppl.errors import ParameterError, Problem
 from homdp_ppl.memory import NUMBER, count, require_memory
@@ -75,6 +76,7 @@ class Pigeonhole(NamedTuple):
     reciprocal_bound: float
 
 
+@checked
 def pigeonhole(visited: ArrayLike, cells: int) -> Pigeonhole:
     """The pigeonhole lemmas for the cells that were visited; counts are updated after each episode.
 
@@ -121,6 +123,7 @@ class EllipticalPotential(NamedTuple):
     bound: float  # 2 d log((d lambda + K) / (d lambda))
 
 
+@checked
 def elliptical_potential(
     features: ArrayLike, regulariser: float | None = None
 ) -> EllipticalPotential:

@@ -15,7 +15,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from homdp_ppl.core.arguments import check_sizes
+from homdp_ppl.core.arguments import check_sizes, count_problems, refuse
+from homdp_ppl.core.checked import checked
 from homdp_ppl.errors import ParameterError, Problem
 from homdp_ppl.precision import Array
 
@@ -118,6 +119,7 @@ def tree_sizes(states: int, observations: int) -> tuple[int, int]:
     return 2 ** ((states + 1).bit_length() - 2), observations // 2 * 2 - 2
 
 
+@checked
 def separation(signs: ArrayLike, others: ArrayLike, epsilon: float) -> float:
     """What the best policy of instance u' loses in instance u.
 
@@ -142,6 +144,7 @@ def separation(signs: ArrayLike, others: ArrayLike, epsilon: float) -> float:
     return epsilon * _share(signs, others, epsilon)
 
 
+@checked
 def divergence(signs: ArrayLike, others: ArrayLike, epsilon: float) -> float:
     """KL divergence of an episode in instance u from one in u', at most 8 epsilon^2 for epsilon <
     1/2 (appendix D, Fano).
@@ -167,6 +170,9 @@ def divergence(signs: ArrayLike, others: ArrayLike, epsilon: float) -> float:
 def _share(signs: ArrayLike, others: ArrayLike, epsilon: float) -> float:
     check_sizes("lower bound", {"epsilon": (epsilon, (0.0, 1.0))})
     u, v = np.asarray(signs), np.asarray(others)
+    wrong = [name for name, w in (("signs", u), ("others", v)) if not np.isin(w, (-1, 1)).all()]
+    problems = [Problem(name, "other numbers", "-1 and 1") for name in wrong]
+    refuse(ParameterError, "lower bound", problems)
     if u.shape != v.shape or not u.size:
         raise ParameterError(
             "lower bound",
@@ -202,6 +208,7 @@ def packing(length: int, seed: int = 0) -> Array:
     (8, 16)
     """
     check_sizes("packing", {"length": (length, (0, LENGTH + 1))}, length=length)
+    refuse(ParameterError, "packing", count_problems(0, seed=seed))
     generator = np.random.default_rng(seed)
     words = np.zeros((1, length), dtype=bool)
     while len(words) < math.exp(length / 8):

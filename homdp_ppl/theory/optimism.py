@@ -16,7 +16,8 @@ from scipy.special import xlogy
 
 from homdp_ppl.confidence.bonuses import hop_b_bonus, hop_b_class_bonus
 from homdp_ppl.confidence.counts import empirical, hop_b_class_radii, hop_b_radii
-from homdp_ppl.core.alphas import policy_alphas
+from homdp_ppl.core.alphas import alphas_of
+from homdp_ppl.core.checked import checked
 from homdp_ppl.core.counts import Counts
 from homdp_ppl.core.graph_policy import GraphPolicy
 from homdp_ppl.core.pomdp import POMDP
@@ -63,7 +64,7 @@ def optimism(
         G, a bound on the rewards of the learned model.
     """
     H = truth.horizon
-    promised, true = policy_alphas(policy, learned), policy_alphas(policy, truth)
+    promised, true = alphas_of(policy, learned), alphas_of(policy, truth)
     slack = min(
         float((hat - alpha - H * radius).min()) for hat, alpha in zip(promised, true, strict=True)
     )
@@ -73,6 +74,7 @@ def optimism(
     return Optimism(slack, evaluate(policy, learned) - evaluate(policy, truth), size)
 
 
+@checked
 def hop_b_optimism(
     policy: GraphPolicy,
     world: World,
@@ -120,6 +122,7 @@ def hop_b_optimism(
     return optimism(policy, world.pomdp, learned, radii.emission, 5 * H)
 
 
+@checked
 def hop_b_class_optimism(
     policies: Iterable[GraphPolicy],
     world: World,

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from homdp_ppl.core.arguments import check_sizes
-from homdp_ppl.core.spaces import HasSpaces
+from homdp_ppl.core.spaces import HasSpaces, spaces_of
 from homdp_ppl.errors import ParameterError
 from homdp_ppl.theory._ranges import ACCURACY, PROBABILITY
 from homdp_ppl.theory.counting import reciprocal_pigeonhole, root_pigeonhole
@@ -80,7 +80,7 @@ def report(
     regret of HOP-B: 3.77e+07, trivially 4e+03; from 1.91e+10
     regret of HOP-B, emission class: 3.13e+06, trivially 4e+03; from 9.87e+08
     """
-    X, Y, A, H = model.spaces.sizes
+    X, Y, A, H = spaces_of(model, "theory.report").sizes
     goal = H / 10 if accuracy is None else accuracy
     (K,) = check_sizes(
         "theory.report",

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
+from homdp_ppl.core.checked import checked
 from homdp_ppl.precision import x64
 from homdp_ppl.report.look import counted
 from homdp_ppl.report.page.html import Html, document, number, paragraph, tag, text
@@ -34,6 +35,7 @@ from homdp_ppl.study.specification import Unit
 TITLE = "Exploration rules, compared"
 
 
+@checked
 def write_page(
     directory: StudyDirectory, runs: Runs, failed: Mapping[Unit, str] | None = None
 ) -> Path:

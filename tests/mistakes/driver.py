@@ -1,0 +1,104 @@
+"""Cases in child processes: one that dies or hangs is an outcome, and the rest are run all the
+same.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import queue
+import subprocess
+import sys
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+ROOT = Path(__file__).parents[2]
+PATIENCE = 120.0  # seconds without a sign of life; the first lines come after imports
+
+
+class Result(NamedTuple):
+    """One case and what came of it."""
+
+    number: int
+    case: str
+    family: str
+    kind: str
+    detail: str
+
+    @property
+    def failed(self) -> bool:
+        """Whether this must not happen."""
+        return self.kind not in ("refused", "accepted")
+
+    def __str__(self) -> str:
+        return f"{self.number} {self.kind}: {self.case} -> {self.detail}"
+
+
+def results(calls: int, seed: int = 0, prefix: str = "", first: int = 0) -> Iterator[Result]:
+    """The outcomes of cases ``first`` to ``calls`` of a seed."""
+    while first < calls:
+        last = None
+        for line in _lines(seed, first, calls, prefix):
+            if "kind" in line:
+                yield Result(**line)
+                first, last = line["number"] + 1, None
+            else:
+                last = line
+        if last is None:
+            return
+        yield Result(**last, kind="crash", detail="the process died or hung")
+        first = last["number"] + 1
+
+
+def _lines(seed: int, first: int, calls: int, prefix: str) -> Iterator[dict[str, Any]]:
+    command = [
+        sys.executable,
+        "-m",
+        "tests.mistakes.child",
+        *map(str, (seed, first, calls)),
+        prefix,
+    ]
+    path = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
+    child = subprocess.Popen(
+        command,
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": path},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
+    assert child.stdout
+    said: queue.Queue[str] = queue.Queue()
+    reader = threading.Thread(target=_read, args=(child.stdout, said))
+    reader.start()
+    try:
+        while line := said.get(timeout=PATIENCE):
+            yield json.loads(line)
+    except queue.Empty:
+        pass
+    finally:
+        child.kill()
+        child.wait()
+        reader.join()
+        child.stdout.close()
+
+
+def _read(stream: Any, said: queue.Queue[str]) -> None:
+    for line in stream:
+        said.put(line)
+    said.put("")
+
+
+def summary(found: list[Result]) -> dict[str, dict[str, int]]:
+    """Outcomes by kind, failures by kind and family, and raw errors by class."""
+    failed = [result for result in found if result.failed]
+    raw = [result.detail.partition(":")[0] for result in failed if result.kind == "raw"]
+    return {
+        "outcomes": dict(Counter(result.kind for result in found)),
+        "raw errors": dict(Counter(raw).most_common()),
+        "failures": dict(Counter(f"{r.kind} {r.family}" for r in failed).most_common()),
+    }

@@ -1,0 +1,82 @@
+"""Everything public that can be called or read: functions, classes, methods and properties."""
+
+from __future__ import annotations
+
+import inspect
+from functools import cached_property
+from typing import Any
+
+import homdp_ppl
+from homdp_ppl.core.pomdp import Stationary
+from homdp_ppl.learning.learner import Learner
+from homdp_ppl.planners import PLANNERS
+
+# Classes that public functions take or return, and that users call, without being listed.
+ALSO = {"Learner": Learner, "Stationary": Stationary}
+# Raised or implemented by users, called by JAX, or inherited from Gymnasium: not called with data.
+NOT_CALLED = {
+    "Policy",
+    "Policy.act",
+    "GraphPolicy.tree_flatten",
+    "GraphPolicy.tree_unflatten",
+    "x64",
+    "Learner.traced",
+    "Run",  # results, which the library alone makes
+    "Posterior",
+    "posteriors.PredictiveCheck",
+    "study.Finished",
+    "study.StudyDirectory",
+    "study.Row",
+    "planners.OnlinePolicy",  # made by particle_tree alone, from parts that are not public
+    "explorers.State",  # the record that JAX takes apart and puts together again
+    "gym.HOMDPEnv.np_random",
+    "gym.HOMDPEnv.np_random_seed",
+    "gym.HOMDPEnv.unwrapped",
+}
+
+
+def namespaces() -> dict[str, Any]:
+    """The public modules; the root has the empty name."""
+    parts = {name: getattr(homdp_ppl, name) for name in homdp_ppl.__all__}
+    return {"": homdp_ppl} | {n: part for n, part in parts.items() if inspect.ismodule(part)}
+
+
+def public() -> dict[str, Any]:
+    """Functions and classes by name, as in ``theory.packing``; each once."""
+    found: dict[str, Any] = {}
+    seen: set[int] = set()
+    for space, module in namespaces().items():
+        for name in module.__all__:
+            thing = getattr(module, name)
+            if callable(thing) and not inspect.ismodule(thing) and id(thing) not in seen:
+                seen.add(id(thing))
+                found[f"{space}.{name}".removeprefix(".")] = thing
+    return found | ALSO
+
+
+def members(name: str, thing: type) -> tuple[list[str], list[str]]:
+    """The methods and the properties of a public class, by name."""
+    methods, properties = [], []
+    for part in dir(thing):
+        if part.startswith("_"):
+            continue
+        static, value = inspect.getattr_static(thing, part), getattr(thing, part)
+        if isinstance(static, property | cached_property):
+            properties.append(f"{name}.{part}")
+        elif callable(value) and "homdp" in str(getattr(value, "__module__", "")):
+            methods.append(f"{name}.{part}")
+    return methods, properties
+
+
+def required() -> set[str]:
+    """The names that need a recipe: a valid call to start from."""
+    names = set()
+    for name, thing in public().items():
+        if inspect.isclass(thing) and issubclass(thing, BaseException):
+            continue
+        names.add(name)
+        if inspect.isclass(thing):
+            methods, properties = members(name, thing)
+            names |= {*methods, *properties}
+    names |= {f"{name}()" for name in PLANNERS}  # what the factories return is called too
+    return names - NOT_CALLED
