@@ -259,7 +259,7 @@ def test_validation_reports_all_problems():
     with raises(DataError, "episodes"):
         Episodes.of(log(), TIGER)
     for bad in (GOOD.trajectory, [None], [np.zeros(4, int)], 3, "tiger"):
-        with raises(DataError, "episode"):
+        with raises(DataError, "data"):
             Episodes.of(bad, TIGER)
 
 

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from homdp_ppl import GraphPolicy, Policy, PolicyError, Spaces, uniform_policy
 from homdp_ppl.planners import history_tree
+from homdp_ppl.storage.atomic import StorageError
 from tests.raising import raises
 from tests.worlds import Parity, random_policy, world
 
@@ -175,7 +176,7 @@ def test_a_file_that_is_no_policy_is_refused(tmp_path):
     np.savez(path, start=np.array([print], dtype=object), allow_pickle=True)
     with raises(PolicyError, "file"):
         GraphPolicy.load(path)
-    with pytest.raises(FileNotFoundError):
+    with raises(StorageError, f"{tmp_path}/nothing.npz"):
         GraphPolicy.load(tmp_path / "nothing.npz")
 
 
