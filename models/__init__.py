@@ -6,12 +6,12 @@ Each entry is a function that returns the model's default truth, a world to act 
 unknown in it included. Whether states and observations are finite is in ``world.spaces.finite``.
 """
 
-from homdp_ppl.core.checked import checked
 import sys
 from collections.abc import Callable
 from inspect import signature
 from typing import Any
 
+from homdp_ppl.core.checked import checked
 from homdp_ppl.declare.model import World
 from homdp_ppl.errors import HOMDPError, ParameterError, Problem, did_you_mean, shown
 from homdp_ppl.models import (

@@ -9,7 +9,7 @@ import numpy as np
 from homdp_ppl import BlindPolicy, Counts, confidence, evaluation, posteriors, theory
 from homdp_ppl.confidence import Continuations, Event, Moments, OneStep, Radii
 from homdp_ppl.evaluation import Estimate, Restricted, SimulationLemma
-from homdp_ppl.posteriors import Diagnostics, Gate, PredictiveCheck, Sampling
+from homdp_ppl.posteriors import Diagnostics, Gate, Sampling
 from tests.mistakes import things
 from tests.mistakes.recipe import Recipe, reading, recipe, record
 
