@@ -21,6 +21,7 @@ from homdp_ppl.core.checked import checked
 from homdp_ppl.core.counts import Counts, check_counts
 from homdp_ppl.core.graph_policy import GraphPolicy, check_policy
 from homdp_ppl.core.pomdp import POMDP
+from homdp_ppl.core.pomdp_validation import check_pomdp
 from homdp_ppl.core.spaces import HasSpaces, Spaces
 from homdp_ppl.declare.model import HOMDP, World
 from homdp_ppl.precision import Array
@@ -108,6 +109,7 @@ def continuations(policy: GraphPolicy, pomdp: POMDP) -> Continuations:
     ... ]  # lit next, then with half a chance
     [[[[0.0, 1.5]]], [[[0.0, 1.0]]]]
     """
+    check_pomdp(pomdp, "continuations")
     check_policy(policy, pomdp)
     _, T, O, r = pomdp.stationary("continuations")  # noqa: E741
     A, H = T.shape[1], pomdp.horizon

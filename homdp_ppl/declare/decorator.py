@@ -143,6 +143,11 @@ def tabular(
         for n, s in shapes.items()
         if len(s) != wanted[n].count(",") + 1
     ]
+    bad += [
+        Problem(n, "complex numbers", "probabilities")
+        for n, given in {"T": T, "O": O, "initial": initial}.items()
+        if not isinstance(given, Distribution) and np.iscomplexobj(given)
+    ]
     if bad:
         raise DeclarationError(name, bad)
 

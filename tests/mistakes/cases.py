@@ -118,7 +118,7 @@ def run(case: Case) -> Outcome:
     return of_result(result, valid(case.recipe), verdict)
 
 
-_REFERENCES: dict[int, Any] = {}
+_REFERENCES: dict[int, tuple[Recipe, Any]] = {}  # a recipe that is kept keeps its id
 
 
 def valid(recipe: Recipe) -> Any:
@@ -126,9 +126,9 @@ def valid(recipe: Recipe) -> Any:
     place = id(recipe)
     if place not in _REFERENCES:
         with _quiet():
-            _REFERENCES[place] = recipe.call(**recipe.arguments)
+            _REFERENCES[place] = recipe, recipe.call(**recipe.arguments)
         plt.close("all")
-    return _REFERENCES[place]
+    return _REFERENCES[place][1]
 
 
 def _called(case: Case) -> Any:

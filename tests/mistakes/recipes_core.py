@@ -345,6 +345,7 @@ def believing() -> Iterator[Recipe]:
     yield recipe("Posterior.draws", belief.draws, key=KEY, n=3)
     yield recipe("Posterior.parameters", belief.parameters, key=KEY, n=3)
     yield recipe("Posterior.require_quantiles", belief.require_quantiles)
+    yield recipe("Posterior.require_rows", belief.require_rows)
     yield recipe("Posterior.update", belief.update, data=things.episodes(), key=None)
     yield recipe("Posterior.update", belief.update, data=things.counts(), key=KEY)
     yield recipe("Posterior.worlds", belief.worlds, key=KEY, n=2)
