@@ -1,7 +1,4 @@
-"""What a person reads when something is wrong.
-
-Every problem at once, each with what was expected and what to do.
-"""
+"""Errors: all problems together, each with what was given, what was expected and what to do."""
 
 from __future__ import annotations
 
@@ -10,12 +7,13 @@ from difflib import get_close_matches
 from math import log10
 from typing import NamedTuple
 
+UNKNOWN = "unknown "  # how the problem of a name that does not exist begins
 LISTED = 20  # problems printed in full; the rest are counted
 LONGEST = 200  # characters of a value that is shown as it is
 
 
 class Problem(NamedTuple):
-    """One thing that is wrong, where it stands and how to put it right.
+    """One thing that is wrong: where, what was given, what was expected, what to do.
 
     Examples
     --------
@@ -32,7 +30,11 @@ class Problem(NamedTuple):
 
     def __str__(self) -> str:
         place = f"{self.where}[{self.at}]" if self.at else self.where
-        line = f"{place}: got {self.got}; expected {self.expected}"
+        if self.got.startswith(UNKNOWN):
+            line = f"{place}: {self.got}" if self.at else self.got
+            line = f"{line}; {self.expected}"
+        else:
+            line = f"{place}: got {self.got}; expected {self.expected}"
         return f"{line}. {self.remedy}" if self.remedy else line
 
 
@@ -51,7 +53,7 @@ class HOMDPError(ValueError):
     ...     models.load("lion")
     ... except HOMDPError as error:
     ...     print(error.problems[0].where, error.problems[0].got)
-    model 'lion'
+    model unknown model 'lion'
     """
 
     def __init__(self, subject: str, problems: Sequence[Problem]) -> None:
@@ -133,6 +135,38 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     return f"Did you mean {near[0]!r}?" if near else ""
 
 
+def unknown(
+    where: str, kind: str, name: str, known: Iterable[str], owner: str, at: str = ""
+) -> Problem:
+    """The problem of a name that does not exist.
+
+    Parameters
+    ----------
+    where
+        The argument.
+    kind
+        What was named, as in "site".
+    name
+        The name.
+    known
+        The names that exist.
+    owner
+        What has them, as in "this model".
+    at
+        Which entry, if there are several.
+
+    Examples
+    --------
+    >>> print(unknown("site 'bias'", "site", "bias", ["O"], "this model"))
+    unknown site 'bias'; this model has: O
+    >>> print(unknown("model", "model", "tigre", ["lock", "tiger"], "the model zoo"))
+    unknown model 'tigre'; the model zoo has: lock, tiger. Did you mean 'tiger'?
+    """
+    known = list(known)
+    has = f"{owner} has: {', '.join(known)}" if known else f"{owner} has none"
+    return Problem(where, f"{UNKNOWN}{kind} {shown(name)}", has, did_you_mean(name, known), at)
+
+
 class DeclarationError(HOMDPError):
     """A declaration that is not a HOMDP.
 
@@ -178,8 +212,8 @@ class ParameterError(HOMDPError):
     ...     coin.at(bias=0.7)
     ... except ParameterError as error:
     ...     for problem in error.problems:
-    ...         print(f"{problem.where}: got {problem.got}; expected {problem.expected}")
-    site 'bias': got a value for it; expected one of the sites: O
+    ...         print(problem._replace(remedy=""))
+    unknown site 'bias'; this model has: O
     site 'O': got no value; expected a value for every site
     """
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from homdp_ppl.core.checked import checked
 from homdp_ppl.declare.model import World
-from homdp_ppl.errors import HOMDPError, ParameterError, Problem, did_you_mean, shown
+from homdp_ppl.errors import HOMDPError, ParameterError, unknown
 from homdp_ppl.models import (
     camera,
     checkup,
@@ -92,10 +92,7 @@ def load(name: str, **options: Any) -> World:
     has = list(signature(factory).parameters)
     wrong = [option for option in options if option not in has]
     if wrong:
-        expected = f"one of {', '.join(has)}" if has else "no options"
-        problems = [
-            Problem("option", repr(option), expected, did_you_mean(option, has)) for option in wrong
-        ]
+        problems = [unknown("option", "option", option, has, f"{name!r}") for option in wrong]
         raise ParameterError(f"models.load({name!r})", problems)
     return factory(**options)
 
@@ -120,10 +117,8 @@ def story(name: str) -> str:
 
 
 def _factory(name: str, asked: str) -> Callable[..., World]:
-    if not isinstance(name, str) or name not in MODELS:
-        expected = f"one of {', '.join(MODELS)}"
-        remedy = did_you_mean(name, MODELS) if isinstance(name, str) else ""
-        raise HOMDPError(asked, [Problem("model", shown(name), expected, remedy)])
+    if name not in MODELS:
+        raise HOMDPError(asked, [unknown("model", "model", name, MODELS, "the model zoo")])
     return MODELS[name]
 
 

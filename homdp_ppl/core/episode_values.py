@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from homdp_ppl.core.spaces import Real, Space, entry_place
-from homdp_ppl.errors import Problem, did_you_mean
+from homdp_ppl.errors import Problem, unknown
 
 Values = NDArray[Any]
 Known = NDArray[np.bool_]
@@ -99,15 +99,11 @@ def _indices(
     place = {name: k for k, name in enumerate(names)}
     codes = np.array([place.get(str(name), -1) for name in found])
     indices = codes[inverse].reshape(values.shape)
-    unknown = (indices < 0) if known is None else (indices < 0) & known
+    missing = (indices < 0) if known is None else (indices < 0) & known
     problems = [
-        Problem(
-            where,
-            repr(str(values[tuple(index)])),
-            f"one of {', '.join(names)}",
-            did_you_mean(str(values[tuple(index)]), names),
-            entry_place(index, ids),
+        unknown(
+            where, "name", str(values[tuple(index)]), names, "this space", entry_place(index, ids)
         )
-        for index in np.argwhere(unknown)[:8]
+        for index in np.argwhere(missing)[:8]
     ]
     return np.where(indices < 0, 0, indices), problems  # the unknown ones are reported

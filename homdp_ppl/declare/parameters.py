@@ -17,7 +17,7 @@ from homdp_ppl.core.probabilities import FLOAT32, ROW_TOLERANCE, pomdp_problems,
 from homdp_ppl.core.spaces import Spaces
 from homdp_ppl.declare.kernels import Tables, unwrap
 from homdp_ppl.declare.probing import Site
-from homdp_ppl.errors import ParameterError, Problem, did_you_mean, shown
+from homdp_ppl.errors import ParameterError, Problem, shown, unknown
 from homdp_ppl.precision import Array
 
 FEW = 4  # numbers that are shown one by one
@@ -27,14 +27,10 @@ LEAK = 1e-12  # probability that tables may put on entries found impossible
 def check_names(model: str, sites: Iterable[Site], parameters: Mapping[str, Any]) -> None:
     """Refuse parameters for sites that do not exist, and missing ones."""
     wanted = [site.name for site in sites]
-    listed = ", ".join(wanted) if wanted else "none"
     problems = []
     for name in parameters:
         if name not in wanted:
-            expected = f"one of the sites: {listed}"
-            problems.append(
-                Problem(f"site {name!r}", "a value for it", expected, did_you_mean(name, wanted))
-            )
+            problems.append(unknown(f"site {name!r}", "site", name, wanted, "this model"))
     call = (
         f"Write {', '.join(f'{name}=...' for name in wanted)}, or draw all from their "
         f"priors: .draw(key)."

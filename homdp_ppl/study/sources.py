@@ -14,7 +14,7 @@ from homdp_ppl import models, planners
 from homdp_ppl.core.checked import checked
 from homdp_ppl.core.spaces import Real
 from homdp_ppl.declare.model import HOMDP, World
-from homdp_ppl.errors import HOMDPError, ParameterError, Problem, did_you_mean
+from homdp_ppl.errors import HOMDPError, ParameterError, Problem, unknown
 from homdp_ppl.explorers import EXPLORERS, Explorer
 from homdp_ppl.explorers.explorer import Replan
 from homdp_ppl.explorers.transforms import replanning
@@ -141,11 +141,14 @@ def _find(text: str, seed: int) -> World:
         name, _, rest = text.partition(":")
         if name.strip() not in known:
             here = Path(f"{name}.py").is_file()
-            remedy = f"Did you mean '{name}.py:{rest}'?" if here else did_you_mean(name, known)
-            expected = (
-                "a name of the zoo (see `homdp models`), a .POMDP file, or path/to/file.py:name"
+            problem = unknown("name", "model", name, known, "the model zoo")
+            problem = problem._replace(
+                expected="a model is a name of the model zoo (see `homdp models`), a .POMDP file, "
+                "or path/to/file.py:name"
             )
-            raise HOMDPError("model", [Problem("name", repr(name), expected, remedy)])
+            if here:
+                problem = problem._replace(remedy=f"Did you mean '{name}.py:{rest}'?")
+            raise HOMDPError("model", [problem])
         call = parse_call(text, "model")
         loaded: World = _called(models.MODELS[call.name], call)
         return loaded
@@ -191,11 +194,11 @@ def find_rule(text: str, world: World) -> Explorer:
     classes = unwritable()
     if call.name not in EXPLORERS or call.name in classes:
         known = [rule for rule in EXPLORERS if rule not in classes]
-        needs = "This rule needs a class of tables or worlds: use it from Python."
-        remedy = needs if call.name in classes else did_you_mean(call.name, known)
-        raise ParameterError(
-            "explorer", [Problem("name", repr(call.name), f"one of {', '.join(known)}", remedy)]
-        )
+        problem = unknown("name", "exploration rule", call.name, known, "the command line")
+        if call.name in classes:
+            needs = "This rule needs a class of tables or worlds: use it from Python."
+            problem = Problem("name", repr(call.name), "a rule for the command line", needs)
+        raise ParameterError("explorer", [problem])
     if takes_world(text):
         call.options.setdefault("world", world)
     rule: Explorer = _replanning(EXPLORERS[call.name], call)
@@ -292,9 +295,7 @@ def find_planner(text: str, world: World, model: HOMDP | None = None) -> Planner
         return own if takes_a_model(own) and not call.options else _own_planner(own, call)
     known = planners.PLANNERS
     if call.name not in known:
-        problem = Problem(
-            "name", repr(call.name), f"one of {', '.join(known)}", did_you_mean(call.name, known)
-        )
+        problem = unknown("name", "planner", call.name, known, "homdp_ppl.planners")
         raise ParameterError("planner", [problem])
     factory = known[call.name]
     if call.name == "auto" and not world.spaces.finite:
@@ -324,10 +325,8 @@ def _called(factory: Callable[..., Any], call: Call) -> Any:
     has = list(signature(factory).parameters)
     wrong = [option for option in call.options if option not in has]
     if wrong:
-        known = f"one of {', '.join(has)}" if has else "none"
         raise ParameterError(
-            call.name,
-            [Problem("option", repr(option), known, did_you_mean(option, has)) for option in wrong],
+            call.name, [unknown("option", "option", option, has, call.name) for option in wrong]
         )
     try:
         return factory(**call.options)
