@@ -79,8 +79,9 @@ def uniform_at(policy: GraphPolicy, step: int, horizon: int) -> GraphPolicy:
     if step > horizon:
         raise PolicyError("uniform_at", [Problem("step", str(step), f"a step in 1..{horizon}")])
     if horizon > len(policy.probabilities):  # some node is met twice
-        expected = f"at most {len(policy.probabilities)} steps, one for each node"
-        raise PolicyError("uniform_at", [Problem("horizon", shown(horizon), expected)])
+        got = f"{len(policy.probabilities)} nodes, met at several steps"
+        expected = f"a node for each of {shown(horizon)} steps"
+        raise PolicyError("uniform_at", [Problem("policy", got, expected)])
     by_step = layers(policy, horizon)
     nodes = by_step[step - 1]
     others = np.concatenate(

@@ -449,7 +449,7 @@ def test_bad_arguments_are_refused_all_at_once(rule, given, names):
     ],
 )
 def test_counts_of_another_model_are_refused(rule):
-    with pytest.raises(DataError, match="counts.transition: got shape"):
+    with pytest.raises(DataError, match=r"counts\.transition: got shape"):
         rule(FREE, Counts(np.ones((1, 1, 1)), np.ones((1, 1))))
     with pytest.raises(DataError, match="names"):
         rule(
