@@ -190,7 +190,6 @@ class GraphPolicy:
         return self.probabilities[node]
 
     @classmethod
-    @checked
     def from_policy(
         cls, policy: Policy, model: HasSpaces, max_nodes: int = MAX_NODES
     ) -> GraphPolicy:

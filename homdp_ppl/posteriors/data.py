@@ -109,7 +109,7 @@ def impossible(model: str) -> DataError:
 def _episodes(homdp: HOMDP, data: Episode | Iterable[Episode | Episodes]) -> Episodes:
     listed: Episodes | list[Episode | Episodes]
     if isinstance(data, str | jax.Array | np.ndarray):
-        problem = Problem("data", shown(data), "Episodes, or Counts")
+        problem = Problem("data", f"a {type(data).__name__}", "Episodes, or Counts")
         raise DataError(f"data for {homdp.name}", [problem])
     if isinstance(data, Episodes):
         listed = data

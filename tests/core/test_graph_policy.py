@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from homdp_ppl import GraphPolicy, Policy, PolicyError, Spaces, uniform_policy
+from homdp_ppl import GraphPolicy, Policy, PolicyError, Spaces, StorageError, uniform_policy
 from homdp_ppl.planners import history_tree
 from tests.worlds import Parity, random_policy, world
 
@@ -177,7 +177,7 @@ def test_a_file_that_is_no_policy_is_refused(tmp_path):
     np.savez(path, start=np.array([print], dtype=object), allow_pickle=True)
     with pytest.raises(PolicyError, match="another kind"):
         GraphPolicy.load(path)
-    with pytest.raises(FileNotFoundError):
+    with pytest.raises(StorageError):
         GraphPolicy.load(tmp_path / "nothing.npz")
 
 
