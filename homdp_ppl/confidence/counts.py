@@ -15,7 +15,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from homdp_ppl.core.arguments import broadcast_problems, check_arguments, refuse
+from homdp_ppl.core.arguments import (
+    broadcast_problems,
+    check_arguments,
+    refuse,
+    scalar_problems,
+)
 from homdp_ppl.core.checked import checked, checked_but
 from homdp_ppl.core.counts import Counts, check_counts
 from homdp_ppl.core.pomdp import POMDP, Stationary
@@ -163,7 +168,7 @@ def hop_b_radii(
     Radii(transition=array([[0., 0., 0.],
            [0., 0., 0.]]), emission=array([2., 2.]))
     """
-    check_arguments("hop_b_radii", episodes=episodes, delta=delta, scale=scale)
+    _check_scalars("hop_b_radii", episodes=episodes, delta=delta, scale=scale)
     check_counts(counts, homdp)
     beta_1, beta_2 = hop_b_betas(homdp, episodes, delta)
     xp = namespace(counts, episodes, delta, scale)
@@ -210,7 +215,7 @@ def hop_b_class_radii(
     ... )  # sqrt(8 log(5 1000 / 0.1) / 1000)
     array([0.2942])
     """
-    check_arguments("hop_b_class_radii", episodes=episodes, size=size, delta=delta, scale=scale)
+    _check_scalars("hop_b_class_radii", episodes=episodes, size=size, delta=delta, scale=scale)
     check_counts(counts, homdp)
     xp = namespace(counts, episodes, size, delta, scale)
     radii = class_radii(
@@ -231,8 +236,10 @@ def class_radii(
     """The same from n(x, a) and n(x) alone: they know nothing of Y, which may be infinite."""
     xp = namespace(state_action, visits, episodes, size, delta, scale)
     X, A = state_action.shape
-    transition = _capped(xp, scale, 8 * X * xp.log(X**2 * A * episodes * horizon), state_action, 2)
-    emission = _capped(xp, scale, 8 * xp.log(size * X * episodes / delta), visits, 2)
+    transition = _capped(
+        xp, scale, 8 * X * xp.log(1.0 * X**2 * A * episodes * horizon), state_action, 2
+    )
+    emission = _capped(xp, scale, 8 * xp.log(1.0 * size * X * episodes / delta), visits, 2)
     return Radii(transition, emission)
 
 
@@ -264,7 +271,7 @@ def weissman_radii(
     ... ).emission.round(4)
     array([0.1635, 0.1635])
     """
-    check_arguments("weissman_radii", episodes=episodes, delta=delta)
+    _check_scalars("weissman_radii", episodes=episodes, delta=delta)
     check_counts(counts, homdp)
     X, Y, A, H = homdp.spaces.sizes
     level = delta / ((X + X * A) * episodes * H)
@@ -363,6 +370,12 @@ def bernstein(n: Array | int, variance: Array | float, span: float, level: float
     counted = xp.where(n > 1, n, 2)
     bound = xp.sqrt(2 * variance * log / counted) + 7 * span * log / (3 * (counted - 1))
     return xp.where(n > 1, xp.minimum(bound, span), span)
+
+
+def _check_scalars(subject: str, **given: Any) -> None:
+    """Refuse numbers outside their ranges, and arrays."""
+    check_arguments(subject, **given)
+    refuse(ParameterError, subject, scalar_problems(**given))
 
 
 def _check_numbers(subject: str, **given: Any) -> None:

@@ -18,7 +18,7 @@ from homdp_ppl.core.checked import checked, checked_but
 from homdp_ppl.core.counts import Counts, check_counts
 from homdp_ppl.core.randomness import as_key, refuse_traced_key
 from homdp_ppl.declare.model import HOMDP
-from homdp_ppl.errors import InferenceError, ParameterError, Problem
+from homdp_ppl.errors import InferenceError, ParameterError, Problem, TracedError
 from homdp_ppl.memory import NUMBER, count, require_memory
 from homdp_ppl.posteriors import Posterior
 from homdp_ppl.posteriors.dirichlet import ClosedForm, closed_form
@@ -207,6 +207,10 @@ def one_step(
     [0.5, 0.7]
     """
     X, Y, A, _ = belief.homdp.spaces.sizes
+    if isinstance(alpha_next, jax.core.Tracer):
+        remedy = "Call it outside of jit, vmap and grad."
+        problem = Problem("alpha_next", "values that JAX is tracing", "numbers", remedy)
+        raise TracedError("one_step", [problem])
     if alpha_next.shape != (A, Y, X) or not np.isfinite(np.asarray(alpha_next)).all():
         expected = f"finite numbers of shape {(A, Y, X)}: action, observation, state"
         problem = Problem("alpha_next", f"shape {alpha_next.shape}", expected)

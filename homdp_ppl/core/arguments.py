@@ -16,7 +16,7 @@ import jax
 import numpy as np
 
 from homdp_ppl.core.numbers import as_numbers
-from homdp_ppl.errors import HOMDPError, ParameterError, Problem, shown
+from homdp_ppl.errors import HOMDPError, ParameterError, Problem, TracedError, shown
 from homdp_ppl.memory import NUMBER, count, memory_problems
 
 PROBABILITY = "a probability in (0, 1)"
@@ -147,6 +147,15 @@ def broadcast_problems(**given: Any) -> list[Problem]:
     return []
 
 
+def scalar_problems(**given: Any) -> list[Problem]:
+    """Arguments that must be single numbers, not arrays of them."""
+    return [
+        Problem(name, f"shape {np.shape(value)}", "one number")
+        for name, value in given.items()
+        if np.ndim(value)
+    ]
+
+
 def check_sizes(
     subject: str,
     between: Mapping[str, tuple[Any, tuple[float, float]]] | None = None,
@@ -163,6 +172,11 @@ def check_sizes(
     counts
         The whole numbers.
     """
+    traced = [value for value, _ in (between or {}).values() if isinstance(value, jax.core.Tracer)]
+    if traced:
+        remedy = "Call it outside of jit, vmap and grad."
+        problem = Problem("arguments", "values that JAX is tracing", "numbers", remedy)
+        raise TracedError(subject, [problem])
     problems = count_problems(**counts)
     problems += [
         _problem(name, value, f"at most {LARGEST:.0e}")

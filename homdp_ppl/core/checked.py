@@ -359,6 +359,8 @@ def _fixed(value: Any, kinds: Sequence[Kind | None]) -> bool:
 def _sequence(value: Any, origin: type, entry: Kind | None) -> bool:
     if isinstance(value, np.ndarray):
         return value.ndim > 0 and not np.ma.is_masked(value) and _entries(value.tolist(), entry)
+    if isinstance(value, jax.Array):
+        return False
     wanted = Collection if origin is Collection else Sequence
     text = isinstance(value, str) and entry is None  # a sequence of anything, of characters too
     plain = isinstance(value, wanted) and not isinstance(value, str | bytes | Mapping)
@@ -382,7 +384,8 @@ def _scalar(value: Any, kinds: str) -> bool:
 
 
 def _whole(value: Any) -> bool:
-    return (isinstance(value, Integral) and not isinstance(value, bool)) or _scalar(value, "iu")
+    numpy = isinstance(value, np.ndarray) and _scalar(value, "iu")
+    return numpy or (isinstance(value, Integral) and not isinstance(value, bool))
 
 
 def _real(value: Any) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, get_args
 
 import jax
 import numpy as np
@@ -159,8 +159,8 @@ def shape_problems(arrays: dict[str, Values], spaces: Spaces, at: str) -> list[P
 
 def length_problems(length: int, ended: str, horizon: int, at: str) -> list[Problem]:
     """What is wrong with the number of steps of an episode and the reason for its end."""
-    if ended not in ("horizon", "terminal", "truncated"):
-        return [Problem("ended", repr(ended), '"horizon", "terminal" or "truncated"', at=at)]
+    if not isinstance(ended, str) or ended not in get_args(Ended):
+        return [Problem("ended", shown(ended), '"horizon", "terminal" or "truncated"', at=at)]
     if length == horizon and ended != "truncated":
         return []
     if length < horizon and ended != "horizon":

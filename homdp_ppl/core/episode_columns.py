@@ -40,7 +40,9 @@ def columns_of(
     given = {name: read(name, part) for name, part in values.items() if part is not None}
     N, H = done.shape if done.ndim == 2 else (0, 0)
     steps = np.full(N, H) if length is None else np.asarray(length)
-    reasons = np.asarray(ended)
+    texts = isinstance(ended, str | np.ndarray | list | tuple) and not hasattr(ended, "_fields")
+    flat = not isinstance(ended, list | tuple) or all(isinstance(each, str) for each in ended)
+    reasons = np.asarray(ended if texts and flat else 0)
     if reasons.dtype.kind != "U" or not np.isin(reasons, get_args(Ended)).all():
         expected = " or ".join(f'"{reason}"' for reason in get_args(Ended))
         raise DataError("episodes", [Problem("ended", errors.shown(ended), expected)])

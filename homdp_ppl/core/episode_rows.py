@@ -11,7 +11,7 @@ from homdp_ppl.core.episode import Episode, hide, length_problems, shape_problem
 from homdp_ppl.core.episode_values import Known, Values, blank, in_space, split_missing
 from homdp_ppl.core.policy import Trajectory
 from homdp_ppl.core.spaces import Real, Space, Spaces, shape_of
-from homdp_ppl.errors import DataError, Problem
+from homdp_ppl.errors import DataError, Problem, shown
 from homdp_ppl.memory import NUMBER, count, require_memory
 
 
@@ -20,11 +20,15 @@ def problems_of_one(item: Any, spaces: Spaces, at: str) -> list[Problem]:
     if not isinstance(item, Episode):
         remedy = "A Trajectory lacks the states." * isinstance(item, Trajectory)
         return [Problem("episode", f"a {type(item).__name__}", "an Episode", remedy, at)]
-    arrays = {
-        "observations": np.asarray(item.observations),
-        "actions": np.asarray(item.actions),
-        "states": np.asarray(item.states),
-    }
+    if not isinstance(item.trajectory, Trajectory):
+        return [Problem("trajectory", shown(item.trajectory), "a Trajectory", at=at)]
+    arrays = {}
+    for name in ("observations", "actions", "states"):
+        given = getattr(item, name)
+        try:
+            arrays[name] = np.asarray(given)
+        except (TypeError, ValueError):  # of NumPy and JAX: lists of different lengths, keys
+            return [Problem(name, shown(given), "an array with one value per step", at=at)]
     return shape_problems(arrays, spaces, at) or length_problems(
         len(arrays["actions"]), item.ended, spaces.horizon, at
     )

@@ -7,6 +7,7 @@ from dataclasses import dataclass, fields, replace
 from itertools import repeat
 from typing import Any, overload
 
+import jax
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -300,7 +301,8 @@ def _in_spaces(episodes: Episodes, spaces: Spaces) -> tuple[Episodes, list[Probl
 def _joined(data: Any, spaces: Spaces) -> Episodes:
     """One container of an episode, or of many."""
     listed = [data] if isinstance(data, Episode) else data
-    if isinstance(data, Trajectory) or not isinstance(listed, Iterable):
+    single_thing = isinstance(data, Trajectory | str | jax.Array | np.ndarray)
+    if single_thing or not isinstance(listed, Iterable):
         listed = [data]
     parts: list[Episodes] = []
     single: list[Episode] = []

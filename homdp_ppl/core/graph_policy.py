@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import jax
+import jax.numpy as jnp
 import networkx as nx
 import numpy as np
 from numpy.typing import ArrayLike
@@ -163,7 +164,8 @@ class GraphPolicy:
     def first(self, observation: Array | int) -> Array:
         """The node after the first observation."""
         check_index("observation", observation, len(self.start), PolicyError, "GraphPolicy")
-        return self.start[observation]
+        traced = isinstance(observation, jax.core.Tracer)  # NumPy arrays have no traced indices
+        return (jnp.asarray(self.start) if traced else self.start)[observation]
 
     @checked
     def next(self, node: Array | int, action: Array | int, observation: Array | int) -> Array:
@@ -172,7 +174,9 @@ class GraphPolicy:
         check_index("action", action, self.probabilities.shape[1], PolicyError, "GraphPolicy")
         check_index("observation", observation, len(self.start), PolicyError, "GraphPolicy")
         column = 0 if self.successor.shape[1] == 1 else action
-        return self.successor[node, column, observation]
+        place = node, column, observation
+        traced = any(isinstance(index, jax.core.Tracer) for index in place)
+        return (jnp.asarray(self.successor) if traced else self.successor)[place]
 
     def act(self, observations: ArrayLike, actions: ArrayLike) -> Array:
         """Probabilities of the next action, (A,), given y_1 .. y_h and a_1 .. a_{h-1}."""
@@ -186,7 +190,6 @@ class GraphPolicy:
         return self.probabilities[node]
 
     @classmethod
-    @checked
     def from_policy(
         cls, policy: Policy, model: HasSpaces, max_nodes: int = MAX_NODES
     ) -> GraphPolicy:

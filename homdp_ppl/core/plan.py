@@ -14,7 +14,7 @@ import numpy as np
 
 from homdp_ppl.core.arguments import refuse
 from homdp_ppl.core.bound import Bound
-from homdp_ppl.core.checked import check_fields, checked
+from homdp_ppl.core.checked import check_fields, check_types, checked
 from homdp_ppl.core.graph_policy import GraphPolicy, check_policy
 from homdp_ppl.core.plan_tree import MAX_GRAPH, policy_tree
 from homdp_ppl.core.policy import Policy
@@ -238,7 +238,6 @@ def planner_name(planner: Any) -> str:
     return str(name).split(".<locals>")[0]
 
 
-@checked
 def make_plan(
     policy: GraphPolicy,
     value: Array | float,
@@ -287,6 +286,7 @@ def make_plan(
     refuse(PlanningError, planner, problems)
     sizes_of(model, planner)
     check_policy(policy, model)
+    check_types("make_plan", value=(value, float), upper=(upper, float))
     return Plan(policy, float(value), float(upper), True, planner, statistics, model.spaces, model)
 
 

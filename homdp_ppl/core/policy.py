@@ -6,8 +6,6 @@ from __future__ import annotations
 
 from typing import NamedTuple, Protocol, runtime_checkable
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -87,11 +85,11 @@ def as_history(subject: str, observations: ArrayLike, actions: ArrayLike) -> tup
     """
     problems, found = [], []
     for where, given in (("observations", observations), ("actions", actions)):
-        ragged = isinstance(given, list | tuple) and len({np.ndim(part) for part in given}) > 1
-        key = isinstance(given, jax.Array) and jnp.issubdtype(given.dtype, jax.dtypes.prng_key)
-        traced = isinstance(given, jax.core.Tracer)
-        array = np.zeros(0) if ragged or key or traced else np.asarray(given)
-        if ragged or key or traced or array.dtype.kind not in "biufU" or np.ma.is_masked(given):
+        try:
+            array = np.asarray(given)
+        except (TypeError, ValueError):  # of NumPy and JAX: ragged lists, keys, traced values
+            array = np.zeros(0, dtype=object)
+        if array.dtype.kind not in "biufU" or np.ma.is_masked(given):
             problems.append(Problem(where, shown(given), "an array with one value per step"))
         found.append(array)
     if problems:

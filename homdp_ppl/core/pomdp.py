@@ -160,7 +160,7 @@ class POMDP(_Fields):
     def rewards(self, h: Any) -> Array:
         """r_h(x, y, a), (X, Y, A), or (X, 1, A) if it does not depend on the observation."""
         check_index("step", h, self.horizon)
-        return self.reward[..., h, :, :, :]
+        return _at(self.reward, h, 4, single=False)
 
     @property
     def rewards_by_observation(self) -> bool:
@@ -174,7 +174,7 @@ class POMDP(_Fields):
         those actions: (..., A, X).
         """
         moves = self.moves(h)
-        numeric = isinstance(b, np.ndarray | jax.Array) and b.dtype.kind in ("b", "i", "u", "f")
+        numeric = _numeric(b)
         if not numeric or b.ndim < 1 or b.shape[-1] != moves.shape[-1] or np.ma.is_masked(b):
             expected = f"probabilities of the {moves.shape[-1]} states, along the last axis"
             raise PlanningError("predict", [Problem("b", shown(b, 80), expected)])
@@ -201,7 +201,7 @@ class POMDP(_Fields):
         v(a, y, x').
         """
         X, Y, A = self.sizes
-        numeric = isinstance(v, np.ndarray | jax.Array) and v.dtype.kind in ("b", "i", "u", "f")
+        numeric = _numeric(v)
         if not numeric or v.shape not in ((X,), (A, Y, X)) or np.ma.is_masked(v):
             expected = f"an array of shape {(X,)} or {(A, Y, X)}"
             raise PlanningError("backup", [Problem("v", shown(v, 80), expected)])
@@ -221,7 +221,7 @@ class POMDP(_Fields):
         full = (self.horizon, X, A)
         expected = f"shape {full[1:]} or {full}: (step,) state, action"
         added, problems = as_numbers("bonus", bonus, expected)
-        shape = np.shape(bonus) if added is None else added.shape
+        shape = () if added is None else added.shape
         last = zip(reversed(shape), reversed(full), strict=False)  # leading axes are candidates
         if not problems and (len(shape) < 2 or any(n not in (1, m) for n, m in last)):
             problems = [Problem("bonus", f"shape {shape}", expected)]
@@ -341,6 +341,12 @@ class Stationary(NamedTuple):
         )
 
 
+def _numeric(values: Any) -> bool:
+    """Whether it is an array of real numbers; random keys are not."""
+    kinds = ("b", "i", "u", "f")
+    return isinstance(values, np.ndarray | jax.Array) and getattr(values.dtype, "kind", "") in kinds
+
+
 @lru_cache(maxsize=256)
 def numbered_spaces(states: int, observations: int, actions: int, horizon: int) -> Spaces:
     """Spaces with the names x0, y0, a0 and so on."""
@@ -354,9 +360,9 @@ def _short_form(where: str, table: Any, full: str) -> PlanningError:
     return PlanningError("POMDP", [Problem(where, got, f"shape {full}", SHORT_FORMS)])
 
 
-def _at(table: Array, index: Any, axis: int) -> Array:
+def _at(table: Array, index: Any, axis: int, single: bool = True) -> Array:
     """One entry of the axis counted from the end; the only one where there is one."""
-    place = 0 if table.shape[-axis] == 1 else index
+    place = 0 if single and table.shape[-axis] == 1 else index
     if isinstance(place, jax.core.Tracer):
         table = jnp.asarray(table)  # NumPy arrays have no traced indices
     return table[(..., place, *(slice(None),) * (axis - 1))]

@@ -13,7 +13,7 @@ from homdp_ppl.core.pomdp import POMDP, numbered_spaces
 from homdp_ppl.core.pomdp_shapes import FULL, fit_problems, full_axes, full_shape, shape_remedy
 from homdp_ppl.core.probabilities import FLOAT32, row_problems
 from homdp_ppl.core.spaces import NO_TABLES
-from homdp_ppl.errors import PlanningError, Problem
+from homdp_ppl.errors import PlanningError, Problem, shown
 from homdp_ppl.precision import Array
 
 
@@ -128,8 +128,10 @@ def check_pomdp(pomdp: Any, subject: str) -> POMDP:
     for name in ("terminal", "scale", "shift"):
         problems += masked_problems(name, getattr(pomdp, name))
     for name in ("scale", "shift"):
-        if not problems and not np.isfinite(np.asarray(getattr(pomdp, name), dtype=float)):
-            problems.append(Problem(name, str(getattr(pomdp, name)), "a finite number"))
+        number, wrong = as_numbers(name, getattr(pomdp, name), "without axes")
+        problems += wrong
+        if number is not None and not np.isfinite(np.asarray(number)):
+            problems.append(Problem(name, shown(getattr(pomdp, name)), "a finite number"))
     if problems:
         raise PlanningError(subject, problems)
     return POMDP(*map(np.asarray, pomdp))

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
+import jax
 import numpy as np
 import numpyro
 from numpy.typing import ArrayLike
@@ -146,7 +147,7 @@ def tabular(
     bad += [
         Problem(n, "complex numbers", "probabilities")
         for n, given in {"T": T, "O": O, "initial": initial}.items()
-        if not isinstance(given, Distribution) and np.iscomplexobj(given)
+        if isinstance(given, np.ndarray | jax.Array) and np.iscomplexobj(given)
     ]
     if bad:
         raise DeclarationError(name, bad)
@@ -227,6 +228,10 @@ def _shape(given: ArrayLike | Distribution) -> tuple[int, ...]:
     """The shape of a table; of one with rows of different lengths as far as it has one."""
     if isinstance(given, Distribution):
         return tuple(given.shape())
+    if hasattr(given, "_fields"):  # a record of arrays, such as a POMDP
+        return (len(given),)
+    if not isinstance(given, list | tuple | np.ndarray | jax.Array | int | float):
+        return np.shape(np.asarray(given, dtype=object))
     try:
         return np.shape(given)
     except ValueError:

@@ -89,11 +89,12 @@ def refuse_traced(model: str, values: Mapping[str, Array], remedy: str) -> None:
 def as_value(site: Site, given: ArrayLike) -> Array:
     """A parameter as an array of JAX's float type, or of integers where its site is discrete.
 
-    Raises ValueError at fractions and complex numbers.
+    Raises ValueError at fractions, complex numbers and random keys.
     """
     value = jnp.asarray(given)
-    if jnp.issubdtype(value.dtype, jnp.complexfloating):
-        raise ValueError("complex numbers")
+    real = jnp.issubdtype(value.dtype, jnp.integer) or jnp.issubdtype(value.dtype, jnp.floating)
+    if not real and value.dtype != bool:
+        raise ValueError("no real numbers")
     if not site.discrete:
         return value.astype(jnp.result_type(float))
     whole = value.astype(jnp.result_type(int))

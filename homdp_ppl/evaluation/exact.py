@@ -11,7 +11,6 @@ import numpy as np
 
 from homdp_ppl.core.alphas import after_observations, alphas_of, layers
 from homdp_ppl.core.arguments import count_problems, refuse
-from homdp_ppl.core.checked import checked
 from homdp_ppl.core.graph_policy import GraphPolicy, graph_of
 from homdp_ppl.core.policy import Policy
 from homdp_ppl.core.pomdp import POMDP
@@ -50,7 +49,6 @@ def policy_value(graph: GraphPolicy, pomdp: POMDP) -> float:
     return float(np.einsum("x,xy,yx->", pomdp.initial, pomdp.shows(0), alpha))
 
 
-@checked
 def uniform_at(policy: GraphPolicy, step: int, horizon: int) -> GraphPolicy:
     """Pi o_h Unif(A): follow a policy, but act uniformly at one step (Algorithm 2).
 
@@ -79,8 +77,9 @@ def uniform_at(policy: GraphPolicy, step: int, horizon: int) -> GraphPolicy:
     if step > horizon:
         raise PolicyError("uniform_at", [Problem("step", str(step), f"a step in 1..{horizon}")])
     if horizon > len(policy.probabilities):  # some node is met twice
-        expected = f"at most {len(policy.probabilities)} steps, one for each node"
-        raise PolicyError("uniform_at", [Problem("horizon", shown(horizon), expected)])
+        got = f"{len(policy.probabilities)} nodes, met at several steps"
+        expected = f"a node for each of {shown(horizon)} steps"
+        raise PolicyError("uniform_at", [Problem("policy", got, expected)])
     by_step = layers(policy, horizon)
     nodes = by_step[step - 1]
     others = np.concatenate(

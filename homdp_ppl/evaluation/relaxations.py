@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from homdp_ppl.core.numbers import as_numbers
 from homdp_ppl.core.pomdp import POMDP
 from homdp_ppl.core.pomdp_validation import check_pomdp
 from homdp_ppl.errors import PlanningError, Problem
@@ -139,8 +140,16 @@ def root_value(pomdp: POMDP, vectors: Array) -> Array:
     """
     pomdp = check_pomdp(pomdp, "root_value")
     X, Y, _ = pomdp.sizes
-    shape = np.shape(vectors)
-    if len(shape) not in (2, 3) or shape[-1] != X or (len(shape) == 3 and shape[1] != Y):
+    numbers, problems = as_numbers("vectors", vectors, f"shape (n, {X}) or (n, {Y}, {X})")
+    if numbers is None:
+        raise PlanningError("root_value", problems)
+    vectors, shape = numbers, numbers.shape
+    if (
+        0 in shape
+        or len(shape) not in (2, 3)
+        or shape[-1] != X
+        or (len(shape) == 3 and shape[1] != Y)
+    ):
         expected = f"shape (n, {X}) or (n, {Y}, {X})"
         raise PlanningError("root_value", [Problem("vectors", f"shape {shape}", expected)])
     joint = pomdp.initial[:, None] * pomdp.shows(0)  # (X, Y)

@@ -11,6 +11,7 @@ import gymnasium
 import numpy as np
 from gymnasium.spaces import Box, Discrete
 
+from homdp_ppl.core.arguments import count_problems, refuse
 from homdp_ppl.core.checked import checked, checked_but
 from homdp_ppl.core.spaces import Real, Space, Spaces, told
 from homdp_ppl.declare.model import World
@@ -112,7 +113,9 @@ class HOMDPEnv(gymnasium.Env[Any, Any]):
         options
             There are none; they are ignored.
         """
-        super().reset(seed=seed)
+        if seed is not None:
+            refuse(DataError, "HOMDPEnv.reset", count_problems(0, seed=seed))
+        super().reset(seed=None if seed is None else int(seed))
         _STATES[self] = [self._draws.first(self.np_random)]
         self._observations = [self._draws.observe(self.np_random, _STATES[self][0])]
         self._actions = []

@@ -14,12 +14,12 @@ import jax
 import numpy as np
 
 from homdp_ppl.core.arguments import count_problems, refuse
-from homdp_ppl.core.checked import checked, checked_but
+from homdp_ppl.core.checked import checked_but
 from homdp_ppl.core.counts import Counts
 from homdp_ppl.core.episode import Episode
 from homdp_ppl.core.episodes import Episodes
 from homdp_ppl.core.pomdp import POMDP, Stationary
-from homdp_ppl.core.randomness import as_key
+from homdp_ppl.core.randomness import as_key, refuse_traced_key
 from homdp_ppl.core.spaces import no_tables, require_finite
 from homdp_ppl.declare.kernels import Tables
 from homdp_ppl.declare.model import HOMDP, World
@@ -122,7 +122,7 @@ class Posterior:
             raise no_tables(self.homdp.spaces, self.homdp.name, "counts")
         return self.data
 
-    @checked
+    @checked_but("n")
     @in_x64
     def draws(self, key: Array, n: int) -> POMDP:
         """Models drawn from the posterior, as a batch: every table has a leading axis of length n.
@@ -137,11 +137,12 @@ class Posterior:
         """
         require_finite(self.homdp.spaces, self.homdp.name, "draws")
         self._require_room(n)
+        refuse_traced_key(key, "Posterior.draws")
         tables = tables_at(self.homdp, self.parameters(key, n), n)
         reward = np.broadcast_to(self.homdp.reward_table, (n, *self.homdp.reward_table.shape))
         return Stationary(*tables, reward).pomdp
 
-    @checked
+    @checked_but("n")
     @in_x64
     def parameters(self, key: Array, n: int) -> dict[str, Array]:
         """Joint draws of the program's sites, each (n, ...).
@@ -164,11 +165,12 @@ class Posterior:
             values |= self.atoms.pick(generator, n)
         return {site.name: values[site.name] for site in self.homdp.sites}
 
-    @checked
+    @checked_but("n")
     @in_x64
     def worlds(self, key: Array, n: int) -> list[World]:
         """Worlds drawn from the posterior."""
         self._require_room(n)
+        refuse_traced_key(key, "Posterior.worlds")
         values, finite = self.parameters(key, n), self.homdp.spaces.finite
         tables = tables_at(self.homdp, values, n) if finite else None
         return [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
+from typing import Any
 
 import jax
 import numpy as np
@@ -12,7 +13,7 @@ from homdp_ppl.core.counts import Counts
 from homdp_ppl.core.episode import Episode
 from homdp_ppl.core.episode_validation import IMPOSSIBLE, excluded_problems
 from homdp_ppl.core.episodes import Episodes
-from homdp_ppl.core.numbers import masked_problems
+from homdp_ppl.core.numbers import as_numbers, masked_problems
 from homdp_ppl.declare.model import HOMDP
 from homdp_ppl.errors import DataError, DeclarationError, Problem, TracedError, shown
 
@@ -107,6 +108,9 @@ def impossible(model: str) -> DataError:
 
 def _episodes(homdp: HOMDP, data: Episode | Iterable[Episode | Episodes]) -> Episodes:
     listed: Episodes | list[Episode | Episodes]
+    if isinstance(data, str | jax.Array | np.ndarray):
+        problem = Problem("data", f"a {type(data).__name__}", "Episodes, or Counts")
+        raise DataError(f"data for {homdp.name}", [problem])
     if isinstance(data, Episodes):
         listed = data
     else:
@@ -129,12 +133,17 @@ def _episodes(homdp: HOMDP, data: Episode | Iterable[Episode | Episodes]) -> Epi
     return Episodes.of(listed, homdp).require_complete(f"data for {homdp.name}")
 
 
+def _is_ragged(table: Any) -> bool:
+    """Whether NumPy makes no array of it."""
+    return not isinstance(table, np.ndarray | jax.Array)
+
+
 def _foreign(homdp: HOMDP, counts: Counts) -> list[Problem]:
     X, Y, A, _ = homdp.spaces.sizes
     problems = [
         Problem(f"counts.{where}", shown(table), "an array", "Count episodes of this model.")
         for where, table in (("transition", counts.transition), ("emission", counts.emission))
-        if not isinstance(table, np.ndarray | jax.Array)
+        if as_numbers(where, table, "")[0] is None and _is_ragged(table)
     ]
     problems = problems or [
         Problem(

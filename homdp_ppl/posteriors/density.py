@@ -233,14 +233,18 @@ def log_likelihood(tables: Tables | Stationary, counts: Counts) -> Array:
     return total
 
 
+def _countable(numbers: Any) -> bool:
+    return bool(((numbers >= 0) & (numbers < np.inf)).all())
+
+
 def _check_table(where: str, chances: Any, seen: Any, rank: int) -> None:
     """Refuse a table and counts of it that do not fit each other, or are no numbers."""
     problems: list[Problem] = []
     arrays = []
     for name, given in ((f"tables.{where}", chances), (f"counts.{where}", seen)):
         numbers, wrong = as_numbers(name, given, f"with {rank} axes")
-        if numbers is not None and not (np.asarray(numbers) >= 0).all():
-            wrong = [Problem(name, "nan or negative numbers", "numbers of at least 0")]
+        if numbers is not None and not _countable(np.asarray(numbers)):
+            wrong = [Problem(name, "nan, inf or negative numbers", "finite, at least 0")]
         arrays.append(numbers)
         problems += wrong
     if not problems:

@@ -5,6 +5,7 @@ Curves with their names at their ends, intervals that shrink, brackets that clos
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
@@ -14,12 +15,14 @@ from matplotlib.axes import Axes
 from numpy.typing import ArrayLike
 
 from homdp_ppl.core.checked import checked
-from homdp_ppl.errors import DataError, Problem
+from homdp_ppl.errors import DataError, Problem, shown
 from homdp_ppl.report.data import check_colours, check_finite, vectors
 from homdp_ppl.report.labels import label_ends
 from homdp_ppl.report.look import COLOURS, GREY, plain
 
 MARKED = "osv^D"  # styles with marks that are larger than a line
+
+STYLE = re.compile(r"[.,ov^<>1-48sp*hH+xXDdP|_]?(--|-\.|-|:)?")  # of Matplotlib, without colours
 
 
 def use_style() -> None:
@@ -96,6 +99,11 @@ def draw_curves(
         )
     check_finite("draw_curves", width=width, levels=levels or {})
     check_colours("draw_curves", colours)
+    used = [styles] if isinstance(styles, str) else list(styles.values())
+    odd = [style for style in used if not STYLE.fullmatch(style)]
+    if odd:
+        expected = "a mark, a line such as '-' or '--', or both"
+        raise DataError("draw_curves", [Problem("styles", shown(odd[0]), expected)])
     places = {
         name: (np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64))
         for name, (x, y) in curves.items()

@@ -57,9 +57,10 @@ def draw_priors(
         expected = (
             "for each rule's name, for each prior a list of runs: {name: {prior: [run, ...]}}"
         )
+        got = f"a {type(runs).__name__}"
         raise DataError(
             "draw_priors",
-            [Problem("runs", f"a {type(runs).__name__}" if runs else "no rules", expected)],
+            [Problem("runs", "no rules" if isinstance(runs, Mapping) else got, expected)],
         )
     for several in runs.values():
         check_runs(several, one_length=False)

@@ -46,7 +46,7 @@ def seen_table(model: HOMDP, episode: Episode, title: str = "") -> Table:
     >>> [list(column.cells) for column in seen_table(tiger, episode).columns]
     [['1', '2'], ['growl left', 'growl left'], ['listen', 'open right']]
     """
-    _one(model, episode, revealed=False)
+    episode = _one(model, episode, revealed=False)
     table = Table(
         "step", "observation", "action", title=escape(title) or None, title_justify="left"
     )
@@ -57,14 +57,13 @@ def seen_table(model: HOMDP, episode: Episode, title: str = "") -> Table:
     return table
 
 
-def _one(model: HOMDP, episode: Episode, revealed: bool) -> None:
-    """Refuse what is not one episode of the model."""
+def _one(model: HOMDP, episode: Episode, revealed: bool) -> Episode:
+    """One episode of the model, in indices; raises an error for anything else."""
     if not isinstance(episode, Episode):
         remedy = "Pick one: episodes[0]."
         raise DataError("report", [Problem("episode", shown(episode), "one episode", remedy)])
     found = Episodes.of(episode, model)
-    if revealed:
-        found.require_revealed("revealed_table")
+    return (found.require_revealed("revealed_table") if revealed else found)[0]
 
 
 @checked_but("episode")
@@ -94,7 +93,7 @@ def revealed_table(model: HOMDP, episode: Episode, title: str = "") -> Table:
     ... )  # for listening, for the treasure, and their sum
     ['0.90', '1.00', '1.90']
     """
-    _one(model, episode, revealed=True)
+    episode = _one(model, episode, revealed=True)
     table = Table(
         "step",
         "latent state",

@@ -178,6 +178,8 @@ class StudyDirectory:
             A damaged study, or one in another format.
         """
         path = Path(path)
+        with storage_errors(path, "the directory of a study"):
+            path.exists()  # raises what the operating system says of an impossible name
         if not os.path.lexists(path / "study.json"):
             remedy = "`homdp compare ... --out DIR` makes one."
             got = "no study.json in it" if path.is_dir() else "no such directory"

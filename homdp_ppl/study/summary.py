@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.stats import t as student
 
+from homdp_ppl.core.arguments import number_problems, refuse
 from homdp_ppl.core.checked import checked
 from homdp_ppl.errors import DataError, Problem
 from homdp_ppl.learning.metrics import Measured
@@ -197,8 +198,9 @@ def episodes_to(run: Measured, epsilon: float) -> float:
     >>> episodes_to(run, 0.01)
     1.0
     """
+    refuse(DataError, "episodes_to", number_problems(epsilon=epsilon))
     rounds: Array = np.arange(1, len(run.gaps) + 1)
-    far = np.flatnonzero(run.regret > epsilon * rounds)
+    far = np.flatnonzero(run.regret > float(epsilon) * rounds)
     last = (
         int(far[-1]) + 1 if len(far) else 0
     )  # rounds until the average was too large for the last time

@@ -450,7 +450,7 @@ def test_bad_arguments_are_refused_all_at_once(rule, given, names):
     ],
 )
 def test_counts_of_another_model_are_refused(rule):
-    with raises(DataError, "shapes"):
+    with raises(DataError, "counts.transition"):
         rule(FREE, Counts(np.ones((1, 1, 1)), np.ones((1, 1))))
     with raises(DataError, "names"):
         rule(

@@ -8,9 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from homdp_ppl import GraphPolicy, Policy, PolicyError, Spaces, uniform_policy
+from homdp_ppl import GraphPolicy, Policy, PolicyError, Spaces, StorageError, uniform_policy
 from homdp_ppl.planners import history_tree
-from homdp_ppl.storage.atomic import StorageError
 from tests.raising import raises
 from tests.worlds import Parity, random_policy, world
 

@@ -8,8 +8,10 @@ import numpyro
 import numpyro.distributions as dist
 import pytest
 
-from homdp_ppl import Kernels, explorers, homdp, learn, models, tabular
+from homdp_ppl import Kernels, explorers, homdp, learn, models, posterior, tabular
 from homdp_ppl.errors import DeclarationError, ParameterError, PlanningError
+from homdp_ppl.explorers import Proposal
+from homdp_ppl.learning.learner import Learner
 from homdp_ppl.planners import alpha_vectors, bounded_search, history_tree
 from tests.raising import raises
 from tests.runs import TREE, differences, hearing, small
@@ -145,3 +147,48 @@ def test_rules_and_planners_that_do_not_go_together():
         )
         == []
     )
+
+
+def test_flags_are_true_or_false():
+    """Any text is true in Python."""
+    for name in ("compiled", "foresight", "progress"):
+        with pytest.raises(ParameterError) as caught:
+            learn(small("tiger"), explorers.greedy(), TREE, 3, **{name: "yes"})
+        assert [problem.where for problem in caught.value.problems] == [name]
+
+
+def test_a_run_stops_within_its_episodes():
+    with pytest.raises(ParameterError) as caught:
+        learn(small("tiger"), explorers.greedy(), TREE, 3, stop_after=4)
+    assert [problem.where for problem in caught.value.problems] == ["stop_after"]
+    assert len(learn(small("tiger"), explorers.greedy(), TREE, 3, stop_after=3).values) == 3
+
+
+def test_learners_refuse_factories_and_states_that_are_none():
+    model = small("tiger").homdp
+    with pytest.raises(ParameterError) as caught:
+        Learner(model, explorers.tight, TREE, 10)
+    assert [(p.where, p.got) for p in caught.value.problems] == [("explorer", "the function tight")]
+    assert "tight(" in caught.value.problems[0].remedy
+    learner = Learner(model, explorers.tight(), TREE, 10)
+    with pytest.raises(ParameterError) as caught:
+        learner.decide(0, None)
+    assert [problem.where for problem in caught.value.problems] == ["state"]
+
+
+def propose_by_posterior(key, state):
+    belief = posterior(state.homdp, state.counts)
+    return Proposal(belief.draws(key, 1))
+
+
+def test_a_rule_that_needs_a_posterior_is_told_which_functions_can_be_traced():
+    rule = explorers.Explorer(explorers.About("sampler"), propose=propose_by_posterior)
+    with pytest.raises(ParameterError) as caught:
+        learn(small("tiger"), rule, TREE, 3, compiled=True)
+    (problem,) = caught.value.problems
+    assert problem.where == "compiled"
+    assert "It calls posterior" in problem.remedy
+    assert "draw_models" in problem.remedy
+    assert "jnp.asarray" not in problem.remedy
+    assert len(learn(small("tiger"), rule, TREE, 3).values) == 3
+    assert "readable loop" in learn(small("tiger"), rule, TREE, 1001, stop_after=1).loop

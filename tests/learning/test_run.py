@@ -251,14 +251,10 @@ def test_records_add_up(run):
 
 
 def test_episodes_make_rounds(run):
-    assert [run.task.rounds_of(stop) for stop in (None, 0, 1, 39, 40, 41)] == [
-        40,
-        0,
-        1,
-        39,
-        40,
-        40,
-    ]
+    assert [run.task.rounds_of(stop) for stop in (None, 0, 1, 39, 40)] == [40, 0, 1, 39, 40]
+    with pytest.raises(ParameterError) as caught:
+        run.task.rounds_of(41)
+    assert [problem.where for problem in caught.value.problems] == ["stop_after"]
     task = learn(small("tiger"), hearing(), TREE, 20, stop_after=0).task
     assert (task.rounds, task.episodes_per_round) == (6, 3)
     assert [task.rounds_of(stop) for stop in (None, 2, 3, 19, 20)] == [6, 0, 1, 6, 6]

@@ -156,7 +156,14 @@ def numbers() -> Iterator[Recipe]:
     one = episodes[0]
     yield record("POMDP", POMDP, **pomdp._asdict())
     yield recipe(
-        "POMDP.of", POMDP.of, initial=START, transition=T, emission=O, reward=REWARD, horizon=2
+        "POMDP.of",
+        POMDP.of,
+        initial=START,
+        transition=T,
+        emission=O,
+        reward=REWARD,
+        horizon=2,
+        free="initial transition emission reward",
     )
     yield recipe(
         "POMDP.of",
@@ -166,6 +173,7 @@ def numbers() -> Iterator[Recipe]:
         emission=O,
         reward=np.stack([REWARD, REWARD]),
         terminal=np.array([False, True]),
+        free="initial transition emission reward",
     )
     yield recipe("POMDP.backup", pomdp.backup, v=np.array([0.0, 1.0]), h=0, free="v")
     yield recipe("POMDP.backup", pomdp.backup, v=np.ones((3, 2, 2)), h=0, free="v")
@@ -235,7 +243,7 @@ def numbers() -> Iterator[Recipe]:
         ended="horizon",
         ids=["one", "two"],
         behaviour="a nurse",
-        free="ids behaviour states rewards labels",
+        free="ids behaviour observations actions states rewards labels",
     )
     yield recipe("Episodes.concatenate", Episodes.concatenate, parts=[episodes, episodes])
     yield recipe("Episodes.of", Episodes.of, data=episodes, model=tiger)
@@ -305,7 +313,7 @@ def acting() -> Iterator[Recipe]:
         model=tiger.pomdp,
         planner="a coin",
         seconds=0.5,
-        free="planner seconds",
+        free="planner seconds upper",
     )
     yield recipe(
         "Plan",

@@ -225,7 +225,9 @@ def files() -> Iterator[Recipe]:
     )
     parts = {f: getattr(file, f) for f in file.__dataclass_fields__}
     yield record("formats.PomdpFile", formats.PomdpFile, **parts)
-    yield recipe("formats.PomdpFile.in_own_units", file.in_own_units, value=1.0, horizon=2)
+    yield recipe(
+        "formats.PomdpFile.in_own_units", file.in_own_units, value=1.0, horizon=2, free="value"
+    )
     yield recipe("formats.PomdpFile.world", file.world, horizon=2, prior=1.0)
     yield from reading("formats.PomdpFile", file, "action_matters", "units")
     env = gym.HOMDPEnv(tiger, render_mode="ansi")
@@ -301,7 +303,11 @@ def studies() -> Iterator[Recipe]:
     place = done.directory
     (things.folder() / "new").mkdir(exist_ok=True)
     yield recipe(
-        "study.StudyDirectory.at_place", study.StudyDirectory.at_place, path=place.path, study=asked
+        "study.StudyDirectory.at_place",
+        study.StudyDirectory.at_place,
+        path=place.path,
+        study=asked,
+        free="path",
     )
     yield recipe(
         "study.StudyDirectory.check_imports", lambda text: place.check_imports(text), text="tiger"
@@ -336,6 +342,7 @@ def studies() -> Iterator[Recipe]:
         study.paired_difference,
         runs=runs["uniform"],
         others=runs["oracle"],
+        free="runs others",
     )
     yield recipe(
         "study.side_by_side",

@@ -94,7 +94,7 @@ def _anywhere(value: Any) -> Iterator[Mistake]:
         yield Mistake("an empty dict", {}, "any")
         yield Mistake("a dict with keys of two types", {"a": 1, 2: "b"}, unsure)
     if not callable(value):
-        yield Mistake("a function", lambda: None, unsure)
+        yield Mistake("a function", lambda *_: None, unsure)
     if not isinstance(value, str | Path):
         yield Mistake("a text", "tiger", unsure)
         yield Mistake("an empty text", "", unsure)
