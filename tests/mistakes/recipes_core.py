@@ -60,7 +60,7 @@ def declaring() -> Iterator[Recipe]:
     """Declarations and worlds."""
     tiger = things.tiger()
     model = tiger.homdp
-    names = dict(states=("off", "on"), observations=("dark", "light"), actions=("wait", "go"))
+    names = {"states": ("off", "on"), "observations": ("dark", "light"), "actions": ("wait", "go")}
     yield recipe("homdp", _coin, **names, horizon=2, reward=REWARD)
     yield recipe("homdp", _coin, states=2, observations=2, actions=2, horizon=2, reward=REWARD)
     yield recipe("homdp", _program, program=lambda: Kernels(START, T, O))
@@ -227,11 +227,11 @@ def numbers() -> Iterator[Recipe]:
         free="rewards labels",
     )
     yield from reading("Episode", one, "actions", "observations")
-    columns = dict(
-        observations=np.array([[0, 1], [1, 1]]),
-        actions=np.array([[1, 0], [0, 0]]),
-        states=np.array([[0, 0, 1], [1, 0, 0]]),
-    )
+    columns = {
+        "observations": np.array([[0, 1], [1, 1]]),
+        "actions": np.array([[1, 0], [0, 0]]),
+        "states": np.array([[0, 0, 1], [1, 0, 0]]),
+    }
     yield recipe(
         "Episodes",
         Episodes,

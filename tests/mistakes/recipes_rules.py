@@ -259,7 +259,14 @@ def studies() -> Iterator[Recipe]:
     """Studies."""
     tiger, runs, done = things.tiger(), things.runs(), things.finished()
     asked, unit = done.directory.study, next(iter(done.directory.units()))
-    small = dict(models="tiger", explorers=["greedy"], episodes=3, seeds=1, workers=1, horizon=2)
+    small = {
+        "models": "tiger",
+        "explorers": ["greedy"],
+        "episodes": 3,
+        "seeds": 1,
+        "workers": 1,
+        "horizon": 2,
+    }
     yield recipe(
         "study.compare",
         study.compare,
