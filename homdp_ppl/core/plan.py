@@ -273,6 +273,7 @@ def make_plan(
     >>> plan.planner, plan.value, plan.upper
     ('a coin', 0.5, 1.0)
     """
+    check_types("make_plan", value=(value, float), upper=(upper, float))
     if not isinstance(planner, str):
         problem = Problem("planner", shown(planner), "the planner's name")
         raise PlanningError("make_plan", [problem])
@@ -286,7 +287,6 @@ def make_plan(
     refuse(PlanningError, planner, problems)
     sizes_of(model, planner)
     check_policy(policy, model)
-    check_types("make_plan", value=(value, float), upper=(upper, float))
     return Plan(policy, float(value), float(upper), True, planner, statistics, model.spaces, model)
 
 
