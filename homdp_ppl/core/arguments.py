@@ -184,7 +184,9 @@ def check_sizes(
         if is_count(value) and value > LARGEST and name not in CLASSES
     ]
     for name, (value, (low, high)) in (between or {}).items():
-        if isinstance(value, jax.Array):  # of less precision than these formulas need
+        if np.ndim(value):
+            problems += scalar_problems(**{name: value})
+        elif isinstance(value, jax.Array):  # of less precision than these formulas need
             problems.append(_problem(name, value, "a Python or NumPy number"))
         else:
             problems += between_problems(low, high, **{name: value})

@@ -14,7 +14,7 @@ from homdp_ppl import models, planners
 from homdp_ppl.core.checked import checked
 from homdp_ppl.core.spaces import Real
 from homdp_ppl.declare.model import HOMDP, World
-from homdp_ppl.errors import HOMDPError, ParameterError, Problem, did_you_mean
+from homdp_ppl.errors import HOMDPError, ParameterError, Problem, did_you_mean, shown
 from homdp_ppl.explorers import EXPLORERS, Explorer
 from homdp_ppl.explorers.explorer import Replan
 from homdp_ppl.explorers.transforms import replanning
@@ -140,12 +140,12 @@ def _find(text: str, seed: int) -> World:
         known = models.MODELS
         name, _, rest = text.partition(":")
         if name.strip() not in known:
-            here = Path(f"{name}.py").is_file()
+            here = len(name) <= 200 and Path(f"{name}.py").is_file()
             remedy = f"Did you mean '{name}.py:{rest}'?" if here else did_you_mean(name, known)
             expected = (
                 "a name of the zoo (see `homdp models`), a .POMDP file, or path/to/file.py:name"
             )
-            raise HOMDPError("model", [Problem("name", repr(name), expected, remedy)])
+            raise HOMDPError("model", [Problem("name", shown(name), expected, remedy)])
         call = parse_call(text, "model")
         loaded: World = _called(models.MODELS[call.name], call)
         return loaded

@@ -95,7 +95,7 @@ def acting() -> Iterator[Recipe]:
         statistics={"seconds": 1.0},
         spaces=tiger.spaces,
         model=tiger.pomdp,
-        free="planner statistics",
+        free="planner statistics model",
     )
     yield recipe("Plan.draw", plan.draw, steps=1, axes=None)
     yield recipe("Plan.first_steps", plan.first_steps, histories=10)
