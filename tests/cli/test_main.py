@@ -80,7 +80,7 @@ def test_a_model_from_a_file(capsys, file):
 @pytest.mark.parametrize(
     ("model", "words"),
     [
-        ("lion", "a name of the zoo"),
+        ("lion", "unknown model 'lion'"),
         ("tigr", "Did you mean 'tiger'?"),
         ("no.py:x", "no file"),
         ("{}:number", "a HOMDP, a World"),
