@@ -260,7 +260,7 @@ def test_nonsense_is_refused():
         particle_tree(0, -1.0, seed=-1, widening=(1.0, -1.0))
     with raises(ParameterError, "heuristic"):
         particle_tree(heuristic=3)
-    with raises(PlanningError, "widening"):
+    with raises(ParameterError, "widening"):
         particle_tree(widening=3)
     with raises(PlanningError, "simulations"):
         particle_tree(10**9)(walk.at(blur=BLUR))

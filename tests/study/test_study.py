@@ -199,7 +199,7 @@ def test_summaries_want_runs_by_rule(done):
     (runs, *_) = done.runs.values()
     for wrong, told in (
         (runs, "runs"),
-        ({"greedy": []}, "runs"),
+        ({"greedy": []}, "greedy"),
         ({"greedy": runs[0]}, "runs"),
     ):
         with raises(HOMDPError, told):
