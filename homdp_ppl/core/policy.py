@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from homdp_ppl.core.probabilities import FLOAT32, normalised
-from homdp_ppl.core.spaces import NUMBERS_FOR_NAMES, Spaces, told
+from homdp_ppl.core.spaces import NUMBERS_FOR_NAMES, Spaces, label_of
 from homdp_ppl.errors import PolicyError, Problem, shown
 from homdp_ppl.precision import Array
 
@@ -70,9 +70,8 @@ def ask(policy: Policy, observations: ArrayLike, actions: ArrayLike, spaces: Spa
     A = len(spaces.actions)
     if chances.shape != (A,) or not (chances >= 0).all() or not abs(chances.sum() - 1) <= FLOAT32:
         history = np.asarray(observations)
-        where = (
-            f"step {len(history)}, after {', '.join(told(y, spaces.observations) for y in history)}"
-        )
+        seen = ", ".join(label_of(y, spaces.observations) for y in history)
+        where = f"step {len(history)}, after {seen}"
         raise PolicyError(
             "policy", [Problem("act", repr(answer), f"{A} probabilities that sum to 1", at=where)]
         )

@@ -198,12 +198,12 @@ def describe(space: Space, word: str) -> str:
     )
 
 
-def told(value: Any, space: Space) -> str:
+def label_of(value: Any, space: Space) -> str:
     """A state, an observation or an action in words.
 
     Examples
     --------
-    >>> told(1, ("left", "right")), told([0.5, -2.0], Real(2))
+    >>> label_of(1, ("left", "right")), label_of([0.5, -2.0], Real(2))
     ('right', '0.5 -2')
     """
     return (
