@@ -1,8 +1,9 @@
-"""Public functions whose arguments are compared with their annotations.
+"""Type checks of the arguments of public functions, derived from their annotations.
 
-``@checked`` raises one error of ours for every argument of the wrong type, before anything runs.
-It looks at types, and at the entries of short containers; the ranges of numbers and the shapes of
-arrays are checked by the functions themselves, with :mod:`homdp_ppl.core.arguments`.
+A function decorated with ``@checked`` raises one error that lists all arguments of a wrong type,
+before its body runs. Only types, and the entries of short containers, are checked here. Functions
+check the ranges of numbers and the shapes of arrays themselves, with
+:mod:`homdp_ppl.core.arguments`.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ from homdp_ppl.errors import (
 P = ParamSpec("P")
 R = TypeVar("R")
 
-ERRORS: dict[str, type[HOMDPError]] = {  # of the types that have an error class of their own
+ERRORS: dict[str, type[HOMDPError]] = {  # by expected type; ParameterError for all others
     "POMDP": PlanningError,
     "Plan": PlanningError,
     "Policy": PolicyError,
@@ -48,17 +49,17 @@ ERRORS: dict[str, type[HOMDPError]] = {  # of the types that have an error class
     "Counts": DataError,
     "a JAX random key": DataError,
 }
-LATER = {  # names in annotations that modules import for type checkers only
+LATER = {  # names in annotations that modules import only for type checkers
     "Axes": "matplotlib.axes",
     "HOMDP": "homdp_ppl.declare.model",
     "xr": "xarray",
     "nx": "networkx",
     "gymnasium": "gymnasium",
 }
-FACTORIES = ("Explorer", "Planner", "World", "HOMDP")  # what functions make and return
-REMEDIES = {  # of a type where another is wanted
+FACTORIES = ("Explorer", "Planner", "World", "HOMDP")  # types that factory functions return
+REMEDIES = {  # by given type and expected type
     ("World", "HOMDP"): "Pass its declaration: world.homdp.",
-    ("World", "POMDP"): "Pass its numbers: world.pomdp.",
+    ("World", "POMDP"): "Pass its arrays: world.pomdp.",
     ("HOMDP", "POMDP"): "Fix its parameters first: homdp.at(...).pomdp.",
     ("HOMDP", "World"): "Fix its parameters: homdp.at(...), or draw them: homdp.draw(key).",
     ("POMDP", "World"): "Declare it with tabular(...) and fix its parameters.",
@@ -66,32 +67,32 @@ REMEDIES = {  # of a type where another is wanted
     ("Plan", "GraphPolicy"): "Pass its policy: plan.policy.",
     ("Run", "Policy"): "Pass its policy: run.policy.",
     ("Run", "GraphPolicy"): "Pass its policy: run.policy.",
-    ("BlindPolicy", "GraphPolicy"): "GraphPolicy.from_policy(policy, model) writes it out.",
+    ("BlindPolicy", "GraphPolicy"): "Convert it: GraphPolicy.from_policy(policy, model).",
     ("Episodes", "Counts"): "Count them: model.counts(episodes).",
     ("Episode", "Counts"): "Count it: model.counts(episode).",
     ("Episodes", "Episode"): "Pass one of them: episodes[0].",
     ("Counts", "Posterior"): "Condition on them: posterior(model, counts).",
     ("Episodes", "Posterior"): "Condition on them: posterior(model, episodes).",
-    ("Series", "Array"): "Pass its numbers: series.to_numpy().",
-    ("DataFrame", "Array"): "Pass its numbers: frame.to_numpy().",
-    ("list", "Array"): "Write np.array(...).",
-    ("tuple", "Array"): "Write np.array(...).",
-    ("int", "a JAX random key"): "Write jax.random.key(seed).",
+    ("Series", "Array"): "Pass its values: series.to_numpy().",
+    ("DataFrame", "Array"): "Pass its values: frame.to_numpy().",
+    ("list", "Array"): "Pass an array: np.array(...).",
+    ("tuple", "Array"): "Pass an array: np.array(...).",
+    ("int", "a JAX random key"): "Make a key from the seed: jax.random.key(seed).",
 }
 TRACED = "This function cannot be traced: call it outside of jit, vmap and grad."
-MANY = 10_000  # entries of a container that are looked at
+MANY = 10_000  # entries of a container that are checked
 
 
 class Kind(NamedTuple):
-    """What an annotation accepts."""
+    """The values that an annotation accepts."""
 
     accepts: Callable[[Any], bool]
-    expected: str  # in words, as in "a World"
-    name: str = ""  # of the type, as in "World"
+    expected: str  # a description, for example "a World"
+    name: str = ""  # the name of the type, for example "World"
 
 
 def checked(function: Callable[P, R]) -> Callable[P, R]:
-    """Refuse arguments that do not have the annotated types.
+    """Raise an error for arguments that do not have the annotated types.
 
     Examples
     --------
@@ -105,15 +106,15 @@ def checked(function: Callable[P, R]) -> Callable[P, R]:
     ...     repeat(3, times=True)
     ... except ParameterError as error:
     ...     print(*error.problems, sep="; ")
-    text: got 3; expected a text; times: got True; expected a whole number
+    text: got 3; expected a string; times: got True; expected a whole number
     """
     return _checked(function, ())
 
 
 def checked_but(*names: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """As :func:`checked`, except for arguments that the function checks itself.
+    """Like :func:`checked`, except for arguments that the function checks itself.
 
-    For numbers whose ranges are reported together, and which JAX may be tracing.
+    Use it for numbers whose types and ranges are reported together, or that JAX may be tracing.
     """
 
     def decorator(function: Callable[P, R]) -> Callable[P, R]:
@@ -125,7 +126,7 @@ def checked_but(*names: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
 def _checked(function: Callable[P, R], but: Collection[str]) -> Callable[P, R]:
     names = _positions(function)
 
-    @functools.cache  # annotations may name what is defined, or imported, later
+    @functools.cache  # evaluated late: annotations may use names that are defined later
     def kinds() -> dict[str, Kind]:
         return {name: kind for name, kind in kinds_of(function).items() if name not in but}
 
@@ -143,7 +144,7 @@ def _checked(function: Callable[P, R], but: Collection[str]) -> Callable[P, R]:
 
 
 def check_types(subject: str, **given: tuple[Any, Any]) -> None:
-    """Refuse values that do not have a type: pairs of a value and a type, by name.
+    """Raise an error for values of the wrong type; pass pairs (value, type) by name.
 
     For functions that cannot be decorated because they are compared with each other.
     """
@@ -152,9 +153,10 @@ def check_types(subject: str, **given: tuple[Any, Any]) -> None:
 
 
 def check_fields(record: Any, subject: str) -> None:
-    """Refuse a record with fields that do not have the annotated types; nan is a number here.
+    """Raise an error for fields of a record that do not have the annotated types.
 
-    For the ``__post_init__`` of a dataclass, or before a NamedTuple is used.
+    NaN is accepted as a number. Call this in the ``__post_init__`` of a dataclass, or before you
+    use a NamedTuple.
     """
     kind: Any = type(record)
     kinds = _fields(kind)
@@ -163,7 +165,7 @@ def check_fields(record: Any, subject: str) -> None:
 
 
 def _positions(function: Callable[..., Any]) -> list[str]:
-    """The names of positional arguments, with the last one repeated where it takes any number."""
+    """The names of positional arguments; the name of ``*args`` is repeated."""
     parameters = list(inspect.signature(function).parameters.values())
     names = [each.name for each in parameters]
     variadic = [each.name for each in parameters if each.kind is each.VAR_POSITIONAL]
@@ -173,7 +175,7 @@ def _positions(function: Callable[..., Any]) -> list[str]:
 def wrong_types(
     given: Iterable[tuple[str, Any]], kinds: Mapping[str, Kind]
 ) -> list[tuple[Kind, Problem]]:
-    """The arguments that their kinds do not accept, and what to say of each."""
+    """The arguments of a wrong type, each with its kind and its problem."""
     return [
         (kind, Problem(name, _given(value), kind.expected, remedy_for(value, kind.name)))
         for name, value in given
@@ -182,7 +184,7 @@ def wrong_types(
 
 
 def _given(value: Any) -> str:
-    """A plain value as it is, and any other by its type."""
+    """Format plain values by their ``repr`` and all others by their type."""
     plain = (int, float, complex, str, bytes, list, tuple, set, dict, np.generic, type)
     if value is None or isinstance(value, plain) or callable(value):
         return shown(value)
@@ -191,7 +193,7 @@ def _given(value: Any) -> str:
 
 
 def remedy_for(value: Any, wanted: str) -> str:
-    """What to do about a value where a type with this name is wanted; may be empty."""
+    """The remedy for a value given where the type ``wanted`` is expected; may be empty."""
     if isinstance(value, type):
         return "" if wanted in ("int", "float", "str") else "Pass an instance of it."
     if isinstance(value, jax.core.Tracer):
@@ -202,7 +204,7 @@ def remedy_for(value: Any, wanted: str) -> str:
 
 
 def kinds_of(function: Callable[..., Any]) -> dict[str, Kind]:
-    """What the annotated arguments of a function accept; those that accept anything are absent."""
+    """The kinds of the annotated arguments of a function, without those that accept anything."""
     inner = inspect.unwrap(function)
     found = {}
     for name, parameter in inspect.signature(function).parameters.items():
@@ -215,7 +217,7 @@ def kinds_of(function: Callable[..., Any]) -> dict[str, Kind]:
 
 
 def _but_nan(accepts: Callable[[Any], bool]) -> Callable[[Any], bool]:
-    """An argument that is not a number, but nan, is a mistake of the caller."""
+    """The same test, but NaN is not accepted: as an argument it is always a mistake."""
     return lambda v: accepts(v) and not (isinstance(v, float | np.floating) and v != v)
 
 
@@ -238,7 +240,7 @@ def _raise(subject: str, wrong: list[tuple[Kind, Problem]]) -> None:
 
 
 def _resolve(annotation: Any, module: dict[str, Any]) -> Any:
-    """The type behind an annotation, which may be text."""
+    """Evaluate an annotation, which may be a string."""
     if isinstance(annotation, typing.ForwardRef):
         annotation = annotation.__forward_arg__
     if not isinstance(annotation, str):
@@ -248,11 +250,13 @@ def _resolve(annotation: Any, module: dict[str, Any]) -> Any:
         for name, place in LATER.items()
         if name in annotation and name not in module
     }
-    return eval(annotation, {**module, **later})  # our own annotations, never a user's text
+    return eval(
+        annotation, {**module, **later}
+    )  # only annotations of this package, never user input
 
 
 def _named(name: str, hint: Any) -> Kind | None:
-    """The kind of an argument; keys are arrays that are known by their names."""
+    """The kind of an argument; arrays called ``key`` or ``keys`` must be random keys."""
     kind = _kind(hint)
     if kind is None or name not in ("key", "keys"):
         return kind
@@ -265,11 +269,11 @@ NUMBERS, KEY = "an array of numbers", "a JAX random key"
 
 
 def _kind(hint: Any) -> Kind | None:
-    """What a type accepts; None for types that are not checked."""
+    """The kind of a type; None for types that are not checked."""
     if hint is Any or hint is object or isinstance(hint, str | typing.ForwardRef):
         return None
     if hint == ArrayLike:
-        return Kind(_numbers, "numbers, or an array of them", "ArrayLike")
+        return Kind(_numbers, "a number or an array of numbers", "ArrayLike")
     if hint in _PLAIN:
         return _PLAIN[hint]
     origin, parts = get_origin(hint), get_args(hint)
@@ -310,13 +314,13 @@ def _union(parts: Sequence[Any]) -> Kind | None:
 
 
 def _container(origin: type, parts: Sequence[Any]) -> Kind:
-    """Containers, with the types of their entries where they can be looked at."""
+    """The kind of a container; entries are checked if they can be read without side effects."""
     if issubclass(origin, Mapping):
         key, value = (_kind(part) for part in parts)
         return Kind(lambda v: _mapping(v, key, value), f"a mapping{_of(value)}", "Mapping")
     if origin is tuple and parts[-1] is not Ellipsis:
         fixed = [_kind(part) for part in parts]
-        return Kind(lambda v: _fixed(v, fixed), f"a tuple of {len(fixed)}", "tuple")
+        return Kind(lambda v: _fixed(v, fixed), f"a tuple of {len(fixed)} entries", "tuple")
     if not issubclass(origin, Iterable) and issubclass(origin, CALLABLE):
         return Kind(_function, "a function", "Callable")
     entry = _kind(parts[0]) if parts else None
@@ -362,7 +366,7 @@ def _sequence(value: Any, origin: type, entry: Kind | None) -> bool:
     if isinstance(value, jax.Array):
         return False
     wanted = Collection if origin is Collection else Sequence
-    text = isinstance(value, str) and entry is None  # a sequence of anything, of characters too
+    text = isinstance(value, str) and entry is None  # a string is a sequence of characters
     plain = isinstance(value, wanted) and not isinstance(value, str | bytes | Mapping)
     return text or (plain and _entries(value, entry))
 
@@ -370,16 +374,16 @@ def _sequence(value: Any, origin: type, entry: Kind | None) -> bool:
 def _iterable(value: Any, entry: Kind | None) -> bool:
     if not isinstance(value, Iterable) or isinstance(value, str | bytes | Mapping | type):
         return False
-    return not isinstance(value, Sized) or _entries(value, entry)  # iterators are read once
+    return not isinstance(value, Sized) or _entries(value, entry)  # iterators can be read only once
 
 
 def _scalar(value: Any, kinds: str) -> bool:
-    """Whether a value is an array without axes, which serves as a number."""
+    """Whether a value is a zero-dimensional array, which is accepted as a number."""
     return (
         isinstance(value, np.ndarray | jax.Array)
         and not isinstance(value, jax.core.Tracer | np.ma.MaskedArray)
         and value.ndim == 0
-        and getattr(value.dtype, "kind", "none") in tuple(kinds)  # keys have none
+        and getattr(value.dtype, "kind", "none") in tuple(kinds)  # random keys have no kind
     )
 
 
@@ -390,7 +394,7 @@ def _whole(value: Any) -> bool:
 
 def _real(value: Any) -> bool:
     if isinstance(value, Integral) and not isinstance(value, bool):
-        return -(2**1023) < operator.index(value) < 2**1023  # larger ones are no floats
+        return -(2**1023) < operator.index(value) < 2**1023  # larger integers do not fit in a float
     plain = isinstance(value, Real) and not isinstance(value, bool | np.bool_)
     return plain or _scalar(value, "iuf")
 
@@ -415,6 +419,6 @@ _PLAIN: dict[Any, Kind] = {
     bool: Kind(lambda v: isinstance(v, bool | np.bool_), "True or False"),
     int: Kind(_whole, "a whole number", "int"),
     float: Kind(_real, "a number", "float"),
-    str: Kind(lambda v: isinstance(v, str), "a text", "str"),
+    str: Kind(lambda v: isinstance(v, str), "a string", "str"),
     typing.SupportsIndex: Kind(_whole, "a whole number", "int"),
 }
