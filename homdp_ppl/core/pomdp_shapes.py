@@ -161,7 +161,8 @@ def check_index(
 
     NumPy would count negative indices from the end, and JAX would clamp.
     """
-    if isinstance(index, int | np.integer) and 0 <= index < size:
+    whole = isinstance(index, int | np.integer) and not isinstance(index, bool)
+    if whole and 0 <= index < size:
         return
     if (isinstance(index, jax.Array) and jnp.issubdtype(index.dtype, jnp.integer)) or (
         isinstance(index, np.ndarray) and _inside(index, size)

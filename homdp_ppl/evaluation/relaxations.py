@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import jax
 import numpy as np
 from scipy import sparse
 
@@ -139,11 +140,12 @@ def root_value(pomdp: POMDP, vectors: Array) -> Array:
     vectors, shape = numbers, numbers.shape
     if (
         0 in shape
+        or not (isinstance(vectors, jax.Array) or np.isfinite(vectors).all())
         or len(shape) not in (2, 3)
         or shape[-1] != X
         or (len(shape) == 3 and shape[1] != Y)
     ):
-        expected = f"shape (n, {X}) or (n, {Y}, {X})"
+        expected = f"finite numbers of shape (n, {X}) or (n, {Y}, {X})"
         raise PlanningError("root_value", [Problem("vectors", f"shape {shape}", expected)])
     joint = pomdp.initial[:, None] * pomdp.shows(0)  # (X, Y)
     if vectors.ndim == 2:

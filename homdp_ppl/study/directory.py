@@ -140,6 +140,8 @@ class StudyDirectory:
             The directory holds something else.
         """
         path = Path(path)
+        with storage_errors(path, "the directory of a study"):
+            path.exists()  # raises what the operating system says of an impossible name
         if os.path.lexists(path / "study.json"):
             found = cls.open(path)
             if found.study != study:
