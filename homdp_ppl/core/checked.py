@@ -1,8 +1,9 @@
-"""Public functions whose arguments are compared with their annotations.
+"""Type checks of the arguments of public functions, derived from their annotations.
 
-``@checked`` raises one error of ours for every argument of the wrong type, before anything runs.
-It looks at types, and at the entries of short containers; the ranges of numbers and the shapes of
-arrays are checked by the functions themselves, with :mod:`homdp_ppl.core.arguments`.
+A function decorated with ``@checked`` raises one error that lists all arguments of a wrong type,
+before its body runs. Only types, and the entries of short containers, are checked here. Functions
+check the ranges of numbers and the shapes of arrays themselves, with
+:mod:`homdp_ppl.core.arguments`.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from homdp_ppl.errors import (
 P = ParamSpec("P")
 R = TypeVar("R")
 
-ERRORS: dict[str, type[HOMDPError]] = {  # of the types that have an error class of their own
+ERRORS: dict[str, type[HOMDPError]] = {  # by expected type; ParameterError for all others
     "POMDP": PlanningError,
     "Plan": PlanningError,
     "Policy": PolicyError,
@@ -41,10 +42,10 @@ ERRORS: dict[str, type[HOMDPError]] = {  # of the types that have an error class
     "Counts": DataError,
     "a JAX random key": DataError,
 }
-FACTORIES = ("Explorer", "Planner", "World", "HOMDP")  # what functions make and return
-REMEDIES = {  # of a type where another is wanted
+FACTORIES = ("Explorer", "Planner", "World", "HOMDP")  # types that factory functions return
+REMEDIES = {  # by given type and expected type
     ("World", "HOMDP"): "Pass its declaration: world.homdp.",
-    ("World", "POMDP"): "Pass its numbers: world.pomdp.",
+    ("World", "POMDP"): "Pass its arrays: world.pomdp.",
     ("HOMDP", "POMDP"): "Fix its parameters first: homdp.at(...).pomdp.",
     ("HOMDP", "World"): "Fix its parameters: homdp.at(...), or draw them: homdp.draw(key).",
     ("POMDP", "World"): "Declare it with tabular(...) and fix its parameters.",
@@ -52,23 +53,23 @@ REMEDIES = {  # of a type where another is wanted
     ("Plan", "GraphPolicy"): "Pass its policy: plan.policy.",
     ("Run", "Policy"): "Pass its policy: run.policy.",
     ("Run", "GraphPolicy"): "Pass its policy: run.policy.",
-    ("BlindPolicy", "GraphPolicy"): "GraphPolicy.from_policy(policy, model) writes it out.",
+    ("BlindPolicy", "GraphPolicy"): "Convert it: GraphPolicy.from_policy(policy, model).",
     ("Episodes", "Counts"): "Count them: model.counts(episodes).",
     ("Episode", "Counts"): "Count it: model.counts(episode).",
     ("Episodes", "Episode"): "Pass one of them: episodes[0].",
     ("Counts", "Posterior"): "Condition on them: posterior(model, counts).",
     ("Episodes", "Posterior"): "Condition on them: posterior(model, episodes).",
-    ("Series", "Array"): "Pass its numbers: series.to_numpy().",
-    ("DataFrame", "Array"): "Pass its numbers: frame.to_numpy().",
-    ("list", "Array"): "Write np.array(...).",
-    ("tuple", "Array"): "Write np.array(...).",
-    ("int", "a JAX random key"): "Write jax.random.key(seed).",
+    ("Series", "Array"): "Pass its values: series.to_numpy().",
+    ("DataFrame", "Array"): "Pass its values: frame.to_numpy().",
+    ("list", "Array"): "Pass an array: np.array(...).",
+    ("tuple", "Array"): "Pass an array: np.array(...).",
+    ("int", "a JAX random key"): "Make a key from the seed: jax.random.key(seed).",
 }
 TRACED = "This function cannot be traced: call it outside of jit, vmap and grad."
 
 
 def checked(function: Callable[P, R]) -> Callable[P, R]:
-    """Refuse arguments that do not have the annotated types.
+    """Raise an error for arguments that do not have the annotated types.
 
     Examples
     --------
@@ -82,15 +83,15 @@ def checked(function: Callable[P, R]) -> Callable[P, R]:
     ...     repeat(3, times=True)
     ... except ParameterError as error:
     ...     print(*error.problems, sep="; ")
-    text: got 3; expected a text; times: got True; expected a whole number
+    text: got 3; expected a string; times: got True; expected a whole number
     """
     return _checked(function, ())
 
 
 def checked_but(*names: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """As :func:`checked`, except for arguments that the function checks itself.
+    """Like :func:`checked`, except for arguments that the function checks itself.
 
-    For numbers whose ranges are reported together, and which JAX may be tracing.
+    Use it for numbers whose types and ranges are reported together, or that JAX may be tracing.
     """
 
     def decorator(function: Callable[P, R]) -> Callable[P, R]:
@@ -102,7 +103,7 @@ def checked_but(*names: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
 def _checked(function: Callable[P, R], but: Collection[str]) -> Callable[P, R]:
     names = _positions(function)
 
-    @functools.cache  # annotations may name what is defined, or imported, later
+    @functools.cache  # evaluated late: annotations may use names that are defined later
     def kinds() -> dict[str, Kind]:
         return {name: kind for name, kind in kinds_of(function).items() if name not in but}
 
@@ -120,7 +121,7 @@ def _checked(function: Callable[P, R], but: Collection[str]) -> Callable[P, R]:
 
 
 def check_types(subject: str, **given: tuple[Any, Any]) -> None:
-    """Refuse values that do not have a type: pairs of a value and a type, by name.
+    """Raise an error for values of the wrong type; pass pairs (value, type) by name.
 
     For functions that cannot be decorated because they are compared with each other.
     """
@@ -129,9 +130,10 @@ def check_types(subject: str, **given: tuple[Any, Any]) -> None:
 
 
 def check_fields(record: Any, subject: str) -> None:
-    """Refuse a record with fields that do not have the annotated types; nan is a number here.
+    """Raise an error for fields of a record that do not have the annotated types.
 
-    For the ``__post_init__`` of a dataclass, or before a NamedTuple is used.
+    NaN is accepted as a number. Call this in the ``__post_init__`` of a dataclass, or before you
+    use a NamedTuple.
     """
     kind: Any = type(record)
     kinds = fields_of(kind)
@@ -140,7 +142,7 @@ def check_fields(record: Any, subject: str) -> None:
 
 
 def _positions(function: Callable[..., Any]) -> list[str]:
-    """The names of positional arguments, with the last one repeated where it takes any number."""
+    """The names of positional arguments; the name of ``*args`` is repeated."""
     parameters = list(inspect.signature(function).parameters.values())
     names = [each.name for each in parameters]
     variadic = [each.name for each in parameters if each.kind is each.VAR_POSITIONAL]
@@ -150,7 +152,7 @@ def _positions(function: Callable[..., Any]) -> list[str]:
 def wrong_types(
     given: Iterable[tuple[str, Any]], kinds: Mapping[str, Kind]
 ) -> list[tuple[Kind, Problem]]:
-    """The arguments that their kinds do not accept, and what to say of each."""
+    """The arguments of a wrong type, each with its kind and its problem."""
     return [
         (kind, Problem(name, _given(value), kind.expected, remedy_for(value, kind.name)))
         for name, value in given
@@ -159,7 +161,7 @@ def wrong_types(
 
 
 def _given(value: Any) -> str:
-    """A plain value as it is, and any other by its type."""
+    """Format plain values by their ``repr`` and all others by their type."""
     plain = (int, float, complex, str, bytes, list, tuple, set, dict, np.generic, type)
     if value is None or isinstance(value, plain) or callable(value):
         return shown(value)
@@ -168,7 +170,7 @@ def _given(value: Any) -> str:
 
 
 def remedy_for(value: Any, wanted: str) -> str:
-    """What to do about a value where a type with this name is wanted; may be empty."""
+    """The remedy for a value given where the type ``wanted`` is expected; may be empty."""
     if isinstance(value, type):
         return "" if wanted in ("int", "float", "str") else "Pass an instance of it."
     if isinstance(value, jax.core.Tracer):

@@ -1,4 +1,4 @@
-"""What an annotation accepts: the types of arguments, in a form that can be asked quickly."""
+"""Kinds: the values that a type annotation accepts, as fast tests with descriptions."""
 
 from __future__ import annotations
 
@@ -19,26 +19,26 @@ from numpy.typing import ArrayLike
 from homdp_ppl.core.numbers import as_numbers
 from homdp_ppl.core.randomness import is_key
 
-LATER = {  # names in annotations that modules import for type checkers only
+LATER = {  # names in annotations that modules import only for type checkers
     "Axes": "matplotlib.axes",
     "HOMDP": "homdp_ppl.declare.model",
     "xr": "xarray",
     "nx": "networkx",
     "gymnasium": "gymnasium",
 }
-MANY = 10_000  # entries of a container that are looked at
+MANY = 10_000  # entries of a container that are checked
 
 
 class Kind(NamedTuple):
-    """What an annotation accepts."""
+    """The values that an annotation accepts."""
 
     accepts: Callable[[Any], bool]
-    expected: str  # in words, as in "a World"
-    name: str = ""  # of the type, as in "World"
+    expected: str  # a description, for example "a World"
+    name: str = ""  # the name of the type, for example "World"
 
 
 def kinds_of(function: Callable[..., Any]) -> dict[str, Kind]:
-    """What the annotated arguments of a function accept; those that accept anything are absent."""
+    """The kinds of the annotated arguments of a function, without those that accept anything."""
     inner = inspect.unwrap(function)
     found = {}
     for name, parameter in inspect.signature(function).parameters.items():
@@ -51,13 +51,13 @@ def kinds_of(function: Callable[..., Any]) -> dict[str, Kind]:
 
 
 def _but_nan(accepts: Callable[[Any], bool]) -> Callable[[Any], bool]:
-    """An argument that is not a number, but nan, is a mistake of the caller."""
+    """The same test, but NaN is not accepted: as an argument it is always a mistake."""
     return lambda v: accepts(v) and not (isinstance(v, float | np.floating) and v != v)
 
 
 @functools.cache
 def fields_of(record: Hashable) -> dict[str, Kind]:
-    """What the annotated fields of a class accept."""
+    """The kinds of the annotated fields of a class."""
     module, hints = vars(import_module(record.__module__)), vars(record)["__annotations__"]
     return {
         name: kind
@@ -67,7 +67,7 @@ def fields_of(record: Hashable) -> dict[str, Kind]:
 
 
 def _resolve(annotation: Any, module: dict[str, Any]) -> Any:
-    """The type behind an annotation, which may be text."""
+    """Evaluate an annotation, which may be a string."""
     if isinstance(annotation, typing.ForwardRef):
         annotation = annotation.__forward_arg__
     if not isinstance(annotation, str):
@@ -77,11 +77,11 @@ def _resolve(annotation: Any, module: dict[str, Any]) -> Any:
         for name, place in LATER.items()
         if name in annotation and name not in module
     }
-    return eval(annotation, {**module, **later})  # our own annotations, never a user's text
+    return eval(annotation, {**module, **later})  # never user input
 
 
 def _named(name: str, hint: Any) -> Kind | None:
-    """The kind of an argument; keys are arrays that are known by their names."""
+    """The kind of an argument; arrays called ``key`` or ``keys`` must be random keys."""
     kind = _kind(hint)
     if kind is None or name not in ("key", "keys"):
         return kind
@@ -94,11 +94,11 @@ NUMBERS, KEY = "an array of numbers", "a JAX random key"
 
 
 def _kind(hint: Any) -> Kind | None:
-    """What a type accepts; None for types that are not checked."""
+    """The kind of a type; None for types that are not checked."""
     if hint is Any or hint is object or isinstance(hint, str | typing.ForwardRef):
         return None
     if hint == ArrayLike:
-        return Kind(_numbers, "numbers, or an array of them", "ArrayLike")
+        return Kind(_numbers, "a number or an array of numbers", "ArrayLike")
     if hint in _PLAIN:
         return _PLAIN[hint]
     origin, parts = get_origin(hint), get_args(hint)
@@ -139,13 +139,13 @@ def _union(parts: Sequence[Any]) -> Kind | None:
 
 
 def _container(origin: type, parts: Sequence[Any]) -> Kind:
-    """Containers, with the types of their entries where they can be looked at."""
+    """The kind of a container; entries are checked if they can be read without side effects."""
     if issubclass(origin, Mapping):
         key, value = (_kind(part) for part in parts)
         return Kind(lambda v: _mapping(v, key, value), f"a mapping{_of(value)}", "Mapping")
     if origin is tuple and parts[-1] is not Ellipsis:
         fixed = [_kind(part) for part in parts]
-        return Kind(lambda v: _fixed(v, fixed), f"a tuple of {len(fixed)}", "tuple")
+        return Kind(lambda v: _fixed(v, fixed), f"a tuple of {len(fixed)} entries", "tuple")
     if not issubclass(origin, Iterable) and issubclass(origin, CALLABLE):
         return Kind(_function, "a function", "Callable")
     entry = _kind(parts[0]) if parts else None
@@ -191,7 +191,7 @@ def _sequence(value: Any, origin: type, entry: Kind | None) -> bool:
     if isinstance(value, jax.Array):
         return False
     wanted = Collection if origin is Collection else Sequence
-    text = isinstance(value, str) and entry is None  # a sequence of anything, of characters too
+    text = isinstance(value, str) and entry is None  # a string is a sequence of characters
     plain = isinstance(value, wanted) and not isinstance(value, str | bytes | Mapping)
     return text or (plain and _entries(value, entry))
 
@@ -201,16 +201,16 @@ def _iterable(value: Any, entry: Kind | None) -> bool:
         value, str | bytes | Mapping | type | jax.Array
     ):
         return False
-    return not isinstance(value, Sized) or _entries(value, entry)  # iterators are read once
+    return not isinstance(value, Sized) or _entries(value, entry)  # iterators can be read only once
 
 
 def _scalar(value: Any, kinds: str) -> bool:
-    """Whether a value is an array without axes, which serves as a number."""
+    """Whether a value is a zero-dimensional array, which is accepted as a number."""
     return (
         isinstance(value, np.ndarray | jax.Array)
         and not isinstance(value, jax.core.Tracer | np.ma.MaskedArray)
         and value.ndim == 0
-        and getattr(value.dtype, "kind", "none") in tuple(kinds)  # keys have none
+        and getattr(value.dtype, "kind", "none") in tuple(kinds)  # random keys have no kind
     )
 
 
@@ -221,7 +221,7 @@ def _whole(value: Any) -> bool:
 
 def _real(value: Any) -> bool:
     if isinstance(value, Integral) and not isinstance(value, bool):
-        return -(2**1023) < operator.index(value) < 2**1023  # larger ones are no floats
+        return -(2**1023) < operator.index(value) < 2**1023  # larger integers do not fit in a float
     plain = isinstance(value, Real) and not isinstance(value, bool | np.bool_)
     return plain or _scalar(value, "iuf")
 
@@ -246,6 +246,6 @@ _PLAIN: dict[Any, Kind] = {
     bool: Kind(lambda v: isinstance(v, bool | np.bool_), "True or False"),
     int: Kind(_whole, "a whole number", "int"),
     float: Kind(_real, "a number", "float"),
-    str: Kind(lambda v: isinstance(v, str), "a text", "str"),
+    str: Kind(lambda v: isinstance(v, str), "a string", "str"),
     typing.SupportsIndex: Kind(_whole, "a whole number", "int"),
 }

@@ -20,7 +20,7 @@ from numpyro.distributions import Distribution
 from homdp_ppl.core.episode import Episode
 from homdp_ppl.core.episodes import Episodes
 from homdp_ppl.core.probabilities import row_problems
-from homdp_ppl.core.spaces import Real, Space, Spaces, shape_of, told
+from homdp_ppl.core.spaces import Real, Space, Spaces, label_of, shape_of
 from homdp_ppl.declare.conditional import laws
 from homdp_ppl.declare.dynamics import Dynamics, Parameters, RewardFunction
 from homdp_ppl.declare.kernels import (
@@ -105,7 +105,7 @@ def reward_problems(rewards: Array, episodes: Episode | Episodes, domain: Spaces
     found: dict[Problem, None] = {}
     for episode, step in np.argwhere(~((rewards >= 0) & (rewards <= 1)))[:LOOKED_AT]:
         state, action = episodes.states[episode, step], episodes.actions[episode, step]
-        place = f"{told(state, domain.states)}, {told(action, domain.actions)}"
+        place = f"{label_of(state, domain.states)}, {label_of(action, domain.actions)}"
         got = rewards[episode, step]
         remedy = (
             ""
@@ -286,7 +286,7 @@ def _first_bad(name: str, tables: Array, episodes: Episode, domain: Spaces) -> l
     """What is wrong with the rows of the first trial that shows it."""
     for k, table in enumerate(tables):
         X = domain.states
-        names = tuple(told(x, X) for x in episodes.states[k]) if isinstance(X, Real) else X
+        names = tuple(label_of(x, X) for x in episodes.states[k]) if isinstance(X, Real) else X
         observations = () if isinstance(domain.observations, Real) else domain.observations
         problems = row_problems(
             name, table, Spaces(names, observations, domain.actions, domain.horizon)

@@ -13,7 +13,7 @@ from gymnasium.spaces import Box, Discrete
 
 from homdp_ppl.core.arguments import count_problems, refuse
 from homdp_ppl.core.checked import checked, checked_but
-from homdp_ppl.core.spaces import Real, Space, Spaces, told
+from homdp_ppl.core.spaces import Real, Space, Spaces, label_of
 from homdp_ppl.declare.model import World
 from homdp_ppl.errors import DataError, HOMDPError, Problem, shown
 from homdp_ppl.gym.draws import draws_of
@@ -156,13 +156,13 @@ class HOMDPEnv(gymnasium.Env[Any, Any]):
             return None
         states, observations, actions, H = self.spaces
         done = [*(f": {actions[a]}" for a in self._actions), ""]
-        seen = [told(y, observations) for y in self._observations]
+        seen = [label_of(y, observations) for y in self._observations]
         lines = [
             f"{h}. {word}{did}" for h, (word, did) in enumerate(zip(seen, done, strict=False), 1)
         ]
         if len(self._actions) == H:
             lines.append(
-                f"latent states: {', '.join(told(x, states) for x in _STATES[self])}; return "
+                f"latent states: {', '.join(label_of(x, states) for x in _STATES[self])}; return "
                 f"{self._return():.6g}"
             )
         return "\n".join(lines)

@@ -10,6 +10,7 @@ import numpy as np
 from homdp_ppl.core.arguments import count_problems, flag_problems, is_count, refuse
 from homdp_ppl.core.graph_policy import GraphPolicy
 from homdp_ppl.core.plan import Plan, planner_name
+from homdp_ppl.core.pomdp import POMDP
 from homdp_ppl.declare.known import refuse_unknown_start as refuse_start
 from homdp_ppl.declare.model import HOMDP, World
 from homdp_ppl.errors import ParameterError, Problem, shown
@@ -51,7 +52,7 @@ def check_request(request: Request) -> Request:
     world, explorer, planner, episodes, seeds, model, stop_after, *_ = request
     problems = []
     if not isinstance(world, World):
-        remedy = "Fix the parameters of a declaration: homdp.at(...)."
+        remedy = _world_remedy(world)
         problems.append(Problem("world", f"a {type(world).__name__}", "a World", remedy))
     if not isinstance(explorer, Explorer):
         remedy = f"Call its factory: explorers.{_named(explorer, 'greedy')}()."
@@ -79,6 +80,20 @@ def check_request(request: Request) -> Request:
     plain = [int(seed) for seed in seeds]  # files cannot hold NumPy's numbers
     return request._replace(
         episodes=int(episodes), seeds=plain, simulations=int(request.simulations)
+    )
+
+
+def _world_remedy(given: Any) -> str:
+    """The remedy for a value given as the world: ``learn`` simulates a World itself."""
+    if isinstance(given, HOMDP):
+        return "Fix the parameters of the declaration: homdp.at(...)."
+    if isinstance(given, str):
+        return f"Load a model by its name: models.load({given!r})."
+    if isinstance(given, POMDP):
+        return "Declare it with tabular(...) and fix its parameters with .at(...)."
+    return (
+        "learn simulates a World: a declaration with fixed parameters, homdp.at(...). It cannot "
+        "interact with an external system."
     )
 
 
