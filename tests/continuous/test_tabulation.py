@@ -18,6 +18,7 @@ from homdp_ppl.continuous.tabulation import emission_table, quantised_pomdp
 from homdp_ppl.core.spaces import Spaces
 from homdp_ppl.declare.latent import latent_tables
 from homdp_ppl.declare.paired import paired
+from homdp_ppl.declare.world import World
 from tests.raising import raises
 
 

@@ -264,7 +264,7 @@ def test_nonsense_is_refused():
         particle_tree(widening=3)
     with raises(PlanningError, "simulations"):
         particle_tree(10**9)(walk.at(blur=BLUR))
-    with raises(PlanningError, "simulations"):
+    with raises(PlanningError, "particles"):
         particle_tree(particles=10**9)(walk.at(blur=BLUR))
     with raises(PlanningError, "world"):
         particle_tree()(walk)
