@@ -24,7 +24,7 @@ Entry: TypeAlias = Sequence[
 
 # numbers that all statements of a file may write together: wildcards write many with few words
 MAX_WRITTEN = 400_000_000
-PUBLISHED = 1e-5  # how far from one a row in a file may sum: published files have few digits
+PUBLISHED = 1e-5  # tolerance for the sum of a row in a file: published files have few digits
 
 
 class Table:
