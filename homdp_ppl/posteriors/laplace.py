@@ -74,9 +74,7 @@ class Laplace:
         if not np.isfinite(start):
             raise impossible(self.density.name)
         if not np.isfinite(slope) or slope > 1e-3 or not np.isfinite(log_weights).any():
-            got = (
-                f"a gradient of {slope:.3g} after {STEPS} Newton steps, or no finite density there"
-            )
+            got = f"a gradient of {slope:.3g} after {STEPS} Newton steps, or a singular Hessian"
             problem = Problem("laplace", got, "a mode", 'Use method="nuts".')
             raise InferenceError(f"posterior of {self.density.name}", [problem])
         return Approximation(samples, _calibration(z, log_weights))
