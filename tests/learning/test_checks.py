@@ -1,6 +1,5 @@
 """Invalid arguments of ``learn`` raise errors before the first episode."""
 
-
 import jax.numpy as jnp
 import numpy as np
 import numpyro
