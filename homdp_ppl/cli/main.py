@@ -59,10 +59,10 @@ def _run(options: argparse.Namespace) -> int:
 
 def _explain_exception(options: argparse.Namespace, words: Sequence[str], error: Exception) -> int:
     """Report an error in a user file with its line, any other as an internal error."""
-    from homdp_ppl.study.files import own_line
+    from homdp_ppl.study.files import user_line
 
     message = " ".join(f"{type(error).__name__}: {error}".split())[:300]
-    line = own_line(error, split_calls(words))
+    line = user_line(error, split_calls(words))
     if line:
         return _explain(options, f"{line}: {message} {TRACEBACK}", INVALID)
     return _explain(options, f"internal error: {message} {TRACEBACK}", INTERNAL)
