@@ -124,7 +124,7 @@ def hop_b_betas(model: HasSpaces, episodes: int, delta: float) -> tuple[Array, A
     The proof of E_O needs log(2YXKH/delta); beta_2 is as printed.
     """
     X, Y, A, H = model.spaces.sizes
-    xp = namespace(episodes, delta)
+    xp, episodes = namespace(episodes, delta), _wide(episodes)
     return 4 * H**3 * xp.log(Y * X * A * H * episodes / delta), 8 * Y * xp.log(
         Y * X * episodes * H / delta
     )
@@ -236,6 +236,7 @@ def class_radii(
     """The same from n(x, a) and n(x) alone: they know nothing of Y, which may be infinite."""
     xp = namespace(state_action, visits, episodes, size, delta, scale)
     X, A = state_action.shape
+    episodes, size = _wide(episodes), _wide(size)
     transition = _capped(
         xp, scale, 8 * X * xp.log(1.0 * X**2 * A * episodes * horizon), state_action, 2
     )
@@ -274,7 +275,7 @@ def weissman_radii(
     _check_scalars("weissman_radii", episodes=episodes, delta=delta)
     check_counts(counts, homdp)
     X, Y, A, H = homdp.spaces.sizes
-    level = delta / ((X + X * A) * episodes * H)
+    level = delta / ((X + X * A) * _wide(episodes) * H)
     support = homdp.structure.support
     outcomes = (support.transition.sum(-1), support.emission.sum(-1)) if known else (X, Y)
     radii = Radii(
@@ -370,6 +371,11 @@ def bernstein(n: Array | int, variance: Array | float, span: float, level: float
     counted = xp.where(n > 1, n, 2)
     bound = xp.sqrt(2 * variance * log / counted) + 7 * span * log / (3 * (counted - 1))
     return xp.where(n > 1, xp.minimum(bound, span), span)
+
+
+def _wide(number: Any) -> Any:
+    """A small NumPy integer as a Python one, whose products cannot overflow."""
+    return number.item() if isinstance(number, np.generic) else number
 
 
 def _check_scalars(subject: str, **given: Any) -> None:

@@ -184,7 +184,12 @@ def check_sizes(
         if is_count(value) and value > LARGEST and name not in CLASSES
     ]
     for name, (value, (low, high)) in (between or {}).items():
-        problems += between_problems(low, high, **{name: value})
+        if np.ndim(value):
+            problems += scalar_problems(**{name: value})
+        elif isinstance(value, jax.Array):  # of less precision than these formulas need
+            problems.append(_problem(name, value, "a Python or NumPy number"))
+        else:
+            problems += between_problems(low, high, **{name: value})
     refuse(ParameterError, subject, problems)
     return tuple(int(value) for value in counts.values())
 

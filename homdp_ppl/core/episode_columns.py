@@ -50,7 +50,8 @@ def columns_of(
     names = None if ids is None else np.array(ids, dtype=object)
     structure = {"observations": seen, "actions": done, "length": steps, "ended": reasons}
     structure |= {name: part for name, (part, _) in given.items()}
-    structure |= {f"known {k}": np.asarray(mask) for k, mask in known.items() if mask is not None}
+    given_masks = {name: mask for name, mask in known.items() if mask is not None}
+    structure |= {f"known {name}": read(name, mask)[0] for name, mask in given_masks.items()}
     structure |= {} if names is None else {"ids": names}
     problems = structure_problems(structure)
     if problems:
@@ -77,7 +78,7 @@ def read(where: str, values: ArrayLike) -> tuple[Values, Known | None]:
     """An array of episodes, and which entries are known; None if all are."""
     try:
         return split_missing(values, axes=2)
-    except ValueError:  # of NumPy, for lists of different lengths
+    except (TypeError, ValueError):  # of NumPy and JAX: ragged lists, keys, traced values
         got, expected = "rows of different lengths", "an array, padded and with a length"
         remedy = "Episodes.of([...], spaces) pads single episodes."
         raise DataError("episodes", [Problem(where, got, expected, remedy)]) from None

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import NamedTuple, TypeAlias
 
+import jax
 import numpy as np
 from numpy.typing import ArrayLike
 
 from homdp_ppl.core.numbers import as_numbers, masked_problems
 from homdp_ppl.core.probabilities import FLOAT32, normalised
-from homdp_ppl.errors import PolicyError, Problem, shown
+from homdp_ppl.errors import PolicyError, Problem, TracedError, shown
 from homdp_ppl.precision import Array
 
 Names: TypeAlias = tuple[tuple[str, ...], tuple[str, ...]]  # of the observations and of the actions
@@ -28,6 +29,16 @@ def read_graph(
 ) -> GraphArrays:
     """The arrays of a graph; raises :class:`PolicyError` with every problem."""
     problems: list[Problem] = []
+    for where, part in (
+        ("start", start),
+        ("probabilities", probabilities),
+        ("successor", successor),
+    ):
+        if isinstance(part, jax.core.Tracer):
+            remedy = "Make the policy outside of jit, vmap and grad."
+            problems.append(Problem(where, "values that JAX is tracing", "numbers", remedy))
+    if problems:
+        raise TracedError("GraphPolicy", problems)
     arrays = GraphArrays(
         _nodes("start", start, problems),
         _numbers(probabilities, problems),

@@ -14,12 +14,12 @@ import numpy as np
 
 from homdp_ppl.core.arguments import refuse
 from homdp_ppl.core.bound import Bound
-from homdp_ppl.core.checked import check_fields, check_types, checked
+from homdp_ppl.core.checked import check_fields, checked
 from homdp_ppl.core.graph_policy import GraphPolicy, check_policy
 from homdp_ppl.core.plan_tree import MAX_GRAPH, policy_tree
 from homdp_ppl.core.policy import Policy
 from homdp_ppl.core.pomdp import POMDP
-from homdp_ppl.core.pomdp_validation import sizes_of
+from homdp_ppl.core.pomdp_validation import check_pomdp
 from homdp_ppl.core.spaces import HasSpaces, Spaces
 from homdp_ppl.core.tree_picture import draw_tree
 from homdp_ppl.errors import PlanningError, Problem, shown
@@ -84,6 +84,8 @@ class Plan:
     def __post_init__(self) -> None:
         """Refuse numbers that certify nothing: a certificate is value <= optimum <= upper."""
         check_fields(self, "Plan")
+        object.__setattr__(self, "value", float(self.value))
+        object.__setattr__(self, "upper", float(self.upper))
         certain = math.isfinite(self.value) and self.value <= self.upper + self.rounding
         if self.certified and not certain:
             got = f"value {self.value:.6g} and upper {self.upper:.6g}"
@@ -284,14 +286,13 @@ def make_plan(
         if not _is_number(number):
             problems.append(Problem(name, shown(number), "a number"))
     refuse(PlanningError, planner, problems)
-    sizes_of(model, planner)
+    check_pomdp(model, planner)
     check_policy(policy, model)
-    check_types("make_plan", value=(value, float), upper=(upper, float))
     return Plan(policy, float(value), float(upper), True, planner, statistics, model.spaces, model)
 
 
 def _is_number(value: Any) -> bool:
     """Whether a value is one real number; NaN is one too."""
     if isinstance(value, jax.Array | np.ndarray):
-        return value.ndim == 0 and value.dtype.kind in "iuf"
+        return value.ndim == 0 and getattr(value.dtype, "kind", "none") in ("i", "u", "f")
     return isinstance(value, Real) and not isinstance(value, bool)

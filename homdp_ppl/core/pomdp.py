@@ -191,6 +191,8 @@ class POMDP(_Fields):
         """O_h(y | x, a) as a function of x, (X,); a is the previous action, None at first."""
         shows = self.shows(h, a)
         check_index("observation", y, int(shows.shape[-1]))
+        if isinstance(y, jax.core.Tracer):
+            shows = jnp.asarray(shows)  # NumPy arrays have no traced indices
         return shows[..., y]
 
     def backup(self, v: Array, h: Any) -> Array:

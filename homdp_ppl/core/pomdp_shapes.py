@@ -157,7 +157,8 @@ def check_index(
     subject: str = "POMDP",
 ) -> None:
     """Refuse an index out of range: NumPy would count from the end, and JAX would clamp."""
-    if isinstance(index, int | np.integer) and 0 <= index < size:
+    whole = isinstance(index, int | np.integer) and not isinstance(index, bool)
+    if whole and 0 <= index < size:
         return
     if (isinstance(index, jax.Array) and jnp.issubdtype(index.dtype, jnp.integer)) or (
         isinstance(index, np.ndarray) and _inside(index, size)

@@ -228,7 +228,7 @@ def _shape(given: ArrayLike | Distribution) -> tuple[int, ...]:
     """The shape of a table; of one with rows of different lengths as far as it has one."""
     if isinstance(given, Distribution):
         return tuple(given.shape())
-    if hasattr(given, "_fields"):  # a record of arrays, such as a POMDP
+    if isinstance(given, tuple) and hasattr(given, "_fields"):  # a record, such as a POMDP
         return (len(given),)
     if not isinstance(given, list | tuple | np.ndarray | jax.Array | int | float):
         return np.shape(np.asarray(given, dtype=object))

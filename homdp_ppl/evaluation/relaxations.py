@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import jax
 import numpy as np
 from scipy import sparse
 
@@ -146,6 +147,7 @@ def root_value(pomdp: POMDP, vectors: Array) -> Array:
     vectors, shape = numbers, numbers.shape
     if (
         0 in shape
+        or not (isinstance(vectors, jax.Array) or np.isfinite(vectors).all())
         or len(shape) not in (2, 3)
         or shape[-1] != X
         or (len(shape) == 3 and shape[1] != Y)

@@ -14,7 +14,7 @@ from typing import Any, cast
 import jax
 import numpy as np
 
-from homdp_ppl.core.arguments import refuse
+from homdp_ppl.core.arguments import count_problems, refuse
 from homdp_ppl.core.checked import checked
 from homdp_ppl.core.episode import Episode
 from homdp_ppl.core.pomdp import POMDP, Stationary
@@ -125,6 +125,7 @@ def draw_models(key: Array, state: State, n: int) -> POMDP:
     (3, 1, 1, 2, 2)
     """
     homdp = state.homdp
+    refuse(ParameterError, "draws", count_problems(n=n))
     refuse(ParameterError, "draws", draw_problems("draws", n, homdp.sites, homdp.spaces))
     if state.memory is not None:
         batch: POMDP = state.memory.belief.draws(key, n)

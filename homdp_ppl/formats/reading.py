@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from homdp_ppl.core.checked import checked
+from homdp_ppl.core.checked import checked, checked_but
 from homdp_ppl.declare.decorator import homdp
 from homdp_ppl.declare.kernels import SNAP, Kernels
 from homdp_ppl.declare.model import World
@@ -115,7 +115,7 @@ class PomdpFile:
         offset, scale = self.units
         return horizon * offset + scale * value
 
-    @checked
+    @checked_but("horizon", "prior")
     def world(self, horizon: int, prior: float | None = None) -> World:
         """The file as a world to act in; see :func:`read_pomdp`."""
         name = Path(self.path).stem
@@ -262,7 +262,7 @@ def _names(found: Grammar, kind: str) -> tuple[str, ...]:
     return full if len(set(full)) == size and all(full) else tuple(places)
 
 
-@checked
+@checked_but("horizon", "prior")
 def read_pomdp(path: str | os.PathLike[str], horizon: int, prior: float | None = None) -> World:
     """A .POMDP file (Cassandra's format) as a world to act in, plan in and learn in.
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from homdp_ppl.core.checked import checked
+from homdp_ppl.core.checked import checked_but
 from homdp_ppl.core.pomdp import POMDP, Stationary
 from homdp_ppl.core.pomdp_validation import sizes_of
 from homdp_ppl.core.probabilities import pomdp_problems
@@ -27,7 +27,7 @@ HEADER = (
 )
 
 
-@checked
+@checked_but("model")
 def write_pomdp(
     model: HOMDP | World | POMDP, path: str | os.PathLike[str], discount: float = 1.0
 ) -> None:

@@ -137,7 +137,6 @@ class Posterior:
         """
         require_finite(self.homdp.spaces, self.homdp.name, "draws")
         self._require_room(n)
-        refuse_traced_key(key, "Posterior.draws")
         tables = tables_at(self.homdp, self.parameters(key, n), n)
         reward = np.broadcast_to(self.homdp.reward_table, (n, *self.homdp.reward_table.shape))
         return Stationary(*tables, reward).pomdp
@@ -151,6 +150,7 @@ class Posterior:
         """
         problems = count_problems(0, draws=n) or draw_problems("draws", n, self.homdp.sites)
         refuse(InferenceError, "posterior", problems)
+        refuse_traced_key(key, "Posterior.parameters")
         key = as_key(key, "posterior")
         closed, sampled = (
             (jax.random.fold_in(key, 0), jax.random.fold_in(key, 1))
@@ -170,7 +170,6 @@ class Posterior:
     def worlds(self, key: Array, n: int) -> list[World]:
         """Worlds drawn from the posterior."""
         self._require_room(n)
-        refuse_traced_key(key, "Posterior.worlds")
         values, finite = self.parameters(key, n), self.homdp.spaces.finite
         tables = tables_at(self.homdp, values, n) if finite else None
         return [

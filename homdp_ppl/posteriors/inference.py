@@ -7,7 +7,7 @@ from homdp_ppl.core.counts import Counts
 from homdp_ppl.core.episodes import Episodes
 from homdp_ppl.core.spaces import no_tables
 from homdp_ppl.declare.model import HOMDP
-from homdp_ppl.errors import DataError, InferenceError, Problem
+from homdp_ppl.errors import DataError, InferenceError, Problem, shown
 from homdp_ppl.posteriors.belief import Data, Method, Posterior, Settings
 from homdp_ppl.posteriors.data import as_counts
 from homdp_ppl.posteriors.diagnostics import Gate
@@ -82,9 +82,9 @@ def posterior(
         raise DataError(
             "posterior", [Problem("homdp", f"a {type(homdp).__name__}", "a HOMDP", remedy)]
         )
-    if method not in ("auto", "nuts", "laplace"):
+    if not isinstance(method, str) or method not in ("auto", "nuts", "laplace"):
         raise InferenceError(
-            "posterior", [Problem("method", repr(method), '"auto", "nuts" or "laplace"')]
+            "posterior", [Problem("method", shown(method), '"auto", "nuts" or "laplace"')]
         )
     sampling = sampling or Sampling()
     few = [

@@ -21,7 +21,7 @@ from homdp_ppl.core.episodes import Episodes
 from homdp_ppl.core.graph_policy import GraphPolicy, check_policy
 from homdp_ppl.core.policy import Policy, Trajectory
 from homdp_ppl.core.pomdp import Stationary
-from homdp_ppl.core.randomness import as_key, noise
+from homdp_ppl.core.randomness import as_key, noise, refuse_traced_key
 from homdp_ppl.core.rollout import play
 from homdp_ppl.declare.kernels import Tables
 from homdp_ppl.declare.model import HOMDP
@@ -224,6 +224,7 @@ def predictive_check(
     )
     if problems:
         raise DataError("predictive_check", problems)
+    refuse_traced_key(key, "predictive_check")
     key = as_key(key, "predictive_check")
     drawn = belief.parameters(jax.random.fold_in(key, 0), draws)
     tables = tables_at(belief.homdp, drawn, draws)

@@ -53,9 +53,10 @@ class StorageError(HOMDPError):
     ) -> None:
         self.path = Path(path)
         self.offset = offset
+        place = "" if offset is None else f"byte {offset}"
         super().__init__(
             str(path),
-            [Problem(str(path), got, expected, remedy, "" if offset is None else f"byte {offset}")],
+            [Problem(str(path) or "path ''", got, expected, remedy, place)],
         )
         self.args = (
             path,

@@ -141,6 +141,8 @@ class StudyDirectory:
             The directory contains another study or other files, or user files have changed.
         """
         path = Path(path)
+        with storage_errors(path, "the directory of a study"):
+            path.exists()  # raises what the operating system says of an impossible name
         if os.path.lexists(path / "study.json"):
             found = cls.open(path)
             if found.study != study:

@@ -138,7 +138,7 @@ def _find(text: str, seed: int) -> World:
         known = models.MODELS
         name, _, rest = text.partition(":")
         if name.strip() not in known:
-            here = Path(f"{name}.py").is_file()
+            here = len(name) <= 200 and Path(f"{name}.py").is_file()
             problem = unknown("name", "model", name, known, "the model zoo")
             problem = problem._replace(
                 expected="use a name of the model zoo (see `homdp models`), a .POMDP file, or "

@@ -85,8 +85,8 @@ def run_unit(
                 if pace.stop:
                     raise Stopped(pace.stop)
                 rounds, episodes, before = len(run.values), len(run.played), _spent(run)
-                upto = min(rounds + stretch, run.task.rounds)
-                run = run.resume(upto * run.task.episodes_per_round)
+                until = min(rounds + stretch, run.task.rounds)
+                run = run.resume(until * run.task.episodes_per_round)
                 seconds = _spent(run) - before
                 written.append(run.record.since(rounds, episodes), seconds)
                 done(len(run.values) - rounds)

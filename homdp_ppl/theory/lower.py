@@ -19,6 +19,7 @@ from homdp_ppl.core.arguments import check_sizes, count_problems, refuse
 from homdp_ppl.core.checked import checked
 from homdp_ppl.errors import ParameterError, Problem
 from homdp_ppl.precision import Array
+from homdp_ppl.theory._ranges import ACCURACY
 
 LARGEST = (
     1 / 2
@@ -65,10 +66,11 @@ def lower_bound(states: int, observations: int, epsilon: float) -> LowerBound:
     """
     X, Y = check_sizes(
         "lower_bound",
-        {"epsilon": (epsilon, (0.0, LARGEST))},
+        {"epsilon": (epsilon, (ACCURACY[0], LARGEST))},
         states=states,
         observations=observations,
     )
+    epsilon = float(epsilon)
     leaves, seen = tree_sizes(X, Y)
     product = leaves * seen
     return LowerBound(

@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.special import xlogy
 
 from homdp_ppl.confidence.bonuses import hop_b_bonus, hop_b_class_bonus
@@ -127,7 +128,7 @@ def hop_b_class_optimism(
     policies: Iterable[GraphPolicy],
     world: World,
     counts: Counts,
-    emissions: Array,
+    emissions: ArrayLike,
     episodes: int,
     delta: float = 0.1,
     scale: float = 1.0,
@@ -192,7 +193,7 @@ def _with_bonus(model: POMDP, bonus: Array) -> POMDP:
     return model.with_bonus(bonus)
 
 
-def _checked_class(world: World, emissions: Array) -> Array:
+def _checked_class(world: World, emissions: ArrayLike) -> Array:
     tables = np.asarray(emissions, dtype=np.float64)
     X, Y, *_ = world.spaces.sizes
     if tables.ndim != 3 or tables.shape[1:] != (X, Y) or not len(tables):

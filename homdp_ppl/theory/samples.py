@@ -52,6 +52,7 @@ def hop_b_samples(
     sizes = {"states": states, "observations": observations, "actions": actions, "horizon": horizon}
     X, Y, A, H = check_sizes("hop_b_samples", {"accuracy": (accuracy, ACCURACY)}, **sizes)
     episodes = smallest(lambda K: hop_b_bound(X, Y, A, H, K, delta).total <= accuracy * K)
+    accuracy = float(accuracy)
     return SampleSize(
         episodes, (X * Y * H**5 + X * A * H**4) / accuracy**2, max(0.0, 1 - 5 * delta)
     )
@@ -82,6 +83,7 @@ def hop_b_class_samples(
     sizes = {"states": states, "actions": actions, "horizon": horizon, "size": size}
     X, A, H, size = check_sizes("hop_b_class_samples", {"accuracy": (accuracy, ACCURACY)}, **sizes)
     episodes = smallest(lambda K: hop_b_class_bound(X, A, H, K, size, delta).total <= accuracy * K)
+    accuracy = float(accuracy)
     return SampleSize(
         episodes, H**5 * (X * math.log(size) + X**2 * A) / accuracy**2, max(0.0, 1 - 3 * delta)
     )
@@ -131,6 +133,7 @@ def hop_v_samples(
         lambda k: hop_v_bound(A, H, H * k, transitions, emissions, d, delta).total <= accuracy * k
     )
     logarithm = math.log(transitions) + math.log(emissions) - math.log(delta)
+    accuracy = float(accuracy)
     return SampleSize(H * epochs, A * H**5 * d * logarithm / accuracy**2, max(0.0, 1 - 3 * delta))
 
 

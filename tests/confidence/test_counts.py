@@ -452,7 +452,7 @@ def test_bad_arguments_are_refused_all_at_once(rule, given, names):
 def test_counts_of_another_model_are_refused(rule):
     with raises(DataError, "counts.transition"):
         rule(FREE, Counts(np.ones((1, 1, 1)), np.ones((1, 1))))
-    with raises(DataError, "names"):
+    with raises(DataError, "counts.names"):
         rule(
             FREE,
             Counts(COUNTS.transition, COUNTS.emission, (("a", "b", "c"), ("v",) * Y, ("s", "t"))),

@@ -12,7 +12,7 @@ import numpyro.distributions as dist
 import pytest
 from scipy import stats
 
-from homdp_ppl import HOMDP, Kernels, PlanningError, Real, World, models
+from homdp_ppl import HOMDP, Kernels, PlanningError, Real, models
 from homdp_ppl.continuous.quadrature import log_densities, panels
 from homdp_ppl.continuous.tabulation import emission_table, quantised_pomdp
 from homdp_ppl.core.spaces import Spaces
@@ -90,7 +90,7 @@ def test_masses_of_cells(family):
 
 
 def test_masses_of_a_mixture_with_a_narrow_part():
-    table = emission_table(World(mixtures(), {"weight": 0.3, "scale": 0.01}), EDGES)
+    table = emission_table(mixtures().at(weight=0.3, scale=0.01), EDGES)
     for sign, row in zip((-1, 1), table, strict=True):
         cumulative = 0.3 * stats.norm(1.2345 * sign, 0.01).cdf(EDGES) + 0.7 * stats.norm(
             sign, 1
@@ -117,7 +117,7 @@ def test_masses_of_a_mixture_with_jumps():
 
 def test_overlooked_mass_is_refused_with_the_state_and_the_mass():
     with raises(PlanningError, "emission[a]", "emission[b]"):
-        emission_table(World(mixtures(), {"weight": 0.001, "scale": 1e-9}), [0.0])
+        emission_table(mixtures().at(weight=0.001, scale=1e-9), [0.0])
     with raises(PlanningError, "emission[b]"):
         emission_table(world(lambda x: dist.Normal(0.0, 1.0 - 2 * x)), [0.0])
     with raises(PlanningError, "emission"):
@@ -153,8 +153,8 @@ def test_a_pair_has_the_latent_tables_of_one_world_and_the_emissions_of_the_othe
     model = HOMDP(
         "moves", Spaces(("a", "b"), Real(1), ("go",), 2), lambda x, a: x * 1.0, program, ()
     )
-    calm, wild = (World(model, {"stays": a, "scale": b}) for a, b in ((0.9, 0.5), (0.6, 2.0)))
-    mixed = World(mixtures(), {"weight": 0.3, "scale": 0.5})
+    calm, wild = (model.at(stays=a, scale=b) for a, b in ((0.9, 0.5), (0.6, 2.0)))
+    mixed = mixtures().at(weight=0.3, scale=0.5)
     for moves, shows in ((calm, wild), (wild, calm), (calm, mixed)):
         pair = paired(moves, shows)
         for part, expected in zip(latent_tables(pair), latent_tables(moves), strict=True):

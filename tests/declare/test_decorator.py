@@ -332,7 +332,7 @@ def test_at_refuses_what_does_not_belong():
     tiger = world("tiger").homdp
     for parameters, words in (
         ({}, "no value"),
-        ({"accuracy": 0.5, "size": 3.0}, "one of the sites: accuracy"),
+        ({"accuracy": 0.5, "size": 3.0}, "this model has: accuracy"),
         ({"acuracy": 0.5}, "Did you mean 'accuracy'"),
         ({"accuracy": 1.5}, "Beta"),
         ({"accuracy": np.nan}, "support"),

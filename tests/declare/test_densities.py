@@ -20,6 +20,7 @@ from homdp_ppl import (
     DeclarationError,
     Episode,
     GraphPolicy,
+    HOMDPError,
     Kernels,
     ParameterError,
     PolicyError,
@@ -128,7 +129,7 @@ def test_keys_and_episodes_in_any_number():
 def test_another_horizon():
     assert walk().with_horizon(np.int64(2)).horizon == 2
     for wrong in (0, 2.5, True):
-        with raises(DeclarationError, "horizon"):
+        with raises(HOMDPError, "horizon"):
             walk().with_horizon(wrong)
 
 

@@ -273,8 +273,9 @@ def test_many_bad_rows_are_counted():
 
 def test_files_that_are_not_there(tmp_path):
     for path in (tmp_path, tmp_path / "no.POMDP", tmp_path / "\0"):
-        with raises(HOMDPError, "file"):
+        with pytest.raises(HOMDPError) as caught:
             read_file(path)
+        assert caught.value.problems[0].where in ("path", "file")
 
 
 def test_files_that_are_too_long_or_write_too_much(monkeypatch, tmp_path):

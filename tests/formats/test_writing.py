@@ -1,14 +1,13 @@
 """Writing .POMDP files: exact round trips, names, refusals, and no half-written files."""
 
 import os
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from homdp_ppl import POMDP, HOMDPError, Spaces, World, read_pomdp, write_pomdp
+from homdp_ppl import POMDP, HOMDPError, Spaces, read_pomdp, tabular, write_pomdp
 from homdp_ppl.formats.reading import parse
 from homdp_ppl.formats.writing import _legal, pomdp_text
 from tests.planners.exact import random_pomdp
@@ -76,10 +75,17 @@ AWKWARD = some.lists(
 def test_names_come_back_whatever_they_are(names):
     n = len(names)
     spaces = Spaces(tuple(names), tuple(names), tuple(names), 1)
-    arrays = POMDP.of(
-        np.full(n, 1 / n), np.full((n, n, n), 1 / n), np.full((n, n), 1 / n), np.zeros((1, n, n))
+    model = tabular(
+        T=np.full((n, n, n), 1 / n),
+        O=np.full((n, n), 1 / n),
+        initial=np.full(n, 1 / n),
+        reward=np.zeros((n, n)),
+        horizon=1,
+        states=spaces.states,
+        observations=spaces.observations,
+        actions=spaces.actions,
     )
-    file = parse(pomdp_text(World(SimpleNamespace(spaces=spaces), {}, arrays)), "file")
+    file = parse(pomdp_text(model.at()), "file")
     assert (file.states, file.observations, file.actions) == spaces[:3]
 
 

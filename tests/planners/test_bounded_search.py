@@ -258,5 +258,5 @@ def test_same_plan_every_time() -> None:
 
 def test_options_that_make_no_sense() -> None:
     with raises(PlanningError, "gap", "time_limit"):
-        bounded_search(gap=-1.0, time_limit=float("nan"))
+        bounded_search(gap=-1.0, time_limit=-1.0)
     assert bounded_search(time_limit=np.inf)(signed_pomdp(0, zeros=False)).gap <= 1e-3

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from homdp_ppl import POMDP, PlanningError, evaluate, models, tabular
+from homdp_ppl import POMDP, HOMDPError, PlanningError, evaluate, models, tabular
 from homdp_ppl.core.plan import Plan, Planner, TreePlanner, WorldPlanner
 from homdp_ppl.planners import (
     PLANNERS,
@@ -252,9 +252,7 @@ def test_lists_and_rows_of_float32_are_taken(name):
 )
 def test_options_that_make_no_sense_are_refused(name, option):
     for wrong in (-1, "much", np.nan):
-        with pytest.raises(
-            PlanningError, match=rf"{name}: 1 problem\n  1. {option}: got .*{wrong}"
-        ):
+        with raises(HOMDPError, option):
             PLANNERS[name](**{option: wrong})
 
 

@@ -14,6 +14,7 @@ import pytest
 
 from homdp_ppl import (
     Kernels,
+    ParameterError,
     PlanningError,
     PolicyError,
     Real,
@@ -256,7 +257,9 @@ def test_plans_say_that_they_are_estimated():
 
 def test_nonsense_is_refused():
     with raises(PlanningError, "simulations", "seed", "seconds"):
-        particle_tree(0, -1.0, seed=-1, widening=(1.0, -1.0), heuristic=3)
+        particle_tree(0, -1.0, seed=-1, widening=(1.0, -1.0))
+    with raises(ParameterError, "heuristic"):
+        particle_tree(heuristic=3)
     with raises(PlanningError, "widening"):
         particle_tree(widening=3)
     with raises(PlanningError, "simulations"):
