@@ -34,23 +34,13 @@ from homdp_ppl.report import (
     theory_table,
 )
 from homdp_ppl.report.look import counted
+from homdp_ppl.report.tables import LEGEND
 from homdp_ppl.storage.atomic import atomic_write
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-LEGEND = {  # of the columns of comparisons
-    "seeds": "runs of the rule so far",
-    "regret": "with its standard error where there are several runs",
-    "minus first": "the paired difference, with its 95% interval",
-    "gap": "what the last round's policy loses an episode",
-    "optim.": "in how many rounds the promised, optimistic value covered the optimum",
-    "width": "how far it lay above on average",
-    "to {epsilon:g}": "episodes until the average regret was below for good (-: never)",
-    "sec": "seconds of a run",
-    "guarantee": "what is proved of optimism",
-}
 SIMULATED = 200  # episodes by which a value is estimated
 ONLINE = "a policy that plans as it goes"
 QUANTISED = "Where observations are numbers and states are not, `--planner quantised` makes one."
@@ -244,14 +234,13 @@ def show_theory(options: argparse.Namespace, console: Console) -> None:
 def explain_columns(
     console: Console, tables: Sequence[Table], without: Collection[str], epsilon: float = 0.1
 ) -> None:
-    """What the columns of comparisons mean, and which had no room."""
-    told = {head.format(epsilon=epsilon): words for head, words in LEGEND.items()}
+    """Print a legend of the columns of comparisons, and which columns did not fit."""
+    legend = {head.format(epsilon=epsilon): meaning for head, meaning in LEGEND.items()}
     heads = {column.header for table in tables for column in table.columns}
-    say(
-        console,
-        "; ".join(f"{head}: {words}" for head, words in told.items() if head in heads) + ".",
-    )
-    missing = [head for head in told if head in without]
+    for head, meaning in legend.items():
+        if head in heads:
+            say(console, f"  {head:<11} {meaning}")
+    missing = [head for head in legend if head in without]
     if missing:
         say(
             console,
