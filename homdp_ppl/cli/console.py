@@ -9,7 +9,7 @@ from rich.console import Console
 
 from homdp_ppl.storage._system import printable
 
-PAGE = 120  # columns where there is no terminal
+PAGE = 140  # columns where there is no terminal
 
 
 class PipeConsole(Console):

@@ -193,7 +193,13 @@ def draw_savings(sizes: Mapping[str, tuple[float, float]], axes: Axes | None = N
             label="complete" if first else None,
         )
         axes.plot(
-            left, row, "o", color=COLOURS[0], ms=9, zorder=3, label="possible" if first else None
+            left,
+            row,
+            "o",
+            color=COLOURS[0],
+            ms=9,
+            zorder=3,
+            label="after pruning" if first else None,
         )
         factor = f"{complete / left:,.0f} times" if left < complete else "none pruned"
         axes.annotate(

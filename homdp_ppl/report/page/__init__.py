@@ -41,8 +41,8 @@ READING = {  # the columns of the tables of results
     "Gap": "the loss per episode of the policy of the last round.",
     "Optimistic": "the share of rounds whose optimistic value is at least the optimum.",
     "Excess": "the optimistic value minus the optimum, mean over the rounds.",
-    "Episodes within ε": (
-        "the number of episodes until the average gap stays below ε; median of the seeds."
+    "Episodes to average gap ε": (
+        "the number of episodes until the average gap stays below ε; median over the seeds."
     ),
 }
 

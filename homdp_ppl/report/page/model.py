@@ -16,7 +16,7 @@ from homdp_ppl.report.look import COLOURS
 from homdp_ppl.report.page.exhibits import Exhibit, read_exhibit, write_exhibit
 from homdp_ppl.report.page.gather import gather, not_shown
 from homdp_ppl.report.page.html import Html, number, paragraph, picture, tag, text
-from homdp_ppl.report.page.progress import complete, drawable, of_model
+from homdp_ppl.report.page.progress import drawable, of_model, whole
 from homdp_ppl.report.page.tables import prior_table, theory_tables
 from homdp_ppl.report.priors import draw_priors
 from homdp_ppl.report.studies import draw_optimism
@@ -42,15 +42,14 @@ class Shown:
     @cached_property
     def ended(self) -> dict[str, list[Saved]]:
         """Complete runs under the declared prior, by rule."""
-        return complete(of_model(self.runs, self.model))
+        return whole(of_model(self.runs, self.model))
 
     @cached_property
     def by_prior(self) -> dict[str, dict[str, list[Saved]]]:
         """Complete runs by rule and prior, for rules with runs under more than one prior."""
         others = [prior for prior in self.directory.study.priors if prior != "declared"]
         ended = {
-            prior: complete(of_model(self.runs, self.model, prior))
-            for prior in ("declared", *others)
+            prior: whole(of_model(self.runs, self.model, prior)) for prior in ("declared", *others)
         }
         found = {
             rule: {prior: ended[prior][rule] for prior in ended if rule in ended[prior]}
@@ -219,7 +218,7 @@ def theory_section(shown: Shown) -> Html:
             class_="note",
         )
     explanation = paragraph(
-        "Each bound holds with high probability in every model of these sizes. The measured regret "
+        "The bounds hold with high probability in every model of these sizes. The measured regret "
         "is that of this model and these seeds.",
         "The bound of HOP-B is proved for HOP-B with unscaled bonuses; for other rules it is only "
         "a reference.",

@@ -20,7 +20,7 @@ def of_model(runs: Runs, model: str, prior: str = "declared") -> dict[str, list[
     }
 
 
-def complete(runs: Mapping[str, Sequence[Saved]]) -> dict[str, list[Saved]]:
+def whole(runs: Mapping[str, Sequence[Saved]]) -> dict[str, list[Saved]]:
     """The complete runs, by rule. Rules without complete runs are left out."""
     found = {name: [run for run in several if is_whole(run)] for name, several in runs.items()}
     return {name: several for name, several in found.items() if several}
@@ -28,7 +28,7 @@ def complete(runs: Mapping[str, Sequence[Saved]]) -> dict[str, list[Saved]]:
 
 def drawable(runs: Mapping[str, Sequence[Saved]]) -> dict[str, list[Saved]]:
     """The complete runs of each rule; if it has none, all its runs, cut to the shortest."""
-    ended = complete(runs)
+    ended = whole(runs)
     return {name: ended.get(name) or _cut(several) for name, several in runs.items() if several}
 
 

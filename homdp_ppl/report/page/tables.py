@@ -49,7 +49,7 @@ def results_table(runs: Mapping[str, Sequence[Saved]], epsilon: float, caption: 
         "gap",
         "optimistic",
         "excess",
-        f"episodes within {epsilon:g}",
+        f"episodes to average gap {epsilon:g}",
         "seconds per run",
     ]
     return table(head, [_cells(row, first=row is rows[0]) for row in rows], caption)
