@@ -34,23 +34,13 @@ from homdp_ppl.report import (
     theory_table,
 )
 from homdp_ppl.report.look import counted
+from homdp_ppl.report.tables import LEGEND
 from homdp_ppl.storage.atomic import atomic_write
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-LEGEND = {  # the columns of comparison tables
-    "seeds": "number of completed runs",
-    "regret": "total loss against the optimal policy (± standard error over the seeds)",
-    "minus first": "regret minus that of the first rule, paired by seed (95% interval)",
-    "gap": "loss per episode of the last round's policy",
-    "optim.": "share of rounds whose optimistic value was at least the optimum",
-    "width": "optimistic value minus optimum, mean over all rounds",
-    "to {epsilon:g}": "episodes until the average regret stays below {epsilon:g} (-: never)",
-    "sec": "seconds per run, without compilation",
-    "guarantee": "proved guarantee of optimism (none: the rule is a heuristic)",
-}
 SIMULATED = 200  # episodes used to estimate a value
 ONLINE = "a policy that plans during the episode"
 QUANTISED = (
@@ -249,15 +239,12 @@ def explain_columns(
     console: Console, tables: Sequence[Table], without: Collection[str], epsilon: float = 0.1
 ) -> None:
     """Explain the columns of comparison tables, one per line, and list those that did not fit."""
-    legend = {
-        head.format(epsilon=epsilon): words.format(epsilon=epsilon)
-        for head, words in LEGEND.items()
-    }
+    legend = {head.format(epsilon=epsilon): meaning for head, meaning in LEGEND.items()}
     heads = {column.header for table in tables for column in table.columns}
-    shown = {head: words for head, words in legend.items() if head in heads}
+    shown = {head: meaning for head, meaning in legend.items() if head in heads}
     margin = max(map(len, shown), default=0) + 2
-    for head, words in shown.items():
-        say(console, f"  {head:<{margin}}{words}")
+    for head, meaning in shown.items():
+        say(console, f"  {head:<{margin}}{meaning}")
     missing = [head for head in legend if head in without]
     if missing:
         say(console, f"  Hidden columns: {', '.join(missing)} (use a wider terminal).")

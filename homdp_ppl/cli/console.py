@@ -9,7 +9,7 @@ from rich.console import Console
 
 from homdp_ppl.storage._system import printable
 
-PAGE = 120  # columns if the output is not a terminal
+PAGE = 140  # columns if the output is not a terminal
 
 
 class PipeConsole(Console):

@@ -1,10 +1,10 @@
-"""Tables and pictures: what a person looks at."""
+"""Tables, plots and HTML reports of models, plans, runs and studies."""
 
 from typing import TYPE_CHECKING
 
 from homdp_ppl._lazy import attach
 
-if TYPE_CHECKING:  # for type checkers and editors; the same at run time is _HOMES
+if TYPE_CHECKING:  # for type checkers and editors; _HOMES is the same at run time
     from homdp_ppl.report.checks import check_table, draw_check
     from homdp_ppl.report.classes import draw_versions, versions_of
     from homdp_ppl.report.curves import draw_bands, draw_bracket, draw_curves, use_style
@@ -12,7 +12,7 @@ if TYPE_CHECKING:  # for type checkers and editors; the same at run time is _HOM
     from homdp_ppl.report.forest import draw_forest
     from homdp_ppl.report.labels import label_ends
     from homdp_ppl.report.ladders import draw_bounds, draw_ladder, draw_savings
-    from homdp_ppl.report.learning import draw_promises, draw_regret
+    from homdp_ppl.report.learning import draw_optimistic_values, draw_regret
     from homdp_ppl.report.look import COLOURS
     from homdp_ppl.report.lower_bound import draw_instance, draw_scaling
     from homdp_ppl.report.page import write_page
@@ -52,9 +52,9 @@ __all__ = [
     "draw_ladder",
     "draw_losses",
     "draw_optimism",
+    "draw_optimistic_values",
     "draw_priors",
     "draw_program",
-    "draw_promises",
     "draw_radii",
     "draw_regret",
     "draw_savings",
@@ -80,7 +80,7 @@ _HOMES = {  # module: the public names that it defines
     "forest": "draw_forest",
     "labels": "label_ends",
     "ladders": "draw_bounds draw_ladder draw_savings",
-    "learning": "draw_promises draw_regret",
+    "learning": "draw_optimistic_values draw_regret",
     "look": "COLOURS",
     "lower_bound": "draw_instance draw_scaling",
     "page": "write_page",

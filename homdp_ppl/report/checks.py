@@ -1,4 +1,4 @@
-"""What a predictive check found, as a table and as a picture."""
+"""Results of predictive checks, as a table and as a plot."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from homdp_ppl.report.look import plain
 
 @checked
 def check_table(check: PredictiveCheck, rows: int = 3) -> Table:
-    """What a predictive check found, with the most surprising single frequencies.
+    """Results of a predictive check, with the most surprising individual frequencies.
 
-    To be printed with ``rich.print``.
+    Print the table with ``rich.print``.
 
     Parameters
     ----------
     check
-        What ``predictive_check`` found.
+        The result of ``predictive_check``.
     rows
-        How many of the single frequencies.
+        Number of individual frequencies to list.
 
     Examples
     --------
@@ -46,22 +46,22 @@ def check_table(check: PredictiveCheck, rows: int = 3) -> Table:
     )
     table = Table("finding", "observed", "predicted (90%)", "p", title=title, title_justify="left")
     for what, observed, low, high, p in (*check.findings, *check.frequencies[:rows]):
-        told = f"[bold red]{p:.3g}[/]" if what in check.unusual else f"{p:.3g}"
-        table.add_row(escape(what), f"{observed:.4g}", f"{low:.4g} to {high:.4g}", told)
+        p_value = f"[bold red]{p:.3g}[/]" if what in check.unusual else f"{p:.3g}"
+        table.add_row(escape(what), f"{observed:.4g}", f"{low:.4g} to {high:.4g}", p_value)
     return table
 
 
 @checked
 def draw_check(check: PredictiveCheck, axes: tuple[Axes, Axes] | None = None) -> tuple[Axes, Axes]:
-    """Observed against predicted frequencies of every observation at every step, and the returns
-    among their replications.
+    """Plot observed against predicted frequencies of every observation at every step, and the
+    observed returns among replicated ones.
 
     Parameters
     ----------
     check
-        What ``predictive_check`` found.
+        The result of ``predictive_check``.
     axes
-        Where to draw the frequencies and the returns; a new figure by default.
+        Axes for the frequencies and for the returns. Default: a new figure.
 
     Examples
     --------
@@ -132,6 +132,6 @@ def draw_check(check: PredictiveCheck, axes: tuple[Axes, Axes] | None = None) ->
     for panel in axes:
         panel.legend(
             frameon=False, fontsize=8, loc="upper center", bbox_to_anchor=(0.5, -0.16), ncols=2
-        )  # not on points
+        )  # below the axes, so that it covers no points
         panel.spines[["top", "right"]].set_visible(False)
     return axes

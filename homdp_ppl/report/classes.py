@@ -1,4 +1,4 @@
-"""Pictures of classes of models: which members are alive, epoch by epoch."""
+"""Plots of model classes: the members of the version space after each epoch."""
 
 from __future__ import annotations
 
@@ -18,13 +18,14 @@ from homdp_ppl.learning.run import Run
 from homdp_ppl.report.data import check_finite, check_indices
 from homdp_ppl.report.look import COLOURS, plain
 
-MANY = 24  # members that can have a name each
+MANY = 24  # members that can be labelled
 
 
 @checked
 def versions_of(run: Run) -> Versions:
-    """The version spaces of a run of HOP-V before the first epoch and after each, from its episodes
-    once more.
+    """The version spaces of a HOP-V run, before the first epoch and after each epoch.
+
+    They are computed again from the episodes of the run.
 
     Parameters
     ----------
@@ -34,7 +35,7 @@ def versions_of(run: Run) -> Versions:
     Returns
     -------
     Versions
-        Of masks: (epochs + 1, N) and (epochs + 1, M).
+        Masks of shape (epochs + 1, N) and (epochs + 1, M).
 
     Examples
     --------
@@ -75,20 +76,21 @@ def draw_versions(
     truth: int | None = None,
     axes: Axes | None = None,
 ) -> Axes:
-    """Draw which members of a class are alive.
+    """Plot the members of a version space over epochs.
 
-    A line for each, which ends where it leaves, and goes on where it comes back.
+    Each member has one row. The row is filled in the epochs in which the member is in the version
+    space.
 
     Parameters
     ----------
     alive
         Masks, (epochs + 1, members), such as ``versions_of(run).emissions``.
     names
-        What to call the members, from the first to the last; by default they are not named.
+        Names of the members, in order. Default: no names.
     truth
-        Which of them is the truth; drawn in another colour.
+        Index of the true member, which is drawn in another colour.
     axes
-        Where to draw; a new figure by default.
+        Axes to draw on. Default: a new figure.
 
     Examples
     --------
@@ -133,9 +135,9 @@ def draw_versions(
     )
     if members <= MANY:
         axes.hlines(np.arange(members - 1) + 0.5, *place[:2], color="white", lw=3)
-    if truth is not None and members > MANY:  # too thin to be seen
+    if truth is not None and members > MANY:  # its row is too thin to be visible
         axes.annotate(
-            "the truth",
+            "truth",
             (1.0, truth),
             (4, 0),
             xycoords=("axes fraction", "data"),

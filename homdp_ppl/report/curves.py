@@ -1,7 +1,4 @@
-"""Pictures of numbers over numbers.
-
-Curves with their names at their ends, intervals that shrink, brackets that close.
-"""
+"""Line plots: labelled curves, bands and brackets."""
 
 from __future__ import annotations
 
@@ -20,22 +17,21 @@ from homdp_ppl.report.data import check_colours, check_finite, vectors
 from homdp_ppl.report.labels import label_ends
 from homdp_ppl.report.look import COLOURS, GREY, plain
 
-MARKED = "osv^D"  # styles with marks that are larger than a line
+MARKED = "osv^D"  # markers that are larger than a line
 
-STYLE = re.compile(r"[.,ov^<>1-48sp*hH+xXDdP|_]?(--|-\.|-|:)?")  # of Matplotlib, without colours
+# Matplotlib format strings, without colours
+STYLE = re.compile(r"[.,ov^<>1-48sp*hH+xXDdP|_]?(--|-\.|-|:)?")
 
 
 def use_style() -> None:
-    """Give the pictures that follow the look of this toolkit.
+    """Use the plot style of this package: larger text, no frames around axes and legends.
 
-    Larger letters, and no frames around axes and legends.
-
-    This changes matplotlib's settings, as a notebook wants it; nothing in the toolkit calls it by
-    itself.
+    This changes Matplotlib's global settings. It is meant for notebooks; the package itself never
+    calls it.
 
     Examples
     --------
-    >>> with plt.rc_context():  # to undo it afterwards
+    >>> with plt.rc_context():  # restores the settings afterwards
     ...     use_style()
     ...     bool(plt.rcParams["axes.spines.top"])
     False
@@ -61,29 +57,29 @@ def draw_curves(
     steps: Literal["pre", "mid", "post"] | None = None,
     width: float = 2.0,
 ) -> Axes:
-    """Draw curves, each with its name at its end, and levels to compare them with.
+    """Plot curves, each labelled at its end, with optional horizontal reference lines.
 
-    Axes that are given keep their scales: set them to "log" before drawing.
+    Scales of existing axes are kept: for a logarithmic axis, set it to "log" before the call.
 
     Parameters
     ----------
     curves
-        For each name its places on the two axes.
+        For each name, the x and y coordinates.
     axes
-        Where to draw; a new figure by default.
+        Axes to draw on. Default: a new figure.
     levels
-        For each name a height, drawn as a dotted line; the name stands at the right end.
+        For each name, the height of a dotted reference line, labelled at its right end.
     styles
-        How to draw the curves, in matplotlib's words such as ``"--"`` or ``"o-"``: one style for
-        all, or some curves' own.
+        Matplotlib format strings such as ``"--"`` or ``"o-"``: one for all curves, or a mapping
+        from names to styles. Curves without a style are solid lines.
     colours
-        Of the curves, in their order.
+        Colours of the curves, in order.
     named
-        Where the names of the curves go: to their ends, into a legend, or nowhere.
+        Where to write the names of the curves: at their ends, in a legend, or not at all.
     steps
-        Draw stairs that change before, between or after the places.
+        Draw step functions that change before, between or after the x coordinates.
     width
-        Of the lines, in points.
+        Line width, in points.
 
     Examples
     --------
@@ -95,14 +91,14 @@ def draw_curves(
     if not curves:
         raise DataError(
             "draw_curves",
-            [Problem("curves", "no curves", "at least one, with its places on the two axes")],
+            [Problem("curves", "no curves", "at least one curve: {name: (x, y)}")],
         )
     check_finite("draw_curves", width=width, levels=levels or {})
     check_colours("draw_curves", colours)
     used = [styles] if isinstance(styles, str) else list(styles.values())
     odd = [style for style in used if not STYLE.fullmatch(style)]
     if odd:
-        expected = "a mark, a line such as '-' or '--', or both"
+        expected = "a marker, a line style such as '-' or '--', or both"
         raise DataError("draw_curves", [Problem("styles", shown(odd[0]), expected)])
     places = {
         name: (np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64))
@@ -111,8 +107,8 @@ def draw_curves(
     wrong = [
         Problem(
             name,
-            f"places of shapes {x.shape} and {y.shape}",
-            "as many on one axis as on the other, at least one",
+            f"coordinates of shapes {x.shape} and {y.shape}",
+            "two vectors of the same length, at least 1",
         )
         for name, (x, y) in places.items()
         if x.ndim != 1 or x.shape != y.shape or not len(x)
@@ -128,14 +124,14 @@ def draw_curves(
         colour, label = (
             colours[k % len(colours)],
             "_" if named == "no" else plain(name),
-        )  # an underscore: in no legend
+        )  # Matplotlib leaves out labels that start with an underscore
         axes.plot(across, up, style, color=colour, lw=width, ms=5, drawstyle=drawstyle, label=label)
         last = np.flatnonzero(np.isfinite(across) & np.isfinite(up))[-1:]
         ends += [(float(across[k]), float(up[k]), name, colour) for k in last]
     for height in (levels or {}).values():
         axes.axhline(height, color=GREY, lw=1.2, ls=":", zorder=1)
     drawn = styles if isinstance(styles, str) else "".join(styles.values())
-    if named == "ends" and ends and not set(MARKED) & set(drawn):  # a mark at the end would be cut
+    if named == "ends" and ends and not set(MARKED) & set(drawn):  # would clip the last marker
         axes.set_xlim(right=max(end[0] for end in ends))
     for axis, limits in ((axes.xaxis, axes.get_xlim()), (axes.yaxis, axes.get_ylim())):
         if np.abs(limits).max() < 1e6 and (
@@ -159,19 +155,19 @@ def draw_bands(
     axes: Axes | None = None,
     truth: Mapping[str, float] | float | None = None,
 ) -> Axes:
-    """Draw intervals that change, each as a band between its two ends, with the truth dotted.
+    """Plot intervals as bands, with the true value as a dotted line.
 
     Parameters
     ----------
     at
-        Places on the horizontal axis, such as numbers of episodes.
+        x coordinates, such as numbers of episodes.
     bands
-        For each name the lower and the upper ends at these places.
+        For each name, the lower and upper ends at these coordinates.
     axes
-        Where to draw; a new figure by default.
+        Axes to draw on. Default: a new figure.
     truth
-        What the intervals are about: one number for all, in black, or for some names their own, in
-        the band's colour.
+        The true value: one number for all bands, drawn in black, or a mapping from names to
+        numbers, drawn in the colours of the bands.
 
     Examples
     --------
@@ -183,7 +179,7 @@ def draw_bands(
     if not bands:
         raise DataError(
             "draw_bands",
-            [Problem("bands", "no bands", "at least one, with its lower and upper ends")],
+            [Problem("bands", "no bands", "at least one band: {name: (low, high)}")],
         )
     (across,) = vectors("draw_bands", at=at)
     pairs = {
@@ -212,24 +208,24 @@ def draw_bands(
 def draw_bracket(
     at: ArrayLike, value: ArrayLike, upper: ArrayLike, axes: Axes | None = None
 ) -> Axes:
-    """Draw how a bracket closes around an optimum.
+    """Plot how a bracket around the optimum closes.
 
-    Below a value that a policy reaches, above one that no policy exceeds.
+    The lower end is the value of a policy; the upper end is a bound for all policies.
 
     Parameters
     ----------
     at
-        Places on the horizontal axis: how much work was done.
+        x coordinates: the amount of work, such as seconds or nodes.
     value, upper
-        The two ends of the bracket at these places.
+        The two ends of the bracket at these coordinates.
     axes
-        Where to draw; a new figure by default.
+        Axes to draw on. Default: a new figure.
 
     Examples
     --------
     >>> axes = draw_bracket([1, 2], [0.4, 0.5], [0.9, 0.6])
     >>> [text.get_text() for text in axes.get_legend().get_texts()]
-    ['upper: no policy exceeds it', 'value: this policy reaches it']
+    ['upper bound for all policies', 'value of this policy']
     >>> plt.close(axes.figure)
     """
     across, low, high = vectors("draw_bracket", at=at, value=value, upper=upper)
@@ -241,10 +237,9 @@ def draw_bracket(
     if axes is None:
         _, axes = plt.subplots(figsize=(7.0, 4.0), layout="constrained")
     axes.fill_between(across, low, high, color=COLOURS[0], alpha=0.12, lw=0)
-    axes.plot(across, high, "v-", color=COLOURS[1], lw=2, ms=6, label="upper: no policy exceeds it")
-    axes.plot(
-        across, low, "^-", color=COLOURS[0], lw=2, ms=6, label="value: this policy reaches it"
-    )
+    upper_label, value_label = "upper bound for all policies", "value of this policy"
+    axes.plot(across, high, "v-", color=COLOURS[1], lw=2, ms=6, label=upper_label)
+    axes.plot(across, low, "^-", color=COLOURS[0], lw=2, ms=6, label=value_label)
     axes.set_ylabel("value")
     axes.spines[["top", "right"]].set_visible(False)
     axes.legend(frameon=False, fontsize=9, loc="upper right")

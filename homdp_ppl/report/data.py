@@ -1,4 +1,4 @@
-"""The numbers of a picture, checked before anything is drawn."""
+"""Checks of the numbers and colours of a plot, before anything is drawn."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from homdp_ppl.precision import Array
 
 
 def vectors(subject: str, **given: Any) -> list[Array]:
-    """Vectors of one length, at least 1, with finite numbers; raises DataError for others."""
+    """Convert to vectors of the same length, at least 1; raise DataError for anything else."""
     arrays = {name: np.asarray(values, dtype=np.float64) for name, values in given.items()}
     length = next((len(array) for array in arrays.values() if array.ndim == 1), 0)
-    expected = "finite numbers along one axis, as many in all arguments, at least one"
+    expected = "a vector of finite numbers, at least one and as many in each argument"
     refuse(
         DataError,
         subject,
         [
-            Problem(name, _said(array), expected)
+            Problem(name, _described(array), expected)
             for name, array in arrays.items()
             if array.shape != (length,) or not length or not np.isfinite(array).all()
         ],
@@ -31,7 +31,7 @@ def vectors(subject: str, **given: Any) -> list[Array]:
 
 
 def check_finite(subject: str, **given: Any) -> None:
-    """Refuse numbers, or mappings and arrays of numbers, that are nan or infinite."""
+    """Raise DataError for numbers, arrays or mappings that contain NaN or infinity."""
     problems = []
     for name, value in given.items():
         parts = value.values() if isinstance(value, Mapping) else [value]
@@ -42,26 +42,27 @@ def check_finite(subject: str, **given: Any) -> None:
 
 
 def check_indices(subject: str, where: str, indices: Iterable[Any], size: int) -> None:
-    """Refuse entries that are not whole numbers in 0..size - 1."""
+    """Raise DataError unless all entries are integers in 0..size - 1."""
     wrong = [
         k for k in indices if not isinstance(k, int | float | np.number) or k not in range(size)
     ]
-    expected = f"whole numbers in 0..{size - 1}"
+    expected = f"integers in 0..{size - 1}"
     refuse(DataError, subject, [Problem(where, shown(k), expected) for k in wrong[:1]])
 
 
 def check_colours(subject: str, colours: Collection[str] | Mapping[str, str] | None) -> None:
-    """Refuse texts that are no colours for Matplotlib, and no colours at all."""
+    """Raise DataError for an empty list and for entries that are not Matplotlib colours."""
     if colours is None:
         return
     listed = list(colours.values() if isinstance(colours, Mapping) else colours)
-    wrong = [Problem("colours", shown(c), "a colour") for c in listed if not is_color_like(c)]
+    expected = "a Matplotlib colour such as 'red' or '#0072B2'"
+    wrong = [Problem("colours", shown(c), expected) for c in listed if not is_color_like(c)]
     if not listed and not isinstance(colours, Mapping):
         wrong.append(Problem("colours", "no colours", "at least one colour"))
     refuse(DataError, subject, wrong)
 
 
-def _said(array: Array) -> str:
+def _described(array: Array) -> str:
     if not np.isfinite(array).all():
         return "numbers that are not finite"
     return f"shape {array.shape}"

@@ -1,7 +1,4 @@
-"""Pictures of what a learner believes.
-
-Densities and intervals of draws, and whether shares are what was promised.
-"""
+"""Plots of posterior draws: densities, intervals, and shares with their nominal values."""
 
 from __future__ import annotations
 
@@ -31,20 +28,20 @@ def draw_densities(
     bins: int | ArrayLike = 40,
     colours: Sequence[str] = COLOURS,
 ) -> Axes:
-    """Draw histograms of draws over each other, as densities on common bins.
+    """Plot overlaid histograms of draws, as densities on common bins.
 
     Parameters
     ----------
     draws
-        For each name draws of one and the same number.
+        For each name, draws of the same quantity.
     axes
-        Where to draw; a new figure by default.
+        Axes to draw on. Default: a new figure.
     truth
-        A dotted line.
+        The true value, drawn as a dotted line.
     bins
-        How many, over the range of all draws, or their edges.
+        The number of bins over the range of all draws, or the edges of the bins.
     colours
-        In the order of the names.
+        Colours of the histograms, in order.
 
     Examples
     --------
@@ -56,7 +53,7 @@ def draw_densities(
     if not draws:
         raise DataError(
             "draw_densities",
-            [Problem("draws", "no draws", "draws of one number, under at least one name")],
+            [Problem("draws", "no draws", "draws for at least one name: {name: draws}")],
         )
     numbers = {name: np.asarray(values, dtype=np.float64).ravel() for name, values in draws.items()}
     problems = [
@@ -74,7 +71,8 @@ def draw_densities(
     if np.ndim(bins):
         edges = np.asarray(bins, dtype=np.float64)
         if edges.ndim != 1 or len(edges) < 2 or not (np.diff(edges) > 0).all():
-            problems.append(Problem("bins", f"shape {edges.shape}", "edges that increase"))
+            expected = "a number of bins, or at least two increasing edges"
+            problems.append(Problem("bins", shown(edges), expected))
     if problems:
         raise DataError("draw_densities", problems)
     check_finite("draw_densities", truth=truth)
@@ -109,20 +107,20 @@ def draw_intervals(
     truth: ArrayLike | None = None,
     axes: Axes | None = None,
 ) -> Axes:
-    """Draw the middle 90% of several numbers under several learners.
+    """Plot the central 90% intervals of several quantities for several learners.
 
-    A row for each number, a colour for each learner.
+    Each quantity has a row, each learner a colour.
 
     Parameters
     ----------
     draws
-        For each learner draws of all numbers, (n, numbers).
+        For each learner, draws of all quantities, (n, quantities).
     names
-        Of the numbers.
+        Names of the quantities.
     truth
-        One number for all rows, or one for each; dotted.
+        The true values, drawn as dotted lines: one number for all rows, or one per row.
     axes
-        Where to draw; a new figure by default.
+        Axes to draw on. Default: a new figure.
 
     Examples
     --------
@@ -138,18 +136,19 @@ def draw_intervals(
         Problem(
             name,
             f"draws of shape {values.shape}",
-            f"(n, {len(names)}): a column for each of the names",
+            f"(n, {len(names)}): one column for each name",
         )
         for name, values in tables.items()
         if values.ndim != 2 or values.shape[1] != len(names) or 0 in values.shape
     ]
     check_finite("draw_intervals", draws=draws, truth=truth)
     if truth is not None and np.shape(truth) not in ((), (len(names),)):
-        got, expected = f"shape {np.shape(truth)}", f"one number, or {len(names)}"
+        got, expected = f"shape {np.shape(truth)}", f"one number, or one for each of {len(names)}"
         problems.append(Problem("truth", got, expected))
     if problems or not tables:
         raise DataError(
-            "draw_intervals", problems or [Problem("draws", "no draws", "at least one learner's")]
+            "draw_intervals",
+            problems or [Problem("draws", "no draws", "draws for at least one name")],
         )
     if axes is None:
         height = 1.1 + len(names) * (0.26 + 0.13 * len(tables))
@@ -180,21 +179,20 @@ def draw_shares(
     axes: Axes | None = None,
     colours: Mapping[str, str] | None = None,
 ) -> Axes:
-    """Draw in which share of cases something held, with exact 90% intervals, beside the share that
-    was promised.
+    """Plot the share of cases in which an event occurred, with exact 90% intervals.
 
     Parameters
     ----------
     hits
-        For each name whether it held, (groups, cases).
+        For each name, whether the event occurred, (groups, cases).
     groups
         Names of the groups.
     promised
-        For some names the promised share; a dotted line in their colour.
+        The nominal shares of some names, drawn as dotted lines in their colours.
     axes
-        Where to draw; a new figure by default.
+        Axes to draw on. Default: a new figure.
     colours
-        Of some names, to be the same as in other pictures.
+        Colours of some names, for example to match another plot.
 
     Examples
     --------
@@ -231,7 +229,7 @@ def draw_shares(
         axes.vlines(places, *np.transpose(intervals), color=colour, lw=3, alpha=0.4)
         axes.plot(places, held.mean(1), "o", ms=8, color=colour, label=plain(name))
     axes.set_xticks(range(len(groups)), [plain(group) for group in groups])
-    axes.set(xlim=(-0.5, len(groups) - 0.5), ylabel="share, and its 90% interval")
+    axes.set(xlim=(-0.5, len(groups) - 0.5), ylabel="share, with 90% interval")
     axes.yaxis.set_major_formatter(lambda share, _: f"{share:.0%}")
     axes.spines[["top", "right"]].set_visible(False)
     axes.legend(frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5))

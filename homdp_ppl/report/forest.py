@@ -1,7 +1,4 @@
-"""What a learner believes in the end.
-
-An interval for every unknown number, with the truth beside it.
-"""
+"""Forest plots: an interval for every unknown number, with the true value."""
 
 from __future__ import annotations
 
@@ -21,14 +18,12 @@ from homdp_ppl.precision import Array
 from homdp_ppl.report.look import COLOURS, plain
 
 LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)
-MOST = 36  # numbers in a picture that can be read
+MOST = 36  # numbers in a plot that stays legible
 COLOUR, TRUTH = COLOURS[:2]
 
 
 class Entry(NamedTuple):
-    """One unknown number: its name, quantiles of what is believed, and the truth (nan where there
-    is none).
-    """
+    """One unknown number: its name, posterior quantiles, and true value (NaN if not known)."""
 
     name: str
     quantiles: Array  # (5,)
@@ -36,19 +31,19 @@ class Entry(NamedTuple):
 
     @property
     def is_share(self) -> bool:
-        """Whether it looks like a probability."""
+        """Whether all quantiles are in [0, 1], as for a probability."""
         return bool(self.quantiles[0] >= 0 and self.quantiles[-1] <= 1)
 
 
 def forest_entries(dataset: xr.Dataset, truth: Mapping[str, ArrayLike]) -> list[Entry]:
-    """Every number of every site.
+    """One entry for each number of each site.
 
     Parameters
     ----------
     dataset
-        A posterior's ``.dataset``: sites with axes (chain, draw, ...).
+        The ``dataset`` of a posterior: sites with axes (chain, draw, ...).
     truth
-        Values of sites, by their names in the dataset.
+        True values of sites, by their names in the dataset.
     """
     entries = []
     for name, draws in dataset.data_vars.items():
@@ -70,25 +65,25 @@ def forest_entries(dataset: xr.Dataset, truth: Mapping[str, ArrayLike]) -> list[
                 str(draws[axis].values[k]) if axis in draws.coords else str(k)
                 for axis, k in zip(axes, at, strict=True)
             ]
-            told = f"{name}[{', '.join(places)}]" if places else str(name)
-            entries.append(Entry(told, quantiles[(slice(None), *at)], float(values[at])))
+            label = f"{name}[{', '.join(places)}]" if places else str(name)
+            entries.append(Entry(label, quantiles[(slice(None), *at)], float(values[at])))
     return entries
 
 
 @checked
 def draw_forest(dataset: xr.Dataset, truth: Mapping[str, ArrayLike], most: int = MOST) -> Axes:
-    """Draw 90% and 50% intervals of every unknown number, and the truth.
+    """Plot 90% and 50% intervals of every unknown number, and the true values.
 
-    Beyond ``most`` the ones that are known worst.
-
-    Probabilities share one axis; other numbers have another.
+    Probabilities share one panel, other numbers another.
 
     Parameters
     ----------
-    dataset, truth
-        As in :func:`forest_entries`.
+    dataset
+        The ``dataset`` of a posterior: sites with axes (chain, draw, ...).
+    truth
+        True values of sites, by their names in the dataset.
     most
-        How many numbers to draw.
+        The largest number of intervals. If there are more, the widest are drawn.
 
     Returns
     -------
@@ -112,19 +107,17 @@ def draw_forest(dataset: xr.Dataset, truth: Mapping[str, ArrayLike], most: int =
 
 
 def draw_entries(entries: Sequence[Entry], most: int = MOST) -> Axes:
-    """The same from entries that were made already.
+    """Like :func:`draw_forest`, from the result of :func:`forest_entries`.
 
     Parameters
     ----------
     entries
-        What :func:`forest_entries` returned.
+        The result of :func:`forest_entries`.
     most
-        How many numbers to draw.
+        The largest number of intervals. If there are more, the widest are drawn.
     """
     if not entries:
-        raise DataError(
-            "draw_forest", [Problem("dataset", "nothing that is unknown", "at least one site")]
-        )
+        raise DataError("draw_forest", [Problem("dataset", "no sites", "at least one site")])
     refuse(DataError, "draw_forest", count_problems(most=most))
     if len(entries) > most:
         widest = sorted(

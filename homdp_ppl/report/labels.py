@@ -1,4 +1,4 @@
-"""Names beside the ends of curves, apart from each other and inside the height of the axes."""
+"""Labels at the ends of curves, placed so that they do not overlap."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from homdp_ppl.errors import DataError, Problem, shown
 from homdp_ppl.precision import Array
 from homdp_ppl.report.look import plain
 
-LINE = 12.0  # points between the lines of text of two labels
+LINE = 12.0  # smallest distance between two labels, in points
 
 
 @checked
 def label_ends(axes: Axes, ends: Sequence[tuple[float, float, str, str]]) -> None:
-    """Write names beside the ends of curves, apart from each other and within the height of the
-    axes, if there is room.
+    """Write names next to the ends of curves.
+
+    Labels do not overlap, and stay within the height of the axes if there is room.
 
     Parameters
     ----------
     axes
-        With all curves drawn and its scales and limits as they will stay.
+        Axes with all curves drawn and with their final scales and limits.
     ends
-        Place on the two axes, name and colour of each; a curve without an end, which is not a
-        number, gets no name.
+        For each curve x, y, name and colour. Curves whose x or y is not finite get no label.
 
     Examples
     --------
@@ -37,7 +37,7 @@ def label_ends(axes: Axes, ends: Sequence[tuple[float, float, str, str]]) -> Non
     >>> curves = axes.plot([0, 1], [0, 1], "C0", [0, 1], [0, 1.01], "C1")
     >>> label_ends(axes, [(1, 1, "one", "C0"), (1, 1.01, "two", "C1")])
     >>> low, high = (text.get_window_extent().y0 * 72 / figure.dpi for text in axes.texts)
-    >>> round(high - low)  # points: a line apart, although the curves end beside each other
+    >>> round(high - low)  # points, although the curves end next to each other
     12
     >>> plt.close(figure)
     """
@@ -48,8 +48,9 @@ def label_ends(axes: Axes, ends: Sequence[tuple[float, float, str, str]]) -> Non
         )
     wrong = [end for end in ends if not is_color_like(end[3])]
     if wrong:
-        raise DataError("label_ends", [Problem("ends", shown(wrong[0]), "x, y, a name, a colour")])
-    bottom, top = sorted(axes.get_ylim())  # asked first: matplotlib settles them late
+        expected = "(x, y, name, colour)"
+        raise DataError("label_ends", [Problem("ends", shown(wrong[0]), expected)])
+    bottom, top = sorted(axes.get_ylim())  # first: this makes Matplotlib fix its limits
     seen = [
         (x, min(max(y, bottom), top), name, colour)
         for x, y, name, colour in ends
@@ -75,16 +76,14 @@ def label_ends(axes: Axes, ends: Sequence[tuple[float, float, str, str]]) -> Non
 
 
 def _apart(heights: Sequence[float], low: float, high: float) -> Array:
-    """The nearest places in the same order that are at least a line apart.
+    """The nearest positions in the same order that are at least ``LINE`` apart.
 
-    Pools of crowded labels share their mean.
-
-    All lie between ``low`` and ``high``, unless there are too many.
+    This is isotonic regression: groups of crowded labels are centred at their mean. All positions
+    are between ``low`` and ``high``, unless there are too many labels.
     """
     order = np.argsort(heights, kind="stable")
-    free = np.asarray(heights, dtype=np.float64)[order] - LINE * np.arange(
-        len(order)
-    )  # apart means non-decreasing here
+    # After this shift, "at least LINE apart" means "non-decreasing".
+    free = np.asarray(heights, dtype=np.float64)[order] - LINE * np.arange(len(order))
     pools: list[tuple[float, int]] = []
     for height in free:
         mean, size = float(height), 1
@@ -93,9 +92,7 @@ def _apart(heights: Sequence[float], low: float, high: float) -> Array:
             mean, size = (before * members + mean * size) / (members + size), members + size
         pools.append((mean, size))
     found = np.repeat([mean for mean, _ in pools], [size for _, size in pools])
-    highest = high - LINE * (
-        len(order) - 1
-    )  # of the first label, if the last is to be below the top
+    highest = high - LINE * (len(order) - 1)  # of the first label, to keep the last below the top
     places = np.empty(len(order))
     places[order] = (np.clip(found, low, highest) if low <= highest else found) + LINE * np.arange(
         len(order)

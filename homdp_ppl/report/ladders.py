@@ -1,7 +1,4 @@
-"""Pictures that put numbers side by side on one scale.
-
-Values of agents who know more and more, bounds, sizes of trees.
-"""
+"""Plots that compare numbers on one scale: values of agents, bounds, sizes of trees."""
 
 from __future__ import annotations
 
@@ -20,17 +17,16 @@ from homdp_ppl.report.look import COLOURS, GREY, MARKS, plain
 def draw_ladder(
     values: Mapping[str, float], highlight: str | None = None, axes: Axes | None = None
 ) -> Axes:
-    """Draw one number for each of several agents, from the one at the bottom to the one on top,
-    with the numbers beside.
+    """Plot one value for each of several agents, from bottom to top.
 
     Parameters
     ----------
     values
-        For each agent's name its value, in the order of the rungs.
+        The value of each agent, by name; the first is drawn at the bottom.
     highlight
-        The name of the agent to be seen first.
+        The name of the agent to highlight.
     axes
-        Where to draw; a new figure by default.
+        Axes to draw on. Default: a new figure.
 
     Examples
     --------
@@ -41,7 +37,7 @@ def draw_ladder(
     """
     if not values:
         raise DataError(
-            "draw_ladder", [Problem("values", "no values", "at least one agent with its value")]
+            "draw_ladder", [Problem("values", "no values", "at least one agent: {name: value}")]
         )
     check_finite("draw_ladder", values=values)
     if axes is None:
@@ -62,22 +58,24 @@ def draw_ladder(
     axes.set_yticks(rows, [plain(name) for name in values])
     axes.tick_params(axis="y", length=0)
     axes.margins(x=0.18, y=0.12)
-    axes.set_xlabel("value of an episode")
+    axes.set_xlabel("expected return per episode")
     axes.spines[["top", "right", "left"]].set_visible(False)
     return axes
 
 
 @checked
 def draw_bounds(bounds: Mapping[str, Mapping[str, float]], axes: Axes | None = None) -> Axes:
-    """Draw where the optimum of each model lies among its bounds, on rows stretched from the lowest
-    bound to the highest.
+    """Plot where the optimum of each model lies between its bounds.
+
+    Each row is scaled from the lowest to the highest bound of its model.
 
     Parameters
     ----------
     bounds
-        For each model the optimum, named ``"optimum"``, and the same bounds by their names.
+        For each model, the optimum under the name ``"optimum"``, and bounds by name. All models
+        have the same bounds.
     axes
-        Where to draw; a new figure by default.
+        Axes to draw on. Default: a new figure.
 
     Examples
     --------
@@ -99,7 +97,7 @@ def draw_bounds(bounds: Mapping[str, Mapping[str, float]], axes: Axes | None = N
         _, axes = plt.subplots(figsize=(9.5, 0.9 + 0.52 * len(bounds)), layout="constrained")
     for row, numbers in enumerate(reversed(list(bounds.values()))):
         low = min(numbers.values())
-        width = max(numbers.values()) - low or 1.0  # all the same: at the left
+        width = max(numbers.values()) - low or 1.0  # if all are equal, they are drawn at the left
         place = {name: (number - low) / width for name, number in numbers.items()}
         axes.plot([0, 1], [row, row], color="#dddddd", lw=6, solid_capstyle="round", zorder=1)
         best = place.pop("optimum")
@@ -122,9 +120,7 @@ def draw_bounds(bounds: Mapping[str, Mapping[str, float]], axes: Axes | None = N
             fontsize=9,
         )
         for k, (name, x) in enumerate(place.items()):
-            size = (
-                6 + 2.5 * k
-            )  # hollow and of growing size, so that marks on one place can be told apart
+            size = 6 + 2.5 * k  # hollow markers of growing size stay visible if they coincide
             colour, label = COLOURS[k % len(COLOURS)], plain(name) if row == 0 else None
             axes.plot(
                 x,
@@ -148,31 +144,31 @@ def draw_bounds(bounds: Mapping[str, Mapping[str, float]], axes: Axes | None = N
 
 @checked
 def draw_savings(sizes: Mapping[str, tuple[float, float]], axes: Axes | None = None) -> Axes:
-    """Draw what pruning saves: for each model the size of the complete tree and of what is left,
-    with the factor between them.
+    """Plot how much pruning saves: the sizes of the complete and of the pruned tree of each model,
+    and their ratio.
 
     Parameters
     ----------
     sizes
-        For each name the complete and the remaining size.
+        For each model, the complete and the remaining size.
     axes
-        Where to draw; a new figure by default.
+        Axes to draw on. Default: a new figure.
 
     Examples
     --------
     >>> axes = draw_savings({"lock": (17476, 908), "tiger": (518, 518)})
     >>> [text.get_text() for text in axes.texts]
-    ['all of it', '19 times']
+    ['none pruned', '19 times']
     >>> plt.close(axes.figure)
     """
     wrong = [
-        Problem(name, f"{complete:,g} and {left:,g}", "complete >= remaining > 0")
+        Problem(name, f"sizes {complete:,g} and {left:,g}", "complete >= remaining > 0")
         for name, (complete, left) in sizes.items()
         if not complete >= left > 0
     ]
     if wrong or not sizes:
         raise DataError(
-            "draw_savings", wrong or [Problem("sizes", "no sizes", "at least one model's")]
+            "draw_savings", wrong or [Problem("sizes", "no sizes", "the sizes of a model")]
         )
     check_finite("draw_savings", sizes=sizes)
     if axes is None:
@@ -197,9 +193,15 @@ def draw_savings(sizes: Mapping[str, tuple[float, float]], axes: Axes | None = N
             label="complete" if first else None,
         )
         axes.plot(
-            left, row, "o", color=COLOURS[0], ms=9, zorder=3, label="possible" if first else None
+            left,
+            row,
+            "o",
+            color=COLOURS[0],
+            ms=9,
+            zorder=3,
+            label="after pruning" if first else None,
         )
-        factor = f"{complete / left:,.0f} times" if left < complete else "all of it"
+        factor = f"{complete / left:,.0f} times" if left < complete else "none pruned"
         axes.annotate(
             factor,
             (complete, row),

@@ -1,4 +1,4 @@
-"""Pictures of learning: what several rules lost and what they promised, over many seeds."""
+"""Plots of learning: regret and optimistic values of several rules over several seeds."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from homdp_ppl.report.labels import label_ends
 from homdp_ppl.report.look import BAND, COLOURS, colour_of, plain
 from homdp_ppl.study.summary import check_runs
 
-POINTS = 400  # of a curve, evenly spaced on the axis it is drawn on
-NOISE = 1e-9  # what a regret of 0 may be off by
+POINTS = 400  # of a curve, evenly spaced on its axis
+NOISE = 1e-9  # rounding error of a regret of 0
 
 
 class Curve(NamedTuple):
     """A quantity over the rounds of several runs of one rule."""
 
-    episodes: Array  # (points,)  played until then
-    mean: Array  # (points,)  over the seeds
+    episodes: Array  # (points,)  episodes played so far
+    mean: Array  # (points,)  mean over the seeds
     low: Array  # (points,)  the 5% quantile
     high: Array  # (points,)  the 95% quantile
 
@@ -36,22 +36,21 @@ def draw_regret(
     axes: Axes | None = None,
     colours: Mapping[str, str] | None = None,
 ) -> Axes:
-    """Draw the exact regret of rules against episodes.
+    """Plot the exact regret of rules against episodes.
 
-    The mean over seeds, and the band that holds 90% of them.
-
-    Each curve carries its rule's name at its end. Axes that are given keep their scales: set them
-    to "log" before drawing.
+    Curves are means over the seeds; bands contain the central 90% of the seeds. Each curve is
+    labelled with the name of its rule. Scales of existing axes are kept: for a logarithmic axis,
+    set it to "log" before the call.
 
     Parameters
     ----------
     runs
-        For each rule's name its runs, one a seed and all of one length, as :func:`homdp_ppl.learn`
-        returns them for several seeds.
+        For each rule, by name, its runs: one per seed and all of the same length, as returned by
+        :func:`homdp_ppl.learn` for several seeds.
     axes
-        Where to draw; a new figure with linear axes by default.
+        Axes to draw on. Default: a new figure with linear axes.
     colours
-        Of some rules, to be the same as in other pictures.
+        Colours of some rules, for example to match another plot.
 
     Examples
     --------
@@ -71,14 +70,13 @@ def draw_regret(
     ...     axes.get_title(),
     ...     axes.lines[1].get_ydata().round(3),
     ... )  # the second rule loses 1.852 - 1.2667 in every episode
-    ('tiger: mean and 90% of 2 seeds', array([0.585, 1.171, 1.756]))
+    ('tiger: mean and 90% band of 2 seeds', array([0.585, 1.171, 1.756]))
     >>> plt.close(axes.figure)
     """
     axes, ends = _draw(runs, lambda run: run.regret, axes, colours)
     if axes.get_yscale() == "linear":
-        lowest, highest = (
-            axes.dataLim.intervaly
-        )  # an estimated regret may be below 0, and an oracle's is 0 all the time
+        # An estimated regret can be negative, and the regret of an oracle is 0 in all rounds.
+        lowest, highest = axes.dataLim.intervaly
         axes.set_ylim(0 if lowest > -NOISE else None, 1 if max(-lowest, highest) < NOISE else None)
     axes.set_ylabel("regret")
     label_ends(axes, ends)
@@ -86,21 +84,20 @@ def draw_regret(
 
 
 @checked_but("runs")
-def draw_promises(
+def draw_optimistic_values(
     runs: Mapping[str, Sequence[Measured]],
     axes: Axes | None = None,
     colours: Mapping[str, str] | None = None,
 ) -> Axes:
-    """Draw the values that rules planned optimistically, beside the optimum and H, the most that
-    rewards can add up to.
+    """Plot the optimistic values of rules, with the optimum and the trivial bound H.
 
-    A rule is optimistic as long as it stays above the dotted line, and says something once it is
-    below the dashed one.
+    A rule is optimistic in the rounds in which its curve is above the dotted line, the optimum.
+    Its optimistic value is informative once it is below the dashed line: no return exceeds H.
 
     Parameters
     ----------
     runs, axes, colours
-        As in :func:`draw_regret`; all runs in one world.
+        As in :func:`draw_regret`. All runs must be in the same world.
 
     Examples
     --------
@@ -115,7 +112,7 @@ def draw_promises(
     ...     episodes=3,
     ...     seeds=[0, 1],
     ... )
-    >>> axes = draw_promises(runs)
+    >>> axes = draw_optimistic_values(runs)
     >>> [
     ...     line.get_ydata()[:1].round(3) for line in axes.lines[:2]
     ... ]  # before any data: 1.8 and a bonus of 4 at both steps; 1.8
@@ -124,7 +121,7 @@ def draw_promises(
     """
     axes, ends = _draw(runs, lambda run: run.optimistic, axes, colours)
     run = next(iter(runs.values()))[0]
-    lines = (run.optimum, ":", -11, "optimum"), (run.horizon, "--", 3, "H, the trivial bound")
+    lines = (run.optimum, ":", -11, "optimum"), (run.horizon, "--", 3, "trivial bound H")
     for height, style, shift, words in lines:
         axes.axhline(height, color="#444444", lw=1.2, ls=style, zorder=1)
         axes.annotate(
@@ -136,7 +133,7 @@ def draw_promises(
             fontsize=9,
             color="#444444",
         )
-    axes.set_ylabel("promise: the optimistic value")
+    axes.set_ylabel("optimistic value")
     label_ends(axes, ends)
     return axes
 
@@ -147,7 +144,7 @@ def _draw(
     axes: Axes | None,
     colours: Mapping[str, str] | None,
 ) -> tuple[Axes, list[tuple[float, float, str, str]]]:
-    """Means and bands of a quantity of each round, and where the curves end."""
+    """Draw means and bands of a quantity of each round; return the ends of the curves as well."""
     check_runs(runs)
     if axes is None:
         _, axes = plt.subplots(figsize=(8.0, 4.4), layout="constrained")
@@ -170,13 +167,11 @@ def _draw(
         ends.append((float(curve.episodes[-1]), float(curve.mean[-1]), name, colour))
     axes.margins(x=0)
     axes.set_xlabel("episodes")
-    axes.set_title(plain(f"{next(iter(runs.values()))[0].model_name}: {_told(runs)}"), fontsize=10)
+    axes.set_title(plain(f"{next(iter(runs.values()))[0].model_name}: {_seeds(runs)}"), fontsize=10)
     if axes.get_xscale() == "linear":
         if np.ptp(axes.dataLim.intervalx) == 0:
             axes.set_xlim(0, ends[0][0])
-        axes.xaxis.set_major_locator(
-            MaxNLocator("auto", integer=True, steps=[1, 2, 2.5, 5, 10])
-        )  # no half episodes
+        axes.xaxis.set_major_locator(MaxNLocator("auto", integer=True, steps=[1, 2, 2.5, 5, 10]))
     axes.xaxis.set_major_formatter("{x:,.0f}")
     axes.yaxis.set_major_formatter("{x:,g}")
     axes.spines[["top", "right"]].set_visible(False)
@@ -186,16 +181,18 @@ def _draw(
 def curve_of(
     runs: Sequence[Measured], quantity: Callable[[Measured], Array], logarithmic: bool = False
 ) -> Curve:
-    """Mean and 90% band of a quantity over several runs of one length, thinned to what can be seen.
+    """Mean and 90% band of a quantity over several runs of the same length.
+
+    The curve is thinned to at most ``POINTS`` points.
 
     Parameters
     ----------
     runs
-        One a seed.
+        One run per seed.
     quantity
-        From a run to a number for each of its rounds.
+        A function from a run to one number per round.
     logarithmic
-        Whether the points are evenly spaced on a logarithmic axis.
+        Whether to space the points evenly on a logarithmic axis.
     """
     numbers = np.stack([quantity(run) for run in runs])  # (seeds, rounds)
     rounds = numbers.shape[1]
@@ -205,9 +202,10 @@ def curve_of(
     return Curve((at + 1) * runs[0].episodes_per_round, numbers[:, at].mean(0), low, high)
 
 
-def _told(runs: Mapping[str, Sequence[Measured]]) -> str:
+def _seeds(runs: Mapping[str, Sequence[Measured]]) -> str:
+    """What the curves and bands show, for the title."""
     seeds = {len(several) for several in runs.values()}
     if max(seeds) == 1:
         return "one seed"
     many = str(seeds.pop()) if len(seeds) == 1 else f"{min(seeds)} to {max(seeds)}"
-    return f"mean and 90% of {many} seeds"
+    return f"mean and 90% band of {many} seeds"

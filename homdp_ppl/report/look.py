@@ -1,7 +1,4 @@
-"""What pictures and tables share.
-
-Colours, marks, the band of the seeds, names as they stand, and numbers of things.
-"""
+"""Shared by plots and tables: colours, markers, axis labels, escaped names, and counts."""
 
 from __future__ import annotations
 
@@ -23,32 +20,30 @@ COLOURS = (
     "#E69F00",
     "#56B4E9",
     "#000000",
-)  # Okabe and Ito's
+)  # of Okabe and Ito, distinguishable with colour blindness
 GREY = "#6b6b6b"
 MARKS = ("o", "s", "^", "D", "v", "P", "X", "*")
 BAND = (0.05, 0.95)  # quantiles over the seeds
 
 
 def colour_of(name: str, k: int, colours: Mapping[str, str] | None = None) -> str:
-    """The colour of the k-th name of a picture.
-
-    Its own if it has one, to be the same in others, else the k-th of all.
-    """
+    """The colour of the k-th name of a plot: ``colours[name]`` if given, else the k-th default."""
     colour = (colours or {}).get(name, COLOURS[k % len(COLOURS)])
     if not is_color_like(colour):
-        raise DataError("colours", [Problem(f"colours[{name!r}]", shown(colour), "a colour")])
+        expected = "a Matplotlib colour such as 'red' or '#0072B2'"
+        raise DataError("colours", [Problem(f"colours[{name!r}]", shown(colour), expected)])
     return colour
 
 
 def plain(name: object) -> str:
-    """A name as it stands, where matplotlib might take dollars for mathematics."""
+    """A name as text for Matplotlib: dollar signs are escaped, they would start a formula."""
     return str(name).replace("$", r"\$")
 
 
 def label_log(axis: Axis) -> None:
-    """Write plain numbers at a logarithmic axis.
+    """Label a logarithmic axis with plain numbers.
 
-    1, 2, 5, 10, 20 and so on over up to two decades, else powers of ten.
+    Up to two decades have labels at 1, 2, 5, 10, 20 and so on, longer axes at powers of ten.
     """
     low, high = sorted(axis.get_view_interval())
     axis.set_major_locator(
@@ -59,7 +54,7 @@ def label_log(axis: Axis) -> None:
 
 
 def counted(number: int, word: str) -> str:
-    """So many of something.
+    """A number with its noun, in the singular or plural.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Pictures of the lower bound: an instance of the hard family, and how the episodes needed grow."""
+"""Plots of the lower bound: a hard instance, and the growth of the number of episodes needed."""
 
 from __future__ import annotations
 
@@ -22,16 +22,15 @@ LESS, MORE = "#92c5de", "#f4a582"
 
 @checked
 def draw_instance(world: World, axes: tuple[Axes, Axes] | None = None) -> tuple[Axes, Axes]:
-    """Draw an instance of the lower bound.
-
-    Its tree of latent states, and the signs of its last observations.
+    """Plot an instance of the lower bound: its tree of latent states, and which last observations
+    are likelier in which state.
 
     Parameters
     ----------
     world
         An instance, such as ``homdp_ppl.models.lower_bound.tree(depth=3, observations=10)``.
     axes
-        Where to draw the tree and the signs; a new figure by default.
+        Axes for the tree and for the observations. Default: a new figure.
 
     Examples
     --------
@@ -65,8 +64,8 @@ def draw_instance(world: World, axes: tuple[Axes, Axes] | None = None) -> tuple[
     nx.draw_networkx_labels(
         tree, places, {x: world.spaces.states[x] for x in tree}, font_size=9, ax=left
     )
-    told = {(x, 2 * x + 1 + k): ("up", "down")[k] for x in range(inner // 2) for k in range(2)}
-    nx.draw_networkx_edge_labels(tree, places, told, font_size=8, rotate=False, ax=left)
+    moves = {(x, 2 * x + 1 + k): ("up", "down")[k] for x in range(inner // 2) for k in range(2)}
+    nx.draw_networkx_edge_labels(tree, places, moves, font_size=8, rotate=False, ax=left)
     for x in range(inner, X):
         pays = f"{world.spaces.actions[1 - x % 2]} pays"
         left.annotate(pays, places[x], (24, 0), textcoords="offset points", va="center", fontsize=9)
@@ -95,21 +94,21 @@ def draw_scaling(
     least: ArrayLike,
     axes: Axes | None = None,
 ) -> Axes:
-    """Draw how many episodes were needed at each size, with 90% intervals, the fitted slope, and
-    what any learner needs.
+    """Plot the number of episodes needed at each problem size, with 90% intervals, a fitted line on
+    the log-log scale, and the minimum for any learner.
 
     Parameters
     ----------
     sizes
-        Of the problem, (n,).
+        Problem sizes, (n,).
     needed
-        Episodes, (n,).
+        Numbers of episodes, (n,).
     draws
-        The same, computed again from resampled seeds, (n, resamples).
+        Bootstrap replicates of ``needed``: computed from resampled seeds, (n, resamples).
     least
-        What no learner can do without, (n,).
+        The minimum for any learner, or a lower bound of it, (n,).
     axes
-        Where to draw; a new figure by default.
+        Axes to draw on. Default: a new figure.
 
     Examples
     --------
@@ -132,7 +131,7 @@ def draw_scaling(
         if not (table > 0).all()
     ]
     if again.ndim != 2 or len(again) != len(places) or 0 in again.shape:
-        expected = f"({len(places)}, draws): some for each size"
+        expected = f"({len(places)}, resamples), with at least one resample"
         problems.append(Problem("draws", f"shape {again.shape}", expected))
     if len(np.unique(places)) < 2:
         problems.append(Problem("sizes", "one size", "at least two, for a slope"))
@@ -161,7 +160,7 @@ def draw_scaling(
         axes,
         [
             (float(places[-1]), float(middle[-1]), "needed", COLOURS[0]),
-            (float(places[-1]), float(lowest[-1]), "least for any learner", GREY),
+            (float(places[-1]), float(lowest[-1]), "minimum for any learner", GREY),
         ],
     )
     return axes

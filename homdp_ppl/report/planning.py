@@ -1,5 +1,5 @@
-"""Pictures of planning: beliefs along a plan, envelopes of alpha-vectors, cells, and what a plan
-for a wrong model loses.
+"""Plots of planning: beliefs along a plan, alpha-vectors, cells of a quantised policy, and the
+loss of planning for a wrong model.
 """
 
 from __future__ import annotations
@@ -23,26 +23,25 @@ from homdp_ppl.precision import Array
 from homdp_ppl.report.data import check_finite, check_indices, vectors
 from homdp_ppl.report.look import COLOURS, GREY, plain
 
-DARK = ("black", COLOURS[0], COLOURS[4])  # of curves on coloured ground
+DARK = ("black", COLOURS[0], COLOURS[4])  # of curves on a coloured background
 
 
 @checked
 def draw_beliefs(plan: Plan, state: int = 0, axes: Axes | None = None) -> Axes:
-    """Draw the histories that a plan meets as beliefs in one state, step by step.
+    """Plot the probability of a state given each history of a plan, step by step.
 
-    Sizes and numbers are probabilities.
-
-    Histories of one step with the same belief and the same decision share a mark, so this is small
-    where a tree is not.
+    Histories of the same step with the same belief and the same action share one marker, so the
+    plot stays small where a tree does not. The size of a marker and the number in it are the
+    probability of its histories.
 
     Parameters
     ----------
     plan
-        For a finite model; ``named`` for its own words.
+        A plan for a finite model. Use ``plan.named(world)`` for the names of the model.
     state
-        The state whose probability given the history is the height of a mark.
+        The index of the state.
     axes
-        Where to draw; a new figure by default.
+        Axes to draw on. Default: a new figure.
 
     Examples
     --------
@@ -123,7 +122,7 @@ def draw_beliefs(plan: Plan, state: int = 0, axes: Axes | None = None) -> Axes:
 
 
 def _beliefs(plan: Plan, tree: nx.DiGraph) -> dict[int, Array]:
-    """Of every node, by predicting where the state goes and weighing by what is seen."""
+    """The belief at each node: predict the next state, then condition on the observation."""
     _, model = plan.finite
     actions, observations = plan.spaces.actions, plan.spaces.observations
     belief: dict[int, Array] = {0: np.asarray(model.initial)}
@@ -142,19 +141,19 @@ def _beliefs(plan: Plan, tree: nx.DiGraph) -> dict[int, Array]:
 def draw_envelope(
     vectors: ArrayLike, chosen: Sequence[int], actions: Sequence[str], axes: Axes | None = None
 ) -> Axes:
-    """Draw alpha-vectors over the beliefs of a model with two states, their upper envelope, and
-    which action is best where.
+    """Plot the alpha-vectors of a model with two states, their upper envelope, and the best action
+    at each belief.
 
     Parameters
     ----------
     vectors
         Alpha-vectors, (n, 2).
     chosen
-        The first action of each.
+        The index of the first action of each vector.
     actions
         Names of all actions.
     axes
-        Where to draw; a new figure by default.
+        Axes to draw on. Default: a new figure.
 
     Examples
     --------
@@ -167,7 +166,8 @@ def draw_envelope(
     if alpha.ndim != 2 or alpha.shape[1] != 2 or len(alpha) != len(chosen):
         got = f"shape {alpha.shape} and {len(chosen)} actions"
         raise DataError(
-            "draw_envelope", [Problem("vectors", got, "(n, 2), for two states, and n actions")]
+            "draw_envelope",
+            [Problem("vectors", got, "shape (n, 2), for two states, and n actions")],
         )
     check_finite("draw_envelope", vectors=alpha)
     check_indices("draw_envelope", "chosen", chosen, len(actions))
@@ -193,7 +193,7 @@ def draw_envelope(
         )
     axes.set(xlim=(0, 1), ylim=(floor, top.max() + 0.1 * room))
     axes.set_xticks([0, 0.5, 1], ["0", "0.5", "1"])
-    if alone:  # panels side by side share one
+    if alone:  # several panels share one legend
         axes.legend(
             frameon=False,
             fontsize=9,
@@ -209,34 +209,35 @@ def draw_envelope(
 def draw_losses(
     at: ArrayLike, losses: ArrayLike, axes: Axes | None = None, most: float | None = None
 ) -> Axes:
-    """Draw what is lost by planning for one number and playing at another.
+    """Plot the loss of planning for one value of a parameter when another is true.
 
-    Squares hold the numbers that share a best policy.
+    Black squares enclose values with the same optimal policy.
 
     Parameters
     ----------
     at
-        The numbers, evenly spaced.
+        Values of the parameter, evenly spaced.
     losses
-        (planned for, played at): zero on the diagonal.
+        Loss of the plan for one value in the model with another, (planned for, true); zero on the
+        diagonal.
     axes
-        Where to draw; a new figure by default.
+        Axes to draw on. Default: a new figure.
     most
-        The loss at which the colours end.
+        The loss at which the colour scale ends. Default: the largest loss.
 
     Examples
     --------
     >>> axes = draw_losses([0.1, 0.2, 0.3], [[0, 0, 0.5], [0, 0, 0.5], [1, 1, 0]])
-    >>> len(axes.lines)  # two policies: one for 0.1 and 0.2, one for 0.3
+    >>> len(axes.lines)  # two optimal policies: one for 0.1 and 0.2, one for 0.3
     2
     >>> plt.close(axes.figure)
     """
     places, table = np.asarray(at, dtype=np.float64), np.asarray(losses, dtype=np.float64)
     if places.ndim != 1 or len(places) < 2 or table.shape != (len(places),) * 2:
-        got = f"numbers of shape {places.shape} and losses of shape {table.shape}"
+        got = f"shape {table.shape} for parameter values of shape {places.shape}"
         raise DataError(
             "draw_losses",
-            [Problem("losses", got, "n numbers, at least two, and losses of shape (n, n)")],
+            [Problem("losses", got, "shape (n, n) for n >= 2 parameter values")],
         )
     if axes is None:
         _, axes = plt.subplots(figsize=(5.5, 4.6), layout="constrained")
@@ -249,16 +250,15 @@ def draw_losses(
         places, places, table, cmap="cividis_r", vmin=0, vmax=limit, shading="nearest"
     )
     half = (places[1] - places[0]) / 2
-    changes = np.flatnonzero(
-        np.diag(table, 1) > 1e-9
-    )  # the plan for one number is no longer best at the next
+    # where the plan for one value is not optimal at the next
+    changes = np.flatnonzero(np.diag(table, 1) > 1e-9)
     for low, high in pairwise([places[0] - half, *(places[changes] + half), places[-1] + half]):
         axes.plot([low, high, high, low, low], [low, low, high, high, low], color="black", lw=1.3)
-    axes.set(xlabel="true", ylabel="planned for", aspect="equal")
+    axes.set(xlabel="true value", ylabel="planned for", aspect="equal")
     axes.figure.colorbar(
         image,
         ax=axes,
-        label="value lost",
+        label="loss",
         extend="max" if table.max() > limit else "neither",
         shrink=0.9,
     )
@@ -274,23 +274,23 @@ def draw_cells(
     densities: Mapping[str, ArrayLike],
     axes: Axes | None = None,
 ) -> Axes:
-    """Draw what a policy on cells does after a number was observed, where its cells end, and how
-    the number is distributed.
+    """Plot the actions of a quantised policy after a real-valued observation, the edges of its
+    cells, and densities of the observation.
 
     Parameters
     ----------
     line
-        Numbers that may be observed.
+        Values of the observation.
     decided
-        The action after each of them.
+        The index of the action after each value.
     actions
         Names of all actions.
     edges
-        Where cells end.
+        Edges of the cells.
     densities
-        For each name, such as that of a state, the density at each of the numbers.
+        For each name, for example of a state, the density at each value.
     axes
-        Where to draw; a new figure by default.
+        Axes to draw on. Default: a new figure.
 
     Examples
     --------
@@ -344,5 +344,5 @@ def draw_cells(
 
 
 def _palette(actions: Sequence[str]) -> dict[str, str]:
-    """A colour for each action, the same as in the tree that a plan draws."""
+    """A colour for each action, the same as in the tree plot of a plan."""
     return {name: to_hex(colormaps["Set2"](k % 8)) for k, name in enumerate(sorted(actions))}

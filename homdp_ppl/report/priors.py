@@ -1,4 +1,4 @@
-"""What the prior does: the same Bayesian rules under declared, flat and sparse priors."""
+"""Plots of prior sensitivity: the same Bayesian rules under declared, flat and sparse priors."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from homdp_ppl.learning.metrics import Measured
 from homdp_ppl.report.look import colour_of, plain
 from homdp_ppl.study.summary import check_runs
 
-# between the first and the last rule of one prior, in units of the distance between priors
+# distance of the first and the last rule of one prior, relative to the distance of priors
 APART = 0.36
 
 
@@ -24,18 +24,18 @@ def draw_priors(
     axes: tuple[Axes, Axes] | None = None,
     colours: Mapping[str, str] | None = None,
 ) -> tuple[Axes, Axes]:
-    """Draw final regret and share of optimistic rounds of each rule by prior.
+    """Plot the final regret and the share of optimistic rounds of each rule, by prior.
 
-    Small marks are runs, large ones their means.
+    Small markers are runs, large markers are their means.
 
     Parameters
     ----------
     runs
-        For each rule's name, for each prior its runs, one a seed.
+        For each rule and each prior, by name, its runs: one per seed.
     axes
-        Where to draw the regret and the optimism; a new figure by default.
+        Axes for the regret and for the share of optimistic rounds. Default: a new figure.
     colours
-        Of some rules, to be the same as in other pictures.
+        Colours of some rules, for example to match another plot.
 
     Examples
     --------
@@ -50,13 +50,11 @@ def draw_priors(
     ... }
     >>> left, right = draw_priors({rule.name: runs})
     >>> [text.get_text() for text in left.get_xticklabels()], left.get_ylabel()
-    (['declared', 'flat'], 'regret at the end')
+    (['declared', 'flat'], 'final regret')
     >>> plt.close(left.figure)
     """
     if not isinstance(runs, Mapping) or not runs:
-        expected = (
-            "for each rule's name, for each prior a list of runs: {name: {prior: [run, ...]}}"
-        )
+        expected = "lists of runs by rule and prior: {rule: {prior: [run, ...]}}"
         got = f"a {type(runs).__name__}"
         raise DataError(
             "draw_priors",
@@ -90,9 +88,9 @@ def draw_priors(
         panel.set_xticks(range(len(priors)), priors)
         panel.set_xlim(-0.5, len(priors) - 0.5)
         panel.spines[["top", "right"]].set_visible(False)
-    left.set(ylabel="regret at the end", xlabel="prior")
+    left.set(ylabel="final regret", xlabel="prior")
     left.set_ylim(bottom=min(0.0, left.get_ylim()[0]))
-    right.set(ylabel="share of rounds that were optimistic", xlabel="prior", ylim=(-0.04, 1.04))
+    right.set(ylabel="share of optimistic rounds", xlabel="prior", ylim=(-0.04, 1.04))
     right.yaxis.set_major_formatter(lambda value, _: f"{value:.0%}")
     left.legend(frameon=False, fontsize=8, loc="best")
     return axes

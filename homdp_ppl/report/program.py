@@ -1,4 +1,4 @@
-"""A declaration as a graph."""
+"""Plots of declarations as graphs."""
 
 from __future__ import annotations
 
@@ -25,23 +25,22 @@ LATENT, SEEN, CHOSEN, UNKNOWN = "#c6dbef", "#e5e5e5", "#fdd0a2", "#c7e9c0"
 def draw_program(
     model: HOMDP, steps: int = 2, policy: Policy | None = None, axes: Axes | None = None
 ) -> Axes:
-    """Draw a declaration as a graph.
+    """Plot a declaration as a graph: unknown sites at the top, below them the states, observations
+    and actions of each step.
 
-    Its unknown sites above, then states, observations and actions step by step.
-
-    The arrows are the ones that NumPyro finds in the program itself, so a policy that saw a latent
-    state would show it.
+    NumPyro finds the edges in the program itself. If the policy used a latent state, the graph
+    would show it.
 
     Parameters
     ----------
     model
         The declaration.
     steps
-        How many steps of the episode to draw.
+        Number of steps to draw.
     policy
-        Who acts; the uniform policy by default.
+        The policy that acts. Default: the uniform policy.
     axes
-        Where to draw; a new figure by default.
+        Axes to draw on. Default: a new figure.
 
     Examples
     --------
@@ -89,7 +88,7 @@ def draw_program(
     for edges, bend in (
         (short, "arc3,rad=0.08"),
         (long, "arc3,rad=0.3"),
-    ):  # long ones swing below the actions between
+    ):  # long edges bend below the actions between their ends
         nx.draw_networkx_edges(
             graph,
             places,
@@ -102,7 +101,7 @@ def draw_program(
     axes.set_title(f"{plain(model.name)}: {steps} of {model.horizon} steps", fontsize=10)
     kinds = {
         "unknown parameter": UNKNOWN,
-        "latent, revealed in hindsight": LATENT,
+        "latent state, revealed in hindsight": LATENT,
         "observation": SEEN,
         "action": CHOSEN,
     }
@@ -127,7 +126,7 @@ def draw_program(
 def _program_graph(
     model: HOMDP, steps: int, policy: Policy | None = None
 ) -> tuple[nx.DiGraph, dict[str, Array], dict[str, str]]:
-    """The sites of the unrolled program, their dependencies, places and colours."""
+    """The sites of the unrolled program as a graph, with their positions and colours."""
     with x64():
         relations = get_model_relations(
             model.unrolled, model_args=(policy,), model_kwargs={"steps": steps}
@@ -148,12 +147,10 @@ def _program_graph(
             )
             colours[f"{letter}[{h}]"] = colour
     places["x_last"], colours["x_last"] = np.array([steps + 1.0, 2.0]), LATENT
-    above = graph.subgraph(
-        node for node in graph if node not in places
-    )  # the user's sites, some perhaps observed
-    for level, names in enumerate(
-        nx.topological_generations(above.reverse())
-    ):  # hyperparameters stand above parameters
+    # the user's sites, some of which may be observed
+    above = graph.subgraph(node for node in graph if node not in places)
+    # hyperparameters are drawn above parameters
+    for level, names in enumerate(nx.topological_generations(above.reverse())):
         reach = max(steps - 1.0, APART * (len(names) - 1)) / 2
         spread = (
             1 + steps / 2 + np.linspace(-reach, reach, len(names))

@@ -1,7 +1,4 @@
-"""Confidence radii side by side.
-
-The paper's, Weissman's and the posterior's, and how far the estimates really are.
-"""
+"""Comparison of confidence radii (HOP-B, Weissman, posterior quantile) with the true errors."""
 
 from __future__ import annotations
 
@@ -52,28 +49,30 @@ def compare_radii(
 ) -> xr.Dataset:
     """Radii and true errors of every unknown row after 1, 2, 4, ... episodes of a policy.
 
-    HOP-B and Weissman's radii stand around the relative frequencies and are made for a run of this
-    many episodes; the posterior's quantiles stand around its mean. All are L1 distances, except
-    HOP-B's transition radius, which bounds errors of values and is at most 2H.
+    The HOP-B and Weissman radii are centred at the relative frequencies and are valid for a run of
+    ``episodes`` episodes. The posterior quantiles are centred at the posterior mean. All radii are
+    L1 distances, except the transition radius of HOP-B, which bounds errors of values and is at
+    most 2H.
 
     Parameters
     ----------
     key
         A JAX random key.
     world
-        The truth; the learner has its declaration.
+        The true world. The posterior is that of its declaration.
     policy
-        Who collects the data.
+        The policy that collects the data.
     episodes
-        How many in the end.
+        The total number of episodes.
     delta
-        Allowed probability of error, of each kind of radii.
+        Allowed failure probability of each kind of radius.
 
     Returns
     -------
     xarray.Dataset
-        For each part, "emission" and "transition": its ``_visits``, its ``_radius`` by ``rule`` and
-        its ``_error`` by ``estimate``, with the model's names; known rows are NaN.
+        Variables ``emission_visits``, ``emission_radius`` (by ``rule``), ``emission_error`` (by
+        ``estimate``), and the same for ``transition``. Coordinates are names of the model. Known
+        rows are NaN.
 
     Examples
     --------
@@ -97,20 +96,20 @@ def compare_radii(
 def follow_radii(
     key: Array, world: World, data: Episodes, delta: float = 0.1, factor: int = 2
 ) -> xr.Dataset:
-    """The same for episodes that were played already, by whomever.
+    """Like :func:`compare_radii`, for given episodes.
 
     Parameters
     ----------
     key
-        A JAX random key, for what is sampled of posteriors.
+        A JAX random key, for posteriors that are sampled.
     world
-        The truth; the learner has its declaration.
+        The true world. The posterior is that of its declaration.
     data
-        Episodes, in their order.
+        Episodes, in the order of play.
     delta
-        Allowed probability of error, of each kind of radii.
+        Allowed failure probability of each kind of radius.
     factor
-        Look after 1, factor, factor^2, ... episodes, and after all.
+        Compute radii after 1, factor, factor^2, ... episodes, and after all.
     """
     homdp, key, episodes = world.homdp, as_keys(key, "follow_radii"), len(data)
     check_arguments("follow_radii", episodes=episodes, delta=delta)
@@ -162,14 +161,16 @@ def follow_radii(
 
 @checked_but("part")
 def radius_table(comparison: xr.Dataset, part: Part = "emission") -> Table:
-    """The radii of the middle row, by number of episodes; to be printed with ``rich.print``.
+    """Medians over the rows of radii and errors, by number of episodes.
+
+    Print the table with ``rich.print``.
 
     Parameters
     ----------
     comparison
-        What :func:`compare_radii` returned.
+        The result of :func:`compare_radii`.
     part
-        Which rows.
+        Which rows to use: "emission" or "transition".
 
     Examples
     --------
@@ -207,20 +208,19 @@ def radius_table(comparison: xr.Dataset, part: Part = "emission") -> Table:
 
 @checked_but("part")
 def draw_radii(comparison: xr.Dataset, part: Part = "emission", axes: Axes | None = None) -> Axes:
-    """Radius against visits, a line for each row and rule.
+    """Plot radii against visits, with one line for each row and rule.
 
-    Dots show how far the estimates really are from the truth.
-
-    Errors far below all radii lie on the lower edge.
+    Dots show the true errors of the estimates. Errors far below all radii are drawn at the lower
+    edge.
 
     Parameters
     ----------
     comparison
-        What :func:`compare_radii` returned.
+        The result of :func:`compare_radii`.
     part
-        Which rows to draw.
+        Which rows to draw: "emission" or "transition".
     axes
-        Where to draw; a new figure by default.
+        Axes to draw on. Default: a new figure.
 
     Examples
     --------
@@ -230,7 +230,7 @@ def draw_radii(comparison: xr.Dataset, part: Part = "emission", axes: Axes | Non
     >>> seen = compare_radii(jax.random.key(0), world, uniform_policy(world), episodes=64)
     >>> axes = draw_radii(seen)
     >>> axes.get_title(), axes.get_xlabel()
-    ('tiger: emission rows, delta = 0.1', 'visits of the row')
+    ('tiger: emission rows, delta = 0.1', 'visits to the row')
     >>> plt.close(axes.figure)
     """
     _check_part(comparison, part)
@@ -271,7 +271,7 @@ def draw_radii(comparison: xr.Dataset, part: Part = "emission", axes: Axes | Non
         axes.plot([], [], "o", ms=4, mew=0, color=COLOURS[estimate], label=labels[estimate])
     axes.axhline(2.0, color="#bbbbbb", lw=0.8, zorder=0)
     axes.annotate(
-        "2: nothing is known",
+        "2: the largest L1 distance",
         (1.0, 2.0),
         xycoords=("axes fraction", "data"),
         xytext=(-2, 3),
@@ -283,7 +283,7 @@ def draw_radii(comparison: xr.Dataset, part: Part = "emission", axes: Axes | Non
     axes.set(
         xscale="log",
         yscale="log",
-        xlabel="visits of the row",
+        xlabel="visits to the row",
         ylabel="L1 distance",
         ylim=(0.8 * floor, 3.0),
     )
@@ -305,9 +305,9 @@ def _distances(estimate: POMDP, truth: POMDP) -> Radii:
 
 
 def _scaled(comparison: xr.Dataset, part: Part, rows: xr.Dataset) -> xr.DataArray:
-    """The radii as L1 distances.
+    """The radii on the scale of L1 distances.
 
-    HOP-B's transition radius bounds errors of values up to H, so it is divided by H.
+    The transition radius of HOP-B bounds errors of values up to H, so it is divided by H.
     """
     radii = rows[f"{part}_radius"]
     return radii.where((radii.rule != "hop_b") | (part == "emission"), radii / comparison.horizon)
@@ -327,9 +327,9 @@ def _check_part(comparison: xr.Dataset, part: Part) -> None:
             [
                 Problem(
                     "part",
-                    f"{part} rows that are all known",
-                    "unknown rows",
-                    "Draw the other part.",
+                    f"{part!r}, but all {part} rows of this model are known",
+                    "a part with unknown rows",
+                    "Use the other part.",
                 )
             ],
         )

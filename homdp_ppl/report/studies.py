@@ -1,6 +1,4 @@
-"""Pictures of studies: how often and how far rules were optimistic, and how many episodes they need
-to come near the optimum.
-"""
+"""Plots of studies: optimism of rules, and the episodes they need to come close to the optimum."""
 
 from __future__ import annotations
 
@@ -19,8 +17,7 @@ from homdp_ppl.report.labels import label_ends
 from homdp_ppl.report.look import BAND, MARKS, colour_of, label_log, plain
 from homdp_ppl.study.summary import check_runs, episodes_to
 
-# smaller widths, which may be negative, are drawn on a linear scale; larger ones on a logarithmic
-# one
+# The axis is linear up to this excess, which may be negative, and logarithmic beyond.
 NARROW = 0.1
 
 
@@ -31,25 +28,23 @@ def draw_optimism(
     calibration: Mapping[str, float] | None = None,
     colours: Mapping[str, str] | None = None,
 ) -> Axes:
-    """Draw how often each rule was optimistic against how far.
+    """Plot the share of optimistic rounds of each rule against its excess.
 
-    Small marks are runs, large ones their means.
-
-    The width is the optimistic value minus the optimum, averaged over the rounds of a run. Optimism
-    that is always there and wide says little; below zero a rule expects less than there is to be
-    had.
+    The excess is the optimistic value minus the optimum, averaged over the rounds of a run. A rule
+    that is always optimistic with a large excess is not informative. A rule with a negative excess
+    underestimates the optimum. Small markers are runs, large markers are their means.
 
     Parameters
     ----------
     runs
-        For each rule's name its runs, one a seed.
+        For each rule, by name, its runs: one per seed.
     axes
-        Where to draw; a new figure by default.
+        Axes to draw on. Default: a new figure.
     calibration
-        For some rules' names the share of optimistic rounds that is exact on average over worlds
-        drawn from the prior: a dashed line each.
+        For some rules, by name, the share of optimistic rounds that is exact on average over worlds
+        drawn from the prior; drawn as a dashed line.
     colours
-        Of some rules, to be the same as in other pictures.
+        Colours of some rules, for example to match another plot.
 
     Examples
     --------
@@ -69,7 +64,7 @@ def draw_optimism(
     ['oracle', 'uniform']
     >>> [
     ...     mark.get_xdata().round(3) for mark in axes.lines[1:4:2]
-    ... ]  # the means: the optimum; and 1.8 planned while it is 1.852
+    ... ]  # the means: the oracle plans the optimum, 1.852, and uniform predicts 1.8
     [array([0.]), array([-0.052])]
     >>> plt.close(axes.figure)
     """
@@ -102,15 +97,15 @@ def draw_optimism(
                 lw=1.2,
                 ls="--",
                 zorder=1,
-                label=f"{level:.3g} on average over the prior",
+                label=f"{level:.3g}, average over the prior",
             )
     axes.axvline(0, color="#bbbbbb", lw=1, zorder=0)
     if widest > NARROW:
         axes.set_xscale("symlog", linthresh=NARROW)
     axes.margins(x=0.08)
     axes.set(
-        xlabel="width: optimistic value minus optimum",
-        ylabel="share of rounds that were optimistic",
+        xlabel="excess: optimistic value minus optimum",
+        ylabel="share of optimistic rounds",
         ylim=(-0.04, 1.04),
     )
     axes.xaxis.set_major_formatter("{x:g}")
@@ -128,22 +123,21 @@ def draw_episodes_to(
     axes: Axes | None = None,
     colours: Mapping[str, str] | None = None,
 ) -> Axes:
-    """Draw the episodes that rules need to come within epsilon of the optimum.
+    """Plot the number of episodes that rules need until their average gap stays below epsilon.
 
-    The median of the seeds, and the middle 90%.
-
-    A line ends where more than half of the runs were too short.
+    Lines are medians over the seeds, bands the central 90%. A line ends where more than half of the
+    runs were too short.
 
     Parameters
     ----------
     runs
-        For each rule's name its runs, one a seed.
+        For each rule, by name, its runs: one per seed.
     epsilons
-        How near; the axis runs from the easiest to the hardest.
+        Average gaps; the axis runs from the largest to the smallest.
     axes
-        Where to draw; a new figure by default.
+        Axes to draw on. Default: a new figure.
     colours
-        Of some rules, to be the same as in other pictures.
+        Colours of some rules, for example to match another plot.
 
     Examples
     --------
@@ -161,7 +155,7 @@ def draw_episodes_to(
     >>> axes = draw_episodes_to(runs, epsilons=[1.0, 0.5])
     >>> [
     ...     line.get_ydata() for line in axes.lines[1:]
-    ... ]  # uniform actions lose 0.585 in every episode: never within 0.5
+    ... ]  # uniform actions lose 0.585 in every episode: never below 0.5
     [array([1., 1.]), array([ 1., inf])]
     >>> plt.close(axes.figure)
     """
@@ -198,11 +192,11 @@ def draw_episodes_to(
         if np.isfinite(middle).any():
             last = int(np.flatnonzero(np.isfinite(middle))[-1])
             ends.append((float(near[last]), float(middle[last]), name, colour))
-    axes.set(xlabel="ε: mean distance from the optimum", ylabel="episodes needed")
+    axes.set(xlabel="ε: average gap", ylabel="episodes needed")
     for axis in (axes.xaxis, axes.yaxis):
         label_log(axis)
     axes.set_title(
-        plain(f"{next(iter(runs.values()))[0].model_name}: median and 90% of the seeds"),
+        plain(f"{next(iter(runs.values()))[0].model_name}: median and 90% band of the seeds"),
         fontsize=10,
     )
     axes.spines[["top", "right"]].set_visible(False)
@@ -211,5 +205,5 @@ def draw_episodes_to(
 
 
 def _order_statistic(numbers: Array, level: float) -> Array:
-    """A quantile over the first axis that is one of the numbers: infinite ones are no trouble."""
+    """A quantile over the first axis without interpolation, which infinite numbers would break."""
     return np.quantile(numbers, level, axis=0, method="inverted_cdf")

@@ -1,4 +1,4 @@
-"""Tables, to be printed with ``rich.print``."""
+"""Tables of episodes, models, plans, comparisons and bounds; print them with ``rich.print``."""
 
 from __future__ import annotations
 
@@ -20,10 +20,23 @@ from homdp_ppl.precision import x64
 from homdp_ppl.study import Row
 from homdp_ppl.theory import Statement
 
+LEGEND = {  # the columns of comparison_table
+    "seeds": "number of completed runs",
+    "regret": "mean over the seeds, ± standard error",
+    "difference": "regret minus the regret of the first rule, paired by seed, with 95% interval",
+    "gap": "loss per episode of the last policy",
+    "optimistic": "share of rounds with an optimistic value of at least the optimum",
+    "excess": "optimistic value minus optimum, mean over the rounds",
+    "within {epsilon:g}": "episodes until the average gap stays below this value, median of the "
+    "seeds (-: not reached)",
+    "seconds": "run time, mean over the seeds",
+    "guarantee": "the kind of guarantee that is proved for the optimism of the rule",
+}
+
 
 @checked_but("episode")
 def seen_table(model: HOMDP, episode: Episode, title: str = "") -> Table:
-    """What the policy saw and did, in the model's names; to be printed with ``rich.print``.
+    """Observations and actions of an episode, by name: the view of the policy.
 
     Parameters
     ----------
@@ -32,7 +45,7 @@ def seen_table(model: HOMDP, episode: Episode, title: str = "") -> Table:
     episode
         One episode.
     title
-        What to write above.
+        The title of the table.
 
     Examples
     --------
@@ -60,9 +73,9 @@ def seen_table(model: HOMDP, episode: Episode, title: str = "") -> Table:
 
 
 def _one(model: HOMDP, episode: Episode, revealed: bool) -> Episode:
-    """One episode of the model, in indices; raises an error for anything else."""
+    """Convert one episode to indices; raise DataError for anything else."""
     if not isinstance(episode, Episode):
-        remedy = "Pick one: episodes[0]."
+        remedy = "Select one of a batch: episodes[0]."
         raise DataError("report", [Problem("episode", shown(episode), "one episode", remedy)])
     found = Episodes.of(episode, model)
     return (found.require_revealed("revealed_table") if revealed else found)[0]
@@ -70,7 +83,7 @@ def _one(model: HOMDP, episode: Episode, revealed: bool) -> Episode:
 
 @checked_but("episode")
 def revealed_table(model: HOMDP, episode: Episode, title: str = "") -> Table:
-    """The same episode with its latent states and rewards.
+    """An episode with its latent states and rewards, as revealed in hindsight.
 
     Parameters
     ----------
@@ -79,7 +92,7 @@ def revealed_table(model: HOMDP, episode: Episode, title: str = "") -> Table:
     episode
         One episode.
     title
-        What to write above.
+        The title of the table.
 
     Examples
     --------
@@ -92,7 +105,7 @@ def revealed_table(model: HOMDP, episode: Episode, title: str = "") -> Table:
     ... )
     >>> list(
     ...     revealed_table(tiger, episode).columns[-1].cells
-    ... )  # for listening, for the treasure, and their sum
+    ... )  # for listening, for opening the right door, and the return
     ['0.90', '1.00', '1.90']
     """
     episode = _one(model, episode, revealed=True)
@@ -118,12 +131,12 @@ def revealed_table(model: HOMDP, episode: Episode, title: str = "") -> Table:
 
 @checked
 def models_table(worlds: Mapping[str, World]) -> Table:
-    """Models with their sizes, horizon and what is unknown in each.
+    """Models with their sizes, horizons and unknown parameters.
 
     Parameters
     ----------
     worlds
-        By the names to write.
+        Worlds, by name.
 
     Examples
     --------
@@ -132,7 +145,7 @@ def models_table(worlds: Mapping[str, World]) -> Table:
     >>> list(table.columns[2].cells)
     ['O: 1 shared parameter (accuracy), conjugate']
     """
-    table = Table("model", "sizes", "what is unknown", show_lines=True)
+    table = Table("model", "sizes", "unknown", show_lines=True)
     for name, world in worlds.items():
         X, Y, A, H = world.spaces
         if not world.spaces.finite:
@@ -151,16 +164,15 @@ def models_table(worlds: Mapping[str, World]) -> Table:
 
 @checked
 def decisions_table(plan: Plan, rows: int = 6) -> Table:
-    """The first decisions of a plan in words.
-
-    What was seen, what it does then, and what that is worth.
+    """The first decisions of a plan: the action after each history, and its value.
 
     Parameters
     ----------
     plan
-        A finite planner's; in a world's names after ``plan.named(world)``.
+        A plan for a finite model. Use ``plan.named(world)`` for the names of the model.
     rows
-        As many steps are told as have no more than so many histories, but at least one.
+        The largest number of histories. The table contains all steps that fit, and at least the
+        first.
 
     Examples
     --------
@@ -171,7 +183,7 @@ def decisions_table(plan: Plan, rows: int = 6) -> Table:
     >>> list(zip(table.columns[0].cells, table.columns[2].cells))[1:3]
     [('growl right', 'listen'), ('growl left, listen, growl left', 'open right')]
     """
-    table = Table("after", "probability", "do", "value from here on")
+    table = Table("history", "probability", "action", "remaining value")
     for node, data in plan.first_steps(rows).nodes(data=True):
         if node != 0:
             table.add_row(
@@ -191,29 +203,35 @@ def comparison_table(
     width: int | None = None,
     without: Collection[str] = (),
 ) -> Table:
-    """How several rules did in one world; see ``study.summarise``.
+    """Results of several rules in one world, as computed by ``study.summarise``.
 
-    Differences are paired by seed, with 95% intervals.
+    The columns are:
 
-    Regret is summed over all episodes, with its standard error; "gap" is that of the last round,
-    "optim." the share of rounds whose optimistic value covered the optimum, "width" how far above
-    it that was on average, "to 0.1" the episodes until the average regret was below 0.1 for good,
-    "sec" the seconds of a run. How many seeds a rule has is told where they differ.
+    - *seeds*: the number of runs, if it differs between rules;
+    - *regret*: the sum of the gaps of all episodes, mean over the seeds ± standard error;
+    - *difference*: the regret minus the regret of the first rule, paired by seed, with its 95%
+      interval;
+    - *gap*: the loss per episode of the last policy;
+    - *optimistic*: the share of optimistic rounds;
+    - *excess*: the optimistic value minus the optimum, mean over the rounds;
+    - *within 0.1*: the number of episodes until the average gap stays below ``epsilon``, median of
+      the seeds; a dash if it does not;
+    - *seconds*: the run time;
+    - *guarantee*: the kind of guarantee that is proved for the optimism of the rule.
 
     Parameters
     ----------
     rows
-        What ``study.summarise`` returned.
+        The result of ``study.summarise``.
     title
-        What to write above.
+        The title of the table.
     epsilon
-        As it was given to ``study.summarise``.
+        The value that was given to ``study.summarise``.
     width
-        Of the page, in characters; where it is too narrow some columns are left out. By default
-        there are all.
+        The width available, in characters. Columns that do not fit are left out. Default: all
+        columns.
     without
-        Columns to leave out, as they are called above the table, so that several tables have the
-        same.
+        Names of columns to leave out, for example so that several tables have the same columns.
 
     Examples
     --------
@@ -234,23 +252,12 @@ def comparison_table(
     ... )  # 3 * (1.852 - 1.2667), whatever the seed
     (['oracle', 'uniform'], ['', '+1.76 (+1.76 to +1.76)'])
     """
-    near = f"to {epsilon:g}"  # episodes until within epsilon
-    heads = (
-        "rule",
-        "seeds",
-        "regret",
-        "minus first",
-        "gap",
-        "optim.",
-        "width",
-        near,
-        "sec",
-        "guarantee",
-    )
+    heads = ("rule", *(head.format(epsilon=epsilon) for head in LEGEND))
+    near = f"within {epsilon:g}"
     lines = [_compared(k, row) for k, row in enumerate(rows)]
     columns = {head: [cells[k] for cells in lines] for k, head in enumerate(heads)}
     if len(lines) < 2:
-        del columns["minus first"]
+        del columns["difference"]
     if len({row.seeds for row in rows}) < 2:
         del columns["seeds"]
     widths = {
@@ -258,15 +265,8 @@ def comparison_table(
         for head, cells in columns.items()
         if head not in without
     }
-    for head in (
-        "sec",
-        "width",
-        near,
-        "guarantee",
-        "optim.",
-        "gap",
-        "minus first",
-    ):  # no number is cut: columns give way
+    # Leave out whole columns, in this order, instead of truncating numbers.
+    for head in ("seconds", "excess", near, "guarantee", "optimistic", "gap", "difference"):
         if width is not None and sum(widths.values()) + 3 * len(widths) + 1 > width:
             widths.pop(head, None)
     table = Table(
@@ -281,7 +281,7 @@ def comparison_table(
 
 
 def _compared(k: int, row: Row) -> tuple[str, ...]:
-    """The cells of one rule, the k-th."""
+    """The cells of the k-th rule, in the order of ``LEGEND``."""
     return (
         row.rule,
         str(row.seeds),
@@ -308,23 +308,29 @@ def _with_interval(value: float, interval: tuple[float, float]) -> str:
 
 
 def _short(value: float, digits: int = 3, sign: str = "") -> str:
-    """A number in a few digits, without an exponent where it has none to spare.
+    """A number with few digits, and without an exponent if it is below 10 million.
 
     Examples
     --------
     >>> _short(482.1), _short(312.4, 2), _short(-1219.0, sign="+"), _short(-1e-15)
     ('482', '312', '-1,219', '0')
     """
-    value = round(value, 9) + 0.0  # an oracle's regret is no -1e-15
-    told = f"{value:{sign}.{digits}g}"
-    return f"{value:{sign},.0f}" if "e+" in told and abs(value) < 1e7 else told
+    value = round(value, 9) + 0.0  # the regret of an oracle may be -1e-15
+    text = f"{value:{sign}.{digits}g}"
+    return f"{value:{sign},.0f}" if "e+" in text and abs(value) < 1e7 else text
 
 
 @checked
 def theory_table(statements: Iterable[Statement]) -> Table:
-    """The paper's statements beside what holds anyway, and whether they say more.
+    """The bounds of the paper, the corresponding trivial bounds, and whether they are informative.
 
-    See ``theory.report``.
+    A bound is informative if it is better than the trivial bound; otherwise the table says from
+    which number of episodes K it is.
+
+    Parameters
+    ----------
+    statements
+        The result of ``theory.report``.
 
     Examples
     --------
@@ -333,20 +339,19 @@ def theory_table(statements: Iterable[Statement]) -> Table:
     >>> (
     ...     list(table.columns[0].cells),
     ...     list(table.columns[2].cells),
-    ... )  # H K, what any rule can lose at most
+    ... )  # H K, the largest possible regret
     (['regret of HOP-B'], ['2,000'])
     """
-    table = Table("statement", "value", "trivially", "says something", "appendix", "note")
+    table = Table("statement", "value", "trivial bound", "informative", "appendix", "note")
     for column in table.columns[1:3]:
         column.justify = "right"
     for row in statements:
-        later = "no" if math.isinf(row.since) else f"not before K = {_number(row.since)}"
-        told = "[bold]yes[/]" if row.informative else later
+        later = "no" if math.isinf(row.since) else f"from K = {_number(row.since)}"
         table.add_row(
             escape(row.name),
             _number(row.value),
             _number(row.trivial),
-            told,
+            "[bold]yes[/]" if row.informative else later,
             row.source,
             escape(row.note),
         )

@@ -173,7 +173,7 @@ def test_theory(capsys, monkeypatch):
     first = lines["regret of HOP-B"]
     assert f"{theory.hop_b_bound(2, 2, 3, 3, 1000, 0.05).total:.3g}" in first
     assert "3,000" in first
-    assert f"not before K = {theory.hop_b_samples(2, 2, 3, 3, 3.0, 0.05).episodes:.3g}" in first
+    assert f"from K = {theory.hop_b_samples(2, 2, 3, 3, 3.0, 0.05).episodes:.3g}" in first
     assert "episodes for a gap of 0.5, HOP-V" in lines
     assert "yes" in lines["sum of 1 / sqrt n(x)"]
     assert main(["theory", "tiger", "--delta", "3", "--accuracy", "nan"]) == 2
@@ -223,7 +223,7 @@ def test_compare_resume_and_report(capsys, tmp_path, monkeypatch):
     )
     for row in rows:
         assert f"{row.regret:.3g} ± {row.error:.2g}" in first
-    assert "minus first" in first
+    assert "difference" in first
     assert Path("here/report.html").stat().st_size > 10_000
     for again in (line, ["report", "here"]):
         assert main(again) == 0

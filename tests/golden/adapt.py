@@ -389,11 +389,11 @@ def printed(*words: str) -> np.ndarray:
 
 
 def _without_seconds(lines: list[str]) -> list[str]:
-    """Lines of a table without what stands below ``sec``, which is the end of its column."""
-    heads = [k for k, line in enumerate(lines) if re.search(r"\bsec\s", line)]
+    """Lines of a table without the cells below ``seconds``, which is aligned to the right."""
+    heads = [k for k, line in enumerate(lines) if re.search(r"\bseconds\s", line)]
     for k in heads[:1]:
-        end = lines[k].index(" sec ") + 4
-        begin = len(lines[k][: end - 4].rstrip())
+        end = lines[k].index(" seconds ") + 8
+        begin = len(lines[k][: end - 8].rstrip())
         for below in range(k + 1, len(lines)):
             if not lines[below].strip():
                 break

@@ -167,7 +167,12 @@ def pictures() -> Iterator[Recipe]:
     yield recipe(
         "report.draw_program", report.draw_program, model=things.tiger().homdp, steps=1, policy=None
     )
-    yield recipe("report.draw_promises", report.draw_promises, runs=runs, colours=colours)
+    yield recipe(
+        "report.draw_optimistic_values",
+        report.draw_optimistic_values,
+        runs=runs,
+        colours=colours,
+    )
     yield recipe("report.draw_regret", report.draw_regret, runs=runs, colours=colours)
     yield recipe("report.draw_savings", report.draw_savings, sizes={"lock": (17476.0, 908.0)})
     yield recipe(

@@ -1,4 +1,4 @@
-"""Predictive checks in words and pictures show what was observed."""
+"""The table and the plot of a predictive check show the observed statistics."""
 
 import numpy as np
 import pytest
@@ -11,8 +11,8 @@ from tests.worlds import world
 
 
 def checked(observed):
-    """A check of tiger with 200 replications of 100 episodes, half of them with a growl from the
-    left; ``observed`` at step 1.
+    """A check of tiger with 200 replications of 100 episodes. Half of the growls are from the left,
+    except at step 1, where a share ``observed`` of the data is.
     """
     generator = np.random.default_rng(0)
 
@@ -37,7 +37,7 @@ def checked(observed):
 @pytest.mark.parametrize(
     ("observed", "labels"), [(0.5, set()), (0.8, {"growl left, step 1", "growl right, step 1"})]
 )
-def test_a_predictive_check_is_told_and_drawn(observed, labels, tmp_path):
+def test_table_and_plot_of_a_predictive_check(observed, labels, tmp_path):
     check = checked(observed)
     text = text_of(check_table(check))
     assert "100 episodes against 200 replications" in text

@@ -1,4 +1,4 @@
-"""Version spaces of a run, epoch by epoch, and their picture."""
+"""Version spaces of a run after each epoch, and their plot."""
 
 import numpy as np
 
@@ -8,7 +8,7 @@ from tests.raising import raises
 from tests.runs import hearing, readable
 
 
-def test_version_spaces_and_their_picture():
+def test_version_spaces_and_their_plot():
     run = readable("tiger", hearing((0.15, 0.75, 0.85, 0.95)), 60)
     spaces = versions_of(run)
     assert (spaces.transitions.shape, spaces.emissions.shape) == ((21, 1), (21, 4))
@@ -23,7 +23,7 @@ def test_version_spaces_and_their_picture():
     assert [label.get_text() for label in axes.get_yticklabels()] == ["a", "b", "c"]
 
 
-def test_what_has_no_version_spaces_is_refused():
+def test_invalid_version_spaces_raise_data_errors():
     with raises(DataError, "names"):
         draw_versions(np.ones((2, 3), dtype=bool), names="ab")
     with raises(DataError, "alive"):

@@ -1,7 +1,4 @@
-"""Curves, bands and brackets.
-
-The numbers that were given are drawn, names stand where they should, bad input is refused.
-"""
+"""Curves, bands and brackets: plotted numbers, positions of labels, and invalid input."""
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -19,7 +16,7 @@ def words(axes):
     return [text.get_text() for text in axes.texts]
 
 
-def test_curves_carry_their_numbers_names_and_colours():
+def test_curves_have_their_numbers_names_and_colours():
     axes = draw_curves(TWO, levels={"half": 4.5})
     for line, (x, y), colour in zip(axes.lines, TWO.values(), COLOURS, strict=False):
         assert np.array_equal(line.get_xdata(), x)
@@ -27,39 +24,39 @@ def test_curves_carry_their_numbers_names_and_colours():
         assert to_hex(line.get_color()) == colour.lower()
     assert words(axes) == ["up", "down", "half"]
     assert axes.texts[0].get_position() == (3, 9)
-    assert axes.texts[2].get_position() == (3, 4.5)  # beside the end of the longest curve
+    assert axes.texts[2].get_position() == (3, 4.5)  # at the end of the longest curve
     assert axes.get_xlim()[1] == 3
 
 
-def test_names_go_to_the_legend_or_nowhere():
+def test_names_in_the_legend_or_omitted():
     axes = draw_curves({"first": TWO["up"]}, named="no")
     draw_curves({"second": TWO["down"]}, axes, named="legend")
     assert [text.get_text() for text in axes.get_legend().get_texts()] == ["second"]
     assert words(axes) == []
 
 
-def test_styles_and_stairs():
+def test_styles_and_steps():
     axes = draw_curves(TWO, styles={"down": "o--"}, steps="post")
     assert [line.get_linestyle() for line in axes.lines] == ["-", "--"]
     assert [line.get_drawstyle() for line in axes.lines] == ["steps-post"] * 2
-    assert axes.get_xlim()[1] > 3  # a mark at the end is not cut
+    assert axes.get_xlim()[1] > 3  # the last marker is not clipped
 
 
-@pytest.mark.parametrize(("highest", "told"), [(1e5, "100,000"), (1e9, None)])
-def test_plain_numbers_unless_they_are_huge(highest, told):
+@pytest.mark.parametrize(("highest", "plain"), [(1e5, True), (1e9, False)])
+def test_plain_numbers_unless_they_are_huge(highest, plain):
     _, axes = plt.subplots()
     axes.set(yscale="log", ylim=(1, highest))
     draw_curves({"up": ([1, 2], [1, highest])}, axes)
     found = axes.yaxis.get_major_formatter()(1e5)
-    assert (found == "100,000") == (told is not None)
+    assert (found == "100,000") == plain
 
 
-def test_dollars_are_no_mathematics():
+def test_dollar_signs_are_not_formulas():
     axes = draw_curves({"5$ a day$": ([0, 1], [0, 1])})
     assert words(axes) == [r"5\$ a day\$"]
 
 
-def test_a_name_stands_at_the_last_number():
+def test_label_is_at_the_last_finite_point():
     axes = draw_curves(
         {"up": ([1, 2, 3], [1.0, 4.0, np.nan]), "nothing": ([1, 2], [np.nan, np.nan])}
     )
@@ -67,15 +64,15 @@ def test_a_name_stands_at_the_last_number():
 
 
 @pytest.mark.parametrize(
-    ("curves", "told"),
+    ("curves", "where"),
     [
         ({}, "curves"),
         ({"up": ([], [])}, "up"),
         ({"up": ([1, 2], [1])}, "up"),
     ],
 )
-def test_no_curves(curves, told):
-    with raises(DataError, told):
+def test_missing_curves_raise_data_errors(curves, where):
+    with raises(DataError, where):
         draw_curves(curves)
     assert not plt.get_fignums()
 
@@ -90,7 +87,7 @@ def test_bands(truth, dotted):
     assert sum(line.get_linestyle() == ":" for line in axes.lines) == dotted
 
 
-def test_no_bands():
+def test_missing_bands_raise_a_data_error():
     with raises(DataError, "bands"):
         draw_bands([1, 2], {})
 
@@ -104,7 +101,7 @@ def test_bracket():
         draw_bracket([1, 2], [0.4, 0.7], [0.9, 0.6])
 
 
-def test_style_is_set_only_when_asked_for():
+def test_style_is_set_only_by_use_style():
     with plt.rc_context():
         assert plt.rcParams["axes.spines.top"]
         use_style()

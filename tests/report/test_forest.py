@@ -1,20 +1,15 @@
-"""Pictures of posteriors beside the truth.
-
-Quantiles by hand, names with the model's words, bad input refused.
-"""
+"""Forest plots: quantiles by hand, labels with names of the model, and invalid input."""
 
 import numpy as np
-import pytest
 import xarray as xr
 
 from homdp_ppl import DataError
 from homdp_ppl.report.forest import draw_forest, forest_entries
+from tests.raising import raises
 
 
 def test_forest():
-    """Quantiles of the draws entry by entry, names with the model's words, and the truth where it
-    is known.
-    """
+    """Quantiles of the draws of each entry, labels with coordinates, and known true values."""
     draws = np.arange(101.0)[None] / 100  # (1, 101)
     variables = {
         "p": (("chain", "draw", "state"), np.stack([draws, draws / 2], -1)),
@@ -31,5 +26,5 @@ def test_forest():
     assert [
         label.get_text() for panel in widest.figure.axes for label in panel.get_yticklabels()
     ] == ["p[on]", "shift"]
-    with pytest.raises(DataError, match="at least one site"):
+    with raises(DataError, "dataset"):
         draw_forest(xr.Dataset(), {})

@@ -1,4 +1,4 @@
-"""Ladders, bounds and savings: places by hand, bad input refused."""
+"""Ladders, bounds and savings: positions by hand, and invalid input."""
 
 import numpy as np
 import pytest
@@ -17,7 +17,7 @@ def test_ladder():
         draw_ladder({})
 
 
-def test_bounds_are_stretched_from_the_lowest_to_the_highest():
+def test_bounds_are_scaled_from_the_lowest_to_the_highest():
     axes = draw_bounds({"tiger": {"blind": 3.6, "optimum": 3.7, "MDP": 4.0}})
     _, optimum, blind, mdp = axes.lines
     assert np.allclose(optimum.get_xdata(), 0.25)
@@ -28,16 +28,16 @@ def test_bounds_are_stretched_from_the_lowest_to_the_highest():
         draw_bounds({"tiger": {"blind": 3.6}})
 
 
-def test_savings_in_the_order_of_their_factors():
+def test_savings_are_sorted_by_their_factors():
     axes = draw_savings({"lock": (17476, 908), "tiger": (518, 518), "checkup": (2077206, 2030)})
     assert [text.get_text() for text in axes.get_yticklabels()] == ["tiger", "lock", "checkup"]
-    assert [text.get_text() for text in axes.texts] == ["all of it", "19 times", "1,023 times"]
+    assert [text.get_text() for text in axes.texts] == ["none pruned", "19 times", "1,023 times"]
 
 
 @pytest.mark.parametrize(
-    ("sizes", "told"),
+    ("sizes", "where"),
     [({}, "sizes"), ({"lock": (5, 0)}, "lock")],
 )
-def test_no_savings(sizes, told):
-    with raises(DataError, told):
+def test_invalid_sizes_raise_data_errors(sizes, where):
+    with raises(DataError, where):
         draw_savings(sizes)

@@ -1,5 +1,5 @@
-"""Pictures of learning: the curves are the runs' own numbers, labels stand at the ends and apart,
-bad input is refused.
+"""Plots of learning: curves show the numbers of the runs, labels do not overlap, and invalid input
+raises errors.
 """
 
 from functools import cache, partial
@@ -12,7 +12,7 @@ from matplotlib.colors import to_hex
 
 from homdp_ppl import DataError, explorers, learn, models
 from homdp_ppl.planners import history_tree
-from homdp_ppl.report.learning import POINTS, curve_of, draw_promises, draw_regret
+from homdp_ppl.report.learning import POINTS, curve_of, draw_optimistic_values, draw_regret
 from homdp_ppl.report.look import COLOURS
 from homdp_ppl.report.studies import draw_episodes_to, draw_optimism
 from tests.raising import raises
@@ -40,10 +40,10 @@ def texts(axes):
     return {text.get_text(): text for text in axes.texts}
 
 
-@pytest.mark.parametrize("draw", [draw_regret, draw_promises])
-def test_lines_are_means_and_bands_hold_ninety_percent(draw):
-    """Of five seeds the 5% quantile is a fifth of the way from the smallest number to the next, by
-    linear interpolation.
+@pytest.mark.parametrize("draw", [draw_regret, draw_optimistic_values])
+def test_lines_are_means_and_bands_contain_90_percent(draw):
+    """With five seeds, linear interpolation puts the 5% quantile a fifth of the way from the
+    smallest number to the next.
     """
     axes = draw(runs())
     for k, several in enumerate(runs().values()):
@@ -62,21 +62,18 @@ def test_lines_are_means_and_bands_hold_ninety_percent(draw):
             assert [heights.min(), heights.max()] == pytest.approx([low[episode], high[episode]])
 
 
-def test_each_curve_carries_its_name_and_colour():
+def test_each_curve_has_its_name_and_colour():
     axes = draw_regret(runs())
     assert set(texts(axes)) == set(runs())
     for k, name in enumerate(runs()):
         assert to_hex(texts(axes)[name].get_color()) == COLOURS[k].lower()
         assert texts(axes)[name].get_position()[0] == K
     assert axes.get_ylim()[0] == 0
-    assert axes.get_title() == f"tiger: mean and 90% of {SEEDS} seeds"
+    assert axes.get_title() == f"tiger: mean and 90% band of {SEEDS} seeds"
 
 
-def test_labels_of_curves_that_end_together_stand_apart():
-    """The same runs under three names end in one point.
-
-    Their labels do not overlap, and keep to its height.
-    """
+def test_labels_of_curves_that_end_together_do_not_overlap():
+    """The same runs under three names end in one point, with the labels around its height."""
     several = runs()["greedy"]
     axes = draw_regret({"one": several, "two": several, "three": several})
     axes.figure.draw_without_rendering()
@@ -88,7 +85,7 @@ def test_labels_of_curves_that_end_together_stand_apart():
     )
 
 
-def test_given_axes_keep_their_scales_and_are_sampled_evenly():
+def test_existing_axes_keep_their_scales_and_points_are_evenly_spaced():
     _, axes = plt.subplots()
     axes.set(xscale="log", yscale="log")
     assert draw_regret(runs(), axes) is axes
@@ -108,25 +105,25 @@ def test_given_axes_keep_their_scales_and_are_sampled_evenly():
 
 
 def test_epochs_are_counted_in_episodes():
-    """HOP-V plays H episodes in each round; its regret stands at the episodes that were played."""
+    """HOP-V plays H episodes per round; its regret is plotted at the number of episodes played."""
     rule = explorers.hop_v(
         transitions=world().pomdp.moves(0)[None], emissions=world().pomdp.shows(0)[None]
     )
     axes = draw_regret({"hop_v": learned(rule, [0])})
     assert axes.lines[0].get_xdata() == pytest.approx(np.arange(2, K + 1, 2))
-    assert len(axes.collections) == 0  # no band of a single seed
+    assert len(axes.collections) == 0  # no band for a single seed
     assert axes.get_title().endswith("one seed")
 
 
-def test_promises_stand_beside_the_optimum_and_the_horizon():
-    axes = draw_promises(runs())
+def test_optimistic_values_are_drawn_with_the_optimum_and_the_horizon():
+    axes = draw_optimistic_values(runs())
     optimum = history_tree()(world().pomdp).value
     heights = [line.get_ydata()[0] for line in axes.lines[3:]]
     assert heights == pytest.approx([optimum, 2])
-    assert {"optimum", "H, the trivial bound"} <= set(texts(axes))
+    assert {"optimum", "trivial bound H"} <= set(texts(axes))
 
 
-def test_one_episode_is_a_mark():
+def test_one_episode_is_a_marker():
     axes = draw_regret({"house": [losing(0.5)]})
     (line,) = axes.lines
     assert line.get_marker() == "o"
@@ -137,37 +134,39 @@ def test_one_episode_is_a_mark():
 @pytest.mark.parametrize(
     ("gaps", "limits"),
     [
-        ([0.0, 2e-16, -3e-16], (0, 1)),  # an oracle's
-        (
-            [-0.5, 0.25],
-            (-0.525, -0.225),
-        ),  # estimated values differ by luck: the curve and its name stay in the picture
+        ([0.0, 2e-16, -3e-16], (0, 1)),  # of an oracle
+        ([-0.5, 0.25], (-0.525, -0.225)),  # of estimated values: the label stays in the plot
     ],
 )
-def test_regret_that_is_not_above_zero(gaps, limits):
+def test_zero_and_negative_regret(gaps, limits):
     axes = draw_regret({"house": [losing(*gaps)]})
     assert axes.get_ylim() == pytest.approx(limits, abs=0.02)
-    axes.figure.draw_without_rendering()  # would warn that the layout collapses
+    axes.figure.draw_without_rendering()  # warns if the layout collapses
     low, high = axes.get_window_extent().intervaly
     assert low <= axes.texts[0].get_window_extent().get_points()[:, 1].mean() <= high
 
 
-@pytest.mark.parametrize("draw", [draw_regret, draw_promises])
-def test_what_cannot_be_drawn_is_refused(draw):
-    whole = runs()["greedy"]
-    short, unborn = (learned(explorers.greedy(), [0], stop_after=n) for n in (4, 0))
+@pytest.mark.parametrize("draw", [draw_regret, draw_optimistic_values])
+def test_invalid_runs_raise_data_errors(draw):
+    complete = runs()["greedy"]
+    short, empty = (learned(explorers.greedy(), [0], stop_after=n) for n in (4, 0))
     with raises(DataError, "runs"):
         draw({})
-    with raises(DataError, "none", "mixed", "unborn"):
-        draw({"none": [], "mixed": [*whole, *short], "unborn": unborn})
+    with raises(DataError, "none", "mixed", "empty"):
+        draw({"none": [], "mixed": [*complete, *short], "empty": empty})
     assert not plt.get_fignums()
 
 
 @pytest.mark.parametrize(
     "draw",
-    [draw_regret, draw_promises, draw_optimism, partial(draw_episodes_to, epsilons=[1.0, 0.5])],
+    [
+        draw_regret,
+        draw_optimistic_values,
+        draw_optimism,
+        partial(draw_episodes_to, epsilons=[1.0, 0.5]),
+    ],
 )
-def test_a_rule_may_have_a_colour_of_its_own(draw):
+def test_custom_colours_of_rules(draw):
     runs = {"first": [losing(0.5, 0.4, 0.3)], "second": [losing(0.9, 0.1, 0.0)]}
     drawn = [line.get_color() for line in draw(runs, colours={"second": "black"}).lines]
     assert COLOURS[0] in drawn

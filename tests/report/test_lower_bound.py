@@ -1,4 +1,4 @@
-"""The lower bound drawn: signs as the instance has them, slopes of power laws by hand."""
+"""Plots of the lower bound: signs of the instance, and slopes of power laws by hand."""
 
 import numpy as np
 
@@ -29,4 +29,4 @@ def test_slope_of_a_power_law():
     draws = np.stack([3 * sizes**1.9, 3 * sizes**2.1], axis=1)
     axes = draw_scaling(sizes, 3 * sizes**2, draws, sizes**2)
     assert axes.get_title() == "slope 2.00, 90% interval 1.91 to 2.09"
-    assert [text.get_text() for text in axes.texts] == ["needed", "least for any learner"]
+    assert [text.get_text() for text in axes.texts] == ["needed", "minimum for any learner"]

@@ -1,4 +1,4 @@
-"""Pictures of planning: beliefs by Bayes' rule, envelopes and losses by hand."""
+"""Plots of planning: beliefs by Bayes' rule, envelopes and losses by hand."""
 
 import numpy as np
 import pytest
@@ -11,8 +11,8 @@ from tests.raising import raises
 
 
 def test_beliefs_of_the_tiger():
-    """After one growl 0.85, after two on one side 0.85^2 / (0.85^2 + 0.15^2), after one on each
-    side 1/2 again.
+    """The belief is 0.85 after one growl, 0.85^2 / (0.85^2 + 0.15^2) after two on the same side,
+    and 1/2 after one on each side.
     """
     world = models.load("tiger", horizon=2)
     axes = draw_beliefs(history_tree()(world.pomdp).named(world))
@@ -21,9 +21,8 @@ def test_beliefs_of_the_tiger():
     expected = {(0, 0.5), (1, 0.85), (1, 0.15), (2, 0.5), (2, sure), (2, 1 - sure)}
     assert spots == {tuple(np.round(place, 3)) for place in expected}
     shares = sorted(float(text.get_text()) for text in axes.texts)
-    assert np.allclose(
-        shares, [0.26, 0.37, 0.37, 0.5, 0.5], atol=0.006
-    )  # 2 * 0.85 * 0.15 agree with neither side
+    # one growl on each side has probability 2 * 0.85 * 0.15
+    assert np.allclose(shares, [0.26, 0.37, 0.37, 0.5, 0.5], atol=0.006)
 
 
 def test_beliefs_have_the_colours_of_the_tree():
@@ -38,22 +37,21 @@ def test_beliefs_have_the_colours_of_the_tree():
     assert to_hex(first.get_facecolor()[0]) == boxes["listen"]
 
 
-def test_envelope_is_the_highest_of_the_lines():
+def test_envelope_is_the_maximum_of_the_lines():
     axes = draw_envelope([[1.0, 0.0], [0.0, 1.0], [0.4, 0.4]], [0, 1, 0], ["left", "right"])
     top = axes.lines[-1]
-    assert np.allclose(
-        top.get_ydata(), np.maximum(top.get_xdata(), 1 - top.get_xdata())
-    )  # the third is nowhere on top
+    # the third vector is dominated
+    assert np.allclose(top.get_ydata(), np.maximum(top.get_xdata(), 1 - top.get_xdata()))
 
 
-def test_envelope_alone_says_what_it_shows():
+def test_envelope_on_new_axes_has_a_legend_and_labels():
     axes = draw_envelope([[1.0, 0.0], [0.0, 1.0]], [0, 1], ["$5$", "right"])
     assert [text.get_text() for text in axes.get_legend().get_texts()] == [r"\$5\$", "right"]
     assert axes.get_xlabel() == "probability of the first state"
 
 
 @pytest.mark.parametrize(
-    ("draw", "told"),
+    ("draw", "where"),
     [
         (lambda: draw_envelope(np.ones((2, 3)), [0, 1], ["left", "right"]), "vectors"),
         (lambda: draw_envelope(np.ones((2, 2)), [0], ["left", "right"]), "vectors"),
@@ -65,12 +63,12 @@ def test_envelope_alone_says_what_it_shows():
         ),
     ],
 )
-def test_what_cannot_be_drawn_is_refused(draw, told):
-    with raises(DataError, told):
+def test_invalid_arguments_raise_data_errors(draw, where):
+    with raises(DataError, where):
         draw()
 
 
-def test_losses_mark_who_shares_a_policy():
+def test_squares_enclose_values_with_the_same_policy():
     axes = draw_losses([0.1, 0.2, 0.3], [[0, 0, 0.5], [0, 0, 0.5], [1, 1, 0]], most=0.5)
     corners = [line.get_xdata()[:2] for line in axes.lines]
     assert np.allclose(corners, [[0.05, 0.25], [0.25, 0.35]])

@@ -1,7 +1,4 @@
-"""Pictures of what the prior does.
-
-The large marks are means over the runs, bad input is refused.
-"""
+"""Plots of prior sensitivity: large markers are means over the runs; invalid input."""
 
 import numpy as np
 import pytest
@@ -13,7 +10,7 @@ from tests.runs import losing
 
 
 def test_priors():
-    """Regrets 0.3 and 0.7 are 0.5 in the mean, half and all of the rounds optimistic 75%."""
+    """The mean of regrets 0.3 and 0.7 is 0.5; the mean of shares 50% and 100% is 75%."""
     declared = [losing(0.2, 0.1, optimistic=[1.2, 0.8]), losing(0.4, 0.3, optimistic=[1.2, 1.1])]
     flat = [losing(1.0, 0.8, optimistic=0.9)]
     left, right = draw_priors(
@@ -26,9 +23,9 @@ def test_priors():
 
 
 @pytest.mark.parametrize(
-    ("runs", "told"),
+    ("runs", "where"),
     [({}, "runs"), ([losing(0.1)], "runs"), ({"a": {"flat": []}}, "flat")],
 )
-def test_nothing_to_draw_is_refused(runs, told):
-    with raises(DataError, told):
+def test_missing_runs_raise_data_errors(runs, where):
+    with raises(DataError, where):
         draw_priors(runs)

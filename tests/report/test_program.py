@@ -1,4 +1,4 @@
-"""Pictures of programs show every site and the program's arrows."""
+"""Plots of programs show every site and every edge."""
 
 import numpy as np
 import pytest
@@ -9,7 +9,7 @@ from tests.worlds import world
 
 
 @pytest.mark.parametrize(("name", "steps"), [("tiger", 2), ("checkup", 2), ("screening", 1)])
-def test_the_picture_places_every_site(name, steps, tmp_path):
+def test_every_site_has_a_position(name, steps, tmp_path):
     model = world(name).homdp
     graph, places, colours = _program_graph(model, steps)
     assert set(graph) == set(places) == set(colours)

@@ -1,6 +1,4 @@
-"""Radii side by side: golden values from the formulas, the posterior's quantile exact, what the
-picture shows.
-"""
+"""Comparison of radii: values from the formulas, the exact posterior quantile, table and plot."""
 
 from functools import cache
 
@@ -21,9 +19,8 @@ K, DELTA = 48, 0.1
 
 @cache
 def compared(name):
-    policy = (
-        Parity(3) if name == "tiger" else uniform_policy(world(name))
-    )  # one that is asked, and a graph
+    # a policy without a graph, and one with
+    policy = Parity(3) if name == "tiger" else uniform_policy(world(name))
     return compare_radii(jax.random.key(1), world(name), policy, episodes=K, delta=DELTA)
 
 
@@ -46,7 +43,7 @@ def test_stops_names_and_visits():
 
 
 def test_radii_and_errors_by_hand():
-    """X = Y = 2, A = 3, H = 4: Algorithm 1 as printed, and Weissman over (X + XA) K H events."""
+    """X = Y = 2, A = 3, H = 4: the radii of Algorithm 1, and Weissman for (X + XA) K H events."""
     seen, counts = compared("tiger_table").sel(episodes=K), collected("tiger_table", K)
     n, m = counts.emission.sum(1), counts.transition.sum(2)
     hop_b = np.minimum(np.sqrt(8 * 2 * np.log(2 * 2 * K * 4 / DELTA) / n), 2)
@@ -65,10 +62,10 @@ def test_radii_and_errors_by_hand():
 
 
 def test_the_posterior_quantile_has_its_level():
-    """False alarm 1e-6: delta' = 0.1 / 8 rows, and the mass below the 791st smallest of 800 draws
-    is Beta(791, 10).
+    """The posterior mass within the radius is as expected; false-alarm rate 1e-6.
 
-    Planted: half the radius, as if |p - mean| were meant, is caught.
+    With delta' = 0.1 / 8 rows, the radius is the 791st smallest of 800 draws, so the mass below it
+    has a Beta(791, 10) distribution. Planted bug: half the radius, as for |p - mean|, is detected.
     """
     seen, counts = compared("tiger_table").sel(episodes=K), collected("tiger_table", K)
     a, b = counts.emission[0] + 1
@@ -95,7 +92,7 @@ def test_known_rows_are_left_out():
             show(seen, "reward")
 
 
-def test_the_table_tells_medians():
+def test_the_table_contains_medians():
     text = text_of(radius_table(compared("tiger_table"), "transition"), width=160)
     last = [cell.strip() for cell in text.splitlines()[-2].split("│")[1:-1]]
     seen = compared("tiger_table").sel(episodes=K)
@@ -113,7 +110,7 @@ def test_the_table_tells_medians():
 
 
 @pytest.mark.parametrize("part", ["emission", "transition"])
-def test_the_picture_has_a_line_for_each_row_and_rule(part, tmp_path):
+def test_the_plot_has_a_line_for_each_row_and_rule(part, tmp_path):
     seen = compared("tiger_table")
     axes = draw_radii(seen, part)
     rows = 2 if part == "emission" else 6
@@ -131,7 +128,7 @@ def test_the_picture_has_a_line_for_each_row_and_rule(part, tmp_path):
     assert draw_radii(seen, part, axes=axes) is axes
 
 
-def test_a_comparison_can_be_kept(tmp_path):
+def test_a_comparison_can_be_saved(tmp_path):
     compared("tiger_table").to_netcdf(tmp_path / "radii.nc")
     assert xr.load_dataset(tmp_path / "radii.nc").identical(compared("tiger_table"))
 

@@ -1,5 +1,5 @@
-"""Pictures of studies: marks and lines are the runs' own numbers, the episodes to epsilon by hand,
-bad input refused.
+"""Plots of studies: markers and lines show the numbers of the runs, episodes to epsilon by hand,
+and invalid input.
 """
 
 from functools import cache
@@ -34,9 +34,9 @@ def runs():
     [(1.0, 1), (0.6, 4), (0.4, 5), (0.3, np.inf)],  # means 0.2, 0.6, 0.667, 0.5, 0.4
 )
 def test_episodes_to_by_hand(epsilon, needed):
-    """The first mean, 0.2, is luck: it does not count, since later means are larger.
+    """The first mean, 0.2, does not count, since later means are larger.
 
-    A mean of just epsilon is near enough.
+    A mean equal to epsilon is close enough.
     """
     assert episodes_to(losing(0.2, 1.0, 0.8, 0.0, 0.0), epsilon) == needed
 
@@ -45,17 +45,16 @@ def test_epochs_count_all_their_episodes():
     assert episodes_to(losing(0.8, 0.0, 0.0, episodes_per_round=3), 0.5) == 6
 
 
-def test_episodes_to_of_a_real_run_is_where_the_mixture_is_near():
+def test_episodes_to_of_a_real_run():
     for run in runs()["greedy"]:
         needed = episodes_to(run, 0.05)
         near = [run.optimum - run.values[:k].mean() <= 0.05 for k in range(1, K + 1)]
         assert needed == next((k + 1.0 for k in range(K) if all(near[k:])), np.inf)
 
 
-def test_lines_are_medians_bands_hold_the_seeds_and_names_stand_at_the_ends():
-    """Of three runs the median needs 2, then 3 episodes; the slowest 4, then more than there are.
-
-    The band ends at 4.
+def test_lines_are_medians_with_bands_and_labels_at_their_ends():
+    """The median of three runs needs 2 episodes, then 3. The slowest run needs 4, then more than
+    there are, so the band ends at 4.
     """
     slow, middle, quick = (
         losing(1.0, 1.0, 0.1, 0.1),
@@ -71,7 +70,7 @@ def test_lines_are_medians_bands_hold_the_seeds_and_names_stand_at_the_ends():
     (name,) = axes.texts
     assert (name.get_text(), name.get_position()) == ("rule", (0.4, 3.0))
     assert axes.get_xlim() == (0.6, 0.4)
-    assert axes.get_title() == "house: median and 90% of the seeds"
+    assert axes.get_title() == "house: median and 90% band of the seeds"
 
 
 def test_a_line_ends_where_most_runs_are_too_short():
@@ -84,11 +83,11 @@ def test_a_line_ends_where_most_runs_are_too_short():
     assert name.get_position() == (2.0, 1.0)
 
 
-def test_rules_that_come_near_nowhere_have_no_name():
+def test_rules_that_never_come_close_have_no_label():
     assert not draw_episodes_to({"rule": [losing(1.0)]}, [0.5, 0.1]).texts
 
 
-def test_marks_are_shares_and_widths_of_the_runs():
+def test_markers_are_shares_and_excesses_of_the_runs():
     axes = draw_optimism(runs())
     optimum = next(iter(runs().values()))[0].optimum
     for k, several in enumerate(runs().values()):
@@ -104,7 +103,7 @@ def test_marks_are_shares_and_widths_of_the_runs():
     assert axes.get_xscale() == "symlog"
 
 
-def test_narrow_widths_have_a_linear_axis():
+def test_small_excesses_have_a_linear_axis():
     assert (
         draw_optimism({"rule": [losing(0.0, 0.0, optimistic=[1.0, 1.02])]}).get_xscale() == "linear"
     )
@@ -112,21 +111,21 @@ def test_narrow_widths_have_a_linear_axis():
 
 @pytest.mark.parametrize("draw", [draw_optimism, lambda runs: draw_episodes_to(runs, [0.2, 0.1])])
 @pytest.mark.parametrize(
-    ("bad", "words"),
+    ("bad", "where"),
     [({}, "runs"), ({"rule": []}, "rule"), ({"rule": [losing()]}, "rule")],
 )
-def test_nothing_to_draw_is_refused(draw, bad, words):
-    with raises(DataError, words):
+def test_missing_runs_raise_data_errors(draw, bad, where):
+    with raises(DataError, where):
         draw(bad)
 
 
 @pytest.mark.parametrize("epsilons", [[0.1, 0.0], [0.1, 0.1], [], [0.1, np.nan]])
-def test_epsilons_are_several_and_above_zero(epsilons):
+def test_invalid_epsilons_raise_data_errors(epsilons):
     with raises(DataError, "epsilons"):
         draw_episodes_to(runs(), epsilons)
 
 
-def test_a_dollar_in_a_name_is_no_mathematics():
+def test_dollar_signs_in_names_are_not_formulas():
     several = runs()["greedy"]
     for axes in (
         draw_optimism({"a $ and a $": several}),

@@ -1,4 +1,4 @@
-"""Tables speak the model's names."""
+"""Tables use the names of the model."""
 
 from math import inf, nan
 
@@ -11,7 +11,7 @@ from tests.report.words import text_of
 from tests.worlds import world
 
 
-def test_an_episode_is_told_before_and_after():
+def test_tables_of_an_episode_before_and_after_it_is_revealed():
     made = world("tiger")
     episode = rollout(jax.random.key(0), made, uniform_policy(made))
     seen = text_of(seen_table(made.homdp, episode, "seen"))
@@ -26,10 +26,10 @@ def test_an_episode_is_told_before_and_after():
             table(made.homdp, batch)
     assert "latent state" in revealed
     assert f"{made.homdp.returns(episode):.2f}" in revealed
-    assert revealed.count("\n") == seen.count("\n")  # a title there, a last state here
+    assert revealed.count("\n") == seen.count("\n")  # a title, and a row for the last state
 
 
-def test_titles_are_no_markup():
+def test_titles_are_not_markup():
     made = world("tiger")
     episode = rollout(jax.random.key(0), made, uniform_policy(made))
     for table in (
@@ -45,7 +45,7 @@ def titled(title):
     return comparison_table([row], title)
 
 
-def test_the_zoo_table_says_sizes_and_unknowns():
+def test_the_table_of_models_contains_sizes_and_unknowns():
     text = text_of(models_table({"tiger": world("tiger"), "lock": world("lock")}))
     assert "2 states, 2 obs." in text
     assert "accuracy" in text

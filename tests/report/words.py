@@ -1,4 +1,4 @@
-"""What a table says."""
+"""The text of a table."""
 
 import io
 
@@ -6,7 +6,7 @@ from rich.console import Console, RenderableType
 
 
 def text_of(table: RenderableType, width: int = 100) -> str:
-    """A table as it is printed."""
+    """A table as printed text."""
     printed = io.StringIO()
     Console(width=width, file=printed).print(table)
     return printed.getvalue()

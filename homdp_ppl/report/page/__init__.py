@@ -1,7 +1,4 @@
-"""The page of a study, ``report.html``.
-
-One file to show, made from the journals at any time again.
-"""
+"""The report of a study, ``report.html``: one self-contained page, generated from the journals."""
 
 from __future__ import annotations
 
@@ -32,26 +29,42 @@ from homdp_ppl.study.reading import Runs
 from homdp_ppl.study.results import digest_of
 from homdp_ppl.study.specification import Unit
 
-TITLE = "Exploration rules, compared"
+TITLE = "Comparison of exploration rules"
+READING = {  # the columns of the tables of results
+    "Regret": (
+        "the loss against the optimal policy, summed over all episodes; mean over the seeds."
+    ),
+    "Difference": (
+        "the regret minus the regret of the first rule, paired by seed, with a 95% interval "
+        "(Student's t)."
+    ),
+    "Gap": "the loss per episode of the policy of the last round.",
+    "Optimistic": "the share of rounds whose optimistic value is at least the optimum.",
+    "Excess": "the optimistic value minus the optimum, mean over the rounds.",
+    "Episodes to average gap ε": (
+        "the number of episodes until the average gap stays below ε; median over the seeds."
+    ),
+}
 
 
 @checked
 def write_page(
     directory: StudyDirectory, runs: Runs, failed: Mapping[Unit, str] | None = None
 ) -> Path:
-    """Write ``report.html``, whole or not at all.
+    """Write ``report.html`` atomically.
 
-    It is drawn from the journals and the data that the study recorded. User files are imported only
-    if the directory trusts them; without that, pictures that nobody has recorded are left out.
+    The page is generated from the journals and the data that the study recorded. User files are
+    imported only if the directory trusts them. Otherwise, figures without recorded data are left
+    out.
 
     Parameters
     ----------
     directory
         The study.
     runs
-        What its journals hold: ``study.read_runs(directory)``. They need not be at their end.
+        The contents of its journals: ``study.read_runs(directory)``. Runs may be incomplete.
     failed
-        Units that could not be done, and why.
+        Units that failed, with the reasons.
 
     Examples
     --------
@@ -85,17 +98,15 @@ def _opening(directory: StudyDirectory) -> Html:
         counted(len(study.explorers), "exploration rule"),
         counted(len(study.models), "decision problem"),
     )
-    runs = f"{counted(study.seeds, 'run')} a rule, {counted(study.episodes, 'episode')} a run"
+    runs = f"{counted(study.seeds, 'run')} per rule, {counted(study.episodes, 'episode')} per run"
     lead = (
-        f"You are looking at {rules} learning {models} whose hidden states are revealed "
-        f"after every episode, and at what "
-        f"that learning cost: {runs}."
+        f"This report compares {rules} on {models} whose latent states are revealed after "
+        f"each episode: {runs}."
     )
     paired = (
-        "In the runs of one seed the world's luck is the same for all rules, so that "
-        "differences between rules are differences "
-        "between rules. Values of policies are computed in the true world and not sampled, "
-        "except where a table says estimated."
+        "For the same seed, all rules use the same random numbers, so that differences "
+        "between rules vary less. Values of policies are computed exactly "
+        "in the true world, except where a table says “estimated”."
     )
     return Html(tag("h1", text(TITLE)) + paragraph(lead, class_="lead") + paragraph(paired))
 
@@ -103,13 +114,12 @@ def _opening(directory: StudyDirectory) -> Html:
 def _warning(units: list[str]) -> Html:
     if not units:
         return Html("")
-    told = paragraph(
-        "This study is not at its end. Tables hold only runs that are; the following are "
-        "missing or were cut short."
-    )
     return tag(
         "div",
-        told,
+        paragraph(
+            "This study is not complete. Tables contain only complete runs. The following runs "
+            "are missing or incomplete:"
+        ),
         tag("ul", *(tag("li", text(unit)) for unit in units)),
         class_="warning",
         id="missing",
@@ -120,7 +130,7 @@ def _contents(shown: list[Shown]) -> Html:
     links = [
         ("results", "Results"),
         *((f"model-{k}", one.model) for k, one in enumerate(shown)),
-        ("about", "What was run"),
+        ("about", "Settings and data"),
     ]
     return tag(
         "nav",
@@ -137,12 +147,12 @@ def _result_parts(shown: list[Shown]) -> Iterator[Html]:
     for one in shown:
         yield tag("h3", text(one.model))
         if not one.ended:
-            yield paragraph("No run is at its end yet.", class_="note")
+            yield paragraph("No run is complete yet.", class_="note")
             continue
         study, run = one.directory.study, next(iter(one.ended.values()))[0]
-        best = (
-            f"at most {number(run.optimum)} ({run.inexact})" if run.inexact else number(run.optimum)
-        )
+        best = number(run.optimum)
+        if run.inexact:
+            best = f"at most {best} ({run.inexact})"
         caption = (
             f"{counted(study.episodes, 'episode')}, horizon {run.horizon}, optimal value {best}"
         )
@@ -150,51 +160,43 @@ def _result_parts(shown: list[Shown]) -> Iterator[Html]:
         yield results_table(one.ended, study.epsilon, caption)
     guaranteed = {rule: several for one in shown for rule, several in one.declared.items()}
     if guaranteed:
-        yield tag("h3", text("What the rules guarantee"))
-        yield guarantee_table(guaranteed)
-        yield tag("h3", text("How to read the tables"))
-        yield paragraph(
-            "Regret is what was lost against the optimal policy, added up over all "
-            "episodes; the difference is paired by seed, "
-            "and its 95% interval (Student's) speaks of that difference alone. The last "
-            "gap is what the last round's policy "
-            "loses in an episode. Optimistic is the share of rounds whose planned value "
-            "covered the optimum, width the mean "
-            "distance of the planned value above it. Episodes to epsilon is when the "
-            "average regret fell below epsilon for "
-            "good, median of the seeds."
+        yield tag("h3", text("Columns of the tables"))
+        yield tag(
+            "dl",
+            *(tag("dt", text(head)) + tag("dd", text(words)) for head, words in READING.items()),
         )
+        yield tag("h3", text("Guarantees"))
+        yield guarantee_table(guaranteed)
 
 
 def _finding(one: Shown) -> str:
-    """The table in a sentence."""
+    """The main result of the table in words."""
     rows = sorted(summarise(one.ended), key=lambda row: row.regret)
     best, first = rows[0], next(iter(one.ended))
     error = "" if np.isnan(best.error) else f" ± {best.error:.2g}"
-    told = f"{best.rule} lost least: {number(best.regret)}{error}." if len(rows) > 1 else ""
+    lowest = f"{best.rule} has the lowest regret: {number(best.regret)}{error}."
+    if len(rows) == 1:
+        return ""
     if best.rule == first or np.isnan(best.interval[0]):
-        return told
-    sure = "excludes 0" if best.interval[1] < 0 else "includes 0"
-    return (
-        f"{told} Its difference to {first} is {number(best.less)}, and the 95% interval "
-        f"of that {sure}."
-    )
+        return lowest
+    sure = "does not contain 0" if best.interval[1] < 0 else "contains 0"
+    return f"{lowest} Its difference to {first} is {number(best.less)}; the 95% interval {sure}."
 
 
 def _model(k: int, one: Shown) -> Html:
     head = tag("h2", text(one.model))
     if not one.declared:
         return tag(
-            "section", head, paragraph("No run has begun yet.", class_="note"), id=f"model-{k}"
+            "section", head, paragraph("No run has started yet.", class_="note"), id=f"model-{k}"
         )
     parts = [
         section("Regret", lambda: regret_section(one)),
-        section("Optimism against width", lambda: optimism_section(one)),
+        section("Optimism", lambda: optimism_section(one)),
         section("Prior sensitivity", lambda: prior_section(one)),
-        section("Radius against visits", lambda: radius_section(one)),
-        section("The final policy", lambda: policy_section(one)),
-        section("What was learned", lambda: forest_section(one)),
-        section("The theory beside the measured", lambda: theory_section(one)),
+        section("Confidence radii", lambda: radius_section(one)),
+        section("Final policy", lambda: policy_section(one)),
+        section("Posterior", lambda: forest_section(one)),
+        section("Bounds and measurements", lambda: theory_section(one)),
     ]
     return tag("section", head, *parts, id=f"model-{k}")
 
@@ -210,7 +212,7 @@ def _about(directory: StudyDirectory, runs: Runs) -> Html:
         "planner": study.planner,
         "episodes": f"{study.episodes:,}",
         "seeds": f"0 to {study.seeds - 1}" if study.seeds > 1 else "0",
-        "horizon": "the models' own" if study.horizon is None else str(study.horizon),
+        "horizon": "default of each model" if study.horizon is None else str(study.horizon),
         "versions": ", ".join(
             f"{key} {value}" for key, value in about.items() if key not in ("command", "system")
         ),
@@ -222,8 +224,8 @@ def _about(directory: StudyDirectory, runs: Runs) -> Html:
     )
     place = shlex.quote(name)
     commands = (
-        f"homdp resume {place}   # continues where it stopped\nhomdp report {place}   "
-        f"# makes this page again"
+        f"homdp resume {place}   # resumes the study\n"
+        f"homdp report {place}   # generates this page again"
     )
     model, rule = study.models[0], study.explorers[0]
     reading = (
@@ -234,15 +236,15 @@ def _about(directory: StudyDirectory, runs: Runs) -> Html:
     )
     return tag(
         "section",
-        tag("h2", text("What was run")),
+        tag("h2", text("Settings and data")),
         paragraph(
-            "Everything here is made from the journals, one a run; the digest is another "
-            "if any step of any episode is."
+            "This page is generated from the journals of the study, one per run. The digest is a "
+            "checksum of all results: it changes if any step of any episode changes."
         ),
         listed,
-        tag("h3", text("To go on, or to make this page again")),
+        tag("h3", text("Resume the study, or generate this page again")),
         tag("pre", tag("code", text(commands))),
-        tag("h3", text("To read the results")),
+        tag("h3", text("Load the results")),
         tag("pre", tag("code", text(reading))),
         id="about",
     )

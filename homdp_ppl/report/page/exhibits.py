@@ -1,7 +1,7 @@
-"""What the page shows beyond the journals: the last policy, what was learned, confidence radii.
+"""Data of the page that is not in the journals: the last policy, the posterior, confidence radii.
 
-Computing it takes the model's program, so it is computed by the process that ran the study and kept
-as plain data. The page can then be made again anywhere, without importing anything.
+Computing it requires the program of the model. So the process that runs the study computes it, and
+records it as plain data. Then the page can be generated anywhere without importing user code.
 """
 
 from __future__ import annotations
@@ -24,31 +24,31 @@ from homdp_ppl.study.directory import slug
 from homdp_ppl.study.results import digest_of
 
 Runs: TypeAlias = dict[tuple[str, str, str], list[Any]]
-NODES = 10_000  # of a tree that is read from a file
+NODES = 10_000  # largest tree that is read from a file
 
 
 class Exhibit(NamedTuple):
-    """What one model shows; a text in place of a part says why there is none."""
+    """Recorded data of one model. A part that could not be computed is a text with the reason."""
 
-    tree: nx.DiGraph | str  # the last policy's first decisions
-    forest: list[Entry] | str  # every unknown number, as it is known in the end
-    radii: xr.Dataset | str  # confidence radii against visits
+    tree: nx.DiGraph | str  # the first decisions of the last policy
+    forest: list[Entry] | str  # the final posterior of every unknown number
+    radii: xr.Dataset | str  # confidence radii and visits
 
     @classmethod
     def without(cls, reason: str) -> Exhibit:
-        """Nothing to show."""
+        """An exhibit without any part, for the same reason."""
         return cls(reason, reason, reason)
 
 
 def read_exhibit(directory: StudyDirectory, runs: Runs, model: str) -> Exhibit | None:
-    """The recorded exhibit of a model; None if there is none for exactly these runs.
+    """Read the recorded exhibit of a model; None if there is none for exactly these runs.
 
     Parameters
     ----------
     directory
         The study.
     runs
-        What its journals hold.
+        The contents of its journals.
     model
         One of its models.
     """
@@ -64,7 +64,7 @@ def read_exhibit(directory: StudyDirectory, runs: Runs, model: str) -> Exhibit |
             _or_text(content["radii"], _to_radii),
         )
     except (StorageError, ValueError, TypeError, KeyError, IndexError):
-        return None  # damaged or of another version: it is made again
+        return None  # damaged or of another version: it will be computed again
 
 
 def write_exhibit(directory: StudyDirectory, runs: Runs, model: str, exhibit: Exhibit) -> None:
@@ -75,7 +75,7 @@ def write_exhibit(directory: StudyDirectory, runs: Runs, model: str, exhibit: Ex
     directory, runs, model
         As in :func:`read_exhibit`.
     exhibit
-        What it shows.
+        The data to record.
     """
     tree, forest, radii = exhibit
     content = {
@@ -84,12 +84,12 @@ def write_exhibit(directory: StudyDirectory, runs: Runs, model: str, exhibit: Ex
         "radii": radii if isinstance(radii, str) else _of_radii(radii),
     }
     place = _place(directory, model)
-    if place.parent.is_dir():  # else there are no journals, and nothing to keep it with
+    if place.parent.is_dir():  # otherwise the model has no journals
         write_facts(place, {**_key(directory, runs, model), **content})
 
 
 def _place(directory: StudyDirectory, model: str) -> Path:
-    """Where it is kept; links on the way are refused."""
+    """The file of the exhibit; raises StorageError for symbolic links on the path."""
     path = directory.path
     for part in ("runs", slug(model)):
         path = path / part
@@ -118,7 +118,7 @@ def _of_tree(tree: nx.DiGraph) -> dict[str, Any]:
 
 
 def _to_tree(content: Any) -> nx.DiGraph:
-    """A tree whose nodes come after their parents; anything else raises ValueError."""
+    """Rebuild a tree whose nodes are listed after their parents; else raise ValueError."""
     tree, nodes = nx.DiGraph(value=_number(content["about"]["value"])), content["nodes"]
     tree.graph["optimum"] = _number(content["about"]["optimum"])
     tree.graph["horizon"] = int(content["about"]["horizon"])

@@ -1,4 +1,4 @@
-"""Computes what the page shows beyond the journals; this takes the model's program."""
+"""Compute the data of the page that is not in the journals, with the program of the model."""
 
 from __future__ import annotations
 
@@ -25,24 +25,24 @@ from homdp_ppl.report.radii import Part, follow_radii
 from homdp_ppl.study.specification import Study, Unit
 from homdp_ppl.study.units import begin
 
-LEAVES = 12  # histories side by side that can be read on a page
-NO_TREE = "Observations or states are real numbers here, so the policy is no tree to be drawn."
-NO_ROWS = "Radii are for rows of tables; this model has none."
-NOTHING = "Nothing is unknown in this model."
+LEAVES = 12  # leaves of a tree that stays legible on a page
+NO_TREE = "Observations or states of this model are real numbers, so its policy is not a tree."
+NO_ROWS = "Confidence radii are defined for rows of tables. This model has no tables."
+NOTHING = "This model has no unknown parameters."
 Made = TypeVar("Made")
 
 
 def gather(study: Study, world: World, unit: Unit, run: Saved) -> Exhibit:
-    """What a model shows, computed from one of its runs.
+    """Compute the exhibit of a model from one of its runs.
 
     Parameters
     ----------
     study
-        What was asked for.
+        The specification of the study.
     world
-        The model.
+        The true world.
     unit, run
-        Whose run, and the run.
+        The run and its unit.
     """
     record = run.record
     episodes = Episodes(record.observations, record.actions, record.states)
@@ -61,18 +61,18 @@ def _or_reason(make: Callable[[], Made]) -> Made | str:
 
 
 def not_shown(error: HOMDPError) -> str:
-    """Why a part of the page is missing."""
-    return f"This could not be shown: {' '.join(str(error).split())}"
+    """The reason why a part of the page is missing."""
+    return f"Not available: {' '.join(str(error).split())}"
 
 
 def _tree(study: Study, world: World, unit: Unit, saved: Saved) -> nx.DiGraph | str:
-    """The last policy, planned once more, as a tree."""
+    """The last policy of a run, planned again, as a tree."""
     if not world.spaces.finite:
         return NO_TREE
     (fresh,) = begin(study, unit._replace(seeds=(int(saved.about["seed"]),)), world)
     run = restore(fresh, saved.record)
     value, optimum = float(run.values[-1]), run.optimum
-    policy: Any = run.policy  # of a finite world: a graph
+    policy: Any = run.policy  # a graph, in a finite world
     plan = make_plan(policy, value, optimum, world.pomdp, run.task.explorer.name).named(world)
     tree = plan.first_steps(LEAVES)
     tree.graph.clear()
@@ -81,18 +81,18 @@ def _tree(study: Study, world: World, unit: Unit, saved: Saved) -> nx.DiGraph | 
 
 
 def _forest(world: World, episodes: Episodes) -> list[Entry]:
-    """What is believed after a run, and the truth."""
+    """The posterior after a run, with the true values."""
     dataset = posterior(world.homdp, episodes).dataset
     truth = {site.replace("/", "."): np.asarray(value) for site, value in world.parameters.items()}
     return forest_entries(dataset, truth)
 
 
 def _radii(world: World, episodes: Episodes) -> xr.Dataset | str:
-    """Confidence radii against visits."""
+    """Confidence radii and visits during a run."""
     if not world.spaces.finite:
         return NO_ROWS
     known = world.homdp.structure.known
     if all(getattr(known, part).all() for part in get_args(Part)):
         return NOTHING
-    factor = 2 if closed(world.homdp) else 4  # sampled posteriors take their time
+    factor = 2 if closed(world.homdp) else 4  # sampled posteriors are slow: fewer of them
     return follow_radii(jax.random.key(0), world, episodes, DELTA, factor)

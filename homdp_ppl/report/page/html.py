@@ -1,7 +1,4 @@
-"""Pieces of HTML as text: paragraphs, tables and pictures that need nothing from elsewhere.
-
-Every text is escaped here.
-"""
+"""Building blocks of HTML: paragraphs, tables and embedded figures. All text is escaped here."""
 
 from __future__ import annotations
 
@@ -21,43 +18,45 @@ from homdp_ppl.errors import DataError, Problem
 from homdp_ppl.report.page.style import STYLE
 from homdp_ppl.storage._system import printable
 
-Html = NewType("Html", str)  # markup; anything else is text and is escaped
+Html = NewType("Html", str)  # markup; any other string is text and is escaped
 TINY = 1e-9  # smaller numbers are rounding errors of 0
-WIDTH = 72  # pixels an inch below which a picture scrolls instead of shrinking
+WIDTH = 72  # pixels per inch below which a figure scrolls instead of shrinking
 SETTINGS: Any = {
     "svg.hashsalt": "homdp_ppl",
     "svg.fonttype": "path",
-}  # the same picture is the same bytes, in any font
+}  # reproducible bytes that do not depend on the fonts of the reader
 
 
 def tag(name: str, *content: str, **attributes: str) -> Html:
-    """An element; an attribute's underscores are hyphens, a last one is dropped, and its value is
-    escaped.
+    """An HTML element.
+
+    In names of attributes, underscores become hyphens and a trailing underscore is dropped. Values
+    of attributes are escaped.
 
     Examples
     --------
     >>> tag("p", text("a < b"), class_="note")
     '<p class="note">a &lt; b</p>'
     """
-    told = "".join(
+    written = "".join(
         f' {key.rstrip("_").replace("_", "-")}="{text(value)}"' for key, value in attributes.items()
     )
-    return Html(f"<{name}{told}>{''.join(content)}</{name}>")
+    return Html(f"<{name}{written}>{''.join(content)}</{name}>")
 
 
 def text(words: object) -> Html:
-    """Words as they are."""
+    """Escaped text."""
     return Html(escape(printable(str(words))))
 
 
 def paragraph(*sentences: str, class_: str = "") -> Html:
-    """Sentences, which are escaped."""
+    """A paragraph of sentences, which are escaped."""
     words = text(" ".join(sentence for sentence in sentences if sentence))
     return tag("p", words, class_=class_) if class_ else tag("p", words)
 
 
 def number(value: float) -> str:
-    """A number as a person reads it.
+    """A number rounded for display.
 
     Examples
     --------
@@ -73,43 +72,44 @@ def number(value: float) -> str:
     return f"{value:,.0f}" if 1000 <= abs(value) < 1e7 else f"{value:.3g}"
 
 
-def exact(value: float, told: str | None = None) -> Html:
-    """A number rounded for people, with all its digits for machines."""
-    return tag("data", text(number(value) if told is None else told), value=repr(float(value)))
+def exact(value: float, display: str | None = None) -> Html:
+    """A ``data`` element: a rounded number, with all its digits in the attribute ``value``."""
+    rounded = number(value) if display is None else display
+    return tag("data", text(rounded), value=repr(float(value)))
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]], caption: str) -> Html:
-    """A table that scrolls where the page is narrow; the first column names the rows.
+    """A table that scrolls on narrow pages. The first column contains the headings of the rows.
 
     Parameters
     ----------
     head
-        Words above the columns, which are escaped.
+        Headings of the columns, which are escaped.
     rows
         Cells as markup.
     caption
-        What it shows, which is escaped.
+        The caption, which is escaped.
     """
     top = tag("tr", *(tag("th", text(word), scope="col") for word in head))
     body = [
         tag("tr", tag("th", row[0], scope="row"), *(tag("td", cell) for cell in row[1:]))
         for row in rows
     ]
-    whole = tag("table", tag("caption", text(caption)), tag("thead", top), tag("tbody", *body))
-    return tag("div", whole, class_="scroll", role="region", tabindex="0", aria_label=caption)
+    made = tag("table", tag("caption", text(caption)), tag("thead", top), tag("tbody", *body))
+    return tag("div", made, class_="scroll", role="region", tabindex="0", aria_label=caption)
 
 
 def picture(draw: Callable[[], Axes], alternative: str, caption: str) -> Html:
-    """A picture inside the page, with words for who cannot see it.
+    """A figure embedded in the page, with an alternative text.
 
     Parameters
     ----------
     draw
-        Draws it, and returns its axes.
+        A function that draws the figure and returns its axes.
     alternative
-        What is to be seen, in place of the picture.
+        The alternative text, for readers who do not see the figure.
     caption
-        What it shows, below the picture.
+        The caption below the figure.
     """
     with mpl.rc_context(SETTINGS):
         figure = draw().get_figure(root=True)
@@ -131,7 +131,7 @@ def picture(draw: Callable[[], Axes], alternative: str, caption: str) -> Html:
 
 
 def document(title: str, *content: str) -> str:
-    """A whole page, which loads nothing from elsewhere."""
+    """A complete HTML page that loads no other files."""
     head = tag(
         "head",
         '<meta charset="utf-8">',

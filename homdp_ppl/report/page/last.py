@@ -1,4 +1,4 @@
-"""The end of one run on the page: its last policy, what was known then, and how that came about."""
+"""Sections of the page about one run: its last policy, the posterior, and confidence radii."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from homdp_ppl.report.radii import Part, draw_radii
 
 
 def policy_section(shown: Shown) -> Html:
-    """The last policy as a tree, or its first decisions as a table."""
+    """The last policy as a tree plot, or as a table of its first decisions if it is large."""
     tree = shown.exhibit.tree
     if isinstance(tree, str):
         return paragraph(tree, class_="note")
@@ -28,22 +28,22 @@ def policy_section(shown: Shown) -> Html:
     which = "The decisions" if steps == horizon else f"The first {steps} of {horizon} decisions"
     summary = (
         f"The policy of the last round of {shown.whose}. Its value in the true world is "
-        f"{number(tree.graph['value'])}, where the optimum is {number(tree.graph['optimum'])}."
+        f"{number(tree.graph['value'])}; the optimum is {number(tree.graph['optimum'])}."
     )
     if sum(tree.out_degree(node) == 0 for node in tree) > 2 * LEAVES:
         return Html(paragraph(summary) + decisions_table(tree, 2 * LEAVES))
     firsts = [data for _, data in tree.nodes(data=True) if data["step"] == 1]
     decisions = "; ".join(f"after {data['history']}: {data['action']}" for data in firsts)
     return picture(
-        lambda: draw_tree(tree, f"{which}, with the value from there on"),
-        f"A tree of decisions. First ones: {decisions}.",
-        f"{summary} From left to right: observations on the branches (thicker is likelier), "
-        "decisions in the boxes, and the expected reward from there on.",
+        lambda: draw_tree(tree, f"{which}, with remaining values"),
+        f"A tree of decisions. First decisions: {decisions}.",
+        f"{summary} Read from left to right: branches are observations (thicker means likelier), "
+        "boxes are actions with the expected remaining return.",
     )
 
 
 def forest_section(shown: Shown) -> Html:
-    """What is believed after the chosen run, and the truth."""
+    """The posterior after the chosen run, and the true values."""
     entries = shown.exhibit.forest
     if isinstance(entries, str):
         return paragraph(entries, class_="note")
@@ -53,32 +53,32 @@ def forest_section(shown: Shown) -> Html:
         bool(entry.quantiles[0] <= entry.truth <= entry.quantiles[-1]) for entry in entries
     )
     some = (
-        f"The {MOST} of {len(entries)} with the widest intervals are drawn."
+        f"The figure shows the {MOST} of {len(entries)} numbers with the widest intervals."
         if len(entries) > MOST
         else ""
     )
     return picture(
         lambda: draw_entries(entries),
-        f"Intervals of unknown numbers; {inside} of {len(entries)} at 90% contain the truth.",
-        f"What the data of {shown.whose} say about every unknown number under the declared "
-        "prior: intervals of 90% (thin) and 50% (thick), and the truth (cross). "
-        f"{inside} of {len(entries)} thin intervals contain the truth. {some}",
+        f"Posterior intervals of unknown numbers; {inside} of {len(entries)} intervals of 90% "
+        "contain the true value.",
+        f"Posterior of every unknown number, given the declared prior and the data of "
+        f"{shown.whose}: 90% intervals (thin), 50% intervals (thick) and true values (crosses). "
+        f"{inside} of {len(entries)} intervals of 90% contain the true value. {some}",
     )
 
 
 def radius_section(shown: Shown) -> Html:
-    """Confidence radii against visits, in the chosen run."""
+    """Confidence radii against visits in the chosen run."""
     radii = shown.exhibit.radii
     if isinstance(radii, str):
         return paragraph(radii, class_="note")
     drawn = [
         picture(
             partial(_draw_radii, radii, part),
-            f"Lines of confidence radii of {part} rows against visits, and dots of true errors.",
-            f"How far the {part} rows may be from their estimates after so many visits, in "
-            f"the episodes of {shown.whose}: a "
-            "line for each unknown row and kind of radius. Dots are true errors; what lies "
-            "between dots and lines is caution.",
+            f"Confidence radii (lines) and true errors (dots) of {part} rows against visits.",
+            f"Confidence radii of the {part} rows against the number of visits, for the data of "
+            f"{shown.whose}. Each line is one unknown row and one kind of radius. Dots are true "
+            "errors; the distance from the dots to a line shows how conservative the radius is.",
         )
         for part in get_args(Part)
         if np.isfinite(radii[f"{part}_visits"]).any() and (radii[f"{part}_visits"] > 0).any()

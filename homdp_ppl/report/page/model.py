@@ -1,4 +1,4 @@
-"""One model on the page: what its runs show, in pictures with a sentence or two each."""
+"""Sections of the page about one model: figures and tables of its runs, with short captions."""
 
 from __future__ import annotations
 
@@ -36,19 +36,17 @@ class Shown:
 
     @cached_property
     def declared(self) -> dict[str, list[Saved]]:
-        """Runs under the declared prior, by rule, that can be drawn."""
+        """Runs under the declared prior, by rule, that can be plotted."""
         return drawable(of_model(self.runs, self.model))
 
     @cached_property
     def ended(self) -> dict[str, list[Saved]]:
-        """Those that are at their end."""
+        """Complete runs under the declared prior, by rule."""
         return whole(of_model(self.runs, self.model))
 
     @cached_property
     def by_prior(self) -> dict[str, dict[str, list[Saved]]]:
-        """For each rule that ran under the declared prior and others, for each of them its runs
-        that are at their end.
-        """
+        """Complete runs by rule and prior, for rules with runs under more than one prior."""
         others = [prior for prior in self.directory.study.priors if prior != "declared"]
         ended = {
             prior: whole(of_model(self.runs, self.model, prior)) for prior in ("declared", *others)
@@ -61,9 +59,9 @@ class Shown:
 
     @cached_property
     def exhibit(self) -> Exhibit:
-        """What was recorded for exactly these runs; else it is computed now, and recorded.
+        """The data recorded for exactly these runs. If there is none, compute and record it.
 
-        Computing it imports no user files unless the directory trusts them.
+        User files are imported only if the directory trusts them.
         """
         found = read_exhibit(self.directory, self.runs, self.model)
         if found is not None:
@@ -80,7 +78,7 @@ class Shown:
 
     @cached_property
     def chosen(self) -> tuple[str, Saved]:
-        """The rule with the least regret among those that do not know the truth, and its first
+        """The rule with the lowest regret, except rules that know the true world; and its first
         run.
         """
         pool = self.ended or self.declared
@@ -92,13 +90,13 @@ class Shown:
 
     @property
     def whose(self) -> str:
-        """Whose run was chosen, in words."""
+        """The chosen run in words."""
         rule, run = self.chosen
         return f"{rule}, seed {run.about['seed']}"
 
 
 def section(title: str, make: Callable[[], Html]) -> Html:
-    """A section, or why there is none."""
+    """A section, or the reason why it could not be made."""
     try:
         content = make()
     except HOMDPError as error:
@@ -111,13 +109,13 @@ def regret_section(shown: Shown) -> Html:
     runs = shown.declared
     several = max(len(group) for group in runs.values())
     band = (
-        f"Each line is the mean of up to {several} seeds, each band holds 90% of them."
+        f"Lines are means over up to {several} seeds; bands contain the central 90% of the seeds."
         if several > 1
-        else "One seed each."
+        else "Each line is one seed."
     )
     unfinished = [name for name in runs if name not in shown.ended]
     cut = (
-        f"Not at their end, and drawn as far as all their runs go: {', '.join(unfinished)}."
+        f"Incomplete, and drawn up to the shortest run: {', '.join(unfinished)}."
         if unfinished
         else ""
     )
@@ -127,15 +125,14 @@ def regret_section(shown: Shown) -> Html:
     )
     return picture(
         lambda: draw_regret(runs, plt.subplots(figsize=(6.6, 3.8), layout="constrained")[1]),
-        f"Curves of regret against episodes. Mean regret at their ends: {ends}.",
-        f"Regret: what was lost against the optimal policy, added up over the episodes. "
-        f"{band} A curve that turns flat has "
-        f"learned. {cut}",
+        f"Regret against episodes. Final mean regret: {ends}.",
+        f"Regret: the loss against the optimal policy, summed over the episodes. {band} "
+        f"Where a curve is flat, the policies are optimal. {cut}",
     )
 
 
 def optimism_section(shown: Shown) -> Html:
-    """Optimism against width, with the shares that are exact on average."""
+    """Share of optimistic rounds against excess, with nominal shares where they are known."""
     every = shown.declared
     runs = {
         name: group
@@ -143,16 +140,15 @@ def optimism_section(shown: Shown) -> Html:
         if all(np.isfinite(run.optimistic).all() for run in group)
     }
     silent = [name for name in every if name not in runs]
-    said = f"Rules that promise nothing are left out: {', '.join(silent)}." if silent else ""
+    omitted = f"Rules without optimistic values are omitted: {', '.join(silent)}." if silent else ""
     if not runs:
-        return paragraph("No rule of this study promises a value.", said)
+        return paragraph("No rule of this study has optimistic values.")
     lines = calibration(shown)
     levels = "; ".join(f"{name} at {level:.3g}" for name, level in lines.items())
     exact = (
-        f"Dashed: the share that is exact, {levels}. It holds on average over worlds drawn "
-        f"from the prior (and is exceeded "
-        "where optimal values tie), not in a fixed world such as this one, so marks may "
-        "lie off their line."
+        f"Dashed lines: the nominal share ({levels}). It is exact on average over worlds drawn "
+        "from the prior, and exceeded if optimal values tie. In a fixed world such as this one, "
+        "markers need not be on their line."
         if lines
         else ""
     )
@@ -164,17 +160,19 @@ def optimism_section(shown: Shown) -> Html:
         lambda: draw_optimism(
             runs, plt.subplots(figsize=(6.6, 3.4), layout="constrained")[1], lines
         ),
-        f"Marks of the share of optimistic rounds against width. Shares: {shares}.",
-        "How often the planned value covered the optimum, against how far it lay above it. "
-        "Small marks are runs, large ones "
-        f"their means; the best place is high and near 0. {exact} {said}",
+        f"Share of optimistic rounds against excess. Shares: {shares}.",
+        "The share of rounds whose optimistic value is at least the optimum, against the mean "
+        "excess of the optimistic value over the optimum. Small markers are runs, large markers "
+        "are their means. The ideal is a share of 100% with an excess close to 0. "
+        f"{exact} {omitted}",
     )
 
 
 def calibration(shown: Shown) -> dict[str, float]:
-    """The exact share of optimistic rounds, for rules that state it and plan in every episode.
+    """The nominal share of optimistic rounds, for rules that state one.
 
-    Draws of the posterior and the truth are exchangeable if worlds come from the prior.
+    It is exact if worlds come from the prior: then posterior draws and the true world are
+    exchangeable.
     """
     manifest = shown.directory.manifest
     if manifest.spaces(shown.model) is None:
@@ -187,7 +185,8 @@ def prior_section(shown: Shown) -> Html:
     """The same rules under other priors."""
     if not shown.by_prior:
         return paragraph(
-            "No rule has runs at their end under the declared prior and another.", class_="note"
+            "No rule has complete runs under both the declared prior and another prior.",
+            class_="note",
         )
     means = "; ".join(
         f"{rule}, {prior} {number(float(np.mean([run.regret[-1] for run in group])))}"
@@ -197,34 +196,32 @@ def prior_section(shown: Shown) -> Html:
     colours = {rule: COLOURS[k % len(COLOURS)] for k, rule in enumerate(shown.declared)}
     drawn = picture(
         lambda: draw_priors(shown.by_prior, colours=colours)[0],
-        f"Two panels of regret and share of optimistic rounds by prior. Mean regret: {means}.",
-        "The same rules, told less: declared is the model's own prior with all its "
-        "structure; flat has independent Dirichlet "
-        "rows in which every outcome counts 1; sparse expects few of the outcomes. How "
-        "much worse the others are than "
-        "declared is what the structure is worth here.",
+        f"Regret and share of optimistic rounds by prior. Mean regret: {means}.",
+        "The same rules under different priors. Declared: the prior of the model, with its "
+        "structure. Flat: independent rows with Dirichlet(1) priors. Sparse: independent rows "
+        "of n outcomes with Dirichlet(1/n) priors, which favour few outcomes per row. The "
+        "difference to declared shows how much the structure helps in this model.",
     )
     return Html(drawn + prior_table(shown.by_prior, shown.directory.study.epsilon))
 
 
 def theory_section(shown: Shown) -> Html:
-    """The paper's bounds beside what was measured."""
+    """Bounds of the paper, compared with the measured regret."""
     spaces = shown.directory.manifest.spaces(shown.model)
     if spaces is None:
-        return paragraph("The paper's bounds are for tables; this model has none.", class_="note")
+        return paragraph(
+            "The bounds of the paper are for finite tables. This model has none.", class_="note"
+        )
     if not shown.ended:
         return paragraph(
-            "No run is at its end yet, so there is nothing to put beside the bounds.", class_="note"
+            "No run is complete yet, so there is no regret to compare with the bounds.",
+            class_="note",
         )
-    told = paragraph(
-        (
-            "Bounds hold for every model of these sizes with high probability; what was "
-            "measured is this model with these seeds."
-        ),
-        (
-            "HOP-B's bound is proved for HOP-B with its own bonuses; other rules are only put "
-            "beside it."
-        ),
-        "A bound above the trivial one says nothing yet at this number of episodes.",
+    explanation = paragraph(
+        "The bounds hold with high probability in every model of these sizes. The measured regret "
+        "is that of this model and these seeds.",
+        "The bound of HOP-B is proved for HOP-B with unscaled bonuses; for other rules it is only "
+        "a reference.",
+        "A bound is informative if it is better than the trivial bound.",
     )
-    return Html(told + theory_tables(spaces, shown.ended, shown.directory.study.episodes))
+    return Html(explanation + theory_tables(spaces, shown.ended, shown.directory.study.episodes))

@@ -1,4 +1,4 @@
-"""How far a study is: which runs are at their end, which can be drawn, and what is missing."""
+"""Progress of a study: which runs are complete, which can be plotted, and which are missing."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from homdp_ppl.study.specification import Unit
 
 
 def of_model(runs: Runs, model: str, prior: str = "declared") -> dict[str, list[Saved]]:
-    """The runs in a model under a prior, by rule."""
+    """The runs of one model and prior, by rule."""
     return {
         rule: several
         for (name, under, rule), several in runs.items()
@@ -21,43 +21,37 @@ def of_model(runs: Runs, model: str, prior: str = "declared") -> dict[str, list[
 
 
 def whole(runs: Mapping[str, Sequence[Saved]]) -> dict[str, list[Saved]]:
-    """The runs that are at their end, which alone can be compared fairly.
-
-    Rules without one are left out.
-    """
+    """The complete runs, by rule. Rules without complete runs are left out."""
     found = {name: [run for run in several if is_whole(run)] for name, several in runs.items()}
     return {name: several for name, several in found.items() if several}
 
 
 def drawable(runs: Mapping[str, Sequence[Saved]]) -> dict[str, list[Saved]]:
-    """For each rule its runs that are at their end.
-
-    If there is none, all of them, cut to the shortest.
-    """
+    """The complete runs of each rule; if it has none, all its runs, cut to the shortest."""
     ended = whole(runs)
     return {name: ended.get(name) or _cut(several) for name, several in runs.items() if several}
 
 
 def missing(directory: StudyDirectory, runs: Runs, failed: Mapping[Unit, str]) -> list[str]:
-    """The units that failed or are not at their end, in words."""
-    told = []
+    """Descriptions of the units that failed or are not complete."""
+    lines = []
     for unit in directory.units():
         several = [run for run in runs.get(unit[:3], []) if int(run.about["seed"]) in unit.seeds]
         ended = sum(map(is_whole, several))
         if unit not in failed and ended == len(unit.seeds):
             continue
         begun = [run for run in several if not is_whole(run)]
-        parts = [f"{ended} of {len(unit.seeds)} runs are at their end"]
+        parts = [f"{ended} of {len(unit.seeds)} runs complete"]
         parts += [
             (
-                f"seed {run.about['seed']} has played {len(run.played):,} of "
-                f"{run.about['episodes']:,} episodes"
+                f"seed {run.about['seed']} at episode {len(run.played):,} of "
+                f"{run.about['episodes']:,}"
             )
             for run in begun
         ]
-        why = f"failed ({failed[unit]}); " if unit in failed else ""
-        told.append(f"{unit.name}: {why}{', '.join(parts)}.")
-    return told
+        reason = f"failed ({failed[unit]}); " if unit in failed else ""
+        lines.append(f"{unit.name}: {reason}{', '.join(parts)}.")
+    return lines
 
 
 def _cut(runs: Sequence[Saved]) -> list[Saved]:

@@ -1,7 +1,4 @@
-"""How the page of a study looks.
-
-Dark on white, in the reader's own font, on a phone and on paper.
-"""
+"""The style sheet of the page: system fonts, and rules for small screens and for print."""
 
 STYLE = """
 :root { color-scheme: light; }

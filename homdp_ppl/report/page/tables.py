@@ -1,6 +1,4 @@
-"""The tables of the page: how rules did, what they guarantee, what the prior does, and what the
-theory says.
-"""
+"""Tables of the page: results, guarantees, prior sensitivity, bounds and decisions."""
 
 from __future__ import annotations
 
@@ -19,40 +17,40 @@ from homdp_ppl.study import Row, summarise
 SCALED = "none (scaled bonuses)"
 GUARANTEES = {
     "optimistic, frequentist": (
-        "Optimistic with high probability in every world that the declaration allows (frequentist)."
+        "Frequentist: optimistic with high probability in every world that the declaration allows."
     ),
     "optimistic, Bayesian": (
-        "Optimistic at its level, on average over worlds drawn from the prior (Bayesian)."
+        "Bayesian: optimistic at its nominal level, on average over worlds drawn from the prior."
     ),
-    SCALED: "None: its bonuses are scaled, which voids the guarantee.",
-    "none": "None: nothing bounds how often it is optimistic in a given world.",
+    SCALED: "None: the bonuses are scaled, which voids the guarantee.",
+    "none": "None: the share of optimistic rounds has no proved bound.",
 }
-DELTA = 0.1  # of the bounds beside which measured regret is put
+DELTA = 0.1  # failure probability of the bounds
 
 
 def results_table(runs: Mapping[str, Sequence[Saved]], epsilon: float, caption: str) -> Html:
-    """How rules did in one model: one row each, differences to the first.
+    """Results of the rules in one model, with differences to the first rule.
 
     Parameters
     ----------
     runs
-        For each rule's name its runs, all at their end.
+        Complete runs, by rule.
     epsilon
-        How near the optimum for the episodes that are needed.
+        The average gap for the column of episodes needed.
     caption
-        Above the table.
+        The caption of the table.
     """
     rows = summarise(runs, epsilon)
     head = [
         "rule",
         "seeds",
         "regret ± standard error",
-        f"minus {rows[0].rule} [95%]",
-        "last gap",
+        f"difference to {rows[0].rule} [95%]",
+        "gap",
         "optimistic",
-        "width",
-        f"episodes to {epsilon:g}",
-        "seconds a run",
+        "excess",
+        f"episodes to average gap {epsilon:g}",
+        "seconds per run",
     ]
     return table(head, [_cells(row, first=row is rows[0]) for row in rows], caption)
 
@@ -80,7 +78,7 @@ def _cells(row: Row, first: bool) -> list[Html]:
 
 
 def with_error(row: Row) -> Html:
-    """Mean regret and its standard error, which one seed does not have."""
+    """Mean regret, with its standard error if there are several seeds."""
     return (
         exact(row.regret)
         if math.isnan(row.error)
@@ -89,11 +87,11 @@ def with_error(row: Row) -> Html:
 
 
 def difference(row: Row) -> Html:
-    """The paired difference with its interval, which one seed does not have."""
+    """The paired difference, with its interval if there are several seeds."""
     low, high = row.interval
     sign = "+" if row.less > 0 and number(row.less) != "0" else ""
-    told = exact(row.less, sign + number(row.less))
-    return told if math.isnan(low) else Html(f"{told} [{exact(low)}, {exact(high)}]")
+    mean = exact(row.less, sign + number(row.less))
+    return mean if math.isnan(low) else Html(f"{mean} [{exact(low)}, {exact(high)}]")
 
 
 def share(value: float) -> Html:
@@ -102,24 +100,24 @@ def share(value: float) -> Html:
 
 
 def guarantee_table(runs: Mapping[str, Sequence[Saved]]) -> Html:
-    """What each rule guarantees, in words."""
+    """The guarantee of each rule in words."""
     found = {name: str(several[0].about["soundness"]) for name, several in runs.items()}
     rows = [
         [text(name), text(GUARANTEES.get(soundness, soundness))]
         for name, soundness in found.items()
     ]
-    return wordy(table(["rule", "guarantee"], rows, "What is proved of each rule"))
+    return wordy(
+        table(["rule", "guarantee"], rows, "What is proved about the optimism of each rule")
+    )
 
 
 def prior_table(runs: Mapping[str, Mapping[str, Sequence[Saved]]], epsilon: float) -> Html:
-    """How Bayesian rules did under each prior.
-
-    Differences are to the declared one of the same rule.
+    """Results of Bayesian rules under each prior, with differences to the declared prior.
 
     Parameters
     ----------
     runs
-        For each rule, for each prior its runs, the declared one first.
+        Complete runs by rule and prior, the declared prior first.
     epsilon
         As in :func:`results_table`.
     """
@@ -138,18 +136,16 @@ def prior_table(runs: Mapping[str, Mapping[str, Sequence[Saved]]], epsilon: floa
         "rule, prior",
         "seeds",
         "regret ± standard error",
-        "minus declared [95%]",
-        "last gap",
+        "difference to declared [95%]",
+        "gap",
         "optimistic",
-        "width",
+        "excess",
     ]
-    return table(head, rows, "The same rules under other priors")
+    return table(head, rows, "The same rules under different priors")
 
 
 def theory_tables(spaces: Spaces, runs: Mapping[str, Sequence[Saved]], episodes: int) -> Html:
-    """What was lost beside what can be lost at most, and the paper's statements for a model of
-    these sizes.
-    """
+    """Measured regret with its bounds, and all bounds of the paper for a model of these sizes."""
     statements = theory.report(spaces, episodes, DELTA)
     bound = next(row for row in statements if row.name == "regret of HOP-B")
     most = {name: several[0].optimum * len(several[0].values) for name, several in runs.items()}
@@ -166,37 +162,39 @@ def theory_tables(spaces: Spaces, runs: Mapping[str, Sequence[Saved]], episodes:
     head = [
         "rule",
         "measured regret",
-        "regret of earning nothing",
-        "HOP-B's bound",
+        "regret without any reward",
+        "bound of HOP-B",
         "measured / bound",
     ]
-    beside = table(head, measured, f"Measured, and bounded with delta = {DELTA:g}")
+    compared = table(head, measured, f"Measured regret, and bounds with delta = {DELTA:g}")
     rows = [
-        [text(row.name), exact(row.value), exact(row.trivial), text(_told(row)), text(row.source)]
+        [
+            text(row.name),
+            exact(row.value),
+            exact(row.trivial),
+            text(_informative(row)),
+            text(row.source),
+        ]
         for row in statements
     ]
-    head = ["statement", "value", "trivially", "says something", "appendix"]
-    return Html(
-        beside
-        + table(
-            head, rows, f"The paper's statements for {counted(episodes, 'episode')} and these sizes"
-        )
-    )
+    head = ["statement", "value", "trivial bound", "informative", "appendix"]
+    caption = f"Bounds of the paper for {counted(episodes, 'episode')} and these sizes"
+    return Html(compared + table(head, rows, caption))
 
 
 def ratio(value: float) -> Html:
-    """A share that may be far below one."""
+    """A ratio, which may be much smaller than 1."""
     return exact(value, f"{max(value, 0.0):.2g}")
 
 
-def _told(row: theory.Statement) -> str:
+def _informative(row: theory.Statement) -> str:
     if row.informative:
         return "yes"
-    return f"no: {row.note}" if math.isinf(row.since) else f"from {number(row.since)} episodes on"
+    return f"no: {row.note}" if math.isinf(row.since) else f"from {number(row.since)} episodes"
 
 
 def decisions_table(tree: nx.DiGraph, rows: int) -> Html:
-    """The likeliest histories of a policy's tree, and what it does after each."""
+    """The likeliest histories of the tree of a policy, and the action after each."""
     nodes = sorted(
         (data for node, data in tree.nodes(data=True) if node != 0),
         key=lambda data: -data["probability"],
@@ -211,12 +209,12 @@ def decisions_table(tree: nx.DiGraph, rows: int) -> Html:
         for data in nodes[:rows]
     ]
     return table(
-        ["after", "probability", "do", "value from here on"],
+        ["history", "probability", "action", "remaining value"],
         cells,
-        f"{len(cells)} of {len(nodes)} first decisions",
+        f"The likeliest {len(cells)} of the first {len(nodes)} decisions",
     )
 
 
 def wordy(made: Html) -> Html:
-    """A table whose cells are sentences."""
+    """A table whose cells contain sentences."""
     return Html(made.replace("<td>", '<td class="words">'))

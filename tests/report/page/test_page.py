@@ -1,6 +1,4 @@
-"""report.html: one page that loads nothing from elsewhere, says what the tables say, and works
-before a study is at its end.
-"""
+"""report.html is self-contained, agrees with the tables, and works for incomplete studies."""
 
 import re
 import shutil
@@ -38,20 +36,21 @@ world = lamp.at(works=0.6)
 """
 SECTIONS = [
     "Results",
-    "What the rules guarantee",
+    "Columns of the tables",
+    "Guarantees",
     "Regret",
-    "Optimism against width",
+    "Optimism",
     "Prior sensitivity",
-    "Radius against visits",
-    "The final policy",
-    "What was learned",
-    "The theory beside the measured",
-    "What was run",
+    "Confidence radii",
+    "Final policy",
+    "Posterior",
+    "Bounds and measurements",
+    "Settings and data",
 ]
 
 
 class Reader(HTMLParser):
-    """What is in a page: its elements, and what is opened but not closed."""
+    """The elements of a page, and tags that are not balanced."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -61,18 +60,18 @@ class Reader(HTMLParser):
         self.words: dict[str, list[str]] = {}
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """An element begins."""
+        """Start of an element."""
         self.elements.append((tag, dict(attrs)))
         if tag not in VOID:
             self.open.append(tag)
 
     def handle_endtag(self, tag: str) -> None:
-        """An element ends."""
+        """End of an element."""
         if not self.open or self.open.pop() != tag:
             self.wrong.append(tag)
 
     def handle_data(self, data: str) -> None:
-        """Words inside an element."""
+        """Text inside an element."""
         self.words.setdefault(self.open[-1] if self.open else "", []).append(data)
 
     def all(self, tag: str) -> list[dict[str, str | None]]:
@@ -110,9 +109,9 @@ def page(done):
     return read(write_page(done.directory, done.runs, done.failed))
 
 
-def test_well_formed_and_alone(page):
-    """Balanced tags, unique ids, links that lead somewhere, pictures inside the page and with
-    words, nothing loaded.
+def test_page_is_well_formed_and_self_contained(page):
+    """Balanced tags, unique ids, valid links, embedded figures with alternative texts, and no
+    external files.
     """
     source, reader = page
     assert "http" not in source
@@ -139,17 +138,16 @@ def test_sections_and_facts(page, done):
     assert [title for title in SECTIONS if title not in headings] == []
     for fact in (study.digest(done.directory), "numpyro", "results.nc", "homdp resume", "0 to 1"):
         assert fact in source
-    assert "could not be" not in source
+    assert "Not available" not in source
     assert 'id="missing"' not in source
 
 
 def test_numbers_are_those_of_the_summary(page, done):
-    """All digits of regret, error, gap, optimism, width, episodes, seconds and differences.
-
-    Rules in the study's order.
+    """All digits of regret, error, gap, optimism, excess, episodes, seconds and differences, with
+    the rules in the order of the study.
     """
     source, reader = page
-    told = [float(str(element["value"])) for element in reader.all("data")]
+    found = [float(str(element["value"])) for element in reader.all("data")]
     rows = study.summarise(
         {rule: done.runs["tiger", "declared", rule] for rule in RULES}, done.directory.study.epsilon
     )
@@ -166,7 +164,7 @@ def test_numbers_are_those_of_the_summary(page, done):
             row.needed,
             row.seconds,
         ]
-        np.testing.assert_equal(told[at : at + len(wanted)], wanted)
+        np.testing.assert_equal(found[at : at + len(wanted)], wanted)
         at += len(wanted)
     places = [source.index(f'<th scope="row">{rule}') for rule in RULES]
     assert places == sorted(places)
@@ -180,11 +178,8 @@ def test_scaled_bonuses_are_labelled(page):
     assert "estimated</span>" not in source
 
 
-def test_half_finished(done, tmp_path):
-    """Runs cut short, rules that have not begun, and a unit that failed are named.
-
-    The rest of the page stands.
-    """
+def test_page_of_an_incomplete_study(done, tmp_path):
+    """Incomplete runs, rules without runs and failed units are listed; the page is still made."""
     directory = elsewhere(done.directory, tmp_path)
     first, second = done.runs["tiger", "declared", "tight"]
     short = cut(second, 7)
@@ -194,15 +189,14 @@ def test_half_finished(done, tmp_path):
     }
     failed = {Unit("tiger", "declared", RULES[2], (0, 1)): "got <nothing>"}
     source, _ = read(write_page(directory, runs, failed))
-    told = missing(directory, runs, failed)
-    assert len(told) == 4
-    assert told[0] == (
-        "tight in tiger, seeds 0 to 1: 1 of 2 runs are at their end, seed 1 has played "
-        "7 of 20 episodes."
+    lines = missing(directory, runs, failed)
+    assert len(lines) == 4
+    assert lines[0] == (
+        "tight in tiger, seeds 0 to 1: 1 of 2 runs complete, seed 1 at episode 7 of 20."
     )
-    assert "seed 0 has played 5 of 20 episodes, seed 1 has played 9 of 20 episodes" in told[1]
+    assert "seed 0 at episode 5 of 20, seed 1 at episode 9 of 20" in lines[1]
     assert "failed (got &lt;nothing&gt;)" in source
-    assert "drawn as far as all their runs go: posterior_sampling" in source
+    assert "drawn up to the shortest run: posterior_sampling" in source
     assert [
         len(run.values) for run in drawable({"a": runs["tiger", "declared", RULES[1]]})["a"]
     ] == [5, 5]
@@ -214,19 +208,19 @@ def cut(run: Saved, rounds: int) -> Saved:
 
 
 def elsewhere(directory, path, models=None):
-    """The same study in another directory, if wished with other models."""
+    """The same study in another directory, optionally with other models."""
     found = directory.manifest
     return study.StudyDirectory(path, found._replace(models=models or found.models))
 
 
-def test_nothing_has_begun(done, tmp_path):
+def test_page_without_runs(done, tmp_path):
     directory = elsewhere(done.directory, tmp_path)
     source, _ = read(write_page(directory, {}))
-    assert "No run has begun yet." in source
+    assert "No run has started yet." in source
 
 
 def test_texts_are_escaped(tmp_path, monkeypatch):
-    """A model, a state and an action that are called like elements: words, and no elements."""
+    """Names of models, states and actions that look like HTML are text, not elements."""
     monkeypatch.chdir(tmp_path)
     Path("x<script>alert(1).py").write_text(NASTY)
     model = "x<script>alert(1).py:world"
@@ -239,27 +233,23 @@ def test_texts_are_escaped(tmp_path, monkeypatch):
     assert not reader.all("i")
     assert "x&lt;script&gt;alert(1).py:world" in source
     assert "homdp resume &#x27;out &amp; in&#x27;" in source
-    assert "One seed each." in source
-    assert "could not be" not in source
+    assert "Each line is one seed." in source
+    assert "Not available" not in source
 
 
-def test_changed_model(done, tmp_path):
-    """Pictures that need the world are left out when it is not the one of the study.
-
-    The measured stays.
-    """
+def test_page_after_the_model_changed(done, tmp_path):
+    """Figures that need the world are left out; measured results are still shown."""
     models = {"tiger": done.directory.manifest.models["tiger"] | {"numbers": "others"}}
     directory = elsewhere(done.directory, tmp_path, models)
     source, reader = read(write_page(directory, done.runs))
-    assert source.count("This could not be shown") == 3
+    assert source.count("Not available") == 3
     assert "the model that the study began with" in source
     assert len(reader.all("img")) == 3
 
 
 def test_calibration_lines(done, tmp_path):
-    """1/2 for one draw; ceil(0.7 * 5) / 6 for the fourth of five.
-
-    Nothing for rules that are not exchangeable.
+    """1/2 for one draw, ceil(0.7 * 5) / 6 for the fourth of five draws, and no line for rules
+    whose draws are not exchangeable.
     """
     rules = (
         "posterior_sampling",
@@ -282,8 +272,8 @@ def test_calibration_lines(done, tmp_path):
 
 
 @pytest.mark.slow
-def test_continuous(tmp_path):
-    """Sections that need tables say that there are none."""
+def test_page_of_a_continuous_model(tmp_path):
+    """Sections that need tables say that the model has none."""
     made = study.compare(
         "gaussian_tiger",
         ["posterior_sampling"],
@@ -295,8 +285,8 @@ def test_continuous(tmp_path):
         priors=("declared",),
     )
     source, reader = read(write_page(made.directory, made.runs, made.failed))
-    assert "The paper&#x27;s bounds are for tables" in source
-    assert "Radii are for rows of tables" in source
+    assert "The bounds of the paper are for finite tables" in source
+    assert "Confidence radii are defined for rows of tables" in source
     assert len(reader.all("img")) >= 2
 
 
@@ -306,10 +296,10 @@ BROWSER = next(
 )
 
 
-@pytest.mark.skipif(BROWSER is None, reason="no Chromium here")
+@pytest.mark.skipif(BROWSER is None, reason="Chromium is not installed")
 @pytest.mark.parametrize("width", [360, 1200])
-def test_in_a_browser(page, done, tmp_path, width):
-    """A real browser lays it out, on a phone and on a desk: the picture is not blank."""
+def test_page_in_a_browser(page, done, tmp_path, width):
+    """A screenshot at the widths of a phone and of a desktop is not blank."""
     shot = tmp_path / "page.png"
     options = [
         "--headless",
