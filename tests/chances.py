@@ -1,17 +1,17 @@
-"""Exact tests of what is counted in simulations: whether it can be luck."""
+"""Exact binomial tests of counts from simulations."""
 
 import numpy as np
 from scipy.stats import binom
 
 from homdp_ppl import POMDP, Episode
 
-ALARM = 1e-6  # chance that what is right fails a test
+ALARM = 1e-6  # the false-alarm rate of a test
 
 
 def believable(hits: np.ndarray, chance: float, alarm: float = ALARM) -> bool:
-    """Whether so many of independent trials hit if each does with this chance.
+    """Whether the number of hits fits independent trials with this probability.
 
-    Between two exact tails of ``alarm / 2``.
+    A two-sided exact test, with tails of ``alarm / 2``.
     """
     return bool(
         binom.ppf(alarm / 2, np.size(hits), chance)
@@ -21,9 +21,9 @@ def believable(hits: np.ndarray, chance: float, alarm: float = ALARM) -> bool:
 
 
 def enough(hits: np.ndarray, chance: float, alarm: float = ALARM) -> bool:
-    """Whether so many of independent trials hit if each does with at least this chance.
+    """Whether the number of hits fits independent trials with at least this probability.
 
-    One exact tail of ``alarm``.
+    A one-sided exact test, with a tail of ``alarm``.
     """
     return bool(np.sum(hits) >= binom.ppf(alarm, np.size(hits), chance))
 
@@ -31,9 +31,9 @@ def enough(hits: np.ndarray, chance: float, alarm: float = ALARM) -> bool:
 def frequency_errors(episodes: Episode, pomdp: POMDP, visits: int = 150) -> list[str]:
     """Table entries whose frequency in episodes is too far from their probability.
 
-    The outcomes of a row are taken in the order they happened. The first ``visits`` of them, filled
-    up with fresh draws when a row was visited less, are independent draws from that row whatever
-    the policy did, so each count is exactly binomial. With M entries, each of the two tails is
+    The outcomes of a row are taken in the order in which they occurred. The first ``visits`` of
+    them, completed by new draws if there were fewer, are independent draws from that row for any
+    policy. Each count is therefore exactly binomial. With M entries, each of the two tails is
     tested at ``ALARM / (2 M)``.
     """
     generator = np.random.default_rng(0)

@@ -1,4 +1,4 @@
-"""Child processes that run Python code; ``import homdp_ppl`` is lazy and costs them nothing."""
+"""Child processes that run Python code; ``import homdp_ppl`` is lazy, so they start quickly."""
 
 import json
 import signal
@@ -7,7 +7,7 @@ import sys
 
 
 def spawn(code: str, *arguments: object) -> subprocess.Popen[str]:
-    """Python code in a new process, with pipes to talk to it."""
+    """Run Python code in a new process, connected by pipes."""
     command = [sys.executable, "-c", f"import sys\n{code}", *map(str, arguments)]
     return subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
@@ -15,18 +15,17 @@ def spawn(code: str, *arguments: object) -> subprocess.Popen[str]:
 
 
 def kill(child: subprocess.Popen[str]) -> str:
-    """End a child without notice; what it had said until then and nobody has read."""
+    """Kill a child with SIGKILL; returns its output that was not read yet."""
     child.send_signal(signal.SIGKILL)
-    said = (
-        child.stdout.read() if child.stdout else ""
-    )  # communicate() would lose lines that readline() has taken in
+    # communicate() would lose lines that readline() has buffered.
+    output = child.stdout.read() if child.stdout else ""
     child.communicate()
-    return said
+    return output
 
 
-def finish(child: subprocess.Popen[str], said: str = "") -> str:
-    """What a child still says until it ends well."""
-    out, errors = child.communicate(said, timeout=60)
+def finish(child: subprocess.Popen[str], text: str = "") -> str:
+    """Send text to a child and wait for its successful end; returns its remaining output."""
+    out, errors = child.communicate(text, timeout=60)
     assert child.returncode == 0, errors
     return out
 
@@ -35,7 +34,7 @@ ATTACKS = """
 import json, os, resource
 from homdp_ppl import HOMDPError
 
-def pages(field):  # of the address space, then of what is resident
+def pages(field):  # 0: size of the address space, 1: resident size
     with open("/proc/self/statm") as file:
         return int(file.read().split()[field]) * os.sysconf("SC_PAGE_SIZE")
 
@@ -63,13 +62,14 @@ print(json.dumps(found))
 
 
 def attacked(setup: str, attacks: dict[str, str], room: int = 2**30) -> dict[str, list[object]]:
-    """Run pieces of code in a child that may not grow by more than ``room`` bytes.
+    """Run pieces of code in a child that cannot grow by more than ``room`` bytes.
 
-    For each: the class of its error, where its problems are, and by how many bytes its peak grew.
+    For each piece, returns the class of its error, the places of its problems, and the growth of
+    peak memory in bytes.
     """
     child = spawn(ATTACKS)
-    said = json.dumps({"setup": setup, "attacks": attacks, "room": room})
-    out, errors = child.communicate(said, timeout=300)
+    request = json.dumps({"setup": setup, "attacks": attacks, "room": room})
+    out, errors = child.communicate(request, timeout=300)
     assert child.returncode == 0, errors
     found: dict[str, list[object]] = json.loads(out.splitlines()[-1])
     return found

@@ -1,4 +1,4 @@
-"""What XLA compiles."""
+"""Monitoring of XLA compilations."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -8,7 +8,7 @@ import jax
 
 @contextmanager
 def compilations() -> Iterator[list[str]]:
-    """The names of the functions that XLA compiles meanwhile."""
+    """Collect the names of the functions that XLA compiles inside a ``with`` block."""
     compiled: list[str] = []
 
     def listen(event: str, duration_secs: float, **about: str | int) -> None:

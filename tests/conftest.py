@@ -1,10 +1,10 @@
-"""What all tests share. Float64 is not switched on here: the library must bring its own."""
+"""Settings of all tests. Float64 is not enabled here, because the library must do so itself."""
 
 import os
 from pathlib import Path
 
-# Programs of tests are small: what optimising them takes, running them does not repay. `make
-# test-slow` runs them as users do. JAX reads these when it is imported.
+# Programs in tests are small, so optimising them takes longer than running them. `make test-slow`
+# uses the default settings. JAX reads these variables when it is imported.
 SETTINGS = {
     "JAX_DISABLE_MOST_OPTIMIZATIONS": "1",
     "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
@@ -19,10 +19,10 @@ import matplotlib.pyplot as plt  # noqa: E402
 import pytest  # noqa: E402
 from hypothesis import settings  # noqa: E402
 
-# Most of the time goes into compiling, and many tests declare the same models: what was compiled is
-# kept for the next run. JAX writes entries in place, and reading one that is half written can crash
-# the process. So each worker has its own folder, and the processes that tests start, and kill, have
-# another one. A worker inherits the environment of the process that started it: set, not default.
+# Most of the time is spent on compilation, and many tests declare the same models, so compiled
+# programs are kept for the next run. JAX writes cache entries in place, and reading a partial entry
+# can crash the process. Each worker therefore has its own folder, and the processes that tests
+# start and kill use another one. Workers inherit the environment: set the variable, always.
 WORKER = os.environ.get("PYTEST_XDIST_WORKER", "main")
 COMPILED = Path(__file__).parents[1] / ".pytest_cache" / "jax"
 os.environ["JAX_COMPILATION_CACHE_DIR"] = str(COMPILED / f"{WORKER}-children")
@@ -32,22 +32,22 @@ settings.register_profile(
     "steady", derandomize=True, deadline=None, max_examples=25, print_blob=False
 )
 settings.load_profile("steady")
-collect_ignore = ["study/marks"]  # changes the storage layer of processes that tests kill
+collect_ignore = ["study/marks"]  # it changes the storage layer of processes that tests kill
 
 
 @pytest.fixture(autouse=True)
 def figures_are_closed():
-    """After every test: an open picture keeps its memory, and beyond twenty matplotlib warns."""
+    """Close figures after every test: they use memory, and matplotlib warns beyond twenty."""
     yield
     plt.close("all")
 
 
 @pytest.fixture(autouse=True, scope="module")
 def compiled_programs_are_released():
-    """After a module, if there are many.
+    """Clear JAX's caches after a module if there are many compiled programs.
 
-    Each compiled program takes memory maps. Linux grants a process 65,530 by default, and the
-    compiler crashes when none are left.
+    Each compiled program uses memory maps. By default, Linux allows 65,530 per process, and the
+    compiler crashes if none are left.
     """
     yield
     maps = Path("/proc/self/maps")

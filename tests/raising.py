@@ -1,4 +1,4 @@
-"""Expect errors by class and place, not by wording."""
+"""Assertions about errors by class and place, not by wording."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,9 +10,9 @@ from homdp_ppl import HOMDPError
 
 @contextmanager
 def raises(error: type[HOMDPError], *places: str) -> Iterator[pytest.ExceptionInfo[HOMDPError]]:
-    """The error of this class, with a problem at each of these places.
+    """Expect an error of this class with a problem at each of these places.
 
-    A place is the ``where`` of a problem, with ``[at]`` if which entry matters.
+    A place is the ``where`` of a problem, followed by ``[at]`` if the entry matters.
     """
     with pytest.raises(error) as caught:
         yield caught

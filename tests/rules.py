@@ -1,4 +1,4 @@
-"""Every rule of the registry, made with example arguments: what contract tests run over."""
+"""Rules of the registry with example arguments, for contract tests."""
 
 from inspect import signature
 
@@ -11,8 +11,7 @@ from homdp_ppl.explorers import EXPLORERS, Explorer
 def example_arguments(name: str, world: World) -> dict:
     """Arguments for the parameters of a rule that have no defaults.
 
-    Classes hold the truth as their second member, a blurred one, and one with the states
-    interchanged.
+    Model classes contain a blurred table, the true table, and one with the states reversed.
     """
     T, O = (np.asarray(part) for part in (world.pomdp.moves(0), world.pomdp.shows(0)))  # noqa: E741
     examples = {"world": world, "transitions": members(T), "emissions": members(O)}
@@ -22,7 +21,7 @@ def example_arguments(name: str, world: World) -> dict:
 
 
 def members(truth: np.ndarray) -> np.ndarray:
-    """A class of three tables."""
+    """A model class of three tables."""
     support = (truth > 0) / (truth > 0).sum(-1, keepdims=True)
     return np.stack([0.5 * truth + 0.5 * support, truth, truth[::-1]])
 

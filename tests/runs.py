@@ -1,7 +1,4 @@
-"""What tests of the learning loop share.
-
-Small worlds, declared once, and what it means that two runs are the same.
-"""
+"""Helpers for tests of the learning loop: small worlds and comparisons of runs."""
 
 from dataclasses import fields, replace
 from functools import cache
@@ -13,7 +10,7 @@ from homdp_ppl.learning.metrics import Saved
 from homdp_ppl.learning.record import Record
 from homdp_ppl.planners import history_tree
 
-TREE = history_tree()  # one planner for all tests: twins are compiled once for the same objects
+TREE = history_tree()  # shared by all tests, so that each loop is compiled only once
 OPTIONS = {
     "tiger": {"horizon": 3},
     "tiger_table": {"horizon": 3},
@@ -25,16 +22,16 @@ OPTIONS = {
 
 @cache
 def small(name: str) -> World:
-    """A world of the zoo with a tree of a few hundred histories at most."""
+    """A model of the zoo with at most a few hundred histories."""
     return models.load(name, **OPTIONS[name])
 
 
 def differences(
     first: Run, second: Run, rounds: int | None = None, tolerance: float = 0.0
 ) -> list[str]:
-    """The columns of their records in which two runs differ, up to a round.
+    """The columns in which the records of two runs differ, up to a round.
 
-    Values may differ by a tolerance.
+    Differences of values up to the tolerance are ignored.
     """
     assert rounds is None or first.task.episodes_per_round == 1
     found = []
@@ -49,18 +46,18 @@ def differences(
 
 
 def readable(name, explorer, episodes, seed=0, **options):
-    """A run of the readable loop on the tree of histories."""
+    """A run of the readable loop with the history tree."""
     return learn(small(name), explorer, TREE, episodes, seed, compiled=False, **options)
 
 
 def hearing(accuracies=(0.6, 0.75, 0.85, 0.95)):
-    """HOP-V on the tiger: T is known, O one of a few."""
+    """HOP-V for the tiger problem: T is known, O is one of a few tables."""
     tiger = small("tiger")
     return explorers.hop_v([tiger], [tiger.homdp.at(accuracy=p) for p in accuracies], delta=0.5)
 
 
 def losing(*gaps, episodes_per_round=1, optimistic=1.0):
-    """A run that is nothing but its gaps to an optimum of 1, and what it promised."""
+    """A saved run with the given gaps to an optimum of 1 and the given optimistic values."""
     values, played = 1 - np.array(gaps), np.repeat(1 - np.array(gaps), episodes_per_round)
     about = {
         "model": "house",

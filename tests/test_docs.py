@@ -1,9 +1,8 @@
-"""The documentation: every public name has its place, the code of its pages runs and prints what
-they say, links lead somewhere.
+"""The documentation: all public names are listed, code runs with the shown output, links work.
 
-A block of Python whose first line is ``# name.py`` is that file for the commands after it. A block
-of text is exactly what the block before it prints. Blocks under a line ``% not run`` need what a
-test has not: a cluster.
+A Python block whose first line is ``# name.py`` is also written to that file, for later commands. A
+text block is the exact output of the block before it. Blocks after a line ``% not run`` are skipped
+because they need a cluster.
 """
 
 import contextlib
@@ -36,7 +35,7 @@ BLOCK = re.compile(
 
 @pytest.fixture
 def scripts(monkeypatch):
-    """The scripts that `make docs` uses, importable as they are there."""
+    """The scripts of `make docs`, imported as modules."""
     monkeypatch.syspath_prepend(str(DOCS))
     names = ("api_pages", "docstrings", "draw_map", "notebooks")
     yield [importlib.import_module(name) for name in names]
@@ -76,7 +75,7 @@ def run_commands(code):
         assert main(shlex.split(command)) == 0, line
 
 
-def test_every_public_name_has_a_place(scripts, tmp_path):
+def test_every_public_name_is_listed(scripts, tmp_path):
     api_pages = scripts[0]
     api_pages.write(tmp_path)
     pages = "\n".join(page.read_text() for page in tmp_path.glob("*.rst"))
@@ -101,7 +100,7 @@ def find(path):
 def test_names_at_the_root_have_a_theme(scripts, tmp_path):
     scripts[0].write(tmp_path)
     assert "More\n----" not in (tmp_path / "homdp_ppl.rst").read_text(), (
-        "enter the new name in THEMES of docs/api_pages.py"
+        "add the new name to THEMES in docs/api_pages.py"
     )
 
 
@@ -111,7 +110,7 @@ def test_constants_are_explained(scripts):
     assert constants == set(api_pages.CONSTANTS)
 
 
-def test_fields_have_the_comments_beside_them(scripts):
+def test_fields_are_documented_by_their_comments(scripts):
     assert scripts[1].comments(homdp_ppl.POMDP)["initial"].split() == ["(X,)", "rho(x)"]
     assert scripts[1].escape("T(x'|x, a) of ``a | b``") == r"T(x'\|x, a) of ``a | b``"
 
@@ -122,8 +121,8 @@ def test_tutorials_are_listed(scripts, tmp_path):
     assert listed == sorted(path.stem for path in (ROOT / "tutorials").glob("*.ipynb"))
 
 
-def test_the_map_is_of_this_code(scripts):
-    """Drawn from the imports; a package without a layer and an import upwards are refused."""
+def test_the_map_matches_the_code(scripts):
+    """It is drawn from the imports; packages without a layer and upward imports are errors."""
     draw_map = scripts[2]
     packages, rows = draw_map.imports(), draw_map.layers()
     draw_map.check(packages, rows)
@@ -135,7 +134,7 @@ def test_the_map_is_of_this_code(scripts):
         draw_map.check(packages, rows)
 
 
-def test_the_map_is_the_same_every_time(scripts, tmp_path):
+def test_the_map_is_reproducible(scripts, tmp_path):
     for name in ("first.svg", "second.svg"):
         scripts[2].write(tmp_path / name)
     assert (tmp_path / "first.svg").read_bytes() == (tmp_path / "second.svg").read_bytes()
@@ -148,11 +147,8 @@ def test_stations_of_the_map_exist(scripts):
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_links_lead_somewhere(page):
-    """Also where the files are read as they are.
-
-    The picture of the map and the reference are made with the site.
-    """
+def test_links_exist(page):
+    """Links to the map and the API reference are ignored: the build generates these files."""
     made = ("_static/map.svg", "api/generated")
     text = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
     for link in re.findall(r"\]\(([^)#\s]+)[^)]*\)", text):

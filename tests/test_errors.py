@@ -1,4 +1,4 @@
-"""Errors: every problem is told, in any process, and on one line where there is room for one."""
+"""Errors: formatting, pickling and suggestions."""
 
 import pickle
 
@@ -13,7 +13,7 @@ def test_a_problem_says_where_what_and_what_to_do():
     assert str(SIZE._replace(at="left", remedy="")) == "size[left]: got 3; expected at most 2"
 
 
-def test_problems_are_numbered_and_a_remedy_is_told_once():
+def test_problems_are_numbered_and_repeated_remedies_are_omitted():
     error = HOMDPError(
         "model", [SIZE, SIZE._replace(got="4"), SIZE._replace(remedy="Or more."), SIZE]
     )
@@ -27,21 +27,21 @@ def test_problems_are_numbered_and_a_remedy_is_told_once():
     assert all(problem.remedy for problem in error.problems)
 
 
-def test_very_many_problems_are_counted():
+def test_problems_beyond_the_limit_are_counted():
     error = HOMDPError("model", [SIZE._replace(got=str(k)) for k in range(LISTED + 5)])
     assert len(str(error).splitlines()) == LISTED + 2
     assert str(error).endswith("... and 5 more in .problems")
     assert len(error.problems) == LISTED + 5
 
 
-def test_errors_come_from_other_processes_as_they_are():
+def test_errors_are_picklable():
     error = DeclarationError("model", [SIZE])
     copy = pickle.loads(pickle.dumps(error))
     assert type(copy) is DeclarationError
     assert (str(copy), copy.problems) == (str(error), error.problems)
 
 
-def test_all_on_one_line():
+def test_errors_on_one_line():
     error = HOMDPError("model", [SIZE, Problem("name", "a\nb", "one line")])
     assert (
         in_one_line(error)
@@ -49,6 +49,6 @@ def test_all_on_one_line():
     )
 
 
-def test_near_names():
+def test_similar_names_are_suggested():
     assert did_you_mean("listn", ("listen", "open")) == "Did you mean 'listen'?"
     assert did_you_mean("zebra", ("listen", "open")) == did_you_mean("listen", ()) == ""

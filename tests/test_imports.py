@@ -1,4 +1,4 @@
-"""What `import homdp_ppl` loads: nothing slow, and nothing that is missing on Windows."""
+"""Imports: `import homdp_ppl` loads no slow packages and works without POSIX modules."""
 
 import ast
 import inspect
@@ -35,7 +35,7 @@ print(len(found))
 
 
 def child(code, folder=ROOT):
-    """What Python code prints in a new process."""
+    """The output of Python code in a new process."""
     command = [sys.executable, "-c", code]
     done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=folder)
     assert done.returncode == 0, done.stderr
@@ -43,16 +43,16 @@ def child(code, folder=ROOT):
 
 
 def loaded(code, names=HEAVY, folder=ROOT):
-    """Which of these packages a new process has loaded after some code."""
-    look = f"import sys\nprint(*set({names.split()}) & sys.modules.keys())"
-    return set(child(f"{code}\n{look}", folder).split())
+    """The packages, of these names, that a new process has loaded after some code."""
+    report = f"import sys\nprint(*set({names.split()}) & sys.modules.keys())"
+    return set(child(f"{code}\n{report}", folder).split())
 
 
-def test_the_package_loads_nothing_at_import():
+def test_importing_the_package_loads_no_heavy_modules():
     assert loaded("import homdp_ppl, homdp_ppl.report, homdp_ppl.study") == set()
 
 
-def test_an_eager_import_is_noticed(tmp_path):
+def test_an_eager_import_is_detected(tmp_path):
     """Planted bug: a copy of the package that imports rich."""
     copy = tmp_path / "homdp_ppl"
     copy.mkdir()
@@ -62,14 +62,14 @@ def test_an_eager_import_is_noticed(tmp_path):
     assert loaded("import homdp_ppl", folder=tmp_path) == {"rich"}
 
 
-def test_computing_loads_no_pictures_and_no_gymnasium():
-    """All public names but ``gym``, and what the packages ``report`` and ``study`` hold."""
+def test_computing_loads_neither_matplotlib_nor_gymnasium():
+    """For all public names except ``gym`` and the contents of ``report`` and ``study``."""
     code = "import homdp_ppl\n[getattr(homdp_ppl, n) for n in homdp_ppl.__all__ if n != 'gym']"
     assert loaded(code, DRAWING) == set()
     assert "matplotlib" in loaded("from homdp_ppl.report import draw_curves", DRAWING)
 
 
-def test_the_ids_of_gymnasium_come_with_the_package_gym():
+def test_gymnasium_ids_are_registered_by_the_package_gym():
     code = "import gymnasium, homdp_ppl{}\nprint('homdp/Tiger-v0' in gymnasium.registry)"
     assert child(code.format("")) == "False\n"
     assert child(code.format(".gym")) == "True\n"
@@ -77,8 +77,8 @@ def test_the_ids_of_gymnasium_come_with_the_package_gym():
 
 
 @pytest.mark.parametrize("package", [homdp_ppl, report, study], ids=lambda p: p.__name__)
-def test_type_checkers_see_what_is_loaded(package):
-    """The imports under TYPE_CHECKING, the table of homes and ``__all__`` agree."""
+def test_type_checkers_see_the_same_names(package):
+    """The imports under TYPE_CHECKING, ``_HOMES`` and ``__all__`` agree."""
     prefix = package.__name__
     seen = set()
     for node in ast.walk(ast.parse(inspect.getsource(package))):
@@ -90,7 +90,7 @@ def test_type_checkers_see_what_is_loaded(package):
     assert {name for _, name in table} == set(package.__all__) - {"__version__"}
 
 
-def test_names_are_as_if_they_had_been_imported():
+def test_lazy_names_behave_like_imported_ones():
     assert pickle.loads(pickle.dumps(homdp_ppl.POMDP)) is homdp_ppl.POMDP
     assert "POMDP" in vars(homdp_ppl)
     with pytest.raises(AttributeError, match="module 'homdp_ppl' has no attribute 'POMPD'"):

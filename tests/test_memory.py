@@ -1,4 +1,4 @@
-"""The memory budget, and small inputs that ask for huge arrays: refused before they are made."""
+"""The memory budget: inputs that would need huge arrays raise before anything is allocated."""
 
 import sys
 
@@ -8,7 +8,7 @@ from homdp_ppl import HOMDPError
 from homdp_ppl.memory import amount, count, memory_budget, memory_problems, require_memory
 from tests.children import attacked
 
-LIMIT = 300_000_000  # bytes that a refusal may take
+LIMIT = 300_000_000  # bytes by which memory may grow before the error
 SETUP = """
 import jax, numpy as np
 import homdp_ppl
@@ -135,12 +135,12 @@ ATTACKS = {
 @pytest.fixture(scope="module")
 def outcomes():
     if sys.platform != "linux":
-        pytest.skip("limits of memory are those of Linux")
+        pytest.skip("memory limits need Linux")
     return attacked(SETUP, {name: attack for name, (attack, _, _) in ATTACKS.items()})
 
 
 @pytest.mark.parametrize("name", ATTACKS)
-def test_refused_before_it_is_allocated(name, outcomes):
+def test_errors_are_raised_before_allocation(name, outcomes):
     _, error, where = ATTACKS[name]
     found, places, grown = outcomes[name]
     assert found == error
@@ -148,7 +148,7 @@ def test_refused_before_it_is_allocated(name, outcomes):
     assert grown < LIMIT
 
 
-def test_the_budget_is_four_gigabytes_or_what_the_user_says(monkeypatch):
+def test_the_budget_is_four_gigabytes_by_default(monkeypatch):
     monkeypatch.delenv("HOMDP_MEMORY", raising=False)
     assert memory_budget() == 4 * 10**9
     monkeypatch.setenv("HOMDP_MEMORY", "0.5")
@@ -159,14 +159,14 @@ def test_the_budget_is_four_gigabytes_or_what_the_user_says(monkeypatch):
 
 
 @pytest.mark.parametrize("given", ["much", "-1", "0", "nan", "inf"])
-def test_a_budget_that_is_no_number(given, monkeypatch):
+def test_an_invalid_budget_raises(given, monkeypatch):
     monkeypatch.setenv("HOMDP_MEMORY", given)
     with pytest.raises(HOMDPError) as caught:
         require_memory(HOMDPError, "test", "x", "1", 1)
     assert [problem.where for problem in caught.value.problems] == ["HOMDP_MEMORY"]
 
 
-def test_sizes_in_words():
+def test_sizes_are_formatted():
     assert [amount(n) for n in (0, 999, 1500, 10**7, 2 * 10**12, 10**5000)] == [
         "0 bytes",
         "999 bytes",

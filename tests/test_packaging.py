@@ -1,4 +1,4 @@
-"""The wheel: what is in it, and that it works in a fresh environment away from the repository."""
+"""The wheel: its contents, and that it works in a fresh environment."""
 
 import os
 import subprocess
@@ -27,7 +27,7 @@ def wheel(tmp_path_factory):
     listed = run(
         "git", "-C", str(ROOT), "ls-files", "--cached", "--others", "--exclude-standard"
     ).splitlines()
-    for name in listed:  # what is being worked on, not only what is committed
+    for name in listed:  # include uncommitted changes
         if (ROOT / name).is_file() and not (ROOT / name).is_symlink():
             (source / name).parent.mkdir(parents=True, exist_ok=True)
             (source / name).write_bytes((ROOT / name).read_bytes())

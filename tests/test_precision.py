@@ -1,4 +1,4 @@
-"""Float64 everywhere inside, no setting changed outside."""
+"""Float64 precision inside the library without changes of global settings."""
 
 import json
 import subprocess
@@ -13,7 +13,7 @@ from homdp_ppl import x64
 from homdp_ppl.precision import in_x64
 from tests.worlds import world
 
-# What a fresh interpreter's settings are before and after importing and using the library.
+# Compares global settings before and after the library is imported and used.
 CHILD = """
 import json, jax, numpyro, numpy
 from numpyro.distributions import distribution
@@ -51,10 +51,10 @@ def test_numbers_are_float64_numpy_arrays():
     for value in (*models[0], *models[1], made.parameters["accuracy"]):
         assert isinstance(value, np.ndarray)
         assert value.dtype == (bool if any(value is model.terminal for model in models) else float)
-    assert made.pomdp.shows(0)[0, 0] == 0.85  # not its float32 neighbour 0.8500000238
+    assert made.pomdp.shows(0)[0, 0] == 0.85  # in float32 it would be 0.8500000238
 
 
-def test_float64_also_under_transformations_started_outside():
+def test_transformations_by_the_caller_use_float64():
     tables = world("tiger").homdp.tables
     for batch in (np.array([0.25, 0.75]), jnp.array([0.25, 0.75])):
         assert jax.vmap(tables)({"accuracy": batch}).emission.dtype == np.float64

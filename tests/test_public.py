@@ -1,6 +1,4 @@
-"""What is public: listed, completed by a tab, explained, with an example that runs (doctest) and
-complete type hints.
-"""
+"""The public API: completion, docstrings with examples, and complete type hints."""
 
 import doctest
 import inspect
@@ -35,10 +33,8 @@ def test_completion_shows_public_names_only(module):
 
 
 @pytest.mark.parametrize("thing", public(), ids=public().values())
-def test_explained_with_an_example(thing):
-    """Its own words: not those that a class inherits, nor the signature that a dataclass gets by
-    default.
-    """
+def test_docstrings_have_an_example(thing):
+    """Neither an inherited docstring nor the default docstring of a dataclass counts."""
     words = thing.__doc__ or ""
     assert not words.startswith(f"{thing.__name__}("), "no docstring"
     assert doctest.DocTestParser().get_examples(words), "no example"

@@ -1,7 +1,8 @@
-"""Plausible mistakes in calls of everything public: refused with an error of ours, or harmless.
+"""Fuzzing of the public API: plausible mistakes raise a HOMDPError or are harmless.
 
-Each case replaces one or two arguments of a valid call. Raw errors, silent nonsense, hanging and
-exhausted memory are failures. ``python -m tests.mistakes --calls 10000`` prints a summary.
+Each case replaces one or two arguments of a valid call. Other exceptions, silently wrong results,
+calls that hang and exhausted memory are failures. ``python -m tests.mistakes --calls 10000`` prints
+a summary.
 """
 
 import numpy as np
@@ -26,12 +27,12 @@ def failures(calls, first=0):
 
 
 def test_everything_public_has_a_recipe():
-    """A new function, class, method or property needs a valid call to make mistakes in."""
+    """A new function, class, method or property needs a recipe: a valid call."""
     assert {each.name for each in cases.recipes()} == required()
 
 
-def test_arguments_of_recipes_are_all_there():
-    """Every parameter that can be passed by name occurs in some recipe, unless it is a picture."""
+def test_every_argument_of_a_recipe_has_mistakes():
+    """There is a plausible mistake for every argument of every recipe."""
     for each in cases.recipes():
         assert all(mistakes(value) for value in each.arguments.values()), each.name
 
@@ -51,7 +52,7 @@ def test_ten_thousand_mistakes():
     assert not failures(11_300, first=1300)
 
 
-# The suite itself: planted bugs
+# Tests of the suite itself, with planted bugs
 
 
 def outcome(each, **replaced):
@@ -59,7 +60,7 @@ def outcome(each, **replaced):
 
 
 def test_raw_errors_are_caught(monkeypatch):
-    """Without the check of types an attribute of the wrong object is asked for."""
+    """Without the type check, an AttributeError is raised."""
     each = recipe("has_moments", confidence.has_moments, homdp=things.tiger().homdp)
     wrong = Mistake("a World", things.tiger(), "any")
     assert outcome(each, homdp=wrong).kind == "refused"
@@ -70,8 +71,8 @@ def test_raw_errors_are_caught(monkeypatch):
     assert found.detail.startswith("AttributeError")
 
 
-def test_silent_nonsense_is_caught(monkeypatch):
-    """Without the check of the flag, "yes" is as good as True."""
+def test_silently_wrong_results_are_caught(monkeypatch):
+    """Without the check of the flag, "yes" is treated as True."""
     each = recipe("tight", explorers.tight, delta=0.1, known=True)
     wrong = Mistake("yes", "yes", "refuse")
     assert outcome(each, known=wrong).kind == "refused"
@@ -84,12 +85,12 @@ def test_silent_nonsense_is_caught(monkeypatch):
 
 
 def test_results_out_of_range_are_caught():
-    """A result that is not a number where the valid call has one."""
+    """The result is NaN although that of the valid call is a number."""
     each = recipe("logarithm", lambda x: float(np.log(x)), x=1.0)
     assert outcome(each, x=Mistake("negative", -1.0, "any")).kind == "nonsense"
 
 
-def test_hanging_and_memory_are_caught(monkeypatch):
+def test_hanging_calls_and_memory_errors_are_caught(monkeypatch):
     monkeypatch.setattr(cases, "SECONDS", 0.2)
 
     def count(n):
@@ -120,23 +121,23 @@ def test_unknown_keywords_may_raise_a_type_error():
         HOMDPError("f", [Problem("explorer", repr(object()), "an Explorer")]),
     ],
 )
-def test_messages_that_say_too_little_are_caught(error):
+def test_incomplete_messages_are_caught(error):
     assert of_message(error).failed
 
 
-def test_a_name_is_not_said_twice():
+def test_the_subject_may_be_the_argument():
     assert not of_message(HOMDPError("policy", [Problem("policy", "3", "a Policy")])).failed
 
 
-def test_cases_depend_on_their_number_alone():
+def test_cases_depend_only_on_seed_and_number():
     first = [str(cases.case(SEED, number)) for number in range(40)]
     assert first == [str(cases.case(SEED, number)) for number in reversed(range(40))][::-1]
     assert len(set(first)) > 30
     assert first != [str(cases.case(SEED + 1, number)) for number in range(40)]
 
 
-def test_checks_look_at_annotations_once():
-    """Later calls compare values with what was found: the loop of learning calls such functions."""
+def test_annotations_are_analysed_only_once():
+    """Later calls use the cached result, because the learning loop calls such functions."""
     asked = []
 
     @checked.checked  # type: ignore[untyped-decorator]

@@ -1,4 +1,4 @@
-"""The README's code runs as it stands, and gives what it says."""
+"""The code of the README runs and gives the results that it states."""
 
 import re
 from pathlib import Path
@@ -12,7 +12,7 @@ CODE = re.findall(r"```python\n(.*?)```", README.read_text(), flags=re.DOTALL)
 
 @pytest.fixture(scope="module")
 def names():
-    """What the blocks, one after the other, leave behind."""
+    """The variables after all blocks have run in order."""
     found = {}
     for code in CODE:
         exec(compile(code, "README.md", "exec"), found)
@@ -25,7 +25,7 @@ def test_ten_lines(names):
     assert names["run"].policy.act([0, 0], [0]) == pytest.approx([0, 0, 1])
 
 
-def test_the_longer_look(names):
+def test_the_longer_example(names):
     assert names["episodes"].states.shape == (100, 5)
     claimed = re.search(r"\ntiger\n((?:# .*\n)+)", CODE[1])
     assert claimed is not None
@@ -36,6 +36,6 @@ def test_the_longer_look(names):
     assert len(CODE) == 2
 
 
-def test_links_lead_somewhere():
+def test_links_exist():
     links = re.findall(r"\]\((?!https?:)([^)#]+)", README.read_text())
     assert [link for link in links if not (README.parent / link).exists()] == []

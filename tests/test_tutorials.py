@@ -1,4 +1,4 @@
-"""Every notebook runs in a fresh kernel without error or warning, and is stored with outputs."""
+"""Every notebook runs in a fresh kernel without errors or warnings, and is saved with outputs."""
 
 import importlib.util
 from pathlib import Path
@@ -15,27 +15,27 @@ spec.loader.exec_module(tool)
 
 
 def outputs(notebook):
-    """The kind of every output, cell by cell.
+    """The kinds of all outputs by cell.
 
-    Numbers may differ in their last digits from one processor to another.
+    Numbers are not compared, because their last digits may depend on the processor.
     """
     cells = [cell for cell in notebook.cells if cell.cell_type == "code"]
     return [[(o.output_type, sorted(o.get("data", {}))) for o in cell.outputs] for cell in cells]
 
 
 def notebooks():
-    """All of them; together they run for minutes."""
+    """All notebooks; running them takes minutes."""
     return [pytest.param(path, id=path.stem) for path in sorted(FOLDER.glob("*.ipynb"))]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("path", notebooks())
-def test_notebook_runs_and_is_stored_with_its_outputs(path):
+def test_notebook_runs_and_has_its_outputs(path):
     assert outputs(nbformat.read(path, as_version=4)) == outputs(tool.execute(path))
 
 
 @pytest.mark.parametrize("path", notebooks())
-def test_notebook_is_stored_with_pictures_and_without_errors(path):
+def test_notebook_has_pictures_and_no_errors(path):
     stored = outputs(nbformat.read(path, as_version=4))
     assert any("image/png" in kinds for cell in stored for _, kinds in cell)
     assert all(kind != "error" for cell in stored for kind, _ in cell)
@@ -48,7 +48,7 @@ def test_notebook_is_stored_with_pictures_and_without_errors(path):
         ("import warnings\nwarnings.warn('mind')", "cell 1: output on stderr"),
     ],
 )
-def test_errors_and_warnings_are_refused(tmp_path, source, words):
+def test_errors_and_warnings_raise(tmp_path, source, words):
     path = tmp_path / "bad.ipynb"
     nbformat.write(nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source)]), path)
     with pytest.raises(tool.NotebookError, match=words):

@@ -1,4 +1,4 @@
-"""Worlds and policies that several tests use, declared once, and a plain simulator of tables."""
+"""Worlds and policies shared by tests, and a simple simulator of tables."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -13,19 +13,20 @@ from homdp_ppl.precision import Array
 
 @cache
 def world(name: str) -> World:
-    """A zoo world with its default options."""
+    """A model of the zoo with its default options."""
     return models.load(name)
 
 
 @cache
 def drawn(name: str) -> World:
-    """The same declaration with parameters from the prior, inside their support."""
+    """The same declaration with parameters drawn from the prior."""
     return world(name).homdp.draw(jax.random.key(5))
 
 
 def random_policy(spaces: Spaces, seed: int) -> GraphPolicy:
-    """A stochastic policy on a random graph with three nodes a step that uses actions and
-    observations.
+    """A stochastic policy on a random graph with three nodes per step.
+
+    Successors depend on actions and observations.
     """
     _, Y, A, H = spaces.sizes
     generator = np.random.default_rng(seed)
@@ -39,27 +40,24 @@ def random_policy(spaces: Spaces, seed: int) -> GraphPolicy:
 
 
 class Parity:
-    """A deterministic policy that is asked step by step.
-
-    Acts on the parity of all it has seen and done.
-    """
+    """A deterministic policy, not a graph, that uses the sum of all observations and actions."""
 
     def __init__(self, actions: int) -> None:
         self.actions = actions
 
     def act(self, observations: np.ndarray, actions: np.ndarray) -> np.ndarray:
-        """One action for sure."""
+        """Probability 1 for one action."""
         return np.eye(self.actions)[(observations.sum() + actions.sum()) % self.actions]
 
 
 class UniformAt:
-    """A policy that acts at random at one step, asked step by step."""
+    """A policy, not a graph, that acts uniformly at random at one step."""
 
     def __init__(self, policy: Policy, step: int) -> None:
         self.policy, self.step = policy, step
 
     def act(self, observations: np.ndarray, actions: np.ndarray) -> Array:
-        """Uniform if it is time for it."""
+        """Uniform probabilities at that step, else those of the policy."""
         chances = self.policy.act(observations, actions)
         return (
             np.full_like(chances, 1 / len(chances)) if len(observations) == self.step else chances
@@ -67,16 +65,14 @@ class UniformAt:
 
 
 class Spy:
-    """A policy that keeps copies of what it is handed, scribbles on it, and always acts with the
-    same chances.
-    """
+    """A policy with fixed action probabilities that records its arguments and overwrites them."""
 
     def __init__(self, chances: list[float]) -> None:
         self.chances = np.array(chances)
         self.handed: list[list[np.ndarray]] = []
 
     def act(self, *handed: np.ndarray) -> np.ndarray:
-        """The chances."""
+        """The fixed probabilities."""
         self.handed.append([part.copy() for part in handed])
         for part in handed:
             part[...] = 7
@@ -84,8 +80,9 @@ class Spy:
 
 
 def awkward(horizon):
-    """Thirds, sevenths, impossible outcomes at either end, and rows that sum to a little less than
-    one.
+    """A world with difficult numbers.
+
+    Thirds, sevenths, impossible outcomes at both ends, and rows that sum to slightly less than one.
     """
     T = np.array([[[1, 2, 0], [0, 3, 0]], [[0, 1, 2], [3, 0, 0]], [[1, 1, 1], [0, 0, 3]]]) / 3
     O = np.array([[1, 6, 0, 0], [0, 2, 5, 0], [3, 1, 1, 2]]) / 7 * (1 - 1e-10)  # noqa: E741
@@ -94,7 +91,7 @@ def awkward(horizon):
 
 @dataclass(frozen=True)
 class Replicas:
-    """Episodes of several models, (models, number, ...); ``replicas[k]`` are those of one."""
+    """Episodes of several models, (models, number, ...); ``replicas[k]`` are those of model k."""
 
     observations: np.ndarray
     actions: np.ndarray
@@ -113,9 +110,7 @@ class Replicas:
 def simulate(
     initial, transition, emission, horizon: int, number: int, generator: np.random.Generator
 ) -> Replicas:
-    """Episodes in plain NumPy under the uniform policy, from tables with a leading axis of
-    models.
-    """
+    """Simulate the uniform policy in NumPy, in tables with a leading axis of models."""
     models, shape = np.arange(len(transition))[:, None], (len(transition), number)
 
     def outcome(rows):

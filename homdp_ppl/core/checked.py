@@ -162,6 +162,8 @@ def wrong_types(
 
 def _given(value: Any) -> str:
     """Format plain values by their ``repr`` and all others by their type."""
+    if isinstance(value, jax.core.Tracer):
+        return "a traced JAX value"
     plain = (int, float, complex, str, bytes, list, tuple, set, dict, np.generic, type)
     if value is None or isinstance(value, plain) or callable(value):
         return shown(value)

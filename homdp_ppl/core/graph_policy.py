@@ -307,14 +307,14 @@ def check_policy(policy: Policy, model: HasSpaces) -> None:
         got = (
             f"the class {policy.__name__}"
             if isinstance(policy, type)
-            else f"{type(policy).__name__}"
+            else f"a {type(policy).__name__}"
         )
         remedy = (
             "Write a class with act(self, observations, actions) that returns "
             "probabilities, and pass an instance of it."
         )
         if hasattr(policy, "policy"):
-            remedy = "Pass its policy: plan.policy, run.policy."
+            remedy = "Pass its policy: plan.policy or run.policy."
         elif hasattr(policy, "spaces"):
             remedy = "This is a model: swap the policy and the model."
         raise PolicyError(
@@ -339,8 +339,14 @@ def check_policy(policy: Policy, model: HasSpaces) -> None:
     Y, A = len(spaces.observations), len(spaces.actions)
     observations, actions = len(policy.start), policy.probabilities.shape[1]
     if (observations, actions) != (Y, A):
-        made = f"a policy for {observations} observations and {actions} actions"
-        raise PolicyError(
-            "policy",
-            [Problem("policy", made, f"{Y} observations and {A} actions", "Plan for this model.")],
-        )
+        got = f"a policy for {_sizes(observations, actions)}"
+        problem = Problem("policy", got, _sizes(Y, A), "Plan for this model.")
+        raise PolicyError("policy", [problem])
+
+
+def _sizes(observations: int, actions: int) -> str:
+    """Describe the numbers of observations and actions."""
+    return (
+        f"{observations} observation{'s' * (observations != 1)} and "
+        f"{actions} action{'s' * (actions != 1)}"
+    )

@@ -88,7 +88,7 @@ def check_request(request: Request) -> Request:
 def _world_remedy(given: Any) -> str:
     """The remedy for a value given as the world: ``learn`` simulates a World itself."""
     if isinstance(given, HOMDP):
-        return "Fix the parameters of the declaration: homdp.at(...)."
+        return "Fix the parameters of a declaration: homdp.at(...)."
     if isinstance(given, str):
         return f"Load a model by its name: models.load({given!r})."
     if isinstance(given, POMDP):

@@ -1,4 +1,4 @@
-"""Policies that look for the latent state where they are called, and find nothing."""
+"""The information barrier: policies that search their calling frames do not find the state."""
 
 import gc
 import sys
@@ -29,7 +29,7 @@ HIDDEN = {
 
 
 class Spy:
-    """Walks the stack below ``act`` and notes the hidden names that it finds there."""
+    """A policy that searches its calling frames for hidden names."""
 
     def __init__(self, actions: int = 3):
         self.found: set[str] = set()
@@ -37,7 +37,7 @@ class Spy:
         self.actions = actions
 
     def act(self, observations, actions):
-        """Uniform, after a look around."""
+        """Search the frames, then return uniform probabilities."""
         frame = sys._getframe(1)
         while frame is not None:
             self.found |= HIDDEN & set(frame.f_locals)
@@ -64,7 +64,7 @@ ATTACKS = [in_rollouts, in_real_spaces, in_environments]
 
 
 @pytest.mark.parametrize("attack", ATTACKS)
-def test_no_calling_frame_holds_what_is_hidden(attack):
+def test_calling_frames_contain_no_hidden_values(attack):
     spy = Spy(len(models.load("camera").spaces.actions) if attack is in_real_spaces else 3)
     attack(spy)
     assert spy.asked
@@ -72,7 +72,7 @@ def test_no_calling_frame_holds_what_is_hidden(attack):
 
 
 def test_the_spy_finds_states_without_the_barrier(monkeypatch):
-    monkeypatch.setattr(barrier, "GraphPolicy", Spy)  # called directly, as graphs are
+    monkeypatch.setattr(barrier, "GraphPolicy", Spy)  # called directly, like graphs
     spy = Spy()
     in_rollouts(spy)
     assert {"state", "states", "pomdp", "a World"} <= spy.found
@@ -93,7 +93,7 @@ def test_errors_of_policies_are_raised_to_the_caller_with_their_traceback():
 
 def test_policies_compute_in_float64_and_may_simulate_themselves():
     class Nested:
-        """Plays other policies while it is asked."""
+        """A policy that simulates other policies."""
 
         def act(self, observations, actions):
             in_rollouts(Spy())
@@ -103,7 +103,7 @@ def test_policies_compute_in_float64_and_may_simulate_themselves():
     in_rollouts(Nested())
 
 
-def test_no_thread_outlives_its_rollouts():
+def test_threads_end_with_their_rollouts():
     before = active_count()
     for _ in range(5):
         in_rollouts(Spy())
@@ -116,7 +116,7 @@ def test_no_thread_outlives_its_rollouts():
     assert active_count() <= before
 
 
-def test_no_attribute_of_an_environment_holds_the_states():
+def test_attributes_of_environments_do_not_contain_states():
     env = HOMDPEnv(models.load("tiger"))
     env.reset(seed=0)
     assert not {name for name in vars(env) if "state" in name}

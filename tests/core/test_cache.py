@@ -25,7 +25,7 @@ def identity(value):
 
 
 class Owner:
-    """Something that holds a cache and is referred to by what is in it."""
+    """An owner of a cache whose values refer to the owner."""
 
     def __init__(self, fingerprint):
         self.cache = shared_cache(fingerprint)
@@ -33,7 +33,7 @@ class Owner:
 
 
 def test_owners_and_values_are_freed_together():
-    """Also where a value refers to its owner, and while another owner was equal."""
+    """Even if a value refers to its owner, or another owner was equal."""
     first, second = Owner("same"), Owner("same")
     assert first.cache is second.cache
     alone = Owner("alone")
@@ -66,7 +66,7 @@ def test_values_are_made_once_for_equal_keys():
     assert made == [1, 2]
 
 
-def test_the_least_recently_used_is_dropped_past_the_limit():
+def test_least_recently_used_values_are_dropped_beyond_the_limit():
     cache: Cache = Cache(limit=5, size=len)
     for word in ("aa", "bb", "aa", "cc"):  # "aa" was used after "bb"
         cache.get(word, lambda word=word: word)

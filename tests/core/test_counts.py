@@ -1,4 +1,4 @@
-"""Counts against a count by hand."""
+"""Counts, compared with a simple loop."""
 
 import jax
 import numpy as np
@@ -67,8 +67,8 @@ def test_adding_one_episode_traced():
     )
 
 
-def test_the_last_state_is_a_transition_and_no_visit():
-    """As the paper's Algorithm 1 counts.
+def test_the_last_state_counts_as_a_transition_but_not_as_a_visit():
+    """As in Algorithm 1 of the paper.
 
     n(x) counts steps 1..H, n(x, a) includes (x_H, a_H, x_{H+1}).
     """
@@ -83,14 +83,14 @@ def test_the_last_state_is_a_transition_and_no_visit():
 
 
 @pytest.mark.parametrize("wrong", [-1, 3])
-def test_out_of_range_is_refused_not_clamped(wrong):
+def test_indices_out_of_range_raise(wrong):
     episodes = random_episodes(0, 3)
     episodes.states[1, 4] = wrong
     with raises(DataError, "states"):
         Counts.of(episodes, SPACES)
 
 
-def test_counts_of_different_models_do_not_merge():
+def test_counts_of_different_models_cannot_be_added():
     with raises(DataError, "shapes"):
         Counts.zero(SPACES) + Counts.zero(world("tiger"))
     with pytest.raises(TypeError):

@@ -1,4 +1,4 @@
-"""A single episode: names, indices and missing values; and JAX."""
+"""Single episodes: names, indices, missing values and JAX transformations."""
 
 import jax
 import jax.numpy as jnp
@@ -79,7 +79,7 @@ def test_a_misspelt_name_has_a_suggestion():
         Episode.of([0, 1], ["pres", "wait"], [0, 1, 1], LAMP)
 
 
-def test_vectors_are_missing_as_a_whole():
+def test_a_vector_is_missing_only_if_all_its_entries_are():
     found = Episode.of([0.0, 1], [1, 0], [[0.0, 1], [np.nan, np.nan], [2, 3]], PLANE).states
     assert found.mask.tolist() == [[False] * 2, [True] * 2, [False] * 2]
     with pytest.raises(DataError) as error:
@@ -93,14 +93,14 @@ def test_rewards_and_labels_may_be_missing():
     assert found.labels.mask.tolist() == [False, True, False]
 
 
-def test_an_early_end_says_why():
+def test_episodes_that_end_early_have_a_reason():
     found = Episode.of([0], [0], [0, 1], LAMP, ended="terminal")
     assert (len(found.actions), found.ended) == (1, "terminal")
     assert Episode.of([0, 1], [1, 0], [0, 1, 1], LAMP, ended="terminal").ended == "terminal"
 
 
 def test_episodes_pass_through_compiled_functions():
-    """New ids do not compile again; the reason for the end is kept."""
+    """Other ids do not trigger compilation; the reason for the end is kept."""
     compiled = 0
 
     @jax.jit

@@ -1,4 +1,4 @@
-"""The container of episodes: rows, masks, padding, and what it refuses."""
+"""The container of episodes: rows, masks, padding and validation."""
 
 import pickle
 from dataclasses import replace
@@ -46,7 +46,7 @@ def short(length=2, states=None, ended="truncated", **more):
 
 
 def log():
-    """Three episodes: complete; ended early; with a gap, rewards and labels."""
+    """Three episodes: complete; ended early; with a missing state, rewards and labels."""
     return Episodes.of(
         [
             short(3, ended="horizon", id="full"),
@@ -96,7 +96,7 @@ def test_real_values_are_padded_with_nan():
     assert found.actions[:, 2].tolist() == [0, 0]
 
 
-def test_single_episodes_come_back():
+def test_single_episodes_round_trip():
     for found in (log(), log()[:2]):
         again = Episodes.of(list(found), LAMP)
         assert again.same_as(found)
@@ -133,14 +133,14 @@ def test_indexing():
 
 
 @given(st.permutations(range(3)), st.integers(0, 3))
-def test_joining_parts_is_indexing_the_whole(order, cut):
+def test_concatenated_parts_equal_the_indexed_container(order, cut):
     found = log()[order]
     assert (found[:cut] + found[cut:]).same_as(found)
     assert Episodes.of([found[:cut], *found[cut:]], LAMP).same_as(found)
     assert len(Episodes.of([], LAMP) + found) == 3
 
 
-def test_joining_keeps_the_weaker_claim_about_behaviour():
+def test_concatenation_keeps_the_weaker_claim_about_behaviour():
     found = log()
     one, other, saw = (replace(found, behaviour=b) for b in ("nurse", "doctor", SAW_STATES))
     assert (one + one).behaviour == "nurse"
@@ -153,7 +153,7 @@ def test_joining_keeps_the_weaker_claim_about_behaviour():
         found + 3
 
 
-def test_equality_sees_every_part():
+def test_equality_compares_every_field():
     found = log()
     assert found.same_as(log())
     changes = {
@@ -183,8 +183,8 @@ def test_repr_is_short():
     assert repr(played()[1]) == "Episodes: 50 episodes of 4 steps"
 
 
-def test_what_is_not_known_is_never_read():
-    """Padding and missing entries changed at will: the same counts, returns, and problems."""
+def test_padding_and_missing_values_are_never_read():
+    """Changing padding and missing entries does not change counts, returns or problems."""
     made, episodes = played(20)
     length = np.arange(20) % 5
     ended = np.where(length < 4, "truncated", "horizon")
@@ -217,7 +217,7 @@ def test_what_is_not_known_is_never_read():
         made.homdp.counts(rubbish)
 
 
-def test_incomplete_episodes_are_refused_where_everything_is_needed():
+def test_incomplete_episodes_raise_if_complete_ones_are_required():
     made, episodes = played(6)
     gap = replace(episodes, states=np.ma.masked_array(episodes.states, np.eye(6, 5, -2) > 0))
     length = np.array([4, 4, 2, 4, 1, 4])
@@ -279,7 +279,7 @@ def test_names_become_indices():
     assert wrong(error) == {("states", "episode 1, step 3")}
 
 
-def test_minus_one_is_an_index_and_no_gap():
+def test_minus_one_is_an_invalid_index_not_a_missing_value():
     with pytest.raises(DataError) as error:
         Episodes.of(replace(GOOD, states=np.array([0, -1, 0, 0, 0])), TIGER)
     assert wrong(error) == {("states", "episode 0, step 2")}
@@ -336,8 +336,8 @@ def test_no_episodes():
     assert Episodes.of(empty + empty, LAMP).same_as(empty)
 
 
-def test_excluded_steps_read_only_what_is_revealed():
-    """The tiger stays while one listens: a move is reported unless one of its ends is missing."""
+def test_excluded_steps_use_only_revealed_states():
+    """The tiger stays while you listen: a move is reported unless one of its states is missing."""
     made = world("tiger")
     moves = replace(GOOD, states=np.array([0, 0, 1, 1, 1]))
     support = made.homdp.structure.support
@@ -349,7 +349,7 @@ def test_excluded_steps_read_only_what_is_revealed():
         assert excluded_problems(data, support, made.spaces) == []
 
 
-def test_many_excluded_steps_are_counted_past_the_first_twenty():
+def test_excluded_steps_beyond_the_first_twenty_are_counted():
     spaces = Spaces(("off", "on"), ("dark", "light"), ("wait", "press"), horizon=2)
     allowed = SimpleNamespace(
         initial=np.array([True, True]),

@@ -1,4 +1,4 @@
-"""Plans as people see them: trees in names, and pictures."""
+"""Plans: trees with names, exports and pictures."""
 
 import json
 
@@ -18,7 +18,7 @@ def plan():
     return history_tree()(world("tiger").pomdp).named(world("tiger"))
 
 
-def test_the_tree_tells_histories_in_names(plan):
+def test_histories_of_the_tree_have_names(plan):
     tree = plan.tree()
     assert list(tree) == list(range(31))  # the start, and 2^h histories at step h
     assert nx.is_arborescence(tree)
@@ -37,9 +37,9 @@ def test_the_tree_tells_histories_in_names(plan):
 
 
 def test_values_and_probabilities_add_up(plan):
-    """A node's value is its immediate reward plus the mean of its children's, node by node.
+    """The value of a node is its immediate reward plus the mean value of its children.
 
-    The root's is the policy's.
+    The value of the root is that of the policy.
     """
     for policy in (plan.policy, random_policy(world("tiger").spaces, 0)):
         value = evaluate(policy, plan.model)
@@ -58,8 +58,9 @@ def test_values_and_probabilities_add_up(plan):
 
 
 def immediate(policy, model, history):
-    """What the last step of a history pays times the history's probability, by Bayes' rule along
-    its words.
+    """The expected reward of the last step of a history times the probability of the history.
+
+    Computed with Bayes' rule from the names in the history.
     """
     rho, T, O, r = model.stationary()  # noqa: E741
     words, spaces = history.split(", "), world("tiger").spaces
@@ -71,7 +72,7 @@ def immediate(policy, model, history):
     return policy.act(seen, done) @ (joint @ r[len(done)])
 
 
-def test_too_large_a_tree_is_refused(plan):
+def test_trees_that_are_too_large_raise(plan):
     with raises(PlanningError, "tree"):
         plan.tree(max_nodes=10)
 
@@ -85,7 +86,7 @@ def test_export_to_graphml_and_json(plan, tmp_path):
     assert nx.node_link_graph(json.loads(text), edges="edges").nodes[5] == tree.nodes[5]
 
 
-def test_the_picture_names_decisions_and_observations(plan):
+def test_the_picture_shows_decisions_and_observations(plan):
     axes = plan.draw()
     words = {text.get_text() for text in axes.texts}
     assert "growl left" in words
@@ -95,7 +96,7 @@ def test_the_picture_names_decisions_and_observations(plan):
     assert len(fewer.texts) < len(axes.texts)
 
 
-def test_names_belong_to_a_model(plan):
+def test_names_must_fit_the_plan(plan):
     with raises(PolicyError, "policy"):
         plan.policy.named(world("lock"))
     assert "value 3.704 (exact)" in repr(plan)

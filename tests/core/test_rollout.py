@@ -1,4 +1,4 @@
-"""Playing a policy in a world: the noise, the barrier, and what comes back."""
+"""Simulation of policies in worlds: noise, information barrier and results."""
 
 import jax
 import jax.numpy as jnp
@@ -50,7 +50,7 @@ def test_shapes_dtypes_and_single_keys():
     assert np.array_equal(old.states, rollout(jax.random.key(3), made, uniform_policy(made)).states)
 
 
-def test_rollouts_do_not_depend_on_the_precision_outside():
+def test_rollouts_do_not_depend_on_the_precision_of_the_caller():
     made = world("tiger")
     outside = rollout(KEYS, made, uniform_policy(made))
     with x64():
@@ -59,7 +59,7 @@ def test_rollouts_do_not_depend_on_the_precision_outside():
 
 
 @pytest.mark.parametrize("name", ["tiger", "lock"])
-def test_asked_and_compiled_policies_play_the_same_episodes(name):
+def test_compiled_and_step_by_step_simulations_agree(name):
     made = world(name)
     policy = Parity(len(made.spaces.actions))
     asked = rollout(KEYS, made, policy)
@@ -67,8 +67,8 @@ def test_asked_and_compiled_policies_play_the_same_episodes(name):
     assert asked.same_as(compiled)
 
 
-def test_rules_that_share_a_key_share_their_luck():
-    """Paired seeds: where two policies have done the same so far, the world has too."""
+def test_policies_with_the_same_key_use_common_random_numbers():
+    """As long as two policies take the same actions, the states are the same."""
     made = world("lock")
     one, other = (rollout(KEYS, made, random_policy(made.spaces, seed)) for seed in (0, 1))
     assert np.array_equal(one.states[:, 0], other.states[:, 0])
@@ -77,8 +77,8 @@ def test_rules_that_share_a_key_share_their_luck():
     assert np.array_equal(one.states[:, 1:][same], other.states[:, 1:][same])
 
 
-def twin_worlds(seed):
-    """Two models with the same observations whatever the state, and different latent dynamics."""
+def models_with_equal_observations(seed):
+    """Two models whose observations ignore the state, with different latent dynamics."""
     generator = np.random.default_rng(seed)
     signal = np.repeat(generator.dirichlet(np.ones(3), 1), 4, axis=0)
     return [
@@ -96,25 +96,22 @@ def twin_worlds(seed):
 
 
 def interference(step) -> tuple[int, int]:
-    """Of 1,000 pairs of episodes with equal observations.
-
-    How many have other latents, how many other actions.
-    """
+    """Of 1,000 pairs of episodes with equal observations, how many differ in states and actions."""
     differ_states = differ_actions = 0
     for seed in range(4):
-        one, other = twin_worlds(seed)
+        one, other = models_with_equal_observations(seed)
         spaces = one.spaces
         policy = jax.tree.map(jnp.asarray, random_policy(spaces, seed))
         with x64():
-            luck = jax.vmap(lambda k: noise(k, jax.random.fold_in(k, 9), 6))(
+            drawn = jax.vmap(lambda k: noise(k, jax.random.fold_in(k, 9), 6))(
                 jax.random.split(jax.random.key(seed), 250)
             )
             run = jax.jit(
-                lambda tables, luck, policy=policy: jax.vmap(lambda u: step(tables, policy, u))(
-                    luck
+                lambda tables, drawn, policy=policy: jax.vmap(lambda u: step(tables, policy, u))(
+                    drawn
                 )
             )
-            first, second = run(one, luck), run(other, luck)
+            first, second = run(one, drawn), run(other, drawn)
         assert np.array_equal(first.observations, second.observations)
         differ_states += int((first.states != second.states).any(1).sum())
         differ_actions += int((first.actions != second.actions).any(1).sum())
@@ -128,16 +125,16 @@ def test_latent_states_do_not_interfere():
 
 
 def test_a_leak_of_the_latent_state_is_caught():
-    """Planted bug: the action noise moves a little with the first latent state."""
+    """Planted bug: the noise of actions depends slightly on the first latent state."""
 
-    def leaky(tables, policy, luck):
-        hint = choose(tables.initial, luck.state[0]) * 0.05
-        return play(tables, policy, luck._replace(action=(luck.action + hint) % 1.0))
+    def leaky(tables, policy, noise):
+        hint = choose(tables.initial, noise.state[0]) * 0.05
+        return play(tables, policy, noise._replace(action=(noise.action + hint) % 1.0))
 
     assert interference(leaky)[1] > 10
 
 
-def test_a_policy_is_handed_copies_of_what_may_be_seen_and_nothing_else():
+def test_policies_receive_only_copies_of_the_history():
     made = world("tiger")
     spy = Spy([1.0, 0.0, 0.0])
     episode = rollout(KEYS[0], made, spy)
@@ -163,9 +160,9 @@ def test_choice_is_the_inverse_distribution_function(weights, u):
     assert below - 1e-12 <= u <= below + row[k] + 1e-12
 
 
-def test_choice_never_takes_an_impossible_outcome_at_the_edges():
+def test_outcomes_of_probability_zero_are_never_chosen():
     with x64():
-        row = jnp.array([0.0, 0.1, 0.2, 0.7 - 1e-12, 0.0])  # sums to a little less than one
+        row = jnp.array([0.0, 0.1, 0.2, 0.7 - 1e-12, 0.0])  # sums to slightly less than one
         assert int(choose(row, 1 - 1e-16)) == 3
         assert int(choose(row, 0.0)) == 1
 
@@ -187,7 +184,7 @@ def test_long_horizons_and_horizon_one():
         )
 
 
-def test_bad_keys_and_policies_are_refused():
+def test_invalid_keys_and_policies_raise():
     made = world("tiger")
     with raises(DataError, "key"):
         rollout(0, made, uniform_policy(made))
@@ -205,7 +202,7 @@ def test_bad_keys_and_policies_are_refused():
         rollout(KEYS[0], made, Wrong())
 
 
-def test_natural_mistakes_are_answered():
+def test_common_mistakes_raise():
     made = world("tiger")
     with raises(DataError, "world"):
         rollout(KEYS, made.homdp, uniform_policy(made))

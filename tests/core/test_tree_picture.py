@@ -1,11 +1,11 @@
-"""Plans as pictures."""
+"""Pictures of plans."""
 
 from homdp_ppl.core.tree_picture import draw_tree
 from homdp_ppl.planners import history_tree
 from tests.worlds import world
 
 
-def test_dollars_are_no_mathematics():
+def test_dollar_signs_are_not_parsed_as_formulas():
     tree = history_tree()(world("tiger").pomdp).tree(1)
     for node, data in tree.nodes(data=True):
         data["action"] = "from $5 to $9" if node else ""

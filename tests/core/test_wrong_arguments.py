@@ -1,4 +1,4 @@
-"""What is no model, no policy and no episode is refused by all functions of the core."""
+"""Functions of the core raise errors for invalid models, policies and episodes."""
 
 from typing import Any
 
@@ -54,7 +54,7 @@ def wheres(error, run):
     [["a", "b"], [[0.5], [0.5, 0.5]], None, "tiger", [None, 1.0], {"a": 1}, [1j, 0], object()],
     ids=repr_without_address,
 )
-def test_tables_that_are_no_numbers(name, wrong):
+def test_tables_that_are_not_numbers(name, wrong):
     assert name in wheres(PlanningError, lambda: POMDP.of(**{**TABLES, name: wrong}, horizon=2))
     if wrong is not None:
         assert name in wheres(PlanningError, lambda: MODEL.with_tables(**{name: wrong}))
@@ -62,7 +62,7 @@ def test_tables_that_are_no_numbers(name, wrong):
 
 @pytest.mark.parametrize("name", TABLES)
 def test_masked_entries_are_missing(name):
-    """Not the fill values, which make a model here; without masked entries it is one."""
+    """The values under the mask, which would be a valid model here, are not used."""
     masked = np.ma.array(TABLES[name])
     assert POMDP.of(**{**TABLES, name: masked}, horizon=2).horizon == 2
     masked[..., 0] = np.ma.masked
@@ -86,14 +86,14 @@ def test_short_tables_of_another_size():
     assert MODEL.with_tables(emission=np.full((2, 5), 0.2)).sizes == (2, 5, 2)
 
 
-def test_four_arrays_are_no_model():
+def test_four_arrays_are_not_a_model():
     assert wheres(PlanningError, lambda: POMDP(*TABLES.values())) == ["arguments"]
 
 
 @pytest.mark.parametrize("model", [MODEL, BY_STEP, POMDP(*map(jnp.asarray, BY_STEP))])
 @pytest.mark.parametrize("h", [2, 9, -1, 0.5, "a", None])
 def test_steps_beyond_the_horizon(model, h):
-    """NumPy counts from the end, JAX clamps, and one table serves all steps: all are refused."""
+    """Even where NumPy would count from the end, JAX would clamp, or one table has all steps."""
     for method in (model.moves, model.shows, model.shows_after, model.rewards):
         assert wheres(PlanningError, lambda m=method: m(h)) == ["step"]
 
@@ -113,7 +113,7 @@ def test_actions_and_observations_out_of_range():
 )
 def test_bonuses(bonus):
     assert set(wheres(PlanningError, lambda: MODEL.with_bonus(bonus))) == {"bonus"}
-    assert MODEL.with_bonus(np.full((2, 2), -7.0)).reward.min() == -7  # outside [0, 1] is fine
+    assert MODEL.with_bonus(np.full((2, 2), -7.0)).reward.min() == -7  # may be outside [0, 1]
 
 
 @pytest.mark.parametrize("dimension", ["a", 0, -1, 1.5, None, True, [2]])
@@ -122,7 +122,7 @@ def test_dimensions(dimension):
 
 
 @pytest.mark.parametrize("model", ["tiger", None, 3, object(), {}])
-def test_what_has_no_spaces(model):
+def test_values_without_spaces(model):
     values = ["dark", "light"], ["press", "wait"], ["off", "on", "on"]
     episode = Episode.of(*values, LAMP)
     for run in (
@@ -178,8 +178,8 @@ def test_blind_policies(given):
     assert wheres(PolicyError, lambda: policy.graph(2))[0] == "probabilities"
 
 
-def test_policies_that_do_not_repeat_themselves():
-    """Actions are drawn by the caller; a policy that draws them itself was frozen before."""
+def test_policies_that_give_different_answers():
+    """A conversion would keep only one of the answers. The caller samples actions."""
     generator = np.random.default_rng(0)
 
     class Fickle:
@@ -222,7 +222,7 @@ def test_plans(change, where):
     assert wheres(HOMDPError, lambda: make_plan(**{**given, **change})) == [where]
 
 
-def test_certificates_of_plans_made_without_make_plan():
+def test_certificates_of_plans_created_directly():
     given = uniform_policy(MODEL), np.nan, 1.0
     assert wheres(PlanningError, lambda: Plan(*given, True, "test", {}, LAMP, MODEL)) == [
         "certificate"

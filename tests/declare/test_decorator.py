@@ -122,7 +122,7 @@ WRONG = {
     "delta outside": (
         {"emission": lambda x: dist.Delta(x + 1)},
         "emission",
-        "outside the declared names",
+        "among the declared names",
         "on",
     ),
     "batched": (

@@ -19,7 +19,7 @@ SPACES = Spaces(("x0", "x1"), ("y0", "y1"), ("a0", "a1"), 3)
 
 
 def trajectories(policy, model):
-    """Probability and return of every trajectory, multiplied out factor by factor."""
+    """The probability and the return of every trajectory, as explicit products."""
     rho, (T, O, r) = model.initial, full(model)  # noqa: E741
     H, X, Y, A = r.shape
     for x, y, a in product(
@@ -52,7 +52,7 @@ def test_values_and_visits_are_sums_over_trajectories(seed):
 
 @pytest.mark.parametrize("kinds", DEPENDENT)
 def test_dependent_tables(kinds):
-    """Values, visits and the lemma where tables depend on step, previous action or observation."""
+    """Values, visits and the lemma if tables depend on step, previous action or observation."""
     for seed in range(2):
         model = dependent_pomdp(seed, kinds=kinds)
         other = model._replace(
@@ -78,7 +78,7 @@ def test_dependent_tables(kinds):
         assert sides.distance <= sides.bound + 1e-12
 
 
-def test_a_policy_that_is_asked_step_by_step_has_a_value_too():
+def test_policies_that_are_not_graphs_can_be_evaluated():
     model = random_pomdp(0, 2, 2, 2, 3)
     assert evaluate(Parity(2), model) == evaluate(GraphPolicy.from_policy(Parity(2), model), model)
     other = random_pomdp(1, 2, 2, 2, 3)
@@ -105,7 +105,7 @@ def test_alpha_vectors_are_bounded_and_end_with_the_reward():
 
 
 def test_uniform_at_one_step():
-    """Pi o_h Unif(A): by hand on trajectories, with the policy going on after the random action."""
+    """Pi o_h Unif(A), computed from trajectories; the policy continues after the random action."""
     model = random_pomdp(2, 2, 2, 2, 3)
     policy = random_policy(SPACES, 4)
 
@@ -144,7 +144,7 @@ def test_simulation_lemma(seed):
 
 
 def test_the_lemmas_bound_by_hand_at_horizon_one():
-    """H = 1: E ||O - O-hat||_1 under rho, no transition term; the distance attains it."""
+    """H = 1: the bound is E ||O - O-hat||_1 under rho without a transition term, and is tight."""
     model, other = random_pomdp(0, 2, 2, 2, 1), random_pomdp(1, 2, 2, 2, 1)
     other = other._replace(initial=model.initial, reward=model.reward)
     sides = simulation_lemma(
@@ -155,13 +155,13 @@ def test_the_lemmas_bound_by_hand_at_horizon_one():
     assert sides.distance == pytest.approx(by_hand)
 
 
-def test_a_policy_of_another_model_is_refused():
+def test_a_policy_of_another_model_raises():
     for function in (evaluate, occupancy, policy_alphas):
         with raises(PolicyError, "policy"):
             function(uniform_policy(world("tiger")), world("lock").pomdp)
 
 
-def test_a_world_is_no_pomdp():
+def test_a_world_is_not_a_pomdp():
     for function in (evaluate, occupancy):
         with raises(PlanningError, "model"):
             function(uniform_policy(world("tiger")), world("tiger"))

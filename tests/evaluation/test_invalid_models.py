@@ -1,4 +1,4 @@
-"""Functions of models refuse what planners refuse."""
+"""Evaluation functions raise the same errors for invalid models as planners."""
 
 import jax
 import jax.numpy as jnp
@@ -68,7 +68,7 @@ WRONG = {
 
 @pytest.mark.parametrize("wrong", WRONG)
 @pytest.mark.parametrize("function", FUNCTIONS)
-def test_refused_as_by_planners(function, wrong):
+def test_invalid_tables_raise(function, wrong):
     field, table = WRONG[wrong]
     with pytest.raises(PlanningError) as caught:
         FUNCTIONS[function](MODEL._replace(**{field: table}))
@@ -77,13 +77,13 @@ def test_refused_as_by_planners(function, wrong):
 
 @pytest.mark.parametrize("function", FUNCTIONS)
 @pytest.mark.parametrize("wrong", [None, "tiger", models.load("tiger"), np.eye(2)], ids=str)
-def test_what_is_no_model(function, wrong):
+def test_values_that_are_not_models_raise(function, wrong):
     with pytest.raises(PlanningError) as caught:
         FUNCTIONS[function](wrong)
     assert caught.value.problems[0].where == "model"
 
 
-def test_sound_models_are_accepted():
+def test_valid_models_are_accepted():
     for function in FUNCTIONS.values():
         function(MODEL)
         function(type(MODEL)(*(np.ma.array(part) for part in MODEL)))  # nothing is masked
@@ -92,7 +92,7 @@ def test_sound_models_are_accepted():
     )
 
 
-def test_traced_models_pass():
+def test_traced_models_are_accepted():
     assert np.isfinite(jax.jit(qmdp)(MODEL)).all()
     assert np.isfinite(jax.jit(root_value)(MODEL, VECTORS))
 

@@ -1,4 +1,4 @@
-"""Bounds of agents that see more: by hand, and against the belief tree written out."""
+"""Upper bounds from agents that see more, compared with values by hand and the belief tree."""
 
 from typing import Any
 
@@ -32,7 +32,7 @@ def test_fast_informed_bound_is_exact_one_step_from_a_known_state() -> None:
     np.testing.assert_allclose(fast_informed_bound(pomdp)[0].max(1), values, atol=1e-14)
 
 
-def test_large_sparse_tables_take_the_other_way(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_large_sparse_tables_give_the_same_bound(monkeypatch: pytest.MonkeyPatch) -> None:
     pomdp = signed_pomdp(3, zeros=True, X=12, Y=3, A=3)
     dense = fast_informed_bound(pomdp)
     monkeypatch.setattr("homdp_ppl.evaluation.relaxations.LARGE", 0)
@@ -41,7 +41,7 @@ def test_large_sparse_tables_take_the_other_way(monkeypatch: pytest.MonkeyPatch)
     np.testing.assert_allclose(fast_informed_bound(pomdp), dense, atol=1e-14)
 
 
-def test_root_value_sees_the_first_observation() -> None:
+def test_root_value_uses_the_first_observation() -> None:
     pomdp = signed_pomdp(4, zeros=False)
     vectors = np.array([[1.0, 0, 0], [0, 1, 0], [0, 0, 1]])
     joint = pomdp.initial[:, None] * pomdp.shows(0)

@@ -1,4 +1,4 @@
-"""Values by simulation, against exact ones."""
+"""Values by simulation, compared with exact values."""
 
 import math
 
@@ -16,8 +16,9 @@ LEVEL, REPEATS, EPISODES = 0.9, 400, 50
 
 
 def covered(distort: float = 1.0) -> int:
-    """How many of 400 intervals at a level of 90 % contain the exact value, their standard errors
-    multiplied by ``distort``.
+    """The number of 400 intervals at a level of 90 % that contain the exact value.
+
+    Standard errors are multiplied by ``distort``.
     """
     tiger = world("tiger")
     policy = random_policy(tiger.spaces, 0)
@@ -33,23 +34,22 @@ def covered(distort: float = 1.0) -> int:
     return sum(low <= exact <= high for low, high in found)
 
 
-def test_intervals_contain_the_value_as_often_as_they_say():
-    """Binomial tails at 1e-4 each; the level may be off by 0.02 itself.
+def test_intervals_have_the_stated_coverage():
+    """Binomial tails of 1e-4 each, for levels within 0.02 of the nominal one.
 
-    A mean of 50 bounded returns is not quite normal.
+    This tolerance is needed because a mean of 50 bounded returns is only approximately normal.
     """
     low, high = binom.ppf(1e-4, REPEATS, LEVEL - 0.02), binom.isf(1e-4, REPEATS, LEVEL + 0.02)
     assert low <= covered() <= high
-    assert (
-        not low <= covered(distort=0.7) <= high
-    )  # standard errors that are too small are caught, and too large ones
+    # Standard errors that are too small or too large are caught.
+    assert not low <= covered(distort=0.7) <= high
     assert not low <= covered(distort=1.5) <= high
 
 
 def test_agrees_with_the_exact_value():
-    """Five standard errors of 400 returns: false-alarm rate 1e-6 each.
+    """Within five standard errors of 400 returns: a false-alarm rate of 1e-6 each.
 
-    The value of the other policy is caught.
+    The value of another policy is caught.
     """
     tiger = world("tiger")
     policies = uniform_policy(tiger), Parity(3)
@@ -67,10 +67,10 @@ def test_numbers_by_hand():
     assert found.interval == pytest.approx(
         (5 - 4.302653 / math.sqrt(3), 5 + 4.302653 / math.sqrt(3)), abs=1e-5
     )
-    assert summary(np.array([0.0, 2.0]), 2).interval == (0.0, 2.0)  # cut to what is possible
+    assert summary(np.array([0.0, 2.0]), 2).interval == (0.0, 2.0)  # clipped to [0, H]
 
 
-def test_little_is_known_from_few():
+def test_estimates_from_one_or_no_return():
     assert summary(np.array([1.5]), 4) == Estimate(1.5, math.inf, 1, (0.0, 4.0))
     none = summary(np.zeros(0), 4)
     assert none.episodes == 0
@@ -85,7 +85,7 @@ def test_the_same_key_gives_the_same_estimate():
     assert first == again != other
 
 
-def test_nonsense_is_refused():
+def test_invalid_arguments_raise():
     tiger = world("tiger")
     with raises(HOMDPError, "episodes", "level"):
         estimate(uniform_policy(tiger), tiger, jax.random.key(0), 0, level=2)

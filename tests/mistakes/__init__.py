@@ -1,4 +1,4 @@
-"""Plausible mistakes in calls of the public API: which calls, which mistakes, and the verdict.
+"""Fuzzing of the public API with plausible mistakes: valid calls, mistakes and verdicts.
 
-``python -m tests.mistakes --calls 10000 --seed 0`` runs them and counts the outcomes.
+``python -m tests.mistakes --calls 10000 --seed 0`` runs the cases and counts their outcomes.
 """

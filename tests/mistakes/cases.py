@@ -1,4 +1,4 @@
-"""Cases: a recipe with one or two arguments replaced by mistakes, and how a case is run."""
+"""Cases: recipes with one or two arguments replaced by mistakes, and how to run them."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ from tests.mistakes.recipe import Recipe
 from tests.mistakes.values import Mistake, mistakes
 from tests.mistakes.verdicts import Outcome, of_error, of_result
 
-SECONDS = 20.0  # a call that takes longer hangs
+SECONDS = 20.0  # a call that takes longer counts as hanging
 CALL_ERRORS = ("unexpected keyword argument", "positional argument", "got multiple values")
 
 
 class Case(NamedTuple):
-    """A call with mistakes in it."""
+    """A call with mistakes."""
 
     recipe: Recipe
     replaced: dict[str, Mistake]
@@ -71,7 +71,7 @@ def recipes() -> tuple[Recipe, ...]:
 
 
 def case(seed: int, number: int) -> Case:
-    """The case with a number, which depends on the seed and the number alone."""
+    """The case with this number; it depends only on the seed and the number."""
     chance = random.Random(f"{seed}:{number}")
     choices = [recipe for recipe in recipes() if recipe.arguments]
     recipe = chance.choice(choices)
@@ -98,7 +98,7 @@ def _mistake(recipe: Recipe, name: str, chance: random.Random) -> Mistake:
 
 
 def run(case: Case) -> Outcome:
-    """Run a case, with a limit on its time, and judge what comes of it."""
+    """Run a case with a time limit; returns its outcome."""
     traced = any(mistake.traced for mistake in case.replaced.values())
     verdicts = {mistake.verdict for mistake in case.replaced.values()}
     verdict = "any" if not verdicts or len(verdicts) > 1 else verdicts.pop()
@@ -125,11 +125,11 @@ def run(case: Case) -> Outcome:
     return of_result(result, valid(case.recipe), verdict)
 
 
-_REFERENCES: dict[int, tuple[Recipe, Any]] = {}  # a recipe that is kept keeps its id
+_REFERENCES: dict[int, tuple[Recipe, Any]] = {}  # keeping the recipe keeps its id unique
 
 
 def valid(recipe: Recipe) -> Any:
-    """The result of the valid call, made once."""
+    """The result of the valid call, computed once."""
     place = id(recipe)
     if place not in _REFERENCES:
         with _quiet():
@@ -162,7 +162,7 @@ def _traced(case: Case) -> Any:
 
 
 def _use(result: Any) -> None:
-    """What one does first with a result: look at it and read its properties."""
+    """Use a result as users do first: print it and read its properties."""
     repr(result)
     if not type(result).__module__.startswith("homdp_ppl"):
         return

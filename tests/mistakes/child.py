@@ -1,6 +1,4 @@
-"""Run cases in this process, under a limit of memory; writes one line of JSON before and after
-each.
-"""
+"""Run cases in this process with a memory limit; prints a line of JSON before and after each."""
 
 from __future__ import annotations
 
@@ -17,17 +15,17 @@ matplotlib.use("Agg")
 from tests.mistakes.cases import case, recipes, run
 from tests.mistakes.things import folder, ours
 
-MEMORY = 3 * 2**30  # bytes that a case may take beyond what the process has
+MEMORY = 3 * 2**30  # bytes that the process may allocate in addition
 
 
 def limit_memory() -> None:
-    """Let allocations beyond the limit fail."""
+    """Make allocations beyond the limit fail."""
     used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_AS, (used + MEMORY, used + MEMORY))
 
 
 def main() -> None:
-    """Run the cases that the command line asks for: seed, first, last and a prefix of names."""
+    """Run the cases given on the command line: seed, first, last and a prefix of names."""
     seed, first, last = map(int, sys.argv[1:4])
     prefix, output = sys.argv[4], sys.stdout
     ours(), recipes()

@@ -1,6 +1,4 @@
-"""Cases in child processes: one that dies or hangs is an outcome, and the rest are run all the
-same.
-"""
+"""Running cases in child processes, so that one that crashes or hangs does not stop the others."""
 
 from __future__ import annotations
 
@@ -16,11 +14,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 ROOT = Path(__file__).parents[2]
-PATIENCE = 120.0  # seconds without a sign of life; the first lines come after imports
+PATIENCE = 120.0  # seconds without output, including the time of imports
 
 
 class Result(NamedTuple):
-    """One case and what came of it."""
+    """One case and its outcome."""
 
     number: int
     case: str
@@ -30,7 +28,7 @@ class Result(NamedTuple):
 
     @property
     def failed(self) -> bool:
-        """Whether this must not happen."""
+        """Whether the outcome is a failure."""
         return self.kind not in ("refused", "accepted")
 
     def __str__(self) -> str:

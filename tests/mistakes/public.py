@@ -1,4 +1,4 @@
-"""Everything public that can be called or read: functions, classes, methods and properties."""
+"""The public API: functions, classes, methods and properties that need recipes."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from homdp_ppl.core.pomdp import Stationary
 from homdp_ppl.learning.learner import Learner
 from homdp_ppl.planners import PLANNERS
 
-# Classes that public functions take or return, and that users call, without being listed.
+# Classes that users call without being listed: public functions take or return them.
 ALSO = {"Learner": Learner, "Stationary": Stationary}
-# Raised or implemented by users, called by JAX, or inherited from Gymnasium: not called with data.
+# Names that users do not call with data: implemented by users, called by JAX, or inherited.
 NOT_CALLED = {
     "Policy",
     "Policy.act",
@@ -21,14 +21,14 @@ NOT_CALLED = {
     "GraphPolicy.tree_unflatten",
     "x64",
     "Learner.traced",
-    "Run",  # results, which the library alone makes
+    "Run",  # results, created only by the library
     "Posterior",
     "posteriors.PredictiveCheck",
     "study.Finished",
     "study.StudyDirectory",
     "study.Row",
-    "planners.OnlinePolicy",  # made by particle_tree alone, from parts that are not public
-    "explorers.State",  # the record that JAX takes apart and puts together again
+    "planners.OnlinePolicy",  # created only by particle_tree, from private parts
+    "explorers.State",  # a pytree that JAX flattens and unflattens
     "gym.HOMDPEnv.np_random",
     "gym.HOMDPEnv.np_random_seed",
     "gym.HOMDPEnv.unwrapped",
@@ -42,7 +42,7 @@ def namespaces() -> dict[str, Any]:
 
 
 def public() -> dict[str, Any]:
-    """Functions and classes by name, as in ``theory.packing``; each once."""
+    """Functions and classes by name, for example ``theory.packing``, without duplicates."""
     found: dict[str, Any] = {}
     seen: set[int] = set()
     for space, module in namespaces().items():
@@ -69,7 +69,7 @@ def members(name: str, thing: type) -> tuple[list[str], list[str]]:
 
 
 def required() -> set[str]:
-    """The names that need a recipe: a valid call to start from."""
+    """The names that need a recipe."""
     names = set()
     for name, thing in public().items():
         if inspect.isclass(thing) and issubclass(thing, BaseException):
@@ -78,5 +78,5 @@ def required() -> set[str]:
         if inspect.isclass(thing):
             methods, properties = members(name, thing)
             names |= {*methods, *properties}
-    names |= {f"{name}()" for name in PLANNERS}  # what the factories return is called too
+    names |= {f"{name}()" for name in PLANNERS}  # the planners that the factories return
     return names - NOT_CALLED

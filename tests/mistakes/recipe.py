@@ -1,4 +1,4 @@
-"""A recipe: a valid call, of which cases replace one argument by a mistake."""
+"""Recipes: valid calls in which cases replace arguments by mistakes."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from typing import Any, NamedTuple
 
 
 class Recipe(NamedTuple):
-    """A valid call of something public."""
+    """A valid call of a public function, class, method or property."""
 
     name: str  # as in tests.mistakes.public
     call: Callable[..., Any]
     arguments: dict[str, Any]
-    free: frozenset[str] = frozenset()  # arguments of any type: nothing must be refused
-    patient: frozenset[str] = frozenset()  # arguments whose huge values take for ever, rightly
-    record: bool = False  # plain data: its type refuses nothing
+    free: frozenset[str] = frozenset()  # arguments that accept values of any type
+    patient: frozenset[str] = frozenset()  # arguments whose huge values may take very long
+    record: bool = False  # plain data without validation
 
     @property
     def family(self) -> str:
@@ -25,16 +25,16 @@ class Recipe(NamedTuple):
 def recipe(
     name: str, call: Callable[..., Any], /, *, free: Any = "", patient: Any = "", **arguments: Any
 ) -> Recipe:
-    """A recipe with names of arguments in one text."""
+    """Create a recipe; ``free`` and ``patient`` are names separated by spaces."""
     return Recipe(name, call, arguments, frozenset(free.split()), frozenset(patient.split()))
 
 
 def record(name: str, call: Callable[..., Any], /, **arguments: Any) -> Recipe:
-    """The recipe of plain data."""
+    """Create the recipe of a plain record."""
     return Recipe(name, call, arguments, record=True)
 
 
 def reading(name: str, thing: Any, *properties: str) -> Iterator[Recipe]:
-    """Recipes of properties: there is nothing to replace, but they must be readable."""
+    """Create recipes of properties, which have no arguments but must be readable."""
     for part in properties:
         yield Recipe(f"{name}.{part}", lambda part=part: getattr(thing, part), {})

@@ -1,4 +1,4 @@
-"""Valid calls of tables and pictures."""
+"""Valid calls of ``report``: tables and pictures."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Valid objects of every type that public functions take, made once."""
+"""Valid objects of all types that public functions accept, each created once."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ KEY = jax.random.key(0)
 
 @cache
 def folder() -> Path:
-    """A folder of this process for files."""
+    """A temporary folder of this process."""
     return Path(tempfile.mkdtemp(prefix="mistakes"))
 
 
@@ -47,7 +47,7 @@ def tiger() -> Any:
 
 @cache
 def lamp() -> Any:
-    """A declaration with an unknown table of transitions."""
+    """A declaration with an unknown transition table."""
     return tabular(
         T=dist.Dirichlet(np.ones((2, 1, 2))),
         O=np.eye(2),
@@ -66,7 +66,7 @@ def lit() -> POMDP:
 
 @homdp(states=1, observations=2, actions=1, horizon=1, reward=[[1]])
 def bent_coin() -> Kernels:
-    """A declaration without a closed form."""
+    """A declaration whose posterior has no closed form."""
     heads = numpyro.sample("heads", dist.Uniform(0.5, 1.0))
     return Kernels([1.0], [[[1.0]]], lambda x: dist.Bernoulli(heads))
 
@@ -85,7 +85,7 @@ def policy() -> Any:
 
 @cache
 def episodes() -> Any:
-    """A few episodes of the tiger."""
+    """A few episodes of the tiger problem."""
     return rollout(jax.random.split(KEY, 6), tiger(), policy())
 
 
@@ -103,7 +103,7 @@ def belief() -> Any:
 
 @cache
 def plan() -> Any:
-    """The optimal plan for the tiger."""
+    """The optimal plan for the tiger problem."""
     return history_tree()(tiger().pomdp)
 
 
@@ -122,7 +122,7 @@ def epochs() -> Any:
 
 @cache
 def runs() -> Any:
-    """Two rules side by side."""
+    """The runs of two rules."""
     rules = [explorers.oracle(tiger()), explorers.uniform()]
     return study.side_by_side(tiger(), rules, history_tree(), episodes=3, seeds=[0, 1])
 
@@ -158,7 +158,7 @@ def pomdp_file() -> Path:
 
 @cache
 def saved_policy() -> Path:
-    """A policy in a file."""
+    """A policy file."""
     path = folder() / "policy.npz"
     policy().save(path)
     return path
@@ -166,7 +166,7 @@ def saved_policy() -> Path:
 
 @cache
 def ours() -> dict[str, Any]:
-    """One object of each of our types, to hand over where another one is wanted."""
+    """One object of each type of this package, to pass where another type is expected."""
     return {
         "a World": tiger(),
         "a HOMDP": tiger().homdp,
@@ -192,7 +192,7 @@ def ours() -> dict[str, Any]:
 
 @cache
 def explorers_radii() -> Any:
-    """Radii for the tiger."""
+    """Radii for the tiger problem."""
     from homdp_ppl import confidence
 
     return confidence.hop_b_radii(tiger().homdp, counts(), 100)

@@ -1,6 +1,6 @@
-"""Plausible mistakes for one argument, made from the valid value that it replaces.
+"""Plausible mistakes for one argument, derived from the valid value.
 
-The verdict says what may happen: "refuse", the call must raise an error of ours; "same", it may
+The verdict says what may happen: "refuse", the call must raise a HOMDPError; "same", it may
 also be accepted with the result of the valid call; "any", with any sane result.
 """
 
@@ -25,7 +25,7 @@ Verdict = Literal["refuse", "same", "any"]
 
 
 class Mistake(NamedTuple):
-    """A value to hand over instead of the valid one."""
+    """A value to pass instead of the valid one."""
 
     label: str
     value: Any
@@ -43,7 +43,7 @@ class Unhashable:
 
 
 def mistakes(value: Any) -> list[Mistake]:
-    """All mistakes that are plausible where this value is right."""
+    """All plausible mistakes for an argument whose valid value is given."""
     found = [*_anywhere(value)]
     if isinstance(value, bool):
         found += _for_flag(value)
@@ -52,7 +52,7 @@ def mistakes(value: Any) -> list[Mistake]:
     elif isinstance(value, float):
         found += _for_number(value)
     elif isinstance(value, str):
-        found += _for_text(value)
+        found += _for_string(value)
     elif isinstance(value, Path):
         found += _for_path(value)
     elif is_key(value):
@@ -96,8 +96,8 @@ def _anywhere(value: Any) -> Iterator[Mistake]:
     if not callable(value):
         yield Mistake("a function", lambda *_: None, unsure)
     if not isinstance(value, str | Path):
-        yield Mistake("a text", "tiger", unsure)
-        yield Mistake("an empty text", "", unsure)
+        yield Mistake("a string", "tiger", unsure)
+        yield Mistake("an empty string", "", unsure)
     if not isinstance(value, list | tuple | np.ndarray | dict):
         yield Mistake("an empty list", [], "any")
         yield Mistake("a list", [value, value], "any")
@@ -110,7 +110,7 @@ def _anywhere(value: Any) -> Iterator[Mistake]:
         yield Mistake("a flag", True, "any")
     if not isinstance(value, np.ndarray):
         yield Mistake("an empty array", np.array([]), "any")
-        yield Mistake("an array of texts", np.array(["left", "right"]), "any")
+        yield Mistake("an array of strings", np.array(["left", "right"]), "any")
     yield Mistake("a Series", pd.Series([0.5, 0.5], index=["a", "b"]), "any")
     yield Mistake("a DataFrame", pd.DataFrame({"a": [0.5, 0.5]}), "any")
     for label, thing in ours().items():
@@ -179,10 +179,10 @@ def _for_number(value: float) -> Iterator[Mistake]:
     yield Mistake("a traced number", value, "any", traced=True)
 
 
-def _for_text(value: str) -> Iterator[Mistake]:
+def _for_string(value: str) -> Iterator[Mistake]:
     yield Mistake("a number", 3, "refuse")
     yield Mistake("nan", math.nan, "refuse")
-    yield Mistake("an array of texts", np.array([value, value]), "refuse")
+    yield Mistake("an array of strings", np.array([value, value]), "refuse")
     yield Mistake("in a list", [value], "any")
     yield Mistake("empty", "", "any")
     yield Mistake("misspelt", value[:-1] + "x", "any")
@@ -205,7 +205,7 @@ def _for_path(value: Path) -> Iterator[Mistake]:
     yield Mistake("empty", "", "any")
     yield Mistake("a zero byte", "a\x00b", "any")
     yield Mistake("too long", "x" * 5000, "any")
-    yield Mistake("a text", str(value), "same")
+    yield Mistake("a string", str(value), "same")
 
 
 def _for_key(value: Any) -> Iterator[Mistake]:
@@ -225,7 +225,7 @@ def _for_array(value: Any) -> Iterator[Mistake]:
     yield Mistake("no axes", np.array(0.5), "any")
     yield Mistake("an empty list", [], "any")
     yield Mistake("a ragged list", [[1], [2, 3]], "any")
-    yield Mistake("texts", np.full(value.shape, "left"), "refuse")
+    yield Mistake("strings", np.full(value.shape, "left"), "refuse")
     yield Mistake("objects", np.full(value.shape, None), "any")
     if value.dtype.kind not in "biuf":
         return
@@ -271,7 +271,7 @@ def _for_sequence(value: Any) -> Iterator[Mistake]:
     yield Mistake("None within", kind([None, *value[1:]]), "any")
     yield Mistake("a number within", kind([3, *value[1:]]), "any")
     yield Mistake("nan within", kind([math.nan, *value[1:]]), "any")
-    yield Mistake("a text within", kind(["unknown", *value[1:]]), "any")
+    yield Mistake("an unknown string inside", kind(["unknown", *value[1:]]), "any")
     yield Mistake("one more", kind([*value, *value[-1:]]), "any")
     yield Mistake("one less", kind(value[:-1]), "any")
     yield Mistake("nested", kind([value]), "any")
@@ -293,7 +293,7 @@ def _for_mapping(value: dict[Any, Any]) -> Iterator[Mistake]:
     for label, bad in (
         ("None", None),
         ("nan", math.nan),
-        ("a text", "tiger"),
+        ("a string", "tiger"),
         ("an object", object()),
         ("a ragged list", [[1], [2, 3]]),
         ("an empty list", []),
@@ -302,9 +302,9 @@ def _for_mapping(value: dict[Any, Any]) -> Iterator[Mistake]:
 
 
 def _for_record(value: Any) -> Iterator[Mistake]:
-    """The same record with one of its fields wrong; what its own checks refuse is left out."""
+    """The same record with one invalid field, unless its own checks raise an error."""
     if type(value).__name__ in ("HOMDP", "World", "Run", "Posterior", "State", "PredictiveCheck"):
-        return  # made by the library alone
+        return  # created only by the library
     names = (
         value._fields if hasattr(value, "_fields") else [f.name for f in fields(value) if f.init]
     )

@@ -1,4 +1,4 @@
-"""What came of a call: refused with one of our errors, accepted and sane, or a failure."""
+"""Outcomes of calls: refused with a HOMDPError, accepted with a sane result, or a failure."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from homdp_ppl.core.probabilities import pomdp_problems
 from homdp_ppl.errors import in_one_line
 
 DEPTH = 6
-ROUNDING = 1e-4  # float32 input gives results that differ by no more
+ROUNDING = 1e-4  # largest difference between results of float32 and float64 input
 
 
 class Outcome(NamedTuple):
-    """The class of an outcome and its details; ``failed`` says whether it is a failure."""
+    """The kind of an outcome with details."""
 
     kind: str  # "refused", "accepted", "raw", "nonsense", "message", "hang", "memory"
     detail: str = ""
 
     @property
     def failed(self) -> bool:
-        """Whether this must not happen."""
+        """Whether the outcome is a failure."""
         return self.kind not in ("refused", "accepted")
 
 
@@ -39,7 +39,7 @@ def of_error(error: BaseException) -> Outcome:
 
 
 def of_message(error: HOMDPError) -> Outcome:
-    """Whether an error of ours says where, what was given and what was expected."""
+    """Check that a HOMDPError says where, what was given and what was expected."""
     line = in_one_line(error)
     start = line.split(": ")
     if not error.problems:
@@ -55,7 +55,7 @@ def of_message(error: HOMDPError) -> Outcome:
 
 
 def of_result(result: Any, reference: Any, verdict: str) -> Outcome:
-    """The outcome of a call that returned, next to the result of the valid call."""
+    """The outcome of a call that returned, compared with the result of the valid call."""
     if verdict == "refuse":
         return Outcome("nonsense", f"accepted: {_short(result)}")
     if verdict == "same" and not alike(result, reference):
@@ -65,7 +65,7 @@ def of_result(result: Any, reference: Any, verdict: str) -> Outcome:
 
 
 def insane(result: Any, reference: Any) -> str:
-    """What cannot be right about a result; empty if nothing was found."""
+    """Describe what is wrong with a result; empty if nothing was found."""
     certified = isinstance(result, Plan) and result.certified
     if certified and not result.value <= result.upper + result.rounding:
         return f"value {result.value} above upper {result.upper}"
@@ -113,7 +113,7 @@ def _numbers(tree: Any, depth: int = 0) -> Any:
         return
     if isinstance(tree, int | float | np.number | np.ndarray | jax.Array):
         if isinstance(tree, jax.Array) and not isinstance(tree.dtype, np.dtype):
-            tree = jax.random.key_data(tree)  # of random keys
+            tree = jax.random.key_data(tree)  # random keys
         if np.asarray(tree).dtype.kind in "biuf":
             yield np.asarray(np.ma.filled(np.ma.asarray(tree, float), 0.0))
     elif hasattr(tree, "_fields"):

@@ -1,4 +1,4 @@
-"""Journals of small blocks, for the tests."""
+"""Helpers that write and read journals of small blocks."""
 
 import numpy as np
 
@@ -9,7 +9,7 @@ DESCRIBED = {"model": "tiger", "seed": 7}
 
 
 def write(path, numbers, description=DESCRIBED):
-    """A journal of small blocks."""
+    """Write a journal of small blocks."""
     with Journal.create(path, description) as journal:
         for number in numbers:
             append(journal, number)
@@ -21,7 +21,7 @@ def append(journal, number):
 
 
 def numbers(contents):
-    """Which of the blocks of ``write`` a journal holds, whole."""
+    """The numbers of the intact blocks of a journal made by ``write``."""
     found = [block.facts["n"] for block in contents.blocks]
     assert [block.arrays["a"].tolist() for block in contents.blocks] == [
         [number] for number in found
@@ -30,5 +30,5 @@ def numbers(contents):
 
 
 def places(path):
-    """The places after each record."""
+    """The place after each record."""
     return [place for place, _ in walk(path)]

@@ -1,4 +1,4 @@
-"""Atomic replacement and files set aside."""
+"""Atomic replacement of files, and renaming of damaged files."""
 
 import os
 import pickle
@@ -42,7 +42,7 @@ print({"jax", "pickle"} & set(sys.modules))
 """
 
 
-def test_errors_are_one_line_and_travel_between_processes():
+def test_errors_are_one_line_and_picklable():
     error = StorageError("a\nb.journal", "a wrong\ncheck", "another", "Look.", offset=7)
     assert str(error) == "a b.journal[byte 7]: got a wrong check; expected another. Look."
     copy = pickle.loads(pickle.dumps(error))
@@ -54,12 +54,12 @@ def test_errors_are_one_line_and_travel_between_processes():
     )
 
 
-def test_storage_imports_no_jax():
-    """So that a worker can look after its files before it has compiled anything."""
+def test_storage_does_not_import_jax():
+    """Workers can therefore handle their files before they compile anything."""
     assert "jax" not in finish(spawn(IMPORTS))
 
 
-@pytest.mark.parametrize("content", [b"new", lambda beside: beside.write_bytes(b"new")])
+@pytest.mark.parametrize("content", [b"new", lambda temporary: temporary.write_bytes(b"new")])
 def test_a_file_is_replaced(tmp_path, content):
     path = tmp_path / "results.nc"
     path.write_bytes(b"old and longer")
@@ -69,8 +69,8 @@ def test_a_file_is_replaced(tmp_path, content):
 
 
 def test_writers_get_a_path_with_the_same_suffix(tmp_path):
-    """np.savez and savefig go by the suffix."""
-    atomic_write(tmp_path / "policy.npz", lambda beside: np.savez(beside, start=np.arange(3)))
+    """np.savez and savefig depend on the suffix."""
+    atomic_write(tmp_path / "policy.npz", lambda temporary: np.savez(temporary, start=np.arange(3)))
     assert np.load(tmp_path / "policy.npz")["start"].tolist() == [0, 1, 2]
 
 
@@ -78,8 +78,8 @@ def test_writers_get_a_path_with_the_same_suffix(tmp_path):
     "failure", [KeyboardInterrupt, RuntimeError, OSError(28, "No space left on device")]
 )
 def test_a_writer_that_fails_leaves_the_old_file(tmp_path, failure):
-    def write(beside):
-        beside.write_bytes(b"half")
+    def write(temporary):
+        temporary.write_bytes(b"half")
         raise failure
 
     path = tmp_path / "results.nc"
@@ -93,16 +93,16 @@ def test_a_writer_that_fails_leaves_the_old_file(tmp_path, failure):
 def test_a_full_disk_leaves_the_old_file(tmp_path):
     path = tmp_path / "results.nc"
     path.write_bytes(b"old")
-    said = finish(spawn(LIMITED, path))
-    assert said == (
-        f"{path}: got File too large; expected a file that can be written. Make space, "
+    message = finish(spawn(LIMITED, path))
+    assert message == (
+        f"{path}: got File too large; expected a file that can be written. Free some disk space, "
         f"then resume.\n"
     )
     assert path.read_bytes() == b"old"
     assert os.listdir(tmp_path) == ["results.nc"]
 
 
-def test_a_device_without_space_is_told():
+def test_a_full_device_raises():
     with (
         open("/dev/full", "wb", buffering=0) as full,
         raises(StorageError, "full"),
@@ -111,7 +111,7 @@ def test_a_device_without_space_is_told():
         full.write(b"x")
 
 
-def test_a_killed_writer_leaves_a_whole_file(tmp_path):
+def test_a_killed_writer_leaves_an_intact_file(tmp_path):
     path, rng = tmp_path / "results.nc", np.random.default_rng(0)
     child = spawn(REPLACE_FOR_EVER, path)
     first = child.stdout.readline()
@@ -126,7 +126,7 @@ def test_a_killed_writer_leaves_a_whole_file(tmp_path):
     assert os.listdir(tmp_path) == ["results.nc"]
 
 
-def test_only_leftovers_are_removed(tmp_path):
+def test_only_temporary_files_are_removed(tmp_path):
     keep = [
         ".lock",
         ".notes.partial",
@@ -147,7 +147,7 @@ def test_only_leftovers_are_removed(tmp_path):
     assert sorted(os.listdir(below)) == sorted(keep)
 
 
-def test_nothing_is_overwritten_by_what_is_set_aside(tmp_path):
+def test_renaming_a_damaged_file_overwrites_nothing(tmp_path):
     path = tmp_path / "0.journal"
     for number in range(1, 4):
         path.write_text(str(number))
@@ -160,7 +160,7 @@ def test_nothing_is_overwritten_by_what_is_set_aside(tmp_path):
     ]
 
 
-def test_what_cannot_be_written_is_told_with_its_name(tmp_path):
+def test_errors_of_writing_name_the_file(tmp_path):
     with raises(StorageError, f"{tmp_path}/missing/file"):
         atomic_write(tmp_path / "missing" / "file", b"")
     with raises(StorageError, f"{tmp_path}/gone"):

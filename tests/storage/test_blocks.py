@@ -1,4 +1,4 @@
-"""Arrays and facts as bytes, and back."""
+"""Encoding and decoding of arrays and facts."""
 
 import math
 
@@ -9,7 +9,7 @@ from homdp_ppl.storage.blocks import TYPES, decode, encode
 
 
 @pytest.mark.parametrize("kind", TYPES)
-def test_blocks_come_back_as_they_were(kind):
+def test_blocks_round_trip(kind):
     rng = np.random.default_rng(0)
     facts = {
         "": None,

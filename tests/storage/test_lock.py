@@ -1,4 +1,4 @@
-"""The lock of a directory, fought for by real processes."""
+"""Locks of directories, with several processes."""
 
 import json
 import os
@@ -18,9 +18,9 @@ from tests.raising import raises
 CONTENDER = """
 import time
 from homdp_ppl.storage import lock as locking
-if "--slow" in sys.argv:  # all find the old lock before one takes it, unless they are kept apart
-    look = locking.Holder.is_gone.fget
-    locking.Holder.is_gone = property(lambda self: (look(self), time.sleep(0.3))[0])
+if "--slow" in sys.argv:  # without flock, all find the old lock before one takes it
+    is_gone = locking.Holder.is_gone.fget
+    locking.Holder.is_gone = property(lambda self: (is_gone(self), time.sleep(0.3))[0])
 if "--no-flock" in sys.argv:
     locking.try_lock = lambda _: True
 print("ready", flush=True)
@@ -78,7 +78,7 @@ def killed(tmp_path):
     return tmp_path
 
 
-def test_the_holder_is_named_and_leaves_no_trace(tmp_path):
+def test_the_lock_file_names_the_holder_and_is_removed(tmp_path):
     before = int(time.time())
     with DirectoryLock(tmp_path) as lock:
         found = json.loads((tmp_path / locking.NAME).read_text())
@@ -95,7 +95,7 @@ def test_the_holder_is_named_and_leaves_no_trace(tmp_path):
         assert lock.holder.pid == os.getpid()
 
 
-def test_the_second_is_refused_with_host_and_pid(tmp_path):
+def test_the_error_of_a_second_process_names_host_and_pid(tmp_path):
     (child,) = contenders(1)
     with DirectoryLock(tmp_path) as lock:
         for other in (DirectoryLock(tmp_path), lock):
@@ -104,15 +104,11 @@ def test_the_second_is_refused_with_host_and_pid(tmp_path):
                 other,
             ):
                 pass
-        (said,) = ask([child], tmp_path)
-        held = (
-            f"a lock held by process {os.getpid()} on host {socket.gethostname()} since "
-            f"{lock.holder.since}"
-        )
-        wanted = "a directory that nobody else works on"
-        assert (
-            said
-            == f"{tmp_path / locking.NAME}: got {held}; expected {wanted}. Wait for it, or end it."
+        (message,) = ask([child], tmp_path)
+        assert message == (
+            f"{tmp_path / locking.NAME}: got a lock held by process {os.getpid()} on host "
+            f"{socket.gethostname()} since {lock.holder.since}; expected a directory that no other "
+            "process uses. Wait for this process, or end it."
         )
         assert ask([child], "") == ["done"]
         assert json.loads((tmp_path / locking.NAME).read_text())["pid"] == os.getpid()
@@ -162,7 +158,7 @@ def test_whether_a_holder_is_gone(tmp_path, change):
         assert json.loads(path.read_text())["pid"] == holder.pid
 
 
-def test_a_process_that_ended_unburied_is_gone():
+def test_a_zombie_process_has_ended():
     child = spawn("")
     deadline = time.monotonic() + 30
     while not Holder(socket.gethostname(), child.pid, "", "").is_gone:
@@ -178,13 +174,13 @@ def test_without_proc_the_pid_decides(monkeypatch):
 
 
 @pytest.mark.parametrize("pid", ["gone", "this"])
-def test_the_lock_of_another_host_is_broken_only_on_request(tmp_path, pid):
+def test_locks_of_other_hosts_are_taken_over_only_on_request(tmp_path, pid):
     holder = past_holder()._replace(host="elsewhere")
     holder = holder if pid == "gone" else holder._replace(pid=os.getpid())
     path = leave(tmp_path, holder)
     before = path.read_bytes()
     for _ in range(2):
-        with pytest.raises(LockedError, match="--take-over") as caught, DirectoryLock(tmp_path):
+        with raises(LockedError, str(path)) as caught, DirectoryLock(tmp_path):
             pass
         assert caught.value.locks == ((path, holder),)
         assert not caught.value.here
@@ -194,8 +190,8 @@ def test_the_lock_of_another_host_is_broken_only_on_request(tmp_path, pid):
     assert os.listdir(tmp_path) == []
 
 
-def test_a_living_holder_is_never_taken_over(tmp_path):
-    """Not even on request, not even when it is stopped, not even if it names another host."""
+def test_the_lock_of_a_running_process_is_never_taken_over(tmp_path):
+    """Not even on request, if the process is stopped, or if the file names another host."""
     (child,) = contenders(1)
     assert ask([child], tmp_path) == ["won"]
     child.send_signal(signal.SIGSTOP)
@@ -214,7 +210,7 @@ def test_a_living_holder_is_never_taken_over(tmp_path):
 
 
 def test_all_stale_locks_are_found_at_once(tmp_path):
-    """Those of other hosts and unreadable ones; not those of this host, not behind links."""
+    """Locks of other hosts and unreadable ones, but not those of this host or behind links."""
     for name in ("a", "b/c", "d", "e"):
         (tmp_path / "study" / name).mkdir(parents=True)
     outside = tmp_path / "outside"
@@ -239,11 +235,12 @@ def test_all_stale_locks_are_found_at_once(tmp_path):
     assert len(str(error).splitlines()) == 1
 
 
-def test_a_lock_that_is_a_link_writes_nothing_elsewhere(tmp_path):
+def test_a_lock_file_that_is_a_link_is_not_followed(tmp_path):
     target = tmp_path / "target"
     (tmp_path / "study").mkdir()
     (tmp_path / "study" / locking.NAME).symlink_to(target)
-    with pytest.raises(StorageError, match="symbolic link"), DirectoryLock(tmp_path / "study"):
+    path = tmp_path / "study" / locking.NAME
+    with raises(StorageError, str(path)), DirectoryLock(tmp_path / "study"):
         pass
     assert not target.exists()
 
@@ -260,27 +257,25 @@ def test_a_lock_that_is_a_link_writes_nothing_elsewhere(tmp_path):
         b"x" * 10_000,
     ],
 )
-def test_a_lock_file_of_unknown_content_is_not_broken(tmp_path, content):
+def test_an_unreadable_lock_file_is_taken_over_only_on_request(tmp_path, content):
     path = tmp_path / locking.NAME
     path.write_bytes(content)
-    with (
-        pytest.raises(LockedError, match="cannot be read"),
-        DirectoryLock(tmp_path),
-    ):
+    with raises(LockedError, str(path)) as caught, DirectoryLock(tmp_path):
         pass
+    assert caught.value.locks == ((path, None),)
     assert path.read_bytes() == content
     with DirectoryLock(tmp_path, take_over=True):
         pass
 
 
 @pytest.mark.parametrize("content", [b"", bytes(100)])
-def test_a_lock_file_that_was_never_written_is_free(tmp_path, content):
+def test_an_empty_lock_file_is_free(tmp_path, content):
     (tmp_path / locking.NAME).write_bytes(content)
     with DirectoryLock(tmp_path) as lock:
         assert lock.holder.pid == os.getpid()
 
 
-def test_a_directory_that_is_missing_is_told(tmp_path):
+def test_a_missing_directory_raises(tmp_path):
     with (
         raises(StorageError, f"{tmp_path}/none/.lock"),
         DirectoryLock(tmp_path / "none"),
@@ -288,32 +283,24 @@ def test_a_directory_that_is_missing_is_told(tmp_path):
         pass
 
 
-def test_errors_inside_let_the_directory_go(tmp_path):
+def test_errors_release_the_lock(tmp_path):
     with pytest.raises(KeyboardInterrupt), DirectoryLock(tmp_path):
         raise KeyboardInterrupt
     with DirectoryLock(tmp_path):
         pass
 
 
-def test_of_eight_exactly_one_wins(tmp_path, killed):
-    """Eight processes at once, round after round.
-
-    On a new directory, on one just left, on one whose holder is gone.
-    """
+def test_exactly_one_of_eight_processes_gets_the_lock(tmp_path, killed):
+    """In a new directory, in one that was just released, and in one whose holder has ended."""
     children, past = contenders(8), past_holder()
     for number in range(12):
         if number % 3 == 2:
             leave(tmp_path, past)
-        said = ask(children, tmp_path)
-        assert said.count("won") == 1
-        winner = children[said.index("won")]
-        assert (
-            sum(
-                f"held by process {winner.pid} on host {socket.gethostname()}" in words
-                for words in said
-            )
-            == 7
-        )
+        answers = ask(children, tmp_path)
+        assert answers.count("won") == 1
+        winner = children[answers.index("won")]
+        holder = f"held by process {winner.pid} on host {socket.gethostname()}"
+        assert sum(holder in answer for answer in answers) == 7
         assert ask(children, "") == ["done"] * 8
     for child in children:
         finish(child)
@@ -323,10 +310,10 @@ def test_of_eight_exactly_one_wins(tmp_path, killed):
 @pytest.mark.parametrize(
     ("options", "safe"), [(["--slow"], True), (["--slow", "--no-flock"], False)]
 )
-def test_a_stale_lock_found_by_all_at_once(tmp_path, options, safe):
-    """Each looks at the old lock for a while.
+def test_several_processes_find_a_stale_lock(tmp_path, options, safe):
+    """All processes read the old lock file before one takes it over.
 
-    Planted bug: without the lock of the system, several think that they have taken it over.
+    Planted bug: without the lock of the operating system, several take it over.
     """
     leave(tmp_path, past_holder())
     children = contenders(4, *options)

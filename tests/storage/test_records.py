@@ -1,4 +1,4 @@
-"""The format of journals: what readers make of cuts, flips, and records that do not belong."""
+"""The format of journals: reading truncated, damaged and manipulated files."""
 
 import json
 import os
@@ -27,7 +27,7 @@ from tests.storage.journals import DESCRIBED, numbers, places, write
 
 
 def test_the_format_is_as_documented(tmp_path):
-    """Written out here by hand from the description of the format, checks aside."""
+    """Compared with bytes written by hand from the description of the format, without checks."""
     path = write(tmp_path / "0.journal", [5])
     data = path.read_bytes()
     assert data[:12] == b"\x89HOMDP\r\n\x01\0\0\0"
@@ -47,18 +47,14 @@ def test_the_format_is_as_documented(tmp_path):
     assert data[start + 28 : -16] == payload
 
 
-def test_other_formats_are_refused_and_left_alone(tmp_path):
+def test_other_formats_raise_and_are_not_changed(tmp_path):
     path = write(tmp_path / "0.journal", range(2))
     rest = path.read_bytes()[len(PREAMBLE) :]
-    for content, words in [
-        (
-            preamble(2) + rest,
-            r"\[byte 8\]: got a journal of format version 2; expected version 1. "
-            "A newer homdp_ppl reads it",
-        ),
-        (preamble(0) + rest, "format version 0"),
-        (b"\x80\x04\x95pickle, or anything else that is long enough", "a file that begins with"),
-        (b"short", "a file that begins with"),
+    for content, byte, got in [
+        (preamble(2) + rest, 8, "format version 2"),
+        (preamble(0) + rest, 8, "format version 0"),
+        (b"\x80\x04\x95pickle, or anything else that is long enough", 0, "a file that starts with"),
+        (b"short", 0, "a file that starts with"),
     ]:
         path.write_bytes(content)
         for use in (
@@ -67,8 +63,9 @@ def test_other_formats_are_refused_and_left_alone(tmp_path):
             Journal.begun,
             lambda path: Journal.create(path, {}),
         ):
-            with pytest.raises(StorageError, match=words) as caught:
+            with raises(StorageError, f"{path}[byte {byte}]") as caught:
                 use(path)
+            assert got in caught.value.problems[0].got
             assert not isinstance(caught.value, DamageError)
         assert path.read_bytes() == content
     with raises(StorageError, f"{tmp_path}/none"):
@@ -77,12 +74,10 @@ def test_other_formats_are_refused_and_left_alone(tmp_path):
         read_journal(tmp_path)
 
 
-def test_cut_at_every_byte(tmp_path):
-    """300 records, cut at every byte.
+def test_files_truncated_at_every_byte(tmp_path):
+    """300 records: intact records are read, the torn one is dropped, nothing raises.
 
-    Whole records stay, the torn one goes, nothing else is ever said.
-
-    What stands before the record that is cut is the same for all cuts in it, and is read once.
+    Earlier records are the same for all cuts within a record and are read only once.
     """
     path = write(tmp_path / "0.journal", range(300))
     after = [START, *places(path)]
@@ -97,9 +92,9 @@ def test_cut_at_every_byte(tmp_path):
 
 
 def accepted(path, bits):
-    """How many flips of single bits the reader takes without a word.
+    """The number of flips of single bits that the reader does not detect.
 
-    The others are told with file and byte.
+    The errors for all others name the file and the byte.
     """
     taken = []
     with open(path, "r+b", buffering=0) as file:
@@ -111,19 +106,19 @@ def accepted(path, bits):
                 read_journal(path)
                 taken.append(bit)
             except DamageError as damage:
-                told = str(damage)
+                message = str(damage)
                 if not (
-                    told.startswith(f"{path}[byte {damage.offset}]: got ")
+                    message.startswith(f"{path}[byte {damage.offset}]: got ")
                     and damage.offset <= byte
-                    and "\n" not in told
+                    and "\n" not in message
                 ):
                     raise
             os.pwrite(file.fileno(), original, byte)
     return len(taken)
 
 
-def test_no_bit_flip_is_accepted(tmp_path):
-    """Every single bit of a journal of more than 10,000 bits."""
+def test_every_bit_flip_is_detected(tmp_path):
+    """Every single bit of a journal with more than 10,000 bits."""
     path = write(tmp_path / "0.journal", range(13))
     bits = 8 * path.stat().st_size
     assert bits > 10_000
@@ -132,9 +127,10 @@ def test_no_bit_flip_is_accepted(tmp_path):
 
 
 @pytest.mark.parametrize("planted", ["no check", "no check of heads"])
-def test_flips_are_found_by_the_checks(tmp_path, monkeypatch, planted):
-    """Planted: a reader without checks takes wrong data, one without checks of heads takes a wrong
-    length for a tear.
+def test_bit_flips_are_detected_by_the_checks(tmp_path, monkeypatch, planted):
+    """Planted bugs: without checks, wrong data are accepted.
+
+    Without checks of heads, a wrong length looks like a torn record.
     """
     digest = journal_format.digest
 
@@ -150,7 +146,7 @@ def test_flips_are_found_by_the_checks(tmp_path, monkeypatch, planted):
     assert accepted(path, range(0, 8 * path.stat().st_size, 7)) > 0
 
 
-def test_flips_and_cuts_together_give_whole_blocks_or_a_refusal(tmp_path):
+def test_flips_and_truncation_give_intact_blocks_or_an_error(tmp_path):
     path = write(tmp_path / "0.journal", range(6))
     data, rng = path.read_bytes(), np.random.default_rng(1)
     for _ in range(500):
@@ -166,10 +162,10 @@ def test_flips_and_cuts_together_give_whole_blocks_or_a_refusal(tmp_path):
         assert found == list(range(len(found)))
 
 
-def test_records_fit_at_their_own_place_only(tmp_path, monkeypatch):
-    """Reordered, doubled, left out, of another run.
+def test_records_are_valid_only_at_their_own_place(tmp_path, monkeypatch):
+    """Records that are reordered, duplicated, missing or from another run are damage.
 
-    Planted: checks that know nothing of the records before take the last.
+    Planted bug: checks that ignore previous records accept those of another run.
     """
     path = write(tmp_path / "0.journal", [1] * 6)
     other = write(tmp_path / "1.journal", [1] * 6, {**DESCRIBED, "seed": 8})
@@ -225,18 +221,18 @@ def test_records_fit_at_their_own_place_only(tmp_path, monkeypatch):
         b"",
     ],
 )
-def test_hostile_records_with_sound_checks_are_refused(tmp_path, text):
-    """Whoever can compute a check can write anything: it costs no memory and runs no code."""
+def test_malicious_records_with_valid_checks_raise(tmp_path, text):
+    """An attacker can compute checks, but the records use no memory and execute no code."""
     path = tmp_path / "0.journal"
     head, place = make_record(START, DESCRIPTION, encode({}, DESCRIBED))
     path.write_bytes(
         PREAMBLE + head + make_record(place, BLOCK, len(text).to_bytes(4, "little") + text)[0]
     )
-    with pytest.raises(DamageError, match=rf"0\.journal\[byte {place.offset}\]: got record 1 with"):
+    with raises(DamageError, f"{path}[byte {place.offset}]"):
         read_journal(path)
 
 
-def test_hostile_lengths_allocate_nothing(tmp_path):
+def test_malicious_lengths_allocate_nothing(tmp_path):
     path = tmp_path / "0.journal"
     head, place = make_record(START, DESCRIPTION, encode({}, DESCRIBED))
     for length in (2**31, 2**62, 2**64 - 1):
@@ -249,7 +245,7 @@ def test_hostile_lengths_allocate_nothing(tmp_path):
             + bytes(100)
         )
         tracemalloc.start()
-        assert read_journal(path) == (DESCRIBED, ())  # a sound head without its payload: a tear
+        assert read_journal(path) == (DESCRIBED, ())  # a valid head without its payload is torn
         assert tracemalloc.get_traced_memory()[1] < 2**20
         tracemalloc.stop()
     for kind, number in ((7, 1), (BLOCK, 5)):

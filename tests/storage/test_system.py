@@ -1,8 +1,8 @@
-"""Locks where there is no ``fcntl``: with Windows' locked bytes, and on systems without locks."""
+"""Locks without ``fcntl``: with locked bytes as on Windows, and on systems without locks."""
 
 from tests.children import finish, spawn
 
-# What the C library of Windows offers, made of POSIX locks; and a process table.
+# An emulation of Windows' locks with POSIX locks, and of its process table.
 WINDOWS = """
 import ctypes, errno, fcntl, os, types
 
@@ -21,7 +21,7 @@ kernel = types.SimpleNamespace(
     GetExitCodeProcess=exit_code, CloseHandle=lambda process: None)
 ctypes.WinDLL = lambda name, use_last_error: kernel
 ctypes.get_last_error = lambda: 87
-import json, pathlib, socket, secrets, re, time  # before they are told that this is Windows
+import json, pathlib, socket, secrets, re, time  # imported before the platform changes
 sys.modules["msvcrt"] = types.SimpleNamespace(locking=locking, LK_NBLCK="lock", LK_UNLCK="unlock")
 sys.platform = "win32"
 """
@@ -37,7 +37,7 @@ except StorageError as error:
 NO_LOCKS = "sys.modules['fcntl'] = None\n"
 
 
-def test_a_locked_byte_keeps_the_second_out(tmp_path):
+def test_a_locked_byte_excludes_a_second_process(tmp_path):
     first = spawn(WINDOWS + HOLD, tmp_path)
     assert first.stdout.readline() == "won\n"
     refused = finish(spawn(WINDOWS + HOLD, tmp_path))
@@ -46,7 +46,7 @@ def test_a_locked_byte_keeps_the_second_out(tmp_path):
     assert finish(spawn(WINDOWS + HOLD, tmp_path), "\n") == "won\n"
 
 
-def test_a_locked_byte_of_a_killed_process_is_free(tmp_path):
+def test_the_locked_byte_of_a_killed_process_is_free(tmp_path):
     first = spawn(WINDOWS + HOLD, tmp_path)
     assert first.stdout.readline() == "won\n"
     first.kill()
@@ -55,6 +55,6 @@ def test_a_locked_byte_of_a_killed_process_is_free(tmp_path):
     assert finish(spawn(WINDOWS + HOLD, tmp_path), "\n") == "won\n"
 
 
-def test_a_system_without_locks_says_so(tmp_path):
-    told = finish(spawn(NO_LOCKS + HOLD, tmp_path))
-    assert "got a system without file locks; expected a lock that can be taken" in told
+def test_systems_without_locks_raise(tmp_path):
+    message = finish(spawn(NO_LOCKS + HOLD, tmp_path))
+    assert "got a system without file locks; expected a lock that can be taken" in message

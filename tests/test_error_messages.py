@@ -1,0 +1,216 @@
+"""The full text of one error per family, each raised by a real mistake.
+
+All other tests assert the class and the place of errors. These tests keep the wording readable.
+"""
+
+import socket
+
+import jax
+import numpy as np
+import numpyro.distributions as dist
+import pytest
+
+from homdp_ppl import (
+    Counts,
+    DataError,
+    DeclarationError,
+    Episode,
+    GraphPolicy,
+    HOMDPError,
+    InferenceError,
+    ParameterError,
+    PlanningError,
+    PolicyError,
+    Spaces,
+    SpacesError,
+    StorageError,
+    evaluate,
+    explorers,
+    learn,
+    models,
+    posterior,
+    tabular,
+)
+from homdp_ppl.errors import TracedError
+from homdp_ppl.planners import history_tree
+from homdp_ppl.posteriors import Sampling
+from homdp_ppl.storage.journal import Journal
+from homdp_ppl.storage.lock import DirectoryLock, LockedError
+from homdp_ppl.storage.records import DamageError
+from tests.worlds import world
+
+LAMP = Spaces(("off", "on"), ("dark", "light"), ("wait", "press"), horizon=2)
+
+
+def coin():
+    """A declaration with one unknown table."""
+    return tabular(
+        T=[[[1.0]]], O=dist.Dirichlet(np.ones((1, 2))), initial=[1], reward=[[1]], horizon=1
+    )
+
+
+class BlackBox:
+    """An external system that learn cannot simulate."""
+
+
+def rows_that_do_not_sum_to_one():
+    tabular(T=[[[0.5, 0.4]], [[0, 1]]], O=np.eye(2), initial=[1, 0], reward=[[0], [1]], horizon=2)
+
+
+def misspelt_names():
+    Episode.of(["dark", "bright"], ["press", "wait"], ["off", "onn", None], LAMP)
+
+
+def learn_in(something):
+    learn(something, explorers.greedy(), history_tree(), 5)
+
+
+def trace_a_rule():
+    jax.jit(lambda share: explorers.with_random_actions(explorers.tight(), share))(0.1)
+
+
+MISTAKES = {
+    "rows that do not sum to one": (
+        rows_that_do_not_sum_to_one,
+        DeclarationError,
+        "tabular: 1 problem\n"
+        "  1. transition[x0, a0]: got a row that sums to 0.9; expected a sum of 1. Normalise the "
+        "row.",
+    ),
+    "tables of real-valued spaces": (
+        lambda: models.load("light_dark").pomdp,
+        SpacesError,
+        "light_dark: 1 problem\n"
+        "  1. pomdp: got states in R, observations in R; expected finitely many states and "
+        "observations. Real-valued spaces have no tables. Plan with planners.quantised() or "
+        "planners.particle_tree(); infer with posterior(homdp, episodes).",
+    ),
+    "an unknown site": (
+        lambda: coin().at(bias=0.7, O=[[0.5, 0.5]]),
+        ParameterError,
+        "parameters of tabular: 1 problem\n  1. unknown site 'bias'; this model has: O",
+    ),
+    "several invalid arguments": (
+        lambda: explorers.hop_b(delta=2, scale=-1.0),
+        ParameterError,
+        "hop_b: 2 problems\n"
+        "  1. delta: got 2; expected a probability in (0, 1)\n"
+        "  2. scale: got -1.0; expected a non-negative number",
+    ),
+    "learn with a black box": (
+        lambda: learn_in(BlackBox()),
+        ParameterError,
+        "learn: 1 problem\n"
+        "  1. world: got a BlackBox; expected a World. learn simulates a World: a declaration with "
+        "fixed parameters, homdp.at(...). It cannot interact with an external system.",
+    ),
+    "learn with a declaration": (
+        lambda: learn_in(world("tiger").homdp),
+        ParameterError,
+        "learn: 1 problem\n"
+        "  1. world: got a HOMDP; expected a World. Fix the parameters of a declaration: "
+        "homdp.at(...).",
+    ),
+    "a rule inside jit": (
+        trace_a_rule,
+        TracedError,
+        "with_random_actions: 1 problem\n"
+        "  1. share: got a traced JAX value; expected a number. This function cannot be traced: "
+        "call it outside of jit, vmap and grad.",
+    ),
+    "misspelt names": (
+        misspelt_names,
+        DataError,
+        "episode: 2 problems\n"
+        "  1. observations[step 2]: unknown name 'bright'; this space has: dark, light. Did you "
+        "mean 'light'?\n"
+        "  2. states[step 2]: unknown name 'onn'; this space has: off, on. Did you mean 'on'?",
+    ),
+    "too few draws": (
+        lambda: posterior(coin(), Counts.zero(coin()), sampling=Sampling(draws=2)),
+        InferenceError,
+        "posterior: 1 problem\n  1. sampling.draws: got 2; expected at least 4",
+    ),
+    "a world instead of its arrays": (
+        lambda: history_tree()(world("tiger")),
+        PlanningError,
+        "history_tree: 1 problem\n"
+        "  1. model: got a World; expected a POMDP. Pass its arrays: world.pomdp.",
+    ),
+    "a plan instead of its policy": (
+        lambda: evaluate(history_tree()(world("tiger").pomdp), world("tiger").pomdp),
+        PolicyError,
+        "policy: 1 problem\n"
+        "  1. policy: got a Plan; expected an object with act(observations, actions). Pass its "
+        "policy: plan.policy or run.policy.",
+    ),
+}
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_mistakes(mistake):
+    make, error, message = MISTAKES[mistake]
+    with pytest.raises(HOMDPError) as caught:
+        make()
+    assert type(caught.value) is error
+    assert str(caught.value) == message
+
+
+def test_an_invalid_memory_budget(monkeypatch):
+    monkeypatch.setenv("HOMDP_MEMORY", "much")
+    with pytest.raises(HOMDPError) as caught:
+        Counts.zero(world("tiger"))
+    assert type(caught.value) is HOMDPError
+    assert str(caught.value) == (
+        "HOMDP_MEMORY: 1 problem\n"
+        "  1. HOMDP_MEMORY: got 'much'; expected a positive number of gigabytes, such as 4"
+    )
+
+
+def test_a_missing_file(tmp_path):
+    path = tmp_path / "policy.npz"
+    with pytest.raises(StorageError) as caught:
+        GraphPolicy.load(path)
+    assert str(caught.value) == (
+        f"{path}: got No such file or directory; expected a policy file that can be read"
+    )
+
+
+def test_a_locked_directory(tmp_path):
+    with DirectoryLock(tmp_path) as lock:
+        with pytest.raises(LockedError) as caught, DirectoryLock(tmp_path):
+            pass
+        assert lock.holder is not None
+        assert str(caught.value) == (
+            f"{tmp_path / '.lock'}: got a lock held by process {lock.holder.pid} on host "
+            f"{socket.gethostname()} since {lock.holder.since}; expected a directory that no other "
+            "process uses. Wait for this process, or end it."
+        )
+
+
+def test_a_damaged_journal(tmp_path):
+    path = tmp_path / "0.journal"
+    with Journal.create(path, {"seed": 0}) as journal:
+        offset = path.stat().st_size
+        journal.append({"played": [0.5]}, {})
+    damaged = bytearray(path.read_bytes())
+    damaged[-20] ^= 1
+    path.write_bytes(damaged)
+    with pytest.raises(DamageError) as caught:
+        Journal.open(path)
+    assert str(caught.value) == (
+        f"{path}[byte {offset}]: got record 1 with a wrong checksum of its content; expected an "
+        "intact journal. The damaged file is kept as 0.journal.damaged-1. Intact blocks before the "
+        "damage: 0."
+    )
+
+
+def families(error: type[HOMDPError]) -> set[type[HOMDPError]]:
+    """An error class of the library and all its subclasses."""
+    found = {error} | {each for child in error.__subclasses__() for each in families(child)}
+    return {each for each in found if each.__module__.startswith("homdp_ppl")}
+
+
+def test_every_family_has_a_test():
+    tested = {error for _, error, _ in MISTAKES.values()}
+    assert families(HOMDPError) == tested | {HOMDPError, StorageError, LockedError, DamageError}
