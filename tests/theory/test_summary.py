@@ -9,6 +9,7 @@ import pytest
 
 from homdp_ppl import ParameterError, Spaces, theory
 from homdp_ppl.evaluation.lemma import simulation_lemma
+from tests.raising import raises
 from tests.worlds import world
 
 
@@ -55,31 +56,27 @@ def test_report_of_a_large_model_has_a_lower_bound():
 
 
 @pytest.mark.parametrize(
-    ("call", "words"),
+    ("call", "places"),
     [
         (lambda: theory.hop_b_bound(0, 2, 2.5, 2, 9, delta=2), ["states", "actions", "delta"]),  # type: ignore[arg-type]
         (lambda: theory.hop_b_class_bound(1, 2, 2, 9, size=0), ["size"]),
-        (lambda: theory.hop_v_bound(2, 4, 3, 1, 1, 1), ["epoch of H"]),
-        (
-            lambda: theory.hop_b_samples(2, 2, 0, 2, accuracy=0.0),
-            ["hop_b_samples", "actions", "accuracy"],
-        ),
+        (lambda: theory.hop_v_bound(2, 4, 3, 1, 1, 1), ["episodes"]),
+        (lambda: theory.hop_b_samples(2, 2, 0, 2, accuracy=0.0), ["actions", "accuracy"]),
         (lambda: theory.lower_bound(127, 10, 0.5), ["epsilon"]),
-        (lambda: theory.packing(97), ["97"]),
+        (lambda: theory.packing(97), ["length"]),
         (lambda: theory.separation([1, 1], [1], 0.1), ["others"]),
-        (lambda: theory.pigeonhole([0, 1], 2), ["shape (2,)"]),
-        (lambda: theory.pigeonhole([[0, 2]], 2), ["0..1"]),
+        (lambda: theory.pigeonhole([0, 1], 2), ["visited"]),
+        (lambda: theory.pigeonhole([[0, 2]], 2), ["visited"]),
         (lambda: theory.pigeonhole([[0, 1]], 2.5), ["cells"]),  # type: ignore[arg-type]
-        (lambda: theory.elliptical_potential([[1.0, 1.0]]), ["a norm of 1.41421"]),
+        (lambda: theory.elliptical_potential([[1.0, 1.0]]), ["features"]),
         (lambda: theory.elliptical_potential([[1.0]], regulariser=0.0), ["regulariser"]),
-        (lambda: theory.elliptical_potential([1.0]), ["(K, d)"]),
+        (lambda: theory.elliptical_potential([1.0]), ["features"]),
         (lambda: theory.report(world("tiger"), 0, delta="x"), ["episodes", "delta"]),  # type: ignore[arg-type]
     ],
 )
-def test_invalid_arguments(call, words):
-    with pytest.raises(ParameterError) as caught:
+def test_invalid_arguments(call, places):
+    with raises(ParameterError, *places):
         call()
-    assert all(word in str(caught.value) for word in words)
 
 
 @pytest.mark.parametrize("number", [np.int32, np.int64])
