@@ -1,7 +1,7 @@
 """Common mistakes in custom rules: each raises an error that names the problem."""
 
 # mypy: disable-error-code="arg-type,type-var"
-# Wrong types are what is tested.
+# The tests pass wrong types on purpose.
 
 import jax
 import numpy as np
