@@ -34,7 +34,8 @@ from homdp_ppl.study.sources import find_again, find_rule, uses_prior
 from homdp_ppl.study.specification import Study, Unit
 from homdp_ppl.study.trust import Trust, check_trusted, trusted_texts, user_files
 
-PACKAGES = "homdp_ppl jax jaxlib numpyro numpy scipy numba networkx arviz xarray".split()
+NUMERICAL = ("jax", "jaxlib", "numpyro", "numpy", "scipy", "numba")
+PACKAGES = ("homdp_ppl", *NUMERICAL, "networkx", "arviz", "xarray")
 OTHER = "the directory of this study, unchanged during the whole run"
 
 

@@ -70,9 +70,7 @@ class Attack:
         self.digest, self.truth = study.digest(whole), study.read_runs(whole)
         self.generator = random.Random(7)
         self.found: Counter[str] = Counter()
-        self.torn: set[tuple[Path, int, int]] = (
-            set()
-        )  # truncated records and files
+        self.torn: set[tuple[Path, int, int]] = set()  # truncated records and files
 
     def run(self, who, times):
         """Kill the study several times, then complete it."""

@@ -197,8 +197,12 @@ def test_continuous_models_have_the_declared_prior_only():
 
 def test_summaries_need_runs_by_rule(done):
     (runs, *_) = done.runs.values()
-    for wrong in (runs, {"greedy": []}, {"greedy": runs[0]}):
-        with raises(HOMDPError, "runs"):
+    for wrong, where in (
+        (runs, "runs"),
+        ({"greedy": []}, "greedy"),
+        ({"greedy": runs[0]}, "runs"),
+    ):
+        with raises(HOMDPError, where):
             study.summarise(wrong)
     assert study.summarise({}) == []
 
