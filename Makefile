@@ -1,5 +1,5 @@
-# Everything runs in .venv, made by the default Python from the pinned versions in constraints/. `make demo` and `make test` need
-# nothing else. Another Python has an environment of its own: `make test PYTHON=python3.13` runs in .venv-3.13.
+# All commands run in .venv, which is created with the default Python and the pinned versions in constraints/. `make demo` and
+# `make test` need nothing else. Other Pythons have separate environments: `make test PYTHON=python3.13` runs in .venv-3.13.
 
 version = $(shell $(1) -c 'import sys; print("%d.%d" % sys.version_info[:2])' 2>/dev/null)
 
@@ -13,52 +13,52 @@ INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --co
 QUICK := decorator contract learn closed_form dataset diagnostics imports public packaging
 
 ifeq ($(VERSION),)
-$(error $(PYTHON) does not run here: name a Python that does, or its path)
+$(error cannot run $(PYTHON). Choose another Python, as in: make test PYTHON=/path/to/python)
 endif
 
 .PHONY: demo test test-quick test-slow test-long lint format docs tutorials clean help
 
-help:  ## list the commands
+help:  ## list the make commands
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
 
-demo: $(VENV)/ready  ## let three rules learn a lock and a screening problem, and compare their regret
+demo: $(VENV)/ready  ## compare three exploration rules in a lock and a screening problem
 	$(BIN)/homdp compare lock screening:hierarchy=False,horizon=3 --explorers tight,posterior_sampling,quantile_backup \
 		--episodes 150 --seeds 10 --priors declared,flat
 
-test: lint  ## linters, then the test suite
+test: lint  ## run the linters, then the test suite
 	$(BIN)/python -m pytest -n 2 --dist loadfile
 
-test-quick: $(VENV)/dev  ## the part of the test suite that CI runs on other Pythons
+test-quick: $(VENV)/dev  ## run the part of the test suite that CI runs with other Pythons
 	$(BIN)/python -m pytest -n 2 --dist loadfile $$(find tests $(patsubst %,-name test_%.py -o,$(QUICK)) -false)
 
-test-slow: $(VENV)/dev  ## the studies that take minutes, and the tutorials
+test-slow: $(VENV)/dev  ## run the slow tests (minutes each) and the tutorials
 	JAX_DISABLE_MOST_OPTIMIZATIONS=0 $(BIN)/python -m pytest -n 2 --dist worksteal -m 'slow and not long'
 
-test-long: $(VENV)/dev  ## the studies that CI has no time for
+test-long: $(VENV)/dev  ## run the tests that take too long for CI
 	JAX_DISABLE_MOST_OPTIMIZATIONS=0 $(BIN)/python -m pytest -n 2 --dist worksteal -m long
 
-lint: $(VENV)/dev  ## ruff, mypy, import-linter
+lint: $(VENV)/dev  ## run ruff, mypy and import-linter
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 
-format: $(VENV)/dev  ## put the code in its standard form
+format: $(VENV)/dev  ## format the code
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-docs: $(VENV)/dev  ## the documentation, as pages under docs/_build/html; a warning is an error
+docs: $(VENV)/dev  ## build the documentation in docs/_build/html; warnings are errors
 	$(BIN)/python -m sphinx --builder html --fail-on-warning --keep-going --quiet docs docs/_build/html
-	@echo "Open docs/_build/html/index.html"
+	@echo "The documentation is in docs/_build/html/index.html"
 
-tutorials: $(VENV)/dev  ## run the notebooks and keep their outputs
+tutorials: $(VENV)/dev  ## run the notebooks and save their outputs
 	$(BIN)/python tutorials/execute.py
 
-clean:  ## remove the environments and what was built
+clean:  ## remove environments and build products
 	rm -rf .venv .venv-* build dist docs/_build docs/api/generated docs/tutorials *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
 ifneq ($(call version,$(BIN)/python),$(VERSION))
-.PHONY: $(VENV)/made # there is none yet, or another Python made it
+.PHONY: $(VENV)/made # the environment does not exist, or belongs to another Python
 endif
 
 $(VENV)/made:
@@ -66,11 +66,11 @@ $(VENV)/made:
 	touch $@
 
 $(VENV)/ready: $(VENV)/made pyproject.toml $(CONSTRAINTS)
-	@echo "Installing homdp_ppl into $(VENV), which takes some minutes ..."
+	@echo "Installing homdp_ppl in $(VENV). This takes a few minutes."
 	$(INSTALL) --editable .
 	touch $@
 
 $(VENV)/dev: $(VENV)/ready
-	@echo "Installing the development tools into $(VENV), which takes some minutes ..."
+	@echo "Installing the development tools in $(VENV). This takes a few minutes."
 	$(INSTALL) --editable '.[dev]'
 	touch $@

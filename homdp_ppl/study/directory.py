@@ -34,18 +34,8 @@ from homdp_ppl.study.sources import find_again, find_rule, uses_prior
 from homdp_ppl.study.specification import Study, Unit
 from homdp_ppl.study.trust import Trust, check_trusted, trusted_texts, user_files
 
-PACKAGES = (
-    "homdp_ppl",
-    "jax",
-    "jaxlib",
-    "numpyro",
-    "numpy",
-    "scipy",
-    "numba",
-    "networkx",
-    "arviz",
-    "xarray",
-)
+NUMERICAL = ("jax", "jaxlib", "numpyro", "numpy", "scipy", "numba")
+PACKAGES = ("homdp_ppl", *NUMERICAL, "networkx", "arviz", "xarray")
 OTHER = "the directory of this study, unchanged during the whole run"
 
 
@@ -141,8 +131,7 @@ class StudyDirectory:
             The directory contains another study or other files, or user files have changed.
         """
         path = Path(path)
-        with storage_errors(path, "the directory of a study"):
-            path.exists()  # raises what the operating system says of an impossible name
+        _check_name(path)
         if os.path.lexists(path / "study.json"):
             found = cls.open(path)
             if found.study != study:
@@ -180,8 +169,7 @@ class StudyDirectory:
             The study is damaged, or has another format.
         """
         path = Path(path)
-        with storage_errors(path, "the directory of a study"):
-            path.exists()  # raises an error for impossible names
+        _check_name(path)
         if not os.path.lexists(path / "study.json"):
             remedy = "To create one: homdp compare MODEL --out DIR."
             got = "a directory without study.json" if path.is_dir() else "no such directory"
@@ -305,6 +293,11 @@ class StudyDirectory:
     def flag(self) -> Path:
         """The file that requests all workers to stop."""
         return self.path / ".stop"
+
+
+def _check_name(path: Path) -> None:
+    with storage_errors(path, "the directory of a study"):
+        path.exists()  # raises an error for impossible names
 
 
 def _parts(unit: Unit) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""What tests with several workers share."""
+"""Fixtures of the tests with several workers."""
 
 import pytest
 
@@ -7,5 +7,5 @@ from tests.study.crew import whole
 
 @pytest.fixture(scope="session")
 def expected(tmp_path_factory):
-    """The digest of the study when one process does it."""
+    """The digest of the study when it runs in one process."""
     return whole(tmp_path_factory.mktemp("whole") / "study")

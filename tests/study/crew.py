@@ -1,6 +1,6 @@
-"""What tests with several workers share.
+"""Helpers of the tests with several workers.
 
-A small study, models that are bad for workers, and random kills.
+A small study, models that make workers fail or die, and random kills.
 """
 
 import os
@@ -9,6 +9,7 @@ import subprocess
 from threading import Timer
 
 from homdp_ppl import study
+from homdp_ppl.study.executors import SET_ASIDE
 from homdp_ppl.study.reading import read_run
 
 ASKED = {
@@ -45,14 +46,14 @@ def refused():
 
 
 def whole(path):
-    """The digest of the study, done by this process alone."""
+    """The digest of the study when it runs in this process."""
     done = study.compare(**ASKED, out=path, workers=1)
     assert done.complete
     return study.digest(done.directory)
 
 
 def check_bad_units(path, **who):
-    """Units that end workers, raise and refuse are told apart, and the rest is done."""
+    """Units that kill workers, raise errors or are invalid fail, and the others are completed."""
     path.mkdir()
     (path / "bad.py").write_text(BAD)
     (path / "coordinator").write_text(str(os.getpid()))
@@ -61,7 +62,7 @@ def check_bad_units(path, **who):
     done = study.compare(**asked, out=path / "study", **who)
     failed = {unit.model: reason for unit, reason in done.failed.items()}
     assert sorted(failed) == sorted(names)
-    assert failed[names[0]].startswith("it ended 3 workers")
+    assert failed[names[0]] == SET_ASIDE
     assert len((path / "deaths").read_text().splitlines()) == 3
     assert "bad.py line 17: got ZeroDivisionError" in failed[names[1]]
     assert failed[names[2]] == "gate: left: got 1; expected 2 | right: got 3; expected 4"
@@ -71,28 +72,25 @@ def check_bad_units(path, **who):
 
 
 def check_kills(path, expected, times, kill, **who):
-    """Kill workers at random moments until so many are killed, then let the study end.
-
-    Nothing is lost or doubled.
+    """Kill workers at random moments, then complete the study: nothing is lost or duplicated.
 
     Parameters
     ----------
-    path, expected
-        The study's directory, and its digest in the end.
+    path
+        The directory of the study.
+    expected
+        The digest of the complete study.
     times
-        How many kills.
+        The number of kills.
     kill
-        Kills one of the workers, chosen by the generator it is given; whether there was one.
+        Kills a worker chosen by the given generator; returns whether there was one.
     who
         Workers or client.
     """
     generator, hits, timers = random.Random(3), [], []
 
     def report(unit, rounds):
-        """Progress makes a kill likely, a little later.
-
-        So no machine is too slow to come to an end.
-        """
+        """Kill a worker soon after progress, so that slow machines also complete the study."""
         if rounds and len(hits) < times and generator.random() < 0.7:
             timers.append(
                 Timer(
@@ -103,7 +101,7 @@ def check_kills(path, expected, times, kill, **who):
 
     done = study.compare(**ASKED, out=path, report=report, **who)
     while True:
-        while not done.complete:  # some unit was unlucky three times
+        while not done.complete:  # a unit was killed three times
             done = study.resume(path, report=report, **who)
         for timer in timers:
             timer.join()
@@ -112,22 +110,19 @@ def check_kills(path, expected, times, kill, **who):
             assert len(read_run(done.directory, unit, seed).values) == ASKED["episodes"]
         if len(hits) >= times:
             return
-        for _, _, journal in done.directory.journals():  # it was quicker: once more
+        for _, _, journal in done.directory.journals():  # not enough kills: run it again
             journal.unlink()
         done = study.resume(path, report=report, **who)
 
 
 def workers_of(pid):
-    """The worker processes that another one has started.
-
-    The one that loky has to clean up is none.
-    """
-    told = subprocess.run(
+    """The workers that a process has started, without loky's process for cleaning up."""
+    listing = subprocess.run(
         ["ps", "-o", "pid=", "-o", "stat=", "-o", "args=", "-ww", "--ppid", str(pid)],
         capture_output=True,
         text=True,
     ).stdout
-    lines = [line.split(maxsplit=2) for line in told.splitlines()]
+    lines = [line.split(maxsplit=2) for line in listing.splitlines()]
     return [
         int(number)
         for number, state, command in lines

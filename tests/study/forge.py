@@ -1,4 +1,4 @@
-"""Studies in processes of their own that can be killed, signalled and starved."""
+"""Studies in separate processes that can be killed, sent signals, and given limits."""
 
 import json
 import os
@@ -27,7 +27,7 @@ class Zygote:
         )
 
     def start(self, out, log, **request):
-        """The pid of a study."""
+        """Start a study; returns its pid."""
         self._log = Path(log)
         self._process.stdin.write(json.dumps({"out": str(out), "log": str(log), **request}) + "\n")
         self._process.stdin.flush()
@@ -35,29 +35,29 @@ class Zygote:
         return self.pid
 
     def wait(self):
-        """Its exit code; negative if a signal ended it."""
+        """The exit code of the study; negative if it was killed by a signal."""
         return int(self._line())
 
     def _line(self):
-        """One line, read byte by byte: nothing is buffered that :meth:`lives` would not see."""
+        """One line, read byte by byte, because :meth:`lives` does not see buffered bytes."""
         line = b""
         while not line.endswith(b"\n"):
             line += os.read(self._process.stdout.fileno(), 1) or b"\n"
         return line
 
     def said(self):
-        """What it has written to its standard output and error."""
+        """The standard output and error of the study."""
         return self._log.read_text() if self._log.exists() else ""
 
     def wait_for(self, text, seconds=120.0):
-        """Until it says something, or is over."""
+        """Wait until the study has printed a text; returns whether it has."""
         end = time.monotonic() + seconds
         while text not in self.said() and time.monotonic() < end:
             time.sleep(0.005)
         return text in self.said()
 
     def lives(self):
-        """Whether it has not ended yet."""
+        """Whether the study is running."""
         return not select.select([self._process.stdout], [], [], 0)[0]
 
     def kill(self, number=signal.SIGKILL):
@@ -65,7 +65,7 @@ class Zygote:
         os.kill(self.pid, number)
 
     def close(self):
-        """The end."""
+        """End the process that forks."""
         self._process.stdin.close()
         self._process.wait(60)
         self._process.stdout.close()
@@ -73,7 +73,7 @@ class Zygote:
 
 @contextmanager
 def zygote(environment=None):
-    """One, closed afterwards."""
+    """A Zygote, closed at the end."""
     made = Zygote(environment or {})
     try:
         yield made

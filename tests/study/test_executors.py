@@ -1,4 +1,4 @@
-"""Studies on several processes of this machine, which die, are killed and are left alone."""
+"""Studies in several processes on this machine, which die, are killed, or lose their parent."""
 
 import json
 import os
@@ -30,7 +30,7 @@ COORDINATOR = (
 
 
 def kill_one(generator):
-    """Kill one of this process's workers; whether there was one."""
+    """Kill a worker of this process; returns whether there was one."""
     found = workers_of(os.getpid())
     if found:
         os.kill(generator.choice(found), signal.SIGKILL)
@@ -38,12 +38,12 @@ def kill_one(generator):
 
 
 @pytest.mark.slow
-def test_ctrl_c_stops_and_another_time_the_end_is_the_same(tmp_path, expected):
-    """Workers get the signal too, as from a terminal.
+def test_ctrl_c_stops_and_resuming_gives_the_same_results(tmp_path, expected):
+    """Workers also get the signal, as from a terminal.
 
-    Rounds are told once, none is left out, and nothing stays behind.
+    Every round is reported once, and no processes or hidden files remain.
     """
-    crew, told, threads = [], Counter(), set()
+    crew, reported, threads = [], Counter(), set()
 
     def interrupted(unit, rounds):
         if not crew:
@@ -52,7 +52,7 @@ def test_ctrl_c_stops_and_another_time_the_end_is_the_same(tmp_path, expected):
                 os.kill(pid, signal.SIGINT)
 
     def counted(unit, rounds):
-        told[unit] += rounds
+        reported[unit] += rounds
         for pid in workers_of(os.getpid()):
             with open(f"/proc/{pid}/environ", encoding="utf-8") as environment:
                 threads.update(
@@ -73,14 +73,14 @@ def test_ctrl_c_stops_and_another_time_the_end_is_the_same(tmp_path, expected):
     done = study.resume(out, workers=2, report=counted)
     assert done.complete
     assert study.digest(done.directory) == expected
-    assert told == dict.fromkeys(left, ASKED["episodes"])
+    assert reported == dict.fromkeys(left, ASKED["episodes"])
     assert threads == {f"PJRT_NPROC={os.environ.get('PJRT_NPROC', max(1, cpu_count() // 2))}"}
     assert workers_of(os.getpid()) == []
     assert not [path for path in out.rglob(".*") if path.is_file()]
 
 
 @pytest.mark.parametrize("workers", [1, pytest.param(2, marks=pytest.mark.slow)])
-def test_ctrl_c_twice_ends_at_once_and_what_is_written_is_whole(tmp_path, expected, workers):
+def test_ctrl_c_twice_stops_immediately_and_saved_rounds_are_intact(tmp_path, expected, workers):
     def impatient(unit, rounds):
         os.kill(os.getpid(), signal.SIGINT)
         os.kill(os.getpid(), signal.SIGINT)
@@ -109,7 +109,7 @@ def test_sigterm_stops_workers_too(tmp_path, expected):
 
 
 @pytest.mark.slow
-def test_bad_units_are_told_apart(tmp_path):
+def test_bad_units_fail_alone(tmp_path):
     check_bad_units(tmp_path / "bad", workers=2)
     assert workers_of(os.getpid()) == []
 
@@ -128,8 +128,8 @@ def test_four_workers(tmp_path, expected):
 
 
 @pytest.mark.slow
-def test_workers_of_a_killed_study_end_and_another_goes_on(tmp_path, expected):
-    """The coordinating process gets no chance to tell them."""
+def test_workers_of_a_killed_study_end_and_the_study_is_resumed(tmp_path, expected):
+    """The coordinating process cannot stop its workers when it is killed."""
     out = tmp_path / "study"
     asked = json.dumps({**ASKED, "out": str(out), "workers": 2})
     coordinator = subprocess.Popen([sys.executable, "-c", COORDINATOR, asked], cwd=ROOT)
@@ -152,13 +152,13 @@ def test_workers_of_a_killed_study_end_and_another_goes_on(tmp_path, expected):
 def _runs(pid):
     try:
         with open(f"/proc/{pid}/cmdline", encoding="utf-8") as command:
-            return "popen_loky" in command.read()  # the number may belong to another process by now
+            return "popen_loky" in command.read()  # the pid may belong to another process now
     except OSError:
         return False
 
 
-def test_who_waits_for_a_unit_can_be_stopped(tmp_path, monkeypatch):
-    """Its lock is held by another: asked to stop it stops, and without that it gives up one day."""
+def test_waiting_for_a_unit_can_be_stopped_and_is_limited(tmp_path, monkeypatch):
+    """The lock of the unit is held: waiting ends with a stop, or when patience runs out."""
     pace = Pace()
     pace.ask("enough")
     monkeypatch.setattr(executors, "PATIENCE", 0.0)
@@ -176,7 +176,7 @@ def test_who_waits_for_a_unit_can_be_stopped(tmp_path, monkeypatch):
             pass
 
 
-def test_any_error_becomes_one_that_says_where():
+def test_exceptions_become_errors_with_their_line():
     with (
         pytest.raises(HOMDPError, match=r"test_executors.py line \d+: got KeyError: 'x'"),
         executors.located_errors([]),
@@ -187,25 +187,25 @@ def test_any_error_becomes_one_that_says_where():
         pytest.raises(HOMDPError, match=r"test_executors.py line \d+: got TypeError"),
         executors.located_errors([here]),
     ):
-        np.sort(0, axis="no")  # the error is NumPy's, the mistake is here
+        np.sort(0, axis="no")  # NumPy raises the error, but the user's line is here
     refusal = HOMDPError("gate", [Problem("left", "1", "2")])
     with pytest.raises(HOMDPError) as caught, executors.located_errors([]):
         raise refusal
     assert caught.value is refusal
 
 
-def test_a_model_that_changes_under_way_is_refused(tmp_path):
-    """Here by the first unit; the second would learn in another world."""
+def test_a_model_that_changes_during_a_study_is_an_error(tmp_path):
+    """It changes during the first unit, so the second unit would run in another world."""
     file = tmp_path / "mine.py"
     file.write_text("from homdp_ppl import models\nworld = models.load('tiger', horizon=2)\n")
 
-    def told(unit, rounds):
+    def change(unit, rounds):
         file.write_text(
             "from homdp_ppl import models\nworld = models.load('tiger', horizon=2, accuracy=0.7)\n"
         )
 
     asked = {**ASKED, "models": [f"{file}:world"], "explorers": ["uniform"], "episodes": 2}
-    done = study.compare(**asked, out=tmp_path / "study", workers=1, report=told)
+    done = study.compare(**asked, out=tmp_path / "study", workers=1, report=change)
     ((unit, reason),) = done.failed.items()
     assert unit.seeds == (1,)
-    assert "line 2 of its file" in reason
+    assert "a changed file (line 2 is" in reason

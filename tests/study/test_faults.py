@@ -1,4 +1,4 @@
-"""What becomes of a study that is signalled, starved of space or damaged."""
+"""Studies that get signals, run out of disk space, or are damaged."""
 
 import signal
 
@@ -28,7 +28,7 @@ def forge():
 
 @pytest.fixture(scope="module")
 def whole(forge, tmp_path_factory):
-    """The digest of the study when nothing happens to it."""
+    """The digest of the undisturbed study."""
     out = tmp_path_factory.mktemp("whole")
     forge.start(out / "study", out / "log", study=ASKED)
     assert forge.wait() == 0, forge.said()
@@ -38,8 +38,8 @@ def whole(forge, tmp_path_factory):
 @pytest.mark.parametrize(
     "number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)]
 )
-def test_a_polite_signal_stops_between_stretches(forge, whole, tmp_path, number):
-    """Exit code 3, everything written is whole, and resuming comes to the same end."""
+def test_signals_stop_a_study(forge, whole, tmp_path, number):
+    """Exit code 3, saved rounds are intact, and resuming gives the same results."""
     out = tmp_path / "study"
     forge.start(out, tmp_path / "log", study=ASKED, stretch=0.01)
     assert forge.wait_for("greedy 1\n")
@@ -52,7 +52,7 @@ def test_a_polite_signal_stops_between_stretches(forge, whole, tmp_path, number)
 
 
 @pytest.mark.slow
-def test_a_time_limit_stops_between_stretches(forge, whole, tmp_path):
+def test_a_time_limit_stops_a_study(forge, whole, tmp_path):
     out = tmp_path / "study"
     forge.start(out, tmp_path / "log", study=ASKED, time_limit=0.001)
     assert forge.wait() == 3, forge.said()
@@ -63,14 +63,11 @@ def test_a_time_limit_stops_between_stretches(forge, whole, tmp_path):
 
 
 def test_a_full_disk(forge, whole, tmp_path):
-    """An error that names the file.
-
-    What is there is whole, and the study goes on when there is space again.
-    """
+    """The error names the file, saved rounds are intact, and the study can be resumed."""
     out = tmp_path / "study"
     forge.start(
         out, tmp_path / "log", study=ASKED, stretch=0.01, largest_file=4000
-    )  # no journal fits, in however few stretches
+    )  # too small for any journal
     assert forge.wait() == 4, forge.said()
     assert "seed-0.journal" in forge.said()
     directory = study.StudyDirectory.open(out)
@@ -81,7 +78,7 @@ def test_a_full_disk(forge, whole, tmp_path):
     assert study.digest(directory) == whole
 
 
-def test_a_half_written_result_is_made_again(forge, tmp_path):
+def test_a_truncated_results_file_is_written_again(forge, tmp_path):
     out = tmp_path / "study"
     forge.start(out, tmp_path / "log", study={**ASKED, "explorers": ["greedy"], "episodes": 20})
     assert forge.wait() == 0, forge.said()
@@ -92,7 +89,7 @@ def test_a_half_written_result_is_made_again(forge, tmp_path):
     assert (out / "results.nc").read_bytes() == good
 
 
-def test_a_damaged_journal_is_set_aside_and_what_is_whole_is_kept(forge, whole, tmp_path):
+def test_a_damaged_journal_is_renamed_and_its_intact_records_are_kept(forge, whole, tmp_path):
     out = tmp_path / "study"
     forge.start(out, tmp_path / "log", study=ASKED, stretch=0.01)
     assert forge.wait() == 0, forge.said()

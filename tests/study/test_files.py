@@ -1,7 +1,4 @@
-"""Custom rules and planners, in a file.
-
-Found by name, made from options, kept by a study as they were.
-"""
+"""Custom rules and planners in user files: names, options, and studies that use them."""
 
 import pytest
 
@@ -57,14 +54,14 @@ def number():
 
 @pytest.fixture
 def own(tmp_path, monkeypatch):
-    """The file, in the directory where commands are given."""
+    """The user file, in the working directory."""
     monkeypatch.chdir(tmp_path)
     file = tmp_path / "own.py"
     file.write_text(OWN)
     return file
 
 
-def test_texts_that_name_files():
+def test_names_of_files():
     named = ["a.py:b", "a.py:b:c=0.5", "./x/a.py", "x.POMDP", "hop_b:scale=0.1", "tiger"]
     assert [str(file_of(text)) for text in named] == [
         "a.py",
@@ -77,7 +74,7 @@ def test_texts_that_name_files():
     assert source_of("no.py:rule") == source_of("greedy") == ""
 
 
-def test_what_a_file_holds(own):
+def test_objects_of_a_file(own):
     world = find_world("own.py:small:horizon=3")
     assert world.spaces.horizon == 3
     assert find_rule("own.py:shaky:share=0.25", world).deployment.random_actions == 0.25
@@ -90,7 +87,7 @@ def test_what_a_file_holds(own):
 
 
 @pytest.mark.parametrize(
-    ("find", "text", "told"),
+    ("find", "text", "message"),
     [
         (find_rule, "own.py:shakey", "Did you mean 'shaky'"),
         (find_rule, "own.py:other", "The file has: half, shaky"),
@@ -104,16 +101,13 @@ def test_what_a_file_holds(own):
         (lambda text, world: find_world(text), "own.py:small:size=2", "small has: horizon"),
     ],
 )
-def test_what_a_file_does_not_hold(own, find, text, told):
-    with pytest.raises(HOMDPError, match=told):
+def test_unknown_and_invalid_names_in_a_file(own, find, text, message):
+    with pytest.raises(HOMDPError, match=message):
         find(text, models.load("tiger", horizon=2))
 
 
-def test_a_study_with_a_rule_of_ones_own(own, capsys):
-    """It goes on only with the file that it began with.
-
-    What is compiled serves as long as the file is the same.
-    """
+def test_a_study_with_custom_rules(own, capsys):
+    """It is resumed only if the file has not changed, and compiled functions are reused as long."""
     asked = Study(
         ("tiger:horizon=2",),
         ("greedy", "own.py:shaky:share=0.25", "own.py:believer"),
@@ -134,7 +128,7 @@ def test_a_study_with_a_rule_of_ones_own(own, capsys):
         ("declared", "greedy"),
         ("declared", "own.py:shaky:share=0.25"),
         ("declared", "own.py:believer"),
-        ("flat", "own.py:believer"),  # it says that it uses the prior
+        ("flat", "own.py:believer"),  # the rule says that it uses the prior
     ]
     mine = next(unit for unit in asked.units() if unit.rule != "greedy")
     world = find_world("tiger:horizon=2")
@@ -157,16 +151,16 @@ def test_a_study_with_a_rule_of_ones_own(own, capsys):
         ["plan", "tiger", "--planner", "tre"],
     ],
 )
-def test_mistakes_are_told_before_anything_else(own, capsys, words):
+def test_unknown_names_are_reported_before_anything_runs(own, capsys, words):
     assert main(words) == 2
-    told = capsys.readouterr()
-    assert told.out == ""
-    assert told.err.count("\n") == 1
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert printed.err.count("\n") == 1
     assert list(own.parent.iterdir()) == [own]
 
 
-def test_rules_that_no_line_of_text_can_hold():
-    """The help of the command line lists them without importing anything."""
+def test_rules_that_text_cannot_express():
+    """The help of the command line knows them without importing anything."""
     assert tuple(unwritable()) == CLASSES
     for name in CLASSES:
         with raises(ParameterError, "name"):

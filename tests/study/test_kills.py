@@ -1,4 +1,4 @@
-"""SIGKILL at random moments: of a study, of its workers, and of both at once."""
+"""SIGKILL at random moments: to a study, to its workers, and to both at once."""
 
 import os
 import random
@@ -26,7 +26,7 @@ ASKED = {
     "block": 1,
     "priors": ["declared"],
 }
-PATIENCE = 120  # seconds for a sign of life
+PATIENCE = 120  # seconds to wait for progress
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +43,7 @@ def forge(marks):
 
 @pytest.fixture(scope="module")
 def whole(forge, tmp_path_factory):
-    """The study when nothing happens to it."""
+    """The undisturbed study."""
     out = tmp_path_factory.mktemp("whole")
     forge.start(out / "study", out / "log", study=ASKED)
     assert forge.wait() == 0, forge.said()
@@ -51,18 +51,18 @@ def whole(forge, tmp_path_factory):
 
 
 class Attack:
-    """Kills a study again and again; what is on the disk is the beginning of the truth each time.
+    """Kills a study repeatedly; each time, saved rounds must equal those of the undisturbed study.
 
     Parameters
     ----------
     forge
         Starts studies.
     whole
-        The study when nothing happens to it.
+        The undisturbed study.
     place
-        Where to work.
+        The directory to work in.
     marks
-        Where processes say whether they are writing.
+        The directory in which processes mark that they are writing.
     """
 
     def __init__(self, forge, whole, place, marks):
@@ -70,10 +70,10 @@ class Attack:
         self.digest, self.truth = study.digest(whole), study.read_runs(whole)
         self.generator = random.Random(7)
         self.found: Counter[str] = Counter()
-        self.torn: set[tuple[Path, int, int]] = set()  # records and files, each counted once
+        self.torn: set[tuple[Path, int, int]] = set()  # truncated records and files
 
     def run(self, who, times):
-        """Kill so often, then let the study end."""
+        """Kill the study several times, then complete it."""
         while self.found["kills"] < times:
             workers = 1 if who == "main" else 2
             self.start(workers)
@@ -96,15 +96,15 @@ class Attack:
         self.forge.start(self.out, self.log, **task, stretch=0.01, workers=workers)
 
     def wait_for_progress(self):
-        """Until so many stretches are written, and a random moment longer."""
+        """Wait for a random number of saves, and a random time longer."""
         lines, end = self.generator.randint(0, 20), time.monotonic() + PATIENCE
         while self.forge.lives() and self.forge.said().count("\n") < lines:
             assert time.monotonic() < end
             time.sleep(0.001)
-        time.sleep(self.generator.random() ** 4)  # most often soon
+        time.sleep(self.generator.random() ** 4)  # usually short
 
     def strike(self, who):
-        """Kill the study, and its workers if both are meant."""
+        """Kill the study and, for "both", its workers."""
         victims = [self.forge.pid]
         if who == "both":
             victims += workers_of(self.forge.pid)
@@ -117,7 +117,7 @@ class Attack:
             time.sleep(0.01)
 
     def kill_workers(self, times):
-        """Kill one worker after the other, as long as the study lives."""
+        """Kill one worker after the other while the study is running."""
         self.forge.wait_for("\n", PATIENCE)
         while self.forge.lives() and self.found["kills"] < times:
             time.sleep(self.generator.random() * 0.5)
@@ -133,7 +133,7 @@ class Attack:
                     time.sleep(0.01)
 
     def count(self, victims):
-        """One kill more, and whether it hit a process that was writing."""
+        """Count a kill, and whether it hit a process that was writing."""
         self.found["kills"] += 1
         marked = [self.marks / str(pid) for pid in victims]
         self.found["in a write"] += any(
@@ -141,7 +141,7 @@ class Attack:
         )
 
     def check(self, complete=False):
-        """What is on the disk is the beginning of the truth; a study that is done begins again."""
+        """Compare saved rounds with those of the undisturbed study; restart a complete study."""
         if not (self.out / "study.json").exists():
             return
         directory = study.StudyDirectory.open(self.out)
@@ -195,7 +195,7 @@ def exists(pid):
     ],
 )
 def test_killed_at_random_moments(forge, whole, tmp_path, marks, who, times):
-    """Nothing is lost or doubled, and resuming gives the same digest."""
+    """Nothing is lost or duplicated, and resuming gives the same digest."""
     attack = Attack(forge, whole, tmp_path, marks)
     attack.run(who, times)
     assert attack.found["kills"] == times

@@ -1,20 +1,15 @@
-"""Small studies in memory: the runs of each rule, on the same luck, and rules that are told apart
-by their names.
-"""
+"""Small studies in memory: common random numbers, and rules with different names."""
 
 import numpy as np
-import pytest
 
 from homdp_ppl import ParameterError, explorers, learn
 from homdp_ppl.study.memory import side_by_side
+from tests.raising import raises
 from tests.runs import TREE, small
 
 
-def test_rules_side_by_side_share_the_luck_of_the_world():
-    """First states and first observations.
-
-    And each run is what the loop makes of that rule and seed.
-    """
+def test_rules_use_common_random_numbers():
+    """First states and observations agree, and each run equals that of `learn`."""
     world, rules = small("tiger"), [explorers.uniform(), explorers.oracle(small("tiger"))]
     runs = side_by_side(world, rules, TREE, 5, [3, 4])
     assert list(runs) == ["uniform", "oracle"]
@@ -28,6 +23,6 @@ def test_rules_side_by_side_share_the_luck_of_the_world():
     assert runs["uniform"][1].record.same_as(learn(world, rules[0], TREE, 5, 4).record)
 
 
-def test_a_rule_twice_is_refused():
-    with pytest.raises(ParameterError, match="rules: got greedy, greedy; expected every rule once"):
+def test_duplicate_rules_are_an_error():
+    with raises(ParameterError, "rules"):
         side_by_side(small("tiger"), [explorers.greedy(), explorers.greedy()], TREE, 5, [0])

@@ -1,4 +1,4 @@
-"""When work stops."""
+"""Requests to stop, and signals."""
 
 import os
 import signal
@@ -17,13 +17,13 @@ def test_reasons_to_stop(tmp_path):
     pace = Pace(flag=tmp_path / "stop")
     assert pace.stop == ""
     (tmp_path / "stop").touch()
-    assert pace.stop == "it was asked to stop"
+    assert pace.stop == "a stop was requested"
     pace.ask("tea is ready")
     pace.ask("later")
     assert pace.stop == "tea is ready"
 
 
-def test_the_first_signal_asks_and_the_second_interrupts():
+def test_the_first_signal_requests_a_stop_and_the_second_interrupts():
     before = signal.getsignal(signal.SIGINT)
     pace = Pace()
     with listening(pace):
@@ -31,11 +31,11 @@ def test_the_first_signal_asks_and_the_second_interrupts():
         assert pace.stop == "SIGINT was received"
         with pytest.raises(KeyboardInterrupt):
             os.kill(os.getpid(), signal.SIGINT)
-        os.kill(os.getpid(), signal.SIGTERM)  # says the same once more
+        os.kill(os.getpid(), signal.SIGTERM)  # requests a stop again
     assert signal.getsignal(signal.SIGINT) is before
 
 
-def test_outside_the_main_thread_signals_are_left_alone():
+def test_signal_handlers_are_not_changed_outside_the_main_thread():
     before = signal.getsignal(signal.SIGINT)
     found = []
 

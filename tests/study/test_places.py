@@ -1,4 +1,4 @@
-"""Directories that vanish, are locked elsewhere, full, linked, read-only or not named in UTF-8."""
+"""Directories that are deleted, locked by other hosts, full, linked, read-only or not in UTF-8."""
 
 import json
 import os
@@ -15,11 +15,12 @@ from homdp_ppl.storage import lock as locking
 from homdp_ppl.storage.atomic import StorageError
 from homdp_ppl.storage.lock import Holder, LockedError
 from homdp_ppl.study import StudyDirectory, executors
+from tests.raising import raises
 from tests.study.crew import ASKED
 from tests.study.forge import zygote
 
 ELSEWHERE = Holder("node7", 4242, "", "2026-01-31T12:00:00+0000")
-LIMITED = 20_000  # bytes of a small disk: room for some journals, not for all
+LIMITED = 20_000  # bytes of a small disk, enough for some journals but not for all
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +42,7 @@ def begun(made, tmp_path):
 @pytest.mark.parametrize("what", ["all", "runs", "replaced"])
 @pytest.mark.parametrize("workers", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_a_directory_deleted_while_running(tmp_path, what, workers):
-    """An error, not a study that looks complete; nothing is made again in its place."""
+    """An error, not a study that looks complete; the directory is not created again."""
     out = tmp_path / "study"
 
     def delete(unit, rounds):
@@ -58,8 +59,8 @@ def test_a_directory_deleted_while_running(tmp_path, what, workers):
         assert study.resume(out, workers=1).complete
 
 
-def test_deleting_at_the_very_end_is_noticed(tmp_path, monkeypatch):
-    """After the last round, before the results are written."""
+def test_a_directory_deleted_after_the_last_round(tmp_path, monkeypatch):
+    """An error before the results are written."""
     out, rounds = tmp_path / "study", []
 
     def delete(unit, n):
@@ -72,7 +73,7 @@ def test_deleting_at_the_very_end_is_noticed(tmp_path, monkeypatch):
     assert not out.exists()
 
 
-def test_the_command_says_so(tmp_path, monkeypatch, capsys):
+def test_the_command_reports_a_deleted_directory(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     real = study.compare
 
@@ -88,18 +89,18 @@ def test_the_command_says_so(tmp_path, monkeypatch, capsys):
 
 
 def lock_elsewhere(out):
-    """As a cluster job that was killed on another host leaves a study: itself and two units."""
+    """Locks of a job that was killed on another host: those of the study and of two units."""
     places = [out, *sorted({path.parent for path in out.rglob("*.journal")})]
     for place in places:
         (place / locking.NAME).write_text(json.dumps(ELSEWHERE._asdict()))
     return [str(place / locking.NAME) for place in places]
 
 
-def test_locks_of_another_host_are_listed_at_once(begun, expected, monkeypatch, capsys):
-    """No waiting, all of them, nothing changed; then they are taken over on request."""
+def test_locks_of_another_host_are_listed_immediately(begun, expected, monkeypatch, capsys):
+    """All locks are listed without waiting and without changes, and taken over on request."""
     locks = lock_elsewhere(begun)
     assert len(locks) == 3
-    monkeypatch.setattr(time, "sleep", lambda seconds: pytest.fail("it waits"))
+    monkeypatch.setattr(time, "sleep", lambda seconds: pytest.fail("waited for a lock"))
     for ask in (study.resume, lambda out, **who: study.compare(**ASKED, out=out, **who)):
         with pytest.raises(LockedError) as caught:
             ask(begun, workers=1)
@@ -114,8 +115,8 @@ def test_locks_of_another_host_are_listed_at_once(begun, expected, monkeypatch, 
     assert not list(begun.rglob(locking.NAME))
 
 
-def test_locks_of_another_host_on_units_alone(begun, expected, monkeypatch):
-    """Today's workers would wait a minute for each."""
+def test_locks_of_another_host_on_units_only(begun, expected, monkeypatch):
+    """They are reported immediately instead of waiting for each one."""
     locks = lock_elsewhere(begun)
     os.unlink(locks[0])
     monkeypatch.setattr(executors, "PATIENCE", 1e9)
@@ -128,7 +129,7 @@ def test_locks_of_another_host_on_units_alone(begun, expected, monkeypatch):
 
 @pytest.mark.parametrize("jump", [1e9, -1e9])
 def test_clock_jumps_do_not_move_the_time_limit(tmp_path, monkeypatch, jump, expected):
-    """The date is changed while a study runs."""
+    """The system clock changes while a study runs."""
     real = time.time
     moved = []
     monkeypatch.setattr(time, "time", lambda: real() + sum(moved[:1]))
@@ -148,13 +149,13 @@ def test_clock_jumps_do_not_move_the_time_limit(tmp_path, monkeypatch, jump, exp
 
 @pytest.fixture
 def disk(tmp_path):
-    """A small file system in memory, where one may be mounted."""
+    """A small file system in memory; skips the test if mounting is not allowed."""
     place = tmp_path / "disk"
     place.mkdir()
     try:
         mount(place, LIMITED)
     except (OSError, subprocess.CalledProcessError):
-        pytest.skip("no file system may be mounted here")
+        pytest.skip("mounting a file system is not allowed here")
     yield place
     subprocess.run(["umount", str(place)], check=True)
 
@@ -165,7 +166,7 @@ def mount(place, size, *more):
     subprocess.run(command, check=True, capture_output=True)
 
 
-def test_a_full_disk_then_resume(disk, expected):
+def test_a_study_is_resumed_after_a_full_disk(disk, expected):
     with pytest.raises(StorageError, match="No space left"):
         study.compare(**ASKED, out=disk / "study", workers=1)
     mount(disk, LIMITED + 8192, "remount")
@@ -187,7 +188,7 @@ def test_a_linked_output_directory(tmp_path, expected, capsys):
     capsys.readouterr()
 
 
-def test_an_output_directory_that_is_not_named_in_utf_8(tmp_path, expected, capsys, monkeypatch):
+def test_an_output_directory_whose_name_is_not_utf_8(tmp_path, expected, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     name = os.fsdecode(b"caf\xe9 \xff")
     monkeypatch.setattr("sys.argv", ["homdp", "compare", name])
@@ -202,10 +203,10 @@ def test_an_output_directory_that_is_not_named_in_utf_8(tmp_path, expected, caps
 
 
 @pytest.mark.skipif(
-    not hasattr(os, "seteuid") or os.geteuid() != 0, reason="only root drops rights"
+    not hasattr(os, "seteuid") or os.geteuid() != 0, reason="needs root to drop privileges"
 )
 def test_a_read_only_output_directory(made):
-    """Nothing of a user who may only read: tables are printed, then one line says what failed."""
+    """It can be read, but not written; nothing in it changes."""
     place = Path("/tmp") / f"homdp-read-only-{os.getpid()}"
     shutil.copytree(made, place)
     try:
@@ -239,7 +240,7 @@ def forge():
 
 @pytest.mark.parametrize("options", [[], ["--take-over"]])
 def test_a_stopped_holder_keeps_its_study(forge, tmp_path, options, capsys):
-    """SIGSTOP: it lives, so a second process is refused at once, also with --take-over."""
+    """A process stopped by SIGSTOP is alive, so a second one fails, even with --take-over."""
     out = tmp_path / "study"
     forge.start(out, tmp_path / "log", study={**ASKED, "episodes": 450, "seeds": 1}, stretch=0.05)
     assert forge.wait_for("greedy 1\n")
@@ -267,6 +268,6 @@ def test_the_directory_is_confirmed_before_every_unit(begun, how):
         other = directory.manifest._replace(about={})
         (begun / "study.json").write_bytes(other.encode())
     before = sorted(begun.rglob("*"))
-    with pytest.raises(StorageError, match="removed or replaced"):
+    with raises(StorageError, str(begun)):
         directory.make_unit_path(unit)
     assert sorted(begun.rglob("*")) == before

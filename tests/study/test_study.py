@@ -1,4 +1,4 @@
-"""Studies: what they are asked, where they live, what they find."""
+"""Studies: specification, directory, results and summaries."""
 
 import json
 import resource
@@ -48,8 +48,8 @@ def done(tmp_path_factory):
     )
 
 
-def test_runs_are_those_of_learn(done):
-    """The same values as `learn` gives, seed by seed, under each prior."""
+def test_runs_equal_those_of_learn(done):
+    """For each seed and each prior."""
     assert done.complete
     world = find_world("tiger:horizon=2")
     for (_, prior, rule), runs in done.runs.items():
@@ -79,7 +79,7 @@ def test_results_have_labelled_axes(done):
         assert data.sizes == {"model": 1, "prior": 2, "rule": 2, "seed": 3, "round": 12}
 
 
-def test_asked_again_nothing_is_run(done):
+def test_a_complete_study_is_not_run_again(done):
     before = {path: path.stat().st_mtime_ns for path in done.directory.path.rglob("*.journal")}
     again = study.compare("tiger:horizon=2", **ASKED, out=done.directory.path, workers=1)
     assert again.complete
@@ -102,7 +102,7 @@ def test_lists_and_tuples_are_the_same_study(done):
 
 
 @pytest.mark.parametrize(
-    ("given", "told"),
+    ("given", "where"),
     [
         ({"models": Study(("tiger",)), "episodes": 3}, "episodes"),
         ({"models": Study(("tiger",)), "horizon": 2}, "horizon"),
@@ -128,14 +128,14 @@ def test_lists_and_tuples_are_the_same_study(done):
         ),
     ],
 )
-def test_what_is_asked_wrongly_is_refused(tmp_path, given, told):
-    with raises(ParameterError, told):
+def test_invalid_arguments_are_errors(tmp_path, given, where):
+    with raises(ParameterError, where):
         study.compare(**{"out": tmp_path / "study", "workers": 1, **given})
     assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize("out", [None, 7, ""])
-def test_an_output_directory_that_is_no_path(out, tmp_path, monkeypatch):
+def test_an_output_directory_that_is_not_a_path(out, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for ask in (lambda: study.compare("tiger", out=out), lambda: study.resume(out)):
         with pytest.raises(ParameterError) as caught:
@@ -160,8 +160,8 @@ def test_an_output_directory_that_is_no_path(out, tmp_path, monkeypatch):
         'models = ["tiger"]\nexplorers = ["' + "a." * 200 + '"]\n',
     ],
 )
-def test_small_files_that_ask_for_much(tmp_path, content):
-    """One short error, in no time and no memory."""
+def test_small_files_with_large_demands(tmp_path, content):
+    """A short error, without much memory."""
     file = tmp_path / "study.toml"
     file.write_text(content)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
@@ -179,48 +179,48 @@ def test_options_with_many_digits(digits):
         assert len(str(caught.value)) < 20_000
 
 
-def test_a_file_is_no_directory(tmp_path):
+def test_a_file_instead_of_a_directory(tmp_path):
     (tmp_path / "file").touch()
     with raises(StorageError, f"{tmp_path}/file"):
         study.compare("tiger:horizon=2", out=tmp_path / "file", workers=1)
 
 
-def test_continuous_models_have_beliefs_as_declared():
+def test_continuous_models_have_the_declared_prior_only():
     asked = Study(("tiger", "line"), ("posterior_sampling",), seeds=1, priors=("declared", "flat"))
-    told = [unit.name for unit in asked.units(continuous=["line"])]
-    assert told == [
+    names = [unit.name for unit in asked.units(continuous=["line"])]
+    assert names == [
         "posterior_sampling in tiger, seed 0",
         "posterior_sampling in tiger, flat prior, seed 0",
         "posterior_sampling in line, seed 0",
     ]
 
 
-def test_summaries_want_runs_by_rule(done):
+def test_summaries_need_runs_by_rule(done):
     (runs, *_) = done.runs.values()
-    for wrong, told in (
+    for wrong, where in (
         (runs, "runs"),
         ({"greedy": []}, "greedy"),
         ({"greedy": runs[0]}, "runs"),
     ):
-        with raises(HOMDPError, told):
+        with raises(HOMDPError, where):
             study.summarise(wrong)
     assert study.summarise({}) == []
 
 
-def test_another_study_in_the_same_directory_is_refused(done):
+def test_another_study_in_the_same_directory_is_an_error(done):
     with raises(ParameterError, "directory"):
         study.compare(
             "tiger:horizon=2", **{**ASKED, "episodes": 13}, out=done.directory.path, workers=1
         )
 
 
-def test_a_directory_with_other_files_is_refused(tmp_path):
+def test_a_directory_with_other_files_is_an_error(tmp_path):
     (tmp_path / "thesis.txt").write_text("finished")
     with raises(ParameterError, "directory"):
         study.compare("tiger:horizon=2", **ASKED, out=tmp_path, workers=1)
 
 
-def test_a_changed_model_is_refused_with_the_difference(tmp_path):
+def test_a_changed_model_is_an_error_that_shows_the_difference(tmp_path):
     file = tmp_path / "model.py"
     file.write_text(MODEL)
     asked = {
@@ -232,30 +232,30 @@ def test_a_changed_model_is_refused_with_the_difference(tmp_path):
     }
     study.compare(f"{file}:fixed", **asked)
     file.write_text(MODEL.replace("p=0.25", "p=0.5"))
-    told = "which was 'fixed = mine.at(p=0.25)' and is 'fixed = mine.at(p=0.5)'"
+    change = "is 'fixed = mine.at(p=0.5)', before 'fixed = mine.at(p=0.25)'"
     with raises(ParameterError, f"{tmp_path}/model.py:fixed") as caught:
         study.resume(tmp_path / "study", workers=1, trust=[file])
-    assert told in str(caught.value)
+    assert change in str(caught.value)
     file.write_text(MODEL)
     assert study.resume(tmp_path / "study", workers=1, trust=[file]).complete
 
 
 @pytest.mark.parametrize(
-    ("content", "told"),
+    ("content", "message"),
     [
-        (None, "no study.json"),
+        (None, "a directory without study.json"),
         ("", "content that is not a study"),
         ("[]", "content that is not a study"),
-        ('{"format": 3}', "A newer homdp_ppl reads it"),
-        ('{"format": 1}', "Begin the study again"),
+        ('{"format": 3}', "Use a newer version"),
+        ('{"format": 1}', "Run the study again"),
         ('{"format": 2}', "content that is not a study"),
-        ('{"format": 2, "study": {"models": []}, "check": ""}', "check does not fit"),
+        ('{"format": 2, "study": {"models": []}, "check": ""}', "a wrong checksum"),
     ],
 )
-def test_directories_without_a_study(tmp_path, content, told):
+def test_directories_without_a_study(tmp_path, content, message):
     if content is not None:
         (tmp_path / "study.json").write_text(content)
-    with pytest.raises((StorageError, ParameterError), match=told):
+    with pytest.raises((StorageError, ParameterError), match=message):
         StudyDirectory.open(tmp_path)
 
 
@@ -268,18 +268,18 @@ def test_a_study_as_toml(tmp_path):
     assert Study.from_toml(file) == Study(
         ("tiger", "lock"), ("hop_b:scale=0.1",), 7, priors=("declared",)
     )
-    for content, told in (
-        ('model = ["tiger"]', "Did you mean 'models'"),
-        ('models = "tiger"', "a list of texts"),
+    for content, message in (
+        ('model = ["tiger"]', "unknown key 'model'; a study has: models, .*Did you mean 'models'"),
+        ('models = "tiger"', "a list of at least one string"),
         ('models = ["a"]\nepisodes = 0', "episodes: got 0"),
         ('models = ["a"]\nepisodes = true', "episodes: got True"),
-        ('models = ["a"]\npriors = ["flat"]', "declared among them"),
-        ('models = ["a"]\npriors = ["declared", "falt"]', "Did you mean 'flat'"),
-        ('models = ["a", "a"]', "each once"),
+        ('models = ["a"]\npriors = ["flat"]', "Use declared,flat"),
+        ('models = ["a"]\npriors = ["declared", "falt"]', "unknown prior .*Did you mean 'flat'"),
+        ('models = ["a", "a"]', "no duplicates"),
         ("models = [", "a TOML file"),
     ):
         file.write_text(content)
-        with pytest.raises(ParameterError, match=told):
+        with pytest.raises(ParameterError, match=message):
             Study.from_toml(file)
     assert Study.from_mapping(json.loads(json.dumps(Study(("tiger",)).to_json()))) == Study(
         ("tiger",)
@@ -292,31 +292,28 @@ def test_names_and_options():
     assert float(world.parameters["accuracy"]) == 0.7
     assert find_rule("quantile_backup:z=2.0", world).name == "quantile_backup(z=2.0)"
     assert parse_call("a:b=x,c=true", "it") == ("a", {"b": "x", "c": True})
-    for ask, told in (
+    for ask, message in (
         (lambda: find_world("tigre"), "Did you mean 'tiger'"),
         (lambda: find_world("tiger:horizn=2"), "horizn"),
         (lambda: find_rule("gredy", world), "Did you mean 'greedy'"),
         (lambda: find_rule("greedy:z=1", world), "unknown option 'z'; greedy has: known"),
-        (lambda: find_rule("hop_v", world), "use it from Python"),
-        (lambda: find_rule("hop_b:scale", world), "an option with its value, as in scale=1"),
+        (lambda: find_rule("hop_v", world), "Use it in Python"),
+        (lambda: find_rule("hop_b:scale", world), "an option with a value, as in scale=1"),
         (lambda: find_planner("histry_tree", world), "Did you mean 'history_tree'"),
     ):
-        with pytest.raises(HOMDPError, match=told):
+        with pytest.raises(HOMDPError, match=message):
             ask()
 
 
-def test_blocks_of_seeds_do_not_change_anything(done, tmp_path):
+def test_blocks_of_seeds_do_not_change_the_results(done, tmp_path):
     again = study.compare("tiger:horizon=2", **ASKED, block=2, out=tmp_path / "study", workers=1)
     for name, runs in done.runs.items():
         for one, other in zip(runs, again.runs[name], strict=True):
             assert one.record.same_as(other.record)
 
 
-def test_blocks_of_seeds_share_what_is_compiled(tmp_path):
-    """A worker finds the same objects for the next block of a zoo name.
-
-    A file is read anew, since it may have changed.
-    """
+def test_blocks_of_seeds_share_compiled_functions(tmp_path):
+    """For models of the zoo, the next block uses the same objects; files are read again."""
     asked = Study(
         ("tiger:horizon=2",),
         ("posterior_sampling",),
@@ -338,7 +335,7 @@ def test_blocks_of_seeds_share_what_is_compiled(tmp_path):
 
 
 def test_paired_differences_by_hand(done):
-    """The mean difference over seeds and Student's interval, from the regrets themselves."""
+    """The mean difference and Student's interval, computed from the regrets."""
     runs = {rule: several for (_, prior, rule), several in done.runs.items() if prior == "declared"}
     first, second = study.summarise(runs, 0.2)
     gaps = np.array([b.regret[-1] - a.regret[-1] for a, b in zip(*runs.values(), strict=True)])
@@ -350,18 +347,18 @@ def test_paired_differences_by_hand(done):
 
 
 def test_intervals_of_differences_cover():
-    """Of 2,000 intervals 95% hold the true difference, up to a false-alarm rate of 1e-6.
+    """95% of 2,000 intervals contain the true difference, with a false-alarm rate of 1e-6.
 
-    Common luck makes them narrow.
+    Common random numbers make them narrow.
 
-    Planted: seeds that are not paired make them wide, and normal quantiles in place of Student's
-    miss too often.
+    Planted bugs: seeds that are not paired give wide intervals, and normal quantiles instead of
+    Student's give too low a coverage.
     """
     generator = np.random.default_rng(0)
     common, own = generator.normal(size=(2000, 8)), generator.normal(scale=0.3, size=(2, 2000, 8))
 
     def intervals(shift=0):
-        """Middles and half widths, where the luck of the second rule is that of other seeds."""
+        """Centres and half-widths; a shift pairs different seeds."""
         pairs = (
             (fake(common[k] + own[0, k]), fake(np.roll(common[k], shift) + own[1, k] + 1.0))
             for k in range(2000)
@@ -377,7 +374,7 @@ def test_intervals_of_differences_cover():
 
 
 def fake(regrets):
-    """Runs that are nothing but their final regret."""
+    """Runs that have only a final regret."""
 
     class Only(Measured):
         about = regret = None
@@ -393,8 +390,8 @@ def test_saved_runs_can_be_drawn(done):
     assert draw_optimism(runs).get_title() == "tiger"
 
 
-def test_a_unit_that_cannot_be_done_is_told(tmp_path):
-    """Vectors cannot plan optimistic backups; the other rule is done all the same."""
+def test_a_unit_that_fails_is_reported(tmp_path):
+    """Alpha-vectors cannot plan optimistic backups; the other rule is completed."""
     asked = {
         "explorers": ["greedy", "quantile_backup"],
         "episodes": 3,

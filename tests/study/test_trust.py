@@ -1,4 +1,4 @@
-"""Study directories from a stranger: nothing in them is executed, nothing outside them is read."""
+"""Untrusted study directories: nothing in them is executed, nothing outside them is read."""
 
 import json
 import os
@@ -53,7 +53,7 @@ def opened():
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
-    """A study with a user file that leaves a trace when it is run."""
+    """A study with a user file that creates a file when it is imported."""
     place = tmp_path_factory.mktemp("made")
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(place)
@@ -76,7 +76,7 @@ def ask(out):
 
 @pytest.fixture
 def foreign(made, tmp_path, monkeypatch):
-    """A copy of that study, as if it came from somebody else."""
+    """A copy of that study, as if it came from another user."""
     monkeypatch.chdir(tmp_path)
     shutil.copytree(made / "here", "here")
     shutil.copy(made / "mine.py", "mine.py")
@@ -84,12 +84,12 @@ def foreign(made, tmp_path, monkeypatch):
 
 
 def unfinished(directory):
-    """Take one journal away, so that something is left to do."""
+    """Remove one journal, so that the study is incomplete."""
     next(directory.rglob("*greedy*/*/seed-1.journal")).unlink()
 
 
 def rewrite(directory, change):
-    """Forge study.json, with a check that fits."""
+    """Forge study.json with a valid checksum."""
     file = directory / "study.json"
     content = json.loads(file.read_bytes())
     del content["check"]
@@ -98,7 +98,7 @@ def rewrite(directory, change):
 
 
 def test_reading_and_reporting_import_nothing(foreign, tmp_path, capsys, opened):
-    """Also where the file has changed, is gone, or the journals are incomplete."""
+    """Also if the file has changed or is missing, or journals are incomplete."""
     for what in ("as it was", "incomplete", "changed", "gone"):
         if what == "incomplete":
             unfinished(foreign)
@@ -119,7 +119,7 @@ def test_reading_and_reporting_import_nothing(foreign, tmp_path, capsys, opened)
 
 
 def test_the_page_of_a_study_with_user_files_is_complete(foreign, capsys):
-    """What only the program can compute was recorded by the process that ran the study."""
+    """The parts that need the user file were saved by the process that ran the study."""
     directory = StudyDirectory.open(foreign, trust=True)
     write_page(directory, study.read_runs(directory))
     whole = (foreign / "report.html").read_bytes()
@@ -136,7 +136,7 @@ def test_the_page_of_a_study_with_user_files_is_complete(foreign, capsys):
     capsys.readouterr()
 
 
-def test_resuming_asks_before_it_imports(foreign, tmp_path, capsys, opened):
+def test_resuming_needs_consent_to_import(foreign, tmp_path, capsys, opened):
     unfinished(foreign)
     with pytest.raises(ParameterError) as caught:
         study.resume(foreign, workers=1)
@@ -178,8 +178,8 @@ def test_the_text_is_compared_before_anything_is_imported(foreign, tmp_path, tru
     assert not (tmp_path / "sung").exists()
 
 
-def test_cached_bytecode_is_not_run(foreign, tmp_path):
-    """The text is the recorded one, but a planted .pyc holds something else."""
+def test_cached_bytecode_is_not_executed(foreign, tmp_path):
+    """The text equals the recorded one, but a planted .pyc differs."""
     unfinished(foreign)
     evil = tmp_path / "evil.py"
     evil.write_text("raise SystemExit('evil')")
@@ -191,8 +191,8 @@ def test_cached_bytecode_is_not_run(foreign, tmp_path):
 
 
 @pytest.mark.parametrize("place", ["/etc/passwd.py", "../mine.py", "link.py", "/etc/passwd"])
-def test_paths_that_lead_elsewhere(foreign, tmp_path, place, opened):
-    """--trust covers files below the working directory, and no others are even opened."""
+def test_paths_outside_the_working_directory(foreign, tmp_path, place, opened):
+    """--trust covers files below the working directory; others are not opened."""
     unfinished(foreign)
     inside = tmp_path / "inside"
     inside.mkdir()
@@ -243,8 +243,8 @@ def test_forged_parts_of_study_json(foreign, change, opened):
 
 @pytest.mark.parametrize("what", ["journal", "unit", "runs", "study.json", "page.data"])
 @pytest.mark.parametrize("kind", ["link", "pipe"])
-def test_links_and_pipes_inside_are_refused(foreign, tmp_path, what, kind, capsys, opened):
-    """A link out of the directory is not followed, and nobody waits for a pipe."""
+def test_links_and_pipes_inside_are_errors(foreign, tmp_path, what, kind, capsys, opened):
+    """A link out of the directory is not followed, and a pipe does not block."""
     main(["report", str(foreign)])
     (journal, *_) = sorted(foreign.rglob("seed-0.journal"))
     path = {
@@ -270,7 +270,7 @@ def test_links_and_pipes_inside_are_refused(foreign, tmp_path, what, kind, capsy
 
 
 def test_marker_files_that_are_links_write_nothing_elsewhere(foreign, tmp_path):
-    """Of workers: how far they are, and whether to stop."""
+    """The files with which workers report progress and are requested to stop."""
     unfinished(foreign)
     precious = tmp_path / "precious"
     precious.write_text("1")
@@ -282,8 +282,8 @@ def test_marker_files_that_are_links_write_nothing_elsewhere(foreign, tmp_path):
     assert not (tmp_path / "nothing").exists()
 
 
-def test_every_byte_of_study_json_counts(foreign):
-    """White space, order and doubled keys included: one bit, and it is refused."""
+def test_every_byte_of_study_json_is_checked(foreign):
+    """Also white space, the order of keys, and duplicate keys."""
     file = foreign / "study.json"
     good = file.read_bytes()
     Manifest.read(file)

@@ -1,9 +1,7 @@
-"""A process that has imported everything and computed nothing, and forks a child for each study.
+"""A process that has imported the package and forks a child for each study.
 
-Importing takes seconds.
-
-Studies themselves spawn their workers and never fork; here it is safe because JAX has not begun to
-work in the parent.
+This saves the seconds that imports take. Studies themselves spawn their workers and never fork.
+Forking is safe here because the parent has not used JAX.
 """
 
 import json
@@ -20,18 +18,18 @@ from homdp_ppl.study import units
 
 
 def run(request: dict[str, Any]) -> int:
-    """One study, in a child; every stretch that is written is said on standard output."""
+    """Run one study in a child; its progress is printed to standard output."""
 
-    def told(unit: Any, rounds: int) -> None:
+    def report(unit: Any, rounds: int) -> None:
         print(f"{unit.rule} {rounds}", flush=True)
 
     units.LONG = request.get("stretch", 0.05)
-    if "largest_file" in request:  # the disk is full, for files of this size
+    if "largest_file" in request:  # as if the disk were full, for files of this size
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         resource.setrlimit(resource.RLIMIT_FSIZE, (request["largest_file"],) * 2)
     options: dict[str, Any] = {
         "workers": request.get("workers", 1),
-        "report": told,
+        "report": report,
         "time_limit": request.get("time_limit"),
     }
     if request.get("resume"):
@@ -43,10 +41,7 @@ def run(request: dict[str, Any]) -> int:
 
 
 def main() -> None:
-    """Read requests, one a line.
-
-    Answer each with the pid of a child and, when it has ended, with its status.
-    """
+    """Read one request per line; print the pid of the child and, at its end, its exit code."""
     for line in sys.stdin:
         request = json.loads(line)
         pid = os.fork()

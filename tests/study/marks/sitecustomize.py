@@ -1,4 +1,4 @@
-"""Run by every Python that starts with this directory on its path: shows when it writes.
+"""Imported by every Python that starts with this directory on its path: marks when it writes.
 
 While a process writes a journal or replaces a file, the byte in ``$HOMDP_MARKS/PID`` is 1, also
 after it was killed. Records are written in small pieces, so that a kill can tear them.
