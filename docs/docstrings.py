@@ -74,7 +74,12 @@ def fields(thing: type) -> list[str]:
 
 
 def comments(thing: type) -> dict[str, str]:
-    """The trailing comment of each field in the source of a record, or the type of the field."""
+    """The trailing comment of each field in the source of a record, or the type of the field.
+
+    A class without annotations of its own has the fields of its base.
+    """
+    if not inspect.get_annotations(thing) and hasattr(thing.__base__, "_fields"):
+        return comments(thing.__base__)
     source = (
         textwrap.dedent(inspect.getsource(thing))
         if thing.__module__.startswith("homdp_ppl")

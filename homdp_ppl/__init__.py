@@ -1,19 +1,19 @@
 """homdp_ppl: probabilistic programs for decision problems whose hidden states are revealed in
 hindsight.
 
-Declare a problem with ``homdp`` or ``tabular``, fix its parameters to get a world, and let a rule
-of ``explorers`` learn in it with ``learn`` and a planner of ``planners``. ``models`` is a zoo of
-worlds, ``study`` compares rules, ``report`` draws.
+Declare a problem with ``homdp`` or ``tabular`` and fix its parameters to get a world. ``learn``
+simulates an exploration rule from ``explorers`` in this world, with a planner from ``planners``.
+``models`` contains example worlds, ``study`` compares rules, and ``report`` draws figures.
 
-Importing this package loads nothing else: each public name is loaded when it is first used, so that
-JAX, Matplotlib or Gymnasium cost time only where they are needed.
+Each public name is loaded on first use. Importing this package is therefore fast, and JAX,
+Matplotlib and Gymnasium are imported only if they are needed.
 """
 
 from typing import TYPE_CHECKING
 
 from homdp_ppl._lazy import attach
 
-if TYPE_CHECKING:  # for type checkers and editors; the same at run time is _HOMES
+if TYPE_CHECKING:  # for type checkers and editors; _HOMES is the same list at run time
     from homdp_ppl import (
         confidence,
         evaluation,

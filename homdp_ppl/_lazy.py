@@ -1,4 +1,4 @@
-"""Lazy packages (PEP 562): a public name is loaded when it is first used."""
+"""Lazy packages (PEP 562): each public name is loaded on first use."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from typing import Any
 
 
 def attach(package: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
-    """The ``__getattr__`` of a package that loads its public names when they are first used.
+    """Return a ``__getattr__`` for a package that loads its public names on first use.
 
     Parameters
     ----------
     package
-        The package's name.
+        The name of the package.
     homes
-        Its modules, each with the names that it defines, separated by spaces. The names of "" are
-        modules themselves.
+        For each module, the names that it defines, separated by spaces. The names listed under ""
+        are modules themselves.
 
     Examples
     --------
@@ -34,7 +34,7 @@ def attach(package: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
             found = getattr(import_module(f"{package}.{home}"), name)
         else:
             found = import_module(f"{package}.{name}")
-        setattr(sys.modules[package], name, found)  # so that this is called once for each name
+        setattr(sys.modules[package], name, found)  # this function runs once per name
         return found
 
     return load

@@ -1,4 +1,4 @@
-"""Errors: all problems together, each with what was given, what was expected and what to do."""
+"""Exceptions and the problems they report: what was given, what was expected, what to do."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from difflib import get_close_matches
 from math import log10
 from typing import NamedTuple
 
-UNKNOWN = "unknown "  # how the problem of a name that does not exist begins
-LISTED = 20  # problems printed in full; the rest are counted
-LONGEST = 200  # characters of a value that is shown as it is
+UNKNOWN = "unknown "  # the prefix of ``got`` for a name that does not exist
+LISTED = 20  # problems that are printed; the rest are only counted
+LONGEST = 200  # longer values are described by their type
 
 
 class Problem(NamedTuple):
-    """One thing that is wrong: where, what was given, what was expected, what to do.
+    """One problem: where it is, what was given, what was expected and what to do.
 
     Examples
     --------
@@ -23,10 +23,10 @@ class Problem(NamedTuple):
     """
 
     where: str  # the argument, kernel or site: "transition", "horizon", "site 'accuracy'"
-    got: str  # what was found there
+    got: str  # what was given
     expected: str
-    remedy: str = ""
-    at: str = ""  # which entry, in the model's own names: "(left, listen)"
+    remedy: str = ""  # what to do, as a sentence
+    at: str = ""  # the entry, in the names of the model: "(left, listen)"
 
     def __str__(self) -> str:
         place = f"{self.where}[{self.at}]" if self.at else self.where
@@ -39,12 +39,12 @@ class Problem(NamedTuple):
 
 
 class HOMDPError(ValueError):
-    """The toolkit's errors: a ``ValueError`` that carries its problems one by one.
+    """The base class of all errors of this package: a ``ValueError`` with a list of problems.
 
     Attributes
     ----------
     problems
-        Everything that was found wrong, as :class:`Problem` tuples.
+        All problems that were found, as :class:`Problem` tuples.
 
     Examples
     --------
@@ -60,17 +60,14 @@ class HOMDPError(ValueError):
         self.problems = tuple(problems)
         count = "1 problem" if len(self.problems) == 1 else f"{len(self.problems)} problems"
         lines = [f"{subject}: {count}"]
-        told = ""
-        for k, problem in enumerate(
-            self.problems[:LISTED], 1
-        ):  # a remedy that follows itself is told once
-            lines.append(
-                f"  {k}. {problem._replace(remedy='') if problem.remedy == told else problem}"
-            )
-            told = problem.remedy
+        previous = ""
+        for k, problem in enumerate(self.problems[:LISTED], 1):
+            repeated = problem.remedy == previous  # print a repeated remedy only once
+            lines.append(f"  {k}. {problem._replace(remedy='') if repeated else problem}")
+            previous = problem.remedy
         if len(self.problems) > LISTED:
             lines.append(f"  ... and {len(self.problems) - LISTED} more in .problems")
-        super().__init__(subject, self.problems)  # of which a copy is made in another process
+        super().__init__(subject, self.problems)  # these arguments make the error picklable
         self._message = "\n".join(lines)
 
     def __str__(self) -> str:
@@ -78,7 +75,7 @@ class HOMDPError(ValueError):
 
 
 def shown(value: object, longest: int = LONGEST) -> str:
-    """A value as an error shows it: its ``repr`` if that is short, else its type.
+    """Format a value for an error message: its ``repr`` if it is short, else its type.
 
     Examples
     --------
@@ -95,7 +92,7 @@ def shown(value: object, longest: int = LONGEST) -> str:
         return f"an integer of {int(log10(abs(value))) + 1} digits"
     try:
         text = repr(value)
-    except Exception:  # of a user's class, or integers too long to print inside a container
+    except Exception:  # from a user's class, or from very long integers inside a container
         text = ""
     if 0 < len(text) <= longest and " at 0x" not in text and "\n" not in text:
         return text
@@ -104,16 +101,16 @@ def shown(value: object, longest: int = LONGEST) -> str:
 
 
 def in_one_line(error: HOMDPError) -> str:
-    """All that an error says, on one line.
+    """Format an error on one line.
 
     Examples
     --------
     >>> in_one_line(
     ...     HOMDPError(
-    ...         "model", [Problem("name", "'tigr'", "a name of the zoo", "Look at the list.")]
+    ...         "model", [Problem("name", "'tigr'", "the name of a model", "Did you mean 'tiger'?")]
     ...     )
     ... )
-    "model: name: got 'tigr'; expected a name of the zoo. Look at the list."
+    "model: name: got 'tigr'; expected the name of a model. Did you mean 'tiger'?"
     """
     lines = str(error).splitlines()
     problems = [str(problem) for problem in error.problems]
@@ -124,7 +121,7 @@ def in_one_line(error: HOMDPError) -> str:
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """A remedy for a misspelt name; empty if nothing comes near.
+    """Suggest a known name that is similar to a misspelt one; empty if there is none.
 
     Examples
     --------
@@ -138,22 +135,22 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 def unknown(
     where: str, kind: str, name: str, known: Iterable[str], owner: str, at: str = ""
 ) -> Problem:
-    """The problem of a name that does not exist.
+    """Return the problem for a name that does not exist.
 
     Parameters
     ----------
     where
         The argument.
     kind
-        What was named, as in "site".
+        What the name stands for, for example "site".
     name
-        The name.
+        The unknown name.
     known
         The names that exist.
     owner
-        What has them, as in "this model".
+        The object that defines the known names, for example "this model".
     at
-        Which entry, if there are several.
+        The entry, if there are several.
 
     Examples
     --------
@@ -168,7 +165,7 @@ def unknown(
 
 
 class DeclarationError(HOMDPError):
-    """A declaration that is not a HOMDP.
+    """An invalid declaration of a HOMDP.
 
     Examples
     --------
@@ -199,7 +196,7 @@ class SpacesError(HOMDPError):
 
 
 class ParameterError(HOMDPError):
-    """Parameters that do not belong to a declaration, or lie outside the support of its sites.
+    """Invalid arguments, or values of sites that a declaration does not have or allow.
 
     Examples
     --------
@@ -219,7 +216,7 @@ class ParameterError(HOMDPError):
 
 
 class TracedError(ParameterError):
-    """Values that JAX is tracing, given to a function that needs numbers.
+    """Traced JAX values passed to a function that needs concrete numbers.
 
     Examples
     --------
@@ -234,7 +231,7 @@ class TracedError(ParameterError):
 
 
 class DataError(HOMDPError):
-    """Episodes or counts that do not belong to a model.
+    """Episodes, counts or random keys that are invalid or do not fit a model.
 
     Examples
     --------
@@ -250,8 +247,7 @@ class DataError(HOMDPError):
 
 
 class InferenceError(HOMDPError):
-    """A posterior that could not be computed well enough for what is asked of it, with the numbers
-    and the remedy.
+    """A posterior that cannot be computed, or not accurately enough.
 
     Examples
     --------
@@ -270,7 +266,7 @@ class InferenceError(HOMDPError):
 
 
 class PlanningError(HOMDPError):
-    """A problem that a planner cannot serve, with the numbers and the planner that can.
+    """An invalid model or plan, or a model that a planner does not support.
 
     Examples
     --------
@@ -288,7 +284,7 @@ class PlanningError(HOMDPError):
 
 
 class PolicyError(HOMDPError):
-    """A policy that is not well formed, or does not fit the model or the history it is used with.
+    """An invalid policy, or a policy that does not fit the given model or history.
 
     Examples
     --------

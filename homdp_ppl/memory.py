@@ -1,7 +1,7 @@
-"""The memory budget: what a computation needs is estimated and compared before it is allocated.
+"""The memory budget: memory needs are estimated and checked before anything is allocated.
 
-Everything whose size follows from a number (a horizon, a number of draws, the header of a file)
-asks :func:`memory_problems` or :func:`require_memory` first, and all compare with the same
+Code that allocates arrays of a user-controlled size (a horizon, a number of draws, the header of a
+file) calls :func:`memory_problems` or :func:`require_memory` first. Both compare the estimate with
 :func:`memory_budget`.
 """
 
@@ -17,11 +17,13 @@ DEFAULT = 4.0
 GIGABYTE = 10**9
 NUMBER = 8  # bytes of a float64 or an int64
 UNITS = {"TB": 10**12, "GB": 10**9, "MB": 10**6, "kB": 10**3}
-LARGEST = 15  # digits of a size that is still written in a unit
+LARGEST = 15  # sizes with more digits are written as powers of ten
 
 
 def memory_budget() -> int:
-    """Bytes that one computation may take: 4 GB, or what the variable HOMDP_MEMORY says in GB.
+    """The number of bytes that one computation may use.
+
+    The default is 4 GB. The environment variable HOMDP_MEMORY sets another number of gigabytes.
 
     Examples
     --------
@@ -41,16 +43,16 @@ def memory_budget() -> int:
 
 
 def memory_problems(where: str, got: str, needed: int, remedy: str = "") -> list[Problem]:
-    """The problem of a computation that needs more memory than the budget; none if it fits.
+    """Report a computation that needs more memory than the budget; an empty list if it fits.
 
     Parameters
     ----------
     where
-        The argument or table that makes it large.
+        The argument or table that determines the size.
     got
         What was given.
     needed
-        The estimate in bytes; a Python integer, which cannot overflow.
+        The estimate in bytes, as a Python integer, which cannot overflow.
     remedy
         What to reduce.
 
@@ -76,7 +78,7 @@ def require_memory(
 
 
 def amount(size: int) -> str:
-    """A number of bytes in words, also one with thousands of digits.
+    """Format a number of bytes; it may have thousands of digits.
 
     Examples
     --------
@@ -93,7 +95,7 @@ def amount(size: int) -> str:
 
 
 def count(number: int) -> str:
-    """A whole number in words, also one with thousands of digits.
+    """Format an integer; it may have thousands of digits.
 
     Examples
     --------
@@ -105,5 +107,5 @@ def count(number: int) -> str:
 
 
 def _exponent(size: int) -> int:
-    """The decimal exponent of a whole number."""
+    """The decimal exponent of an integer."""
     return int(math.log10(size)) if size > 0 else 0

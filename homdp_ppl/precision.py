@@ -1,10 +1,10 @@
-"""Float64 without a global switch: the one place where precision is decided.
+"""Float64 precision without a global JAX setting, and conversions between NumPy and JAX.
 
 Importing homdp_ppl changes no JAX setting. Every public function that computes numbers enters
-:func:`x64` for the length of the call and hands back NumPy arrays, or JAX arrays when it is called
-on traced values. People who compose ``jit``, ``grad`` or ``MCMC`` around ``homdp.program``
-themselves write ``with homdp_ppl.x64():`` around their own code. The same key draws different
-numbers inside and outside of that context; everything the toolkit draws is drawn inside.
+:func:`x64` during the call. It returns NumPy arrays, or JAX arrays if its arguments are traced. If
+you apply ``jit``, ``grad`` or ``MCMC`` to ``homdp.program`` yourself, wrap your code in
+``with homdp_ppl.x64():``. The same key gives different random numbers inside and outside of this
+context; this package always draws inside.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Array: TypeAlias = jax.Array | np.ndarray[Any, Any]
 
 
 def x64() -> AbstractContextManager[None]:
-    """Compute in float64 inside a ``with`` block, whatever JAX's global setting is.
+    """Compute in float64 inside a ``with`` block, regardless of JAX's global setting.
 
     Examples
     --------
@@ -41,31 +41,33 @@ def x64() -> AbstractContextManager[None]:
 
 
 def in_x64(function: Callable[P, R]) -> Callable[P, R]:
-    """Run a function inside :func:`x64`."""
+    """Decorate a function so that it runs inside :func:`x64`."""
 
     @functools.wraps(function)
     def inside(*args: P.args, **kwargs: P.kwargs) -> R:
-        settled = [_settled(value) for value in args]
-        named = {name: _settled(value) for name, value in kwargs.items()}
+        positional = [_with_fixed_types(value) for value in args]
+        named = {name: _with_fixed_types(value) for name, value in kwargs.items()}
         with x64():
-            return function(*settled, **named)
+            return function(*positional, **named)
 
     return inside
 
 
-def _settled(tree: Any) -> Any:
-    """A tracer of a float32 transformation may still hold a float64 NumPy array: a copy settles
-    which it is.
+def _with_fixed_types(tree: Any) -> Any:
+    """Copy the tracers of a tree.
+
+    A tracer of a float32 transformation may still contain a float64 NumPy array. A copy has a
+    definite type.
     """
     if isinstance(tree, dict) and len({type(key) for key in tree}) > 1:
-        return tree  # not a tree: JAX cannot sort these keys
+        return tree  # not a valid pytree: JAX cannot sort these keys
     return jax.tree.map(
         lambda leaf: jnp.copy(leaf) if isinstance(leaf, jax.core.Tracer) else leaf, tree
     )
 
 
 def to_numpy(tree: R) -> R:
-    """A pytree with its arrays as NumPy arrays; traced values are left alone."""
+    """Convert the arrays of a pytree to NumPy; traced values are left unchanged."""
     converted: R = jax.tree.map(
         lambda leaf: leaf if isinstance(leaf, jax.core.Tracer) else np.asarray(leaf), tree
     )
@@ -73,8 +75,5 @@ def to_numpy(tree: R) -> R:
 
 
 def namespace(*trees: Any) -> ModuleType:
-    """The module that computes with these arrays.
-
-    ``jax.numpy`` if one of them is a JAX array or traced, else ``numpy``.
-    """
+    """Return ``jax.numpy`` if one of the arrays is a JAX array or traced, else ``numpy``."""
     return jnp if any(isinstance(leaf, jax.Array) for leaf in jax.tree.leaves(trees)) else np

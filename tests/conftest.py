@@ -32,6 +32,7 @@ settings.register_profile(
     "steady", derandomize=True, deadline=None, max_examples=25, print_blob=False
 )
 settings.load_profile("steady")
+collect_ignore = ["study/marks"]  # changes the storage layer of processes that tests kill
 
 
 @pytest.fixture(autouse=True)

@@ -1,1 +1,1 @@
-"""The homdp command."""
+"""The ``homdp`` command."""

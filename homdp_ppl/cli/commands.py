@@ -1,6 +1,6 @@
-"""What the commands of ``homdp`` do: models, play, plan, learn and theory.
+"""The commands ``models``, ``play``, ``plan``, ``learn`` and ``theory``.
 
-Those of studies are in study_commands.py.
+The commands for studies are in study_commands.py.
 """
 
 from __future__ import annotations
@@ -41,13 +41,16 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-SIMULATED = 200  # episodes by which a value is estimated
-ONLINE = "a policy that plans as it goes"
-QUANTISED = "Where observations are numbers and states are not, `--planner quantised` makes one."
+SIMULATED = 200  # episodes used to estimate a value
+ONLINE = "a policy that plans during the episode"
+QUANTISED = (
+    "For finitely many states and real-valued observations, `--planner quantised` makes a policy "
+    "that can be saved."
+)
 
 
 def show_models(options: argparse.Namespace, console: Console) -> None:
-    """``homdp models``: the stories of the zoo, one model, or several side by side."""
+    """``homdp models``: list the model zoo, describe one model, or compare several."""
     from rich import box
     from rich.markup import escape
     from rich.table import Table
@@ -60,8 +63,9 @@ def show_models(options: argparse.Namespace, console: Console) -> None:
         say(
             console,
             (
-                "`homdp models NAME` shows one, `homdp models NAME NAME` several side by side; "
-                "`homdp play NAME` plays it."
+                "To describe one model:    homdp models NAME\n"
+                "To compare several:       homdp models NAME NAME\n"
+                "To simulate an episode:   homdp play NAME"
             ),
         )
         return
@@ -76,26 +80,26 @@ def show_models(options: argparse.Namespace, console: Console) -> None:
             console,
             (
                 f"  {word}: "
-                f"{f'real numbers, {space}' if isinstance(space, Real) else '; '.join(space)}"
+                f"{f'real-valued, {space}' if isinstance(space, Real) else '; '.join(space)}"
             ),
         )
     say(console, f"  {world!r}")
 
 
 def play(options: argparse.Namespace, console: Console) -> None:
-    """``homdp play``: episodes of the uniform policy, revealed."""
+    """``homdp play``: simulate the uniform policy and reveal the latent states."""
     world: Any = study.find_world(options.model, options.horizon, options.seed)
     keys = jax.random.split(jax.random.key(options.seed), options.episodes)
     episodes = rollout_many(keys, world, uniform_policy(world))
-    say(console, f"{world!r}, played by the uniform policy.\n")
+    say(console, f"{world!r}, uniform policy\n")
     for k, episode in enumerate(episodes, 1):
-        console.print(seen_table(world.homdp, episode, f"Episode {k}, as the policy saw it"))
-        console.print(revealed_table(world.homdp, episode, "... and in hindsight"))
+        console.print(seen_table(world.homdp, episode, f"Episode {k}, as seen by the policy"))
+        console.print(revealed_table(world.homdp, episode, f"Episode {k}, in hindsight"))
         console.print()
 
 
 def plan(options: argparse.Namespace, console: Console) -> None:
-    """``homdp plan``: the value of a model, its bounds, and the first decisions."""
+    """``homdp plan``: the value of the plan, its bounds, and the first decisions."""
     _check_places("plan", options)
     world = study.find_world(options.model, options.horizon, options.seed)
     automatic = options.planner == "auto" and world.spaces.finite
@@ -110,10 +114,8 @@ def plan(options: argparse.Namespace, console: Console) -> None:
         console,
         f"value     {found.value:.9g}  (certified: the optimum is at most {found.upper:.9g})",
     )
-    if "seconds" in found.statistics:  # a planner of one's own need not count them
-        say(
-            console, f"seconds   {found.statistics['seconds']:.3g} (a first plan may have compiled)"
-        )
+    if "seconds" in found.statistics:  # custom planners need not measure them
+        say(console, _seconds(found.statistics["seconds"]))
     console.print(decisions_table(found))
     _keep(options, console, found, found.policy)
 
@@ -126,22 +128,26 @@ def _plan_continuous(
     if not found.certified:
         if options.draw or options.save:
             raise ParameterError(
-                "plan", [Problem("--draw, --save", ONLINE, "a policy that can be kept", QUANTISED)]
+                "plan", [Problem("--draw, --save", ONLINE, "a policy that can be saved", QUANTISED)]
             )
         valued = estimate(found.policy, world, jax.random.key(options.seed), SIMULATED)
-        say(console, f"value     {valued}, by simulation, not certified")
+        say(console, f"value     {valued} (estimated by simulation, not certified)")
         return
     say(
         console,
         f"value     {found.value:.9g}  (certified: the optimum is at most {found.upper:.9g})",
     )
-    say(console, f"seconds   {found.statistics['seconds']:.3g} (a first plan may have compiled)")
+    say(console, _seconds(found.statistics["seconds"]))
     console.print(decisions_table(found))
     _keep(options, console, found, found.policy)
 
 
+def _seconds(number: float) -> str:
+    return f"seconds   {number:.3g} (may include compilation)"
+
+
 def _check_places(command: str, options: argparse.Namespace) -> None:
-    """Refuse files that could not be written, before anything is done."""
+    """Raise ParameterError for files that cannot be written, before anything runs."""
     places = [
         (f"--{name}", Path(place))
         for name in ("draw", "save", "out")
@@ -153,21 +159,21 @@ def _check_places(command: str, options: argparse.Namespace) -> None:
         if place.is_dir()
     ]
     problems += [
-        Problem(name, str(place), "a file in a directory that exists")
+        Problem(name, str(place), "a file in an existing directory")
         for name, place in places
         if not place.resolve().parent.is_dir()
     ]
     if getattr(options, "save", None) and Path(options.save).suffix != ".npz":
-        problems.append(Problem("--save", options.save, "a NumPy file: a name that ends in .npz"))
+        problems.append(Problem("--save", options.save, "a file name that ends in .npz"))
     if getattr(options, "draw", None):
         from matplotlib.backend_bases import FigureCanvasBase
 
         kinds = sorted(FigureCanvasBase.get_supported_filetypes())
         if Path(options.draw).suffix.removeprefix(".").lower() not in kinds:
-            expected = f"a picture: a name that ends in one of {', '.join(kinds)}"
+            expected = f"a file name that ends in one of {', '.join(kinds)}"
             problems.append(Problem("--draw", options.draw, expected))
     if getattr(options, "out", None) and Path(options.out).suffix != ".nc":
-        problems.append(Problem("--out", options.out, "a netCDF file: a name that ends in .nc"))
+        problems.append(Problem("--out", options.out, "a file name that ends in .nc (netCDF)"))
     if problems:
         raise ParameterError(command, problems)
 
@@ -178,14 +184,14 @@ def _keep(options: argparse.Namespace, console: Console, found: Any, policy: Any
 
         found.draw()
         plt.savefig(options.draw, dpi=120)
-        say(console, f"drawn to  {options.draw}")
+        say(console, f"picture   {options.draw}")
     if options.save:
         policy.save(options.save)
-        say(console, f"policy in {options.save}")
+        say(console, f"policy    {options.save}")
 
 
 def learn_once(options: argparse.Namespace, console: Console) -> None:
-    """``homdp learn``: one rule, one model, one seed."""
+    """``homdp learn``: run one rule in one model with one seed."""
     _check_places("learn", options)
     world: Any = study.find_world(options.model, options.horizon)
     rule, planner = (
@@ -202,25 +208,23 @@ def learn_once(options: argparse.Namespace, console: Console) -> None:
         policy = run.policy
         if not isinstance(policy, GraphPolicy | QuantisedPolicy):
             raise ParameterError(
-                "learn", [Problem("--save", ONLINE, "a policy that can be kept", QUANTISED)]
+                "learn", [Problem("--save", ONLINE, "a policy that can be saved", QUANTISED)]
             )
         policy.save(options.save)
-        say(console, f"last policy in {options.save}")
+        say(console, f"policy of the last round: {options.save}")
     if options.out:
         dataset = run.to_dataset()
         atomic_write(options.out, lambda beside: dataset.to_netcdf(beside, engine="scipy"))
-        say(console, f"all rounds and episodes in {options.out}: xarray.open_dataset reads it")
+        say(console, f"rounds and episodes:      {options.out} (read with xarray.open_dataset)")
 
 
 def show_theory(options: argparse.Namespace, console: Console) -> None:
-    """``homdp theory``: the paper's bounds for a model's sizes."""
+    """``homdp theory``: the paper's bounds for a model of this size."""
     world = study.find_world(options.model, options.horizon)
     if not world.spaces.finite:
-        remedy = "HOP-V's bound is theory.hop_v_bound: it takes the sizes of classes."
-        raise ParameterError(
-            "theory",
-            [Problem("model", "a continuous one", "finitely many states and observations", remedy)],
-        )
+        remedy = "In Python, theory.hop_v_bound computes the bound of HOP-V from class sizes."
+        got, expected = "real-valued states or observations", "a finite model"
+        raise ParameterError("theory", [Problem("model", got, expected, remedy)])
     X, Y, A, H = world.spaces.sizes
     K, delta = options.episodes, options.delta
     statements = theory.report(world, K, delta, options.accuracy)
@@ -234,25 +238,21 @@ def show_theory(options: argparse.Namespace, console: Console) -> None:
 def explain_columns(
     console: Console, tables: Sequence[Table], without: Collection[str], epsilon: float = 0.1
 ) -> None:
-    """Print a legend of the columns of comparisons, and which columns did not fit."""
+    """Explain the columns of comparison tables, one per line, and list those that did not fit."""
     legend = {head.format(epsilon=epsilon): meaning for head, meaning in LEGEND.items()}
     heads = {column.header for table in tables for column in table.columns}
-    for head, meaning in legend.items():
-        if head in heads:
-            say(console, f"  {head:<11} {meaning}")
+    shown = {head: meaning for head, meaning in legend.items() if head in heads}
+    margin = max(map(len, shown), default=0) + 2
+    for head, meaning in shown.items():
+        say(console, f"  {head:<{margin}}{meaning}")
     missing = [head for head in legend if head in without]
     if missing:
-        say(
-            console,
-            (
-                f"No room here for {', '.join(missing)}: a wider window shows more, the report "
-                f"of a study all."
-            ),
-        )
+        say(console, f"  Hidden columns: {', '.join(missing)} (use a wider terminal).")
+    say(console, "")
 
 
 def left_out(rows: Sequence[study.Row], table: Table, epsilon: float = 0.1) -> set[str]:
-    """Columns that a comparison of these rules has where there is room for them."""
+    """The columns of a comparison of these rules that do not fit into its table."""
     wide, narrow = (
         {str(column.header) for column in one.columns}
         for one in (comparison_table(rows, "", epsilon), table)
@@ -261,7 +261,7 @@ def left_out(rows: Sequence[study.Row], table: Table, epsilon: float = 0.1) -> s
 
 
 def best(run: Measured) -> str:
-    """The optimum in words, and what is not known about it."""
+    """The optimal value in words, with a remark if it is not exact."""
     return (
         f"optimal value at most {run.optimum:.4g} ({run.inexact})"
         if run.inexact

@@ -1,4 +1,4 @@
-"""Where the commands print: a rich console, and lines as they are."""
+"""The console that the commands print to."""
 
 from __future__ import annotations
 
@@ -9,35 +9,34 @@ from rich.console import Console
 
 from homdp_ppl.storage._system import printable
 
-PAGE = 140  # columns where there is no terminal
+PAGE = 140  # columns if the output is not a terminal
 
 
 class PipeConsole(Console):
-    """A console that raises BrokenPipeError when the reader of a pipe closes it.
+    """A console that raises BrokenPipeError when the reader closes the pipe.
 
-    By default, rich ends the process as if it had failed.
+    By default, rich exits with the code of a failure.
     """
 
     def on_broken_pipe(self) -> None:
-        """Not an error."""
+        """Raise BrokenPipeError, which the command treats as success."""
         raise BrokenPipeError
 
 
 def make_console() -> Console:
     """The console for standard output.
 
-    In a pipe or a file there is no width to fit into, so tables keep all their columns. Emoji codes
-    are off: `mine.py:fire:` is a name.
+    In a pipe or a file, the width is fixed. Emoji codes are off: `mine.py:fire:` is a name.
     """
     width = None if sys.stdout.isatty() or "COLUMNS" in os.environ else PAGE
     return PipeConsole(width=width, emoji=False)
 
 
 def say(console: Console, text: str) -> None:
-    """Print a line as it is: no wrapping, no markup."""
+    """Print text without wrapping or markup."""
     console.out(printable(text), highlight=False)
 
 
 def warn(text: str) -> None:
-    """Print a line as it is to standard error."""
+    """Print text to standard error, without wrapping or markup."""
     say(Console(stderr=True), text)

@@ -1,7 +1,6 @@
-"""The homdp command: parses the command line, runs the command, reports errors on one line.
+"""The ``homdp`` command: parse the command line, run the command, report errors on one line.
 
-JAX and everything else that takes time to load is loaded by the command that runs, so that
-``--help`` answers at once.
+JAX and other slow imports are loaded by the command that runs, so that ``--help`` is fast.
 """
 
 from __future__ import annotations
@@ -18,8 +17,9 @@ from homdp_ppl.errors import HOMDPError, in_one_line
 from homdp_ppl.storage._system import printable
 from homdp_ppl.storage.atomic import StorageError
 
-# exit codes, besides those of study_commands
+# exit codes, in addition to those in study_commands
 INTERNAL, INVALID, STORAGE, INTERRUPTED = 1, 2, 4, 130
+TRACEBACK = "(use --debug to see the traceback)"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -27,7 +27,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = make_parser()
     words = sys.argv[1:] if arguments is None else list(arguments)
     if any("\0" in word for word in words):
-        parser.error("names and files cannot contain a zero byte")
+        parser.error("arguments must not contain a null byte")
     options = parser.parse_args(words)
     try:
         code = _run(options)
@@ -37,11 +37,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _explain(
             options, in_one_line(error), STORAGE if isinstance(error, StorageError) else INVALID
         )
-    except BrokenPipeError:  # the reader of a pipe has closed it
+    except BrokenPipeError:  # the reader has closed the pipe
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
-    except KeyboardInterrupt:
-        return _explain(options, "interrupted; saved results are intact", INTERRUPTED)
+    except KeyboardInterrupt as interrupt:
+        return _explain(options, " ".join(["Interrupted.", *interrupt.args]), INTERRUPTED)
     except OSError as error:
         return _explain(options, " ".join(str(error).split()), STORAGE)
     except Exception as error:
@@ -58,19 +58,18 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _explain_exception(options: argparse.Namespace, words: Sequence[str], error: Exception) -> int:
-    """An error in a file of the user, or else an internal error."""
-    from homdp_ppl.study.files import own_line
+    """Report an error in a user file with its line, any other as an internal error."""
+    from homdp_ppl.study.files import user_line
 
     message = " ".join(f"{type(error).__name__}: {error}".split())[:300]
-    line = own_line(error, split_calls(words))
+    line = user_line(error, split_calls(words))
     if line:
-        text = f"{line}: got {message}; expected no error (--debug shows more)"
-        return _explain(options, text, INVALID)
-    return _explain(options, f"internal error: {message} (--debug shows where)", INTERNAL)
+        return _explain(options, f"{line}: {message} {TRACEBACK}", INVALID)
+    return _explain(options, f"internal error: {message} {TRACEBACK}", INTERNAL)
 
 
 def _explain(options: argparse.Namespace, text: str, code: int) -> int:
-    """Print one line; with --debug also the traceback."""
+    """Print one line and, with --debug, the traceback."""
     if options.debug:
         traceback.print_exc()
     print(f"homdp: {printable(text)}", file=sys.stderr)

@@ -1,7 +1,7 @@
-"""The options of the homdp command.
+"""The parser of the ``homdp`` command line.
 
-This module loads neither JAX nor the packages it describes: names of rules and planners are read
-from the names of their files, and each command is named as ``module:function``.
+This module imports neither JAX nor the packages it describes. The names of rules and planners come
+from their file names, and commands are given as ``module:function``.
 """
 
 from __future__ import annotations
@@ -14,34 +14,61 @@ from typing import Any
 from homdp_ppl import __version__
 from homdp_ppl.study import defaults
 
-CODES = (
-    "Exit codes: 0 success; 1 internal error; 2 invalid input; 3 a study was stopped (Ctrl-C, "
-    "SIGTERM, time limit) and can be resumed; 4 problems with files; 5 parts of a study failed; "
-    "130 a second Ctrl-C, or Ctrl-C while nothing was being learned."
-)
+DESCRIPTION = """\
+Plan, learn and compare exploration rules in Hindsight Observable MDPs (HOMDPs):
+episodic decision problems whose latent states are revealed after each episode."""
+CODES = """\
+examples:
+  homdp models                        list the model zoo
+  homdp plan tiger                    compute a plan for one model
+  homdp learn tiger --episodes 200    run one exploration rule
+  homdp compare tiger lock            compare exploration rules in two models
+
+`homdp COMMAND --help` describes the options of a command.
+
+exit codes:
+  0    success
+  1    internal error
+  2    invalid input
+  3    a study was stopped (Ctrl-C, SIGTERM or time limit); it can be resumed
+  4    a file or directory cannot be read or written
+  5    parts of a study failed
+  130  interrupted by a second Ctrl-C, or by Ctrl-C while no study was running
+"""
 MODEL = (
-    "a name of the zoo (see `homdp models`), with options as in screening:hierarchy=False, "
-    f"a .POMDP file (horizon {defaults.FILE_HORIZON}), or path/to/file.py:name"
+    "name in the model zoo (see `homdp models`), optionally with options, as in "
+    f"screening:hierarchy=False; or a .POMDP file (default horizon {defaults.FILE_HORIZON}); "
+    "or path/to/file.py:name"
 )
-HORIZON = "another horizon than the model's own"
+HORIZON = "horizon (default: that of the model)"
+DEBUG = "show the traceback of an error"
 
 
 def make_parser() -> argparse.ArgumentParser:
-    """The parser of the whole command; ``options.run`` names the function to call."""
-    text = "Decision problems whose hidden states are revealed in hindsight."
-    parser = argparse.ArgumentParser(prog="homdp", description=text, epilog=CODES)
-    parser.add_argument("--version", action="version", version=f"homdp_ppl {__version__}")
-    parser.add_argument("--debug", action="store_true", help="show where an error came from")
-    commands = parser.add_subparsers(required=True, metavar="COMMAND", parser_class=_Command)
+    """The parser of the command line; ``options.run`` names the function to call."""
+    parser = argparse.ArgumentParser(
+        prog="homdp",
+        description=DESCRIPTION,
+        epilog=CODES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    version = f"homdp_ppl {__version__}"
+    parser.add_argument(
+        "--version", action="version", version=version, help="show the version and exit"
+    )
+    parser.add_argument("--debug", action="store_true", help=DEBUG)
+    commands = parser.add_subparsers(
+        required=True, title="commands", metavar="COMMAND", parser_class=_Command
+    )
     for add in (_models, _play, _plan, _learn, _compare, _resume, _report, _theory):
         add(commands)
     return parser
 
 
 def factories(package: str) -> list[str]:
-    """The rules or planners of a package, without importing it.
+    """The names of the rules or planners in a package, without importing it.
 
-    Each is a file that defines a function of the same name.
+    Each one is a file that defines a function of the same name.
 
     Parameters
     ----------
@@ -60,7 +87,7 @@ def factories(package: str) -> list[str]:
 
 
 def split_calls(texts: Sequence[str]) -> list[str]:
-    """Names with options, from a list in which commas separate both names and options.
+    """Split comma-separated names with options, where commas also separate the options.
 
     Examples
     --------
@@ -80,192 +107,242 @@ def split_calls(texts: Sequence[str]) -> list[str]:
 
 
 class _Command(argparse.ArgumentParser):
-    """One command, which accepts --debug as the whole does."""
+    """The parser of one command, which also accepts --debug."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
-        self.add_argument(
-            "--debug",
-            action="store_true",
-            default=argparse.SUPPRESS,
-            help="show where an error came from",
-        )
+        self.add_argument("--debug", action="store_true", default=argparse.SUPPRESS, help=DEBUG)
+
+
+def _add(commands: Any, name: str, text: str, more: str = "") -> argparse.ArgumentParser:
+    """Add a command with a line for ``homdp --help`` and a description for its own help."""
+    description = f"{text[0].upper()}{text[1:]}. {more}".strip()
+    parser: argparse.ArgumentParser = commands.add_parser(name, help=text, description=description)
+    return parser
 
 
 def _models(commands: Any) -> None:
-    parser = commands.add_parser("models", help="list the zoo, or show one model or several")
+    parser = _add(commands, "models", "list the model zoo, describe a model, or compare several")
     parser.add_argument("models", metavar="MODEL", nargs="*", help=MODEL)
     parser.set_defaults(run="commands:show_models")
 
 
 def _play(commands: Any) -> None:
-    parser = commands.add_parser(
-        "play", help="play a model with the uniform policy and reveal its latent states"
-    )
+    more = "The latent states are revealed after each episode."
+    parser = _add(commands, "play", "simulate episodes of the uniform policy in a model", more)
     parser.add_argument("model", metavar="MODEL", help=MODEL)
     parser.add_argument(
-        "--episodes", type=_positive, default=1, help="number of episodes (default 1)"
+        "--episodes", type=_positive, metavar="N", default=1, help="number of episodes (default 1)"
     )
-    parser.add_argument("--horizon", type=_positive, help=HORIZON)
+    parser.add_argument("--horizon", type=_positive, metavar="N", help=HORIZON)
     parser.add_argument(
-        "--seed", type=_seed, default=0, help="the same seed plays the same episodes (default 0)"
+        "--seed", type=_seed, metavar="N", default=0, help="random seed of the episodes (default 0)"
     )
     parser.set_defaults(run="commands:play")
 
 
 def _plan(commands: Any) -> None:
-    parser = commands.add_parser("plan", help="plan a model: value, bounds, first decisions")
+    more = "Prints the value of the plan, an upper bound of the optimum, and the first decisions."
+    parser = _add(commands, "plan", "compute a plan for a model", more)
     parser.add_argument("model", metavar="MODEL", help=MODEL)
     parser.add_argument("--planner", default="auto", help=_planner_help())
-    parser.add_argument("--horizon", type=_positive, help=HORIZON)
-    parser.add_argument("--draw", metavar="FILE.png", help="draw the first decisions as a tree")
-    parser.add_argument("--save", metavar="FILE.npz", help="save the policy")
+    parser.add_argument("--horizon", type=_positive, metavar="N", help=HORIZON)
+    parser.add_argument(
+        "--draw", metavar="FILE.png", help="draw the first decisions as a tree, to this file"
+    )
+    parser.add_argument("--save", metavar="FILE.npz", help="save the policy to this file")
     parser.add_argument(
         "--seed",
         type=_seed,
+        metavar="N",
         default=0,
-        help="draws the parameters of a model from a file without a truth",
+        help="random seed, used if a user file does not fix the model's parameters (default 0)",
     )
     parser.set_defaults(run="commands:plan")
 
 
 def _learn(commands: Any) -> None:
-    parser = commands.add_parser("learn", help="let one rule learn in a model, once")
+    parser = _add(commands, "learn", "run one exploration rule in a model, with one seed")
     parser.add_argument("model", metavar="MODEL", help=MODEL)
     parser.add_argument(
         "--explorer",
         default="quantile_backup",
-        help=f"one {_rule_help()} (default quantile_backup)",
+        help=f"exploration rule: one {_rule_help()} (default quantile_backup)",
     )
     parser.add_argument(
-        "--episodes", type=_positive, default=500, help="number of episodes (default 500)"
+        "--episodes",
+        type=_positive,
+        metavar="N",
+        default=500,
+        help="number of episodes (default 500)",
     )
     parser.add_argument(
-        "--seed", type=_seed, default=0, help="the same seed gives the same run (default 0)"
+        "--seed", type=_seed, metavar="N", default=0, help="random seed of the run (default 0)"
     )
     parser.add_argument("--planner", default="auto", help=_planner_help())
-    parser.add_argument("--horizon", type=_positive, help=HORIZON)
-    parser.add_argument("--save", metavar="FILE.npz", help="save the last policy")
-    parser.add_argument("--out", metavar="FILE.nc", help="write all rounds and episodes as netCDF")
+    parser.add_argument("--horizon", type=_positive, metavar="N", help=HORIZON)
+    parser.add_argument(
+        "--save", metavar="FILE.npz", help="save the policy of the last round to this file"
+    )
+    parser.add_argument(
+        "--out", metavar="FILE.nc", help="save all rounds and episodes to this netCDF file"
+    )
     parser.set_defaults(run="commands:learn_once")
 
 
 def _compare(commands: Any) -> None:
-    parser = commands.add_parser(
-        "compare", help="let several rules learn in several models, and compare their regret"
+    more = (
+        "The results are saved in a directory as the study progresses. To resume a study that was "
+        "stopped, use `homdp resume` or repeat the command."
     )
+    parser = _add(commands, "compare", "compare exploration rules in one or more models", more)
     parser.add_argument(
-        "models", metavar="MODEL", nargs="+", help=f"{MODEL}; or one study.toml that holds it all"
+        "models",
+        metavar="MODEL",
+        nargs="+",
+        help=f"{MODEL}; or one study file (.toml) that defines the whole study",
     )
     parser.add_argument(
         "--explorers",
         metavar="A,B",
         nargs="+",
-        help=f"some {_rule_help()} (default {','.join(defaults.EXPLORERS)})",
+        help=f"exploration rules: any {_rule_help()} (default {','.join(defaults.EXPLORERS)})",
     )
     parser.add_argument(
-        "--episodes", type=_positive, help=f"episodes of each run (default {defaults.EPISODES})"
+        "--episodes",
+        type=_positive,
+        metavar="N",
+        help=f"episodes per run (default {defaults.EPISODES})",
     )
     parser.add_argument(
-        "--seeds", type=_positive, help=f"runs of each rule (default {defaults.SEEDS})"
+        "--seeds",
+        type=_positive,
+        metavar="N",
+        help=f"runs per rule, one per seed (default {defaults.SEEDS})",
     )
     parser.add_argument("--planner", help=_planner_help())
-    parser.add_argument("--horizon", type=_positive, help="another horizon than the models' own")
+    parser.add_argument(
+        "--horizon",
+        type=_positive,
+        metavar="N",
+        help="horizon of all models (default: that of each model)",
+    )
     parser.add_argument(
         "--priors",
         metavar="A,B",
         nargs="+",
         help=(
-            f"what Bayesian rules believe at first: some of {', '.join(defaults.PRIORS)} "
-            "(default all of them)"
+            f"priors of Bayesian rules: any of {', '.join(defaults.PRIORS)} (default all of them; "
+            "declared is required)"
         ),
     )
     parser.add_argument(
         "--epsilon",
         type=float,
-        help=f"the distance that counts as near the optimum (default {defaults.EPSILON:g})",
+        help=(
+            "threshold on the average regret, for the number of episodes until it stays below "
+            f"(default {defaults.EPSILON:g})"
+        ),
     )
-    parser.add_argument("--block", type=_positive, help="seeds per unit of work (default all)")
     parser.add_argument(
-        "--out", metavar="DIR", help="where results go (default studies/..., one for each study)"
+        "--block", type=_positive, metavar="N", help="seeds per unit of work (default all)"
+    )
+    parser.add_argument(
+        "--out",
+        metavar="DIR",
+        help="directory for the results (default: a directory in studies/, named after the study)",
     )
     _workers(parser)
     parser.set_defaults(run="study_commands:compare")
 
 
 def _resume(commands: Any) -> None:
-    parser = commands.add_parser("resume", help="resume a study that was stopped")
-    parser.add_argument("directory", metavar="DIR", help="the directory of the study")
+    more = "User files are imported only if you list them or use --trust."
+    parser = _add(commands, "resume", "resume a study that was stopped", more)
+    parser.add_argument("directory", metavar="DIR", help="directory of the study")
     parser.add_argument(
-        "files",
-        metavar="FILE",
-        nargs="*",
-        help="user files that the study names and that may be imported",
+        "files", metavar="FILE", nargs="*", help="user files of the study that may be imported"
     )
     parser.add_argument(
         "--trust",
         action="store_true",
-        help="import the user files that the study names, at or below the working directory",
+        help="import all user files of the study that are in or below the working directory",
     )
     parser.add_argument(
         "--take-over",
         action="store_true",
-        help="remove the locks of processes on other hosts, which have ended",
+        help="remove locks of processes on other hosts; only if these processes have ended",
     )
     _workers(parser)
     parser.set_defaults(run="study_commands:resume")
 
 
 def _report(commands: Any) -> None:
-    parser = commands.add_parser("report", help="make the tables and the page of a study again")
-    parser.add_argument("directory", metavar="DIR", help="the directory of the study")
+    more = "Prints the tables and writes results.nc and report.html from the saved runs."
+    parser = _add(commands, "report", "recreate the tables and the report of a study", more)
+    parser.add_argument("directory", metavar="DIR", help="directory of the study")
     parser.set_defaults(run="study_commands:report")
 
 
 def _theory(commands: Any) -> None:
-    parser = commands.add_parser(
-        "theory", help="the paper's bounds for a model's sizes, next to the trivial ones"
+    parser = _add(
+        commands, "theory", "print the paper's bounds for a model, next to the trivial bounds"
     )
     parser.add_argument("model", metavar="MODEL", help=MODEL)
     parser.add_argument(
-        "--episodes", type=_positive, default=1000, help="number of episodes (default 1000)"
+        "--episodes",
+        type=_positive,
+        metavar="N",
+        default=1000,
+        help="number of episodes (default 1000)",
     )
     parser.add_argument(
         "--delta",
         type=float,
         default=0.1,
-        help="how likely the bounds may fail, up to a factor (default 0.1)",
+        help="failure probability of the bounds, up to a constant factor (default 0.1)",
     )
     parser.add_argument(
         "--accuracy",
         type=float,
-        help="the gap to ask sample sizes for (default a tenth of the horizon)",
+        help="gap for which to compute sample sizes (default: a tenth of the horizon)",
     )
-    parser.add_argument("--horizon", type=_positive, help=HORIZON)
+    parser.add_argument("--horizon", type=_positive, metavar="N", help=HORIZON)
     parser.set_defaults(run="commands:show_theory")
 
 
 def _planner_help() -> str:
     return (
-        f"one of {', '.join(factories('planners'))}, with options as in bounded_search:gap=0.01, "
-        "or path/to/file.py:name (default auto)"
+        f"planner: one of {', '.join(factories('planners'))}, optionally with options, as in "
+        "bounded_search:gap=0.01; or path/to/file.py:name (default auto)"
     )
 
 
 def _rule_help() -> str:
     rules = [rule for rule in factories("explorers") if rule not in defaults.CLASSES]
-    return f"of {', '.join(rules)}, with options as in hop_b:scale=0.1, or path/to/file.py:name"
+    return (
+        f"of {', '.join(rules)}, optionally with options, as in hop_b:scale=0.1; "
+        "or path/to/file.py:name"
+    )
 
 
 def _workers(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--workers", type=_positive, help="processes on this machine (default one per core)"
+        "--workers",
+        type=_positive,
+        metavar="N",
+        help="number of processes on this machine (default: one per core)",
     )
     parser.add_argument(
-        "--scheduler", metavar="tcp://HOST:PORT", help="a Dask scheduler whose workers do the work"
+        "--scheduler",
+        metavar="tcp://HOST:PORT",
+        help="run on the workers of this Dask scheduler instead",
     )
     parser.add_argument(
-        "--time-limit", type=_seconds, metavar="SECONDS", help="stop then, to resume another time"
+        "--time-limit",
+        type=_seconds,
+        metavar="SECONDS",
+        help="stop after this time; the study can be resumed",
     )
 
 

@@ -1,4 +1,4 @@
-"""The progress of a study on the terminal."""
+"""Progress of a study on the terminal."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from homdp_ppl.study.specification import Unit
 
 
 class StudyProgress:
-    """A bar with the rate and the remaining time on a terminal, elsewhere a line per finished unit.
+    """A progress bar on a terminal, or one line per finished unit elsewhere.
 
     Parameters
     ----------
     units
-        What is left to do.
+        The units left to do.
     episodes
-        Of each run.
+        Episodes per run.
     """
 
     def __init__(self, units: Sequence[Unit], episodes: int) -> None:
@@ -56,7 +56,7 @@ class StudyProgress:
         self._bar.stop()
 
     def __call__(self, unit: Unit, n: int) -> None:
-        """Record ``n`` more rounds of a unit."""
+        """Count ``n`` more rounds of a unit."""
         self._bar.update(self._task, advance=n, description=unit.rule)
         before, whole = self._written[unit], self._episodes * len(unit.seeds)
         self._written[unit] += n
@@ -69,7 +69,7 @@ class StudyProgress:
 
 @contextmanager
 def busy(what: str) -> Iterator[None]:
-    """Show what takes time, on a terminal."""
+    """Show the current step while it runs, on a terminal."""
     console = Console(stderr=True)
     with console.status(what) if console.is_terminal else nullcontext():
         yield
@@ -82,5 +82,5 @@ class _Rate(TextColumn):
         super().__init__("")
 
     def render(self, task: Any) -> Any:
-        """The rate, once there is one."""
+        """The rate, as soon as it is known."""
         return super().render(task).append("" if task.speed is None else f"{task.speed:,.0f}/s")

@@ -1,11 +1,11 @@
-"""What the commands of studies do: compare, resume and report."""
+"""The commands for studies: ``compare``, ``resume`` and ``report``."""
 
 from __future__ import annotations
 
 import argparse
 import json
 import shlex
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from hashlib import sha256
 from pathlib import Path
@@ -35,15 +35,15 @@ if TYPE_CHECKING:
 STOPPED, FAILED = 3, 5  # exit codes
 
 INTRODUCTION = (
-    "Each rule learns for {episodes}, {times}; all rules use the same random numbers. "
-    "Regret is the loss of its policies against the optimal one, summed over all episodes: "
-    "less is better."
+    "Running each rule {times} for {episodes}. All rules use the same random numbers. "
+    "Lower regret is better."
 )
-LISTED = 3  # pieces of work that are told one by one when they are not done
+LISTED = 3  # units that are listed; the rest are counted
+NOTHING = "No results were saved: the first ones need more time"
 
 
 def compare(options: argparse.Namespace, console: Console) -> int:
-    """``homdp compare``: several rules in several models, in a directory."""
+    """``homdp compare``: run a study and save it in a directory."""
     asked = _study(options)
     out = Path(options.out) if options.out else Path("studies") / _name(asked)
     begun = study.StudyDirectory.at_place(out, asked)
@@ -53,12 +53,12 @@ def compare(options: argparse.Namespace, console: Console) -> int:
     before = _sizes(out)
     with _resumable(out, asked), _client(options) as client:
         say(console, INTRODUCTION.format(episodes=counted(asked.episodes, "episode"), times=times))
-        with StudyProgress(_left(begun, units), asked.episodes) as told:
+        with StudyProgress(_left(begun, units), asked.episodes) as progress:
             work = {
                 "workers": options.workers,
                 "client": client,
                 "time_limit": options.time_limit,
-                "report": told,
+                "report": progress,
             }
             done = study.compare(asked, out=out, **work)
     return _finish(done, console, _further(out, before))
@@ -75,14 +75,14 @@ def resume(options: argparse.Namespace, console: Console) -> int:
     with (
         _resumable(out, found.study),
         _client(options) as client,
-        StudyProgress(left, found.study.episodes) as told,
+        StudyProgress(left, found.study.episodes) as progress,
     ):
         done = study.resume(
             out,
             workers=options.workers,
             client=client,
             time_limit=options.time_limit,
-            report=told,
+            report=progress,
             trust=trust,
             take_over=options.take_over,
         )
@@ -90,17 +90,16 @@ def resume(options: argparse.Namespace, console: Console) -> int:
 
 
 def report(options: argparse.Namespace, console: Console) -> int:
-    """``homdp report``: the tables and the page again, from recorded data, without user files."""
+    """``homdp report``: recreate the tables and the page from the journals, without user files."""
     directory = study.StudyDirectory.open(options.directory)
     runs = study.read_runs(directory)
     _tables(directory, runs, console)
     if _missing(directory, runs, {}, console):
-        say(console, _how_to_resume(directory.path))  # naming user files is up to the user
+        say(console, _how_to_resume(directory.path))  # only the user may list user files
     write_results(directory, runs)
-    say(console, f"results: {directory.path / 'results.nc'}")
     with busy("drawing report.html"):
         page = write_page(directory, runs)
-    say(console, f"report:  {page}")
+    _say_files(directory, page, console)
     return 0
 
 
@@ -108,19 +107,23 @@ def _finish(done: Finished, console: Console, further: bool) -> int:
     _tables(done.directory, done.runs, console)
     _missing(done.directory, done.runs, done.failed, console)
     if done.stopped:
-        nothing = "" if further else " Nothing was written: the first results need more time."
+        saved = "Saved results are intact." if further else f"{NOTHING}."
         how = _how_to_resume(done.directory.path, user_files(done.directory.study).values())
-        say(console, f"Stopped, {done.stopped}.{nothing} {how}")
+        say(console, f"Stopped because {done.stopped}. {saved} {how}")
         return STOPPED
-    say(console, f"results: {done.directory.path / 'results.nc'} (xarray.open_dataset reads it)")
     with busy("drawing report.html"):
         page = write_page(done.directory, done.runs, done.failed)
-    say(console, f"report:  {page} (open it in a browser)")
+    _say_files(done.directory, page, console)
     return FAILED if done.failed else 0
 
 
+def _say_files(directory: study.StudyDirectory, page: Path, console: Console) -> None:
+    say(console, f"Results: {directory.path / 'results.nc'} (read with xarray.open_dataset)")
+    say(console, f"Report:  {page} (open in a browser)")
+
+
 def _tables(directory: study.StudyDirectory, runs: Runs, console: Console) -> None:
-    """A table for each model, all with the same columns, of the runs that are at their end."""
+    """Print one table of complete runs per model, all with the same columns."""
     most, epsilon = directory.study.seeds, directory.study.epsilon
     ended = {model: whole(of_model(runs, model)) for model in directory.study.models}
     found = [
@@ -146,8 +149,8 @@ def _tables(directory: study.StudyDirectory, runs: Runs, console: Console) -> No
         say(
             console,
             (
-                f"These are runs under the declared prior; those under others "
-                f"({', '.join(others)}) are in the report."
+                "The tables show the runs under the declared prior. For other priors "
+                f"({', '.join(others)}), see the report."
             ),
         )
 
@@ -155,26 +158,33 @@ def _tables(directory: study.StudyDirectory, runs: Runs, console: Console) -> No
 def _missing(
     directory: study.StudyDirectory, runs: Runs, failed: Mapping[Unit, str], console: Console
 ) -> bool:
-    """Say what is not done, and whether anything is not."""
-    told = missing(directory, runs, failed)
-    for line in told[:LISTED]:
-        say(console, f"not done: {line}")
-    if len(told) > LISTED:
-        say(console, f"not done: {len(told) - LISTED} more")
-    return bool(told)
+    """List the units that failed or are not complete; returns whether there are any."""
+    starts = tuple(f"{unit.name}: " for unit in failed)
+    rest = [line for line in missing(directory, runs, {}) if not line.startswith(starts)]
+    _list("Failed", [f"{unit.name}:\n    {reason}" for unit, reason in failed.items()], console)
+    _list("Not complete", rest, console)
+    return bool(failed or rest)
+
+
+def _list(title: str, lines: Sequence[str], console: Console) -> None:
+    """Print the first lines of a list of units, and how many more there are."""
+    if lines:
+        say(console, f"{title} ({counted(len(lines), 'unit')} of work):")
+    for line in lines[:LISTED]:
+        say(console, f"  {line}")
+    if len(lines) > LISTED:
+        say(console, f"  ... and {len(lines) - LISTED} more")
 
 
 def _study(options: argparse.Namespace) -> Study:
-    """The study that is asked for: by a file, by options, or by a file and options that replace its
-    entries.
-    """
+    """The study defined by options, by a file, or by a file with options that override it."""
     given: dict[str, Any] = {}
     texts = list(options.models)
     files = [text for text in texts if text.lower().endswith(".toml")]
     if files:
         if len(texts) > 1:
             raise ParameterError(
-                "compare", [Problem("MODEL", " ".join(texts), "one study.toml, or models")]
+                "compare", [Problem("MODEL", " ".join(texts), "one study file, or only models")]
             )
         given = Study.from_toml(files[0]).to_json()
     else:
@@ -190,59 +200,57 @@ def _study(options: argparse.Namespace) -> Study:
 
 
 def _name(asked: Study) -> str:
-    """One directory per study: the same command resumes the same study."""
+    """The default directory of a study: repeating a command resumes its study."""
     number = sha256(json.dumps(asked.to_json(), sort_keys=True).encode()).hexdigest()[:6]
     return f"{'-'.join(slug(model).partition('-')[0] for model in asked.models)[:60]}-{number}"
 
 
 def _sizes(out: Path) -> dict[Path, int]:
-    """How long the journals are."""
+    """The sizes of the journals, in bytes."""
     return {path: path.lstat().st_size for path in out.rglob("*.journal")}
 
 
 def _further(out: Path, before: Mapping[Path, int]) -> bool:
-    """Whether a round was written since; a journal that was only begun holds none."""
+    """Whether a round was written since then; a journal may have been created without rounds."""
     grown = [path for path, size in _sizes(out).items() if size > before.get(path, 0)]
     return any(path in before or read_journal(path).blocks for path in grown)
 
 
 def _left(begun: study.StudyDirectory | None, units: Iterable[Unit]) -> list[Unit]:
-    """The units that are not done yet."""
+    """The units that are not complete yet."""
     return [unit for unit in units if begun is None or not is_complete(begun, unit)]
 
 
 @contextmanager
 def _resumable(out: Path, asked: Study) -> Iterator[None]:
-    """Say how to resume when the user interrupts in the middle of an episode."""
+    """Add to an interrupt how to resume the study."""
     try:
         yield
     except KeyboardInterrupt:
-        warn(_how_to_resume(out, user_files(asked).values()))
-        raise
+        how = _how_to_resume(out, user_files(asked).values())
+        raise KeyboardInterrupt("Saved results are intact.", how) from None
 
 
 def _how_to_resume(out: Path, files: Iterable[Path] = ()) -> str:
     words = map(str, dict.fromkeys((out, *files)))
-    return f"To resume, run:  homdp resume {shlex.join(words)}"
+    return f"To resume: homdp resume {shlex.join(words)}"
 
 
 @contextmanager
 def _client(options: argparse.Namespace) -> Iterator[Any]:
-    """The cluster's client, if a scheduler is named."""
+    """A client of the Dask scheduler, if one is given."""
     if options.scheduler is None:
         yield None
         return
     try:
         from homdp_ppl.study.cluster import connect
     except ImportError:
-        remedy = "pip install 'homdp_ppl[dask]'"
+        remedy = "Install it: pip install 'homdp_ppl[dask]'."
         raise ParameterError(
-            "compare", [Problem("--scheduler", "no dask.distributed", "dask installed", remedy)]
+            "compare",
+            [Problem("--scheduler", "no dask.distributed", "Dask to be installed", remedy)],
         ) from None
     with connect(options.scheduler) as client:
         if not client.nthreads():  # type: ignore[no-untyped-call]
-            warn(
-                f"No workers yet, waiting. Start some:  dask worker {options.scheduler} "
-                f"--nthreads 1"
-            )
+            warn(f"Waiting for workers. To start one: dask worker {options.scheduler} --nthreads 1")
         yield client

@@ -1,4 +1,4 @@
-"""Confidence sets: radii, bonuses and optimistic backups, from counts and from posteriors."""
+"""Confidence sets from counts and posteriors: radii, bonuses and optimistic backups."""
 
 from homdp_ppl.confidence.backups import (
     Moments,

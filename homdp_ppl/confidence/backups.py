@@ -1,10 +1,8 @@
 """Optimistic one-step backups from posteriors, for the history tree.
 
-Mean plus z standard deviations, or a quantile of draws.
-
-A backup sees the alpha-vectors of the next step, (A, Y, X), and returns what taking each action in
-each state is worth from then on: sum over x', y' of T(x'|x,a) O(y'|x') alpha'(x'), seen with
-optimism.
+A backup takes the alpha-vectors of the next step, (A, Y, X), and returns the value after each
+action in each state: sum over x', y' of T(x'|x,a) O(y'|x') alpha'(x'). The optimistic value is the
+mean plus z standard deviations, or a quantile of draws.
 """
 
 from __future__ import annotations
@@ -29,9 +27,7 @@ Backup: TypeAlias = Callable[[Any, int, Array], Array]
 
 
 class Moments(NamedTuple):
-    """Mean tables and the spread of their rows.
-
-    What a backup in closed form needs to know of a posterior.
+    """Mean tables and the spread of their rows, which determine a backup in closed form.
 
     Examples
     --------
@@ -61,7 +57,7 @@ class Moments(NamedTuple):
 def has_moments(homdp: HOMDP) -> bool:
     """Whether backups have a mean and variance in closed form.
 
-    All unknown rows are Dirichlet, and none serves both T and O.
+    This requires that all unknown rows are Dirichlet, and that T and O share no Dirichlet row.
 
     Examples
     --------
@@ -87,7 +83,7 @@ def has_moments(homdp: HOMDP) -> bool:
 def moments(homdp: HOMDP, counts: Counts) -> Moments:
     """The moments of a conjugate posterior, from counts; may be traced.
 
-    Refuses a declaration without :func:`has_moments`.
+    Raises :class:`InferenceError` if :func:`has_moments` is false.
 
     Examples
     --------
@@ -103,12 +99,12 @@ def moments(homdp: HOMDP, counts: Counts) -> Moments:
     """
     check_counts(counts, homdp)
     if not has_moments(homdp):
-        expected = "Dirichlet rows only, none of which serves both T and O"
+        expected = "Dirichlet rows only, none of them shared by T and O"
         problem = Problem(
             "sites",
             ", ".join(site.name for site in homdp.sites),
             expected,
-            "draw_backup serves any posterior.",
+            "Use draw_backup, which accepts any posterior.",
         )
         raise InferenceError(f"moments of {homdp.name}", [problem])
     form = closed_form(homdp)
@@ -119,12 +115,12 @@ def moments(homdp: HOMDP, counts: Counts) -> Moments:
 
 @checked
 def backup_moments(homdp: HOMDP) -> Callable[[Moments, Array], tuple[Array, Array]]:
-    """Mean and variance of the one-step backup under independent Dirichlet rows, each (X, A), from
-    alpha_next (A, Y, X).
+    """A function that computes the mean and the variance of the one-step backup, each (X, A), from
+    alpha_next (A, Y, X), for independent Dirichlet rows.
 
     With g(x') = sum_y' O(y'|x') alpha(y', x'), and T independent of O, the variance is Var(sum T
-    g-bar) + sum over x', x'' of E[T(x') T(x'')] Cov(g(x'), g(x'')); the covariances vanish for x'
-    != x'' unless the two rows of O are made of the same Dirichlet row.
+    g-bar) + sum over x', x'' of E[T(x') T(x'')] Cov(g(x'), g(x'')). For x' != x'' the covariances
+    are zero, unless the two rows of O use the same Dirichlet row.
 
     Examples
     --------
@@ -147,14 +143,12 @@ def backup_moments(homdp: HOMDP) -> Callable[[Moments, Array], tuple[Array, Arra
     def evaluate(believed: Moments, alpha_next: Array) -> tuple[Array, Array]:
         xp = namespace(believed, alpha_next)
         T, row = believed.model.moves(0), believed.transition
-        g = (believed.model.shows(0).T * alpha_next).sum(
-            1
-        )  # products and sums fuse in a compiled loop, where einsum would not
+        # products and sums fuse in a compiled loop, einsum does not
+        g = (believed.model.shows(0).T * alpha_next).sum(1)
         mean = (T * g).sum(-1)
         scale = row.mass**2 * row.shrink
-        centred = g - (row.mean * g).sum(
-            -1, keepdims=True
-        )  # squared afterwards: what is certain has variance zero
+        # centred before squaring, so that known rows have a variance of exactly zero
+        centred = g - (row.mean * g).sum(-1, keepdims=True)
         first = (row.mean * centred**2).sum(-1)
         C = covariance(believed.emission, alpha_next)  # (A, X) of single rows, or (A, X, X)
         if C.ndim == 2:
@@ -172,7 +166,8 @@ def backup_moments(homdp: HOMDP) -> Callable[[Moments, Array], tuple[Array, Arra
 
 @checked
 def start_variance(homdp: HOMDP) -> Callable[[Moments, Array], Array]:
-    """Variance of sum_x rho(x) g_1(x), from the alpha-vectors after each first observation, (Y, X).
+    """A function that computes the variance of sum_x rho(x) g_1(x) from the alpha-vectors after
+    each first observation, (Y, X).
 
     Examples
     --------
@@ -181,10 +176,10 @@ def start_variance(homdp: HOMDP) -> Callable[[Moments, Array], Array]:
     >>> coin = tabular(
     ...     T=[[[1.0]]], O=dist.Dirichlet(np.ones((1, 2))), initial=[1], reward=[[1]], horizon=1
     ... )
-    >>> first = np.array([[0.0], [1.0]])  # worth nothing after heads, 1 after tails
+    >>> first = np.array([[0.0], [1.0]])  # value 0 after heads, 1 after tails
     >>> round(
     ...     float(start_variance(coin)(moments(coin, Counts.zero(coin)), first)), 4
-    ... )  # of a uniform chance: 1/12
+    ... )  # uniform distribution: 1/12
     0.0833
     """
     covariance = _covariance(closed_form(homdp))
@@ -198,7 +193,7 @@ def start_variance(homdp: HOMDP) -> Callable[[Moments, Array], Array]:
 
 @checked
 def moment_backup(homdp: HOMDP, z: float) -> Backup:
-    """min(H - h, mean + z standard deviations), with :class:`Moments` as parameters.
+    """The backup min(H - h, mean + z standard deviations); its parameters are :class:`Moments`.
 
     Examples
     --------
@@ -229,13 +224,13 @@ def moment_backup(homdp: HOMDP, z: float) -> Backup:
 
 @checked
 def draw_backup(z: float) -> Backup:
-    """min(H - h, the quantile at level Phi(z) over draws), with a batch of models as parameters.
+    """The backup min(H - h, quantile of draws at level Phi(z)); its parameters are draws of models.
 
     Examples
     --------
     >>> p = (
     ...     np.arange(1, 100) / 100
-    ... )  # of 99 models with one state, the chance of the second observation
+    ... )  # probability of the second observation in 99 models with one state
     >>> draws = Stationary(
     ...     np.ones((99, 1)),
     ...     np.ones((99, 1, 1, 1)),
@@ -261,7 +256,7 @@ def draw_backup(z: float) -> Backup:
 def upper_quantile(values: Array, level: float) -> Array:
     """The ceil(level (S + 1))-th smallest of S draws along the first axis.
 
-    Exceeded with probability at most 1 - level.
+    A further draw exceeds it with probability at most 1 - level.
 
     Examples
     --------
@@ -280,9 +275,9 @@ def upper_quantile(values: Array, level: float) -> Array:
 
 
 def _covariance(form: ClosedForm) -> Callable[[Spread, Array], Array]:
-    """Covariances of g(x') = sum_y O(y|x') alpha(y, x').
+    """A function that computes the covariances of g(x') = sum_y O(y|x') alpha(y, x').
 
-    Variances (A, X) if no two rows share a Dirichlet, else (A, X, X).
+    It returns variances (A, X) if no two rows share a Dirichlet row, else covariances (A, X, X).
     """
     source = form.conjugate.emission
     owner = np.where(
@@ -306,9 +301,8 @@ def _covariance(form: ClosedForm) -> Callable[[Spread, Array], Array]:
 
     def covariances(rows: Spread, alpha: Array) -> Array:
         xp = namespace(rows, alpha)
-        p = xp.take_along_axis(
-            rows.mean, rank, axis=1
-        )  # (X, Y) by coordinate; rows of one Dirichlet are equal now
+        # (X, Y) by coordinate, so that rows of one Dirichlet are equal
+        p = xp.take_along_axis(rows.mean, rank, axis=1)
         a = xp.take_along_axis(xp.swapaxes(alpha, 1, 2), rank[None], axis=2)  # (A, X, Y)
         centred = a - xp.einsum("zk,azk->az", p, a)[..., None]
         products = xp.einsum("azk,awk->azw", p * centred, centred)

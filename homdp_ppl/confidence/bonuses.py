@@ -1,5 +1,5 @@
-"""Bonuses: what radii add to the rewards of a learned model, so that it promises more than the
-truth can give.
+"""Bonuses: amounts that are added to the rewards of a learned model, so that its values are
+optimistic.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from homdp_ppl.precision import Array
 
 @checked
 def hop_b_bonus(radii: Radii, horizon: int) -> Array:
-    """H eps(x) + eps(x, a), (X, A): what Algorithm 1 adds to the reward.
+    """H eps(x) + eps(x, a), (X, A): the bonus of Algorithm 1.
 
     Examples
     --------
@@ -31,7 +31,7 @@ def hop_b_bonus(radii: Radii, horizon: int) -> Array:
 
 @checked
 def hop_b_class_bonus(radii: Radii, horizon: int) -> Array:
-    """3 H eps(x, a) + H eps(x), (X, A): what appendix C.6 adds to the reward.
+    """3 H eps(x, a) + H eps(x), (X, A): the bonus of appendix C.6.
 
     Examples
     --------
@@ -48,9 +48,10 @@ def hop_b_class_bonus(radii: Radii, horizon: int) -> Array:
 def centred_bonus(radii: Radii, transition: Array, horizon: int) -> Array:
     """(H - h)/2 [eps_T(x, a) + sum_x' T(x'|x, a) eps_O(x')] for h = 1..H, (H, X, A).
 
-    A difference of two distributions meets values in [0, H - h] that may be centred, hence the
-    half. The emission's part is paid one step before the observation, and the first one's by
-    :func:`start_bonus`. ``transition`` is the table that is planned with.
+    The factor 1/2 comes from centring: values are in [0, H - h], and a difference of two
+    distributions does not change if a constant is subtracted from them. The emission part is added
+    one step before the observation; :func:`start_bonus` covers the first observation.
+    ``transition`` is the table of the planner.
 
     Examples
     --------
@@ -68,9 +69,9 @@ def centred_bonus(radii: Radii, transition: Array, horizon: int) -> Array:
 
 @checked
 def start_bonus(radii: Radii, initial: Array, horizon: int) -> Array:
-    """(H/2) sum_x rho(x) eps_O(x).
+    """(H/2) sum_x rho(x) eps_O(x), the bonus for the first observation.
 
-    For the root value after all clipping, never for the first reward.
+    Add it to the value at the root after all clipping, not to the first reward.
 
     Examples
     --------
@@ -84,7 +85,7 @@ def start_bonus(radii: Radii, initial: Array, horizon: int) -> Array:
 
 
 def _check(subject: str, radii: Radii, horizon: int) -> tuple[int, int]:
-    """X and A of radii; raises an error for arrays that are none. Traced numbers pass."""
+    """X and A of radii; raises an error for invalid arrays. Traced numbers are not checked."""
     problems = size_problems(horizon=horizon)
     first = radii.transition
     X, A = first.shape if _numeric(first) and first.ndim == 2 else (0, 0)
@@ -99,7 +100,7 @@ def _check(subject: str, radii: Radii, horizon: int) -> tuple[int, int]:
 
 
 def _check_shape(subject: str, where: str, table: Array, shape: tuple[int, ...]) -> None:
-    """Refuse a table of other sizes than the radii, or with entries that are no numbers."""
+    """Raise an error for a table whose shape does not fit the radii, or with invalid entries."""
     if table.shape != shape or not _finite(table):
         got = f"shape {table.shape}" if table.shape != shape else "nan, inf or negative entries"
         refuse(ParameterError, subject, [Problem(where, got, f"probabilities of shape {shape}")])

@@ -1,10 +1,8 @@
-"""Confidence sets from counts.
+"""Confidence sets from counts: empirical tables, and radii for their rows.
 
-The empirical tables, and how far each of their rows may be from the truth.
-
-Pure array functions: NumPy counts give NumPy arrays, traced counts are traced. A row that the
-declaration knows is exact and has radius 0, unless ``known=False`` asks for the paper verbatim:
-everything unknown but the initial distribution and the reward.
+These are pure array functions: NumPy counts give NumPy arrays, and traced counts are traced. Known
+rows of the declaration are exact and have radius 0. With ``known=False``, as in the paper,
+everything is unknown except the initial distribution and the reward.
 """
 
 from __future__ import annotations
@@ -31,7 +29,7 @@ from homdp_ppl.precision import Array, in_x64, namespace
 
 
 class Radii(NamedTuple):
-    """How far the truth may be from the estimate, row by row.
+    """Bounds on the distance between the truth and the estimate, row by row.
 
     Distances are ||p-hat - p||_1, except for the transition radius of HOP-B, which bounds errors of
     values.
@@ -43,7 +41,7 @@ class Radii(NamedTuple):
     >>> coin = tabular(
     ...     T=[[[1.0]]], O=dist.Dirichlet(np.ones((1, 2))), initial=[1], reward=[[1]], horizon=1
     ... )
-    >>> weissman_radii(coin, Counts.zero(coin), episodes=100)  # T is known, O was not yet seen
+    >>> weissman_radii(coin, Counts.zero(coin), episodes=100)  # T is known, O has no data yet
     Radii(transition=array([[0.]]), emission=array([2.]))
     """
 
@@ -54,8 +52,7 @@ class Radii(NamedTuple):
 @checked
 @in_x64
 def empirical(homdp: HOMDP, counts: Counts, known: bool = True) -> POMDP:
-    """T-hat and O-hat: relative frequencies (the two updates after Algorithm 1), with what is known
-    put in.
+    """T-hat and O-hat: relative frequencies (the two updates after Algorithm 1), and known rows.
 
     The printed update of T-hat counts y where it means the action: T-hat(x'|x, a) = n(x, a, x') /
     n(x, a).
@@ -65,10 +62,10 @@ def empirical(homdp: HOMDP, counts: Counts, known: bool = True) -> POMDP:
     homdp
         The declaration.
     counts
-        What was seen.
+        The data.
     known
-        Whether known rows are exact and unvisited rows uniform on their declared support; otherwise
-        every row is estimated, and unvisited rows are uniform over everything.
+        Whether known rows are exact and unvisited rows are uniform on their declared support.
+        Otherwise every row is estimated, and unvisited rows are uniform over all outcomes.
 
     Examples
     --------
@@ -76,7 +73,7 @@ def empirical(homdp: HOMDP, counts: Counts, known: bool = True) -> POMDP:
     >>> tiger = models.load("tiger").homdp
     >>> empirical(tiger, Counts.zero(tiger)).moves(0)[
     ...     0, 0
-    ... ]  # known: the tiger stays while one listens
+    ... ]  # known: listening does not move the tiger
     array([1., 0.])
     >>> empirical(tiger, Counts.zero(tiger), known=False).moves(0)[0, 0]
     array([0.5, 0.5])
@@ -106,7 +103,7 @@ def empirical(homdp: HOMDP, counts: Counts, known: bool = True) -> POMDP:
 def frequencies(seen: Array, possible: Array) -> Array:
     """Relative frequencies of counted outcomes, row by row.
 
-    Rows without data are uniform on what is possible.
+    Rows without data are uniform over the possible outcomes.
     """
     xp = namespace(seen)
     visits = seen.sum(-1, keepdims=True)
@@ -118,13 +115,12 @@ def frequencies(seen: Array, possible: Array) -> Array:
 
 
 def hop_b_betas(model: HasSpaces, episodes: int, delta: float) -> tuple[Array, Array]:
-    """beta_1 = 4 H^3 log(YXAHK/delta) and beta_2 = 8 Y log(YXKH/delta), the parameters of Algorithm
-    1.
+    """The parameters of Algorithm 1: beta_1 = 4 H^3 log(YXAHK/delta), beta_2 = 8 Y log(YXKH/delta).
 
     The proof of E_O needs log(2YXKH/delta); beta_2 is as printed.
     """
     X, Y, A, H = model.spaces.sizes
-    xp = namespace(episodes, delta)
+    xp, episodes = namespace(episodes, delta), _wide(episodes)
     return 4 * H**3 * xp.log(Y * X * A * H * episodes / delta), 8 * Y * xp.log(
         Y * X * episodes * H / delta
     )
@@ -149,14 +145,14 @@ def hop_b_radii(
     homdp
         The declaration.
     counts
-        What was seen before this round.
+        The data before this round.
     episodes
         K, the number of rounds of the whole run.
     delta
         Allowed probability of error.
     scale
-        Multiplies the square roots, never the caps: an unvisited row keeps its full cap. 1 is the
-        paper.
+        A factor for the square roots, but not for the caps: an unvisited row has its full cap. The
+        paper has 1.
     known
         Whether known rows have radius 0.
 
@@ -188,12 +184,12 @@ def hop_b_class_radii(
     scale: float = 1.0,
     known: bool = True,
 ) -> Radii:
-    """The radii of HOP-B with an emission class Theta, appendix C.6, the bonus display before the
-    proposition.
+    """The radii of HOP-B with an emission class Theta (appendix C.6, display of the bonus before
+    the proposition).
 
     eps(x, a) = min(2, sqrt(8 X log(X^2 A K H) / n(x, a))), as printed without delta, and eps(x) =
-    min(2, sqrt(8 log(|Theta| X K / delta) / n(x))), a distance from the maximum-likelihood O in the
-    class.
+    min(2, sqrt(8 log(|Theta| X K / delta) / n(x))), the distance from the maximum-likelihood O in
+    the class.
 
     Parameters
     ----------
@@ -233,9 +229,10 @@ def class_radii(
     delta: float,
     scale: float,
 ) -> Radii:
-    """The same from n(x, a) and n(x) alone: they know nothing of Y, which may be infinite."""
+    """The same from n(x, a) and n(x) only. The radii do not depend on Y, which may be infinite."""
     xp = namespace(state_action, visits, episodes, size, delta, scale)
     X, A = state_action.shape
+    episodes, size = _wide(episodes), _wide(size)
     transition = _capped(
         xp, scale, 8 * X * xp.log(1.0 * X**2 * A * episodes * horizon), state_action, 2
     )
@@ -250,17 +247,16 @@ def weissman_radii(
 ) -> Radii:
     """Radii that cover all rows in all rounds with probability 1 - delta.
 
-    :func:`weissman` at level delta / ((X + XA) K H).
-
-    The union goes over X + XA rows and the numbers of visits 1..KH that a row can have.
+    This is :func:`weissman` at level delta / ((X + XA) K H). The union bound is over the X + XA
+    rows and their possible numbers of visits, 1..KH.
 
     Parameters
     ----------
     homdp, counts, episodes, delta
         As in :func:`hop_b_radii`.
     known
-        Whether known rows have radius 0, and a row has only the outcomes of its declared support;
-        otherwise X or Y.
+        Whether known rows have radius 0, and the outcomes of a row are those of its declared
+        support. Otherwise a row has X or Y outcomes.
 
     Examples
     --------
@@ -274,7 +270,7 @@ def weissman_radii(
     _check_scalars("weissman_radii", episodes=episodes, delta=delta)
     check_counts(counts, homdp)
     X, Y, A, H = homdp.spaces.sizes
-    level = delta / ((X + X * A) * episodes * H)
+    level = delta / ((X + X * A) * _wide(episodes) * H)
     support = homdp.structure.support
     outcomes = (support.transition.sum(-1), support.emission.sum(-1)) if known else (X, Y)
     radii = Radii(
@@ -286,9 +282,9 @@ def weissman_radii(
 
 @in_x64
 def weissman(n: Array | int, outcomes: Array | int, level: float) -> Array:
-    """The eps with P(||p-hat - p||_1 >= eps) <= level for p-hat from n draws.
+    """An eps with P(||p-hat - p||_1 >= eps) <= level for p-hat from n draws.
 
-    sqrt(2 log((2^d - 2) / level) / n), at most 2.
+    It is sqrt(2 log((2^d - 2) / level) / n), at most 2.
 
     Weissman et al., "Inequalities for the L1 deviation of the empirical distribution" (2003),
     Theorem 2.1 with phi >= 2.
@@ -317,9 +313,9 @@ def weissman(n: Array | int, outcomes: Array | int, level: float) -> Array:
 
 @in_x64
 def hoeffding(n: Array | int, span: float, level: float) -> Array:
-    """The eps with P(|mean - expectation| >= eps) <= level.
+    """An eps with P(|mean - expectation| >= eps) <= level.
 
-    Span sqrt(log(2 / level) / (2 n)), at most span.
+    It is span sqrt(log(2 / level) / (2 n)), at most span.
 
     Hoeffding, "Probability inequalities for sums of bounded random variables" (1963), Theorem 2,
     both tails.
@@ -329,7 +325,7 @@ def hoeffding(n: Array | int, span: float, level: float) -> Array:
     n
         Number of independent values; 0 gives the span.
     span
-        Length of the interval that the values lie in.
+        Length of the interval that contains the values.
     level
         Allowed probability of error.
 
@@ -345,16 +341,16 @@ def hoeffding(n: Array | int, span: float, level: float) -> Array:
 
 @in_x64
 def bernstein(n: Array | int, variance: Array | float, span: float, level: float) -> Array:
-    """The empirical Bernstein bound on |mean - expectation|, at most span; L = log(4 / level).
+    """The empirical Bernstein bound on |mean - expectation|, at most span.
 
-    sqrt(2 V L / n) + 7 span L / (3 (n - 1)): Maurer and Pontil, "Empirical Bernstein bounds and
-    sample variance penalization" (2009), Theorem 4, which has log(2 / level) for one tail of values
-    in [0, 1]; here at level / 2 for each of the two tails.
+    It is sqrt(2 V L / n) + 7 span L / (3 (n - 1)) with L = log(4 / level): Maurer and Pontil,
+    "Empirical Bernstein bounds and sample variance penalization" (2009), Theorem 4, which has log(2
+    / level) for one tail of values in [0, 1]; here each of the two tails has level / 2.
 
     Parameters
     ----------
     n, span, level
-        As in :func:`hoeffding`; also a single value gives the span.
+        As in :func:`hoeffding`; a single value gives the span too.
     variance
         V, the sample variance with n - 1 in the denominator.
 
@@ -372,14 +368,21 @@ def bernstein(n: Array | int, variance: Array | float, span: float, level: float
     return xp.where(n > 1, xp.minimum(bound, span), span)
 
 
+def _wide(number: Any) -> Any:
+    """A small NumPy integer as a Python one, whose products cannot overflow."""
+    return number.item() if isinstance(number, np.generic) else number
+
+
 def _check_scalars(subject: str, **given: Any) -> None:
-    """Refuse numbers outside their ranges, and arrays."""
+    """Raise :class:`ParameterError` for numbers outside their ranges, and for arrays."""
     check_arguments(subject, **given)
     refuse(ParameterError, subject, scalar_problems(**given))
 
 
 def _check_numbers(subject: str, **given: Any) -> None:
-    """Refuse numbers outside their ranges, and arrays that do not fit each other."""
+    """Raise :class:`ParameterError` for numbers outside their ranges, and for arrays that cannot be
+    broadcast together.
+    """
     check_arguments(subject, **given)
     refuse(ParameterError, subject, broadcast_problems(**given))
 
@@ -387,14 +390,14 @@ def _check_numbers(subject: str, **given: Any) -> None:
 def _capped(
     xp: ModuleType, scale: Array | float, numerator: Array | float, n: Array | int, cap: float
 ) -> Array:
-    """min(scale sqrt(numerator / n), cap); the cap at n = 0, whatever the scale."""
+    """min(scale sqrt(numerator / n), cap); at n = 0 the cap, for every scale."""
     n = xp.asarray(n)
     root = scale * xp.sqrt(numerator / xp.where(n > 0, n, 1))
     return xp.where(n > 0, xp.minimum(root, cap), cap)
 
 
 def _with_known(xp: ModuleType, homdp: HOMDP, radii: Radii, known: bool) -> Radii:
-    """Radius 0 for the rows that are known, if they count as known."""
+    """Set the radius of known rows to 0 if ``known``."""
     exact = homdp.structure.known
     zeroed = Radii(
         xp.where(exact.transition, 0.0, radii.transition),

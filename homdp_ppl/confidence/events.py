@@ -1,9 +1,8 @@
-"""The good events of appendix C on which HOP-B's guarantee rests, as predicates that can be
-checked.
+"""Checks of the good events of appendix C, on which the guarantee of HOP-B depends.
 
-Each event is a statement about all rounds k; the functions here check one round, from the counts
-before it: the event holds in a run if it holds in every round. Rows that were never visited are
-bounded by infinity. Lemmas of appendix C: each of E_T, E_O and E_T^c has probability at least 1 -
+Each event is a statement about all rounds k. The functions here check one round, from the counts
+before it; the event holds in a run if it holds in every round. For rows without visits the bound is
+infinite. By the lemmas of appendix C, each of E_T, E_O and E_T^c has a probability of at least 1 -
 delta.
 """
 
@@ -47,13 +46,13 @@ class Event(NamedTuple):
     """
 
     holds: bool
-    # the smallest of bound - error over all that the event quantifies over; negative if it fails
+    # the smallest value of bound - error over all cases of the event; negative if it fails
     slack: float
-    where: str  # where that is, in the model's own names
+    where: str  # the case with the smallest slack, in the model's names
 
 
 class Continuations(NamedTuple):
-    """What a policy expects after each history and action.
+    """The expected return of a policy after each history and action, as a function of the state.
 
     g(x') = sum_y' O(y'|x') alpha_{h+1, tau'}(x').
 
@@ -66,7 +65,7 @@ class Continuations(NamedTuple):
     >>> found = continuations(uniform_policy(lamp), lamp)
     >>> [
     ...     g.shape for g in found.values
-    ... ]  # two steps have a next one; at each the policy has one node
+    ... ]  # two steps have a next step; the policy has one node at each
     [(1, 1, 2), (1, 1, 2)]
     >>> found.arrivals[1].tolist()  # node 0, by action 0 and observation 0
     [[0, 0, 0]]
@@ -74,21 +73,20 @@ class Continuations(NamedTuple):
 
     values: tuple[
         Array, ...
-        # for h = 1..H-1: (nodes, A, X), a node for all the histories that the policy does not tell
-        # apart
+        # for h = 1..H-1: (nodes, A, X), one node for all histories that the policy does not
+        # distinguish
     ]
     arrivals: tuple[
         Array, ...
-    ]  # for h = 1..H-1: (nodes, 3)  the node before, the action and the observation that led here
+    ]  # for h = 1..H-1: (nodes, 3)  a previous node, and the action and observation that lead here
 
 
 @checked
 def continuations(policy: GraphPolicy, pomdp: POMDP) -> Continuations:
-    """The continuations of a policy after EVERY history, also those that its own actions never lead
-    to.
+    """The continuations of a policy after EVERY history, including those that it never reaches.
 
-    E_T needs them all: the regret proof compares with the optimal policy after histories of other
-    policies.
+    E_T needs all of them: the regret proof compares with the optimal policy after histories of
+    other policies.
 
     Parameters
     ----------
@@ -106,7 +104,7 @@ def continuations(policy: GraphPolicy, pomdp: POMDP) -> Continuations:
     ... )
     >>> [
     ...     g.tolist() for g in continuations(uniform_policy(lamp), lamp).values
-    ... ]  # lit next, then with half a chance
+    ... ]  # lit at the next step, then with probability 1/2
     [[[[0.0, 1.5]]], [[[0.0, 1.0]]]]
     """
     check_pomdp(pomdp, "continuations")
@@ -140,15 +138,15 @@ def transition_event(
     """E_T: |sum_x' (T - T-hat)(x'|x, a) g(x')| <= sqrt(beta_1 / n(x, a)) for all h, x, a and
     histories tau_h.
 
-    g are the continuations of the optimal policy after tau_h and a. The paper prints one sign and
-    proves the other; the proofs use both. At h = H the left side is zero.
+    Here g is the continuation of the optimal policy after tau_h and a. The paper states the event
+    for one sign and proves it for the other; the proofs use both. At h = H the left side is zero.
 
     Parameters
     ----------
     world
-        The truth.
+        The true world.
     counts
-        What was seen before the round.
+        The data before the round.
     episodes
         K, the number of rounds of the whole run.
     optimal
@@ -156,7 +154,7 @@ def transition_event(
     delta
         Allowed probability of error.
     known
-        Whether the estimates have the known rows exact; otherwise all rows come from counts.
+        Whether known rows are exact in the estimates; otherwise all rows come from counts.
 
     Examples
     --------
@@ -177,7 +175,7 @@ def transition_event(
     worst, place = (
         np.zeros((X, A)),
         np.full((X, A, 2), -1),
-    )  # the largest error of each row, its step and node
+    )  # the largest error of each row, and its step and node
     for h, g in enumerate(optimal.values):
         for a in range(A):
             sizes = np.abs(g[:, a] @ error[:, a].T)  # (N, X)
@@ -241,14 +239,15 @@ def relative_transition_event(
     """E_T^c: T-hat(x'|x, a) - T(x'|x, a) <= T(x'|x, a) / (2c) + 2c log(X^2 A K H / delta) / n(x, a)
     for all x, a, x'.
 
-    The paper prints "=" for "<=". One sign only: the other is neither claimed nor used.
+    The paper prints "=" instead of "<=". The event is one-sided: the other side is neither claimed
+    nor used.
 
     Parameters
     ----------
     world, counts, episodes, delta, known
         As in :func:`transition_event`.
     c
-        At least 1; the regret proof takes H/2, which is below 1 at H = 1: there take max(1, H/2).
+        At least 1. The regret proof uses H/2, which is below 1 at H = 1: use max(1, H/2).
 
     Examples
     --------
@@ -290,9 +289,9 @@ def relative_transition_event(
 def tilde_epsilon(
     c: float, homdp: HOMDP, counts: Counts, episodes: int, delta: float = 0.1, known: bool = True
 ) -> Array:
-    """The lower-order radius of the regret proof.
+    """The lower-order radius of the regret proof, (X, A).
 
-    min(2, 2c X log(X^2 A K H / delta) / n(x, a)), (X, A); known rows have 0.
+    min(2, 2c X log(X^2 A K H / delta) / n(x, a)), and 0 for known rows.
 
     Parameters
     ----------
@@ -346,7 +345,7 @@ def _judge(error: Array, bound: Array, describe: Callable[..., str]) -> Event:
 
 
 def _every_node(policy: GraphPolicy, horizon: int) -> tuple[list[Array], list[Array]]:
-    """The nodes of each step that any actions lead to, sorted, and how each is first arrived at."""
+    """The nodes that any actions reach at each step, sorted, and one way to arrive at each."""
     nodes, first = np.unique(policy.start, return_index=True)
     none = np.full(len(nodes), -1)
     found: list[Array] = [nodes]
@@ -360,7 +359,7 @@ def _every_node(policy: GraphPolicy, horizon: int) -> tuple[list[Array], list[Ar
 
 
 def _history(optimal: Continuations, step: int, node: int, spaces: Spaces) -> str:
-    """One history that leads to a node, in names."""
+    """A history that leads to a node, by names."""
     words: list[str] = []
     for h in range(step, -1, -1):
         before, action, observation = map(int, optimal.arrivals[h][node])

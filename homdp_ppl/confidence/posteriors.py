@@ -1,7 +1,4 @@
-"""Confidence sets from posteriors.
-
-How far a row may be from its mean, and highest-density sets of finite classes.
-"""
+"""Confidence sets from posteriors: radii of rows around their means, and sets of finite classes."""
 
 from __future__ import annotations
 
@@ -25,13 +22,13 @@ from homdp_ppl.posteriors.dirichlet import ClosedForm, closed_form
 from homdp_ppl.posteriors.tables import tables_at
 from homdp_ppl.precision import Array, namespace
 
-DRAWS = 10  # times 1 / level: how many draws a row's quantile is taken from
+DRAWS = 10  # a row's quantile uses DRAWS / level draws
 COPIES = 3  # of the draws of a row
-CHUNK = 2**22  # table entries held at once
+CHUNK = 2**22  # table entries in memory at a time
 
 
 class OneStep(NamedTuple):
-    """The posterior of the one-step backup.
+    """The posterior mean and standard deviation of the one-step backup.
 
     Examples
     --------
@@ -58,7 +55,7 @@ class OneStep(NamedTuple):
 
 
 def row_level(homdp: HOMDP, delta: float) -> float:
-    """Delta shared among all unknown rows of T and O."""
+    """Delta divided by the number of unknown rows of T and O."""
     unknown = np.sum(~homdp.structure.known.transition) + np.sum(~homdp.structure.known.emission)
     return delta / max(int(unknown), 1)
 
@@ -70,11 +67,11 @@ def quantile_radii(
     delta: float = 0.1,
     previous: tuple[Posterior, Radii] | None = None,
 ) -> Radii:
-    """Radii that hold for all rows at once with posterior probability 1 - delta.
+    """Radii that hold for all rows together with posterior probability 1 - delta.
 
-    For every unknown row the quantile of ||row - mean||_1 at level 1 - delta' with delta' = delta /
-    (number of unknown rows): the ceil((1 - delta')(S + 1))-th smallest of S draws. Known rows have
-    radius 0.
+    The radius of an unknown row is the quantile of ||row - mean||_1 at level 1 - delta', with
+    delta' = delta / (number of unknown rows): the ceil((1 - delta')(S + 1))-th smallest of S draws.
+    Known rows have radius 0.
 
     Parameters
     ----------
@@ -85,8 +82,8 @@ def quantile_radii(
     delta
         Allowed posterior probability of error.
     previous
-        An earlier posterior of the same declaration, with its radii at the same delta: closed-form
-        rows without new data keep theirs.
+        An earlier posterior of the same declaration, with its radii at the same delta. Closed-form
+        rows without new data keep their radii.
 
     Examples
     --------
@@ -120,12 +117,11 @@ def quantile_radii(
 
 @checked
 def dirichlet_radii(homdp: HOMDP, counts: Counts, delta: float = 0.1) -> Radii:
-    """A bound on :func:`quantile_radii` for conjugate declarations that needs no draws, and may be
-    traced.
+    """An upper bound on :func:`quantile_radii` for conjugate declarations.
 
-    mass sqrt(2 log((2^d - 2) / delta') / (alpha_0 + 1)) for a row with d unknown entries:
-    Weissman's argument with the constant of Marchal and Arbel, "On the sub-Gaussianity of the Beta
-    and Dirichlet distributions" (2017).
+    It needs no draws and may be traced. For a row with d unknown entries it is mass sqrt(2 log((2^d
+    - 2) / delta') / (alpha_0 + 1)): Weissman's argument with the constant of Marchal and Arbel, "On
+    the sub-Gaussianity of the Beta and Dirichlet distributions" (2017).
 
     Examples
     --------
@@ -175,7 +171,7 @@ def one_step(
 ) -> OneStep:
     """Mean and standard deviation of the one-step backup, (X, A).
 
-    In closed form under Dirichlet rows, by draws otherwise.
+    They have a closed form for Dirichlet rows, and are estimated from draws otherwise.
 
     Parameters
     ----------
@@ -186,7 +182,7 @@ def one_step(
     key
         A JAX random key for the draws.
     draws
-        How many.
+        The number of draws.
 
     Examples
     --------
@@ -230,16 +226,16 @@ def one_step(
 
 @checked_but("mass")
 def highest_density_set(log_weights: Array, mass: float = 0.9) -> Array:
-    """Which members of a finite class form the smallest set of at least this posterior mass.
+    """The smallest set of members of a finite class with at least this posterior mass.
 
-    Ties are taken together.
+    Members with equal weights are included or excluded together.
 
     Parameters
     ----------
     log_weights
         Log posterior of each member, up to a constant, (N,).
     mass
-        The least posterior probability of the set.
+        The smallest allowed posterior probability of the set.
 
     Examples
     --------
@@ -258,11 +254,10 @@ def highest_density_set(log_weights: Array, mass: float = 0.9) -> Array:
 
 @checked_but("beta")
 def likelihood_set(log_likelihood: Array, beta: float) -> Array:
-    """Which members of a finite class have a log-likelihood within beta of the best.
+    """The members of a finite class whose log-likelihood is within beta of the best.
 
-    HOP-V's version space (Algorithm 2).
-
-    Under a uniform prior this is the highest-density set {p >= exp(-beta) max p}.
+    This is the version space of HOP-V (Algorithm 2). Under a uniform prior it is the
+    highest-density set {p >= exp(-beta) max p}.
 
     Examples
     --------
@@ -275,7 +270,9 @@ def likelihood_set(log_likelihood: Array, beta: float) -> Array:
 
 
 def _check_members(subject: str, **given: Any) -> None:
-    """Refuse a limit with axes, and weights of members that are no vector of numbers."""
+    """Raise :class:`ParameterError` for a limit with axes, and for weights that are not a vector of
+    numbers.
+    """
     (limit, value), (where, weights) = given.items()
     problems = []
     if np.ndim(value):
@@ -283,9 +280,9 @@ def _check_members(subject: str, **given: Any) -> None:
     if np.ndim(weights) != 1 or not len(weights):
         problems.append(Problem(where, f"shape {np.shape(weights)}", "one number per member, (N,)"))
     elif isinstance(weights, np.ndarray) and not weights.max() < np.inf:
-        problems.append(Problem(where, "nan or inf", "log weights, of which -inf is the least"))
+        problems.append(Problem(where, "nan or inf", "log weights; -inf is allowed"))
     elif isinstance(weights, np.ndarray) and weights.max() == -np.inf:
-        problems.append(Problem(where, "-inf for all", "at least one member that is possible"))
+        problems.append(Problem(where, "-inf for all", "at least one possible member"))
     refuse(ParameterError, subject, problems)
 
 
@@ -296,15 +293,15 @@ def _closed(
     level: float,
     kept: tuple[Array, Radii] | None,
 ) -> Radii:
-    """Quantiles of Dirichlet rows, each by its own draws.
+    """Quantiles of ||p - mean||_1 for Dirichlet rows, times the mass of the row.
 
-    ||p - mean||_1 times the mass of the row.
+    Each row has its own draws.
     """
     S = ceil(DRAWS / level)
     row, seed = form.conjugate.row, np.asarray(jax.random.key_data(key))
     got = f"{count(S)} draws of {np.bincount(row).max()} numbers for a quantile at level {level:g}"
     needed = COPIES * NUMBER * S * int(np.bincount(row).max())
-    remedy = "Use a larger delta, or bound=True."
+    remedy = "Use a larger delta, or dirichlet_radii, which needs no draws (in rules: bound=True)."
     require_memory(InferenceError, "quantiles", "delta", got, needed, remedy)
     radius = np.zeros(int(row.max()) + 1)
     stale = np.ones(len(radius), dtype=bool)
@@ -329,7 +326,7 @@ def _closed(
 
 
 def _sampled(belief: Posterior, key: Array, level: float) -> Radii:
-    """Quantiles over draws of the tables, in chunks that fit the memory."""
+    """Quantiles over draws of the tables, in chunks that fit in memory."""
     stored = belief.atoms
     S = ceil(DRAWS / level)
     if stored is not None and stored.weights is None:

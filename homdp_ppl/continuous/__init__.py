@@ -1,1 +1,1 @@
-"""Numerics for real-valued spaces: quadrature, tables on cells, policies on cells."""
+"""Numerical methods for real-valued spaces: quadrature, tables on cells, policies on cells."""

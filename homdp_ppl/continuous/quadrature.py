@@ -1,10 +1,8 @@
-"""Emission densities on the line.
+"""Adaptive quadrature of emission densities on the real line, to twelve digits.
 
-A partition into panels on which they are integrated to twelve digits.
-
-Fejér's second rule with 15 points contains the one with 7: where the two disagree, a panel is
-halved. The first panels come from draws, and beyond them from tails that double; that nothing was
-overlooked is seen from the total, which has to be one.
+Fejér's second rule with 15 points contains the rule with 7 points. If the two disagree on a panel,
+the panel is halved. The first panels come from draws; the tails beyond them have panels that double
+in width. The total mass must be one, which shows that no part of a density was missed.
 """
 
 from __future__ import annotations
@@ -22,15 +20,15 @@ from homdp_ppl.declare.model import World
 from homdp_ppl.errors import PlanningError, Problem
 from homdp_ppl.precision import Array, in_x64, to_numpy
 
-ORDER = 15  # points a panel; every second one belongs to the rule with 7
+ORDER = 15  # points per panel; every second one belongs to the rule with 7
 DRAWS, QUANTILES, DOUBLINGS = 256, 17, 40
-LOCAL = 1e-13  # disagreement of the two rules that a panel may keep
-TAIL = 1e-13  # mass of a state beyond either end of the line that is looked at
-TOTAL = 1e-8  # how far from one the mass of a state may be
+LOCAL = 1e-13  # largest difference of the two rules on a panel that is not halved
+TAIL = 1e-13  # largest mass of a state beyond either end of the partition
+TOTAL = 1e-8  # largest difference between the mass of a state and one
 HALVINGS, ATTEMPTS, MAX_PANELS = 100, 6, 50_000
-# width of a panel relative to where it lies, below which numbers cannot tell its points apart
+# smallest width of a panel relative to its position, so that float64 can resolve its points
 THINNEST = 1e-13
-# points in a compiled call; the last one is filled up, so that there is one shape to compile
+# points per compiled call; the last call is padded, so that only one shape is compiled
 BATCH = 1024
 
 
@@ -47,25 +45,25 @@ ROUGH[1::2] = _fejer(ORDER // 2)[1]
 
 
 class Pieces(NamedTuple):
-    """A partition of the line that is fine enough to integrate, with the log densities at its
+    """A partition of the line that is fine enough for integration, with the log densities at its
     points.
     """
 
     breaks: Array  # (P + 1,)  ends of the pieces
     points: Array  # (P, 15)
-    # (P, 15, kinds)  log p(y | x), -inf outside the support; states with one and the same density
-    # are of one kind
+    # (P, 15, kinds)  log p(y | x), -inf outside the support; states with the same density have the
+    # same kind
     log: Array
     first: Array  # (kinds,)  the first state of each kind
     kind: Array  # (X,)  the kind of each state
-    # how far the masses of any state may be off in all: disagreement of the rules, and what is
-    # missing of one
+    # bound on the total error of the masses of a state: differences of the rules, plus the missing
+    # mass
     error: float
 
     def integrate(self, values: Array) -> tuple[Array, Array]:
         """Integrals over each piece of a function given at its points, (P, 15, ...).
 
-        By 15 points, and by 7 of them.
+        Returns the results of the rules with 15 and with 7 points.
         """
         return _integrals(np.diff(self.breaks) / 2, values)
 
@@ -77,10 +75,7 @@ class Pieces(NamedTuple):
 
 @in_x64
 def log_densities(world: World, points: Array) -> Array:
-    """Log densities of every state at many points, (..., X).
-
-    -inf outside the support of the emission.
-    """
+    """Log densities of every state at many points, (..., X); -inf outside the support."""
     compiled = world.dynamics.cache.get("densities", lambda: jax.jit(_densities(world.dynamics)))
     flat = np.asarray(points, dtype=np.float64).ravel()
     filled = np.concatenate([flat, np.full(-len(flat) % BATCH, flat[0])]).reshape(-1, BATCH)
@@ -91,8 +86,8 @@ def log_densities(world: World, points: Array) -> Array:
     if len(bad):
         k, x = bad[0]
         remedy = (
-            "A distribution's parameter outside its domain, or a density that NumPyro "
-            "cannot compute there?"
+            "Check for a distribution parameter outside its domain. NumPyro may also be unable "
+            "to compute the density there."
         )
         problem = Problem(
             "emission",
@@ -111,7 +106,7 @@ def _densities(dynamics: Dynamics) -> Any:
         log = law.log_prob(y)
         lost = (
             jnp.isnan(log) & (_bounds(law) == y).any()
-        )  # a transformation has no inverse at the end of its support
+        )  # a transform has no inverse at the ends of its support
         return jnp.where(law.support(y) & ~lost, log, -jnp.inf)
 
     states = jnp.arange(len(dynamics.spaces.states))
@@ -121,7 +116,7 @@ def _densities(dynamics: Dynamics) -> Any:
 
 
 def _bounds(law: Distribution) -> Array:
-    """The two ends of a distribution's support, nan where it tells none."""
+    """The two ends of a distribution's support, nan if it has none."""
     return jnp.array(
         [getattr(law.support, name, jnp.nan) for name in ("lower_bound", "upper_bound")],
         dtype=float,
@@ -131,13 +126,14 @@ def _bounds(law: Distribution) -> Array:
 def panels(world: World) -> Pieces:
     """Panels on which the emission densities of a world with finitely many states are integrated.
 
-    Refuses densities whose total mass is not one: the message names the state and what is missing.
+    Raises :class:`PlanningError` with the state and the missing mass if the total mass of a density
+    is not one.
     """
     ends, points, log, mass, apart = _adapted(world, _first_panels(world))
     for _ in range(ATTEMPTS):
         if (np.abs(1 - mass.sum(0)) <= TOTAL).all():
             break
-        if mass.any():  # a jump close to the end of a panel lies between its points
+        if mass.any():  # the points of a panel may miss a jump close to its end
             shown = mass.max(-1) > 0
             ends = ends[np.append(shown, False) | np.append(False, shown)]
             ends, points, log, mass, apart = _adapted(
@@ -157,9 +153,9 @@ def panels(world: World) -> Pieces:
 
 
 def _adapted(world: World, ends: Array) -> tuple[Array, ...]:
-    """Panels halved until the rules agree.
+    """Halve panels until the rules agree.
 
-    Their ends, points, log densities, masses, and by how much the rules disagree.
+    Returns their ends, points, log densities, masses, and the differences of the two rules.
     """
     left, right = ends[:-1], ends[1:]
     found: list[tuple[Array, ...]] = []
@@ -175,7 +171,7 @@ def _adapted(world: World, ends: Array) -> tuple[Array, ...]:
         if sum(len(part[0]) for part in found) + open_.sum() > MAX_PANELS:
             got, remedy = (
                 f"a density that {MAX_PANELS:,} panels do not resolve",
-                "Is it smooth but for some jumps?",
+                "The density must be smooth except for a few jumps.",
             )
             raise PlanningError(
                 world.homdp.name,
@@ -200,21 +196,19 @@ def _at(world: World, left: Array, right: Array) -> tuple[Array, Array]:
 
 @in_x64
 def _first_panels(world: World) -> Array:
-    """Ends of panels: quantiles of draws of each state, the ends of its support, and tails that
-    double.
+    """Ends of panels: quantiles of draws of each state, the ends of its support, and tails whose
+    panels double in width.
     """
 
-    def look(parameters: Parameters, x: Array, key: Array) -> tuple[Array, Array]:
+    def draws_and_bounds(parameters: Parameters, x: Array, key: Array) -> tuple[Array, Array]:
         law = world.dynamics.laws(parameters).emission(x)
         return law.sample(key, (DRAWS,)), _bounds(law)
 
     X = len(world.spaces.states)
     compiled = world.dynamics.cache.get(
-        "look", lambda: jax.jit(jax.vmap(look, in_axes=(None, 0, None)))
+        "draws and bounds", lambda: jax.jit(jax.vmap(draws_and_bounds, in_axes=(None, 0, None)))
     )
-    one_key = jax.random.key(
-        0
-    )  # for all: states with one density have the same draws, and a thousand of them no more panels
+    one_key = jax.random.key(0)  # one for all: states with the same density then add no panels
     draws, ends = to_numpy(compiled(dict(world.parameters), np.arange(X), one_key))
     within = np.quantile(draws, np.linspace(0, 1, QUANTILES), axis=1).ravel()
     far = 2.0**DOUBLINGS * max(np.ptp(within), 1e-6 * max(1.0, float(np.abs(within).max())))
@@ -224,9 +218,9 @@ def _first_panels(world: World) -> Array:
 
 
 def _graded(ends: Array) -> Array:
-    """More ends, so that no panel is much wider than the one beside it.
+    """Add ends, so that no panel is much wider than its neighbours.
 
-    What is narrow may go on beyond its last draw.
+    A narrow part of a density may extend beyond its last draw.
     """
     fewer, ends = np.zeros(0), np.unique(ends)
     while len(ends) > len(fewer):
@@ -239,18 +233,18 @@ def _graded(ends: Array) -> Array:
 
 def _mass_problems(world: World, missing: Array) -> list[Problem]:
     spiky = (
-        "Is the density normalised, without atoms, spikes that its draws do not show, "
-        "and poles inside its support?"
+        "The density must be normalised, without atoms, without spikes that its draws miss, and "
+        "without poles inside its support."
     )
     rounded = (
-        f"{spiky} Or are numbers in it made in float32, outside homdp_ppl.x64()? "
-        f"NumPy arrays are not."
+        f"{spiky} Arrays that JAX creates outside homdp_ppl.x64() are float32: use NumPy "
+        f"arrays instead."
     )
     remedy = rounded if np.abs(missing).max() < FLOAT32 else spiky
     return [
         Problem(
             "emission",
-            f"a density whose mass misses one by {missing[x]:.3g}",
+            f"a density whose mass differs from one by {missing[x]:.3g}",
             "a mass of one",
             remedy,
             _name(world, x),
@@ -260,15 +254,15 @@ def _mass_problems(world: World, missing: Array) -> list[Problem]:
 
 
 def cut(world: World, pieces: Pieces, edges: Array) -> Pieces:
-    """The same partition, with cuts at the edges that lie inside of it."""
+    """The same partition, with cuts at the edges that lie inside it."""
     inside = edges[(edges > pieces.breaks[0]) & (edges < pieces.breaks[-1])]
     breaks = np.union1d(pieces.breaks, inside)
     old = np.searchsorted(pieces.breaks, breaks[:-1], side="right") - 1
-    whole = (breaks[:-1] == pieces.breaks[old]) & (breaks[1:] == pieces.breaks[old + 1])
+    uncut = (breaks[:-1] == pieces.breaks[old]) & (breaks[1:] == pieces.breaks[old + 1])
     points, log = pieces.points[old], pieces.log[old]
-    if not whole.all():
-        points[~whole], all_states = _at(world, breaks[:-1][~whole], breaks[1:][~whole])
-        log[~whole] = all_states[..., pieces.first]
+    if not uncut.all():
+        points[~uncut], all_states = _at(world, breaks[:-1][~uncut], breaks[1:][~uncut])
+        log[~uncut] = all_states[..., pieces.first]
     return pieces._replace(breaks=breaks, points=points, log=log)
 
 

@@ -1,4 +1,4 @@
-"""Policies that look at which cell a number falls into, and act on the cells by a graph."""
+"""QuantisedPolicy, which maps real-valued observations to cells and acts on them by a graph."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ PARTS = ("edges", "start", "probabilities", "successor", "actions")
 
 
 class QuantisedPolicy:
-    """A :class:`GraphPolicy` on cells of the line: cell k holds edges[k - 1] <= y < edges[k].
+    """A :class:`GraphPolicy` on cells of the line: cell k contains edges[k - 1] <= y < edges[k].
 
     Parameters
     ----------
     edges
         Increasing numbers; the first and the last cell are unbounded.
     graph
-        What to do after each sequence of cells.
+        The policy on cells.
 
     Examples
     --------
@@ -58,16 +58,13 @@ class QuantisedPolicy:
         return self.graph.act(self.cells(observations), np.asarray(actions, dtype=int))
 
     def value(self, world: World) -> float:
-        """The exact value in any world with these actions, finitely many states and observations in
-        ``Real(1)``.
+        """The exact value in a world with the same actions, finitely many states and observations
+        in ``Real(1)``.
         """
         return evaluate(self.graph, quantised_pomdp(world, self.edges))
 
     def save(self, path: str | Path) -> None:
-        """Write the policy to an ``.npz`` file.
-
-        Plain NumPy arrays that anyone can read, no code in it.
-        """
+        """Write the policy to an ``.npz`` file, which contains NumPy arrays and no code."""
         names = self.graph.names[1] if self.graph.names else ()
         values = (
             self.edges,
@@ -80,7 +77,7 @@ class QuantisedPolicy:
 
     @classmethod
     def load(cls, path: str | Path) -> QuantisedPolicy:
-        """Read a policy from a file written by :meth:`save`; nothing in it is executed."""
+        """Read a policy from a file written by :meth:`save`; no code in it is executed."""
         parts = read_arrays(path, FORMAT, PARTS)
         edges, start, probabilities, successor, actions = (parts[name] for name in PARTS)
         names = (cell_names(edges), tuple(map(str, actions))) if len(actions) else None
@@ -92,8 +89,8 @@ class QuantisedPolicy:
 
 
 def cell_names(edges: Array) -> tuple[str, ...]:
-    """Cells in words: ``y < 0.5`` and ``0.5 <= y``."""
-    told = [f"{round(float(edge), 6) + 0.0:.6g}" for edge in edges]
-    if not told:
+    """The names of cells, such as ``y < 0.5`` and ``0.5 <= y``."""
+    text = [f"{round(float(edge), 6) + 0.0:.6g}" for edge in edges]
+    if not text:
         return ("y",)
-    return (f"y < {told[0]}", *(f"{a} <= y < {b}" for a, b in pairwise(told)), f"{told[-1]} <= y")
+    return (f"y < {text[0]}", *(f"{a} <= y < {b}" for a, b in pairwise(text)), f"{text[-1]} <= y")

@@ -1,8 +1,7 @@
-"""Tables of worlds with finitely many states and observations on the line, which finite planners
-need.
+"""Finite tables for worlds with finitely many states and observations in Real(1).
 
-The latent part is tabulated as it is; the observations fall into cells, and a policy that looks
-only at cells has in the table exactly the value that it has in the world.
+The latent part is tabulated exactly, and observations are grouped into cells. A policy that depends
+on cells only has the same value in the tables as in the world.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from homdp_ppl.precision import Array
 
 
 def cell_masses(pieces: Pieces, edges: Array) -> Array:
-    """The mass of each state in each cell, (X, cells), from pieces that were cut at the edges.
+    """The mass of each state in each cell, (X, cells), from pieces that are cut at the edges.
 
     Rows sum to one.
     """
@@ -30,20 +29,20 @@ def cell_masses(pieces: Pieces, edges: Array) -> Array:
 
 
 def cell_of(pieces: Pieces, edges: Array) -> Array:
-    """The cell in which each piece lies, (P,)."""
+    """The cell of each piece, (P,)."""
     return np.searchsorted(edges, pieces.breaks[:-1], side="right")
 
 
 def emission_table(world: World, edges: ArrayLike) -> Array:
-    """O(cell | x), (X, cells): cell k holds edges[k - 1] <= y < edges[k], the first and the last
-    are unbounded.
+    """O(cell | x), (X, cells). Cell k contains edges[k - 1] <= y < edges[k]; the first and the last
+    cell are unbounded.
 
     Parameters
     ----------
     world
-        Finitely many states, observations in ``Real(1)``.
+        A world with finitely many states and observations in ``Real(1)``.
     edges
-        Increasing numbers; one cell more than edges.
+        Increasing numbers. There is one cell more than edges.
 
     Examples
     --------
@@ -71,13 +70,13 @@ def emission_table(world: World, edges: ArrayLike) -> Array:
 
 
 def quantised_pomdp(world: World, edges: ArrayLike) -> POMDP:
-    """The finite model of a world whose observations are seen only by their cells."""
+    """The finite model of a world in which only the cell of each observation is seen."""
     rho, T, r = latent_tables(world)
     return Stationary(rho, T, emission_table(world, edges), r).pomdp
 
 
 def as_edges(edges: ArrayLike) -> Array:
-    """Edges of cells as an array; refuses what does not increase."""
+    """Edges of cells as an array; raises :class:`PlanningError` if they do not increase."""
     array = np.asarray(edges, dtype=np.float64)
     if array.ndim != 1 or not np.isfinite(array).all() or not (np.diff(array) > 0).all():
         raise PlanningError("cells", [Problem("edges", f"{array}", "increasing finite numbers")])

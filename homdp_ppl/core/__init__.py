@@ -1,1 +1,1 @@
-"""Values: spaces, POMDPs, policies, episodes, counts, plans."""
+"""Core data types: spaces, POMDPs, policies, episodes, counts and plans."""

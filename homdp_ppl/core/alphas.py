@@ -1,7 +1,4 @@
-"""Alpha-vectors of a policy's graph (appendix B of the paper).
-
-What each node is worth in each state.
-"""
+"""Alpha-vectors of a policy graph: the value of each node in each state (appendix B)."""
 
 from __future__ import annotations
 
@@ -14,11 +11,11 @@ from homdp_ppl.errors import PlanningError, PolicyError, Problem
 from homdp_ppl.memory import NUMBER, count, require_memory
 from homdp_ppl.precision import Array
 
-CHUNK = 2_000_000  # numbers held at once while alpha-vectors are backed up
+CHUNK = 2_000_000  # numbers in memory at once during a backup
 
 
 def layers(policy: GraphPolicy, horizon: int) -> list[Array]:
-    """The nodes that can be met at each step, sorted, whatever is observed.
+    """The nodes that can be reached at each step under any observations, sorted.
 
     Only actions of positive probability are followed.
     """
@@ -36,14 +33,13 @@ def layers(policy: GraphPolicy, horizon: int) -> list[Array]:
 
 
 def policy_alphas(policy: GraphPolicy, pomdp: POMDP) -> list[Array]:
-    """The alpha-vectors of a policy.
+    """The alpha-vectors of a policy: one array (nodes, X) per step.
 
-    For each step an array (nodes of that step in the order of :func:`layers`, X).
-
+    Nodes are in the order of :func:`layers`. The vectors satisfy
     alpha_h(x) = sum_a pi(a) [r_h(x, a) + sum_x' T_h(x'|x, a) sum_y O_{h+1}(y|x', a)
-    alpha'_{h+1}(x')], alpha' the vector of the node that a and y lead to, alpha_{H+1} = 0. The
-    value of a node under a belief b is b . alpha. Where the reward depends on the observation,
-    there is one vector for each: an array (nodes, Y, X).
+    alpha'_{h+1}(x')], where alpha' is the vector of the node that a and y lead to, and
+    alpha_{H+1} = 0. The value of a node under a belief b is b . alpha. If the reward depends on the
+    observation, there is one vector per observation: arrays (nodes, Y, X).
 
     Examples
     --------
@@ -54,24 +50,24 @@ def policy_alphas(policy: GraphPolicy, pomdp: POMDP) -> list[Array]:
     ... )
     >>> [
     ...     alpha.tolist() for alpha in policy_alphas(uniform_policy(lamp), lamp)
-    ... ]  # one node a step; lit now, half a chance later
+    ... ]  # one node per step; the lamp is lit now, and with probability 1/2 later
     [[[0.0, 1.5]], [[0.0, 1.0]]]
     """
     check_pomdp(pomdp, "policy_alphas")
     check_policy(policy, pomdp)
     if not isinstance(policy, GraphPolicy):
-        remedy = "GraphPolicy.from_policy(policy, model) writes any policy out."
+        remedy = "Convert it: GraphPolicy.from_policy(policy, model)."
         problem = Problem("policy", f"a {type(policy).__name__}", "a GraphPolicy", remedy)
         raise PolicyError("policy_alphas", [problem])
     return alphas_of(policy, pomdp)
 
 
 def alphas_of(policy: GraphPolicy, pomdp: POMDP) -> list[Array]:
-    """The same for a policy and a model that fit each other and were validated before."""
+    """Like :func:`policy_alphas`, for a policy and a model that are already validated."""
     by_step = layers(policy, pomdp.horizon)
     X, Y, A = pomdp.sizes
     nodes, width = sum(map(len, by_step)), X * Y if pomdp.rewards_by_observation else X
-    got = f"{count(nodes)} nodes of a policy with {count(width)} numbers each"
+    got = f"a policy of {count(nodes)} nodes with {count(width)} numbers each"
     remedy = "Use a shorter horizon, or a policy with fewer nodes."
     require_memory(PlanningError, "policy_alphas", "policy", got, NUMBER * nodes * width, remedy)
     alphas: list[Array] = [np.zeros(0)] * len(by_step)
@@ -97,7 +93,7 @@ def after_observations(alphas: Array, places: Array) -> Array:
 
 
 def _rewards(chances: Array, pomdp: POMDP, h: int) -> Array:
-    """sum_a pi(a) r_h(x, y, a), (N, X), or (N, Y, X) where it depends on the observation."""
+    """sum_a pi(a) r_h(x, y, a), (N, X), or (N, Y, X) if it depends on the observation."""
     rewards = pomdp.rewards(h)
     if not pomdp.rewards_by_observation:
         return chances @ rewards[:, 0].T

@@ -1,7 +1,7 @@
-"""Argument checks: what numbers a function may be given, and the errors for all others.
+"""Checks of numeric arguments: counts, probabilities, ranges, shapes.
 
-Each ``*_problems`` function looks at several arguments by name and returns every problem it finds;
-:func:`refuse` raises them together. Values that JAX is tracing cannot be looked at and pass.
+Each ``*_problems`` function takes arguments by name and returns all problems it finds;
+:func:`refuse` raises them in one error. Traced JAX values cannot be checked and are accepted.
 """
 
 from __future__ import annotations
@@ -20,25 +20,25 @@ from homdp_ppl.errors import HOMDPError, ParameterError, Problem, TracedError, s
 from homdp_ppl.memory import NUMBER, count, memory_problems
 
 PROBABILITY = "a probability in (0, 1)"
-LARGEST = 10**30  # products of sizes beyond this leave float64
-CLASSES = ("size", "transitions", "emissions")  # numbers of members, of which logarithms are taken
+LARGEST = 10**30  # products of larger sizes may overflow float64
+CLASSES = ("size", "transitions", "emissions")  # unlimited: only their logarithms are used
 
 
 def refuse(error: type[HOMDPError], subject: str, problems: Iterable[Problem]) -> None:
-    """Raise an error if there is any problem."""
+    """Raise an error if there are any problems."""
     found = list(problems)
     if found:
         raise error(subject, found)
 
 
 def is_count(value: Any, least: int = 1) -> bool:
-    """Whether a value is a whole number of at least ``least``; truth values are not."""
+    """Whether a value is a whole number of at least ``least``; booleans are not."""
     whole = isinstance(value, Integral) and not isinstance(value, bool)
     return whole and int(value) >= least
 
 
 def count_problems(least: int = 1, **given: Any) -> list[Problem]:
-    """Arguments that must be whole numbers of at least ``least``.
+    """Check arguments that must be whole numbers of at least ``least``.
 
     Examples
     --------
@@ -50,7 +50,7 @@ def count_problems(least: int = 1, **given: Any) -> list[Problem]:
 
 
 def size_problems(least: int = 1, **given: Any) -> list[Problem]:
-    """Arguments that size arrays: whole numbers whose arrays fit in memory, however small a row.
+    """Check arguments that are sizes of arrays: whole numbers, and the arrays must fit in memory.
 
     Examples
     --------
@@ -66,8 +66,8 @@ def size_problems(least: int = 1, **given: Any) -> list[Problem]:
 
 
 def number_problems(least: float = 0.0, **given: Any) -> list[Problem]:
-    """Arguments that must be finite numbers of at least ``least``, or arrays of such numbers."""
-    expected = "a number that is not negative" if least == 0 else f"a number of at least {least:g}"
+    """Check arguments that must be finite numbers of at least ``least``, or arrays of them."""
+    expected = "a non-negative number" if least == 0 else f"a number of at least {least:g}"
     return [
         _problem(name, value, expected)
         for name, value in given.items()
@@ -76,7 +76,7 @@ def number_problems(least: float = 0.0, **given: Any) -> list[Problem]:
 
 
 def between_problems(low: float, high: float, expected: str = "", **given: Any) -> list[Problem]:
-    """Arguments that must be numbers strictly between two ends."""
+    """Check arguments that must be numbers in an open interval."""
     ends = f"above {low:g}" if high == math.inf else f"strictly between {low:g} and {high:g}"
     expected = expected or f"a number {ends}"
     return [
@@ -87,12 +87,12 @@ def between_problems(low: float, high: float, expected: str = "", **given: Any) 
 
 
 def probability_problems(**given: Any) -> list[Problem]:
-    """Arguments that must be probabilities strictly between 0 and 1."""
+    """Check arguments that must be probabilities strictly between 0 and 1."""
     return between_problems(0.0, 1.0, PROBABILITY, **given)
 
 
 def share_problems(**given: Any) -> list[Problem]:
-    """Arguments that must be probabilities, 0 and 1 among them."""
+    """Check arguments that must be probabilities, including 0 and 1."""
     return [
         _problem(name, value, "a probability in [0, 1]")
         for name, value in given.items()
@@ -101,7 +101,7 @@ def share_problems(**given: Any) -> list[Problem]:
 
 
 def flag_problems(**given: Any) -> list[Problem]:
-    """Arguments that must be True or False."""
+    """Check arguments that must be True or False."""
     return [
         _problem(name, value, "True or False")
         for name, value in given.items()
@@ -110,7 +110,7 @@ def flag_problems(**given: Any) -> list[Problem]:
 
 
 def choice_problems(choices: Iterable[str], **given: Any) -> list[Problem]:
-    """Arguments that must be one of several words."""
+    """Check arguments that must be one of several strings."""
     known = list(choices)
     expected = " or ".join(f'"{choice}"' for choice in known)
     return [
@@ -121,7 +121,7 @@ def choice_problems(choices: Iterable[str], **given: Any) -> list[Problem]:
 
 
 def check_arguments(subject: str, **given: Any) -> None:
-    """Raise a ParameterError for numbers outside their range; a name means the same everywhere.
+    """Raise a ParameterError for numbers outside the range that belongs to their name.
 
     Examples
     --------
@@ -137,18 +137,18 @@ def check_arguments(subject: str, **given: Any) -> None:
 
 
 def broadcast_problems(**given: Any) -> list[Problem]:
-    """Arguments whose shapes do not fit each other."""
+    """Check that the shapes of arguments broadcast."""
     shapes = {name: np.shape(value) for name, value in given.items()}
     try:
         np.broadcast_shapes(*shapes.values())
-    except ValueError:  # what NumPy says of shapes, not of a user's code
+    except ValueError:  # raised by NumPy, never by user code
         got = ", ".join(f"{name} {shape}" for name, shape in shapes.items())
-        return [Problem("shapes", got, "numbers, or arrays of one shape")]
+        return [Problem("shapes", got, "numbers, or arrays of the same shape")]
     return []
 
 
 def scalar_problems(**given: Any) -> list[Problem]:
-    """Arguments that must be single numbers, not arrays of them."""
+    """Check arguments that must be single numbers, not arrays."""
     return [
         Problem(name, f"shape {np.shape(value)}", "one number")
         for name, value in given.items()
@@ -161,21 +161,23 @@ def check_sizes(
     between: Mapping[str, tuple[Any, tuple[float, float]]] | None = None,
     **counts: Any,
 ) -> tuple[int, ...]:
-    """Whole numbers of at least 1 as Python integers, which cannot overflow.
+    """Check whole numbers of at least 1 and return them as Python integers.
+
+    Python integers cannot overflow.
 
     Parameters
     ----------
     subject
         The function that was called.
     between
-        Further numbers by name, each with the two ends it must lie strictly between.
+        Further numbers by name, each with the open interval that must contain it.
     counts
         The whole numbers.
     """
     traced = [value for value, _ in (between or {}).values() if isinstance(value, jax.core.Tracer)]
     if traced:
-        remedy = "Call it outside of jit, vmap and grad."
-        problem = Problem("arguments", "values that JAX is tracing", "numbers", remedy)
+        remedy = "Call this function outside of jit, vmap and grad."
+        problem = Problem("arguments", "traced JAX values", "numbers", remedy)
         raise TracedError(subject, [problem])
     problems = count_problems(**counts)
     problems += [
@@ -184,7 +186,12 @@ def check_sizes(
         if is_count(value) and value > LARGEST and name not in CLASSES
     ]
     for name, (value, (low, high)) in (between or {}).items():
-        problems += between_problems(low, high, **{name: value})
+        if np.ndim(value):
+            problems += scalar_problems(**{name: value})
+        elif isinstance(value, jax.Array):  # possibly float32, which is not precise enough
+            problems.append(_problem(name, value, "a Python or NumPy number"))
+        else:
+            problems += between_problems(low, high, **{name: value})
     refuse(ParameterError, subject, problems)
     return tuple(int(value) for value in counts.values())
 
@@ -214,5 +221,5 @@ def _within(value: Any, low: float, high: float, closed: bool) -> bool:
 
 def _problem(name: str, value: Any, expected: str) -> Problem:
     if type(value).__name__ == "POMDP":
-        return Problem(name, "a POMDP", expected, "Make the planner first: planner()(pomdp).")
+        return Problem(name, "a POMDP", expected, "Create the planner first: planner()(pomdp).")
     return Problem(name, shown(value, 80), expected)

@@ -1,4 +1,4 @@
-"""The information barrier of simulations: a policy runs where no calling frame holds the state."""
+"""The information barrier of simulations: policies run in a thread without access to the state."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from homdp_ppl.core.graph_policy import BlindPolicy, GraphPolicy
 from homdp_ppl.core.policy import Policy
 from homdp_ppl.precision import Array, in_x64
 
-# The history of a question, or None when there are no more; an answer, or what was raised.
+# A history, or None at the end; an answer, or the exception that was raised.
 _Questions: TypeAlias = "SimpleQueue[tuple[ArrayLike, ArrayLike] | None]"
 _Answers: TypeAlias = "SimpleQueue[tuple[Any, BaseException | None]]"
 
 
 @contextmanager
 def separated(policy: Policy) -> Iterator[Policy]:
-    """A policy whose ``act`` runs in a thread of its own for the length of a ``with`` block.
+    """Run the ``act`` of a policy in a separate thread inside a ``with`` block.
 
-    The frames below a call of ``act`` then belong to this module and hold the history and nothing
-    else: no state, no random numbers, no world. Graphs are data and cannot look, so they are
-    called directly. Code that searches the whole process (``gc``, ``sys._current_frames``) is not
-    stopped: nothing within one process can.
+    The calling frames of ``act`` then belong to this module and contain only the history: no
+    state, no random numbers, no world. Graphs are plain data without code, so they are called
+    directly. Code that searches the whole process (``gc``, ``sys._current_frames``) can still find
+    the state; this cannot be prevented within one process.
     """
     if isinstance(policy, GraphPolicy | BlindPolicy):
         yield policy
@@ -43,13 +43,13 @@ def separated(policy: Policy) -> Iterator[Policy]:
 
 @final
 class _Separated:
-    """A policy as seen from outside its thread."""
+    """A proxy that forwards calls to the policy's thread."""
 
     def __init__(self, questions: _Questions, answers: _Answers) -> None:
         self._questions, self._answers = questions, answers
 
     def act(self, observations: ArrayLike, actions: ArrayLike) -> Array:
-        """What the policy answers; what it raises is raised here."""
+        """Return the policy's answer; its exceptions are raised here."""
         self._questions.put((observations, actions))
         answer, error = self._answers.get()
         if error is not None:
@@ -63,5 +63,5 @@ def _answer(policy: Policy, questions: _Questions, answers: _Answers) -> None:
     while (question := questions.get()) is not None:
         try:
             answers.put((policy.act(*question), None))
-        except BaseException as error:  # raised again in the thread that asks
+        except BaseException as error:  # raised again in the calling thread
             answers.put((None, error))

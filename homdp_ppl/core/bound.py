@@ -1,7 +1,7 @@
-"""Functions with options, compared by value: two rules made with equal options are equal.
+"""Functions with bound options that compare by value: rules with equal options are equal.
 
-Closures and ``functools.partial`` never compare equal, so that whatever is compiled for them is
-compiled again for every new object.
+Closures and ``functools.partial`` objects never compare equal, so code compiled for one of them
+would be compiled again for every new object.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ R = TypeVar("R")
 
 
 class Options(Mapping[str, Any]):
-    """Named options, read-only; they compare and hash by value, arrays by their bytes.
+    """Read-only named options that compare and hash by value; arrays by their bytes.
 
     Examples
     --------
@@ -63,14 +63,14 @@ class Options(Mapping[str, Any]):
 
 @dataclass(frozen=True)
 class Bound(Generic[R]):
-    """A function of a module with some of its keyword arguments fixed.
+    """A module-level function with some of its keyword arguments fixed.
 
     Attributes
     ----------
     function
-        A function defined at the top of a module.
+        A function defined at module level.
     options
-        Keyword arguments of every call.
+        The keyword arguments of every call.
 
     Examples
     --------
@@ -88,7 +88,7 @@ class Bound(Generic[R]):
         if not callable(self.function):
             problems.append(Problem("function", shown(self.function), "a function"))
         if not isinstance(self.options, Options):
-            remedy = "bind(function, **options) makes them."
+            remedy = "Use bind(function, **options)."
             problems.append(Problem("options", shown(self.options), "Options", remedy))
         if problems:
             raise ParameterError("Bound", problems)
@@ -99,12 +99,12 @@ class Bound(Generic[R]):
 
 
 def bind(function: Callable[..., R], **options: Any) -> Bound[R]:
-    """A function with some of its keyword arguments fixed, compared by value.
+    """Fix some keyword arguments of a function; the result compares by value.
 
     Parameters
     ----------
     function
-        A function defined at the top of a module.
+        A function defined at module level.
     options
         Its keyword arguments; arrays are copied and made read-only.
 
@@ -129,7 +129,7 @@ def bind(function: Callable[..., R], **options: Any) -> Bound[R]:
 
 
 class Same:
-    """A value that can only be compared by identity; the reference keeps it alive."""
+    """A wrapper that compares by identity; its reference keeps the value alive."""
 
     __slots__ = ("value",)
 
@@ -144,10 +144,10 @@ class Same:
 
 
 def by_value(value: Any) -> Any:
-    """A hashable key that is equal for equal values.
+    """Return a hashable key that is equal for equal values.
 
-    Arrays count by type, shape and bytes, containers by what they contain, and what cannot be
-    hashed by identity.
+    Arrays are compared by type, shape and bytes, containers by their contents, and values that
+    cannot be hashed by identity.
     """
     if isinstance(value, np.ndarray | jax.Array):
         array = np.asarray(value)
@@ -159,13 +159,13 @@ def by_value(value: Any) -> Any:
         return type(value), tuple(by_value(part) for part in value)
     try:
         hash(value)
-    except TypeError:  # asked of the value itself; no user code runs around it
+    except TypeError:  # raised by the value itself: it cannot be hashed
         return Same(value)
     return value
 
 
 def read_only(value: Any) -> Any:
-    """A copy of an array that cannot be written to; containers of arrays likewise."""
+    """Return a read-only copy of an array, or a container with such copies."""
     if isinstance(value, np.ndarray) and value.flags.writeable:
         value = value.copy()
         value.setflags(write=False)

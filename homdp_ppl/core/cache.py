@@ -1,4 +1,4 @@
-"""Values that are made once: compiled functions, samplers, analyses, shapes of trees."""
+"""A cache for values that are expensive to make, such as compiled functions."""
 
 from __future__ import annotations
 
@@ -14,17 +14,18 @@ V = TypeVar("V")
 
 @final
 class Cache:
-    """Values by name, each made the first time it is asked for.
+    """Values by name, each made on first use.
 
-    An owner holds its cache, so values may refer back to the owner: both are freed together. With
-    a limit, the least recently used values are dropped past it; the newest is always kept.
+    A cache belongs to its owner, so values may refer to the owner: both are freed together. If the
+    total size exceeds the limit, the least recently used values are dropped; the newest is always
+    kept.
 
     Parameters
     ----------
     limit
-        How much may be held.
+        The largest total size.
     size
-        What one value counts.
+        A function that returns the size of one value; by default 1.
 
     Examples
     --------
@@ -47,9 +48,9 @@ class Cache:
         return name in self._values
 
     def get(self, name: Hashable, make: Callable[[], V]) -> V:
-        """The value of this name, made by ``make`` if it is new.
+        """Return the value of a name; call ``make`` if there is none yet.
 
-        No lock is held while it is made: two threads may make it, and one value is kept.
+        ``make`` runs without a lock. Two threads may both call it; only one result is kept.
         """
         with self._lock:
             if name in self._values:
@@ -73,7 +74,7 @@ _SHARED: WeakValueDictionary[str, Cache] = WeakValueDictionary()
 
 
 def shared_cache(fingerprint: str) -> Cache:
-    """The cache of all owners with this fingerprint, which lives as long as one of them holds it.
+    """The cache shared by all owners with this fingerprint; freed when no owner is left.
 
     Examples
     --------

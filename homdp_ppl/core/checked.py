@@ -1,29 +1,23 @@
-"""Public functions whose arguments are compared with their annotations.
+"""Type checks of the arguments of public functions, derived from their annotations.
 
-``@checked`` raises one error of ours for every argument of the wrong type, before anything runs.
-It looks at types, and at the entries of short containers; the ranges of numbers and the shapes of
-arrays are checked by the functions themselves, with :mod:`homdp_ppl.core.arguments`.
+A function decorated with ``@checked`` raises one error that lists all arguments of a wrong type,
+before its body runs. Only types, and the entries of short containers, are checked here. Functions
+check the ranges of numbers and the shapes of arrays themselves, with
+:mod:`homdp_ppl.core.arguments`.
 """
 
 from __future__ import annotations
 
 import functools
 import inspect
-import operator
-import types
-import typing
-from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence, Sized
-from importlib import import_module
-from numbers import Integral, Real
-from typing import Any, Literal, NamedTuple, ParamSpec, TypeVar, Union, get_args, get_origin
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import Any, ParamSpec, TypeVar
 
 import jax
 import numpy as np
-from numpy.typing import ArrayLike
 
 from homdp_ppl.core.arguments import refuse
-from homdp_ppl.core.numbers import as_numbers
-from homdp_ppl.core.randomness import is_key
+from homdp_ppl.core.kinds import MANY, Kind, fields_of, kind_of, kinds_of
 from homdp_ppl.errors import (
     DataError,
     HOMDPError,
@@ -38,7 +32,7 @@ from homdp_ppl.errors import (
 P = ParamSpec("P")
 R = TypeVar("R")
 
-ERRORS: dict[str, type[HOMDPError]] = {  # of the types that have an error class of their own
+ERRORS: dict[str, type[HOMDPError]] = {  # by expected type; ParameterError for all others
     "POMDP": PlanningError,
     "Plan": PlanningError,
     "Policy": PolicyError,
@@ -48,17 +42,10 @@ ERRORS: dict[str, type[HOMDPError]] = {  # of the types that have an error class
     "Counts": DataError,
     "a JAX random key": DataError,
 }
-LATER = {  # names in annotations that modules import for type checkers only
-    "Axes": "matplotlib.axes",
-    "HOMDP": "homdp_ppl.declare.model",
-    "xr": "xarray",
-    "nx": "networkx",
-    "gymnasium": "gymnasium",
-}
-FACTORIES = ("Explorer", "Planner", "World", "HOMDP")  # what functions make and return
-REMEDIES = {  # of a type where another is wanted
+FACTORIES = ("Explorer", "Planner", "World", "HOMDP")  # types that factory functions return
+REMEDIES = {  # by given type and expected type
     ("World", "HOMDP"): "Pass its declaration: world.homdp.",
-    ("World", "POMDP"): "Pass its numbers: world.pomdp.",
+    ("World", "POMDP"): "Pass its arrays: world.pomdp.",
     ("HOMDP", "POMDP"): "Fix its parameters first: homdp.at(...).pomdp.",
     ("HOMDP", "World"): "Fix its parameters: homdp.at(...), or draw them: homdp.draw(key).",
     ("POMDP", "World"): "Declare it with tabular(...) and fix its parameters.",
@@ -66,32 +53,23 @@ REMEDIES = {  # of a type where another is wanted
     ("Plan", "GraphPolicy"): "Pass its policy: plan.policy.",
     ("Run", "Policy"): "Pass its policy: run.policy.",
     ("Run", "GraphPolicy"): "Pass its policy: run.policy.",
-    ("BlindPolicy", "GraphPolicy"): "GraphPolicy.from_policy(policy, model) writes it out.",
+    ("BlindPolicy", "GraphPolicy"): "Convert it: GraphPolicy.from_policy(policy, model).",
     ("Episodes", "Counts"): "Count them: model.counts(episodes).",
     ("Episode", "Counts"): "Count it: model.counts(episode).",
     ("Episodes", "Episode"): "Pass one of them: episodes[0].",
     ("Counts", "Posterior"): "Condition on them: posterior(model, counts).",
     ("Episodes", "Posterior"): "Condition on them: posterior(model, episodes).",
-    ("Series", "Array"): "Pass its numbers: series.to_numpy().",
-    ("DataFrame", "Array"): "Pass its numbers: frame.to_numpy().",
-    ("list", "Array"): "Write np.array(...).",
-    ("tuple", "Array"): "Write np.array(...).",
-    ("int", "a JAX random key"): "Write jax.random.key(seed).",
+    ("Series", "Array"): "Pass its values: series.to_numpy().",
+    ("DataFrame", "Array"): "Pass its values: frame.to_numpy().",
+    ("list", "Array"): "Pass an array: np.array(...).",
+    ("tuple", "Array"): "Pass an array: np.array(...).",
+    ("int", "a JAX random key"): "Make a key from the seed: jax.random.key(seed).",
 }
 TRACED = "This function cannot be traced: call it outside of jit, vmap and grad."
-MANY = 10_000  # entries of a container that are looked at
-
-
-class Kind(NamedTuple):
-    """What an annotation accepts."""
-
-    accepts: Callable[[Any], bool]
-    expected: str  # in words, as in "a World"
-    name: str = ""  # of the type, as in "World"
 
 
 def checked(function: Callable[P, R]) -> Callable[P, R]:
-    """Refuse arguments that do not have the annotated types.
+    """Raise an error for arguments that do not have the annotated types.
 
     Examples
     --------
@@ -105,15 +83,15 @@ def checked(function: Callable[P, R]) -> Callable[P, R]:
     ...     repeat(3, times=True)
     ... except ParameterError as error:
     ...     print(*error.problems, sep="; ")
-    text: got 3; expected a text; times: got True; expected a whole number
+    text: got 3; expected a string; times: got True; expected a whole number
     """
     return _checked(function, ())
 
 
 def checked_but(*names: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """As :func:`checked`, except for arguments that the function checks itself.
+    """Like :func:`checked`, except for arguments that the function checks itself.
 
-    For numbers whose ranges are reported together, and which JAX may be tracing.
+    Use it for numbers whose types and ranges are reported together, or that JAX may be tracing.
     """
 
     def decorator(function: Callable[P, R]) -> Callable[P, R]:
@@ -125,7 +103,7 @@ def checked_but(*names: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
 def _checked(function: Callable[P, R], but: Collection[str]) -> Callable[P, R]:
     names = _positions(function)
 
-    @functools.cache  # annotations may name what is defined, or imported, later
+    @functools.cache  # evaluated late: annotations may use names that are defined later
     def kinds() -> dict[str, Kind]:
         return {name: kind for name, kind in kinds_of(function).items() if name not in but}
 
@@ -143,27 +121,28 @@ def _checked(function: Callable[P, R], but: Collection[str]) -> Callable[P, R]:
 
 
 def check_types(subject: str, **given: tuple[Any, Any]) -> None:
-    """Refuse values that do not have a type: pairs of a value and a type, by name.
+    """Raise an error for values of the wrong type; pass pairs (value, type) by name.
 
     For functions that cannot be decorated because they are compared with each other.
     """
-    kinds = {name: kind for name, (_, hint) in given.items() if (kind := _cached(hint)) is not None}
+    kinds = {name: kind for name, (_, hint) in given.items() if (kind := kind_of(hint)) is not None}
     _raise(subject, wrong_types([(name, value) for name, (value, _) in given.items()], kinds))
 
 
 def check_fields(record: Any, subject: str) -> None:
-    """Refuse a record with fields that do not have the annotated types; nan is a number here.
+    """Raise an error for fields of a record that do not have the annotated types.
 
-    For the ``__post_init__`` of a dataclass, or before a NamedTuple is used.
+    NaN is accepted as a number. Call this in the ``__post_init__`` of a dataclass, or before you
+    use a NamedTuple.
     """
     kind: Any = type(record)
-    kinds = _fields(kind)
+    kinds = fields_of(kind)
     given = [(name, getattr(record, name)) for name in kinds]
     _raise(subject, wrong_types(given, kinds))
 
 
 def _positions(function: Callable[..., Any]) -> list[str]:
-    """The names of positional arguments, with the last one repeated where it takes any number."""
+    """The names of positional arguments; the name of ``*args`` is repeated."""
     parameters = list(inspect.signature(function).parameters.values())
     names = [each.name for each in parameters]
     variadic = [each.name for each in parameters if each.kind is each.VAR_POSITIONAL]
@@ -173,7 +152,7 @@ def _positions(function: Callable[..., Any]) -> list[str]:
 def wrong_types(
     given: Iterable[tuple[str, Any]], kinds: Mapping[str, Kind]
 ) -> list[tuple[Kind, Problem]]:
-    """The arguments that their kinds do not accept, and what to say of each."""
+    """The arguments of a wrong type, each with its kind and its problem."""
     return [
         (kind, Problem(name, _given(value), kind.expected, remedy_for(value, kind.name)))
         for name, value in given
@@ -182,7 +161,7 @@ def wrong_types(
 
 
 def _given(value: Any) -> str:
-    """A plain value as it is, and any other by its type."""
+    """Format plain values by their ``repr`` and all others by their type."""
     plain = (int, float, complex, str, bytes, list, tuple, set, dict, np.generic, type)
     if value is None or isinstance(value, plain) or callable(value):
         return shown(value)
@@ -191,7 +170,7 @@ def _given(value: Any) -> str:
 
 
 def remedy_for(value: Any, wanted: str) -> str:
-    """What to do about a value where a type with this name is wanted; may be empty."""
+    """The remedy for a value given where the type ``wanted`` is expected; may be empty."""
     if isinstance(value, type):
         return "" if wanted in ("int", "float", "str") else "Pass an instance of it."
     if isinstance(value, jax.core.Tracer):
@@ -201,220 +180,9 @@ def remedy_for(value: Any, wanted: str) -> str:
     return REMEDIES.get((type(value).__name__, wanted), "")
 
 
-def kinds_of(function: Callable[..., Any]) -> dict[str, Kind]:
-    """What the annotated arguments of a function accept; those that accept anything are absent."""
-    inner = inspect.unwrap(function)
-    found = {}
-    for name, parameter in inspect.signature(function).parameters.items():
-        if parameter.annotation is parameter.empty:
-            continue
-        kind = _named(name, _resolve(parameter.annotation, inner.__globals__))
-        if kind and parameter.kind is not parameter.VAR_KEYWORD:
-            found[name] = kind._replace(accepts=_but_nan(kind.accepts))
-    return found
-
-
-def _but_nan(accepts: Callable[[Any], bool]) -> Callable[[Any], bool]:
-    """An argument that is not a number, but nan, is a mistake of the caller."""
-    return lambda v: accepts(v) and not (isinstance(v, float | np.floating) and v != v)
-
-
-@functools.cache
-def _fields(record: Hashable) -> dict[str, Kind]:
-    module, hints = vars(import_module(record.__module__)), vars(record)["__annotations__"]
-    return {
-        name: kind
-        for name, hint in hints.items()
-        if (kind := _named(name, _resolve(hint, module))) is not None
-    }
-
-
 def _raise(subject: str, wrong: list[tuple[Kind, Problem]]) -> None:
     errors = {ERRORS.get(kind.name, ParameterError) for kind, _ in wrong}
     error = errors.pop() if len(errors) == 1 else ParameterError
     if any(problem.remedy == TRACED for _, problem in wrong):
         error = TracedError
     refuse(error, subject, [problem for _, problem in wrong])
-
-
-def _resolve(annotation: Any, module: dict[str, Any]) -> Any:
-    """The type behind an annotation, which may be text."""
-    if isinstance(annotation, typing.ForwardRef):
-        annotation = annotation.__forward_arg__
-    if not isinstance(annotation, str):
-        return annotation
-    later = {
-        name: getattr(import_module(place), name, import_module(place))
-        for name, place in LATER.items()
-        if name in annotation and name not in module
-    }
-    return eval(annotation, {**module, **later})  # our own annotations, never a user's text
-
-
-def _named(name: str, hint: Any) -> Kind | None:
-    """The kind of an argument; keys are arrays that are known by their names."""
-    kind = _kind(hint)
-    if kind is None or name not in ("key", "keys"):
-        return kind
-    also = [each for each in map(_kind, get_args(hint)) if each and each.expected != NUMBERS]
-    accepts = [is_key, *(each.accepts for each in also)]
-    return Kind(lambda v: any(test(v) for test in accepts), KEY, KEY)
-
-
-NUMBERS, KEY = "an array of numbers", "a JAX random key"
-
-
-def _kind(hint: Any) -> Kind | None:
-    """What a type accepts; None for types that are not checked."""
-    if hint is Any or hint is object or isinstance(hint, str | typing.ForwardRef):
-        return None
-    if hint == ArrayLike:
-        return Kind(_numbers, "numbers, or an array of them", "ArrayLike")
-    if hint in _PLAIN:
-        return _PLAIN[hint]
-    origin, parts = get_origin(hint), get_args(hint)
-    if origin in (Union, types.UnionType):
-        return _union(parts)
-    if origin is Literal:
-        expected = " or ".join(f'"{choice}"' for choice in parts)
-        return Kind(lambda v: isinstance(v, str) and v in parts, expected)
-    if origin is not None and inspect.isclass(origin):
-        if issubclass(origin, np.ndarray):
-            return _ARRAY
-        return _container(origin, parts)
-    if not inspect.isclass(hint):
-        return None
-    if issubclass(hint, jax.Array | np.ndarray):
-        return _ARRAY
-    if getattr(hint, "_is_protocol", False) and not getattr(hint, "_is_runtime_protocol", False):
-        return None
-    article = "an" if hint.__name__[0] in "AEIOU" else "a"
-    return Kind(_instance(hint), f"{article} {hint.__name__}", hint.__name__)
-
-
-_cached = functools.cache(_kind)
-
-
-def _union(parts: Sequence[Any]) -> Kind | None:
-    like = get_args(ArrayLike)
-    if set(like) <= set(parts):  # unions are flattened
-        parts = [ArrayLike, *(part for part in parts if part not in like)]
-    kinds = [_kind(part) for part in parts]
-    if None in kinds:
-        return None
-    known = [kind for kind in kinds if kind is not None]
-    words = list(dict.fromkeys(kind.expected for kind in known))
-    main = next((kind.name for kind in known if kind.name), "")
-    tests = [kind.accepts for kind in known]
-    return Kind(lambda v: any(test(v) for test in tests), " or ".join(words), main)
-
-
-def _container(origin: type, parts: Sequence[Any]) -> Kind:
-    """Containers, with the types of their entries where they can be looked at."""
-    if issubclass(origin, Mapping):
-        key, value = (_kind(part) for part in parts)
-        return Kind(lambda v: _mapping(v, key, value), f"a mapping{_of(value)}", "Mapping")
-    if origin is tuple and parts[-1] is not Ellipsis:
-        fixed = [_kind(part) for part in parts]
-        return Kind(lambda v: _fixed(v, fixed), f"a tuple of {len(fixed)}", "tuple")
-    if not issubclass(origin, Iterable) and issubclass(origin, CALLABLE):
-        return Kind(_function, "a function", "Callable")
-    entry = _kind(parts[0]) if parts else None
-    if issubclass(origin, Collection):
-        return Kind(lambda v: _sequence(v, origin, entry), f"a sequence{_of(entry)}", "Sequence")
-    if issubclass(origin, Iterable):
-        words = f"an iterable{_of(entry)}"
-        return Kind(lambda v: _iterable(v, entry), words, entry.name if entry else "")
-    return Kind(_instance(origin), f"a {origin.__name__}", origin.__name__)
-
-
-def _of(entry: Kind | None) -> str:
-    return f" in which each entry is {entry.expected}" if entry else ""
-
-
-def _instance(kind: type) -> Callable[[Any], bool]:
-    return lambda value: isinstance(value, kind) and not isinstance(value, type)
-
-
-def _function(value: Any) -> bool:
-    return callable(value) and not isinstance(value, type)
-
-
-def _entries(values: Iterable[Any], kind: Kind | None) -> bool:
-    return kind is None or all(kind.accepts(v) for _, v in zip(range(MANY), values, strict=False))
-
-
-def _mapping(value: Any, key: Kind | None, part: Kind | None) -> bool:
-    return isinstance(value, Mapping) and _entries(value, key) and _entries(value.values(), part)
-
-
-def _fixed(value: Any, kinds: Sequence[Kind | None]) -> bool:
-    return (
-        isinstance(value, tuple | list)
-        and len(value) == len(kinds)
-        and all(kind is None or kind.accepts(v) for v, kind in zip(value, kinds, strict=True))
-    )
-
-
-def _sequence(value: Any, origin: type, entry: Kind | None) -> bool:
-    if isinstance(value, np.ndarray):
-        return value.ndim > 0 and not np.ma.is_masked(value) and _entries(value.tolist(), entry)
-    if isinstance(value, jax.Array):
-        return False
-    wanted = Collection if origin is Collection else Sequence
-    text = isinstance(value, str) and entry is None  # a sequence of anything, of characters too
-    plain = isinstance(value, wanted) and not isinstance(value, str | bytes | Mapping)
-    return text or (plain and _entries(value, entry))
-
-
-def _iterable(value: Any, entry: Kind | None) -> bool:
-    if not isinstance(value, Iterable) or isinstance(value, str | bytes | Mapping | type):
-        return False
-    return not isinstance(value, Sized) or _entries(value, entry)  # iterators are read once
-
-
-def _scalar(value: Any, kinds: str) -> bool:
-    """Whether a value is an array without axes, which serves as a number."""
-    return (
-        isinstance(value, np.ndarray | jax.Array)
-        and not isinstance(value, jax.core.Tracer | np.ma.MaskedArray)
-        and value.ndim == 0
-        and getattr(value.dtype, "kind", "none") in tuple(kinds)  # keys have none
-    )
-
-
-def _whole(value: Any) -> bool:
-    numpy = isinstance(value, np.ndarray) and _scalar(value, "iu")
-    return numpy or (isinstance(value, Integral) and not isinstance(value, bool))
-
-
-def _real(value: Any) -> bool:
-    if isinstance(value, Integral) and not isinstance(value, bool):
-        return -(2**1023) < operator.index(value) < 2**1023  # larger ones are no floats
-    plain = isinstance(value, Real) and not isinstance(value, bool | np.bool_)
-    return plain or _scalar(value, "iuf")
-
-
-def _numbers(value: Any) -> bool:
-    return not isinstance(value, jax.core.Tracer) and as_numbers("", value, "")[0] is not None
-
-
-def _array(value: Any) -> bool:
-    return (
-        isinstance(value, np.ndarray | jax.Array | np.generic)
-        and getattr(value.dtype, "kind", "none") in ("b", "i", "u", "f")
-        and not np.ma.is_masked(value)
-    )
-
-
-CALLABLE: Any = Callable
-_ARRAY = Kind(_array, NUMBERS, "Array")
-_PLAIN: dict[Any, Kind] = {
-    None: Kind(lambda v: v is None, "None"),
-    type(None): Kind(lambda v: v is None, "None"),
-    bool: Kind(lambda v: isinstance(v, bool | np.bool_), "True or False"),
-    int: Kind(_whole, "a whole number", "int"),
-    float: Kind(_real, "a number", "float"),
-    str: Kind(lambda v: isinstance(v, str), "a text", "str"),
-    typing.SupportsIndex: Kind(_whole, "a whole number", "int"),
-}

@@ -28,10 +28,11 @@ Names: TypeAlias = tuple[tuple[str, ...], ...]
 )
 @dataclass(frozen=True, eq=False)
 class Counts:
-    """How often each transition and each emission was seen.
+    """The numbers of observed transitions and emissions.
 
-    n(x) counts visits at steps 1..H; n(x, a) includes the last transition (x_H, a_H, x_{H+1});
-    x_{H+1} has no observation and is no visit. Counts of disjoint episodes add up.
+    n(x) counts visits at steps 1..H. n(x, a) includes the last transition (x_H, a_H, x_{H+1}).
+    x_{H+1} has no observation and is not counted as a visit. Counts of disjoint episodes can be
+    added.
 
     Examples
     --------
@@ -42,12 +43,12 @@ class Counts:
 
     transition: Array  # (X, A, X)  n(x, a, x')
     emission: Array  # (X, Y)     n(x, y)
-    names: Names | None = None  # of states, observations and actions, where they are known
+    names: Names | None = None  # of states, observations and actions, if they are known
 
     @classmethod
     @checked
     def zero(cls, model: HasSpaces) -> Counts:
-        """No data yet."""
+        """Counts without any data."""
         X, Y, A = _sizes(model)
         return cls(
             np.zeros((X, A, X), dtype=np.int64),
@@ -60,9 +61,9 @@ class Counts:
     def of(
         cls, episodes: Episode | Episodes | Iterable[Episode | Episodes], model: HasSpaces
     ) -> Counts:
-        """Count episodes; raises DataError if they are not from the model or miss states.
+        """Count episodes; raises DataError if they do not fit the model or lack states.
 
-        An episode that ended early counts up to its end.
+        Episodes that ended early are counted up to their end.
         """
         batch = Episodes.of(episodes, model).require_revealed("counts")
         X, Y, A = _sizes(model)
@@ -78,7 +79,7 @@ class Counts:
         return cls(transition, emission, model.spaces.names)
 
     def __add__(self, other: Counts) -> Counts:
-        """Merge the counts of disjoint episodes of the same model."""
+        """Add the counts of disjoint episodes of the same model."""
         if not isinstance(other, Counts):
             return NotImplemented
         mine, theirs = (
@@ -87,7 +88,7 @@ class Counts:
         if mine != theirs:
             raise DataError(
                 "counts",
-                [Problem("shapes", str(theirs), str(mine), "Merge counts of one model only.")],
+                [Problem("shapes", str(theirs), str(mine), "Add only counts of the same model.")],
             )
         if self.names and other.names and self.names != other.names:
             raise DataError(
@@ -97,7 +98,7 @@ class Counts:
                         "names",
                         str(other.names),
                         str(self.names),
-                        "Merge counts of one model only.",
+                        "Add only counts of the same model.",
                     )
                 ],
             )
@@ -109,7 +110,7 @@ class Counts:
 
     @checked
     def add(self, episode: Episode) -> Counts:
-        """These counts and one more episode; may be traced, which leaves it unchecked."""
+        """These counts plus one episode; can be traced, then without validation."""
         if namespace(self.transition, episode.states) is jnp:
             before, after = episode.states[:-1], episode.states[1:]
             return Counts(
@@ -132,12 +133,12 @@ class Counts:
 
     @property
     def visits(self) -> Array:
-        """n(x) over steps 1..H, (X,)."""
+        """n(x) at steps 1..H, (X,)."""
         return self.emission.sum(-1)
 
 
 def _sizes(model: HasSpaces) -> tuple[int, int, int]:
-    """X, Y and A of a model whose counts fit in memory."""
+    """The sizes X, Y and A of a model; raises an error if its counts do not fit in memory."""
     X, Y, A, _ = spaces_of(model, "counts").sizes
     got = f"{count(X)} states, {count(A)} actions and {count(Y)} observations"
     needed = NUMBER * (X * A * X + X * Y)
@@ -146,9 +147,9 @@ def _sizes(model: HasSpaces) -> tuple[int, int, int]:
 
 
 def check_counts(counts: Counts, model: HasSpaces, subject: str = "counts") -> None:
-    """Refuse counts of another model, and numbers that count nothing.
+    """Raise an error for counts of another model, and for invalid numbers.
 
-    Shapes that differ would be broadcast in silence. Numbers that JAX is tracing pass.
+    Without this check, different shapes could be broadcast. Traced numbers are accepted.
     """
     X, Y, A, _ = model.spaces.sizes
     problems = []
@@ -160,7 +161,7 @@ def check_counts(counts: Counts, model: HasSpaces, subject: str = "counts") -> N
             got = f"shape {table.shape}"
             problems.append(Problem(f"counts.{where}", got, f"shape {shape}", remedy))
         elif not isinstance(table, jax.core.Tracer) and not _counting(table):
-            expected = "finite numbers of at least 0"
+            expected = "finite, non-negative numbers"
             problems.append(Problem(f"counts.{where}", f"values of type {table.dtype}", expected))
     if not problems and counts.names and counts.names != model.spaces[:3]:
         names = str(counts.names), str(model.spaces[:3])
@@ -170,14 +171,14 @@ def check_counts(counts: Counts, model: HasSpaces, subject: str = "counts") -> N
 
 
 def _counting(table: Array) -> bool:
-    """Whether all entries are finite and not negative; nothing else is compared with numbers."""
+    """Whether all entries are finite, non-negative numbers."""
     if getattr(table.dtype, "kind", "none") not in ("b", "i", "u", "f") or np.ma.is_masked(table):
         return False
     return table.size == 0 or bool(table.min() >= 0 and table.max() < np.inf)
 
 
 def _check_indices(counts: Counts, episode: Episode) -> None:
-    """Refuse an episode that cannot be counted: NumPy would count from the end, or fail."""
+    """Raise an error for an invalid episode; NumPy would count negative indices from the end."""
     (X, A, _), Y = np.shape(counts.transition), np.shape(counts.emission)[-1]
     steps = np.shape(episode.actions)
     problems = []

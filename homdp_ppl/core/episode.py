@@ -1,7 +1,7 @@
-"""One finished episode, with its latent states.
+"""One finished episode with its latent states.
 
-While an episode lasts there is only a :class:`Trajectory`; an :class:`Episode`, with latent states,
-exists after the last action. :class:`homdp_ppl.Episodes` contains many.
+During an episode there is only a :class:`Trajectory`. An :class:`Episode`, with latent states,
+exists after the last action. :class:`homdp_ppl.Episodes` is a container for many episodes.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from homdp_ppl.precision import Array
 UNKNOWN = {
     "observations": "",
     "actions": "",
-    "states": "Of an episode without hindsight they are [None] * (steps + 1).",
+    "states": "For an episode without hindsight, pass [None] * (steps + 1).",
     "rewards": "",
     "labels": "",
-}  # what to write where nothing is known
+}  # remedies if nothing is known
 Ended: TypeAlias = Literal["horizon", "terminal", "truncated"]
 
 
@@ -40,7 +40,7 @@ Ended: TypeAlias = Literal["horizon", "terminal", "truncated"]
 class Episode:
     """One finished episode with its latent states.
 
-    Missing states, rewards and labels are masked, None or NaN. A JAX transformation drops the id.
+    Missing states, rewards and labels are masked, None or NaN. JAX transformations drop the id.
 
     Examples
     --------
@@ -51,7 +51,7 @@ class Episode:
     >>> (
     ...     episode.actions.shape,
     ...     [world.spaces.states[x] for x in episode.states],
-    ... )  # the state after the last action is there too
+    ... )  # includes the state after the last action
     ((4,), ['left', 'right', 'left', 'left', 'left'])
     """
 
@@ -60,7 +60,7 @@ class Episode:
     rewards: Array | None = None  # (H,)  as recorded
     labels: Array | None = None  # (H + 1,)  coarse or noisy hindsight
     id: str | None = None
-    ended: Ended = "horizon"  # an episode with fewer than H steps is "terminal" or "truncated"
+    ended: Ended = "horizon"  # "terminal" or "truncated" if there are fewer than H steps
 
     @property
     def observations(self) -> Array:
@@ -85,22 +85,23 @@ class Episode:
         id: str | None = None,  # noqa: A002
         ended: Ended = "horizon",
     ) -> Episode:
-        """An episode from names or indices, validated against the spaces of a model.
+        """Create an episode from names or indices, validated against the spaces of a model.
 
         Parameters
         ----------
         observations, actions
             One value per step.
         states
-            One value per step and the state after the last action; None if not revealed.
+            One value per step and the state after the last action; None for states that were not
+            revealed.
         model
-            A declaration, a world, or spaces.
+            A declaration, a world or spaces.
         rewards, labels
-            What was recorded, with None where it was not.
+            Recorded rewards and labels, with None for missing values.
         id
             A name for the episode.
         ended
-            Why the episode ended.
+            The reason why the episode ended.
 
         Examples
         --------
@@ -137,7 +138,7 @@ class Episode:
 
 
 def shape_problems(arrays: dict[str, Values], spaces: Spaces, at: str) -> list[Problem]:
-    """What is wrong with the shapes of one episode: L observations and actions, L + 1 states."""
+    """Report wrong shapes of one episode: L observations, L actions and L + 1 states."""
     steps = len(arrays["actions"]) if arrays["actions"].ndim == 1 else -1
     shapes = {
         "observations": (steps, *shape_of(spaces.observations)),
@@ -153,19 +154,19 @@ def shape_problems(arrays: dict[str, Values], spaces: Spaces, at: str) -> list[P
         f"{H} observations, {H} actions and {H + 1} states per episode: "
         f"shapes {', '.join(map(str, full))}"
     )
-    remedy = "Many episodes are Episodes(observations, actions, states)." * (steps < 0)
+    remedy = "For many episodes, use Episodes(observations, actions, states)." * (steps < 0)
     return [Problem("episode", got, expected, remedy, at)]
 
 
 def length_problems(length: int, ended: str, horizon: int, at: str) -> list[Problem]:
-    """What is wrong with the number of steps of an episode and the reason for its end."""
+    """Report a number of steps that does not fit the reason for the episode's end."""
     if not isinstance(ended, str) or ended not in get_args(Ended):
         return [Problem("ended", shown(ended), '"horizon", "terminal" or "truncated"', at=at)]
     if length == horizon and ended != "truncated":
         return []
     if length < horizon and ended != "horizon":
         return []
-    remedy = 'If it ended early, say ended="terminal" or "truncated".' * (length < horizon)
+    remedy = 'If it ended early, pass ended="terminal" or "truncated".' * (length < horizon)
     expected = f"{horizon} steps" if ended == "horizon" else f"fewer than {horizon} steps"
     if ended == "terminal":
         expected = f"at most {horizon} steps"
@@ -174,22 +175,22 @@ def length_problems(length: int, ended: str, horizon: int, at: str) -> list[Prob
 
 
 def _record_problems(recorded: dict[str, Values | None], steps: int) -> list[Problem]:
-    """Rewards or labels of which there are too few or too many."""
+    """Report a wrong number of rewards or labels."""
     wanted = {"rewards": steps, "labels": steps + 1}
     return [
-        Problem(name, f"{len(part)} values", f"{wanted[name]}, with None where there is none")
+        Problem(name, f"{len(part)} values", f"{wanted[name]} values, with None if missing")
         for name, part in recorded.items()
         if part is not None and len(part) != wanted[name]
     ]
 
 
 def missing_value(where: str, at: str) -> Problem:
-    """The problem of an observation or action that is missing."""
+    """The problem for a missing observation or action."""
     return Problem(where, "no value", "a value for every step", at=at)
 
 
 def _encoded(where: str, values: ArrayLike, space: Space, problems: list[Problem]) -> Values:
-    """The values of one episode, masked where they are missing."""
+    """Convert the values of one episode to indices or numbers; missing values are masked."""
     array, known = _read(where, values, problems)
     array, wrong = in_space(where, array, known, space)
     if not wrong and array.ndim:
@@ -201,10 +202,10 @@ def _encoded(where: str, values: ArrayLike, space: Space, problems: list[Problem
 
 
 def _read(where: str, values: ArrayLike, problems: list[Problem]) -> tuple[Values, Known | None]:
-    """The values of one episode and which are known; a problem where there is no sequence."""
+    """Split the values of one episode into values and a mask; report invalid sequences."""
     try:
         array, known = split_missing(values, axes=1)
-    except (TypeError, ValueError, IndexError):  # of NumPy, for what is no sequence of values
+    except (TypeError, ValueError, IndexError):  # raised by NumPy for invalid sequences
         array, known = np.zeros(()), None
     if array.ndim == 0:
         problems.append(Problem(where, shown(values), "a sequence of values", UNKNOWN[where]))
@@ -213,7 +214,7 @@ def _read(where: str, values: ArrayLike, problems: list[Problem]) -> tuple[Value
 
 
 def _numbers(where: str, values: ArrayLike, problems: list[Problem]) -> Values:
-    """Recorded numbers, masked where they are missing."""
+    """Convert recorded numbers to an array; missing values are masked."""
     array, known = _read(where, values, problems)
     if array.dtype.kind not in "biuf":
         problems.append(Problem(where, shown(values), "numbers"))
@@ -221,7 +222,7 @@ def _numbers(where: str, values: ArrayLike, problems: list[Problem]) -> Values:
 
 
 def hide(values: Values, known: Values) -> Values:
-    """A masked array that shows what is known."""
+    """Return a masked array that hides values that are not known."""
     trailing = values.ndim - known.ndim
     mask = np.broadcast_to(~known.reshape(*known.shape, *(1,) * trailing), values.shape)
     return np.ma.MaskedArray(values, mask=mask)

@@ -1,4 +1,4 @@
-"""Columns of episodes: read, padded, masked, joined."""
+"""Reading, padding, masking and joining the columns of episodes."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ def columns_of(
     ended: ArrayLike,
     ids: ArrayLike | Sequence[str | None] | None,
 ) -> dict[str, Any]:
-    """The columns of :class:`homdp_ppl.Episodes`; raises DataError if they do not fit together.
+    """Make the columns of :class:`homdp_ppl.Episodes`; raises DataError if they do not fit.
 
     Parameters
     ----------
     observations, actions, length, ended, ids
-        As :class:`homdp_ppl.Episodes` takes them.
+        The arguments of :class:`homdp_ppl.Episodes`.
     values, known
-        States, rewards and labels, and which of them are known.
+        States, rewards and labels, and the masks of their known values.
     """
     seen, saw = read("observations", observations)
     done, did = read("actions", actions)
@@ -50,7 +50,8 @@ def columns_of(
     names = None if ids is None else np.array(ids, dtype=object)
     structure = {"observations": seen, "actions": done, "length": steps, "ended": reasons}
     structure |= {name: part for name, (part, _) in given.items()}
-    structure |= {f"known {k}": np.asarray(mask) for k, mask in known.items() if mask is not None}
+    given_masks = {name: mask for name, mask in known.items() if mask is not None}
+    structure |= {f"known {name}": read(name, mask)[0] for name, mask in given_masks.items()}
     structure |= {} if names is None else {"ids": names}
     problems = structure_problems(structure)
     if problems:
@@ -74,17 +75,17 @@ def columns_of(
 
 
 def read(where: str, values: ArrayLike) -> tuple[Values, Known | None]:
-    """An array of episodes, and which entries are known; None if all are."""
+    """Return an array of values and the mask of known entries; None if all are known."""
     try:
         return split_missing(values, axes=2)
-    except ValueError:  # of NumPy, for lists of different lengths
-        got, expected = "rows of different lengths", "an array, padded and with a length"
-        remedy = "Episodes.of([...], spaces) pads single episodes."
+    except (TypeError, ValueError):  # NumPy and JAX: ragged lists, keys, traced values
+        got, expected = "rows of different lengths", "a padded array, with length=..."
+        remedy = "Use Episodes.of([...], spaces), which pads single episodes."
         raise DataError("episodes", [Problem(where, got, expected, remedy)]) from None
 
 
 def padded(values: Values, present: Known | None) -> Values:
-    """Values with blanks after the end of each episode."""
+    """Replace values after the end of each episode by blanks."""
     if present is None:
         return values
     cleared = values.copy()
@@ -95,7 +96,11 @@ def padded(values: Values, present: Known | None) -> Values:
 def masked(
     values: Values | None, found: Known | None, given: ArrayLike | None, present: Known | None
 ) -> tuple[Values | None, Known | None]:
-    """Values and which are known: found in them, given, and before the end of each episode."""
+    """Return values and the mask of the known ones.
+
+    A value is known if it is neither missing nor excluded by the given mask, and if it is before
+    the end of its episode.
+    """
     if values is None:
         return None, None
     known = np.ones(values.shape[:2], dtype=bool) if found is None else found
@@ -110,17 +115,17 @@ def masked(
 
 
 def shown(values: Values, known: Known) -> Values:
-    """Values of one episode, masked only if some are missing."""
+    """Return the values of one episode, as a masked array if some are missing."""
     return values if known.all() else hide(values, known)
 
 
 def column(columns: list[Values]) -> Values:
-    """A column of all parts; the type of parts without episodes does not matter."""
+    """Concatenate a column of all parts; the types of empty parts are ignored."""
     return np.concatenate([each for each in columns if len(each)] or columns)
 
 
 def optional_column(columns: list[Values | None], sizes: list[int]) -> Values | None:
-    """A column that some parts have, with blanks for the others; None if no part has it."""
+    """Concatenate an optional column, with blanks where it is absent; None if all lack it."""
     example = next((column for column in columns if column is not None), None)
     if example is None:
         return None

@@ -1,4 +1,4 @@
-"""Single episodes become the rows of padded arrays."""
+"""Conversion of single episodes to the rows of padded arrays."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from homdp_ppl.memory import NUMBER, count, require_memory
 
 
 def problems_of_one(item: Any, spaces: Spaces, at: str) -> list[Problem]:
-    """What is wrong with the type, the shapes and the length of an episode."""
+    """Report a wrong type, wrong shapes or a wrong length of an episode."""
     if not isinstance(item, Episode):
-        remedy = "A Trajectory lacks the states." * isinstance(item, Trajectory)
+        remedy = "Add the states: Episode(trajectory, states)." * isinstance(item, Trajectory)
         return [Problem("episode", f"a {type(item).__name__}", "an Episode", remedy, at)]
     if not isinstance(item.trajectory, Trajectory):
         return [Problem("trajectory", shown(item.trajectory), "a Trajectory", at=at)]
@@ -35,18 +35,18 @@ def problems_of_one(item: Any, spaces: Spaces, at: str) -> list[Problem]:
 
 
 def stacked(episodes: list[Episode], spaces: Spaces) -> dict[str, Any]:
-    """Single episodes as rows: the arguments of :class:`homdp_ppl.Episodes`.
+    """Stack single episodes: returns the arguments of :class:`homdp_ppl.Episodes`.
 
-    Observations, actions and states alone if all episodes have H steps and miss nothing.
+    Only observations, actions and states if all episodes have H steps and no missing values.
     """
     H = spaces.horizon
     parts: dict[str, Any] = {}
-    whole = True
+    complete = True
     for name, steps in (("observations", H), ("actions", H), ("states", H + 1)):
         rows = [_plain(getattr(episode, name)) for episode in episodes]
         parts[name] = _rows(rows, steps, getattr(spaces, name), name)
-        whole = whole and _without_gaps(parts[name])
-    if whole and all(
+        complete = complete and _without_gaps(parts[name])
+    if complete and all(
         each.rewards is None and each.labels is None and each.id is None and each.ended == "horizon"
         for each in episodes
     ):
@@ -76,7 +76,7 @@ def _plain(values: Any) -> Values:
 
 
 def _rows(rows: list[Any], steps: int, space: Space | None, name: str) -> Values:
-    """Values of single episodes, padded to a number of steps and masked where they are missing."""
+    """Stack the values of single episodes, padded to ``steps``; missing values are masked."""
     if not rows and space is not None:
         kind = np.float64 if isinstance(space, Real) else np.int64
         return np.zeros((0, steps, *shape_of(space)), dtype=kind)
@@ -102,10 +102,10 @@ def _rows(rows: list[Any], steps: int, space: Space | None, name: str) -> Values
     got = f"{count(len(rows))} episodes padded to {count(steps)} steps"
     remedy = "Declare a shorter horizon."
     require_memory(DataError, "episodes", name, got, numbers * max(dtype.itemsize, NUMBER), remedy)
-    whole = np.full((len(rows), steps, *kinds[0].shape[1:]), blank(dtype), dtype=dtype)
+    filled = np.full((len(rows), steps, *kinds[0].shape[1:]), blank(dtype), dtype=dtype)
     known = np.zeros((len(rows), steps), dtype=bool)
     for k, each in enumerate(coded):
         if each is not None:
-            whole[k, : len(each[0])] = each[0]
+            filled[k, : len(each[0])] = each[0]
             known[k, : len(each[0])] = True if each[1] is None else each[1]
-    return hide(whole, known)
+    return hide(filled, known)

@@ -1,4 +1,4 @@
-"""What is wrong with episodes: arrays, values, missing states, steps that a model excludes."""
+"""Validation of episodes: shapes, values, missing states, and steps that a model excludes."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from homdp_ppl.errors import Problem
 if TYPE_CHECKING:
     from homdp_ppl.core.episodes import Episodes
 
-LISTED = 20  # excluded steps that are reported
-IMPOSSIBLE = "Is the world another one, or does the program exclude too much?"
+LISTED = 20  # excluded steps that are reported individually
+IMPOSSIBLE = "Check that the data come from this model, and that its program allows such steps."
 NOT_YET = "Episodes with missing states, or with fewer steps than the horizon, are not supported."
 
 
 class Support(Protocol):
-    """What a declaration allows, as tables of booleans."""
+    """The outcomes that a declaration allows, as tables of booleans."""
 
     @property
     def initial(self) -> Any:
@@ -36,10 +36,10 @@ class Support(Protocol):
 
 
 def structure_problems(arrays: dict[str, Values]) -> list[Problem]:
-    """Arrays whose axes do not fit together; no model is needed to see it."""
+    """Report arrays whose shapes do not fit together; needs no model."""
     actions = arrays["actions"]
     if actions.ndim != 2:
-        remedy = "One episode is Episode(Trajectory(observations, actions), states)."
+        remedy = "For one episode, use Episode(Trajectory(observations, actions), states)."
         return [Problem("actions", f"shape {actions.shape}", "shape (episodes, H)", remedy)]
     N, H = actions.shape
     wanted = {
@@ -62,7 +62,7 @@ def structure_problems(arrays: dict[str, Values]) -> list[Problem]:
             remedy = "The state after the last action is missing." * (
                 name == "states" and array.shape[:2] == (N, H)
             )
-            shape = f"shape {wanted[name]}, with {N} episodes of {H} actions"
+            shape = f"shape {wanted[name]} for {N} episodes of {H} actions"
             problems.append(Problem(name, f"shape {array.shape}", shape, remedy))
     length = arrays["length"]
     if not problems and (length.dtype.kind not in "iu" or ((length < 0) | (length > H)).any()):
@@ -73,7 +73,7 @@ def structure_problems(arrays: dict[str, Values]) -> list[Problem]:
 def unseen_problems(
     parts: dict[str, Known | None], present: Known | None, ids: Values | None
 ) -> list[Problem]:
-    """Observations and actions that are missing before the end of an episode."""
+    """Report observations and actions that are missing before the end of an episode."""
     problems = []
     for name, known in parts.items():
         if known is not None:
@@ -84,7 +84,7 @@ def unseen_problems(
 
 
 def problems_of(episodes: Episodes, spaces: Spaces) -> list[Problem]:
-    """What is wrong with episodes that are said to come from a model with these spaces."""
+    """Report all problems of episodes with respect to the spaces of a model."""
     H = spaces.horizon
     trailing = {
         "observations": (H, *shape_of(spaces.observations)),
@@ -118,7 +118,7 @@ def problems_of(episodes: Episodes, spaces: Spaces) -> list[Problem]:
             [str(i) for i in episodes.ids if i is not None], return_counts=True
         )
         problems += [
-            Problem("ids", f"{name!r} {n} times", "one episode for each id")
+            Problem("ids", f"{name!r} {n} times", "a different id for each episode")
             for name, n in zip(names[counts > 1], counts[counts > 1], strict=True)
         ]
     return problems
@@ -140,13 +140,13 @@ def _number_problems(
 
 
 def incomplete_problems(episodes: Episodes, any_length: bool) -> list[Problem]:
-    """What is missing for those who need every state, and every step unless ``any_length``."""
+    """Report missing states, and episodes with fewer than H steps unless ``any_length``."""
     if episodes.complete:
         return []
     problems = []
     short = np.flatnonzero(episodes.length < episodes.horizon)
     if len(short) and not any_length:
-        got = f"{len(short):,} of {len(episodes):,} episodes with fewer steps"
+        got = f"fewer steps in {len(short):,} of {len(episodes):,} episodes"
         at = entry_place((short[0], int(episodes.length[short[0]]) - 1), episodes.ids)
         expected = f"{episodes.horizon} steps in every episode"
         problems.append(Problem("length", got, expected, NOT_YET, f"first in {at}"))
@@ -156,12 +156,12 @@ def incomplete_problems(episodes: Episodes, any_length: bool) -> list[Problem]:
         number = len(np.unique(gaps[:, 0]))
         got = f"{len(gaps):,} missing in {number:,} of {len(episodes):,} episodes"
         at = f"first in {entry_place(gaps[0], episodes.ids)}"
-        problems.append(Problem("states", got, "every state revealed", NOT_YET, at))
+        problems.append(Problem("states", got, "all states revealed", NOT_YET, at))
     return problems
 
 
 def excluded_problems(episodes: Episodes, support: Support, spaces: Spaces) -> list[Problem]:
-    """Steps that a declaration excludes, by episode and step; only revealed states are read."""
+    """Report steps that a declaration excludes; only revealed states are read."""
     states, actions, seen = episodes.states, episodes.actions, episodes.observations
     before, after = states[:, :-1], states[:, 1:]
     excluded = {
@@ -189,15 +189,15 @@ def excluded_problems(episodes: Episodes, support: Support, spaces: Spaces) -> l
         }[where]
         got = f"{where} ({spaces.entry(where, index)}), declared impossible"
         at = entry_place((episode, step), episodes.ids)
-        problems.append(Problem("data", got, "only what the program allows", IMPOSSIBLE, at))
+        problems.append(Problem("data", got, "steps that the program allows", IMPOSSIBLE, at))
     more = sum(int(wrong.sum()) for wrong in excluded.values()) - len(problems)
     if more > 0:
-        problems.append(Problem("data", f"{more} more", "only what the program allows"))
+        problems.append(Problem("data", f"{more} more", "steps that the program allows"))
     return problems
 
 
 def summary(episodes: Episodes) -> str:
-    """How many episodes and steps there are, and what is missing."""
+    """Describe the numbers of episodes and steps, and what is missing."""
     n, H = len(episodes), episodes.horizon
     said = [f"Episodes: {n:,} episode{'s' * (n != 1)} of {H:,} step{'s' * (H != 1)}"]
     if not episodes.full_length:

@@ -1,4 +1,4 @@
-"""Values of episodes as arrays: missing entries become a mask, names become indices."""
+"""Conversion of episode values: missing entries become a mask, names become indices."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ Known = NDArray[np.bool_]
 
 
 def blank(dtype: np.dtype[Any]) -> Any:
-    """What is stored where there is no value: NaN for reals, 0 for indices, "" for names."""
+    """The placeholder for missing values: NaN for reals, 0 for indices, "" for names."""
     return np.nan if dtype.kind == "f" else "" if dtype.kind == "U" else 0
 
 
 def split_missing(values: ArrayLike, axes: int) -> tuple[Values, Known | None]:
-    """Plain values, and which of them are known; None if all are.
+    """Split values into plain values and the mask of the known ones; None if all are known.
 
     Masked entries, None and NaN are missing. The first ``axes`` axes are episodes and steps; a
-    vector is missing if all its numbers are.
+    vector is missing if all its numbers are missing.
 
     Examples
     --------
@@ -57,7 +57,7 @@ def split_missing(values: ArrayLike, axes: int) -> tuple[Values, Known | None]:
 
 
 def _inferred(array: Values, missing: Known) -> Values:
-    """An array of objects with the type that its known values have."""
+    """Convert an array of objects to the type of its known values."""
     known = np.array(array[~missing].tolist() or [0])
     if known.ndim != 1:
         return array
@@ -69,10 +69,10 @@ def _inferred(array: Values, missing: Known) -> Values:
 def in_space(
     where: str, values: Values, known: Known | None, space: Space, ids: Values | None = None
 ) -> tuple[Values, list[Problem]]:
-    """Values as a space stores them, with blanks where they are not known.
+    """Convert values to the representation of a space, with blanks for missing values.
 
-    Names become indices. Floats become indices only where NaN marks missing values, because an
-    array of integers cannot hold NaN.
+    Names become indices. Floats become indices only if NaN marks missing values, because an array
+    of integers cannot contain NaN.
     """
     problems: list[Problem] = []
     if isinstance(space, Real):
@@ -106,4 +106,4 @@ def _indices(
         )
         for index in np.argwhere(missing)[:8]
     ]
-    return np.where(indices < 0, 0, indices), problems  # the unknown ones are reported
+    return np.where(indices < 0, 0, indices), problems  # unknown names are reported as problems

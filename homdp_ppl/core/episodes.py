@@ -1,4 +1,4 @@
-"""Many episodes in one container: padded arrays with masks."""
+"""A container for many episodes: padded arrays with masks."""
 
 from __future__ import annotations
 
@@ -21,39 +21,39 @@ from homdp_ppl.core.policy import Trajectory
 from homdp_ppl.core.spaces import HasSpaces, Spaces, spaces_of
 from homdp_ppl.errors import DataError, Problem
 
-SAW_STATES = "saw states"  # the behaviour of actions that may depend on latent states
+SAW_STATES = "saw states"  # the behaviour if actions may depend on latent states
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
 class Episodes:
-    """Episodes of one horizon H, as arrays with one row per episode.
+    """Many episodes with the same horizon H, as arrays with one row per episode.
 
-    Rows are padded after the end of an episode. Entries that are padding or missing are 0 for
-    indices and NaN for real numbers, and nothing reads them.
+    Rows are padded after the end of an episode. Padding and missing entries are 0 for indices and
+    NaN for real numbers; they are never used.
 
-    ``episodes[3]`` is an :class:`Episode`; slices, arrays of indices and masks give
-    :class:`Episodes`; ``one + other`` joins them.
+    ``episodes[3]`` is an :class:`Episode`. Slices, arrays of indices and masks return
+    :class:`Episodes`. ``one + other`` concatenates two containers.
 
     Parameters
     ----------
     observations, actions
-        (N, H), and the axes of vectors.
+        Arrays (N, H), with extra axes for vectors.
     states
-        (N, H + 1). Masked entries, None and NaN are states that were not revealed.
+        An array (N, H + 1). Masked entries, None and NaN are states that were not revealed.
     revealed
-        (N, H + 1), which states are known; all that are not missing in ``states`` by default.
+        A mask (N, H + 1) of the known states; by default, all that are not missing in ``states``.
     rewards, labels
-        (N, H) and (N, H + 1), or None. Missing entries are marked as in ``states``.
+        Arrays (N, H) and (N, H + 1), or None. Missing entries are marked as in ``states``.
     rewards_known, labels_known
-        Which of them are known.
+        Masks of the known rewards and labels.
     length
-        (N,), the number of steps of each episode; H by default.
+        The number of steps of each episode, (N,); H by default.
     ended
-        "horizon", "terminal" or "truncated", one for all episodes or one for each.
+        "horizon", "terminal" or "truncated", for all episodes or for each.
     ids
         A name for each episode, or None.
     behaviour
-        Who acted: a description of the policy, "saw states" if the actions may depend on latent
+        A description of the policy that acted, "saw states" if the actions may depend on latent
         states, or None.
 
     Examples
@@ -80,7 +80,7 @@ class Episodes:
     labels_known: Known | None
     length: Values  # (N,)
     ended: Values  # (N,)
-    ids: Values | None  # (N,) of text; None where an episode has no id
+    ids: Values | None  # (N,) strings; None for an episode without an id
     behaviour: str | None
 
     def __init__(
@@ -106,20 +106,20 @@ class Episodes:
     @classmethod
     @checked
     def of(cls, data: Episode | Iterable[Episode | Episodes], model: HasSpaces) -> Episodes:
-        """Episodes validated against the spaces of a model; all problems are reported together.
+        """Validate episodes against the spaces of a model; all problems are reported together.
 
         Parameters
         ----------
         data
-            An episode, episodes, or an iterable of either. Values are indices, names, or real
+            An episode, episodes, or an iterable of either. Values are indices, names or real
             numbers.
         model
-            A declaration, a world, or spaces.
+            A declaration, a world or spaces.
 
         Raises
         ------
         DataError
-            Shapes, lengths, names, indices or ids are wrong.
+            If shapes, lengths, names, indices or ids are invalid.
 
         Examples
         --------
@@ -140,18 +140,19 @@ class Episodes:
     @classmethod
     @checked
     def concatenate(cls, parts: Iterable[Episodes]) -> Episodes:
-        """All episodes of several containers, in their order.
+        """Concatenate several containers.
 
-        Where the behaviours differ, the result has "saw states" if one of them has it, else None.
+        If their behaviours differ, the result has the behaviour "saw states" if one of them has
+        it, else None.
         """
         listed = list(parts)
         horizons = sorted({part.horizon for part in listed})
         if len(horizons) != 1:
             got = f"horizons {horizons}" if listed else "none"
-            raise DataError("episodes", [Problem("parts", got, "episodes of one horizon")])
+            raise DataError("episodes", [Problem("parts", got, "episodes with the same horizon")])
         named = {part.states.dtype.kind == "U" for part in listed if len(part)}
         if len(named) > 1:
-            remedy = "Episodes.of([...], model) converts names."
+            remedy = "Convert names with Episodes.of([...], model)."
             problem = Problem("parts", "names and indices", "one of the two", remedy)
             raise DataError("episodes", [problem])
         sizes = [len(part) for part in listed]
@@ -168,12 +169,12 @@ class Episodes:
 
     @property
     def horizon(self) -> int:
-        """H, the number of steps of the longest episodes that fit."""
+        """H, the largest possible number of steps."""
         return int(self.actions.shape[1])
 
     @property
     def steps(self) -> Known:
-        """(N, H), which steps were taken."""
+        """The mask (N, H) of steps that were taken."""
         taken: Known = np.arange(self.horizon) < self.length[:, None]
         return taken
 
@@ -189,12 +190,12 @@ class Episodes:
 
     @checked
     def require_revealed(self, subject: str) -> Episodes:
-        """These episodes if all states up to the end of each are revealed; otherwise an error."""
+        """Return the episodes; raise an error unless all states up to each end are revealed."""
         return self._require(incomplete_problems(self, any_length=True), subject)
 
     @checked
     def require_complete(self, subject: str) -> Episodes:
-        """These episodes if they all have H steps and revealed states; otherwise an error."""
+        """Return the episodes; raise an error unless all have H steps and revealed states."""
         return self._require(incomplete_problems(self, any_length=False), subject)
 
     def _require(self, problems: list[Problem], subject: str) -> Episodes:
@@ -241,7 +242,7 @@ class Episodes:
                 return self._episode(int(rows))
             if rows.ndim != 1 or (rows.dtype.kind not in "iub" and rows.size):
                 got = f"an array of shape {rows.shape} and type {rows.dtype}"
-                expected = "an integer, a slice, integers, or a mask"
+                expected = "an integer, a slice, an array of integers or a mask"
                 raise DataError("episodes", [Problem("index", got, expected)])
             rows = rows if rows.size else rows.astype(int)
         chosen = {each.name: getattr(self, each.name) for each in fields(self)}
@@ -279,12 +280,12 @@ def _fill(episodes: Episodes, columns: dict[str, Any]) -> Episodes:
 
 
 def _unchecked(**columns: Any) -> Episodes:
-    """Episodes of columns that are known to fit."""
+    """Create episodes from columns without validation."""
     return _fill(object.__new__(Episodes), columns)
 
 
 def _in_spaces(episodes: Episodes, spaces: Spaces) -> tuple[Episodes, list[Problem]]:
-    """Episodes with names replaced by indices."""
+    """Replace names by indices; returns the episodes and the problems."""
     taken = None if episodes.full_length else episodes.steps
     revealed = None if episodes.revealed.all() else episodes.revealed
     problems: list[Problem] = []
@@ -299,7 +300,7 @@ def _in_spaces(episodes: Episodes, spaces: Spaces) -> tuple[Episodes, list[Probl
 
 
 def _joined(data: Any, spaces: Spaces) -> Episodes:
-    """One container of an episode, or of many."""
+    """Collect an episode, or an iterable of episodes, in one container."""
     listed = [data] if isinstance(data, Episode) else data
     single_thing = isinstance(data, Trajectory | str | jax.Array | np.ndarray)
     if single_thing or not isinstance(listed, Iterable):
@@ -335,7 +336,7 @@ def _rows_of(episodes: list[Episode], spaces: Spaces) -> Episodes:
 
 
 def _complete(observations: Values, actions: Values, states: Values) -> Episodes:
-    """Episodes of H steps with all states revealed, of arrays that are known to fit."""
+    """Create episodes of H steps with all states revealed, without validation."""
     N, H = actions.shape
     return _unchecked(
         observations=observations,

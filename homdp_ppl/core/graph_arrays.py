@@ -1,18 +1,19 @@
-"""The arrays of a policy's graph, read from what a caller or a file gives and validated."""
+"""The arrays of a policy graph, converted from user input or a file and validated."""
 
 from __future__ import annotations
 
 from typing import NamedTuple, TypeAlias
 
+import jax
 import numpy as np
 from numpy.typing import ArrayLike
 
 from homdp_ppl.core.numbers import as_numbers, masked_problems
 from homdp_ppl.core.probabilities import FLOAT32, normalised
-from homdp_ppl.errors import PolicyError, Problem, shown
+from homdp_ppl.errors import PolicyError, Problem, TracedError, shown
 from homdp_ppl.precision import Array
 
-Names: TypeAlias = tuple[tuple[str, ...], tuple[str, ...]]  # of the observations and of the actions
+Names: TypeAlias = tuple[tuple[str, ...], tuple[str, ...]]  # of observations and actions
 
 
 class GraphArrays(NamedTuple):
@@ -26,15 +27,25 @@ class GraphArrays(NamedTuple):
 def read_graph(
     start: ArrayLike, probabilities: ArrayLike, successor: ArrayLike, names: Names | None
 ) -> GraphArrays:
-    """The arrays of a graph; raises :class:`PolicyError` with every problem."""
+    """Convert and validate the arrays of a graph; raises :class:`PolicyError`."""
     problems: list[Problem] = []
+    for where, part in (
+        ("start", start),
+        ("probabilities", probabilities),
+        ("successor", successor),
+    ):
+        if isinstance(part, jax.core.Tracer):
+            remedy = "Create the policy outside of jit, vmap and grad."
+            problems.append(Problem(where, "traced JAX values", "numbers", remedy))
+    if problems:
+        raise TracedError("GraphPolicy", problems)
     arrays = GraphArrays(
         _nodes("start", start, problems),
         _numbers(probabilities, problems),
         _nodes("successor", successor, problems),
     )
     if names is not None and not _are_names(names):
-        expected = "the names of observations and of actions, two tuples of texts"
+        expected = "two tuples of strings: the names of observations and of actions"
         problems.append(Problem("names", shown(names), expected))
     problems = problems or _problems(arrays, names)
     if problems:
@@ -83,8 +94,8 @@ def _problems(arrays: GraphArrays, names: Names | None) -> list[Problem]:
         problems.append(
             Problem(
                 "names",
-                f"{len(names[0])} and {len(names[1])}",
-                f"{Y} observations, {A} actions",
+                f"names of {len(names[0])} observations and {len(names[1])} actions",
+                f"names of {Y} observations and {A} actions",
             )
         )
     if successor.shape not in ((N, A, Y), (N, 1, Y)):
@@ -93,7 +104,7 @@ def _problems(arrays: GraphArrays, names: Names | None) -> list[Problem]:
         )
     for name, nodes in (("start", start), ("successor", successor)):
         if not np.issubdtype(nodes.dtype, np.integer):
-            problems.append(Problem(name, f"numbers of type {nodes.dtype}", "integers"))
+            problems.append(Problem(name, f"values of type {nodes.dtype}", "integers"))
         elif nodes.size and (nodes.min() < 0 or nodes.max() >= N):
             problems.append(
                 Problem(name, f"nodes {nodes.min()}..{nodes.max()}", f"nodes 0..{N - 1}")

@@ -1,7 +1,4 @@
-"""Policies as graphs, and by the step alone: acting, saving, loading.
-
-The protocol of policies is in policy.py.
-"""
+"""Policy graphs and blind policies; the policy protocol is in policy.py."""
 
 from __future__ import annotations
 
@@ -28,30 +25,29 @@ from homdp_ppl.precision import Array
 from homdp_ppl.storage.npz import read_arrays, write_arrays
 
 MAX_NODES = 200_000
-COPIES = 4  # of a policy's arrays while it is made
+COPIES = 4  # of the arrays of a policy while it is created
 FORMAT = "homdp_ppl policy 1"
 PARTS = ("start", "probabilities", "successor", "observations", "actions")
 
 
 @jax.tree_util.register_pytree_node_class
 class GraphPolicy:
-    """A policy as a graph: a node for each situation told apart, with action probabilities and
-    successors.
+    """A policy as a graph: a finite-state controller with action probabilities at each node.
 
-    A node belongs to one step. The first observation picks a node of step 1; the action taken and
-    the next observation lead to a node of the next step. Successors of nodes of the last step are
-    never followed: a graph does not know the horizon, and what it answers beyond it means nothing.
+    The first observation selects a node of step 1. The chosen action and the next observation then
+    lead to a node of the next step. The graph does not know the horizon: successors of nodes of the
+    last step are never used, and answers for longer histories are meaningless.
 
     Parameters
     ----------
     start
         The node after each first observation, (Y,).
     probabilities
-        Action probabilities at each node, (N, A); rows in float32 are divided by their sums.
+        The action probabilities of each node, (N, A); rows in float32 are normalised.
     successor
-        The next node, (N, A, Y), or (N, 1, Y) when the action taken does not matter.
+        The next node, (N, A, Y), or (N, 1, Y) if it does not depend on the action.
     names
-        The names of the observations and of the actions it was made for, where they are known.
+        The names of observations and actions, if they are known.
 
     Examples
     --------
@@ -61,7 +57,10 @@ class GraphPolicy:
     ... )
     >>> repeat
     GraphPolicy(2 nodes, 2 observations, 2 actions)
-    >>> repeat.act([1], []).tolist(), repeat.act([1, 0], [1]).tolist()  # does what it saw last
+    >>> (
+    ...     repeat.act([1], []).tolist(),
+    ...     repeat.act([1, 0], [1]).tolist(),
+    ... )  # repeats the last observation
     ([0.0, 1.0], [1.0, 0.0])
     """
 
@@ -84,7 +83,7 @@ class GraphPolicy:
 
     @classmethod
     def tree_unflatten(cls, names: Names | None, arrays: tuple[Array, Array, Array]) -> GraphPolicy:
-        """A policy around arrays that JAX may be tracing."""
+        """Create a policy from arrays, which may be traced."""
         policy = object.__new__(cls)
         policy.start, policy.probabilities, policy.successor = arrays
         policy.names = names
@@ -92,7 +91,7 @@ class GraphPolicy:
 
     @checked
     def named(self, model: HasSpaces) -> GraphPolicy:
-        """The same policy, knowing the names of the model it was made for."""
+        """The same policy with the names of a model."""
         check_policy(self, model)
         names = names_of(model.spaces.observations), model.spaces.actions
         return self.tree_unflatten(names, self.tree_flatten()[0])
@@ -100,10 +99,9 @@ class GraphPolicy:
     def graph(self) -> nx.DiGraph:
         """The policy as a networkx graph.
 
-        Its nodes with their ``action``, an edge with the ``observation`` for each way on.
-
-        Only what the policy can meet is there: nodes that are reached from the start by actions it
-        takes. Edges that come before the first action leave from node -1, whose action is empty.
+        Nodes have the attribute ``action``, edges the attribute ``observation``. The graph contains
+        only nodes that the policy can reach from the start by its own actions. Node -1 is the time
+        before the first action; its action is empty.
         """
         observations, actions = self.names or (
             tuple(f"y{k}" for k in range(len(self.start))),
@@ -124,21 +122,18 @@ class GraphPolicy:
                     for y, word in enumerate(observations)
                 }
                 ahead += [(node, after, word) for after, word in sorted(ways) if after != node]
-            told = (
+            listed = (
                 graph.edges[before, node]["observation"] + " / "
                 if graph.has_edge(before, node)
                 else ""
             )
-            if seen not in told.split(" / "):
-                graph.add_edge(before, node, observation=told + seen)
+            if seen not in listed.split(" / "):
+                graph.add_edge(before, node, observation=listed + seen)
         return graph
 
     @checked
     def save(self, path: str | Path) -> None:
-        """Write the policy to an ``.npz`` file.
-
-        Plain NumPy arrays that anyone can read, no code in it.
-        """
+        """Save the policy to an ``.npz`` file, which contains only plain NumPy arrays."""
         observations, actions = self.names or ((), ())
         names = {
             "observations": np.array(observations, dtype=np.str_),
@@ -154,7 +149,7 @@ class GraphPolicy:
     @classmethod
     @checked
     def load(cls, path: str | Path) -> GraphPolicy:
-        """Read a policy from a file written by :meth:`save`; nothing in it is executed."""
+        """Load a policy from a file written by :meth:`save`; no code is executed."""
         parts = read_arrays(path, FORMAT, PARTS)
         start, probabilities, successor, observations, actions = (parts[name] for name in PARTS)
         names = tuple(map(str, observations)), tuple(map(str, actions))
@@ -164,7 +159,7 @@ class GraphPolicy:
     def first(self, observation: Array | int) -> Array:
         """The node after the first observation."""
         check_index("observation", observation, len(self.start), PolicyError, "GraphPolicy")
-        traced = isinstance(observation, jax.core.Tracer)  # NumPy arrays have no traced indices
+        traced = isinstance(observation, jax.core.Tracer)  # NumPy arrays need concrete indices
         return (jnp.asarray(self.start) if traced else self.start)[observation]
 
     @checked
@@ -193,21 +188,21 @@ class GraphPolicy:
     def from_policy(
         cls, policy: Policy, model: HasSpaces, max_nodes: int = MAX_NODES
     ) -> GraphPolicy:
-        """Write any policy out as the tree of the histories it can meet; it can be compiled.
+        """Convert any policy to the tree of the histories that it can reach.
 
-        Histories after actions that the policy never takes are not in it: what the graph answers
-        there means nothing. Mix in random actions first, where they will be taken. The policy must
-        give the same answer to the same question, so that one answer per history is enough; the
-        first histories are asked about twice.
+        Simulations of the result can be compiled. The tree does not contain histories with actions
+        that the policy never takes, and answers for such histories are meaningless. If random
+        actions will be taken, mix them into the policy before the conversion. The policy must
+        always give the same answer for the same history; this is tested on the first histories.
 
         Parameters
         ----------
         policy
-            Anything with ``act``.
+            An object with ``act``.
         model
-            The HOMDP or World it will act in.
+            The HOMDP or World in which it acts.
         max_nodes
-            Refuse larger trees.
+            The largest number of nodes; raises PolicyError if the tree is larger.
         """
         check_policy(policy, model)
         return cls(*written_out(policy, model.spaces, max_nodes))
@@ -218,7 +213,7 @@ class GraphPolicy:
 
 
 class BlindPolicy(NamedTuple):
-    """Action probabilities that depend on the step alone, whatever is seen: names or real numbers.
+    """A policy that ignores observations: its action probabilities depend only on the step.
 
     Examples
     --------
@@ -238,7 +233,7 @@ class BlindPolicy(NamedTuple):
         if not 1 <= h <= H:
             raise PolicyError(
                 "BlindPolicy.act",
-                [Problem("history", f"{h} observations", f"1 to {H}, a step each")],
+                [Problem("history", f"{h} observations", f"1 to {H} observations, one per step")],
             )
         if done.shape != (h - 1,):
             got = f"{h} observations and actions of shape {done.shape}"
@@ -259,9 +254,9 @@ class BlindPolicy(NamedTuple):
 
     @checked
     def graph(self, observations: int) -> GraphPolicy:
-        """The same policy as a graph.
+        """The same policy as a graph with one node per step.
 
-        One node a step, whichever of so many observations is made.
+        ``observations`` is the number of possible observations.
         """
         H = len(self.table)
         problems = size_problems(observations=observations)
@@ -276,12 +271,12 @@ class BlindPolicy(NamedTuple):
 
 @checked
 def uniform_policy(model: HasSpaces) -> GraphPolicy | BlindPolicy:
-    """Every action with the same probability, whatever was seen.
+    """The policy that chooses all actions with the same probability.
 
     Parameters
     ----------
     model
-        The HOMDP or World it will act in.
+        The HOMDP or World in which it acts.
 
     Examples
     --------
@@ -301,15 +296,13 @@ def uniform_policy(model: HasSpaces) -> GraphPolicy | BlindPolicy:
 
 
 def graph_of(policy: Policy, model: HasSpaces) -> GraphPolicy:
-    """A policy as a graph; one that is asked step by step is written out as the tree of the
-    histories it can meet.
-    """
+    """Return the graph of a policy; policies that are not graphs are converted."""
     check_policy(policy, model)
     return policy if isinstance(policy, GraphPolicy) else GraphPolicy.from_policy(policy, model)
 
 
 def check_policy(policy: Policy, model: HasSpaces) -> None:
-    """Refuse what is no policy, and a graph made for other numbers of observations or actions."""
+    """Raise an error for an invalid policy, or a graph for other observations or actions."""
     if isinstance(policy, type) or not isinstance(policy, Policy):
         got = (
             f"the class {policy.__name__}"
@@ -323,7 +316,7 @@ def check_policy(policy: Policy, model: HasSpaces) -> None:
         if hasattr(policy, "policy"):
             remedy = "Pass its policy: plan.policy, run.policy."
         elif hasattr(policy, "spaces"):
-            remedy = "This is a model: the policy and the model have changed places."
+            remedy = "This is a model: swap the policy and the model."
         raise PolicyError(
             "policy", [Problem("policy", got, "an object with act(observations, actions)", remedy)]
         )
@@ -331,7 +324,7 @@ def check_policy(policy: Policy, model: HasSpaces) -> None:
     if not isinstance(policy, GraphPolicy):
         return
     if isinstance(spaces.observations, Real):
-        remedy = "A graph is for finitely many observations: plan on this model."
+        remedy = "Graphs need finitely many observations. Plan for this model instead."
         raise PolicyError(
             "policy",
             [
@@ -349,9 +342,5 @@ def check_policy(policy: Policy, model: HasSpaces) -> None:
         made = f"a policy for {observations} observations and {actions} actions"
         raise PolicyError(
             "policy",
-            [
-                Problem(
-                    "policy", made, f"{Y} observations and {A} actions", "Plan it on this model."
-                )
-            ],
+            [Problem("policy", made, f"{Y} observations and {A} actions", "Plan for this model.")],
         )

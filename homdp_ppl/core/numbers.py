@@ -1,7 +1,7 @@
-"""Arrays of numbers from what a caller gives: lists, NumPy and JAX arrays, frames.
+"""Conversion of user input (lists, NumPy and JAX arrays, data frames) to arrays of numbers.
 
-Masked entries are missing data. Where every number is needed they are problems, never the values
-that happen to be stored under the mask.
+Masked entries are missing data. Where every number is needed, they are reported as problems. The
+values stored under a mask are never used.
 """
 
 from __future__ import annotations
@@ -14,24 +14,24 @@ import numpy as np
 from homdp_ppl.errors import Problem, shown
 from homdp_ppl.precision import Array
 
-LISTED = 8  # masked entries listed one by one
+LISTED = 8  # masked entries that are reported individually
 KINDS = "biuf"  # NumPy's kinds of real numbers
-FILL = "Fill the missing entries, or leave their rows out."
+FILL = "Fill in the missing entries, or remove their rows."
 
 
 def as_numbers(where: str, given: Any, expected: str) -> tuple[Array | None, list[Problem]]:
-    """An array of real numbers, None if it is none, and what is wrong with it.
+    """Convert a value to an array of real numbers; returns the array or None, and the problems.
 
-    JAX arrays, traced or not, are returned as they are, others as float64.
+    JAX arrays, traced or not, are returned unchanged; everything else is converted to float64.
 
     Parameters
     ----------
     where
         The name of the argument.
     given
-        What was passed.
+        The value.
     expected
-        The shape that it should have, in words.
+        A description of the expected shape.
 
     Examples
     --------
@@ -61,12 +61,12 @@ def as_numbers(where: str, given: Any, expected: str) -> tuple[Array | None, lis
 
 
 def _kind(array: jax.Array) -> str:
-    """The letter of NumPy for a type of numbers; random keys have none."""
+    """NumPy's letter for the type of an array; random keys have none."""
     return str(getattr(array.dtype, "kind", "none"))
 
 
 def masked_problems(where: str, given: Any) -> list[Problem]:
-    """The masked entries of an array that must have none, by their places."""
+    """Report the masked entries of an array that must not have any."""
     if not isinstance(given, np.ma.MaskedArray) or not np.ma.is_masked(given):
         return []
     places = np.argwhere(np.ma.getmaskarray(given))

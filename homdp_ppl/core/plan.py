@@ -1,4 +1,4 @@
-"""Plan: what a planner returns. Planner, TreePlanner and WorldPlanner: what a planner is."""
+"""Plans, and the protocols of planners: Planner, TreePlanner and WorldPlanner."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ import numpy as np
 
 from homdp_ppl.core.arguments import refuse
 from homdp_ppl.core.bound import Bound
-from homdp_ppl.core.checked import check_fields, check_types, checked
+from homdp_ppl.core.checked import check_fields, checked
 from homdp_ppl.core.graph_policy import GraphPolicy, check_policy
 from homdp_ppl.core.plan_tree import MAX_GRAPH, policy_tree
 from homdp_ppl.core.policy import Policy
 from homdp_ppl.core.pomdp import POMDP
-from homdp_ppl.core.pomdp_validation import sizes_of
+from homdp_ppl.core.pomdp_validation import check_pomdp
 from homdp_ppl.core.spaces import HasSpaces, Spaces
 from homdp_ppl.core.tree_picture import draw_tree
 from homdp_ppl.errors import PlanningError, Problem, shown
@@ -28,33 +28,33 @@ from homdp_ppl.precision import Array
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-READABLE = 24  # histories side by side in a picture that can be read
-ROUNDING = 1e-7  # what float64 may do to a value, in units of the horizon or of the value itself
+READABLE = 24  # the largest number of new histories per step in a readable picture
+ROUNDING = 1e-7  # rounding error of a value, relative to the horizon or to the value itself
 
 # (parameters, h from 1, alpha_next (A, Y, X)) -> (X, A), without the reward
 Backup: TypeAlias = Callable[[Any, int, Array], Array]
 
 
 class Solution(NamedTuple):
-    """The numbers of a plan; arrays only, so that it passes through JAX."""
+    """The numbers of a plan; contains only arrays, so that it is a JAX pytree."""
 
-    # ()  of the policy; with a backup or a clip the optimistic root value
+    # ()  of the policy; with a backup or a clip, the optimistic value at the root
     value: Array | np.float64
-    upper: Array | np.float64  # ()  bound of the optimum
-    # (Y, X)  alpha-vectors after each first observation, where a backup or a clip asked for vectors
+    upper: Array | np.float64  # ()  upper bound of the optimum
+    # (Y, X)  alpha-vectors after each first observation, if a backup or a clip needs them
     first: Array
     policy: GraphPolicy
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Plan:
-    """A policy for a model, with what is known about its quality.
+    """A policy for a model, with its value and an upper bound of the optimum.
 
-    Whenever it is ``certified``, ``value <= optimum <= upper``; the two are equal when the planner
-    is exact. Under an optimistic backup or a clip of values, both are the optimistic root value.
-    Where it is not, ``value`` is the mean return of simulated episodes (nan if there were none),
-    with "episodes", "standard error", "low" and "high" (a 95 % interval) in ``statistics``, and
-    ``upper`` is infinite.
+    If the plan is ``certified``, ``value <= optimum <= upper``; both are equal if the planner is
+    exact. With an optimistic backup or clipped values, both are the optimistic value at the root.
+    If the plan is not certified, ``value`` is the mean return of simulated episodes (NaN if there
+    were none), ``statistics`` contains "episodes", "standard error", "low" and "high" (a 95 %
+    interval), and ``upper`` is infinite.
 
     Examples
     --------
@@ -67,41 +67,43 @@ class Plan:
     >>> plan = history_tree()(guess)
     >>> plan
     Plan by history_tree: value 0.9 (exact), GraphPolicy(2 nodes, 2 observations, 2 actions)
-    >>> dict(plan.tree().nodes(data="action"))  # before, and after each first observation
+    >>> dict(plan.tree().nodes(data="action"))  # at the start, and after each first observation
     {0: '', 1: 'a0', 2: 'a1'}
     """
 
     policy: Policy
-    value: float  # the policy's value in the planned model
-    upper: float  # bound of the optimum
+    value: float  # the policy's value in the model
+    upper: float  # upper bound of the optimum
     certified: bool
-    planner: str  # who planned, and why if it was chosen among several
-    statistics: Mapping[str, float]  # nodes, seconds and the like
+    planner: str  # the name of the planner, and why it was chosen if there were several
+    statistics: Mapping[str, float]  # numbers of nodes, seconds and so on
     spaces: Spaces
-    model: POMDP | None = None  # the finite model that was planned for, if there is one
-    cells: Plan | None = None  # of a policy on cells: the plan that sees only the cells
+    model: POMDP | None = None  # the model, if it is finite
+    cells: Plan | None = None  # for a policy on cells: the plan for the model with finite cells
 
     def __post_init__(self) -> None:
-        """Refuse numbers that certify nothing: a certificate is value <= optimum <= upper."""
+        """Raise an error if a certified plan violates value <= upper."""
         check_fields(self, "Plan")
+        object.__setattr__(self, "value", float(self.value))
+        object.__setattr__(self, "upper", float(self.upper))
         certain = math.isfinite(self.value) and self.value <= self.upper + self.rounding
         if self.certified and not certain:
             got = f"value {self.value:.6g} and upper {self.upper:.6g}"
             remedy = (
-                "value is evaluate(policy, model); upper is a proved bound of the "
-                "optimum, the same number if it is exact."
+                "Pass value=evaluate(policy, model), and a proved bound of the optimum as upper "
+                "(the same number if the planner is exact)."
             )
             problem = Problem("certificate", got, "value <= upper", remedy)
             raise PlanningError(self.planner, [problem])
 
     @property
     def gap(self) -> float:
-        """How far the policy may be from the optimum."""
+        """The largest possible difference between the optimum and the policy's value."""
         return self.upper - self.value
 
     @property
     def rounding(self) -> float:
-        """How far its numbers may be off by rounding alone."""
+        """The size of rounding errors of ``value`` and ``upper``."""
         return ROUNDING * max(self.spaces.horizon, abs(self.upper))
 
     @property
@@ -111,7 +113,7 @@ class Plan:
         Raises
         ------
         PlanningError
-            If the policy is no graph, or the plan was not made for a finite model.
+            If the policy is not a graph, or the plan was not made for a finite model.
         """
         if not isinstance(self.policy, GraphPolicy) or self.model is None:
             expected = "a plan for a finite model, with a GraphPolicy"
@@ -120,24 +122,25 @@ class Plan:
 
     @checked
     def named(self, model: HasSpaces) -> Plan:
-        """The same plan, in the names of a declaration or world."""
+        """The same plan with the names of a declaration or world."""
         policy, _ = self.finite
         return replace(self, policy=policy.named(model), spaces=model.spaces)
 
     @checked
     def tree(self, steps: int | None = None, max_nodes: int = MAX_GRAPH) -> nx.DiGraph:
-        """The histories that the policy meets, as a graph with integer nodes and scalar attributes.
+        """The histories that the policy can reach, as a networkx graph.
 
-        Each node has ``step``, ``history`` (in names), ``action``, ``value`` (expected reward from
-        here on) and ``probability``; each edge the ``action`` and ``observation`` that lead on.
-        Node 0 is the time before the first observation. A policy on cells sees cells.
+        Nodes are integers with the attributes ``step``, ``history`` (in names), ``action``,
+        ``value`` (expected remaining return) and ``probability``. Edges have the ``action`` and
+        the ``observation`` that lead to the next history. Node 0 is the time before the first
+        observation. For a policy on cells, observations are cells.
 
         Parameters
         ----------
         steps
-            How many steps of the episode; by default all.
+            The number of steps to include; all by default.
         max_nodes
-            Refuse larger graphs.
+            The largest number of nodes; raises PlanningError if the graph is larger.
         """
         if self.cells is not None:
             return self.cells.tree(steps, max_nodes)
@@ -148,7 +151,10 @@ class Plan:
 
     @checked
     def first_steps(self, histories: int) -> nx.DiGraph:
-        """The tree of as many steps as have no more than so many histories, but at least one."""
+        """The tree of the first steps, as long as each step adds at most ``histories`` nodes.
+
+        It has at least one step.
+        """
         tree = self.tree(1)
         for steps in range(2, self.spaces.horizon + 1):
             try:
@@ -160,11 +166,11 @@ class Plan:
 
     @checked
     def draw(self, steps: int | None = None, axes: Axes | None = None) -> Axes:
-        """Draw the first decisions as a tree; by default as many steps as can be read."""
+        """Draw the first decisions as a tree; by default as many steps as are readable."""
         tree = self.first_steps(READABLE) if steps is None else self.tree(steps)
         shown, horizon = max(step for _, step in tree.nodes(data="step")), self.spaces.horizon
         title = "The decisions" if shown == horizon else f"The first {shown} of {horizon} decisions"
-        return draw_tree(tree, f"{title}, with the value from there on", axes)
+        return draw_tree(tree, f"{title}, with expected remaining returns", axes)
 
     def __repr__(self) -> str:
         if not self.certified:
@@ -187,7 +193,7 @@ class Plan:
 
 @runtime_checkable
 class Planner(Protocol):
-    """A function from a finite model to a plan; what it cannot serve raises PlanningError."""
+    """A function from a finite model to a plan; unsupported models raise PlanningError."""
 
     def __call__(self, pomdp: POMDP, /) -> Plan:
         """Plan for a model."""
@@ -195,30 +201,30 @@ class Planner(Protocol):
 
 @runtime_checkable
 class TreePlanner(Planner, Protocol):
-    """A planner on the tree of histories, which rules can make optimistic and JAX can trace.
+    """A planner on the tree of histories that supports optimistic backups and JAX tracing.
 
-    Supports are POMDPs or tables of truth values: what is zero there is pruned.
+    A support is a POMDP or tables of booleans; outcomes that are zero in it are pruned.
     """
 
     def optimistic(self, backup: Backup | None, clip: bool) -> TreePlanner:
-        """The same planner with an optimistic backup, or with values clipped at H - h + 1."""
+        """The same planner with an optimistic backup, or with values clipped to H - h + 1."""
 
     def solve(self, pomdp: POMDP, parameters: Any = None, support: Any = None) -> Solution:
-        """The numbers of a plan; parameters are those of the backup."""
+        """Plan for a model; ``parameters`` are those of the backup."""
 
     def compile(self, support: Any) -> Callable[..., Solution]:
-        """A pure function of (POMDP, backup parameters), for all models with this support."""
+        """Return a pure function of (POMDP, backup parameters) for models with this support."""
 
     def scorer(self, support: Any, world: POMDP) -> Callable[[GraphPolicy], Array] | None:
-        """A pure function for exact values in a world of the policies that :meth:`compile` makes.
+        """Return a pure function that evaluates the policies of :meth:`compile` in a world.
 
-        None if the world can show what the support excludes.
+        None if the world can produce observations that the support excludes.
         """
 
 
 @runtime_checkable
 class WorldPlanner(Protocol):
-    """A function from a world to a plan, which serves real-valued spaces."""
+    """A function from a world to a plan; supports real-valued spaces."""
 
     def __call__(self, world: Any, /) -> Plan:
         """Plan for a world."""
@@ -227,12 +233,12 @@ class WorldPlanner(Protocol):
         """Plan for other latent tables with the observation densities of a world.
 
         ``latent`` is the initial distribution (X,), transitions (X, A, X) and rewards (H, X, A),
-        which may lie outside [0, 1]. A planner that cannot raises PlanningError.
+        which may be outside [0, 1]. A planner that does not support this raises PlanningError.
         """
 
 
 def planner_name(planner: Any) -> str:
-    """What to call a planner in errors: its function's name, or its type with options."""
+    """The name of a planner in error messages: that of its function, or its ``repr``."""
     function = planner.function if isinstance(planner, Bound) else planner
     name = function.__qualname__ if isinstance(function, type(planner_name)) else repr(planner)
     return str(name).split(".<locals>")[0]
@@ -246,22 +252,22 @@ def make_plan(
     planner: str,
     **statistics: float,
 ) -> Plan:
-    """A certified plan for a finite model, with the names x0, y0, a0, ... until it has others.
+    """Create a certified plan for a finite model, with the generated names x0, y0, a0, ...
 
     Parameters
     ----------
     policy
-        What to do.
+        The policy.
     value
         Its value in the model.
     upper
-        A proved bound of the optimum; the same number where the planner is exact.
+        A proved bound of the optimum; the same number if the planner is exact.
     model
-        What was planned for.
+        The model.
     planner
-        Who planned.
+        The name of the planner.
     statistics
-        Numbers to report, such as ``seconds``.
+        Numbers to report, for example ``seconds``.
 
     Examples
     --------
@@ -278,20 +284,19 @@ def make_plan(
         raise PlanningError("make_plan", [problem])
     problems = []
     if not isinstance(policy, GraphPolicy):
-        remedy = "GraphPolicy.from_policy(policy, model) writes any policy out."
+        remedy = "Convert it: GraphPolicy.from_policy(policy, model)."
         problems = [Problem("policy", f"a {type(policy).__name__}", "a GraphPolicy", remedy)]
     for name, number in (("value", value), ("upper", upper)):
         if not _is_number(number):
             problems.append(Problem(name, shown(number), "a number"))
     refuse(PlanningError, planner, problems)
-    sizes_of(model, planner)
+    check_pomdp(model, planner)
     check_policy(policy, model)
-    check_types("make_plan", value=(value, float), upper=(upper, float))
     return Plan(policy, float(value), float(upper), True, planner, statistics, model.spaces, model)
 
 
 def _is_number(value: Any) -> bool:
-    """Whether a value is one real number; NaN is one too."""
+    """Whether a value is one real number; NaN is accepted."""
     if isinstance(value, jax.Array | np.ndarray):
-        return value.ndim == 0 and value.dtype.kind in "iuf"
+        return value.ndim == 0 and getattr(value.dtype, "kind", "none") in ("i", "u", "f")
     return isinstance(value, Real) and not isinstance(value, bool)

@@ -1,4 +1,4 @@
-"""The histories that a policy meets in a model, as a graph for people."""
+"""The tree of histories that a policy can reach in a model, as a networkx graph."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from homdp_ppl.core.spaces import Spaces, names_of
 from homdp_ppl.errors import PlanningError, Problem
 from homdp_ppl.precision import Array
 
-MAX_GRAPH = 200_000  # nodes of a graph for people; networkx needs about 16 microseconds each
+MAX_GRAPH = 200_000  # nodes; networkx needs about 16 microseconds per node
 
 
 def policy_tree(
@@ -23,20 +23,20 @@ def policy_tree(
     steps: int,
     max_nodes: int,
 ) -> nx.DiGraph:
-    """A graph that has its root, node 0, with the histories of the first steps added.
+    """Add the histories of the first steps to a graph that contains only the root.
 
     Parameters
     ----------
     graph
-        With node 0, the time before the first observation.
+        A graph with node 0, the time before the first observation.
     policy, model
-        Who acts, and where.
+        The policy, and the model in which it acts.
     spaces
         The names to use.
     steps
-        How many steps of the episode.
+        The number of steps to include.
     max_nodes
-        Refuse larger graphs.
+        The largest number of nodes; raises PlanningError if the graph is larger.
     """
     alphas = _values(policy, model)
     # graph node, history, policy node, action, joint weights of the next state
@@ -72,12 +72,12 @@ def policy_tree(
 
 def _too_large(max_nodes: int) -> PlanningError:
     got, expected = f"more than {max_nodes:,} histories", f"at most {max_nodes:,}"
-    remedy = "Ask for fewer steps: tree(steps=3)."
+    remedy = "Use fewer steps, for example tree(steps=3)."
     return PlanningError("tree", [Problem("tree", got, expected, remedy)])
 
 
 def _values(policy: GraphPolicy, model: POMDP) -> list[dict[int, Array]]:
-    """The alpha-vector of each policy node, step by step."""
+    """For each step, the alpha-vectors by policy node."""
     return [
         dict(zip(map(int, nodes), alphas, strict=True))
         for nodes, alphas in zip(

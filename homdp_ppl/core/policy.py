@@ -1,5 +1,7 @@
-"""What acting means: a policy turns the observations and actions so far into the next action, and
-never sees a latent state.
+"""The policy protocol, trajectories, and the validation of histories.
+
+A policy maps the observations and actions so far to action probabilities. It never sees a latent
+state.
 """
 
 from __future__ import annotations
@@ -10,20 +12,20 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from homdp_ppl.core.probabilities import FLOAT32, normalised
-from homdp_ppl.core.spaces import NUMBERS_FOR_NAMES, Spaces, told
+from homdp_ppl.core.spaces import NUMBERS_FOR_NAMES, Spaces, label_of
 from homdp_ppl.errors import PolicyError, Problem, shown
 from homdp_ppl.precision import Array
 
 
 class Trajectory(NamedTuple):
-    """What may be seen while an episode lasts.
+    """The observations and actions of an episode: what a policy may see.
 
     Examples
     --------
     >>> import numpy as np
     >>> from homdp_ppl import Episode, Trajectory
     >>> seen = Trajectory(observations=np.array([0, 1]), actions=np.array([1, 0]))
-    >>> episode = Episode(seen, states=np.array([0, 0, 1]))  # when it is over
+    >>> episode = Episode(seen, states=np.array([0, 0, 1]))  # after its end
     >>> episode.trajectory.actions
     array([1, 0])
     """
@@ -34,7 +36,7 @@ class Trajectory(NamedTuple):
 
 @runtime_checkable
 class Policy(Protocol):
-    """Anything that acts on what has been seen.
+    """An object with a method ``act``, which maps a history to action probabilities.
 
     Examples
     --------
@@ -42,7 +44,7 @@ class Policy(Protocol):
     >>> from homdp_ppl import POMDP, Policy, evaluate
     >>> class Repeater:
     ...     def act(self, observations, actions):
-    ...         return np.eye(2)[observations[-1]]  # do what was seen last
+    ...         return np.eye(2)[observations[-1]]  # repeat the last observation
     >>> guess = POMDP.of(
     ...     np.array([0.5, 0.5]),
     ...     np.full((2, 2, 2), 0.5),
@@ -58,9 +60,9 @@ class Policy(Protocol):
 
 
 def ask(policy: Policy, observations: ArrayLike, actions: ArrayLike, spaces: Spaces) -> Array:
-    """The action probabilities of a policy that is asked step by step, checked.
+    """Call a policy on a history and validate its action probabilities.
 
-    It is handed copies of what may be seen.
+    The policy receives copies of the history.
     """
     answer = policy.act(np.array(observations), np.array(actions, dtype=int))
     try:
@@ -70,19 +72,16 @@ def ask(policy: Policy, observations: ArrayLike, actions: ArrayLike, spaces: Spa
     A = len(spaces.actions)
     if chances.shape != (A,) or not (chances >= 0).all() or not abs(chances.sum() - 1) <= FLOAT32:
         history = np.asarray(observations)
-        where = (
-            f"step {len(history)}, after {', '.join(told(y, spaces.observations) for y in history)}"
-        )
+        seen = ", ".join(label_of(y, spaces.observations) for y in history)
+        where = f"step {len(history)}, after {seen}"
         raise PolicyError(
             "policy", [Problem("act", repr(answer), f"{A} probabilities that sum to 1", at=where)]
         )
-    return normalised(chances)  # answers in float32
+    return normalised(chances)  # policies may return float32
 
 
 def as_history(subject: str, observations: ArrayLike, actions: ArrayLike) -> tuple[Array, Array]:
-    """What was seen and done as arrays; raises an error for anything that is neither numbers nor
-    names.
-    """
+    """Convert a history to arrays; raises an error unless they contain numbers or names."""
     problems, found = [], []
     for where, given in (("observations", observations), ("actions", actions)):
         try:
@@ -98,7 +97,7 @@ def as_history(subject: str, observations: ArrayLike, actions: ArrayLike) -> tup
 
 
 def history_problems(seen: Array, done: Array, observations: int, actions: int) -> list[Problem]:
-    """What is wrong with a history of so many kinds of observations and actions."""
+    """Report what is wrong with a history, given the numbers of observations and actions."""
     if seen.ndim != 1 or done.ndim != 1 or len(seen) != len(done) + 1:
         got = f"observations of shape {seen.shape} and actions of shape {done.shape}"
         return [Problem("history", got, "h observations and h - 1 actions")]
@@ -109,7 +108,7 @@ def history_problems(seen: Array, done: Array, observations: int, actions: int) 
 
 
 def range_problems(where: str, values: Array, size: int) -> list[Problem]:
-    """Entries that are no index below ``size``: JAX would clamp them in silence."""
+    """Report entries outside of 0..size-1, which JAX would clamp without an error."""
     if values.size and not np.issubdtype(values.dtype, np.integer):
         remedy = NUMBERS_FOR_NAMES if values.dtype.kind in "UO" else ""
         return [Problem(where, f"values of type {values.dtype}", "integers", remedy)]

@@ -1,6 +1,6 @@
-"""The POMDP: arrays of fixed ranks, and the equations that planners and evaluators need of them.
+"""POMDPs as arrays of fixed ranks, with the equations that planning and evaluation use.
 
-Short forms are read in pomdp_shapes.py; pomdp_validation.py validates a model's numbers.
+pomdp_shapes.py converts short forms to full ranks; pomdp_validation.py validates the numbers.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from homdp_ppl.core.spaces import Spaces
 from homdp_ppl.errors import PlanningError, Problem, shown
 from homdp_ppl.precision import Array, namespace
 
-TIE = 1e-9  # times the horizon: values closer than this tie, and the lowest action wins
-EXACT = "planners.history_tree() plans for it exactly."
+TIE = 1e-9  # times the horizon: closer values are ties, and the action with the lowest index wins
+EXACT = "Use planners.history_tree(), which is exact for such models."
 
 
 class _Fields(NamedTuple):
     initial: Array  # (X,)                rho(x)
     transition: Array  # (H|1, X, A, X)      T_h(x' | x, a)
-    emission: Array  # (H|1, A+1|1, X, Y)  O_h(y | x, a), a the previous action, A: none yet
+    emission: Array  # (H|1, A+1|1, X, Y)  O_h(y | x, a), a the previous action, A at first
     reward: Array  # (H, X, Y|1, A)      r_h(x, y, a), y the observation seen before the action
     terminal: Array  # (X,) bool           whether the episode ends in x
     scale: Array  # ()                  the user's value is scale * value + H * shift
@@ -39,12 +39,12 @@ class _Fields(NamedTuple):
 
 
 class POMDP(_Fields):
-    """The numbers of a finite-horizon POMDP, all float64.
+    """The arrays of a finite-horizon POMDP, in float64.
 
-    Axes of size 1 broadcast: a model whose transitions do not depend on the step has H = 1 there.
-    Extra leading axes, the same in every field, are candidates (a batch of models). Steps h count
-    from 0 in code. The first action is taken after the first observation. Make one with
-    :meth:`of`, which accepts shorter forms.
+    Axes of size 1 broadcast: if the transitions do not depend on the step, their first axis has
+    size 1. Extra leading axes, the same in every field, form a batch of models (candidates). Steps
+    h count from 0 in code. The first action is taken after the first observation. Use :meth:`of`
+    to create a model from shorter forms.
 
     Examples
     --------
@@ -60,7 +60,7 @@ class POMDP(_Fields):
     ... )
     >>> lamp.horizon, lamp.spaces.actions, lamp.transition.shape
     (3, ('a0', 'a1'), (1, 2, 2, 2))
-    >>> evaluate(uniform_policy(lamp), lamp)  # on at first, then on half of the time
+    >>> evaluate(uniform_policy(lamp), lamp)  # on at first, then half of the time
     2.0
     """
 
@@ -76,10 +76,12 @@ class POMDP(_Fields):
         scale: Any = None,
         shift: Any = None,
     ) -> POMDP:
-        """The arrays in full ranks as they are; :meth:`of` accepts shorter forms."""
+        """Create a model from arrays in full ranks; :meth:`of` accepts shorter forms."""
         if terminal is None or scale is None or shift is None:
             expected = "all seven arrays in full ranks"
-            raise PlanningError("POMDP", [Problem("arguments", "some", expected, SHORT_FORMS)])
+            raise PlanningError(
+                "POMDP", [Problem("arguments", "fewer than seven", expected, SHORT_FORMS)]
+            )
         return super().__new__(cls, initial, transition, emission, reward, terminal, scale, shift)
 
     @classmethod
@@ -92,29 +94,29 @@ class POMDP(_Fields):
         horizon: int | None = None,
         terminal: Any = None,
     ) -> POMDP:
-        """A model from arrays in short or full form; may be traced.
+        """Create a model from arrays in short or full form; can be traced.
 
         Parameters
         ----------
         initial
             rho(x), (X,).
         transition
-            T(x' | x, a), (X, A, X), or one per step, (H, X, A, X).
+            T(x' | x, a), (X, A, X), or one table per step, (H, X, A, X).
         emission
             O(y | x), (X, Y). Rank 3 is (A + 1, X, Y), by the previous action, with index A for
             the observation before the first action; rank 4 is (H, A + 1 or 1, X, Y).
         reward
-            r(x, a), (X, A), or (H, X, A), or (H, X, Y, A) with y the observation seen before the
+            r(x, a), (X, A), or (H, X, A), or (H, X, Y, A) with y the observation before the
             action.
         horizon
-            H; required when no array has a step axis.
+            H; required if no array has a step axis.
         terminal
-            Which states end the episode, (X,); by default none.
+            The states that end the episode, (X,) of booleans; none by default.
 
         Raises
         ------
         PlanningError
-            If the shapes do not belong together; all problems at once.
+            If the shapes do not fit together; all problems are reported together.
         """
         fields = arrays_of(initial, transition, emission, reward, horizon, terminal)
         return cls(*fields, np.ones(()), np.zeros(()))
@@ -136,7 +138,7 @@ class POMDP(_Fields):
 
     @property
     def spaces(self) -> Spaces:
-        """Names for arrays that have none: x0, y0, a0 and so on."""
+        """Generated names: x0, y0, a0 and so on."""
         return numbered_spaces(*self.sizes, self.horizon)
 
     def moves(self, h: Any) -> Array:
@@ -145,14 +147,14 @@ class POMDP(_Fields):
         return _at(self.transition, h, 4)
 
     def shows(self, h: Any, a: Any = None) -> Array:
-        """O_h(y | x, a) after the previous action a, (X, Y); None is before the first action."""
+        """O_h(y | x, a) after the previous action a, (X, Y); a is None before the first action."""
         check_index("step", h, self.horizon)
         if a is not None:
             check_index("action", a, int(self.reward.shape[-1]) + 1)
         return _at(_at(self.emission, h, 4), -1 if a is None else a, 3)
 
     def shows_after(self, h: Any) -> Array:
-        """O_h(y | x, a) after every action, (A, X, Y), or (1, X, Y) if all are the same."""
+        """O_h(y | x, a) after each action, (A, X, Y), or (1, X, Y) if it depends on none."""
         check_index("step", h, self.horizon)
         tables = _at(self.emission, h, 4)
         return tables if tables.shape[-3] == 1 else tables[..., :-1, :, :]
@@ -164,19 +166,19 @@ class POMDP(_Fields):
 
     @property
     def rewards_by_observation(self) -> bool:
-        """Whether the reward has an axis of observations."""
+        """Whether the reward depends on the observation."""
         return bool(self.reward.shape[-2] > 1)
 
     def predict(self, b: Array, a: Any, h: Any) -> Array:
-        """The distribution of the next state, before its observation.
+        """The distribution of the next state before its observation.
 
-        sum_x b(x) T_h(x' | x, a), (..., X) for beliefs (..., X). With a None or a slice, for all
-        those actions: (..., A, X).
+        Returns sum_x b(x) T_h(x' | x, a), of shape (..., X) for beliefs (..., X). If ``a`` is None
+        or a slice, the result has one row per action: (..., A, X).
         """
         moves = self.moves(h)
         numeric = _numeric(b)
         if not numeric or b.ndim < 1 or b.shape[-1] != moves.shape[-1] or np.ma.is_masked(b):
-            expected = f"probabilities of the {moves.shape[-1]} states, along the last axis"
+            expected = f"probabilities of {moves.shape[-1]} states along the last axis"
             raise PlanningError("predict", [Problem("b", shown(b, 80), expected)])
         if a is None or isinstance(a, slice):
             some = moves if a is None else moves[:, a]
@@ -184,21 +186,23 @@ class POMDP(_Fields):
             return (b @ some.reshape(X, A * X)).reshape(*b.shape[:-1], A, X)
         check_index("action", a, int(moves.shape[-2]))
         if isinstance(a, jax.core.Tracer):
-            moves = jnp.asarray(moves)  # NumPy arrays have no traced indices
+            moves = jnp.asarray(moves)  # NumPy arrays cannot be indexed by traced values
         return b @ moves[:, a]
 
     def likelihood(self, y: Any, a: Any, h: Any) -> Array:
-        """O_h(y | x, a) as a function of x, (X,); a is the previous action, None at first."""
+        """O_h(y | x, a) as a function of x, (X,); a is the previous action, at first None."""
         shows = self.shows(h, a)
         check_index("observation", y, int(shows.shape[-1]))
+        if isinstance(y, jax.core.Tracer):
+            shows = jnp.asarray(shows)  # NumPy arrays cannot be indexed by traced values
         return shows[..., y]
 
     def backup(self, v: Array, h: Any) -> Array:
-        """Expected values at the next step, (X, A).
+        """The expected value of the next step, (X, A).
 
-        For values v(x') of states, (X,): sum_x' T_h(x' | x, a) v(x'). For values v(a, y, x') after
-        action and observation, (A, Y, X): sum_x' T_h(x' | x, a) sum_y O_{h+1}(y | x', a)
-        v(a, y, x').
+        For values v(x') of states, (X,), this is sum_x' T_h(x' | x, a) v(x'). For values
+        v(a, y, x') after an action and an observation, (A, Y, X), it is
+        sum_x' T_h(x' | x, a) sum_y O_{h+1}(y | x', a) v(a, y, x').
         """
         X, Y, A = self.sizes
         numeric = _numeric(v)
@@ -213,7 +217,7 @@ class POMDP(_Fields):
         return xp.einsum("xaz,az->xa", self.moves(h), seen)
 
     def with_bonus(self, bonus: Array) -> POMDP:
-        """The model with a bonus added to its reward, (H, X, A), or (X, A) at every step.
+        """The model with a bonus added to its rewards, (H, X, A), or (X, A) for every step.
 
         Axes of size 1 broadcast.
         """
@@ -238,10 +242,10 @@ class POMDP(_Fields):
         emission: Array | None = None,
         reward: Array | None = None,
     ) -> POMDP:
-        """The model with other tables in the short form of :class:`Stationary`.
+        """The model with some tables replaced, in the short form of :class:`Stationary`.
 
-        Shapes must fit each other; whether rows are probabilities is checked where the model is
-        used.
+        The shapes must fit together. Rows are not checked here to be probabilities, but when the
+        model is used.
         """
         tables = full_tables(
             {"initial": initial, "transition": transition, "emission": emission, "reward": reward}
@@ -254,7 +258,7 @@ class POMDP(_Fields):
 
     @property
     def is_stationary(self) -> bool:
-        """Whether it has the short form of :class:`Stationary`."""
+        """Whether the model has the short form of :class:`Stationary`."""
         return (
             self.transition.shape[-4] == 1
             and self.emission.shape[-4:-2] == (1, 1)
@@ -262,14 +266,14 @@ class POMDP(_Fields):
         )
 
     def stationary(self, subject: str = "stationary", remedy: str = EXACT) -> Stationary:
-        """The short form: one transition and one emission table for all steps and actions.
+        """The short form: one transition table and one emission table for all steps.
 
         Parameters
         ----------
         subject
-            Who needs it, for the error.
+            The calling function, named in the error.
         remedy
-            What to do instead.
+            The remedy in the error.
 
         Raises
         ------
@@ -287,8 +291,8 @@ class POMDP(_Fields):
                 [
                     Problem(
                         name,
-                        f"one table for each value of {what}",
-                        "a model without such dependence",
+                        f"a table that depends on {what}",
+                        "the same table throughout",
                         remedy,
                     )
                     for name, (what, tables) in dependence.items()
@@ -304,7 +308,7 @@ class POMDP(_Fields):
 
 
 class Stationary(NamedTuple):
-    """The short form of a model whose latent tables are the same at every step, after every action.
+    """The short form of a model whose tables do not depend on the step or previous action.
 
     Extra leading axes are candidates, as in :class:`POMDP`.
 
@@ -328,7 +332,7 @@ class Stationary(NamedTuple):
 
     @property
     def pomdp(self) -> POMDP:
-        """The model in full ranks; may be traced."""
+        """The model in full ranks; can be traced."""
         batch = np.shape(self.initial)[:-1]
         return POMDP(
             self.initial,
@@ -342,14 +346,14 @@ class Stationary(NamedTuple):
 
 
 def _numeric(values: Any) -> bool:
-    """Whether it is an array of real numbers; random keys are not."""
+    """Whether a value is an array of real numbers; random keys are not."""
     kinds = ("b", "i", "u", "f")
     return isinstance(values, np.ndarray | jax.Array) and getattr(values.dtype, "kind", "") in kinds
 
 
 @lru_cache(maxsize=256)
 def numbered_spaces(states: int, observations: int, actions: int, horizon: int) -> Spaces:
-    """Spaces with the names x0, y0, a0 and so on."""
+    """Spaces with generated names: x0, y0, a0 and so on."""
     sizes = zip("xya", (states, observations, actions), strict=True)
     X, Y, A = (tuple(f"{letter}{k}" for k in range(n)) for letter, n in sizes)
     return Spaces(X, Y, A, horizon)
@@ -361,8 +365,8 @@ def _short_form(where: str, table: Any, full: str) -> PlanningError:
 
 
 def _at(table: Array, index: Any, axis: int, single: bool = True) -> Array:
-    """One entry of the axis counted from the end; the only one where there is one."""
+    """One entry along an axis, counted from the end; axes of size 1 broadcast if ``single``."""
     place = 0 if single and table.shape[-axis] == 1 else index
     if isinstance(place, jax.core.Tracer):
-        table = jnp.asarray(table)  # NumPy arrays have no traced indices
+        table = jnp.asarray(table)  # NumPy arrays cannot be indexed by traced values
     return table[(..., place, *(slice(None),) * (axis - 1))]

@@ -1,4 +1,4 @@
-"""From short forms of a POMDP's arrays to its fixed ranks, with every wrong shape reported."""
+"""Conversion of POMDP arrays from short forms to full ranks, with checks of all shapes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ RANKS = {
     "reward": {2: "XA", 3: "HXA", 4: "HXYA"},
     "terminal": {1: "X"},
 }
-# the full ranks; B is A + 1, and axes in lower case may be 1
+# the full ranks; B is A + 1, and axes in lower case may have size 1
 FULL = {
     "initial": "X",
     "transition": "hXAX",
@@ -32,8 +32,9 @@ FULL = {
     "shift": "",
 }
 STATIONARY = {"initial": "X", "transition": "XAX", "emission": "XY", "reward": "HXA"}
-SHORT_FORMS = "POMDP.of(initial, transition, emission, reward, horizon) accepts short forms."
-OPTIONAL = {"transition": "H", "emission": "HB", "reward": "Y"}  # may be 1 where they are written
+NOT_EMPTY = "A model has at least one state, observation, action and step."
+SHORT_FORMS = "Use POMDP.of(initial, transition, emission, reward, horizon) for short forms."
+OPTIONAL = {"transition": "H", "emission": "HB", "reward": "Y"}  # axes of rank 4 that may be 1
 
 
 class Arrays(NamedTuple):
@@ -49,12 +50,12 @@ class Arrays(NamedTuple):
 def arrays_of(
     initial: Any, transition: Any, emission: Any, reward: Any, horizon: Any, terminal: Any
 ) -> Arrays:
-    """The full ranks of arrays in short form.
+    """Convert arrays in short form to full ranks.
 
     Raises
     ------
     PlanningError
-        If ranks or sizes do not fit; all problems at once.
+        If ranks or sizes do not fit; all problems are reported together.
     """
     asked = {
         "initial": initial,
@@ -86,9 +87,9 @@ def arrays_of(
 
 
 def fit_problems(shapes: Mapping[str, tuple[int, ...]]) -> list[Problem]:
-    """What is wrong with the full shapes of a POMDP's arrays, or of one for each candidate.
+    """Report full shapes of POMDP arrays that do not fit together.
 
-    Leading axes beyond the rank of an array are those of candidates.
+    Extra leading axes are those of a batch of candidates.
 
     Parameters
     ----------
@@ -117,12 +118,12 @@ def fit_problems(shapes: Mapping[str, tuple[int, ...]]) -> list[Problem]:
 
 
 def full_tables(given: Mapping[str, Any]) -> dict[str, Array]:
-    """Tables in the short form of a stationary model in their full ranks; None is left out.
+    """Convert tables of a stationary model from short form to full ranks; None is left out.
 
     Raises
     ------
     PlanningError
-        If one of them is no array of numbers, or has too few axes.
+        If a table is not an array of numbers, or has too few axes.
     """
     tables: dict[str, Array] = {}
     problems: list[Problem] = []
@@ -156,8 +157,12 @@ def check_index(
     error: type[HOMDPError] = PlanningError,
     subject: str = "POMDP",
 ) -> None:
-    """Refuse an index out of range: NumPy would count from the end, and JAX would clamp."""
-    if isinstance(index, int | np.integer) and 0 <= index < size:
+    """Raise an error for an index out of range.
+
+    NumPy would count negative indices from the end, and JAX would clamp.
+    """
+    whole = isinstance(index, int | np.integer) and not isinstance(index, bool)
+    if whole and 0 <= index < size:
         return
     if (isinstance(index, jax.Array) and jnp.issubdtype(index.dtype, jnp.integer)) or (
         isinstance(index, np.ndarray) and _inside(index, size)
@@ -171,12 +176,12 @@ def _inside(index: np.ndarray[Any, Any], size: int) -> bool:
 
 
 def full_axes(name: str) -> str:
-    """The axes of an array in words."""
+    """Describe the axes of an array."""
     return f"the axes {_axes(name)}" if FULL[name] else "a number"
 
 
 def full_shape(name: str) -> str:
-    """The shape of an array in words."""
+    """Describe the shape of an array."""
     return f"shape ({_axes(name)})"
 
 
@@ -186,16 +191,16 @@ def _axes(name: str) -> str:
 
 
 def shape_remedy(shape: tuple[int, ...], axes: str) -> str:
-    """What to do about an array of another rank, or without entries."""
+    """The remedy for an array of another rank, or without entries."""
     if 0 in shape:
-        return "There must be at least one of each."
+        return NOT_EMPTY
     if len(shape) > len(axes):
-        return "Plan the models of a batch one by one."
+        return "For a batch of models, plan for one model at a time."
     return SHORT_FORMS
 
 
 def _memory_problems(sizes: dict[str, int]) -> list[Problem]:
-    """Rewards, of which there is one table per step, that do not fit in memory."""
+    """Report rewards that do not fit in memory: there is one table per step."""
     X, A, H = (sizes[axis] for axis in "XAH")
     got = f"{count(H)} steps with {count(X)} states and {count(A)} actions"
     return memory_problems("horizon", got, NUMBER * H * X * A, "Use a shorter horizon.")
@@ -207,8 +212,7 @@ def _rank_problems(given: dict[str, Array]) -> list[Problem]:
         if table.ndim not in RANKS[name]:
             problems.append(Problem(name, f"shape {table.shape}", _forms(name)))
         elif 0 in table.shape:
-            remedy = "There must be at least one of each."
-            problems.append(Problem(name, f"shape {table.shape}", "no empty axis", remedy))
+            problems.append(Problem(name, f"shape {table.shape}", "no empty axis", NOT_EMPTY))
     return problems
 
 
@@ -224,7 +228,7 @@ def _horizon_problems(horizon: Any) -> list[Problem]:
 
 
 def _sizes(given: dict[str, Array], horizon: int | None) -> tuple[dict[str, int], list[Problem]]:
-    """H, X, Y and A as most arrays say; a problem where H is not said anywhere."""
+    """The sizes H, X, Y and A that the arrays imply; a problem if none implies H."""
     X, Y = given["emission"].shape[-2:]
     A = given["transition"].shape[-2]
     steps = horizon
@@ -235,7 +239,7 @@ def _sizes(given: dict[str, Array], horizon: int | None) -> tuple[dict[str, int]
             steps = given[name].shape[0]
     if steps is not None:
         return {"H": int(steps), "X": X, "Y": Y, "A": A, "B": A + 1}, []
-    remedy = "Write horizon=..., or give one table per step."
+    remedy = "Pass horizon=..., or one table per step."
     missing = Problem("horizon", "no array with a step axis", "the number of steps", remedy)
     return {"H": 1, "X": X, "Y": Y, "A": A, "B": A + 1}, [missing]
 

@@ -1,4 +1,4 @@
-"""Validation of POMDPs: one model, shapes that fit, rows of probabilities, finite rewards."""
+"""Validation of POMDPs: shapes, rows of probabilities, finite rewards."""
 
 from __future__ import annotations
 
@@ -18,34 +18,32 @@ from homdp_ppl.precision import Array
 
 
 def numbers_of(model: Any, subject: str) -> POMDP:
-    """The arrays that a planner, or whoever is the ``subject``, was handed.
+    """Return a POMDP unchanged; raise a PlanningError with a remedy for anything else.
 
-    Refuses other models, and says where theirs are.
+    ``subject`` is the planner or function named in the error.
     """
     if isinstance(model, POMDP):
         return model
     kind = type(model).__name__
     remedies = {
-        "World": "Pass its numbers: world.pomdp.",
+        "World": "Pass its arrays: world.pomdp.",
         "HOMDP": "Fix its parameters first: model.at(...).pomdp.",
     }
     remedy = remedies.get(kind, "")
     if remedy and not model.spaces.finite:
         kind, remedy = f"{kind} with real-valued spaces", NO_TABLES
-    raise PlanningError(
-        subject, [Problem("model", f"a {kind}", "a POMDP, which is arrays", remedy)]
-    )
+    raise PlanningError(subject, [Problem("model", f"a {kind}", "a POMDP", remedy)])
 
 
 def sizes_of(pomdp: POMDP, subject: str) -> tuple[int, int, int, int]:
-    """X, Y, A and H of one model, from its shapes alone.
+    """The sizes X, Y, A and H of one model, from the shapes of its arrays.
 
     Parameters
     ----------
     pomdp
         The model.
     subject
-        Who asks, for the error.
+        The calling function, named in the error.
 
     Raises
     ------
@@ -66,7 +64,7 @@ def sizes_of(pomdp: POMDP, subject: str) -> tuple[int, int, int, int]:
 
 @lru_cache(maxsize=256)
 def _shape_problems(given: tuple[tuple[int, ...], ...]) -> tuple[Problem, ...]:
-    """What is wrong with the shapes of one model; models of one size are many."""
+    """Report wrong shapes of one model; cached, because many models share their shapes."""
     shapes = dict(zip(FULL, given, strict=True))
     batch = [
         Problem(name, f"shape {shape}", full_axes(name), shape_remedy(shape, FULL[name]))
@@ -77,7 +75,7 @@ def _shape_problems(given: tuple[tuple[int, ...], ...]) -> tuple[Problem, ...]:
 
 
 def _ragged(pomdp: POMDP) -> list[Problem]:
-    """The fields that are nested lists without a shape."""
+    """Report fields that are ragged lists."""
     problems = []
     for name, part in zip(FULL, pomdp, strict=True):
         try:
@@ -88,21 +86,21 @@ def _ragged(pomdp: POMDP) -> list[Problem]:
 
 
 def validated(pomdp: POMDP, subject: str) -> POMDP:
-    """A copy of one model in contiguous float64 arrays.
+    """A validated copy of one model, in contiguous float64 arrays.
 
-    Rows may miss a sum of one by as much as float32 makes them.
+    The sums of rows may differ from 1 by the rounding of float32.
 
     Parameters
     ----------
     pomdp
         The model.
     subject
-        Who asks, for the error.
+        The calling function, named in the error.
 
     Raises
     ------
     PlanningError
-        If the arrays are not one model; all problems at once.
+        If the arrays are not one valid model; all problems are reported together.
     """
     return POMDP(
         *(
@@ -113,10 +111,10 @@ def validated(pomdp: POMDP, subject: str) -> POMDP:
 
 
 def check_pomdp(pomdp: Any, subject: str) -> POMDP:
-    """The same model, if it is one; otherwise the errors of :func:`validated`.
+    """Return a valid model with NumPy arrays; raise the errors of :func:`validated` otherwise.
 
-    NumPy arrays are not copied; lists and JAX arrays become NumPy arrays. Numbers that JAX is
-    tracing cannot be looked at and pass.
+    NumPy arrays are not copied; lists and JAX arrays are converted. Traced numbers cannot be
+    checked and are accepted.
     """
     X, Y, A, H = sizes_of(pomdp, subject)
     if any(isinstance(part, jax.core.Tracer) for part in pomdp):
@@ -138,7 +136,7 @@ def check_pomdp(pomdp: Any, subject: str) -> POMDP:
 
 
 def _field_problems(name: str, given: Any, sizes: tuple[int, int, int, int]) -> list[Problem]:
-    """What is wrong with the numbers of a table."""
+    """Report invalid numbers of a table."""
     plain = type(given) is np.ndarray and given.dtype == np.float64
     table, problems = (given, []) if plain else as_numbers(name, given, full_shape(name))
     if table is None:
@@ -155,5 +153,5 @@ def _field_problems(name: str, given: Any, sizes: tuple[int, int, int, int]) -> 
 
 
 def _probable(table: Array) -> bool:
-    """Whether all rows are probabilities; false where anything is not a number."""
+    """Whether all rows are probabilities; False if there is any NaN."""
     return bool(table.min() >= 0 and np.abs(table.sum(-1) - 1).max() <= FLOAT32)

@@ -1,4 +1,4 @@
-"""Rows of probabilities: what is wrong with them, and rows normalised again."""
+"""Validation and normalisation of rows of probabilities."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from homdp_ppl.core.spaces import Spaces
 from homdp_ppl.errors import Problem
 from homdp_ppl.precision import Array
 
-ROW_TOLERANCE = 1e-9  # how far from one a row of probabilities may sum
-FLOAT32 = 1e-6  # a smaller error than this betrays numbers made in float32
-LISTED_ROWS = 8  # bad rows of one table listed one by one
+ROW_TOLERANCE = 1e-9  # largest allowed difference between 1 and the sum of a row
+FLOAT32 = 1e-6  # smaller differences are probably rounding errors of float32
+LISTED_ROWS = 8  # invalid rows of one table that are reported individually
 LEADING = {
     "initial": (),
     "transition": ("step",),
@@ -22,29 +22,28 @@ RANKS = {"initial": 1, "transition": 3, "emission": 2}  # of the short form
 
 
 def row_problems(where: str, table: Array, spaces: Spaces) -> list[Problem]:
-    """Everything wrong with a table of probability rows.
-
-    NaN, negative entries, rows that do not sum to one.
+    """Report all problems of a table of probabilities: NaN, negative entries, wrong sums.
 
     Parameters
     ----------
     where
-        Which table it is: "initial", "transition" or "emission".
+        The name of the table: "initial", "transition" or "emission".
     table
-        Probabilities in the short form or in the full ranks of a POMDP; the last axis is the
-        distribution.
+        Probabilities in short form or in the full ranks of a POMDP; each row along the last axis
+        is a distribution.
     spaces
-        The model's names, to say which entry it is.
+        The names of the model, which describe the entries.
     """
     table = np.asarray(table, dtype=np.float64)
     sums = table.sum(-1)
     error = np.abs(sums - 1)
     rounded = (
-        "Normalise the row. Was it made by jnp.array, in float32? Write a list or "
-        "np.array, or make it inside homdp_ppl.x64()."
+        "Normalise the row. If it was made by jnp.array in float32, use a list or np.array, "
+        "or create it inside homdp_ppl.x64()."
     )
     undefined = (
-        "A distribution's parameter outside its domain, a division by zero, or a log of zero?"
+        "Check for parameters outside of a distribution's domain, divisions by zero and "
+        "logarithms of zero."
     )
 
     def found(wrong: Array, got: str, expected: str, remedy: str, values: Array) -> list[Problem]:
@@ -72,7 +71,7 @@ def row_problems(where: str, table: Array, spaces: Spaces) -> list[Problem]:
             sums == 0,
             "a row that sums to 0",
             "a sum of 1",
-            "Does its outcome lie outside the declared names?",
+            "Check that its outcomes are among the declared names.",
             sums,
         ),
         *found(
@@ -93,13 +92,13 @@ def row_problems(where: str, table: Array, spaces: Spaces) -> list[Problem]:
     more = len(problems) - LISTED_ROWS
     if more > 0:
         problems[LISTED_ROWS:] = [
-            Problem(where, f"{more} more such entries or rows", "probability rows")
+            Problem(where, f"{more} more invalid entries or rows", "rows of probabilities")
         ]
     return problems
 
 
 def _place(where: str, index: Any, shape: tuple[int, ...], spaces: Spaces) -> str:
-    """An entry or a row in words; leading axes of size 1 are left out."""
+    """Describe an entry or a row; leading axes of size 1 are omitted."""
     leading = LEADING[where] if len(shape) == len(LEADING[where]) + RANKS[where] else ()
     words = []
     for axis, k, n in zip(leading, index, shape, strict=False):
@@ -114,9 +113,9 @@ def _place(where: str, index: Any, shape: tuple[int, ...], spaces: Spaces) -> st
 
 
 def normalised(rows: Array) -> Array:
-    """Rows divided by their sums where these are not one within what every declaration allows.
+    """Divide rows by their sums if these differ from 1 by more than ROW_TOLERANCE.
 
-    The others as they are.
+    Other rows are unchanged.
     """
     sums = rows.sum(-1, keepdims=True)
     off = (np.abs(sums - 1) > ROW_TOLERANCE) & (sums > 0)
@@ -124,7 +123,7 @@ def normalised(rows: Array) -> Array:
 
 
 def pomdp_problems(tables: NamedTuple, spaces: Spaces) -> list[Problem]:
-    """Everything wrong with the probabilities of a POMDP, or of tables without rewards."""
+    """Report all invalid probabilities of a POMDP, or of tables without rewards."""
     return [
         p
         for where in ("initial", "transition", "emission")

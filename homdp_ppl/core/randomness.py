@@ -1,4 +1,4 @@
-"""Random keys, the noise of an episode, and how a uniform number picks an outcome."""
+"""Random keys, the noise of an episode, and sampling from it."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from homdp_ppl.precision import Array, namespace
 
 
 class Noise(NamedTuple):
-    """The uniform numbers that decide an episode.
+    """The uniform random numbers of an episode.
 
-    The world's and the policy's come from different keys.
+    Those of the world and of the policy come from different keys.
     """
 
     state: Array  # (H + 1,)
@@ -24,8 +24,10 @@ class Noise(NamedTuple):
 
 
 def noise(world_key: Array, policy_key: Array, horizon: int) -> Noise:
-    """The noise of one episode: number h comes from the key and h alone, so rules that share a key
-    share their luck.
+    """Draw the noise of one episode.
+
+    The numbers of step h depend only on the keys and h. Rules with the same key therefore use
+    common random numbers.
     """
     world = jax.vmap(lambda h: jax.random.uniform(jax.random.fold_in(world_key, h), (2,)))(
         jnp.arange(horizon + 1)
@@ -37,7 +39,7 @@ def noise(world_key: Array, policy_key: Array, horizon: int) -> Noise:
 
 
 def choose(row: Array, uniform: Array | float) -> Array:
-    """The outcome that a uniform number picks from probabilities; never one of probability zero."""
+    """Sample from probabilities with a uniform number; never an outcome of probability zero."""
     xp = namespace(row, uniform)
     below = xp.sum(xp.cumsum(row) <= uniform)
     last = xp.max(xp.where(row > 0, xp.arange(len(row)), 0))
@@ -54,9 +56,9 @@ def is_key(key: object) -> bool:
 
 
 def as_keys(key: Array, subject: str) -> Array:
-    """Typed JAX keys, also from old-style uint32 keys.
+    """Convert keys, typed or old-style, to typed JAX keys.
 
-    ``subject`` asks, and is named if they are none.
+    ``subject`` is the calling function, named in the error for invalid keys.
     """
     if is_key(key):
         typed = jnp.issubdtype(key.dtype, jax.dtypes.prng_key)
@@ -69,26 +71,26 @@ def as_keys(key: Array, subject: str) -> Array:
                 "key",
                 got,
                 "a JAX random key",
-                "Write jax.random.key(0), or jax.random.split(key, n).",
+                "Use jax.random.key(0), or jax.random.split(key, n).",
             )
         ],
     )
 
 
 def refuse_traced_key(key: Array, subject: str) -> None:
-    """Refuse keys that JAX is tracing, where the numbers drawn decide what runs."""
+    """Raise an error for traced keys, for functions whose control flow depends on the draws."""
     if isinstance(key, jax.core.Tracer):
-        remedy = "Call it outside of jit, vmap and grad."
-        problem = Problem("key", "a key that JAX is tracing", "a key", remedy)
+        remedy = "Call this function outside of jit, vmap and grad."
+        problem = Problem("key", "a traced key", "a key with a value", remedy)
         raise TracedError(subject, [problem])
 
 
 def as_key(key: Array, subject: str) -> Array:
-    """One typed JAX key, where several would be a mistake."""
+    """Convert to one typed JAX key; raises an error for several keys."""
     keys = as_keys(key, subject)
     if keys.ndim:
         raise DataError(
             subject,
-            [Problem("key", f"{keys.size} keys", "one key", "Call it once for each of them.")],
+            [Problem("key", f"{keys.size} keys", "one key", "Call the function once per key.")],
         )
     return keys

@@ -1,4 +1,4 @@
-"""How a policy is played in a model: compiled for graphs, step by step for other policies."""
+"""Simulation of episodes: compiled for policy graphs, step by step for other policies."""
 
 from __future__ import annotations
 
@@ -22,23 +22,23 @@ from homdp_ppl.errors import DataError, Problem
 from homdp_ppl.memory import NUMBER, count, memory_problems
 from homdp_ppl.precision import Array, in_x64, to_numpy
 
-COPIES = 4  # of an episode: its noise, its values, and both in JAX and in NumPy
+COPIES = 4  # of an episode: noise and values, each in JAX and in NumPy
 
 
 @runtime_checkable
 class Playable(Protocol):
-    """Something to act in: a world."""
+    """A world in which episodes can be simulated."""
 
     @property
     def spaces(self) -> Spaces:
         """States, observations, actions and the horizon."""
 
     def play(self, keys: Array, policy: Policy, actions: Array | None = None) -> Episodes:
-        """Episodes of a policy, one per key; ``actions``: uniform numbers for random actions."""
+        """Simulate one episode per key; ``actions`` are uniform numbers for random actions."""
 
 
-def play(pomdp: POMDP, policy: GraphPolicy, luck: Noise) -> Episode:
-    """One episode as a pure function of the model, the policy and the noise; may be traced."""
+def play(pomdp: POMDP, policy: GraphPolicy, noise: Noise) -> Episode:
+    """One episode as a pure function of the model, the policy and the noise; can be traced."""
     _, _, A = pomdp.sizes
     pomdp = POMDP(*map(jnp.asarray, pomdp))  # traced steps cannot index NumPy arrays
 
@@ -54,13 +54,13 @@ def play(pomdp: POMDP, policy: GraphPolicy, luck: Noise) -> Episode:
         following = choose(pomdp.moves(h)[state, action], u.state)
         return (following, node, action), (state, observation, action)
 
-    first = choose(pomdp.initial, luck.state[0])
+    first = choose(pomdp.initial, noise.state[0])
     start: tuple[Array, Array, Array] = (
         first,
         jnp.zeros_like(policy.start[0]),
         jnp.zeros_like(first),
     )
-    later = Noise(luck.state[1:], luck.observation, luck.action)
+    later = Noise(noise.state[1:], noise.observation, noise.action)
     inputs: tuple[Array, Noise] = (jnp.arange(pomdp.horizon), later)
     (last, _, _), (states, observations, actions) = jax.lax.scan(step, start, inputs)
     return Episode(Trajectory(observations, actions), jnp.append(states, last))
@@ -68,13 +68,13 @@ def play(pomdp: POMDP, policy: GraphPolicy, luck: Noise) -> Episode:
 
 @jax.jit
 def _play_many(keys: Array, pomdp: POMDP, policy: GraphPolicy, actions: Array | None) -> Episode:
-    return jax.vmap(lambda luck: play(pomdp, policy, luck))(_noise(keys, pomdp.horizon, actions))
+    return jax.vmap(lambda each: play(pomdp, policy, each))(_noise(keys, pomdp.horizon, actions))
 
 
 def _noise(keys: Array, horizon: int, actions: Array | None) -> Noise:
-    """The noise of each episode; that of random actions may be given, (episodes, H)."""
-    luck = jax.vmap(lambda key: noise(*_split(key), horizon))(keys)
-    return luck if actions is None else luck._replace(action=actions)
+    """Draw the noise of each episode; the noise of actions, (episodes, H), may be given."""
+    drawn = jax.vmap(lambda key: noise(*_split(key), horizon))(keys)
+    return drawn if actions is None else drawn._replace(action=actions)
 
 
 def _split(key: Array) -> tuple[Array, Array]:
@@ -83,17 +83,17 @@ def _split(key: Array) -> tuple[Array, Array]:
 
 @in_x64
 def rollout(key: Array, world: Playable, policy: Policy) -> Any:  # Episode or Episodes
-    """Play a policy in a world; the latent states come back with the finished episode.
+    """Simulate a policy in a world; finished episodes contain the latent states.
 
     Parameters
     ----------
     key
-        A JAX random key for one episode, or a one-dimensional array of keys for as many episodes.
+        A JAX random key for one episode, or a one-dimensional array with one key per episode.
     world
         A declaration with its parameters fixed.
     policy
-        Any :class:`Policy`. A :class:`GraphPolicy` is compiled, once for each number of keys;
-        another is asked step by step.
+        Any :class:`Policy`. The simulation of a :class:`GraphPolicy` is compiled once per number
+        of keys; other policies are called step by step.
 
     Returns
     -------
@@ -113,14 +113,14 @@ def rollout(key: Array, world: Playable, policy: Policy) -> Any:  # Episode or E
     refuse_traced_key(keys, "rollout")
     if keys.ndim > 1:
         got, expected = f"keys of shape {keys.shape}", "one key, or a one-dimensional array of keys"
-        raise DataError("rollout", [Problem("key", got, expected, "Write keys.reshape(-1).")])
+        raise DataError("rollout", [Problem("key", got, expected, "Pass keys.reshape(-1).")])
     episodes = rollout_many(keys.reshape(-1), world, policy)
     return episodes if keys.ndim else episodes[0]
 
 
 @in_x64
 def rollout_many(keys: Array, world: Playable, policy: Policy) -> Episodes:
-    """The same for an array of keys, (n,)."""
+    """Simulate one episode per key of an array, (n,)."""
     if not isinstance(world, Playable):
         remedy = "Fix its parameters with .at(...), or draw them with .draw(key)."
         raise DataError(
@@ -132,7 +132,7 @@ def rollout_many(keys: Array, world: Playable, policy: Policy) -> Episodes:
 
 
 def episode_problems(where: str, episodes: int, spaces: Spaces) -> list[Problem]:
-    """A number of episodes that does not fit in memory."""
+    """Report a number of episodes that does not fit in memory."""
     width = sum(math.prod(shape_of(space)) for space in spaces[:2]) + 1
     got = f"{count(episodes)} episodes of {count(spaces.horizon)} steps"
     needed = COPIES * NUMBER * episodes * (spaces.horizon + 1) * width
@@ -143,34 +143,34 @@ def episode_problems(where: str, episodes: int, spaces: Spaces) -> list[Problem]
 def play_tables(
     keys: Array, pomdp: POMDP, policy: Policy, spaces: Spaces, actions: Array | None = None
 ) -> Episodes:
-    """Episodes of a policy in a finite model, one per key.
+    """Simulate one episode per key in a finite model.
 
-    The noise of random actions, (episodes, H), comes from the keys unless it is given.
+    The noise of random actions, (episodes, H), is drawn from the keys unless it is given.
     """
     if isinstance(policy, GraphPolicy):
         compiled = to_numpy(_play_many(keys, pomdp, policy, actions))
         return Episodes(compiled.observations, compiled.actions, compiled.states)
-    luck = to_numpy(_noise(keys, spaces.horizon, actions))
-    rows = zip(*luck, strict=True)
+    drawn = to_numpy(_noise(keys, spaces.horizon, actions))
+    rows = zip(*drawn, strict=True)
     with separated(policy) as asked:
         played = [play_by_asking(pomdp, asked, Noise(*row), spaces) for row in rows]
     return Episodes.of(played, spaces)
 
 
-def play_by_asking(pomdp: POMDP, policy: Policy, luck: Noise, spaces: Spaces) -> Episode:
-    """Play one episode with a policy that is asked step by step.
+def play_by_asking(pomdp: POMDP, policy: Policy, noise: Noise, spaces: Spaces) -> Episode:
+    """Simulate one episode with a policy that is called at every step.
 
-    It receives copies of the observations and actions so far. This frame holds the state: a custom
-    policy comes through :func:`homdp_ppl.core.barrier.separated`.
+    The policy receives copies of the observations and actions so far. Because this frame contains
+    the state, custom policies must be wrapped by :func:`homdp_ppl.core.barrier.separated`.
     """
-    state = int(choose(pomdp.initial, luck.state[0]))
+    state = int(choose(pomdp.initial, noise.state[0]))
     states, observations = [state], []
     actions: list[int] = []
     for h in range(pomdp.horizon):
         shows = pomdp.shows(h, actions[-1] if actions else None)
-        observations.append(int(choose(shows[state], luck.observation[h])))
+        observations.append(int(choose(shows[state], noise.observation[h])))
         chances = ask(policy, observations, actions, spaces)
-        actions.append(int(choose(chances, luck.action[h])))
-        state = int(choose(pomdp.moves(h)[state, actions[-1]], luck.state[h + 1]))
+        actions.append(int(choose(chances, noise.action[h])))
+        state = int(choose(pomdp.moves(h)[state, actions[-1]], noise.state[h + 1]))
         states.append(state)
     return Episode(Trajectory(np.array(observations), np.array(actions)), np.array(states))

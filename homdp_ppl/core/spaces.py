@@ -1,4 +1,4 @@
-"""Spaces: finite sets of names, or real vectors; and what is wrong with values of them."""
+"""Spaces of states, observations and actions, and the validation of their values."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from homdp_ppl.errors import DataError, Problem, SpacesError, shown
 from homdp_ppl.precision import Array
 
 NO_TABLES = (
-    "Real-valued spaces have no tables: plan with planners.quantised() or "
-    "planners.particle_tree(), infer with posterior(homdp, episodes)."
+    "Real-valued spaces have no tables. Plan with planners.quantised() or "
+    "planners.particle_tree(); infer with posterior(homdp, episodes)."
 )
-NUMBERS_FOR_NAMES = "Names become numbers by their places: world.spaces.observations.index(name)."
+NUMBERS_FOR_NAMES = "Convert names to indices: world.spaces.observations.index(name)."
 
 
 class _Dimension(NamedTuple):
@@ -24,7 +24,7 @@ class _Dimension(NamedTuple):
 
 
 class Real(_Dimension):
-    """Real vectors of a given dimension; with dimension 1 plain numbers, of shape ().
+    """The space of real vectors of a given dimension; in dimension 1, of numbers with shape ().
 
     Examples
     --------
@@ -35,7 +35,7 @@ class Real(_Dimension):
     __slots__ = ()
 
     def __new__(cls, dimension: int) -> Real:
-        """Vectors of this dimension, a whole number of at least 1."""
+        """Create the space of a dimension, which is a whole number of at least 1."""
         whole = isinstance(dimension, Integral) and not isinstance(dimension, bool)
         if not whole or dimension < 1:
             expected = "a whole number of at least 1"
@@ -55,9 +55,9 @@ Space: TypeAlias = "tuple[str, ...] | Real"
 
 
 class Spaces(NamedTuple):
-    """States and observations, each a tuple of names or :class:`Real`; the names of actions.
+    """The states, observations and actions of a model, and its horizon.
 
-    The horizon.
+    States and observations are tuples of names or :class:`Real`; actions are a tuple of names.
 
     Examples
     --------
@@ -81,7 +81,7 @@ class Spaces(NamedTuple):
 
     @property
     def spaces(self) -> Spaces:
-        """Itself, so that spaces alone serve where a model is asked for them."""
+        """Itself: spaces can be passed wherever only the spaces of a model are needed."""
         return self
 
     @property
@@ -91,12 +91,12 @@ class Spaces(NamedTuple):
 
     @property
     def names(self) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
-        """Names of states, observations and actions of finite spaces."""
+        """The names of states, observations and actions; only for finite spaces."""
         return names_of(self.states), names_of(self.observations), self.actions
 
     @property
     def sizes(self) -> tuple[int, int, int, int]:
-        """X, Y, A and H of finite spaces."""
+        """The sizes (X, Y, A, H); only for finite spaces."""
         return (
             len(names_of(self.states)),
             len(names_of(self.observations)),
@@ -106,8 +106,9 @@ class Spaces(NamedTuple):
 
     @checked
     def entry(self, table: str, index: Array | Sequence[int]) -> str:
-        """The names along an index, or the beginning of one, into "initial", "transition" or
-        "emission".
+        """The names that belong to an index, or its first entries, of a table.
+
+        The table is "initial", "transition" or "emission".
 
         Examples
         --------
@@ -125,16 +126,16 @@ class Spaces(NamedTuple):
         if table not in axes:
             problems.append(Problem("table", shown(table), f"one of {', '.join(axes)}"))
         elif np.ndim(index) != 1 or len(index) > len(axes[table]):
-            problems.append(Problem("index", shown(index), f"at most {len(axes[table])} places"))
+            problems.append(Problem("index", shown(index), f"at most {len(axes[table])} entries"))
         elif any(i not in range(len(names)) for names, i in zip(axes[table], index, strict=False)):
-            problems.append(Problem("index", shown(index), "places within the table"))
+            problems.append(Problem("index", shown(index), "an index inside the table"))
         if problems:
             raise DataError("Spaces.entry", problems)
         return ", ".join(names[int(i)] for names, i in zip(axes[table], index, strict=False))
 
 
 class HasSpaces(Protocol):
-    """A declaration, a world, a POMDP, or spaces alone."""
+    """A declaration, a world, a POMDP or spaces."""
 
     @property
     def spaces(self) -> Spaces:
@@ -150,13 +151,13 @@ def spaces_of(model: Any, subject: str) -> Spaces:
             return spaces
         expected = "a whole number of at least 1"
         raise DataError(subject, [Problem("horizon", shown(steps), expected)])
-    remedy = 'A model by its name is models.load("tiger").' if isinstance(model, str) else ""
+    remedy = 'Load a model by its name: models.load("tiger").' if isinstance(model, str) else ""
     expected = "a HOMDP, a World, a POMDP or Spaces"
     raise DataError(subject, [Problem("model", shown(model), expected, remedy)])
 
 
 def is_real(*spaces: Any) -> bool:
-    """Whether one of them is real-valued."""
+    """Whether at least one of the spaces is real-valued."""
     return any(isinstance(space, Real) for space in spaces)
 
 
@@ -171,7 +172,7 @@ def names_of(space: Space) -> tuple[str, ...]:
 
 
 def no_tables(spaces: Spaces, subject: str, where: str) -> SpacesError:
-    """The error for whatever needs finite tables, and says where to go without them."""
+    """The error for real-valued spaces where finite tables are needed."""
     got = f"{describe(spaces.states, 'state')}, {describe(spaces.observations, 'observation')}"
     return SpacesError(
         subject, [Problem(where, got, "finitely many states and observations", NO_TABLES)]
@@ -185,12 +186,12 @@ def require_finite(spaces: Spaces, subject: str, where: str) -> None:
 
 
 def shape_of(space: Space) -> tuple[int, ...]:
-    """The shape of one value: () for names, which are counted, and for numbers."""
+    """The shape of one value: () for names, which are stored as indices, and for numbers."""
     return space.shape if isinstance(space, Real) else ()
 
 
 def describe(space: Space, word: str) -> str:
-    """A space in words."""
+    """Describe a space, for example "2 states"."""
     return (
         f"{word}s in {space}"
         if isinstance(space, Real)
@@ -198,12 +199,12 @@ def describe(space: Space, word: str) -> str:
     )
 
 
-def told(value: Any, space: Space) -> str:
-    """A state, an observation or an action in words.
+def label_of(value: Any, space: Space) -> str:
+    """The name of a state, observation or action; real numbers are formatted.
 
     Examples
     --------
-    >>> told(1, ("left", "right")), told([0.5, -2.0], Real(2))
+    >>> label_of(1, ("left", "right")), label_of([0.5, -2.0], Real(2))
     ('right', '0.5 -2')
     """
     return (
@@ -214,7 +215,7 @@ def told(value: Any, space: Space) -> str:
 
 
 def entry_place(index: Array | Sequence[int], ids: Array | None = None) -> str:
-    """Which episode, by its id if it has one, and which step."""
+    """Describe a place by its episode (the id if there is one) and its step."""
     if len(index) == 1:
         return f"step {index[0] + 1}"
     name = None if ids is None else ids[index[0]]
@@ -228,7 +229,7 @@ def value_problems(
     known: Array | None = None,
     ids: Array | None = None,
 ) -> list[Problem]:
-    """What is wrong with an array of values of a space, whose first axes are episodes and steps.
+    """Report values outside of their space; the first axes are episodes and steps.
 
     Only known values are read.
     """

@@ -1,4 +1,4 @@
-"""A plan as a picture: the decisions of the first steps as a tree that can be read."""
+"""Pictures of plans: the decisions of the first steps, drawn as a tree."""
 
 from __future__ import annotations
 
@@ -12,18 +12,16 @@ if TYPE_CHECKING:
 
 
 def draw_tree(tree: nx.DiGraph, title: str, axes: Axes | None = None) -> Axes:
-    """Draw a policy's tree from left to right.
-
-    Observations on the branches, decisions in the nodes.
+    """Draw a policy tree from left to right, observations on edges and decisions in nodes.
 
     Parameters
     ----------
     tree
-        What ``plan.tree()`` returns.
+        The result of ``plan.tree()``.
     title
-        What to write above.
+        The title.
     axes
-        Where to draw; a new figure by default.
+        Matplotlib axes; a new figure by default.
     """
     import matplotlib.pyplot as plt
     from matplotlib import colormaps
@@ -45,9 +43,8 @@ def draw_tree(tree: nx.DiGraph, title: str, axes: Axes | None = None) -> Axes:
         weight = tree.nodes[child]["probability"] / max(tree.nodes[parent]["probability"], 1e-300)
         axes.plot([x0, x1], [y0, y1], color="#999999", lw=0.6 + 2.4 * min(1.0, weight), zorder=1)
         middle = (0.52 * x0 + 0.48 * x1, 0.52 * y0 + 0.48 * y1)
-        told = tree.edges[parent, child]["observation"]
         axes.annotate(
-            told,
+            tree.edges[parent, child]["observation"],
             middle,
             fontsize=7,
             color="#333333",
@@ -65,9 +62,16 @@ def draw_tree(tree: nx.DiGraph, title: str, axes: Axes | None = None) -> Axes:
             "facecolor": palette.get(data["action"], "white"),
             "edgecolor": "#555555",
         }
-        told = f"{text}\n{data['value']:.2f}"
+        label = f"{text}\n{data['value']:.2f}"
         axes.annotate(
-            told, (x, y), fontsize=8, ha="center", va="center", zorder=3, bbox=box, parse_math=False
+            label,
+            (x, y),
+            fontsize=8,
+            ha="center",
+            va="center",
+            zorder=3,
+            bbox=box,
+            parse_math=False,
         )
     handles = [Line2D([], [], marker="s", linestyle="", color=palette[word]) for word in words]
     legend = axes.legend(
@@ -80,7 +84,7 @@ def draw_tree(tree: nx.DiGraph, title: str, axes: Axes | None = None) -> Axes:
         fontsize=8,
     )
     for written in legend.get_texts():
-        written.set_parse_math(False)  # dollars are money
+        written.set_parse_math(False)  # names may contain dollar signs
     axes.set_title(title, fontsize=10)
     axes.set_xlim(-0.4, steps + 0.5)
     axes.margins(y=0.08)
@@ -89,7 +93,7 @@ def draw_tree(tree: nx.DiGraph, title: str, axes: Axes | None = None) -> Axes:
 
 
 def _heights(tree: nx.DiGraph) -> dict[int, float]:
-    """Leaves evenly spread from top to bottom, every other node in the middle of its children."""
+    """Vertical positions: leaves evenly spaced, other nodes centred on their children."""
     heights: dict[int, float] = {}
     below = 0.0
     for node in nx.dfs_postorder_nodes(tree, 0, sort_neighbors=sorted):

@@ -1,4 +1,4 @@
-"""Any policy as a graph: the tree of the histories that it can meet."""
+"""Conversion of any policy to a graph: the tree of the histories that it can reach."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ from homdp_ppl.memory import NUMBER, count, require_memory
 from homdp_ppl.precision import Array
 
 SUBJECT = "GraphPolicy.from_policy"
-COPIES = 4  # of the arrays while they are made
-ASKED_TWICE = 32  # histories
+COPIES = 4  # of the arrays during the conversion
+ASKED_TWICE = 32  # histories for which the policy is called twice
 
 History: TypeAlias = tuple[tuple[int, ...], tuple[int, ...]]  # observations and actions
 
 
 def written_out(policy: Policy, spaces: Spaces, max_nodes: int) -> GraphArrays:
-    """The arrays of the graph of a policy that is asked step by step.
+    """Return the arrays of the graph of a policy.
 
     Parameters
     ----------
     policy
-        Anything with ``act``.
+        An object with ``act``.
     spaces
-        Of the model that it will act in; finite.
+        The spaces of the model in which it acts; they must be finite.
     max_nodes
-        Refuse larger trees.
+        The largest number of nodes; raises PolicyError if the tree is larger.
     """
     refuse(PolicyError, SUBJECT, count_problems(max_nodes=max_nodes))
     _, Y, A, H = spaces.sizes
@@ -40,7 +40,7 @@ def written_out(policy: Policy, spaces: Spaces, max_nodes: int) -> GraphArrays:
     probabilities: list[Array] = []
     successor: list[Array] = []
     held = 0  # numbers
-    for node, (observations, actions) in enumerate(histories):  # grows while it is read
+    for node, (observations, actions) in enumerate(histories):  # the list grows in this loop
         chances = ask(policy, observations, actions, spaces)
         probabilities.append(chances)
         successor.append(np.full((A, Y), node))
@@ -58,7 +58,7 @@ def written_out(policy: Policy, spaces: Spaces, max_nodes: int) -> GraphArrays:
 
 
 def _require_nodes(nodes: int, numbers: int, horizon: int, max_nodes: int) -> None:
-    """Refuse a tree of more nodes than are allowed, or one that does not fit in memory."""
+    """Raise an error for a tree with more than ``max_nodes`` nodes, or too large for memory."""
     got, remedy = f"{count(nodes)} histories within {horizon} steps", "Use a shorter horizon."
     if nodes > max_nodes:
         problem = Problem("policy", got, f"at most {max_nodes:,}", "Raise max_nodes.")
@@ -67,7 +67,7 @@ def _require_nodes(nodes: int, numbers: int, horizon: int, max_nodes: int) -> No
 
 
 def _require_least(observations: int, actions: int, horizon: int, max_nodes: int) -> None:
-    """Refuse what no policy can stay below: one action after each history."""
+    """Raise an error early if even a deterministic policy would have too many histories."""
     nodes = held = 0
     for h in range(1, horizon + 1):
         nodes += observations**h
@@ -81,12 +81,12 @@ def _ask_again(
     answers: list[Array],
     spaces: Spaces,
 ) -> None:
-    """Refuse a policy that answers the same question in two ways."""
+    """Raise an error for a policy that gives different answers for the same history."""
     for (observations, actions), before in zip(histories[:ASKED_TWICE], answers, strict=False):
         after = ask(policy, observations, actions, spaces)
         if not np.array_equal(before, after):
-            got = f"{before} and then {after} after the observations {observations}"
+            got = f"{before}, then {after}, after the observations {observations}"
             expected = "the same action probabilities for the same history"
-            remedy = "Return probabilities; the caller draws from them."
+            remedy = "Return probabilities instead of sampling; the caller samples from them."
             problem = Problem("act", got, expected, remedy)
             raise PolicyError(SUBJECT, [problem])

@@ -1,1 +1,1 @@
-"""From a NumPyro program to a HOMDP and its worlds."""
+"""Declarations: turn a NumPyro program into a HOMDP and its worlds."""

@@ -1,4 +1,4 @@
-"""Kernels of a declared program as distributions, for one point or for many points at once."""
+"""Kernels of a declared program as distributions, at one point or at many points together."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ class Laws(NamedTuple):
 
 
 def laws(kernels: Kernels, domain: Spaces) -> Laws:
-    """The kernels as functions, tables as Categorical.
+    """The kernels as functions; rows of tables become Categorical distributions.
 
-    What is wrong is told by a :class:`KernelError` when they are called.
+    Invalid kernels raise :class:`KernelError` when the functions are called.
     """
     initial = kernels.initial
 
@@ -58,14 +58,14 @@ def laws(kernels: Kernels, domain: Spaces) -> Laws:
 
 
 def _categorical(where: str, table: Any, point: tuple[Array, ...], domain: Spaces) -> Distribution:
-    """A row of a table, which is for finitely many states."""
+    """A row of a table; tables are possible for finitely many states only."""
     expected = (
         "a NumPyro distribution"
         if where == "initial"
         else "a function that returns a NumPyro distribution"
     )
     if isinstance(domain.states, Real):
-        remedy = f"Tables are for finitely many states, and these are in {domain.states}."
+        remedy = f"Tables need finitely many states, but these are in {domain.states}."
         raise KernelError(Problem(where, type(table).__name__, expected, remedy))
     try:
         array = jnp.asarray(table, dtype=jnp.result_type(float))
@@ -75,7 +75,7 @@ def _categorical(where: str, table: Any, point: tuple[Array, ...], domain: Space
 
 
 def _checked(where: str, given: Any, space: Space) -> Distribution:
-    """A distribution of one value of a space."""
+    """Validate a distribution of one value of a space."""
     if not isinstance(given, Distribution):
         remedy = "Return a distribution, not a value drawn from it."
         raise KernelError(Problem(where, type(given).__name__, "a NumPyro distribution", remedy))
@@ -86,8 +86,8 @@ def _checked(where: str, given: Any, space: Space) -> Distribution:
         )
         expected = f"a distribution of one value of shape {shape_of(space)}"
         remedy = (
-            "dist.Normal(vector, 1.0).to_event(1) is one draw of a vector; Real(1) is "
-            "a plain number."
+            "For vectors use .to_event(1), as in dist.Normal(vector, 1.0).to_event(1); values in "
+            "Real(1) are scalars."
         )
         raise KernelError(Problem(where, got, expected, remedy))
     continuous = isinstance(space, Real)
@@ -96,17 +96,21 @@ def _checked(where: str, given: Any, space: Space) -> Distribution:
             f"{type(given).__name__}, which is {'discrete' if given.is_discrete else 'continuous'}"
         )
         raise KernelError(
-            Problem(where, got, f"{'a density' if continuous else 'a distribution of indices'}")
+            Problem(
+                where,
+                got,
+                "a continuous distribution" if continuous else "a distribution of indices",
+            )
         )
     return given
 
 
 class Conditional(Distribution):  # type: ignore[misc]
-    """A kernel at many points: independent values, one a point.
+    """A kernel at many points: one independent value per point.
 
-    NumPyro batches distributions by their parameters, which differ from family to family. This one
-    batches the points instead, and asks the kernel at each: it works for every kernel, inside
-    ``scan`` and out.
+    NumPyro batches distributions by their parameters, which differ between families. This class
+    batches the points instead and calls the kernel at each of them. It works for every kernel,
+    inside and outside of ``scan``.
 
     Parameters
     ----------
@@ -143,12 +147,12 @@ class Conditional(Distribution):  # type: ignore[misc]
 
     @property
     def batch_shape(self) -> tuple[int, ...]:
-        """From the points, which a scan stacks."""
+        """The leading axes of the points, which a scan stacks."""
         axes = jnp.ndim(self.point[-1]) - self.lengths[-1]
         return tuple(jnp.shape(self.point[-1])[:axes])
 
     def sample(self, key: Array, sample_shape: tuple[int, ...] = ()) -> Array:
-        """One value a point."""
+        """One value per point."""
         keys = (
             jax.random.split(key, (*sample_shape, *self.batch_shape))
             if (*sample_shape, *self.batch_shape)

@@ -1,12 +1,10 @@
-"""Closed-form posteriors found in a program.
+"""Find sites with closed-form posteriors: Dirichlet rows that the data update by addition.
 
-Which of its sites are Dirichlet rows that the data update by addition.
-
-Two steps. The fingerprint: every table entry that moves with a site must equal an entry of a
-Dirichlet row (or b and 1 - b of a Beta), up to the constant mass that the row leaves to it. The
-certificate: log prior + log likelihood - log claimed posterior must not change when those sites
-move, at other values of the others too. Rejecting is safe, NUTS serves then; accepting needs the
-certificate.
+There are two steps. Matching: every table entry that changes with a site must equal an entry of a
+Dirichlet row (or b and 1 - b of a Beta), up to the constant mass that the known entries of the row
+leave. Certificate: log prior + log likelihood - log claimed posterior must not change when those
+sites change, also at other values of the remaining sites. Rejecting a site is safe, because NUTS
+samples it then; accepting one requires the certificate.
 """
 
 from __future__ import annotations
@@ -22,8 +20,8 @@ from homdp_ppl.declare.probing import POINTS, Probe, Prober
 from homdp_ppl.precision import Array
 
 SAME = 1e-12  # two probabilities closer than this are equal
-CERTIFICATE = 1e-8  # relative spread allowed in a quantity that must be constant
-ROUNDS = 4  # values of the claimed sites that are tried with every value of the others
+CERTIFICATE = 1e-8  # largest relative spread of a quantity that must be constant
+ROUNDS = 4  # values of the claimed sites to try with every value of the other sites
 
 
 class Rows(NamedTuple):
@@ -35,16 +33,16 @@ class Rows(NamedTuple):
 
 
 class Conjugate(NamedTuple):
-    """The Dirichlet rows with a closed-form posterior, all their entries in one vector of length M.
+    """The Dirichlet rows with a closed-form posterior; one vector of length M has all entries.
 
-    The posterior concentration is ``concentration`` plus the counts of the table entries that point
-    at each place.
+    The posterior concentration is ``concentration`` plus the counts of the table entries that refer
+    to each place.
     """
 
     sites: tuple[str, ...]
     lengths: tuple[
         int, ...
-    ]  # how many entries each site has; a Beta has two for each of its numbers
+    ]  # number of entries of each site; a Beta has two for each of its values
     concentration: Array  # (M,)       prior
     row: Array  # (M,)       which Dirichlet row an entry belongs to
     transition: Array  # (X, A, X)  place of each table entry in the vector, -1 for none
@@ -52,16 +50,16 @@ class Conjugate(NamedTuple):
 
 
 def find_conjugate(prober: Prober, start: Probe, depends: Mapping[str, Rows]) -> Conjugate:
-    """The sites of a program with a closed-form posterior: fingerprint, then certificate.
+    """Find the sites of a program with a closed-form posterior: matching, then certificate.
 
     Parameters
     ----------
     prober
         The program.
     start
-        What it shows with all its sites moving.
+        Its results when all sites change.
     depends
-        Which rows move with each site.
+        The rows that change with each site.
     """
     claimed = _match(start, depends, prober.spaces)
     if claimed.sites and not (
@@ -79,7 +77,7 @@ def _nothing(spaces: Spaces) -> Conjugate:
 
 
 def _match(start: Probe, depends: Mapping[str, Rows], spaces: Spaces) -> Conjugate:
-    """Fingerprint: find every moving table entry among the entries of the Dirichlet sites."""
+    """Matching: find every changing table entry among the entries of the Dirichlet sites."""
     candidates = [
         name
         for name, alpha in start.concentrations.items()
@@ -123,17 +121,16 @@ def _used(rows: Rows) -> bool:
 
 
 def _comes_from(source: Array, site_of: Array, site: int) -> Array:
-    """Rows whose moving entries all come from one site."""
+    """Rows whose changing entries all come from one site."""
     owner = np.where(source >= 0, site_of[source], -1)
     return np.any(source >= 0, axis=-1) & np.where(source >= 0, owner == site, True).all(-1)
 
 
 def _sources(table: Array, entries: Array, row: Array) -> Array:
-    """For each table entry the Dirichlet entry it equals, up to a constant factor of the row.
+    """For each table entry the Dirichlet entry that it equals, up to a constant factor of the row.
 
-    -1 where there is none.
-
-    A row counts only if its moving entries are all the entries of one Dirichlet row, each once.
+    The value is -1 if there is none. A row counts only if its changing entries are all the entries
+    of one Dirichlet row, each once.
     """
     flat = table.reshape(POINTS, -1, table.shape[-1])  # (POINTS, rows, d)
     moving = np.ptp(flat, axis=0) > SAME
@@ -155,9 +152,9 @@ def _sources(table: Array, entries: Array, row: Array) -> Array:
 
 
 def _look_up(ranked: Array, order: Array, wanted: Array) -> Array:
-    """The entry equal to each wanted one at every point (sorted by the first point).
+    """The entry that equals each wanted entry at every point, -1 if there is none.
 
-    -1 where there is none.
+    Entries are sorted by their value at the first point.
     """
     position = np.searchsorted(ranked[0], wanted[0])
     found = np.full(wanted.shape[1], -1)
@@ -169,8 +166,8 @@ def _look_up(ranked: Array, order: Array, wanted: Array) -> Array:
 
 
 def _certified(prober: Prober, start: Probe, conjugate: Conjugate) -> bool:
-    """Certificate: the claimed posterior differs from prior times likelihood by a constant wherever
-    the claimed sites move.
+    """Certificate: the claimed posterior is prior times likelihood, up to a constant factor, for
+    all values of the claimed sites.
     """
     held = {name: np.repeat(value[:1], POINTS, axis=0) for name, value in start.parameters.items()}
     for probe in prober.move(held, conjugate.sites):
@@ -181,10 +178,7 @@ def _certified(prober: Prober, start: Probe, conjugate: Conjugate) -> bool:
 
 
 def _separate(prober: Prober, start: Probe, conjugate: Conjugate) -> bool:
-    """The same at other values of the other sites.
-
-    Moving the claimed ones changes nothing there either.
-    """
+    """The same certificate at other values of the remaining sites."""
     others = [site.name for site in prober.sites if site.name not in conjugate.sites]
     for probe in prober.move(start.parameters, others) if others else ():
         before, scale = _difference(probe, conjugate)
@@ -197,8 +191,8 @@ def _separate(prober: Prober, start: Probe, conjugate: Conjugate) -> bool:
 
 
 def _difference(probe: Probe, conjugate: Conjugate) -> tuple[Array, float]:
-    """Log prior + log likelihood of random data - log claimed posterior at every point, and how
-    large these numbers are.
+    """Log prior + log likelihood of random data - log claimed posterior at every point, and the
+    magnitude of these numbers.
     """
     generator = np.random.default_rng(1)
     total = np.array(probe.log_prior, dtype=np.float64)

@@ -1,7 +1,4 @@
-"""Declarations: a decorated NumPyro program is a HOMDP.
-
-With its parameters fixed it is a World to act in.
-"""
+"""The functions that declare a HOMDP: the decorator :func:`homdp`, and :func:`tabular`."""
 
 from __future__ import annotations
 
@@ -16,10 +13,10 @@ from numpy.typing import ArrayLike
 from numpyro.distributions import Distribution
 
 from homdp_ppl.core.spaces import Real
-from homdp_ppl.declare.density_validation import as_reward, trial_problems, trials, try_out
+from homdp_ppl.declare.density_validation import as_reward, play_trials, trial_problems, trials
 from homdp_ppl.declare.dynamics import RewardFunction
 from homdp_ppl.declare.fingerprint import probe_digest
-from homdp_ppl.declare.kernels import Kernels, tabulators
+from homdp_ppl.declare.kernels import ACTION_IN_STATE, Kernels, tabulators
 from homdp_ppl.declare.model import HOMDP, World
 from homdp_ppl.declare.probing import Prober
 from homdp_ppl.declare.sizes import declared_size_problems
@@ -29,7 +26,7 @@ from homdp_ppl.declare.validation import (
     check_reward,
     check_spaces,
     check_tables,
-    look,
+    inspect_program,
 )
 from homdp_ppl.errors import DeclarationError, Problem, shown
 from homdp_ppl.precision import Array, x64
@@ -52,21 +49,21 @@ def homdp(
     Parameters
     ----------
     program
-        Nothing: the program stands below the decorator.
+        Leave this out. Write the program below the decorator.
     states, observations, actions
-        Names, or how many there are; states and observations may be :class:`Real` vectors.
+        Names, or the number of names. States and observations may also be :class:`Real` vectors.
     horizon
         Number of actions in an episode.
     reward
-        r(x, a) in [0, 1] as an array (X, A), one a step (H, X, A), or a function of two indices.
-        Where observations are continuous there is one for all steps; where states are, it is a
-        function that JAX can trace.
+        r(x, a) in [0, 1]: an array (X, A), an array (H, X, A) with one table per step, or a
+        function of two indices. With continuous observations, the reward must be the same at all
+        steps. With continuous states, it must be a function that JAX can trace.
 
     Returns
     -------
     callable
-        A decorator that turns the program into a :class:`HOMDP`, or raises
-        :class:`DeclarationError` with every problem.
+        A decorator that turns the program into a :class:`HOMDP`. It raises
+        :class:`DeclarationError` with all problems if the declaration is invalid.
 
     Examples
     --------
@@ -95,7 +92,8 @@ def homdp(
             "Write @homdp(states=..., ...) above the function, or homdp(states=..., ...)(function)."
         )
         raise DeclarationError(
-            "homdp", [Problem("arguments", f"a {type(program).__name__}", "keywords alone", remedy)]
+            "homdp",
+            [Problem("arguments", f"a {type(program).__name__}", "keyword arguments only", remedy)],
         )
 
     return lambda function: declare(function, states, observations, actions, horizon, reward)
@@ -113,21 +111,22 @@ def tabular(
     actions: Sequence[str] | int | None = None,
     name: str = "tabular",
 ) -> HOMDP:
-    """Declare a HOMDP by tables: each of T and O an array when it is known, or a Dirichlet prior.
+    """Declare a HOMDP by its tables. T and O are arrays if they are known, else Dirichlet priors.
 
     Parameters
     ----------
     T
-        T(x' | x, a), shape (X, A, X): an array, or a distribution over such tables; then its site
-        is called "T".
+        T(x' | x, a), shape (X, A, X): an array, or a distribution over such tables. The site of a
+        distribution is called "T".
     O
-        O(y | x), shape (X, Y), in the same manner; its site is called "O".
+        O(y | x), shape (X, Y): an array or a distribution. The site of a distribution is called
+        "O".
     initial
         The distribution of the first state, (X,).
     reward, horizon, states, observations, actions
-        As in :func:`homdp`; names default to x0, y0, a0 and so on.
+        As in :func:`homdp`. Names default to x0, y0, a0 and so on.
     name
-        What to call the model.
+        The name of the model.
 
     Examples
     --------
@@ -140,7 +139,7 @@ def tabular(
     shapes = {"T": _shape(T), "O": _shape(O)}
     wanted = {"T": "shape (X, A, X)", "O": "shape (X, Y)"}
     bad = [
-        Problem(n, f"shape {s}", wanted[n])
+        Problem(n, f"shape {s}", wanted[n], ACTION_IN_STATE if (n, len(s)) == ("O", 3) else "")
         for n, s in shapes.items()
         if len(s) != wanted[n].count(",") + 1
     ]
@@ -161,7 +160,7 @@ def tabular(
         return Kernels(initial=initial, transition=table("T", T), emission=table("O", O))
 
     if not isinstance(name, str):
-        raise DeclarationError("tabular", [Problem("name", shown(name), "a text")])
+        raise DeclarationError("tabular", [Problem("name", shown(name), "a string")])
     program.__name__ = name
     X, A, _ = shapes["T"]
     Y = shapes["O"][-1]
@@ -178,7 +177,7 @@ def declare(
     horizon: Any,
     reward: Any,
 ) -> HOMDP:
-    """A HOMDP from what was declared; every problem is reported at once."""
+    """Make a HOMDP from the arguments of a declaration; all problems are reported together."""
     name = getattr(function, "__name__", "homdp")
     spaces, problems = check_spaces(states, observations, actions, horizon)
     misused = check_program(function)
@@ -187,37 +186,37 @@ def declare(
         raise DeclarationError(name, [*problems, *misused, *too_large])
     rewards: Array | RewardFunction
     rewards, wrong = (check_reward if spaces.finite else as_reward)(reward, spaces)
-    sites, sound, misshapen = look(
+    sites, sound, misshapen = inspect_program(
         function,
         lambda kernels, key: (
             tabulators(kernels, spaces) if spaces.finite else trials(kernels, spaces, key)
         ),
     )
     model = HOMDP(name, spaces, rewards, function, sites)
-    finish = _with_structure if spaces.finite else _tried_out
+    finish = _with_structure if spaces.finite else _with_trials
     return finish(model, [*problems, *wrong, *misshapen], sound)
 
 
 def _with_structure(model: HOMDP, problems: list[Problem], sound: tuple[str, ...]) -> HOMDP:
-    """A finite model with what its tables show; bad rows of sound kernels are problems too."""
+    """Add the structure of a finite model. Invalid rows of well-formed kernels are problems too."""
     if not sound:
         raise DeclarationError(model.name, problems)
     with x64():
         prober = Prober(model.function, model.sites, model.spaces, sound)
         start = prober.start()
         problems = [*problems, *check_tables(start, model.spaces)]
-        for probe in () if problems else prober.elsewhere():
+        for probe in () if problems else prober.further_points():
             problems = problems or check_tables(probe, model.spaces)
         if problems:
             raise DeclarationError(model.name, problems)
         return replace(model, _structure=analyse(prober, start), _probe=probe_digest(start))
 
 
-def _tried_out(model: HOMDP, problems: list[Problem], sound: tuple[str, ...]) -> HOMDP:
-    """A model without tables, after some episodes of it were played."""
+def _with_trials(model: HOMDP, problems: list[Problem], sound: tuple[str, ...]) -> HOMDP:
+    """Validate a model without tables by playing some trial episodes."""
     if problems:
         raise DeclarationError(model.name, problems)
-    trial = try_out(model.dynamics, model.function, model.sites)
+    trial = play_trials(model.dynamics, model.function, model.sites)
     problems = trial_problems(trial, model.spaces)
     if problems:
         raise DeclarationError(model.name, problems)
@@ -225,10 +224,10 @@ def _tried_out(model: HOMDP, problems: list[Problem], sound: tuple[str, ...]) ->
 
 
 def _shape(given: ArrayLike | Distribution) -> tuple[int, ...]:
-    """The shape of a table; of one with rows of different lengths as far as it has one."""
+    """The shape of a table. If rows differ in length, only the leading axes are counted."""
     if isinstance(given, Distribution):
         return tuple(given.shape())
-    if hasattr(given, "_fields"):  # a record of arrays, such as a POMDP
+    if isinstance(given, tuple) and hasattr(given, "_fields"):  # a record, such as a POMDP
         return (len(given),)
     if not isinstance(given, list | tuple | np.ndarray | jax.Array | int | float):
         return np.shape(np.asarray(given, dtype=object))

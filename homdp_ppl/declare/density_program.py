@@ -1,7 +1,7 @@
 """The episode of a model without tables as a NumPyro program.
 
-The same sites as for finite models: ``x``, ``y``, ``a`` of shape (H, episodes, ...) and ``x_last``
-(episodes, ...).
+It has the same sites as for finite models: ``x``, ``y``, ``a`` of shape (H, episodes, ...), and
+``x_last`` of shape (episodes, ...).
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def density_program(function: Callable[[], Kernels], domain: Spaces) -> Callable
 
         index = jnp.result_type(int)
         kind = jnp.result_type(float) if isinstance(domain.states, Real) else index
-        start = _somewhere(rules, domain, episodes, kind)
+        start = _placeholder(rules, domain, episodes, kind)
         (x, a), _ = scan(
             step, (start, jnp.zeros(episodes, dtype=index)), jnp.arange(domain.horizon)
         )
@@ -66,15 +66,15 @@ def density_program(function: Callable[[], Kernels], domain: Spaces) -> Callable
 
 
 def at_least_one(what: str, number: int) -> None:
-    """Refuse programs of no episodes, or of no steps."""
+    """Raise an error for a program without episodes or without steps."""
     if number < 1:
         raise HOMDPError("program", [Problem(what, str(number), "at least 1")])
 
 
-def _somewhere(rules: Laws, domain: Spaces, episodes: int, kind: jnp.dtype) -> Array:
-    """A possible state before the first, which is not read.
+def _placeholder(rules: Laws, domain: Spaces, episodes: int, kind: jnp.dtype) -> Array:
+    """A state for the step before the first, whose value is not used.
 
-    A transition from nowhere might have no density at all.
+    It must be a possible state: a transition from another one might have no density.
     """
     return jnp.broadcast_to(
         rules.initial().sample(jax.random.key(0)), (episodes, *shape_of(domain.states))

@@ -1,9 +1,7 @@
-"""Everything that can be wrong with a declaration without tables, found before it is used.
+"""Validation of declarations without tables: of their form, and of trial episodes.
 
-By its form, and by playing it.
-
-What is finite in it is held to the same as in finite declarations: its rows are tabulated and
-checked.
+Their finite parts are checked as in finite declarations: rows are tabulated and must be
+probabilities.
 """
 
 from __future__ import annotations
@@ -20,7 +18,7 @@ from numpyro.distributions import Distribution
 from homdp_ppl.core.episode import Episode
 from homdp_ppl.core.episodes import Episodes
 from homdp_ppl.core.probabilities import row_problems
-from homdp_ppl.core.spaces import Real, Space, Spaces, shape_of, told
+from homdp_ppl.core.spaces import Real, Space, Spaces, label_of, shape_of
 from homdp_ppl.declare.conditional import laws
 from homdp_ppl.declare.dynamics import Dynamics, Parameters, RewardFunction
 from homdp_ppl.declare.kernels import (
@@ -39,15 +37,15 @@ from homdp_ppl.declare.validation import REWARD_REMEDY, check_reward
 from homdp_ppl.errors import Problem
 from homdp_ppl.precision import Array, to_numpy, x64
 
-FACTORS = (1.0, -1.0, 4.0, -4.0, 16.0, -16.0)  # of a draw: where else densities are probed
-REACH = 4.0  # how far from 0 functions of real-valued states are tried
-SHOWN, LOOKED_AT = 4, 1000  # rewards outside [0, 1]: how many are told, of how many
+FACTORS = (1.0, -1.0, 4.0, -4.0, 16.0, -16.0)  # densities are probed at these multiples of a draw
+REACH = 4.0  # scale of the real-valued states at which functions are tried
+REPORTED, EXAMINED = 4, 1000  # rewards outside [0, 1]: how many are reported and examined
 
 
 def as_reward(reward: Any, domain: Spaces) -> tuple[RewardFunction, list[Problem]]:
-    """The reward as a function of (x, a), and what is wrong with its form.
+    """The reward as a function of (x, a), and the problems of its form.
 
-    Tables are for finite states.
+    Tables are possible for finitely many states only.
     """
     expected = "a function r(x, a)"
     if callable(reward) and not isinstance(reward, Distribution):
@@ -76,7 +74,7 @@ def _nothing(x: Array, a: Array) -> Array:
 
 
 def _form_problems(reward: Callable[..., Any], domain: Spaces) -> list[Problem]:
-    """An abstract run of a reward function: whether JAX can trace it, and one number comes out."""
+    """Trace a reward function: JAX must be able to trace it, and it must return one number."""
     expected = "a function of (x, a) that returns one number"
     try:
         runs = [
@@ -92,7 +90,7 @@ def _form_problems(reward: Callable[..., Any], domain: Spaces) -> list[Problem]:
 
 
 def _point(domain: Spaces, key: Array) -> tuple[Array, Array]:
-    """A state and an action to try functions with, other ones for other keys."""
+    """A state and an action at which to try functions; they depend on the key."""
     states, actions = domain.states, len(domain.actions)
     a = jax.random.randint(jax.random.fold_in(key, 1), (), 0, actions)
     if isinstance(states, Real):
@@ -101,27 +99,25 @@ def _point(domain: Spaces, key: Array) -> tuple[Array, Array]:
 
 
 def reward_problems(rewards: Array, episodes: Episode | Episodes, domain: Spaces) -> list[Problem]:
-    """Rewards outside [0, 1], each once, with where they were met."""
+    """Problems for rewards outside [0, 1], each once, with the state and the action."""
     found: dict[Problem, None] = {}
-    for episode, step in np.argwhere(~((rewards >= 0) & (rewards <= 1)))[:LOOKED_AT]:
+    for episode, step in np.argwhere(~((rewards >= 0) & (rewards <= 1)))[:EXAMINED]:
         state, action = episodes.states[episode, step], episodes.actions[episode, step]
-        place = f"{told(state, domain.states)}, {told(action, domain.actions)}"
+        place = f"{label_of(state, domain.states)}, {label_of(action, domain.actions)}"
         got = rewards[episode, step]
         remedy = (
-            ""
-            if np.isnan(got)
-            else f"{REWARD_REMEDY} One without bounds is clipped: jnp.clip(r, 0, 1)."
+            "" if np.isnan(got) else f"{REWARD_REMEDY} Clip an unbounded reward: jnp.clip(r, 0, 1)."
         )
         found[Problem("reward", f"{got:.6g}", "a number in [0, 1]", remedy, place)] = None
-        if len(found) == SHOWN:
+        if len(found) == REPORTED:
             break
     return list(found)
 
 
 def trials(kernels: Kernels, domain: Spaces, key: Array) -> dict[str, Callable[[], Any]]:
-    """What each kernel is tried with, abstractly, at a point that depends on the key.
+    """For each kernel a function that tries it, under tracing, at a point that depends on the key.
 
-    Its rows where its values are finite, else a draw and its log density.
+    It returns the rows of a finite kernel, else a draw and its log density.
     """
     rules = laws(kernels, domain)
 
@@ -164,16 +160,18 @@ def _latent(states: tuple[str, ...], domain: Spaces) -> Spaces:
 
 
 class Trial(NamedTuple):
-    """What came out of some episodes; every array has them as its leading axis."""
+    """Results of trial episodes; the leading axis of every array is the episode."""
 
     episodes: Episode
     rewards: Array  # (H,)
     density: Array  # ()  of states and observations
-    rows: dict[str, Array]  # of what is finite
-    probe: dict[str, Any]  # numbers that tell this program from others
+    rows: dict[str, Array]  # of the finite kernels
+    probe: dict[str, Any]  # numbers that distinguish this program from others
 
 
-def try_out(dynamics: Dynamics, function: Callable[[], Kernels], sites: Sequence[Site]) -> Trial:
+def play_trials(
+    dynamics: Dynamics, function: Callable[[], Kernels], sites: Sequence[Site]
+) -> Trial:
     """Play episodes at parameters drawn from the prior."""
 
     def trial(key: Array) -> Trial:
@@ -195,14 +193,14 @@ def try_out(dynamics: Dynamics, function: Callable[[], Kernels], sites: Sequence
         }
         return Trial(episode, rewards, density, _rows(dynamics, parameters, episode), probe)
 
-    with x64(), jax.core.eval_context():  # also where somebody declares inside their own jit
+    with x64(), jax.core.eval_context():  # works also if the declaration is inside a user's jit
         keys = jax.random.split(jax.random.key(0), TRIALS)
         tried: Trial = to_numpy(jax.jit(jax.vmap(trial), compiler_options=QUICK)(keys))
     return tried
 
 
 def _probe(dynamics: Dynamics, parameters: Parameters, episode: Episode) -> dict[str, Any]:
-    """The first step, and densities and rewards at and around it, or at all finite states."""
+    """The first step, with densities and rewards at and around it, or at all finite states."""
     X, Y, A, _ = dynamics.spaces
     x, z, y = episode.states[0], episode.states[1], episode.observations[0]
     rules, seen, actions = dynamics.laws(parameters), _around(y, Y), jnp.arange(len(A))
@@ -223,14 +221,14 @@ def _probe(dynamics: Dynamics, parameters: Parameters, episode: Episode) -> dict
 
 
 def _around(value: Array, space: Space) -> Array:
-    """Values to probe: all of a finite space, else a drawn one and multiples of it."""
+    """Values to probe: all values of a finite space, else multiples of a drawn value."""
     if isinstance(space, Real):
         return jnp.stack([value * factor for factor in FACTORS])
     return jnp.arange(len(space))
 
 
 def trial_problems(trial: Trial, domain: Spaces) -> list[Problem]:
-    """What is wrong with the episodes that were played."""
+    """The problems of trial episodes."""
     episodes, rewards, density, rows, _ = trial
     problems = [
         problem for name in rows for problem in _first_bad(name, rows[name], episodes, domain)
@@ -241,17 +239,20 @@ def trial_problems(trial: Trial, domain: Spaces) -> list[Problem]:
     for where, values in (("states", episodes.states), ("observations", episodes.observations)):
         if not np.isfinite(values).all():
             remedy = (
-                "A distribution's parameter outside its domain (a scale of zero?), or "
-                "dynamics that explode?"
+                "Check for a distribution parameter outside its domain (such as a scale of "
+                "zero), and for dynamics that diverge."
             )
             problems.append(Problem(where, "a draw that is not finite", "finite numbers", remedy))
     if not problems and not np.isfinite(density).all():
-        remedy = "A draw outside the kernel's own support, or a parameter outside its domain?"
+        remedy = (
+            "Check for draws outside the kernel's support, and for a distribution parameter "
+            "outside its domain."
+        )
         problems.append(
             Problem(
                 "program",
-                "a draw without density",
-                "kernels that can explain their own draws",
+                "a draw whose density is zero or not finite",
+                "draws with a positive, finite density",
                 remedy,
             )
         )
@@ -259,9 +260,9 @@ def trial_problems(trial: Trial, domain: Spaces) -> list[Problem]:
 
 
 def _rows(dynamics: Dynamics, parameters: Parameters, episode: Episode) -> dict[str, Array]:
-    """The rows of what is finite.
+    """The rows of the finite kernels.
 
-    Of the latent part, or of the observations at the states that were met.
+    These are the latent kernels, or the emission at the visited states.
     """
     states, observations, *_ = dynamics.spaces
     if not isinstance(states, Real):
@@ -283,10 +284,10 @@ def _rows(dynamics: Dynamics, parameters: Parameters, episode: Episode) -> dict[
 
 
 def _first_bad(name: str, tables: Array, episodes: Episode, domain: Spaces) -> list[Problem]:
-    """What is wrong with the rows of the first trial that shows it."""
+    """The problems of the rows of the first trial that has any."""
     for k, table in enumerate(tables):
         X = domain.states
-        names = tuple(told(x, X) for x in episodes.states[k]) if isinstance(X, Real) else X
+        names = tuple(label_of(x, X) for x in episodes.states[k]) if isinstance(X, Real) else X
         observations = () if isinstance(domain.observations, Real) else domain.observations
         problems = row_problems(
             name, table, Spaces(names, observations, domain.actions, domain.horizon)

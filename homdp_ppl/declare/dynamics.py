@@ -1,6 +1,6 @@
-"""How a model moves and what it shows, as pure functions whose first argument is its numbers.
+"""Dynamics: draws, rewards and log densities of a model as pure functions of its numbers.
 
-Rollouts, likelihoods, particle beliefs and Gymnasium environments are made of them. All may be
+Rollouts, likelihoods, particle beliefs and Gymnasium environments use these functions. All may be
 traced; call them inside :func:`homdp_ppl.x64`.
 """
 
@@ -27,14 +27,14 @@ from homdp_ppl.precision import Array
 
 Parameters: TypeAlias = Mapping[str, Array]
 RewardFunction: TypeAlias = Callable[[Array, Array], Array]  # r(x, a), traceable by JAX
-# what dynamics take as their first argument: the arrays of a finite model, or values of the sites
+# the first argument of dynamics: the arrays of a finite model, or the values of the sites
 Numbers: TypeAlias = POMDP | Parameters
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class Dynamics:
-    """Draws, rewards and log densities of a model at given numbers. Steps are counted from 0.
+    """Draws, rewards and log densities of a model at given numbers. Steps start at 0.
 
     Attributes
     ----------
@@ -45,7 +45,7 @@ class Dynamics:
     reward
         r_h(x, a), from (numbers, h, x, a).
     cache
-        What is compiled for these dynamics.
+        Compiled functions of these dynamics.
 
     Examples
     --------
@@ -93,7 +93,7 @@ class Dynamics:
     ) -> Array:
         """Log density of the states and observations of one episode.
 
-        The policy that chose the actions does not enter.
+        It does not depend on the policy that chose the actions.
         """
         T = jax.vmap(lambda x, a, z: self.log_transition(numbers, x, a, z))(
             states[:-1], actions, states[1:]
@@ -102,9 +102,8 @@ class Dynamics:
         return self.log_initial(numbers, states[0]) + jnp.sum(T) + jnp.sum(O)
 
     def latent_rows(self, numbers: Numbers, spaces: Spaces) -> tuple[Array, Array]:
-        """The tables rho (X,) and T (X, A, X) of a model with finitely many states.
-
-        Those of ``spaces``.
+        """The tables rho (X,) and T (X, A, X) of a model whose states, those of ``spaces``, are
+        finitely many.
         """
         given = self.laws(numbers)
         make = tabulators(Kernels(given.initial(), given.transition, given.emission), spaces)
@@ -114,7 +113,7 @@ class Dynamics:
 def program_dynamics(
     function: Callable[[], Kernels], spaces: Spaces, reward: RewardFunction
 ) -> Dynamics:
-    """The dynamics of a program; their numbers are values of its sites.
+    """The dynamics of a program; their numbers are the values of its sites.
 
     Parameters
     ----------
@@ -141,7 +140,7 @@ def program_dynamics(
 def table_dynamics(states: int, observations: int, actions: int, horizon: int) -> Dynamics:
     """The dynamics of finite models; their numbers are a :class:`POMDP`.
 
-    One object for all models of the same sizes, so that they share compiled code.
+    All models of the same sizes use one object, so that they share compiled code.
     """
     X, Y, A = (
         tuple(f"{letter}{k}" for k in range(n))
@@ -160,7 +159,7 @@ def _table_laws(pomdp: POMDP) -> Laws:
 
 
 class _Row(Distribution):  # type: ignore[misc]
-    """A row of a table; draws take the outcome that :func:`choose` picks."""
+    """A row of a table; :func:`choose` picks the outcome of a draw."""
 
     arg_constraints: dict[str, Any] = {}  # noqa: RUF012
 

@@ -1,7 +1,7 @@
-"""Fingerprints: equal declarations and worlds have equal ones.
+"""Fingerprints: equal declarations and equal worlds have equal fingerprints.
 
-A declaration is known by its names, spaces, sites and rewards, and by what its program shows at
-probe points. Neither source nor bytecode enters.
+A declaration is identified by its names, spaces, sites and rewards, and by the results of its
+program at probe points. Source code and bytecode do not matter.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 
 from homdp_ppl.precision import Array
 
-DIGITS = 1e9  # numbers that agree to so many parts count as the same
+DIGITS = 1e9  # relative precision: numbers that agree to one part in DIGITS count as equal
 
 
 def fingerprint(*parts: Any) -> str:
@@ -30,7 +30,7 @@ def fingerprint(*parts: Any) -> str:
 
 
 def probe_digest(shown: Any) -> str:
-    """A digest of what a program showed: a tree of arrays, up to rounding.
+    """A digest of a program's results, a tree of arrays, up to rounding.
 
     Examples
     --------

@@ -1,7 +1,7 @@
-"""The three conditional distributions a declaration returns, and how they become tables.
+"""The three kernels that a declaration returns, and their conversion to tables.
 
-Tables come from ``enumerate_support`` and ``log_prob``, mapped over every (state, action): whatever
-finite distribution a kernel returns, and under ``jit`` and ``vmap`` alike.
+Tables come from ``enumerate_support`` and ``log_prob``, mapped over every (state, action). This
+works for every finite distribution that a kernel returns, also under ``jit`` and ``vmap``.
 """
 
 from __future__ import annotations
@@ -38,27 +38,31 @@ StateActionKernel: TypeAlias = Callable[[Array, Array], Distribution]
 LEFT_OUT = (
     type(constraints.simplex),
     type(constraints.dependent),
-)  # row sums are checked apart; the other knows no answer
+)  # row sums are checked separately; dependent constraints cannot be checked
 ARGUMENTS = {"transition": "x, a", "emission": "x"}
-SNAP = 1e-15  # smaller probabilities are rounding, and mean zero
+ACTION_IN_STATE = (
+    "An observation depends on the state only. If yours depends on the last action, include that "
+    "action in the state, as the model tiger_listen does."
+)
+SNAP = 1e-15  # smaller probabilities are rounding errors and count as zero
 TRACER_ERRORS: dict[
     type[Exception], tuple[str, str]
-] = {  # what the code did, and what to do instead; specific ones first
+] = {  # what the code did, and what to do instead; the most specific errors first
     TracerArrayConversionError: (
         "a NumPy operation on a traced value",
-        "Index a JAX array, jnp.asarray(table)[x], where NumPy's table[x] stands now.",
+        "Index a JAX array, jnp.asarray(table)[x], instead of a NumPy array.",
     ),
     TracerBoolConversionError: (
         "a Python `if` on a traced value",
-        "Replace it by jnp.where(...) or by indexing a table.",
+        "Replace it with jnp.where(...), or index a table.",
     ),
     TracerIntegerConversionError: (
         "a traced value as a Python index",
-        "Index a JAX array, jnp.asarray(table)[x], where a Python list or range is indexed now.",
+        "Index a JAX array, jnp.asarray(table)[x], instead of a Python list or range.",
     ),
     NonConcreteBooleanIndexError: (
         "boolean indexing by a traced value",
-        "Replace it by jnp.where(...).",
+        "Replace it with jnp.where(...).",
     ),
     ConcretizationTypeError: (
         "int(), float(), range() or bool() of a traced value",
@@ -68,14 +72,12 @@ TRACER_ERRORS: dict[
 
 
 class Kernels(NamedTuple):
-    """What a declared program returns.
+    """The return value of a declared program: its initial, transition and emission distributions.
 
-    The distributions of the first state, the next state and the observation.
-
-    Functions receive a state (and an action) as scalar integers that JAX may trace: index ``jnp``
-    arrays with them, use ``jnp.where`` instead of ``if``. They return a NumPyro distribution over
-    ``0 .. n-1``: Categorical, Bernoulli, Binomial, DiscreteUniform, BetaBinomial, Delta, anything
-    with ``enumerate_support``. Beware that JAX clamps an index out of range.
+    Functions receive a state (and an action) as scalar integers that JAX may trace. Use them to
+    index ``jnp`` arrays, and use ``jnp.where`` instead of ``if``. Functions return a NumPyro
+    distribution over ``0 .. n-1``: Categorical, Bernoulli, Binomial, DiscreteUniform, BetaBinomial,
+    Delta, or any other with ``enumerate_support``. Note that JAX clamps indices out of range.
 
     Parameters
     ----------
@@ -123,7 +125,7 @@ class Tables(NamedTuple):
 
 
 def snap(tables: Tables) -> Tables:
-    """Tables with exact zeros: Bernoulli(1.) tabulates to (2e-16, 1 - 2e-16), and means (0, 1)."""
+    """Replace rounding errors by exact zeros: Bernoulli(1.) tabulates to (2e-16, 1 - 2e-16)."""
     return Tables(*map(_snap, tables))
 
 
@@ -135,7 +137,7 @@ def _snap(table: Array) -> Array:
 
 
 class KernelError(Exception):
-    """A kernel that cannot be tabulated; its problem becomes part of a DeclarationError."""
+    """A kernel cannot be tabulated; its problem becomes part of a DeclarationError."""
 
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
@@ -145,15 +147,15 @@ class KernelError(Exception):
 def tabulate(kernels: Kernels, spaces: Spaces) -> Tables:
     """The tables of a program's kernels.
 
-    Raises :class:`KernelError` at the first kernel that has none.
+    Raises :class:`KernelError` at the first kernel that has no table.
     """
     tables = [table() for table in tabulators(kernels, spaces).values()]
     return Tables(*tables)
 
 
 def tabulators(kernels: Kernels, spaces: Spaces) -> dict[str, Callable[[], Array]]:
-    """One function a kernel that makes its table, so that the problems of all kernels can be told
-    at once.
+    """For each kernel a function that makes its table, so that the problems of all kernels can be
+    reported together.
     """
     X, Y, A, _ = spaces.sizes
     return {
@@ -188,26 +190,24 @@ def _table(where: str, kernel: Any, given: tuple[int, ...], outcomes: int) -> Ar
 def is_function(kernel: Any) -> bool:
     """Whether a kernel is a function of states and actions.
 
-    A distribution can be called too, but is none.
+    A distribution is callable too, but is not such a function.
     """
     return callable(kernel) and not isinstance(kernel, Distribution)
 
 
 def call_kernel(where: str, kernel: Callable[..., Any], point: tuple[Array, ...]) -> Any:
-    """Call a kernel function, refusing other arguments, random sites inside it and code that JAX
-    cannot trace.
+    """Call a kernel function.
+
+    Raises :class:`KernelError` if it takes other arguments, contains random sites, or cannot be
+    traced by JAX.
     """
-    try:
-        inspect.signature(kernel).bind(*point)
-    except TypeError:
-        got, remedy = (
-            f"a function with the signature {inspect.signature(kernel)}",
-            f"Write lambda {ARGUMENTS[where]}: ...",
-        )
-        raise KernelError(
-            Problem(where, got, f"a function of ({ARGUMENTS[where]})", remedy)
-        ) from None
-    try:  # without NumPyro's own validation, so that a row that does not sum to one can be named
+    signature = inspect.signature(kernel)
+    if not _accepts(signature, *point):
+        got = f"a function with the signature {signature}"
+        with_action = where == "emission" and _accepts(signature, *point, None)
+        remedy = ACTION_IN_STATE if with_action else f"Write lambda {ARGUMENTS[where]}: ..."
+        raise KernelError(Problem(where, got, f"a function of ({ARGUMENTS[where]})", remedy))
+    try:  # without NumPyro's validation: an invalid row is then reported by its state and action
         with (
             validation_enabled(False),
             handlers.block(),
@@ -231,8 +231,16 @@ def call_kernel(where: str, kernel: Callable[..., Any], point: tuple[Array, ...]
     return result
 
 
+def _accepts(signature: inspect.Signature, *arguments: Any) -> bool:
+    try:
+        signature.bind(*arguments)
+    except TypeError:
+        return False
+    return True
+
+
 def tracer_problem(where: str, error: Exception) -> Problem:
-    """JAX's refusal to trace, in words that help."""
+    """The problem of code that JAX cannot trace."""
     got, remedy = next(words for kind, words in TRACER_ERRORS.items() if isinstance(error, kind))
     expected = "code that JAX can trace (states, actions and parameters arrive as traced values)"
     return Problem(where, f"{got} ({type(error).__name__})", expected, remedy)
@@ -254,9 +262,7 @@ def row(where: str, distribution: Any, outcomes: int) -> Array:
             f"{name} with batch shape {distribution.batch_shape} and event shape "
             f"{distribution.event_shape}"
         )
-        remedy = (
-            "A kernel describes one draw: index its parameters by the state (and action) first."
-        )
+        remedy = "A kernel describes one draw: index its parameters by the state (and the action)."
         raise KernelError(Problem(where, got, "a scalar distribution", remedy))
     if isinstance(distribution, dist.Delta):
         return jnp.where(
@@ -268,7 +274,8 @@ def row(where: str, distribution: Any, outcomes: int) -> Array:
             f" {values.min()}..{values.max()}" if len(values) else ""
         )
         remedy = (
-            f"Use a distribution over {outcomes} outcomes numbered from 0, or declare other names."
+            f"Use a distribution over {outcomes} outcomes numbered from 0, or declare another "
+            "number of names."
         )
         raise KernelError(Problem(where, got, f"the support 0..{outcomes - 1}", remedy))
     return jnp.where(
@@ -279,9 +286,8 @@ def row(where: str, distribution: Any, outcomes: int) -> Array:
 def in_domain(distribution: Distribution) -> Array:
     """Whether a distribution's parameters lie in their domain.
 
-    NumPyro would clip a Bernoulli(1.5) in silence.
-
-    Probability vectors are left to the check of row sums, which says more.
+    NumPyro would silently clip a Bernoulli(1.5). Probability vectors are not checked here: the
+    check of row sums gives a better message.
     """
     distribution = unwrap(distribution)
     checks = [
@@ -301,8 +307,8 @@ def unwrap(distribution: Distribution) -> Distribution:
 
 def _log_probability(distribution: Distribution, values: Array) -> Array:
     if isinstance(distribution, dist.BetaBinomial):
-        # NumPyro uses jax.scipy.special.betaln, which is right to 1e-6 only (jax 0.10): rows would
-        # not sum to one.
+        # NumPyro uses jax.scipy.special.betaln, which is accurate to 1e-6 only (jax 0.10): rows
+        # would not sum to one.
         a, b, n = distribution.concentration1, distribution.concentration0, distribution.total_count
         choose = gammaln(n + 1.0) - gammaln(values + 1.0) - gammaln(n - values + 1.0)
         return choose + _log_beta(values + a, n - values + b) - _log_beta(a, b)
@@ -317,8 +323,8 @@ def _support(where: str, distribution: Distribution) -> np.ndarray[Any, Any]:
     """The values of a finite distribution as concrete numbers."""
     name = type(distribution).__name__
     remedy = (
-        "Use Categorical, Bernoulli, Binomial, DiscreteUniform, BetaBinomial, Delta, "
-        "or truncate to a Categorical."
+        "Use Categorical, Bernoulli, Binomial, DiscreteUniform, BetaBinomial or Delta, "
+        "or truncate it to a Categorical."
     )
     if not distribution.has_enumerate_support:
         raise KernelError(
@@ -328,7 +334,7 @@ def _support(where: str, distribution: Distribution) -> np.ndarray[Any, Any]:
         with jax.ensure_compile_time_eval():
             return np.asarray(distribution.enumerate_support())
     except (NotImplementedError, ConcretizationTypeError, TracerArrayConversionError):
-        got = f"{name} whose support depends on the state, the action or a parameter"
+        got = f"{name} with a support that depends on the state, the action or a parameter"
         raise KernelError(
             Problem(where, got, "a support that is the same everywhere", remedy)
         ) from None
@@ -346,5 +352,7 @@ def _array(where: str, value: Any, shape: tuple[int, ...], expected: str) -> Arr
         got, wanted = f"an array of shape {array.shape}", f"shape {shape}"
         axes = {"transition": "state, action, next state", "emission": "state, observation"}
         remedy = f"Its axes are ({axes[where]})." if where in axes else ""
+        if where == "emission" and array.ndim == 3:  # (state, action, observation)
+            remedy = ACTION_IN_STATE
         raise KernelError(Problem(where, got, wanted, remedy))
     return array

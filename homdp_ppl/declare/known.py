@@ -1,6 +1,6 @@
-"""What a declaration without tables leaves unknown.
+"""The known rows of declarations without tables.
 
-Which of its laws change with its sites, found by running it at draws of them.
+A row is known if it is the same at all draws of the sites.
 """
 
 from __future__ import annotations
@@ -22,10 +22,7 @@ DRAWS = 16  # of the sites
 
 
 class Known(NamedTuple):
-    """Rows that depend on no unknown site, for finitely many states.
-
-    And where transitions may lead.
-    """
+    """Rows that depend on no site, and the possible transitions, for finitely many states."""
 
     transition: Array  # (X, A)
     emission: Array  # (X,)
@@ -34,9 +31,9 @@ class Known(NamedTuple):
 
 @in_x64
 def known_rows(homdp: HOMDP) -> Known:
-    """What is known of a declaration with finitely many states.
+    """The known rows of a declaration with finitely many states.
 
-    What is the same at all draws of its sites.
+    These are the rows that are the same at all draws of the sites.
 
     Examples
     --------
@@ -88,12 +85,12 @@ def _known_rows(homdp: HOMDP) -> Known:
 
 @in_x64
 def refuse_unknown_start(homdp: HOMDP) -> None:
-    """Refuse declarations whose initial distribution depends on an unknown site.
+    """Raise :class:`DeclarationError` if the initial distribution depends on a site.
 
-    Learners take it as known.
+    Learners need a known initial distribution.
     """
     if homdp.sites and not homdp.cache.get("known start", lambda: _start_is_known(homdp)):
-        remedy = "Learners take rho as known: give it numbers."
+        remedy = "Learners need a known initial distribution: use numbers instead of sites."
         raise DeclarationError(
             homdp.name,
             [Problem("initial", "a distribution with unknown parameters", "a known one", remedy)],

@@ -1,4 +1,4 @@
-"""Tables of what is latent, for worlds with finitely many states and observations on the line."""
+"""Tables of the latent part of worlds with finitely many states and observations in Real(1)."""
 
 from __future__ import annotations
 
@@ -16,20 +16,21 @@ from homdp_ppl.precision import Array, in_x64, to_numpy
 
 
 def states_on_line(world: World) -> tuple[str, ...]:
-    """The states; refuses worlds that have no such tables.
+    """The states of a world with finitely many states and observations in Real(1).
 
-    Continuous states, or observations that are not plain numbers.
+    Other worlds raise :class:`PlanningError`.
     """
     if not isinstance(world, World) or world.spaces.finite:
         remedy = (
-            "Fix its parameters with .at(...); finite worlds have tables, planner(world.pomdp)."
+            "Fix the parameters of a declaration with .at(...). For a finite world, "
+            "call planner(world.pomdp)."
         )
         problem = Problem(
             "world", f"a {type(world).__name__}", "a world with observations in Real(1)", remedy
         )
         raise PlanningError("cells", [problem])
     X, Y = world.spaces.states, world.spaces.observations
-    remedy = "planners.particle_tree serves such worlds."
+    remedy = "Use planners.particle_tree for such worlds."
     problems = []
     if isinstance(X, Real):
         problems.append(Problem("states", f"states in {X}", "finitely many states", remedy))

@@ -1,4 +1,4 @@
-"""HOMDP: a declared program. How it is declared is in decorator.py."""
+"""HOMDP, the class of declarations; decorator.py has the functions that make them."""
 
 from __future__ import annotations
 
@@ -53,10 +53,10 @@ __all__ = ["HOMDP", "World"]
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class HOMDP:
-    """A declared Hindsight Observable MDP. Made by :func:`homdp` and :func:`tabular`.
+    """A declared Hindsight Observable MDP. Create one with :func:`homdp` or :func:`tabular`.
 
-    What needs finite tables (``structure``, ``tables``, ``counts``) raises :class:`SpacesError`
-    where states or observations are real-valued.
+    Members that need finite tables (``structure``, ``tables``, ``counts``) raise
+    :class:`SpacesError` if states or observations are real-valued.
 
     Attributes
     ----------
@@ -70,9 +70,9 @@ class HOMDP:
     function
         The user's program.
     sites
-        Its random sites: what is unknown.
+        The random sites of the program: its unknown parameters.
 
-    Two declarations are equal if their programs are, by :attr:`fingerprint`.
+    Two declarations are equal if they have the same :attr:`fingerprint`.
 
     Examples
     --------
@@ -125,7 +125,7 @@ class HOMDP:
 
     @property
     def reward_table(self) -> Array:
-        """The reward as an array (H, X, A); raises :class:`SpacesError` where it is a function."""
+        """The reward as an array (H, X, A); raises :class:`SpacesError` if it is a function."""
         if callable(self.reward):
             raise no_tables(self.spaces, self.name, "reward_table")
         return self.reward
@@ -139,15 +139,15 @@ class HOMDP:
 
     @cached_property
     def fingerprint(self) -> str:
-        """A digest of names, spaces, horizon, rewards, sites and what the program shows at probe
+        """A digest of names, spaces, horizon, rewards, sites and the program's results at probe
         points.
         """
         return fingerprint(self.name, self.spaces, self.sites, self._probe, self._rewards)
 
     @cached_property
     def cache(self) -> Cache:
-        """What is compiled for this declaration; equal finite ones share it at all horizons."""
-        if not self.spaces.finite:  # probes may miss what happens in regions that are rarely met
+        """Compiled functions. Equal finite declarations share them, also across horizons."""
+        if not self.spaces.finite:  # probes may miss differences in regions that are rarely visited
             return Cache()
         rewards = self.reward_table
         rewards = rewards[:1] if (rewards == rewards[0]).all() else rewards
@@ -166,8 +166,8 @@ class HOMDP:
     def program(self) -> Callable[..., None]:
         """The NumPyro model ``program(policy=None, episodes=1)``.
 
-        The user's sites, and ``x``, ``y``, ``a``, ``x_last``. Where a space is real-valued, actions
-        are uniform.
+        It has the user's sites and the sites ``x``, ``y``, ``a`` and ``x_last``. If a space is
+        real-valued, actions are uniform.
         """
         return episode_program(self.function, self.spaces)
 
@@ -185,7 +185,8 @@ class HOMDP:
         """The same declaration with another horizon, if its rewards are the same at every step."""
         finite, problems = self.spaces.finite, list[Problem]()
         if finite and (self.reward_table != self.reward_table[0]).any():
-            got, remedy = "rewards that differ from step to step", "Declare it again."
+            got = "rewards that differ between steps"
+            remedy = "Declare the model again with rewards for the new horizon."
             problems.append(Problem("horizon", got, "the same rewards at every step", remedy))
             raise DeclarationError(self.name, problems)
         spaces = self.spaces._replace(horizon=as_horizon(horizon, problems))
@@ -203,9 +204,8 @@ class HOMDP:
     ) -> Callable[[], None]:
         """The program conditioned on revealed episodes.
 
-        A NumPyro model in which exactly the user's sites are latent.
-
-        Hand it to ``MCMC`` or ``SVI`` as it is, inside ``with homdp_ppl.x64():``.
+        This is a NumPyro model in which only the user's sites are latent. Pass it to ``MCMC`` or
+        ``SVI`` inside ``with homdp_ppl.x64():``.
         """
         batch = self._possible(episodes, "hindsight").require_complete(f"{self.name}.hindsight")
         return hindsight(
@@ -220,7 +220,7 @@ class HOMDP:
 
     @checked
     def returns(self, episodes: Episode | Episodes | Iterable[Episode | Episodes]) -> Array:
-        """The sum of rewards of each episode up to its end; a number for one Episode.
+        """The sum of rewards of each episode up to its end. A single Episode gives one number.
 
         Raises :class:`DataError` for rewards outside [0, 1].
         """
@@ -244,26 +244,28 @@ class HOMDP:
     def tables(self, parameters: Mapping[str, ArrayLike]) -> POMDP:
         """The POMDP arrays at given parameters.
 
-        Works under ``jit`` and ``vmap`` over batches, and ``grad`` inside ``x64()``.
+        Works under ``jit`` and ``vmap``, and under ``grad`` inside ``x64()``.
 
         Parameters
         ----------
         parameters
-            A value for every site, by name. Support is not checked here; :meth:`at` does.
+            A value for every site, by name. Supports are not checked here; :meth:`at` checks them.
         """
         require_finite(self.spaces, self.name, "tables")
         tables, _ = self._compiled(check_parameters(self.name, self.sites, parameters))
         return to_numpy(Stationary(*tables, self.reward_table).pomdp)
 
     def numbers(self, parameters: Mapping[str, ArrayLike]) -> Numbers:
-        """What :attr:`dynamics` take at given parameters: the tables, or the parameters."""
+        """The first argument of :attr:`dynamics`: the tables of a finite model, or parameters."""
         if self.spaces.finite:
             return self.tables(parameters)
         return check_parameters(self.name, self.sites, parameters)
 
     @in_x64
     def at(self, /, **parameters: ArrayLike) -> World:
-        """A world with these parameters; refuses unknown, missing or out-of-support values.
+        """The world with these parameters.
+
+        Raises :class:`ParameterError` for unknown or missing sites and values outside the support.
 
         Examples
         --------
@@ -289,7 +291,7 @@ class HOMDP:
     def draw(self, key: Array) -> World:
         """A world drawn from the priors of the sites.
 
-        Factors and observed sites of the program do not weigh in.
+        Factors and observed sites of the program are ignored.
         """
         prior = self.cache.get("prior", lambda: jax.jit(self.sample_prior))
         values = prior(as_key(key, f"{self.name}.draw"))
@@ -297,7 +299,7 @@ class HOMDP:
 
     @checked
     def sample_prior(self, key: Array) -> dict[str, Array]:
-        """The sites' values drawn from their priors; may be traced, inside ``x64()``."""
+        """Draw values of the sites from their priors. It may be traced, inside ``x64()``."""
         key = as_key(key, "sample_prior")
         with handlers.trace() as trace, handlers.seed(rng_seed=key):
             self.function()
@@ -320,7 +322,7 @@ class HOMDP:
     def _possible(
         self, episodes: Episode | Episodes | Iterable[Episode | Episodes], asked: str
     ) -> Episodes:
-        """Episodes without steps that the declaration excludes."""
+        """Validate episodes; steps that the declaration excludes raise :class:`DataError`."""
         batch = Episodes.of(episodes, self)
         if self._structure is not None:
             problems = excluded_problems(batch, self._structure.support, self.spaces)
@@ -333,12 +335,12 @@ class HOMDP:
             return f"unknown: {', '.join(site.name for site in self.sites) or 'nothing'}"
         phrases = self.structure.summary().items()
         behind = self.structure.hyperparameters()
-        alone = f"; moves no row by itself: {', '.join(behind)}" if behind else ""
-        return "; ".join(f"{part}: {phrase}" for part, phrase in phrases) + alone
+        indirect = f"; affects no row directly: {', '.join(behind)}" if behind else ""
+        return "; ".join(f"{part}: {phrase}" for part, phrase in phrases) + indirect
 
     @property
     def _rewards(self) -> Array:
-        """Rewards in numbers; those of a function are among the probes."""
+        """The reward table; empty if the reward is a function, which the probes cover."""
         return np.zeros(0) if callable(self.reward) else self.reward
 
     @property
@@ -353,7 +355,7 @@ class HOMDP:
         return snap(tabulate(kernels, self.spaces)), inside
 
     def _run(self, values: Mapping[str, Array]) -> dict[str, Array]:
-        """Whether each of these parameters is in the support of its site."""
+        """Run the program, to find whether each of these parameters is in its site's support."""
         with handlers.trace() as trace, handlers.seed(rng_seed=0), handlers.substitute(data=values):
             self.function()
         return {name: trace[name]["fn"].support(values[name]) for name in values}

@@ -1,6 +1,6 @@
 """A world whose transitions come from one model and whose emissions come from another.
 
-All pairs of two declarations are worlds of one declaration, and share what is compiled.
+All pairs of worlds of two declarations are worlds of one declaration, and share compiled functions.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from homdp_ppl.precision import Array
 
 
 def paired(transition: World, emission: World) -> World:
-    """The world with the transitions, the start and the rewards of one world, and the emissions of
-    another.
+    """The world with the initial distribution, transitions and rewards of one world, and the
+    emissions of another.
 
-    For real-valued spaces: finite worlds have tables, which are combined without it.
+    This is for real-valued spaces. Combine finite worlds by their tables instead.
     """
     if transition.homdp is emission.homdp and transition.parameters is emission.parameters:
         return transition
@@ -31,7 +31,7 @@ def paired(transition: World, emission: World) -> World:
 
 
 def _pair(moves: HOMDP, shows: HOMDP) -> HOMDP:
-    """One declaration from two programs; their sites are called "T/..." and "O/..."."""
+    """Make one declaration from two programs; their sites are called "T/..." and "O/..."."""
 
     def program() -> Kernels:
         with handlers.scope(prefix="T"):

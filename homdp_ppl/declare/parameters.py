@@ -1,4 +1,4 @@
-"""Checking the parameters that a person gives to a declaration."""
+"""Validation of the parameters that a user passes to a declaration."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ from homdp_ppl.declare.probing import Site
 from homdp_ppl.errors import ParameterError, Problem, shown, unknown
 from homdp_ppl.precision import Array
 
-FEW = 4  # numbers that are shown one by one
-LEAK = 1e-12  # probability that tables may put on entries found impossible
+FEW = 4  # vectors of at most this length are shown in full
+LEAK = 1e-12  # largest probability that tables may give to entries found impossible
 
 
 def check_names(model: str, sites: Iterable[Site], parameters: Mapping[str, Any]) -> None:
-    """Refuse parameters for sites that do not exist, and missing ones."""
+    """Raise :class:`ParameterError` for unknown sites, and for sites without a value."""
     wanted = [site.name for site in sites]
     problems = []
     for name in parameters:
         if name not in wanted:
             problems.append(unknown(f"site {name!r}", "site", name, wanted, "this model"))
     call = (
-        f"Write {', '.join(f'{name}=...' for name in wanted)}, or draw all from their "
-        f"priors: .draw(key)."
+        f"Write {', '.join(f'{name}=...' for name in wanted)}, or use .draw(key) to draw all "
+        f"values from the prior."
     )
     problems += [
         Problem(f"site {n!r}", "no value", "a value for every site", call)
@@ -47,9 +47,9 @@ def check_names(model: str, sites: Iterable[Site], parameters: Mapping[str, Any]
 def check_parameters(
     model: str, sites: Iterable[Site], parameters: Mapping[str, ArrayLike]
 ) -> dict[str, Array]:
-    """Parameters as arrays, refusing wrong names and shapes.
+    """Parameters as arrays. Wrong names and shapes raise :class:`ParameterError`.
 
-    Whether they lie in the support is another question.
+    Supports are not checked here.
     """
     sites = tuple(sites)
     if not isinstance(parameters, Mapping):
@@ -63,7 +63,7 @@ def check_parameters(
         if missing:
             problems += missing
             continue
-        kinds = ("one whole number", "integers") if site.discrete else ("one number", "an array")
+        kinds = ("one integer", "integers") if site.discrete else ("one number", "an array")
         expected = f"{kinds[1]} of shape {site.shape}" if site.shape else kinds[0]
         try:
             value = as_value(site, given)
@@ -79,7 +79,7 @@ def check_parameters(
 
 
 def refuse_traced(model: str, values: Mapping[str, Array], remedy: str) -> None:
-    """Refuse values that JAX is tracing, where numbers are needed."""
+    """Raise :class:`ParameterError` for traced values where numbers are needed."""
     if any(isinstance(value, jax.core.Tracer) for value in values.values()):
         raise ParameterError(
             f"{model}.at", [Problem("parameters", "traced values", "numbers", remedy)]
@@ -87,24 +87,24 @@ def refuse_traced(model: str, values: Mapping[str, Array], remedy: str) -> None:
 
 
 def as_value(site: Site, given: ArrayLike) -> Array:
-    """A parameter as an array of JAX's float type, or of integers where its site is discrete.
+    """A parameter as an array of JAX's float type, or of integers if its site is discrete.
 
-    Raises ValueError at fractions, complex numbers and random keys.
+    Raises ValueError for complex numbers and random keys, and for fractions at a discrete site.
     """
     value = jnp.asarray(given)
     real = jnp.issubdtype(value.dtype, jnp.integer) or jnp.issubdtype(value.dtype, jnp.floating)
     if not real and value.dtype != bool:
-        raise ValueError("no real numbers")
+        raise ValueError("not real numbers")
     if not site.discrete:
         return value.astype(jnp.result_type(float))
-    whole = value.astype(jnp.result_type(int))
-    if not isinstance(value, jax.core.Tracer) and (value != whole).any():
+    integers = value.astype(jnp.result_type(int))
+    if not isinstance(value, jax.core.Tracer) and (value != integers).any():
         raise ValueError("fractions")
-    return whole
+    return integers
 
 
 def outside_support(function: Callable[[], Any], values: Mapping[str, Array]) -> list[Problem]:
-    """The problems of values that were found outside the support of their sites."""
+    """The problems of values that are outside the support of their sites."""
     if not values:
         return []
     with handlers.seed(rng_seed=0), handlers.trace() as trace:
@@ -132,20 +132,20 @@ def outside_support(function: Callable[[], Any], values: Mapping[str, Array]) ->
 
 
 def table_problems(tables: Tables, support: Tables, spaces: Spaces) -> list[Problem]:
-    """What is wrong with the tables at given parameters.
+    """Problems of the tables at given parameters.
 
-    Bad rows, or probability on entries that were found impossible.
+    These are invalid rows, and entries with probability although they were found impossible.
     """
     problems = pomdp_problems(tables, spaces)
     for where, table, possible in zip(Tables._fields, tables, support, strict=True):
         for index in np.argwhere((table > LEAK) & ~possible)[:1]:
             got = (
-                f"probability {table[tuple(index)]:.3g}, which was zero wherever the "
-                f"program was tried"
+                f"probability {table[tuple(index)]:.3g}, although it was zero at all points "
+                f"where the declaration was checked"
             )
             remedy = (
-                "A switch in a far tail of a prior escapes declaration: write the "
-                "program so that it shows."
+                "The check misses a condition that holds only in a far tail of a prior: rewrite "
+                "the program so that the entry is positive at typical parameters too."
             )
             problems.append(Problem(where, got, "zero", remedy, spaces.entry(where, index)))
     return problems
@@ -154,7 +154,7 @@ def table_problems(tables: Tables, support: Tables, spaces: Spaces) -> list[Prob
 def bad_draw(
     tables: Mapping[str, Array], values: Mapping[str, Array], spaces: Spaces
 ) -> list[Problem]:
-    """What is wrong with the rows of tables at draws of the sites, at the first bad draw.
+    """Problems of the rows of tables at the first draw of the sites with invalid rows.
 
     Parameters
     ----------
@@ -171,7 +171,7 @@ def bad_draw(
         if len(wrong):
             at = ", ".join(f"{name}={short(value[wrong[0]])}" for name, value in values.items())
             remedy = (
-                f"Seen at {at}. The prior allows values at which the program makes no "
+                f"Found at {at}. The prior allows values at which the program does not return "
                 "probabilities: use another prior, or transform the site."
             )
             problems = row_problems(where, table[wrong[0]], spaces)
@@ -180,7 +180,7 @@ def bad_draw(
 
 
 def short(value: Array) -> str:
-    """A parameter in a few words."""
+    """A parameter as a short text."""
     array = np.asarray(value)
     if array.ndim == 0:
         return f"{array.item():.6g}"

@@ -1,7 +1,4 @@
-"""Playing models without tables.
-
-Episodes of uniform actions in one program, and of any policy step by step.
-"""
+"""Simulation of models without tables: uniform actions in one scan, or any policy step by step."""
 
 from __future__ import annotations
 
@@ -30,7 +27,8 @@ def simulate(dynamics: Dynamics, numbers: Numbers, key: Array) -> Episode:
         a = jax.random.randint(keys[1], (), 0, A)
         return dynamics.following(numbers, keys[2], x, a), (x, y, a)
 
-    first = dynamics.first(numbers, jax.random.fold_in(key, 2**32 - 1))  # the same at all horizons
+    # this key does not depend on the horizon
+    first = dynamics.first(numbers, jax.random.fold_in(key, 2**32 - 1))
     last, (states, observations, actions) = jax.lax.scan(step, first, jnp.arange(H))
     return Episode(Trajectory(observations, actions), jnp.concatenate([states, last[None]]))
 
@@ -56,7 +54,7 @@ class Steps:
         return np.asarray(self._first(*given))
 
     def observe(self, *given: Any) -> tuple[Array, Array]:
-        """y_h and the noise of a random action, from numbers, keys and states."""
+        """y_h and a uniform number for a random action, from numbers, keys and states."""
         seen, noise = to_numpy(self._observe(*given))
         return seen, noise
 
@@ -69,10 +67,10 @@ class Steps:
 def play(
     keys: Array, dynamics: Dynamics, numbers: Numbers, policy: Policy, noise: Array | None = None
 ) -> Episodes:
-    """Episodes of a policy that is asked step by step, one per key.
+    """Play one episode per key; the policy is called at every step.
 
-    It receives copies of the observations and actions so far. The noise of random actions,
-    (episodes, H), comes from the keys unless it is given.
+    It receives copies of the observations and actions so far. ``noise`` has the uniform numbers for
+    random actions, (episodes, H); by default they come from the keys.
     """
     spaces, steps = dynamics.spaces, dynamics.cache.get("steps", lambda: Steps(dynamics))
     streams = jax.vmap(lambda key: jax.random.split(key, spaces.horizon + 1))(keys)

@@ -1,9 +1,9 @@
-"""Running a declared program at chosen parameter points: how we learn what it is made of.
+"""Prober, which runs a declared program at chosen parameter points to find its structure.
 
-Points are stratified: each coordinate of a continuous site goes through the middle and both tails
-of its prior (on the unconstrained scale, about the prior's mean), each coordinate of a finite
-discrete site through all its values. What holds at all points is taken to hold everywhere; a switch
-that acts in a far tail only can be missed.
+Points are stratified. Each coordinate of a continuous site covers the middle and both tails of its
+prior (on the unconstrained scale, around the prior's mean). Each coordinate of a finite discrete
+site covers all values. Properties that hold at all points are assumed to hold everywhere; a
+condition that is true only in a far tail can be missed.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from homdp_ppl.precision import Array
 QUICK = {
     "xla_backend_optimization_level": 0,
     "xla_llvm_disable_expensive_passes": True,
-}  # run a few times: compiling is the cost
+}  # the program runs only a few times, so compile time dominates
 POINTS = 16  # parameter points in one run
-FURTHER, CHEAP = 4, 20_000  # further runs that look for bad rows, in tables of so many numbers
-WIDTH = 1.5  # unconstrained scale of a prior whose variance is not known
+FURTHER, CHEAP = 4, 20_000  # further runs that search for invalid rows; largest tables for them
+WIDTH = 1.5  # unconstrained scale of a prior whose variance is unknown
 
 
 class Site(NamedTuple):
@@ -37,8 +37,7 @@ class Site(NamedTuple):
     name: str
     shape: tuple[int, ...]
     moves: tuple[int, ...]  # shape of its unconstrained coordinates
-    # how many values a finite discrete site has; 0 if it is continuous, -1 if discrete without an
-    # end
+    # number of values of a finite discrete site; 0 if it is continuous, -1 if discrete and infinite
     values: int
 
     @property
@@ -48,13 +47,10 @@ class Site(NamedTuple):
 
 
 class Probe(NamedTuple):
-    """What a program shows at ``POINTS`` parameter points.
-
-    Every array has them as its leading axis.
-    """
+    """Results of a program at ``POINTS`` parameter points, the leading axis of every array."""
 
     tables: dict[str, Array]  # "initial", "transition", "emission"
-    log_prior: Array  # ()  log density of all the user's sites, observed ones and factors included
+    log_prior: Array  # ()  log density of all user sites, including observed sites and factors
     parameters: dict[str, Array]  # the value of each site
     rows: dict[
         str, Array
@@ -63,7 +59,7 @@ class Probe(NamedTuple):
 
 
 class Prober:
-    """A program compiled once, to be run at many points. Call it inside :func:`homdp_ppl.x64`.
+    """A program that is compiled once and run at many points. Use it inside ``homdp_ppl.x64()``.
 
     Parameters
     ----------
@@ -74,7 +70,7 @@ class Prober:
     spaces
         The declared names.
     kernels
-        Which of its kernels to tabulate.
+        The kernels to tabulate.
     """
 
     def __init__(
@@ -93,22 +89,22 @@ class Prober:
         self._run = jax.jit(probe, compiler_options=QUICK)
 
     def start(self) -> Probe:
-        """Run the program with all its sites moving."""
-        return self._probe(self._nowhere(), [site.name for site in self.sites], 0)
+        """Run the program with different values of all sites."""
+        return self._probe(self._placeholders(), [site.name for site in self.sites], 0)
 
-    def _nowhere(self) -> dict[str, Array]:
-        """Values of the sites that are not read where all sites move."""
+    def _placeholders(self) -> dict[str, Array]:
+        """Values of the sites that are not read, because all sites change."""
         return {
             site.name: np.zeros((POINTS, *site.shape), dtype=int if site.discrete else float)
             for site in self.sites
         }
 
-    def elsewhere(self) -> Iterator[Probe]:
-        """Run the program at further points with all its sites moving, where that is cheap."""
+    def further_points(self) -> Iterator[Probe]:
+        """Run the program at further points with different values of all sites, if it is cheap."""
         X, Y, A, _ = self.spaces.sizes
         if not self.sites or X * A * X + X * Y > CHEAP:
             return
-        given = self._nowhere()
+        given = self._placeholders()
         kept, self._generator = self._generator, np.random.default_rng(1)
         try:
             for _ in range(FURTHER):
@@ -117,9 +113,9 @@ class Prober:
             self._generator = kept
 
     def move(self, given: Mapping[str, Array], names: Sequence[str]) -> Iterator[Probe]:
-        """Move the named sites from given parameter points, the others held.
+        """Change the named sites from given parameter points and keep the others.
 
-        As often as their discrete values need.
+        It yields as many runs as are needed to cover all discrete values.
         """
         values = max([site.values for site in self.sites if site.name in names], default=0)
         for turn in range(max(1, -(-values // POINTS))):
@@ -128,15 +124,13 @@ class Prober:
     def _probe(self, given: Mapping[str, Array], names: Sequence[str], turn: int) -> Probe:
         moves = {site.name: self._coordinates(site, turn) for site in self.sites}
         free = {site.name: np.full(POINTS, site.name in names) for site in self.sites}
-        index = {"": np.arange(POINTS)}  # a program without sites is run as often
-        with jax.core.eval_context():  # also where somebody declares inside their own jit
+        index = {"": np.arange(POINTS)}  # so that a program without sites has the same axis
+        with jax.core.eval_context():  # works also if the declaration is inside a user's jit
             shown: Probe = jax.device_get(self._run(moves | index, dict(given), free))
         return shown
 
     def _coordinates(self, site: Site, turn: int) -> Array:
-        """For each coordinate of a site another order of the strata, or of a discrete site's
-        values.
-        """
+        """The strata, or the values of a discrete site, in another order for each coordinate."""
         order = self._generator.permuted(np.tile(np.arange(POINTS), (*site.moves, 1)), axis=-1)
         order = np.moveaxis(order, -1, 0)
         if site.discrete:
@@ -180,7 +174,7 @@ def _probe(
 
 
 def log_prior(trace: Mapping[str, dict[str, Any]]) -> Array:
-    """The log density of all sites of a traced program, observed ones and factors included."""
+    """The log density of all sites of a trace, including observed sites and factors."""
     samples = (site for site in trace.values() if site["type"] == "sample")
     return sum((_log_density(site) for site in samples), jnp.zeros(()))
 
@@ -191,7 +185,7 @@ def _log_density(site: dict[str, Any]) -> Array:
 
 
 def _constrain(fn: Any, moves: Array) -> Array:
-    """A value of a site from its coordinates."""
+    """The value of a site at the given coordinates."""
     if isinstance(unwrap(fn).support, type(constraints.simplex)):
         return _on_simplex(fn, moves)
     if not fn.support.is_discrete:
@@ -204,9 +198,9 @@ def _constrain(fn: Any, moves: Array) -> Array:
 
 
 def _on_simplex(fn: Any, moves: Array) -> Array:
-    """Probabilities about the prior's mean, none of them far below the others.
+    """Probabilities around the prior's mean, none of them far below the others.
 
-    Broken sticks of many parts end in nothing.
+    A stick-breaking transform would make the last of many parts vanish.
     """
     try:
         middle = jnp.log(fn.mean)
@@ -217,9 +211,9 @@ def _on_simplex(fn: Any, moves: Array) -> Array:
 
 
 def _location(fn: Any, moves: Array) -> tuple[Array, Array]:
-    """Where a prior lives on the unconstrained scale.
+    """The location and scale of a prior on the unconstrained scale.
 
-    Its mean, and its standard deviation by the slope of the transform.
+    They are its transformed mean, and its standard deviation times the slope of the transform.
     """
     try:
         mean, deviation = jnp.asarray(fn.mean, dtype=moves.dtype), jnp.sqrt(fn.variance)
@@ -228,7 +222,7 @@ def _location(fn: Any, moves: Array) -> tuple[Array, Array]:
     except (NotImplementedError, AttributeError, TypeError, ValueError):
         return jnp.zeros_like(moves), jnp.full_like(moves, WIDTH)
     spread = jnp.full_like(moves, WIDTH)
-    if middle.shape == jnp.shape(mean):  # one coordinate a value: the delta method
+    if middle.shape == jnp.shape(mean):  # one coordinate per value: the delta method
         spread = deviation * jnp.abs(jax.jvp(transform.inv, (mean,), (jnp.ones_like(mean),))[1])
     known = jnp.isfinite(middle) & jnp.isfinite(spread) & (spread > 0)
     return jnp.where(known, middle, 0.0), jnp.where(known, spread, WIDTH)
@@ -237,7 +231,7 @@ def _location(fn: Any, moves: Array) -> tuple[Array, Array]:
 def _dirichlet(fn: Any, value: Array) -> tuple[Array, Array] | None:
     """A site's Dirichlet rows and their concentrations, both (..., d).
 
-    None if it is no Dirichlet or Beta.
+    None if it is neither a Dirichlet nor a Beta.
     """
     base = unwrap(fn)
     if isinstance(base, dist.Dirichlet):

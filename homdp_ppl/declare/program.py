@@ -1,4 +1,4 @@
-"""The episode as a NumPyro program, and conditioning in hindsight.
+"""The episode as a NumPyro program, and the program conditioned on hindsight.
 
     parameters ──┬─────────┬──────────────┐
                  ▼         ▼              ▼
@@ -7,9 +7,9 @@
           │       ▼       │       ▼
           └────► a_1 ─────┘      a_2 ...             a: depends on y_1..y_h, a_1..a_{h-1} only
 
-(the arrow from x_1 goes to x_2; the policy's arrows come from observations and actions alone).
-Sites ``x``, ``y``, ``a`` have the shape (H, episodes), ``x_last`` (episodes,). This program is the
-reference; rollouts and count likelihoods are its fast twins.
+(the arrow from x_1 goes to x_2; the policy's arrows come from observations and actions only).
+Sites ``x``, ``y``, ``a`` have the shape (H, episodes), ``x_last`` has the shape (episodes,). This
+program is the reference; rollouts and count likelihoods are faster implementations of it.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from homdp_ppl.precision import Array
 
 
 def episode_program(function: Callable[[], Kernels], spaces: Spaces) -> Callable[..., None]:
-    """The NumPyro model of ``episodes`` episodes under a policy; the default policy is uniform."""
+    """The NumPyro model of ``episodes`` episodes under a policy, by default the uniform one."""
     return (table_program if spaces.finite else density_program)(function, spaces)
 
 
@@ -61,7 +61,7 @@ def table_program(function: Callable[[], Kernels], spaces: Spaces) -> Callable[.
                 state.astype(index),
                 action.astype(index),
                 node.astype(index),
-            ), None  # conditioned data may be int32
+            ), None  # data in a condition may be int32
 
         index = jnp.result_type(int)
         nothing = jnp.zeros(episodes, dtype=index)
@@ -72,9 +72,9 @@ def table_program(function: Callable[[], Kernels], spaces: Spaces) -> Callable[.
 
 
 def unrolled_program(function: Callable[[], Kernels], spaces: Spaces) -> Callable[..., None]:
-    """The same model with one site a step, ``x[1]``, ``y[1]``, ``a[1]``, ....
+    """The same model with one site per step: ``x[1]``, ``y[1]``, ``a[1]``, ....
 
-    For pictures, where a loop hides who sees what.
+    Use it for pictures: a loop would hide which site depends on which.
     """
 
     def program(policy: Policy | None = None, episodes: int = 1, steps: int | None = None) -> None:
@@ -109,7 +109,7 @@ def hindsight(
     observations: Array,
     actions: Array,
 ) -> Callable[[], None]:
-    """A program conditioned on revealed episodes: exactly the user's own sites stay latent.
+    """A program conditioned on revealed episodes; only the user's sites remain latent.
 
     Parameters
     ----------
@@ -118,18 +118,17 @@ def hindsight(
     function
         The user's program in it.
     states, observations, actions
-        Episodes, one a row: (episodes, H + 1), (episodes, H), (episodes, H); values may have axes
-        of their own.
+        One episode per row: (episodes, H + 1), (episodes, H), (episodes, H). Vector values add
+        trailing axes.
     """
     by_step = (np.swapaxes(part, 0, 1) for part in (states[:, :-1], observations, actions))
     data = dict(zip(("x", "y", "a", "x_last"), (*by_step, states[:, -1]), strict=True))
 
-    def conditioned() -> (
-        None
-    ):  # JAX arrays are made in the precision of the call, and a scan takes no others
-        if len(states) == 0:  # nothing seen yet: the prior
+    def conditioned() -> None:
+        if len(states) == 0:  # no data: the prior
             function()
             return
+        # converted here, in the precision of the call, because a scan accepts no other
         arrays = {name: jnp.asarray(values) for name, values in data.items()}
         handlers.condition(program, data=arrays)(episodes=len(states))
 
@@ -137,7 +136,7 @@ def hindsight(
 
 
 def as_graph(policy: Policy | None, spaces: Spaces) -> GraphPolicy:
-    """A policy in the form that programs compile: a graph with JAX arrays."""
+    """Convert a policy to the form that programs compile: a graph with JAX arrays."""
     graph = uniform_policy(spaces) if policy is None else graph_of(policy, spaces)
     traceable: GraphPolicy = jax.tree.map(jnp.asarray, graph)
     return traceable

@@ -1,7 +1,7 @@
-"""Whether a program is pure: run twice with the same parameters, it must show the same.
+"""A test whether a program is pure: two runs with the same parameters must give the same results.
 
-JAX runs a program's Python once and keeps what it saw. NumPy randomness, a counter or the clock
-would be frozen at the value of that run, which is not what the program says.
+JAX runs the Python code of a program once and records its operations. NumPy random numbers, a
+counter or the clock would be frozen at their values in that run, which the program does not intend.
 """
 
 from __future__ import annotations
@@ -19,25 +19,25 @@ from homdp_ppl.errors import Problem
 from homdp_ppl.precision import Array, x64
 
 SEED = 0
-KEYS = 16  # for which numbers are compared
+KEYS = 16  # number of keys at which numbers are compared
 PLAIN = (int, float, bool, str, tuple, type(None))  # parameters of operations that are compared
 SAMPLED = (
-    "Draw what is random with numpyro.sample. Do not use NumPy's or Python's random numbers, "
+    "Draw random values with numpyro.sample. Do not use NumPy's or Python's random numbers, "
     "counters or the time inside the program."
 )
 
 
 class Run(NamedTuple):
-    """One abstract run: the operations, and the shape of each named result."""
+    """One traced run: the operations, and the shape of each named result."""
 
     operations: ClosedJaxpr
     results: Mapping[str, Any]
 
 
 def abstract_run(function: Callable[[Array], Mapping[str, Any]]) -> Run:
-    """Run a function of a random key without computing anything."""
+    """Trace a function of a random key without computing anything."""
 
-    def once(key: Array) -> Mapping[str, Any]:  # a new function, which JAX has not run before
+    def once(key: Array) -> Mapping[str, Any]:  # a new function, which JAX has not traced before
         return function(key)
 
     with x64():
@@ -46,9 +46,9 @@ def abstract_run(function: Callable[[Array], Mapping[str, Any]]) -> Run:
 
 
 def changes(first: Run, second: Run) -> list[Problem]:
-    """What two runs of the same program do not agree on, by name.
+    """Problems for the named results that differ between two runs of the same program.
 
-    Operations are compared first, which is cheap; numbers only where these differ.
+    Operations are compared first, which is cheap. Numbers are compared only if operations differ.
     """
     alike = [str(jax.tree.structure(run.results)) for run in (first, second)]
     if alike[0] == alike[1] and _signature(first.operations) == _signature(second.operations):
@@ -56,14 +56,14 @@ def changes(first: Run, second: Run) -> list[Problem]:
     before, after = _numbers(first), _numbers(second)
     names = [*before, *(name for name in after if name not in before)]
     return [
-        Problem(name, "another result in a second run", "the same in every run", SAMPLED)
+        Problem(name, "a different result in a second run", "the same in every run", SAMPLED)
         for name in names
         if name not in before or name not in after or not _same(before[name], after[name])
     ]
 
 
 def _numbers(run: Run) -> Mapping[str, Any]:
-    """The results of a run in numbers, for several keys."""
+    """The numerical results of a run, for several keys."""
     with x64(), jax.core.eval_context():
         keys = jax.random.split(jax.random.key(SEED), KEYS)
         every = jax.vmap(jaxpr_as_fun(run.operations))
@@ -117,7 +117,7 @@ def _parameter(name: str, parameter: Any) -> Iterator[Any]:
 
 
 def _value(constant: Any) -> Any:
-    """A constant by its type and bytes; what is traced outside by its type."""
+    """A constant as its type and bytes; a value that is traced outside as its type."""
     if isinstance(constant, jax.core.Tracer):
         return str(jax.typeof(constant))
     if isinstance(constant, jax.Array) and jnp.issubdtype(constant.dtype, jax.dtypes.prng_key):

@@ -1,4 +1,4 @@
-"""How much memory a declaration needs, estimated from its sizes before anything is allocated."""
+"""Estimates of the memory that a declaration needs, made before anything is allocated."""
 
 from __future__ import annotations
 
@@ -12,36 +12,36 @@ from homdp_ppl.declare.probing import Site
 from homdp_ppl.errors import DeclarationError, Problem
 from homdp_ppl.memory import NUMBER, count, memory_problems
 
-PROBED = 900  # bytes for each number of T: a declaration is run at 16 points, with some copies
-NAMED = 200  # bytes for the name of a state, an observation or an action, wherever it is kept
+PROBED = 900  # bytes per number of T: a declaration is run at 16 points, with some copies
+NAMED = 200  # bytes per name of a state, an observation or an action, for all its copies
 COPIES = 4  # of rewards and of trial episodes
-TRIALS = 32  # episodes, each with other parameters, that a declaration without tables is tried with
+TRIALS = 32  # trial episodes of a declaration without tables, each with other parameters
 ENOUGH = 64  # 2^64 of anything does not fit
 SMALLER = "Declare fewer states, observations or actions."
 SHORTER = "Declare a shorter horizon."
 
 
 def check_counts(name: str, least: int = 1, /, **given: Any) -> None:
-    """Refuse options of a model that are not whole numbers of at least ``least``."""
+    """Raise :class:`DeclarationError` for options that are not integers of at least ``least``."""
     refuse(DeclarationError, name, count_problems(least, **given))
 
 
 def power(base: int, exponent: int) -> int:
-    """A power for an estimate: exact where a model fits in memory, and too large elsewhere."""
+    """A power for an estimate: exact if a model fits in memory, else too large in any case."""
     return int(base) ** min(int(exponent), ENOUGH)
 
 
 def check_sizes_of(name: str, /, **sizes: Any) -> None:
-    """Refuse sizes of a finite model that are no counts, or whose tables do not fit in memory.
+    """Raise :class:`DeclarationError` for invalid sizes, or for tables that do not fit in memory.
 
-    Models call it before they make anything of these sizes.
+    Finite models call this function before they create anything of these sizes.
 
     Parameters
     ----------
     name
         The model's name, for the error.
     sizes
-        ``states``, ``observations``, ``actions`` and ``horizon``; those left out are 1.
+        ``states``, ``observations``, ``actions`` and ``horizon``. The default of each is 1.
 
     Examples
     --------
@@ -59,7 +59,7 @@ def check_sizes_of(name: str, /, **sizes: Any) -> None:
 
 
 def table_size_problems(states: int, observations: int, actions: int, steps: int) -> list[Problem]:
-    """Tables and rewards of a finite declaration that do not fit in memory."""
+    """Problems if the tables or rewards of a finite declaration do not fit in memory."""
     X, Y, A, H = (int(size) for size in (states, observations, actions, steps))
     largest = "observations" if Y > X * A else "states"
     tables = f"{count(X)} states, {count(A)} actions and {count(Y)} observations"
@@ -71,7 +71,7 @@ def table_size_problems(states: int, observations: int, actions: int, steps: int
 
 
 def declared_size_problems(spaces: Spaces) -> list[Problem]:
-    """What of a declaration with these spaces does not fit in memory."""
+    """Problems if a declaration with these spaces does not fit in memory."""
     if spaces.finite:
         return table_size_problems(*spaces.sizes)
     X, Y, A, H = spaces
@@ -87,18 +87,18 @@ def declared_size_problems(spaces: Spaces) -> list[Problem]:
 def draw_problems(
     where: str, n: int, sites: Iterable[Site], tables: Spaces | None = None, remedy: str = ""
 ) -> list[Problem]:
-    """A number of draws from a prior or a posterior that does not fit in memory.
+    """Problems if draws from a prior or a posterior do not fit in memory.
 
     Parameters
     ----------
     where
-        The argument that says how many.
+        The argument that gives the number of draws.
     n
-        How many.
+        The number of draws.
     sites
-        What is drawn.
+        The sites to draw.
     tables
-        The spaces of a finite declaration whose tables are made for every draw; else None.
+        The spaces of a finite declaration if its tables are made for every draw; else None.
     remedy
         What to reduce; by default the argument.
     """
@@ -112,7 +112,7 @@ def draw_problems(
 
 
 def number_of_names_problems(where: str, given: Any) -> list[Problem]:
-    """A number of names that do not fit in memory."""
+    """Problems if this number of names does not fit in memory."""
     if not is_count(given):
         return []
     return memory_problems(where, f"{count(int(given))} names", NAMED * int(given), SMALLER)

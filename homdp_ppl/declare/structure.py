@@ -1,9 +1,7 @@
-"""What a declared program reveals about itself.
+"""The structure of a declaration: which rows are known or conjugate, which entries can be non-zero.
 
-Which rows are known, which are conjugate, which entries can be non-zero.
-
-Everything is found by running the program at a few points of its parameters' support: a row that
-moves with no site is known, an entry that is zero at every point is impossible.
+It is found by running the program at a few points of its parameters' support. A row that changes
+with no site is known; an entry that is zero at every point is impossible.
 """
 
 from __future__ import annotations
@@ -20,17 +18,17 @@ from homdp_ppl.precision import Array, to_numpy
 
 
 class Structure(NamedTuple):
-    """What is known of a declaration before any data are seen."""
+    """What a declaration implies about its tables before any data are seen."""
 
     support: Tables  # which entries can be non-zero
-    reference: Tables  # the tables at one point of the parameters: what is known is exact in them
-    known: Rows  # rows that moved with no site
-    depends: Mapping[str, Rows]  # rows that move with each site
+    reference: Tables  # the tables at one parameter point; their known rows are exact
+    known: Rows  # rows that changed with no site
+    depends: Mapping[str, Rows]  # rows that change with each site
     conjugate: Conjugate
-    sizes: Mapping[str, int]  # how many numbers each site holds
+    sizes: Mapping[str, int]  # number of values of each site
 
     def summary(self) -> dict[str, str]:
-        """One phrase for the transition rows "T", the emission rows "O" and the initial
+        """A phrase each for the transition rows "T", the emission rows "O" and the initial
         distribution.
         """
         places = {"T": "transition", "O": "emission"}
@@ -43,7 +41,7 @@ class Structure(NamedTuple):
         }
 
     def hyperparameters(self) -> list[str]:
-        """Sites that move no row by themselves: they act through other sites, or not at all."""
+        """Sites that affect no row directly: they act through other sites, or not at all."""
         return [
             site for site, rows in self.depends.items() if not any(np.any(moved) for moved in rows)
         ]
@@ -75,7 +73,7 @@ class Structure(NamedTuple):
         return ", ".join(parts)
 
     def _owners(self) -> list[set[int]]:
-        """The Dirichlet rows behind every table row."""
+        """The Dirichlet rows that each table row uses."""
         tables = (self.conjugate.transition, self.conjugate.emission)
         rows = [row for table in tables for row in np.asarray(table).reshape(-1, table.shape[-1])]
         return [{int(self.conjugate.row[e]) for e in row if e >= 0} for row in rows]
@@ -99,14 +97,14 @@ def _rows(mask: Array) -> str:
 
 
 def analyse(prober: Prober, start: Probe) -> Structure:
-    """The structure of a program.
+    """Find the structure of a program.
 
     Parameters
     ----------
     prober
         The program.
     start
-        What it shows with all its sites moving.
+        Its results when all sites change.
     """
     support = Tables(*(_possible(start.tables[name]) for name in Tables._fields))
     still = _moved_rows(start, start)

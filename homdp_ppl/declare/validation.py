@@ -1,4 +1,4 @@
-"""Everything that can be wrong with a declaration, found before it is used and told all at once."""
+"""Validation of declarations; all problems are reported together, before a model is used."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ REWARD_REMEDY = "Rescale: (r - min) / (max - min) keeps the optimal policy."
 def check_spaces(
     states: Any, observations: Any, actions: Any, horizon: Any
 ) -> tuple[Spaces | None, list[Problem]]:
-    """The declared spaces (None when they are unusable) and what is wrong with them."""
+    """The declared spaces (None if they are unusable) and their problems."""
     problems: list[Problem] = []
     X = as_space("states", states, "x", problems)
     Y = as_space("observations", observations, "y", problems)
@@ -42,12 +42,12 @@ def check_spaces(
 
 
 def as_space(where: str, given: Any, letter: str, problems: list[Problem]) -> Space:
-    """A declared space, () when it is unusable; what is wrong is added to ``problems``."""
+    """A declared space, () if it is unusable; its problems are added to ``problems``."""
     return given if isinstance(given, Real) else as_names(where, given, letter, problems)
 
 
 def as_horizon(horizon: Any, problems: list[Problem]) -> int:
-    """The number of steps, 1 when it is unusable; what is wrong is added to ``problems``."""
+    """The number of steps, 1 if it is unusable; its problems are added to ``problems``."""
     steps = (
         horizon if isinstance(horizon, int | np.integer) and not isinstance(horizon, bool) else 0
     )
@@ -58,7 +58,7 @@ def as_horizon(horizon: Any, problems: list[Problem]) -> int:
 
 
 def check_program(function: Any) -> list[Problem]:
-    """Refuse what is no function without arguments."""
+    """Problems of a program that is not a function without required arguments."""
     if not callable(function):
         return [Problem("program", shown(function), "a function that returns Kernels")]
     parameters = inspect.signature(function).parameters.values()
@@ -74,16 +74,13 @@ def check_program(function: Any) -> list[Problem]:
             "program",
             f"the arguments {', '.join(required)}",
             "a function without arguments",
-            "Use a closure.",
+            "Define it inside another function to pass values to it (a closure).",
         )
     ]
 
 
 def as_names(where: str, given: Any, letter: str, problems: list[Problem]) -> tuple[str, ...]:
-    """Names from what was declared, () when they are unusable.
-
-    What is wrong is added to ``problems``.
-    """
+    """The declared names, () if they are unusable; their problems are added to ``problems``."""
     too_many = number_of_names_problems(where, given)
     if too_many:
         problems += too_many
@@ -105,7 +102,7 @@ def as_names(where: str, given: Any, letter: str, problems: list[Problem]) -> tu
         )
         return ()
     if not given or "" in given:
-        problems.append(Problem(where, shown(given), "at least one name, and none of them empty"))
+        problems.append(Problem(where, shown(given), "at least one name, and no empty names"))
         return ()
     for name, times in Counter(given).items():
         if times > 1:
@@ -121,7 +118,7 @@ def as_names(where: str, given: Any, letter: str, problems: list[Problem]) -> tu
 
 
 def check_reward(reward: Any, spaces: Spaces) -> tuple[Array, list[Problem]]:
-    """The reward as an array (H, X, A) and what is wrong with it."""
+    """The reward as an array (H, X, A), and its problems."""
     X, _, A, H = spaces.sizes
     shape = f"shape {(X, A)} or {(H, X, A)}, or a function of (state index, action index)"
     try:
@@ -134,7 +131,7 @@ def check_reward(reward: Any, spaces: Spaces) -> tuple[Array, list[Problem]]:
                 [[float(reward(x, a)) for a in range(A)] for x in range(X)] for _ in range(2)
             )
             if not np.array_equal(reward, again, equal_nan=True):
-                got = "other numbers in a second run"
+                got = "different numbers in a second run"
                 expected = "the same numbers in every run"
                 return np.zeros((H, X, A)), [Problem("reward", got, expected, SAMPLED)]
         table = np.asarray(reward, dtype=np.float64)
@@ -156,15 +153,15 @@ def check_reward(reward: Any, spaces: Spaces) -> tuple[Array, list[Problem]]:
     return np.broadcast_to(table, (H, X, A)).copy(), problems
 
 
-def look(
+def inspect_program(
     function: Callable[[], Any], trials: Callable[[Kernels, Array], dict[str, Callable[[], Any]]]
 ) -> tuple[tuple[Site, ...], tuple[str, ...], list[Problem]]:
-    """Two abstract runs that compute nothing.
+    """Trace the program twice without computing anything.
 
-    The program's random sites, its sound kernels, and what is wrong with its form, or with what
-    it shows if the two runs differ.
+    Returns its random sites, its well-formed kernels, and its problems: of its form, or of results
+    that differ between the two runs.
 
-    ``trials`` says what to try each kernel with, by its name; it may use a random key.
+    ``trials`` gives for each kernel a function that tries it; it may use a random key.
     """
     problems: list[Problem] = []
     sites: dict[str, Site] = {}
@@ -201,7 +198,7 @@ def look(
         first, second = abstract_run(run), abstract_run(run)
         impure = [] if problems else changes(first, second)
         if impure:
-            sound.clear()  # nothing that a third run shows could be trusted
+            sound.clear()  # the results of a third run could not be trusted
         problems += impure
     except tuple(TRACER_ERRORS) as error:
         problems.append(tracer_problem("program", error))
@@ -221,10 +218,10 @@ def look(
 def _site_problems(name: str, site: dict[str, Any]) -> Iterator[Problem]:
     if name in RESERVED or UNROLLED.fullmatch(name):
         kind = "plate" if site["type"] == "plate" else "site"
-        remedy = "The toolkit's own sites and plate have these names: " + ", ".join(RESERVED) + "."
+        remedy = "These names are reserved: " + ", ".join(RESERVED) + ", x[1], y[1], a[1], ..."
         yield Problem(f"site {name!r}", f"a {kind} called {name!r}", "another name", remedy)
     if site["type"] == "plate" and site["args"][1] not in (None, site["args"][0]):
-        remedy = "Subsampling has no meaning here: the program is a model, not a minibatch."
+        remedy = "Remove subsample_size: the program must describe the whole model."
         yield Problem(
             f"plate {name!r}",
             f"{site['args'][1]} of {site['args'][0]}",
@@ -232,7 +229,7 @@ def _site_problems(name: str, site: dict[str, Any]) -> Iterator[Problem]:
             remedy,
         )
     if site["type"] == "param":
-        remedy = "Give it a prior with numpyro.sample, or write the number itself."
+        remedy = "Give it a prior with numpyro.sample, or replace it with a number."
         yield Problem(f"site {name!r}", "numpyro.param", "a random site or a constant", remedy)
 
 
@@ -246,8 +243,8 @@ def _site(name: str, site: dict[str, Any]) -> Site:
 
 
 def check_tables(probe: Probe, spaces: Spaces) -> list[Problem]:
-    """What is wrong with the rows of a program's tables, each table at the first parameter point
-    that shows it.
+    """Problems of the rows of a program's tables, each table at the first parameter point that has
+    any.
     """
     problems = [
         p
@@ -258,7 +255,7 @@ def check_tables(probe: Probe, spaces: Spaces) -> list[Problem]:
     if np.isnan(probe.log_prior).any():
         point = _point(probe, int(np.isnan(probe.log_prior).argmax()))
         remedy = (
-            f"A factor, or a prior whose parameters leave their domain? Seen at {point}."
+            f"Check factors, and priors whose parameters can leave their domain. Found at {point}."
             if point
             else ""
         )
@@ -276,7 +273,7 @@ def _first_problems(name: str, probe: Probe, spaces: Spaces) -> list[Problem]:
         if problems:
             point = _point(probe, k)
             hint = (
-                f" Seen at {point}: rows must hold on the whole support of the sites."
+                f" Found at {point}: rows must be valid on the whole support of the sites."
                 if moves and point
                 else ""
             )

@@ -1,4 +1,4 @@
-"""World: a declaration with its parameters fixed, something to act in."""
+"""World, a declaration with its parameters fixed: a model in which policies can act."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class World:
-    """A HOMDP with its parameters fixed: something to act in. Made by its ``at`` and ``draw``.
+    """A HOMDP with its parameters fixed. Create one with ``HOMDP.at`` or ``HOMDP.draw``.
 
-    Two worlds are equal if their declarations and their parameters are.
+    Two worlds are equal if they have equal declarations and equal parameters.
 
     Attributes
     ----------
@@ -71,7 +71,7 @@ class World:
 
     @property
     def pomdp(self) -> POMDP:
-        """The arrays; raises :class:`SpacesError` where a space is real-valued."""
+        """The arrays of the model; raises :class:`SpacesError` if a space is real-valued."""
         if self._pomdp is None:
             raise no_tables(self.spaces, self.homdp.name, "pomdp")
         return self._pomdp
@@ -83,21 +83,23 @@ class World:
 
     @property
     def numbers(self) -> Numbers:
-        """What :attr:`dynamics` take: the arrays of a finite world, else the parameters."""
+        """The first argument of :attr:`dynamics`: the arrays of a finite world, or parameters."""
         return dict(self.parameters) if self._pomdp is None else self._pomdp
 
     @checked
     def play(self, keys: Array, policy: Policy, actions: Array | None = None) -> Episodes:
-        """Episodes of a policy, one per key; :func:`homdp_ppl.rollout` calls it.
+        """Play one episode of a policy per key; :func:`homdp_ppl.rollout` calls this method.
 
         Parameters
         ----------
         keys
             An array of JAX random keys, (episodes,).
         policy
-            Any policy; a graph in a finite world is compiled, others are asked step by step.
+            Any policy. A graph policy in a finite world is compiled; others are called at every
+            step.
         actions
-            Uniform numbers for random actions, (episodes, H), in place of those from the keys.
+            Uniform numbers for random actions, (episodes, H), to use instead of those from the
+            keys.
         """
         if self.spaces.finite:
             return play_tables(keys, self.pomdp, policy, self.spaces, actions)
@@ -123,7 +125,7 @@ class World:
 
     @cached_property
     def cache(self) -> Cache:
-        """What is compiled for this world."""
+        """Compiled functions of this world."""
         return shared_cache(self.fingerprint) if self.spaces.finite else Cache()
 
     def __eq__(self, other: object) -> bool:

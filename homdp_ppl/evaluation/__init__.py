@@ -1,4 +1,4 @@
-"""The value of a policy: exact, by simulation, and against agents that see more or less."""
+"""Values of policies: exact, by simulation, and bounds from agents that see more or less."""
 
 from homdp_ppl.core.alphas import policy_alphas
 from homdp_ppl.evaluation.exact import evaluate, occupancy, uniform_at

@@ -1,8 +1,6 @@
-"""Exact values of policies by their alpha-vectors (appendix B of the paper), and the simulation
-lemma.
+"""Exact values and occupancies of policies, by alpha-vectors (appendix B of the paper).
 
-A policy's graph and a model's arrays are all it takes: any :class:`GraphPolicy`, also a stochastic
-one, in any POMDP.
+The functions work for any :class:`GraphPolicy`, deterministic or stochastic, in any POMDP.
 """
 
 from __future__ import annotations
@@ -26,10 +24,10 @@ def evaluate(policy: Policy, pomdp: POMDP) -> float:
     Parameters
     ----------
     policy
-        Any policy; one that is asked step by step is first written out as the tree of histories it
-        can meet.
+        Any policy. If it is not a graph, it is first converted to the tree of histories that it can
+        reach.
     pomdp
-        Any model with as many observations and actions.
+        Any model with the same numbers of observations and actions.
 
     Examples
     --------
@@ -43,14 +41,14 @@ def evaluate(policy: Policy, pomdp: POMDP) -> float:
 
 
 def policy_value(graph: GraphPolicy, pomdp: POMDP) -> float:
-    """The same for a graph and a model that are known to be valid."""
+    """Like :func:`evaluate`, for a graph and a model that are already validated."""
     first, nodes = alphas_of(graph, pomdp)[0], layers(graph, 1)[0]
     alpha = after_observations(first, np.searchsorted(nodes, graph.start))  # (Y, X)
     return float(np.einsum("x,xy,yx->", pomdp.initial, pomdp.shows(0), alpha))
 
 
 def uniform_at(policy: GraphPolicy, step: int, horizon: int) -> GraphPolicy:
-    """Pi o_h Unif(A): follow a policy, but act uniformly at one step (Algorithm 2).
+    """Pi o_h Unif(A): follow a policy, but act uniformly at random at step h (Algorithm 2).
 
     Parameters
     ----------
@@ -70,15 +68,15 @@ def uniform_at(policy: GraphPolicy, step: int, horizon: int) -> GraphPolicy:
     [[1.0, 0.0], [0.5, 0.5]]
     """
     if not isinstance(policy, GraphPolicy):
-        remedy = "GraphPolicy.from_policy(policy, model) writes any policy out."
+        remedy = "Convert it: GraphPolicy.from_policy(policy, model)."
         problem = Problem("policy", f"a {type(policy).__name__}", "a GraphPolicy", remedy)
         raise PolicyError("uniform_at", [problem])
     refuse(PolicyError, "uniform_at", count_problems(step=step, horizon=horizon))
     if step > horizon:
         raise PolicyError("uniform_at", [Problem("step", str(step), f"a step in 1..{horizon}")])
-    if horizon > len(policy.probabilities):  # some node is met twice
-        got = f"{len(policy.probabilities)} nodes, met at several steps"
-        expected = f"a node for each of {shown(horizon)} steps"
+    if horizon > len(policy.probabilities):  # some node is used at two steps
+        got = f"{len(policy.probabilities)} nodes, some of them used at several steps"
+        expected = f"separate nodes for each of {shown(horizon)} steps"
         raise PolicyError("uniform_at", [Problem("policy", got, expected)])
     by_step = layers(policy, horizon)
     nodes = by_step[step - 1]
@@ -87,7 +85,8 @@ def uniform_at(policy: GraphPolicy, step: int, horizon: int) -> GraphPolicy:
     )
     if np.isin(nodes, others).any():
         raise PolicyError(
-            "uniform_at", [Problem("policy", "nodes met at several steps", "a node for each step")]
+            "uniform_at",
+            [Problem("policy", "nodes used at several steps", "separate nodes for each step")],
         )
     probabilities = policy.probabilities.copy()
     probabilities[nodes] = 1 / probabilities.shape[1]
@@ -95,14 +94,14 @@ def uniform_at(policy: GraphPolicy, step: int, horizon: int) -> GraphPolicy:
 
 
 def occupancy(policy: Policy, pomdp: POMDP) -> Array:
-    """P(x_h, a_h) under a policy, (H, X, A), by pushing the joint weights of (node, state) forward.
+    """P(x_h, a_h) under a policy, (H, X, A), by a forward recursion over (node, state).
 
     Parameters
     ----------
     policy
-        Any policy; one that is asked step by step is first written out.
+        Any policy; if it is not a graph, it is first converted to one.
     pomdp
-        Any model with as many observations and actions.
+        Any model with the same numbers of observations and actions.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The simulation lemma (appendix E of the paper): both of its sides, exactly."""
+"""Both sides of the simulation lemma (appendix E of the paper), computed exactly."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from homdp_ppl.evaluation.exact import occupancy, policy_value
 from homdp_ppl.memory import NUMBER, count, require_memory
 from homdp_ppl.precision import Array
 
-COPIES = 6  # of the weights of all trajectories while they are extended
-ENDLESS = 1e30  # trajectories that are not counted any further
+COPIES = 6  # of the weights of all trajectories during their extension
+ENDLESS = 1e30  # larger numbers of trajectories are not counted exactly
 
 
 class SimulationLemma(NamedTuple):
     """Both sides of the simulation lemma (appendix E).
 
-    ``difference <= H * distance`` and ``distance <= bound``.
+    The lemma states ``difference <= H * distance`` and ``distance <= bound``.
 
     Examples
     --------
@@ -39,7 +39,7 @@ class SimulationLemma(NamedTuple):
     ...     sides.difference,
     ...     round(sides.distance, 6),
     ...     round(sides.bound, 6),
-    ... )  # the reward does not depend on what is seen
+    ... )  # the reward does not depend on the observation
     (0.0, 0.8, 0.8)
     """
 
@@ -49,17 +49,18 @@ class SimulationLemma(NamedTuple):
 
 
 def simulation_lemma(policy: Policy, pomdp: POMDP, other: POMDP) -> SimulationLemma:
-    """The simulation lemma's sides for a policy in two models with the same rewards and initial
-    distribution.
+    """Compute both sides of the simulation lemma for a policy in two models.
+
+    The models must have the same rewards and the same initial distribution.
 
     Parameters
     ----------
     policy
-        Any policy; one that is asked step by step is first written out.
+        Any policy; if it is not a graph, it is first converted to one.
     pomdp
-        The model under which the bound takes its expectations.
+        The model under which the expectations of the bound are taken.
     other
-        What it is mistaken for.
+        The model to which it is compared.
 
     Examples
     --------
@@ -81,7 +82,7 @@ def simulation_lemma(policy: Policy, pomdp: POMDP, other: POMDP) -> SimulationLe
 
 
 def _two_models(pomdp: POMDP, other: POMDP, subject: str) -> tuple[POMDP, POMDP]:
-    """Two valid models of the same sizes."""
+    """Validate two models, which must have the same sizes."""
     models = check_pomdp(pomdp, subject), check_pomdp(other, subject)
     mine, theirs = (sizes_of(model, subject) for model in models)
     if mine != theirs:
@@ -91,9 +92,10 @@ def _two_models(pomdp: POMDP, other: POMDP, subject: str) -> tuple[POMDP, POMDP]
 
 
 def _require_paths(graph: GraphPolicy, pomdp: POMDP, other: POMDP) -> None:
-    """Refuse an enumeration of more trajectories than fit in memory.
+    """Raise an error if the trajectories do not fit in memory.
 
-    They are counted first: how many lead to each node and state, where one of the models allows it.
+    This counts the trajectories that lead to each node and state and are possible in one of the
+    models.
     """
     X, Y, A = pomdp.sizes
     by_step = layers(graph, pomdp.horizon)
@@ -133,7 +135,7 @@ def _expected_errors(pomdp: POMDP, other: POMDP, visits: Array) -> float:
 def trajectory_distance(policy: Policy, pomdp: POMDP, other: POMDP) -> float:
     """||P_pi - P-hat_pi||_1 over all trajectories (x_1, y_1, a_1, ..., a_H), by enumeration.
 
-    For small models.
+    Only for small models: the number of trajectories grows exponentially with the horizon.
 
     Examples
     --------

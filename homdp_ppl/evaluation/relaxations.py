@@ -1,12 +1,10 @@
-"""Agents that see more than a policy does: what they would do and reach.
-
-Their values bound those of policies from above.
-"""
+"""Upper bounds of the optimum: values of agents that see more than a policy does."""
 
 from __future__ import annotations
 
 from typing import Any
 
+import jax
 import numpy as np
 from scipy import sparse
 
@@ -17,24 +15,22 @@ from homdp_ppl.errors import PlanningError, Problem
 from homdp_ppl.memory import NUMBER, count, require_memory
 from homdp_ppl.precision import Array, namespace
 
-CHUNK = 4_000_000  # numbers held at once while the fast informed bound is backed up
-SPARSE, LARGE = (
-    0.2,
-    10_000,
-)  # tables of this size with a smaller share of non-zeros are multiplied as sparse matrices
+CHUNK = 4_000_000  # numbers in memory at once during a backup of the fast informed bound
+# Tables with more than LARGE entries, of which less than a share SPARSE is non-zero, are sparse.
+SPARSE, LARGE = 0.2, 10_000
 
 
 def mdp_values(pomdp: POMDP) -> Array:
     """Values of an agent that sees the state, (H, X).
 
-    V_h(x) = max_a Q_h(x, a), with Q of :func:`qmdp`. Where the reward depends on the observation,
-    so do the values, (H, Y, X).
+    V_h(x) = max_a Q_h(x, a), with Q of :func:`qmdp`. If the reward depends on the observation, so
+    do the values, (H, Y, X).
 
     Examples
     --------
     >>> from homdp_ppl import models
     >>> tiger = models.load("tiger", horizon=2).pomdp
-    >>> mdp_values(tiger)[0]  # opens the right door at both steps
+    >>> mdp_values(tiger)[0]  # opens the correct door at both steps
     array([2., 2.])
     """
     best = q_values(check_pomdp(pomdp, "mdp_values")).max(-1)
@@ -42,24 +38,24 @@ def mdp_values(pomdp: POMDP) -> Array:
 
 
 def qmdp(pomdp: POMDP) -> Array:
-    """Q-values of an agent that sees the state from the next step on, (H, X, A); may be traced.
+    """Q-values of an agent that sees the state from the next step on, (H, X, A); can be traced.
 
-    Q_h(x, a) = r_h(x, a) + sum_x' T_h(x'|x, a) max_a' Q_{h+1}(x', a'). Where the reward depends on
-    the observation, so do the Q-values, (H, X, Y, A), and the next maximum is an average over
+    Q_h(x, a) = r_h(x, a) + sum_x' T_h(x'|x, a) max_a' Q_{h+1}(x', a'). If the reward depends on the
+    observation, so do the Q-values, (H, X, Y, A), and the maximum of the next step is averaged over
     O_{h+1}(y|x', a).
 
     Examples
     --------
     >>> from homdp_ppl import models
     >>> tiger = models.load("tiger", horizon=2).pomdp
-    >>> qmdp(tiger)[0, 0]  # listen and then open, or open at once
+    >>> qmdp(tiger)[0, 0]  # listen, or open one of the doors
     array([1.9, 1. , 2. ])
     """
     return q_values(check_pomdp(pomdp, "qmdp"))
 
 
 def q_values(pomdp: POMDP) -> Array:
-    """The same for a model that is known to be valid."""
+    """Like :func:`qmdp`, for a model that is already validated."""
     xp = namespace(pomdp)
     Q = [_rewards(pomdp, pomdp.horizon - 1)]
     for h in reversed(range(pomdp.horizon - 1)):
@@ -75,17 +71,16 @@ def q_values(pomdp: POMDP) -> Array:
 def fast_informed_bound(pomdp: POMDP) -> Array:
     """Vectors of the fast informed bound, (H, X, A).
 
-    A belief b at step h is worth at most max_a sum_x b(x) Q_h(x, a).
-
-    Q_h(x, a) = r_h(x, a) + sum_y max_a' sum_x' T_h(x'|x, a) O_{h+1}(y|x', a) Q_{h+1}(x', a'): the
-    agent is told x and a one step late (Hauskrecht 2000). Where the reward depends on the
+    The value of a belief b at step h is at most max_a sum_x b(x) Q_h(x, a), where
+    Q_h(x, a) = r_h(x, a) + sum_y max_a' sum_x' T_h(x'|x, a) O_{h+1}(y|x', a) Q_{h+1}(x', a'). This
+    agent learns each state one step later (Hauskrecht 2000). If the reward depends on the
     observation, so do the vectors, (H, X, Y, A).
 
     Examples
     --------
     >>> from homdp_ppl import models
     >>> tiger = models.load("tiger", horizon=2).pomdp
-    >>> bool((fast_informed_bound(tiger) <= qmdp(tiger) + 1e-12).all())  # it is never looser
+    >>> bool((fast_informed_bound(tiger) <= qmdp(tiger) + 1e-12).all())  # at least as tight as QMDP
     True
     """
     pomdp = check_pomdp(pomdp, "fast_informed_bound")
@@ -116,20 +111,19 @@ def fast_informed_bound(pomdp: POMDP) -> Array:
 
 
 def root_value(pomdp: POMDP, vectors: Array) -> Array:
-    """What a set of vectors at step 1 says about the optimum.
+    """The bound of the optimum given by a set of vectors of step 1; can be traced.
 
-    sum_y max_i sum_x rho(x) O(y|x) v_i(x); may be traced.
-
-    The first observation comes before the first action.
+    It is sum_y max_i sum_x rho(x) O(y|x) v_i(x), because the first observation precedes the first
+    action.
 
     Parameters
     ----------
     pomdp
         The model.
     vectors
-        One vector per row, (n, X), or one per row and observation, (n, Y, X):
-        ``mdp_values(pomdp)[:1]`` or ``qmdp(pomdp)[0].T`` bound the optimum from above,
-        alpha-vectors of policies from below.
+        One vector per row, (n, X), or one per row and observation, (n, Y, X).
+        ``mdp_values(pomdp)[:1]`` and ``qmdp(pomdp)[0].T`` give upper bounds, alpha-vectors of
+        policies give lower bounds.
 
     Examples
     --------
@@ -146,11 +140,12 @@ def root_value(pomdp: POMDP, vectors: Array) -> Array:
     vectors, shape = numbers, numbers.shape
     if (
         0 in shape
+        or not (isinstance(vectors, jax.Array) or np.isfinite(vectors).all())
         or len(shape) not in (2, 3)
         or shape[-1] != X
         or (len(shape) == 3 and shape[1] != Y)
     ):
-        expected = f"shape (n, {X}) or (n, {Y}, {X})"
+        expected = f"finite numbers of shape (n, {X}) or (n, {Y}, {X})"
         raise PlanningError("root_value", [Problem("vectors", f"shape {shape}", expected)])
     joint = pomdp.initial[:, None] * pomdp.shows(0)  # (X, Y)
     if vectors.ndim == 2:
@@ -159,7 +154,7 @@ def root_value(pomdp: POMDP, vectors: Array) -> Array:
 
 
 def _rewards(pomdp: POMDP, h: int) -> Array:
-    """r_h(x, a), (X, A), or r_h(x, y, a), (X, Y, A), where it depends on the observation."""
+    """r_h(x, a), (X, A), or r_h(x, y, a), (X, Y, A), if it depends on the observation."""
     rewards = pomdp.rewards(h)
     return rewards if pomdp.rewards_by_observation else rewards[:, 0]
 
@@ -175,7 +170,7 @@ def _products(Q: Array, shows: Array) -> Array:
 
 
 def _chunks(moves: Array, rows: int) -> list[Any]:
-    """A transition table in blocks of rows, sparse where most entries are zero."""
+    """Split a transition table into blocks of rows, sparse if most entries are zero."""
     table = np.asarray(moves, dtype=np.float64)
     if table.size > LARGE and np.count_nonzero(table) < SPARSE * table.size:
         table = sparse.csr_array(table)

@@ -1,12 +1,12 @@
-"""What can be had without memory.
+"""The best blind and the best memoryless policy of a model.
 
-The best policy that acts on the latest observation alone, and the best that acts on none.
+A blind policy uses only the step; a memoryless policy also uses the last observation::
 
     best blind   <=   best memoryless            <=   optimum
     (the step)        (and the last observation)      (and all earlier ones)
 
-Where the three are close, partial observability does not matter. Finding the first two is a search
-over policies, exact but exponential at worst: for small models.
+If the three values are close, partial observability hardly matters. Both functions are exact
+searches that take exponential time in the worst case, so they are meant for small models.
 """
 
 from __future__ import annotations
@@ -27,14 +27,11 @@ from homdp_ppl.precision import Array
 
 MAX_NODES = 200_000
 COPIES = 4  # of the weights of unfinished policies
-FIRST, WIDER = (
-    100,
-    10,
-)  # unfinished policies kept in the first search, and how many times more in the next
+FIRST, WIDER = 100, 10  # unfinished policies kept in the first search; growth factor of the next
 
 
 class Restricted(NamedTuple):
-    """The best policy of a restricted class; no other of the class is better by more than 1e-9 H.
+    """The best policy of a restricted class, up to a tolerance of 1e-9 H.
 
     Examples
     --------
@@ -53,23 +50,21 @@ class Restricted(NamedTuple):
 
 
 def best_blind(pomdp: POMDP, max_nodes: int = MAX_NODES) -> Restricted:
-    """The best sequence of actions fixed in advance.
-
-    The policy knows the step and looks at nothing.
+    """The best blind policy: a sequence of actions that is fixed in advance.
 
     Parameters
     ----------
     pomdp
         The model.
     max_nodes
-        How many unfinished policies may stand side by side; a search that needs more is given up
-        with a :class:`PlanningError`.
+        The largest number of unfinished policies in the search; raises :class:`PlanningError` if
+        more are needed.
 
     Examples
     --------
     >>> from homdp_ppl import models
     >>> tiger = models.load("tiger").pomdp
-    >>> round(best_blind(tiger).value, 4)  # listens for ever
+    >>> round(best_blind(tiger).value, 4)  # always listens
     3.6
     """
     pomdp = _checked(pomdp, "best_blind", max_nodes)
@@ -79,18 +74,18 @@ def best_blind(pomdp: POMDP, max_nodes: int = MAX_NODES) -> Restricted:
 
 
 def best_memoryless(pomdp: POMDP, max_nodes: int = MAX_NODES) -> Restricted:
-    """The best policy that acts on the step and the latest observation.
+    """The best memoryless policy: it uses the step and the last observation.
 
-    A value is linear in the action probabilities at each (step, observation), so random actions
-    would gain nothing: the best deterministic policy is best of all.
+    The value is linear in the action probabilities of each (step, observation). Stochastic policies
+    are therefore no better than deterministic ones, and the search is over the latter.
 
     Parameters
     ----------
     pomdp
         The model.
     max_nodes
-        How many unfinished policies may stand side by side; a search that needs more is given up
-        with a :class:`PlanningError`.
+        The largest number of unfinished policies in the search; raises :class:`PlanningError` if
+        more are needed.
 
     Examples
     --------
@@ -100,7 +95,7 @@ def best_memoryless(pomdp: POMDP, max_nodes: int = MAX_NODES) -> Restricted:
     >>> (
     ...     round(best_memoryless(tiger).value, 4),
     ...     round(history_tree()(tiger).value, 4),
-    ... )  # one growl is not enough
+    ... )  # one observation is not enough
     (3.6, 3.704)
     """
     pomdp = _checked(pomdp, "best_memoryless", max_nodes)
@@ -114,7 +109,7 @@ def _checked(pomdp: POMDP, subject: str, max_nodes: int) -> POMDP:
 
 
 def _restricted(rules: Array, pomdp: POMDP) -> Restricted:
-    """The policy that does rules[h, y], (H, Y), or rules[h, 0] whatever is seen, (H, 1)."""
+    """The policy with actions rules[h, y], (H, Y), or rules[h, 0] for all y, (H, 1)."""
     (H, n), (_, Y, A) = rules.shape, pomdp.sizes
     seen = np.arange(Y) % n
     following = np.minimum(np.arange(H) + 1, H - 1).repeat(n)[:, None] * n + seen  # (H n, Y)
@@ -123,17 +118,18 @@ def _restricted(rules: Array, pomdp: POMDP) -> Restricted:
 
 
 def _best_rules(subject: str, pomdp: Stationary, max_nodes: int) -> Array:
-    """The best rules, (H, Y): a search that keeps more and more unfinished policies, until none had
-    to be dropped.
+    """The best actions, (H, Y).
+
+    The search is repeated with more and more unfinished policies, until none is dropped.
     """
     search = _Search(pomdp)
     width = FIRST
     while search.run(min(width, max_nodes)):
         if width >= max_nodes:
-            got = f"more than {max_nodes:,} unfinished policies that may still turn out best"
+            got = f"more than {max_nodes:,} unfinished policies that may still be optimal"
             remedy = (
-                f"Raise max_nodes, or take a shorter horizon; the best found so far is "
-                f"worth {search.value:.6g}."
+                f"Increase max_nodes, or use a shorter horizon. The best value found so far is "
+                f"{search.value:.6g}."
             )
             raise PlanningError(
                 subject, [Problem("max_nodes", got, f"at most {max_nodes:,}", remedy)]
@@ -143,12 +139,12 @@ def _best_rules(subject: str, pomdp: Stationary, max_nodes: int) -> Array:
 
 
 class _Search:
-    """Branch and bound: steps forward, at each step one observation after the other.
+    """Branch and bound, forward over steps and, within a step, over observations.
 
-    A policy without memory leads from P(x_h) to P(x_{h+1}), and that is all its past has to say
-    about its future. An unfinished policy is worth at most its rewards so far and the fast informed
-    bound from there on. That bound is sublinear, so the parts of P(x_{h+1}) that come from
-    different observations may be bounded one by one.
+    For a policy without memory, P(x_{h+1}) depends on the past only through P(x_h). The value of an
+    unfinished policy is at most its expected reward so far plus the fast informed bound of the
+    remaining steps. This bound is sublinear, so the parts of P(x_{h+1}) that come from different
+    observations can be bounded separately.
     """
 
     def __init__(self, pomdp: Stationary) -> None:
@@ -159,9 +155,9 @@ class _Search:
         self.rules = np.zeros((pomdp.horizon, self.tables.emission.shape[1]), dtype=np.int16)
 
     def run(self, width: int) -> bool:
-        """Search with at most so many unfinished policies side by side, the most promising.
+        """Search with the ``width`` most promising unfinished policies.
 
-        Whether any had to be dropped.
+        Returns whether any were dropped.
         """
         _, T, O, r = self.tables  # noqa: E741
         (H, _, _), Y = r.shape, O.shape[1]
@@ -174,7 +170,7 @@ class _Search:
         for h in range(H):
             _require_room(len(weights), T.shape[:2], Y)
             joint = weights[:, None] * O.T  # (N, Y, X)
-            alone = np.zeros((len(weights), Y + 1))  # what each observation by itself may bring
+            alone = np.zeros((len(weights), Y + 1))  # upper bound for each observation
             for y in range(Y):
                 after = np.einsum("nx,xaz->naz", joint[:, y], T)
                 alone[:, y] = (joint[:, y] @ r[h] + self._hoped(after, h + 1)).max(-1)
@@ -185,9 +181,8 @@ class _Search:
                 collected = gained[:, None] + seen @ r[h]  # (N, A)
                 reached = onward[:, None] + np.einsum("nx,xaz->naz", seen, T)  # (N, A, X)
                 bound = collected + self._hoped(reached, h + 1) + undecided[parent, y + 1, None]
-                bound[
-                    seen.sum(-1) == 0, 1:
-                ] = -np.inf  # where nothing is decided, one action will do
+                impossible = seen.sum(-1) == 0  # the action is irrelevant: keep only the first
+                bound[impossible, 1:] = -np.inf
                 left, action = np.nonzero(bound > self.value + TIE * H)
                 if len(left) > width:
                     dropped = True
@@ -214,7 +209,7 @@ class _Search:
 
 
 def _require_room(policies: int, sizes: tuple[int, ...], observations: int) -> None:
-    """Refuse a step of the search that does not fit in memory."""
+    """Raise an error for a step of the search that does not fit in memory."""
     X, A = sizes
     got = f"{count(policies)} unfinished policies"
     needed = COPIES * NUMBER * policies * A * (X + A * observations)
@@ -223,6 +218,6 @@ def _require_room(policies: int, sizes: tuple[int, ...], observations: int) -> N
 
 
 def _distinct(weights: Array, gained: Array) -> Array:
-    """Of policies that lead to the same P(x), the one that has gained most."""
+    """The indices of the best policy for each distinct P(x)."""
     order = np.argsort(-gained, kind="stable")
     return order[np.unique(weights[order].round(12), axis=0, return_index=True)[1]]

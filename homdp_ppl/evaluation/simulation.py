@@ -1,4 +1,4 @@
-"""Values by simulation: of any policy in any world, where none can be computed."""
+"""Estimates of values by simulation, for any policy in any world."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from homdp_ppl.precision import Array, x64
 
 
 class Simulator(Playable, Protocol):
-    """A world that also says what its episodes earned."""
+    """A world that can also compute the returns of episodes."""
 
     def returns(self, episodes: Episode) -> Array:
         """The sum of rewards of each episode."""
 
 
 class Estimate(NamedTuple):
-    """The mean return of simulated episodes, and how sure it is.
+    """The mean return of simulated episodes, with its standard error and an interval.
 
     Examples
     --------
@@ -38,7 +38,7 @@ class Estimate(NamedTuple):
     mean: float
     standard_error: float
     episodes: int
-    interval: tuple[float, float]  # for the value, at the level that was asked for
+    interval: tuple[float, float]  # confidence interval of the value
 
     def __repr__(self) -> str:
         low, high = self.interval
@@ -52,11 +52,11 @@ class Estimate(NamedTuple):
 def estimate(
     policy: Policy, world: Simulator, key: Array, episodes: int, level: float = 0.95
 ) -> Estimate:
-    """The value of a policy in a world, by playing it.
+    """Estimate the value of a policy in a world by simulation.
 
-    The interval is Student's, cut to [0, H]: its level holds as far as the mean of so many returns
-    is normal. It is no bound, has no width when all returns are alike, and says nothing about
-    policies other than this one.
+    The interval is Student's t-interval, clipped to [0, H]. Its level is correct if the mean return
+    is normally distributed, which holds approximately for many episodes. It is not a guaranteed
+    bound: if all returns are equal, its width is zero.
 
     Parameters
     ----------
@@ -65,11 +65,11 @@ def estimate(
     world
         A world with finite or real-valued spaces.
     key
-        A JAX random key. Policies that are played with the same key use common random numbers.
+        A JAX random key. Policies simulated with the same key use common random numbers.
     episodes
-        How many episodes.
+        The number of episodes.
     level
-        The chance that the interval contains the value.
+        The confidence level of the interval.
 
     Examples
     --------
@@ -96,7 +96,7 @@ def estimate(
 def summary(returns: Array, horizon: int, level: float = 0.95) -> Estimate:
     """The mean of returns with its standard error.
 
-    Nothing is known from none, and little from one.
+    Without returns, all numbers are NaN. With one, the error is infinite and the interval [0, H].
     """
     n = len(returns)
     if n == 0:

@@ -1,4 +1,4 @@
-"""Exploration rules, one per file; ``explorer.py`` is the contract."""
+"""Exploration rules, one per file; ``explorer.py`` defines their interface."""
 
 from collections.abc import Callable
 

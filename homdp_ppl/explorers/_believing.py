@@ -1,9 +1,7 @@
-"""What Bayesian rules share.
+"""Shared parts of Bayesian rules: the mean model and draws of the hindsight posterior.
 
-The mean model and draws of the hindsight posterior, for every declared program.
-
-Closed forms are functions of the counts, and may be traced. Other posteriors are followed by
-sampling, and kept in the memory of the state.
+Closed-form posteriors are functions of the counts and can be traced. Other posteriors are updated
+by sampling and kept in the memory of the state.
 """
 
 from __future__ import annotations
@@ -14,7 +12,7 @@ from typing import Any, cast
 import jax
 import numpy as np
 
-from homdp_ppl.core.arguments import refuse
+from homdp_ppl.core.arguments import count_problems, refuse
 from homdp_ppl.core.checked import checked
 from homdp_ppl.core.episode import Episode
 from homdp_ppl.core.pomdp import POMDP, Stationary
@@ -40,13 +38,13 @@ def closed(homdp: HOMDP) -> bool:
 
 
 def init_belief(homdp: HOMDP, episodes: int | None) -> State:
-    """The state of a Bayesian rule before the first episode: the prior.
+    """The state of a Bayesian rule before the first episode, with the prior.
 
     Examples
     --------
     >>> from homdp_ppl import models
     >>> state = init_belief(models.load("tiger", horizon=2).homdp, episodes=None)
-    >>> int(state.played), state.memory is None  # a closed form needs nothing but the counts
+    >>> int(state.played), state.memory is None  # a closed form needs only the counts
     (0, True)
     """
     check_declaration("init_belief", homdp, episodes)
@@ -56,15 +54,16 @@ def init_belief(homdp: HOMDP, episodes: int | None) -> State:
 
 
 def init_tables(homdp: HOMDP, episodes: int | None) -> State:
-    """The prior of a declaration with finitely many states and observations."""
+    """As :func:`init_belief`, for finitely many states and observations only."""
     refuse_real_spaces(homdp)
     return init_belief(homdp, episodes)
 
 
 def update_belief(state: State, episode: Episode) -> State:
-    """The posterior after one more episode.
+    """The state with the posterior after one more episode.
 
-    Inference by sampling has its own key, made from the run's key data and the episode.
+    The random key for inference by sampling is derived from the key data of the state and the
+    number of the episode.
 
     Examples
     --------
@@ -94,7 +93,7 @@ def _update_density(before: State, state: State, episode: Episode) -> State:
 
 @checked
 def mean_model(state: State) -> POMDP:
-    """The posterior mean of T and O; may be traced where the posterior has a closed form.
+    """The posterior mean of T and O; can be traced if the posterior has a closed form.
 
     Examples
     --------
@@ -114,7 +113,7 @@ def mean_model(state: State) -> POMDP:
 @checked
 @in_x64
 def draw_models(key: Array, state: State, n: int) -> POMDP:
-    """A batch of n models from the posterior; may be traced where it has a closed form.
+    """Draw n models from the posterior; can be traced if it has a closed form.
 
     Examples
     --------
@@ -125,6 +124,7 @@ def draw_models(key: Array, state: State, n: int) -> POMDP:
     (3, 1, 1, 2, 2)
     """
     homdp = state.homdp
+    refuse(ParameterError, "draws", count_problems(n=n))
     refuse(ParameterError, "draws", draw_problems("draws", n, homdp.sites, homdp.spaces))
     if state.memory is not None:
         batch: POMDP = state.memory.belief.draws(key, n)

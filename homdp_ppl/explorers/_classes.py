@@ -1,4 +1,4 @@
-"""Finite classes of tables: validated, and weighed against counts."""
+"""Finite classes of tables: validation, and log-likelihoods given counts."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from homdp_ppl.errors import ParameterError, Problem
 from homdp_ppl.explorers._densities import DensityClass, of_densities
 from homdp_ppl.precision import Array, namespace
 
-CORNERS = 16  # states up to which all corners of a cube are tried
+CORNERS = 16  # with at most this many states, all corners of a cube are tried
 
-AXES = {"transitions": 4, "emissions": 3}  # of tables, the first over the members
+AXES = {"transitions": 4, "emissions": 3}  # number of axes of tables; the first is over the members
 
 Members: TypeAlias = ArrayLike | Sequence[World]
 ModelClass: TypeAlias = Any  # an array of tables, or a DensityClass
@@ -29,7 +29,7 @@ def model_class(subject: str, where: str, members: Members) -> ModelClass:
     Parameters
     ----------
     subject
-        The rule that needs it.
+        The name of the rule, for error messages.
     where
         "transitions" or "emissions".
     members
@@ -41,18 +41,20 @@ def model_class(subject: str, where: str, members: Members) -> ModelClass:
 
 
 def check_tables(subject: str, where: str, tables: Any, axes: int) -> Array:
-    """A class as one array whose first axis are its members, refusing what are no probability rows.
+    """A class as one array whose first axis is over its members.
+
+    Raises an error for rows that are not probabilities.
 
     Parameters
     ----------
     subject
-        Who asks.
+        The name of the caller, for error messages.
     where
         "transitions" or "emissions".
     tables
-        An array, or worlds: declared programs with their parameters fixed.
+        An array, or worlds.
     axes
-        How many axes the array has.
+        The number of axes of the array.
     """
     expected = (
         f"worlds, or at least one table of probability rows: {axes} axes, the first "
@@ -67,8 +69,8 @@ def check_tables(subject: str, where: str, tables: Any, axes: int) -> Array:
     try:
         array = np.asarray(tables, dtype=np.float64)
     except (TypeError, ValueError):
-        got = f"a {type(tables).__name__} that makes no array"
-        remedy = "List worlds, made by homdp.at(...), or tables of one shape."
+        got = f"a {type(tables).__name__} that cannot be converted to an array"
+        remedy = "Pass a list of worlds, made by homdp.at(...), or tables of the same shape."
         raise ParameterError(subject, [Problem(where, got, expected, remedy)]) from None
     if array.ndim != axes or len(array) == 0:
         raise ParameterError(subject, [Problem(where, f"shape {array.shape}", expected)])
@@ -81,16 +83,14 @@ def check_tables(subject: str, where: str, tables: Any, axes: int) -> Array:
 
 
 def check_fit(subject: str, homdp: HOMDP, **classes: ModelClass) -> None:
-    """Raise an error for classes that do not belong to the spaces of a declaration."""
+    """Raise an error for classes that do not fit the spaces of a declaration."""
     problems: list[Problem] = []
     for where, members in classes.items():
         if isinstance(members, DensityClass):
             problems += members.problems(homdp)
         elif not homdp.spaces.finite:
             expected = f"worlds with the spaces and the horizon {homdp.spaces}"
-            remedy = (
-                "Tables are for finitely many states and observations: candidates(homdp, n, key)."
-            )
+            remedy = "Tables require finite spaces. Draw worlds instead: candidates(homdp, n, key)."
             problems.append(
                 Problem(where, f"tables of shape {members.shape[1:]}", expected, remedy)
             )
@@ -105,7 +105,7 @@ def check_fit(subject: str, homdp: HOMDP, **classes: ModelClass) -> None:
 
 
 def log_likelihoods(tables: Array, counts: Array) -> Array:
-    """Log probability of counted outcomes under every member of a class, (N,)."""
+    """Log-likelihood of the counts under every member of a class, (N,)."""
     xp = namespace(counts, tables)
     seen = counts > 0
     chance = xp.where(seen, tables, 1.0)
@@ -115,15 +115,15 @@ def log_likelihoods(tables: Array, counts: Array) -> Array:
 
 @checked
 def low_rank(features: ArrayLike, measures: ArrayLike) -> Array:
-    """Transitions of low rank, T(x'|x, a) = phi(x, a) .
+    """A class of low-rank transition tables, (N, X, A, X), from features and a class of measures.
 
-    psi(x'), for every member of a class of measures: (N, X, A, X).
+    The tables are the inner products ``T(x'|x, a) = <phi(x, a), psi(x')>``. This is the family of
+    the paper's section on function approximation. There phi is unknown too: concatenate the classes
+    of several phi.
 
-    The family of the paper's section on function approximation. There phi is unknown too:
-    concatenate the classes of several phi. Refuses members whose rows are no probabilities, and
-    ones that are not normalised: ||phi(x, a)|| <= 1, and
-    ||sum_x' psi(x') g(x')|| <= sqrt(d) for every g with abs(g) <= 1 (past 16 states by an upper
-    bound of that norm).
+    Raises an error for members whose rows are not probabilities, and for members that are not
+    normalised: ||phi(x, a)|| <= 1, and ||sum_x' psi(x') g(x')|| <= sqrt(d) for every g with abs(g)
+    <= 1. With more than 16 states, an upper bound of the latter norm is checked.
 
     Parameters
     ----------
@@ -175,9 +175,9 @@ def low_rank(features: ArrayLike, measures: ArrayLike) -> Array:
 
 
 def _largest_image(measure: Array) -> float:
-    """Max of ||psi g|| over abs(g) <= 1.
+    """The maximum of ||psi g|| over abs(g) <= 1, which is attained at a corner.
 
-    At a corner, found exactly for few states, else bounded by the triangle inequality.
+    It is exact for few states, and bounded by the triangle inequality otherwise.
     """
     X = measure.shape[1]
     if X <= CORNERS:

@@ -1,6 +1,7 @@
 """Finite classes of models with real-valued spaces.
 
-Drawn from a prior or listed, T and O apart, weighed against data by one call.
+Members are drawn from a prior or listed, separately for T and O. One call computes the
+log-likelihoods of all members.
 """
 
 from __future__ import annotations
@@ -26,14 +27,14 @@ from homdp_ppl.precision import Array, in_x64, to_numpy
 @checked_but("homdp", "n")
 @in_x64
 def candidates(homdp: HOMDP, n: int, key: Array) -> list[World]:
-    """A finite class of models: n worlds drawn from the prior of a declaration.
+    """Draw a finite class of models: n worlds from the prior of a declaration.
 
     Parameters
     ----------
     homdp
         The declaration.
     n
-        How many.
+        The number of worlds.
     key
         A JAX random key.
 
@@ -44,14 +45,11 @@ def candidates(homdp: HOMDP, n: int, key: Array) -> list[World]:
     >>> worlds = candidates(models.load("gaussian_tiger", horizon=2).homdp, 3, jax.random.key(0))
     >>> explorers.hop_v(
     ...     transitions=worlds[:1], emissions=worlds
-    ... )  # the transitions are known, one member will do
+    ... )  # the transitions are known, so one member is enough
     Explorer hop_v(transitions=1, emissions=3): optimistic, frequentist
     """
     if not isinstance(homdp, HOMDP) or homdp.spaces.finite:
-        remedy = (
-            "Of a finite declaration draw worlds: [homdp.draw(k) for k in "
-            "jax.random.split(key, n)]."
-        )
+        remedy = "For a finite declaration, use [homdp.draw(k) for k in jax.random.split(key, n)]."
         raise ParameterError(
             "candidates",
             [Problem("homdp", type(homdp).__name__, "a HOMDP with real-valued spaces", remedy)],
@@ -63,7 +61,7 @@ def candidates(homdp: HOMDP, n: int, key: Array) -> list[World]:
 
 
 def of_densities(members: Any) -> bool:
-    """Whether a class holds worlds with real-valued spaces, which have no tables."""
+    """Whether a class contains worlds with real-valued spaces, which have no tables."""
     return isinstance(members, Sequence) and any(
         isinstance(member, World) and not member.spaces.finite for member in members
     )
@@ -71,7 +69,7 @@ def of_densities(members: Any) -> bool:
 
 @dataclass(frozen=True)
 class DensityClass:
-    """Members of a class of densities; those of one declaration are weighed together.
+    """A class of densities; members of the same declaration are evaluated together.
 
     Attributes
     ----------
@@ -86,14 +84,14 @@ class DensityClass:
 
     @classmethod
     def of(cls, subject: str, where: str, members: Any) -> DensityClass:
-        """A class of worlds with real-valued states or observations, and the same spaces."""
+        """A class of worlds that share real-valued spaces."""
         worlds = tuple(members)
         if not worlds or not all(
             isinstance(member, World) and not member.spaces.finite for member in worlds
         ):
-            expected = "at least one world, all of them with real-valued spaces"
+            expected = "at least one world, all with real-valued spaces"
             got = f"{len(worlds)} members"
-            problem = Problem(where, got, expected, "candidates(homdp, n, key).")
+            problem = Problem(where, got, expected, "Draw them: candidates(homdp, n, key).")
             raise ParameterError(subject, [problem])
         if len({member.spaces._replace(horizon=0) for member in worlds}) > 1:
             got = "members with different spaces"
@@ -104,12 +102,12 @@ class DensityClass:
         return len(self.members)
 
     def problems(self, homdp: HOMDP) -> list[Problem]:
-        """What is wrong with the class for a declaration."""
+        """Problems of using the class with a declaration."""
         mine = self.members[0].spaces
         if mine == homdp.spaces:
             return []
         if homdp.spaces.finite:
-            remedy = "The world that is acted in is finite."
+            remedy = "The declaration of the learner is finite."
             return [Problem(self.where, str(mine), "tables, or finite worlds", remedy)]
         expected = f"worlds with the spaces and the horizon {homdp.spaces}"
         return [Problem(self.where, str(mine), expected)]
@@ -124,33 +122,33 @@ class DensityClass:
             (x, a, x') for transitions, (x, y) for emissions; one row per point.
         """
         table = np.empty((len(self), len(points[0])))
-        for weigh, stacked, places in self._groups:
-            table[places] = np.asarray(weigh(stacked, *(jnp.asarray(part) for part in points)))
-        return np.where(np.isnan(table), -np.inf, table)  # outside a support: no density
+        for evaluate, stacked, places in self._groups:
+            table[places] = np.asarray(evaluate(stacked, *(jnp.asarray(part) for part in points)))
+        return np.where(np.isnan(table), -np.inf, table)  # NaN outside a support: zero density
 
     @cached_property
     def _groups(self) -> list[tuple[Any, Any, Array]]:
-        """One compiled function for the members of each declaration, their parameters, and their
-        places.
-        """
+        """For each declaration: a compiled function, the members' parameters and their indices."""
         by_model: dict[HOMDP, list[int]] = {}
         for k, member in enumerate(self.members):
             by_model.setdefault(member.homdp, []).append(k)
         groups: list[tuple[Any, Any, Array]] = []
         for homdp, places in by_model.items():
-            weigh = homdp.cache.get(f"log densities of {self.where}", partial(self._weigh, homdp))
+            evaluate = homdp.cache.get(
+                f"log densities of {self.where}", partial(self._compile, homdp)
+            )
             chosen = [self.members[k].parameters for k in places]
             stacked = {
                 site.name: np.stack([values[site.name] for values in chosen])
                 for site in homdp.sites
             }
-            if not stacked:  # no unknowns: one member, which vmap needs an axis for
+            if not stacked:  # no unknown parameters: vmap still needs an axis
                 stacked = {"": np.zeros(len(places))}
-            groups.append((weigh, stacked, np.array(places)))
+            groups.append((evaluate, stacked, np.array(places)))
         return groups
 
-    def _weigh(self, homdp: HOMDP) -> Any:
-        """The log densities of one declaration, from stacked parameters and points."""
+    def _compile(self, homdp: HOMDP) -> Any:
+        """The log densities of one declaration as a function of stacked parameters and points."""
         moves = self.where == "transitions"
         density = homdp.dynamics.log_transition if moves else homdp.dynamics.log_emission
         points = (0,) * (3 if moves else 2)

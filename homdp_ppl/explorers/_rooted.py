@@ -1,6 +1,6 @@
-"""What `tight` and `quantile_bonus` share.
+"""Shared parts of `tight` and `quantile_bonus`.
 
-Centred bonuses on rewards, and a start term at the root after all clipping.
+Centred bonuses are added to the rewards, and a start term to the root value after all clipping.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from homdp_ppl.precision import Array, namespace
 
 
 def with_bonuses(model: POMDP, radii: Radii) -> Proposal:
-    """A model with the bonuses of its radii.
+    """Propose a model with the bonuses of its radii.
 
-    The start term is the parameter of :func:`capped_root`.
+    The start term is passed as the parameter of :func:`capped_root`.
     """
     bonus = centred_bonus(radii, model.moves(0), model.horizon)
     return one(
@@ -29,9 +29,10 @@ def with_bonuses(model: POMDP, radii: Radii) -> Proposal:
 
 
 def capped_root(homdp: HOMDP) -> Root:
-    """min(H, value + offset).
+    """The root value min(H, value + offset).
 
-    Inside the first reward the term would be clipped, and the value not be optimistic.
+    If the offset were added to the first reward, it would be clipped, and the value would not be
+    optimistic.
     """
     return bind(_capped, cap=float(homdp.horizon))
 

@@ -1,4 +1,4 @@
-"""Which entries of the tables a proposed model may have."""
+"""Supports: the table entries that may be positive in a proposed model."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from homdp_ppl.declare.model import HOMDP
 
 
 def declared(homdp: HOMDP) -> Tables:
-    """What the declaration allows."""
+    """The support of the declaration."""
     check_types("support", homdp=(homdp, HOMDP))
     return homdp.structure.support
 
 
 def anything(homdp: HOMDP) -> Tables:
-    """Every transition and emission: for rules that know only rho and r."""
+    """All transitions and emissions, for rules that know only rho and r."""
     check_types("support", homdp=(homdp, HOMDP))
     support = homdp.structure.support
     return Tables(support.initial, np.ones_like(support.transition), np.ones_like(support.emission))
 
 
 def support_if(known: bool) -> Callable[[HOMDP], Tables]:
-    """What the declaration allows if known rows are exact, else everything."""
+    """The declared support if known rows are exact, else everything."""
     return declared if known else anything

@@ -1,4 +1,4 @@
-"""Version spaces: which members of a class still explain the data (Algorithm 2)."""
+"""Version spaces: the members of a class that still explain the data (Algorithm 2)."""
 
 from __future__ import annotations
 
@@ -12,42 +12,42 @@ from homdp_ppl.precision import Array
 
 
 class Versions(NamedTuple):
-    """The version spaces, and what is known about their members besides counts."""
+    """The version spaces, and further evidence about their members."""
 
-    transitions: Array  # (N,)  which T are alive
-    emissions: Array  # (M,)
-    evidence: Any = None  # Evidence, where states or observations are real-valued
+    transitions: Array  # (N,)  whether each T is alive
+    emissions: Array  # (M,)  whether each O is alive
+    evidence: Any = None  # Evidence, if states or observations are real-valued
 
 
 class Evidence(NamedTuple):
-    """Log-likelihoods of classes of densities; tuples of an epoch wait until it is over."""
+    """Log-likelihoods of classes of densities, and the tuples of the current epoch."""
 
     transitions: Array  # (N,)  log-likelihoods of all finished epochs
     emissions: Array  # (M,)
-    waiting: tuple[tuple[Any, ...], ...] = ()  # (x, a, x', y) of the steps that were uniform
+    waiting: tuple[tuple[Any, ...], ...] = ()  # (x, a, x', y) of the steps with uniform actions
 
 
 def survivors(
     log_likelihood: Array, alive: Array, epochs: int, delta: float, mass: float | None
 ) -> Array:
-    """Which members are alive after an epoch, (N,).
+    """Whether each member is alive after an epoch, (N,).
 
-    The paper's version spaces are nested, and members compete with survivors only; a member that
-    cannot explain the data is never kept.
+    The paper's version spaces are nested: members are compared with survivors only. Members under
+    which the data are impossible are always removed.
 
     Parameters
     ----------
     log_likelihood
-        Of every member, (N,).
+        The log-likelihood of every member, (N,).
     alive
-        Which were alive before.
+        Whether each member was alive before, (N,).
     epochs
-        K'.
+        K', the number of epochs.
     delta
         Allowed probability of error; beta = 2 log(K' N / delta).
     mass
-        Posterior mass of a highest-density set instead of the paper's; computed from all members
-        in every epoch, not nested.
+        If given, use highest-density sets of this posterior mass instead of the paper's sets. They
+        are computed from all members in every epoch and are not nested.
     """
     weighed = np.where(alive, log_likelihood, -np.inf) if mass is None else log_likelihood
     kept: Array = weighed > -np.inf

@@ -13,10 +13,10 @@ from homdp_ppl.explorers.transforms import with_random_actions
 
 @checked
 def epsilon_greedy(epsilon: float = 0.1, known: bool = True) -> Explorer:
-    """As `greedy`, but every action is uniform with probability epsilon.
+    """Like `greedy`, but each action is uniform with probability epsilon.
 
-    A baseline without optimism, whose regret never stops growing: the random actions cost the same
-    in every episode. The same as ``with_random_actions(greedy(known), epsilon)`` under its own
+    A baseline without optimism. Its regret grows linearly, because the random actions cost the same
+    in every episode. It equals ``with_random_actions(greedy(known), epsilon)``, but has its own
     name.
 
     Parameters

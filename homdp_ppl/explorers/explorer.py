@@ -1,4 +1,4 @@
-"""The contract of exploration rules: three pure functions and three small records."""
+"""The interface of exploration rules: three pure functions and three small records."""
 
 from __future__ import annotations
 
@@ -28,26 +28,26 @@ Root: TypeAlias = Callable[[Any, Solution], Array | np.float64]
 
 @dataclass(frozen=True)
 class About:
-    """What a rule is called, what it guarantees and what it needs.
+    """The name, guarantee and requirements of a rule.
 
     Attributes
     ----------
     name
-        The rule's name. Its random numbers depend on it.
+        The name of the rule. Its random numbers depend on the name.
     options
-        Options that are not at their defaults.
+        Options that differ from their defaults.
     guarantee
-        What guarantees that the planned value is at least the optimum: a frequentist bound, the
-        posterior, or nothing.
+        What guarantees that the optimistic value is at least the optimum: a frequentist bound, the
+        posterior ("Bayesian"), or nothing ("none").
     uses_prior
-        Whether the rule depends on the prior; studies compare such rules under several priors.
+        Whether the rule depends on the prior. Studies run such rules under several priors.
     needs_episodes
-        Whether K, the number of episodes of the whole run, enters the rule.
+        Whether the rule depends on K, the number of episodes of the whole run.
     note
-        Why there is no guarantee, such as "scaled bonuses".
+        Why there is no guarantee, for example "scaled bonuses".
     coverage
-        The exact probability, under the prior, that the planned value of a round is at least the
-        optimum; None where it is not known.
+        The exact probability, under the prior, that the optimistic value of a round is at least the
+        optimum; None if unknown.
 
     Examples
     --------
@@ -67,7 +67,7 @@ class About:
     def __post_init__(self) -> None:
         check_fields(self, "About")
         if not self.name:
-            refuse(ParameterError, "About", [Problem("name", "''", "the name of a rule, a text")])
+            refuse(ParameterError, "About", [Problem("name", "''", "a non-empty name")])
         if self.coverage is not None:
             refuse(ParameterError, "About", share_problems(coverage=self.coverage))
         object.__setattr__(self, "options", Options(self.options))
@@ -80,14 +80,14 @@ class About:
 
     @property
     def soundness(self) -> str:
-        """The guarantee in words."""
+        """The guarantee as text: "none", with a note, or "optimistic" with its kind."""
         if self.guarantee == "none":
             return f"none ({self.note})" if self.note else "none"
         return f"optimistic, {self.guarantee}"
 
 
 def upper_value(homdp: HOMDP) -> Root:
-    """The root value of rules that add nothing to it: the planner's upper bound."""
+    """The root value of rules that do not change it: the planner's upper bound."""
     return _upper
 
 
@@ -97,26 +97,27 @@ def _upper(parameters: Any, solution: Solution) -> Array | np.float64:
 
 @dataclass(frozen=True)
 class Objective:
-    """How proposed models are planned, and which plan is deployed.
+    """How to plan for proposed models, and which plan to deploy.
 
     Attributes
     ----------
     backup
-        From a declaration to an optimistic one-step backup; None for the expected one. Needs a
-        planner with optimistic backups.
+        A function from a declaration to an optimistic one-step backup; None for the expected
+        backup. Requires a planner with optimistic backups.
     root
-        From a declaration to the optimistic root value of a solution.
+        A function from a declaration to a function that computes the optimistic root value of a
+        solution.
     support
-        From a declaration to the entries that a proposed model may have: the histories that are
-        planned for.
+        A function from a declaration to the table entries that may be positive in a proposed model.
+        They determine the histories of the plan.
     clip
-        Whether the value of a history is at most H - h + 1, on planners that can clip.
+        Whether to clip the value of a history at H - h + 1, with planners that can clip.
     candidates
-        Number of models in a proposal.
+        The number of models in a proposal.
     pick
-        Which candidate is deployed: the best (None), or the one with the k-th smallest value.
+        Which candidate to deploy: the best (None), or the one with the k-th smallest value.
     exact
-        Whether the guarantee needs an exact planner.
+        Whether the guarantee requires an exact planner.
 
     Examples
     --------
@@ -146,7 +147,7 @@ class Objective:
 
 @dataclass(frozen=True)
 class Deployment:
-    """How a decision is played.
+    """How to deploy a decision.
 
     Attributes
     ----------
@@ -155,7 +156,8 @@ class Deployment:
     random_actions
         The probability of a uniform action at every step.
     uniform_at_each_step
-        Whether each policy is deployed H times, uniform at step h in the h-th (Algorithm 2).
+        Whether to deploy each policy H times, with a uniform action at step h in the h-th episode
+        (Algorithm 2).
 
     Examples
     --------
@@ -174,7 +176,7 @@ class Deployment:
 
     @checked
     def episodes_per_round(self, horizon: int) -> int:
-        """H if each policy is deployed once for every step, else 1."""
+        """H if each policy is deployed once per step, else 1."""
         return horizon if self.uniform_at_each_step else 1
 
 
@@ -182,35 +184,35 @@ class Deployment:
 class Explorer:
     """An exploration rule.
 
-    Its functions are plain functions of a module, or :class:`homdp_ppl.core.bound.Bound` ones with
-    options, so that rules with equal options are equal and share compiled code.
+    Use module-level functions, with options bound by :class:`homdp_ppl.core.bound.Bound`. Then
+    rules with equal options are equal and share compiled code.
 
     Attributes
     ----------
     about
         Name, options and guarantee.
     init
-        ``(homdp, episodes) -> State``: before the first episode. Raises an error if the rule cannot
-        serve the declaration.
+        ``(homdp, episodes) -> State``: the state before the first episode. Raises an error if the
+        rule does not support the declaration.
     propose
         ``(key, state) -> Proposal``: the models to plan for.
     update
-        ``(state, episode) -> State``: after one more episode.
+        ``(state, episode) -> State``: the state after one more episode.
     objective
-        How the models are planned.
+        How to plan for the models.
     deployment
-        How the plan is played.
+        How to deploy the plan.
 
     Examples
     --------
     >>> from homdp_ppl import explorers, learn, models
     >>> from homdp_ppl.planners import history_tree
     >>> explorers.hop_b(scale=0.1)
-    Explorer hop_b(scale=0.1): none (scaled bonuses)
+    Explorer hop_b(scale=0.1): no guarantee (scaled bonuses)
     >>> explorers.hop_b(scale=0.1) == explorers.hop_b(scale=0.1)
     True
 
-    A custom rule, which plans as greedy does and acts at random half of the time:
+    A custom rule that plans like ``greedy`` and acts at random half of the time:
 
     >>> coin = explorers.Explorer(
     ...     explorers.About("coin"),
@@ -218,7 +220,7 @@ class Explorer:
     ...     deployment=explorers.Deployment(random_actions=0.5),
     ... )
     >>> run = learn(models.load("tiger", horizon=2), coin, history_tree(), episodes=1)
-    >>> run.values.round(4)  # at both steps 0.9 for listening, or 1.9 / 3 on average
+    >>> run.values.round(4)  # at each step 0.9 for listening or, at random, 1.9 / 3 on average
     array([1.5333])
     """
 
@@ -239,21 +241,25 @@ class Explorer:
 
     @property
     def soundness(self) -> str:
-        """The guarantee in words."""
+        """The guarantee as text."""
         return self.about.soundness
 
     def __repr__(self) -> str:
-        return f"Explorer {self.name}: {self.soundness}"
+        about = self.about
+        guarantee = about.soundness
+        if about.guarantee == "none":
+            guarantee = f"no guarantee ({about.note})" if about.note else "no guarantee"
+        return f"Explorer {self.name}: {guarantee}"
 
 
 def changed(factory: Callable[..., Explorer], **given: Any) -> dict[str, Any]:
-    """The options of a factory that are not at its defaults."""
+    """The options of a factory that differ from their defaults."""
     defaults = signature(factory).parameters
     return {name: value for name, value in given.items() if value != defaults[name].default}
 
 
 def with_bonus_scale(name: str, options: Mapping[str, Any], scale: float) -> About:
-    """About a frequentist rule with bonuses; any scale but 1 voids the guarantee."""
+    """``About`` of a frequentist rule with bonuses; there is no guarantee unless the scale is 1."""
     if scale == 1.0:
         return About(name, options, guarantee="frequentist", needs_episodes=True)
     return About(name, options, needs_episodes=True, note="scaled bonuses")

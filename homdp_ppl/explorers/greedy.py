@@ -1,4 +1,4 @@
-"""Certainty equivalence: plan in the estimates as if they were true."""
+"""Certainty equivalence: plan in the estimated model as if it were the true one."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from homdp_ppl.precision import Array
 
 @checked
 def greedy(known: bool = True) -> Explorer:
-    """Plan in T-hat, O-hat; unvisited rows are uniform on their declared support.
+    """Plan in T-hat and O-hat; unvisited rows are uniform on their declared support.
 
-    A baseline without optimism. It ties or wins where no exploration is needed, and can fail
-    forever behind a gate.
+    A baseline without optimism. It performs well where no exploration is needed. Where exploration
+    is needed, it can stay suboptimal forever.
 
     Parameters
     ----------
     known
-        Whether known rows are exact.
+        Whether to use the exact values of known rows.
 
     Examples
     --------
@@ -31,7 +31,7 @@ def greedy(known: bool = True) -> Explorer:
     >>> (
     ...     run.optimistic[:1].round(4),
     ...     round(run.optimum, 4),
-    ... )  # when growls say nothing yet: listen twice, 0.9 each
+    ... )  # growls are not informative yet: listen twice, 0.9 each
     (array([1.8]), 1.852)
     """
     return Explorer(
@@ -42,5 +42,5 @@ def greedy(known: bool = True) -> Explorer:
 
 
 def certainty_equivalent(key: Array, state: State, known: bool) -> Proposal:
-    """Propose the estimates themselves."""
+    """Propose the estimated model."""
     return one(empirical(state.homdp, state.counts, known))

@@ -15,21 +15,21 @@ from homdp_ppl.precision import Array
 
 @checked
 def hop_b(delta: float = 0.1, scale: float = 1.0, known: bool = True) -> Explorer:
-    """Plan in T-hat, O-hat with r-hat = r + H eps(x) + eps(x, a).
+    """Plan in T-hat and O-hat with rewards r-hat = r + H eps(x) + eps(x, a).
 
-    Lee, Agarwal, Dann and Zhang (2023), Algorithm 1. At scale 1 optimistic for pi* with probability
-    1 - 3 delta over all rounds (the regret bound holds with 1 - 5 delta), at the cost of bonuses
-    that stay above the trivial value for 10^5 and more episodes on small problems. A smaller scale
-    explores in time, and guarantees nothing.
+    Lee, Agarwal, Dann and Zhang (2023), Algorithm 1. At scale 1, the rule is optimistic for pi* in
+    all rounds with probability 1 - 3 delta, and the regret bound holds with probability
+    1 - 5 delta. The bonuses stay above the trivial value for 10^5 and more episodes on small
+    problems. With a smaller scale the rule learns faster, but there is no guarantee.
 
     Parameters
     ----------
     delta
         Allowed probability of error.
     scale
-        Multiplies the square roots, never the caps; 1 is the paper.
+        Factor of the square roots in the bonuses, not of the caps; 1 is the paper's choice.
     known
-        Whether known rows are exact and need no bonus; False is the paper verbatim.
+        Whether to use exact values without a bonus for known rows; False follows the paper.
 
     Examples
     --------
@@ -39,7 +39,7 @@ def hop_b(delta: float = 0.1, scale: float = 1.0, known: bool = True) -> Explore
     >>> proposal = rule.propose(jax.random.key(0), rule.init(tiger, 100))
     >>> (proposal.models.stationary().reward[0] - tiger.reward)[
     ...     0
-    ... ]  # before any data H eps(x) = 2 * 2, and eps(x, a) = 0: moves are known
+    ... ]  # before any data: H eps(x) = 2 * 2; eps(x, a) = 0, because transitions are known
     array([[4., 4., 4.],
            [4., 4., 4.]])
     """

@@ -1,7 +1,7 @@
 """HOP-B with a finite class of emissions (appendix C.6).
 
-States are counted. Observations may be real-valued: the class then holds densities, and neither
-estimates nor bonuses depend on how large Y is.
+States are counted. Observations may be real-valued: the class then contains densities. Estimates
+and bonuses do not depend on the size of Y.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from homdp_ppl.precision import Array, namespace
 
 
 class Counted(NamedTuple):
-    """Where observations are real-valued: states are counted, observations weigh the members."""
+    """For real-valued observations: counts of states, and log-likelihoods of the members."""
 
     transition: Array  # (X, A, X)  n(x, a, x')
     visits: Array  # (X,)  n(x)
@@ -57,13 +57,13 @@ def hop_b_class(
     """Plan in T-hat and the most likely O of a class, with r-hat = r + 3 H eps(x, a) + H eps(x).
 
     Lee, Agarwal, Dann and Zhang (2023), appendix C.6. Optimistic for every policy with probability
-    1 - 3 delta if the true O is in the class; the emission radius grows with the logarithm of the
-    class, not with Y.
+    1 - 3 delta if the true O is in the class. The emission radius grows with the logarithm of the
+    size of the class, not with Y.
 
     Parameters
     ----------
     emissions
-        The class Theta: tables (N, X, Y), or worlds, of which only the emissions are used.
+        The class Theta: tables (N, X, Y), or worlds. Only the emissions of the worlds are used.
     delta, scale, known
         As in :func:`hop_b`.
 
@@ -79,7 +79,7 @@ def hop_b_class(
     >>> run = learn(world, rule, history_tree(), episodes=20)
     >>> rule.propose(jax.random.key(0), run.state).models.shows(0)[
     ...     0, 0
-    ... ]  # the second explains what was heard better
+    ... ]  # the second member explains the observations better
     array([0.85, 0.15])
     """
     check_arguments("hop_b_class", delta=delta, scale=scale)
@@ -101,7 +101,7 @@ def _init(homdp: HOMDP, episodes: int | None, emissions: ModelClass) -> State:
         return init_state(homdp, episodes)
     states, _, actions, _ = homdp.spaces
     if is_real(states):
-        remedy = "It counts states; hop_v learns classes of transitions as well."
+        remedy = "This rule counts states. Use hop_v, which also takes a class of transitions."
         problem = Problem("states", f"states in {states}", "finitely many states", remedy)
         raise ParameterError("hop_b_class", [problem])
     X, A = len(states), len(actions)
@@ -137,10 +137,10 @@ def _propose(
 
 
 def _tabled(state: State, emissions: ModelClass, delta: float, scale: float, known: bool) -> Tabled:
-    """T-hat from counts, the most likely density of the class, bonuses of the paper."""
+    """T-hat from counts, the most likely density of the class, and the paper's bonuses."""
     counted: Counted = state.memory
     if not (counted.emissions > -np.inf).any():
-        got = "no member with a positive density of the data"
+        got = "no member under which the data have a positive density"
         problem = Problem("emissions", got, "a class that explains the data")
         raise PlanningError("hop_b_class", [problem])
     world = emissions.members[int(counted.emissions.argmax())]

@@ -1,7 +1,7 @@
 """HOP-V: optimism over version spaces of model classes (Algorithm 2), and its Bayesian variant.
 
-Classes are tables, or densities of real-valued states and observations. An epoch costs one
-evaluation of H tuples for every member.
+Classes consist of tables, or of densities for real-valued states and observations. In each epoch,
+every member is evaluated on H tuples.
 """
 
 from __future__ import annotations
@@ -37,27 +37,29 @@ def hop_v(
     delta: float = 0.1,
     mass: float | None = None,
 ) -> Explorer:
-    """Plan for the best pair of surviving T and O, deploy pi o_h Unif(A) for h = 1..H, keep step
-    h's tuple, update the spaces.
+    """Plan for the best pair of surviving T and O, and update the version spaces every H episodes.
 
-    Lee, Agarwal, Dann and Zhang (2023), Algorithm 2: K' = floor(K / H) epochs; a member survives
-    while its log-likelihood is within beta = 2 log(K' size / delta) of the best survivor's.
-    Optimistic in all epochs with probability 1 - 2 delta if the truth is in both classes. With
-    ``mass`` the version spaces are the highest-density sets of that mass under uniform priors
-    instead, T and O apart: tighter, and guaranteed only by the posterior, with probability 2 mass -
-    1 in each epoch. They are computed from all members in every epoch and not nested: a truth that
-    is missed once can come back.
+    Lee, Agarwal, Dann and Zhang (2023), Algorithm 2. There are K' = floor(K / H) epochs. An epoch
+    deploys pi o_h Unif(A) for h = 1..H and keeps the tuple of step h from the h-th episode. A
+    member survives while its log-likelihood is within beta = 2 log(K' size / delta) of the best
+    survivor's. Optimistic in all epochs with probability 1 - 2 delta if the true T and O are in the
+    classes.
+
+    With ``mass``, the version spaces are highest-density sets of this posterior mass under uniform
+    priors, separately for T and O. They are tighter, and the guarantee is Bayesian: each epoch is
+    optimistic with posterior probability at least 2 mass - 1. The sets are computed from all
+    members in every epoch and are not nested, so the true model can return after it was excluded.
 
     Parameters
     ----------
     transitions
-        The class of T: tables (N, X, A, X), or worlds, of which only the transitions are used.
+        The class of T: tables (N, X, A, X), or worlds. Only the transitions of the worlds are used.
     emissions
-        The class of O: tables (M, X, Y), or worlds, of which only the emissions are used.
+        The class of O: tables (M, X, Y), or worlds. Only the emissions of the worlds are used.
     delta
         Allowed probability of error.
     mass
-        Posterior mass of each version space; by default the paper's likelihood sets.
+        Posterior mass of each version space. Default: the likelihood sets of the paper.
 
     Examples
     --------
@@ -67,7 +69,7 @@ def hop_v(
     ...     models.load("tiger", horizon=2, accuracy=accuracy) for accuracy in (0.15, 0.85)
     ... )
     >>> run = learn(world, hop_v([world], [wrong, world]), history_tree(), episodes=40)
-    >>> run.state.memory.emissions  # who is alive after 20 epochs, of two episodes each
+    >>> run.state.memory.emissions  # members alive after 20 epochs of two episodes each
     array([False,  True])
     """
     check_arguments("hop_v", delta=delta, **({} if mass is None else {"mass": mass}))
@@ -120,7 +122,9 @@ def _update(
     mass: float | None,
 ) -> State:
     H = state.homdp.horizon
-    h = int(state.played) % H  # the episode's place in its epoch: only this step's tuple is kept
+    h = (
+        int(state.played) % H
+    )  # the episode's index in its epoch: only the tuple of this step is kept
     state = _keep(state, episode, h)
     if h + 1 < H:
         return state
@@ -135,7 +139,7 @@ def _update(
 
 
 def _keep(state: State, episode: Episode, h: int) -> State:
-    """Step h's tuple, counted or waiting for the end of the epoch."""
+    """Count the tuple of step h, or store it until the end of the epoch."""
     x, a, following, y = (
         episode.states[h],
         episode.actions[h],

@@ -16,20 +16,17 @@ from homdp_ppl.explorers.explorer import About, Deployment, Explorer, Objective
 from homdp_ppl.explorers.state import Proposal, State, init_state, one
 from homdp_ppl.precision import Array
 
-ANOTHER = (
-    "The oracle of one world knows nothing of another: oracle(world), with the world "
-    "that is acted in."
-)
+ANOTHER = "Pass the world that the run takes place in: oracle(world)."
 
 
 @checked
 def oracle(world: World) -> Explorer:
-    """Plan in the true world, once: what a rule could reach that has nothing to learn. Regret zero.
+    """Plan once in the true world, as a reference without anything to learn. Its regret is zero.
 
     Parameters
     ----------
     world
-        The world that is acted in.
+        The true world of the run.
 
     Examples
     --------
@@ -44,7 +41,9 @@ def oracle(world: World) -> Explorer:
         remedy = "Fix the parameters of a declaration: homdp.at(...)."
         problem = Problem("world", f"a {type(world).__name__}", "a World", remedy)
         raise ParameterError("oracle", [problem])
-    truth: Any = world.pomdp if world.spaces.finite else world  # tables do not keep the world alive
+    truth: Any = (
+        world.pomdp if world.spaces.finite else world
+    )  # tables do not hold a reference to the world
     return Explorer(
         About("oracle"),
         init=bind(_init, spaces=world.spaces),

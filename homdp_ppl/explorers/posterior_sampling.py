@@ -1,4 +1,4 @@
-"""Posterior sampling (Thompson): act as if one draw were true."""
+"""Posterior sampling (Thompson sampling): act as if one draw were the true model."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from homdp_ppl.precision import Array
 
 
 def posterior_sampling() -> Explorer:
-    """Draw one model from the posterior, plan, deploy.
+    """Draw one model from the posterior, plan for it and deploy the plan.
 
-    Optimistic in exactly half of the rounds if the prior is right: draw and truth are exchangeable.
-    No guarantee for any single round. One plan per round. Serves finite and real-valued spaces.
+    If the prior is correct, a round is optimistic with probability 1/2, because the draw and the
+    true model are exchangeable. There is no guarantee for any single round. The rule computes one
+    plan per round and supports finite and real-valued spaces.
 
     Examples
     --------
@@ -23,7 +24,7 @@ def posterior_sampling() -> Explorer:
     >>> (
     ...     bool(draw[0, 0] == draw[1, 1]),
     ...     bool(draw[0, 0] == 0.8),
-    ... )  # one accuracy for both sides, as declared, but not its mean
+    ... )  # the same accuracy on both sides, as declared, and not its mean
     (True, False)
     """
     return Explorer(

@@ -1,4 +1,4 @@
-"""Optimism inside the history tree: each one-step backup at a posterior quantile."""
+"""Optimism inside the history tree: each one-step backup is a posterior quantile."""
 
 from __future__ import annotations
 
@@ -30,19 +30,19 @@ DRAWS = 256  # models that represent a posterior without closed form
 
 @checked
 def quantile_backup(z: float = 1.645) -> Explorer:
-    """Plan with alpha(x, a) = r(x, a) + min(H - h, mu + z sigma), mu and sigma of the one-step
-    backup under the posterior.
+    """Plan with the backups alpha(x, a) = r(x, a) + min(H - h, mu + z sigma).
 
-    The recommended default. Optimistic where the posterior is wide, and only there: each backup is
-    taken at its own quantile, so errors that cancel are not paid for. A heuristic: no guarantee
-    that the root value covers the optimum at a stated level. Needs the history tree. Under
-    Dirichlet rows mu and sigma are exact; otherwise the quantile at level Phi(z) over 256 draws
-    serves.
+    Here mu and sigma are the posterior mean and standard deviation of the one-step backup. The
+    recommended default. It is optimistic only where the posterior is wide. Each backup uses its own
+    quantile, so errors that cancel add no optimism. A heuristic: there is no guarantee that the
+    root value is at least the optimum with a stated probability. Requires the history tree. For
+    Dirichlet rows mu and sigma are exact; otherwise the quantile at level Phi(z) of 256 draws is
+    used.
 
     Parameters
     ----------
     z
-        How many standard deviations; 1.645 is the 95% quantile of a normal distribution.
+        The number of standard deviations; 1.645 is the 95% quantile of a normal distribution.
 
     Examples
     --------
@@ -52,7 +52,7 @@ def quantile_backup(z: float = 1.645) -> Explorer:
     >>> runs = [learn(world, quantile_backup(z), history_tree(), episodes=1) for z in (0.0, 1.645)]
     >>> [
     ...     run.optimistic.round(3) for run in runs
-    ... ]  # with z = 0 as if the accuracy were its mean, 0.8: 0.9 + 0.64 + 0.32 * 0.9
+    ... ]  # z = 0 uses the mean accuracy, 0.8: 0.9 + 0.64 + 0.32 * 0.9
     [array([1.828]), array([1.9])]
     """
     check_arguments("quantile_backup", z=z)

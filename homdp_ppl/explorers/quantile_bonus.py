@@ -1,4 +1,4 @@
-"""Optimism by posterior quantiles of whole rows: sound under the prior, and loose."""
+"""Optimism by posterior quantiles of whole rows: sound under the prior, but loose."""
 
 from __future__ import annotations
 
@@ -17,12 +17,11 @@ from homdp_ppl.precision import Array
 
 @checked
 def quantile_bonus(delta: float = 0.1, bound: bool = False) -> Explorer:
-    """As `tight`, with the posterior mean model and posterior quantiles of ||T - T-bar||_1 and ||O
-    - O-bar||_1 as radii.
+    """Like `tight`, with the posterior mean model and posterior quantiles as radii.
 
-    Then P(v-hat >= v* | data) >= 1 - delta: optimism is guaranteed by the posterior, if the prior
-    is right. Each row has its share delta' of delta, so a program with many unknown rows pays for
-    all of them.
+    The radii are quantiles of ||T - T-bar||_1 and ||O - O-bar||_1. Then P(v-hat >= v* | data) >= 1
+    - delta: the posterior guarantees optimism if the prior is correct. Each row gets an equal share
+    delta' of delta, so the radii grow with the number of unknown rows.
 
     Parameters
     ----------
@@ -30,8 +29,8 @@ def quantile_bonus(delta: float = 0.1, bound: bool = False) -> Explorer:
         Allowed posterior probability of error.
     bound
         Whether to bound the quantiles of Dirichlet rows by sqrt(2 log((2^d - 2)/delta') / (alpha_0
-        + 1)) instead of drawing: looser and much faster, also in the compiled loop. For conjugate
-        declarations only.
+        + 1)) instead of estimating them from draws. This is looser and much faster, also in the
+        compiled loop. For conjugate declarations only.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The state of a rule, what it proposes, and how plain rules count episodes."""
+"""The state of a rule, its proposals, and how rules count episodes."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from homdp_ppl.precision import Array
 )
 @dataclass(frozen=True, eq=False)
 class State:
-    """What a rule knows before a round.
+    """The knowledge of a rule before a round.
 
     Examples
     --------
@@ -40,26 +40,26 @@ class State:
     (3, 6)
     """
 
-    counts: Counts  # None where states or observations are real-valued: see init_counts
+    counts: Counts  # None if states or observations are real-valued
     played: Array  # ()  episodes so far
-    memory: Any  # whatever the rule keeps besides
+    memory: Any  # anything else that the rule keeps
     homdp: HOMDP  # the learner's declaration
     episodes: int  # K; None only for rules that do not need it
     key_data: Array = field(
         default_factory=lambda: np.zeros(2, dtype=np.uint32)
-    )  # of the key of inference by sampling
-    state_action: Array | None = None  # (X, A)  n(x, a), where only observations are real-valued
+    )  # of the random key for inference by sampling
+    state_action: Array | None = None  # (X, A)  n(x, a), if only observations are real-valued
 
     @property
     def visits(self) -> Array:
-        """n(x, a), (X, A), or the number of episodes where states are real-valued."""
+        """n(x, a), (X, A), or the number of episodes if states are real-valued."""
         if self.counts is not None:
             return self.counts.state_action
         return np.asarray(self.played)[None] if self.state_action is None else self.state_action
 
     @property
     def only_counts(self) -> bool:
-        """Whether counts are all that the rule knows: an earlier state can be counted again."""
+        """Whether the state consists of counts only, so that earlier states can be recomputed."""
         return self.memory is None and self.counts is not None
 
 
@@ -67,9 +67,9 @@ Update: TypeAlias = Callable[[State, Episode], State]
 
 
 class Tabled(NamedTuple):
-    """A model with tables for what is latent, and the emission densities of a world.
+    """A model with tables for the latent part and the emission densities of a world.
 
-    For real-valued observations of finitely many states. Rewards may include bonuses.
+    It is for real-valued observations of finitely many states. Rewards may include bonuses.
     """
 
     initial: Array  # (X,)
@@ -81,8 +81,8 @@ class Tabled(NamedTuple):
 class Proposal(NamedTuple):
     """The models to plan for.
 
-    In finite spaces arrays only, all of which have a leading axis of candidates. In real-valued
-    spaces a single world, or None if there is nothing to plan and every action is random.
+    In finite spaces, all parts are arrays with a leading axis of candidates. In real-valued spaces,
+    ``models`` is a single world, or None if no plan is needed because every action is random.
 
     Examples
     --------
@@ -90,7 +90,7 @@ class Proposal(NamedTuple):
     >>> from homdp_ppl import explorers, models
     >>> rule, tiger = explorers.value_quantile(draws=3), models.load("tiger", horizon=2).homdp
     >>> proposal = rule.propose(jax.random.key(0), rule.init(tiger, 100))
-    >>> proposal.models.shows(0).shape  # three tables, with a row for each of two states
+    >>> proposal.models.shows(0).shape  # three tables, each with one row per state
     (3, 2, 2)
     """
 
@@ -99,7 +99,7 @@ class Proposal(NamedTuple):
 
 
 class Pairs(NamedTuple):
-    """Candidates as all pairs of a transition and an emission table: HOP-V's version spaces.
+    """All pairs of a transition and an emission table as candidates: HOP-V's version spaces.
 
     Examples
     --------
@@ -116,8 +116,8 @@ class Pairs(NamedTuple):
     emissions: Any  # (M, X, Y), or a class of densities
     alive_transitions: Array  # (N,)
     alive_emissions: Array  # (M,)
-    initial: Array | None = None  # (X,), of tables
-    reward: Array | None = None  # (H, X, A), of tables
+    initial: Array | None = None  # (X,), for tables only
+    reward: Array | None = None  # (H, X, A), for tables only
 
     @checked
     def model(self, t: int, o: int) -> Any:
@@ -139,18 +139,18 @@ class Pairs(NamedTuple):
 
 
 def check_declaration(subject: str, homdp: HOMDP, episodes: int | None) -> None:
-    """Refuse the arguments of a rule's ``init`` if they have the wrong types."""
+    """Raise an error if the arguments of a rule's ``init`` have the wrong types."""
     check_types(subject, homdp=(homdp, HOMDP), episodes=(episodes, int | None))
 
 
 def check_step(subject: str, state: State, episode: Episode) -> None:
-    """Refuse the arguments of a rule's ``update`` if they have the wrong types."""
+    """Raise an error if the arguments of a rule's ``update`` have the wrong types."""
     if not (isinstance(state, State) and isinstance(episode, Episode)):
         check_types(subject, state=(state, State), episode=(episode, Episode))
 
 
 def init_state(homdp: HOMDP, episodes: int | None, memory: Any = None) -> State:
-    """The state before the first episode: zero counts, where there is something to count."""
+    """The state before the first episode, with zero counts for finite spaces."""
     played, length = np.zeros((), dtype=np.int64), cast(int, episodes)
     if homdp.spaces.finite:
         return State(Counts.zero(homdp), played, memory, homdp, length)
@@ -163,7 +163,7 @@ def init_state(homdp: HOMDP, episodes: int | None, memory: Any = None) -> State:
 
 
 def init_counts(homdp: HOMDP, episodes: int | None) -> State:
-    """Zero counts, for rules that count states and observations."""
+    """The initial state of rules that count states and observations."""
     check_declaration("init", homdp, episodes)
     refuse_real_spaces(homdp)
     return init_state(homdp, episodes)
@@ -194,7 +194,7 @@ def refuse_real_spaces(homdp: HOMDP) -> None:
         return
     got = f"a rule that counts states and observations, in {homdp.name}"
     expected = (
-        "posterior_sampling, uniform, or oracle, hop_v or hop_b_class made of worlds of this kind"
+        "posterior_sampling or uniform; or oracle, hop_v or hop_b_class with worlds of this kind"
     )
-    remedy = "States or observations are real numbers here, and there are no tables of them."
+    remedy = "States or observations are real-valued here and cannot be counted."
     raise ParameterError("explorer", [Problem("explorer", got, expected, remedy)])

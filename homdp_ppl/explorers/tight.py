@@ -1,4 +1,4 @@
-"""The fair frequentist baseline: Weissman radii, centred bonuses, clipped values."""
+"""A tight frequentist baseline: Weissman radii, centred bonuses, clipped values."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from homdp_ppl.precision import Array
 
 @checked
 def tight(delta: float = 0.1, known: bool = True) -> Explorer:
-    """Plan in T-hat, O-hat with the bonus (H-h)/2 [eps_T(x, a) + sum_x' T-hat(x'|x, a) eps_O(x')]
-    at step h.
+    """Plan in T-hat and O-hat with tighter bonuses than HOP-B.
 
-    The induction of Algorithm 1 with the slack taken out: Weissman's L1 radii on the declared
-    support, half of them since values may be centred, values clipped at H - h + 1, and the first
-    observation's term at the root. Optimistic in all rounds with probability 1 - delta. On planners
-    other than the history tree values are not clipped: sound, but looser.
+    The bonus at step h is (H-h)/2 [eps_T(x, a) + sum_x' T-hat(x'|x, a) eps_O(x')]. The proof is the
+    induction of Algorithm 1 without its slack: Weissman's L1 radii on the declared support, halved
+    because values can be centred; values clipped at H - h + 1; and the term of the first
+    observation at the root. Optimistic in all rounds with probability 1 - delta. Planners other
+    than the history tree do not clip values, which is sound but looser.
 
     Parameters
     ----------
     delta
         Allowed probability of error.
     known
-        Whether known rows are exact and need no bonus.
+        Whether to use exact values without a bonus for known rows.
 
     Examples
     --------
@@ -38,7 +38,7 @@ def tight(delta: float = 0.1, known: bool = True) -> Explorer:
     >>> proposal = rule.propose(jax.random.key(0), rule.init(tiger, 100))
     >>> (proposal.models.stationary().reward[0] - tiger.reward)[
     ...     :, 0, 0
-    ... ]  # before any data 1/2 * 2, and 0 at the last step; hop_b adds 4
+    ... ]  # before any data: 1/2 * 2, and 0 at the last step; hop_b adds 4
     array([1., 0.])
     >>> proposal.parameters  # H/2 * 2 at the root
     array([2.])

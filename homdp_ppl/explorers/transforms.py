@@ -1,4 +1,4 @@
-"""Rules made from rules: random actions, and when to plan again."""
+"""Transforms of rules: random actions, and when to plan again."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from homdp_ppl.explorers.explorer import Explorer, Replan, with_deployment
 
 @checked
 def with_random_actions(rule: Explorer, share: float) -> Explorer:
-    """The rule with a uniform action with probability ``share`` at every step.
+    """Take a uniform action with probability ``share`` at every step.
 
-    Random numbers are those of the rule. A guarantee for the planned value remains; the regret of
-    the random actions does not shrink.
+    The random numbers stay those of the rule. A guarantee for the optimistic value still holds. The
+    random actions add the same regret in every episode.
 
     Parameters
     ----------
     rule
         The rule.
     share
-        A probability.
+        The probability of a uniform action.
 
     Examples
     --------
@@ -36,14 +36,15 @@ def with_random_actions(rule: Explorer, share: float) -> Explorer:
 def replan_on_doubling(rule: Explorer) -> Explorer:
     """Plan again only when some n(x, a) has doubled since the last plan.
 
-    Nearly free for rules with bonuses, where it is the default, and harmful to rules that draw
-    models at random. Where states cannot be counted, when the number of episodes has doubled.
+    It is the default for rules with bonuses and costs them almost no regret. It is harmful for
+    rules that draw models at random. If states are real-valued, the rule plans again when the
+    number of episodes has doubled.
 
     Examples
     --------
     >>> from homdp_ppl import explorers
     >>> replan_on_doubling(explorers.greedy())
-    Explorer greedy(replan=doubled): none
+    Explorer greedy(replan=doubled): no guarantee
     """
     return replanning(rule, "doubled")
 
@@ -69,13 +70,13 @@ def replan_once(rule: Explorer) -> Explorer:
     --------
     >>> from homdp_ppl import explorers
     >>> replan_once(explorers.greedy())
-    Explorer greedy(replan=once): none
+    Explorer greedy(replan=once): no guarantee
     """
     return replanning(rule, "once")
 
 
 def replanning(rule: Explorer, when: Replan) -> Explorer:
-    """The rule with another time to plan; the same rule if it plans then already."""
+    """The rule with another ``replan``; the same rule if it has this one already."""
     if isinstance(rule, Explorer) and rule.deployment.replan == when:
         return rule
     return _named(with_deployment(rule, replan=when), replan=when)

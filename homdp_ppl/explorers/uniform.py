@@ -1,4 +1,4 @@
-"""Uniform actions: the baseline that learns nothing from what it sees."""
+"""Uniform actions: a baseline that does not learn."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from homdp_ppl.precision import Array
 
 
 def uniform() -> Explorer:
-    """Every action with the same probability, in every episode: a baseline without optimism.
+    """Take every action with the same probability: a baseline without optimism.
 
-    Costs one plan in the whole run, which is not played; none in real-valued spaces.
+    In finite spaces, the rule computes one plan per run, which is not played. In real-valued spaces
+    it computes none.
 
     Examples
     --------

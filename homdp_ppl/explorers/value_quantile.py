@@ -1,4 +1,4 @@
-"""Optimism by a quantile of the optimal value itself."""
+"""Optimism by a quantile of the optimal value."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from homdp_ppl.precision import Array
 
 @checked
 def value_quantile(q: float = 0.9, draws: int = 20) -> Explorer:
-    """Draw S models, plan each exactly, deploy the plan of the ceil(q S)-th smallest optimal value.
+    """Draw S models, plan each exactly, deploy the plan with the ceil(q S)-th smallest value.
 
-    Sound by construction: its posterior coverage P(v-hat >= v* | data) is exactly ceil(q S)/(S +
-    1), for any prior that is right, since the truth and the draws are exchangeable. Costs S plans
-    per round, and needs an exact planner.
+    Sound by construction: the posterior coverage P(v-hat >= v* | data) is exactly ceil(q S)/(S + 1)
+    if the prior is correct, because the true model and the draws are exchangeable. The rule
+    computes S plans per round and requires an exact planner.
 
     Parameters
     ----------
     q
-        Level of the quantile.
+        The level of the quantile.
     draws
-        S, how many models are drawn in every round.
+        S, the number of models drawn in every round.
 
     Examples
     --------
@@ -39,7 +39,7 @@ def value_quantile(q: float = 0.9, draws: int = 20) -> Explorer:
     >>> (
     ...     rule.objective.pick,
     ...     rule.objective.pick / (3 + 1),
-    ... )  # the largest of three values: it covers the optimum with probability 3/4
+    ... )  # the largest of three values is at least the optimum with probability 3/4
     (3, 0.75)
     >>> run = learn(models.load("tiger", horizon=2), rule, history_tree(), episodes=2)
     >>> run.record.plans

@@ -1,6 +1,6 @@
-"""Model files of other tools: ``.POMDP``, Cassandra's format.
+"""Read and write model files of other tools: ``.POMDP``, Cassandra's format.
 
-``read_file`` tells the conventions.
+``read_pomdp`` describes the conventions.
 """
 
 from homdp_ppl.formats.reading import PomdpFile, read_file, read_pomdp

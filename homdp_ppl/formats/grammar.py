@@ -1,4 +1,4 @@
-"""The statements of a .POMDP file, read into tables.
+"""The grammar of .POMDP files: their statements are read into tables.
 
 The grammar is Cassandra's (pomdp.org/code/pomdp-file-grammar.html)::
 
@@ -11,9 +11,10 @@ The grammar is Cassandra's (pomdp.org/code/pomdp-file-grammar.html)::
     R: action : state : next state : observation NUMBER
     R: action : state : next state row          R: action : state matrix
 
-A state, an action or an observation is a name, an index from 0, or ``*``. A row or matrix of T and
-O may be ``uniform``, a square matrix ``identity``, a row of T ``reset``: the start distribution.
-Without ``start`` it is uniform; without an entry R is 0. Later entries replace earlier ones.
+A state, an action or an observation is a name, an index from 0, or ``*``. A row or a matrix of T
+and O may be ``uniform``, a square matrix may be ``identity``, and a row of T may be ``reset``, the
+start distribution. Without ``start``, the start distribution is uniform. R is 0 where it is not
+given. Later entries replace earlier ones.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ KINDS = {
     "states": "x",
     "actions": "a",
     "observations": "y",
-}  # and the letters of names for what is only counted
+}  # with the letters that make names if the file gives only their number
 AXES = {
     "T": ("actions", "states", "states"),
     "O": ("actions", "states", "observations"),
@@ -45,7 +46,7 @@ MAX_NAMES = 100_000  # states, actions or observations
 
 
 class Names(NamedTuple):
-    """The states, actions or observations of a file; without names if it only counts them."""
+    """States, actions or observations of a file, without names if it gives only their number."""
 
     kind: str
     size: int
@@ -53,12 +54,12 @@ class Names(NamedTuple):
 
 
 class Grammar:
-    """What the statements of a file have said.
+    """The contents of a file, as its statements define them.
 
     Parameters
     ----------
     words
-        The file's words; all are read.
+        The words of the file. All are read.
     """
 
     def __init__(self, words: Words) -> None:
@@ -68,8 +69,8 @@ class Grammar:
         self.names: dict[str, Names] = {}
         self.start: Array | None = None
         self.tables: dict[str, Table] = {}
-        self._lines: dict[str, int] = {}  # of the statements that may be made once
-        self._resets = 0  # line of the first row that is the start distribution
+        self._lines: dict[str, int] = {}  # lines of the statements that may occur only once
+        self._resets = 0  # line of the first row that is given as reset
         statements: dict[str, Callable[[Word], None]] = {
             "discount": self._read_discount,
             "values": self._read_values,
@@ -80,7 +81,8 @@ class Grammar:
         while words.peek().text:
             word = words.take()
             if word.text not in statements:
-                remedy = "A number too many?" if NUMBER.match(word.text) else ""
+                extra = "The statement before this number may have too many numbers."
+                remedy = extra if NUMBER.match(word.text) else ""
                 raise words.error(word, f"one of {', '.join(KEYWORDS)}", remedy)
             statements[word.text](word)
         self._need_sizes(words.peek())
@@ -120,11 +122,11 @@ class Grammar:
             while self.words.peek().text not in ("", *KEYWORDS):
                 name = self.words.take()
                 if not NAME.fullmatch(name.text) or name.text in RESERVED:
-                    remedy = (
-                        "The format keeps this word for itself." if name.text in RESERVED else ""
-                    )
+                    remedy = "This word is reserved in the format." if name.text in RESERVED else ""
                     raise self.words.error(
-                        name, f"names of {word.text}, letters first, or how many there are", remedy
+                        name,
+                        f"names of {word.text} that start with a letter, or their number",
+                        remedy,
                     )
                 if name.text in places:
                     raise self.words.error(name, f"distinct names of {word.text}")
@@ -161,10 +163,7 @@ class Grammar:
             self.start = normalised(chances)
 
     def _starts_at_one(self, X: int) -> bool:
-        """Whether ``start:`` names one state.
-
-        By a word, or by an index where a distribution would need more numbers.
-        """
+        """Whether ``start:`` gives one state: a name, or an index without further numbers."""
         first = self.words.peek().text
         if not INDEX.fullmatch(first):
             return not self.words.at_number()
@@ -177,7 +176,9 @@ class Grammar:
             listed.add(self._read_index("states"))
         left = listed if how == "include" else {x for x in range(X) if x not in listed}
         if not listed or not left or (how == "exclude" and None in listed):
-            raise self.words.error(self.words.peek(), f"states to {how}, with one left to start in")
+            raise self.words.error(
+                self.words.peek(), f"states to {how}, so that at least one start state remains"
+            )
         return self._chosen(X, left)
 
     def _chosen(self, X: int, states: Set[int | None]) -> Array:
@@ -217,7 +218,7 @@ class Grammar:
         raise self.words.error(
             word,
             f"{prod(shape)} probabilities or 'uniform'",
-            "identity: square matrices; reset: rows of T.",
+            "identity is for square matrices, reset is for rows of T.",
         )
 
     def _read_numbers(self, shape: tuple[int, ...], what: str, line: int, chances: bool) -> Array:
@@ -249,9 +250,9 @@ class Grammar:
         )
 
     def _need_sizes(self, word: Word) -> dict[str, int]:
-        """How many states, actions and observations there are, which must be known by now.
+        """The numbers of states, actions and observations, which must be known at this point.
 
-        Makes the tables.
+        The first call creates the tables.
         """
         missing = [kind for kind in KINDS if kind not in self.names]
         if missing:

@@ -1,6 +1,6 @@
-"""Tables as a declaration to learn.
+"""Unknown tables for declarations from files: Dirichlet priors on the support of given tables.
 
-Dirichlet priors on their support, and states that carry the last action where they must.
+If observations depend on the action, states include the last action.
 """
 
 from __future__ import annotations
@@ -21,15 +21,14 @@ class RowGroup(NamedTuple):
 
     site: str
     rows: Array  # (n, 1)
-    columns: Array  # (n, d)  the possible outcomes of each
+    columns: Array  # (n, d)  the possible outcomes of each row
 
 
 def row_groups(letter: str, table: Array) -> Iterator[RowGroup]:
-    """The rows of a table that can be learned, by their number d of possible outcomes.
+    """The unknown rows of a table, grouped by their number d of possible outcomes.
 
-    Their site is "T2", "O5" and so on.
-
-    A row with one possible outcome has nothing to learn.
+    The sites of the groups are called "T2", "O5" and so on. A row with one possible outcome is
+    known.
     """
     flat = table.reshape(-1, table.shape[-1])
     outcomes = (flat > 0).sum(-1)
@@ -39,7 +38,7 @@ def row_groups(letter: str, table: Array) -> Iterator[RowGroup]:
 
 
 def truth(letter: str, table: Array) -> dict[str, Array]:
-    """The values of the sites at which :func:`sampled` gives the table back."""
+    """The values of the sites at which :func:`sampled` returns the table."""
     flat = table.reshape(-1, table.shape[-1])
     return {site: flat[rows, columns] for site, rows, columns in row_groups(letter, table)}
 
@@ -47,7 +46,7 @@ def truth(letter: str, table: Array) -> dict[str, Array]:
 def sampled(letter: str, table: Array, concentration: float) -> Array:
     """The table with independent symmetric Dirichlet rows on its support.
 
-    Inside a NumPyro program.
+    Call it inside a NumPyro program.
     """
     flat = jnp.asarray(table.reshape(-1, table.shape[-1]))
     for site, rows, columns in row_groups(letter, table):
@@ -57,9 +56,9 @@ def sampled(letter: str, table: Array, concentration: float) -> Array:
 
 
 def remember_moves(transition: Array) -> Array:
-    """T((s', b') | (s, b), a) = T(s' | s, a) if b' = a.
+    """Transitions of states that include the last action b; the first ones have b = none.
 
-    States that carry the last action b, b = none first.
+    T((s', b') | (s, b), a) = T(s' | s, a) if b' = a, else 0.
 
     Parameters
     ----------
@@ -78,8 +77,9 @@ def remember_moves(transition: Array) -> Array:
 
 
 def remember_sights(observation: Array) -> Array:
-    """O(o | (s, b)) = O(o | b, s), and the null observation, the last one, where no action b was
-    taken yet.
+    """Emissions of states that include the last action b: O(o | (s, b)) = O(o | b, s).
+
+    Before the first action, the state emits the null observation, which is the last one.
 
     Parameters
     ----------

@@ -1,7 +1,4 @@
-"""A .POMDP file as numbers in its own terms, and as a world.
-
-The conventions of the format against ours.
-"""
+"""Read .POMDP files: their contents in their own units, and as worlds."""
 
 from __future__ import annotations
 
@@ -14,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from homdp_ppl.core.checked import checked
+from homdp_ppl.core.checked import checked, checked_but
 from homdp_ppl.declare.decorator import homdp
 from homdp_ppl.declare.kernels import SNAP, Kernels
 from homdp_ppl.declare.model import World
@@ -25,23 +22,23 @@ from homdp_ppl.formats.tables import check_size, distributions, mean_reward
 from homdp_ppl.formats.words import Words, decode, opened
 from homdp_ppl.precision import Array
 
-NULL = "nothing"  # the observation before the first action where observations depend on the action
+NULL = "nothing"  # the observation before the first action if observations depend on the action
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PomdpFile:
-    """The contents of a .POMDP file. Made by :func:`read_file`.
+    """The contents of a .POMDP file, as :func:`read_file` returns them.
 
     Attributes
     ----------
     path
-        Where it was read.
+        The path of the file.
     discount
-        As written, None if it is not; recorded, never applied.
+        The discount in the file, None if it has none. It is recorded but never applied.
     costs
-        Whether the file speaks of costs.
+        Whether the file has costs instead of rewards.
     states, actions, observations
-        Names; x0, a0, y0 and so on for those that are only counted.
+        Names; x0, a0, y0 and so on if the file gives only their number.
     start
         The distribution of the first state.
     transition
@@ -49,8 +46,8 @@ class PomdpFile:
     observation
         O(o | a, s'), emitted after the transition.
     reward
-        The reward or cost of (s, a) in the file's own units: R averaged over the next state and the
-        observation.
+        The reward or cost of (s, a) in the units of the file: R averaged over the next state and
+        the observation.
 
     Examples
     --------
@@ -83,14 +80,14 @@ class PomdpFile:
 
     @property
     def action_matters(self) -> bool:
-        """Whether observations depend on the action, so that states must carry the last one."""
+        """Whether observations depend on the action; states must then include the last action."""
         return bool((self.observation != self.observation[0]).any())
 
     @property
     def units(self) -> tuple[float, float]:
-        """Offset and scale: a number of the file is ``offset + scale * r`` with our r in [0, 1].
+        """Offset and scale: a number in the file is ``offset + scale * r`` with r in [0, 1].
 
-        Rewards that lie in [0, 1] are left alone: (0, 1). Otherwise the least becomes 0 and the
+        Rewards in [0, 1] are not changed: (0, 1). Otherwise the smallest reward becomes 0 and the
         largest 1. The scale of costs is negative.
         """
         sign = -1.0 if self.costs else 1.0
@@ -101,23 +98,23 @@ class PomdpFile:
 
     @checked
     def in_own_units(self, value: float, horizon: int) -> float:
-        """What a value of ours, a sum over ``horizon`` steps, is in the file's rewards or costs.
+        """Convert a value, a sum over ``horizon`` steps, to the file's rewards or costs.
 
-        Undiscounted.
+        The result is not discounted.
 
         Parameters
         ----------
         value
             A return, a policy's value or an optimum in the world of this file.
         horizon
-            The number of steps it sums over.
+            The number of steps.
         """
         offset, scale = self.units
         return horizon * offset + scale * value
 
-    @checked
+    @checked_but("horizon", "prior")
     def world(self, horizon: int, prior: float | None = None) -> World:
-        """The file as a world to act in; see :func:`read_pomdp`."""
+        """The file as a world; see :func:`read_pomdp`."""
         name = Path(self.path).stem
         if prior is not None and not (isinstance(prior, Real) and isfinite(prior) and prior > 0):
             raise ParameterError(
@@ -129,7 +126,7 @@ class PomdpFile:
         groups = A + 1 if memory else 1
         check_size(
             "states",
-            "T with states that carry the last action",
+            "T with states that include the last action",
             (X * groups, A, X * groups),
             self.path,
         )
@@ -183,24 +180,24 @@ class PomdpFile:
 
 @checked
 def read_file(path: str | os.PathLike[str]) -> PomdpFile:
-    """Read a .POMDP file in its own terms: names, discount, rewards or costs in their own units.
+    """Read a .POMDP file: names, discount, and rewards or costs in the units of the file.
 
     Parameters
     ----------
     path
-        A file in Cassandra's format (pomdp.org), the whole grammar.
+        A file in Cassandra's format (pomdp.org). The whole grammar is supported.
 
     Returns
     -------
     PomdpFile
-        Numbers in NumPy arrays. Rows may miss a sum of one by 1e-5, as published files do, and are
-        then divided by it.
+        The contents as NumPy arrays. The sum of a row may differ from one by 1e-5, as in published
+        files; the row is then normalised.
 
     Raises
     ------
     HOMDPError
-        With the file, the line, what stands there and what was expected; before anything large is
-        allocated.
+        If the file is invalid, with the file, the line, its text and what was expected. It is
+        raised before anything large is allocated.
 
     Examples
     --------
@@ -213,7 +210,7 @@ def read_file(path: str | os.PathLike[str]) -> PomdpFile:
     ...     file = formats.read_file(path)
     >>> file.discount, file.actions
     (0.95, ('listen', 'open left', 'open right'))
-    >>> file.transition.shape  # T(s' | s, a); file.world(horizon=2) is a world to act in
+    >>> file.transition.shape  # T(s' | s, a); file.world(horizon=2) is a world
     (2, 3, 2)
     """
     if not isinstance(path, str | os.PathLike):
@@ -223,9 +220,9 @@ def read_file(path: str | os.PathLike[str]) -> PomdpFile:
 
 
 def parse(text: str | Iterable[str], path: str) -> PomdpFile:
-    """Read the text of a .POMDP file, whole or in pieces.
+    """Parse the text of a .POMDP file, given as one string or in pieces.
 
-    The path is for errors and the model's name.
+    The path is used in errors and as the model's name.
     """
     words = Words([text] if isinstance(text, str) else text, path)
     found = Grammar(words)
@@ -251,9 +248,9 @@ def parse(text: str | Iterable[str], path: str) -> PomdpFile:
 
 
 def _names(found: Grammar, kind: str) -> tuple[str, ...]:
-    """The names a file gives, those that our own writer shortened in full.
+    """The names in a file; names that :func:`homdp_ppl.write_pomdp` changed are restored.
 
-    Numbered where it only counts.
+    If the file gives only a number, names are numbered.
     """
     _, size, places = found.names[kind]
     if not places:
@@ -262,21 +259,21 @@ def _names(found: Grammar, kind: str) -> tuple[str, ...]:
     return full if len(set(full)) == size and all(full) else tuple(places)
 
 
-@checked
+@checked_but("horizon", "prior")
 def read_pomdp(path: str | os.PathLike[str], horizon: int, prior: float | None = None) -> World:
-    """A .POMDP file (Cassandra's format) as a world to act in, plan in and learn in.
+    """Read a .POMDP file (Cassandra's format) as a world.
 
-    Three conventions differ, and are settled thus.
+    Three conventions of the format differ from those of this package:
 
-    - The format's observations come after an action, ours before it. Where they do not depend on
-      the action, the state emits them by the file's O, the first state included. Where they do, a
-      state carries the last action ("left after listen"), and the first observation is always
-      "nothing", the last in the list.
-    - R(action, state, next state, observation) is averaged over the last two. Rewards outside [0,
-      1] are moved to it, and costs become rewards: ``read_file(path).units`` and ``.in_own_units``
-      convert back.
+    - In the format, observations come after an action; here they come before it. If observations do
+      not depend on the action, each state emits them by the file's O, including the first state. If
+      they do, states include the last action ("left after listen"), and the first observation is
+      always "nothing", the last one in the list.
+    - R(action, state, next state, observation) is averaged over the next state and the observation.
+      Rewards outside [0, 1] are rescaled, and costs become rewards. ``read_file(path).units`` and
+      ``.in_own_units`` convert back.
     - The file has a discount and no horizon; a model here has a horizon and no discount. The
-      discount is recorded (``read_file``) and not applied.
+      discount is recorded (``read_file``) but not applied.
 
     Parameters
     ----------
@@ -286,9 +283,10 @@ def read_pomdp(path: str | os.PathLike[str], horizon: int, prior: float | None =
         Number of actions in an episode.
     prior
         None: everything is known. A number: every row of T and O with two or more possible outcomes
-        is unknown under a Dirichlet prior with this concentration on each of them; zeros of the
-        file stay known zeros, and its numbers are the truth of the world. The sites are called by
-        the number of outcomes: "T2", "O5". Rewards stay known, also where they are averages.
+        is unknown, with a Dirichlet prior that has this concentration on each outcome. Zeros in the
+        file are known zeros, and the numbers in the file are the true parameters of the world. The
+        sites are named after the number of outcomes: "T2", "O5". Rewards are known, even if they
+        are averages.
 
     Returns
     -------

@@ -1,8 +1,7 @@
-"""Tables that the statements of a .POMDP file fill.
+"""Tables that the statements of a .POMDP file fill, with wildcards.
 
-Wildcards, later entries over earlier ones, rows that must sum to one.
-
-Sizes are compared with what is allowed before anything is allocated.
+Later entries replace earlier ones, and rows must sum to one. Sizes are checked before anything is
+allocated.
 """
 
 from __future__ import annotations
@@ -21,18 +20,18 @@ from homdp_ppl.precision import Array
 
 Entry: TypeAlias = Sequence[
     int | None
-]  # one index an axis, None for all; axes left out are given whole
+]  # one index per axis, None for all indices; missing axes are given in full
 
-# numbers, by all statements of a file together: wildcards write much with few words
+# numbers that all statements of a file may write together: wildcards write many with few words
 MAX_WRITTEN = 400_000_000
-PUBLISHED = 1e-5  # how far from one a row may sum in a file: published ones have few digits
+PUBLISHED = 1e-5  # tolerance for the sum of a row in a file: published files have few digits
 
 
 class Table:
-    """Numbers under construction, zero where nothing is said.
+    """A table that statements fill; entries that are not given are zero.
 
-    An axis along which no statement has told entries apart has length one, so that ``R: * : * : * :
-    * 1`` is one number.
+    An axis has length one as long as no statement distinguishes entries along it. So ``R: * : * : *
+    : * 1`` is stored as one number.
 
     Parameters
     ----------
@@ -49,15 +48,16 @@ class Table:
         self.sizes = sizes
         self.path = path
         self.numbers: Array = np.zeros((1,) * len(sizes))
-        self.lines: Array = np.zeros(sizes[:2], dtype=int)  # where each row was given last
+        self.lines: Array = np.zeros(sizes[:2], dtype=int)  # last line that set each row
         self.written = 0
 
     def put(self, entry: Entry, values: Array, line: int) -> None:
-        """Write values, of the shape of the axes that the entry leaves out."""
-        told = (*(index is not None for index in entry), *(True,) * (len(self.sizes) - len(entry)))
+        """Write values, which have the shape of the axes that the entry leaves out."""
+        rest = len(self.sizes) - len(entry)
+        distinct = (*(index is not None for index in entry), *(True,) * rest)
         shape = tuple(
-            n if apart else have
-            for n, have, apart in zip(self.sizes, self.numbers.shape, told, strict=True)
+            n if expand else have
+            for n, have, expand in zip(self.sizes, self.numbers.shape, distinct, strict=True)
         )
         check_size(f"line {line}", f"table {self.name}", shape, self.path)
         if shape != self.numbers.shape:
@@ -66,23 +66,23 @@ class Table:
         self.written += self.numbers[place].size
         if self.written > MAX_WRITTEN:
             got = (
-                f"more than {MAX_WRITTEN:,} numbers written into table {self.name}, "
-                f"wildcards counted in full"
+                f"more than {MAX_WRITTEN:,} numbers written to table {self.name}, "
+                f"including those from wildcards"
             )
             raise HOMDPError(
                 self.path,
-                [Problem(f"line {line}", got, "statements that overwrite each other less")],
+                [Problem(f"line {line}", got, "statements that overwrite fewer numbers")],
             )
         self.numbers[place] = values
         self.lines[place[:2]] = line
 
-    def whole(self) -> Array:
-        """The table in its full shape; the caller has checked its size."""
+    def full(self) -> Array:
+        """The table in its full shape. The caller must check the size first."""
         return np.broadcast_to(self.numbers, self.sizes)
 
 
 def check_size(where: str, what: str, shape: Sequence[int], path: str) -> None:
-    """Refuse a table that does not fit in memory, before it is made."""
+    """Raise :class:`HOMDPError` for a table that does not fit in memory, before it is created."""
     numbers = prod(shape)
     got = f"{' x '.join(map(str, shape))} = {numbers:,} numbers in {what}"
     require_memory(HOMDPError, path, where, got, PROBED * numbers, SMALLER)
@@ -91,9 +91,9 @@ def check_size(where: str, what: str, shape: Sequence[int], path: str) -> None:
 def distributions(
     table: Table, rows: tuple[Sequence[str], Sequence[str]]
 ) -> tuple[Array, list[Problem]]:
-    """Probability rows, and which of them do not sum to one.
+    """Probability rows, and problems for those that do not sum to one.
 
-    What a file's few digits leave over is put right by division.
+    Rows are normalised, since files have few digits.
 
     Parameters
     ----------
@@ -102,12 +102,12 @@ def distributions(
     rows
         The names along the other two axes.
     """
-    whole = table.whole()
-    sums = whole.sum(-1)
+    full = table.full()
+    sums = full.sum(-1)
     bad = np.argwhere(np.abs(sums - 1) > PUBLISHED)
     first = {
         table.lines[i, j] or (i, j): (i, j) for i, j in bad[::-1]
-    }  # a line for all actions may make several rows
+    }  # a line for all actions may set several rows
     wrong, problems = sorted(first.values()), []
     for i, j in wrong[:LISTED_ROWS]:
         row = f"{table.name}: {rows[0][i]} : {rows[1][j]}"
@@ -120,13 +120,13 @@ def distributions(
         problems.append(
             Problem(table.name, f"{len(wrong) - LISTED_ROWS} more such rows", "rows that sum to 1")
         )
-    return normalised(whole), problems
+    return normalised(full), problems
 
 
 def mean_reward(reward: Table, transition: Array, observation: Array) -> Array:
     """sum_{s', o} T(s' | s, a) O(o | a, s') R(a, s, s', o) as (A, X).
 
-    Exactly R where it tells neither s' nor o apart.
+    If R depends neither on s' nor on o, the result is exactly R.
 
     Parameters
     ----------
@@ -149,4 +149,4 @@ def mean_reward(reward: Table, transition: Array, observation: Array) -> Array:
         moved = np.broadcast_to(seen[..., 0], (A, X))
     else:
         moved = np.einsum("asz,asz->as", transition, np.broadcast_to(seen, transition.shape))
-    return np.clip(moved, R.min((2, 3)), R.max((2, 3)))  # rounding must not carry a mean outside
+    return np.clip(moved, R.min((2, 3)), R.max((2, 3)))  # against rounding errors

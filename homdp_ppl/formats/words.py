@@ -1,4 +1,4 @@
-"""The words of a .POMDP file, each with the line it stands on, and the errors that point there."""
+"""The words of a .POMDP file with their lines, and errors that refer to a line."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import BinaryIO, NamedTuple
 
 from homdp_ppl.errors import HOMDPError, Problem, shown
 
-WORD = re.compile(r"\s+|#[^\n]*|[:*]|[^\s:*#]+")  # of which blanks and comments are skipped
+WORD = re.compile(r"\s+|#[^\n]*|[:*]|[^\s:*#]+")  # blanks and comments are skipped
 NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 INDEX = re.compile(r"[0-9]+")
 NAME = re.compile(r"[^\W\d][\w.-]*")
@@ -22,12 +22,12 @@ KEYWORDS = ("discount", "values", "states", "actions", "observations", "start", 
 RESERVED = frozenset(
     (*KEYWORDS, "include", "exclude", "reward", "cost", "uniform", "identity", "reset")
 )
-LARGEST = 1e100  # beyond it sums of products overflow
+LARGEST = 1e100  # sums of products of larger numbers overflow
 LONGEST_PATH = 4000  # characters that operating systems accept
 MAX_BYTES = 2**28
-PIECE = 2**20  # bytes read at once
-LONGEST = 10_000  # characters of a word, and of a comment that is looked at
-MAX_NOTES = 300_000  # comments that give names in full
+PIECE = 2**20  # bytes per read
+LONGEST = 10_000  # characters of a word, and of a comment that is read
+MAX_NOTES = 300_000  # comments with full names
 SHOWN = 40  # characters of a word shown in an error
 STANDS_FOR = re.compile(r'# (states|actions|observations): (\S+) stands for (".*")\s*')
 
@@ -44,21 +44,21 @@ class Word(NamedTuple):
 
 
 class Words:
-    """The words of a file one after the other, without comments and whatever the line breaks.
+    """The words of a file in order, without comments; line breaks do not matter.
 
-    The file is read piece by piece, as the words are taken.
+    The file is read in pieces, as the words are taken.
 
     Parameters
     ----------
     pieces
-        The contents of the file, cut anywhere.
+        The contents of the file in pieces of any length.
     path
-        Its name, for errors.
+        The path of the file, for errors.
 
     Attributes
     ----------
     long_names
-        What :func:`homdp_ppl.write_pomdp` noted in comments: the full names behind (kind, name).
+        Full names by (kind, name), from the comments that :func:`homdp_ppl.write_pomdp` writes.
     """
 
     def __init__(self, pieces: Iterable[str], path: str) -> None:
@@ -68,26 +68,26 @@ class Words:
         self._ahead: deque[Word] = deque()
 
     def peek(self, ahead: int = 0) -> Word:
-        """The next word, or one after it, without taking it."""
+        """The next word, or a later one, without taking it."""
         while len(self._ahead) <= ahead:
             self._ahead.append(next(self._source))
         return self._ahead[ahead]
 
     def take(self) -> Word:
-        """The next word."""
+        """Take the next word."""
         word = self.peek()
         if word.text:
             self._ahead.popleft()
         return word
 
     def take_colon(self, after: str) -> None:
-        """Pass the colon that must stand here."""
+        """Take the next word, which must be a colon."""
         word = self.take()
         if word.text != ":":
             raise self.error(word, f"':' after {after}")
 
     def take_number(self, expected: str) -> float:
-        """The next word as a number; its sign may stand apart."""
+        """Take the next word as a number; blanks may separate its sign."""
         word = self.take()
         text = word.text
         if text in ("+", "-") and NUMBER.fullmatch(self.peek().text):
@@ -105,7 +105,7 @@ class Words:
         return NUMBER.fullmatch(self.peek(1).text if text in ("+", "-") else text) is not None
 
     def error(self, word: Word, expected: str, remedy: str = "") -> HOMDPError:
-        """The error that a word is not what was expected."""
+        """The error for an unexpected word."""
         return HOMDPError(self.path, [Problem(f"line {word.line}", str(word), expected, remedy)])
 
     def _scan(self, pieces: Iterable[str]) -> Iterator[Word]:
@@ -131,7 +131,7 @@ class Words:
             yield Word("", line)
 
     def _kept(self, word: str, line: int) -> str:
-        """The beginning of a word or a comment, as much of it as is needed."""
+        """The beginning of a word or a comment, up to the longest allowed length."""
         if len(word) <= LONGEST or word[0] == "#":
             return word[:LONGEST]
         raise self.error(Word(word, line), f"words of at most {LONGEST:,} characters")
@@ -143,13 +143,13 @@ class Words:
         kind, name, quoted = found.groups()
         try:
             self.long_names[kind, name] = str(json.loads(quoted))
-        except ValueError:  # somebody else's comment
+        except ValueError:  # an unrelated comment
             return
 
 
 @contextmanager
 def opened(path: Path) -> Iterator[BinaryIO]:
-    """A file that is there and not too long, open for reading."""
+    """Open a file for reading; raises :class:`HOMDPError` if it is missing or too large."""
     if len(str(path)) > LONGEST_PATH or not path.is_file():
         raise HOMDPError(
             shown(str(path)), [Problem("path", "no such file", "the name of a .POMDP file")]
@@ -170,9 +170,10 @@ def opened(path: Path) -> Iterator[BinaryIO]:
 
 
 def decode(stream: BinaryIO) -> Iterator[str]:
-    """The text of a stream piece by piece, with line breaks of any kind as newlines.
+    """The text of a stream in pieces; all kinds of line breaks become newlines.
 
-    Bytes that are not UTF-8 do no harm in comments. Elsewhere they make words that nothing expects.
+    Bytes that are not UTF-8 are allowed in comments. Elsewhere they lead to errors about unexpected
+    words.
     """
     characters = getincrementaldecoder("utf-8-sig")(errors="replace")
     lines = IncrementalNewlineDecoder(characters, translate=True)

@@ -1,4 +1,4 @@
-"""Models as .POMDP files that read back as the same numbers."""
+"""Write models as .POMDP files, without loss of precision."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from homdp_ppl.core.checked import checked
+from homdp_ppl.core.checked import checked_but
 from homdp_ppl.core.pomdp import POMDP, Stationary
 from homdp_ppl.core.pomdp_validation import sizes_of
 from homdp_ppl.core.probabilities import pomdp_problems
@@ -23,22 +23,22 @@ from homdp_ppl.storage.atomic import atomic_write
 
 HEADER = (
     "# Written by homdp_ppl. The first state is observed before the first action; "
-    "tools that act first never see that."
+    "tools that act first do not see this observation."
 )
 
 
-@checked
+@checked_but("model")
 def write_pomdp(
     model: HOMDP | World | POMDP, path: str | os.PathLike[str], discount: float = 1.0
 ) -> None:
     """Write a model as a .POMDP file (Cassandra's format).
 
-    :func:`homdp_ppl.read_pomdp` gives the same numbers and names back.
+    :func:`homdp_ppl.read_pomdp` returns the same numbers and names.
 
-    Numbers are written with all their digits. Names that the format does not allow are changed
-    (letters, digits, ``_`` and ``-`` stay), and a comment says what each stands for; our own reader
-    puts them back, others ignore it. The horizon is not part of the format. The file appears whole
-    or not at all.
+    Numbers are written with all digits. Names that the format does not allow are changed (letters,
+    digits, ``_`` and ``-`` are kept), and a comment gives the full name;
+    :func:`homdp_ppl.read_pomdp` restores it, other tools ignore it. The horizon is not part of the
+    format. The file is written atomically.
 
     Parameters
     ----------
@@ -48,7 +48,7 @@ def write_pomdp(
     path
         The file to write.
     discount
-        What to write as discount, for solvers that need one below 1.
+        The discount to write, for solvers that need one below 1.
 
     Examples
     --------
@@ -73,7 +73,7 @@ def write_pomdp(
 
 
 def pomdp_text(model: HOMDP | World | POMDP, discount: float = 1.0) -> str:
-    """What :func:`write_pomdp` writes."""
+    """The text that :func:`write_pomdp` writes."""
     arrays = _arrays(model)
     if not 0 <= discount <= 1:
         raise HOMDPError("write_pomdp", [Problem("discount", repr(discount), "a number in [0, 1]")])
@@ -91,7 +91,7 @@ def _arrays(model: HOMDP | World | POMDP) -> Stationary:
     if isinstance(model, HOMDP):
         if model.sites:
             unknown = ", ".join(site.name for site in model.sites)
-            remedy = "Fix them with .at(...), or draw them with .draw(key), and write that world."
+            remedy = "Write a world instead: fix the parameters with .at(...) or .draw(key)."
             raise HOMDPError(
                 "write_pomdp",
                 [Problem(model.name, f"unknown parameters {unknown}", "numbers", remedy)],
@@ -113,11 +113,11 @@ def _arrays(model: HOMDP | World | POMDP) -> Stationary:
             )
         )
     elif (short.reward != short.reward[0]).any():
-        remedy = "The format has one reward table; put the step into the state."
+        remedy = "The format has one reward table for all steps: include the step in the state."
         problems.append(
             Problem(
                 "reward",
-                "rewards that differ from step to step",
+                "rewards that differ between steps",
                 "the same rewards at every step",
                 remedy,
             )
@@ -128,9 +128,9 @@ def _arrays(model: HOMDP | World | POMDP) -> Stationary:
 
 
 def _short(arrays: POMDP) -> Stationary:
-    """The tables of one model; the format has one of each for all steps."""
+    """The tables of a model; the format has one of each kind for all steps."""
     sizes_of(arrays, "write_pomdp")
-    short = arrays.stationary("write_pomdp", "Put the step and the action into the state.")
+    short = arrays.stationary("write_pomdp", "Include the step and the action in the state.")
     return Stationary(*(np.asarray(table, dtype=np.float64) for table in short))
 
 
@@ -156,7 +156,7 @@ def _digits(number: Array | float) -> str:
 
 
 def _legal(names: Sequence[str], letter: str) -> tuple[str, ...]:
-    """Names that the format allows, distinct, and as they are where they may be."""
+    """Distinct names that the format allows; legal names are not changed."""
     made = {name for name in names if _is_legal(name)}
     changed = []
     for k, name in enumerate(names):
@@ -176,7 +176,7 @@ def _is_legal(name: str) -> bool:
 
 
 def _notes(names: dict[str, tuple[str, ...]], written: dict[str, tuple[str, ...]]) -> Iterator[str]:
-    """The comments from which the reader takes the names back."""
+    """The comments from which the reader restores names."""
     for kind in KINDS:
         for name, legal in zip(names[kind], written[kind], strict=True):
             if name != legal:

@@ -1,8 +1,7 @@
-"""Gymnasium, both ways: a world as an environment, and the episodes of an environment that reveals
-its states at the end.
+"""Gymnasium: worlds as environments, and episodes from environments that reveal their states.
 
-Importing this package registers ids for the worlds of the zoo, ``homdp/Tiger-v0`` and so on, which
-homdp_ppl.models.environments defines.
+Importing this package registers ids for the worlds of the model zoo, such as ``homdp/Tiger-v0``.
+They are defined in homdp_ppl.models.environments.
 """
 
 from importlib import import_module
@@ -16,7 +15,7 @@ __all__ = [
 ]
 
 
-# By name: the zoo is above this package, which it imports.
+# Imported by name, because the model zoo imports this package.
 import_module("homdp_ppl.models.environments")
 
 

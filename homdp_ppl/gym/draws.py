@@ -1,6 +1,6 @@
-"""What happens in an environment, one draw after the other.
+"""Random draws of states and observations in an environment.
 
-From tables with NumPy alone, from densities with JAX.
+Finite worlds use tables and NumPy only. Other worlds use densities and JAX.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ class Draws(Protocol):
         """x_{h+1}."""
 
     def reward(self, step: int, state: Any, action: int) -> float:
-        """r_h(x, a); the first step is 0."""
+        """r_h(x, a); steps are counted from 0."""
 
 
 @final
 class TableDraws:
-    """A finite world; its numbers are copied."""
+    """Draws of a finite world; its tables are copied."""
 
     def __init__(self, world: World) -> None:
         initial, transition, emission, reward = world.pomdp.stationary(
-            "gym", "Environments are stationary."
+            "gym", "Environments must be stationary."
         )
         self._initial, self._transition, self._emission = map(
             _cumulative, (initial, transition, emission)
@@ -64,7 +64,7 @@ class TableDraws:
 
 @final
 class KeyedDraws:
-    """The draws of a world's dynamics; each has a key made from the generator's next number."""
+    """Draws of a world with densities; each uses a key from the generator's next number."""
 
     def __init__(self, world: World) -> None:
         dynamics = world.dynamics
@@ -86,7 +86,7 @@ class KeyedDraws:
 
     @in_x64
     def observe(self, generator: np.random.Generator, state: Any) -> Any:
-        """y_h; a vector also where it has one entry, which is what Gymnasium's users expect."""
+        """y_h; always a vector for real observations, as Gymnasium expects."""
         seen = self._plain(
             self._observe(self._numbers, _key(generator), state), self._spaces.observations
         )
@@ -109,7 +109,7 @@ class KeyedDraws:
 
 
 def draws_of(world: World) -> Draws:
-    """The draws of a world: from its tables where it has some, which needs no JAX."""
+    """The draws of a world: from its tables if it is finite, which needs no JAX."""
     return TableDraws(world) if world.spaces.finite else KeyedDraws(world)
 
 
@@ -118,10 +118,11 @@ def _key(generator: np.random.Generator) -> Array:
 
 
 def _cumulative(rows: Array) -> Array:
-    """Running sums of probability rows, 1 from the last possible outcome on, so that rounding never
-    leads beyond it.
+    """Cumulative sums of probability rows.
 
-    The number of entries at or below a uniform number is then the outcome that ``choose`` takes.
+    They are exactly 1 from the last possible outcome on, so that rounding never selects an
+    impossible outcome. The number of entries at or below a uniform number is the outcome, as in
+    ``choose``.
     """
     size = rows.shape[-1]
     last = size - 1 - np.argmax(rows[..., ::-1] > 0, axis=-1)

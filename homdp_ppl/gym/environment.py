@@ -13,48 +13,49 @@ from gymnasium.spaces import Box, Discrete
 
 from homdp_ppl.core.arguments import count_problems, refuse
 from homdp_ppl.core.checked import checked, checked_but
-from homdp_ppl.core.spaces import Real, Space, Spaces, told
+from homdp_ppl.core.spaces import Real, Space, Spaces, label_of
 from homdp_ppl.declare.model import World
 from homdp_ppl.errors import DataError, HOMDPError, Problem, shown
 from homdp_ppl.gym.draws import draws_of
 
-# The latent states of the episode that each environment plays. They are not attributes of the
-# environment, which agents hold, so that no agent reads them by accident.
+# The latent states of the current episode of each environment. They are not attributes of the
+# environment, so that agents cannot read them by accident.
 _STATES: WeakKeyDictionary[HOMDPEnv, list[Any]] = WeakKeyDictionary()
 
 
 class HOMDPEnv(gymnasium.Env[Any, Any]):
     """A world as a Gymnasium environment.
 
-    ``reset`` returns y_1, drawn at x_1; step h takes a_h and returns y_{h+1}. Step H ends the
-    episode (``terminated``), and only then does ``info["latent_states"]`` hold x_1 .. x_{H+1}.
-    Gymnasium wants an observation from that step as well, but x_{H+1} emits none: y_H is handed out
-    once more. It is no draw, tells nothing, is part of no :class:`Episode` and must not be counted.
+    ``reset`` returns y_1, drawn at x_1. Step h takes a_h and returns y_{h+1}. Step H ends the
+    episode (``terminated``), and only then does ``info["latent_states"]`` contain x_1 .. x_{H+1}.
+    Gymnasium requires an observation from the last step too, but x_{H+1} emits none, so y_H is
+    returned again. This copy is not a draw, carries no information, is not part of an
+    :class:`Episode` and must not be counted.
 
-    The reward is 0 until the last step and then the return, the sum of all rewards: r(x, a) would
-    reveal x. No attribute of the environment holds the latent states before the end.
+    The reward is 0 before the last step and then the return, the sum of all rewards, because r(x,
+    a) would reveal x. No attribute of the environment contains the latent states before the end.
 
     Parameters
     ----------
     world
-        A declaration with its parameters fixed. The numbers of a finite one are copied; its
-        environment runs on NumPy and can be pickled. Real observations are a ``Box`` of vectors,
+        A declaration with its parameters fixed. The tables of a finite world are copied; its
+        environment uses NumPy only and can be pickled. Real observations form a ``Box`` of vectors,
         also in one dimension.
     per_step
-        Pay r_h(x_h, a_h) at every step, as many algorithms like it better. What it costs: each
-        reward is one more observation of the latent state (tiger: once a door is open, the reward
-        tells where the tiger was). An agent that is fed with its rewards then solves an easier
-        problem than the HOMDP, and can beat the optimum of every planner here. One that acts on
-        observations and actions alone, and uses rewards in training only, does not.
+        Return r_h(x_h, a_h) at every step, which many algorithms prefer. Each reward is then an
+        additional observation of the latent state: in the tiger problem, the reward for opening a
+        door reveals where the tiger was. An agent that receives its rewards as input solves an
+        easier problem than the HOMDP and can exceed the optimum. An agent that acts on observations
+        and actions alone, and uses rewards only in training, cannot.
     render_mode
-        "ansi": ``render()`` tells the episode so far in the world's own names, and the latent
-        states when it is over.
+        With "ansi", ``render()`` shows the episode so far with the names of the world, and the
+        latent states after the episode.
 
     Attributes
     ----------
     spaces
-        The world's names and horizon, so that the environment may stand where a model is asked for
-        them.
+        The names and the horizon of the world. The environment can be passed where a model with
+        spaces is expected.
 
     Examples
     --------
@@ -102,16 +103,14 @@ class HOMDPEnv(gymnasium.Env[Any, Any]):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Any, dict[str, Any]]:
-        """Begin an episode: its first observation, and an empty info.
-
-        A seed makes all that follows reproducible.
+        """Start an episode; return its first observation and an empty info.
 
         Parameters
         ----------
         seed
-            Of the environment's generator; without one it goes on.
+            Seed of the environment's random generator. Without it, the generator continues.
         options
-            There are none; they are ignored.
+            Ignored.
         """
         if seed is not None:
             refuse(DataError, "HOMDPEnv.reset", count_problems(0, seed=seed))
@@ -122,16 +121,16 @@ class HOMDPEnv(gymnasium.Env[Any, Any]):
         return self._observations[0], {}
 
     def step(self, action: SupportsIndex) -> tuple[Any, float, bool, bool, dict[str, Any]]:
-        """Take an action: the next observation, the reward, whether this was step H, False, and the
-        latent states if it was.
+        """Take an action.
+
+        Returns the next observation, the reward, whether this was step H, False, and an info that
+        contains the latent states after step H.
         """
         h, H, states = len(self._actions), self.spaces.horizon, _STATES[self]
         if not states or h == H:
-            got = (
-                f"a step after the last, number {H}" if states else "a step before the first reset"
-            )
+            got = f"a step after the last step, {H}" if states else "a step before the first reset"
             raise HOMDPError(
-                "HOMDPEnv.step", [Problem("step", got, "an episode under way", "Call reset().")]
+                "HOMDPEnv.step", [Problem("step", got, "an episode in progress", "Call reset().")]
             )
         chosen = self._index(action)
         state = states[-1]
@@ -151,18 +150,18 @@ class HOMDPEnv(gymnasium.Env[Any, Any]):
         )
 
     def render(self) -> str | None:
-        """The episode so far in the world's own names; latent states only when it is over."""
+        """The episode so far with the names of the world; latent states only after its end."""
         if self.render_mode is None:
             return None
         states, observations, actions, H = self.spaces
         done = [*(f": {actions[a]}" for a in self._actions), ""]
-        seen = [told(y, observations) for y in self._observations]
+        seen = [label_of(y, observations) for y in self._observations]
         lines = [
             f"{h}. {word}{did}" for h, (word, did) in enumerate(zip(seen, done, strict=False), 1)
         ]
         if len(self._actions) == H:
             lines.append(
-                f"latent states: {', '.join(told(x, states) for x in _STATES[self])}; return "
+                f"latent states: {', '.join(label_of(x, states) for x in _STATES[self])}; return "
                 f"{self._return():.6g}"
             )
         return "\n".join(lines)
@@ -176,9 +175,7 @@ class HOMDPEnv(gymnasium.Env[Any, Any]):
 
     def _index(self, action: SupportsIndex) -> int:
         try:
-            chosen = index(
-                action
-            )  # also of NumPy integers; ten times as fast as action_space.contains
+            chosen = index(action)  # accepts NumPy integers; faster than action_space.contains
         except TypeError:
             chosen = -1
         if not 0 <= chosen < len(self.spaces.actions):

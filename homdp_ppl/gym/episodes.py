@@ -1,4 +1,4 @@
-"""Episodes of any Gymnasium environment that reveals its latent states when an episode is over."""
+"""Collect episodes from Gymnasium environments that reveal latent states after each episode."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from homdp_ppl.core.spaces import HasSpaces, Real, Space, Spaces
 from homdp_ppl.errors import DataError, Problem
 from homdp_ppl.precision import Array
 
-LONGEST = 100_000  # steps after which an episode of undeclared length is given up
+LONGEST = 100_000  # maximal number of steps of an episode of undeclared length
 
-Infos: TypeAlias = Sequence[Mapping[str, Any]]  # of reset and of each step
+Infos: TypeAlias = Sequence[Mapping[str, Any]]  # from reset and from each step
 
 
 @checked_but("env", "policy", "model", "n", "seed")
@@ -37,38 +37,37 @@ def episodes_from(
     model: HasSpaces | None = None,
     latent: str | Callable[[Infos], ArrayLike] = "latent_states",
 ) -> Episodes:
-    """Play a policy in any Gymnasium environment with discrete actions that reveals its latent
-    states when an episode is over.
+    """Play a policy in a Gymnasium environment that reveals its latent states after each episode.
 
-    The policy is handed observations and actions, as ever: no info, no reward, no latent state. The
-    observation that comes with the end of an episode is dropped. Spaces that start elsewhere than
-    at 0 are moved there.
+    Actions must be discrete. The policy receives only observations and actions: no info, no reward
+    and no latent state. The last observation, which is returned at the end of an episode, is
+    dropped. Discrete spaces that do not start at 0 are shifted to start at 0.
 
     Parameters
     ----------
     env
-        An environment with ``Discrete`` actions and observations, or with a ``Box`` of observations
-        where the model has real ones. Its episodes all have the same length H, ended by itself or
-        by a ``TimeLimit``; wrapped or not. It is seeded once, and not closed.
+        An environment, possibly wrapped, with ``Discrete`` actions and observations, or with a
+        ``Box`` of observations if those of the model are real. All episodes must have the same
+        length H; the environment or a ``TimeLimit`` ends them. The environment is seeded once and
+        not closed.
     policy
-        Anything with ``act``, or "uniform".
+        An object with ``act``, or "uniform".
     n
-        How many episodes.
+        The number of episodes.
     seed
-        Of the environment and, in another stream, of the policy's choices.
+        Seed of the environment and, in a separate stream, of the policy's actions.
     model
-        The declaration that the episodes are meant for (a HOMDP, a World, or Spaces): they are held
-        to its sizes and its horizon. Without it, the first episode says what H is, and all is
-        discrete.
+        The model of the episodes (a HOMDP, a World, or Spaces). Episodes must match its sizes and
+        horizon. Without a model, the first episode determines H, and all spaces are discrete.
     latent
-        Where x_1 .. x_{H+1} are found: a key of the last info, or a function of all H + 1 infos (of
-        ``reset`` and of each step), say ``lambda infos: [info["state"] for info in infos]``.
+        Where to find x_1 .. x_{H+1}: a key of the last info, or a function of all H + 1 infos (from
+        ``reset`` and from each step), such as ``lambda infos: [info["state"] for info in infos]``.
 
     Returns
     -------
     Episodes
-        The n episodes, as from :func:`homdp_ppl.rollout`: ready for ``posterior(homdp,
-        episodes)``, ``homdp.counts(episodes)`` and, one by one, for ``explorer.update``.
+        The n episodes, as from :func:`homdp_ppl.rollout`. Use them with ``posterior(homdp,
+        episodes)`` or ``homdp.counts(episodes)``, or one by one with ``explorer.update``.
 
     Examples
     --------
@@ -85,7 +84,7 @@ def episodes_from(
     spaces = _check(env, n, seed, model)
     actor = _uniform(spaces) if isinstance(policy, str) and policy == "uniform" else policy
     check_policy(actor, spaces)
-    generator = np.random.default_rng([seed, 1])  # the environment's own stream comes from [seed]
+    generator = np.random.default_rng([seed, 1])  # the environment uses the stream [seed]
     played: list[Episode] = []
     with separated(actor) as asked:
         for k in range(n):
@@ -111,22 +110,18 @@ def episodes_from(
 
 
 def _uniform(spaces: Spaces) -> Policy:
-    """The uniform policy; as a graph it has one node for all steps, for how many there are may not
-    be known yet.
-    """
+    """The uniform policy, as a graph with one node: the horizon may not be known yet."""
     return (
         uniform_policy(spaces) if not spaces.finite else uniform_policy(spaces._replace(horizon=1))
     )
 
 
 def _check(env: gymnasium.Env[Any, Any], n: int, seed: int, model: HasSpaces | None) -> Spaces:
-    """Names and horizon: those of the model, if the environment fits it, or else of the
-    environment.
-    """
+    """Validate the arguments; return the spaces of the model or, without one, the environment."""
     if not isinstance(env, gymnasium.Env):
         remedy = (
-            "Pass one environment, as gymnasium.make returns it, not its id and not a "
-            "vector of them."
+            "Pass one environment, as returned by gymnasium.make, not an id or a vector "
+            "environment."
         )
         raise DataError(
             "episodes_from", [Problem("env", f"a {type(env).__name__}", "a gymnasium.Env", remedy)]
@@ -159,7 +154,9 @@ def _check(env: gymnasium.Env[Any, Any], n: int, seed: int, model: HasSpaces | N
         if len(names[-1]) != space.n:
             expected = f"{len(names[-1])}: {', '.join(names[-1])}"
             problems.append(
-                Problem(f"env.{kind}_space", f"{space.n} {kind}s", expected, "Declare them all.")
+                Problem(
+                    f"env.{kind}_space", f"{space.n} {kind}s", expected, f"Declare all {kind}s."
+                )
             )
     if problems:
         raise DataError("episodes_from", problems)
@@ -181,7 +178,7 @@ def _play(
     which: str,
     seed: int | None,
 ) -> _Record:
-    """One episode until it is over, or as long as it may be."""
+    """Play one episode until it ends or the horizon is reached."""
     first_action = _start(env.action_space)
     observation, info = env.reset(seed=seed)
     observations: list[Any] = []
@@ -199,9 +196,7 @@ def _play(
         chances = ask(policy, observations, actions, spaces)
         actions.append(int(choose(chances, generator.random())))
         observation, _, terminated, truncated, info = env.step(actions[-1] + first_action)
-        infos.append(
-            dict(info)
-        )  # some environments use one dictionary, and one array, again and again
+        infos.append(dict(info))  # a copy: some environments reuse one dictionary
         over = bool(terminated or truncated)
     return _Record(observations, actions, infos, over)
 
@@ -211,7 +206,7 @@ def _start(space: gymnasium.Space[Any]) -> int:
 
 
 def _seen(observation: Any, space: gymnasium.Space[Any], declared: Space) -> Any:
-    """An observation as policies and posteriors expect it."""
+    """Convert an observation for policies and posteriors."""
     if isinstance(declared, Real):
         return np.asarray(observation, dtype=np.float64).reshape(declared.shape)
     return int(observation) - _start(space)
@@ -224,16 +219,15 @@ def _check_length(record: _Record, horizon: int, which: str, whose: str) -> None
     if record.over:
         got = f"{steps} steps"
         remedy = (
-            "Episodes have one length. Where they may end early, let them go on to the "
-            "horizon in a state of their own, say "
-            "'over', that is never left, looks the same and pays nothing: in a wrapper of "
-            "the environment and in the declaration."
+            "All episodes must have the same length. If they can end early, add an absorbing "
+            "state such as 'over', with a constant observation and zero reward, and stay in it "
+            "until the horizon. Do so in a wrapper of the environment and in the declaration."
         )
     else:
         got = f"no end after {steps:,} steps"
         remedy = (
-            "Put gymnasium.wrappers.TimeLimit under the wrapper that reveals the "
-            "states, or declare the horizon it has."
+            "Apply gymnasium.wrappers.TimeLimit inside the wrapper that reveals the "
+            "states, or declare the horizon of the environment."
         )
     expected = f"{horizon:,} steps, {whose}" if horizon < LONGEST else "episodes that end"
     raise DataError("episodes_from", [Problem("length", got, expected, remedy, which)])
@@ -245,10 +239,10 @@ def _revealed(
     """The latent states of a finished episode."""
     horizon = spaces.horizon
     if isinstance(latent, str) and latent not in infos[-1]:
-        got = f"an info with {', '.join(map(repr, infos[-1])) or 'nothing in it'}"
+        got = f"an info with {', '.join(map(repr, infos[-1])) or 'no keys'}"
         remedy = (
-            "Name another key, or give a function of all infos; states that are never "
-            "revealed cannot be learned from."
+            "Pass latent=... with another key or with a function of all infos. Learning needs "
+            "the revealed states."
         )
         raise DataError(
             "episodes_from", [Problem("latent", got, f"{latent!r} in the last info", remedy, which)]
@@ -275,15 +269,16 @@ def _revealed(
     ):
         return states.astype(np.int64)
     if not np.issubdtype(states.dtype, np.integer):
-        got, remedy = f"values of type {states.dtype}", "Number the states."
+        got, remedy = f"values of type {states.dtype}", "Number the states from 0."
     elif states.shape == (horizon,):
         got = f"{horizon} states"
         remedy = (
-            "The state after the last action is missing, and with it a transition to "
-            "count. Append it; where it cannot be known, "
-            "end episodes one step earlier and let that state be the last."
+            "The state after the last action is missing. Append it, because it belongs to the "
+            "last transition. If it is unknown, end episodes one step earlier and use the last "
+            "known state."
         )
     else:
-        got, remedy = f"shape {states.shape}, from {states.min(initial=0)} on", ""
-    expected = f"{horizon + 1} integers from 0 on, x_1 to x_{{H+1}}"
+        got = f"shape {states.shape}, minimum {states.min(initial=0)}"
+        remedy = "Reveal one state per step, and the state after the last action."
+    expected = f"{horizon + 1} integers of at least 0, x_1 to x_{{H+1}}"
     raise DataError("episodes_from", [Problem("latent states", got, expected, remedy, which)])

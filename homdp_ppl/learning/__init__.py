@@ -1,1 +1,1 @@
-"""The learning loop: learners, runs and their records."""
+"""The learning loop: learners, runs and records of runs."""

@@ -1,4 +1,4 @@
-"""The arguments of :func:`homdp_ppl.learn`, validated."""
+"""Validation of the arguments of :func:`homdp_ppl.learn`."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import numpy as np
 from homdp_ppl.core.arguments import count_problems, flag_problems, is_count, refuse
 from homdp_ppl.core.graph_policy import GraphPolicy
 from homdp_ppl.core.plan import Plan, planner_name
+from homdp_ppl.core.pomdp import POMDP
 from homdp_ppl.declare.known import refuse_unknown_start as refuse_start
 from homdp_ppl.declare.model import HOMDP, World
 from homdp_ppl.errors import ParameterError, Problem, shown
@@ -20,9 +21,9 @@ from homdp_ppl.posteriors.data import refuse_unknown_start
 
 
 def check_plan(found: Any, subject: str = "learn") -> Plan:
-    """The plan for the true world.
+    """Validate the plan for the true world and return it.
 
-    Raises an error for anything but a Plan, and for numbers that are not those of its policy.
+    Raises an error if it is not a Plan or if its bounds do not contain its policy's value.
     """
     if not isinstance(found, Plan):
         problem = Problem(
@@ -36,10 +37,12 @@ def check_plan(found: Any, subject: str = "learn") -> Plan:
         value = evaluate(*found.finite)
         if not found.value - found.rounding <= value <= found.upper + found.rounding:
             got = (
-                f"value {found.value:.6g} and upper {found.upper:.6g} for a policy that "
-                f"is worth {value:.6g}"
+                f"value {found.value:.6g} and upper {found.upper:.6g} for a policy with "
+                f"value {value:.6g}"
             )
-            remedy = "value is evaluate(policy, pomdp), upper a proved bound of the optimum."
+            remedy = (
+                "Set value to evaluate(policy, pomdp), and upper to a proved bound of the optimum."
+            )
             raise ParameterError(
                 subject, [Problem("planner", got, "bounds of the policy's value", remedy)]
             )
@@ -47,11 +50,11 @@ def check_plan(found: Any, subject: str = "learn") -> Plan:
 
 
 def check_request(request: Request) -> Request:
-    """Raise an error for arguments of the wrong kind, all at once; else return plain numbers."""
+    """Return the request with plain numbers; report all invalid arguments in one error."""
     world, explorer, planner, episodes, seeds, model, stop_after, *_ = request
     problems = []
     if not isinstance(world, World):
-        remedy = "Fix the parameters of a declaration: homdp.at(...)."
+        remedy = _world_remedy(world)
         problems.append(Problem("world", f"a {type(world).__name__}", "a World", remedy))
     if not isinstance(explorer, Explorer):
         remedy = f"Call its factory: explorers.{_named(explorer, 'greedy')}()."
@@ -64,7 +67,7 @@ def check_request(request: Request) -> Request:
     if not seeds or not all(is_count(s, 0) and s < 2**63 for s in seeds):
         problems.append(Problem("seed", shown(seeds), "whole numbers of at least 0 and below 2^63"))
     if not (model is None or isinstance(model, HOMDP)):
-        remedy = "Of a world, take the declaration: world.homdp."
+        remedy = "Pass the declaration of the world: world.homdp."
         problems.append(Problem("model", f"a {type(model).__name__}", "a HOMDP", remedy))
     problems += stop_problems(stop_after, episodes)
     problems += count_problems(2, simulations=request.simulations)
@@ -76,20 +79,34 @@ def check_request(request: Request) -> Request:
         expected = "False in real-valued spaces"
         problems += [Problem(name, "True", expected) for name, v in asked.items() if v is True]
     refuse(ParameterError, "learn", problems)
-    plain = [int(seed) for seed in seeds]  # files cannot hold NumPy's numbers
+    plain = [int(seed) for seed in seeds]  # NumPy's numbers cannot be saved
     return request._replace(
         episodes=int(episodes), seeds=plain, simulations=int(request.simulations)
     )
 
 
+def _world_remedy(given: Any) -> str:
+    """The remedy for a value given as the world: ``learn`` simulates a World itself."""
+    if isinstance(given, HOMDP):
+        return "Fix the parameters of the declaration: homdp.at(...)."
+    if isinstance(given, str):
+        return f"Load a model by its name: models.load({given!r})."
+    if isinstance(given, POMDP):
+        return "Declare it with tabular(...) and fix its parameters with .at(...)."
+    return (
+        "learn simulates a World: a declaration with fixed parameters, homdp.at(...). It cannot "
+        "interact with an external system."
+    )
+
+
 def _named(given: Any, otherwise: str) -> str:
-    """The name of a factory that was given as text, or as a function that was not called."""
+    """The name of a factory that was passed as text or without being called."""
     name = given if isinstance(given, str) else getattr(given, "__name__", otherwise)
     return name if name.isidentifier() else otherwise
 
 
 def takes_a_model(planner: Any) -> bool:
-    """Whether it looks like a planner; a factory can be called without arguments."""
+    """Whether the object takes a model as its argument; factories of planners do not."""
     if not callable(planner):
         return False
     try:
@@ -100,14 +117,14 @@ def takes_a_model(planner: Any) -> bool:
 
 
 def check_model(request: Request) -> None:
-    """Raise an error for a declaration of something else than the world, or too few episodes."""
+    """Raise an error if the declaration does not fit the world or there are too few episodes."""
     world, model, horizon = request.world, request.declaration, request.world.spaces.horizon
     if model.spaces != world.spaces:
-        remedy = "The learner's declaration has the names and the horizon of the world it acts in."
+        remedy = "Use the same names and horizon as the world."
         problem = Problem("model", str(model.spaces), str(world.spaces), remedy)
         raise ParameterError("learn", [problem])
     if not _same_rewards(model.reward, world.homdp.reward):
-        problem = Problem("model", "other rewards", "the world's rewards: they are known")
+        problem = Problem("model", "different rewards", "the rewards of the world, which are known")
         raise ParameterError("learn", [problem])
     epoch = request.explorer.deployment.episodes_per_round(horizon)
     if request.episodes < epoch:
@@ -120,5 +137,5 @@ def check_model(request: Request) -> None:
 
 
 def _same_rewards(mine: Any, real: Any) -> bool:
-    """Whether tables agree; functions of real-valued states cannot be compared."""
+    """Whether two reward tables are equal; functions cannot be compared and always pass."""
     return callable(mine) or bool(np.array_equal(mine, real))

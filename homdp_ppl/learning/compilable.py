@@ -1,4 +1,4 @@
-"""Whether the compiled loop can run a rule, found out from the rule itself."""
+"""Whether the compiled loop can run a rule, determined from the rule itself."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class NotCompilable(NamedTuple):
 def reason_not_compilable(
     world: World, learner: Learner, state: State, foresight: bool = False
 ) -> NotCompilable | None:
-    """What keeps a run from being compiled; None if nothing does.
+    """Why a run cannot be compiled; None if it can.
 
     Parameters
     ----------
@@ -47,7 +47,7 @@ def reason_not_compilable(
 def plain_reason(
     world: World, learner: Learner, state: State, foresight: bool = False
 ) -> NotCompilable | None:
-    """What is known without tracing the rule; arguments as in :func:`reason_not_compilable`."""
+    """The reason, if it is known without tracing; arguments as in :func:`reason_not_compilable`."""
     explorer, planning = learner.explorer, learner.planning
     if not world.spaces.finite:
         return NotCompilable("continuous spaces")
@@ -57,19 +57,20 @@ def plain_reason(
         return _more_than_arrays(learner, "Epochs of H episodes are not compiled.")
     kinds = (np.ndarray, np.generic, jax.Array)
     if not all(isinstance(leaf, kinds) for leaf in jax.tree.leaves(state)):
-        return _more_than_arrays(learner, "Its state holds more than arrays.")
+        return _more_than_arrays(learner, "Its state contains more than arrays.")
     if foresight:
         return NotCompilable("foresight is played step by step")
     tables = zip(planning.support, world.pomdp.stationary()[:3], strict=True)
     if any((real[~(mine > 0)] > 0).any() for mine, real in tables):
-        return NotCompilable("the world can show what the learner's declaration excludes")
+        return NotCompilable("the world allows outcomes that the learner's declaration excludes")
     return None
 
 
 def traced_reason(learner: Learner, state: State) -> NotCompilable | None:
-    """What JAX says when it traces the rule; asked once for equal rules.
+    """The reason that JAX reports when it traces the rule; traced once for equal rules.
 
-    Only errors about traced values, JAX's own or ours, are reasons. Others are raised.
+    Only errors about traced values, from JAX or from this package, are reasons. Other errors are
+    raised.
     """
     name = "not compilable", learner.explorer, learner.homdp.horizon
     return learner.homdp.cache.get(name, lambda: _traced_reason(learner, state))

@@ -1,7 +1,7 @@
 """The compiled loop: many episodes as one XLA program, seeds in parallel on all cores.
 
-Plan, act, reveal, update, evaluate: the same decisions as the readable loop in loop.py takes from
-the same seed, for rules and planners that are made of array functions.
+It plans, acts, reveals, updates and evaluates. For the same seed it takes the same decisions as the
+readable loop in loop.py. Rules and planners must consist of array functions.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ STRETCH = 1000  # episodes in one call of the compiled program
 
 
 class Line(NamedTuple):
-    """What is written down of one episode."""
+    """The entries of the record for one episode."""
 
     value: Array
     optimistic: Array
@@ -49,16 +49,16 @@ class Line(NamedTuple):
 
 
 class Carry(NamedTuple):
-    """What passes from one episode to the next."""
+    """The loop state between two episodes."""
 
     state: State
     decision: Decision
-    value: Array | np.float64  # ()  of the decision's policy in the true world
+    value: Array | np.float64  # ()  value of the decision's policy in the true world
     begun: Array  # ()  whether there is a decision yet
 
 
 class CompiledLoop:
-    """A rule in a world, compiled; made once for equal parts by :func:`compiled_loop`."""
+    """The compiled loop of a rule in a world; cached by :func:`compiled_loop`."""
 
     def __init__(self, world: World, learner: Learner) -> None:
         self._world = world.pomdp
@@ -70,14 +70,13 @@ class CompiledLoop:
         )
         self._stretch: Callable[..., tuple[Carry, Line]] = jax.jit(self._run)
         self._empty: Any = None
-        self._ready = False  # whether it has been compiled
+        self._ready = False  # whether the program has been compiled
 
     @in_x64
     def run(self, runs: list[Run], rounds: int, done: Callable[[int], None] = nothing) -> list[Run]:
-        """Continue several runs, as many at a time as there are cores.
+        """Continue several runs, in parallel on all cores.
 
-        Each is its own program: batched into one, a plan could be saved only when all seeds save
-        it.
+        Runs are not batched into one program: a batch could skip a plan only if all seeds skip it.
         """
         if all(len(run.values) >= rounds for run in runs):
             return runs
@@ -98,7 +97,7 @@ class CompiledLoop:
 
     @in_x64
     def _finish(self, run: Run, rounds: int, done: Callable[[int], None]) -> Run:
-        """One run to its end."""
+        """Continue one run to a number of rounds."""
         carry, lines = self._carry(run), []
         for at in range(len(run.values), rounds, STRETCH):
             n = min(STRETCH, rounds - at)
@@ -109,25 +108,24 @@ class CompiledLoop:
             return run
         last = to_numpy(carry.decision.model)
         support = self.explorer.objective.support(run.task.model)
-        check_numbers(self.explorer, last, support)  # of the last only: others were traced
+        check_numbers(self.explorer, last, support)  # only the last model: the others were traced
         whole = Line(*(np.concatenate(parts) for parts in zip(*lines, strict=True)))
         return self._write(run, whole, to_numpy(carry))
 
     def _some(self, run: Run, carry: Carry, first: int, n: int) -> tuple[Carry, Line]:
-        """N episodes of one run, at most STRETCH."""
+        """Run n episodes of one run, at most STRETCH."""
         seed, rule = jax.random.key(run.task.seed), rule_number(self.explorer)
         noise = episode_noise(seed, rule, first, STRETCH, self._world.horizon)
         return self._stretch(noise, carry, n)
 
     def _run(self, noise: EpisodeNoise, carry: Carry, n: Array) -> tuple[Carry, Line]:
-        """N episodes, at most STRETCH; the remaining lines stay empty."""
+        """Run n episodes, at most STRETCH; the remaining lines stay zero."""
         shapes = jax.eval_shape(self._episode, carry, jax.tree.map(lambda leaf: leaf[0], noise))[1]
         lines = jax.tree.map(lambda leaf: jnp.zeros((STRETCH, *leaf.shape), leaf.dtype), shapes)
 
         def body(k: Array, carried: tuple[Carry, Line]) -> tuple[Carry, Line]:
             carry, lines = carried
-            # slices, not indexing: gathers and scatters would copy the whole stretch for every
-            # episode
+            # dynamic slices: gathers and scatters would copy the whole stretch in every episode
             own = jax.tree.map(
                 lambda leaf: jax.lax.dynamic_index_in_dim(leaf, k, keepdims=False), noise
             )
@@ -164,7 +162,7 @@ class CompiledLoop:
         return Carry(after, decision, value, jnp.array(True)), line
 
     def _decide(self, state: State, key: Array) -> tuple[Decision, Array]:
-        """A decision, and the exact value of its policy."""
+        """Decide, and evaluate the policy exactly."""
         decision = self._learner.decide(key, state)
         return decision, self._score(decision.policy)
 
@@ -175,7 +173,7 @@ class CompiledLoop:
         return Carry(run.state, run.decision, np.float64(run.values[-1]), np.array(True))
 
     def _undecided(self, state: State) -> Any:
-        """Zeros in the shape of the first decision; traced once."""
+        """Zeros in the shape of a decision; traced once."""
         if self._empty is None:
             shapes = jax.eval_shape(lambda s: self._decide(s, jax.random.key(0)), state)
             self._empty = jax.tree.map(lambda leaf: np.zeros(leaf.shape, leaf.dtype), shapes)
@@ -195,9 +193,9 @@ class CompiledLoop:
 
 
 def compiled_loop(task: Task) -> CompiledLoop:
-    """The compiled loop of a task, the same for equal rules, planners and declarations.
+    """The compiled loop of a task, shared by equal rules, planners and declarations.
 
-    It is kept as long as the world, or another one that is equal to it.
+    It is cached with the world.
     """
     name = "compiled loop", task.explorer, task.planner, task.model
     return task.world.cache.get(name, lambda: CompiledLoop(task.world, task.learner()))

@@ -1,4 +1,4 @@
-"""Planning a proposal in real-valued spaces, where candidates are worlds instead of tables."""
+"""Planning for proposals in real-valued spaces, where models are worlds instead of tables."""
 
 from __future__ import annotations
 
@@ -29,26 +29,27 @@ from homdp_ppl.precision import Array
 
 
 class WorldPlan(NamedTuple):
-    """What a planner found for one world."""
+    """The plan for one world."""
 
     policy: Policy
-    upper: float  # certified, or the policy's estimated value
-    model: POMDP | None  # on cells
+    upper: float  # certified, or the estimated value of the policy
+    model: POMDP | None  # the model on cells
 
 
 class DensityPlanning:
-    """Plans for a world, for tables with emission densities, or for the best of all pairs.
+    """Plans for a world, for tables with emission densities, or for the best pair.
 
     Parameters
     ----------
     explorer
         The rule.
     planner
-        A planner of worlds.
+        A planner for worlds.
     homdp
         The learner's declaration.
     seed, simulations
-        For values that are estimated: all of them use the same random numbers.
+        The seed and the number of simulated episodes for estimated values. All estimates of a run
+        use the same random numbers.
     """
 
     def __init__(
@@ -66,7 +67,7 @@ class DensityPlanning:
             plans = np.int64(count)
         elif not isinstance(proposal, Proposal):
             got, remedy = f"a {type(proposal).__name__}", "Return Proposal(world)."
-            problem = Problem("propose", got, "a Proposal, or Pairs", remedy)
+            problem = Problem("propose", got, "a Proposal or Pairs", remedy)
             raise ParameterError(self.explorer.name, [problem])
         elif proposal.models is None:
             return Planned(uniform_policy(self._homdp), np.float64(np.nan), None, np.int64(0))
@@ -93,13 +94,13 @@ class DensityPlanning:
 
 
 class LatentBounds:
-    """The value of seeing the state bounds all pairs with the same transitions.
+    """Bounds all pairs with the same transitions by the value of an agent that sees the state.
 
-    With real-valued states only H is known.
+    For real-valued states the bound is H.
     """
 
     def rough(self, pairs: Pairs, t: int) -> Array:
-        """The value of seeing the state, for all emission laws."""
+        """The value of an agent that sees the state, for all emission laws."""
         world = pairs.transitions.members[t]
         bound = float(world.spaces.horizon)
         if not is_real(world.spaces.states):
@@ -109,12 +110,12 @@ class LatentBounds:
         return np.full(len(pairs.emissions), bound)
 
     def better(self, pairs: Pairs, t: int, o: int) -> float:
-        """No better bound is known."""
+        """Infinity: no better bound is known."""
         return np.inf
 
 
 class UniformAtStep(NamedTuple):
-    """Pi o_h Unif(A) for a policy of any kind (Algorithm 2)."""
+    """The policy pi o_h Unif(A) of Algorithm 2, for a policy of any type."""
 
     policy: Policy
     step: int  # h, from 1 to H
@@ -128,7 +129,7 @@ class UniformAtStep(NamedTuple):
 
 
 class WithUniform(NamedTuple):
-    """A policy of any kind with a share of uniform actions at every step."""
+    """A policy of any type with a share of uniform actions at every step."""
 
     policy: Policy
     share: float
@@ -140,7 +141,7 @@ class WithUniform(NamedTuple):
 
 
 def uniform_at_step(policy: Policy, step: int, spaces: Spaces) -> Policy:
-    """Pi o_h Unif(A), in the same form as the policy where that is possible."""
+    """The policy pi o_h Unif(A), of the same type as the given policy if possible."""
     if isinstance(policy, GraphPolicy):
         return uniform_at(policy, step, spaces.horizon)
     if isinstance(policy, QuantisedPolicy):
@@ -149,7 +150,7 @@ def uniform_at_step(policy: Policy, step: int, spaces: Spaces) -> Policy:
 
 
 def with_random_actions(policy: Policy, share: float, spaces: Spaces) -> Policy:
-    """The policy with a share of uniform actions, in the same form where that is possible."""
+    """The policy with a share of uniform actions, of the same type if possible."""
     if share == 0.0:
         return policy
     if isinstance(policy, QuantisedPolicy):
@@ -158,24 +159,24 @@ def with_random_actions(policy: Policy, share: float, spaces: Spaces) -> Policy:
 
 
 def plan_world(planner: Planner, world: World) -> Plan:
-    """A plan for a world with real-valued spaces; raises an error for planners of tables."""
+    """Plan for a world with real-valued spaces; raises an error for planners of tables."""
     return world_planner(planner)(world)
 
 
 def world_planner(planner: Any) -> WorldPlanner:
-    """The planner, if it serves real-valued spaces; raises an error otherwise."""
+    """The planner, if it supports real-valued spaces; raises an error otherwise."""
     if isinstance(planner, WorldPlanner):
         return planner
     got = f"{planner_name(planner)}, which plans for tables only"
     remedy = (
-        "quantised() serves finitely many states with observations on the line, "
-        "particle_tree() everything."
+        "quantised() supports finitely many states with scalar observations; "
+        "particle_tree() supports all spaces."
     )
     expected = "planners.quantised() or particle_tree()"
     raise ParameterError("learn", [Problem("planner", got, expected, remedy)])
 
 
 def estimated_value(policy: Policy, world: World, seed: int, simulations: int) -> float:
-    """The mean return of simulated episodes; the same random numbers for all policies of a run."""
+    """The mean return of simulated episodes, with common random numbers within a run."""
     key = jax.random.fold_in(jax.random.key(seed), SIMULATING)
     return estimate(policy, world, key, simulations).mean

@@ -1,6 +1,6 @@
-"""The world's side of a run in real-valued spaces.
+"""The stage of a run in real-valued spaces.
 
-Policies on cells have exact values, others are evaluated by simulation.
+Policies on cells are evaluated exactly, other policies by simulation.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class DensityStage:
     Parameters
     ----------
     task
-        What was asked for.
+        The task of the run.
     """
 
     def __init__(self, task: Task) -> None:
@@ -40,14 +40,14 @@ class DensityStage:
         self._valued: tuple[Policy | None, float] = (None, np.nan)
 
     def noise(self, first: int) -> Iterator[DensityNoise]:
-        """The random numbers of one episode after another."""
+        """Random numbers for successive episodes."""
         seed, rule = jax.random.key(self.task.seed), rule_number(self.task.explorer)
         for episode in count(first):
             drawn = density_noise(seed, rule, episode, self.task.world.spaces.horizon)
             yield drawn._replace(actions=np.asarray(drawn.actions))
 
     def value(self, policy: Policy) -> float:
-        """In the true world: exact, or the mean of simulated episodes."""
+        """The value in the true world: exact, or the mean of simulated episodes."""
         if policy is not self._valued[0]:
             self._valued = policy, self._value(policy)
         return self._valued[1]
@@ -55,9 +55,9 @@ class DensityStage:
     def deploy(
         self, decision: Decision, value: float, policy: Policy, noise: DensityNoise
     ) -> tuple[Episode, float]:
-        """One episode of a policy, and its value.
+        """Play one episode of a policy; return it with the value of the policy.
 
-        Where values are estimated, pi o_h Unif(A) counts with its own return.
+        If values are estimated, the value of pi o_h Unif(A) is the return of this episode.
         """
         task = self.task
         if policy is not decision.policy:
@@ -66,7 +66,7 @@ class DensityStage:
         return episode, float(task.world.homdp.returns(episode)) if np.isnan(value) else value
 
     def impossible(self, decision: Decision, episode: Episode) -> Array:
-        """How many observations fell into cells of probability zero under the planned model."""
+        """Number of observations in cells of probability zero under the planned model."""
         if decision.model is None or not isinstance(decision.policy, QuantisedPolicy):
             return np.zeros((), dtype=int)
         cells = decision.policy.cells(episode.observations)
@@ -82,7 +82,7 @@ class DensityStage:
 def density_optimum(
     world: World, planner: Planner, seeds: list[int], simulations: int
 ) -> list[Optimum]:
-    """The optimum in real-valued spaces, or the value that the planner reaches there."""
+    """The optimum in real-valued spaces, or an estimate of the value that the planner reaches."""
     plan = plan_world(planner, world)
     if plan.certified:
         optimum = Optimum(float(plan.upper), float(plan.upper - plan.value))
@@ -92,10 +92,10 @@ def density_optimum(
 
 
 def on_cells(policy: Policy) -> QuantisedPolicy:
-    """The same policy on cells of the line."""
+    """The same policy on cells of the real line."""
     if isinstance(policy, BlindPolicy):
         return QuantisedPolicy([], policy.graph(1))
     if isinstance(policy, QuantisedPolicy):
         return policy
-    expected = "a policy on cells of the line, which has an exact value"
+    expected = "a policy on cells of the real line, which has an exact value"
     raise PlanningError("learn", [Problem("policy", f"a {type(policy).__name__}", expected)])

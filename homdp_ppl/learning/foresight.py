@@ -1,5 +1,6 @@
-"""Foresight: a collector that sees the state gathers the episodes, while the rule's own policies
-act on observations.
+"""Foresight: a collector that sees the state gathers the episodes.
+
+The policies of the rule still act on observations only.
 """
 
 from __future__ import annotations
@@ -15,16 +16,16 @@ from homdp_ppl.precision import Array, namespace
 
 
 def seeing_actions(model: POMDP) -> Array:
-    """What an agent that sees the state does, (H, X): the collector of foresight.
+    """The actions of the collector, an agent that sees the state, (H, X).
 
-    Ties go to the lowest action.
+    Ties are broken in favour of the lowest action.
     """
     Q = qmdp(model)
     return namespace(Q).argmax(Q.max(-1, keepdims=True) - TIE * model.horizon <= Q, axis=-1)
 
 
 def seeing_value(world: POMDP, actions: Array) -> float:
-    """The exact value of an agent that sees the state and does ``actions`` (H, X)."""
+    """The exact value of an agent that sees the state and takes ``actions`` (H, X)."""
     initial, T, _, r = world.stationary("foresight")
     value: Array = np.zeros(len(initial))
     states = np.arange(len(initial))
@@ -34,9 +35,9 @@ def seeing_value(world: POMDP, actions: Array) -> float:
 
 
 def play_seeing(world: POMDP, actions: Array, noise: Noise) -> Episode:
-    """An episode of the collector that sees the state; ``actions`` (H, X).
+    """Play one episode of the collector; ``actions`` (H, X).
 
-    The same noise as for other policies.
+    It uses the same random numbers as other policies.
     """
     state = int(choose(world.initial, noise.state[0]))
     states, observations = [state], []

@@ -1,4 +1,4 @@
-"""``learn``: a rule learns in a world, by the readable or by the compiled loop."""
+"""``learn``: run an exploration rule in a world, with the readable or the compiled loop."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from homdp_ppl.learning.stages import Optimum
 from homdp_ppl.learning.task import Request, Task
 from homdp_ppl.precision import in_x64
 
-FEW = 1000  # rounds of all seeds together that are not worth compiling
+FEW = 1000  # with fewer rounds, summed over all seeds, compiling takes longer than it saves
 
 
 @in_x64
@@ -46,44 +46,44 @@ def learn(
     progress: bool | None = None,
     simulations: int = SIMULATIONS,
 ) -> Any:
-    """Let a rule learn in a world for K episodes, and evaluate every policy that it deploys.
+    """Run an exploration rule in a world for K episodes and evaluate every deployed policy.
 
-    Exactly, wherever that is possible.
+    Values are exact where possible.
 
     Parameters
     ----------
     world
-        The truth, which the learner does not see.
+        The true world, which is hidden from the learner.
     explorer
         The rule, from :mod:`homdp_ppl.explorers`.
     planner
         The planner, from :mod:`homdp_ppl.planners`.
     episodes
-        K, the length of the whole run; it enters the bonuses.
+        K, the number of episodes of the whole run. The bonuses depend on it.
     seed
-        A number, or several for as many runs. The world's random numbers depend on (seed, episode,
-        step) alone: rules can be paired.
+        One seed, or a sequence of seeds for one run each. The random numbers of the world depend
+        only on (seed, episode, step), so runs of different rules can be compared in pairs.
     model
-        The learner's own declaration (prior, structure); by default the world's.
+        The learner's declaration (prior and structure). Default: the declaration of the world.
     stop_after
-        Stop after so many episodes; :meth:`Run.resume` continues.
+        Stop after this many episodes. Continue with :meth:`Run.resume`.
     foresight
-        Let a collector that sees the state, optimal in the proposed model, gather the data; the
-        history policy is evaluated all the same.
+        Let a collector that sees the state and acts optimally in the proposed model gather the
+        data. The history policy is still evaluated.
     compiled
-        Use the compiled loop (True) or the readable loop (False); by default the compiled loop
-        wherever it is possible and worth compiling.
+        Use the compiled loop (True) or the readable loop (False). Default: the compiled loop if it
+        is possible and there are enough rounds.
     progress
-        Show progress; by default on a terminal when it takes longer than two seconds.
+        Show progress. Default: on a terminal, for runs that take longer than two seconds.
     simulations
-        In real-valued spaces, with policies that plan as they go: the number of simulated episodes
-        by which a value is estimated. The optimum is then what the same planner reaches when it
-        knows the truth.
+        The number of simulated episodes per estimated value, for policies that plan online in
+        real-valued spaces. The optimum is then the value that the same planner reaches in the true
+        world.
 
     Returns
     -------
     Run
-        Or a list of them, one per seed, if several were given.
+        One run, or a list with one run per seed if ``seed`` is a sequence.
 
     Examples
     --------
@@ -129,15 +129,15 @@ def learn(
 
 
 @in_x64
-def begin(request: Request, worth: bool | None = None) -> list[Run]:
-    """The runs of a valid request before their first round, one per seed.
+def begin(request: Request, worth_compiling: bool | None = None) -> list[Run]:
+    """Set up the runs of a valid request, one per seed, before their first round.
 
     Parameters
     ----------
     request
-        What was asked for.
-    worth
-        Whether there are enough rounds to compile for; by default judged from this request alone.
+        The arguments of :func:`learn`.
+    worth_compiling
+        Whether there are enough rounds to compile. Default: decided from this request alone.
     """
     check_model(request)
     world, model = request.world, request.declaration
@@ -145,9 +145,9 @@ def begin(request: Request, worth: bool | None = None) -> list[Run]:
     tasks = [Task(*common, seed, model, request.foresight, np.nan) for seed in request.seeds]
     learners = [task.learner() for task in tasks]
     states = [learner.init() for learner in learners]  # raises an error if the parts do not fit
-    if worth is None:
-        worth = tasks[0].rounds * len(tasks) >= FEW
-    loop = _loop(request, learners[0], states[0], worth)
+    if worth_compiling is None:
+        worth_compiling = tasks[0].rounds * len(tasks) >= FEW
+    loop = _loop(request, learners[0], states[0], worth_compiling)
     runs = []
     for task, state, best in zip(tasks, states, _optima(request), strict=True):
         task = replace(
@@ -161,26 +161,29 @@ def begin(request: Request, worth: bool | None = None) -> list[Run]:
     return runs
 
 
-def _loop(request: Request, learner: Learner, state: State, worth: bool) -> str:
-    """Which loop runs, and why; raises an error where the compiled loop was asked for in vain."""
+def _loop(request: Request, learner: Learner, state: State, worth_compiling: bool) -> str:
+    """Choose the loop and say why.
+
+    Raises an error if the compiled loop was requested but is impossible.
+    """
     found = plain_reason(request.world, learner, state, request.foresight)
-    if request.compiled or (request.compiled is None and worth):
+    if request.compiled or (request.compiled is None and worth_compiling):
         found = found or traced_reason(learner, state)
     if request.compiled and found:
-        remedy = f"This one cannot: {found.reason}. {found.remedy}".strip()
+        remedy = f"Reason: {found.reason}. {found.remedy}".strip()
         problem = Problem("compiled", "True", "a run that can be compiled", remedy)
         raise ParameterError("learn", [problem])
     if found:
         return f"readable loop ({found.reason})"
     if request.compiled is False:
         return "readable loop (as asked)"
-    if request.compiled is None and not worth:
+    if request.compiled is None and not worth_compiling:
         return "readable loop (few episodes: compiling would take longer)"
     return COMPILED
 
 
 def _optima(request: Request) -> list[Optimum]:
-    """The optimum in the true world, for every seed; estimates differ."""
+    """The optimum in the true world for each seed; estimates differ between seeds."""
     if not request.world.spaces.finite:
         return density_optimum(request.world, request.planner, request.seeds, request.simulations)
     world, planner = request.world, request.planner
@@ -189,7 +192,7 @@ def _optima(request: Request) -> list[Optimum]:
         best = check_plan(planner(world.pomdp))
         return Optimum(best.upper, best.upper - best.value)
 
-    # Planners on trees are equal by value, so the optimum is computed once per world.
+    # Tree planners compare by value, so the optimum is computed once per world.
     kept = isinstance(planner, TreePlanner)
     best = world.cache.get(("optimum", planner), plan) if kept else plan()
     return [best] * len(request.seeds)

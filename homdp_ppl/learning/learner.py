@@ -1,7 +1,7 @@
 """The learner: an exploration rule with a planner, without the world.
 
-Simulations, the compiled loop, agents in live systems and Gymnasium trainers all decide and learn
-through it: when to plan again, which candidate is deployed, random actions, HOP-V's epochs.
+Simulations, the compiled loop, agents in live systems and Gymnasium trainers all use it. It decides
+when to plan again, which candidate to deploy, when to act at random, and handles HOP-V's epochs.
 """
 
 from __future__ import annotations
@@ -27,24 +27,24 @@ from homdp_ppl.learning.planning import Planned, Planner, TablePlanning
 from homdp_ppl.posteriors.data import check_episode
 from homdp_ppl.precision import Array, in_x64, namespace
 
-SIMULATIONS = 100  # episodes by which a value is estimated that cannot be computed
+SIMULATIONS = 100  # simulated episodes per value that cannot be computed exactly
 
 
 class Decision(NamedTuple):
-    """What a round has decided."""
+    """The decision of one round."""
 
-    policy: Any  # a Policy, with its share of random actions
-    optimistic: Array | np.float64  # ()  the optimistic value of the optimum
-    model: Any  # the POMDP that was planned for; None where there are no tables
-    visits: Array  # (X, A)  n(x, a) when it was planned, or the number of episodes
-    plans: Array | np.int64  # ()  how many models were planned for
+    policy: Any  # a Policy, random actions included
+    optimistic: Array | np.float64  # ()  the optimistic value
+    model: Any  # the POMDP that was planned for; None without tables
+    visits: Array  # (X, A)  n(x, a) at planning time, or the number of episodes
+    plans: Array | np.int64  # ()  number of models that were planned for
 
 
 class Learner:
-    """The algorithm without the world.
+    """An exploration rule with a planner, without the world.
 
-    Its methods are functions of what they are given. Only bounds and plans of HOP-V's pairs are
-    remembered between calls, which saves time and changes no decision.
+    The methods are pure functions of their arguments. Only bounds and plans of HOP-V's pairs are
+    cached between calls, which saves time and changes no decision.
 
     Parameters
     ----------
@@ -55,11 +55,11 @@ class Learner:
     planner
         The planner.
     episodes
-        K, for rules whose bonuses depend on it.
+        K, required by rules whose bonuses depend on it.
     seed
-        With the rule's name the source of its random numbers.
+        The rule's random numbers depend on the seed and on the rule's name.
     simulations
-        Simulated episodes per estimate, where a planner certifies no value.
+        Simulated episodes per estimate, for planners that do not certify values.
 
     Examples
     --------
@@ -72,7 +72,7 @@ class Learner:
     >>> decision = learner.decide(0, state)
     >>> episode = rollout(jax.random.key(1), world, learner.policy_of(decision, 1))
     >>> state = learner.update(state, episode)
-    >>> bool(learner.out_of_date(state, decision))  # what was never seen has been seen
+    >>> bool(learner.out_of_date(state, decision))  # some n(x, a) rose from 0
     True
     """
 
@@ -87,7 +87,7 @@ class Learner:
         simulations: int = SIMULATIONS,
     ) -> None:
         if episodes is None and explorer.about.needs_episodes:
-            remedy = "K enters its bonuses: say how many episodes there will be."
+            remedy = "The bonuses of this rule depend on K: pass the total number of episodes."
             problem = Problem("episodes", "None", "a number of episodes", remedy)
             raise ParameterError(explorer.about.name, [problem])
         self.homdp, self.explorer, self.planner = homdp, explorer, planner
@@ -95,7 +95,7 @@ class Learner:
 
     @cached_property
     def planning(self) -> Any:
-        """How proposals are planned; raises an error if the rule and the planner do not fit."""
+        """How proposals are planned; raises an error if the rule and planner are incompatible."""
         if self.homdp.spaces.finite:
             return TablePlanning(self.explorer, self.planner, self.homdp)
         parts = self.explorer, self.planner, self.homdp
@@ -103,12 +103,12 @@ class Learner:
 
     @property
     def episodes_per_round(self) -> int:
-        """H for rules that deploy a policy once for every step, else 1."""
+        """H for rules that deploy each policy once per step, else 1."""
         return self.explorer.deployment.episodes_per_round(self.homdp.horizon)
 
     @in_x64
     def init(self) -> State:
-        """What the rule knows before the first episode."""
+        """The state of the rule before the first episode."""
         seed = jax.random.key(self.seed)
         key = explorer_key(seed, SAMPLING, rule_number(self.explorer))
         state = self._checked("init", self.explorer.init(self.homdp, self.episodes))
@@ -117,7 +117,7 @@ class Learner:
     @checked
     @in_x64
     def key(self, episode: int) -> Array:
-        """The rule's key before an episode, counted from 0."""
+        """The rule's random key for an episode, counted from 0."""
         if not 0 <= episode < 2**31:
             problem = Problem("episode", shown(episode), "a number from 0 to 2^31 - 1")
             raise ParameterError("Learner.key", [problem])
@@ -125,7 +125,7 @@ class Learner:
 
     @checked
     def out_of_date(self, state: State, decision: Decision | None) -> bool:
-        """Whether to decide again before the next round."""
+        """Whether the next round needs a new decision."""
         if decision is None:
             return True
         return bool(out_of_date(self.explorer.deployment, state.visits, decision.visits))
@@ -133,33 +133,34 @@ class Learner:
     @checked
     @in_x64
     def decide(self, key: Array | int, state: State) -> Decision:
-        """Propose models, plan for them and choose.
+        """Propose models, plan for them and choose a plan.
 
         Parameters
         ----------
         key
-            The number of the episode, from 0, or the key made from it.
+            The episode number, from 0, or the random key of that episode.
         state
-            What is known.
+            The current state.
         """
         return self.plan(self.propose(key, state), state)
 
     @checked
     def propose(self, key: Array | int, state: State) -> Proposal | Pairs:
-        """The models to plan for."""
+        """Propose the models to plan for."""
         proposed = key if isinstance(key, jax.Array) else self.key(cast(int, key))
         return self.explorer.propose(proposed, state)
 
     @checked
     def plan(self, proposal: Proposal | Pairs, state: State) -> Decision:
-        """Plan for all candidates and choose."""
+        """Plan for all candidates and choose a plan."""
         return _decision(self.planning.plan(proposal), state)
 
     @checked
     def policy_of(self, decision: Decision, step: int) -> Policy:
-        """What to play in the episode of a round with this number, from 1.
+        """The policy for one episode of a round; ``step`` numbers these episodes from 1.
 
-        The policy itself, or uniform at that step where the rule asks for it (Algorithm 2).
+        This is the decision's policy. Rules with ``uniform_at_each_step`` make it uniform at this
+        step (Algorithm 2).
         """
         if not self.explorer.deployment.uniform_at_each_step:
             policy: Policy = decision.policy
@@ -168,18 +169,19 @@ class Learner:
 
     @checked_but("episode")
     def update(self, state: State, episode: Episode, simulated: bool = False) -> State:
-        """What is known after one more episode.
+        """The state after one more episode.
 
         Parameters
         ----------
         state
-            What was known before.
+            The state before the episode.
         episode
-            The episode, with its states.
+            The episode, with its latent states.
         simulated
-            Whether it was played in a :class:`World`. Its numbers are valid by construction, and
-            it may contain what the declaration excludes: learning with a wrong declaration is an
-            experiment. Any other episode is validated as :func:`homdp_ppl.posterior` does.
+            Whether the episode was simulated in a :class:`World`. Simulated episodes are not
+            validated: they may contain outcomes that the declaration excludes, so that you can
+            study learning with a wrong declaration. Other episodes are validated as in
+            :func:`homdp_ppl.posterior`.
         """
         if not simulated:
             check_episode(self.homdp, episode)
@@ -188,37 +190,37 @@ class Learner:
     def _checked(self, where: str, state: Any) -> State:
         if isinstance(state, State):
             return state
-        remedy = "Return the state that was given, changed by dataclasses.replace(state, ...)."
+        remedy = "Return a copy of the given state: dataclasses.replace(state, ...)."
         problem = Problem(where, f"a {type(state).__name__}", "a State", remedy)
         raise ParameterError(self.explorer.name, [problem])
 
     def traced(self) -> TracedLearner:
-        """The learner as pure functions for JAX to trace, in finite spaces with a tree planner."""
+        """The learner as pure functions that JAX can trace; for finite spaces and tree planners."""
         return TracedLearner(self.explorer, self.planning.traced())
 
 
 class TracedLearner(NamedTuple):
-    """A learner as pure functions of arrays; shared by all seeds."""
+    """A learner as pure functions of arrays, shared by all seeds."""
 
     explorer: Explorer
     plan: Callable[[Proposal], Planned]
 
     def out_of_date(self, state: State, decision: Decision) -> Array:
-        """Whether to decide again before the next round."""
+        """Whether the next round needs a new decision."""
         return out_of_date(self.explorer.deployment, state.visits, decision.visits)
 
     def decide(self, key: Array, state: State) -> Decision:
-        """Propose models, plan for them and choose."""
+        """Propose models, plan for them and choose a plan."""
         proposal: Any = self.explorer.propose(key, state)
         return _decision(self.plan(proposal), state)
 
     def update(self, state: State, episode: Episode) -> State:
-        """What is known after one more simulated episode."""
+        """The state after one more simulated episode."""
         return self.explorer.update(state, episode)
 
 
 def out_of_date(deployment: Deployment, visits: Array, then: Array) -> Array:
-    """Whether a decision made at n(x, a) = ``then`` is to be made again at ``visits``."""
+    """Whether a decision made at n(x, a) = ``then`` is out of date at ``visits``."""
     xp = namespace(visits)
     if deployment.replan == "doubled":
         return (visits >= xp.maximum(1, 2 * then)).any()

@@ -27,7 +27,7 @@ from homdp_ppl.precision import in_x64
 if TYPE_CHECKING:
     from homdp_ppl.learning.run import Run
 
-COUNTING = (count, update_belief)  # updates that only count, so that many episodes count at once
+COUNTING = (count, update_belief)  # updates that only count: many episodes are counted in one call
 
 
 def nothing(rounds: int) -> None:
@@ -36,19 +36,19 @@ def nothing(rounds: int) -> None:
 
 @in_x64
 def advance(run: Run, rounds: int, done: Callable[[int], None] = nothing) -> Run:
-    """Continue a run to a number of rounds with the readable loop, to be compared with the paper.
+    """Continue a run to a number of rounds with the readable loop.
 
-    Comments say what a line is in Algorithm 1 and in Algorithm 2. A round is an episode, or an
-    epoch of H episodes. Other rules differ in what they propose and in what they keep.
+    Comments relate each line to Algorithm 1 and Algorithm 2 of the paper. A round is one episode,
+    or an epoch of H episodes. Other rules differ only in what they propose and what they keep.
 
     Parameters
     ----------
     run
         The run so far.
     rounds
-        The number of rounds to stop at.
+        The total number of rounds at which to stop.
     done
-        Called after each round.
+        Called after each round with the number of new rounds.
     """
     task, state = run.task, run.state
     decision: Any = run.decision
@@ -58,7 +58,7 @@ def advance(run: Run, rounds: int, done: Callable[[int], None] = nothing) -> Run
     policies, clock = dict(run.policies), Clock(run.seconds)
     for k in range(len(run.values), rounds):
         noise = list(islice(noises, learner.episodes_per_round))
-        planned = learner.out_of_date(state, decision)  # in the paper always
+        planned = learner.out_of_date(state, decision)  # always True in the paper
         if planned:
             with clock("inference"):
                 # 1: T-hat_k, O-hat_k, r-hat_k. 2: the spaces T_k, Theta_k
@@ -70,7 +70,7 @@ def advance(run: Run, rounds: int, done: Callable[[int], None] = nothing) -> Run
                 value = stage.value(decision.policy)  # the learner never sees it
             if not state.only_counts:
                 policies[k] = decision.policy
-        for h, numbers in enumerate(noise, start=1):  # 1: a single episode. 2: one for every step h
+        for h, numbers in enumerate(noise, start=1):  # 1: a single episode. 2: one per step h
             with clock("acting"):
                 # 1: run pi-hat_k. 2: run pi-hat_k o_h Unif(A). Then x_{1:H+1} are revealed
                 policy = learner.policy_of(decision, h)
@@ -89,20 +89,20 @@ def advance(run: Run, rounds: int, done: Callable[[int], None] = nothing) -> Run
 
 
 def stage_of(task: Task) -> Stage:
-    """The world's side of a task."""
+    """The stage of a task: tables or densities."""
     return TableStage(task) if task.world.spaces.finite else DensityStage(task)
 
 
 @in_x64
 def plan_again(run: Run, index: int) -> Policy:
-    """The policy of a round, planned again from what was known before it."""
+    """The policy of a round, planned again from the state before that round."""
     state = state_before(run, index)
     policy: Policy = run.task.learner().decide(int(state.played), state).policy
     return policy
 
 
 def state_before(run: Run, index: int) -> State:
-    """What was known before a round, for rules that know counts only."""
+    """The state before a round, for rules whose state consists of counts only."""
     task, learner = run.task, run.task.learner()
     played = index * learner.episodes_per_round
     state, shown = learner.init(), run.episodes[:played]
@@ -115,7 +115,7 @@ def state_before(run: Run, index: int) -> State:
 
 
 class Clock:
-    """Seconds by what they were spent on."""
+    """Measures seconds by activity."""
 
     def __init__(self, seconds: Mapping[str, float]) -> None:
         self.seconds = dict(seconds)

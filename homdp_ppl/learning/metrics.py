@@ -1,4 +1,4 @@
-"""What is measured of a run, whether it was just made or is read from a file."""
+"""Values, gaps and regret of a run, in memory or read from a file."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from homdp_ppl.precision import Array
 
 
 class Measured:
-    """Values, gaps and regret of a run, round by round."""
+    """Values, gaps and regret of a run for each round."""
 
     record: Record
     seconds: Mapping[str, float]
@@ -22,14 +22,14 @@ class Measured:
     @property
     @abstractmethod
     def about(self) -> Mapping[str, str | int | float]:
-        """The run in words and numbers.
+        """The run as text and numbers.
 
-        Model, explorer, soundness, seed, episodes, horizon, optimum and so on.
+        Model, explorer, soundness, seed, episodes, horizon, optimum and more.
         """
 
     @property
     def model_name(self) -> str:
-        """The world's name."""
+        """The name of the world."""
         return str(self.about["model"])
 
     @property
@@ -39,23 +39,23 @@ class Measured:
 
     @property
     def episodes_per_round(self) -> int:
-        """H for rules that deploy a policy once for every step, else 1."""
+        """H for rules that deploy each policy once per step, else 1."""
         return int(self.about["episodes_per_round"])
 
     @property
     def optimum(self) -> float:
-        """The optimal value in the true world, or a bound on it from above.
+        """The optimum in the true world, or an upper bound of it.
 
-        See ``inexact``, and ``estimated``.
+        See ``inexact`` and ``estimated``.
         """
         return float(self.about["optimum"])
 
     @property
     def inexact(self) -> str:
-        """What to say where the planner did not find the optimum exactly; empty where it did."""
+        """A note for an optimum that is not exact; empty if it is exact."""
         slack = float(self.about.get("slack", 0.0))
         return (
-            f"not exact, and gaps may be too large by {slack:.2g}"
+            f"not exact, and gaps may be too large by up to {slack:.2g}"
             if slack > TIE * self.horizon
             else ""
         )
@@ -67,12 +67,12 @@ class Measured:
 
     @property
     def optimistic(self) -> Array:
-        """The optimistic value that each round planned."""
+        """The optimistic value of each round."""
         return self.record.optimistic
 
     @property
     def was_optimistic(self) -> Array:
-        """Whether each round's optimistic value covered the optimum."""
+        """Whether each round was optimistic: its optimistic value is at least the optimum."""
         return self.record.optimistic >= self.optimum - TIE * self.horizon
 
     @property
@@ -87,26 +87,26 @@ class Measured:
 
     @property
     def played(self) -> Array:
-        """The value of what was deployed in each episode: exact, unless ``estimated``."""
+        """The value of the policy deployed in each episode: exact, unless ``estimated``."""
         return self.record.played
 
     @property
     def impossible(self) -> Array:
-        """How many observations of each episode had probability zero under the planned model."""
+        """Number of observations per episode with probability zero under the planned model."""
         return self.record.impossible
 
     @property
     def estimated(self) -> bool:
-        """Whether values, gaps and the optimum are means of simulated episodes instead of exact.
+        """Whether values, gaps and the optimum are estimated from simulated episodes.
 
-        They then have a statistical error.
+        Estimates have a statistical error.
         """
         return bool(self.about["estimated"])
 
 
 @dataclass(frozen=True, eq=False)
 class Saved(Measured):
-    """A run as it is stored in a journal."""
+    """A run read from a journal."""
 
     described: Mapping[str, str | int | float]
     record: Record
@@ -114,5 +114,5 @@ class Saved(Measured):
 
     @property
     def about(self) -> Mapping[str, str | int | float]:
-        """The run in words and numbers."""
+        """The run as text and numbers."""
         return self.described

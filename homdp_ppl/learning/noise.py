@@ -1,7 +1,7 @@
-"""Random numbers of a run: the world's from (seed, episode, step), the rule's from (seed, rule,
-episode).
+"""Random numbers of a run.
 
-Rules that share a seed share the random numbers of the world, whatever they do.
+Those of the world depend on (seed, episode, step), those of the rule on (seed, rule, episode). Runs
+of different rules with the same seed share the random numbers of the world (common random numbers).
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ PROPOSING, SAMPLING, SIMULATING = 1, 2, 3  # purposes of keys; the world's is 0
 
 
 class EpisodeNoise(NamedTuple):
-    """Everything random about one episode in finite spaces."""
+    """The random numbers of one episode in finite spaces."""
 
     proposal: Array  # the rule's key
-    noise: Noise  # uniform numbers of the world, and of random actions
+    noise: Noise  # uniform numbers for the world and for random actions
 
 
 class DensityNoise(NamedTuple):
-    """Everything random about one episode in real-valued spaces."""
+    """The random numbers of one episode in real-valued spaces."""
 
     proposal: Array  # the rule's key
     world: Array  # (1,)  the world's key
     actions: Array  # (1, H)  uniform numbers for random actions
 
 
-@partial(jax.jit, static_argnums=(3, 4))  # one for all loops: slow to compile
+@partial(jax.jit, static_argnums=(3, 4))  # shared by all loops: slow to compile
 def episode_noise(seed: Array, rule: Array, first: Array, n: int, horizon: int) -> EpisodeNoise:
     """The random numbers of n consecutive episodes.
 
@@ -48,40 +48,40 @@ def episode_noise(seed: Array, rule: Array, first: Array, n: int, horizon: int) 
     first
         The number of the first episode.
     n, horizon
-        How many episodes, and their length.
+        The number of episodes and their length.
     """
 
     def one(episode: Array) -> EpisodeNoise:
         world = jax.random.fold_in(jax.random.fold_in(seed, 0), episode)
-        own = jax.random.fold_in(explorer_key(seed, PROPOSING, rule), episode)
-        uniform = noise(world, jax.random.fold_in(own, 1), horizon)
-        return EpisodeNoise(jax.random.fold_in(own, 0), uniform)
+        rule_key = jax.random.fold_in(explorer_key(seed, PROPOSING, rule), episode)
+        uniform = noise(world, jax.random.fold_in(rule_key, 1), horizon)
+        return EpisodeNoise(jax.random.fold_in(rule_key, 0), uniform)
 
     return jax.vmap(one)(first + np.arange(n))
 
 
 @partial(jax.jit, static_argnums=3)
 def density_noise(seed: Array, rule: Array, episode: Array, horizon: int) -> DensityNoise:
-    """The random numbers of one episode in real-valued spaces; arguments as above."""
+    """The random numbers of one real-valued episode; arguments as in :func:`episode_noise`."""
     world = jax.random.fold_in(jax.random.fold_in(seed, 0), episode)
-    own = jax.random.fold_in(explorer_key(seed, PROPOSING, rule), episode)
-    actions = jax.random.uniform(jax.random.fold_in(own, 1), (1, horizon))
-    return DensityNoise(jax.random.fold_in(own, 0), world[None], actions)
+    rule_key = jax.random.fold_in(explorer_key(seed, PROPOSING, rule), episode)
+    actions = jax.random.uniform(jax.random.fold_in(rule_key, 1), (1, horizon))
+    return DensityNoise(jax.random.fold_in(rule_key, 0), world[None], actions)
 
 
 @jax.jit
 def proposal_key(seed: Array, rule: Array, episode: Array) -> Array:
-    """The rule's key before an episode, the same as in :func:`episode_noise`."""
-    own = jax.random.fold_in(explorer_key(seed, PROPOSING, rule), episode)
-    return jax.random.fold_in(own, 0)
+    """The rule's key for an episode, the same as in :func:`episode_noise`."""
+    rule_key = jax.random.fold_in(explorer_key(seed, PROPOSING, rule), episode)
+    return jax.random.fold_in(rule_key, 0)
 
 
 @partial(jax.jit, static_argnums=1)
 def explorer_key(seed: Array, purpose: int, rule: Array | np.uint32) -> Array:
-    """The key of a rule under a seed, for proposing and acting or for inference by sampling."""
+    """The key of a rule for a seed: for proposing and acting, or for inference by sampling."""
     return jax.random.fold_in(jax.random.fold_in(seed, purpose), rule)
 
 
 def rule_number(explorer: Explorer) -> np.uint32:
-    """crc32 of the rule's name; options do not enter."""
+    """crc32 of the rule's name, without options."""
     return np.uint32(crc32(explorer.about.name.encode()))

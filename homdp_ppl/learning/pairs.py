@@ -1,6 +1,4 @@
-"""The best of all pairs of a transition and an emission law, with as few plans as possible (for
-Algorithm 2).
-"""
+"""Search for the best pair of a transition and an emission law with few plans (Algorithm 2)."""
 
 from __future__ import annotations
 
@@ -15,24 +13,24 @@ from homdp_ppl.evaluation.relaxations import fast_informed_bound, qmdp, root_val
 from homdp_ppl.explorers.state import Pairs
 from homdp_ppl.precision import Array
 
-ROUGH, BETTER, PLANNED = range(3)  # how well the value of a pair is known
+ROUGH, BETTER, PLANNED = range(3)  # the kind of bound that is known for a pair
 
 
 class Bounds(Protocol):
-    """Upper bounds of pairs that cost less than a plan."""
+    """Upper bounds of the values of pairs that are cheaper than a plan."""
 
     def rough(self, pairs: Pairs, t: int) -> Array:
-        """Of one transition law with all emission laws, (M,)."""
+        """Bounds for one transition law with all emission laws, (M,)."""
 
     def better(self, pairs: Pairs, t: int, o: int) -> float:
-        """Of one pair."""
+        """A tighter bound for one pair."""
 
 
 class TableBounds:
-    """QMDP's bound, whose Q depends on T alone, then the fast informed one."""
+    """The QMDP bound, whose Q depends on T alone, then the fast informed bound."""
 
     def rough(self, pairs: Pairs, t: int) -> Array:
-        """QMDP's."""
+        """The QMDP bound."""
         Q = qmdp(pairs.model(t, 0))[0].T
         return np.array(
             [float(root_value(pairs.model(t, o), Q)) for o in range(len(pairs.emissions))]
@@ -45,7 +43,7 @@ class TableBounds:
 
 
 class Known(NamedTuple):
-    """What is known about the optimal value of a pair: a bound, and of which kind."""
+    """An upper bound of the optimal value of a pair, and its kind."""
 
     bound: float
     kind: int
@@ -54,7 +52,7 @@ class Known(NamedTuple):
 class Held(NamedTuple):
     """The best plan so far of a pair that is alive.
 
-    The others are not kept, for plans can be large.
+    Other plans are not kept, because plans can be large.
     """
 
     pair: tuple[int, int]
@@ -62,19 +60,18 @@ class Held(NamedTuple):
 
 
 class PairSearch:
-    """Finds the best pair again and again, while version spaces change.
+    """Finds the best pair of changing version spaces.
 
-    What is known of a pair is known for good.
-
-    Pairs are visited in the order of an upper bound, which is first a rough one, then a better one,
-    then what a plan certifies. The search ends when the first in order is planned.
+    Bounds of pairs are kept between searches. Pairs are visited in the order of their upper bounds:
+    first a rough bound, then a better one, then the certified bound of a plan. The search ends when
+    the first pair in this order has been planned.
 
     Parameters
     ----------
     solve
         Plans for the model of a pair.
     bounds
-        What bounds its value before.
+        Upper bounds that are used before planning.
     """
 
     def __init__(self, solve: Callable[[Any], Any], bounds: Bounds) -> None:
@@ -84,7 +81,7 @@ class PairSearch:
         self._held: Held | None = None
 
     def best(self, pairs: Pairs) -> tuple[Any, tuple[int, int], int]:
-        """The best surviving pair's plan, which pair it is, and how many plans it took."""
+        """The plan of the best surviving pair, the pair, and the number of plans made."""
         plans, alive = 0, self._alive(pairs)
         queue = [(-self._bound(pairs, t, o).bound, t, o) for t, o in alive]
         heapify(queue)

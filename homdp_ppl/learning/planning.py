@@ -1,7 +1,7 @@
-"""Planning a proposal in finite spaces: all candidates, the choice among them, random actions.
+"""Planning for proposals in finite spaces: plan all candidates, choose one, add random actions.
 
-One form on NumPy with any planner, and one for JAX to trace with tree planners. Both make the same
-choices.
+There is one version in NumPy for any planner, and one that JAX can trace for tree planners. Both
+make the same choices.
 """
 
 from __future__ import annotations
@@ -31,22 +31,22 @@ from homdp_ppl.precision import Array, namespace
 
 Planner: TypeAlias = Callable[..., Plan]
 
-MANY = 1000  # candidates whose plans may be too large together
-COPIES = 2  # of a plan while all are compared
-INEXACT = 1e-6  # a planner with a larger gap is not exact
+MANY = 1000  # with more candidates, check first that all plans fit in memory
+COPIES = 2  # copies of each plan while candidates are compared
+INEXACT = 1e-6  # a plan with a larger gap is not exact
 
 
 class Planned(NamedTuple):
-    """What was found for a proposal."""
+    """The chosen plan of a proposal."""
 
     policy: Policy
-    optimistic: Array | np.float64  # ()  the optimistic value of the optimum
-    model: POMDP | None  # planned for; None where there are no tables
-    plans: Array | np.int64  # ()  how many models were planned for
+    optimistic: Array | np.float64  # ()  the optimistic value
+    model: POMDP | None  # the model that was planned for; None without tables
+    plans: Array | np.int64  # ()  number of models that were planned for
 
 
 class TablePlanning:
-    """The planner that the user chose, made optimistic as the rule requires.
+    """The user's planner, with the optimism that the rule requires.
 
     Parameters
     ----------
@@ -68,9 +68,9 @@ class TablePlanning:
             self._require_room(homdp)
 
     def _require_room(self, homdp: HOMDP) -> None:
-        """Refuse the plans of more candidates than fit in memory, before any is made."""
+        """Raise an error before planning if the plans of all candidates do not fit in memory."""
         explorer, tree = self.explorer, cast(TreePlanner, self.tree)
-        if explorer.objective.backup is not None:  # whose parameters are not known yet
+        if explorer.objective.backup is not None:  # its parameters are not known yet
             return
         model = Stationary(*homdp.structure.reference, homdp.reward_table).pomdp
         solution = jax.eval_shape(tree.compile(self.support), model)
@@ -105,7 +105,7 @@ class TablePlanning:
         return Planned(policy, values[chosen], candidates[chosen].models, np.int64(len(candidates)))
 
     def traced(self) -> Callable[[Proposal], Planned]:
-        """The same as a pure function that JAX can trace; for tree planners."""
+        """The same as a pure function that JAX can trace; requires a tree planner."""
         if self.tree is None:
             expected = "a planner that JAX can trace: planner=history_tree()"
             problem = Problem("planner", planner_name(self._planner), expected)
@@ -121,11 +121,11 @@ class TablePlanning:
             return self.tree.solve(model, parameters, self.support)
         plan = self._planner(model)
         if self.explorer.objective.exact and plan.gap > INEXACT:
-            expected = "an exact planner: its coverage needs one"
+            expected = "an exact planner, which the coverage of the rule requires"
             remedy = "Use planner=history_tree() or alpha_vectors()."
             problem = Problem("planner", f"a gap of {plan.gap:.2g}", expected, remedy)
             raise PlanningError(self.explorer.about.name, [problem])
-        policy: Any = plan.policy  # a custom planner's may be any policy
+        policy: Any = plan.policy  # a custom planner may return any policy
         return Solution(np.float64(plan.value), np.float64(plan.upper), np.zeros(0), policy)
 
 
@@ -157,11 +157,12 @@ class TracedPlanning(NamedTuple):
 
 
 def _tree(explorer: Explorer, planner: Planner, homdp: HOMDP) -> TreePlanner | None:
-    """The planner with the rule's backup and clip; None if it has no optimistic backups."""
+    """The planner with the rule's backup and clipping; None if it is not a tree planner."""
     objective = explorer.objective
     if objective.backup is not None and not isinstance(planner, TreePlanner):
         remedy = (
-            f"{explorer.about.name} is not convex in the belief: only the history tree can plan it."
+            f"The values of {explorer.about.name} are not convex in the belief: only the history "
+            "tree can plan for them."
         )
         problem = Problem(
             "planner",
@@ -177,7 +178,7 @@ def _tree(explorer: Explorer, planner: Planner, homdp: HOMDP) -> TreePlanner | N
 
 
 def choose_candidate(explorer: Explorer, values: Array) -> Array:
-    """Which candidate is deployed: the first of the best, or that with the k-th smallest value."""
+    """The index of the deployed candidate: the first of the best, or the k-th smallest value."""
     xp, pick = namespace(values), explorer.objective.pick
     if pick is None:
         return xp.argmax(values)
@@ -185,7 +186,7 @@ def choose_candidate(explorer: Explorer, values: Array) -> Array:
 
 
 def with_uniform(policy: GraphPolicy, share: float) -> GraphPolicy:
-    """The policy with a share of uniform actions at every step; may be traced."""
+    """The policy with a share of uniform actions at every step; can be traced."""
     if share == 0.0:
         return policy
     start, chances, successor = policy.tree_flatten()[0]
@@ -207,25 +208,27 @@ def check_proposal(explorer: Explorer, proposal: Any, spaces: Spaces) -> None:
         problem = Problem(
             "propose",
             "models without an axis of candidates",
-            "a POMDP of arrays with one more axis",
-            "Put an axis of candidates in front: Proposal(POMDP(*(part[None] for part in model))).",
+            "a POMDP of arrays with a leading axis of candidates",
+            "Add it: Proposal(POMDP(*(part[None] for part in model))).",
         )
     elif len(proposal.models.initial) != expected:
         many = len(proposal.models.initial)
-        remedy = f"Or change the rule: Objective(candidates={many})."
+        remedy = f"Or declare the number of models in the rule: Objective(candidates={many})."
         problem = Problem("propose", f"{many} models", str(expected), remedy)
     elif (*proposal.models.sizes, proposal.models.horizon) != spaces.sizes:
         got = f"models with sizes {(*proposal.models.sizes, proposal.models.horizon)}"
-        problem = Problem("propose", got, f"{spaces.sizes}: states, observations, actions, steps")
+        problem = Problem(
+            "propose", got, f"sizes {spaces.sizes}: states, observations, actions, steps"
+        )
     else:
         return
     raise ParameterError(explorer.name, [problem])
 
 
 def check_numbers(explorer: Explorer, models: POMDP, support: Tables | None = None) -> None:
-    """Raise an error for rows that are not probabilities, and for rewards that are not finite.
+    """Raise an error for rows that are not probabilities and for rewards that are not finite.
 
-    Also for probability outside the support, where histories are planned only within it.
+    With a support, also raise one for positive probabilities outside it.
     """
     rows = (np.asarray(part) for part in models[:3])
     if (
@@ -235,7 +238,7 @@ def check_numbers(explorer: Explorer, models: POMDP, support: Tables | None = No
         _check_support(explorer, models, support)
         return
     expected = "rows that are probabilities, and finite rewards"
-    problem = Problem("propose", "numbers that make no model", expected)
+    problem = Problem("propose", "a model with invalid numbers", expected)
     raise ParameterError(explorer.name, [problem])
 
 
@@ -244,7 +247,7 @@ def _check_support(explorer: Explorer, models: POMDP, support: Tables | None) ->
         table, allowed = np.asarray(getattr(models, where)), np.asarray(getattr(support, where)) > 0
         outside = float(np.where(allowed, 0.0, table).max())
         if outside > FLOAT32:
-            got = f"probability {outside:.3g} outside the support that is planned for"
-            remedy = "Say what else is possible: Objective(support=...)."
-            problem = Problem("propose", got, f"{where}s that the support allows", remedy)
+            got = f"probability {outside:.3g} outside the support"
+            remedy = "Declare a larger support: Objective(support=...)."
+            problem = Problem("propose", got, f"{where}s within the support", remedy)
             raise ParameterError(explorer.name, [problem])

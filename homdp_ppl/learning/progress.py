@@ -1,4 +1,4 @@
-"""A progress bar on the terminal for runs that take longer than a moment."""
+"""A progress bar on the terminal for long runs."""
 
 from __future__ import annotations
 
@@ -18,14 +18,15 @@ def progress_bar(wanted: bool | None, rounds: int) -> Iterator[Callable[[int], N
     Parameters
     ----------
     wanted
-        Whether to show it; None: on a terminal, when it takes longer than two seconds.
+        Whether to show progress. None shows it on a terminal if the run takes longer than two
+        seconds.
     rounds
-        How many rounds there are.
+        The total number of rounds.
     """
     if wanted is False:
         yield nothing
         return
-    from rich.console import Console  # loaded only where something is shown
+    from rich.console import Console  # imported only when needed
     from rich.progress import Progress
 
     console = Console(stderr=True)

@@ -1,4 +1,4 @@
-"""What a run writes down: one entry per round, or one per episode."""
+"""The record of a run: columns with one entry per round or per episode."""
 
 from __future__ import annotations
 
@@ -16,27 +16,27 @@ BY_ROUND = (
     "optimistic",
     "planned",
     "plans",
-)  # the other columns have an entry per episode
-REAL = ("values", "optimistic", "played")  # not a number where nothing was promised
+)  # the other columns have one entry per episode
+REAL = ("values", "optimistic", "played")  # NaN where there is no value
 
 
 @dataclass(frozen=True, eq=False)
 class Record:
-    """The columns of a run, each with an entry per round or an entry per episode."""
+    """The columns of a run, each with one entry per round or per episode."""
 
     values: Array  # (rounds,)  of the round's policy in the true world, exact unless estimated
-    optimistic: Array  # (rounds,)  the optimistic value that was planned
+    optimistic: Array  # (rounds,)  the optimistic value
     planned: Array  # (rounds,)  whether the round planned
-    plans: Array  # (rounds,)  how many models were planned for
-    played: Array  # (episodes,)  values of what was deployed
+    plans: Array  # (rounds,)  number of models that were planned for
+    played: Array  # (episodes,)  value of the deployed policy
     impossible: Array  # (episodes,)  observations that the planned model excludes
-    observations: Array  # (episodes, H), and the dimension of vectors
+    observations: Array  # (episodes, H, ...)  with another axis for vectors
     actions: Array  # (episodes, H)
-    states: Array  # (episodes, H + 1), and the dimension of vectors
+    states: Array  # (episodes, H + 1, ...)  with another axis for vectors
 
     @classmethod
     def empty(cls, model: HasSpaces) -> Record:
-        """Nothing yet, of a model with these spaces."""
+        """An empty record for a model with these spaces."""
         states, observations, _, H = model.spaces
         real, whole = np.zeros(0), np.zeros(0, dtype=np.int64)
         actions = np.zeros((0, H), dtype=np.int64)
@@ -44,22 +44,22 @@ class Record:
         return cls(real, real, whole.astype(bool), whole, real, whole, seen, actions, hidden)
 
     def __add__(self, more: Record) -> Record:
-        """Go on writing."""
+        """Append another record."""
         names = self.__dataclass_fields__
         return Record(
             **{name: np.concatenate([getattr(self, name), getattr(more, name)]) for name in names}
         )
 
     def since(self, rounds: int, episodes: int) -> Record:
-        """What was written after so many rounds and episodes."""
+        """The entries after this many rounds and episodes."""
         return self._cut(slice(rounds, None), slice(episodes, None))
 
     def until(self, rounds: int, episodes: int) -> Record:
-        """What was written in the first rounds and episodes."""
+        """The entries of the first rounds and episodes."""
         return self._cut(slice(rounds), slice(episodes))
 
     def same_as(self, other: Record) -> bool:
-        """Whether two records tell the same; how many plans that took may differ."""
+        """Whether two records are equal, apart from the number of plans."""
         names = [name for name in self.__dataclass_fields__ if name != "plans"]
         return all(
             np.array_equal(getattr(self, name), getattr(other, name), equal_nan=name in REAL)
@@ -76,24 +76,24 @@ class Record:
 
 
 class Writer:
-    """Writes a record line by line."""
+    """Builds a record entry by entry."""
 
     def __init__(self) -> None:
         self._rounds: list[tuple[Any, ...]] = []
         self._episodes: list[tuple[Any, ...]] = []
 
     def round(self, value: float, optimistic: float, planned: bool, plans: int) -> None:
-        """A round is over."""
+        """Append a finished round."""
         self._rounds.append((value, optimistic, planned, plans))
 
     def episode(self, episode: Episode, value: float, impossible: Array) -> None:
-        """An episode is over."""
+        """Append a finished episode."""
         self._episodes.append(
             (value, int(impossible), episode.observations, episode.actions, episode.states)
         )
 
     def record(self, model: HasSpaces) -> Record:
-        """All that was written of a model with these spaces."""
+        """The record so far, for a model with these spaces."""
         empty = Record.empty(model)
         rounds, episodes = zip(*self._rounds, strict=True), zip(*self._episodes, strict=True)
         columns = [np.array(column) for part in (rounds, episodes) for column in part]

@@ -1,4 +1,4 @@
-"""Runs restored from their records: they continue as if they had never stopped."""
+"""Restore runs from their records, so that they can be resumed."""
 
 from __future__ import annotations
 
@@ -14,30 +14,30 @@ from homdp_ppl.precision import in_x64
 
 @in_x64
 def restore(run: Run, record: Record) -> Run:
-    """Restore a run without rounds to where a record of it ends.
+    """Restore a run to the end of its record.
 
-    The compiled loop runs again, which takes less time than anything else, and must give the same
-    results. In the readable loop the rule is shown all episodes again, and only the last plan is
-    made again.
+    The compiled loop is run again, which is the fastest way, and must reproduce the record. With
+    the readable loop, the rule is updated with all recorded episodes, and only the last plan is
+    computed again.
 
     Parameters
     ----------
     run
-        As :func:`homdp_ppl.learn` returns it with ``stop_after=0``.
+        A run without rounds, as :func:`homdp_ppl.learn` returns it with ``stop_after=0``.
     record
-        What the same task wrote, in whole rounds.
+        The record of the same task, in whole rounds.
 
     Raises
     ------
     DataError
-        The record is not what this task, this software and this machine write.
+        If the task does not reproduce the record with this software on this machine.
     """
     if len(record.values) == 0:
         return run
     if run.compiled:
         again = run.resume(len(record.played))
         if not again.record.same_as(record):
-            raise _another("rounds that come out differently")
+            raise _not_reproduced("rounds with different results")
         return replace(again, record=record)
     return _replay(run, record)
 
@@ -46,7 +46,7 @@ def _replay(run: Run, record: Record) -> Run:
     task, state = run.task, run.state
     learner, steps = task.learner(), task.episodes_per_round
     shown = Episodes(record.observations, record.actions, record.states)
-    episodes = Episodes.of(shown, task.model)  # raises DataError for what is not in the spaces
+    episodes = Episodes.of(shown, task.model)  # raises DataError for episodes outside the spaces
     before, when = state, 0
     for k, planned in enumerate(record.planned):
         if planned:
@@ -57,11 +57,13 @@ def _replay(run: Run, record: Record) -> Run:
     made = stage_of(task).value(decision.policy), float(decision.optimistic)
     written = record.values[when], record.optimistic[when]
     if not all(a == b or (a != a and b != b) for a, b in zip(written, made, strict=True)):
-        raise _another(f"round {when} with another plan")
+        raise _not_reproduced(f"round {when} with a different plan")
     policies = {} if state.only_counts else {when: decision.policy}
     return replace(run, record=record, state=state, decision=decision, policies=policies)
 
 
-def _another(got: str) -> DataError:
-    remedy = "Another version of the software or another kind of processor wrote it."
-    return DataError("restore", [Problem("record", got, "what this task writes here", remedy)])
+def _not_reproduced(got: str) -> DataError:
+    remedy = "Use the software version and the kind of processor that wrote the record."
+    return DataError(
+        "restore", [Problem("record", got, "results that this task reproduces", remedy)]
+    )

@@ -1,4 +1,4 @@
-"""Run: everything that happened while a rule learned in a world, exact values first."""
+"""``Run``: the result of :func:`homdp_ppl.learn`."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ COMPILED = "compiled loop"
 
 @dataclass(frozen=True, eq=False)
 class Mixture:
-    """The uniform mixture over the policies of all rounds (online-to-batch).
+    """The uniform mixture of the policies of all rounds (online-to-batch conversion).
 
-    Its regret is the average regret.
+    Its gap is the average gap of the rounds.
 
     Examples
     --------
@@ -61,13 +61,13 @@ class Mixture:
 
     @property
     def value(self) -> float:
-        """The value of the mixture: the mean of the rounds' values, and exact where they are."""
+        """The value of the mixture: the mean of the rounds' values, exact if they are exact."""
         return float(self.run.values.sum() / self._rounds)
 
     @checked
     @in_x64
     def draw(self, key: Array) -> Policy:
-        """One policy of the mixture; it carries the guarantee in expectation.
+        """Draw one policy of the mixture; the guarantee holds for it in expectation.
 
         Parameters
         ----------
@@ -89,29 +89,29 @@ class Mixture:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Run(Measured):
-    """What happened, made by :func:`homdp_ppl.learn`.
+    """The result of :func:`homdp_ppl.learn`.
 
-    Values are exact in finite worlds, and where the planner's policies look at cells of a line
-    (:func:`homdp_ppl.planners.quantised`). Where policies plan as they go, values are means of
+    Values are exact in finite worlds, and for policies on cells of the real line
+    (:func:`homdp_ppl.planners.quantised`). For policies that plan online, values are means of
     simulated episodes, and ``estimated`` is True.
 
     Attributes
     ----------
     task
-        What was asked for.
+        The task: world, rule, planner, episodes and seed.
     record
-        What was written down.
+        One entry per round or per episode.
     state
-        What the rule knows now.
+        The current state of the rule.
     decision
-        What was decided last.
+        The last decision.
     seconds
-        Spent in planning, inference, evaluation and acting; of a compiled run in compiling and in
-        everything else.
+        Seconds spent on planning, inference, evaluation and acting; for a compiled run, on
+        compiling and on everything else.
     loop
         Which loop ran, and why.
     policies
-        The policy of each round that planned, for rules whose knowledge is more than counts.
+        The policy of each round that planned, for rules whose state is more than counts.
 
     Examples
     --------
@@ -145,7 +145,7 @@ class Run(Measured):
     >>> (
     ...     run.values.round(2).tolist(),
     ...     run.gaps.round(2).tolist(),
-    ... )  # the best guess is right 84 times in 100
+    ... )  # the best guess is right with probability 0.84
     ([0.5, 0.5], [0.34, 0.34])
     """
 
@@ -159,12 +159,12 @@ class Run(Measured):
 
     @property
     def about(self) -> dict[str, str | int | float]:
-        """The run in words and numbers, as a file can hold it."""
+        """The run as text and numbers that can be saved."""
         return {**self.task.about, "loop": self.loop}
 
     @property
     def compiled(self) -> bool:
-        """Whether many episodes at a time ran as one XLA program."""
+        """Whether the compiled loop ran."""
         return self.loop == COMPILED
 
     @property
@@ -175,48 +175,48 @@ class Run(Measured):
 
     @property
     def returns(self) -> Array:
-        """The sum of rewards of each episode."""
+        """The return of each episode."""
         return self.task.model.returns(self.episodes)
 
     @property
     def policy(self) -> Policy:
-        """The last round's policy: what to deploy, frozen, in a test phase."""
+        """The policy of the last round, to be deployed without further learning."""
         if self.decision is None:
             raise ParameterError("run", [Problem("policy", "no rounds yet", "at least one round")])
         policy = self.decision.policy
         return policy.named(self.task.world) if isinstance(policy, GraphPolicy) else policy
 
     def policy_at(self, index: int) -> Policy:
-        """The policy of one round, planned again from what was known then if it was not kept."""
+        """The policy of one round; planned again from the counts of that time if not stored."""
         last = self.planned_at(index)
         if last in self.policies:
             return self.policies[last]
         if not self.state.only_counts:
-            got, expected = f"round {index}, before the run was restored", "a round since then"
-            remedy = "Policies are planned, not stored: learn again."
+            got, expected = f"round {index}, before the run was restored", "a later round"
+            remedy = "Policies of restored rounds are not stored. Run learn again."
             raise ParameterError("policy_at", [Problem("round", got, expected, remedy)])
         return plan_again(self, last)
 
     @property
     def mixture(self) -> Mixture:
-        """The uniform mixture over all rounds' policies."""
+        """The uniform mixture of the policies of all rounds."""
         return Mixture(self)
 
     @property
     def posterior(self) -> Posterior:
-        """What is believed now, under the learner's declaration, after all episodes."""
+        """The posterior under the learner's declaration, given all episodes."""
         memory, model = self.state.memory, self.task.model
         if isinstance(memory, Tracked):
             return memory.belief
         if isinstance(memory, Posterior):
             return memory
-        # not the rule's counts: HOP-V's are of single steps
+        # not from the rule's counts: HOP-V counts single steps only
         data = Counts.of(self.episodes, model) if model.spaces.finite else self.episodes
         return posterior(model, data)
 
     @checked
     def resume(self, stop_after: int | None = None) -> Run:
-        """Continue to the end, or to a number of episodes; equals one run without a stop."""
+        """Continue to the end or to a number of episodes, as if the run had never stopped."""
         rounds = self.task.rounds_of(stop_after)
         if self.compiled:
             return compiled_loop(self.task).run([self], rounds)[0]

@@ -1,4 +1,4 @@
-"""The world's side of a run: random numbers, playing, exact values; here in finite spaces."""
+"""Stages: random numbers, episodes and exact values of a run; here for finite spaces."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ from homdp_ppl.learning.noise import EpisodeNoise, episode_noise, rule_number
 from homdp_ppl.learning.task import Task
 from homdp_ppl.precision import Array, namespace, to_numpy
 
-BLOCK = 256  # episodes whose random numbers are drawn at once
+BLOCK = 256  # episodes whose random numbers are drawn in one call
 
 
 class Optimum(NamedTuple):
-    """The optimal value in the true world, as far as the planner knows."""
+    """The optimum in the true world according to the planner."""
 
-    value: float  # its upper bound
-    slack: float  # the true optimum may be so much lower
+    value: float  # the planner's upper bound
+    slack: float  # the true optimum may be lower by up to this much
     estimated: bool = False  # whether it is a mean of simulated episodes
 
 
 class Stage(Protocol):
-    """What the loop asks of the world."""
+    """What the learning loop needs from the world."""
 
     def noise(self, first: int) -> Iterator[Any]:
-        """The random numbers of one episode after another, with the rule's key."""
+        """Random numbers for successive episodes, with the rule's key."""
 
     def value(self, policy: Policy) -> float:
         """The value of a policy in the true world."""
@@ -42,26 +42,26 @@ class Stage(Protocol):
     def deploy(
         self, decision: Decision, value: float, policy: Policy, noise: Any
     ) -> tuple[Episode, float]:
-        """One episode, and the value of what was deployed."""
+        """Play one episode; return it with the value of the deployed policy."""
 
     def impossible(self, decision: Decision, episode: Episode) -> Array:
-        """How many observations the planned model excludes."""
+        """Number of observations with probability zero under the planned model."""
 
 
 class TableStage:
-    """A finite world: everything is computed exactly.
+    """A finite world, where all values are exact.
 
     Parameters
     ----------
     task
-        What was asked for.
+        The task of the run.
     """
 
     def __init__(self, task: Task) -> None:
         self.task = task
 
     def noise(self, first: int) -> Iterator[EpisodeNoise]:
-        """The random numbers of one episode after another."""
+        """Random numbers for successive episodes."""
         seed, rule = jax.random.key(self.task.seed), rule_number(self.task.explorer)
         while True:
             block = episode_noise(seed, rule, first, BLOCK, self.task.world.spaces.horizon)
@@ -73,13 +73,13 @@ class TableStage:
 
     def value(self, policy: Policy) -> float:
         """The exact value in the true world."""
-        world = self.task.world.pomdp  # which is valid since it was declared
+        world = self.task.world.pomdp  # validated when it was declared
         return policy_value(graph_of(policy, world), world)
 
     def deploy(
         self, decision: Decision, value: float, policy: Policy, noise: EpisodeNoise
     ) -> tuple[Episode, float]:
-        """One episode of a policy, or of a collector that sees the state, and its exact value."""
+        """Play one episode of the policy or of the collector; return it with its exact value."""
         world, spaces = self.task.world.pomdp, self.task.world.spaces
         if self.task.foresight:
             actions = seeing_actions(decision.model)
@@ -88,14 +88,14 @@ class TableStage:
         return episode, value if policy is decision.policy else self.value(policy)
 
     def impossible(self, decision: Decision, episode: Episode) -> Array:
-        """How many observations had probability zero under the planned model."""
+        """Number of observations with probability zero under the planned model."""
         return impossible_steps(decision.model, episode.trajectory)
 
 
 def impossible_steps(model: POMDP, trajectory: Trajectory) -> Array:
-    """How many observations of an episode had probability zero under the planned model.
+    """Number of observations of an episode with probability zero under the planned model.
 
-    The predicted belief is kept then. May be traced.
+    After such an observation the predicted belief is kept. Can be traced.
     """
     xp = namespace(model, trajectory)
     predicted = model.initial

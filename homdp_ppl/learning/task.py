@@ -1,4 +1,4 @@
-"""What a run is asked to do."""
+"""The task of a run, and the request it comes from."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from homdp_ppl.learning.planning import Planner
 
 
 class Request(NamedTuple):
-    """What :func:`homdp_ppl.learn` was called with."""
+    """The arguments of :func:`homdp_ppl.learn`."""
 
     world: World
     explorer: Explorer
@@ -30,34 +30,34 @@ class Request(NamedTuple):
 
     @property
     def declaration(self) -> HOMDP:
-        """The learner's own declaration; by default the world's."""
+        """The learner's declaration; by default that of the world."""
         return self.world.homdp if self.model is None else self.model
 
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """What a run is asked to do."""
+    """Everything that defines a run."""
 
     world: World
     explorer: Explorer
     planner: Planner
     episodes: int  # K
     seed: int
-    model: HOMDP  # the learner's own declaration
+    model: HOMDP  # the learner's declaration
     foresight: bool
-    optimum: float  # as far as the planner knows: its upper bound
+    optimum: float  # the planner's upper bound of the optimum
     estimated: bool = False  # whether values are means of simulated episodes
-    simulations: int = 0  # of how many
-    slack: float = 0.0  # the true optimum may be so much lower
+    simulations: int = 0  # number of simulated episodes per value
+    slack: float = 0.0  # the true optimum may be lower by up to this much
 
     @property
     def rounds(self) -> int:
-        """Rounds of a whole run: episodes, or epochs of H episodes."""
+        """Number of rounds of the whole run: episodes, or epochs of H episodes."""
         return self.episodes // self.episodes_per_round
 
     @property
     def episodes_per_round(self) -> int:
-        """H for rules that deploy a policy once for every step, else 1."""
+        """H for rules that deploy each policy once per step, else 1."""
         return self.explorer.deployment.episodes_per_round(self.horizon)
 
     @property
@@ -67,7 +67,7 @@ class Task:
 
     @property
     def about(self) -> dict[str, str | int | float]:
-        """The task in words and numbers, as a file can hold it."""
+        """The task as text and numbers that can be saved."""
         return {
             "model": self.world.homdp.name,
             "learner": self.model.name,
@@ -90,7 +90,7 @@ class Task:
         )
 
     def rounds_of(self, stop_after: int | None) -> int:
-        """How many rounds a number of episodes makes; None for all."""
+        """The number of rounds in a number of episodes; None for the whole run."""
         if stop_after is None:
             return self.rounds
         problems = stop_problems(stop_after, self.episodes)
@@ -100,7 +100,7 @@ class Task:
 
 
 def stop_problems(stop_after: Any, episodes: Any) -> list[Problem]:
-    """What is wrong with a number of episodes to stop after, in a run of so many."""
+    """Problems with ``stop_after`` in a run of this many episodes."""
     if stop_after is None:
         return []
     if not is_count(stop_after, 0):

@@ -1,6 +1,4 @@
-"""Hindsight posteriors: from revealed episodes to what the learner believes, for any declared
-prior.
-"""
+"""Hindsight posteriors of declared models given revealed episodes, for any declared prior."""
 
 from homdp_ppl.posteriors.belief import Posterior
 from homdp_ppl.posteriors.density import log_likelihood

@@ -1,4 +1,4 @@
-"""Values of sites without a closed form: draws of them, or all that are possible."""
+"""Values of sites without a closed form: draws, or all possible values."""
 
 from __future__ import annotations
 
@@ -14,27 +14,28 @@ from homdp_ppl.precision import Array
 @final
 @dataclass(frozen=True, eq=False)
 class Atoms:
-    """Values of the sites without a closed form.
+    """Values of the sites without a closed form, with their probabilities.
 
-    Draws, or all that are possible, with their probabilities.
+    They are draws, or all possible values.
     """
 
     values: Mapping[str, Array]  # (N, ...)
     chains: int = 1
-    weights: Array | None = None  # (N,)  probabilities, where they differ
-    complete: bool = False  # whether these are all values that are possible
+    weights: Array | None = None  # (N,)  probabilities, if they differ
+    complete: bool = False  # whether these are all possible values
 
     def __len__(self) -> int:
         return len(next(iter(self.values.values())))
 
     @property
     def probabilities(self) -> Array:
-        """Of each value, (N,)."""
+        """The probability of each value, (N,)."""
         return np.full(len(self), 1 / len(self)) if self.weights is None else self.weights
 
     def pick(self, generator: np.random.Generator, n: int) -> dict[str, Array]:
-        """Values drawn at random; equally likely draws are each taken at most once
-        while they last.
+        """Pick n values at random.
+
+        Equally likely draws are picked without replacement until all have been used.
         """
         if self.weights is not None:
             chosen = generator.choice(len(self), n, p=self.weights)

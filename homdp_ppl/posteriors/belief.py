@@ -1,6 +1,6 @@
-"""What the learner believes after revealed episodes.
+"""``Posterior``: the posterior of a declaration given revealed episodes.
 
-A Posterior answers questions, however it was computed.
+Its interface is the same for all methods of inference.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ Method: TypeAlias = Literal["auto", "nuts", "laplace"]
 
 
 class Settings(NamedTuple):
-    """How a posterior is computed, also after more data."""
+    """How to compute a posterior, now and after more data."""
 
     method: Method = "auto"
     sampling: Sampling = Sampling()
@@ -59,8 +59,8 @@ DEFAULT = Settings()
 class Posterior:
     """The posterior of a declaration given revealed episodes.
 
-    Made by :func:`posterior`; printing it says how. What needs finite tables (``draws``, ``mean``,
-    ``variance``) raises :class:`SpacesError` where a space is real-valued.
+    Create it with :func:`posterior`; its ``repr`` shows how it was computed. ``draws``, ``mean``
+    and ``variance`` need finite tables and raise :class:`SpacesError` for real-valued spaces.
 
     Attributes
     ----------
@@ -69,25 +69,25 @@ class Posterior:
     data
         Counts for finite spaces, else the episodes.
     method
-        How the sites are treated: "known", "conjugate", "prior", "enumerated", "nuts", "laplace",
-        or "mixed" of closed forms and one of the others.
+        The method of inference: "known", "conjugate", "prior", "enumerated", "nuts", "laplace", or
+        "mixed" for closed forms combined with one of the others.
     explanation
-        The same in a sentence, site by site.
+        The method of each site as text.
     closed
-        The numbers of the closed forms: concentrations of Dirichlet rows, (M,), or location,
-        strength, shape and rate of Gaussian emissions, (groups, 4); empty if there are none.
+        The parameters of the closed forms: concentrations of Dirichlet rows, (M,), or location,
+        strength, shape and rate of Gaussian emissions, (groups, 4). Empty if there are none.
     atoms
         Values of the other sites.
     settings
-        How it was computed, also after :meth:`update`.
+        How to compute the posterior, also in :meth:`update`.
     warm
-        Where the chains are, if there are some: an update starts from there.
+        The current positions of the chains, if there are any. An update starts from them.
     diagnostics
-        Of the chains, if there are some.
+        Diagnostics of the chains, if there are any.
     calibration
-        Of Laplace's approximation, if it was used.
+        Calibration of Laplace's approximation, if it was used.
     forced
-        Whether a fit that did not pass the gate was kept.
+        Whether the fit was kept although it did not pass the gate.
 
     Examples
     --------
@@ -125,7 +125,7 @@ class Posterior:
     @checked_but("n")
     @in_x64
     def draws(self, key: Array, n: int) -> POMDP:
-        """Models drawn from the posterior, as a batch: every table has a leading axis of length n.
+        """Draw n models as a batch: every table has a leading axis of length n.
 
         Examples
         --------
@@ -137,7 +137,6 @@ class Posterior:
         """
         require_finite(self.homdp.spaces, self.homdp.name, "draws")
         self._require_room(n)
-        refuse_traced_key(key, "Posterior.draws")
         tables = tables_at(self.homdp, self.parameters(key, n), n)
         reward = np.broadcast_to(self.homdp.reward_table, (n, *self.homdp.reward_table.shape))
         return Stationary(*tables, reward).pomdp
@@ -145,17 +144,18 @@ class Posterior:
     @checked_but("n")
     @in_x64
     def parameters(self, key: Array, n: int) -> dict[str, Array]:
-        """Joint draws of the program's sites, each (n, ...).
+        """Joint draws of the sites, each (n, ...).
 
-        Closed forms are drawn again, the others are taken from what was sampled.
+        Sites in closed form are drawn independently. The others are picked from the stored draws.
         """
         problems = count_problems(0, draws=n) or draw_problems("draws", n, self.homdp.sites)
         refuse(InferenceError, "posterior", problems)
+        refuse_traced_key(key, "Posterior.parameters")
         key = as_key(key, "posterior")
         closed, sampled = (
             (jax.random.fold_in(key, 0), jax.random.fold_in(key, 1))
             if self.homdp.spaces.finite
-            else (key, key)  # with real-valued spaces there is one or the other
+            else (key, key)  # with real-valued spaces only one of them is used
         )
         values: dict[str, Array] = {}
         if self._form is not None:
@@ -168,9 +168,8 @@ class Posterior:
     @checked_but("n")
     @in_x64
     def worlds(self, key: Array, n: int) -> list[World]:
-        """Worlds drawn from the posterior."""
+        """Draw n worlds from the posterior."""
         self._require_room(n)
-        refuse_traced_key(key, "Posterior.worlds")
         values, finite = self.parameters(key, n), self.homdp.spaces.finite
         tables = tables_at(self.homdp, values, n) if finite else None
         return [
@@ -186,20 +185,20 @@ class Posterior:
     def mean(self) -> POMDP:
         """The posterior mean of every table entry.
 
-        Exact for closed forms and finite sites, the draws' average otherwise.
+        Exact for closed forms and enumerated sites, the average of the draws otherwise.
         """
         require_finite(self.homdp.spaces, self.homdp.name, "mean")
         return self._pomdp(self._moments[0])
 
     @property
     def variance(self) -> Tables:
-        """The posterior variance of every table entry, exact where the mean is."""
+        """The posterior variance of every table entry; exact where the mean is exact."""
         require_finite(self.homdp.spaces, self.homdp.name, "variance")
         return self._moments[1]
 
     @property
     def site_means(self) -> dict[str, Array]:
-        """The posterior mean of every site: exact in closed form, else the draws' average."""
+        """The posterior mean of every site: exact in closed form, else the average of the draws."""
         means: dict[str, Array] = {}
         if self._form is not None:
             means |= self._form.site_means(self.closed)
@@ -209,11 +208,10 @@ class Posterior:
 
     @property
     def dataset(self) -> xr.Dataset:
-        """Draws of all sites as an xarray Dataset with (chain, draw) and the model's names, ready
-        for ArviZ.
+        """Draws of all sites as an xarray Dataset for ArviZ.
 
-        Sampled sites keep their chains; closed forms are drawn independently, with a fixed key,
-        next to them.
+        Its dimensions are chain and draw, and its coordinates use the names of the model. Sampled
+        sites keep their chains. Sites in closed form are drawn independently with a fixed key.
         """
         sampled = self.atoms is not None and self.atoms.weights is None
         chains, n = (self.atoms.chains, len(self.atoms)) if self.atoms and sampled else (4, 2000)
@@ -236,36 +234,36 @@ class Posterior:
 
     @checked_but("data")
     def update(self, data: Data, key: Array | None = None) -> Posterior:
-        """The posterior after more data; chains start from where they are.
+        """The posterior after more data; chains start from their current positions.
 
         Parameters
         ----------
         data
-            Further episodes, or for finite spaces their counts.
+            Further episodes or, for finite spaces, their counts.
         key
-            A JAX random key for what is sampled.
+            A JAX random key for sampling.
         """
-        from homdp_ppl.posteriors.inference import joined, refit  # it makes posteriors
+        from homdp_ppl.posteriors.inference import joined, refit  # a circular import
 
         return refit(self, joined(self, data), key)
 
     def require_rows(self) -> None:
-        """Refuse draws at which the program's tables are not probabilities.
+        """Raise an error if the program's tables are not probabilities at some draw.
 
-        The moments of the tables are made on the way, and kept.
+        This computes the moments of the tables, which are cached.
         """
         if self.atoms is not None:
             self._moments  # noqa: B018
 
     def require_quantiles(self) -> None:
-        """Refuse to take quantiles from an approximation that is not calibrated."""
+        """Raise an error if the posterior is an approximation that is not calibrated."""
         if self.calibration is not None and not self.calibration.passed:
             share, lower, upper = self.calibration
             got = (
                 f"true mass {lower:.3f} below and {upper:.3f} above its 90% intervals "
                 f"(effective draws {share:.0%})"
             )
-            remedy = 'Use method="nuts"; more data may also make the posterior normal enough.'
+            remedy = 'Use method="nuts", or more data, which make the posterior closer to normal.'
             problem = Problem("laplace", got, "0.05 on each side, within 0.02", remedy)
             raise InferenceError(f"quantiles for {self.homdp.name}", [problem])
 
@@ -275,7 +273,7 @@ class Posterior:
             if isinstance(self.data, Counts)
             else len(self.data) * self.homdp.horizon
         )
-        forced = "\n  kept by force: it did not pass the gate" if self.forced else ""
+        forced = "\n  kept by force=True: it did not pass the gate" if self.forced else ""
         return (
             f"Posterior of {self.homdp.name!r} after {steps:,} steps: {self.method}\n  "
             f"{self.explanation}{forced}"
@@ -285,7 +283,7 @@ class Posterior:
         return Stationary(*tables, self.homdp.reward_table).pomdp
 
     def _require_room(self, n: int) -> None:
-        """Refuse a number of models that does not fit in memory."""
+        """Raise an error if this many models do not fit in memory."""
         sites, spaces = self.homdp.sites, self.homdp.spaces
         problems = count_problems(0, draws=n) or draw_problems("draws", n, sites, spaces)
         refuse(InferenceError, "posterior", problems)

@@ -1,4 +1,4 @@
-"""What a posterior is fed with: counts that belong to the declaration and can happen under it."""
+"""Validation of the data of a posterior."""
 
 from __future__ import annotations
 
@@ -19,8 +19,9 @@ from homdp_ppl.errors import DataError, DeclarationError, Problem, TracedError, 
 
 
 def as_counts(homdp: HOMDP, data: Episode | Iterable[Episode] | Counts) -> Counts:
-    """The counts of revealed episodes, refusing what does not belong to the declaration or cannot
-    happen under it.
+    """The counts of revealed episodes.
+
+    Raises an error if the data do not fit the declaration or are impossible under it.
 
     Parameters
     ----------
@@ -47,7 +48,7 @@ def as_counts(homdp: HOMDP, data: Episode | Iterable[Episode] | Counts) -> Count
 
 
 def refuse_traced(counts: Counts) -> None:
-    """Refuse counts that JAX is tracing."""
+    """Raise an error for counts that JAX is tracing."""
     if any(isinstance(table, jax.core.Tracer) for table in (counts.transition, counts.emission)):
         remedy = (
             "Posteriors cannot be traced. In a rule, use init_belief and update_belief with "
@@ -58,9 +59,9 @@ def refuse_traced(counts: Counts) -> None:
 
 
 def check_episode(homdp: HOMDP, episode: Episode) -> None:
-    """Raise an error for anything but one episode that can happen under the declaration.
+    """Raise an error unless this is one episode that is possible under the declaration.
 
-    The same errors as :func:`homdp_ppl.posterior` raises for it.
+    The errors are the same as in :func:`homdp_ppl.posterior`.
     """
     if not isinstance(episode, Episode) or np.ndim(episode.actions) != 1:
         got = "several episodes" if isinstance(episode, Episode) else f"a {type(episode).__name__}"
@@ -73,7 +74,7 @@ def check_episode(homdp: HOMDP, episode: Episode) -> None:
 
 
 def plain(counts: Counts) -> Counts:
-    """The numbers alone, as float64: what compiled functions are fed with."""
+    """The counts as plain float64 arrays, for compiled functions."""
     return Counts(
         np.asarray(counts.transition, dtype=np.float64),
         np.asarray(counts.emission, dtype=np.float64),
@@ -81,7 +82,7 @@ def plain(counts: Counts) -> Counts:
 
 
 def refuse_unknown_start(homdp: HOMDP) -> None:
-    """Refuse a declaration whose initial distribution has unknown parameters.
+    """Raise an error if the initial distribution of a declaration has unknown parameters.
 
     Counts do not record where episodes start.
     """
@@ -89,8 +90,8 @@ def refuse_unknown_start(homdp: HOMDP) -> None:
         sites = [name for name, rows in homdp.structure.depends.items() if rows.initial]
         got = f"an initial distribution that depends on {', '.join(sites)}"
         remedy = (
-            "Fix it, or give homdp.hindsight(episodes) to NumPyro's own inference, "
-            "which conditions on first states too."
+            "Fix the initial distribution, or use homdp.hindsight(episodes) with NumPyro's "
+            "inference, which also conditions on first states."
         )
         raise DeclarationError(
             homdp.name, [Problem("initial", got, "a known initial distribution", remedy)]
@@ -98,11 +99,15 @@ def refuse_unknown_start(homdp: HOMDP) -> None:
 
 
 def impossible(model: str) -> DataError:
-    """The error for data that no parameters were found to explain."""
-    remedy = "Each step may be possible by itself, but not all of them under the same parameters."
-    got = "probability zero, or none that is a number, wherever the prior was tried"
+    """The error for data that are impossible under all parameters that were tried."""
+    remedy = (
+        "Each step may be possible alone, but not all steps under the same parameters. Check the "
+        "data and the prior."
+    )
+    got = "probability zero or NaN at all tried draws from the prior"
     return DataError(
-        f"data for {model}", [Problem("data", got, "data that some parameters explain", remedy)]
+        f"data for {model}",
+        [Problem("data", got, "data that are possible under some parameters", remedy)],
     )
 
 
@@ -125,8 +130,8 @@ def _episodes(homdp: HOMDP, data: Episode | Iterable[Episode | Episodes]) -> Epi
         isinstance(listed, list) and not all(isinstance(e, Episode | Episodes) for e in listed)
     ):
         remedy = (
-            "homdp.counts(episodes) makes counts; a Trajectory lacks the states that "
-            "hindsight reveals."
+            "Pass Episodes, or counts made by homdp.counts(episodes). A Trajectory has no "
+            "latent states."
         )
         problem = Problem("data", f"a {type(data).__name__}", "Episodes, or Counts", remedy)
         raise DataError(f"data for {homdp.name}", [problem])
@@ -134,7 +139,7 @@ def _episodes(homdp: HOMDP, data: Episode | Iterable[Episode | Episodes]) -> Epi
 
 
 def _is_ragged(table: Any) -> bool:
-    """Whether NumPy makes no array of it."""
+    """Whether the table is not an array."""
     return not isinstance(table, np.ndarray | jax.Array)
 
 
@@ -172,7 +177,7 @@ def _foreign(homdp: HOMDP, counts: Counts) -> list[Problem]:
                 f"names of {kind}",
                 ", ".join(theirs),
                 ", ".join(ours),
-                "These counts come from another model.",
+                "Use counts of episodes of this model.",
             )
             for kind, theirs, ours in zip(kinds, counts.names, homdp.spaces.names, strict=True)
             if theirs != ours
@@ -204,12 +209,12 @@ def _impossible_counts(homdp: HOMDP, counts: Counts) -> list[Problem]:
         for index in np.argwhere(
             (np.asarray(table) > 0) & ~getattr(homdp.structure.support, where)
         )[:1]:
-            got = f"{np.asarray(table)[tuple(index)]:g} of them, declared impossible"
+            got = f"a count of {np.asarray(table)[tuple(index)]:g}, declared impossible"
             problems.append(
                 Problem(
                     f"counts.{where}",
                     got,
-                    "only what the program allows",
+                    "0, since the program excludes this outcome",
                     IMPOSSIBLE,
                     homdp.spaces.entry(where, index),
                 )

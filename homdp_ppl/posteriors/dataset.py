@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 
 
 def to_dataset(homdp: HOMDP, samples: Mapping[str, Array], about: Mapping[str, Any]) -> xr.Dataset:
-    """A Dataset of the sites of a declaration.
+    """Draws of the sites of a declaration as a Dataset.
 
-    A site shaped like the rows it moves, (state, action, next_state) or (state, observation) or
-    part of them, gets these names; the axes of any other are numbered. The slash of a scoped site
-    becomes a point, and a name that is taken gets an underscore: ArviZ and netCDF know no slash,
-    and no two things of one name.
+    The axes of a site are named if its shape matches the rows that depend on it: (state, action,
+    next_state), (state, observation) or a part of these. The axes of other sites are numbered. The
+    slash in the name of a scoped site becomes a dot, and a name that is already used gets an
+    underscore, because ArviZ and netCDF allow neither slashes nor duplicate names.
 
     Parameters
     ----------
@@ -29,11 +29,11 @@ def to_dataset(homdp: HOMDP, samples: Mapping[str, Array], about: Mapping[str, A
     samples
         Values of each site, (chains, draws, ...).
     about
-        What to write into the attributes.
+        The attributes of the Dataset.
     """
     import xarray as xr
 
-    words = _words(homdp)
+    names = _names(homdp)
     chains, draws = next((v.shape[:2] for v in samples.values()), (0, 0))
     coordinates: dict[str, Any] = {"chain": np.arange(chains), "draw": np.arange(draws)}
     labels: dict[str, str] = {}
@@ -44,13 +44,13 @@ def to_dataset(homdp: HOMDP, samples: Mapping[str, Array], about: Mapping[str, A
         axes = _axes(homdp, site, np.asarray(samples[site])) or [
             f"{label}_dim_{k}" for k in range(samples[site].ndim - 2)
         ]
-        told = {axis: _unused(axis, set(labels.values())) for axis in axes}
-        variables[label] = (("chain", "draw", *told.values()), np.asarray(samples[site]))
-        coordinates |= {told[axis]: list(words[axis]) for axis in axes if axis in words}
+        renamed = {axis: _unused(axis, set(labels.values())) for axis in axes}
+        variables[label] = (("chain", "draw", *renamed.values()), np.asarray(samples[site]))
+        coordinates |= {renamed[axis]: list(names[axis]) for axis in axes if axis in names}
     return xr.Dataset(variables, coordinates, dict(about))
 
 
-def _words(homdp: HOMDP) -> dict[str, tuple[str, ...]]:
+def _names(homdp: HOMDP) -> dict[str, tuple[str, ...]]:
     if not homdp.spaces.finite:
         return {}
     X, Y, A = homdp.spaces.names
@@ -58,9 +58,9 @@ def _words(homdp: HOMDP) -> dict[str, tuple[str, ...]]:
 
 
 def _axes(homdp: HOMDP, site: str, values: Array) -> tuple[str, ...]:
-    """The names of a site's axes, if its shape leaves no doubt.
+    """The names of a site's axes if its shape is unambiguous, else nothing.
 
-    The last axis of a distribution is its outcome.
+    The last axis of a distribution is the axis of its outcomes.
     """
     if not homdp.spaces.finite:
         return ()
@@ -79,13 +79,10 @@ def _axes(homdp: HOMDP, site: str, values: Array) -> tuple[str, ...]:
     fitting = [
         names for names in candidates if tuple(sizes[name] for name in names) == values.shape[2:]
     ]
-    everywhere = (
-        moved.transition.any(-1) | moved.emission
-    ).all()  # numbers that leave a state alone are not told by state
-    doubtful = fitting == [("action",)] or (
-        fitting == [("state",)] and not everywhere
-    )  # as often it is something else
-    return fitting[0] if len(fitting) == 1 and not doubtful else ()
+    # a site that does not affect all states is probably not indexed by state
+    everywhere = (moved.transition.any(-1) | moved.emission).all()
+    ambiguous = fitting == [("action",)] or (fitting == [("state",)] and not everywhere)
+    return fitting[0] if len(fitting) == 1 and not ambiguous else ()
 
 
 def _unused(name: str, taken: Collection[str]) -> str:

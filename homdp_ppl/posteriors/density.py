@@ -1,9 +1,8 @@
-"""The joint density of a program's sites and the data, on the unconstrained scale that samplers
-walk on.
+"""The joint density of a program's sites and the data, on the unconstrained scale of samplers.
 
-Of finite models counts are sufficient: a gradient costs the same after ten episodes and after a
-million. Sites with a closed-form posterior are left out, finite discrete sites are summed over, the
-others are the position.
+For finite models, counts are sufficient: a gradient takes the same time after ten episodes and
+after a million. Sites with a closed-form posterior are left out, finite discrete sites are summed
+over, and the other sites form the position.
 """
 
 from __future__ import annotations
@@ -35,16 +34,16 @@ from homdp_ppl.precision import Array
 
 Position: TypeAlias = dict[str, Array]
 
-CONFIGURATIONS = 4096  # of all discrete sites together, summed over one by one
-TRIES = 16  # prior draws among which a chain starts at the likeliest
+CONFIGURATIONS = 4096  # largest number of joint values of the discrete sites
+TRIES = 16  # a chain starts at the likeliest of this many prior draws
 
 
 class Declared(Protocol):
-    """What a density needs of a declaration: finite or continuous."""
+    """The parts of a declaration that a density needs."""
 
     @property
     def name(self) -> str:
-        """The program's name."""
+        """The name of the program."""
 
     @property
     def sites(self) -> tuple[Site, ...]:
@@ -56,7 +55,7 @@ class Declared(Protocol):
 
 
 class SiteDensity(ABC):
-    """The density of a declaration's sites given data, whatever data are.
+    """The density of a declaration's sites given data of any type.
 
     Use it inside :func:`homdp_ppl.x64`.
 
@@ -74,14 +73,14 @@ class SiteDensity(ABC):
         self.held = held
         self.sites = tuple(site for site in homdp.sites if site.name not in held)
         self.free = tuple(site.name for site in self.sites if not site.discrete)
-        self.configurations = self._enumerate()  # of the discrete sites, each with a leading axis
+        self.configurations = self._enumerate()  # of the discrete sites, each on a leading axis
 
     @abstractmethod
     def weigh(self, kernels: Kernels, data: Any) -> None:
-        """Write the likelihood of the data under the program's kernels as factors."""
+        """Add the likelihood of the data under the program's kernels as factors."""
 
     def potential(self, data: Any, position: Position) -> Array:
-        """Minus the log density at an unconstrained position, discrete sites summed out."""
+        """Minus the log density at an unconstrained position, summed over the discrete sites."""
         return -logsumexp(self.log_joint(data, position))
 
     def log_joint(self, data: Any, position: Position) -> Array:
@@ -91,7 +90,7 @@ class SiteDensity(ABC):
         )(self.configurations)
 
     def constrain(self, key: Array, data: Any, position: Position) -> dict[str, Array]:
-        """The values of the sites at a position; discrete ones are drawn given the others."""
+        """The values of the sites at a position; discrete sites are drawn given the others."""
         several = len(self.configurations[""]) > 1
         chosen = jax.random.categorical(key, self.log_joint(data, position)) if several else 0
         discrete = jax.tree.map(lambda values: jnp.asarray(values)[chosen], self.configurations)
@@ -99,7 +98,7 @@ class SiteDensity(ABC):
         return values | {name: value for name, value in discrete.items() if name}
 
     def start(self, key: Array, data: Any) -> tuple[Position, Array]:
-        """Where a chain begins: the likeliest of a few draws from the prior, and its potential."""
+        """The start of a chain: the likeliest of a few prior draws, and its potential."""
         positions = jax.vmap(self._prior_position)(jax.random.split(key, TRIES))
         potentials = jax.vmap(lambda position: self.potential(data, position))(positions)
         potentials = jnp.where(jnp.isnan(potentials), jnp.inf, potentials)
@@ -117,7 +116,7 @@ class SiteDensity(ABC):
     def _model(self, data: Any, discrete: Mapping[str, Array]) -> None:
         """The user's program with the likelihood as a factor.
 
-        Held sites are hidden from the density.
+        Held sites do not contribute to the density.
         """
         with (
             handlers.block(hide=list(self.held)),
@@ -130,7 +129,7 @@ class SiteDensity(ABC):
     def _enumerate(self) -> dict[str, Array]:
         """All joint values of the discrete sites.
 
-        The entry "" counts them, also when there is none.
+        The entry "" numbers them, and exists also without discrete sites.
         """
         discrete = [site for site in self.sites if site.discrete]
         endless = [site.name for site in discrete if site.values < 0]
@@ -138,18 +137,18 @@ class SiteDensity(ABC):
         if endless or number > CONFIGURATIONS:
             many = f"{number:,}" if number < 10**12 else "more than 10^12"
             got = (
-                f"{', '.join(endless)}, whose values cannot be listed"
+                f"{', '.join(endless)}, whose values cannot be enumerated"
                 if endless
                 else f"{many} joint values"
             )
             remedy = (
-                "Truncate it to a Categorical, write a plate for to_event, or "
-                "marginalise it in the program."
+                "Truncate the site to a Categorical, use a plate instead of to_event, or "
+                "marginalise the site in the program."
             )
             problem = Problem(
                 "discrete sites",
                 got,
-                f"at most {CONFIGURATIONS:,} joint values, to be summed over",
+                f"at most {CONFIGURATIONS:,} joint values",
                 remedy,
             )
             raise InferenceError(f"posterior of {self.name}", [problem])
@@ -190,7 +189,7 @@ class Density(SiteDensity):
         self._entries = moving_entries(homdp, closed=bool(held))
 
     def weigh(self, kernels: Kernels, data: Counts) -> None:
-        """The counts of transitions and emissions as factors."""
+        """Add the counts of transitions and emissions as factors."""
         table = tabulators(kernels, self._spaces)
         for where, places in self._entries.items():
             if len(places[0]):
@@ -201,7 +200,8 @@ class Density(SiteDensity):
 def _log_probability(seen: Array, chance: Array) -> Array:
     """Log probability of counts.
 
-    Minus infinity has no slope, so that a sum over discrete sites keeps those of the others.
+    The gradient at minus infinity is zero, so that a sum over discrete sites keeps the gradients of
+    the other terms.
     """
     matters, possible = seen > 0, chance > 0
     logs = jnp.log(jnp.where(matters & possible, chance, 1.0))
@@ -210,8 +210,9 @@ def _log_probability(seen: Array, chance: Array) -> Array:
 
 @checked
 def log_likelihood(tables: Tables | Stationary, counts: Counts) -> Array:
-    """Log probability of the counted transitions and emissions under tables that may have leading
-    batch axes.
+    """Log probability of the counted transitions and emissions under tables.
+
+    The tables may have leading batch axes.
 
     Examples
     --------
@@ -238,7 +239,7 @@ def _countable(numbers: Any) -> bool:
 
 
 def _check_table(where: str, chances: Any, seen: Any, rank: int) -> None:
-    """Refuse a table and counts of it that do not fit each other, or are no numbers."""
+    """Raise an error for tables and counts that are not numbers or have incompatible shapes."""
     problems: list[Problem] = []
     arrays = []
     for name, given in ((f"tables.{where}", chances), (f"counts.{where}", seen)):
@@ -251,20 +252,20 @@ def _check_table(where: str, chances: Any, seen: Any, rank: int) -> None:
         of_tables, of_counts = (np.asarray(array).shape for array in arrays)
         if of_counts != of_tables[-rank:] or len(of_counts) != rank or 0 in of_counts:
             got = f"counts of shape {of_counts} for tables of shape {of_tables}"
-            problems.append(Problem(where, got, f"the same last {rank} axes"))
+            problems.append(Problem(where, got, f"equal sizes of the last {rank} axes"))
     if problems:
         raise DataError("log_likelihood", problems)
 
 
 def moving_entries(homdp: HOMDP, closed: bool) -> dict[str, tuple[Array, ...]]:
-    """The places of table entries that move with the sampled sites.
+    """The indices of table entries that depend on the sampled sites.
 
     Parameters
     ----------
     homdp
         The declaration.
     closed
-        Whether the rows with a closed form are left out.
+        Whether to leave out rows with a closed form.
     """
     structure = homdp.structure
     places: dict[str, tuple[Array, ...]] = {}

@@ -1,8 +1,7 @@
-"""Whether a sampled posterior can be trusted.
+"""Diagnostics of sampled posteriors.
 
-Divergences, rank-normalised split R-hat, bulk effective sample size.
-
-The definitions are those of Vehtari, Gelman, Simpson, Carpenter and Buerkner (2021), as in ArviZ.
+They are divergences, rank-normalised split R-hat and the bulk effective sample size. The
+definitions are those of Vehtari, Gelman, Simpson, Carpenter and Buerkner (2021), as in ArviZ.
 """
 
 from __future__ import annotations
@@ -20,9 +19,9 @@ from homdp_ppl.precision import Array
 
 
 class Gate(NamedTuple):
-    """What a fit must reach, else :func:`posterior` refuses it.
+    """Thresholds that a fit must pass, else :func:`posterior` raises an error.
 
-    Few divergences, chains that agree, enough effective draws.
+    They require few divergences, chains that agree, and enough effective draws.
 
     Examples
     --------
@@ -36,11 +35,11 @@ class Gate(NamedTuple):
 
     divergences: float = 0.002  # as a share of the draws
     r_hat: float = 1.02
-    ess: float = 100.0  # for each chain on average
+    ess: float = 100.0  # per chain on average
 
 
 class Diagnostics(NamedTuple):
-    """How well the chains did: the ``diagnostics`` of a posterior that was sampled by NUTS.
+    """Diagnostics of the chains, for posteriors that were sampled by NUTS.
 
     Examples
     --------
@@ -56,25 +55,25 @@ class Diagnostics(NamedTuple):
     """
 
     divergences: int
-    draws: int  # of all chains together
+    draws: int  # total over all chains
     chains: int
-    r_hat: Mapping[str, float]  # the worst entry of each site
+    r_hat: Mapping[str, float]  # worst entry of each site
     ess: Mapping[str, float]
 
     @checked
     def problems(self, gate: Gate) -> list[Problem]:
-        """What does not pass the gate, with what to do about it."""
+        """The thresholds that were not passed, with remedies."""
         problems = []
         if self.divergences > gate.divergences * self.draws:
             got = f"{self.divergences} of {self.draws}"
             remedy = (
-                "Reparametrise: draw standardised effects and scale them "
+                "Reparametrise the model: draw standardised effects and scale them "
                 "(non-centred), or keep scales away from zero."
             )
             problems.append(Problem("divergences", got, f"at most {gate.divergences:.1%}", remedy))
         longer = (
-            "More draws, Sampling(draws=2000), or a program whose parameters the data "
-            "can tell apart."
+            "Sample longer, for example Sampling(draws=2000), or use a program whose "
+            "parameters the data can identify."
         )
         for site, value in self.r_hat.items():
             if not value <= gate.r_hat:
@@ -95,7 +94,7 @@ class Diagnostics(NamedTuple):
 
 
 def diagnose(samples: Mapping[str, Array], diverging: Array) -> Diagnostics:
-    """Diagnostics of samples (chains, draws, ...) of each site, with at least four draws."""
+    """Diagnostics of samples (chains, draws, ...) of each site; needs at least four draws."""
     chains, draws = diverging.shape
     entries = {
         site: _split(np.asarray(values, dtype=np.float64).reshape(chains, draws, -1))
@@ -107,22 +106,22 @@ def diagnose(samples: Mapping[str, Array], diverging: Array) -> Diagnostics:
 
 
 def _split(values: Array) -> Array:
-    """Every chain as two, (2 chains, draws // 2, entries).
+    """Split every chain in two halves, (2 chains, draws // 2, entries).
 
-    Of an odd number of draws the middle one is left out.
+    For an odd number of draws, the middle draw is dropped.
     """
     half = values.shape[1] // 2
     return np.concatenate([values[:, :half], values[:, -half:]])
 
 
 def _r_hat(split: Array) -> Array:
-    """Of every entry: the larger of the bulk's and the tails' R-hat."""
+    """R-hat of every entry: the maximum of the R-hats of bulk and tails."""
     folded = np.abs(split - np.median(split, axis=(0, 1)))
     return np.maximum(_ratio(_rank_normalise(split)), _ratio(_rank_normalise(folded)))
 
 
 def _ratio(values: Array) -> Array:
-    """Split R-hat; what never moves has 1."""
+    """Split R-hat; 1 for constant entries."""
     n = values.shape[1]
     within, between = (
         values.var(axis=1, ddof=1).mean(axis=0),
@@ -137,7 +136,7 @@ def _ratio(values: Array) -> Array:
 def _ess(split: Array) -> Array:
     """Bulk effective sample size of every entry.
 
-    Autocorrelations are summed in pairs while these are positive (Geyer 1992).
+    Autocorrelations are summed in pairs while the pairs are positive (Geyer 1992).
     """
     values = _rank_normalise(split)
     chains, n, _ = values.shape
@@ -148,16 +147,16 @@ def _ess(split: Array) -> Array:
     correlation = 1 - (within - covariance) / np.where(still, 1.0, total)
     correlation[0] = 1.0
     pairs = correlation[: n // 2 * 2].reshape(n // 2, 2, -1).sum(axis=1)
-    looked = pairs[: max(1, (n - 1) // 2)]
-    ends = looked <= 0
+    inspected = pairs[: max(1, (n - 1) // 2)]
+    ends = inspected <= 0
     last = np.where(
-        ends.any(axis=0), ends.argmax(axis=0), len(looked) - 1
+        ends.any(axis=0), ends.argmax(axis=0), len(inspected) - 1
     )  # the pair at which the sum ends
-    decreasing = np.minimum.accumulate(looked, axis=0)
-    counted = np.where(np.arange(len(looked))[:, None] < last, decreasing, 0.0).sum(axis=0)
+    decreasing = np.minimum.accumulate(inspected, axis=0)
+    counted = np.where(np.arange(len(inspected))[:, None] < last, decreasing, 0.0).sum(axis=0)
     entry = np.arange(len(last))
     edge = correlation[2 * last, entry]
-    edge = np.where(looked[last, entry] >= 0, edge, np.maximum(edge, 0.0))
+    edge = np.where(inspected[last, entry] >= 0, edge, np.maximum(edge, 0.0))
     size = chains * n
     return np.where(
         still, float(size), size / np.maximum(2 * counted + edge - 1, 1 / np.log10(size))
@@ -165,7 +164,7 @@ def _ess(split: Array) -> Array:
 
 
 def _autocovariance(values: Array) -> Array:
-    """Along the draws, (chains, n, entries), divided by n at every lag."""
+    """Autocovariance along the draws, (chains, n, entries), divided by n at every lag."""
     n = values.shape[1]
     spectrum = np.fft.rfft(values - values.mean(axis=1, keepdims=True), 2 * n, axis=1)
     return np.fft.irfft(np.abs(spectrum) ** 2, axis=1)[:, :n] / n

@@ -1,7 +1,7 @@
-"""Closed forms: the Dirichlet rows of a declaration, updated by addition, and their exact moments.
+"""Closed forms: the Dirichlet rows of a declaration, their updates and their exact moments.
 
-Everything is a pure function of arrays, on NumPy or traced by JAX: :class:`ClosedForm` holds what
-is static, the concentrations (M,) are the data.
+All functions are pure functions of arrays, in NumPy or traced by JAX. :class:`ClosedForm` contains
+the static structure; the concentrations (M,) are the data.
 """
 
 from __future__ import annotations
@@ -20,15 +20,14 @@ from homdp_ppl.declare.kernels import Tables
 from homdp_ppl.declare.model import HOMDP
 from homdp_ppl.precision import Array, namespace
 
-PROPOSALS = 8  # for each Gamma draw
+PROPOSALS = 8  # per Gamma draw
 
 
 class Spread(NamedTuple):
     """The moments of the unknown part of every row.
 
-    A row is ``reference + mass * p`` with p Dirichlet.
-
-    Cov(p) = shrink * (diag(mean) - mean mean^T). Rows without an unknown part have mass 0.
+    A row is ``reference + mass * p``, where p is Dirichlet with Cov(p) = shrink * (diag(mean) -
+    mean mean^T). Rows without an unknown part have mass 0.
     """
 
     mean: Array  # (..., d)  of p, zero outside the unknown entries
@@ -67,9 +66,7 @@ class ClosedForm:
         }
 
     def concentration(self, counts: Counts) -> Array:
-        """Posterior concentrations: the prior's, plus the counts of the table entries that each
-        stands for.
-        """
+        """Posterior concentrations: prior concentrations plus counts of the table entries."""
         xp = namespace(counts.transition, counts.emission)
         flat = xp.concatenate(
             [counts.transition.reshape(-1), counts.emission.reshape(-1), xp.zeros(1)]
@@ -83,7 +80,7 @@ class ClosedForm:
         return padded[..., self._members].sum(-1)[..., self.conjugate.row]
 
     def mean(self, concentration: Array) -> Tables:
-        """Posterior mean tables; known entries and rows without closed form are the reference's."""
+        """Posterior mean tables; rows without a closed form are taken from the reference."""
         return (
             self.tables(concentration / self.totals(concentration))
             if len(concentration)
@@ -91,7 +88,7 @@ class ClosedForm:
         )
 
     def middle(self) -> Mapping[str, Array]:
-        """The prior means of the program's own sites."""
+        """The prior means of the sites in closed form."""
         return self.site_means(self.conjugate.concentration)
 
     def tables(self, entries: Array) -> Tables:
@@ -121,9 +118,9 @@ class ClosedForm:
         return Tables(np.zeros_like(self.reference.initial), transition, emission)
 
     def draw(self, key: Array, concentration: Array) -> Array:
-        """One draw of all entries, (M,), normalised in logarithms.
+        """One draw of all entries, (M,).
 
-        Small concentrations do not underflow.
+        It is normalised on the log scale, so that small concentrations do not underflow.
         """
         log_gamma = draw_log_gamma(key, concentration)
         peaks = jnp.append(log_gamma, -jnp.inf)[self._members].max(-1)
@@ -131,11 +128,11 @@ class ClosedForm:
         return weights / self.totals(weights)
 
     def draws(self, key: Array, concentration: Array, n: int) -> Mapping[str, Array]:
-        """Joint draws of the program's own sites in closed form, each (n, ...)."""
+        """Joint draws of the sites in closed form, each (n, ...)."""
         return self.parameters(np.asarray(self._draw_many(jax.random.split(key, n), concentration)))
 
     def site_means(self, concentration: Array) -> Mapping[str, Array]:
-        """Posterior means of the program's own sites in closed form."""
+        """Posterior means of the sites in closed form."""
         return self.parameters(concentration / self.totals(concentration))
 
     @cached_property
@@ -143,11 +140,13 @@ class ClosedForm:
         return jax.jit(jax.vmap(self.draw, in_axes=(0, None)))
 
     def parameters(self, entries: Array) -> Mapping[str, Array]:
-        """The values of the program's own sites, from entries (..., M)."""
+        """The values of the sites, from entries (..., M)."""
         values = {}
         for site, part in self._slices.items():
             shape, chosen = self.sizes[site], entries[..., part]
-            if chosen.shape[-1] != int(np.prod(shape, dtype=int)):  # a Beta: b stands before 1 - b
+            if chosen.shape[-1] != int(
+                np.prod(shape, dtype=int)
+            ):  # a Beta site: the entries are b, 1 - b
                 chosen = chosen[..., ::2]
             values[site] = chosen.reshape((*entries.shape[:-1], *shape))
         return values
@@ -173,14 +172,13 @@ class ClosedForm:
 def draw_log_gamma(key: Array, shape: Array) -> Array:
     """Logarithms of Gamma(shape) draws, by Marsaglia and Tsang (2000).
 
-    The first accepted of a fixed number of proposals.
-
-    A loop that ends when all are accepted costs a compiled learner several times more than its
-    plans. A proposal is accepted with probability 0.95 at least, so none of eight is in fewer than
-    one draw in 10^10; the last one is kept then.
+    Each draw is the first accepted of a fixed number of proposals. In a compiled loop, repeating
+    until all proposals are accepted would take several times longer than planning. A proposal is
+    accepted with probability at least 0.95, so all eight are rejected in fewer than one draw in
+    10^10. The last proposal is used then.
     """
     normal, uniform, boost = (jax.random.fold_in(key, k) for k in range(3))
-    d = shape + 2 / 3  # for Gamma(shape + 1), which the boost brings down to Gamma(shape)
+    d = shape + 2 / 3  # for Gamma(shape + 1), which the boost turns into Gamma(shape)
     x = jax.random.normal(normal, (PROPOSALS, *shape.shape))
     v = (1 + x / jnp.sqrt(9 * d)) ** 3
     log_v = jnp.log(jnp.where(v > 0, v, 1.0))
@@ -192,9 +190,9 @@ def draw_log_gamma(key: Array, shape: Array) -> Array:
 
 
 def _groups(label: Array, groups: int) -> Array:
-    """The places of each label as one padded array (groups, widest).
+    """The indices of each label as one padded array (groups, widest).
 
-    The padding points past the end.
+    The padding is one past the last index.
     """
     places = [np.flatnonzero(label == group) for group in range(groups)]
     padded = np.full((groups, max(map(len, places), default=0)), len(label))
@@ -204,5 +202,5 @@ def _groups(label: Array, groups: int) -> Array:
 
 
 def closed_form(homdp: HOMDP) -> ClosedForm:
-    """The closed form of a declaration, made once."""
+    """The closed form of a declaration, cached."""
     return homdp.cache.get("closed form", lambda: ClosedForm(homdp))

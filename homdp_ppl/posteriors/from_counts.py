@@ -1,4 +1,4 @@
-"""Posteriors of finite declarations: closed forms, enumeration, NUTS or Laplace, from counts."""
+"""Posteriors of finite declarations from counts: closed forms, enumeration, NUTS or Laplace."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ def from_counts(
     names = ", ".join(site.name for site in others)
     found: dict[str, Any] = {"atoms": None}
     if not others:
-        how, told = ("conjugate" if held else "known"), ("" if held else "nothing is unknown")
+        how, text = ("conjugate" if held else "known"), ("" if held else "nothing is unknown")
     elif all(site.discrete for site in others):
-        how, told = "enumerated", f"{names} summed over exactly"
+        how, text = "enumerated", f"{names} summed over exactly"
         found["atoms"] = _enumerated(homdp, held, counts)
     elif (
         method == "auto"
@@ -46,13 +46,13 @@ def from_counts(
         and not np.any(counts.transition)
         and not _weighed(homdp)
     ):
-        how, told = "prior", f"{names} from the prior"
+        how, text = "prior", f"{names} from the prior"
         found["atoms"] = _prior(homdp, held, sampling, key)
     elif method == "laplace":
         require_room(homdp, held, sampling)
         drawn = laplace(homdp, held, sampling.chains * sampling.draws).fit(key, counts)
         found |= {"atoms": Atoms(drawn.samples, sampling.chains), "calibration": drawn.calibration}
-        how, told = "laplace", f"{names} by Laplace's approximation"
+        how, text = "laplace", f"{names} by Laplace's approximation"
     else:
         fit = sampler(homdp, held, sampling).fit(key, plain(counts), warm, gate, force)
         warm = fit.warm
@@ -62,13 +62,13 @@ def from_counts(
             "diagnostics": fit.diagnostics,
             "forced": fit.forced,
         }
-        how, told = "nuts", f"{names} by NUTS, {sampling.chains} chains of {sampling.draws} draws"
+        how, text = "nuts", f"{names} by NUTS, {sampling.chains} chains of {sampling.draws} draws"
     belief = Posterior(
         homdp,
         counts,
         "mixed" if held and others else how,
         "; ".join(
-            part for part in (f"{', '.join(held)} in closed form" if held else "", told) if part
+            part for part in (f"{', '.join(held)} in closed form" if held else "", text) if part
         ),
         form.concentration(counts) if held else np.zeros(0),
         settings=settings,
@@ -92,9 +92,9 @@ def _enumerated(homdp: HOMDP, held: tuple[str, ...], counts: Counts) -> Atoms:
 
 
 def _weighed(homdp: HOMDP) -> bool:
-    """Whether the program's prior is not what its sites draw.
+    """Whether the prior differs from the distribution of draws of the sites.
 
-    It has factors, observed sites, or scaled or masked ones.
+    This is the case if the program has factors, or observed, scaled or masked sites.
     """
     weighed: list[str] = []
 

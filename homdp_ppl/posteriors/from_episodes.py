@@ -1,4 +1,4 @@
-"""Posteriors of declarations without tables: in closed form where there is one, else by NUTS."""
+"""Posteriors of declarations with real-valued spaces: in closed form if possible, else by NUTS."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def from_episodes(
 
 
 def _require_rows(homdp: HOMDP, values: Mapping[str, Array]) -> None:
-    """Refuse draws at which the rows of finitely many states are not probabilities."""
+    """Raise an error for draws at which rows of finitely many states are not probabilities."""
     states = homdp.spaces.states
     if isinstance(states, Real):
         return

@@ -1,11 +1,9 @@
-"""Closed forms of Gaussian emissions.
-
-An unknown mean in each state, with a known or an unknown scale.
+"""Closed forms of Gaussian emissions with unknown means and known or unknown scales.
 
 Known scale: mean ~ Normal(m, s). Unknown scale: precision ~ Gamma(a, b), mean ~ Normal(m, 1/sqrt(k
-precision)), or the same through a variance ~ InverseGamma(a, b). Which sites play these parts is
-read off the program at a few parameter points and then certified: log prior plus log likelihood
-minus the log of the claimed posterior must be the same number at all of them.
+precision)), or the same with a variance ~ InverseGamma(a, b). The roles of the sites are inferred
+from the program at a few parameter points and then certified: log prior plus log likelihood minus
+the log of the claimed posterior must be the same number at all points.
 """
 
 from __future__ import annotations
@@ -24,26 +22,26 @@ from homdp_ppl.declare.model import HOMDP
 from homdp_ppl.posteriors.statistics import Moments, Rows, Statistics, log_likelihood
 from homdp_ppl.precision import Array, to_numpy
 
-POINTS = 12  # parameter points that the certificate is checked at
-CLOSE = 1e-7  # how much the certificate may vary, relative to the size of what it is made of
+POINTS = 12  # parameter points of the certificate
+CLOSE = 1e-7  # largest variation of the certificate, relative to the size of its terms
 
 
 class Group(NamedTuple):
-    """States that share one unknown mean, and one unknown precision if that is unknown too."""
+    """States that share one unknown mean and, if it is unknown, one precision."""
 
     states: Array  # indices
     mean: tuple[str, int]  # site, and entry of its flattened value
-    spread: tuple[str, int] | None  # of the precision or variance; None when the scale is known
-    inverse: bool  # whether that site is a variance
+    spread: tuple[str, int] | None  # of the precision or variance; None if the scale is known
+    inverse: bool  # whether the spread is a variance
     location: float  # m
     strength: float  # k of an unknown scale, else the prior's precision 1/s^2
     shape: float  # a
     rate: float  # b
-    scale: float  # the known one
+    scale: float  # the known scale
 
 
 class Updated(NamedTuple):
-    """The posterior of one group: the same family."""
+    """The posterior of one group, in the same family as the prior."""
 
     location: float
     strength: float
@@ -64,9 +62,8 @@ class GaussianForm:
         updated = []
         for group in self.groups:
             number, total, squares = _pooled(data, group.states)
-            precision = (
-                1.0 if group.spread else 1 / group.scale**2
-            )  # of one observation, in units of the strength
+            # the precision of one observation, in units of the strength
+            precision = 1.0 if group.spread else 1 / group.scale**2
             strength = group.strength + number * precision
             location = (group.strength * group.location + precision * total) / strength
             centre = total / number if number else 0.0
@@ -145,12 +142,10 @@ def gaussian_form(homdp: HOMDP) -> GaussianForm | None:
 
 
 class _Point(NamedTuple):
-    """What the program shows at one parameter point."""
+    """The program at one parameter point."""
 
     values: dict[str, Array]
-    priors: dict[
-        str, tuple[Array, Array]
-    ]  # the two parameters of each site's prior, at the shape of its value
+    priors: dict[str, tuple[Array, Array]]  # the two parameters of each prior, in the site's shape
     location: Array  # (X,)  of the emissions
     scale: Array
     log_prior: Array
@@ -161,7 +156,7 @@ def _find(homdp: HOMDP) -> GaussianForm | None:
     if kinds is None:
         return None
     point = to_numpy(
-        jax.jit(jax.vmap(lambda key: _look(homdp, key)))(
+        jax.jit(jax.vmap(lambda key: _probe(homdp, key)))(
             jax.random.split(jax.random.key(0), POINTS)
         )
     )
@@ -244,7 +239,7 @@ def _kinds(homdp: HOMDP) -> dict[str, type] | None:
     return found if found and allowed else None
 
 
-def _look(homdp: HOMDP, key: Array) -> _Point:
+def _probe(homdp: HOMDP, key: Array) -> _Point:
     with handlers.trace() as trace, handlers.seed(rng_seed=key):
         homdp.function()
     sites = {site.name: trace[site.name] for site in homdp.sites}
@@ -270,14 +265,15 @@ def _look(homdp: HOMDP, key: Array) -> _Point:
 
 
 def _certified(form: GaussianForm, point: _Point) -> bool:
-    """Whether prior times likelihood is the claimed posterior up to a constant, on made-up data,
-    and T stands still.
+    """Whether prior times likelihood is the claimed posterior up to a constant, on synthetic data.
+
+    The transitions must not depend on the sites.
     """
     X, A = len(form.homdp.spaces.states), len(form.homdp.spaces.actions)
     number = np.arange(1.0, X + 1)
     data = Moments(number, number * np.linspace(-1.3, 2.1, X), 0.7 * number)
     nothing = Rows(tuple(np.zeros(1, dtype=int) for _ in range(3)), np.zeros(1))
-    everything = Rows(  # transitions must not depend on the sites: all of them are weighed
+    everything = Rows(  # all transitions
         tuple(
             axis.ravel()
             for axis in np.meshgrid(np.arange(X), np.arange(A), np.arange(X), indexing="ij")
@@ -314,7 +310,7 @@ def _plays(kind: type, values: Array, variance: Array) -> bool:
 
 
 def _pooled(data: Moments, states: Array) -> tuple[float, float, float]:
-    """Number, sum and centred squares of several states together."""
+    """Number, sum and centred squares of several states, pooled."""
     number, total = data.number[states], data.total[states]
     centre = total.sum() / max(number.sum(), 1)
     squares = data.squares[states] + number * (total / np.maximum(number, 1) - centre) ** 2

@@ -1,4 +1,4 @@
-"""`posterior`: chooses how to compute what is believed, and says what it chose."""
+"""`posterior`: compute the posterior of a declaration by the appropriate method."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from homdp_ppl.core.counts import Counts
 from homdp_ppl.core.episodes import Episodes
 from homdp_ppl.core.spaces import no_tables
 from homdp_ppl.declare.model import HOMDP
-from homdp_ppl.errors import DataError, InferenceError, Problem
+from homdp_ppl.errors import DataError, InferenceError, Problem, shown
 from homdp_ppl.posteriors.belief import Data, Method, Posterior, Settings
 from homdp_ppl.posteriors.data import as_counts
 from homdp_ppl.posteriors.diagnostics import Gate
@@ -16,7 +16,7 @@ from homdp_ppl.posteriors.from_episodes import from_episodes
 from homdp_ppl.posteriors.nuts import Sampling
 from homdp_ppl.precision import Array
 
-FEWEST = Sampling(chains=1, warmup=1, draws=4)  # with fewer there are no diagnostics
+FEWEST = Sampling(chains=1, warmup=1, draws=4)  # the minimum for diagnostics
 
 
 @checked_but("homdp", "data", "method")
@@ -30,38 +30,38 @@ def posterior(
     gate: Gate | None = None,
     force: bool = False,
 ) -> Posterior:
-    """What is believed of a declared model after episodes whose states were revealed.
+    """Compute the posterior of a declared model given episodes with revealed states.
 
-    Dirichlet and Beta rows that the program uses as they are have a closed form. Where the other
-    sites are all discrete, they are summed over exactly. Everything else is sampled: from the prior
-    before there are data, then by NUTS, compiled once for the declaration and fed with counts.
-    Models with real-valued spaces have closed forms for Gaussian emissions of finite states, and
-    NUTS on sufficient statistics or padded episodes otherwise.
+    Dirichlet and Beta sites that the program uses directly as rows have a closed form. If all other
+    sites are discrete, they are summed over exactly. Otherwise they are sampled: from the prior
+    before there are data, then by NUTS on counts, which is compiled once per declaration. For
+    real-valued spaces, there are closed forms for Gaussian emissions of finitely many states;
+    otherwise NUTS runs on sufficient statistics or padded episodes.
 
     Parameters
     ----------
     homdp
         The declaration.
     data
-        Episodes, or for finite spaces their counts.
+        Episodes or, for finite spaces, their counts.
     method
-        "auto" for the above; "nuts" to sample all sites by NUTS, also those with a closed form;
-        "laplace" for a normal approximation in place of NUTS, which gives quantiles only if its
-        calibration check passes.
+        "auto" chooses as described above. "nuts" samples all sites by NUTS, including those with a
+        closed form. "laplace" uses a normal approximation instead of NUTS; quantiles are available
+        only if its calibration check passes.
     key
-        A JAX random key; ``jax.random.key(0)`` by default.
+        A JAX random key. Default: ``jax.random.key(0)``.
     sampling
-        How many chains, and their lengths.
+        The number of chains and their lengths.
     gate
-        What divergences, R-hat and ESS must reach.
+        Thresholds for divergences, R-hat and ESS.
     force
-        Keep a fit that does not pass the gate; the result says so.
+        Keep a fit that does not pass the gate. The ``repr`` of the result says so.
 
     Returns
     -------
     Posterior
-        ``.draws(key, n)``, ``.mean``, ``.variance``, ``.dataset``, ``.update(more)``; printing it
-        says what was chosen.
+        It has ``.draws(key, n)``, ``.mean``, ``.variance``, ``.dataset`` and ``.update(more)``. Its
+        ``repr`` shows the method that was chosen.
 
     Examples
     --------
@@ -78,13 +78,13 @@ def posterior(
            [0.17, 0.83]])
     """
     if not isinstance(homdp, HOMDP):
-        remedy = "Of a world, take the declaration: world.homdp."
+        remedy = "Pass the declaration of the world: world.homdp."
         raise DataError(
             "posterior", [Problem("homdp", f"a {type(homdp).__name__}", "a HOMDP", remedy)]
         )
-    if method not in ("auto", "nuts", "laplace"):
+    if not isinstance(method, str) or method not in ("auto", "nuts", "laplace"):
         raise InferenceError(
-            "posterior", [Problem("method", repr(method), '"auto", "nuts" or "laplace"')]
+            "posterior", [Problem("method", shown(method), '"auto", "nuts" or "laplace"')]
         )
     sampling = sampling or Sampling()
     few = [
@@ -101,7 +101,7 @@ def posterior(
 
 
 def refit(belief: Posterior, data: Counts | Episodes, key: Array | None) -> Posterior:
-    """The posterior given other data, all of them; chains start from where they are."""
+    """The posterior given a new set of all data; chains start from their current positions."""
     homdp, settings, warm = belief.homdp, belief.settings, belief.warm
     if isinstance(data, Counts):
         return from_counts(homdp, data, settings, warm, key)
@@ -109,7 +109,7 @@ def refit(belief: Posterior, data: Counts | Episodes, key: Array | None) -> Post
 
 
 def joined(belief: Posterior, data: Data) -> Counts | Episodes:
-    """The data of a posterior and further ones."""
+    """The data of a posterior together with further data."""
     before = belief.data
     if isinstance(before, Counts):
         return before + as_counts(belief.homdp, data)

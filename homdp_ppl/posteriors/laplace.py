@@ -1,8 +1,8 @@
-"""Laplace's approximation: a normal distribution at the mode of the unconstrained sites, with a
-check of its calibration.
+"""Laplace's approximation with a calibration check.
 
-Faster than NUTS, and wrong by an unknown amount: so its draws are weighed against the true density,
-and the check tells what share of the true posterior its 90% intervals really hold.
+The approximation is a normal distribution at the mode of the unconstrained sites. It is faster than
+NUTS, but its error is unknown. Therefore its draws are weighted by the true density, and the check
+estimates which share of the true posterior its 90% intervals contain.
 """
 
 from __future__ import annotations
@@ -21,24 +21,22 @@ from homdp_ppl.posteriors.data import impossible, plain
 from homdp_ppl.posteriors.density import Density
 from homdp_ppl.precision import Array, to_numpy
 
-STEPS = 200  # of damped Newton at most
+STEPS = 200  # of damped Newton
 INTERVAL = 0.9
-COVERAGE_ERROR = (
-    0.02  # how far from INTERVAL the true share may be, and from (1 - INTERVAL) / 2 in each tail
-)
-EFFICIENCY = 0.3  # smallest share of effective draws at which the check itself can be believed
+COVERAGE_ERROR = 0.02  # largest error of the mass in each tail, which should be (1 - INTERVAL) / 2
+EFFICIENCY = 0.3  # smallest share of effective draws for which the check is reliable
 
 
 class Calibration(NamedTuple):
-    """How Laplace's approximation compares with the density that it stands for."""
+    """The calibration of Laplace's approximation against the true density."""
 
-    efficiency: float  # effective share of its draws after weighing
-    lower: float  # the worst true mass below its 90% intervals; 0.05 if it were exact
-    upper: float  # and above them
+    efficiency: float  # share of effective draws after weighting
+    lower: float  # worst true mass below the 90% intervals; 0.05 if exact
+    upper: float  # worst true mass above them
 
     @property
     def passed(self) -> bool:
-        """Whether quantiles may be taken from it."""
+        """Whether quantiles of the approximation can be used."""
         tail = (1 - INTERVAL) / 2
         return (
             self.efficiency >= EFFICIENCY
@@ -54,7 +52,7 @@ class Approximation(NamedTuple):
 
 
 class Laplace:
-    """The compiled approximation of a declaration."""
+    """The compiled approximation for a declaration."""
 
     def __init__(self, density: Density, draws: int) -> None:
         if len(density.configurations[""]) > 1:
@@ -70,13 +68,13 @@ class Laplace:
         self._fit: Any = jax.jit(self._approximate)
 
     def fit(self, key: Array, counts: Counts) -> Approximation:
-        """Find the mode, draw, and weigh the draws against the density."""
+        """Find the mode, draw, and weight the draws by the true density."""
         counts = plain(counts)
         samples, z, log_weights, slope, start = to_numpy(self._fit(key, counts))
         if not np.isfinite(start):
             raise impossible(self.density.name)
         if not np.isfinite(slope) or slope > 1e-3 or not np.isfinite(log_weights).any():
-            got = f"a slope of {slope:.3g} after {STEPS} Newton steps, or no normal shape there"
+            got = f"a gradient of {slope:.3g} after {STEPS} Newton steps, or a singular Hessian"
             problem = Problem("laplace", got, "a mode", 'Use method="nuts".')
             raise InferenceError(f"posterior of {self.density.name}", [problem])
         return Approximation(samples, _calibration(z, log_weights))
@@ -102,7 +100,7 @@ class Laplace:
 
 
 def _minimise(potential: Any, start: jax.Array) -> jax.Array:
-    """Newton's method with a damping that grows when a step fails and shrinks when it succeeds."""
+    """Newton's method; the damping grows after failed steps and shrinks after successful ones."""
 
     def step(
         carry: tuple[jax.Array, jax.Array], _: None

@@ -1,10 +1,8 @@
-"""NUTS on the likelihood of counts, compiled once for a declaration.
+"""NUTS, compiled once per declaration: new data change numbers, not shapes.
 
-New data change numbers, never shapes.
-
-A fit is a few rounds of one compiled program, each of warm-up and draws for all chains at once. The
-first round after a cold start only finds the place; a later fit begins where the last one ended,
-with its step sizes and mass matrices.
+A fit consists of a few rounds of one compiled program. Each round runs warm-up and draws for all
+chains in parallel. The first round after a cold start only finds the region of high density. A
+later fit starts from the positions, step sizes and mass matrices of the previous one.
 """
 
 from __future__ import annotations
@@ -27,13 +25,12 @@ from homdp_ppl.posteriors.density import Density, Position, SiteDensity
 from homdp_ppl.posteriors.diagnostics import Diagnostics, Gate, diagnose
 from homdp_ppl.precision import Array, to_numpy
 
-MATRICES = 3  # of a chain: the mass matrix, its inverse and its square root
-TARGETS = (0.8, 0.95, 0.99)  # acceptance aimed at; the next when a round does not pass the gate
+MATRICES = 3  # per chain: the mass matrix, its inverse and its square root
+TARGETS = (0.8, 0.95, 0.99)  # target acceptance of successive rounds, until one passes the gate
 
 
 class Sampling(NamedTuple):
-    """How much to sample: how many chains, and for each of them the steps of warm-up and the draws
-    that are kept.
+    """The number of chains, and the number of warm-up steps and draws per chain.
 
     Examples
     --------
@@ -54,11 +51,11 @@ class Sampling(NamedTuple):
 
     chains: int = 4
     warmup: int = 300
-    draws: int = 500  # for each chain
+    draws: int = 500  # per chain
 
 
 class Warm(NamedTuple):
-    """Where the chains stand and what they have adapted to; the next fit begins here."""
+    """The positions and adaptation of the chains, from which the next fit starts."""
 
     position: Position  # (chains, ...)
     step_size: Array  # (chains,)
@@ -66,7 +63,7 @@ class Warm(NamedTuple):
 
 
 class Fit(NamedTuple):
-    """Draws of the sampled sites."""
+    """Draws of the sampled sites, with diagnostics."""
 
     samples: dict[str, Array]  # (chains, draws, ...)
     diagnostics: Diagnostics
@@ -75,7 +72,7 @@ class Fit(NamedTuple):
 
 
 class Sampler:
-    """The compiled sampler of a declaration; made by :func:`sampler`."""
+    """The compiled sampler of a declaration; created by :func:`sampler`."""
 
     def __init__(self, density: SiteDensity, sampling: Sampling) -> None:
         self.density = density
@@ -84,8 +81,9 @@ class Sampler:
         self._start: Callable[..., Any] = jax.jit(jax.vmap(density.start, in_axes=(0, None)))
 
     def fit(self, key: Array, data: Any, warm: Warm | None, gate: Gate, force: bool) -> Fit:
-        """Sample given data; raises :class:`InferenceError` if no round passes the gate, unless
-        forced.
+        """Sample given data.
+
+        Raises :class:`InferenceError` if no round passes the gate, unless ``force`` is True.
         """
         cold = warm is None
         if warm is None:
@@ -99,10 +97,10 @@ class Sampler:
             problems = diagnostics.problems(gate)
             if not problems:
                 return Fit(samples, diagnostics, warm, forced=False)
-        if not cold:  # new data can lead away from where the chains stood
+        if not cold:  # new data can move the posterior away from the old positions
             return self.fit(jax.random.fold_in(key, 0), data, None, gate, force)
         if not force:
-            subject = f"NUTS for {self.density.name} (force=True keeps the fit, and says so)"
+            subject = f"NUTS for {self.density.name} (to keep the fit anyway, use force=True)"
             raise InferenceError(subject, problems)
         return Fit(samples, diagnostics, warm, forced=True)
 
@@ -111,9 +109,8 @@ class Sampler:
         possible = np.isfinite(potential)
         if not possible.any():
             raise impossible(self.density.name)
-        shared = np.resize(
-            np.flatnonzero(possible), len(possible)
-        )  # chains that found no place begin where others do
+        # chains without a possible start begin where other chains do
+        shared = np.resize(np.flatnonzero(possible), len(possible))
         position = jax.tree.map(
             lambda leaf: leaf[np.where(possible, np.arange(len(possible)), shared)], position
         )
@@ -161,7 +158,7 @@ class Sampler:
 
 
 def require_room(homdp: HOMDP, held: tuple[str, ...], sampling: Sampling) -> None:
-    """Refuse draws of all chains, or mass matrices of their sites, that do not fit in memory."""
+    """Raise an error if the draws or the mass matrices of all chains do not fit in memory."""
     sites = [site for site in homdp.sites if site.name not in held]
     draws = sampling.chains * (sampling.warmup + sampling.draws)
     problems = draw_problems(
@@ -175,7 +172,7 @@ def require_room(homdp: HOMDP, held: tuple[str, ...], sampling: Sampling) -> Non
 
 
 def sampler(homdp: HOMDP, held: tuple[str, ...], sampling: Sampling) -> Sampler:
-    """The sampler of a declaration, compiled once for each choice of settings."""
+    """The sampler of a declaration, compiled once per choice of settings."""
     require_room(homdp, held, sampling)
     name = ("nuts", held, sampling)
     return homdp.cache.get(name, lambda: Sampler(Density(homdp, held), sampling))

@@ -1,7 +1,6 @@
-"""Predictive checks: whether episodes look like those that believed models make with the same
-policy.
+"""Predictive checks: whether episodes look like episodes simulated from the posterior.
 
-Before there are data this is a prior predictive check, afterwards a posterior predictive one.
+The simulations use the same policy. With the prior, this is a prior predictive check.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from homdp_ppl.core.episodes import Episodes
 from homdp_ppl.core.graph_policy import GraphPolicy, check_policy
 from homdp_ppl.core.policy import Policy, Trajectory
 from homdp_ppl.core.pomdp import Stationary
-from homdp_ppl.core.randomness import as_key, noise
+from homdp_ppl.core.randomness import as_key, noise, refuse_traced_key
 from homdp_ppl.core.rollout import play
 from homdp_ppl.declare.kernels import Tables
 from homdp_ppl.declare.model import HOMDP
@@ -31,49 +30,47 @@ from homdp_ppl.posteriors.belief import Posterior
 from homdp_ppl.posteriors.tables import tables_at
 from homdp_ppl.precision import Array, in_x64, to_numpy
 
-LEVEL = 0.05  # chance that one of the four findings is called unusual although the model is right
-FEWEST = 159  # draws that let the smallest two-sided tail, 2 / (draws + 1), reach LEVEL / 4
-LISTED = 3  # single frequencies that a summary tells of
-SAME = (
-    1e-9  # numbers closer than this are ties: sums of the same rewards differ in their last digit
-)
+LEVEL = 0.05  # probability of any unusual finding among the four if the model is correct
+FEWEST = 159  # draws for which the smallest two-sided tail, 2 / (draws + 1), is LEVEL / 4
+LISTED = 3  # single frequencies in a summary
+SAME = 1e-9  # numbers closer than this are ties: sums of the same rewards differ by rounding
 
 
 class Statistics(NamedTuple):
-    """What is looked at in a set of episodes; several sets have a leading axis."""
+    """Statistics of a set of episodes; several sets have a leading axis."""
 
     frequency: Array  # (H, Y)  share of the episodes with y_h = y
     pairs: Array  # (Y, Y)  share of the steps h < H with y_h = y and y_{h+1} = y'
-    mean: Array  # ()      of the returns
-    deviation: Array  # ()      their standard deviation
+    mean: Array  # ()      mean of the returns
+    deviation: Array  # ()      standard deviation of the returns
 
 
 class Finding(NamedTuple):
-    """One comparison of what was observed with what the model predicts."""
+    """One comparison of an observed statistic with its predictions."""
 
     what: str
     observed: float
-    low: float  # the middle 90% of the predictions
-    high: float
-    p: float  # tail probability, two-sided but for discrepancies
+    low: float  # 5% quantile of the predictions
+    high: float  # 95% quantile
+    p: float  # tail probability; two-sided, except for discrepancies
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PredictiveCheck:
-    """Observed episodes beside replicated ones.
+    """Observed episodes compared with replicated episodes.
 
-    Made by :func:`predictive_check`; printing it tells what was found.
+    Create it with :func:`predictive_check`; its ``repr`` is a summary of the findings.
 
     Attributes
     ----------
     homdp
         The declaration.
     episodes
-        How many were observed, and replicated for each draw.
+        The number of observed episodes, and of replicated episodes per draw.
     observed
-        What was observed.
+        Statistics of the observed episodes.
     replicated
-        The same for every draw, on a leading axis.
+        Statistics of the replicated episodes, with a leading axis of draws.
 
     Examples
     --------
@@ -86,12 +83,12 @@ class PredictiveCheck:
     >>> episodes = rollout(jax.random.split(jax.random.key(0), 50), world, listen)
     >>> deaf = posterior(
     ...     world.homdp, Counts(np.zeros((2, 3, 2)), np.full((2, 2), 10_000))
-    ... )  # sure that growls tell nothing
+    ... )  # certain that growls are not informative
     >>> check = predictive_check(jax.random.key(1), deaf, episodes, listen)
     >>> (
     ...     check.unusual,
     ...     round(check.findings[1].p, 3),
-    ... )  # growls agree with each other more than in any of 200 replications
+    ... )  # successive growls agree more often than in all 200 replications
     (('pairs of observations',), 0.005)
     """
 
@@ -104,9 +101,9 @@ class PredictiveCheck:
     def findings(self) -> tuple[Finding, ...]:
         """Observations by step, pairs of successive observations, mean and spread of the returns.
 
-        The first two are sums of (count - expected)^2 / expected. What is expected is the average
-        over all sets of episodes, the observed one among them: if that is like the others, its rank
-        is uniform.
+        The first two are sums of (count - expected)^2 / expected. The expected count is the average
+        over all sets of episodes, including the observed one. If the model is correct, the rank of
+        the observed statistic is uniform.
         """
         observed, replicated = self.observed, self.replicated
         tests = {
@@ -125,9 +122,9 @@ class PredictiveCheck:
 
     @cached_property
     def frequencies(self) -> tuple[Finding, ...]:
-        """Every observation at every step, the most surprising first.
+        """Every observation at every step, sorted by tail probability.
 
-        Among many, some are surprising by chance.
+        Among many frequencies, some are surprising by chance.
         """
         found = [
             _finding(
@@ -143,15 +140,16 @@ class PredictiveCheck:
 
     @property
     def unusual(self) -> tuple[str, ...]:
-        """Which of the four findings are so far out that a right model would show any such only
-        once in twenty checks.
+        """The names of the unusual findings among the four.
+
+        If the model is correct, a check has any unusual finding with probability at most 5%.
         """
         return tuple(
             finding.what for finding in self.findings if finding.p <= LEVEL / len(self.findings)
         )
 
     def summary(self) -> str:
-        """The findings in words, with the most surprising single frequencies."""
+        """The findings as text, with the most surprising single frequencies."""
         surprise = f"unusual: {', '.join(self.unusual)}" if self.unusual else "nothing unusual"
         lines = [
             (
@@ -184,12 +182,12 @@ def predictive_check(
     policy: Policy,
     draws: int = 200,
 ) -> PredictiveCheck:
-    """Compare episodes with those that believed models make with the same policy, as many for each
-    model.
+    """Compare episodes with episodes simulated from posterior draws under the same policy.
 
-    Tail probabilities are exact, never too small, if the belief comes from other episodes or is the
-    prior. If it comes from the same episodes, they lean towards the middle: then a small one is all
-    the more telling.
+    Each draw simulates as many episodes as were observed. Tail probabilities are valid, never too
+    small, if the posterior comes from other episodes or is the prior. If it comes from the same
+    episodes, they are conservative: they tend towards the middle, and a small one is even stronger
+    evidence.
 
     Parameters
     ----------
@@ -198,11 +196,11 @@ def predictive_check(
     belief
         The prior, ``posterior(homdp, Counts.zero(homdp))``, or a posterior.
     episodes
-        What was observed.
+        The observed episodes.
     policy
-        The policy that made them.
+        The policy that generated them.
     draws
-        How many parameter values to draw from the belief, each with its own set of episodes.
+        The number of posterior draws; each has its own set of episodes.
 
     Examples
     --------
@@ -224,6 +222,7 @@ def predictive_check(
     )
     if problems:
         raise DataError("predictive_check", problems)
+    refuse_traced_key(key, "predictive_check")
     key = as_key(key, "predictive_check")
     drawn = belief.parameters(jax.random.fold_in(key, 0), draws)
     tables = tables_at(belief.homdp, drawn, draws)
@@ -238,8 +237,9 @@ def predictive_check(
 def _replicate(
     keys: Array, tables: Tables, reward: Array, policy: GraphPolicy, episodes: int
 ) -> Statistics:
-    """Statistics of a set of episodes for each model, one model after the other to bound the
-    memory.
+    """Statistics of a set of episodes for each model.
+
+    Models are simulated one after the other to limit memory.
     """
 
     def one(given: tuple[Array, Tables]) -> Statistics:
@@ -264,7 +264,7 @@ def _replicate(
 
 @partial(jax.jit, static_argnames="observations")
 def _describe(episodes: Episode, reward: Array, observations: int) -> Statistics:
-    """The statistics of one set of episodes, stacked by ``vmap``."""
+    """The statistics of one set of episodes, stacked as by ``vmap``."""
     seen = episodes.observations
     (K, H), Y = seen.shape, observations
     steps = jnp.arange(H)
@@ -275,8 +275,9 @@ def _describe(episodes: Episode, reward: Array, observations: int) -> Statistics
 
 
 def _discrepancies(observed: Array, replicated: Array, number: int) -> tuple[Array, Array]:
-    """Pearson's discrepancy of the observed frequencies and of every replication, from ``number``
-    counts each.
+    """Pearson's discrepancy of the observed frequencies and of every replication.
+
+    Each set has ``number`` counts.
     """
     together = np.concatenate([observed[None], replicated]).reshape(1 + len(replicated), -1)
     expected = together.mean(0)
@@ -288,7 +289,7 @@ def _discrepancies(observed: Array, replicated: Array, number: int) -> tuple[Arr
 def _finding(what: str, observed: Array, replicated: Array, two_sided: bool) -> Finding:
     """The rank of the observed number among the replications as a tail probability.
 
-    Ties count as further out.
+    Ties count as more extreme.
     """
     slack = SAME * max(1.0, abs(float(observed)))
     above = 1 + int(np.sum(replicated >= observed - slack))
@@ -301,14 +302,15 @@ def _finding(what: str, observed: Array, replicated: Array, two_sided: bool) -> 
 
 
 def _problems(batch: Episodes, policy: GraphPolicy, draws: int) -> list[Problem]:
-    """What cannot be checked: no episodes, too few draws to find anything, or episodes that the
-    policy cannot have made.
-    """
+    """Problems: no episodes, too few draws, or episodes that are impossible under the policy."""
     problems = []
     if draws < FEWEST:
         problems.append(
             Problem(
-                "draws", f"{draws}", f"at least {FEWEST}", "Fewer can never call a finding unusual."
+                "draws",
+                f"{draws}",
+                f"at least {FEWEST}",
+                "With fewer draws no finding can be unusual.",
             )
         )
     if not len(batch):
@@ -323,8 +325,8 @@ def _problems(batch: Episodes, policy: GraphPolicy, draws: int) -> list[Problem]
                 *problems,
                 Problem(
                     "policy",
-                    "an action that it never takes there",
-                    "the policy of all episodes",
+                    "a policy that never takes the recorded action",
+                    "the policy that generated the episodes",
                     remedy,
                     at,
                 ),

@@ -1,9 +1,8 @@
-"""What the likelihood of a continuous model needs of its episodes, in as few numbers as the
-families of its kernels allow.
+"""Statistics of episodes that the likelihood of a continuous model needs.
 
-Finite transitions are counted, Gaussian emissions of finite states are summed up by their moments:
-the same size after ten episodes and after a million. Everything else is kept as it is, padded to
-the next power of two, so that growing data compile anew at most logarithmically often.
+Finite transitions are counted, and Gaussian emissions of finite states are summarised by their
+moments: their size does not grow with the number of episodes. Other data are kept and padded to the
+next power of two, so that growing data cause only logarithmically many compilations.
 """
 
 from __future__ import annotations
@@ -25,18 +24,18 @@ from homdp_ppl.declare.model import HOMDP
 from homdp_ppl.posteriors.density import SiteDensity
 from homdp_ppl.precision import Array, x64
 
-SMALLEST = 64  # rows of padded data
+SMALLEST = 64  # minimal number of rows of padded data
 
 
 class Rows(NamedTuple):
-    """Weighted points: each array has a row a point, and a weight of zero is padding."""
+    """Weighted points: one row per point in each array; weight zero marks padding."""
 
     values: tuple[Array, ...]
     weight: Array  # (n,)
 
 
 class Moments(NamedTuple):
-    """Of the observations in each state, (X,)."""
+    """Moments of the observations in each state, (X,)."""
 
     number: Array
     total: Array
@@ -44,12 +43,12 @@ class Moments(NamedTuple):
 
     @property
     def mean(self) -> Array:
-        """The mean in each state, 0 where there is none."""
+        """The mean in each state; 0 for states without observations."""
         return self.total / np.maximum(self.number, 1)
 
 
 class Statistics(NamedTuple):
-    """All that a likelihood reads."""
+    """The data of a likelihood."""
 
     starts: Rows  # (x_1,)
     moves: Rows  # (x, a, x')
@@ -57,7 +56,7 @@ class Statistics(NamedTuple):
 
 
 def gaussian_emissions(homdp: HOMDP) -> bool:
-    """Whether every state shows a normal number, so that moments are sufficient."""
+    """Whether emissions are scalar and normal in every state, so that moments are sufficient."""
     X, Y = homdp.spaces[:2]
     if isinstance(X, Real) or not isinstance(Y, Real) or Y.shape:
         return False
@@ -107,7 +106,7 @@ def moments(x: Array, y: Array, states: int) -> Moments:
 
 
 def _counted(sizes: tuple[int, ...], *values: Array) -> Rows:
-    """Every combination of indices, weighted by how often it came."""
+    """Every combination of indices, weighted by its count."""
     table = np.zeros(sizes)
     np.add.at(table, values, 1.0)
     grid = np.meshgrid(*(np.arange(size) for size in sizes), indexing="ij")
@@ -115,9 +114,7 @@ def _counted(sizes: tuple[int, ...], *values: Array) -> Rows:
 
 
 def _padded(*values: Array) -> Rows:
-    """The points themselves; padding repeats the first one, where every density is what it is
-    anyway.
-    """
+    """The points, padded with copies of the first point, at which the density is defined."""
     n = len(values[0])
     size = max(SMALLEST, 1 << max(n - 1, 0).bit_length())
     index = np.where(np.arange(size) < n, np.arange(size), 0)
@@ -126,7 +123,7 @@ def _padded(*values: Array) -> Rows:
 
 
 def log_likelihood(rules: Laws, data: Statistics) -> Array:
-    """Log density of the data under a program's kernels; may be traced."""
+    """Log density of the data under a program's kernels; can be traced."""
     starts = _weighed(lambda x: rules.initial().log_prob(x), data.starts)
     moves = _weighed(lambda x, a, z: rules.transition(x, a).log_prob(z), data.moves)
     if isinstance(data.sights, Rows):
@@ -141,7 +138,7 @@ def _weighed(log_density: Callable[..., Array], rows: Rows) -> Array:
 
 
 def _of_moments(rules: Laws, data: Moments) -> Array:
-    """The likelihood of normal observations from their moments."""
+    """The log-likelihood of normal observations from their moments."""
 
     def parameters(x: Array) -> tuple[Array, Array]:
         law = unwrap(rules.emission(x))
@@ -163,7 +160,7 @@ class EpisodeDensity(SiteDensity):
         self._domain = homdp.spaces
 
     def weigh(self, kernels: Kernels, data: Statistics) -> None:
-        """The likelihood as one factor."""
+        """Add the likelihood as one factor."""
         numpyro.factor(
             "likelihood of the episodes", log_likelihood(laws(kernels, self._domain), data)
         )

@@ -1,4 +1,4 @@
-"""Tables of a finite model under a posterior: at draws of its sites, their mean and variance."""
+"""Tables of a finite model under a posterior: at draws of its sites, mean and variance."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from homdp_ppl.posteriors.atoms import Atoms
 from homdp_ppl.posteriors.dirichlet import closed_form
 from homdp_ppl.precision import Array, in_x64, to_numpy
 
-CHUNK = 2**22  # table entries held at once when draws are averaged
+CHUNK = 2**22  # table entries in memory while draws are averaged
 
 
 @in_x64
@@ -33,7 +33,7 @@ def tables_at(homdp: HOMDP, parameters: Mapping[str, Array], n: int) -> Tables:
 def table_moments(homdp: HOMDP, closed: Array, atoms: Atoms | None) -> tuple[Tables, Tables]:
     """Mean and variance of the tables.
 
-    Closed forms for the rows that have one, the atoms elsewhere.
+    They come from the closed form for rows that have one, and from the atoms elsewhere.
     """
     form = closed_form(homdp)
     exact = form.mean(closed), form.variance(closed)
@@ -58,9 +58,9 @@ def table_moments(homdp: HOMDP, closed: Array, atoms: Atoms | None) -> tuple[Tab
 
 @in_x64
 def _averages(homdp: HOMDP, closed: bool, atoms: Atoms) -> tuple[Tables, Tables]:
-    """Mean and variance of the tables over the atoms, in chunks that fit the memory."""
+    """Mean and variance of the tables over the atoms, in chunks that fit in memory."""
     N, weights = len(atoms), atoms.probabilities
-    # sites in closed form are held: their rows are not read
+    # sites in closed form are fixed at their means: their rows are not used
     held = closed_form(homdp).middle() if closed else {}
     size = max(1, min(N, CHUNK // sum(table.size for table in homdp.structure.reference)))
     first = second = Tables(np.zeros(()), np.zeros(()), np.zeros(()))

@@ -1,9 +1,8 @@
-"""Following a sampled posterior through many small updates.
+"""Update a sampled posterior many times: reweight the draws, and sample again when necessary.
 
-Stored draws are reweighed, and sampled anew when they wear out.
-
-Between two fits the draws get weights proportional to the likelihood of the data since the last
-one. When fewer than half of them still count, NUTS runs again from where its chains stand.
+Between two fits, the weights of the draws are proportional to the likelihood of the data since the
+last fit. When the effective number of draws falls below half, NUTS runs again from the current
+positions of its chains.
 """
 
 from __future__ import annotations
@@ -26,11 +25,11 @@ from homdp_ppl.posteriors.inference import posterior, refit
 from homdp_ppl.posteriors.tables import tables_at
 from homdp_ppl.precision import Array
 
-WORN = 0.5  # share of effective draws below which they are sampled anew
+WORN = 0.5  # sample again if the share of effective draws is smaller
 
 
 class Moving(NamedTuple):
-    """The entries of a table that move with the sampled sites, at every draw."""
+    """The table entries that depend on the sampled sites, at every draw."""
 
     places: tuple[Array, ...]  # E indices into the table
     log: Array  # (N, E)  log probability
@@ -38,13 +37,11 @@ class Moving(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Tracked:
-    """A posterior on its way: the belief now, the last one that was sampled, and the tables of its
-    draws.
-    """
+    """The current posterior, the last one that was sampled, and the tables of its draws."""
 
     belief: Posterior
     base: Posterior
-    atoms: Atoms  # of the base
+    atoms: Atoms  # draws of the base
     moving: dict[str, Moving]  # "transition", "emission"
 
     @classmethod
@@ -54,20 +51,16 @@ class Tracked:
 
     @classmethod
     def of(cls, belief: Posterior) -> Tracked:
-        """Begin to follow a sampled posterior."""
+        """Start from a sampled posterior."""
         if belief.atoms is None:
             raise InferenceError(
                 "Tracked",
-                [
-                    Problem(
-                        "posterior", belief.method, "one that was sampled", "Update it directly."
-                    )
-                ],
+                [Problem("posterior", belief.method, "a sampled posterior", "Update it directly.")],
             )
         N = len(belief.atoms)
         held = (
             closed_form(belief.homdp).middle() if len(belief.closed) else {}
-        )  # their rows are not read
+        )  # their rows are not used
         values = {name: np.repeat(value[None], N, axis=0) for name, value in held.items()} | dict(
             belief.atoms.values
         )
@@ -79,21 +72,19 @@ class Tracked:
         return cls(belief, belief, belief.atoms, moving)
 
     def update(self, counts: Counts, key: Array) -> Tracked:
-        """The belief given all data so far.
+        """The posterior given all data so far.
 
-        Reweighed if the draws still represent it, else sampled anew.
+        The draws are reweighted if enough of them are effective; otherwise NUTS runs again.
 
         Parameters
         ----------
         counts
-            Of all data, not only of the new ones.
+            The counts of all data, not only of the new data.
         key
             A JAX random key.
         """
         log_weights = self._log_weights(counts)
-        if not np.isfinite(
-            log_weights
-        ).any():  # no value that is stored explains the data: others may, or none does
+        if not np.isfinite(log_weights).any():  # no stored draw explains the data
             return self.of(refit(self.base, counts, key))
         weights = softmax(log_weights)
         if 1 / np.sum(weights**2) < WORN * len(weights) and not self.atoms.complete:

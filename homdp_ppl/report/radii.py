@@ -21,7 +21,7 @@ from homdp_ppl.core.episodes import Episodes
 from homdp_ppl.core.graph_policy import GraphPolicy
 from homdp_ppl.core.policy import Policy
 from homdp_ppl.core.pomdp import POMDP
-from homdp_ppl.core.randomness import as_keys
+from homdp_ppl.core.randomness import as_key, as_keys
 from homdp_ppl.core.rollout import rollout_many
 from homdp_ppl.declare.model import World
 from homdp_ppl.errors import DataError, Problem, shown
@@ -86,6 +86,7 @@ def compare_radii(
     array([1.1 , 0.42, 0.08])
     """
     check_arguments("compare_radii", episodes=episodes, delta=delta)
+    key = as_key(key, "compare_radii")
     key = as_keys(key, "compare_radii")
     graph = policy if isinstance(policy, GraphPolicy) else GraphPolicy.from_policy(policy, world)
     data = rollout_many(jax.random.split(jax.random.fold_in(key, 0), episodes), world, graph)

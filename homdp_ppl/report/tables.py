@@ -13,7 +13,7 @@ from homdp_ppl.core.checked import checked, checked_but
 from homdp_ppl.core.episode import Episode
 from homdp_ppl.core.episodes import Episodes
 from homdp_ppl.core.plan import Plan
-from homdp_ppl.core.spaces import describe, told
+from homdp_ppl.core.spaces import describe, label_of
 from homdp_ppl.declare.model import HOMDP, World
 from homdp_ppl.errors import DataError, Problem, shown
 from homdp_ppl.precision import x64
@@ -65,7 +65,9 @@ def seen_table(model: HOMDP, episode: Episode, title: str = "") -> Table:
     )
     for h, (y, a) in enumerate(zip(episode.observations, episode.actions, strict=True)):
         table.add_row(
-            str(h + 1), escape(told(y, model.spaces.observations)), escape(model.spaces.actions[a])
+            str(h + 1),
+            escape(label_of(y, model.spaces.observations)),
+            escape(model.spaces.actions[a]),
         )
     return table
 
@@ -116,12 +118,12 @@ def revealed_table(model: HOMDP, episode: Episode, title: str = "") -> Table:
         title=escape(title) or None,
         title_justify="left",
     )
-    latent = [f"[bold]{escape(told(x, model.spaces.states))}[/]" for x in episode.states]
+    latent = [f"[bold]{escape(label_of(x, model.spaces.states))}[/]" for x in episode.states]
     for h, (y, a) in enumerate(zip(episode.observations, episode.actions, strict=True)):
         x = episode.states[h]
         with x64():
             reward = model.reward(x, a) if callable(model.reward) else model.reward[h, x, a]
-        seen, done = escape(told(y, model.spaces.observations)), escape(model.spaces.actions[a])
+        seen, done = escape(label_of(y, model.spaces.observations)), escape(model.spaces.actions[a])
         table.add_row(str(h + 1), latent[h], seen, done, f"{float(reward):.2f}")
     table.add_row("end", latent[-1], "", "return", f"{model.returns(episode):.2f}")
     return table

@@ -1,1 +1,1 @@
-"""Files that survive a crash: atomic writes, the record format, journals, locks, npz files."""
+"""Crash-safe files: atomic writes, the record format, journals, locks and npz files."""

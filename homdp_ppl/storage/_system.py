@@ -1,8 +1,6 @@
-"""What differs between operating systems: locking an open file, reading and writing at an offset,
-bringing names to the disk, opening regular files only, and asking whether a process runs.
+"""Functions that differ between operating systems: locks, file access, sync, processes.
 
-Nothing here is needed at import: ``fcntl`` exists on Linux and macOS only, ``msvcrt`` on Windows
-only.
+``fcntl`` exists only on Linux and macOS, ``msvcrt`` only on Windows; neither is needed at import.
 """
 
 from __future__ import annotations
@@ -13,9 +11,9 @@ import stat
 import sys
 from pathlib import Path
 
-BINARY = getattr(os, "O_BINARY", 0)  # Windows opens text files otherwise
+BINARY = getattr(os, "O_BINARY", 0)  # without it, Windows opens files in text mode
 PLAIN = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | BINARY
-LOCKED_BYTE = 2**30  # far behind the content: Windows refuses to read bytes that are locked
+LOCKED_BYTE = 2**30  # far beyond the content, because Windows cannot read locked bytes
 
 
 def open_plain(path: str | Path, flags: int) -> int:
@@ -26,9 +24,9 @@ def open_plain(path: str | Path, flags: int) -> int:
     path
         The file.
     flags
-        As for ``os.open``.
+        The flags of ``os.open``.
     """
-    if os.path.islink(path):  # O_NOFOLLOW says so less clearly, and Windows has none
+    if os.path.islink(path):  # clearer than the error of O_NOFOLLOW, which Windows lacks
         raise OSError(errno.ELOOP, "a symbolic link")
     handle = os.open(path, flags | PLAIN, 0o666)
     if not stat.S_ISREG(os.fstat(handle).st_mode):
@@ -38,7 +36,7 @@ def open_plain(path: str | Path, flags: int) -> int:
 
 
 def read_plain(path: str | Path, largest: int) -> bytes:
-    """The content of a regular file of at most so many bytes; a larger one raises OSError."""
+    """Read a regular file; raises OSError if it has more than ``largest`` bytes."""
     with os.fdopen(open_plain(path, os.O_RDONLY), "rb") as file:
         size = os.fstat(file.fileno()).st_size
         if size > largest:
@@ -53,7 +51,7 @@ def write_plain(path: str | Path, content: bytes) -> None:
 
 
 def printable(text: str) -> str:
-    r"""A text that any file or terminal can hold: names that are not UTF-8 get escapes.
+    r"""Escape characters that cannot be encoded as UTF-8.
 
     Examples
     --------
@@ -64,10 +62,10 @@ def printable(text: str) -> str:
 
 
 def try_lock(handle: int) -> bool:
-    """Lock an open file unless another process holds it; returns whether it is locked now.
+    """Try to lock an open file; returns False if another process holds the lock.
 
-    The kernel takes the lock back when the process ends, however it ends. This is ``flock`` on
-    Linux and macOS, and a locked byte on Windows.
+    The kernel releases the lock when the process ends for any reason. This uses ``flock`` on Linux
+    and macOS, and a locked byte on Windows.
 
     Parameters
     ----------
@@ -95,28 +93,28 @@ def try_lock(handle: int) -> bool:
 def unlock_and_close(handle: int) -> None:
     """Close a file that :func:`try_lock` has locked; this unlocks it."""
     if sys.platform == "win32":
-        _unlock_byte(handle)  # closing does this too, but at a time of its own choice
+        _unlock_byte(handle)  # closing also unlocks, but possibly later
     os.close(handle)
 
 
 def read_at(handle: int, size: int, offset: int) -> bytes:
-    """At most so many bytes of an open file, from an offset on."""
+    """Read at most ``size`` bytes of an open file, starting at an offset."""
     os.lseek(handle, offset, os.SEEK_SET)
     return os.read(handle, size)
 
 
 def write_at(handle: int, data: bytes | memoryview, offset: int) -> int:
-    """Write bytes to an open file at an offset; returns how many were written."""
+    """Write bytes to an open file at an offset; returns the number of bytes written."""
     os.lseek(handle, offset, os.SEEK_SET)
     return os.write(handle, data)
 
 
 def sync(path: Path) -> None:
-    """Bring a file, or the names in a directory, to the disk."""
+    """Sync a file, or the names in a directory, to disk."""
     directory = path.is_dir()
     if directory and sys.platform == "win32":
-        return  # Windows cannot open directories, and writes names to the disk in order
-    # Windows syncs only files that are open for writing
+        return  # Windows cannot open directories, and writes names to disk in order
+    # Windows can sync only files that are open for writing
     handle = os.open(path, os.O_RDWR if sys.platform == "win32" else os.O_RDONLY)
     try:
         os.fsync(handle)
@@ -129,9 +127,9 @@ def sync(path: Path) -> None:
 
 
 def is_running(pid: int) -> bool:
-    """Whether a process with this number runs on this host."""
+    """Whether a process with this id runs on this host."""
     if sys.platform == "win32":
-        return _is_running_on_windows(pid)  # there, os.kill(pid, 0) would send Ctrl-C
+        return _is_running_on_windows(pid)  # os.kill(pid, 0) would send Ctrl-C on Windows
     try:
         os.kill(pid, 0)
     except (ProcessLookupError, OverflowError):

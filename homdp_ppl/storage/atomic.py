@@ -1,7 +1,4 @@
-"""Files that are whole or not there: atomic replacement, and damaged files set aside.
-
-Errors tell file and byte on one line.
-"""
+"""Atomic file replacement, storage errors, and renaming of damaged files."""
 
 from __future__ import annotations
 
@@ -17,35 +14,32 @@ from pathlib import Path
 from homdp_ppl.errors import HOMDPError, Problem
 from homdp_ppl.storage._system import sync
 
-LEFTOVER = re.compile(
-    r"\..+\.[0-9a-f]{16}\.partial(\.[^.]*)?"
-)  # what a killed writer leaves behind
+LEFTOVER = re.compile(r"\..+\.[0-9a-f]{16}\.partial(\.[^.]*)?")  # temporary files of killed writers
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 class StorageError(HOMDPError):
-    """A file or directory that cannot be used, told on one line with the byte where the trouble
-    starts.
+    """A file or directory that cannot be used.
+
+    Its message is one line, with the byte offset of the problem if there is one.
 
     Parameters
     ----------
     path
         The file.
     got
-        What was found there.
+        What was found.
     expected
-        What should be there.
+        What was expected.
     remedy
         What to do.
     offset
-        The byte of the file, where there is one.
+        The byte offset of the problem, if there is one.
 
     Examples
     --------
-    >>> print(
-    ...     StorageError("a.journal", "a wrong checksum", "record 3 as it was written", offset=120)
-    ... )
-    a.journal[byte 120]: got a wrong checksum; expected record 3 as it was written
+    >>> print(StorageError("a.journal", "a wrong checksum", "an intact record 3", offset=120))
+    a.journal[byte 120]: got a wrong checksum; expected an intact record 3
     """
 
     def __init__(
@@ -53,17 +47,12 @@ class StorageError(HOMDPError):
     ) -> None:
         self.path = Path(path)
         self.offset = offset
+        place = "" if offset is None else f"byte {offset}"
         super().__init__(
             str(path),
-            [Problem(str(path), got, expected, remedy, "" if offset is None else f"byte {offset}")],
+            [Problem(str(path) or "path ''", got, expected, remedy, place)],
         )
-        self.args = (
-            path,
-            got,
-            expected,
-            remedy,
-            offset,
-        )  # of which a copy is made in another process
+        self.args = (path, got, expected, remedy, offset)  # these make the error picklable
 
     def __str__(self) -> str:
         return " ".join(str(self.problems[0]).splitlines())
@@ -71,16 +60,16 @@ class StorageError(HOMDPError):
 
 @contextmanager
 def storage_errors(path: str | Path, expected: str, offset: int | None = None) -> Iterator[None]:
-    """Turn what the operating system refuses inside a ``with`` block into a :class:`StorageError`.
+    """Convert errors of the operating system in a ``with`` block to :class:`StorageError`.
 
     Parameters
     ----------
     path
-        The file that is worked on.
+        The file.
     expected
-        What is being done with it.
+        What the code expects of the file, for the message.
     offset
-        The byte, where there is one.
+        The byte offset, if there is one.
 
     Examples
     --------
@@ -91,29 +80,28 @@ def storage_errors(path: str | Path, expected: str, offset: int | None = None) -
     """
     try:
         yield
-    except ValueError as error:  # of the operating system, for names with a zero byte
+    except ValueError as error:  # raised by Python for names with a null byte
         if "null byte" not in str(error):
             raise
-        raise StorageError(repr(str(path)), "a zero byte in the name", expected) from error
+        raise StorageError(repr(str(path)), "a null byte in the name", expected) from error
     except OSError as error:
-        remedy = "Make space, then resume." if error.errno in FULL else ""
+        remedy = "Free some disk space, then resume." if error.errno in FULL else ""
         raise StorageError(path, error.strerror or str(error), expected, remedy, offset) from error
 
 
 def atomic_write(path: str | Path, content: bytes | Callable[[Path], object]) -> None:
-    """Replace a file: whoever looks, now or after a crash, finds the old content or the new, both
-    whole.
+    """Replace a file atomically: even after a crash, it has either the old or the new content.
 
-    The content is written beside the file, brought to the disk and renamed; then the directory is
-    brought to the disk.
+    The content is written to a temporary file in the same directory, which is synced to disk and
+    renamed. Then the directory is synced.
 
     Parameters
     ----------
     path
         The file.
     content
-        Its bytes, or a function that writes them to the path it is given, which lies beside the
-        file and has its suffix.
+        Its bytes, or a function that writes them to a given path: that of the temporary file,
+        which has the same suffix.
 
     Examples
     --------
@@ -121,30 +109,30 @@ def atomic_write(path: str | Path, content: bytes | Callable[[Path], object]) ->
     >>> with tempfile.TemporaryDirectory() as directory:
     ...     path = Path(directory, "facts.txt")
     ...     atomic_write(path, b"seven")
-    ...     atomic_write(path, lambda beside: beside.write_text("eight"))
+    ...     atomic_write(path, lambda temporary: temporary.write_text("eight"))
     ...     print(path.read_text(), os.listdir(directory))
     eight ['facts.txt']
     """
     path = Path(path)
-    beside = path.parent / f".{path.stem}.{secrets.token_hex(8)}.partial{path.suffix}"
+    temporary = path.parent / f".{path.stem}.{secrets.token_hex(8)}.partial{path.suffix}"
     with storage_errors(path, "a file that can be written"):
         try:
             if callable(content):
-                content(beside)
+                content(temporary)
             else:
-                beside.write_bytes(content)
-            sync(beside)
-            os.replace(beside, path)
+                temporary.write_bytes(content)
+            sync(temporary)
+            os.replace(temporary, path)
         except BaseException:
-            beside.unlink(missing_ok=True)
+            temporary.unlink(missing_ok=True)
             raise
         sync(path.parent)
 
 
 def remove_leftovers(directory: str | Path) -> list[Path]:
-    """Remove what writers that were killed in :func:`atomic_write` left in a directory and below.
+    """Remove temporary files that killed calls of :func:`atomic_write` left in a directory tree.
 
-    Only for who holds its lock.
+    Call it only while you hold the lock of the directory.
 
     Parameters
     ----------
@@ -160,7 +148,7 @@ def remove_leftovers(directory: str | Path) -> list[Path]:
     ...     print(len(remove_leftovers(directory)), os.listdir(directory))
     1 ['results.nc']
     """
-    with storage_errors(directory, "a directory to tidy"):
+    with storage_errors(directory, "a directory from which temporary files can be removed"):
         leftovers = [
             path for path in Path(directory).rglob(".*.partial*") if LEFTOVER.fullmatch(path.name)
         ]
@@ -170,8 +158,9 @@ def remove_leftovers(directory: str | Path) -> list[Path]:
 
 
 def set_aside(path: str | Path) -> Path:
-    """Rename a damaged file to ``name.damaged-1``, or the next number that is free, and return its
-    new path.
+    """Rename a damaged file to ``name.damaged-1``, or the next free number.
+
+    Returns the new path.
 
     Parameters
     ----------
@@ -189,13 +178,11 @@ def set_aside(path: str | Path) -> Path:
     0.journal.damaged-2
     """
     path = Path(path)
-    with storage_errors(path, "a file that can be set aside"):
+    with storage_errors(path, "a file that can be renamed"):
         for number in count(1):
             aside = path.with_name(f"{path.name}.damaged-{number}")
             try:
-                aside.touch(
-                    exist_ok=False
-                )  # the name is ours, so the rename replaces nothing of value
+                aside.touch(exist_ok=False)  # reserve the name, so that no file is overwritten
             except FileExistsError:
                 continue
             try:

@@ -1,8 +1,8 @@
-"""Blocks: named arrays and facts as bytes, and back. What journals keep; no code can hide in it.
+"""Blocks: encoding of named arrays and facts as bytes, the content of journals.
 
-A block is the length of a text (4 bytes, little-endian), the text, which is JSON ``{"facts": {...},
-"arrays": [[name, type, shape], ...]}``, and the entries of the arrays one after the other,
-little-endian, in C order.
+A block consists of the length of a text (4 bytes, little-endian), the text itself, which is JSON
+``{"facts": {...}, "arrays": [[name, type, shape], ...]}``, and the entries of all arrays,
+little-endian, in C order. Decoding a block never executes code.
 """
 
 from __future__ import annotations
@@ -19,32 +19,32 @@ TYPES = {
     name: np.dtype(name)
     for name in ("|b1", "|i1", "<i2", "<i4", "<i8", "|u1", "<u2", "<u4", "<u8", "<f4", "<f8")
 }
-LONGEST = 2**48  # of an axis, so that hostile shapes cost no time
+LONGEST = 2**48  # limit of an axis, so that malicious shapes are rejected quickly
 MOST_AXES = 16
 TEXT = 4  # bytes of the length of the text
 
 
 class Block(NamedTuple):
-    """Some whole episodes of a run, or anything else that is arrays and facts."""
+    """Arrays and facts, for example of some episodes of a run."""
 
     arrays: dict[str, NDArray[Any]]
-    facts: dict[str, Any]  # what JSON can hold; tuples come back as lists
+    facts: dict[str, Any]  # JSON values; tuples become lists
 
 
 def encode(arrays: Mapping[str, ArrayLike], facts: Mapping[str, Any]) -> bytes:
-    r"""A block as bytes.
+    r"""Encode a block as bytes.
 
     Parameters
     ----------
     arrays
-        Truth values, integers or floats, of any shape.
+        Booleans, integers or floats, of any shape.
     facts
-        What JSON can hold.
+        Values that JSON supports.
 
     Raises
     ------
     ValueError
-        Arrays of another type, or facts that are no JSON.
+        If an array has another type, or a fact is not supported by JSON.
 
     Examples
     --------
@@ -67,9 +67,9 @@ def encode(arrays: Mapping[str, ArrayLike], facts: Mapping[str, Any]) -> bytes:
 
 
 def decode(data: bytes) -> Block:
-    """The block that :func:`encode` made into bytes.
+    """Decode the bytes of :func:`encode`.
 
-    Allocates no more than a few times the length of the bytes.
+    Allocates at most a few times the length of the bytes.
 
     Parameters
     ----------
@@ -79,7 +79,7 @@ def decode(data: bytes) -> Block:
     Raises
     ------
     ValueError
-        Bytes that :func:`encode` does not make.
+        If the bytes are not an encoded block.
 
     Examples
     --------
@@ -95,7 +95,7 @@ def decode(data: bytes) -> Block:
         case {"facts": dict(facts), "arrays": list(table)} if start <= len(data):
             pass
         case _:
-            raise ValueError("no facts and arrays")
+            raise ValueError("no table of facts and arrays")
     arrays: dict[str, NDArray[Any]] = {}
     for entry in table:
         match entry:

@@ -1,7 +1,4 @@
-"""Journal: the append-only truth of one run, from which everything else is rebuilt.
-
-The file format is in records.py.
-"""
+"""Journals: append-only files with the results of one run; the format is in records.py."""
 
 from __future__ import annotations
 
@@ -30,21 +27,21 @@ from homdp_ppl.storage.records import (
 
 
 class Contents(NamedTuple):
-    """All that a journal holds."""
+    """The contents of a journal."""
 
-    description: dict[str, Any] | None  # None: cut or damaged before the run was described
+    description: dict[str, Any] | None  # None if the file ends or is damaged before it
     blocks: tuple[Block, ...]
 
 
 def read_journal(path: str | Path, salvage: bool = False) -> Contents:
-    """Read a journal, also while it is written; the file is left as it is.
+    """Read a journal, even while it is being written; the file is not changed.
 
     Parameters
     ----------
     path
         The file.
     salvage
-        Give what stands before the damage of a damaged journal, instead of refusing it.
+        Return the intact part of a damaged journal instead of raising an error.
 
     Examples
     --------
@@ -64,14 +61,14 @@ def read_journal(path: str | Path, salvage: bool = False) -> Contents:
 
 
 def write_facts(path: str | Path, facts: Mapping[str, Any]) -> Place:
-    """Replace a file by a journal that has nothing but a description; returns where that ends.
+    """Replace a file by a journal with only a description; returns the place after it.
 
     Parameters
     ----------
     path
         The file.
     facts
-        The description, as JSON can hold it.
+        The description, with values that JSON supports.
 
     Examples
     --------
@@ -89,8 +86,9 @@ def write_facts(path: str | Path, facts: Mapping[str, Any]) -> Place:
 
 
 class Journal:
-    """A journal to go on with: made by :meth:`create` or :meth:`open`, for who holds the lock of
-    its directory.
+    """A journal that is open for writing; use :meth:`create` or :meth:`open`.
+
+    Hold the lock of its directory while you use it.
 
     Examples
     --------
@@ -108,15 +106,15 @@ class Journal:
     def __init__(self, path: Path, description: dict[str, Any], start: Place, end: Place) -> None:
         self.path = path
         self.description = description
-        self._start = start  # of the first block
-        self._end = end  # of the last whole record
-        self._unsettled = False  # whether bytes of a failed append may stand behind it
+        self._start = start  # the place of the first block
+        self._end = end  # the place after the last intact record
+        self._unsettled = False  # whether bytes of a failed append may follow the last record
         with storage_errors(path, "a journal that can be written"):
             self._handle: int | None = open_plain(path, os.O_WRONLY)
 
     @staticmethod
     def begun(path: str | Path) -> bool:
-        """Whether a run has begun in this file: it is there, and not cut inside the description.
+        """Whether the file exists and contains a complete description, so that a run has begun.
 
         Parameters
         ----------
@@ -136,14 +134,14 @@ class Journal:
 
     @classmethod
     def create(cls, path: str | Path, description: Mapping[str, Any]) -> Self:
-        """Begin a journal; a file in which a run has begun is refused.
+        """Create a journal; raises an error if a run has already begun in the file.
 
         Parameters
         ----------
         path
             The file.
         description
-            What run this is, as JSON can hold it.
+            The description of the run, with values that JSON supports.
         """
         path = Path(path)
         if cls.begun(path):
@@ -158,9 +156,9 @@ class Journal:
 
     @classmethod
     def open(cls, path: str | Path) -> Self:
-        """Go on with a journal after its last whole record.
+        """Open a journal to continue after its last intact record.
 
-        What an append that was cut short left behind is removed.
+        The remains of an interrupted append are removed.
 
         Parameters
         ----------
@@ -170,10 +168,10 @@ class Journal:
         Raises
         ------
         DamageError
-            The file is not as it was written. It has been set aside under another name, and a new
-            journal can be made of what ``read_journal(error.aside, salvage=True)`` finds whole.
+            The file is damaged. It has been renamed; ``read_journal(error.aside, salvage=True)``
+            returns its intact part, from which you can create a new journal.
         StorageError
-            No journal, or one of a newer format; the file is left as it is.
+            The file is not a journal, or has a newer format; it is not changed.
         """
         path = Path(path)
         try:
@@ -188,9 +186,9 @@ class Journal:
         if first is None:
             raise StorageError(
                 path,
-                "a file that ends before its run is described",
+                "a file that ends inside its description",
                 "a journal",
-                "Begin it with Journal.create.",
+                "Create it again with Journal.create.",
             )
         journal = cls(path, first[1].facts, first[0], end)
         try:
@@ -202,24 +200,23 @@ class Journal:
 
     @property
     def written(self) -> int:
-        """How many blocks there are."""
+        """The number of blocks."""
         return self._end.number - 1
 
     def append(
         self, arrays: Mapping[str, ArrayLike], facts: Mapping[str, Any], sync: bool = True
     ) -> None:
-        """Write a block; when this returns it is on the disk, and when it raises the journal is as
-        it was before.
+        """Append a block; after this call it is on disk. If it raises, the journal is unchanged.
 
         Parameters
         ----------
         arrays
-            Truth values, integers or floats, of any shape.
+            Booleans, integers or floats, of any shape.
         facts
-            What JSON can hold.
+            Values that JSON supports.
         sync
-            Wait for the disk. Without it, a block survives the end of the process at once and a
-            power cut some seconds later.
+            Wait until the block is on disk. Without it, the block is safe immediately if the
+            process ends, but only after some seconds if the power fails.
         """
         with _content_errors(self.path, self._end.offset):
             payload = encode(arrays, facts)
@@ -236,25 +233,23 @@ class Journal:
                 if sync:
                     os.fsync(handle)
             except BaseException:
-                with suppress(
-                    StorageError
-                ):  # else it is a tear, dropped by the next append or the next open
+                with suppress(StorageError):  # otherwise the next append or open removes the rest
                     self._drop_rest()
                 raise
         self._end = end
         self._unsettled = False
 
     def records(self) -> Iterator[Block]:
-        """The blocks in order, read from the file and verified.
+        """Read and verify all blocks in order.
 
-        For a closed journal there is :func:`read_journal`.
+        Use :func:`read_journal` for a closed journal.
         """
         self._ready()
         for _, block in walk(self.path, self._start, self._end.offset):
             yield block
 
     def close(self) -> None:
-        """Bring everything to the disk and let the file go."""
+        """Sync the file to disk and close it."""
         handle, self._handle = self._handle, None
         if handle is not None:
             with storage_errors(self.path, "a journal that can be closed"):
@@ -278,11 +273,11 @@ class Journal:
         return f"Journal({self.path.name!r}, {self.written} blocks)"
 
     def _ready(self) -> int:
-        """The open file, which ends where the next record goes."""
+        """Return the open file, after checks that it ends where the next record starts."""
         if self._handle is None:
             raise StorageError(
                 self.path,
-                "a journal that is closed",
+                "a closed journal",
                 "an open one",
                 "Open it again with Journal.open.",
             )
@@ -291,15 +286,15 @@ class Journal:
                 self.path,
                 "a file that was removed or replaced while it was open",
                 "the same file for the whole run",
-                "Nothing more is written. Begin the study again if its directory is gone.",
+                "No more results are saved. Start the study again if its directory is gone.",
             )
         size = os.fstat(self._handle).st_size
         if size < self._end.offset or (size > self._end.offset and not self._unsettled):
-            remedy = "Another process has changed it: hold the lock of the directory."
+            remedy = "Another process has changed it. Hold the lock of the directory."
             raise StorageError(
                 self.path,
                 f"a file of {size} bytes",
-                f"{self._end.offset}",
+                f"{self._end.offset} bytes",
                 remedy,
                 min(size, self._end.offset),
             )
@@ -313,7 +308,7 @@ class Journal:
             return False
 
     def _drop_rest(self) -> None:
-        """Cut the file after its last whole record."""
+        """Truncate the file after its last intact record."""
         with storage_errors(self.path, "a torn record that can be removed", self._end.offset):
             if self._handle is not None and os.fstat(self._handle).st_size > self._end.offset:
                 os.ftruncate(self._handle, self._end.offset)
@@ -326,5 +321,5 @@ def _content_errors(path: Path, offset: int) -> Iterator[None]:
     try:
         yield
     except ValueError as error:
-        expected = "arrays of truth values, integers or floats, and facts that JSON can hold"
+        expected = "arrays of booleans, integers or floats, and facts that JSON supports"
         raise StorageError(path, str(error), expected, offset=offset) from error

@@ -1,4 +1,4 @@
-"""Locks: one process at a time works on a directory; a second one gets an error with its name."""
+"""Directory locks: one process at a time may use a directory; others get an error."""
 
 from __future__ import annotations
 
@@ -25,32 +25,32 @@ from homdp_ppl.storage.atomic import StorageError, remove_leftovers, storage_err
 
 NAME = ".lock"
 LARGEST = 4096  # bytes of a lock file that are read
-PATIENCE = 5.0  # seconds for whoever has the lock to write down who it is
+PATIENCE = 5.0  # seconds to wait for the holder to write its name to the lock file
 PAUSE = 0.01
-EXPECTED = "a directory that nobody else works on"
+EXPECTED = "a directory that no other process uses"
 ENDED = "If these processes have ended, resume with --take-over (in Python: take_over=True)."
 
 
 class Holder(NamedTuple):
-    """Who holds a lock."""
+    """The process that holds a lock."""
 
     host: str
     pid: int
-    # the boot and the clock tick at which the process was started, empty where that is unknown
+    # the boot id and the clock tick at which the process started; empty if unknown
     started: str
     since: str  # the time at which the lock was taken
 
     @classmethod
     def this_process(cls) -> Holder:
-        """Who would hold a lock taken here and now."""
+        """The current process as the holder of a new lock."""
         pid = os.getpid()
         return cls(socket.gethostname(), pid, _started(pid), time.strftime("%Y-%m-%dT%H:%M:%S%z"))
 
     @property
     def is_gone(self) -> bool:
-        """Whether it ran on this host and has ended.
+        """Whether the process ran on this host and has ended.
 
-        A number may by now belong to another process.
+        Its process id may have been reused by another process.
         """
         if self.host != socket.gethostname():
             return False
@@ -64,12 +64,12 @@ class Holder(NamedTuple):
 
 
 class LockedError(StorageError):
-    """Directories that other processes hold, or may hold.
+    """Directories that are, or may be, locked by other processes.
 
     Parameters
     ----------
     locks
-        The lock files, each with its holder; None where the file does not say.
+        The lock files, each with its holder; None if the file cannot be read.
     remedy
         What to do.
 
@@ -85,12 +85,12 @@ class LockedError(StorageError):
 
     def __init__(self, locks: Sequence[tuple[Path, Holder | None]], remedy: str) -> None:
         self.locks = tuple(locks)
-        told = [
+        found = [
             (str(path), f"a lock held by {holder}" if holder else "a lock file that cannot be read")
             for path, holder in self.locks
         ]
-        super().__init__(*told[0], EXPECTED, remedy)
-        self.problems = tuple(Problem(path, got, EXPECTED, remedy) for path, got in told)
+        super().__init__(*found[0], EXPECTED, remedy)
+        self.problems = tuple(Problem(path, got, EXPECTED, remedy) for path, got in found)
         self.args = (self.locks, remedy)
 
     def __str__(self) -> str:
@@ -102,14 +102,14 @@ class LockedError(StorageError):
 
     @property
     def here(self) -> bool:
-        """Whether all holders are processes of this host, which may end soon."""
+        """Whether all holders are processes on this host, which may end soon."""
         return all(holder and holder.host == socket.gethostname() for _, holder in self.locks)
 
 
 def stale_locks(directory: str | Path) -> list[tuple[Path, Holder | None]]:
-    """Lock files in a directory and below that only the user can judge.
+    """Find lock files in a directory tree that may be stale; only the user can decide.
 
-    They name a process of another host, which may have ended, or they cannot be read. Links are
+    These files name a process on another host, which may have ended, or cannot be read. Links are
     not followed.
 
     Parameters
@@ -122,7 +122,7 @@ def stale_locks(directory: str | Path) -> list[tuple[Path, Holder | None]]:
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as directory:
     ...     with DirectoryLock(directory):
-    ...         print(stale_locks(directory))  # a lock of this host
+    ...         print(stale_locks(directory))  # locks of this host are never listed
     []
     """
     found: list[tuple[Path, Holder | None]] = []
@@ -141,37 +141,39 @@ def stale_locks(directory: str | Path) -> list[tuple[Path, Holder | None]]:
 
 
 class DirectoryLock:
-    """Hold a directory for the length of a ``with`` block.
+    """Lock a directory inside a ``with`` block.
 
-    Leftovers of a killed writer are removed from it.
+    Entering the block also removes temporary files that killed writers left in the directory.
 
-    The lock is a file ``.lock`` that names its holder, and a lock of the operating system on that
-    file, which decides (``flock``; on Windows a locked byte). The kernel gives it to one process
-    and takes it back when that process ends, however it ends. So a dead holder's file is taken over
-    without a race. A holder that lives, even one that is stopped (SIGSTOP), keeps the lock. The
-    file of another host is taken over only on request, since this host cannot know whether its
-    process still runs; where the file system passes ``flock`` on, a living one keeps it even then.
+    The lock consists of a file ``.lock``, which names its holder, and a lock of the operating
+    system on this file (``flock``; on Windows a locked byte). The lock of the operating system is
+    decisive: the kernel gives it to one process and releases it when the process ends for any
+    reason. The lock file of a dead process can therefore be taken over without a race. A running
+    process keeps the lock, even if it is stopped (SIGSTOP). The lock file of another host is taken
+    over only with ``take_over``, because this host cannot know whether that process still runs. If
+    the file system forwards ``flock`` to a server, a running process keeps the lock even then.
 
     Notes
     -----
-    On NFS, Linux passes ``flock`` on to the server, and the lock holds between hosts. On a mount
-    with ``nolock`` or ``local_lock`` it holds within a host; between hosts only the file's content
-    does, which two may find empty at once. Hosts that share a directory need different names. A
-    process that is forked while the lock is held shares it: spawn instead. On Windows the file
-    stays behind, empty, which means free.
+    On NFS, Linux forwards ``flock`` to the server, and the lock also works between hosts. On a
+    mount with ``nolock`` or ``local_lock``, it works only within a host. Between hosts there is
+    then only the content of the file, and two hosts may find it empty at the same time. Hosts that
+    share a directory need different names. A process that is forked while the lock is held shares
+    the lock; use spawn instead. On Windows, an empty lock file remains, which means that the
+    directory is free.
 
     Parameters
     ----------
     directory
-        The directory, which exists.
+        An existing directory.
     take_over
-        Take the lock of a process of another host, or of a file that cannot be read: the user says
-        that its process has ended.
+        Take over a lock file that names a process on another host or cannot be read. Use this only
+        if that process has ended.
 
     Raises
     ------
     LockedError
-        Another process holds it.
+        Another process holds the lock.
 
     Examples
     --------
@@ -193,7 +195,7 @@ class DirectoryLock:
 
     def __enter__(self) -> Self:
         if self.holder is not None:
-            raise LockedError([(self.path, self.holder)], "This object holds it already.")
+            raise LockedError([(self.path, self.holder)], "This object already holds the lock.")
         with storage_errors(self.path, "a lock that can be taken"):
             self._handle = self._wait()
             try:
@@ -213,9 +215,9 @@ class DirectoryLock:
         self._let_go()
 
     def _wait(self) -> int:
-        """The lock file, open and locked.
+        """Open and lock the lock file.
 
-        Waits only for a process that is about to take it or to leave it.
+        Waits only for a process that is just about to take or release the lock.
         """
         deadline = time.monotonic() + PATIENCE
         while True:
@@ -229,20 +231,18 @@ class DirectoryLock:
                 raise
             if current:
                 return handle
-            if locked:  # its holder has removed it
+            if locked:  # its holder has removed the file
                 unlock_and_close(handle)
                 continue
             os.close(handle)
             if holder and not holder.is_gone:
                 raise self._held_by(holder)
             if time.monotonic() > deadline:
-                raise LockedError(
-                    [(self.path, holder)], "End the processes that this process has started."
-                )
+                raise LockedError([(self.path, holder)], "End the child processes of this process.")
             time.sleep(PAUSE)
 
     def _take(self) -> Holder:
-        """Write down who holds it, unless another process may still do so."""
+        """Write this process to the lock file, unless another process may hold the lock."""
         former = _read(self._handle)
         unknown = former is None and read_at(self._handle, LARGEST, 0).strip(b"\0")
         this = Holder.this_process()
@@ -257,13 +257,13 @@ class DirectoryLock:
         return this
 
     def _let_go(self) -> None:
-        """Remove the file if it names this process, then unlock it.
+        """Remove the lock file if this process holds the lock, then unlock it.
 
-        Who waits for it finds the file gone.
+        Waiting processes notice that the file is gone.
         """
         with suppress(OSError):
             if self.holder is not None and self._is_current(self._handle):
-                os.ftruncate(self._handle, 0)  # free, also where the file cannot be removed
+                os.ftruncate(self._handle, 0)  # free, even if the file cannot be removed
                 os.unlink(self.path)
         unlock_and_close(self._handle)
         self.holder = None
@@ -275,11 +275,11 @@ class DirectoryLock:
             return False
 
     def _held_by(self, holder: Holder) -> LockedError:
-        return LockedError([(self.path, holder)], "Wait for it, or end it.")
+        return LockedError([(self.path, holder)], "Wait for this process, or end it.")
 
 
 def _read(handle: int) -> Holder | None:
-    """Who a lock file names; None if it is empty or was never written by this module."""
+    """The holder named in a lock file; None if the file is empty or invalid."""
     try:
         content = json.loads(read_at(handle, LARGEST, 0))
         return Holder(
@@ -293,9 +293,9 @@ def _read(handle: int) -> Holder | None:
 
 
 def _started(pid: int) -> str:
-    """When a process was started: unlike its number, this never comes again.
+    """The start time of a process, which is never reused, unlike its id.
 
-    Field 22 of proc(5), field 3 is its state.
+    See proc(5): field 22 is the start time, field 3 the state.
     """
     try:
         fields = Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()

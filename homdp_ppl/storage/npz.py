@@ -1,4 +1,4 @@
-"""Files of plain arrays (``.npz``) that anyone can read; nothing in them is ever executed."""
+"""Reading and writing ``.npz`` files of plain arrays, without executing code."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ COPIES = 4  # of an array while it is read and validated
 
 
 def write_arrays(path: str | Path, form: str, **arrays: Array) -> None:
-    """Write arrays, with the name of their format.
+    """Write arrays together with the name of their format.
 
     Parameters
     ----------
@@ -30,7 +30,7 @@ def write_arrays(path: str | Path, form: str, **arrays: Array) -> None:
     form
         The name of the format.
     arrays
-        Numbers and texts.
+        Arrays of numbers or strings.
     """
     content = BytesIO()
     named: dict[str, Any] = {"format": np.array(form), **arrays}
@@ -39,9 +39,9 @@ def write_arrays(path: str | Path, form: str, **arrays: Array) -> None:
 
 
 def read_arrays(path: str | Path, form: str, names: Sequence[str]) -> dict[str, Array]:
-    """The arrays of a file.
+    """Read the arrays of a file.
 
-    Refuses files of another format, damaged ones, objects in place of numbers, and arrays that do
+    Raises an error for files of another format, damaged files, pickled objects, and arrays that do
     not fit in memory: a small file can unpack to many gigabytes.
 
     Parameters
@@ -51,13 +51,13 @@ def read_arrays(path: str | Path, form: str, names: Sequence[str]) -> dict[str, 
     form
         The name of the format.
     names
-        Which arrays it must have.
+        The arrays that the file must contain.
     """
     if not isinstance(path, str | os.PathLike):
         raise PolicyError("load", [Problem("path", shown(path), "the name of a file")])
     parts: dict[str, Array] = {}
     with storage_errors(path, "a policy file that can be read"), open(path, "rb") as opened:
-        try:  # NumPy and zipfile have many ways to say that a file is damaged
+        try:  # NumPy and zipfile raise many different errors for damaged files
             size = _unpacked(opened, ("format", *names))
             _require_room(str(path), size)
             with np.load(opened, allow_pickle=False) as file:
@@ -71,7 +71,7 @@ def read_arrays(path: str | Path, form: str, names: Sequence[str]) -> dict[str, 
         got = (
             f"format {parts['format']}"
             if "format" in parts
-            else "another kind of file, or a damaged one"
+            else "a file of another kind, or a damaged one"
         )
         raise PolicyError(str(path), [Problem("file", got, f"a policy in the format {form}")])
     if missing:
@@ -84,15 +84,15 @@ def read_arrays(path: str | Path, form: str, names: Sequence[str]) -> dict[str, 
 
 def _require_room(path: str, size: int) -> None:
     got = f"arrays of {amount(size)} when unpacked"
-    remedy = "Is it a policy at all? Load files from sources that you trust."
+    remedy = "Check that the file is a policy and comes from a source that you trust."
     require_memory(PolicyError, path, "file", got, COPIES * size, remedy)
 
 
 def _unpacked(opened: BinaryIO, names: Sequence[str]) -> int:
-    """The bytes that the named arrays take, by their headers.
+    """The unpacked size of the named arrays in bytes, according to their headers.
 
-    An array is counted by the shape and the type in its own header, and by the size that the
-    archive states, whichever is larger: reading allocates the first and unpacks the second.
+    For each array, this is the larger of two sizes: the one given by the shape and type in its own
+    header, which reading allocates, and the one stated by the archive, which reading unpacks.
     """
     total = 0
     with ZipFile(opened) as archive:
@@ -106,7 +106,7 @@ def _unpacked(opened: BinaryIO, names: Sequence[str]) -> int:
 
 
 def _declared(packed: IO[bytes]) -> int:
-    """The bytes of an array by its header."""
+    """The size of an array in bytes, according to its header."""
     version = np.lib.format.read_magic(packed)
     read = (
         np.lib.format.read_array_header_1_0

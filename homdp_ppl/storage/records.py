@@ -1,17 +1,17 @@
-"""Records: the file format of journals, and the walk that tells what is whole from what is torn and
-what is damaged.
+"""The record format of journals, and reading that detects torn and damaged records.
 
-A file is 16 bytes of preamble (magic, format version, CRC-32 of both) and records. A record is::
+A file has a preamble of 16 bytes (magic, format version, CRC-32 of both), followed by records. A
+record is::
 
     number (8 bytes) | length of the payload (8) | kind (4) | check of the head (8) | payload |
     check of the record (16)
 
-All numbers are little-endian. Record 0 holds the description of the run, the others blocks
-(:mod:`homdp_ppl.storage.blocks`). The checks are BLAKE2b digests keyed with the check of the record
-before, so a record fits at its place in its own file and nowhere else. The head has a check of its
-own, so that a tear (fewer bytes left than a head, or a sound head with too few bytes behind it) is
-told from damage with certainty: what is torn was never acknowledged and is dropped, what is damaged
-is refused.
+All numbers are little-endian. Record 0 contains the description of the run, the others contain
+blocks (:mod:`homdp_ppl.storage.blocks`). The checks are BLAKE2b digests whose key is the check of
+the previous record, so a record is valid only at its place in its own file. The separate check of
+the head distinguishes a torn record from a damaged one. A record is torn if the file ends inside
+its head, or after a valid head but before the end of the record. Torn records come from writes that
+never returned and are dropped; damaged records raise an error.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from homdp_ppl.storage._system import open_plain
 from homdp_ppl.storage.atomic import StorageError, storage_errors
 from homdp_ppl.storage.blocks import Block, decode
 
-MAGIC = b"\x89HOMDP\r\n"  # not text, and spoilt by a transfer that treats it as text
+MAGIC = b"\x89HOMDP\r\n"  # not text; a transfer in text mode changes it
 VERSION = 1
 OPENING = struct.Struct("<8sI")
 HEAD = struct.Struct("<QQI")
@@ -38,38 +38,38 @@ DESCRIPTION, BLOCK = 0, 1  # kinds of records
 
 
 class DamageError(StorageError):
-    """A journal that is not as it was written.
+    """A damaged journal.
 
     Attributes
     ----------
     whole
-        How many blocks before the damage are whole; ``read_journal(path, salvage=True)`` reads
+        The number of intact blocks before the damage; ``read_journal(path, salvage=True)`` reads
         them.
     aside
-        Where the damaged file is now, if it was set aside.
+        The new path of the damaged file, if it was renamed.
     """
 
     def __init__(
         self, path: str | Path, got: str, offset: int, whole: int, aside: Path | None = None
     ) -> None:
         kept = (
-            f"It is kept as {aside.name}; blocks"
+            f"The damaged file is kept as {aside.name}."
             if aside
-            else "Resume the run, which sets it aside; blocks"
+            else "Resume the run, which renames the damaged file."
         )
-        remedy = f"{kept} that are whole before the damage: {whole}."
-        super().__init__(path, got, "a journal as it was written", remedy, offset)
+        remedy = f"{kept} Intact blocks before the damage: {whole}."
+        super().__init__(path, got, "an intact journal", remedy, offset)
         self.whole = whole
         self.aside = aside
         self.args = (path, got, offset, whole, aside)
 
 
 class Place(NamedTuple):
-    """Where a record stands: what its checks depend on."""
+    """The place of a record in a file, on which its checks depend."""
 
     offset: int
     number: int
-    key: bytes  # the check of the record before
+    key: bytes  # the check of the previous record
 
 
 def preamble(version: int = VERSION) -> bytes:
@@ -83,16 +83,16 @@ START = Place(len(PREAMBLE), 0, PREAMBLE)
 
 
 def make_record(place: Place, kind: int, payload: bytes) -> tuple[bytes, Place]:
-    """A record that fits at its place, and the place after it.
+    """Make a record for a place; returns its bytes and the place after it.
 
     Parameters
     ----------
     place
-        Where it will stand.
+        The place of the record.
     kind
         ``DESCRIPTION`` or ``BLOCK``.
     payload
-        What it holds.
+        The content.
 
     Examples
     --------
@@ -108,27 +108,25 @@ def make_record(place: Place, kind: int, payload: bytes) -> tuple[bytes, Place]:
 
 
 def walk(path: Path, start: Place = START, end: int | None = None) -> Iterator[tuple[Place, Block]]:
-    """The whole records of a file, each with the place after it.
+    """Iterate over the intact records of a file, each with the place after it.
 
-    Stops before a tear, refuses damage.
-
-    Nothing is allocated that the file does not hold.
+    Stops before a torn record. Never allocates more memory than the size of the file.
 
     Parameters
     ----------
     path
         The file.
     start
-        The place of the first record that is wanted; those before were verified when it was found.
+        The place of the first record to read; earlier records are already verified.
     end
-        The byte to stop at, where it is not the last.
+        The byte at which to stop; the end of the file by default.
 
     Raises
     ------
     DamageError
-        At the first record that is not as it was written.
+        At the first damaged record.
     StorageError
-        No journal, or one of another format version.
+        If the file is not a journal, or has another format version.
     """
     with (
         storage_errors(path, "a journal that can be read"),
@@ -141,18 +139,18 @@ def walk(path: Path, start: Place = START, end: int | None = None) -> Iterator[t
         file.seek(start.offset)
         while size - place.offset >= HEAD_SIZE:
             head = file.read(HEAD_SIZE)
-            if len(head) < HEAD_SIZE:  # a writer has just taken back what it could not finish
+            if len(head) < HEAD_SIZE:  # a writer has just removed an unfinished record
                 return
             number, length, kind = HEAD.unpack_from(head)
             if head[HEAD.size :] != digest(place.key, HEAD_CHECK, head[: HEAD.size]):
-                raise _damage(path, place, "a head that its check does not fit")
+                raise _damage(path, place, "a wrong checksum of its head")
             if length + CHECK > size - place.offset - HEAD_SIZE:
                 return
             payload, check = file.read(length), file.read(CHECK)
             if len(check) < CHECK:
                 return
             if check != digest(place.key, CHECK, head, payload):
-                raise _damage(path, place, "content that its check does not fit")
+                raise _damage(path, place, "a wrong checksum of its content")
             if (number, kind) != (place.number, BLOCK if place.number else DESCRIPTION):
                 raise _damage(path, place, f"number {number} and kind {kind}")
             try:
@@ -164,7 +162,7 @@ def walk(path: Path, start: Place = START, end: int | None = None) -> Iterator[t
 
 
 def digest(key: bytes, size: int, *parts: bytes) -> bytes:
-    """The check of some bytes that come after a key."""
+    """The check of some bytes, given the check of the previous record."""
     checked = blake2b(key=key, digest_size=size)
     for part in parts:
         checked.update(part)
@@ -178,16 +176,16 @@ def _damage(path: Path, place: Place, got: str) -> DamageError:
 
 
 def _begins_well(path: Path, file: BinaryIO) -> bool:
-    """Whether records may follow; False if the file is cut before.
+    """Whether the preamble is complete; False if the file ends before.
 
-    What is no journal of this format is refused.
+    Raises an error for files that are not journals of this format.
     """
     found = file.read(len(PREAMBLE))
     if PREAMBLE.startswith(found):
         return found == PREAMBLE
     magic, version = OPENING.unpack_from(found.ljust(OPENING.size, b"\0"))
     if magic == MAGIC and found == preamble(version):
-        remedy = "A newer homdp_ppl reads it." if version > VERSION else ""
+        remedy = "Update homdp_ppl to read it." if version > VERSION else ""
         raise StorageError(
             path, f"a journal of format version {version}", f"version {VERSION}", remedy, len(MAGIC)
         )
@@ -195,7 +193,7 @@ def _begins_well(path: Path, file: BinaryIO) -> bool:
     if len(head) == HEAD_SIZE and head[HEAD.size :] == digest(
         PREAMBLE, HEAD_CHECK, head[: HEAD.size]
     ):
-        raise DamageError(path, "a damaged preamble before a sound record", 0, 0)
+        raise DamageError(path, "a damaged preamble before an intact record", 0, 0)
     raise StorageError(
-        path, f"a file that begins with {found[:8]!r}", "a journal of homdp_ppl", offset=0
+        path, f"a file that starts with {found[:8]!r}", "a journal of homdp_ppl", offset=0
     )

@@ -1,10 +1,10 @@
-"""Studies: many rules, models and seeds, with results that survive a crash."""
+"""Studies: compare rules over models, priors and seeds, with results that survive a crash."""
 
 from typing import TYPE_CHECKING
 
 from homdp_ppl._lazy import attach
 
-if TYPE_CHECKING:  # for type checkers and editors; the same at run time is _HOMES
+if TYPE_CHECKING:  # for type checkers and editors; _HOMES is the same at run time
     from homdp_ppl.study.directory import StudyDirectory
     from homdp_ppl.study.memory import side_by_side
     from homdp_ppl.study.reading import read_runs
@@ -33,7 +33,7 @@ __all__ = [
     "summarise",
 ]
 
-_HOMES = {  # module: the public names that it defines
+_HOMES = {  # public names by module
     "directory": "StudyDirectory",
     "memory": "side_by_side",
     "reading": "read_runs",

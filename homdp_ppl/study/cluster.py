@@ -1,9 +1,8 @@
-"""Work on a cluster: Dask workers compute, and only the process that holds the study's directory
-writes.
+"""Run a study on a Dask cluster: the workers compute, and only the coordinating process writes.
 
-Workers need this package and, for models in files, the same files at the same paths; they need no
-access to the directory. A unit that was computed twice, because its worker was taken for lost, is
-committed once: what is there already must be the same.
+Workers need this package and the same user files at the same paths, but no access to the study
+directory. If a unit is computed twice, because its worker was considered lost, it is committed
+once: the second result must equal the first.
 """
 
 from __future__ import annotations
@@ -25,19 +24,26 @@ from homdp_ppl.precision import x64
 from homdp_ppl.storage.atomic import StorageError
 from homdp_ppl.storage.blocks import decode, encode
 from homdp_ppl.study.directory import StudyDirectory
-from homdp_ppl.study.executors import SET_ASIDE, STRIKES, Outcomes, Report, unit_lock, whole_errors
+from homdp_ppl.study.executors import (
+    SET_ASIDE,
+    STRIKES,
+    Outcomes,
+    Report,
+    located_errors,
+    unit_lock,
+)
 from homdp_ppl.study.fingerprints import check_fingerprint, check_sources
 from homdp_ppl.study.pace import Pace
 from homdp_ppl.study.sources import find_again
 from homdp_ppl.study.specification import Study, Unit
 from homdp_ppl.study.units import Stopped, journal_of, run_unit, to_arrays, to_record
 
-POLL = 0.01  # seconds between two looks at whether there are results, or a reason to stop
-TIMEOUT = "20s"  # to reach a scheduler
+POLL = 0.01  # seconds between checks for results and for a reason to stop
+TIMEOUT = "20s"  # for connecting to a scheduler
 
 
 class Computed(NamedTuple):
-    """A run as a worker sends it: bytes of arrays and words, nothing that could be executed."""
+    """A run as a worker sends it: arrays and text, nothing that could be executed."""
 
     seed: int
     about: Mapping[str, str | int | float]
@@ -46,18 +52,18 @@ class Computed(NamedTuple):
 
 @contextmanager
 def connect(address: str) -> Iterator[Client]:
-    """A client of a scheduler; refuses an address at which there is none.
+    """A client of a Dask scheduler; raises ParameterError if there is none at the address.
 
     Parameters
     ----------
     address
-        As in ``tcp://127.0.0.1:8786``.
+        Address of the scheduler, as in ``tcp://127.0.0.1:8786``.
     """
     try:
         client = Client(address, timeout=TIMEOUT, set_as_default=False)
     except (OSError, ValueError, TimeoutError) as error:
         got = " ".join(str(error).split())[:200] or type(error).__name__
-        remedy = "Start one: `dask scheduler`, and workers for it: `dask worker tcp://...`."
+        remedy = "Start one with `dask scheduler`, and its workers with `dask worker tcp://...`."
         raise ParameterError(
             "cluster", [Problem("--scheduler", f"{address} ({got})", "a Dask scheduler", remedy)]
         ) from None
@@ -70,22 +76,24 @@ def connect(address: str) -> Iterator[Client]:
 def run_cluster(
     directory: StudyDirectory, units: Sequence[Unit], client: Client, pace: Pace, report: Report
 ) -> Outcomes:
-    """Let the workers of a scheduler do the work; a unit that ended three of them is set aside.
+    """Run units on the workers of a scheduler; a unit on which three workers die is skipped.
 
-    A unit is sent when a thread of a worker is free for it, so that none waits on a worker that
-    another one ends. The scheduler's ``allowed_failures`` is set to two.
+    A unit is sent only when a worker thread is free, so that no unit waits on a worker that dies
+    of another unit. The scheduler's ``allowed_failures`` is set to two.
 
     Parameters
     ----------
-    directory, units
-        What to do.
+    directory
+        The study directory.
+    units
+        The units to run.
     client
-        Of the scheduler.
+        The client of the scheduler.
     pace
-        Asked between results; work that is under way on a worker when it stops is lost and done
-        again another time.
+        Checked between results. Units that are running on workers at a stop are lost and computed
+        again after resuming.
     report
-        Told a unit and how many rounds more are written.
+        Called with a unit and the number of new rounds.
     """
     failed: dict[Unit, str] = {}
     left = deque(units)
@@ -128,21 +136,21 @@ def run_cluster(
                 except HOMDPError as error:
                     failed[unit] = in_one_line(error)
                 except Exception as error:
-                    raise _trouble(
-                        unit.name, error, "workers with this package, in the same version"
+                    raise _cluster_error(
+                        unit.name, error, "workers with the same version of this package"
                     ) from None
                 else:
                     report(unit, rounds)
         return Outcomes(failed, pace.stop if left or sent else "")
-    except OSError as error:  # also what Dask raises for a connection that is closed
-        raise _trouble("scheduler", error, "an answer") from None
+    except OSError as error:  # Dask raises it for closed connections, too
+        raise _cluster_error("scheduler", error, "a response") from None
     finally:
         with suppress(OSError):
             client.cancel(list(sent))
 
 
 def _received(future: Future[Any], result: Any) -> list[tuple[Any, ...]]:
-    """The runs, or the error, that came in place of a task."""
+    """The runs of a finished task, or raise its error."""
     if future.status == "finished":
         runs: list[tuple[Any, ...]] = result
         return runs
@@ -153,16 +161,14 @@ def _received(future: Future[Any], result: Any) -> list[tuple[Any, ...]]:
     )
 
 
-def _trouble(where: str, error: BaseException, expected: str) -> HOMDPError:
+def _cluster_error(where: str, error: BaseException, expected: str) -> HOMDPError:
     got = " ".join(f"{type(error).__name__}: {error}".split())[:300]
-    return HOMDPError(
-        "cluster",
-        [Problem(where, got, expected, "What is written is whole: resume when it is mended.")],
-    )
+    remedy = "Saved results are intact: resume the study when the cluster works again."
+    return HOMDPError("cluster", [Problem(where, got, expected, remedy)])
 
 
 def _allow(failures: int) -> Callable[[Any], None]:
-    """A function inside another is sent as it is: a scheduler need not have this package."""
+    """A nested function, which is sent by value: the scheduler does not need this package."""
 
     def allow(dask_scheduler: Any) -> None:
         dask_scheduler.allowed_failures = failures
@@ -171,10 +177,7 @@ def _allow(failures: int) -> Callable[[Any], None]:
 
 
 class _Wanted(Pace):
-    """Stops when the scheduler has taken the task back.
-
-    Whoever asked for it has stopped, or is gone.
-    """
+    """Stops when the scheduler has cancelled the task, because its client stopped or died."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -182,13 +185,13 @@ class _Wanted(Pace):
 
     @property
     def stop(self) -> str:
-        """Why to stop; empty as long as somebody waits."""
+        """The reason to stop; empty as long as the task is not cancelled."""
         task = self._tasks.get(self._key)
-        return "nobody waits for it" if task is not None and task.state == "cancelled" else ""
+        return "the task was cancelled" if task is not None and task.state == "cancelled" else ""
 
 
 class _Memory:
-    """A run kept in memory."""
+    """A sink that keeps a run in memory."""
 
     def __init__(self) -> None:
         self.about: Mapping[str, str | int | float] = {}
@@ -196,12 +199,12 @@ class _Memory:
         self.seconds = 0.0
 
     def written(self, run: Run) -> Record:
-        """Nothing yet."""
+        """The record of a new run, which is empty."""
         self.about, self.record = run.about, run.record
         return run.record
 
     def append(self, record: Record, seconds: float) -> None:
-        """One more stretch."""
+        """Add rounds."""
         self.record = record if self.record is None else self.record + record
         self.seconds += seconds
 
@@ -212,23 +215,23 @@ def compute(
     model: Mapping[str, Any],
     sources: Mapping[str, str],
 ) -> list[tuple[Any, ...]]:
-    """All runs of a unit, on a worker; from the same arguments the same, anywhere.
+    """Compute all runs of a unit on a worker; the result depends on the arguments only.
 
     Parameters
     ----------
     study
-        As :meth:`Study.to_json` gives it.
+        The study, as :meth:`Study.to_json` returns it.
     unit
         The parts of a :class:`Unit`.
     model
-        What the model was when the study began; a worker that finds another refuses.
+        The recorded fingerprint of the model. Another fingerprint on the worker is an error.
     sources
-        The recorded texts of user files; a worker that finds others raises an error before it
-        imports them.
+        The recorded texts of user files. Other texts on the worker are an error, raised before the
+        files are imported.
     """
     asked, piece = Study.from_mapping(study), Unit(unit[0], unit[1], unit[2], tuple(unit[3]))
     computed = []
-    with whole_errors((piece.model, piece.rule, asked.planner)), x64():
+    with located_errors((piece.model, piece.rule, asked.planner)), x64():
         check_sources(sources, "worker")
         world = find_again(piece.model, asked.horizon)
         check_fingerprint(piece.model, model, world, "worker")
@@ -248,7 +251,7 @@ def compute(
 
 
 def commit(directory: StudyDirectory, unit: Unit, run: Computed, pace: Pace) -> int:
-    """Write a computed run to its journal, or what is not in it yet; how many rounds that were."""
+    """Append the new rounds of a computed run to its journal; returns their number."""
     block = decode(run.block)
     record = to_record(block.arrays)
     path = directory.journal_path(unit, run.seed)
@@ -260,15 +263,9 @@ def commit(directory: StudyDirectory, unit: Unit, run: Computed, pace: Pace) -> 
             sum(len(old.played) for old in there),
         )
         if there and not sum(there[1:], there[0]).same_as(record.until(rounds, episodes)):
-            got = "rounds that came out differently on a worker"
-            raise DataError(
-                unit.name,
-                [
-                    Problem(
-                        "record", got, "the same rounds", "Are the versions the same everywhere?"
-                    )
-                ],
-            )
+            got = "rounds from a worker that differ from those in the journal"
+            remedy = "Install the same versions of all packages on all workers."
+            raise DataError(unit.name, [Problem("record", got, "the same rounds", remedy)])
         rest = record.since(rounds, episodes)
         if len(rest.values):
             journal.append(to_arrays(rest), block.facts)

@@ -1,11 +1,11 @@
-"""The directory of a study: what was asked for, one journal per run, and what was made of them.
+"""The directory of a study: its specification, one journal per run, and the results.
 
-study.json                                        the study, models and files as they were, versions
-runs/MODEL/PRIOR/RULE/seeds-0-9/seed-3.journal    what happened in one run
-results.nc, report.html                           made from the journals, at any time again
+study.json                                        the study, fingerprints, user files, versions
+runs/MODEL/PRIOR/RULE/seeds-0-9/seed-3.journal    the rounds of one run
+results.nc, report.html                           created from the journals
 
-A directory may come from somebody else. Reading one imports nothing, follows no links, and opens
-no file outside it.
+A directory may come from another user. Reading it imports nothing, follows no links, and opens no
+files outside it.
 """
 
 from __future__ import annotations
@@ -46,19 +46,19 @@ PACKAGES = (
     "arviz",
     "xarray",
 )
-OTHER = "a directory of this study, at its place for the whole run"
+OTHER = "the directory of this study, unchanged during the whole run"
 
 
 @dataclass(frozen=True, eq=False)
 class StudyDirectory:
-    """Where a study lives.
+    """The directory of a study, with its specification.
 
     Parameters
     ----------
     path
-        The directory; made by :meth:`create`, found again by :meth:`open`.
+        The directory, created by :meth:`create` and opened by :meth:`open`.
     manifest
-        What ``study.json`` holds.
+        The content of ``study.json``.
     trusted
         The models, rules and planners whose user files may be imported.
 
@@ -80,31 +80,32 @@ class StudyDirectory:
 
     @property
     def study(self) -> Study:
-        """What is asked for."""
+        """The specification of the study."""
         return self.manifest.study
 
     @property
     def about(self) -> Mapping[str, str]:
-        """The software and the machine."""
+        """The versions of the software, and the machine."""
         return self.manifest.about
 
     @classmethod
     @checked
     def create(cls, path: str | Path, study: Study, worlds: Mapping[str, World]) -> StudyDirectory:
-        """Begin a study in a directory, which exists; one that holds another study is refused.
+        """Begin a study in an existing directory.
 
         Parameters
         ----------
         path
-            The directory.
+            The directory. If it contains another study, ParameterError is raised.
         study
-            What is asked for. The user has named its files, so they may be imported.
+            The study. The caller has named its user files, so they may be imported.
         worlds
-            Its models.
+            The worlds of its models.
         """
         path = Path(path)
         if set(worlds) != set(study.models):
-            got, expected = ", ".join(worlds) or "none", f"the study's: {', '.join(study.models)}"
+            got = ", ".join(worlds) or "none"
+            expected = f"the models of the study: {', '.join(study.models)}"
             raise ParameterError("StudyDirectory.create", [Problem("worlds", got, expected)])
         found = cls.at_place(path, study)
         if found is not None:
@@ -125,64 +126,65 @@ class StudyDirectory:
     @classmethod
     @checked
     def at_place(cls, path: str | Path, study: Study) -> StudyDirectory | None:
-        """The study that was begun in a directory, if any; its user files have not changed.
+        """The given study if it was begun in a directory, else None.
 
         Parameters
         ----------
         path
             The directory.
         study
-            What is asked for. The user has named its files, so they are read, but not imported.
+            The study. The caller has named its user files, so they are read, but not imported.
 
         Raises
         ------
         ParameterError
-            The directory holds something else.
+            The directory contains another study or other files, or user files have changed.
         """
         path = Path(path)
+        with storage_errors(path, "the directory of a study"):
+            path.exists()  # raises what the operating system says of an impossible name
         if os.path.lexists(path / "study.json"):
             found = cls.open(path)
             if found.study != study:
-                problem = Problem(
-                    "directory", "another study", "an empty directory", _difference(found, study)
-                )
+                expected = "an empty directory, or one of the same study"
+                problem = Problem("directory", "another study", expected, _difference(found, study))
                 raise ParameterError(str(path), [problem])
             check_sources(found.manifest.sources, str(path))
             return cls(path, found.manifest, frozenset(user_files(study)))
         if path.is_dir() and any(not entry.name.startswith(".") for entry in path.iterdir()):
-            remedy = "Name another, or remove what is in it."
+            got = "files that do not belong to a study"
+            remedy = "Choose another directory, or remove the files."
             raise ParameterError(
-                str(path),
-                [Problem("directory", "files that are no study", "an empty directory", remedy)],
+                str(path), [Problem("directory", got, "an empty directory", remedy)]
             )
         return None
 
     @classmethod
     @checked
     def open(cls, path: str | Path, trust: Trust = False) -> StudyDirectory:
-        """Find a study again, without importing anything.
+        """Open the directory of a study, without importing anything.
 
         Parameters
         ----------
         path
-            The directory, which may come from somebody else.
+            The directory, which may come from another user.
         trust
-            Which user files may be imported later: none, all at or below the working directory
-            (True), or those that are named. Their text is compared with the recorded one now.
+            The user files that may be imported later: none (False), all in or below the working
+            directory (True), or the given ones. Their text is compared with the recorded text.
 
         Raises
         ------
         ParameterError
-            No study, or user files that have changed.
+            There is no study, or user files have changed.
         StorageError
-            A damaged study, or one in another format.
+            The study is damaged, or has another format.
         """
         path = Path(path)
         with storage_errors(path, "the directory of a study"):
-            path.exists()  # raises what the operating system says of an impossible name
+            path.exists()  # raises an error for impossible names
         if not os.path.lexists(path / "study.json"):
-            remedy = "`homdp compare ... --out DIR` makes one."
-            got = "no study.json in it" if path.is_dir() else "no such directory"
+            remedy = "To create one: homdp compare MODEL --out DIR."
+            got = "a directory without study.json" if path.is_dir() else "no such directory"
             raise ParameterError(
                 str(path), [Problem("directory", got, "the directory of a study", remedy)]
             )
@@ -193,7 +195,7 @@ class StudyDirectory:
 
     @checked
     def world(self, text: str) -> World:
-        """A model of the study, as it was when the study began.
+        """The world of a model of the study, unchanged since the study began.
 
         Parameters
         ----------
@@ -203,7 +205,7 @@ class StudyDirectory:
         Raises
         ------
         ParameterError
-            The model is in a user file that may not be imported, or it has changed.
+            The model has changed, or is in a user file that may not be imported.
         """
         if text not in self.manifest.models:
             expected = f"a model of this study: {', '.join(self.manifest.models)}"
@@ -215,30 +217,30 @@ class StudyDirectory:
 
     @checked
     def check_imports(self, *texts: str) -> None:
-        """Raise ParameterError unless these may be imported and their files have not changed.
+        """Raise ParameterError unless the user files may be imported and have not changed.
 
         Parameters
         ----------
         texts
-            Models, rules and planners of the study.
+            Models, rules or planners of the study.
         """
         check_trusted(texts, self.trusted, str(self.path))
         sources = self.manifest.sources
         check_sources({text: sources[text] for text in texts if text in sources}, str(self.path))
 
     def confirm(self) -> None:
-        """Raise StorageError unless the directory is still there and holds this study."""
+        """Raise StorageError unless the directory still exists and contains this study."""
         try:
             same = manifest.Manifest.read(self.path / "study.json") == self.manifest
         except StorageError:
             same = False
         if not same:
-            remedy = "Nothing more is written. If it was removed, begin the study again."
+            remedy = "Nothing more was written. If the directory was removed, run the study again."
             got = "a directory that was removed or replaced while the study was running"
             raise StorageError(self.path, got, OTHER, remedy)
 
     def units(self) -> Iterator[Unit]:
-        """The pieces of work, in the order of the study."""
+        """The units of work, in the order of the study."""
         models, rules = self.manifest.models, self.manifest.rules
         continuous = [text for text, model in models.items() if model["kind"] == "continuous"]
         bayesian = [text for text, rule in rules.items() if rule["uses_prior"]]
@@ -246,17 +248,17 @@ class StudyDirectory:
 
     @checked
     def unit_path(self, unit: Unit) -> Path:
-        """Where the journals of a unit are; a link on the way raises StorageError."""
+        """The directory of a unit's journals; a symbolic link in it raises StorageError."""
         path = self.path
         for part in _parts(unit):
             path = path / part
             if path.is_symlink():
-                raise StorageError(path, "a symbolic link", "a directory of the study itself")
+                raise StorageError(path, "a symbolic link", "a directory")
         return path
 
     @checked
     def make_unit_path(self, unit: Unit) -> Path:
-        """The same, after making the directories below that of the study."""
+        """Create the directory of a unit, and return it."""
         self.confirm()
         path = self.path
         for part in _parts(unit):
@@ -271,19 +273,21 @@ class StudyDirectory:
         return self.unit_path(unit) / f"seed-{seed}.journal"
 
     def journals(self) -> Iterator[tuple[Unit, int, Path]]:
-        """All runs of the study, in its order, with where their journals are or will be."""
+        """All runs in the order of the study, with the paths of their (future) journals."""
         for unit in self.units():
             for seed in unit.seeds:
                 yield unit, seed, self.journal_path(unit, seed)
 
     @checked
     def identity(self, unit: Unit, seed: int) -> dict[str, Any]:
-        """What the journal of a run must say about itself: whose run it is.
+        """The entries that identify a run in its journal.
 
         Parameters
         ----------
-        unit, seed
-            The run.
+        unit
+            The unit of the run.
+        seed
+            The seed of the run.
         """
         return {
             "study": self._identity,
@@ -299,7 +303,7 @@ class StudyDirectory:
 
     @property
     def flag(self) -> Path:
-        """A file that asks all workers to stop."""
+        """The file that requests all workers to stop."""
         return self.path / ".stop"
 
 
@@ -309,7 +313,7 @@ def _parts(unit: Unit) -> tuple[str, ...]:
 
 
 def slug(text: str) -> str:
-    """A text as a name of a directory: readable, and another one for every text.
+    """A readable directory name for a text, different for different texts.
 
     Examples
     --------
@@ -323,7 +327,7 @@ def slug(text: str) -> str:
 
 
 def versions() -> dict[str, str]:
-    """The software and the machine."""
+    """The versions of the software, and the machine."""
     found = {name: version(name) for name in PACKAGES}
     return {
         **found,
@@ -334,7 +338,7 @@ def versions() -> dict[str, str]:
 
 
 def _rule(text: str, world: World) -> dict[str, Any]:
-    """What the report needs to know about a rule."""
+    """The facts about a rule that the report needs."""
     rule = find_rule(text, world)
     level = rule.about.coverage if rule.deployment.replan == "every episode" else None
     return {"uses_prior": uses_prior(text), "coverage": None if level is None else float(level)}
@@ -343,6 +347,6 @@ def _rule(text: str, world: World) -> dict[str, Any]:
 def _difference(found: StudyDirectory, study: Study) -> str:
     old, new = found.study.to_json(), study.to_json()
     changed = [
-        f"{name} was {old[name]} and is {new[name]}" for name in new if old[name] != new[name]
+        f"{name} {new[name]} instead of {old[name]}" for name in new if old[name] != new[name]
     ]
-    return f"Name another directory, or ask for the same: {'; '.join(changed)}."
+    return f"Choose another directory with --out. You asked for {'; '.join(changed)}."

@@ -1,4 +1,7 @@
-"""Who does the work: this process, several on this machine, or (cluster.py) many on others."""
+"""Executors: run the units of a study in this process, or in several processes on this machine.
+
+The executor for Dask clusters is in cluster.py.
+"""
 
 from __future__ import annotations
 
@@ -25,16 +28,16 @@ from homdp_ppl.storage._system import is_running, write_plain
 from homdp_ppl.storage.atomic import StorageError, storage_errors
 from homdp_ppl.storage.lock import DirectoryLock, LockedError
 from homdp_ppl.study.directory import StudyDirectory
-from homdp_ppl.study.files import own_line
+from homdp_ppl.study.files import user_line
 from homdp_ppl.study.pace import Pace
 from homdp_ppl.study.specification import Unit
 from homdp_ppl.study.units import Stopped, journal_sink, run_unit
 
-STRIKES = 3  # workers that a unit may end before it is set aside
-SET_ASIDE = f"it ended {STRIKES} workers and is set aside; resuming tries it again"
-POLL = 0.2  # seconds between two looks at what the workers have done
-WATCH = 1.0  # seconds between two looks of a worker at whether it has a parent
-PATIENCE = 60.0  # seconds to wait for a worker that nobody waits for to notice it
+STRIKES = 3  # workers that may die on a unit before it is skipped
+SET_ASIDE = f"{STRIKES} worker processes died while running this unit; resuming tries it again"
+POLL = 0.2  # seconds between checks of the workers
+WATCH = 1.0  # seconds between a worker's checks that its parent is running
+PATIENCE = 60.0  # seconds to wait for the lock of a worker whose parent has died
 THREADS = (
     "PJRT_NPROC",
     "OMP_NUM_THREADS",
@@ -44,19 +47,19 @@ THREADS = (
 
 
 class Outcomes(NamedTuple):
-    """How the work ended."""
+    """The outcome of running units."""
 
-    failed: dict[Unit, str]  # units that cannot be done, and why
-    stopped: str  # why the rest was left for later; empty if nothing was
+    failed: dict[Unit, str]  # units that failed, with the reasons
+    stopped: str  # reason for stopping before the end; empty if all units were run
 
 
-Report = Callable[[Unit, int], None]  # a unit, and how many rounds more are written
+Report = Callable[[Unit, int], None]  # called with a unit and the number of new rounds
 
 
 def run_here(
     directory: StudyDirectory, units: Iterable[Unit], pace: Pace, report: Report
 ) -> Outcomes:
-    """Do the work in this process, one unit after the other."""
+    """Run units in this process, one after the other."""
     failed: dict[Unit, str] = {}
     for unit in units:
         try:
@@ -71,14 +74,14 @@ def run_here(
 
 
 def work(directory: StudyDirectory, unit: Unit, pace: Pace, done: Callable[[int], None]) -> None:
-    """Do one unit, writing to its journals.
+    """Run one unit and write its journals.
 
-    Models and user files that have changed since the study began raise ParameterError, before
+    If models or user files have changed since the study began, ParameterError is raised before
     anything is imported.
     """
-    own = unit.model, unit.rule, directory.study.planner
-    with unit_lock(directory, unit, pace), whole_errors(own), x64():
-        directory.check_imports(*own)
+    texts = unit.model, unit.rule, directory.study.planner
+    with unit_lock(directory, unit, pace), located_errors(texts), x64():
+        directory.check_imports(*texts)
         world = directory.world(unit.model)
         run_unit(
             directory.study,
@@ -92,7 +95,7 @@ def work(directory: StudyDirectory, unit: Unit, pace: Pace, done: Callable[[int]
 
 @contextmanager
 def unit_lock(directory: StudyDirectory, unit: Unit, pace: Pace) -> Iterator[None]:
-    """Hold the directory of a unit; a worker whose parent was killed has it until it notices."""
+    """Hold the lock of a unit, after waiting for a worker whose parent was killed."""
     path = directory.make_unit_path(unit)
     begun = time.monotonic()
     with ExitStack() as held:
@@ -112,9 +115,13 @@ def unit_lock(directory: StudyDirectory, unit: Unit, pace: Pace) -> Iterator[Non
 
 
 @contextmanager
-def whole_errors(own: Iterable[str]) -> Iterator[None]:
-    """Turn whatever a model or a rule raises into an error that says where, in own files first, and
-    that can be sent.
+def located_errors(texts: Iterable[str]) -> Iterator[None]:
+    """Convert any exception to a HOMDPError that names its line and can be pickled.
+
+    Parameters
+    ----------
+    texts
+        Models, rules and planners. Lines in their user files take precedence.
     """
     try:
         yield
@@ -122,7 +129,7 @@ def whole_errors(own: Iterable[str]) -> Iterator[None]:
         raise
     except Exception as error:
         last = traceback.extract_tb(error.__traceback__)[-1]
-        where = own_line(error, own) or f"{Path(last.filename).name} line {last.lineno}"
+        where = user_line(error, texts) or f"{Path(last.filename).name} line {last.lineno}"
         raise HOMDPError(
             "error", [Problem(where, f"{type(error).__name__}: {error}", "no error")]
         ) from error
@@ -131,33 +138,36 @@ def whole_errors(own: Iterable[str]) -> Iterator[None]:
 def run_processes(
     directory: StudyDirectory, units: Sequence[Unit], workers: int, pace: Pace, report: Report
 ) -> Outcomes:
-    """Do the work in several processes of this machine, which are spawned and never forked (loky).
+    """Run units in several processes on this machine, spawned and never forked (loky).
 
-    A process that dies is replaced and its unit done again; a unit that ended three of them is set
-    aside.
+    A process that dies is replaced, and its unit is run again. A unit on which three processes die
+    is skipped.
 
     Parameters
     ----------
-    directory, units
-        What to do.
+    directory
+        The study directory.
+    units
+        The units to run.
     workers
-        How many processes.
+        Number of processes.
     pace
-        Asked all the time; the workers are told by a file, and finish the stretch that they are at.
+        Checked continuously. At a stop, a file requests the workers to stop; they save the rounds
+        they are computing.
     report
-        Told a unit and how many rounds more are written.
+        Called with a unit and the number of new rounds.
     """
     failed: dict[Unit, str] = {}
-    ended: Counter[Unit] = Counter()  # workers, by unit
+    deaths: Counter[Unit] = Counter()  # workers that died, by unit
     left = deque(units)
-    told: Counter[Unit] = Counter()  # rounds
+    reported: Counter[Unit] = Counter()  # rounds, by unit
     threads = max(1, cpu_count() // workers)
-    crew = [_Worker(directory, report, told, threads) for _ in range(min(workers, len(left)))]
+    crew = [_Worker(directory, report, reported, threads) for _ in range(min(workers, len(left)))]
     directory.flag.unlink(missing_ok=True)
     try:
         while (left and not pace.stop) or any(worker.unit for worker in crew):
             if pace.stop:
-                with storage_errors(directory.flag, "a file that asks the workers to stop"):
+                with storage_errors(directory.flag, "a file that requests the workers to stop"):
                     write_plain(directory.flag, b"")
             for worker in crew:
                 if worker.unit is None and left and not pace.stop:
@@ -165,14 +175,14 @@ def run_processes(
             wait([worker.future for worker in crew if worker.unit], POLL, FIRST_COMPLETED)
             for worker in crew:
                 unit = worker.unit
-                if unit is None or not worker.look():
+                if unit is None or not worker.poll():
                     continue
                 try:
-                    said = worker.future.result()
+                    reason = worker.future.result()
                 except TerminatedWorkerError:
                     worker.end()
-                    ended[unit] += 1
-                    if ended[unit] == STRIKES:
+                    deaths[unit] += 1
+                    if deaths[unit] == STRIKES:
                         failed[unit] = SET_ASIDE
                     else:
                         left.append(unit)
@@ -181,9 +191,9 @@ def run_processes(
                 except HOMDPError as error:
                     failed[unit] = in_one_line(error)
                 else:
-                    if said:
+                    if reason:
                         left.append(unit)
-                        pace.ask(pace.stop or said)
+                        pace.ask(pace.stop or reason)
         return Outcomes(failed, pace.stop if left else "")
     finally:
         for worker in crew:
@@ -192,47 +202,44 @@ def run_processes(
 
 
 class _Worker:
-    """One process that does one unit at a time, so that it is known which unit it died of."""
+    """One process that runs one unit at a time, so that a death can be attributed to a unit."""
 
     def __init__(
-        self, directory: StudyDirectory, report: Report, told: Counter[Unit], threads: int
+        self, directory: StudyDirectory, report: Report, reported: Counter[Unit], threads: int
     ) -> None:
-        self._directory, self._report, self._told = directory, report, told
+        self._directory, self._report, self._reported = directory, report, reported
         self._environment = {name: os.environ.get(name, str(threads)) for name in THREADS}
         self._pool: ProcessPoolExecutor | None = None
-        self.unit: Unit | None = None  # what it is at
+        self.unit: Unit | None = None  # the unit it is running
         self.future: Future[str]
 
     def begin(self, unit: Unit) -> None:
-        """Give it a unit, and a process if it has none."""
+        """Run a unit; starts a process if there is none."""
         if self._pool is None:
             watch = {"initializer": _watch, "initargs": (os.getpid(),)}
             self._pool = ProcessPoolExecutor(1, **watch, env=self._environment)
         _rounds(self._directory, unit).unlink(missing_ok=True)
-        with _interrupts_blocked():  # a new process inherits this: Ctrl-C is for its parent
+        with _interrupts_blocked():  # inherited by the new process: its parent handles Ctrl-C
             self.future = self._pool.submit(_work_elsewhere, self._directory, unit)
         self.unit = unit
 
-    def look(self) -> bool:
-        """Report what was written since the last look.
-
-        Whether the unit is over, for good or bad.
-        """
+    def poll(self) -> bool:
+        """Report new rounds; returns whether the unit has finished or failed."""
         unit, over = self.unit, self.future.done()
         if unit is None:
             return False
-        with suppress(OSError, ValueError):  # nothing yet, or just being written
+        with suppress(OSError, ValueError):  # no rounds yet, or the file is being written
             now = int(_rounds(self._directory, unit).read_text())
-            if now > self._told[unit]:
-                self._report(unit, now - self._told[unit])
-                self._told[unit] = now
+            if now > self._reported[unit]:
+                self._report(unit, now - self._reported[unit])
+                self._reported[unit] = now
         if over:
             _rounds(self._directory, unit).unlink(missing_ok=True)
             self.unit = None
         return over
 
     def end(self) -> None:
-        """End its process."""
+        """End the process."""
         if self._pool is not None:
             self._pool.shutdown(wait=True, kill_workers=True)
         self._pool = None
@@ -249,7 +256,7 @@ def _interrupts_blocked() -> Iterator[None]:
         return
     from multiprocessing import resource_tracker
 
-    resource_tracker.ensure_running()  # its start would end the blocking
+    resource_tracker.ensure_running()  # starting it later would unblock the signal
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
@@ -258,25 +265,25 @@ def _interrupts_blocked() -> Iterator[None]:
 
 
 def _rounds(directory: StudyDirectory, unit: Unit) -> Path:
-    """Where a worker writes how far it is; only for those who watch."""
+    """The file in which a worker counts its rounds, for progress reports only."""
     return directory.unit_path(unit) / ".rounds"
 
 
 def _watch(parent: int) -> None:
-    """End this process when its parent has ended, however that happened."""
+    """End this process when its parent has ended for any reason."""
     if sys.platform == "win32":
         signal.signal(signal.SIGINT, signal.SIG_IGN)
 
-    def look() -> None:
-        while os.getppid() == parent and is_running(parent):  # Windows keeps a dead parent's number
+    def wait_for_end() -> None:
+        while os.getppid() == parent and is_running(parent):  # Windows keeps a dead parent's pid
             time.sleep(WATCH)
         os._exit(1)
 
-    threading.Thread(target=look, daemon=True).start()
+    threading.Thread(target=wait_for_end, daemon=True).start()
 
 
 def _work_elsewhere(directory: StudyDirectory, unit: Unit) -> str:
-    """A unit in a worker process: why it stopped before its end, or nothing."""
+    """Run a unit in a worker process; returns the reason for stopping early, or an empty text."""
     total = 0
 
     def done(n: int) -> None:

@@ -34,9 +34,9 @@ def file_of(text: str) -> Path | None:
 
 
 def source_of(text: str) -> str:
-    """The content of the file that a text names, byte for byte.
+    """The exact content of the file that a text names.
 
-    Empty if it names none, or one that cannot be read.
+    Empty if the text names no file, or if the file cannot be read.
     """
     file = file_of(text)
     try:
@@ -45,8 +45,8 @@ def source_of(text: str) -> str:
         return ""
 
 
-def own_line(error: BaseException, texts: Iterable[str]) -> str:
-    """The last line on the way to an error that stands in one of the files that texts name.
+def user_line(error: BaseException, texts: Iterable[str]) -> str:
+    """The last line in the traceback of an error that is in a file named by the texts.
 
     Empty if there is none.
     """
@@ -60,45 +60,45 @@ def own_line(error: BaseException, texts: Iterable[str]) -> str:
 
 
 def find_in_file(file: Path, name: str, kinds: Any, expected: str) -> Any:
-    """What a Python file calls ``name``: something of the wanted kinds, or a function.
+    """The object ``name`` of a Python file: an instance of the given classes, or a function.
 
-    Anything else is refused.
+    Other objects raise HOMDPError.
 
     Parameters
     ----------
     file
-        A file, which is imported: only for files that the user has named or agreed to.
+        The file. It is imported, so the user must have named it or agreed to it.
     name
-        The name in it.
+        The name of the object.
     kinds
-        Classes of what is wanted.
+        The accepted classes.
     expected
-        The same in words.
+        A description of the accepted objects, for the error.
     """
     module = _import(file)
     found = getattr(module, name, None)
     if isinstance(found, kinds) or (callable(found) and not isinstance(found, type)):
         return found
     public = {k: v for k, v in vars(module).items() if not k.startswith("_")}
-    there = [k for k, v in public.items() if isinstance(v, kinds)]
-    there += [
+    known = [k for k, v in public.items() if isinstance(v, kinds)]
+    known += [
         k
         for k, v in public.items()
         if isinstance(v, FunctionType) and v.__module__ == module.__name__
     ]
     got = (
-        f"{name}, a {type(found).__name__}"
+        f"{name}, an object of type {type(found).__name__}"
         if hasattr(module, name)
-        else f"nothing called {name!r}"
+        else f"no object named {name!r}"
         if name
-        else "a file alone"
+        else "a file without a name"
     )
     has = (
-        f"The file has: {', '.join(there)}. Write {file}:{there[0]}."
-        if there
+        f"The file has: {', '.join(known)}. For example, write {file}:{known[0]}."
+        if known
         else "The file has none."
     )
-    remedy = did_you_mean(name, there) or has
+    remedy = did_you_mean(name, known) or has
     raise HOMDPError(
         f"{file}:{name}" if name else str(file), [Problem("name", got, expected, remedy)]
     )
@@ -114,7 +114,7 @@ def _import(path: Path) -> ModuleType:
     if spec is None or not isinstance(spec.loader, SourceLoader):
         raise HOMDPError(str(path), [Problem("file", path.name, "a Python file, ending in .py")])
     module = importlib.util.module_from_spec(spec)
-    try:  # from the text itself: a cached .pyc may hold something else
+    try:  # compile the source: a cached .pyc may differ
         exec(spec.loader.source_to_code(path.read_bytes(), str(path)), vars(module))
     except HOMDPError:
         raise

@@ -1,4 +1,4 @@
-"""What models and user files were when a study began, and how they differ now."""
+"""Fingerprints of models and user files, to detect changes since a study began."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from homdp_ppl.declare.model import World
 from homdp_ppl.errors import ParameterError, Problem
 from homdp_ppl.study.files import source_of
 
-ANOTHER = "Begin another study for it."
+ANOTHER = "Undo the change, or run a new study in another directory."
 
 
 def fingerprint(world: World) -> dict[str, Any]:
-    """What a model is, in words and numbers: another model has another fingerprint.
+    """The fingerprint of a model: different models have different fingerprints.
 
     Parameters
     ----------
     world
-        The model.
+        The world of the model.
     """
     spaces = [
         str(space) if not isinstance(space, tuple) else [str(name) for name in space]
@@ -50,9 +50,9 @@ def check_fingerprint(text: str, then: Mapping[str, Any], world: World, subject:
     now = fingerprint(world)
     for name, value in now.items():
         if then.get(name) != value:
-            got = f"{name} {value!r}, which was {then.get(name)!r}"
+            got = f"a changed model ({name} {value!r}, before {then.get(name)!r})"
             raise ParameterError(
-                subject, [Problem(text, got, "the model that the study began with", ANOTHER)]
+                subject, [Problem(text, got, "the model with which the study began", ANOTHER)]
             )
 
 
@@ -62,13 +62,13 @@ def check_sources(sources: Mapping[str, str], subject: str) -> None:
     Parameters
     ----------
     sources
-        For each model, rule or planner in a file, the recorded text of that file.
+        The recorded text of the user file of each model, rule or planner.
     subject
-        What the error is about.
+        The subject of the error.
     """
     changed = {text: changed_line(then, source_of(text)) for text, then in sources.items()}
     problems = [
-        Problem(text, got, "the file that the study began with", ANOTHER)
+        Problem(text, got, "the file with which the study began", ANOTHER)
         for text, got in changed.items()
         if got
     ]
@@ -77,13 +77,13 @@ def check_sources(sources: Mapping[str, str], subject: str) -> None:
 
 
 def changed_line(then: str, now: str) -> str:
-    """The first line that differs, in words; empty if the texts are equal."""
+    """A description of the first line that differs; empty if the texts are equal."""
     if then == now:
         return ""
     for number, (old, new) in enumerate(zip_longest(then.splitlines(), now.splitlines()), 1):
         if old != new:
             return (
-                f"line {number} of its file, which was {(old or '').strip()!r} and is "
-                f"{(new or '').strip()!r}"
+                f"a changed file (line {number} is {(new or '').strip()!r}, "
+                f"before {(old or '').strip()!r})"
             )
-    return "other line ends in its file"
+    return "a file with changed line endings"

@@ -1,7 +1,4 @@
-"""What a learner believes before the first episode.
-
-As declared, or as someone who knows no structure.
-"""
+"""The prior of a learner: as declared, or a prior without structure."""
 
 from __future__ import annotations
 
@@ -10,16 +7,16 @@ from homdp_ppl.models.flat import flat_table
 
 
 def learner(world: World, prior: str) -> HOMDP:
-    """The learner's declaration in a world.
+    """The declaration from which a learner starts.
 
     Parameters
     ----------
     world
-        The truth.
+        The true world.
     prior
-        "declared" for the world's own; "flat" for independent Dirichlet(1, .., 1) rows of T and O,
-        "sparse" for Dirichlet(1/n) rows on n outcomes, of which few are expected to happen. Start
-        and rewards stay known.
+        "declared" for the world's declaration; "flat" for independent Dirichlet(1, .., 1) rows of T
+        and O; "sparse" for Dirichlet(1/n) rows on n outcomes, if few outcomes per row are expected.
+        The initial distribution and the rewards remain known.
 
     Examples
     --------

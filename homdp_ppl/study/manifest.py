@@ -1,6 +1,6 @@
-"""``study.json``: what a study was asked for and what it began with, with a checksum.
+"""``study.json``: the specification of a study and its inputs, with a checksum.
 
-The file is read as data from a stranger: every part is checked, and one changed byte is an error.
+The file is untrusted data: every part is validated, and a single changed byte is an error.
 """
 
 from __future__ import annotations
@@ -19,28 +19,28 @@ from homdp_ppl.study.specification import Study
 from homdp_ppl.study.trust import user_files
 
 FORMAT = 2
-LARGEST = 2**26  # bytes of study.json, the texts of user files included
-AGAIN = "Begin the study again, or read it with the version that wrote it."
+LARGEST = 2**26  # bytes of study.json, including the texts of user files
+AGAIN = "Run the study again, or use the version of homdp_ppl that wrote it."
 
 
 class Manifest(NamedTuple):
-    """What ``study.json`` holds."""
+    """The content of ``study.json``."""
 
     study: Study
     models: Mapping[str, Mapping[str, Any]]  # fingerprints, by model
     rules: Mapping[str, Mapping[str, Any]]  # by rule: uses_prior, coverage
     sources: Mapping[str, str]  # the texts of user files, by model, rule or planner
-    about: Mapping[str, str]  # the software and the machine
+    about: Mapping[str, str]  # versions of the software, and the machine
 
     @property
     def identity(self) -> str:
-        """A digest of the study and what it began with; the journals of its runs repeat it."""
+        """A digest of the study and its inputs, which is repeated in the journals of its runs."""
         content = self._content()
-        del content["about"]  # the same study on another machine is the same study
+        del content["about"]  # the identity does not depend on the machine
         return sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
     def spaces(self, model: str) -> Spaces | None:
-        """The spaces of a finite model; None for real-valued ones."""
+        """The spaces of a finite model; None for models with real-valued spaces."""
         found = self.models[model]
         if found["kind"] != "finite":
             return None
@@ -64,9 +64,9 @@ class Manifest(NamedTuple):
         Raises
         ------
         StorageError
-            It is not as it was written, or in another format.
+            The file was changed or has another format.
         """
-        with storage_errors(file, "a study that can be read"):
+        with storage_errors(file, "a readable study"):
             data = read_plain(file, LARGEST)
         try:
             content = json.loads(data)
@@ -74,14 +74,12 @@ class Manifest(NamedTuple):
             if type(form) is not int:
                 raise TypeError("format")
             if form != FORMAT:
-                newer = "A newer homdp_ppl reads it." if form > FORMAT else AGAIN
+                newer = "Use a newer version of homdp_ppl." if form > FORMAT else AGAIN
                 raise StorageError(file, f"format {form}", f"format {FORMAT}", newer)
             check = content.pop("check")
             if check != _check(content) or data != _text({**content, "check": check}):
-                remedy = "Copy it again from where the study was made."
-                raise StorageError(
-                    file, "content that its check does not fit", "study.json as written", remedy
-                )
+                remedy = "The file was changed: copy it again from the original study."
+                raise StorageError(file, "a wrong checksum", "study.json as it was written", remedy)
             return cls._of(content, str(file))
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
             if isinstance(error, HOMDPError):
@@ -97,7 +95,7 @@ class Manifest(NamedTuple):
         sources = _mapping(content, "sources", user_files(study), _is_text)
         about = _mapping(content, "about", content["about"], _is_text)
         if set(content) != {"format", *cls._fields}:
-            raise ValueError("other entries than those of a study")
+            raise ValueError("unexpected entries")
         return cls(study, models, rules, sources, about)
 
     def _content(self) -> dict[str, Any]:
@@ -117,10 +115,10 @@ def _mapping(
 ) -> dict[str, Any]:
     found = content[part]
     if not isinstance(found, dict) or set(found) != set(keys):
-        raise ValueError(f"{part} that are not those of the study")
+        raise ValueError(f"{part} do not match the study")
     wrong = [key for key, value in found.items() if not valid(value)]
     if wrong:
-        raise ValueError(f"{part} {wrong[0][:80]!r} with a value of the wrong kind")
+        raise ValueError(f"{part} {wrong[0][:80]!r} has an invalid value")
     return found
 
 
@@ -149,9 +147,9 @@ def _is_fingerprint(value: Any) -> bool:
             finite = kind == "finite"
             lists = [isinstance(space, list) and bool(space) for space in spaces]
             names = [name for space in spaces if isinstance(space, list) for name in space]
-            whole = all(
+            consistent = all(
                 is_list or (isinstance(space, str) and not finite)
                 for space, is_list in zip(spaces, lists, strict=True)
             )
-            return len(value) == 5 and horizon > 0 and whole and all(map(_is_text, names))
+            return len(value) == 5 and horizon > 0 and consistent and all(map(_is_text, names))
     return False

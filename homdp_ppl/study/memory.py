@@ -1,4 +1,4 @@
-"""A small study that is kept in memory: worlds and rules as objects, no directory."""
+"""Small studies in memory, with worlds and rules as objects and without a directory."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ from homdp_ppl.learning.run import Run
 def side_by_side(
     world: World, rules: Sequence[Explorer], planner: Planner, episodes: int, seeds: Sequence[int]
 ) -> dict[str, list[Run]]:
-    """Run several rules in one world over the same seeds.
+    """Run several rules in one world with the same seeds.
 
-    All of them use the same random numbers of the world.
+    For each seed, all rules use the same random numbers of the world.
 
     Parameters
     ----------
     world
-        The truth.
+        The true world.
     rules
-        The explorers.
+        The exploration rules.
     planner
         The planner.
     episodes
-        Episodes of each run.
+        Episodes per run.
     seeds
-        One run per seed for every rule.
+        The seeds; each rule has one run per seed.
 
     Examples
     --------
@@ -48,12 +48,12 @@ def side_by_side(
     ... )
     >>> {name: len(several) for name, several in runs.items()}
     {'oracle': 2, 'uniform': 2}
-    >>> [row.rule for row in study.summarise(runs) if row.less > 0]  # who lost more than the first
+    >>> [row.rule for row in study.summarise(runs) if row.less > 0]  # more regret than the first
     ['uniform']
     """
     names = [rule.name for rule in rules]
     if len(set(names)) < len(names):
         raise ParameterError(
-            "side_by_side", [Problem("rules", ", ".join(names), "every rule once")]
+            "side_by_side", [Problem("rules", ", ".join(names), "rules with different names")]
         )
     return {rule.name: learn(world, rule, planner, episodes, list(seeds)) for rule in rules}

@@ -1,4 +1,4 @@
-"""When work is to stop: asked by a signal, by a file that all workers see, or by the clock."""
+"""Requests to stop a study: by a signal, by a file that all workers check, or by a time limit."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from typing import Any
 
 
 class Pace:
-    """Says between two stretches of work whether to stop.
+    """Whether to stop, checked after each block of rounds.
 
     Parameters
     ----------
     flag
-        A file whose presence means: stop.
+        A file whose existence requests a stop.
     deadline
-        A time on the clock of ``time.monotonic()``, which no change of the date moves.
+        The time at which to stop, on the clock of ``time.monotonic()``.
     """
 
     def __init__(self, flag: Path | None = None, deadline: float | None = None) -> None:
@@ -28,39 +28,40 @@ class Pace:
         self._asked = ""
 
     def ask(self, reason: str) -> None:
-        """Stop at the next opportunity."""
+        """Request a stop."""
         self._asked = self._asked or reason
 
     @property
     def stop(self) -> str:
-        """Why to stop; empty as long as there is no reason."""
+        """The reason to stop; empty if there is none."""
         if self._asked:
             return self._asked
         if self._deadline is not None and time.monotonic() >= self._deadline:
             return "the time limit is reached"
         if self._flag is not None and self._flag.exists():
-            return "it was asked to stop"
+            return "a stop was requested"
         return ""
 
 
 @contextmanager
 def listening(pace: Pace) -> Iterator[None]:
-    """Let SIGINT and SIGTERM ask for a stop; a second SIGINT interrupts at once."""
+    """Let SIGINT and SIGTERM request a stop; a second SIGINT interrupts immediately."""
 
-    def polite(number: int, frame: FrameType | None) -> None:
+    def handle(number: int, frame: FrameType | None) -> None:
         if pace.stop and number == signal.SIGINT:
             raise KeyboardInterrupt
         pace.ask(f"{signal.Signals(number).name} was received")
         sys.stderr.write(
-            "\nStopping when the episodes under way are written; Ctrl-C again ends at once.\n"
+            "\nStopping after the current episodes are saved. To stop immediately, press Ctrl-C "
+            "again.\n"
         )
         sys.stderr.flush()
 
     before: dict[int, Any] = {}
     try:
         for which in (signal.SIGINT, signal.SIGTERM):
-            before[which] = signal.signal(which, polite)
-    except ValueError:  # not the main thread: whoever runs it handles signals
+            before[which] = signal.signal(which, handle)
+    except ValueError:  # not the main thread: the main thread handles signals
         yield
         return
     try:

@@ -1,6 +1,6 @@
-"""Runs read from the journals of a study, as data from a stranger.
+"""Read runs from the journals of a study, as untrusted data.
 
-Every journal must be at its place, of this study, and consistent in itself and with the others.
+Every journal must belong to its place in the study, and agree with itself and with the others.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from homdp_ppl.study.units import check_identity, to_record
 
 Runs: TypeAlias = dict[tuple[str, str, str], list[Saved]]  # by model, prior and rule, one per seed
 
-KINDS: dict[str, type] = {  # what the first record of a journal says about a run
+KINDS: dict[str, type] = {  # the entries of the first record of a journal
     "model": str,
     "learner": str,
     "explorer": str,
@@ -48,19 +48,21 @@ KINDS: dict[str, type] = {  # what the first record of a journal says about a ru
     "unit": list,
 }
 OWN = ("seed", "unit", "soundness", "explorer", "learner", "episodes_per_round", "loop")
-EXACT = 1e-6  # of the horizon or the optimum: how far values may exceed it by rounding
-REMEDY = "Copy the journal again from where the study was made, or remove it and resume."
+EXACT = 1e-6  # relative to horizon or optimum: how far values may exceed the optimum by rounding
+REMEDY = "Copy the journal again from the original study, or remove it and resume."
 
 
 def read_run(directory: StudyDirectory, unit: Unit, seed: int) -> Saved | None:
-    """A run from its journal; None if it has not begun, or has no rounds yet.
+    """Read a run from its journal; None if it has no rounds yet.
 
     Parameters
     ----------
     directory
-        Where the study lives.
-    unit, seed
-        Which run.
+        The directory of the study.
+    unit
+        The unit of the run.
+    seed
+        The seed of the run.
 
     Raises
     ------
@@ -88,20 +90,20 @@ def read_run(directory: StudyDirectory, unit: Unit, seed: int) -> Saved | None:
 
 @checked
 def read_runs(directory: StudyDirectory) -> Runs:
-    """All runs that have begun, in the order of the study.
+    """Read all runs that have begun, in the order of the study.
 
-    Nothing is imported, and every journal is checked: it is undamaged, belongs to its place, and
-    agrees with the others.
+    Nothing is imported. Every journal is validated: it must be undamaged, belong to its place, and
+    agree with the others.
 
     Parameters
     ----------
     directory
-        Where the study lives.
+        The directory of the study.
 
     Returns
     -------
     dict
-        By model, prior and rule: runs as they were saved, one per seed.
+        The saved runs by model, prior and rule, one per seed.
 
     Examples
     --------
@@ -116,13 +118,13 @@ def read_runs(directory: StudyDirectory) -> Runs:
     ([('tiger', 'declared', 'uniform')], [3, 3])
     """
     runs: Runs = {}
-    first: dict[tuple[str, ...], Mapping[str, Any]] = {}  # by what must be the same
+    first: dict[tuple[str, ...], Mapping[str, Any]] = {}  # facts that must agree, by place
     for unit, seed, path in directory.journals():
         run = read_run(directory, unit, seed)
         if run is None:
             continue
         runs.setdefault((unit.model, unit.prior, unit.rule), []).append(run)
-        # the optimum is the world's; one that was estimated differs from seed to seed
+        # the optimum belongs to the world, but an estimated one differs between seeds
         world = {k: v for k, v in run.about.items() if k not in OWN}
         rule = {k: v for k, v in run.about.items() if k in OWN and k not in ("seed", "unit")}
         if run.estimated:
@@ -146,11 +148,11 @@ def is_whole(run: Saved) -> bool:
 
 
 def is_complete(directory: StudyDirectory, unit: Unit) -> bool:
-    """Whether all runs of a unit are complete, in journals that are undamaged."""
+    """Whether all runs of a unit are complete and their journals undamaged."""
     for seed in unit.seeds:
         try:
             run = read_run(directory, unit, seed)
-        except DamageError:  # resuming sets it aside
+        except DamageError:  # resuming renames the damaged file
             return False
         if run is None or not is_whole(run):
             return False
@@ -167,17 +169,17 @@ def _check_description(path: Path, described: Mapping[str, Any]) -> None:
         wrong += [name for name in ("foresight", "estimated") if described[name] not in (0, 1)]
     if wrong:
         got = ", ".join(f"{name[:40]} {str(described.get(name))[:40]!r}" for name in wrong)
-        raise StorageError(path, f"a run with {got}", "the description of a run", REMEDY)
+        raise StorageError(path, f"a run with {got}", "a valid description of a run", REMEDY)
 
 
 def _is_a(value: Any, kind: type) -> bool:
-    if kind is float:  # infinite for planners without a certificate
+    if kind is float:  # may be infinite for planners without a certificate
         return type(value) in (int, float) and not math.isnan(value)
     return type(value) is kind
 
 
 def _check_record(path: Path, run: Saved, spaces: Spaces | None) -> None:
-    """Raise StorageError for numbers that no run of this description has."""
+    """Raise StorageError for numbers that contradict the description of the run."""
     record, rounds, per_round = run.record, len(run.values), run.episodes_per_round
     episodes, horizon = rounds * per_round, run.horizon
     wrong = []
@@ -198,7 +200,7 @@ def _check_record(path: Path, run: Saved, spaces: Spaces | None) -> None:
     if not wrong:
         wrong += _wrong_numbers(run, spaces)
     if wrong:
-        raise StorageError(path, "; ".join(wrong), "the record of such a run", REMEDY)
+        raise StorageError(path, "; ".join(wrong), "a record that fits the run", REMEDY)
 
 
 def _wrong_numbers(run: Saved, spaces: Spaces | None) -> list[str]:
@@ -208,19 +210,19 @@ def _wrong_numbers(run: Saved, spaces: Spaces | None) -> list[str]:
     rounding = max(EXACT, TIE) * max(run.horizon, abs(run.optimum))
     highest = max(run.values.max(initial=-np.inf), run.played.max(initial=-np.inf))
     if not run.estimated and highest > run.optimum + rounding:
-        bound = f"{run.optimum:.6g} (of a custom planner: its upper bound is wrong)"
-        wrong.append(f"a value of {highest:.6g} above the optimum, {bound}")
+        bound = f"{run.optimum:.6g} (with a custom planner: its upper bound is wrong)"
+        wrong.append(f"a value of {highest:.6g} above the optimum {bound}")
     if spaces is not None:
         sizes = {"states": spaces.states, "observations": spaces.observations}
         for name, names in {**sizes, "actions": spaces.actions}.items():
             column = getattr(record, name)
             if column.ndim != 2 or ((column < 0) | (column >= len(names))).any():
-                wrong.append(f"{name} outside the model's")
+                wrong.append(f"{name} outside the model")
     return wrong
 
 
 def _seconds(path: Path, blocks: Sequence[Block]) -> float:
     found = [block.facts.get("seconds") for block in blocks]
     if not all(type(seconds) is float and 0 <= seconds < math.inf for seconds in found):
-        raise StorageError(path, "no seconds", "how long each stretch took", REMEDY)
+        raise StorageError(path, "a block without seconds", "seconds for each block", REMEDY)
     return float(sum(seconds for seconds in found if seconds))

@@ -1,4 +1,4 @@
-"""What a study found, made from its journals: one netCDF file, and a digest of everything."""
+"""The results of a study, from its journals: a netCDF file, and a digest."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ COLUMNS = ("value", "optimistic", "gap", "regret", "was_optimistic")
 
 @checked
 def digest(directory: StudyDirectory) -> str:
-    """A number for everything that results are computed from.
+    """A checksum of all results of a study.
 
-    It covers the study, the fingerprints of its models, and of every run its description (with the
-    optimum) and its record. Seconds and numbers of plans are not in it, nor how the work was
-    divided. Two studies with the same digest have the same results.
+    It covers the study, the fingerprints of its models, and the description (with the optimum) and
+    the record of every run. It does not depend on run times, on the number of plans, or on how the
+    work was divided. Studies with equal digests have equal results.
 
     Parameters
     ----------
     directory
-        Where the study lives.
+        The directory of the study.
 
     Examples
     --------
@@ -46,14 +46,14 @@ def digest(directory: StudyDirectory) -> str:
     ...         "tiger", ["uniform"], episodes=3, seeds=2, out=out, workers=1, horizon=2
     ...     ).directory
     >>> with tempfile.TemporaryDirectory() as one, tempfile.TemporaryDirectory() as other:
-    ...     digest(done(one)) == digest(done(other))  # asked again, the same happens again
+    ...     digest(done(one)) == digest(done(other))  # the same study has the same results
     True
     """
     return digest_of(directory, read_runs(directory))
 
 
 def digest_of(directory: StudyDirectory, runs: Runs) -> str:
-    """The digest of a study whose runs were read already."""
+    """The digest of a study whose runs have already been read."""
     total = sha256()
 
     def update(facts: Any) -> None:
@@ -76,11 +76,11 @@ def digest_of(directory: StudyDirectory, runs: Runs) -> str:
 def to_dataset(directory: StudyDirectory, runs: Runs) -> xr.Dataset:
     """All runs with labelled axes: model, prior, rule, seed, round.
 
-    Not a number where nothing was run or is still to run.
+    Missing runs and rounds are nan.
 
     Examples
     --------
-    In a study's directory: ``xarray.open_dataset("results.nc").regret.sel(model="tiger",
+    In the directory of a study: ``xarray.open_dataset("results.nc").regret.sel(model="tiger",
     rule="greedy").isel(round=-1)``.
     """
     study = directory.study
@@ -128,7 +128,7 @@ def to_dataset(directory: StudyDirectory, runs: Runs) -> xr.Dataset:
 
 
 def write_results(directory: StudyDirectory, runs: Runs) -> Path:
-    """Write ``results.nc``, whole or not at all."""
+    """Write ``results.nc`` atomically."""
     path = directory.path / "results.nc"
     dataset = to_dataset(directory, runs)
     atomic_write(path, lambda beside: dataset.to_netcdf(beside, engine="scipy"))

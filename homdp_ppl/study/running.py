@@ -27,7 +27,7 @@ from homdp_ppl.study.trust import Trust, user_files
 
 
 class Work(NamedTuple):
-    """Who does the work, and for how long: as in :func:`compare`."""
+    """How to run a study: these arguments of :func:`compare`."""
 
     workers: int | None
     client: Any
@@ -35,17 +35,18 @@ class Work(NamedTuple):
     report: Report | None
 
     def problems(self) -> list[Problem]:
-        """What is wrong with it."""
+        """Invalid arguments."""
         found = [] if self.workers is None else count_problems(workers=self.workers)
         if self.time_limit is not None:
             found += number_problems(time_limit=self.time_limit)
         if self.report is not None and not callable(self.report):
-            found.append(Problem("report", repr(self.report), "a function of a unit and a number"))
+            expected = "a function of a unit and a number of rounds"
+            found.append(Problem("report", repr(self.report), expected))
         return found
 
 
 class Finished(NamedTuple):
-    """A study that ran, to its end or not.
+    """The outcome of running a study, complete or not.
 
     Examples
     --------
@@ -67,15 +68,15 @@ class Finished(NamedTuple):
 
     directory: StudyDirectory
     runs: Runs
-    failed: dict[Unit, str]  # units that could not be done, and why
-    stopped: str  # why it stopped before the end; empty if it did not
+    failed: dict[Unit, str]  # units that failed, with the reasons
+    stopped: str  # reason for stopping before the end; empty if all units were run
 
     def __repr__(self) -> str:
         left = f"; {len(self.failed)} units failed" if self.failed else ""
         state = (
             "complete"
             if self.complete
-            else f"stopped, {self.stopped}"
+            else f"stopped because {self.stopped}"
             if self.stopped
             else "incomplete"
         )
@@ -86,7 +87,7 @@ class Finished(NamedTuple):
 
     @property
     def complete(self) -> bool:
-        """Whether all runs are at their end."""
+        """Whether all runs are complete."""
         return not self.failed and not self.stopped
 
 
@@ -104,30 +105,34 @@ def compare(
     report: Report | None = None,
     **more: Any,
 ) -> Finished:
-    """Let several rules learn in several models over the same seeds, and keep everything in a
-    directory.
+    """Run several rules in several models with the same seeds, and save the runs in a directory.
 
-    Called again with the same directory, it resumes where it was stopped; a study that is complete
-    is only read.
+    If the directory already contains this study, it is resumed. A complete study is only read.
 
     Parameters
     ----------
     models
-        A study, or its models: zoo names with options, ``.POMDP`` files, or
+        A study, or its models: names of the model zoo with options, ``.POMDP`` files, or
         ``path/to/file.py:name``.
-    explorers, episodes, seeds, more
-        As in :class:`Study`, and its other attributes by name.
+    explorers
+        As in :class:`Study`.
+    episodes
+        As in :class:`Study`.
+    seeds
+        As in :class:`Study`.
     out
         The directory.
     workers
-        Processes on this machine; by default as many as there are cores for this process. With 1
-        all happens in this one.
+        Number of processes on this machine; by default the number of cores that this process may
+        use. With 1, the study runs in this process.
     client
-        A ``dask.distributed.Client`` in their place.
+        A ``dask.distributed.Client``, whose workers are used instead.
     time_limit
-        Seconds after which to stop, to be resumed another time.
+        Seconds after which to stop. The study can then be resumed.
     report
-        Called with a unit and how many more rounds are written.
+        Called with a unit and the number of new rounds.
+    more
+        The other attributes of :class:`Study`.
 
     Examples
     --------
@@ -141,7 +146,7 @@ def compare(
     refuse(ParameterError, "compare", [*_place_problems(out), *work.problems()])
     given = {"explorers": explorers, "episodes": episodes, "seeds": seeds, **more}
     study = _asked(models, given)
-    StudyDirectory.at_place(out, study)  # before its files are imported: they have not changed
+    StudyDirectory.at_place(out, study)  # raises for changed user files, before they are imported
     worlds = find_worlds(study)
     with storage_errors(out, "a directory for a study"):
         Path(out).mkdir(parents=True, exist_ok=True)
@@ -151,20 +156,21 @@ def compare(
 
 
 def _asked(models: Any, given: dict[str, Any]) -> Study:
-    """The study that is asked for, by itself or by its parts."""
+    """The study, given as such or by its attributes."""
     if isinstance(models, Study):
-        beside = [name for name, value in given.items() if value != getattr(Study, name, None)]
-        if beside:
-            remedy = "Change the study itself: dataclasses.replace(study, episodes=...)."
-            raise ParameterError(
-                "compare",
-                [Problem(", ".join(beside), "a value beside a Study", "a Study alone", remedy)],
-            )
+        extra = [name for name, value in given.items() if value != getattr(Study, name, None)]
+        if extra:
+            got, expected = "an argument in addition to a Study", "only a Study"
+            remedy = "Change the study: dataclasses.replace(study, episodes=...)."
+            raise ParameterError("compare", [Problem(", ".join(extra), got, expected, remedy)])
         return models
     texts = [models] if isinstance(models, str) else models
     if not isinstance(texts, list | tuple) or not all(isinstance(text, str) for text in texts):
-        remedy = "Objects run without a directory: homdp_ppl.study.side_by_side(world, rules, ...)."
-        expected = "a Study, or models as texts: zoo names, .POMDP files or path/to/file.py:name"
+        remedy = "To compare rules in a World object, use study.side_by_side(world, rules, ...)."
+        expected = (
+            "a Study, or models as strings: names of the model zoo, .POMDP files or "
+            "path/to/file.py:name"
+        )
         raise ParameterError("compare", [Problem("models", _kind(models), expected, remedy)])
     return Study.from_mapping({"models": list(texts), **given}, "compare")
 
@@ -178,11 +184,11 @@ def _kind(value: Any) -> str:
 def _place_problems(out: Any) -> list[Problem]:
     if isinstance(out, str | os.PathLike) and str(out):
         return []
-    return [Problem("out", repr(out), "the path of a directory", 'As in out="mine".')]
+    return [Problem("out", repr(out), "the path of a directory", 'For example, out="mine".')]
 
 
 def find_worlds(study: Study) -> dict[str, World]:
-    """The worlds of a study; unknown names raise an error before anything is written."""
+    """The worlds of a study; unknown names raise errors before anything is written."""
     worlds = {text: find_again(text, study.horizon) for text in study.models}
     for world in worlds.values():
         find_planner(study.planner, world)
@@ -204,21 +210,28 @@ def resume(
 ) -> Finished:
     """Resume a study that was stopped.
 
-    Models and user files that have changed since raise ParameterError. The directory may come from
-    somebody else: user files that it names are imported only if ``trust`` covers them, and only if
-    their text is the recorded one.
+    If models or user files have changed, ParameterError is raised. The directory may come from
+    another user: its user files are imported only if ``trust`` covers them and their text equals
+    the recorded text.
 
     Parameters
     ----------
     out
-        Its directory.
-    workers, client, time_limit, report
+        The directory of the study.
+    workers
+        As in :func:`compare`.
+    client
+        As in :func:`compare`.
+    time_limit
+        As in :func:`compare`.
+    report
         As in :func:`compare`.
     trust
-        The user files that may be imported: True for those that the study names, at or below the
-        working directory; or the files, anywhere. Studies without user files need none.
+        The user files that may be imported: True for all files that the study names in or below the
+        working directory, or a list of files at any place. Not needed without user files.
     take_over
-        Remove the locks of processes on other hosts, which have ended: this host cannot know.
+        Remove the locks of processes on other hosts. You must know that they have ended, because
+        this host cannot find out.
 
     Examples
     --------
@@ -244,14 +257,14 @@ def resume(
     if not take_over:
         _check_locks(out)
     with DirectoryLock(out, take_over):
-        for path, _ in stale_locks(out):  # of units: this process holds the directory itself
+        for path, _ in stale_locks(out):  # locks of units; this process holds that of the study
             with DirectoryLock(path.parent, take_over):
                 pass
         return _run(directory, work)
 
 
 def _check_locks(out: str | Path) -> None:
-    """Raise LockedError with every lock that this host cannot judge."""
+    """Raise LockedError with all locks whose holders this host cannot check."""
     found = stale_locks(out)
     if found:
         raise LockedError(found, ENDED)
@@ -267,7 +280,7 @@ def _run(directory: StudyDirectory, work: Work) -> Finished:
         directory.check_imports(*user_files(directory.study))
         with listening(pace):
             if work.client is not None:
-                from homdp_ppl.study.cluster import run_cluster  # dask is an extra
+                from homdp_ppl.study.cluster import run_cluster  # dask is optional
 
                 outcomes = run_cluster(directory, left, work.client, pace, report)
             elif (work.workers or cpu_count()) == 1:
@@ -284,10 +297,10 @@ def _run(directory: StudyDirectory, work: Work) -> Finished:
 
 
 def _check_complete(directory: StudyDirectory, units: Sequence[Unit]) -> None:
-    """Raise StorageError if the journals of a unit that was done are not there."""
+    """Raise StorageError if journals of completed units are missing."""
     for unit in units:
         if not is_complete(directory, unit):
-            remedy = "Another process has changed the directory: resume the study."
+            remedy = "Another process has changed the directory. Resume the study."
             raise StorageError(
-                directory.unit_path(unit), "missing runs", "the runs that were written", remedy
+                directory.unit_path(unit), "missing runs", "all runs that were saved", remedy
             )

@@ -1,4 +1,4 @@
-"""Worlds, rules and planners from a line of text, as on the command line or in a study file."""
+"""Worlds, rules and planners from text, as on the command line or in a study file."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from homdp_ppl.planners.auto import SMALL_TREE
 from homdp_ppl.study.defaults import FILE_HORIZON
 from homdp_ppl.study.files import file_of, find_in_file, source_of
 
-DIGITS = 64  # of a number; a longer text is no number
+DIGITS = 64  # longest text that is read as a number
 
 
 def required(factory: Callable[..., Any]) -> set[str]:
@@ -37,7 +37,7 @@ def required(factory: Callable[..., Any]) -> set[str]:
 
 
 def unwritable() -> list[str]:
-    """Rules that need tables or worlds, which no line of text can hold."""
+    """Rules that need tables or worlds as arguments, which text cannot express."""
     return [name for name, factory in EXPLORERS.items() if required(factory) - {"world"}]
 
 
@@ -49,7 +49,7 @@ class Call(NamedTuple):
 
 
 def parse_call(text: str, subject: str) -> Call:
-    """A name and its options; a name in a file keeps the file.
+    """Parse a name with options; for user files, the name includes the file.
 
     Examples
     --------
@@ -71,8 +71,8 @@ def parse_call(text: str, subject: str) -> Call:
                     Problem(
                         name,
                         repr(part),
-                        f"an option with its value, as in {option.strip() or 'name'}=1",
-                        "Separate several options by commas." if "=" in value else "",
+                        f"an option with a value, as in {option.strip() or 'name'}=1",
+                        "Separate options with commas." if "=" in value else "",
                     )
                 ],
             )
@@ -82,22 +82,20 @@ def parse_call(text: str, subject: str) -> Call:
 
 @checked
 def find_world(text: str, horizon: int | None = None, seed: int = 0) -> World:
-    """A world from a zoo name with options, from a ``.POMDP`` file or from
-    ``path/to/file.py:name``.
+    """Find a world by a name of the model zoo, a ``.POMDP`` file, or ``path/to/file.py:name``.
 
-    A ``.POMDP`` file has no horizon, so this gives it ``FILE_HORIZON`` unless another is asked for.
-    The file's numbers are the truth, unknown to a learner under flat Dirichlet priors on their
-    support.
+    ``.POMDP`` files define no horizon; the default is ``FILE_HORIZON``. Their numbers define the
+    true world. A learner starts from flat Dirichlet priors on their support.
 
     Parameters
     ----------
     text
-        What the person typed: ``tiger``, ``screening:hierarchy=False``, ``hall.POMDP``,
+        The model, as in ``tiger``, ``screening:hierarchy=False``, ``hall.POMDP`` or
         ``mine.py:world``.
     horizon
-        Another horizon than the model's own.
+        The horizon, instead of the model's own.
     seed
-        A file may hold a HOMDP without a truth; its parameters are then drawn from the prior with
+        If a user file has a HOMDP instead of a World, its parameters are drawn from the prior with
         this seed.
 
     Examples
@@ -110,9 +108,9 @@ def find_world(text: str, horizon: int | None = None, seed: int = 0) -> World:
 
 
 def find_again(text: str, horizon: int | None = None) -> World:
-    """The same object for a zoo name that is asked for again and again.
+    """Like :func:`find_world`, with a cache for names of the model zoo.
 
-    A file is read anew, for it may have changed.
+    Files are read again, because they may have changed.
     """
     return _of_zoo(text, horizon) if file_of(text) is None else find_world(text, horizon)
 
@@ -131,8 +129,8 @@ def _find(text: str, seed: int) -> World:
                 Problem(
                     "options",
                     text[len(str(path)) + 1 :],
-                    "none for a .POMDP file",
-                    "See --horizon.",
+                    "no options for a .POMDP file",
+                    "To set the horizon, use --horizon.",
                 )
             ],
         )
@@ -140,11 +138,11 @@ def _find(text: str, seed: int) -> World:
         known = models.MODELS
         name, _, rest = text.partition(":")
         if name.strip() not in known:
-            here = Path(f"{name}.py").is_file()
+            here = len(name) <= 200 and Path(f"{name}.py").is_file()
             problem = unknown("name", "model", name, known, "the model zoo")
             problem = problem._replace(
-                expected="a model is a name of the model zoo (see `homdp models`), a .POMDP file, "
-                "or path/to/file.py:name"
+                expected="use a name of the model zoo (see `homdp models`), a .POMDP file, or "
+                "path/to/file.py:name"
             )
             if here:
                 problem = problem._replace(remedy=f"Did you mean '{name}.py:{rest}'?")
@@ -157,11 +155,11 @@ def _find(text: str, seed: int) -> World:
     call = parse_call(text, "model") if path.suffix == ".py" else Call("", {})
     found = find_in_file(path, _after(call.name), kinds, expected)
     if not isinstance(found, kinds):
-        found = _called(found, call)  # as the zoo's own: a function that returns a world
+        found = _called(found, call)  # a function that returns a world, as in the model zoo
     elif call.options:
         raise ParameterError(
             call.name,
-            [Problem("options", ", ".join(call.options), "none: only functions take options")],
+            [Problem("options", ", ".join(call.options), "no options, which only functions take")],
         )
     if not isinstance(found, kinds):
         raise HOMDPError(
@@ -171,17 +169,16 @@ def _find(text: str, seed: int) -> World:
 
 
 def _after(name: str) -> str:
-    """What stands after the file."""
+    """The name without the file."""
     return "" if name.endswith(".py") else name.rpartition(":")[2]
 
 
 @checked
 def find_rule(text: str, world: World) -> Explorer:
-    """A rule from a line of text: its name, and options as in ``hop_b:scale=0.1,delta=0.05``.
+    """Find a rule by its name, with options as in ``hop_b:scale=0.1,delta=0.05``.
 
-    A custom rule is named by ``path/to/file.py:name``: an :class:`Explorer`, or a function that
-    makes one from its options. Every rule takes ``replan=doubled``, ``replan=once`` or
-    ``replan=every episode``.
+    A custom rule is given as ``path/to/file.py:name``: an :class:`Explorer`, or a function that
+    returns one. Every rule accepts ``replan=doubled``, ``replan=once`` or ``replan=every episode``.
 
     Examples
     --------
@@ -190,14 +187,15 @@ def find_rule(text: str, world: World) -> Explorer:
     """
     call, file = parse_call(text, "explorer"), file_of(text)
     if file is not None:
-        return _own_rule(file, call)
+        return _user_rule(file, call)
     classes = unwritable()
     if call.name not in EXPLORERS or call.name in classes:
         known = [rule for rule in EXPLORERS if rule not in classes]
         problem = unknown("name", "exploration rule", call.name, known, "the command line")
         if call.name in classes:
-            needs = "This rule needs a class of tables or worlds: use it from Python."
-            problem = Problem("name", repr(call.name), "a rule for the command line", needs)
+            needs = "This rule needs a class of tables or worlds. Use it in Python."
+            expected = "a rule that can be used on the command line"
+            problem = Problem("name", repr(call.name), expected, needs)
         raise ParameterError("explorer", [problem])
     if takes_world(text):
         call.options.setdefault("world", world)
@@ -206,7 +204,7 @@ def find_rule(text: str, world: World) -> Explorer:
 
 
 def takes_world(text: str) -> bool:
-    """Whether a rule is made from the true world."""
+    """Whether a rule takes the true world as an argument."""
     factory = EXPLORERS.get(parse_call(text, "explorer").name)
     return factory is not None and "world" in required(factory)
 
@@ -214,7 +212,7 @@ def takes_world(text: str) -> bool:
 def uses_prior(text: str) -> bool:
     """Whether a rule depends on the prior.
 
-    Rules that are made from a world or from classes of models do not.
+    Rules that take a world or model classes as arguments do not.
     """
     file = file_of(text)
     return _uses_prior(text, source_of(text) if file else "")
@@ -224,7 +222,7 @@ def uses_prior(text: str) -> bool:
 def _uses_prior(text: str, source: str) -> bool:
     call, file = parse_call(text, "explorer"), file_of(text)
     if file is not None:
-        return _own_rule(file, call).about.uses_prior
+        return _user_rule(file, call).about.uses_prior
     factory = EXPLORERS.get(call.name)
     if factory is None or required(factory):
         return False
@@ -233,7 +231,7 @@ def _uses_prior(text: str, source: str) -> bool:
 
 
 def _replanning(factory: Callable[..., Any], call: Call) -> Any:
-    """What a factory makes of its options; ``replan`` is an option of every rule."""
+    """Call a factory with the options; ``replan`` is an option of every rule."""
     options = dict(call.options)
     when = options.pop("replan", None)
     made = _called(factory, Call(call.name, options))
@@ -245,7 +243,7 @@ def _replanning(factory: Callable[..., Any], call: Call) -> Any:
     return replanning(made, when)
 
 
-def _own_rule(file: Path, call: Call) -> Explorer:
+def _user_rule(file: Path, call: Call) -> Explorer:
     expected = "an Explorer, or a function that returns one"
     found = find_in_file(file, _after(call.name), Explorer, expected)
     rule = found if isinstance(found, Explorer) else _replanning(found, call)
@@ -259,21 +257,20 @@ def _own_rule(file: Path, call: Call) -> Explorer:
 
 @checked
 def find_planner(text: str, world: World, model: HOMDP | None = None) -> Planner:
-    """A planner from a line of text.
+    """Find a planner by its name, with options.
 
-    ``auto`` chooses one that fits the world, and the learner's declaration.
-
-    For finite worlds that is the history tree while it is small, since every rule can use it.
+    ``auto`` chooses a planner for the world and the learner's declaration. In finite worlds it
+    chooses the history tree if it is small, because every rule can use it.
 
     Parameters
     ----------
     text
-        A name of ``planners.PLANNERS``, and options as in ``quantised:gap=0.05``; or
-        ``path/to/file.py:name`` for a custom planner, or for a function that makes one.
+        A name in ``planners.PLANNERS``, with options as in ``quantised:gap=0.05``; or
+        ``path/to/file.py:name`` for a custom planner or a function that returns one.
     world
-        What is planned for.
+        The world to plan for.
     model
-        The learner's own declaration, which may allow more histories than the world's.
+        The learner's declaration, if it is not that of the world. It may allow more histories.
 
     Examples
     --------
@@ -286,13 +283,13 @@ def find_planner(text: str, world: World, model: HOMDP | None = None) -> Planner
     """
     call, file = parse_call(text, "planner"), file_of(text)
     if file is not None:
-        own = find_in_file(
+        found = find_in_file(
             file,
             _after(call.name),
             (),
-            "a function from a POMDP to a Plan, or one that makes such a function",
+            "a function from a POMDP to a Plan, or a function that returns one",
         )
-        return own if takes_a_model(own) and not call.options else _own_planner(own, call)
+        return found if takes_a_model(found) and not call.options else _user_planner(found, call)
     known = planners.PLANNERS
     if call.name not in known:
         problem = unknown("name", "planner", call.name, known, "homdp_ppl.planners")
@@ -309,19 +306,19 @@ def find_planner(text: str, world: World, model: HOMDP | None = None) -> Planner
     return planner
 
 
-def _own_planner(factory: Callable[..., Any], call: Call) -> Planner:
+def _user_planner(factory: Callable[..., Any], call: Call) -> Planner:
     planner: Planner = _called(factory, call)
     if not takes_a_model(planner):
         got = f"a function that returns a {type(planner).__name__}"
         raise ParameterError(
             call.name,
-            [Problem("planner", got, "one that returns a function from a POMDP to a Plan")],
+            [Problem("planner", got, "a function that returns a function from a POMDP to a Plan")],
         )
     return planner
 
 
 def _called(factory: Callable[..., Any], call: Call) -> Any:
-    """What a factory makes of the options; refuses those that it does not have."""
+    """Call a factory with the options; unknown options raise ParameterError."""
     has = list(signature(factory).parameters)
     wrong = [option for option in call.options if option not in has]
     if wrong:
@@ -331,9 +328,9 @@ def _called(factory: Callable[..., Any], call: Call) -> Any:
     try:
         return factory(**call.options)
     except TypeError as error:
-        remedy = f"Options are written as in {call.name}:{has[0]}=1." if has else ""
+        remedy = f"Write options as in {call.name}:{has[0]}=1." if has else ""
         raise ParameterError(
-            call.name, [Problem("options", str(error), "values that it takes", remedy)]
+            call.name, [Problem("options", str(error), "valid options", remedy)]
         ) from None
 
 

@@ -1,4 +1,4 @@
-"""What a study is asked to do: models, rules, priors and seeds, as in one file."""
+"""The specification of a study: models, rules, priors and seeds."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from homdp_ppl.core.checked import checked
-from homdp_ppl.errors import ParameterError, Problem, did_you_mean, shown
+from homdp_ppl.errors import UNKNOWN, ParameterError, Problem, did_you_mean, shown
 from homdp_ppl.study.defaults import EPISODES, EPSILON, EXPLORERS, PRIORS, SEEDS
 from homdp_ppl.study.sources import uses_prior
 
 LISTS = ("models", "explorers", "priors")
 MOST = 10**7  # episodes, seeds
-RUNS = 100_000  # of a study, each with a journal
+RUNS = 100_000  # per study, each with a journal
 CELLS = 4 * 10**8  # runs times episodes: a variable of a netCDF file has at most 4 GiB
 LARGEST = 2**20  # bytes of a study file
 SHOWN = 200  # characters of a value in an error
-LONGEST = 4096  # characters of a model, rule or planner: as long as a path may be
-# keys such as a.b.c of a hundred parts, for which tomllib takes time and memory without bound
+LONGEST = 4096  # characters of a model, rule or planner, which may be a path
+# keys such as a.b.c with a hundred parts, for which tomllib needs unbounded time and memory
 NESTED = re.compile(r"""(?<![\w"'-])(?:[\w"'-]+[ \t]*\.[ \t]*){100}""")
-SPLIT = "Split it into several studies, for instance one for each model."
+SPLIT = "Split it into several studies, for example one per model."
 
 
 class Unit(NamedTuple):
-    """One piece of work: a rule in a model under a prior, for a block of seeds.
+    """A unit of work: a rule in a model under a prior, for a block of seeds.
 
     Examples
     --------
@@ -48,7 +48,7 @@ class Unit(NamedTuple):
 
     @property
     def name(self) -> str:
-        """In words."""
+        """A description of the unit."""
         under = "" if self.prior == "declared" else f", {self.prior} prior"
         seeds = (
             f"seeds {self.seeds[0]} to {self.seeds[-1]}"
@@ -60,27 +60,29 @@ class Unit(NamedTuple):
 
 @dataclass(frozen=True)
 class Study:
-    """Several rules in several models over the same seeds.
+    """A comparison of several rules in several models with the same seeds.
 
     Attributes
     ----------
     models
-        Zoo names with options, ``.POMDP`` files, or ``path/to/file.py:name``.
+        Names of the model zoo with options, ``.POMDP`` files, or ``path/to/file.py:name``.
     explorers
         Rules with options, as in ``hop_b:scale=0.1``.
-    episodes, seeds
-        Of each run, and runs of each rule: seeds 0, 1, 2, ...
+    episodes
+        Episodes per run.
+    seeds
+        Number of runs per rule, with the seeds 0, 1, 2, ...
     planner
-        A planner with options; "auto" fits one to each model.
+        A planner with options; "auto" chooses one for each model.
     horizon
-        Another horizon than the models' own.
+        The horizon, instead of the models' own.
     priors
-        The priors of rules that depend on one: as declared; flat or sparse Dirichlet rows for a
-        learner that knows no structure.
+        The priors of rules that depend on one: "declared", or "flat" and "sparse" Dirichlet rows
+        for a learner that knows no structure.
     epsilon
-        The distance from the optimum for "episodes to epsilon".
+        Threshold on the average regret for the number of episodes until it stays below.
     block
-        Seeds of one piece of work; by default all of them.
+        Seeds per unit of work; by default all of them.
 
     Examples
     --------
@@ -108,9 +110,8 @@ class Study:
 
     def __post_init__(self) -> None:
         for name in LISTS:
-            if isinstance(
-                value := getattr(self, name), list
-            ):  # the same study, and the same again when it is read from a file
+            # lists and tuples define the same study, also after it is read from a file
+            if isinstance(value := getattr(self, name), list):
                 object.__setattr__(self, name, tuple(value))
         problems = _problems(self)
         if problems:
@@ -120,14 +121,14 @@ class Study:
     def units(
         self, continuous: Collection[str] = (), bayesian: Collection[str] | None = None
     ) -> Iterator[Unit]:
-        """The pieces of work, in the order of the study.
+        """The units of work, in the order of the study.
 
         Parameters
         ----------
         continuous
-            Models with beliefs as declared only: there are no rows to put another prior on.
+            Models that have the declared prior only, because they have no tables.
         bayesian
-            Rules that depend on the prior; by default found out from the rules.
+            Rules that depend on the prior; by default determined from the rules.
         """
         bayesian = self.bayesian() if bayesian is None else bayesian
         block = self.block or self.seeds
@@ -148,7 +149,7 @@ class Study:
         return [rule for rule in self.explorers if uses_prior(rule)]
 
     def to_json(self) -> dict[str, Any]:
-        """As JSON can hold it."""
+        """The attributes as a dictionary for JSON."""
         return {
             name: list(value) if isinstance(value, tuple) else value
             for name, value in asdict(self).items()
@@ -157,15 +158,20 @@ class Study:
     @classmethod
     @checked
     def from_mapping(cls, given: Mapping[str, Any], subject: str = "study") -> Study:
-        """From the contents of a file; refuses unknown names and values of the wrong kind."""
+        """A study from a mapping; unknown keys and invalid values raise ParameterError."""
         known = [field.name for field in fields(cls)]
         problems = [
-            Problem("key", _shown(name), f"one of {', '.join(known)}", _near(name, known))
+            Problem(
+                "key",
+                f"{UNKNOWN}key {_shown(name)}",
+                f"a study has: {', '.join(known)}",
+                _near(name, known),
+            )
             for name in given
             if name not in known
         ]
         if "models" not in given:
-            problems.append(Problem("models", "nothing", 'models = ["tiger"]'))
+            problems.append(Problem("models", "nothing", 'models, as in models = ["tiger"]'))
         if problems:
             raise ParameterError(subject, problems)
         return cls(**given)
@@ -188,12 +194,12 @@ class Study:
                 raise OSError(EFBIG, f"more than {LARGEST:,} bytes")
             text = content.decode()
             if NESTED.search(text):
-                raise ValueError("a key of many parts")
+                raise ValueError("a key with too many parts")
             given = tomllib.loads(text)
         except OSError as error:
             raise ParameterError(
                 str(path),
-                [Problem("file", error.strerror or str(error), "a study file that can be read")],
+                [Problem("file", error.strerror or str(error), "a readable study file")],
             ) from None
         except (ValueError, RecursionError) as error:  # also integers of thousands of digits
             got = str(error)[:SHOWN]
@@ -202,7 +208,7 @@ class Study:
 
 
 def _shown(value: object) -> str:
-    """A value in an error, cut if it is long."""
+    """A value for an error message, cut if it is long."""
     try:
         text = repr(value)
     except ValueError:  # an integer with thousands of digits
@@ -223,13 +229,12 @@ def _problems(study: Study) -> list[Problem]:
         if not (
             isinstance(value, tuple) and value and all(isinstance(text, str) for text in value)
         ):
-            problems.append(Problem(name, _shown(value), "a list of texts, at least one"))
+            problems.append(Problem(name, _shown(value), "a list of at least one string"))
         elif len(set(value)) < len(value):
-            problems.append(Problem(name, _shown(", ".join(value)), "each once"))
+            problems.append(Problem(name, _shown(", ".join(value)), "no duplicates"))
         elif max(map(len, value)) > LONGEST:
-            problems.append(
-                Problem(name, _shown(max(value, key=len)), f"texts of at most {LONGEST} characters")
-            )
+            expected = f"strings of at most {LONGEST} characters"
+            problems.append(Problem(name, _shown(max(value, key=len)), expected))
     for name, optional in (
         ("episodes", False),
         ("seeds", False),
@@ -240,29 +245,38 @@ def _problems(study: Study) -> list[Problem]:
         if not (value is None and optional) and (type(value) is not int or not 1 <= value <= MOST):
             problems.append(Problem(name, _shown(value), f"a whole number from 1 to {MOST:,}"))
     if not isinstance(study.planner, str) or len(study.planner) > LONGEST:
-        problems.append(Problem("planner", _shown(study.planner), "a name"))
+        problems.append(Problem("planner", _shown(study.planner), "the name of a planner"))
     if type(study.epsilon) not in (int, float) or not 0 < study.epsilon < float("inf"):
         problems.append(Problem("epsilon", _shown(study.epsilon), "a number above 0"))
     if not problems:
         problems += [
-            Problem("priors", _shown(prior), f"some of {', '.join(PRIORS)}", _near(prior, PRIORS))
+            Problem(
+                "priors",
+                f"{UNKNOWN}prior {_shown(prior)}",
+                f"the priors are: {', '.join(PRIORS)}",
+                _near(prior, PRIORS),
+            )
             for prior in study.priors
             if prior not in PRIORS
         ]
         if not problems and "declared" not in study.priors:
-            problems.append(Problem("priors", ", ".join(study.priors), "declared among them"))
+            remedy = f"Use {','.join(('declared', *study.priors))}."
+            problems.append(
+                Problem("priors", ", ".join(study.priors), "the declared prior in the list", remedy)
+            )
     return problems or _size_problems(study)
 
 
 def _size_problems(study: Study) -> list[Problem]:
-    """Studies that no file of results can hold, found before anything is allocated."""
+    """Problems of studies that are too large for a file of results."""
     kinds = len(study.models) * len(study.priors) * len(study.explorers)
     runs = kinds * study.seeds
     if runs > RUNS:
-        got = f"{study.seeds:,} seeds of {kinds} models, priors and rules: {runs:,} runs"
+        combinations = f"{kinds} combinations of model, prior and rule"
+        got = f"{study.seeds:,} seeds for {combinations}, {runs:,} runs in total"
         return [Problem("seeds", got, f"at most {RUNS:,} runs in a study", SPLIT)]
     if runs * study.episodes > CELLS:
-        got = f"{study.episodes:,} episodes of {runs:,} runs"
-        expected = f"at most {CELLS:,} episodes in all, as many as results.nc can hold"
+        got = f"{study.episodes:,} episodes in each of {runs:,} runs"
+        expected = f"at most {CELLS:,} episodes in total, which is the limit of results.nc"
         return [Problem("episodes", got, expected, SPLIT)]
     return []

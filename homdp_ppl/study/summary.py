@@ -1,4 +1,4 @@
-"""How rules did, over all seeds: one row each, and how sure their differences are."""
+"""Summaries of runs over the seeds: one row per rule, and paired differences with intervals."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from homdp_ppl.errors import DataError, Problem
 from homdp_ppl.learning.metrics import Measured
 from homdp_ppl.precision import Array
 
-LEVEL = 0.95  # of intervals
+LEVEL = 0.95  # level of the intervals
 
 
 class Row(NamedTuple):
-    """How one rule did, over all seeds.
+    """The results of one rule over all seeds.
 
     Examples
     --------
@@ -37,37 +37,35 @@ class Row(NamedTuple):
     ...     row.seeds,
     ...     round(row.regret, 3),
     ...     round(row.gap, 3),
-    ... )  # in each episode 1.852 - 2 * 1.9 / 3
+    ... )  # the gap of an episode is 1.852 - 2 * 1.9 / 3
     ('uniform', 2, 1.756, 0.585)
     """
 
     rule: str
     soundness: str
     seeds: int
-    regret: float  # mean at the end
-    error: float  # its standard error
-    gap: float  # mean of the last round
-    optimistic: float  # share of rounds; nan where nothing was promised
+    regret: float  # mean final regret
+    error: float  # standard error of the regret
+    gap: float  # mean gap of the last round
+    optimistic: float  # share of optimistic rounds; nan if a rule has no optimistic values
     width: float  # mean of optimistic value minus optimum, over all rounds
-    needed: (
-        float  # episodes until the average regret is below epsilon for good, median of the seeds
-    )
-    seconds: float  # a run, without compiling
-    less: float  # regret minus that of the first rule, mean over the seeds that both have
-    interval: tuple[float, float]  # of that difference, paired by seed
+    needed: float  # episodes until the average regret stays below epsilon, median over the seeds
+    seconds: float  # mean per run, without compilation
+    less: float  # regret minus that of the first rule, mean over common seeds
+    interval: tuple[float, float]  # interval of that difference, paired by seed
     estimated: bool  # whether values are means of simulated episodes
 
 
 @checked
 def summarise(runs: Mapping[str, Sequence[Measured]], epsilon: float = 0.1) -> list[Row]:
-    """One row a rule; differences are to the first.
+    """Summarise runs in one row per rule, with differences to the first rule.
 
     Parameters
     ----------
     runs
-        For each rule's name its runs, one a seed.
+        The runs of each rule by its name, one per seed.
     epsilon
-        How near the optimum for the episodes that are needed.
+        Threshold on the average regret for ``needed``.
 
     Examples
     --------
@@ -94,7 +92,7 @@ def summarise(runs: Mapping[str, Sequence[Measured]], epsilon: float = 0.1) -> l
 def _row(name: str, runs: Sequence[Measured], first: Sequence[Measured], epsilon: float) -> Row:
     regret = np.array([run.regret[-1] for run in runs])
     error = float(regret.std(ddof=1) / np.sqrt(len(regret))) if len(regret) > 1 else np.nan
-    promised = np.array([np.isfinite(run.optimistic).all() for run in runs])
+    has_optimistic = np.array([np.isfinite(run.optimistic).all() for run in runs])
     less, interval = paired_difference(runs, first)
     return Row(
         name,
@@ -103,7 +101,9 @@ def _row(name: str, runs: Sequence[Measured], first: Sequence[Measured], epsilon
         float(regret.mean()),
         error,
         float(np.mean([run.gaps[-1] for run in runs])),
-        float(np.mean([run.was_optimistic.mean() for run in runs])) if promised.all() else np.nan,
+        float(np.mean([run.was_optimistic.mean() for run in runs]))
+        if has_optimistic.all()
+        else np.nan,
         float(np.mean([np.mean(run.optimistic - run.optimum) for run in runs])),
         float(np.median([episodes_to(run, epsilon) for run in runs])),
         float(
@@ -119,22 +119,24 @@ def _row(name: str, runs: Sequence[Measured], first: Sequence[Measured], epsilon
 def paired_difference(
     runs: Sequence[Measured], others: Sequence[Measured]
 ) -> tuple[float, tuple[float, float]]:
-    """Mean difference of the final regret between runs with the same seeds, and its interval
-    (Student's, 95%).
+    """Mean difference in final regret between runs with the same seeds, with its 95% interval
+    (Student's t).
 
-    The world's luck is the same for the same seed, so that much of it cancels. Nothing is known
-    from fewer than two seeds.
+    Runs with the same seed use the same random numbers of the world, so much of the noise cancels.
+    An interval needs at least two common seeds.
 
     Parameters
     ----------
-    runs, others
-        Of two rules, one run a seed.
+    runs
+        The runs of one rule, one per seed.
+    others
+        The runs of another rule, one per seed.
 
     Returns
     -------
     tuple
-        The mean of regret minus regret of the others, and the interval's two ends: nan where
-        nothing is known.
+        The mean of regret minus regret of the others, and the two ends of the interval; nan if
+        there are too few seeds.
 
     Examples
     --------
@@ -149,11 +151,12 @@ def paired_difference(
     ...     seeds=[0, 1],
     ... )
     >>> mean, (low, high) = paired_difference(runs["uniform"], runs["oracle"])
-    >>> round(mean, 3), round(high - low, 3)  # 3 * (1.852 - 1.2667), whatever the seed
+    >>> round(mean, 3), round(high - low, 3)  # 3 * (1.852 - 1.2667) for every seed
     (1.756, 0.0)
     """
     if not len(runs) or not len(others):
-        problem = Problem("runs", f"{len(runs)} and {len(others)} runs", "at least one of each")
+        got = f"{len(runs)} and {len(others)} runs"
+        problem = Problem("runs", got, "at least one run of each rule")
         raise DataError("paired_difference", [problem])
     theirs = {run.about["seed"]: float(run.regret[-1]) for run in others}
     differences = np.array(
@@ -175,19 +178,19 @@ def paired_difference(
 
 @checked
 def episodes_to(run: Measured, epsilon: float) -> float:
-    """After how many episodes the mixture of all policies so far is within epsilon of the optimum,
-    and stays so.
+    """Number of episodes until the mixture of all policies so far stays within epsilon of the
+    optimum.
 
-    The value of that mixture is the mean of the rounds' values (online-to-batch), so this is where
-    the average regret falls below epsilon for good; a first policy that is good by luck does not
-    count. Infinite if the run ends before.
+    The value of that mixture is the mean of the values of the rounds (online-to-batch conversion).
+    So this is the number of episodes until the average regret stays below epsilon. A first policy
+    that is good by chance does not count. Infinite if the run ends earlier.
 
     Parameters
     ----------
     run
-        What :func:`homdp_ppl.learn` returned.
+        A run, as :func:`homdp_ppl.learn` returns it.
     epsilon
-        How near.
+        The distance from the optimum.
 
     Examples
     --------
@@ -201,15 +204,19 @@ def episodes_to(run: Measured, epsilon: float) -> float:
     refuse(DataError, "episodes_to", number_problems(epsilon=epsilon))
     rounds: Array = np.arange(1, len(run.gaps) + 1)
     far = np.flatnonzero(run.regret > float(epsilon) * rounds)
-    last = (
-        int(far[-1]) + 1 if len(far) else 0
-    )  # rounds until the average was too large for the last time
+    last = int(far[-1]) + 1 if len(far) else 0  # last round whose average regret is too large
     return float((last + 1) * run.episodes_per_round) if last < len(rounds) else np.inf
 
 
 def check_runs(runs: Mapping[str, Sequence[Measured]], one_length: bool = True) -> None:
-    """Refuse what is no mapping of names to runs, rules without runs, runs without rounds and, if
-    asked, of different lengths.
+    """Raise DataError unless every rule has runs with rounds.
+
+    Parameters
+    ----------
+    runs
+        The runs by rule.
+    one_length
+        Whether the runs of a rule must have the same number of rounds.
     """
     lists = isinstance(runs, Mapping) and all(
         isinstance(several, Sequence) for several in runs.values()
@@ -218,13 +225,13 @@ def check_runs(runs: Mapping[str, Sequence[Measured]], one_length: bool = True) 
         isinstance(run, Measured) for several in runs.values() for run in several
     ):
         got = (
-            "something else than lists of runs"
+            "a mapping with other values than lists of runs"
             if isinstance(runs, Mapping)
             else f"a {type(runs).__name__}"
         )
-        expected = "for each rule's name a list of its runs: {name: [run, ...]}"
+        expected = "a list of runs for each rule: {name: [run, ...]}"
         remedy = (
-            "Of a study: study.read_runs(study.StudyDirectory.open(DIR)) has them by "
+            "For a study, study.read_runs(study.StudyDirectory.open(DIR)) returns them by "
             "model, prior and rule."
         )
         raise DataError("runs", [Problem("runs", got, expected, remedy)])
@@ -239,6 +246,6 @@ def check_runs(runs: Mapping[str, Sequence[Measured]], one_length: bool = True) 
             )
         elif one_length and len(lengths) > 1:
             got = f"runs of {min(lengths)} to {max(lengths)} rounds"
-            problems.append(Problem(name, got, "runs of one length", "Resume them."))
+            problems.append(Problem(name, got, "runs of equal length", "Resume them."))
     if problems:
         raise DataError("runs", problems)

@@ -1,7 +1,7 @@
-"""Which user files a study may import: those that the user has named or agreed to.
+"""Trust: a study imports only user files that the user has named or agreed to.
 
-A study directory may come from somebody else, so the files that its ``study.json`` names are
-neither imported nor read without the user's consent.
+A study directory may come from another user. So the files that its ``study.json`` names are neither
+read nor imported without consent.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Trust: TypeAlias = bool | str | os.PathLike[str] | Iterable[str | os.PathLike[st
 
 
 def user_files(study: Study) -> dict[str, Path]:
-    """The models, rules and planners of a study that are in files, each with its file.
+    """The models, rules and planners of a study that are in user files, with their files.
 
     Parameters
     ----------
@@ -37,27 +37,26 @@ def user_files(study: Study) -> dict[str, Path]:
 
 
 def trusted_texts(study: Study, trust: Trust) -> frozenset[str]:
-    """The models, rules and planners whose files the user agrees to import.
+    """The models, rules and planners whose user files may be imported.
 
     Parameters
     ----------
     study
-        What the directory asks for.
+        The study.
     trust
-        True for all files at or below the working directory; or the files themselves, anywhere.
+        True for all files in or below the working directory, or the files, at any place.
 
     Raises
     ------
     ParameterError
-        A file that the study does not name, or one that ``trust=True`` does not cover. Nothing was
-        read.
+        A file is not named by the study, or is not covered by ``trust=True``. Nothing was read.
     """
     files = user_files(study)
     if trust is False:
         return frozenset()
     if trust is True:
         problems = [
-            Problem(text, str(file), "a file at or below the working directory", _name_it(file))
+            Problem(text, str(file), "a file in or below the working directory", _consent_to(file))
             for text, file in files.items()
             if not _is_below(file)
         ]
@@ -70,7 +69,7 @@ def trusted_texts(study: Study, trust: Trust) -> frozenset[str]:
             raise ParameterError("resume", [Problem("trust", repr(trust), expected)]) from None
         known = {file.resolve() for file in files.values()}
         problems = [
-            Problem("file", str(file), f"a file that the study names: {_listed(files.values())}")
+            Problem("file", str(file), f"a user file of the study: {_listed(files.values())}")
             for file in named
             if file.resolve() not in known
         ]
@@ -87,23 +86,23 @@ def trusted_texts(study: Study, trust: Trust) -> frozenset[str]:
 
 
 def check_trusted(texts: Iterable[str], trusted: Collection[str], subject: str) -> None:
-    """Raise ParameterError for models, rules and planners in files that were not agreed to.
+    """Raise ParameterError for models, rules and planners in files that are not trusted.
 
     Parameters
     ----------
     texts
-        What is about to be imported.
+        The models, rules and planners to import.
     trusted
-        What the user agreed to.
+        Those that the user agreed to import.
     subject
-        What the error is about.
+        The subject of the error.
     """
     files = {text: file for text in texts if (file := file_of(text)) is not None}
     refused = {text: file for text, file in files.items() if text not in trusted}
     if refused:
         remedy = (
-            "Resuming imports these files. If you trust the study, resume with --trust (in Python: "
-            f"trust=True), or name them: homdp resume DIR {_listed(refused.values())}."
+            "Resuming imports the user files of the study. If you trust them, use --trust (in "
+            f"Python: trust=True), or list them: homdp resume DIR {_listed(refused.values())}."
         )
         problems = [
             Problem(text, f"the user file {file}", "your consent to import it")
@@ -114,7 +113,7 @@ def check_trusted(texts: Iterable[str], trusted: Collection[str], subject: str) 
 
 
 def _is_below(file: Path) -> bool:
-    """Whether a path stays inside the working directory, links included."""
+    """Whether a path is inside the working directory, with links resolved."""
     return (
         not file.is_absolute()
         and ".." not in file.parts
@@ -122,8 +121,8 @@ def _is_below(file: Path) -> bool:
     )
 
 
-def _name_it(file: Path) -> str:
-    return f"If you trust it, name it: homdp resume DIR {shlex.quote(str(file))}."
+def _consent_to(file: Path) -> str:
+    return f"If you trust this file, list it: homdp resume DIR {shlex.quote(str(file))}."
 
 
 def _listed(files: Iterable[Path]) -> str:

@@ -1,6 +1,4 @@
-"""One unit of work: a rule learns in a world for a block of seeds, and every stretch of rounds is
-written as soon as it is done.
-"""
+"""Run a unit of work: a rule in a world for a block of seeds, saved as it progresses."""
 
 from __future__ import annotations
 
@@ -35,21 +33,21 @@ from homdp_ppl.study.pace import Pace
 from homdp_ppl.study.sources import find_planner, find_rule, find_world
 from homdp_ppl.study.specification import Study, Unit
 
-LONG = 1.0  # seconds that a stretch of the readable loop may take
+LONG = 1.0  # target of seconds between saves of the readable loop
 
 
-class Stopped(Exception):  # noqa: N818  no error
-    """Work that was asked to stop."""
+class Stopped(Exception):  # noqa: N818  not an error
+    """The unit was requested to stop."""
 
 
 class Sink(Protocol):
-    """Where a run is written."""
+    """A place to which a run is saved."""
 
     def written(self, run: Run) -> Record:
-        """What is there of this run already."""
+        """The rounds of this run that are already saved."""
 
     def append(self, record: Record, seconds: float) -> None:
-        """Write one more stretch."""
+        """Save more rounds."""
 
 
 def run_unit(
@@ -60,20 +58,22 @@ def run_unit(
     pace: Pace,
     done: Callable[[int], None],
 ) -> None:
-    """Run all seeds of a unit, or what is left of them.
+    """Run all seeds of a unit, or resume them.
 
     Parameters
     ----------
-    study, unit
-        What to do.
+    study
+        The study.
+    unit
+        The unit.
     world
-        What the unit's model names.
+        The world of the unit's model.
     sink
-        From a seed to a context manager of a :class:`Sink`.
+        A function from a seed to a context manager of a :class:`Sink`.
     pace
-        Asked between stretches.
+        Checked between saves.
     done
-        Told how many rounds are written, those of earlier attempts included.
+        Called with the number of saved rounds, including those of earlier attempts.
     """
     for run in begin(study, unit, world):
         with sink(run.task.seed) as written:
@@ -85,8 +85,8 @@ def run_unit(
                 if pace.stop:
                     raise Stopped(pace.stop)
                 rounds, episodes, before = len(run.values), len(run.played), _spent(run)
-                upto = min(rounds + stretch, run.task.rounds)
-                run = run.resume(upto * run.task.episodes_per_round)
+                until = min(rounds + stretch, run.task.rounds)
+                run = run.resume(until * run.task.episodes_per_round)
                 seconds = _spent(run) - before
                 written.append(run.record.since(rounds, episodes), seconds)
                 done(len(run.values) - rounds)
@@ -101,40 +101,46 @@ def run_unit(
 
 
 def _spent(run: Run) -> float:
-    """Seconds that a run has taken, without compiling."""
+    """Seconds that a run has taken, without compilation."""
     return sum(run.seconds.values()) - run.seconds.get("compiling", 0.0)
 
 
 class _Parts(NamedTuple):
-    """Who learns what, and how."""
+    """The parts of the runs of a unit."""
 
     rule: Explorer
     planner: Planner
-    model: HOMDP | None  # what the learner declares; nothing in a continuous world
+    model: HOMDP | None  # the learner's declaration; None in a continuous world
 
 
 def begin(study: Study, unit: Unit, world: World | None = None) -> list[Any]:
-    """The runs of a unit, before their first round.
+    """The runs of a unit before their first round.
 
-    In a world that was found already, if it is given.
+    Parameters
+    ----------
+    study
+        The study.
+    unit
+        The unit.
+    world
+        The world of the unit's model; by default it is loaded.
     """
     world = find_world(unit.model, study.horizon) if world is None else world
     if not world.spaces.finite and unit.prior != "declared":
-        raise ParameterError(
-            unit.name, [Problem("prior", unit.prior, "declared, in a continuous world")]
-        )
+        expected = "declared, the only prior of a continuous model"
+        raise ParameterError(unit.name, [Problem("prior", unit.prior, expected)])
     sources = source_of(unit.rule), source_of(study.planner)
     rule, planner, model = _parts(world, unit.prior, unit.rule, study.planner, sources)
-    seeds, worth = list(unit.seeds), study.episodes * study.seeds >= FEW  # the same for all blocks
-    request = Request(world, rule, planner, study.episodes, seeds, model)
-    return begin_runs(check_request(request), worth)
+    many = study.episodes * study.seeds >= FEW  # the same for all blocks of seeds
+    request = Request(world, rule, planner, study.episodes, list(unit.seeds), model)
+    return begin_runs(check_request(request), many)
 
 
 @lru_cache(maxsize=64)
 def _parts(world: World, prior: str, rule: str, planner: str, sources: tuple[str, str]) -> _Parts:
-    """The same objects for the next block of seeds, if the files are what they were.
+    """The parts of a unit, cached as long as user files do not change.
 
-    What was compiled for them serves it too.
+    Further blocks of seeds reuse the compiled functions.
     """
     model = learner(world, prior) if world.spaces.finite else None
     return _Parts(find_rule(rule, world), find_planner(planner, world, model), model)
@@ -142,17 +148,17 @@ def _parts(world: World, prior: str, rule: str, planner: str, sources: tuple[str
 
 @contextmanager
 def journal_of(path: Path, about: Mapping[str, Any]) -> Iterator[Journal]:
-    """The journal of a run, ready for more rounds.
+    """Open the journal of a run to append rounds.
 
-    It is created if it does not exist. A damaged one is set aside and made again from the records
-    before the damage. The journal of another run raises StorageError.
+    It is created if it does not exist. A damaged journal is renamed and created again from the
+    records before the damage. The journal of another run raises StorageError.
 
     Parameters
     ----------
     path
-        Its file.
+        The file.
     about
-        The run in words and numbers, as the first record of its journal says it.
+        The description of the run, as in the first record of its journal.
     """
     try:
         journal = Journal.open(path) if Journal.begun(path) else Journal.create(path, about)
@@ -166,73 +172,74 @@ def journal_of(path: Path, about: Mapping[str, Any]) -> Iterator[Journal]:
     with journal:
         check_identity(path, journal.description, json.loads(json.dumps(about)))
         if set(journal.description) != set(about):
-            raise StorageError(path, "a description with other entries", "one of this version")
+            got, expected = "a description with other entries", "a description of this version"
+            raise StorageError(path, got, expected)
         yield journal
 
 
 def check_identity(path: Path, described: Mapping[str, Any], about: Mapping[str, Any]) -> None:
-    """Raise StorageError for the journal of another run than the one that belongs at its place.
+    """Raise StorageError if a journal belongs to another run.
 
     Parameters
     ----------
     path
         The journal.
     described
-        What it says about itself.
+        The description in the journal.
     about
-        What it must say.
+        The expected entries.
     """
     other = [name for name, value in about.items() if not _same(described.get(name), value)]
     if other:
         was = ", ".join(f"{name} {str(described.get(name))[:80]!r}" for name in other)
         now = ", ".join(f"{name} {str(about[name])[:80]!r}" for name in other)
-        remedy = "Put the journals back, or remove this one and resume."
-        raise StorageError(path, f"the journal of a run with {was}", f"one with {now}", remedy)
+        remedy = "Move the journals back to their places, or remove this one and resume."
+        raise StorageError(path, f"the journal of a run with {was}", f"a run with {now}", remedy)
 
 
 def _same(one: Any, other: Any) -> bool:
-    """Whether two entries are equal, also in type, where nan equals itself."""
+    """Whether two entries are equal and of the same type; nan equals nan."""
     return type(one) is type(other) and (one == other or (one != one and other != other))
 
 
 class JournalSink:
-    """A run in a journal.
+    """A sink that saves a run to a journal.
 
     Parameters
     ----------
     path
-        Its file.
+        The journal.
     identity
-        Whose run it is: ``StudyDirectory.identity(unit, seed)``.
+        The entries that identify the run: ``StudyDirectory.identity(unit, seed)``.
     opened
-        Closes what was opened.
+        Closes the journal.
     """
 
     def __init__(self, path: Path, identity: Mapping[str, Any], opened: ExitStack) -> None:
         self._path, self._identity, self._opened = path, identity, opened
 
     def written(self, run: Run) -> Record:
-        """What the journal holds of the run."""
+        """The rounds of the run that are in the journal."""
         self._journal = self._opened.enter_context(
             journal_of(self._path, {**run.about, **self._identity})
         )
         return sum((to_record(block.arrays) for block in self._journal.records()), run.record)
 
     def append(self, record: Record, seconds: float) -> None:
-        """Write one more stretch, to the disk."""
+        """Append rounds to the journal and flush them to disk."""
         self._journal.append(to_arrays(record), {"seconds": seconds})
 
 
 @contextmanager
 def journal_sink(directory: StudyDirectory, unit: Unit, seed: int) -> Iterator[JournalSink]:
-    """The sink of one run of a study, closed afterwards."""
+    """The sink for one run of a study, closed at the end."""
     path, identity = directory.journal_path(unit, seed), directory.identity(unit, seed)
     with ExitStack() as opened:
         yield JournalSink(path, identity, opened)
 
 
 def to_arrays(record: Record) -> dict[str, Any]:
-    """A record as arrays, whole numbers as short as they may be."""
+    """A record as arrays, with integers in the smallest sufficient type."""
     columns = {name: getattr(record, name) for name in record.__dataclass_fields__}
     return {
         name: column if column.dtype.kind in "bf" else _short(column)
@@ -241,7 +248,7 @@ def to_arrays(record: Record) -> dict[str, Any]:
 
 
 def to_record(arrays: Mapping[str, Any]) -> Record:
-    """Arrays as a record; refuses what is none."""
+    """A record from arrays; missing or inconsistent columns raise DataError."""
     columns = {}
     for name in Record.__dataclass_fields__:
         if name not in arrays:
@@ -255,7 +262,7 @@ def to_record(arrays: Mapping[str, Any]) -> Record:
     if max(map(len, lengths)) > 1:
         raise DataError(
             "journal",
-            [Problem("record", f"columns of lengths {lengths}", "as many as rounds, or episodes")],
+            [Problem("record", f"columns of lengths {lengths}", "columns of equal length")],
         )
     return Record(**columns)
 

@@ -1,10 +1,9 @@
-"""The paper's statements as functions.
+"""The paper's statements as functions: regret bounds, sample sizes, the lower bound, and lemmas.
 
-Bounds term by term, sample sizes, the lower bound, and lemmas with both sides computed.
-
-Lee, Agarwal, Dann and Zhang, "Learning in POMDPs is Sample-Efficient with Hindsight Observability"
-(2023). Every function cites its statement and says where it differs from print. ``report`` gathers
-what there is to say about a model.
+The paper is Lee, Agarwal, Dann and Zhang, "Learning in POMDPs is Sample-Efficient with Hindsight
+Observability" (2023). Bounds are given term by term, lemmas with both sides. Every function cites
+its statement and says where it differs from the printed version. ``report`` collects all statements
+about a model.
 """
 
 from homdp_ppl.evaluation.lemma import simulation_lemma

@@ -1,4 +1,4 @@
-"""Between which ends the numbers of the formulas lie."""
+"""Allowed ranges of the arguments of formulas."""
 
 import math
 

@@ -1,6 +1,6 @@
-"""Why bonuses cannot stay large.
+"""Counting lemmas, which bound sums of bonuses: two pigeonhole lemmas and the elliptical potential.
 
-Two pigeonhole lemmas and the elliptical potential, both sides of each for given sequences.
+Each is given as a bound, and with both sides for given sequences.
 """
 
 from __future__ import annotations
@@ -19,17 +19,14 @@ from homdp_ppl.memory import NUMBER, count, require_memory
 
 
 def root_pigeonhole(cells: int, horizon: int, episodes: int) -> float:
-    """Bound on sum_{k, h} 1 / sqrt(max(1, n_k)) (pigeonhole principle, appendix F).
+    """Bound on sum_{k, h} 1 / sqrt(max(1, n_k)): H S + 3 sqrt(H S K) (pigeonhole, appendix F).
 
-    H S + 3 sqrt(H S K).
-
-    The lemma holds as printed; where its proof writes n_K, read n_{K+1}, the visits of all K
-    episodes.
+    The lemma holds as printed. Where its proof has n_K, read n_{K+1}, the visits of all K episodes.
 
     Parameters
     ----------
     cells
-        S, what is counted: X states, or X A pairs of state and action.
+        S, the number of counted cells: X states, or X A pairs of state and action.
     horizon, episodes
         H and K.
 
@@ -43,18 +40,16 @@ def root_pigeonhole(cells: int, horizon: int, episodes: int) -> float:
 
 
 def reciprocal_pigeonhole(cells: int, horizon: int, episodes: int) -> float:
-    """Bound on sum_{k, h} 1 / max(1, n_k) (second pigeonhole lemma, appendix F), corrected.
+    """Bound on sum_{k, h} 1 / max(1, n_k): H S (2 + log K) (second pigeonhole lemma, appendix F).
 
-    H S (2 + log K).
-
-    Printed is 1 + log K, which is false at H = S = 1, K = 2: both visits count 1. A visit to a cell
-    that has seen i visits before it finds n_k >= i - H + 1, since counts lag by less than an
-    episode; so a cell adds at most H + 1 + log(H K) <= H (2 + log K).
+    This is a correction. The paper prints 1 + log K, which is false at H = S = 1, K = 2: both
+    visits count 1. At a visit to a cell with i earlier visits, n_k >= i - H + 1, since counts lag
+    by less than an episode. So a cell adds at most H + 1 + log(H K) <= H (2 + log K).
 
     Parameters
     ----------
     cells
-        S, what is counted: X A pairs of state and action.
+        S, the number of counted cells: X A pairs of state and action.
     horizon, episodes
         H and K.
 
@@ -78,14 +73,14 @@ class Pigeonhole(NamedTuple):
 
 @checked
 def pigeonhole(visited: ArrayLike, cells: int) -> Pigeonhole:
-    """The pigeonhole lemmas for the cells that were visited; counts are updated after each episode.
+    """Both pigeonhole lemmas for given visits to cells. Counts are updated after each episode.
 
     Parameters
     ----------
     visited
         The cell (x, or an index of (x, a)) of every step, (K, H).
     cells
-        How many cells there are.
+        The number of cells.
 
     Examples
     --------
@@ -127,15 +122,16 @@ class EllipticalPotential(NamedTuple):
 def elliptical_potential(
     features: ArrayLike, regulariser: float | None = None
 ) -> EllipticalPotential:
-    """The elliptical potential lemma (appendix F, after Lattimore and Szepesvari), Sigma_k = lambda
-    I + sum_{l < k} phi_l phi_l'.
+    """Both sides of the elliptical potential lemma (appendix F, after Lattimore and Szepesvari).
+
+    Sigma_k = lambda I + sum_{l < k} phi_l phi_l'.
 
     Parameters
     ----------
     features
-        phi_1 .. phi_K, (K, d), of Euclidean norm at most 1.
+        phi_1 .. phi_K, (K, d), with Euclidean norms of at most 1.
     regulariser
-        lambda > 0; 1/d by default, as in the analysis of HOP-V.
+        lambda > 0. The default is 1/d, as in the analysis of HOP-V.
 
     Examples
     --------

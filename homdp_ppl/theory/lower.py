@@ -1,10 +1,8 @@
-"""The lower bound (appendix D).
+"""The lower bound (appendix D), which holds for all algorithms, and the quantities of its proof.
 
-How little any algorithm can know about a tree of X states and Y observations after K episodes.
-
-The family of instances itself is the zoo's ``lower_bound_tree``; here stand its numbers. X' leaves
-show Y' = Y - 2 observations of their own; an instance is a vector u of X'Y'/4 signs, one for each
-parent of two leaves and each observation of the first half.
+The instances are trees with X states and Y observations, the model ``lower_bound_tree`` of the zoo.
+X' leaves emit Y' = Y - 2 observations that no other state emits. An instance is a vector u of
+X'Y'/4 signs, one for each parent of two leaves and each observation of the first half.
 """
 
 from __future__ import annotations
@@ -19,43 +17,44 @@ from homdp_ppl.core.arguments import check_sizes, count_problems, refuse
 from homdp_ppl.core.checked import checked
 from homdp_ppl.errors import ParameterError, Problem
 from homdp_ppl.precision import Array
+from homdp_ppl.theory._ranges import ACCURACY
 
 LARGEST = (
     1 / 2
-    # epsilon must be smaller: there the divergence of two instances is at most 8 epsilon^2 an
+    # epsilon must be smaller, so that the divergence of two instances is at most 8 epsilon^2 per
     # episode
 )
 LENGTH = 96  # signs of the longest packing that is built: e^12 = 162,755 vectors
 
 
 class LowerBound(NamedTuple):
-    """The lower bound at one epsilon, with the quantities its proof puts together."""
+    """The lower bound at one epsilon, with the quantities of its proof."""
 
     leaves: int  # X' = (X + 1) / 2, X + 1 reduced to a power of two
     last_observations: int  # Y' = Y - 2, Y reduced to an even number
     instances: float  # log |U| >= X' Y' / 32, the packing
-    separation: float  # epsilon / 8, of the errors of one policy on two instances together
-    divergence: float  # 8 epsilon^2, of two instances, an episode
-    episodes: float  # X' Y' / (1024 epsilon^2): within so many ...
-    gap: float  # ... some instance leaves an expected gap of at least epsilon / 32
+    separation: float  # epsilon / 8, lower bound on the sum of a policy's gaps on two instances
+    divergence: float  # 8 epsilon^2, of two instances, per episode
+    episodes: float  # X' Y' / (1024 epsilon^2): after at most this number of episodes ...
+    gap: float  # ... the expected gap is at least epsilon / 32 on some instance
 
 
 def lower_bound(states: int, observations: int, epsilon: float) -> LowerBound:
     """The lower bound theorem (appendix D).
 
-    K <= X'Y'/(1024 epsilon^2) episodes leave E[v(pi*) - v(pi)] >= epsilon/32 somewhere.
+    After K <= X'Y'/(1024 epsilon^2) episodes, E[v(pi*) - v(pi)] >= epsilon/32 on some instance.
 
-    It speaks of the hardest HOMDP with X states, Y observations, two actions and H = log2(X + 1)
-    steps, whether states are revealed in hindsight or at once; to guarantee an expected gap below
-    g, ask it with epsilon = 32 g.
+    It is about the hardest HOMDP with X states, Y observations, two actions and H = log2(X + 1)
+    steps, whether states are revealed in hindsight or immediately. For the number of episodes that
+    an expected gap below g requires, use epsilon = 32 g.
 
     Parameters
     ----------
     states, observations
         X with X + 1 >= 128 log 2, and Y >= 6.
     epsilon
-        How far the leaves are from uniform, below 1/2; the theorem's own epsilon is this one's 32nd
-        part.
+        The distance of the leaves from uniform, below 1/2. The epsilon of the printed theorem is
+        1/32 of it.
 
     Examples
     --------
@@ -65,10 +64,11 @@ def lower_bound(states: int, observations: int, epsilon: float) -> LowerBound:
     """
     X, Y = check_sizes(
         "lower_bound",
-        {"epsilon": (epsilon, (0.0, LARGEST))},
+        {"epsilon": (epsilon, (ACCURACY[0], LARGEST))},
         states=states,
         observations=observations,
     )
+    epsilon = float(epsilon)
     leaves, seen = tree_sizes(X, Y)
     product = leaves * seen
     return LowerBound(
@@ -83,9 +83,10 @@ def lower_bound(states: int, observations: int, epsilon: float) -> LowerBound:
 
 
 def unavoidable_gap(states: int, observations: int, episodes: int) -> float:
-    """The expected gap that no algorithm beats on every HOMDP of these sizes after K episodes.
+    """A lower bound on the expected gap of any algorithm after K episodes.
 
-    Epsilon / 32 at its best epsilon.
+    For every algorithm, some HOMDP of these sizes has at least this expected gap. The bound is
+    epsilon / 32 at the best epsilon.
 
     Parameters
     ----------
@@ -109,7 +110,7 @@ def unavoidable_gap(states: int, observations: int, episodes: int) -> float:
 def tree_sizes(states: int, observations: int) -> tuple[int, int]:
     """X' and Y' of the largest tree within these sizes.
 
-    Sizes that the theorem does not cover are refused.
+    Raises :class:`ParameterError` for sizes that the theorem does not cover.
     """
     if observations < 6 or states + 1 < 128 * math.log(2):
         got = f"{states} states, {observations} observations"
@@ -121,20 +122,18 @@ def tree_sizes(states: int, observations: int) -> tuple[int, int]:
 
 @checked
 def separation(signs: ArrayLike, others: ArrayLike, epsilon: float) -> float:
-    """What the best policy of instance u' loses in instance u.
+    """The gap of the best policy of instance u' in instance u (appendix D, separability).
 
-    2 epsilon N / (X'Y') (appendix D, separability).
-
-    N counts the decisions in which the two best policies differ: two for each differing sign, as
-    every observation has a mirror. So it is epsilon times the share of signs that differ; the paper
-    counts one of the two, which is safe.
+    It is 2 epsilon N / (X'Y'), where N is the number of decisions in which the two best policies
+    differ: two for each differing sign, as every observation has a mirror. So it is epsilon times
+    the share of signs that differ. The paper counts one of the two, which is conservative.
 
     Parameters
     ----------
     signs, others
-        u and u', of one shape.
+        u and u', of the same shape.
     epsilon
-        How far the leaves are from uniform.
+        The distance of the leaves from uniform.
 
     Examples
     --------
@@ -146,18 +145,17 @@ def separation(signs: ArrayLike, others: ArrayLike, epsilon: float) -> float:
 
 @checked
 def divergence(signs: ArrayLike, others: ArrayLike, epsilon: float) -> float:
-    """KL divergence of an episode in instance u from one in u', at most 8 epsilon^2 for epsilon <
-    1/2 (appendix D, Fano).
+    """KL divergence of an episode in instance u from one in instance u' (appendix D, Fano).
 
-    It is the share of signs that differ times epsilon log((1 + epsilon) / (1 - epsilon)), whatever
-    the algorithm does.
+    It is the share of signs that differ times epsilon log((1 + epsilon) / (1 - epsilon)), for every
+    algorithm. For epsilon < 1/2 it is at most 8 epsilon^2.
 
     Parameters
     ----------
     signs, others
-        u and u', of one shape.
+        u and u', of the same shape.
     epsilon
-        How far the leaves are from uniform.
+        The distance of the leaves from uniform.
 
     Examples
     --------
@@ -182,20 +180,19 @@ def _share(signs: ArrayLike, others: ArrayLike, epsilon: float) -> float:
 
 
 def packing(length: int, seed: int = 0) -> Array:
-    """Sign vectors, at least e^(D/8) of them, any two of which differ in at least a quarter of
-    their D entries (appendix D).
+    """At least e^(D/8) sign vectors of length D, any two of which differ in at least D/4 entries.
 
-    With D = X'Y'/4 these are the paper's e^(X'Y'/32) instances with ||u - u'||_1 >= X'Y'/8 (Massart
-    2007, lemma 4.7). They are built as a linear code, a generator at a time: while there are fewer
-    than e^(D/8) words, fewer than all candidates lie within D/4 of one of them, so a random
-    candidate that doubles the code is found.
+    With D = X'Y'/4 these are the paper's e^(X'Y'/32) instances with ||u - u'||_1 >= X'Y'/8
+    (appendix D; Massart 2007, lemma 4.7). They are built as a linear code, one generator at a time.
+    As long as there are fewer than e^(D/8) words, some candidates are at a distance of at least D/4
+    from all of them, so random search finds a candidate that doubles the code.
 
     Parameters
     ----------
     length
         D, at most 96.
     seed
-        Of the candidates.
+        The seed of the random search.
 
     Returns
     -------

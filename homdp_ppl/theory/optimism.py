@@ -1,9 +1,8 @@
-"""The optimism lemmas as checks.
+"""Checks of the optimism lemmas: with bonuses, values in the learned model exceed the true values.
 
-That bonuses make the learned model promise more than the truth can give.
-
-The lemmas suppose the events E_T and E_O, which ``homdp_ppl.confidence.events`` checks. Here every
-history is checked that the policy's own actions can lead to, whatever is observed.
+The lemmas assume the events E_T and E_O, which ``homdp_ppl.confidence.events`` checks. The
+functions here check all histories that are possible under the policy's actions, with any
+observations.
 """
 
 from __future__ import annotations
@@ -12,6 +11,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.special import xlogy
 
 from homdp_ppl.confidence.bonuses import hop_b_bonus, hop_b_class_bonus
@@ -29,26 +29,21 @@ from homdp_ppl.precision import Array
 
 
 class Optimism(NamedTuple):
-    """How far a learned model is from breaking the lemmas.
+    """How far a learned model is from violating the lemmas, in the worst case over policies."""
 
-    With several policies, the worst of them.
-    """
-
-    # the smallest alpha-hat(x) - alpha(x) - H eps(x) over steps, histories and states; the lemma:
-    # at least 0
+    # the smallest alpha-hat(x) - alpha(x) - H eps(x) over steps, histories and states; at least 0
+    # by the lemma
     slack: float
-    value: float  # v-hat - v, of which the lemma makes an optimistic estimate: at least 0
-    # the largest alpha-hat_h(x) / (G (H - h + 1)), G the largest possible optimistic reward: at
-    # most 1
+    value: float  # v-hat - v; at least 0 by the lemma
+    # the largest alpha-hat_h(x) / (G (H - h + 1)), where G is the largest possible optimistic
+    # reward; at most 1
     size: float
 
 
 def optimism(
     policy: GraphPolicy, truth: POMDP, learned: POMDP, radius: Array, largest: float
 ) -> Optimism:
-    """The optimism of a learned model for a policy.
-
-    Its alpha-vectors against those in the true model.
+    """Compare a policy's alpha-vectors in the learned model with those in the true model.
 
     Parameters
     ----------
@@ -64,13 +59,13 @@ def optimism(
         G, a bound on the rewards of the learned model.
     """
     H = truth.horizon
-    promised, true = alphas_of(policy, learned), alphas_of(policy, truth)
+    optimistic, true = alphas_of(policy, learned), alphas_of(policy, truth)
     slack = min(
-        float((hat - alpha - H * radius).min()) for hat, alpha in zip(promised, true, strict=True)
+        float((hat - alpha - H * radius).min()) for hat, alpha in zip(optimistic, true, strict=True)
     )
     size = max(
-        float(np.abs(hat).max()) / (largest * (H - h)) for h, hat in enumerate(promised)
-    )  # h from 0 here
+        float(np.abs(hat).max()) / (largest * (H - h)) for h, hat in enumerate(optimistic)
+    )  # h starts at 0 here
     return Optimism(slack, evaluate(policy, learned) - evaluate(policy, truth), size)
 
 
@@ -88,22 +83,23 @@ def hop_b_optimism(
 
     Alpha-hat >= alpha + H eps(x) for pi*, and |alpha-hat_h| <= 5H(H - h + 1).
 
-    The first holds on E_T and E_O, so in all rounds at once with probability 1 - 2 delta, or 1 - 3
-    delta with beta_2 as printed, whose logarithm lacks a 2. pi* enters only as a policy that does
-    not depend on the data: any such policy will do.
+    The first inequality holds on E_T and E_O, so in all rounds together with probability 1 - 2
+    delta, or 1 - 3 delta with beta_2 as printed, whose logarithm lacks a factor 2. The only
+    property of pi* that matters is that it does not depend on the data: any such policy can be
+    used.
 
     Parameters
     ----------
     policy
         pi*, as an exact planner returns it for the true model.
     world
-        The truth.
+        The true world.
     counts
-        What was seen before the round.
+        The data before the round.
     episodes
         K, the number of rounds of the whole run.
     delta, scale, known
-        As in ``hop_b_radii``; nothing is promised for a scale below 1.
+        As in ``hop_b_radii``. There is no guarantee for a scale below 1.
 
     Examples
     --------
@@ -113,7 +109,7 @@ def hop_b_optimism(
     >>> (
     ...     check.slack,
     ...     round(check.size, 3),
-    ... )  # at the last step the bonus is H eps(x), the transitions being known
+    ... )  # at the last step the bonus is H eps(x), since the transitions are known
     (0.0, 0.432)
     """
     H = world.spaces.horizon
@@ -127,7 +123,7 @@ def hop_b_class_optimism(
     policies: Iterable[GraphPolicy],
     world: World,
     counts: Counts,
-    emissions: Array,
+    emissions: ArrayLike,
     episodes: int,
     delta: float = 0.1,
     scale: float = 1.0,
@@ -137,19 +133,19 @@ def hop_b_class_optimism(
 
     Alpha-hat >= alpha + H eps(x) for every policy.
 
-    It holds on the events of that section, which presume a class that contains the truth. The
-    rewards of the learned model are at most 1 + 3H 2 + H 2 <= 9H, whence G; the paper states no
-    such lemma here.
+    It holds on the events of that section, which assume a class that contains the truth. The
+    rewards of the learned model are at most 1 + 3H 2 + H 2 <= 9H, which gives G; the paper has no
+    lemma about the size here.
 
     Parameters
     ----------
     policies
-        Any policies, also ones that depend on the data.
+        Any policies, including those that depend on the data.
     world, counts, episodes, delta, scale, known
         As in :func:`hop_b_optimism`.
     emissions
-        The class Theta: emission tables, (size, X, Y). O-hat is its most likely member, the first
-        of several, but for rows that are known.
+        The class Theta: emission tables, (size, X, Y). O-hat is its most likely member (the first
+        one in case of ties), except for known rows.
 
     Examples
     --------
@@ -166,7 +162,7 @@ def hop_b_class_optimism(
     ...     round(check.slack, 6),
     ...     round(check.value, 6),
     ...     round(check.size, 3),
-    ... )  # eps(x) = 2: promised is 3, 9 is the most possible
+    ... )  # eps(x) = 2: the optimistic reward is 3, at most 9 is possible
     (0.0, 2.0, 0.333)
     """
     H = world.spaces.horizon
@@ -176,7 +172,7 @@ def hop_b_class_optimism(
     estimate = empirical(world.homdp, counts, known)
     exact = (
         world.homdp.structure.known.emission[:, None] & known
-    )  # as the rule plans: what is known stays so, whatever the class
+    )  # as in the rule: known rows do not depend on the class
     estimate = estimate.with_tables(emission=np.where(exact, estimate.shows(0), likely))
     learned = _with_bonus(estimate, hop_b_class_bonus(radii, H))
     checks = [optimism(policy, world.pomdp, learned, radii.emission, 9 * H) for policy in policies]
@@ -192,7 +188,7 @@ def _with_bonus(model: POMDP, bonus: Array) -> POMDP:
     return model.with_bonus(bonus)
 
 
-def _checked_class(world: World, emissions: Array) -> Array:
+def _checked_class(world: World, emissions: ArrayLike) -> Array:
     tables = np.asarray(emissions, dtype=np.float64)
     X, Y, *_ = world.spaces.sizes
     if tables.ndim != 3 or tables.shape[1:] != (X, Y) or not len(tables):

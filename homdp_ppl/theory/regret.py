@@ -1,8 +1,8 @@
-"""The paper's three regret bounds, term by term, with the constants of the last displays of their
+"""The paper's three regret bounds, term by term, with the constants from the last displays of their
 proofs.
 
-To be read beside the trivial bound: rewards lie in [0, 1], so the regret is at most H for each
-policy. The paper treats every row of T and O as unknown; what a declaration knows does not enter.
+Compare them with the trivial bound: rewards are in [0, 1], so the regret is at most H per policy.
+The paper treats every row of T and O as unknown; the known rows of a declaration do not matter.
 """
 
 from __future__ import annotations
@@ -42,12 +42,16 @@ def hop_b_bound(
     """Regret of HOP-B: the full statement of the tabular theorem (appendix C), last display of its
     proof.
 
-    With iota = log(2 X^2 Y A K H / delta). Differences from print: the proof's martingale is one
-    from episode to episode, not from step to step, hence H^6 K and not H^5 K in the first term; in
-    ``second_order`` c = max(1, H/2), as H/2 violates c >= 1 at H = 1, and 2 + log K from the
-    corrected pigeonhole; the probability is the appendix's, the main text says 1 - delta. One thing
-    is left as the paper has it: the proof applies the corollary of E_T^c to differences of
-    alpha-vectors, which may have both signs, while the corollary holds for functions g >= 0.
+    Here iota = log(2 X^2 Y A K H / delta). Differences from the printed version:
+
+    - The proof's process is a martingale over episodes, not over steps. So the first term has H^6 K
+      instead of H^5 K.
+    - ``second_order`` uses c = max(1, H/2), since H/2 violates c >= 1 at H = 1, and 2 + log K from
+      the corrected pigeonhole lemma.
+    - The probability is that of the appendix; the main text says 1 - delta.
+
+    One step is kept as in the paper: the proof applies the corollary of E_T^c to differences of
+    alpha-vectors, which may have both signs, although the corollary holds for functions g >= 0.
 
     Parameters
     ----------
@@ -56,7 +60,7 @@ def hop_b_bound(
     episodes
         K.
     delta
-        That of Algorithm 1.
+        The delta of Algorithm 1.
 
     Examples
     --------
@@ -108,21 +112,21 @@ def hop_b_class_bound(
     """Regret of HOP-B with a finite emission class that contains the truth (proposition of appendix
     C.6, proof's displays).
 
-    With iota = log(2 X^2 A K H / delta). Differences from print: H^6 K in the first term, as in
-    :func:`hop_b_bound`. Its printed factor 64 stands: an episode's sum of radii lies in [0, 4H],
-    for which Azuma-Hoeffding asks 64 H^3 sqrt(K log(1/delta) / 2). The proposition presumes radii
-    with delta inside their logarithms; the printed eps(x, a) lacks it.
+    Here iota = log(2 X^2 A K H / delta). One difference from the printed version: H^6 K in the
+    first term, as in :func:`hop_b_bound`. Its printed factor 64 is correct: an episode's sum of
+    radii is in [0, 4H], for which Azuma-Hoeffding requires 64 H^3 sqrt(K log(1/delta) / 2). The
+    proposition assumes radii with delta inside their logarithms; the printed eps(x, a) lacks it.
 
     Parameters
     ----------
     states, actions, horizon
-        X, A and H; the number of observations does not enter.
+        X, A and H. The bound does not depend on the number of observations.
     episodes
         K.
     size
         Number of emission tables in the class.
     delta
-        That of the radii.
+        The delta of the radii.
 
     Examples
     --------
@@ -174,27 +178,31 @@ def hop_v_bound(
     rank: int,
     delta: float = 0.1,
 ) -> HopVBound:
-    """Regret of HOP-V over its K' policies, one an epoch (theorem on function approximation.
+    """Regret of HOP-V over its K' policies, one per epoch (theorem on function approximation,
+    appendix E, final steps of the proof).
 
-    Appendix E, final steps).
+    Differences from the printed version:
 
-    Differences from print: K' where the last display has K; the elliptical potential is 2 d log(1 +
-    K'), and the display drops its 2; three events, hence 1 - 3 delta. That lambda ||W||^2 is at
-    most 16 lambda d, not 8, changes nothing, as 16 <= 64 A. The theorem needs ||int psi g|| <=
-    sqrt(d) for every abs(g) <= 1; tables have it with d = X, phi(x, a) = T(. | x, a).
+    - K' where the last display has K.
+    - The elliptical potential is 2 d log(1 + K'); the display omits the factor 2.
+    - The proof has three events, so the probability is 1 - 3 delta.
+
+    lambda ||W||^2 is at most 16 lambda d, not 8 lambda d. This does not change the bound, as 16 <=
+    64 A. The theorem requires ||int psi g|| <= sqrt(d) for every abs(g) <= 1; tables satisfy it
+    with d = X, phi(x, a) = T(. | x, a).
 
     Parameters
     ----------
     actions, horizon
-        A and H; the numbers of states and observations do not enter.
+        A and H. The bound does not depend on the numbers of states and observations.
     episodes
         K, at least H.
     transitions, emissions
         Numbers of tables in the two classes.
     rank
-        d, of the true transitions.
+        d, the rank of the true transitions.
     delta
-        That of Algorithm 2.
+        The delta of Algorithm 2.
 
     Examples
     --------
@@ -211,7 +219,7 @@ def hop_v_bound(
     )
     if K < H:
         raise ParameterError(
-            "hop_v_bound", [Problem("episodes", str(K), f"at least {H}, an epoch of H episodes")]
+            "hop_v_bound", [Problem("episodes", str(K), f"at least {H}, the length of an epoch")]
         )
     epochs = K // H
     size_t, size_o, level = math.log(transitions), math.log(emissions), math.log(epochs / delta)

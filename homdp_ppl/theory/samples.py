@@ -1,8 +1,7 @@
-"""PAC sizes: how many episodes the regret bounds ask before the learned mixture is known to be near
-the optimum.
+"""PAC sample sizes: the number of episodes after which the regret bounds guarantee a small gap.
 
-Online to batch: the uniform mixture over the policies of a run has as its gap the average regret,
-so bound(K) / K <= accuracy is enough. One policy drawn from the mixture carries this in
+Online-to-batch conversion: the gap of the uniform mixture over the policies of a run is the average
+regret, so bound(K) / K <= accuracy is sufficient. One policy drawn from the mixture has this gap in
 expectation.
 """
 
@@ -18,10 +17,10 @@ from homdp_ppl.theory.regret import hop_b_bound, hop_b_class_bound, hop_v_bound
 
 
 class SampleSize(NamedTuple):
-    """How many episodes are enough."""
+    """A sufficient number of episodes."""
 
     episodes: int  # the smallest K with bound(K) / K <= accuracy
-    leading: float  # the paper's order of growth: constants, logarithms and lower orders dropped
+    leading: float  # the paper's leading order, without constants, logarithms and lower orders
     probability: float  # with which the bound holds
 
 
@@ -31,17 +30,17 @@ def hop_b_samples(
     """Episodes of HOP-B; leading order (X Y H^5 + X A H^4) / accuracy^2 (after the tabular
     theorem).
 
-    With the corrected martingale (see :func:`hop_b_bound`) H^6 belongs beside the two, and
-    dominates where X Y < H.
+    With the corrected martingale (see :func:`hop_b_bound`), the sum has a third term H^6, which
+    dominates if X Y < H.
 
     Parameters
     ----------
     states, observations, actions, horizon
         X, Y, A and H.
     accuracy
-        The gap v(pi*) - v(mixture) that is asked for.
+        The required gap v(pi*) - v(mixture).
     delta
-        That of Algorithm 1.
+        The delta of Algorithm 1.
 
     Examples
     --------
@@ -52,6 +51,7 @@ def hop_b_samples(
     sizes = {"states": states, "observations": observations, "actions": actions, "horizon": horizon}
     X, Y, A, H = check_sizes("hop_b_samples", {"accuracy": (accuracy, ACCURACY)}, **sizes)
     episodes = smallest(lambda K: hop_b_bound(X, Y, A, H, K, delta).total <= accuracy * K)
+    accuracy = float(accuracy)
     return SampleSize(
         episodes, (X * Y * H**5 + X * A * H**4) / accuracy**2, max(0.0, 1 - 5 * delta)
     )
@@ -82,6 +82,7 @@ def hop_b_class_samples(
     sizes = {"states": states, "actions": actions, "horizon": horizon, "size": size}
     X, A, H, size = check_sizes("hop_b_class_samples", {"accuracy": (accuracy, ACCURACY)}, **sizes)
     episodes = smallest(lambda K: hop_b_class_bound(X, A, H, K, size, delta).total <= accuracy * K)
+    accuracy = float(accuracy)
     return SampleSize(
         episodes, H**5 * (X * math.log(size) + X**2 * A) / accuracy**2, max(0.0, 1 - 3 * delta)
     )
@@ -96,7 +97,7 @@ def hop_v_samples(
     accuracy: float,
     delta: float = 0.1,
 ) -> SampleSize:
-    """Episodes of HOP-V, H for each epoch.
+    """Episodes of HOP-V, with H episodes per epoch.
 
     Leading order A H^5 d log(|Theta| |T| / delta) / accuracy^2 (after its theorem).
 
@@ -107,7 +108,7 @@ def hop_v_samples(
     transitions, emissions
         Numbers of tables in the two classes.
     rank
-        d, of the true transitions.
+        d, the rank of the true transitions.
     accuracy, delta
         As in :func:`hop_b_samples`.
 
@@ -131,13 +132,14 @@ def hop_v_samples(
         lambda k: hop_v_bound(A, H, H * k, transitions, emissions, d, delta).total <= accuracy * k
     )
     logarithm = math.log(transitions) + math.log(emissions) - math.log(delta)
+    accuracy = float(accuracy)
     return SampleSize(H * epochs, A * H**5 * d * logarithm / accuracy**2, max(0.0, 1 - 3 * delta))
 
 
 def smallest(enough: Callable[[int], bool]) -> int:
-    """The smallest number from 1 on that is enough, by doubling and bisection.
+    """The smallest sufficient number, at least 1, by doubling and bisection.
 
-    Whatever is larger must be enough too.
+    All larger numbers must be sufficient too.
     """
     high = 1
     while not enough(high):

@@ -1,6 +1,4 @@
-"""What the theory says about a model of given sizes, statement by statement beside what is known
-without it.
-"""
+"""All statements of the theory about a model of given sizes, each with the trivial bound."""
 
 from __future__ import annotations
 
@@ -37,17 +35,15 @@ class Statement(NamedTuple):
     ...     row.trivial,
     ...     row.informative,
     ...     row.since,
-    ... )  # 2 + 3 sqrt(2 100) against one for each step
+    ... )  # 2 + 3 sqrt(2 100); the trivial bound is one per step
     (44.426, 100, True, 22)
     """
 
     name: str
     value: float
-    trivial: float  # what holds anyway; infinite where nothing does
-    informative: (
-        bool  # whether the statement says more than the trivial one, at this number of episodes
-    )
-    since: float  # the number of episodes from which on it does; infinite if it never does
+    trivial: float  # the trivial bound; infinite if there is none
+    informative: bool  # whether it is better than the trivial bound at this number of episodes
+    since: float  # the number of episodes from which it is informative; infinite if it never is
     source: str  # the appendix of the paper
     note: str = ""
 
@@ -55,22 +51,23 @@ class Statement(NamedTuple):
 def report(
     model: HasSpaces, episodes: int, delta: float = 0.1, accuracy: float | None = None
 ) -> list[Statement]:
-    """The paper's bounds for a model's sizes, each beside the trivial one.
+    """The paper's bounds for a model's sizes, each with the trivial bound.
 
-    The bounds for function classes are given for tables on a grid, K values for each free entry:
+    The bounds for function classes are given for tables on a grid with K values per free entry:
     K^(X(Y-1)) emission tables, K^(XA(X-1)) transition tables, rank X. Call
-    :func:`hop_b_class_bound` and :func:`hop_v_bound` with a class of your own.
+    :func:`hop_b_class_bound` and :func:`hop_v_bound` for other classes.
 
     Parameters
     ----------
     model
-        Anything with sizes: a declaration, a world, a POMDP.
+        Anything with sizes: a declaration, a world or a POMDP.
     episodes
         K.
     delta
-        That of the algorithms.
+        The delta of the algorithms.
     accuracy
-        The gap to ask sample sizes for; a tenth of the largest possible value, H/10, by default.
+        The gap for which sample sizes are given. The default is H/10, a tenth of the largest
+        possible value.
 
     Examples
     --------
@@ -89,7 +86,7 @@ def report(
     )
     bounds = _bounds(X, Y, A, H, K, delta)
     regrets = [
-        _promise(
+        _probable(
             f"regret of {b.rule}",
             b.total,
             b.trivial,
@@ -155,10 +152,10 @@ def _bounds(X: int, Y: int, A: int, H: int, K: int, delta: float) -> list[_Bound
 
 def _enough(rule: str, size: SampleSize, goal: float, K: int, source: str) -> Statement:
     name, note = f"episodes for a gap of {goal:g}, {rule}", f"leading order {size.leading:.3g}"
-    return _promise(name, size.episodes, math.inf, size.episodes <= K, size, source, note)
+    return _probable(name, size.episodes, math.inf, size.episodes <= K, size, source, note)
 
 
-def _promise(
+def _probable(
     name: str,
     value: float,
     trivial: float,
@@ -167,10 +164,7 @@ def _promise(
     source: str,
     note: str,
 ) -> Statement:
-    """A statement that holds with some probability.
-
-    With probability 0 it says nothing at any size.
-    """
+    """A statement that holds with some probability; with probability 0 it is never informative."""
     if not size.probability:
         return Statement(
             name,
@@ -193,17 +187,14 @@ def _promise(
 
 
 def _largest(bound: NamedTuple) -> str:
-    """The term that matters most, in words."""
+    """The name and the share of the largest term."""
     terms = {name: float(getattr(bound, name)) for name in bound._fields[:-1]}
     name = max(terms, key=lambda term: terms[term])
     return f"{terms[name] / sum(terms.values()):.0%} of it is {name.replace('_', ' ')}"
 
 
 def _lower(X: int, Y: int, K: int, goal: float) -> list[Statement]:
-    """The lower bound at K episodes, and at the gap that is asked for.
-
-    It speaks of the hardest model of these sizes.
-    """
+    """The lower bound at K episodes and at the required gap, for the hardest model."""
     name, note = "gap that no algorithm avoids", "on the hardest model of these sizes"
     try:
         rows = [Statement(name, unavoidable_gap(X, Y, K), 0.0, True, 1, "D", note)]

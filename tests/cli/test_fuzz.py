@@ -1,5 +1,5 @@
-"""Bad input of every kind: sentences instead of tracebacks, no hang, no flood of memory, and never
-code run from a data file.
+"""Invalid input of every kind: messages instead of tracebacks, bounded time and memory, and no code
+executed from data files.
 """
 
 import contextlib
@@ -25,8 +25,8 @@ from homdp_ppl.formats import read_pomdp
 from homdp_ppl.storage.journal import Journal, read_journal
 from homdp_ppl.study import Study, StudyDirectory, find_world, running, units
 
-SECONDS = 60  # of processor time that one input may take: other work on the machine does not count
-MEMORY = 2**30  # bytes beyond the idle process
+SECONDS = 60  # limit of processor time per input; other load on the machine does not count
+MEMORY = 2**30  # limit in bytes, in addition to the idle process
 
 TOML = (
     'models = ["tiger", "lock"]\nexplorers = ["hop_b:scale=0.1", "greedy"]\nepisodes = '
@@ -53,16 +53,16 @@ WORDS = [
     "\0",
     "a" * 500,
     "10" * 30,
-]  # no whole model, which would be worked on
+]  # no valid model, which would take time
 
 
 class HangError(Exception):
-    """An input took too long."""
+    """An input that took too long."""
 
 
 @contextlib.contextmanager
 def limited():
-    """Processor time is limited; memory is looked at afterwards."""
+    """Limit the processor time; memory is checked afterwards."""
 
     def stop(number, frame):
         raise HangError
@@ -78,29 +78,26 @@ def limited():
 
 @pytest.fixture(autouse=True)
 def frugal():
-    """No test of this file takes more than a gigabyte beyond what there was."""
+    """Assert that a test of this file needs at most one additional gigabyte."""
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     yield
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 - before < MEMORY
 
 
 def forget(k):
-    """Now and then, what was compiled for earlier inputs.
-
-    One process that meets thousands of models is not what is tested.
-    """
+    """Clear JAX's caches from time to time: thousands of models in one process are no use case."""
     if k % 25 == 24:
         jax.clear_caches()
         gc.collect()
 
 
 def times(few):
-    """Four hundred inputs in all by default; eight thousand in the slow suite."""
+    """In total four hundred inputs by default, eight thousand in the slow suite."""
     return pytest.mark.parametrize("n", [few, pytest.param(20 * few, marks=pytest.mark.slow)])
 
 
 def mutated(generator, content):
-    """Bytes cut, flipped, doubled, deleted or replaced by rubbish."""
+    """Content with bytes cut, flipped, doubled, deleted or replaced by garbage."""
     data = bytearray(content)
     for _ in range(generator.randint(1, 4)):
         if not data:
@@ -126,10 +123,7 @@ def mutated(generator, content):
 
 
 def refused_or_read(read, content, path):
-    """Whether a mutated file is refused by an error of ours, or read.
-
-    Everything else is a failure.
-    """
+    """Whether a mutated file raises HOMDPError; other errors make the test fail."""
     path.write_bytes(content)
     refused = False
     with limited():
@@ -141,7 +135,7 @@ def refused_or_read(read, content, path):
 
 
 def command_line(generator):
-    """Words in any order, or a command that is right but for one of its words."""
+    """Random words, or a valid command with one random word."""
     word = generator.choice(WORDS)
     once = ["--episodes", "1", "--workers", "1", "--priors", "declared"]
     nearly = [
@@ -169,10 +163,7 @@ def command_line(generator):
 
 @times(150)
 def test_command_lines(n, tmp_path, monkeypatch):
-    """Exit codes are 0, 2, 3, 4 or 5, never 1, which is a mistake of the program.
-
-    Errors are one line each.
-    """
+    """Exit codes are 0, 2, 3, 4 or 5, never 1 (internal error), and errors take one line."""
     monkeypatch.chdir(tmp_path)
     found = cache(find_world)
 
@@ -190,7 +181,7 @@ def test_command_lines(n, tmp_path, monkeypatch):
         forget(k)
         line = command_line(generator)
         if line[:1] == ["models"] and all(word.startswith("-") for word in line[1:]):
-            continue  # this lists the whole zoo, which takes long and cannot go wrong
+            continue  # this lists the whole model zoo, which takes long
         errors, out = io.StringIO(), io.StringIO()
         with contextlib.redirect_stderr(errors), contextlib.redirect_stdout(out), limited():
             try:
@@ -217,12 +208,9 @@ def test_study_files(n, tmp_path):
 
 @times(20)
 def test_model_files(n, tmp_path):
-    """Python files are code and are run.
-
-    What goes wrong in them is told with their line, or with what the program should be.
-    """
+    """Python files are executed; their errors are reported as HOMDPError."""
     generator = random.Random(n)
-    told = []
+    messages = []
     for k in range(n):
         forget(k)
         path = tmp_path / f"model{k}.py"
@@ -231,14 +219,14 @@ def test_model_files(n, tmp_path):
         )
         try:
             with limited():
-                told.append(repr(find_world(f"{path}:mine")))
+                messages.append(repr(find_world(f"{path}:mine")))
         except HOMDPError as error:
-            told.append(str(error))
-    assert len({text.replace(str(tmp_path), "") for text in told}) > n / 3
+            messages.append(str(error))
+    assert len({text.replace(str(tmp_path), "") for text in messages}) > n / 3
 
 
 def reworded(generator, text):
-    """The file with some of its numbers and names replaced by others."""
+    """The file with some numbers and names replaced."""
     words = re.split(r"(\b\w+\b)", text)
     for _ in range(generator.randint(1, 2)):
         at = generator.choice(
@@ -266,16 +254,13 @@ def some_journal(directory):
 
 @times(60)
 def test_journals(n, tmp_path):
-    """Cut ones are read up to the cut.
-
-    Others are refused or, where the tail was cut cleanly, shorter.
-    """
+    """Truncated journals are read up to the cut; others raise errors or are shorter."""
     generator, good = random.Random(n), some_journal(str(tmp_path))
-    whole = read_journal(tmp_path / "good.journal").blocks
+    intact = read_journal(tmp_path / "good.journal").blocks
     for _ in range(n):
         path = tmp_path / "bad.journal"
         if not refused_or_read(read_journal, mutated(generator, good), path):
-            for block, original in zip(read_journal(path).blocks, whole, strict=False):
+            for block, original in zip(read_journal(path).blocks, intact, strict=False):
                 np.testing.assert_array_equal(block.arrays["values"], original.arrays["values"])
 
 
@@ -304,7 +289,7 @@ def test_policy_files(n, tmp_path):
 
 
 class Canary:
-    """Whoever unpickles it leaves a file behind."""
+    """An object that creates a directory when it is unpickled."""
 
     def __init__(self, path):
         self.path = str(path)
@@ -313,13 +298,13 @@ class Canary:
         return (os.mkdir, (self.path,))
 
 
-def test_no_code_is_run_from_a_data_file(tmp_path):
-    """A canary in arrays, texts and bytes of every kind of file never sings.
+def test_no_code_is_executed_from_data_files(tmp_path):
+    """A canary in arrays, texts and bytes of every kind of file has no effect.
 
-    Unpickled on purpose it does.
+    Unpickled on purpose, it has.
     """
-    nest = tmp_path / "sung"
-    song = pickle.dumps(Canary(nest))
+    nest = tmp_path / "executed"
+    pickled = pickle.dumps(Canary(nest))
     python = f"__import__('os').mkdir({str(nest)!r})"
     arrays = {
         "start": np.array([Canary(nest)], dtype=object),
@@ -330,9 +315,9 @@ def test_no_code_is_run_from_a_data_file(tmp_path):
     for content, suffix, read in (
         ((tmp_path / "object.npz").read_bytes(), "npz", GraphPolicy.load),
         ((tmp_path / "object.npz").read_bytes(), "npz", QuantisedPolicy.load),
-        (song, "npz", GraphPolicy.load),
-        (song, "journal", read_journal),
-        (song, "toml", Study.from_toml),
+        (pickled, "npz", GraphPolicy.load),
+        (pickled, "journal", read_journal),
+        (pickled, "toml", Study.from_toml),
         (
             f'models = ["{python}"]\nexplorers = ["hop_b:scale={python}"]\n'.encode(),
             "toml",
@@ -343,19 +328,19 @@ def test_no_code_is_run_from_a_data_file(tmp_path):
             "POMDP",
             lambda path: read_pomdp(path, 2),
         ),
-        (song, "POMDP", lambda path: read_pomdp(path, 2)),
+        (pickled, "POMDP", lambda path: read_pomdp(path, 2)),
         (
             f'{{"format": 2, "study": {{"models": ["{python}"]}}}}'.encode(),
             "json",
             lambda path: StudyDirectory.open(path.parent),
         ),
     ):
-        path = tmp_path / (f"song.{suffix}" if suffix != "json" else "study.json")
+        path = tmp_path / (f"canary.{suffix}" if suffix != "json" else "study.json")
         refused_or_read(read, content, path)
         assert not nest.exists(), suffix
     for text in (python, f"tiger:horizon={python}", f"greedy:{python}=1"):
         with pytest.raises(HOMDPError):
             find_world(text)
         assert not nest.exists()
-    pickle.loads(song)
+    pickle.loads(pickled)
     assert nest.exists()

@@ -1,4 +1,4 @@
-"""The homdp command, with and without mistakes."""
+"""The ``homdp`` command with valid and invalid arguments."""
 
 from pathlib import Path
 
@@ -39,16 +39,16 @@ def file(tmp_path):
     return path
 
 
-def test_play_shows_and_reveals(capsys):
+def test_play_shows_an_episode_and_reveals_its_states(capsys):
     assert main(["play", "tiger", "--episodes", "2", "--seed", "1"]) == 0
     first = capsys.readouterr().out
-    assert first.count("as the policy saw it") == first.count("in hindsight") == 2
+    assert first.count("as seen by the policy") == first.count("in hindsight") == 2
     assert "growl" in first
     main(["play", "tiger", "--episodes", "2", "--seed", "1"])
     assert capsys.readouterr().out == first
 
 
-def test_models_tells_the_stories_of_the_zoo_and_shows_one_or_several(capsys):
+def test_models_lists_the_zoo_and_describes_one_or_several(capsys):
     assert main(["models"]) == 0
     out = capsys.readouterr().out
     assert all(f" {name} " in out for name in models.MODELS)
@@ -68,19 +68,19 @@ def test_a_model_from_a_file(capsys, file):
     assert "p=0.25" in capsys.readouterr().out
     assert main(["models", f"{file}:default"]) == 0  # a function that returns a world
     assert "p=0.25" in capsys.readouterr().out
-    assert main(["play", f"{file}:marked", "--episodes", "9"]) == 0  # names are no markup
+    assert main(["play", f"{file}:marked", "--episodes", "9"]) == 0  # names are not markup
     assert main(["models", f"{file}:marked"]) == 0
     out = capsys.readouterr().out
     assert out.count("[red]hot[/red]") > 1
     assert out.count("[/]") > 1
-    assert main(["play", f"{file}:mine"]) == 0  # no truth given: drawn from the prior
+    assert main(["play", f"{file}:mine"]) == 0  # parameters drawn from the prior
     assert "World 'mine' at p=" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
     ("model", "words"),
     [
-        ("lion", "a name of the zoo"),
+        ("lion", "unknown model 'lion'"),
         ("tigr", "Did you mean 'tiger'?"),
         ("no.py:x", "no file"),
         ("{}:number", "a HOMDP, a World"),
@@ -89,10 +89,10 @@ def test_a_model_from_a_file(capsys, file):
         ("broken.py:x", "line 2: got ZeroDivisionError"),
         ("wrong.py:x", "line 1: got SyntaxError"),
         ("notes.txt:x", "ending in .py"),
-        ("tiger:horizn=3", "horizn"),
+        ("tiger:horizn=3", "unknown option 'horizn'; tiger has: horizon, accuracy"),
     ],
 )
-def test_mistakes_are_answered_with_a_sentence(capsys, file, model, words, monkeypatch):
+def test_invalid_models_are_reported_without_a_traceback(capsys, file, model, words, monkeypatch):
     monkeypatch.chdir(file.parent)
     Path("broken.py").write_text("x = 1\ny = 1 / 0\n")
     Path("wrong.py").write_text("x = (\n")
@@ -116,7 +116,7 @@ def test_usage_errors(capsys):
     assert "not a positive whole number" in capsys.readouterr().err
 
 
-def test_planning_from_the_command_line(capsys, tmp_path, monkeypatch):
+def test_plan(capsys, tmp_path, monkeypatch):
     monkeypatch.setenv("COLUMNS", "120")
     picture, policy = tmp_path / "tree.png", tmp_path / "policy.npz"
     assert (
@@ -148,7 +148,7 @@ def test_planning_from_the_command_line(capsys, tmp_path, monkeypatch):
     assert "bounded_search" in capsys.readouterr().err
 
 
-def test_theory_from_the_command_line(capsys, monkeypatch):
+def test_theory(capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "160")
     assert (
         main(
@@ -182,8 +182,8 @@ def test_theory_from_the_command_line(capsys, monkeypatch):
     assert "accuracy" in error
 
 
-def test_learning_from_the_command_line(capsys, tmp_path):
-    """The run that `learn` gives, its policy and its file."""
+def test_learn(capsys, tmp_path):
+    """The command gives the run, policy and file of the Python function."""
     line = ["learn", "tiger:horizon=2", "--episodes", "6", "--explorer", "greedy", "--seed", "3"]
     assert main([*line, "--save", str(tmp_path / "p.npz"), "--out", str(tmp_path / "r.nc")]) == 0
     out = capsys.readouterr().out
@@ -195,11 +195,8 @@ def test_learning_from_the_command_line(capsys, tmp_path):
         np.testing.assert_array_equal(data["value"], run.values)
 
 
-def test_comparing_resuming_and_reporting(capsys, tmp_path, monkeypatch):
-    """A table, results and a page.
-
-    The same command again, resuming and reporting change nothing.
-    """
+def test_compare_resume_and_report(capsys, tmp_path, monkeypatch):
+    """A table, results and a page; repeating the command and reporting change nothing."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "150")
     asked = [
@@ -240,10 +237,10 @@ def test_comparing_resuming_and_reporting(capsys, tmp_path, monkeypatch):
     assert main(["compare", "study.toml", "tiger"]) == 2
 
 
-def test_names_are_told_as_they_are(capsys, tmp_path, monkeypatch):
-    """No markup, no emoji, no plurals of one; and the way to go on can be pasted.
+def test_names_are_printed_verbatim(capsys, tmp_path, monkeypatch):
+    """No markup, no emoji, correct plurals, and a command for resuming that can be pasted.
 
-    Only what is left is counted.
+    Progress counts only the units that are left.
     """
     monkeypatch.chdir(tmp_path)
     Path("[bold]x.py").write_text(
@@ -267,57 +264,58 @@ def test_names_are_told_as_they_are(capsys, tmp_path, monkeypatch):
     assert main([*line, "--out", "my study", "--time-limit", "0.000001"]) == 3
     assert "homdp resume 'my study' '[bold]x.py'" in capsys.readouterr().out
     assert main(["resume", "my study", "[bold]x.py", "--workers", "1"]) == 0
-    told = capsys.readouterr()
-    assert told.err.splitlines()[-1] == f"2 of 2 done: {rule} in [bold]x.py:world, seed 0"
-    assert "[bold]x.py:world: 1 episode, 1 seed, optimal" in told.out
-    assert rule in told.out
+    printed = capsys.readouterr()
+    assert printed.err.splitlines()[-1] == f"2 of 2 done: {rule} in [bold]x.py:world, seed 0"
+    assert "[bold]x.py:world: 1 episode, 1 seed, optimal" in printed.out
+    assert rule in printed.out
     next(Path("my study").rglob("*fire*/*/*.journal")).unlink()
     assert main([*line, "--out", "my study"]) == 0
-    told = capsys.readouterr()
-    assert told.err.splitlines() == [f"1 of 1 done: {rule} in [bold]x.py:world, seed 0"]
-    assert "for 1 episode, once;" in told.out
+    printed = capsys.readouterr()
+    assert printed.err.splitlines() == [f"1 of 1 done: {rule} in [bold]x.py:world, seed 0"]
+    assert "once for 1 episode." in printed.out
 
 
 @pytest.mark.slow
-def test_continuous_models_from_the_command_line(capsys):
+def test_continuous_models(capsys):
     assert main(["models", "gaussian_tiger"]) == 0
-    assert "observations: real numbers, R" in capsys.readouterr().out
+    assert "observations: real-valued, R" in capsys.readouterr().out
     assert main(["play", "gaussian_tiger", "--horizon", "2"]) == 0
     assert "in hindsight" in capsys.readouterr().out
     assert main(["plan", "gaussian_tiger", "--horizon", "2", "--planner", "quantised:gap=0.1"]) == 0
     assert "certified: the optimum is at most" in capsys.readouterr().out
     assert main(["theory", "gaussian_tiger"]) == 2
-    assert "finitely many states" in capsys.readouterr().err
+    assert "a finite model" in capsys.readouterr().err
 
 
-def test_a_mistake_of_the_program_is_one_line(capsys, monkeypatch):
+def test_internal_errors_take_one_line(capsys, monkeypatch):
     monkeypatch.setattr("homdp_ppl.theory.report", lambda *given: 1 / 0)
     assert main(["theory", "tiger:horizon=2"]) == 1
     assert capsys.readouterr().err == (
-        "homdp: internal error: ZeroDivisionError: division by zero (--debug shows where)\n"
+        "homdp: internal error: ZeroDivisionError: division by zero "
+        "(use --debug to see the traceback)\n"
     )
     assert main(["--debug", "theory", "tiger:horizon=2"]) == 1
     assert "Traceback" in capsys.readouterr().err
 
 
-def test_the_version(capsys):
+def test_version(capsys):
     with pytest.raises(SystemExit):
         main(["--version"])
     assert capsys.readouterr().out.startswith("homdp_ppl ")
 
 
-def test_a_second_ctrl_c_is_told_with_the_way_to_go_on(capsys, monkeypatch):
+def test_an_interrupt_says_how_to_resume(capsys, monkeypatch):
     def impatient(*arguments, **options):
         raise KeyboardInterrupt
 
     monkeypatch.setattr("homdp_ppl.study.compare", impatient)
     assert main(["compare", "tiger", "--out", "mine"]) == 130
-    told = capsys.readouterr().err
-    assert "homdp resume mine" in told
-    assert "saved results are intact" in told
+    assert capsys.readouterr().err == (
+        "homdp: Interrupted. Saved results are intact. To resume: homdp resume mine\n"
+    )
 
 
-def test_stories_are_whole_sentences(capsys, monkeypatch):
+def test_models_shows_stories_in_full(capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "300")
     assert main(["models"]) == 0
     shown = capsys.readouterr().out

@@ -1,4 +1,4 @@
-"""The parser knows everything without loading it."""
+"""The parser knows rules and planners without importing them."""
 
 import argparse
 from importlib import import_module
@@ -30,7 +30,7 @@ def commands():
     return action.choices
 
 
-def test_names_of_files_are_those_of_the_registries():
+def test_file_names_match_the_registries():
     assert factories("explorers") == sorted(EXPLORERS)
     assert factories("planners") == sorted(PLANNERS)
     assert set(defaults.CLASSES) < set(EXPLORERS)
@@ -44,13 +44,13 @@ def test_every_command_has_a_function(name):
 
 
 @pytest.mark.parametrize("line", [["--help"], *([name, "--help"] for name in commands())])
-def test_help_loads_no_jax(line):
+def test_help_does_not_import_jax(line):
     out = finish(spawn(HELP, *line))
     assert out.startswith("usage: homdp")
     assert out.splitlines()[-1] == "set()"
 
 
-def test_help_names_rules_and_planners(capsys):
+def test_help_lists_rules_and_planners(capsys):
     with pytest.raises(SystemExit):
         make_parser().parse_args(["learn", "--help"])
     words = capsys.readouterr().out.replace("\n", " ")

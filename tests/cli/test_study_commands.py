@@ -1,7 +1,4 @@
-"""What the commands of studies print.
-
-Whole runs only, the same columns in all tables, what is missing, whose mistake it is.
-"""
+"""The output of the study commands: tables of complete runs, incomplete units, errors."""
 
 from pathlib import Path
 
@@ -46,14 +43,14 @@ def in_a_folder(tmp_path, monkeypatch):
 
 
 def heads(out):
-    """The words above the columns of each table."""
+    """The column heads of each table."""
     return [line.split()[1:] for line in out.splitlines() if line.startswith("  rule ")]
 
 
-def test_only_runs_at_their_end_are_in_tables(capsys):
+def test_tables_contain_complete_runs_only(capsys):
     """Planted: a run of 1,500 episodes whose journal ends before the last block."""
     assert main(asked("tiger:horizon=2", rules="greedy,uniform", episodes=1500)) == 0
-    assert "not done" not in capsys.readouterr().out
+    assert "Not complete" not in capsys.readouterr().out
     cut = next(Path("here").rglob("*greedy*/*/*.journal"))
     cut.write_bytes(cut.read_bytes()[:-10])
     (run,) = study.read_runs(study.StudyDirectory.open("here"))[
@@ -62,34 +59,32 @@ def test_only_runs_at_their_end_are_in_tables(capsys):
     assert 0 < len(run.played) < 1500
     assert main(["report", "here"]) == 0
     out = capsys.readouterr().out
-    assert [
-        line.split()[0] for line in out.splitlines() if line.startswith("  ") and "none" in line
-    ] == ["uniform"]
-    assert (
-        f"not done: greedy in tiger:horizon=2, seed 0: 0 of 1 runs are at their end, seed 0 "
-        f"has played {len(run.played):,}"
-    ) in out
-    assert "homdp resume here" in out
+    assert [line.split()[0] for line in out.splitlines() if line.rstrip().endswith(" none")] == [
+        "uniform"
+    ]
+    assert "Not complete (1 unit of work):\n  greedy in tiger:horizon=2, seed 0: " in out
+    assert f"{len(run.played):,} of 1,500 episodes" in out
+    assert "To resume: homdp resume here\n" in out
     cut.unlink()
     next(Path("here").rglob("*uniform*/*/*.journal")).unlink()
     assert main(["report", "here"]) == 0
     out = capsys.readouterr().out
     assert heads(out) == []
-    assert out.count("not done: ") == 2
-    assert "regret:" not in out
+    assert "Not complete (2 units of work):" in out
+    assert "regret" not in out
 
 
-def test_resuming_for_too_short_a_time_is_told_also_when_much_is_there(capsys):
-    """Half of the runs are there; the next second is over before the rest begins."""
+def test_a_time_limit_that_is_too_short_is_reported(capsys):
+    """Half of the runs are complete; the time limit is reached before the others begin."""
     assert main(asked("tiger:horizon=2", rules="greedy,uniform", episodes=30)) == 0
     next(Path("here").rglob("*uniform*/*/*.journal")).unlink()
     capsys.readouterr()
     assert main(["resume", "here", "--workers", "1", "--time-limit", "0.000001"]) == 3
-    assert "Nothing was written" in capsys.readouterr().out
+    assert "No results were saved" in capsys.readouterr().out
 
 
-def test_all_tables_have_the_same_columns_and_the_rest_is_named(capsys, monkeypatch):
-    """The long name of one rule leaves less room in one of the tables."""
+def test_all_tables_have_the_same_columns_and_the_others_are_listed(capsys, monkeypatch):
+    """The long name of one rule leaves less space in one of the tables."""
     Path("mine.py").write_text(MINE)
     assert main(asked("tiger:horizon=2", "mine.py:world", rules="greedy,uniform")) == 0
     capsys.readouterr()
@@ -99,11 +94,9 @@ def test_all_tables_have_the_same_columns_and_the_rest_is_named(capsys, monkeypa
         out = capsys.readouterr().out
         first, second = heads(out)
         assert first == second
-        omitted = (
-            out.partition("No room here for ")[2].partition(": a wider")[0].replace(" 0.1", "")
-        )
+        hidden = out.partition("Hidden columns: ")[2].partition(" (use")[0].replace(" 0.1", "")
         every = {"difference", "gap", "optimistic", "excess", "within", "seconds", "guarantee"}
-        assert every - set(first) == set(omitted.split(", ")) - {""}
+        assert every - set(first) == set(hidden.split(", ")) - {""}
         assert all(
             len(line) <= columns
             for line in out.splitlines()
@@ -111,16 +104,16 @@ def test_all_tables_have_the_same_columns_and_the_rest_is_named(capsys, monkeypa
         )
 
 
-def test_little_time_and_places_that_are_taken(capsys):
+def test_short_time_limits_and_directories_that_are_in_use(capsys):
     assert main([*asked("tiger:horizon=2"), "--time-limit", "0.000001"]) == 3
-    assert "Nothing was written" in capsys.readouterr().out
+    assert "No results were saved" in capsys.readouterr().out
     assert main(["resume", "here", "--workers", "1"]) == 0
     assert "already" not in capsys.readouterr().out
     assert main(["resume", "here", "--workers", "1"]) == 0
     assert "All runs are already complete." in capsys.readouterr().out
     for line in (asked("tiger:horizon=2", episodes=4), asked("tiger:horizon=3")):
         assert main(line) == 2
-        assert capsys.readouterr().out == ""  # nothing is announced that does not begin
+        assert capsys.readouterr().out == ""  # no introduction of a study that does not run
     assert main(["resume", "nowhere"]) == 2
     assert "no such directory" in capsys.readouterr().err
 
@@ -132,7 +125,7 @@ def test_little_time_and_places_that_are_taken(capsys):
         ["learn", "tiger", "--explorer", "mine.py:rule", "--episodes", "2"],
     ],
 )
-def test_a_mistake_in_somebodys_own_file_is_told_as_theirs(line, capsys):
+def test_an_error_in_a_user_file_is_reported_with_its_line(line, capsys):
     Path("mine.py").write_text(MINE)
     number = 1 + next(
         k
@@ -141,13 +134,16 @@ def test_a_mistake_in_somebodys_own_file_is_told_as_theirs(line, capsys):
     )
     assert main(line) == 2
     error = capsys.readouterr().err
-    assert error.startswith(f"homdp: mine.py line {number}: got AttributeError: ")
+    assert error.startswith(f"homdp: mine.py line {number}: AttributeError: ")
     assert error.count("\n") == 1
     assert main([*line, "--debug"]) == 2
     assert "Traceback" in capsys.readouterr().err
 
 
-def test_a_mistake_in_somebodys_own_file_is_told_by_a_study(capsys):
+def test_a_study_lists_the_units_that_failed(capsys):
     Path("mine.py").write_text(MINE)
     assert main(asked("mine.py:world", rules="mine.py:rule,greedy")) == 5
-    assert "mine.py line 8: got AttributeError" in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert "Failed (1 unit of work):\n  mine.py:rule in mine.py:world, seed 0:\n" in out
+    assert "mine.py line 8: got AttributeError" in out
+    assert "Not complete" not in out

@@ -1,7 +1,4 @@
-"""One-step backups under Dirichlet rows in rational arithmetic.
-
-Polynomials in the rows' entries, expanded term by term.
-"""
+"""One-step backups under Dirichlet rows in rational arithmetic, as polynomials in the entries."""
 
 from fractions import Fraction
 from functools import cache
@@ -22,7 +19,7 @@ from tests.worlds import world
 
 
 class Cell(NamedTuple):
-    """A table entry that is unknown: mass times an entry of a Dirichlet row."""
+    """An unknown table entry: mass times an entry of a Dirichlet row."""
 
     mass: Fraction
     row: str
@@ -43,14 +40,14 @@ class Written(NamedTuple):
 
     @property
     def cells(self) -> list[Cell | Fraction]:
-        """All entries of T, then of O, in a line."""
+        """All entries of T, then of O, in one list."""
         return [*chain(*chain(*self.transition)), *chain(*self.emission)]
 
 
 def row(name: str, *entries: int | Fraction) -> Row:
-    """A row of a table: an int is that entry of the Dirichlet row, a Fraction is known.
+    """A row of a table: an int refers to an entry of the Dirichlet row, a Fraction is known.
 
-    The mass is what the known ones leave.
+    The mass is one minus the known entries.
     """
     mass = 1 - sum((e for e in entries if isinstance(e, Fraction)), Fraction(0))
     return [e if isinstance(e, Fraction) else Cell(mass, name, e) for e in entries]
@@ -58,13 +55,13 @@ def row(name: str, *entries: int | Fraction) -> Row:
 
 F = Fraction
 WRITTEN = {
-    "independent": Written(  # every row by itself
+    "independent": Written(  # every row is independent
         {**{f"t{k}": [1, 1] for k in range(4)}, "o0": [3, 1], "o1": [1, 3]},
         [[row(f"t{2 * x + a}", 0, 1) for a in range(2)] for x in range(2)],
         [row("o0", 0, 1), row("o1", 0, 1)],
         [F(1, 2), F(1, 2)],
     ),
-    "single": Written(  # known and partly known rows among others, none of them pooled
+    "single": Written(  # some known and partly known rows, no pooled rows
         {
             "t0": [1, 2, 1],
             "t1": [2, 1, 1],
@@ -113,7 +110,7 @@ WRITTEN = {
         [row("", F(1, 4), F(3, 4)), row("", F(1, 2), F(1, 2))],
         [F(1, 4), F(3, 4)],
     ),
-    "tiger": Written(  # the zoo's
+    "tiger": Written(  # as in the model zoo
         {"accuracy": [8, 2]},
         [[row("", *map(F, stay)), *[row("", F(1, 2), F(1, 2))] * 2] for stay in ((1, 0), (0, 1))],
         [row("accuracy", 0, 1), row("accuracy", 1, 0)],
@@ -122,7 +119,7 @@ WRITTEN = {
 }
 
 STORED = 4000  # draws of a site without a closed form
-TWIN = Written(  # `mixed` as it would be with closed forms
+CLOSED_FORM = Written(  # `mixed` with closed forms only
     {"stay": [1, 1], "accuracy": [2, 1]},
     [[row("stay", 0, 1)], [row("stay", 1, 0)]],
     [row("accuracy", 0, 1), row("accuracy", 1, 0)],
@@ -132,19 +129,15 @@ TWIN = Written(  # `mixed` as it would be with closed forms
 
 @cache
 def declared(name: str) -> HOMDP:
-    """A model written down above as a declaration of horizon 3.
-
-    The tiger is the zoo's own, of horizon 4.
-    """
+    """The declaration of a model above, with horizon 3; the tiger is the zoo's, with horizon 4."""
     return world("tiger").homdp if name == "tiger" else declare(WRITTEN[name])
 
 
 def declare(written: Written) -> HOMDP:
-    """The NumPyro program of a model written down.
+    """The NumPyro program of a model above.
 
-    Which rows are known, pooled or partly known is for the library to find.
-
-    r(x, a) is 1 where x = a, else x / 2X.
+    The library has to find out which rows are known, pooled or partly known. r(x, a) is 1 if x = a,
+    else x / 2X.
     """
     X, A, Y = len(written.emission), len(written.transition[0]), len(written.emission[0])
     names = sorted(written.prior, key=lambda name: len(written.prior[name]))
@@ -182,15 +175,15 @@ def declare(written: Written) -> HOMDP:
 
 
 def sides(p: Array) -> Array:
-    """Two rows that mirror each other."""
+    """Two mirrored rows."""
     return jnp.array([[p, 1 - p], [1 - p, p]])
 
 
 @cache
 def mixed() -> tuple[HOMDP, Posterior]:
-    """TWIN with a uniform site for `stay`, and its posterior without data.
+    """CLOSED_FORM with a uniform site for `stay`, and its posterior without data.
 
-    Made by hand, for compiling a sampler takes long.
+    The posterior is constructed by hand, because compiling a sampler is slow.
     """
 
     @homdp(states=2, observations=2, actions=1, horizon=3, reward=np.array([[0.0], [1.0]]))
@@ -200,21 +193,22 @@ def mixed() -> tuple[HOMDP, Posterior]:
         return Kernels(np.array([0.5, 0.5]), sides(stay)[:, None], sides(accuracy))
 
     drawn = Atoms({"stay": np.random.default_rng(0).uniform(size=STORED)}, chains=4)
-    counts, concentration = Counts.zero(half_conjugate), np.array(TWIN.prior["accuracy"], float)
+    counts, concentration = (
+        Counts.zero(half_conjugate),
+        np.array(CLOSED_FORM.prior["accuracy"], float),
+    )
     return half_conjugate, Posterior(half_conjugate, counts, "mixed", "", concentration, drawn)
 
 
 def some_counts(written: Written, generator: np.random.Generator) -> Counts:
-    """Random counts of what can happen."""
+    """Random counts of possible outcomes."""
     X, A, Y = len(written.emission), len(written.transition[0]), len(written.emission[0])
     flat = generator.integers(0, 7, len(written.cells)) * np.array([c != 0 for c in written.cells])
     return Counts(flat[: X * A * X].reshape(X, A, X), flat[X * A * X :].reshape(X, Y))
 
 
 def concentrations(written: Written, counts: Counts) -> dict[str, list[int]]:
-    """The posterior: each Dirichlet entry collects the counts of all table entries that it stands
-    in.
-    """
+    """The posterior: each Dirichlet entry adds the counts of all table entries that use it."""
     posterior = {name: list(alpha) for name, alpha in written.prior.items()}
     for cell, n in zip(written.cells, np.append(counts.transition, counts.emission), strict=True):
         if isinstance(cell, Cell):
@@ -244,7 +238,7 @@ def start_polynomial(written: Written, first: np.ndarray) -> Polynomial:
 def mean_and_variance(
     polynomial: Polynomial, alpha: dict[str, list[int]]
 ) -> tuple[Fraction, Fraction]:
-    """Of a polynomial in the entries of independent Dirichlet rows."""
+    """Mean and variance of a polynomial in the entries of independent Dirichlet rows."""
     mean = _expectation(polynomial, alpha)
     return mean, _expectation(times(polynomial, polynomial), alpha) - mean**2
 

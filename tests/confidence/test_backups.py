@@ -1,4 +1,4 @@
-"""Optimistic backups against rational arithmetic, values worked out by hand, and brute force."""
+"""Optimistic backups against rational arithmetic, values computed by hand, and brute force."""
 
 import math
 from fractions import Fraction
@@ -25,8 +25,8 @@ from homdp_ppl.planners import history_tree
 from homdp_ppl.posteriors import Sampling
 from tests.chances import ALARM
 from tests.confidence.exact import (
+    CLOSED_FORM,
     STORED,
-    TWIN,
     WRITTEN,
     Cell,
     Written,
@@ -56,9 +56,7 @@ def some_alpha(name, generator):
 
 
 def exactly(name, counts, alpha):
-    """Mean and variance of every backup, and of the start, as the nearest floating-point numbers to
-    the exact ones.
-    """
+    """Exact mean and variance of every backup, and of the start, as floating-point numbers."""
     X, _, A = sizes(name)
     written, believed = WRITTEN[name], concentrations(WRITTEN[name], counts)
     values = [
@@ -96,14 +94,14 @@ def test_mean_and_variance_are_exact(name, seed):
 
 @pytest.mark.parametrize("name", ["pooled", "tiger"])
 def test_pooled_rows_are_not_independent(name):
-    """The formula for independent rows, sum E[T^2] Var(g), is far off where rows share one.
+    """The formula for independent rows, sum E[T^2] Var(g), is wrong if rows share a Dirichlet row.
 
-    The test above sees it.
+    The test above would detect it.
     """
     generator = np.random.default_rng(0)
     counts, alpha = some_counts(WRITTEN[name], generator), some_alpha(name, generator)
     together = WRITTEN[name]
-    apart = together._replace(  # each row of O by itself
+    apart = together._replace(  # independent rows of O
         emission=[
             [
                 cell._replace(row=f"{cell.row} {z}") if isinstance(cell, Cell) else cell
@@ -146,9 +144,9 @@ def test_traced_moments_equal_numpy():
 
 
 @pytest.mark.parametrize("name", ["independent", "pooled"])
-def test_what_is_certain_has_no_variance(name):
-    """E[g^2] - E[g]^2 would leave 1e-7 of rounding after the square root, more than what counts as
-    a tie.
+def test_known_rows_have_no_variance(name):
+    """E[g^2] - E[g]^2 would have a rounding error of 1e-7 after the square root, more than the
+    tolerance for ties.
     """
     X, Y, A = sizes(name)
     generator = np.random.default_rng(2)
@@ -159,7 +157,7 @@ def test_what_is_certain_has_no_variance(name):
         assert np.sqrt(start_variance(declared(name))(believed, constant[0])) < 1e-13
 
 
-def test_nothing_unknown_has_no_variance():
+def test_without_unknown_rows_there_is_no_variance():
     known = tabular(
         T=np.full((2, 2, 2), 0.5), O=np.eye(2), initial=[0.5, 0.5], reward=np.eye(2), horizon=2
     )
@@ -169,11 +167,11 @@ def test_nothing_unknown_has_no_variance():
     )
     np.testing.assert_array_equal(
         mean, [[1.5, 5.5], [1.5, 5.5]]
-    )  # states 0 and 1 show themselves: (0 + 3) / 2, (4 + 7) / 2
+    )  # states 0 and 1 are observed: (0 + 3) / 2, (4 + 7) / 2
     np.testing.assert_array_equal(variance, np.zeros((2, 2)))
 
 
-def test_a_row_that_serves_both_tables_has_no_moments():
+def test_a_row_that_both_tables_share_has_no_moments():
     half = Fraction(1, 2)
     both = declare(
         Written(
@@ -197,8 +195,8 @@ def test_a_site_without_a_closed_form_has_no_moments():
 
 
 def bernstein_error(variance, n):
-    """What the mean of n independent values within 1 of their expectation exceeds with probability
-    ``ALARM`` at most.
+    """A bound that the error of the mean of n independent values, each within 1 of its expectation,
+    exceeds with probability at most ``ALARM``.
     """
     log = math.log(2 / ALARM)
     return log / (3 * n) + math.sqrt((log / (3 * n)) ** 2 + 2 * log * variance / n)
@@ -207,11 +205,12 @@ def bernstein_error(variance, n):
 def test_one_step_by_draws_agrees_with_rational_arithmetic():
     """Bernstein's inequality with exact moments: false-alarm rate at most 4e-6.
 
-    Rows of O drawn apart are caught.
+    Independent draws of the rows of O are detected.
     """
     alpha = np.array([[[1.0, 0.0], [0.125, 1.0]]])
-    apart = TWIN._replace(
-        prior=TWIN.prior | {"other": [2, 1]}, emission=[TWIN.emission[0], row("other", 1, 0)]
+    apart = CLOSED_FORM._replace(
+        prior=CLOSED_FORM.prior | {"other": [2, 1]},
+        emission=[CLOSED_FORM.emission[0], row("other", 1, 0)],
     )
     got = one_step(mixed()[1], alpha, jax.random.key(3), draws=STORED)
     drawn = mixed()[1].draws(jax.random.key(3), STORED).stationary()
@@ -221,12 +220,12 @@ def test_one_step_by_draws_agrees_with_rational_arithmetic():
             np.mean((drawn.transition[:, x, 0] * g).sum(-1)), abs=1e-14
         )
     for x in range(2):
-        polynomial = backup_polynomial(TWIN, alpha, x, 0)
-        mean, variance = mean_and_variance(polynomial, TWIN.prior)
+        polynomial = backup_polynomial(CLOSED_FORM, alpha, x, 0)
+        mean, variance = mean_and_variance(polynomial, CLOSED_FORM.prior)
         centred = polynomial | {(): polynomial.get((), 0) - mean}
         error = bernstein_error(float(variance), STORED)
         error_of_square = bernstein_error(
-            float(mean_and_variance(times(centred, centred), TWIN.prior)[1]), STORED
+            float(mean_and_variance(times(centred, centred), CLOSED_FORM.prior)[1]), STORED
         )
         allowed = error_of_square + error**2 + 1 / STORED
         assert abs(got.mean[x, 0] - float(mean)) <= error
@@ -248,11 +247,10 @@ def test_one_step_in_closed_form(name):
 
 @pytest.mark.slow
 def test_one_step_by_nuts_agrees_with_the_closed_form():
-    """Within five standard errors of the chains' effective size.
+    """Within five standard errors, computed from the effective sample size of the chains.
 
-    False-alarm rate about 1e-6 for each of two numbers.
-
-    The backup is linear in the accuracy, so that all of its entries err together.
+    False-alarm rate about 1e-6 for each of two numbers: the backup is linear in the accuracy, so
+    that the errors of all its entries are proportional.
     """
     tiger, generator = declared("tiger"), np.random.default_rng(11)
     counts = some_counts(WRITTEN["tiger"], generator)
@@ -268,16 +266,16 @@ def test_one_step_by_nuts_agrees_with_the_closed_form():
 # O(x|x) ~ Beta(3, 1), rho = 1/2.  At the last step the belief is (3/4, 1/4) after y = 0, for which
 # a = 0 is best, and (1/4, 3/4) after y = 1, for which a = 1 is: alpha(y=0) = (1, 1/4), alpha(y=1) =
 # (0, 1). So g(0) = O(0|0) with mean 3/4 and variance 3/80, and g(1) = 1/4 + 3/4 O(1|1) with mean
-# 13/16 and variance 9/16 3/80. One step before, whatever x and a:
+# 13/16 and variance 9/16 3/80. One step before, for all x and a:
 MU = (3 / 4 + 13 / 16) / 2
 SIGMA = math.sqrt(
     (13 / 16 - 3 / 4) ** 2 / 12 + (1 + 9 / 16) * 3 / 80 / 3
 )  # Var T = 1/12, E[T^2] = 1/3
-# The first step's actions are those of the last: its reward is worth MU too.
+# The actions of the first step are those of the last step, so its expected reward is MU too.
 
 
 def believed(horizon):
-    """The posterior of "independent" without data, planned for so many steps."""
+    """The posterior of "independent" without data, for this horizon."""
     return moments(
         declared("independent").with_horizon(horizon), Counts.zero(declared("independent"))
     )
@@ -291,7 +289,7 @@ def planned(backup, parameters, model):
     ("z", "later"), [(0.0, MU), (1.0, MU + SIGMA), (1.5, MU + 1.5 * SIGMA), (1.645, 1.0)]
 )
 def test_moment_backup_by_hand(z, later):
-    """At z = 1.645 the cap H - h = 1 binds; were h counted from 0, it would not."""
+    """At z = 1.645 the cap H - h = 1 is active; if h started at 0, it would not be."""
     assert MU + 1.5 * SIGMA < 1 < MU + 1.645 * SIGMA
     prior = believed(2)
     plan = planned(moment_backup(declared("independent"), z), prior, prior.model)
@@ -315,7 +313,7 @@ def test_a_huge_z_is_capped_at_every_step():
 
 
 @pytest.mark.parametrize("name", ["independent", "single", "pooled", "tiger"])
-def test_without_optimism_the_mean_model_is_planned(name):
+def test_without_optimism_backups_plan_for_the_mean_model(name):
     parameters = moments(declared(name), some_counts(WRITTEN[name], np.random.default_rng(3)))
     values = [
         planned(moment_backup(declared(name), z), parameters, parameters.model).value
@@ -336,7 +334,7 @@ def accuracies(values):
 
 @pytest.mark.parametrize(("z", "accuracy"), [(-1.0, 0.6), (0.0, 0.8), (0.5, 0.9), (3.0, 0.9)])
 def test_draw_backup_by_hand(z, accuracy):
-    """Of three draws the ceil(4 Phi(z))-th smallest: Phi(-1) = 0.16, Phi(0) = 0.5, Phi(0.5) = 0.69.
+    """The ceil(4 Phi(z))-th smallest of 3 draws: Phi(-1) = 0.16, Phi(0) = 0.5, Phi(0.5) = 0.69.
 
     With T = 1/2, the backup of one draw is (g(0) + g(1)) / 2 = (p + 1/4 + 3/4 p) / 2.
     """
@@ -397,9 +395,7 @@ def test_compiled_trees_equal_numpy(name, kind):
 
 @pytest.mark.parametrize("S", [1, 2, 9, 10, 19, 99, 100, 399])
 def test_upper_quantile_is_the_order_statistic(S):
-    """At levels k / (S + 1), of which floating point makes a little more or less, and at both
-    edges.
-    """
+    """At levels k / (S + 1), which have rounding errors, and at both ends."""
     generator = np.random.default_rng(S)
     values = generator.permutation(S)[:, None] + np.array([1.0, 1001.0])
     for k in range(1, S + 1):

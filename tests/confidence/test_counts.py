@@ -1,6 +1,4 @@
-"""Radii and bonuses against the paper's formulas written out by hand, every constant of which is
-moved once.
-"""
+"""Radii and bonuses against the paper's formulas; tests must fail if any constant changes."""
 
 import inspect
 import math
@@ -26,7 +24,7 @@ from homdp_ppl.confidence.counts import (
 )
 from tests.raising import raises
 
-X, Y, A, H = 3, 5, 2, 7  # all different, so that no size can stand for another
+X, Y, A, H = 3, 5, 2, 7  # all different, so that sizes cannot be confused
 K, DELTA, SIZE = 11, 0.2, 13
 REWARD = np.linspace(0, 1, X * A).reshape(X, A)
 START = np.array([0.2, 0.3, 0.5])
@@ -37,9 +35,9 @@ FREE = tabular(**FLAT, initial=START, reward=REWARD, horizon=H)
 
 @homdp(states=X, observations=Y, actions=A, horizon=H, reward=REWARD)
 def partly():
-    """Known: T(. | x0, a0) surely x1, O(.
+    """A model with known rows T(. | x0, a0), which is x1 for certain, and O(. | x2).
 
-    | x2). Two outcomes: T(. | x0, a1). Three: O(. | x1). All else free.
+    T(. | x0, a1) has two outcomes, O(. | x1) has three. All other rows are free.
     """
     two = numpyro.sample("two", dist.Beta(1, 1))
     three = numpyro.sample("three", dist.Dirichlet(np.ones(3)))
@@ -55,9 +53,9 @@ def partly():
 
 
 def some_counts():
-    """Visits of every kind: none, few (capped), many.
+    """Rows with no visits, few visits (capped) and many visits.
 
-    No two rows alike, so that a wrong axis shows.
+    All rows differ, so that a wrong axis is detected.
     """
     transition = np.arange(1, 1 + X * A * X).reshape(X, A, X) * 9_000
     transition[1, 1] = 0
@@ -73,7 +71,7 @@ ROWS_O = [COUNTS.emission[x].sum().item() for x in range(X)]
 
 
 def by_hand(root_transition, cap_transition, root_emission, cap_emission):
-    """Radii of all rows from a formula each for sqrt(numerator / n) and its cap."""
+    """Radii of all rows from the formulas for sqrt(numerator / n) and the caps."""
     transition = [
         [min(root_transition(n), cap_transition) if n else cap_transition for n in row]
         for row in ROWS_T
@@ -101,7 +99,7 @@ def hop_b(
     d_o=1,
     cap_o=2,
 ):
-    """Algorithm 1; every constant and exponent of it is an argument."""
+    """Algorithm 1; every constant and exponent is an argument."""
     beta_1 = c_t * H**h_power * math.log(Y**y_t * X**x_t * A**a_t * H**h_t * K**k_t / DELTA**d_t)
     beta_2 = c_o * Y**y_factor * math.log(Y**y_o * X**x_o * K**k_o * H**h_o / DELTA**d_o)
     return by_hand(lambda n: math.sqrt(beta_1 / n), cap_t, lambda n: math.sqrt(beta_2 / n), cap_o)
@@ -144,7 +142,7 @@ def tight(two=2, base=2, minus=2, d_t=X, d_o=Y, rows=X + X * A, k=1, h=1, d=1, c
 
 
 def mutations(formula):
-    """Each constant of a formula moved by one."""
+    """Each constant of a formula changed by one."""
     return [
         {name: given.default + 1} for name, given in inspect.signature(formula).parameters.items()
     ]
@@ -176,16 +174,13 @@ def test_golden_radii(formula):
     [(formula, mutation) for formula in RULES for mutation in mutations(formula)],
     ids=lambda v: v.__name__ if callable(v) else next(iter(v)),
 )
-def test_golden_radii_would_see_any_constant_changed(formula, mutation):
-    """Each constant, exponent and cap moved by one.
-
-    The golden test cannot pass with any of them wrong.
-    """
+def test_golden_radii_detect_any_changed_constant(formula, mutation):
+    """The golden test fails if any constant, exponent or cap changes by one."""
     assert not same(RULES[formula](FREE), formula(**mutation), rtol=1e-4)
 
 
-def test_some_golden_numbers_worked_out():
-    """The same in plain numbers.
+def test_some_golden_numbers_by_hand():
+    """The same with numbers.
 
     YXAHK/delta = 11550, YXKH/delta = 5775, X^2AKH = 1386, |Theta|XK/delta = 2145.
     """
@@ -212,7 +207,7 @@ def test_some_golden_numbers_worked_out():
 
 
 @pytest.mark.parametrize("rule", [hop_b, hop_b_class], ids=lambda f: f.__name__)
-def test_the_scale_multiplies_roots_and_never_caps(rule):
+def test_the_scale_multiplies_roots_but_not_caps(rule):
     c_t, c_o = (inspect.signature(rule).parameters[name].default for name in ("c_t", "c_o"))
     assert same(RULES[rule](FREE, scale=0.3), rule(c_t=c_t * 0.3**2, c_o=c_o * 0.3**2))
     nothing, cap = RULES[rule](FREE, scale=0.0), 2 * H if rule is hop_b else 2
@@ -227,7 +222,7 @@ def test_the_scale_multiplies_roots_and_never_caps(rule):
 
 
 @pytest.mark.parametrize("formula", RULES, ids=lambda f: f.__name__)
-def test_known_rows_have_radius_zero_unless_the_paper_is_asked_for(formula):
+def test_known_rows_have_radius_zero_unless_known_is_false(formula):
     radii = RULES[formula](partly)
     exact = Radii(
         np.array([[True, False], [False, False], [False, False]]), np.array([False, False, True])
@@ -237,7 +232,7 @@ def test_known_rows_have_radius_zero_unless_the_paper_is_asked_for(formula):
     )
     assert same(
         RULES[formula](partly, known=False), formula()
-    )  # nothing of the declaration is left in it
+    )  # nothing from the declaration remains
     if formula is not tight:
         assert same([np.where(k, 0, r) for k, r in zip(exact, formula(), strict=True)], radii)
 
@@ -259,8 +254,8 @@ def test_weissman_counts_the_outcomes_of_the_declared_support():
     )
 
 
-def test_a_support_of_one_is_no_uncertainty():
-    """Dimension 1 gives 0, visited or not, whether or not known rows are left out."""
+def test_a_support_of_one_outcome_has_radius_zero():
+    """Dimension 1 gives 0, with and without visits, with and without known rows."""
     alone = tabular(
         T=np.ones((1, 1, 1)),
         O=dist.Dirichlet(np.ones((1, 2))),
@@ -318,7 +313,7 @@ def test_rows_without_draws_have_the_cap():
 
 
 def test_very_many_outcomes_do_not_overflow():
-    """log(2^d - 2) at d = 2000 is 2000 log 2; small ones are exact."""
+    """log(2^d - 2) at d = 2000 is 2000 log 2; small values are exact."""
     assert weissman(10_000, 2000, 0.1) == pytest.approx(
         math.sqrt(2 * (2000 * math.log(2) + math.log(10)) / 10_000), rel=1e-12
     )
@@ -372,11 +367,11 @@ def test_empirical_tables():
     assert np.array_equal(found.reward, FREE.reward)
 
 
-def test_empirical_tables_know_what_is_declared():
+def test_empirical_tables_use_the_known_rows_and_supports():
     nothing = Counts.zero(partly)
     for counts in (nothing, COUNTS):
         found = empirical(partly, counts).stationary()
-        assert found.transition[0, 0].tolist() == [0, 1, 0]  # known, whatever was counted
+        assert found.transition[0, 0].tolist() == [0, 1, 0]  # known, for all counts
         np.testing.assert_allclose(found.emission[2], [0.1, 0.2, 0.3, 0.4, 0.0], atol=1e-15)
     found = empirical(partly, nothing).stationary()
     assert found.transition[0, 1].tolist() == [0.5, 0, 0.5]  # uniform on the support
@@ -389,7 +384,7 @@ def test_empirical_tables_know_what_is_declared():
 
 
 def everything(model, counts, episodes, delta, scale):
-    """All that an explorer may ask for, in one traceable function."""
+    """All results that a rule may need, in one traceable function."""
     table = empirical(model, counts).stationary()
     plain = hop_b_radii(model, counts, episodes, delta, scale)
     of_class = hop_b_class_radii(model, counts, episodes, SIZE, delta, scale)
@@ -434,7 +429,7 @@ def test_numpy_and_jit_give_the_same(model):
         (bernstein, (3, 1, math.inf, 5), ["span", "level"]),
     ],
 )
-def test_bad_arguments_are_refused_all_at_once(rule, given, names):
+def test_invalid_arguments_are_reported_together(rule, given, names):
     with pytest.raises(ParameterError) as caught:
         rule(*given)
     assert [problem.where for problem in caught.value.problems] == names
@@ -449,10 +444,10 @@ def test_bad_arguments_are_refused_all_at_once(rule, given, names):
         lambda model, counts: weissman_radii(model, counts, 3),
     ],
 )
-def test_counts_of_another_model_are_refused(rule):
+def test_counts_of_another_model_raise_an_error(rule):
     with raises(DataError, "counts.transition"):
         rule(FREE, Counts(np.ones((1, 1, 1)), np.ones((1, 1))))
-    with raises(DataError, "names"):
+    with raises(DataError, "counts.names"):
         rule(
             FREE,
             Counts(COUNTS.transition, COUNTS.emission, (("a", "b", "c"), ("v",) * Y, ("s", "t"))),

@@ -1,7 +1,7 @@
-"""Whether the radii cover the truth as often as they promise, on counts drawn from random tables.
+"""Coverage: the radii contain the truth with the stated probability, for counts from random tables.
 
-Coverage is a weak test of loose inequalities, as the last test here shows; the golden values of
-test_counts.py are the strong.
+Coverage is a weak test of loose inequalities, as the last test here shows. The golden values of
+test_counts.py are the strong test.
 """
 
 import math
@@ -29,7 +29,7 @@ REPEATS = 4000
 
 
 def simulated(seed, visits=400):
-    """Tables at random, and counts of ``visits`` draws from each row, many times."""
+    """Random tables, and many samples of counts with ``visits`` draws from each row."""
     generator = np.random.default_rng(seed)
     T, O = generator.dirichlet(np.ones(X), (X, A)), generator.dirichlet(np.ones(Y), X)  # noqa: E741
     transition = generator.multinomial(visits, T, (REPEATS, X, A))
@@ -48,9 +48,9 @@ def full(visits):
 
 @pytest.mark.parametrize("visits", [30, 400])
 def test_weissman_covers_all_rows(visits):
-    """False-alarm rate 1e-6 (exact binomial tail); a radius a fifth as large is caught.
+    """False-alarm rate 1e-6 (exact binomial tail); a fifth of the radius is detected.
 
-    K = H = 1 here: one number of visits.
+    K = H = 1 here, for a single number of visits.
     """
     once = FREE.with_horizon(1)
     radii = weissman_radii(once, full(visits), 1, DELTA)
@@ -66,7 +66,7 @@ def inside(radii, transition, emission):
 
 
 def test_hop_b_covers_emissions():
-    """E_O at one round. False-alarm rate 1e-6; a radius a tenth as large is caught."""
+    """E_O in one round. False-alarm rate 1e-6; a tenth of the radius is detected."""
     radius = hop_b_radii(FREE, full(2000), K, DELTA).emission
     _, emission = distances(2, 2000)
     assert radius.max() < 2
@@ -75,11 +75,10 @@ def test_hop_b_covers_emissions():
 
 
 def test_class_radii_cover_transitions_and_the_most_likely_emissions():
-    """The estimate is the member of a class of 13 that explains the counts best.
+    """The estimate is the most likely member of a class of 13.
 
-    False-alarm rate 1e-6 each.
-
-    Radii a tenth (transition) and a fiftieth (emission) as large are caught.
+    False-alarm rate 1e-6 each. A tenth of the transition radius and a fiftieth of the emission
+    radius are detected.
     """
     T, O, transition, emission = simulated(3, visits := 300)  # noqa: E741
     generator = np.random.default_rng(4)
@@ -87,7 +86,7 @@ def test_class_radii_cover_transitions_and_the_most_likely_emissions():
     members = np.concatenate([O[None], others])  # (SIZE, X, Y)
     likelihood = np.einsum("rxy,mxy->rm", emission, np.log(members))
     chosen = members[likelihood.argmax(1)]
-    assert (likelihood.argmax(1) > 0).mean() > 0.1  # the truth is often not the best explanation
+    assert (likelihood.argmax(1) > 0).mean() > 0.1  # the truth is often not the most likely member
     radii = hop_b_class_radii(FREE, full(visits), K, SIZE, DELTA)
     errors_t, errors_o = np.abs(transition / visits - T).sum(-1), np.abs(chosen - O).sum(-1)
     assert enough((errors_t <= radii.transition).all((1, 2)), 1 - DELTA)
@@ -97,9 +96,9 @@ def test_class_radii_cover_transitions_and_the_most_likely_emissions():
 
 
 def means(seed, n):
-    """Means and sample variances of n values that are 0 or 3, with equal chances.
+    """Means and sample variances of n values that are 0 or 3 with equal probability.
 
-    The widest there are.
+    These have the largest possible variance.
     """
     values = 3.0 * np.random.default_rng(seed).integers(0, 2, (REPEATS, n))
     return values.mean(1), values.var(1, ddof=1)
@@ -109,7 +108,7 @@ def means(seed, n):
 def test_means_are_covered(level):
     """False-alarm rate 1e-6 each.
 
-    A third of Hoeffding's and a quarter of Bernstein's radius are caught.
+    A third of Hoeffding's radius and a quarter of Bernstein's radius are detected.
     """
     mean, variance = means(5, n := 100)
     error = np.abs(mean - 1.5)
@@ -118,10 +117,9 @@ def test_means_are_covered(level):
         assert not enough(error <= radius / planted, 1 - level)
 
 
-def test_coverage_alone_is_blind_to_wrong_constants_and_golden_values_are_not():
-    """Dropping the union bound's K H, or halving the constant, still covers.
-
-    Inequalities are loose. Golden values see both.
+def test_golden_values_detect_wrong_constants_that_coverage_misses():
+    """Inequalities are loose: without K H in the union bound, or with half the constant, the radii
+    still cover the truth. Golden values detect both.
     """
     transition, emission = distances(6, visits := 400)
     radii = weissman_radii(FREE, full(visits), K, DELTA)

@@ -1,7 +1,4 @@
-"""The good events of appendix C.
-
-By hand, on simulated runs, and with bugs planted that they must notice.
-"""
+"""The good events of appendix C: by hand, on simulated runs, and with planted bugs."""
 
 import math
 from functools import cache
@@ -27,7 +24,7 @@ from tests.worlds import random_policy, simulate, world
 
 
 def sharp():
-    """No symmetry, every row unknown, and rewards that make it matter where one goes."""
+    """A model without symmetry, with all rows unknown and rewards that depend on the state."""
     model = tabular(
         T=dist.Dirichlet(np.ones((3, 2, 3))),
         O=dist.Dirichlet(np.ones((3, 3))),
@@ -68,7 +65,7 @@ def checks(name, counts, K, delta, known=False):
 
 
 def expected_counts(name, n, **rows):
-    """Counts in the very proportions of the truth, with some rows replaced."""
+    """Counts in the proportions of the true model, with some rows replaced."""
     model = truth(name).pomdp
     transition, emission = n * model.moves(0), n * model.shows(0)
     for (table, index), row in rows.get("rows", {}).items():
@@ -77,11 +74,11 @@ def expected_counts(name, n, **rows):
 
 
 def alpha_by_definition(policy, model, observations, actions):
-    """alpha_{h, tau}(x) of appendix B by recursion over histories, from ``policy.act`` alone."""
+    """alpha_{h, tau}(x) of appendix B by recursion over histories; uses only ``policy.act``."""
     h, alpha = len(observations), 0.0
     for a, chance in enumerate(policy.act(np.array(observations), np.array(actions, dtype=int))):
         onward = (
-            model.moves(0)[:, a] @ hoped(policy, model, observations, actions, a)
+            model.moves(0)[:, a] @ continuation(policy, model, observations, actions, a)
             if h < model.horizon
             else 0.0
         )
@@ -89,7 +86,7 @@ def alpha_by_definition(policy, model, observations, actions):
     return alpha
 
 
-def hoped(policy, model, observations, actions, a):
+def continuation(policy, model, observations, actions, a):
     """g(x') = sum_y' O(y'|x') alpha_{h+1, tau'}(x')."""
     later = [
         alpha_by_definition(policy, model, (*observations, y), (*actions, a))
@@ -100,9 +97,8 @@ def hoped(policy, model, observations, actions, a):
 
 @pytest.mark.parametrize("kind", ["optimal", "random", "uniform"])
 def test_continuations_after_every_history(kind):
-    """E_T's g against the definition, at every node.
-
-    Also after actions that the policy never takes.
+    """The g of E_T against its definition at every node, also after actions that the policy never
+    takes.
     """
     true = truth("sharp")
     model = true.pomdp
@@ -121,11 +117,11 @@ def test_continuations_after_every_history(kind):
         for node in range(len(g)):
             for a in range(2):
                 np.testing.assert_allclose(
-                    g[node, a], hoped(policy, model, *told(found, h, node), a), rtol=1e-12
+                    g[node, a], continuation(policy, model, *history(found, h, node), a), rtol=1e-12
                 )
 
 
-def told(found, step, node):
+def history(found, step, node):
     observations, actions = [], []
     for h in range(step, -1, -1):
         node, action, observation = found.arrivals[h][node]
@@ -135,7 +131,7 @@ def told(found, step, node):
 
 
 def test_continuations_agree_with_the_policys_own_alpha_vectors():
-    """On the histories that the policy meets itself; those are fewer than E_T speaks of."""
+    """On histories that are possible under the policy, which are fewer than those of E_T."""
     model = truth("sharp").pomdp
     policy = history_tree()(model).policy
     found = continuations(policy, model)
@@ -152,7 +148,7 @@ def test_continuations_agree_with_the_policys_own_alpha_vectors():
         np.testing.assert_allclose(value, alphas[h], rtol=1e-12)
 
 
-def test_one_step_has_nothing_to_continue():
+def test_one_step_has_no_continuations():
     """At h = H the left side of E_T is zero: with H = 1 it always holds."""
     true = truth("sharp").with_horizon(1)
     found = continuations(uniform_policy(true), true.pomdp)
@@ -166,7 +162,7 @@ def test_one_step_has_nothing_to_continue():
 
 
 def test_golden_slacks():
-    """Each event's slack from its formula, worked out on counts with one wrong row.
+    """The slack of each event by its formula, for counts with one wrong row.
 
     X = Y = 3, A = 2, H = 3.
     """
@@ -212,9 +208,9 @@ def test_golden_tilde_epsilon():
 
 
 def test_both_signs_of_e_t_and_only_one_of_e_t_c():
-    """Expected continuations too high and too low both break E_T.
+    """Continuations that are too high or too low both violate E_T.
 
-    Probabilities much too low do not break E_T^c.
+    Probabilities that are much too low do not violate E_T^c.
     """
     g = optimal("sharp").values[0][0, 0]
     for extreme in (g.argmax(), g.argmin()):
@@ -239,11 +235,8 @@ def test_both_signs_of_e_t_and_only_one_of_e_t_c():
     ).holds
 
 
-def test_e_t_speaks_of_actions_that_the_optimal_policy_never_takes():
-    """A wrong row of an action that the policy avoids breaks E_T.
-
-    What follows it is a history like any other.
-    """
+def test_e_t_includes_actions_that_the_optimal_policy_never_takes():
+    """A wrong row of an action that the policy avoids violates E_T, which covers all histories."""
     true = truth("sharp")
     A = 2
     lazy = GraphPolicy(
@@ -258,7 +251,7 @@ def test_e_t_speaks_of_actions_that_the_optimal_policy_never_takes():
     assert event.where.endswith("T(. | x0, a1)")
 
 
-def test_nothing_seen_nothing_broken():
+def test_events_hold_without_data():
     for name in WORLDS:
         for event in checks(name, Counts.zero(truth(name)), 10, 0.1).values():
             assert event.holds
@@ -266,8 +259,8 @@ def test_nothing_seen_nothing_broken():
 
 
 def test_known_rows_are_exact():
-    """Tiger's moves are known: counts that contradict them break E_T and E_T^c only if nothing
-    counts as known.
+    """The transitions of tiger are known. Counts that contradict them violate E_T and E_T^c only
+    with ``known=False``.
     """
     counts = Counts(np.full((2, 3, 2), [10**6, 0]), np.zeros((2, 2)))
     assert all(event.holds for event in checks("tiger", counts, 10, 0.1, known=True).values())
@@ -280,9 +273,7 @@ RUNS, ROUNDS, DELTA = 50, 30, 0.1
 
 @cache
 def simulated_runs(name):
-    """Counts before each of the rounds, for independent runs of the uniform policy, simulated
-    plainly.
-    """
+    """Counts before each round for independent runs of the uniform policy, simulated in NumPy."""
     model = truth(name).pomdp.stationary()
     tables = (np.broadcast_to(table, (RUNS, *table.shape)) for table in model[:3])
     played = simulate(*tables, model.horizon, ROUNDS, np.random.default_rng(7))
@@ -301,7 +292,7 @@ def simulated_runs(name):
 
 
 def runs_that_hold(name):
-    """In which runs each event holds in all rounds."""
+    """For each event, the runs in which it holds in all rounds."""
     runs = [[checks(name, counts, ROUNDS, DELTA) for counts in run] for run in simulated_runs(name)]
     return {
         event: np.array([all(found[event].holds for found in run) for run in runs])
@@ -313,11 +304,11 @@ def runs_that_hold(name):
 def test_events_hold_as_often_as_they_should(name, monkeypatch):
     """Each holds with probability at least 1 - delta in a run.
 
-    Exact binomial threshold, false-alarm rate 1e-6 an event.
+    Exact binomial threshold, false-alarm rate 1e-6 per event.
 
-    With radii 100 times too small each fails in so many runs that the same threshold notices; but
-    E_T says nothing about tiger, where an action either moves nothing or forgets everything, and
-    what follows is the same on both sides.
+    With radii 100 times too small, each fails in so many runs that the same threshold detects it.
+    The exception is E_T in tiger: listening keeps the state, and after opening a door the
+    continuation is the same for both states.
     """
     held = runs_that_hold(name)
     assert all(enough(runs, 1 - DELTA) for runs in held.values()), held
@@ -332,12 +323,11 @@ def test_events_hold_as_often_as_they_should(name, monkeypatch):
     ]
 
 
-def test_counts_along_the_wrong_axis_are_noticed():
-    """After a million draws from every row the bounds are narrow.
+def test_counts_along_the_wrong_axis_are_detected():
+    """After a million draws from every row, the bounds are narrow.
 
-    Right counts keep inside, those of (x', a, x) or (y, x) do not.
-
-    The events are asked for at delta = 1e-6, which is the false-alarm rate of each.
+    Correct counts satisfy them, counts of (x', a, x) or (y, x) do not. The events are checked at
+    delta = 1e-6, which is the false-alarm rate of each.
     """
     generator, model, n = np.random.default_rng(3), truth("sharp").pomdp.stationary(), 10**6
     counts = Counts(

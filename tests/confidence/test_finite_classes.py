@@ -1,7 +1,4 @@
-"""The sets of finite classes in confidence/posteriors.py.
-
-Brute force over all subsets, and coverage.
-"""
+"""Sets of members of finite classes: brute force over all subsets, and coverage."""
 
 from fractions import Fraction
 from itertools import combinations
@@ -16,9 +13,9 @@ from tests.chances import ALARM
 
 
 def smallest_set(weights, mass):
-    """By brute force: the least number of members with that mass.
+    """The smallest number of members with this mass, by brute force.
 
-    With the lightest of them all that weigh the same.
+    All members with the same weight as the lightest of them are included.
     """
     needed = mass * sum(weights)
     size = next(
@@ -31,7 +28,7 @@ def smallest_set(weights, mass):
 
 @pytest.mark.parametrize("seed", range(6))
 def test_highest_density_set_is_the_smallest(seed):
-    """Weights are small integers, so that ties and masses that are met exactly abound."""
+    """Weights are small integers, so that ties and exact masses are frequent."""
     weights = np.random.default_rng(seed).integers(1, 6 if seed % 2 else 60, 7).tolist()
     masses = [Fraction(k, 20) for k in range(1, 20)] + [
         Fraction(sum(sorted(weights)[k:]), sum(weights)) for k in range(1, 7)
@@ -45,8 +42,8 @@ def test_highest_density_set_is_the_smallest(seed):
 
 
 def test_highest_density_sets_are_likelihood_sets_under_a_uniform_prior():
-    """For every member m: {p >= p(m)} is the likelihood set of beta = max - log p(m), and the
-    densest set of its own mass.
+    """For every member m, {p >= p(m)} is the likelihood set of beta = max - log p(m), and the
+    highest-density set of its mass.
     """
     log_likelihood = np.log(np.random.default_rng(9).integers(1, 9, 8)) - 300.0
     p = np.exp(log_likelihood + 300)
@@ -67,19 +64,17 @@ def test_highest_density_sets_are_likelihood_sets_under_a_uniform_prior():
         )
 
 
-def test_likelihood_set_has_its_edge():
+def test_likelihood_set_includes_its_boundary():
     values = np.array([-1.0, -3.0, -3.5, -np.inf])
     np.testing.assert_array_equal(likelihood_set(values, 2.0), [True, True, False, False])
     np.testing.assert_array_equal(likelihood_set(values, 0.0), [True, False, False, False])
 
 
-def test_highest_density_sets_hold_the_truth_as_often_as_they_say():
-    """One of six coins, from the prior; its tosses give a set of some posterior mass.
+def test_highest_density_sets_have_the_stated_coverage():
+    """One of six coins is drawn from the prior; its tosses give a set of some posterior mass.
 
-    Hits are a sum of such coins, exactly.
-
-    False-alarm rate 1e-6. A set from the likelihood alone, under a prior that is not uniform, is
-    caught.
+    The number of hits is a sum of independent Bernoulli variables with these masses. False-alarm
+    rate 1e-6. A set from the likelihood alone, under a prior that is not uniform, is detected.
     """
     generator, N = np.random.default_rng(10), 2000
     coins, prior = np.linspace(0.2, 0.8, 6), np.array([0.02, 0.02, 0.46, 0.46, 0.02, 0.02])

@@ -1,5 +1,5 @@
-"""Radii from posteriors: exact quantiles, coverage of models drawn from the prior, what is kept and
-what is refused.
+"""Radii from posteriors: exact quantiles, coverage of models drawn from the prior, reuse of radii,
+and errors.
 """
 
 import math
@@ -32,7 +32,7 @@ KEY = jax.random.key(0)
 
 
 def owners(name):
-    """Where each Dirichlet row first stands among all rows, those of T first."""
+    """The index at which each Dirichlet row is first used, rows of T before rows of O."""
     rows = [r for at_state in WRITTEN[name].transition for r in at_state] + WRITTEN[name].emission
     names = [next((cell.row for cell in r if isinstance(cell, Cell)), None) for r in rows]
     return {owner: names.index(owner) for owner in WRITTEN[name].prior}
@@ -50,19 +50,21 @@ def keys(n, seed=0):
 
 
 def place(level):
-    """S draws, and which of them is taken: written out from the definition."""
+    """The number S of draws and the rank of the quantile among them, from the definition."""
     S = math.ceil(10 / level)
     return S, math.ceil(round((1 - level) * (S + 1), 9))
 
 
 def beta_chance(a, b, radius):
-    """P(2|p - mean| <= radius) for p ~ Beta(a, b): the distance of a row of two outcomes."""
+    """P(2|p - mean| <= radius) for p ~ Beta(a, b), the distance of a row with two outcomes."""
     mean = a / (a + b)
     return beta.cdf(mean + radius / 2, a, b) - beta.cdf(mean - radius / 2, a, b)
 
 
 def beta_levels(repeats=150):
-    """The chance of 2|p - mean| at the radii of six Beta rows at the level 0.1, many times."""
+    """The distribution function of 2|p - mean| at the radii of six Beta rows at level 0.1, for many
+    keys.
+    """
     model = declared("independent")
     counts = some_counts(WRITTEN["independent"], np.random.default_rng(0))
     belief = posterior(model, counts)
@@ -76,19 +78,18 @@ def beta_levels(repeats=150):
 
 
 def test_radii_of_beta_rows_are_the_order_statistic(monkeypatch):
-    """The chance at the k-th smallest of S draws is Beta(k, S + 1 - k).
+    """The distribution function at the k-th smallest of S draws has a Beta(k, S + 1 - k)
+    distribution, and is below its median with probability 1/2.
 
-    Below its median half of the time.
-
-    False-alarm rate 2e-6 (binomial tails, and the extremes of all). Taking the ceil(level S)-th
-    instead is caught.
+    False-alarm rate 2e-6 (binomial tails, and the extremes of all). Using the ceil(level S)-th draw
+    instead is detected.
     """
     S, k = place(0.1)
     median = beta.median(k, S + 1 - k)
     alike = quantile_radii(
         posterior(declared("independent"), Counts.zero(declared("independent"))), KEY
     ).transition
-    assert len(np.unique(alike)) == 4  # equal rows, each by its own draws
+    assert len(np.unique(alike)) == 4  # equal rows have their own draws
     levels = beta_levels()
     assert believable(levels < median, 0.5)
     assert beta.ppf(ALARM / 2 / levels.size, k, S + 1 - k) < levels.min()
@@ -103,9 +104,8 @@ def test_radii_of_beta_rows_are_the_order_statistic(monkeypatch):
 
 
 def test_radii_of_a_flat_row_and_of_half_a_row():
-    """On the triangle P(||p - 1/3||_1 <= t) = 3/2 t^2 up to t = 2/3.
-
-    A hexagon of area 3/4 t^2 in a triangle of 1/2.
+    """On the triangle, P(||p - 1/3||_1 <= t) = 3/2 t^2 up to t = 2/3: a hexagon of area 3/4 t^2 in
+    a triangle of area 1/2.
 
     A row that is half known has half the distance of its Beta(2, 3). False-alarm rate 2e-6.
     """
@@ -123,12 +123,11 @@ def test_radii_of_a_flat_row_and_of_half_a_row():
 
 
 def replicates(name, delta, repeats, seed):
-    """For models from the prior.
+    """For models from the prior, the radii after 3 visits to every row, and the distances of all
+    rows from the posterior mean.
 
-    The radii after 3 visits to every row, and the distances of all rows from the posterior mean.
-
-    Also the distances from the relative frequencies, and the radii before any data: two ways to be
-    wrong.
+    Also two planted errors: the distances from the relative frequencies, and the radii before any
+    data.
     """
     written, model, generator = WRITTEN[name], declared(name), np.random.default_rng(seed)
     X, Y, A, _ = model.spaces.sizes
@@ -158,11 +157,11 @@ def replicates(name, delta, repeats, seed):
 
 @pytest.mark.parametrize("name", ["single", "pooled"])
 def test_every_row_is_covered_at_the_exact_level(name):
-    """P(||row - mean||_1 <= radius) = ceil((1 - delta')(S + 1)) / (S + 1), rows that share a
-    Dirichlet row counted once.
+    """P(||row - mean||_1 <= radius) = ceil((1 - delta')(S + 1)) / (S + 1); rows that share a
+    Dirichlet row are counted once.
 
-    False-alarm rate 1e-6. Relative frequencies in place of the mean, and radii from before the
-    data, are caught.
+    False-alarm rate 1e-6. Relative frequencies instead of the mean, and radii from before the data,
+    are detected.
     """
     delta, model = 0.7, declared(name)
     known = model.structure.known
@@ -174,10 +173,10 @@ def test_every_row_is_covered_at_the_exact_level(name):
     assert not believable(distance <= stale, k / (S + 1))
 
 
-def test_all_rows_are_covered_at_once(monkeypatch):
+def test_all_rows_are_covered_together(monkeypatch):
     """Six independent rows: (k / (S + 1))^6 >= 1 - delta.
 
-    False-alarm rate 1e-6; delta that is not shared is caught.
+    False-alarm rate 1e-6; a delta that is not divided among the rows is detected.
     """
     delta, repeats = 0.1, 400
     S, k = place(delta / 6)
@@ -191,13 +190,11 @@ def test_all_rows_are_covered_at_once(monkeypatch):
     assert not enough((distance <= radii + 1e-12).all(1), 1 - delta)
 
 
-def test_quantile_sets_hold_the_truth_at_the_exact_level():
-    """Dirichlet(1/2, 1, 1, 2) rows after five visits, 20,000 times at once.
+def test_quantile_sets_have_the_exact_coverage():
+    """20,000 Dirichlet(1/2, 1, 1, 2) rows after five visits. False-alarm rate 1e-6 for each level.
 
-    False-alarm rate 1e-6 for each level.
-
-    Centred at the relative frequencies, or drawn from the prior in place of the posterior, is
-    caught.
+    Sets around the relative frequencies, or from draws of the prior instead of the posterior, are
+    detected.
     """
     generator, N, S = np.random.default_rng(3), 20_000, 37
     prior = np.array([0.5, 1.0, 1.0, 2.0])
@@ -220,13 +217,13 @@ def test_quantile_sets_hold_the_truth_at_the_exact_level():
         assert not believable(inside(mean, wrong, level), chance)
 
 
-# What is kept, and what is recomputed
+# Radii that are kept, and radii that are computed again
 
 
 def test_rows_without_new_data_keep_their_radii():
-    """New data at O(.|x1) reach O(.|x3) too, which is made of the same Dirichlet row.
+    """New data at O(.|x1) also change O(.|x3), which uses the same Dirichlet row.
 
-    Data at a known row reach nothing.
+    Data at a known row change nothing.
     """
     model, written = declared("pooled"), WRITTEN["pooled"]
     old = posterior(model, some_counts(written, np.random.default_rng(4)))
@@ -240,8 +237,8 @@ def test_rows_without_new_data_keep_their_radii():
     kept, fresh = (quantile_radii(new, jax.random.key(2), previous=p) for p in ((old, radii), None))
     changed = Radii(np.zeros((5, 2), bool), np.array([False, True, False, True, False]))
     changed.transition[2] = True
-    for now, then, anew, moved in zip(kept, radii, fresh, changed, strict=True):
-        np.testing.assert_array_equal(now, np.where(moved, anew, then))
+    for now, then, new_radii, moved in zip(kept, radii, fresh, changed, strict=True):
+        np.testing.assert_array_equal(now, np.where(moved, new_radii, then))
         assert (now[moved] != then[moved]).all()
     assert (
         kept.emission[[1, 3]] < 0.8 * radii.emission[[1, 3]]
@@ -258,7 +255,7 @@ def test_rows_without_new_data_keep_their_radii():
 def test_radii_of_a_mixed_posterior():
     """Four unknown rows: the level is 0.0025, S = 4000.
 
-    False-alarm rate about 2e-6: `stay` is centred at its draws' own mean.
+    False-alarm rate about 2e-6: `stay` is centred at the mean of its draws.
     """
     belief = mixed()[1]
     radii = quantile_radii(belief, jax.random.key(4), delta=0.01)
@@ -274,10 +271,9 @@ def test_radii_of_a_mixed_posterior():
     np.testing.assert_array_equal(again.emission, radii.emission)  # no new data
 
 
-def test_too_few_stored_draws_are_refused_with_the_number_that_is_enough():
-    """S >= 1 / delta' - 1: with 4000 draws delta' = 1/4001 can be served, by the largest distance.
-
-    1/4002 cannot.
+def test_too_few_stored_draws_raise_an_error_with_the_required_number():
+    """S >= 1 / delta' - 1: 4000 draws are enough for delta' = 1/4001, which uses the largest
+    distance, but not for 1/4002.
     """
     belief = mixed()[1]
     few = replace(belief, atoms=Atoms({"stay": belief.atoms.values["stay"][:20]}, chains=2))
@@ -290,15 +286,15 @@ def test_too_few_stored_draws_are_refused_with_the_number_that_is_enough():
     np.testing.assert_allclose(radii.transition[:, 0], largest, rtol=1e-12)
 
 
-def test_quantiles_of_an_approximation_that_is_off_are_refused():
+def test_quantiles_of_a_poor_approximation_raise_an_error():
     with raises(InferenceError, "laplace"):
         quantile_radii(replace(mixed()[1], calibration=Calibration(0.9, 0.2, 0.05)), KEY)
 
 
 def test_radii_of_values_with_weights():
-    """Three values are all there are, and no reason to refuse.
+    """A posterior on three values is exact, so it is accepted.
 
-    Nearly all of 4000 draws are the first. False-alarm rate 1e-16.
+    Nearly all of 4000 draws are the first value. False-alarm rate 1e-16.
     """
     belief = mixed()[1]
     few = replace(
@@ -318,7 +314,7 @@ def test_radii_of_values_with_weights():
 
 @pytest.mark.parametrize("name", ["independent", "pooled"])
 def test_dirichlet_radii_bound_the_quantiles(name):
-    """After few and many visits; half of the bound is none."""
+    """After few and many visits. Half of the bound is not a bound."""
     generator, written, model = np.random.default_rng(7), WRITTEN[name], declared(name)
     for scale in (0, 1, 10, 100):
         counts = some_counts(written, generator)
@@ -333,8 +329,8 @@ def test_dirichlet_radii_bound_the_quantiles(name):
 
 
 def test_the_bound_holds_in_higher_dimensions():
-    """100 rows each of 2 to 8 outcomes, with concentrations from 0.05 to 500, at the levels 0.1 and
-    0.01; half of it is none.
+    """100 rows each with 2 to 8 outcomes, with concentrations from 0.05 to 500, at the levels 0.1
+    and 0.01. Half of the bound is not a bound.
     """
     generator = np.random.default_rng(12)
     for d in range(2, 9):
@@ -355,8 +351,8 @@ def test_the_bound_holds_in_higher_dimensions():
 
 
 def test_dirichlet_radii_of_beta_rows_have_their_level():
-    """The chance outside the bound is at most delta' = delta / 6 by the distribution function, with
-    0 to 600 visits to a row.
+    """The probability outside the bound, by the distribution function, is at most delta' = delta /
+    6, for rows with 0 to 600 visits.
     """
     generator = np.random.default_rng(8)
     for delta in (0.9, 0.1, 1e-4):
@@ -369,9 +365,9 @@ def test_dirichlet_radii_of_beta_rows_have_their_level():
 
 
 def test_dirichlet_radii_by_hand():
-    """Tiger: Beta(8, 2) and 12 growls; two rows share delta.
+    """Tiger with Beta(8, 2) and 12 growls; delta is divided among two rows.
 
-    sqrt(2 log(2 / (delta / 2)) / (10 + 12 + 1)).
+    The radius is sqrt(2 log(2 / (delta / 2)) / (10 + 12 + 1)).
     """
     tiger = declared("tiger")
     counts = Counts(np.zeros((2, 3, 2), int), np.array([[4, 1], [2, 5]]))
@@ -389,15 +385,15 @@ def test_dirichlet_radii_by_hand():
     np.testing.assert_array_equal(traced.transition, radii.transition)
 
 
-def test_dirichlet_radii_refuse_what_has_no_closed_form():
-    """A radius of 0 for rows that are unknown would be unsound."""
+def test_dirichlet_radii_need_closed_forms():
+    """A radius of 0 for unknown rows would be wrong."""
     with raises(InferenceError, "rows"):
         dirichlet_radii(mixed()[0], Counts.zero(mixed()[0]))
 
 
 @pytest.mark.parametrize("delta", [0.0, 1.0, 1.5, float("nan")])
 def test_delta_is_a_probability(delta):
-    """1.5 shared among six rows would look like one."""
+    """1.5 divided among six rows would look like a probability."""
     model = declared("independent")
     with raises(ParameterError, "delta"):
         dirichlet_radii(model, Counts.zero(model), delta)
@@ -407,9 +403,9 @@ def test_delta_is_a_probability(delta):
 
 @pytest.mark.slow
 def test_radii_of_a_checkup():
-    """Zoo model: 18 rows of T without a closed form, 3 of O with one, the others known.
+    """A model of the zoo: 18 rows of T without a closed form, 3 rows of O with one, others known.
 
-    Fewer than 210 draws are refused.
+    Fewer than 209 draws raise an error.
     """
     model = world("checkup").homdp
     belief = posterior(model, Counts.zero(model))
@@ -422,7 +418,9 @@ def test_radii_of_a_checkup():
         chance = beta_chance(a, b, radii.emission[x])
         assert beta.ppf(ALARM / 2, k, S + 1 - k) <= chance <= beta.isf(ALARM / 2, k, S + 1 - k)
     few = posterior(model, Counts.zero(model), sampling=Sampling(chains=2, draws=100))
-    with pytest.raises(
-        InferenceError, match=r"got 200; expected at least 209 .* Sampling\(draws=105\)"
-    ):
+    with raises(InferenceError, "draws") as caught:
         quantile_radii(few, KEY)
+    (problem,) = caught.value.problems
+    assert problem.got == "200"
+    assert "209" in problem.expected
+    assert "Sampling(draws=105)" in problem.remedy

@@ -13,7 +13,7 @@ from homdp_ppl import Kernels, Real, homdp
 
 @cache
 def walk(horizon=3):
-    """A walk on the line, steered and heard with noise; unknown is how noisy."""
+    """A controlled walk on the line with noisy observations; the noise is unknown."""
 
     @homdp(
         states=Real(1),
@@ -36,7 +36,7 @@ def walk(horizon=3):
 
 @cache
 def plane():
-    """States in the plane, observed through a mixture; unknown is where a push leads."""
+    """States in the plane, observed through a mixture; the effect of a push is unknown."""
 
     @homdp(
         states=Real(2),
@@ -61,10 +61,7 @@ def plane():
 
 @cache
 def hearing(kind="precisions"):
-    """Three states that sound like normal numbers.
-
-    What is unknown of them differs from kind to kind.
-    """
+    """Three states with normal observations; their unknown parameters depend on the kind."""
 
     @homdp(
         states=("low", "high", "between"),
@@ -93,7 +90,7 @@ def hearing(kind="precisions"):
             )
             mean = numpyro.sample("mean", dist.Normal(middle, jnp.sqrt(variance / 0.5)).to_event(1))
             deviation = jnp.sqrt(variance)
-        elif kind == "free scale":  # the prior of the mean does not know the scale: no closed form
+        elif kind == "free scale":  # no closed form: the mean's prior does not depend on the scale
             precision = numpyro.sample("precision", dist.Gamma(3.0, 2.0).expand([3]).to_event(1))
             mean = numpyro.sample("mean", dist.Normal(middle, 2.0).to_event(1))
             deviation = 1 / jnp.sqrt(precision)
@@ -116,6 +113,6 @@ def hearing(kind="precisions"):
 
 
 def raw_log_likelihood(model, parameters, episodes):
-    """The log density of episodes, one by one; inside x64."""
+    """The log density of episodes, one by one; call it inside x64."""
     each = jax.jit(jax.vmap(lambda *episode: model.dynamics.log_likelihood(parameters, *episode)))
     return each(episodes.states, episodes.observations, episodes.actions).sum()

@@ -17,7 +17,7 @@ HIDDEN = {
     "state",
     "states",
     "x",
-    "luck",
+    "drawn",
     "noise",
     "key",
     "keys",

@@ -1,6 +1,5 @@
-"""Declarations with continuous spaces.
-
-What they say, what they refuse, and that program, mechanics and rollouts agree.
+"""Declarations with continuous spaces: their repr, their errors, and that program, dynamics and
+rollouts agree.
 """
 
 from dataclasses import replace
@@ -20,6 +19,7 @@ from homdp_ppl import (
     DeclarationError,
     Episode,
     GraphPolicy,
+    HOMDPError,
     Kernels,
     ParameterError,
     PolicyError,
@@ -38,7 +38,7 @@ from tests.worlds import Spy
 KEYS = jax.random.split(jax.random.key(0), 40)
 
 
-def test_repr_tells_spaces_and_unknowns():
+def test_repr_has_spaces_and_unknown_sites():
     assert repr(walk()) == (
         "HOMDP 'steered_walk': states in R, observations in R, 2 actions, horizon 3\n  "
         "unknown: noise"
@@ -53,9 +53,9 @@ def test_repr_tells_spaces_and_unknowns():
     [walk, pytest.param(plane, marks=pytest.mark.slow), hearing],
     ids=["walk", "plane", "hearing"],
 )
-def test_program_and_mechanics_have_one_density(model):
-    """The NumPyro program conditioned in hindsight is the sum of the kernels' log densities, policy
-    and prior apart.
+def test_program_and_dynamics_have_the_same_density(model):
+    """The log density of the NumPyro program, conditioned on hindsight, is the sum of the kernels'
+    log densities, plus those of the policy and the prior.
     """
     model = model()
     world = model.draw(jax.random.key(1))
@@ -87,9 +87,9 @@ def test_the_density_by_hand():
 
 
 def test_rollouts_have_the_shapes_and_law_of_the_program():
-    """After the action right twice x_3 has mean 2 and variance 1 + 2 * 0.09.
+    """After the action "right" twice, x_3 has mean 2 and variance 1 + 2 * 0.09.
 
-    4,000 episodes, thresholds at 5 errors (1e-6).
+    4,000 episodes, thresholds at 5 standard errors (false alarm: 1e-6).
     """
     world = walk().at(noise=0.4)
     right = BlindPolicy(np.tile([0.0, 1.0], (3, 1)))
@@ -104,7 +104,7 @@ def test_rollouts_have_the_shapes_and_law_of_the_program():
     assert abs(heard.var() / 0.25 - 1) < 5 * np.sqrt(2 / 12000)
     assert abs(heard.var() / 0.16 - 1) > 5 * np.sqrt(
         2 / 12000
-    )  # noise instead of 0.1 + noise would be seen
+    )  # noise instead of 0.1 + noise would be detected
     one = rollout(jax.random.key(3), world, right)
     assert one.states.shape == (4,)
     np.testing.assert_array_equal(walk().returns(one), np.exp(-(one.states[:-1] ** 2)).sum())
@@ -127,9 +127,11 @@ def test_keys_and_episodes_in_any_number():
 
 def test_another_horizon():
     assert walk().with_horizon(np.int64(2)).horizon == 2
-    for wrong in (0, 2.5, True):
-        with raises(DeclarationError, "horizon"):
-            walk().with_horizon(wrong)
+    with raises(DeclarationError, "horizon"):
+        walk().with_horizon(0)
+    for wrong_type in (2.5, True):
+        with raises(HOMDPError, "horizon"):
+            walk().with_horizon(wrong_type)
 
 
 def test_predictive_simulates_the_program():
@@ -171,11 +173,11 @@ def declared(**changes):
 
 
 @pytest.mark.parametrize(
-    ("changes", "told"),
+    ("changes", "words"),
     [
         ({"horizon": 0}, "an integer of at least 1"),
         ({"reward": np.zeros((2, 2))}, "a function r(x, a)"),
-        ({"reward": lambda x, a: x}, "One without bounds is clipped"),
+        ({"reward": lambda x, a: x}, "Clip an unbounded reward"),
         ({"reward": lambda x, a: jnp.stack([x, x])}, "one number"),
         (
             {"initial": dist.ImproperUniform(dist.constraints.real, (), ())},
@@ -190,7 +192,7 @@ def declared(**changes):
         ),
         (
             {"transition": lambda x, a: dist.Normal(x * 1e200, 1.0), "horizon": 4},
-            "dynamics that explode",
+            "dynamics that diverge",
         ),
         (
             {"transition": lambda x, a: dist.Normal(x if x > 0 else -x, 1.0)},
@@ -198,7 +200,8 @@ def declared(**changes):
         ),
         ({"states": 3}, "a distribution with finite support"),
         ({"transition": lambda x: dist.Normal(x, 1.0)}, "a function of (x, a)"),
-        ({"transition": np.eye(2)}, "Tables are for finitely many states, and these are in R"),
+        ({"emission": lambda x, a: dist.Normal(x, 1.0)}, "include that action in the state"),
+        ({"transition": np.eye(2)}, "Tables need finitely many states, but these are in R"),
         ({"reward": lambda x: 0.5}, "a function of (x, a) that returns one number"),
         (
             {"reward": lambda x, a: 1.0 if x > 0 else 0.0},
@@ -215,10 +218,10 @@ def declared(**changes):
         ),
     ],
 )
-def test_what_is_refused(changes, told):
+def test_invalid_declarations(changes, words):
     with pytest.raises(DeclarationError) as error:
         declared(**changes)
-    assert told in str(error.value)
+    assert words in str(error.value)
 
 
 HIDDEN = {
@@ -230,7 +233,7 @@ HIDDEN = {
 
 
 @pytest.mark.parametrize(
-    ("changes", "told"),
+    ("changes", "words"),
     [
         ({"initial": [0.2, 0.3, 0.5]}, "initial: got an array of shape (3,); expected shape (2,)"),
         ({"initial": [0.2, 0.7]}, "initial: got a row that sums to 0.9"),
@@ -248,22 +251,22 @@ HIDDEN = {
         ({"reward": np.zeros((2, 2, 2))}, "a table (2, 2)"),
     ],
 )
-def test_finite_states_are_held_to_what_finite_declarations_are(changes, told):
-    """A table of another shape would be read beyond its end, which JAX does in silence, and its
-    rows divided by their sums.
+def test_finite_states_are_checked_as_in_finite_declarations(changes, words):
+    """Without the check, JAX would silently read beyond the end of a table of another shape, and
+    divide rows by their sums.
     """
     with pytest.raises(DeclarationError) as error:
         declared(**HIDDEN | changes)
-    assert told in str(error.value)
+    assert words in str(error.value)
 
 
-def test_a_reward_is_told_once_where_it_is_met():
+def test_a_reward_is_reported_once_per_state_and_action():
     with pytest.raises(DeclarationError) as error:
         declared(**HIDDEN | {"reward": lambda x, a: 2.0 * a})
     assert sorted(problem.at for problem in error.value.problems) == ["a, a1", "b, a1"]
 
 
-def test_data_and_parameters_that_do_not_belong():
+def test_invalid_data_and_parameters():
     model, world = walk(), walk().at(noise=0.4)
     with raises(ParameterError, "site 'noise'"):
         model.at(noise=-1.0)
@@ -292,8 +295,8 @@ def test_data_and_parameters_that_do_not_belong():
         unbounded.returns(Episode(Trajectory(np.zeros(2), np.zeros(2, int)), np.full(3, 99.0)))
 
 
-def test_continuous_states_take_graphs_when_observations_are_finite():
-    """Continuous states with two signals: any graph for two observations can act."""
+def test_continuous_states_accept_graph_policies_if_observations_are_finite():
+    """Continuous states with two signals: any graph policy for two observations can act."""
     model = declared(observations=("dim", "bright"), emission=lambda x: dist.Bernoulli(logits=x))
     graph = GraphPolicy(
         np.array([0, 0]), np.array([[1.0, 0.0], [0.0, 1.0]]), np.ones((2, 1, 2), int)

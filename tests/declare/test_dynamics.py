@@ -26,7 +26,7 @@ def test_tables_have_the_densities_of_the_program():
 
 
 def test_draws_from_tables_have_their_probabilities():
-    """5,000 draws of each, at most 6 standard errors off: false-alarm rate below 1e-7."""
+    """5,000 draws each, within 6 standard errors: false-alarm rate below 1e-7."""
     made = world("lock")
     numbers, dynamics = made.numbers, made.dynamics
     x = int(made.pomdp.initial.argmax())
@@ -70,7 +70,7 @@ def test_finite_models_of_the_same_sizes_share_their_dynamics():
         lambda world: world.homdp.program(policy=uniform_policy(world)),
     ],
 )
-def test_what_needs_tables_raises_one_error(ask):
+def test_members_that_need_tables_raise_one_error(ask):
     with pytest.raises(SpacesError) as error:
         ask(hearing("means").draw(jax.random.key(0)))
     (problem,) = error.value.problems

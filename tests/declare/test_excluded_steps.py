@@ -1,4 +1,4 @@
-"""Counts and hindsight refuse steps that a declaration excludes, with their place."""
+"""Counts and hindsight raise DataError for steps that a declaration excludes."""
 
 import numpy as np
 import pytest

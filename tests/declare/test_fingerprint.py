@@ -1,4 +1,4 @@
-"""Equality by value: of declarations by what their programs show, of worlds by their parameters."""
+"""Equality of declarations by the results of their programs, and of worlds by parameters."""
 
 import jax.numpy as jnp
 import numpy as np
@@ -72,7 +72,7 @@ def test_declarations_are_equal_by_value(declare):
     assert one.with_horizon(3).with_horizon(2) == one
 
 
-def test_equal_finite_declarations_share_what_is_compiled():
+def test_equal_finite_declarations_share_compiled_functions():
     one = lamp()
     assert one.cache is lamp().cache is one.with_horizon(5).cache
     assert one.cache is not lamp(reward=0.5).cache
@@ -93,8 +93,8 @@ def test_worlds_are_equal_by_value():
     assert walk().at(drift=0.5) == walk().at(drift=0.5) != walk().at(drift=0.6)
 
 
-def test_digests_tell_arrays_apart():
-    """By shape, type and place, not only by their bytes in a row."""
+def test_digests_distinguish_arrays():
+    """They depend on shape, type and place of an array, not only on its bytes."""
     arrays = [np.zeros(4), np.zeros((2, 2)), np.zeros(4, np.int64), np.zeros(8, np.float32)]
     assert len({fingerprint(array) for array in arrays}) == 4
     shown = {"T": np.array([0.5, np.nan, np.inf, -np.inf, 0.0, 1e300])}

@@ -1,19 +1,16 @@
-"""What is known of a continuous declaration.
-
-Rows that no parameter moves, and a start that none may move.
-"""
+"""Known rows of continuous declarations, and their initial distribution, which must be known."""
 
 import numpyro
 import numpyro.distributions as dist
-import pytest
 
 from homdp_ppl import DeclarationError, Kernels, Real, explorers, homdp, learn, models
 from homdp_ppl.declare.known import known_rows, refuse_unknown_start
 from homdp_ppl.planners import particle_tree
 from tests.continuous.programs import hearing, walk
+from tests.raising import raises
 
 
-def test_what_is_known_of_a_declaration():
+def test_known_rows_of_a_declaration():
     moving = known_rows(hearing("moves too"))
     assert not moving.transition.any()
     assert moving.emission.tolist() == [False, False, False]
@@ -23,7 +20,7 @@ def test_what_is_known_of_a_declaration():
     refuse_unknown_start(walk())
 
 
-def test_an_unknown_start_is_refused():
+def test_unknown_initial_distribution_raises_an_error():
     @homdp(states=Real(1), observations=Real(1), actions=2, horizon=2, reward=lambda x, a: 0.5)
     def started():
         where = numpyro.sample("where", dist.Normal(0.0, 1.0))
@@ -32,5 +29,5 @@ def test_an_unknown_start_is_refused():
         )
 
     made = started.at(where=0.0)
-    with pytest.raises(DeclarationError, match="unknown parameters"):
+    with raises(DeclarationError, "initial"):
         learn(made, explorers.uniform(), particle_tree(10), 2)

@@ -11,8 +11,8 @@ from tests.continuous.programs import hearing, walk
 from tests.raising import raises
 
 
-def test_pairs_take_transitions_and_emissions_apart():
-    """And share what is compiled: all pairs of two declarations are one model."""
+def test_pairs_combine_transitions_and_emissions():
+    """All pairs of worlds of two declarations are worlds of one model and share its cache."""
     one, other = (
         hearing("means").draw(jax.random.key(0)),
         hearing("variances").draw(jax.random.key(1)),
@@ -28,8 +28,8 @@ def test_pairs_take_transitions_and_emissions_apart():
     ]
 
 
-def test_a_pair_is_a_declaration_of_its_own():
-    """Its program is the two programs together, so it can be drawn from and fixed."""
+def test_a_pair_has_a_declaration():
+    """Its program combines the two programs, so ``draw`` and ``at`` work."""
     one = hearing("means").draw(jax.random.key(0))
     made = paired(one, hearing("variances").draw(jax.random.key(1)))
     again = made.homdp.at(**made.parameters)
@@ -37,7 +37,7 @@ def test_a_pair_is_a_declaration_of_its_own():
     assert made.homdp.draw(jax.random.key(2)).parameters.keys() == made.parameters.keys()
 
 
-def test_other_spaces_are_refused():
+def test_other_spaces_raise_an_error():
     one = hearing("means").draw(jax.random.key(0))
     for other in (walk().at(noise=0.5), models.load("tiger")):
         with raises(ParameterError, "spaces"):

@@ -1,4 +1,4 @@
-"""Programs that show something else when they are run again are refused, with what changed."""
+"""Programs whose results differ between runs raise an error that names what changed."""
 
 import itertools
 import time
@@ -131,7 +131,7 @@ def test_tables_next_to_densities(generator):
 
 
 def test_pure_programs_are_accepted():
-    """Also those that make the same random numbers in every run, or remember what they made."""
+    """Also accepted: programs with the same random numbers in every run, or with a cache."""
     kept = {}
 
     def emission():

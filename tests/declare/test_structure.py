@@ -1,7 +1,4 @@
-"""What a program reveals about itself.
-
-Known rows, supports, dependence, conjugacy with its certificate.
-"""
+"""The structure of declarations: known rows, supports, dependence, certified conjugacy."""
 
 import jax
 import jax.numpy as jnp
@@ -66,8 +63,8 @@ def test_a_row_partly_known_is_conjugate():
 
 
 def not_conjugate():
-    """Programs whose sites look like Dirichlet or Beta but have no such posterior, each for another
-    reason.
+    """Programs whose sites look like Dirichlet or Beta but have no such posterior, each for a
+    different reason.
     """
 
     def hierarchy():
@@ -92,7 +89,7 @@ def not_conjugate():
         p = simplex("p", (3,))
         return kernels(emission=jnp.stack([p, EYE[1], EYE[2]]), initial=p)
 
-    def factor():  # the fingerprint matches, only the certificate sees this
+    def factor():  # the rows match; only the certificate detects this
         p = simplex("p", (3,))
         numpyro.factor("nudge", 3.0 * p[0] ** 2)
         return kernels(emission=jnp.stack([p, EYE[1], EYE[2]]))
@@ -112,7 +109,7 @@ def not_conjugate():
         numpyro.factor("nudge", jnp.where(p > 0.9, 50 * (p - 0.9), 0.0))
         return kernels(emission=jnp.array([[p, 1 - p, 0], [0, 1, 0], [0, 0, 1]]))
 
-    def parent():  # another site hangs on it
+    def parent():  # another site depends on it
         p = simplex("p", (3,))
         q = numpyro.sample("q", dist.Beta(1 + 9 * p[0], 1.0))
         return kernels(emission=jnp.array([p, jnp.array([q, 1 - q, 0]), EYE[2]]))
@@ -130,12 +127,12 @@ def not_conjugate():
         q = jax.nn.sigmoid(t)
         return kernels(emission=jnp.stack([p, jnp.array([0.0, q, 1 - q]), EYE[2]]))
 
-    def replaced():  # at one of forty values of another site the row is a known one
+    def replaced():  # at one of forty values of another site, the row is known
         z = numpyro.sample("z", dist.DiscreteUniform(0, 39))
         p = simplex("p", (3,))
         return kernels(emission=jnp.stack([jnp.where(z == 33, jnp.ones(3) / 3, p), EYE[1], EYE[2]]))
 
-    def concentrated():  # at one of forty values the prior is another one
+    def concentrated():  # at one of forty values, the prior is different
         z = numpyro.sample("z", dist.DiscreteUniform(0, 39))
         p = numpyro.sample("p", dist.Dirichlet(jnp.where(z == 33, 9.0, 1.0) * jnp.ones(3)))
         return kernels(emission=jnp.stack([p, EYE[1], EYE[2]]))
@@ -157,18 +154,18 @@ def not_conjugate():
 
 
 @pytest.mark.parametrize("program", not_conjugate(), ids=lambda p: p.__name__)
-def test_what_only_looks_conjugate_is_rejected(program):
+def test_sites_that_only_look_conjugate_are_rejected(program):
     assert structure(program).conjugate.sites == ()
 
 
 def test_mixed_programs_keep_their_conjugate_part():
     found = world("checkup").homdp.structure
     assert found.conjugate.sites == ("sensitivity", "specificity")
-    assert not found.depends["pace"].transition.any()  # it acts through logit_rates alone
+    assert not found.depends["pace"].transition.any()  # it acts through logit_rates only
     assert found.depends["logit_rates"].transition.sum() == 18
 
 
-def test_a_rare_value_of_a_discrete_site_is_seen():
+def test_rare_values_of_a_discrete_site_are_found():
     def program():
         broken = numpyro.sample("broken", dist.Bernoulli(1e-4))
         return kernels(emission=jnp.where(broken == 1, jnp.ones((3, 3)) / 3, EYE))
@@ -179,8 +176,8 @@ def test_a_rare_value_of_a_discrete_site_is_seen():
 
 
 def far_away():
-    """Programs that act only where their prior lives, away from the middle of the unconstrained
-    scale, or at single values.
+    """Programs that change only where their prior has mass, away from the middle of the
+    unconstrained scale, or at single values.
     """
 
     def centred():
@@ -207,17 +204,16 @@ def far_away():
 
 
 @pytest.mark.parametrize("row", far_away(), ids=lambda p: p.__name__)
-def test_priors_are_probed_where_they_live(row):
+def test_priors_are_probed_where_they_have_mass(row):
     found = structure(lambda: kernels(emission=jnp.stack([row(), EYE[1], EYE[2]])))
     assert found.known.emission.tolist() == [False, True, True]
     assert found.conjugate.sites == ()
     assert found.support.emission[0].sum() == (2 if row.__name__ == "heavy" else 3)
 
 
-def test_rows_with_a_thousand_outcomes_are_seen_whole():
-    """A row made by breaking a stick would end in nothing.
-
-    Of a thousand outcomes the last ones would count as impossible.
+def test_all_outcomes_of_long_rows_are_possible():
+    """With a stick-breaking transform, the last of a thousand outcomes would have probability zero
+    and count as impossible.
     """
     model = tabular(
         T=[[[1.0]]], O=dist.Dirichlet(np.ones((1, 1000))), initial=[1], reward=[[1]], horizon=1
@@ -233,7 +229,7 @@ def test_rows_with_a_thousand_outcomes_are_seen_whole():
     assert (broken.max(0) <= SNAP).any()
 
 
-def test_parameters_are_counted_by_their_numbers():
+def test_parameters_are_counted_by_their_values():
     def program():
         with numpyro.plate("rows", 3):
             p = numpyro.sample("p", dist.Uniform(0, 1))
@@ -241,14 +237,14 @@ def test_parameters_are_counted_by_their_numbers():
 
     assert structure(program).summary()["O"] == "3 parameters (p)"
     assert structure(program).hyperparameters() == []
-    assert "moves no row by itself: pace" in repr(world("checkup").homdp)
+    assert "affects no row directly: pace" in repr(world("checkup").homdp)
     assert "2 shared parameters (logit_rates)" in repr(world("checkup").homdp)
 
 
 def test_claimed_posterior_is_the_posterior():
-    """Independent of the certificate.
+    """Compare the claimed density with NumPyro's density of the conditioned program.
 
-    The claimed density against NumPyro's density of the whole conditioned program.
+    This test does not use the certificate.
     """
     for name in ("tiger", "random"):
         made = world(name)
@@ -293,25 +289,22 @@ ROWS = st.lists(st.sampled_from(["known", "own", "shared", "logistic"]), min_siz
 
 @settings(max_examples=6)
 @given(ROWS, st.integers(0, 2**16))
-def test_any_mixture_of_rows_is_told_apart(kinds, seed):
+def test_the_structure_of_mixed_rows_is_found(kinds, seed):
     check_mixture(kinds, seed)
 
 
 @pytest.mark.slow
 @settings(max_examples=60)
 @given(ROWS, st.integers(0, 2**16))
-def test_very_many_mixtures_of_rows_are_told_apart(kinds, seed):
+def test_the_structure_of_many_mixed_rows_is_found(kinds, seed):
     check_mixture(kinds, seed)
 
 
 def check_mixture(kinds, seed):
-    """Rows of every kind in any order, with random known zeros.
-
-    What comes back is what was put in.
-    """
+    """Declare rows of every kind in any order, with random known zeros, and find their kinds."""
     generator = np.random.default_rng(seed)
     zero = np.zeros((4, 4), bool)
-    zero[np.arange(4), generator.integers(0, 4, 4)] = True  # one impossible outcome a row
+    zero[np.arange(4), generator.integers(0, 4, 4)] = True  # one impossible outcome per row
     places = [np.flatnonzero(~z) for z in zero]
 
     def program():

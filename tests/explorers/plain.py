@@ -1,6 +1,4 @@
-"""What a rule decides from given counts, plans by plain recursion over histories to compare it
-with, and a tiny program.
-"""
+"""Decisions of rules from given counts, reference plans by recursion, and a tiny program."""
 
 from dataclasses import replace
 from functools import cache
@@ -21,18 +19,17 @@ from tests.runs import TREE
 def decide(
     rule: Explorer, model: HOMDP, counts: Counts, episodes: int = 50, seed: int = 0
 ) -> tuple[Proposal | Pairs, Decision]:
-    """What a rule proposes, and what is decided, when it has seen these counts."""
+    """The proposal and the decision of a rule with these counts."""
     state = replace(rule.init(model, episodes), counts=counts)
     proposal = rule.propose(jax.random.key(seed), state)
     return proposal, Learner(model, rule, TREE, episodes).plan(proposal, state)
 
 
 def backed_up(model: POMDP, backup) -> tuple[np.ndarray, dict]:
-    """Alpha-vectors after each first observation, (Y, X), and the action after every history, for
-    an optimistic backup.
+    """Alpha-vectors after each first observation, (Y, X), and the action after every history.
 
-    ``backup(h, later)`` says what each action is worth in each state after step h, (X, A), from the
-    vectors that follow, (A, Y, X). The action maximises the belief times alpha.
+    ``backup(h, later)`` is an optimistic backup: the values of the actions in each state after step
+    h, (X, A), from the vectors that follow, (A, Y, X). The action maximises the belief times alpha.
     """
     rho, T, O, r = model.stationary()  # noqa: E741
     A, Y, H = T.shape[1], O.shape[1], len(r)
@@ -55,7 +52,7 @@ def backed_up(model: POMDP, backup) -> tuple[np.ndarray, dict]:
 
 
 def clipped_optimum(model: POMDP) -> float:
-    """The optimal value where no history is worth more than the steps that are left.
+    """The optimal value if the value of a history is clipped at the number of steps left.
 
     Weights are not normalised.
     """
@@ -78,7 +75,7 @@ def clipped_optimum(model: POMDP) -> float:
 def sensor() -> HOMDP:
     """A tiny program without a closed form.
 
-    How well one hears and how often things move, on logistic scales.
+    The accuracy of observations and the probability of moving, on logistic scales.
     """
 
     @homdp(

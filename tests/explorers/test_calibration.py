@@ -1,10 +1,8 @@
-"""How often rules are optimistic in worlds drawn from the prior.
+"""How often rules are optimistic in worlds drawn from the prior, with exact expected frequencies.
 
-Frequencies with exact expected values.
-
-Every replica draws a world, lets a uniform policy play some episodes in it, and compares the rule's
-optimistic value with the world's optimum. One episode index for each world: episodes of one run
-depend on each other.
+Every replica draws a world, plays some episodes of the uniform policy in it, and compares the
+rule's optimistic value with the world's optimum. There is one comparison per world, because the
+episodes of one run depend on each other.
 """
 
 from dataclasses import replace
@@ -55,7 +53,7 @@ def episodes(T, O, seed):  # noqa: E741
 
 
 def count(played, weights):
-    """Counts of every replica; ``weights`` (replicas, episodes) say how often an episode counts."""
+    """Counts of every replica; ``weights`` (replicas, episodes) are multiplicities."""
     replica = np.arange(len(weights))[:, None, None]
     transition, emission = (
         np.zeros((len(weights), X, A, X), dtype=int),
@@ -70,7 +68,7 @@ def count(played, weights):
 
 
 def first_episodes(seed):
-    """Count only the first n episodes, n between 0 and all of them, another for every replica."""
+    """Count only the first n episodes, with a different n, from 0 to all, in every replica."""
     n = np.random.default_rng(seed).integers(0, EPISODES + 1, REPLICAS)
     return (np.arange(EPISODES) < n[:, None]).astype(int)
 
@@ -107,10 +105,7 @@ def candidates(rule, counts, seed=0):
 
 @cache
 def study(seed=0, right=True):
-    """Worlds from the declared prior, or from its mirror image.
-
-    Their optima, and what was played.
-    """
+    """Worlds from the declared prior or from its mirror image, their optima and their episodes."""
     T, O = (  # noqa: E741
         worlds(ALPHA_T, ALPHA_O, seed)
         if right
@@ -136,7 +131,7 @@ QUANTILE = explorers.value_quantile(0.7, 4)
 
 
 def test_posterior_sampling_is_optimistic_in_half_of_all_worlds():
-    """False-alarm rate 1e-6. Worlds from another prior than the declared one are caught."""
+    """False-alarm rate 1e-6. Worlds from a prior that was not declared are caught."""
     best, played = study()
     assert believable(candidates(SAMPLING, count(played, first_episodes(0)))[:, 0] >= best, 1 / 2)
     best, played = study(right=False)
@@ -156,11 +151,11 @@ def covered(rule, values, best):
 
 
 @pytest.mark.slow
-def test_value_quantile_covers_exactly():
-    """Ceil(q S)/(S + 1), here with S = 4. False-alarm rate 4e-6 in all.
+def test_the_coverage_of_value_quantile_is_exact():
+    """Coverage ceil(q S)/(S + 1), here with S = 4. False-alarm rate 4e-6 in total.
 
-    Every other place than the right one is caught, and half of the data counted twice, which the
-    median cannot see.
+    Planted: any other order statistic is caught, and so is half of the data counted twice, which
+    the median cannot detect.
     """
     best, played = study()
     values = candidates(QUANTILE, count(played, first_episodes(0)))
@@ -193,11 +188,9 @@ def shrunk(rule, factor):
     ids=lambda r: r.about.name,
 )
 def test_bonuses_are_optimistic_often_enough(rule):
-    """In at least 1 - delta of all worlds, in fact in nearly all: these rules are loose.
+    """In at least 1 - delta of all worlds; in fact in nearly all, because the rules are loose.
 
-    False-alarm rate 1e-6 each.
-
-    Bonuses of a fiftieth are caught.
+    False-alarm rate 1e-6 each. Bonuses scaled by 1/50 are caught.
     """
     best, played = study()
     counts = count(played, first_episodes(0))
@@ -208,7 +201,7 @@ def test_bonuses_are_optimistic_often_enough(rule):
 def test_quantile_bonus_by_draws_is_optimistic_often_enough():
     """As above, with quantiles of draws, in the readable loop.
 
-    False-alarm rate 1e-6; bonuses of a fiftieth are caught.
+    False-alarm rate 1e-6; bonuses scaled by 1/50 are caught.
     """
     best, played = study()
     counts = count(played, first_episodes(0))
@@ -226,11 +219,11 @@ def test_quantile_bonus_by_draws_is_optimistic_often_enough():
     assert not enough(optimistic(shrunk(rule, 0.02)), 1 - DELTA)
 
 
-# Certainty: who lies in the confidence set is covered
+# Deterministic: all worlds in the confidence set are covered
 
 
 def in_the_set(generator, estimate, radius):
-    """Rows of two outcomes at the distance of the radius, or as far as they can be."""
+    """Rows of two outcomes at the distance of the radius, or as far away as possible."""
     moved = generator.choice([-1, 1], radius.shape) * radius / 2
     first = np.clip(estimate[..., 0] + moved, 0, 1)
     return np.stack([first, 1 - first], axis=-1)
@@ -249,7 +242,7 @@ def folded(rule):
 
 
 def shortfalls(horizon, rules, trials=150, seed=0):
-    """How much more a world in the confidence set is worth than each rule says, at the worst.
+    """The largest excess of an optimum in the confidence set over each rule's optimistic value.
 
     K = 1 and delta = 1/2.
     """
@@ -270,9 +263,9 @@ def shortfalls(horizon, rules, trials=150, seed=0):
 
 
 def test_the_confidence_set_is_covered():
-    """No world in the confidence set is worth more than `tight` says.
+    """No optimum in the confidence set exceeds the optimistic value of `tight`.
 
-    With bonuses half as large some are.
+    With bonuses half as large, some do.
     """
     (once,) = shortfalls(1, [explorers.tight(0.5)])
     twice, wrong = shortfalls(
@@ -283,10 +276,10 @@ def test_the_confidence_set_is_covered():
 
 
 def test_the_start_term_is_added_after_the_clip():
-    """Horizon 1: the worst world in the confidence set is worth exactly what `tight` says.
+    """Horizon 1: the largest optimum in the confidence set equals the value of `tight`.
 
-    The first observation reveals the first state, whose reward of 1 cannot grow: inside the reward
-    the term is lost there, and optimism fails.
+    The first observation reveals the first state, whose reward of 1 is the maximum. If the term
+    were added to the reward, it would be clipped, and optimism would fail.
     """
     model = tabular(
         T=np.full((2, 2, 2), 0.5),
@@ -322,7 +315,7 @@ def test_the_start_term_is_added_after_the_clip():
     ),
 )
 def fork():
-    """From the plain state one surely gets to the left, from the new one who knows where."""
+    """From the plain state the next state is always left; from the new state it is unknown."""
     ways = numpyro.sample("ways", dist.Dirichlet(np.ones(3)))
     to = jnp.concatenate([jnp.zeros(2), ways])
     left = jnp.eye(5)[2]
@@ -332,11 +325,11 @@ def fork():
 
 @pytest.mark.parametrize("clip", [False, True])
 def test_clipped_values_stay_optimistic(clip):
-    """Before any data every world lies in the confidence set, so `tight` must cover all of them.
+    """Before any data every world is in the confidence set, so `tight` must cover all of them.
 
-    The new state is worth 2 whatever follows, for its bonus is clipped; the belief still pulls the
-    action to the right for its sake, and leaves nothing to the plain state. The best policy goes
-    left where the new state leads left, and earns 1.8.
+    The value of the new state is 2 for all continuations, because its bonus is clipped. The belief
+    still makes the action go right for its sake, which earns nothing in the plain state. In the
+    world where the new state leads left, the best policy goes left and earns 1.8.
     """
     world = fork.at(ways=[1.0, 0.0, 0.0])
     assert optimum(world.pomdp) == pytest.approx(1.8)
@@ -348,8 +341,9 @@ def test_clipped_values_stay_optimistic(clip):
 
 
 def sampling_is_above(truths, memory, length):
-    """Whether posterior sampling's value is above the optimum in each of the worlds, after some
-    episodes; ties by a fair coin.
+    """Whether posterior sampling is optimistic in each world after some episodes.
+
+    Ties are decided by a fair coin.
     """
     model, coin, above = sensor(), np.random.default_rng(2), []
     start = replace(SAMPLING.init(model, EPISODES), memory=memory)
@@ -367,11 +361,10 @@ def sampling_is_above(truths, memory, length):
 
 @pytest.mark.slow
 def test_posterior_sampling_of_a_program():
-    """A prior of 2,000 atoms, from which the worlds come too.
+    """A prior of 2,000 atoms, from which the worlds are drawn too.
 
-    Exactly 1/2 by symmetry, ties by a coin. False-alarm rate 1e-6.
-
-    Worlds that are better than most are caught.
+    The frequency is 1/2 by symmetry, with ties decided by a coin. False-alarm rate 1e-6. Worlds
+    that are better than most are caught.
     """
     belief = SAMPLING.init(sensor(), EPISODES).memory.belief
     memory = Tracked.of(replace(belief, atoms=replace(belief.atoms, complete=True)))
@@ -385,11 +378,9 @@ def test_posterior_sampling_of_a_program():
 
 @pytest.mark.slow
 def test_posterior_sampling_by_nuts():
-    """As above with worlds from the prior itself, eight episodes, and NUTS.
+    """As above with worlds from the prior, eight episodes, and NUTS.
 
-    False-alarm rate 1e-6, up to the error of draws.
-
-    Worlds from another prior are caught.
+    False-alarm rate 1e-6, up to the error of the draws. Worlds from another prior are caught.
     """
     memory = Tracked.of(
         posterior(sensor(), Counts.zero(sensor()), sampling=Sampling(2, 100, 200), force=True)

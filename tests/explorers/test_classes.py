@@ -1,4 +1,4 @@
-"""Finite classes of tables: the low-rank family, checks, likelihoods."""
+"""Finite classes of tables: the low-rank family, validation and likelihoods."""
 
 from itertools import product
 from math import log, sqrt
@@ -31,7 +31,7 @@ def problems(*arguments):
 
 
 def test_low_rank_tables():
-    """T(x'|x, a) = phi(x, a) . psi(x'), entry by entry; probabilities; of rank d."""
+    """T(x'|x, a) = phi(x, a) . psi(x') for every entry; rows are probabilities; rank d."""
     T = low_rank(PHI, PSI)
     for n, x, a, z in product(range(2), range(3), range(2), range(3)):
         assert T[n, x, a, z] == pytest.approx(
@@ -42,16 +42,14 @@ def test_low_rank_tables():
 
 
 def test_features_that_are_too_long():
-    """Norms of at most 1: psi cannot be scaled down for larger features."""
+    """Norms are at most 1: psi cannot be scaled down for larger features."""
     (problem,) = problems(PHI * 1.5, PSI / 1.5)
     assert problem.where == "features"
     assert "1.5" in problem.got
 
 
 def test_measures_that_are_too_large():
-    """||psi g|| <= sqrt(d) for every g of signs, not for g = 1 alone, which is all that the paper
-    prints.
-    """
+    """||psi g|| <= sqrt(d) for every vector g of signs; the paper states it for g = 1 only."""
     phi = np.full((2, 1, 1), 0.5)
     flat = np.array([[[2.0 * 0.3, 2.0 * 0.7]]])  # ||psi 1|| = 2 > 1
     (problem,) = problems(phi, flat)
@@ -63,9 +61,9 @@ def test_measures_that_are_too_large():
 
 @pytest.mark.parametrize("states", [3, CORNERS, CORNERS + 4])
 def test_the_largest_image(states):
-    """Every member is measured, whatever the number of states.
+    """Every member is checked for any number of states.
 
-    Exactly at the corners, or by a bound where they are too many.
+    The norm is exact, by trying all corners, or bounded if there are too many corners.
     """
     generator = np.random.default_rng(states)
     psi = generator.dirichlet(np.ones(states), (1, 2))
@@ -81,7 +79,7 @@ def test_the_largest_image(states):
     assert len(problems(phi, 1.01 * psi)) == 1
 
 
-def test_rows_that_are_no_probabilities():
+def test_rows_that_are_not_probabilities():
     (problem,) = problems(PHI, PSI * 0.9)
     assert (problem.where, problem.at) == ("transitions", "0, 0, 0")
     negative = np.array([[[1.2, -0.2, 0.0], [0.3, 0.3, 0.4]]])
@@ -97,14 +95,14 @@ def test_low_rank_shapes(phi, psi):
     assert problems(phi, psi)[0].where == "shapes"
 
 
-def test_all_problems_at_once():
+def test_all_problems_are_reported_together():
     assert [p.where for p in problems(PHI * 2, PSI * 2)] == ["features", "measures", "measures"]
 
 
 # Classes
 
 
-def test_classes_are_checked():
+def test_classes_are_validated():
     good = np.full((2, 3, 4), 0.25)
     np.testing.assert_array_equal(check_tables("rule", "emissions", good, 3), good)
     np.testing.assert_array_equal(check_tables("rule", "emissions", list(good), 3), good)
@@ -142,10 +140,7 @@ def test_classes_of_worlds():
 
 
 def test_log_likelihoods():
-    """Sums of logarithms; what was not seen does not count, what cannot be seen excludes.
-
-    The same under tracing.
-    """
+    """Sums of logarithms; impossible observations give minus infinity. The same when traced."""
     tables = np.array(
         [[[0.5, 0.5], [0.1, 0.9]], [[1.0, 0.0], [0.3, 0.7]], [[0.0, 1.0], [0.5, 0.5]]]
     )

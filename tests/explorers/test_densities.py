@@ -14,10 +14,7 @@ from tests.raising import raises
 
 
 def test_log_likelihoods_of_a_class_by_hand():
-    """One call for all members and points.
-
-    Against scipy's normal density and against each member's own program.
-    """
+    """One call for all members and points, compared with SciPy and with each member's program."""
     model = walk()
     members = [model.at(noise=n) for n in (0.2, 0.9, 3.0)]
     x, y, a = np.array([0.3, -1.2]), np.array([0.1, 2.0]), np.array([0, 1])
@@ -32,7 +29,7 @@ def test_log_likelihoods_of_a_class_by_hand():
 
 
 @pytest.mark.slow
-def test_members_of_several_programs_are_weighed_together():
+def test_members_of_several_programs():
     one, other = (
         hearing("means").draw(jax.random.key(0)),
         hearing("variances").draw(jax.random.key(1)),

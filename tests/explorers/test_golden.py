@@ -1,8 +1,7 @@
-"""Bonuses, models and optimistic values of every rule from fixed counts, computed here from the
-definitions.
+"""Bonuses, models and optimistic values of all rules for fixed counts, from the definitions.
 
-Six rows of the model are unknown, one of them on a smaller support; three are known. The planner
-beside them is a recursion over histories in plain Python.
+Six rows of the model are unknown, one of them on a smaller support; three are known. The reference
+planner is a recursion over histories in plain Python.
 """
 
 from dataclasses import replace
@@ -49,8 +48,8 @@ UNKNOWN_T = {
     (2, 1): [0, 1, 2],
 }  # and their supports
 UNKNOWN_O = (0, 2)
-# The known rows (0, 1), (2, 0) of T and 1 of O were seen to do what they seldom or never do; (2, 1)
-# was never seen.
+# The counts of the known rows (0, 1), (2, 0) of T and 1 of O are unlikely or impossible; (2, 1) was
+# never visited.
 N_T = np.array(
     [[[120, 40, 40], [0, 30, 10]], [[50, 0, 150], [100, 300, 400]], [[0, 0, 20], [0, 0, 0]]]
 )
@@ -66,13 +65,13 @@ T_HAT = np.array(
     ]
 )
 O_HAT = np.array([[0.75, 0.25], [0.25, 0.75], [0.5, 0.5]])
-VERBATIM_T = T_HAT.copy()  # nothing known: what was seen
+VERBATIM_T = T_HAT.copy()  # nothing known: frequencies
 VERBATIM_T[0, 1] = [0, 0.75, 0.25]
 VERBATIM_O = np.array([[0.75, 0.25], [0.5, 0.5], [0.5, 0.5]])
 
 
 def rows(of_transition, of_emission, known=True):
-    """Radii row by row, 0 for known rows: (X, A) and (X,)."""
+    """Radii of all rows, 0 for known rows: (X, A) and (X,)."""
     T = [
         [of_transition(x, a) if (x, a) in UNKNOWN_T or not known else 0.0 for a in range(A)]
         for x in range(X)
@@ -95,7 +94,7 @@ def added(decision):
 
 @pytest.mark.parametrize(("scale", "known"), [(1.0, True), (0.05, True), (0.05, False)])
 def test_hop_b(scale, known):
-    """Algorithm 1; at scale 1 all bonuses of so small a problem are at their caps."""
+    """Algorithm 1; at scale 1 all bonuses of this small problem are at their caps."""
     beta_1 = 4 * H**3 * log(Y * X * A * H * K / DELTA)
     beta_2 = 8 * Y * log(Y * X * K * H / DELTA)
     eps_T, eps_O = rows(
@@ -124,7 +123,7 @@ CLASS = np.array(
 
 @pytest.mark.parametrize(("scale", "known"), [(1.0, False), (0.2, True)])
 def test_hop_b_class(scale, known):
-    """Appendix C.6; what is known stays exact, whatever the class says of it."""
+    """Appendix C.6; known rows stay exact, even if the class contradicts them."""
     likelihood = [
         sum(n * log(p) for n, p in zip(N_O.ravel(), table.ravel(), strict=True)) for table in CLASS
     ]
@@ -145,8 +144,9 @@ def test_hop_b_class(scale, known):
 
 
 def centred(eps_T, eps_O, T):
-    """(H - h)/2 [eps_T(x, a) + sum_x' T(x'|x, a) eps_O(x')] at step h, and (H/2) sum_x rho(x)
-    eps_O(x) for the root.
+    """Bonuses (H - h)/2 [eps_T(x, a) + sum_x' T(x'|x, a) eps_O(x')] at step h.
+
+    The root gets (H/2) sum_x rho(x) eps_O(x).
     """
     bonus = np.zeros((H, X, A))
     for h, x, a in product(range(1, H + 1), range(X), range(A)):
@@ -164,7 +164,7 @@ def weissman(dimension, level, n):
 def test_tight(known):
     """Weissman's radii on the declared supports.
 
-    The start term at the root, after the clip, and no more than H.
+    The start term is added at the root after clipping, with a maximum of H.
     """
     level = DELTA / ((X + X * A) * K * H)
     eps_T, eps_O = rows(
@@ -179,7 +179,7 @@ def test_tight(known):
     assert proposal.parameters == pytest.approx(start, abs=1e-12)
     model = POMDP.of(INITIAL, T, O, REWARD + bonus)
     value = clipped_optimum(model)
-    assert value + start < H - 0.01  # the minimum with H does not count here
+    assert value + start < H - 0.01  # the minimum with H has no effect here
     assert decision.optimistic == pytest.approx(value + start, abs=1e-10)
     few = decide(explorers.tight(DELTA, known), partly_known, FEW, K)[1]
     assert few.optimistic == H
@@ -214,7 +214,7 @@ def bonus_value(eps_T, eps_O, T, O):  # noqa: E741
 
 
 def test_quantile_bonus_by_the_bound():
-    """Sqrt(2 log((2^d - 2) / delta') / (alpha_0 + 1)), delta' a sixth of delta."""
+    """Radii sqrt(2 log((2^d - 2) / delta') / (alpha_0 + 1)) with delta' = delta / 6."""
     alpha_T, alpha_O, T, O = posterior_rows(COUNTS)  # noqa: E741
     eps_T, eps_O = rows(
         lambda x, a: weissman(len(UNKNOWN_T[x, a]), DELTA / 6, alpha_T[x, a].sum() + 1),
@@ -228,11 +228,11 @@ def test_quantile_bonus_by_the_bound():
 
 
 def test_quantile_bonus_by_draws():
-    """Between what two exact quantiles of every row give, around the one that is asked for.
+    """The result is between those of two exact quantiles around the requested one.
 
-    The chance at the k-th smallest of S draws is Beta(k, S + 1 - k): six rows leave its central
-    part with probability 1e-6 in all. Distances are drawn here anew, so often that their own error
-    is far smaller.
+    The level of the k-th smallest of S draws is Beta(k, S + 1 - k): six rows leave its central part
+    with probability 1e-6 in total. The reference uses so many new draws that its own error is far
+    smaller.
     """
     alpha_T, alpha_O, T, O = posterior_rows(MANY)  # noqa: E741
     S = ceil(10 * 6 / DELTA)
@@ -259,7 +259,7 @@ def test_quantile_bonus_by_draws():
 
 
 def second_moments(alpha, exact):
-    """E[p_i p_j] of a Dirichlet row, or of a known one."""
+    """E[p_i p_j] of a Dirichlet row or a known row."""
     if alpha is None:
         return np.outer(exact, exact)
     total = alpha.sum()
@@ -267,9 +267,9 @@ def second_moments(alpha, exact):
 
 
 def mean_and_variance(alpha_T, alpha_O, T, O, x, a, later):  # noqa: E741
-    """Of sum over x', y' of T(x'|x, a) O(y'|x') alpha(y', x').
+    """The second moment of the sum over x', y' of T(x'|x, a) O(y'|x') alpha(y', x').
 
-    The square written out, (x', y') against (x'', y'').
+    The square is expanded over (x', y') and (x'', y'').
     """
     mean = sum(T[x, a, z] * O[z, y] * later[a, y, z] for z in range(X) for y in range(Y))
     moved, square = second_moments(alpha_T.get((x, a)), T[x, a]), 0.0
@@ -281,9 +281,9 @@ def mean_and_variance(alpha_T, alpha_O, T, O, x, a, later):  # noqa: E741
 
 @pytest.mark.parametrize("z", [1.645, 0.5, 0.0])
 def test_quantile_backup(z):
-    """Alpha = r + min(H - h, mu + z sigma) at every history.
+    """Backups alpha = r + min(H - h, mu + z sigma) at every history.
 
-    The same once more at the root, with the first observation.
+    The same is applied at the root, with the first observation.
     """
     alpha_T, alpha_O, T, O = posterior_rows(FEW)  # noqa: E741
 
@@ -314,8 +314,9 @@ def test_quantile_backup(z):
 
 
 def test_quantile_backup_by_draws():
-    """Without a closed form: the ceil(Phi(z) 257)-th smallest of 256 backups at every history, and
-    again at the root.
+    """Without a closed form: the ceil(Phi(z) 257)-th smallest of 256 backups.
+
+    It is applied at every history and at the root.
     """
     model, z = sensor(), 0.7
     proposal, decision = decide(explorers.quantile_backup(z), model, Counts.zero(model))
@@ -338,7 +339,7 @@ def test_quantile_backup_by_draws():
 
 
 def test_posterior_sampling():
-    """One draw, planned as if it were true; what is known is exact in it."""
+    """Plan for one draw, in which known rows are exact."""
     proposal, decision = decide(explorers.posterior_sampling(), partly_known, FEW, K)
     model = POMDP(*(part[0] for part in proposal.models))
     assert len(proposal.models.initial) == 1
@@ -354,9 +355,9 @@ def test_posterior_sampling():
     ("q", "draws", "place"), [(0.5, 5, 3), (0.8, 5, 4), (0.81, 5, 5), (0.1, 1, 1), (1e-12, 5, 1)]
 )
 def test_value_quantile(q, draws, place):
-    """The ceil(q S)-th smallest optimal value, and its own plan.
+    """The ceil(q S)-th smallest optimal value, and its plan.
 
-    0.07 of 100 are 7, whatever floating point makes of it.
+    q = 0.07 and S = 100 give 7 in spite of floating-point errors.
     """
     assert explorers.value_quantile(0.07, 100).objective.pick == 7
     proposal, decision = decide(explorers.value_quantile(q, draws), partly_known, FEW, K)
@@ -383,7 +384,7 @@ def test_greedy(known):
 
 
 def test_greedy_without_data():
-    """Uniform on the declared support, and over everything where nothing is known."""
+    """Uniform on the declared support, or on all entries if nothing is known."""
     blank = Counts.zero(partly_known)
     model = decide(explorers.greedy(), partly_known, blank, K)[1].model
     T, O = model.moves(0), model.shows(0)  # noqa: E741
@@ -398,9 +399,9 @@ def test_greedy_without_data():
 
 
 def test_random_actions():
-    """Epsilon of greedy's actions are uniform, and all of uniform's.
+    """A share epsilon of greedy's actions is uniform, and all actions of uniform are.
 
-    The planned value is greedy's.
+    The planned value is that of greedy.
     """
     rules = explorers.greedy(), explorers.epsilon_greedy(0.3), explorers.uniform()
     greedy, mixed, random = (decide(rule, partly_known, COUNTS, K)[1] for rule in rules)
@@ -419,9 +420,7 @@ def test_random_actions():
 
 
 def test_oracle():
-    """The optimum of the world, whatever was seen, also where the learner's declaration excludes
-    what happens.
-    """
+    """The optimum of the world for any data, even if the declaration excludes some outcomes."""
     world = partly_known.at(
         full=FULL / FULL.sum(1, keepdims=True),
         part=PART / 3,

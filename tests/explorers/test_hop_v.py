@@ -1,7 +1,4 @@
-"""HOP-V (Algorithm 2) and its Bayesian variant.
-
-What is kept of an episode, who survives, and what comes of it.
-"""
+"""HOP-V (Algorithm 2) and its Bayesian variant: data that are kept, survivors, and regret."""
 
 from dataclasses import replace
 from importlib import import_module
@@ -53,7 +50,7 @@ def played(t, o, number, seed):
 
 
 def by_hand(episodes, every_step=False, at_once=False):
-    """The version spaces after each episode, from the display of Algorithm 2, tuple by tuple."""
+    """The version spaces after each episode, computed as in Algorithm 2 from all tuples."""
     alive = [set(range(len(TRANSITIONS))), set(range(len(EMISSIONS)))]
     scores = [[0.0] * len(TRANSITIONS), [0.0] * len(EMISSIONS)]
     history = []
@@ -81,7 +78,7 @@ def by_hand(episodes, every_step=False, at_once=False):
 
 
 def spaces_of(rule, episodes):
-    """The version spaces after each episode, by the rule itself."""
+    """The version spaces after each episode, computed by the rule."""
     state, history = rule.init(MODEL, K), []
     for episode in episodes:
         state = rule.update(state, episode)
@@ -90,10 +87,10 @@ def spaces_of(rule, episodes):
 
 
 def test_version_spaces_by_hand():
-    """Only step h's tuple of the h-th episode, only at the end of an epoch, nested, beta = 2 log(K'
-    size / delta).
+    """Nested version spaces with beta = 2 log(K' size / delta), updated once per epoch.
 
-    To count every tuple, or to update after every episode, is caught.
+    Only the tuple of step h in the h-th episode counts. Planted: counting every tuple, or updating
+    after every episode, is caught.
     """
     every, early = [], []
     for seed in range(6):
@@ -108,8 +105,8 @@ def test_version_spaces_by_hand():
     assert any(early)
 
 
-def test_what_is_counted():
-    """One transition and one emission an episode; nothing that was handed over is changed."""
+def test_one_tuple_per_episode_is_counted():
+    """One transition and one emission per episode; arguments are not changed."""
     state = RULE.init(MODEL, K)
     episodes = played(0, 0, H, 0)
     for h, episode in enumerate(episodes):
@@ -126,9 +123,7 @@ def test_what_is_counted():
 
 
 def truth_is_kept(rule, replicas=150, seed=0):
-    """Whether T and O of a random pair of the classes are both alive after every epoch, for each
-    replica.
-    """
+    """Whether the true T and O, a random pair, are alive after each epoch, for each replica."""
     generator = np.random.default_rng(seed)
     kept = []
     for r in range(replicas):
@@ -138,8 +133,8 @@ def truth_is_kept(rule, replicas=150, seed=0):
     return np.array(kept)  # (replicas, epochs, 2)
 
 
-def test_the_truth_is_kept(monkeypatch):
-    """In all epochs, in both spaces, with probability 1 - 2 delta.
+def test_the_true_pair_survives(monkeypatch):
+    """The true pair survives all epochs with probability 1 - 2 delta.
 
     False-alarm rate 1e-6; a tenth of beta is caught.
     """
@@ -163,12 +158,11 @@ def nested(rule):
     return replace(rule, update=update)
 
 
-def test_highest_density_sets_hold_the_truth():
-    """With at least their mass in every epoch, if the truth is drawn from the classes.
+def test_highest_density_sets_contain_the_true_pair():
+    """Coverage is at least the mass in every epoch if the true pair is drawn from the classes.
 
-    False-alarm rate 3e-5, T and O apart.
-
-    Nested sets, which add up what each epoch may lose, are caught.
+    False-alarm rate 3e-5, separately for T and O. Nested sets, whose errors accumulate over epochs,
+    are caught.
     """
     rule = explorers.hop_v(TRANSITIONS, EMISSIONS, mass=0.9)
     inside = truth_is_kept(rule, replicas=250)
@@ -178,9 +172,7 @@ def test_highest_density_sets_hold_the_truth():
 
 
 def test_highest_density_sets_by_hand():
-    """The fewest members with at least the mass, likeliest first, weighed by the likelihood under a
-    uniform prior.
-    """
+    """The smallest set with at least the given mass, under a uniform prior."""
     rule = explorers.hop_v(TRANSITIONS, EMISSIONS, mass=0.7)
     state = rule.init(MODEL, K)
     for episode in played(1, 2, 30, 5):
@@ -204,9 +196,9 @@ WORLD = MODEL.at(T=TRANSITIONS[1], O=EMISSIONS[2])
 
 @pytest.mark.parametrize("mass", [None, 0.9])
 def test_regret_falls(mass):
-    """Optimistic while the truth is alive, and rid of the gap in the end.
+    """Optimistic while the true pair is alive, with no gap in the end.
 
-    Fewer plans than pairs in every epoch.
+    Every epoch needs fewer plans than there are pairs.
     """
     run = learn(
         WORLD, explorers.hop_v(TRANSITIONS, EMISSIONS, mass=mass), TREE, episodes=300, seed=1
@@ -217,7 +209,7 @@ def test_regret_falls(mass):
     assert run.record.plans.sum() < len(run.values)  # most epochs find the same best pair as before
     if mass is None:
         assert run.was_optimistic.all()
-        assert (np.diff(run.optimistic) <= 1e-12).all()  # nested spaces: no pair comes back
+        assert (np.diff(run.optimistic) <= 1e-12).all()  # nested spaces: no pair returns
 
 
 def test_the_best_pair_is_proposed_first():
@@ -237,7 +229,7 @@ def test_a_class_of_one_is_the_oracle():
 
 
 @pytest.mark.parametrize("episodes", [3, 10, 11])
-def test_left_over_episodes_are_not_played(episodes):
+def test_incomplete_epochs_are_not_played(episodes):
     run = learn(WORLD, RULE, TREE, episodes=episodes, seed=0)
     assert len(run.values) == episodes // H
     assert len(run.played) == len(run.episodes) == H * (episodes // H)
@@ -246,7 +238,7 @@ def test_left_over_episodes_are_not_played(episodes):
 
 
 def test_classes_of_worlds():
-    """Programs with their parameters fixed are as good as their tables."""
+    """Worlds give the same class as their tables."""
     worlds = [MODEL.at(T=T, O=EMISSIONS[k % 4]) for k, T in enumerate(TRANSITIONS)]
     by_worlds = learn(WORLD, explorers.hop_v(worlds, worlds[:4], DELTA), TREE, episodes=60, seed=3)
     by_arrays = learn(WORLD, RULE, TREE, episodes=60, seed=3)
@@ -267,8 +259,9 @@ def test_a_low_rank_class():
 
 @pytest.mark.parametrize("mass", [None, 0.9])
 def test_data_that_no_member_explains(mass):
-    """A class without the truth, where what happens has probability zero, is an error and not a
-    silent return to all.
+    """Data with probability zero under all members raise an error.
+
+    The version space is not silently reset to all members.
     """
     stuck = np.array([[[[1.0, 0.0]] * 2, [[0.0, 1.0]] * 2]])
     run_with = explorers.hop_v(stuck, EMISSIONS, mass=mass)

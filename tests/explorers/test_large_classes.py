@@ -1,7 +1,4 @@
-"""HOP-V where the states are many and the class is small.
-
-Low rank, version spaces of a thousand members, particles.
-"""
+"""HOP-V with many states or members: low rank, classes of a thousand members, particles."""
 
 import importlib.util
 from dataclasses import replace
@@ -48,7 +45,7 @@ def learned(rule):
 
 
 def faults(run):
-    """What is wrong with a run of HOP-V in a class with the truth."""
+    """Problems in a run of HOP-V with a class that contains the true model."""
     spaces = versions_of(run)[:2]
     found = {
         "the truth is lost": not all(
@@ -63,7 +60,7 @@ def faults(run):
     return {what for what, wrong in found.items() if wrong}
 
 
-def test_the_class_has_low_rank_and_the_truth():
+def test_the_class_has_low_rank_and_contains_the_true_model():
     T, O, *_ = classes()  # noqa: E741
     assert len(T) == len(O) == N
     assert all(np.linalg.matrix_rank(member.reshape(-1, 9)) == benchmark.RANK for member in T)
@@ -75,16 +72,16 @@ def test_the_class_has_low_rank_and_the_truth():
 def test_hop_v_learns_a_low_rank_family():
     """32 x 32 members, planned exactly.
 
-    That some member beats the truth by beta = 2 log(K' N / delta) has at most the probability N
-    exp(-beta), as likelihood ratios are martingales (Ville): for both classes the false-alarm rate
-    is 2 N (delta / (K' N))^2 < 7e-8.
+    The probability that some member ever exceeds the log-likelihood of the true one by beta = 2
+    log(K' N / delta) is at most N exp(-beta), because likelihood ratios are martingales (Ville's
+    inequality). For both classes the false-alarm rate is 2 N (delta / (K' N))^2 < 7e-8.
     """
     assert 2 * N * (0.1 / (EPOCHS * N)) ** 2 < 7e-8
     assert faults(learned(explorers.hop_v(*classes()[:2]))) == set()
 
 
 def shifted(rule):
-    """What was seen is put down a step too late: a bug to plant."""
+    """A bug to plant: observations are recorded one step too late."""
 
     def update(state, episode):
         late = Trajectory(np.roll(episode.observations, 1), episode.actions)
@@ -106,8 +103,10 @@ def test_a_small_beta_is_caught(monkeypatch):
 
 
 def test_version_spaces_of_a_thousand_by_a_thousand():
-    """No planning. The truth stays (false-alarm rate 2 N (delta / (K' N))^2 < 1e-8, as above),
-    others leave, none comes back.
+    """Version spaces without planning.
+
+    The true member survives (false-alarm rate 2 N (delta / (K' N))^2 < 1e-8, as above), others are
+    removed, and none returns.
     """
     truth, size, K = models.load("light_dark", horizon=4), 1000, 200
     members = [*candidates(truth.homdp, size - 1, jax.random.key(0)), truth]
@@ -132,14 +131,12 @@ def test_version_spaces_of_a_thousand_by_a_thousand():
 
 
 @pytest.mark.slow
-def test_the_sample_does_not_grow_with_the_states():
-    """The class stays, the states are 10, 30 and 100.
+def test_the_number_of_episodes_does_not_grow_with_the_states():
+    """The same class with 10, 30 and 100 states: slope of log episodes in log X.
 
-    Log episodes on log X, means of six and three seeds.
-
-    HOP-V's slope is within 0.2 of 0, that of counting with bonuses above 0.5: at slope 0.5 a
-    hundred times the states take ten times the episodes. Whoever counts is the planted bug: it
-    fails the claim for HOP-V.
+    Means of six and three seeds. The slope of HOP-V is within 0.2 of 0. The slope of a rule that
+    counts with bonuses is above 0.5: at slope 0.5, a hundred times as many states need ten times as
+    many episodes. The counting rule is the planted bug: it fails the claim for HOP-V.
     """
     grid = (10, 30, 100)
 
@@ -163,11 +160,11 @@ BLURS = (0.02, 0.1, 0.25, 0.5, 0.8, 1.2, 1.8, 2.6)
 @pytest.mark.slow
 @pytest.mark.long
 def test_hop_v_on_light_dark_with_particles():
-    """8 strides x 8 eyes; values are estimated.
+    """8 x 8 members; values are estimated.
 
-    Returns are 0 or 1, so the mean of 64 has a standard error of at most 1/16: the promise falls by
-    more than five of them. The first gap is hardly more than one, so that gaps fall is said of this
-    seed only.
+    Returns are 0 or 1, so the mean of 64 has a standard error of at most 1/16. The optimistic value
+    falls by more than five standard errors. The first gap is hardly more than one standard error,
+    so the claim that gaps fall is about this seed only.
     """
     truth = models.load("light_dark", horizon=4)
     strides, eyes = (
@@ -186,6 +183,4 @@ def test_hop_v_on_light_dark_with_particles():
     assert spaces.emissions[-1].sum() <= 4
     assert run.optimistic[0] - run.optimistic[-1] > 5 / 16
     assert run.gaps[-10:].mean() < run.gaps[0]
-    assert (
-        run.record.plans.sum() <= 70
-    )  # nothing but a plan bounds a pair here: all 64 at first, then hardly any
+    assert run.record.plans.sum() <= 70  # only plans bound pairs here: 64 plans at first, then few

@@ -1,4 +1,4 @@
-"""What somebody who writes a rule gets wrong first: each mistake raises an error that names it."""
+"""Common mistakes in custom rules: each raises an error that names the problem."""
 
 # mypy: disable-error-code="arg-type,type-var"
 # Wrong types are what is tested.
@@ -36,7 +36,7 @@ def problem(error):
 
 
 def test_probability_outside_the_support_is_not_dropped():
-    """The tree holds only histories that the support allows: their values would be too small."""
+    """The tree contains only histories within the support, so values would be too small."""
     lock = world("lock")
     X, _, A, _ = lock.spaces.sizes
     everywhere = lock.pomdp.with_tables(transition=np.full((X, A, X), 1 / X))
@@ -61,7 +61,7 @@ def test_models_of_other_sizes():
         ("update", {"update": lambda state, episode: None}),
     ],
 )
-def test_states_that_are_none(where, functions):
+def test_invalid_states(where, functions):
     rule = Explorer(About("mine"), propose=greedy().propose, **functions)
     with pytest.raises(ParameterError) as error:
         learn(world("tiger"), rule, history_tree(), episodes=1, compiled=False)

@@ -1,7 +1,7 @@
 """Small .POMDP files that several tests use."""
 
 TIGER = """\
-# The classic tiger: one hears it only after listening.
+# The classic tiger: it is heard only after listening.
 discount: 0.95
 values: reward
 states: tiger-left tiger-right

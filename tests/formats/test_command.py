@@ -14,10 +14,7 @@ found = cache(study.find_world)
 
 @pytest.fixture
 def file(tmp_path, monkeypatch):
-    """A file for commands that find its world once for all tests.
-
-    Declaring takes longer than they do.
-    """
+    """A file for commands; its world is declared once for all tests, because that is slow."""
     monkeypatch.setenv("COLUMNS", "140")
     monkeypatch.setattr(
         study, "find_world", lambda text, horizon=None, seed=0: found(Path(text).name, horizon)
@@ -27,7 +24,7 @@ def file(tmp_path, monkeypatch):
     return "cave.pomdp"
 
 
-def test_models_shows_what_is_in_a_file(capsys, file):
+def test_models_shows_a_file(capsys, file):
     assert main(["models", file]) == 0
     out = capsys.readouterr().out
     assert "HOMDP 'cave': 2 states, 2 observations, 2 actions, horizon 10" in out
@@ -44,7 +41,7 @@ def test_play_and_plan_and_theory(capsys, file):
 
 
 @pytest.mark.parametrize("command", ["models", "play", "plan", "compare", "theory"])
-def test_mistakes_are_answered_with_file_and_line(capsys, tmp_path, command):
+def test_errors_have_file_and_line(capsys, tmp_path, command):
     assert main([command, str(tmp_path / "no.POMDP")]) == 2
     assert "no such file" in capsys.readouterr().err
     (tmp_path / "bad.POMDP").write_text(PLAIN.replace("0.9 0.1", "0.9 0.2"))

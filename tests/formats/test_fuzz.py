@@ -1,7 +1,4 @@
-"""Mutated files: each is read, or refused with a HOMDPError that names a place.
-
-Nothing else happens.
-"""
+"""Mutated files: each is either read or raises a HOMDPError that names a place."""
 
 import tracemalloc
 from io import BytesIO
@@ -80,7 +77,7 @@ GENTLE = [
 
 
 def mutated(generator, text):
-    """A few random wounds, in words, in lines and in bytes; about half of them can be survived."""
+    """A few random changes of words, lines and bytes; about half of the files remain valid."""
     for _ in range(generator.integers(1, 4)):
         kind = generator.integers(10)
         words = text.split(" ")
@@ -115,7 +112,7 @@ def mutated(generator, text):
 
 
 def attempt(data):
-    """The file or its error; anything else is a failure of the test."""
+    """The file or its error; any other exception fails the test."""
     try:
         return parse(decode(BytesIO(data)), "model.POMDP")
     except HOMDPError as error:
@@ -123,10 +120,7 @@ def attempt(data):
 
 
 def survive(data):
-    """Whether a file is accepted.
-
-    If so its numbers are distributions and rewards that can be rescaled.
-    """
+    """Whether a file is accepted. If so, check its distributions and rewards."""
     file = attempt(data)
     if isinstance(file, HOMDPError):
         assert str(file).startswith("model.POMDP: ")
@@ -145,16 +139,16 @@ def survive(data):
 
 
 def fuzz(seeds):
-    """How many mutated files are accepted."""
+    """The number of mutated files that are accepted."""
     texts = (TIGER, SLIPPERY, PLAIN)
     return sum(survive(mutated(np.random.default_rng(seed), texts[seed % 3])) for seed in seeds)
 
 
 def test_mutated_files():
-    assert 250 < fuzz(range(2000)) < 1750  # both doors are tried
+    assert 250 < fuzz(range(2000)) < 1750  # both outcomes occur
 
 
-def test_what_is_accepted_becomes_a_world():
+def test_accepted_files_become_worlds():
     files = [attempt(mutated(np.random.default_rng(seed), PLAIN)) for seed in range(200)]
     accepted = [file for file in files if not isinstance(file, HOMDPError)]
     assert len(accepted) > 20
@@ -169,8 +163,8 @@ def test_many_more_mutated_files():
 
 @pytest.mark.parametrize("kind", ["states", "actions", "observations"])
 def test_nothing_large_is_allocated(kind):
-    """The caps allow 4 million numbers, 32 MB, in each of three tables, and a few copies on the
-    way.
+    """The limits allow 4 million numbers, 32 MB, in each of three tables, and a few temporary
+    copies.
     """
     tracemalloc.start()
     try:

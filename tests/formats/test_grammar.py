@@ -1,6 +1,5 @@
-"""The grammar of .POMDP files.
-
-Every form by hand, random files against a naive reading, and what is said of bad ones.
+"""The grammar of .POMDP files: every form by hand, random files against a naive parser, and the
+errors of invalid files.
 """
 
 import itertools
@@ -22,7 +21,7 @@ REST = "T: * identity O: * uniform\n"
 
 
 def parse(text):
-    """Read a text, or bytes, as a file would be."""
+    """Parse a text, or bytes, like a file."""
     return reading.parse(
         decode(BytesIO(text if isinstance(text, bytes) else text.encode())), "model.POMDP"
     )
@@ -44,9 +43,9 @@ def test_the_classic_tiger():
 
 
 def test_every_other_form():
-    """SLIPPERY has costs, counts and names, include, reset, rows, matrices, entries over entries.
+    """SLIPPERY has costs, counts and names, include, reset, rows, matrices, overwritten entries.
 
-    Its means by hand.
+    Its mean costs are computed by hand.
     """
     file = parse(SLIPPERY)
     assert (file.states, file.observations) == (("x0", "x1", "x2"), ("y0", "y1"))
@@ -56,8 +55,8 @@ def test_every_other_form():
     )
     np.testing.assert_array_equal(file.observation[0], [[0.5, 0.5], [0.5, 0.5], [0.25, 0.75]])
     assert not file.action_matters
-    # go in 0 costs 2 if it gets to 1; go in 1 costs 1 or -1 in 2, seen with 1/4 and 3/4; whatever
-    # is done in 2 costs 3.5
+    # "go" in state 0 costs 2 if it leads to 1; "go" in 1 costs 1 or -1 in 2, with probabilities 1/4
+    # and 3/4; every action in 2 costs 3.5
     np.testing.assert_allclose(
         file.reward, [[0, 1], [0, 0.5 * (0.25 - 0.75)], [3.5, 3.5]], atol=1e-15
     )
@@ -76,7 +75,7 @@ def test_every_other_form():
         ("start include: *", [1 / 3, 1 / 3, 1 / 3]),
         ("start exclude: c", [0.5, 0.5, 0]),
         ("start exclude : 0 b", [0, 0, 1]),
-        ("start: 0.333333 0.333333 0.333333", [1 / 3, 1 / 3, 1 / 3]),  # few digits, as published
+        ("start: 0.333333 0.333333 0.333333", [1 / 3, 1 / 3, 1 / 3]),  # few digits
     ],
 )
 def test_starts(start, expected):
@@ -85,13 +84,13 @@ def test_starts(start, expected):
 
 
 @pytest.mark.parametrize("start", ["0", "1", "1.0", "x", "uniform", ""])
-def test_one_state_starts_in_it(start):
+def test_start_of_a_single_state(start):
     keyword = f"start: {start}" if start else ""
     assert parse(f"states: x actions: 1 observations: 1 {keyword} T: 0 1 O: 0 1").start == [1.0]
 
 
 def random_statements(generator, sizes):
-    """Statements as (letter, entry with None for a wildcard, values of the axes left out)."""
+    """Statements as (letter, entry with None for a wildcard, values of the other axes)."""
     X, A, Y = sizes
     axes = {"T": (A, X, X), "O": (A, X, Y), "R": (A, X, X, Y)}
     for _ in range(30):
@@ -106,7 +105,7 @@ def random_statements(generator, sizes):
 
 
 def naive(statements, sizes):
-    """Every entry of every table, one by one, by the last statement that speaks of it."""
+    """Every entry of every table, one by one, from the last statement that sets it."""
     X, A, Y = sizes
     result = {"T": np.zeros((A, X, X)), "O": np.zeros((A, X, Y)), "R": np.zeros((A, X, X, Y))}
     for letter, entry, values in statements:
@@ -117,7 +116,7 @@ def naive(statements, sizes):
 
 
 def written(generator, statements, sizes):
-    """The statements as text, with names or indices, comments and line breaks anywhere."""
+    """The statements as text, with names or indices, and comments and line breaks anywhere."""
     kinds = {"x": sizes[0], "a": sizes[1], "y": sizes[2]}
     words = []
     for word, letter in (("actions", "a"), ("observations", "y"), ("states", "x")):
@@ -139,14 +138,14 @@ def written(generator, statements, sizes):
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_random_statements_against_a_naive_reading(seed):
+def test_random_statements_against_a_naive_parser(seed):
     generator = np.random.default_rng(seed)
     sizes = tuple(int(n) for n in generator.integers(1, 4, 3))
     statements = list(random_statements(generator, sizes))
     text = decode(BytesIO(written(generator, statements, sizes).encode()))
     found, expected = Grammar(Words(text, "file")).tables, naive(statements, sizes)
     for letter in "TOR":
-        np.testing.assert_array_equal(found[letter].whole(), expected[letter], err_msg=letter)
+        np.testing.assert_array_equal(found[letter].full(), expected[letter], err_msg=letter)
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -166,7 +165,7 @@ def test_mean_rewards_against_four_loops(seed):
 
 
 def test_a_mean_of_equal_rewards_is_that_reward():
-    """Rounding does not carry a mean out of [0, 1], where it would be rescaled."""
+    """Rounding errors do not move a mean out of [0, 1], where it would be rescaled."""
     chances = " ".join(["0.1"] * 10)
     rewards = " ".join(["1"] * 10)
     file = parse(
@@ -202,13 +201,13 @@ BAD = [
         2,
         "2000 x 3 x 4000 = 24,000,000 numbers in table O",
     ),
-    ("states: -3", 1, "letters first"),
-    ("states: 3.5", 1, "letters first"),
+    ("states: -3", 1, "start with a letter"),
+    ("states: 3.5", 1, "start with a letter"),
     ("states: a b\na", 2, "distinct names of states"),
-    ("states: a uniform", 1, "keeps this word for itself"),
+    ("states: a uniform", 1, "is reserved in the format"),
     ("states: a 1b", 1, "'1b'"),
     ("states: 3\nstates: 4", 2, "the first is on line 1"),
-    ("states: 3 4", 1, "A number too many?"),
+    ("states: 3 4", 1, "too many numbers"),
     ("discount: 1.5", 1, "a number in [0, 1]"),
     ("discount: nan", 1, "got 'nan'"),
     ("discount: 1e999", 1, "a number between"),
@@ -220,14 +219,14 @@ BAD = [
     (SIZES + "start: -1 1 1", 2, "a probability in [0, 1]"),
     (SIZES + "start: inf", 2, "one of the 3 states"),
     (SIZES + "start include:\nT: 0 identity", 3, "states to include"),
-    (SIZES + "start exclude: 0 1 2", 2, "with one left"),
-    (SIZES + "start exclude: *", 2, "with one left"),
+    (SIZES + "start exclude: 0 1 2", 2, "at least one start state"),
+    (SIZES + "start exclude: *", 2, "at least one start state"),
     (SIZES + "T: 0 : 0 reset\nstart: 0", 3, "'start' before 'reset' (line 2)"),
     (SIZES + "T: 2 identity", 2, "one of the 2 actions"),
     (SIZES + "T: 99999999999999999999999 identity", 2, "one of the 2 actions"),
     (SIZES + "T: 0 : 0 : 0 : 0 1", 2, "number 1 of 1 for T"),
     (SIZES + "T: 0 : 0 1 0\nT: 1 identity", 3, "number 3 of 3 for T (line 2)"),
-    (SIZES + "T: 0 : 0 1 0 0 0", 2, "A number too many?"),
+    (SIZES + "T: 0 : 0 1 0 0 0", 2, "too many numbers"),
     (SIZES + "T: 0 : 0 1.5 0 0", 2, "a probability in [0, 1]"),
     (SIZES + "T: 0 : 0 0.5 0.5.0 0", 2, "'0.5.0'"),
     (SIZES + "T: 0 : 0 identity", 2, "3 probabilities or 'uniform'"),
@@ -244,22 +243,22 @@ BAD = [
     (SIZES + REST + "O: 1 : 2 : 0 0.75", 3, "O: a1 : x2: got a row that sums to 1.25"),
     (SIZES + "T: 0 identity O: * uniform", None, "T: a1 : x0: got no probabilities"),
     (b"states: 3 \xff\xfe", 1, "one of discount"),
-    (b"states: \xff\xfe", 1, "letters first"),
+    (b"states: \xff\xfe", 1, "start with a letter"),
     (b"\x00\x01", 1, "one of discount"),
 ]
 
 
-@pytest.mark.parametrize(("text", "line", "told"), BAD)
-def test_bad_files_are_told_the_line_and_what_was_expected(text, line, told):
+@pytest.mark.parametrize(("text", "line", "words"), BAD)
+def test_errors_have_the_line_and_what_was_expected(text, line, words):
     with pytest.raises(HOMDPError) as caught:
         parse(text)
     message = str(caught.value)
     assert "model.POMDP: " in message
     assert line is None or f"1. line {line}" in message, message
-    assert told in message, message
+    assert words in message, message
 
 
-def test_a_name_nearly_right():
+def test_a_misspelt_name():
     with raises(HOMDPError, "line 9"):
         parse(TIGER.replace("T: open-left", "T: openleft"))
 
@@ -271,10 +270,11 @@ def test_many_bad_rows_are_counted():
     assert len(caught.value.problems) == 9
 
 
-def test_files_that_are_not_there(tmp_path):
+def test_missing_files(tmp_path):
     for path in (tmp_path, tmp_path / "no.POMDP", tmp_path / "\0"):
-        with raises(HOMDPError, "file"):
+        with pytest.raises(HOMDPError) as caught:
             read_file(path)
+        assert caught.value.problems[0].where in ("path", "file")
 
 
 def test_files_that_are_too_long_or_write_too_much(monkeypatch, tmp_path):
@@ -287,7 +287,7 @@ def test_files_that_are_too_long_or_write_too_much(monkeypatch, tmp_path):
         parse(SIZES + "T: 0 identity\n" * 30)
 
 
-def test_rewards_take_only_the_numbers_they_tell_apart():
+def test_reward_tables_expand_only_the_axes_that_statements_distinguish():
     """A table of all four indices would have 3.2e9 numbers."""
     sizes = "states: 1000 actions: 4 observations: 800\n" + REST
     assert parse(sizes + "R: * : 5 : * : * 7").reward[5, 0] == 7

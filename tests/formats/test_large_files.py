@@ -1,4 +1,4 @@
-"""Files that are long and say little: read piece by piece, refused with the line."""
+"""Long files with little content are read in pieces; their errors name the line."""
 
 import sys
 from io import BytesIO
@@ -40,7 +40,7 @@ def outcomes(folder, megabytes):
 @pytest.fixture(scope="module")
 def found(tmp_path_factory):
     if sys.platform != "linux":
-        pytest.skip("limits of memory are those of Linux")
+        pytest.skip("memory limits need Linux")
     return outcomes(tmp_path_factory.mktemp("long"), megabytes=24)
 
 
@@ -62,7 +62,7 @@ def test_two_hundred_megabytes(tmp_path):
 
 @pytest.mark.parametrize("size", [1, 2, 3, 7, 1000])
 def test_words_may_be_cut_anywhere(size):
-    """Names in full, which are noted in comments, survive the cuts too."""
+    """Full names in comments may be cut too."""
     text = '# states: tiger-left stands for "a tiger, left"\n' + TIGER
     whole, pieces = parse(text, "f"), [text[k : k + size] for k in range(0, len(text), size)]
     cut = parse(pieces, "f")
@@ -111,7 +111,7 @@ def test_numbers_are_not_read_before_their_table_fits():
 
 
 @pytest.mark.parametrize("given", [None, 3, b"x".join])
-def test_what_is_no_name_of_a_file(given):
+def test_invalid_paths(given):
     with pytest.raises(HOMDPError) as caught:
         read_file(given)
     assert caught.value.problems[0].where == "path"

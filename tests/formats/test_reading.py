@@ -1,7 +1,4 @@
-"""From a file to a world: conventions, units, priors.
-
-And the problems of the field that have arrays to compare with.
-"""
+"""From files to worlds: conventions, units, priors, and published problems with known arrays."""
 
 from dataclasses import replace
 from functools import cache
@@ -32,7 +29,7 @@ TEXTS = {"tiger": TIGER, "slippery": SLIPPERY, "plain": PLAIN}
 
 @pytest.fixture(scope="module")
 def load(tmp_path_factory):
-    """A file of the given name, and its worlds, each made once."""
+    """A file by its name, and its worlds, each created once."""
     folder = tmp_path_factory.mktemp("files")
     for name, text in TEXTS.items():
         (folder / f"{name}.POMDP").write_text(text)
@@ -46,10 +43,7 @@ def load(tmp_path_factory):
 
 
 def optimum(file, belief, steps):
-    """The optimal undiscounted value of a file by the format's own convention.
-
-    Act, move, observe.
-    """
+    """The optimal undiscounted value of a file in the format's order: act, move, observe."""
     if steps == 0:
         return 0.0
     values = []
@@ -64,11 +58,12 @@ def optimum(file, belief, steps):
     return max(values)
 
 
-def test_the_classic_tiger_is_worth_what_it_is_worth(load):
-    """In three steps 2.72: listen twice, then open if both reports agree.
+def test_the_value_of_the_classic_tiger(load):
+    """The value of three steps is 2.72: listen twice, then open a door if both reports agree.
 
-    Listening twice costs 2. The reports agree, rightly with probability 0.85^2 and wrongly with
-    0.15^2; opening then earns 10 or costs 100. If they do not agree, listening again costs 1.
+    Listening twice costs 2. The reports agree and are correct with probability 0.85^2, or agree and
+    are wrong with 0.15^2; opening then earns 10 or costs 100. If they do not agree, listening again
+    costs 1.
     """
     file, world = load.file("tiger"), load("tiger", 3, 0.5)
     value = history_tree()(world.pomdp).value
@@ -79,8 +74,8 @@ def test_the_classic_tiger_is_worth_what_it_is_worth(load):
     assert file.in_own_units(value, 3) == pytest.approx(optimum(file, file.start, 3), abs=1e-10)
 
 
-def test_states_that_carry_the_last_action(load):
-    """The classic tiger has 2 (3 + 1) states; nothing is heard before the first action."""
+def test_states_that_include_the_last_action(load):
+    """The classic tiger has 2 (3 + 1) states; the first observation is "nothing"."""
     world = load("tiger", 3, 0.5)
     arrays, spaces = world.pomdp, world.spaces
     assert spaces.states[:4] == (
@@ -107,7 +102,7 @@ def test_states_that_carry_the_last_action(load):
     )
 
 
-def test_costs_and_their_way_back(load):
+def test_costs_are_converted_to_rewards_and_back(load):
     """Costs from -0.25 to 3.5 become rewards 1 to 0."""
     file, world = load.file("slippery"), load("slippery", 2, 1.0)
     assert file.units == (3.5, -3.75)
@@ -116,14 +111,14 @@ def test_costs_and_their_way_back(load):
     assert file.in_own_units(world.pomdp.reward[0, 2, 0, 0], 1) == 3.5
 
 
-def test_rewards_in_the_unit_interval_are_left_alone(load):
-    """Also when they do not reach its ends; a constant outside it becomes 0."""
+def test_rewards_in_the_unit_interval_are_unchanged(load):
+    """Also if they do not reach its ends. A constant reward outside the interval becomes 0."""
     world = load("plain", 2)
     np.testing.assert_array_equal(world.pomdp.reward[:, :, 0], [[[0, 1], [0.5, 0]]] * 2)
     assert load.file("plain").units == (0.0, 1.0)
     np.testing.assert_array_equal(
         world.pomdp.shows(0), [[0.7, 0.3], [0.4, 0.6]]
-    )  # the first state is seen too
+    )  # the first state is observed too
     np.testing.assert_array_equal(world.pomdp.initial, [0, 1])
     assert load.file("plain").discount is None
 
@@ -139,7 +134,9 @@ def test_a_constant_reward_outside_the_unit_interval(tmp_path):
 @pytest.mark.parametrize("name", ["tiger", "maze4x3", "hallway"])
 @needs_problems
 def test_problems_equal_their_arrays(name):
-    """To the last bit but one: arrays were divided by their sums, which are 1 up to rounding."""
+    """Equal up to one unit in the last place: the arrays were divided by their sums, which are 1 up
+    to rounding.
+    """
     file, reference = read_file(problems.file(f"{name}.POMDP")), problems.arrays(name)
     assert (file.discount, file.units, file.action_matters) == (1.0, (0.0, 1.0), False)
     ours = {
@@ -156,9 +153,9 @@ def test_problems_equal_their_arrays(name):
 
 
 def test_priors_on_the_support(load):
-    """The classic tiger: opening has two outcomes in 4 rows, observations two in 6.
+    """The classic tiger: opening has two outcomes in 4 rows, observations have two in 6 rows.
 
-    Listening, and silence, are known.
+    Transitions after listening, and the observation "nothing", are known.
     """
     world = load("tiger", 3, 0.5)
     assert {site.name: site.shape for site in world.homdp.sites} == {"T2": (4, 2), "O2": (6, 2)}
@@ -171,10 +168,7 @@ def test_priors_on_the_support(load):
 
 
 def test_the_posterior_adds_counts_over_all_last_actions(load):
-    """T(s' | s, open) does not depend on what was done before.
-
-    Its 8 states after any action share two rows of counts.
-    """
+    """T(s' | s, open) does not depend on earlier actions, so 8 states share two rows of counts."""
     world = load("tiger", 3, 0.5)
     generator = np.random.default_rng(1)
     moved, heard, episodes = np.zeros((2, 3, 2)), np.zeros((3, 2, 2)), []
@@ -184,7 +178,7 @@ def test_the_posterior_adds_counts_over_all_last_actions(load):
             [0],
             [2],
             [int(generator.integers(3))],
-        )  # nothing is seen first
+        )  # the first observation is "nothing"
         for h in range(3):
             following = int(generator.integers(2)) if done[h] else state
             moved[state, done[h], following] += 1
@@ -210,7 +204,7 @@ def test_the_posterior_adds_counts_over_all_last_actions(load):
 
 
 def test_sparse_rows_of_different_lengths(load):
-    """Two outcomes in the rows of `go`, one in those of `stay`; it goes straight to the learner."""
+    """The rows of `go` have two outcomes, those of `stay` one; the world can be used by learn."""
     world = load("slippery", 2, 1.0)
     assert {site.name: site.shape for site in world.homdp.sites} == {"T2": (3, 2), "O2": (3, 2)}
     assert "T: 3 of 6 rows known, 3 rows Dirichlet, conjugate; O: Dirichlet, conjugate" in repr(
@@ -222,10 +216,10 @@ def test_sparse_rows_of_different_lengths(load):
     assert run.optimum == pytest.approx(history_tree()(world.pomdp).value)
 
 
-def test_specks_are_zeros(load):
-    """Probabilities of rounding size mean zero, with a prior as without.
+def test_rounding_errors_are_zeros(load):
+    """Probabilities of the size of rounding errors count as zero, with and without a prior.
 
-    Here no row of T is left to learn.
+    So no row of T is unknown here.
     """
     file = replace(
         load.file("plain"), transition=np.array([[[1, 1e-320]] * 2, [[1e-16, 1 - 1e-16]] * 2])
@@ -237,13 +231,13 @@ def test_specks_are_zeros(load):
     )
 
 
-def test_refusals(load, monkeypatch):
+def test_invalid_arguments(load, monkeypatch):
     file = load.file("tiger")
     for prior in (0, -1.0, np.nan, np.inf, "uniform", [1.0]):
         with raises(ParameterError, "prior"):
             file.world(2, prior)
     with raises(DeclarationError, "horizon"):
         file.world(0)
-    monkeypatch.setenv("HOMDP_MEMORY", "0.0001")  # room for about 100 numbers
+    monkeypatch.setenv("HOMDP_MEMORY", "0.0001")  # enough for about 100 numbers
     with raises(HOMDPError, "states"):
         file.world(2)

@@ -1,1 +1,1 @@
-"""Gymnasium, both ways."""
+"""Tests of homdp_ppl.gym."""

@@ -1,4 +1,4 @@
-"""A world as a Gymnasium environment: its law, what it tells, and what it refuses."""
+"""Worlds as Gymnasium environments: distributions, outputs and errors."""
 
 import pickle
 import warnings
@@ -23,20 +23,21 @@ from tests.worlds import Parity, awkward, world
 
 
 class Scripted:
-    """Stands for a NumPy generator, and gives numbers that were chosen beforehand."""
+    """Replaces a NumPy generator and returns given numbers."""
 
     def __init__(self, numbers):
         self.numbers = iter(numbers)
 
     def random(self):
-        """The next of them."""
+        """The next number."""
         return next(self.numbers)
 
 
 def play(env, choose_action, seed=None):
-    """One episode by hand: observations y_1 ..
+    """Play one episode.
 
-    y_H and the trailing one, actions, rewards, infos of reset and steps.
+    Returns observations (y_1 to y_H and the trailing one), actions, rewards, and infos of reset and
+    steps.
     """
     observation, info = env.reset(seed=seed)
     observations, actions, rewards, infos = [observation], [], [], [info]
@@ -57,14 +58,15 @@ QUARTERS = {
     "initial": np.array([1, 3]) / 4,
     "reward": np.array(
         [[[0.0, 0.25], [0.5, 1.0]], [[1.0, 0.0], [0.25, 0.75]]]
-    ),  # another table at each of the two steps
+    ),  # a different table at each of the two steps
     "horizon": 2,
 }
 
 
 def law(env, actions):
-    """How many of the 4^5 equally likely inputs lead to each (x_1, y_1, x_2, y_2, x_3), the actions
-    being fixed.
+    """How many of the 4^5 equally likely inputs lead to each (x_1, y_1, x_2, y_2, x_3).
+
+    The actions are fixed.
     """
     found = Counter()
     for numbers in product((np.arange(4) + 0.5) / 4, repeat=5):
@@ -76,8 +78,9 @@ def law(env, actions):
 
 
 def wrong_entries(env):
-    """Outcomes whose chance is not rho(x_1) O(y_1|x_1) T(x_2|x_1,a_1) O(y_2|x_2) T(x_3|x_2,a_2),
-    multiplied out here.
+    """Outcomes with the wrong probability.
+
+    It must be rho(x_1) O(y_1|x_1) T(x_2|x_1,a_1) O(y_2|x_2) T(x_3|x_2,a_2).
     """
     T, O, rho = QUARTERS["T"], QUARTERS["O"], QUARTERS["initial"]  # noqa: E741
     wrong = []
@@ -90,7 +93,7 @@ def wrong_entries(env):
     return wrong
 
 
-def test_the_law_of_an_episode_is_exact():
+def test_the_distribution_of_an_episode_is_exact():
     """Probabilities in quarters, so that all random inputs can be enumerated.
 
     Five draws in two steps.
@@ -98,10 +101,8 @@ def test_the_law_of_an_episode_is_exact():
     assert wrong_entries(HOMDPEnv(tabular(**QUARTERS).at())) == []
 
 
-def test_a_wrong_law_is_caught():
-    """Planted bugs: observations of the state before, and emissions that take the first state's
-    row.
-    """
+def test_a_wrong_distribution_is_caught():
+    """Planted bugs: observations of the previous state, and emissions from the first row."""
     made = tabular(**QUARTERS).at()
 
     class Late:
@@ -130,19 +131,21 @@ def test_a_wrong_law_is_caught():
 @pytest.mark.parametrize(
     "make", [lambda: world("tiger"), lambda: awkward(6)], ids=["tiger", "awkward"]
 )
-def test_the_same_luck_gives_the_episode_of_rollout(make):
+def test_the_same_random_numbers_give_the_episode_of_rollout(make):
     made = make()
     H, A = made.spaces.horizon, len(made.spaces.actions)
     policy = Parity(A)
     generator = np.random.default_rng(0)
     env = HOMDPEnv(made)
     for k in range(200):
-        luck = Noise(generator.random(H + 1), generator.random(H), generator.random(H))
+        noise = Noise(generator.random(H + 1), generator.random(H), generator.random(H))
         if k < 20:  # the edges of the unit interval
-            luck = Noise(*(np.round(u) * (1 - 2**-53) for u in luck))
-        expected = play_by_asking(made.pomdp, policy, luck, made.spaces)
+            noise = Noise(*(np.round(u) * (1 - 2**-53) for u in noise))
+        expected = play_by_asking(made.pomdp, policy, noise, made.spaces)
         env.np_random = Scripted(
-            np.append(np.stack([luck.state[:-1], luck.observation], axis=1).ravel(), luck.state[-1])
+            np.append(
+                np.stack([noise.state[:-1], noise.observation], axis=1).ravel(), noise.state[-1]
+            )
         )
         observations, actions, rewards, infos = play(
             env,
@@ -155,7 +158,7 @@ def test_the_same_luck_gives_the_episode_of_rollout(make):
 
 
 def test_rewards_states_and_the_trailing_observation():
-    """Rewards that differ from step to step; the golden values are read off the table by hand."""
+    """Rewards differ between steps; the expected values are read from the table by hand."""
     made = tabular(**QUARTERS).at()
     sparse, dense = HOMDPEnv(made), HOMDPEnv(made, per_step=True)
     for seed in range(30):
@@ -176,7 +179,7 @@ def test_rewards_states_and_the_trailing_observation():
         assert again[0] == observations
 
 
-def test_gymnasium_finds_nothing_to_complain_about():
+def test_gymnasium_reports_no_problems():
     for per_step in (False, True):
         for horizon in (1, 3):
             env = HOMDPEnv(
@@ -184,7 +187,7 @@ def test_gymnasium_finds_nothing_to_complain_about():
             )
             check_env(
                 env, skip_render_check=True
-            )  # the other modes are rendered in tests/models/test_environments.py
+            )  # the other modes are tested in tests/models/test_environments.py
             PassiveEnvChecker(env).reset()
             PassiveEnvChecker(env).render()
 
@@ -197,14 +200,14 @@ def test_seeds_and_pickles():
     assert len(set(others)) > 1
     env.reset(seed=5)
     env.step(0)
-    twin = pickle.loads(pickle.dumps(env))
+    loaded = pickle.loads(pickle.dumps(env))
     for _ in range(4):
-        here, there = env.step(1), twin.step(1)
+        here, there = env.step(1), loaded.step(1)
         assert here[:4] == there[:4]
     assert np.array_equal(here[4]["latent_states"], there[4]["latent_states"])
 
 
-def test_rendering_tells_the_episode_in_names():
+def test_rendering_uses_names():
     env = HOMDPEnv(world("tiger").with_horizon(2), render_mode="ansi")
     env.np_random = Scripted(
         [0.1, 0.1, 0.1, 0.9, 0.9]
@@ -221,7 +224,7 @@ def test_rendering_tells_the_episode_in_names():
     assert HOMDPEnv(world("tiger")).render() is None
 
 
-def test_mistakes_are_answered():
+def test_invalid_calls_raise():
     env = HOMDPEnv(world("tiger"))
     with raises(HOMDPError, "step"):
         env.step(0)
@@ -242,7 +245,7 @@ def test_mistakes_are_answered():
 
 
 def test_continuous_worlds_are_environments():
-    """States and observations as rollouts have them; the checker of Gymnasium passes.
+    """States and observations have the shapes of rollouts; Gymnasium's checker passes.
 
     The same seed gives the same episode.
     """
@@ -264,7 +267,7 @@ def test_continuous_worlds_are_environments():
 
 
 def test_a_continuous_environment_draws_from_the_program():
-    """What the walk draws, standardised by its laws, is standard normal: Kolmogorov's test at 1e-6.
+    """Standardised draws of the walk are standard normal: Kolmogorov's test at 1e-6.
 
     A wrong scale is caught.
     """

@@ -1,4 +1,4 @@
-"""Episodes of environments that reveal their states at the end."""
+"""Episodes from environments that reveal their states at the end."""
 
 from functools import cache
 
@@ -21,14 +21,12 @@ from tests.worlds import Parity, Spy, awkward, random_policy, world
 
 
 class Machine(gymnasium.Env):
-    """A machine that wears out unseen, until it is repaired.
+    """A machine with hidden wear until it is repaired; the wear is revealed after the episode.
 
-    The workshop tells afterwards how worn it was.
-
-    Observations and actions are numbered from elsewhere than 0. It keeps its own tallies.
+    Observations and actions are not numbered from 0. The environment keeps its own counts.
     """
 
-    observation_space = Discrete(2, start=10)  # 10: it hums, 11: it rattles
+    observation_space = Discrete(2, start=10)  # 10: hum, 11: rattle
     action_space = Discrete(2, start=-1)  # -1: run, 0: repair
     STEPS = 5
 
@@ -44,13 +42,13 @@ class Machine(gymnasium.Env):
         return self.listen(), {"wear": 0}
 
     def listen(self):
-        """What it sounds like; the sound after the last action is not tallied."""
+        """The sound of the machine; the sound after the last action is not counted."""
         rattles = int(self.np_random.random() < (0.1, 0.4, 0.9)[self.wear])
         self.sounds[self.wear, rattles] += len(self.log) <= self.STEPS
         return 10 + rattles
 
     def step(self, action):
-        """Run or repair; the last step tells the truth."""
+        """Run or repair; the last step reveals the states."""
         assert self.action_space.contains(action)
         before = self.wear
         self.wear = 0 if action == 0 else min(2, before + int(self.np_random.random() < 0.5))
@@ -63,7 +61,7 @@ class Machine(gymnasium.Env):
 
 @cache
 def machine():
-    """A declaration of the machine, with everything unknown but how it starts."""
+    """A declaration of the machine; everything but the initial distribution is unknown."""
     return tabular(
         T=dist.Dirichlet(np.ones((3, 2, 3))),
         O=dist.Dirichlet(np.ones((3, 2))),
@@ -77,9 +75,10 @@ def machine():
     )
 
 
-def test_a_foreign_environment_feeds_the_posterior():
-    """The posterior is that of the environment's own tallies, and its means are (1 + n) / (size +
-    n), written out.
+def test_a_posterior_from_a_custom_environment():
+    """The posterior equals that of the environment's own counts.
+
+    Its means are (1 + n) / (size + n).
     """
     env, model = Machine(), machine()
     episodes = episodes_from(env, "uniform", 40, seed=7, model=model, latent="truth")
@@ -102,10 +101,8 @@ def test_a_foreign_environment_feeds_the_posterior():
     )
 
 
-def test_a_rule_learns_in_a_foreign_environment():
-    """Propose, plan, deploy, reveal, update, with a Gymnasium environment where the world stands
-    otherwise.
-    """
+def test_a_rule_learns_in_a_custom_environment():
+    """Propose, plan, deploy, reveal and update with a Gymnasium environment as the world."""
     env, model, rule, planner = Machine(), machine(), explorers.greedy(), history_tree()
     state = rule.init(model, 3)
     for k in range(3):
@@ -118,7 +115,7 @@ def test_a_rule_learns_in_a_foreign_environment():
     assert state.played == 3
 
 
-def test_latent_states_are_found_in_many_ways():
+def test_ways_to_specify_latent_states():
     by_key = episodes_from(Machine(), "uniform", 5, latent="truth")
     by_function = episodes_from(
         Machine(), "uniform", 5, latent=lambda infos: [info["wear"] for info in infos]
@@ -128,21 +125,21 @@ def test_latent_states_are_found_in_many_ways():
 
 
 class Frugal(Machine):
-    """Uses one dictionary and one array again and again."""
+    """Reuses one dictionary and one array."""
 
     def __init__(self):
         super().__init__()
         self.info = {"truth": np.zeros(6, dtype=np.int32)}
 
     def step(self, action):
-        """The same outcome in the same places."""
+        """Return the same outcome in the reused objects."""
         observation, reward, over, truncated, info = super().step(action)
         self.info["truth"][: len(self.log)] = self.log
         self.info["wear"] = info["wear"]
         return observation, reward, over, truncated, self.info
 
 
-def test_what_an_environment_overwrites_is_copied_in_time():
+def test_infos_are_copied_before_the_environment_overwrites_them():
     for latent in ("truth", lambda infos: [0, *(info["wear"] for info in infos[1:])]):
         plain, frugal = (
             episodes_from(env, "uniform", 5, latent=latent) for env in (Machine(), Frugal())
@@ -167,9 +164,9 @@ def test_wrappers_and_undeclared_models_change_nothing():
 
 
 def policy_errors(episodes, policy):
-    """First observations after which the first actions are not those of the policy; false alarm.
+    """First observations after which the first actions do not follow the policy.
 
-    ALARM in all.
+    False-alarm rate ALARM in total.
     """
     errors = []
     for y in range(len(policy.start)):
@@ -182,7 +179,7 @@ def policy_errors(episodes, policy):
 
 
 def test_collected_episodes_follow_the_world_and_the_policy():
-    """False alarm: 1e-6 for the world, 1e-6 for the policy.
+    """False-alarm rate 1e-6 for the world and 1e-6 for the policy.
 
     Planted: another policy, and an environment that observes late.
     """
@@ -202,8 +199,8 @@ def test_collected_episodes_follow_the_world_and_the_policy():
     assert frequency_errors(episodes_from(Late(made), policy, 600), made.pomdp) != []
 
 
-def test_the_policy_has_luck_of_its_own(monkeypatch):
-    """The numbers that choose actions are none of those that the environment draws.
+def test_the_policy_has_its_own_random_numbers(monkeypatch):
+    """The environment draws none of the numbers that choose actions.
 
     Planted: one stream for both.
     """
@@ -215,7 +212,7 @@ def test_the_policy_has_luck_of_its_own(monkeypatch):
         return choose(chances, number)
 
     def shared():
-        """How many of the numbers that chose an action the environment draws too."""
+        """How many of the numbers that chose an action the environment draws as well."""
         chosen.clear()
         env = HOMDPEnv(world("tiger"))
         episodes_from(env, "uniform", 50, seed=3)
@@ -240,23 +237,23 @@ def test_a_policy_sees_observations_and_actions_only():
 
 
 class Early(Machine):
-    """Ends when it is broken."""
+    """Ends when the machine breaks."""
 
     def step(self, action):
-        """As before, until it is broken."""
+        """Run until the machine breaks."""
         observation, reward, over, truncated, info = super().step(action)
         over = over or self.wear == 2
         return observation, reward, over, truncated, {**info, "truth": list(self.log)}
 
 
 class Endless(Machine):
-    """Never ends by itself."""
+    """Never ends."""
 
     STEPS = 10**9
 
 
 def broken(**changes):
-    """A machine of which something is different from what it should be."""
+    """A machine with one invalid part."""
     return type("Broken", (Machine,), changes)()
 
 
@@ -330,7 +327,7 @@ def broken(**changes):
         ("homdp/Tiger-v0", {}, "env"),
     ],
 )
-def test_what_makes_no_episodes_is_refused(env, options, words):
+def test_invalid_environments_raise(env, options, words):
     given = {"n": 30, "latent": "truth", **options}
     horizon = given.pop("horizon", None)
     with raises(DataError, words):
@@ -339,13 +336,13 @@ def test_what_makes_no_episodes_is_refused(env, options, words):
         )
 
 
-def test_an_endless_environment_without_a_model_is_given_up(monkeypatch):
+def test_an_endless_environment_without_a_model_raises(monkeypatch):
     monkeypatch.setattr("homdp_ppl.gym.episodes.LONGEST", 50)
     with raises(DataError, "length"):
         episodes_from(Endless(), "uniform", 1, latent="truth")
 
 
-def test_policies_and_models_that_are_none_are_refused():
+def test_invalid_policies_and_models_raise():
     for nothing in ("random", Parity):
         with raises(PolicyError, "policy"):
             episodes_from(Machine(), nothing, 1, latent="truth")
@@ -355,7 +352,7 @@ def test_policies_and_models_that_are_none_are_refused():
         episodes_from(Machine(), "uniform", 1, model="machine")
 
 
-def test_boxes_that_do_not_fit_are_refused():
+def test_boxes_of_the_wrong_shape_raise():
     made = walk().at(noise=0.9)
     env = HOMDPEnv(plane().draw(jax.random.key(0)))
     with raises(DataError, "env.observation_space", "env.action_space"):

@@ -1,6 +1,6 @@
 """The compiled loop takes the decisions of the readable loop.
 
-It stops, resumes and runs several seeds at once.
+It can stop, resume and run several seeds together.
 """
 
 import gc
@@ -26,7 +26,7 @@ from tests.runs import OPTIONS, TREE, differences, small
 
 EPISODES = 2300  # more than two stretches
 SEED = 3
-READABLE = 120  # rounds that the readable loop plays as well
+READABLE = 120  # rounds that the readable loop runs too
 TOLERANCE = 1e-9  # NumPy and XLA add in different orders
 
 
@@ -59,13 +59,13 @@ OTHERS = [
 
 @cache
 def rule(name: str, model: str) -> Explorer:
-    """One object for each pair."""
+    """One object per pair."""
     return RULES[name](small(model))
 
 
 @cache
 def compiled(name: str, model: str) -> Run:
-    """The whole run of the compiled loop."""
+    """A complete run of the compiled loop."""
     return learn(small(model), rule(name, model), TREE, EPISODES, SEED, compiled=True)
 
 
@@ -138,11 +138,8 @@ def test_the_comparison_can_fail():
         ("posterior_sampling", "tiger_listen"),
     ],
 )
-def test_stopping_and_resuming_is_one_run(name, model):
-    """At the first episode, at odd places, inside and at the end of stretches.
-
-    Nothing is compiled again.
-    """
+def test_a_resumed_run_equals_an_uninterrupted_run(name, model):
+    """Stop at the first episode, inside stretches and at their ends; nothing is compiled again."""
     whole = compiled(name, model)
     with compilations() as made:
         run = learn(
@@ -166,8 +163,8 @@ def test_stopping_and_resuming_is_one_run(name, model):
         np.testing.assert_array_equal(ours, theirs)
 
 
-def test_several_seeds_are_several_runs():
-    """In the order they were given, and equal to single runs; then each can go on by itself."""
+def test_several_seeds_give_several_runs():
+    """Runs come in the given order and equal single runs; each can be resumed alone."""
     world, greedy = small("random"), rule("greedy", "random")
     both = learn(world, greedy, TREE, EPISODES, [SEED + 1, SEED], stop_after=1203, compiled=True)
     assert [run.task.seed for run in both] == [SEED + 1, SEED]
@@ -179,9 +176,9 @@ def test_several_seeds_are_several_runs():
 
 
 def test_equal_parts_share_compiled_code():
-    """In a loop that makes its rule and its planner again and again, nothing is compiled twice.
+    """A loop that creates equal rules and planners repeatedly compiles only once.
 
-    Planted: another option is compiled.
+    Planted: another option is compiled again.
     """
     world = small("random")
 
@@ -203,7 +200,7 @@ def test_equal_parts_share_compiled_code():
 
 
 def test_compiled_code_does_not_keep_the_world_alive():
-    """Not even the oracle's, which plans in it."""
+    """Not even the compiled code of the oracle, which plans in the world."""
     world = models.load("tiger", horizon=2)
     for make in (explorers.oracle, lambda world: explorers.greedy()):
         assert learn(world, make(world), TREE, 5, compiled=True).compiled
@@ -214,7 +211,7 @@ def test_compiled_code_does_not_keep_the_world_alive():
 
 
 def slow_tiger() -> World:
-    """A tiger that does not always move when a door was opened, and walks while one listens."""
+    """A tiger that sometimes stays after a door was opened, and moves while you listen."""
     return small("tiger_table").homdp.at(
         T=np.full((2, 3, 2), [0.6, 0.4]), O=small("tiger_table").pomdp.shows(0)
     )
@@ -233,7 +230,7 @@ def test_why_some_runs_are_not_compiled():
     assert reason(tiger, greedy, TREE, table.homdp, False) is None
     assert reason(table, explorers.greedy(known=False), TREE, tiger.homdp, False) is None
     reasons = {
-        "the world can show what the learner's declaration excludes": (
+        "the world allows outcomes that the learner's declaration excludes": (
             slow_tiger(),
             greedy,
             TREE,

@@ -1,7 +1,4 @@
-"""Learning where there are no tables.
-
-HOP-V and HOP-B with classes of densities, posterior sampling, in continuous worlds.
-"""
+"""Learning in real-valued spaces: HOP-V and HOP-B with classes of densities, posterior sampling."""
 
 from dataclasses import replace
 from functools import cache
@@ -31,13 +28,13 @@ from tests.continuous.programs import plane, walk
 from tests.raising import raises
 
 PLANNER = quantised(gap=0.03)
-PLAN: Any = PLANNER  # also for what the types forbid
+PLAN: Any = PLANNER  # also accepts wrong types, for tests of errors
 NOISES = (0.4, 0.7, 1.0, 1.6, 2.5)
 
 
 @cache
 def tiger():
-    """The truth, and a class of ears around it: the truth is the third."""
+    """The true world, and a class of emissions whose third member is the true one."""
     truth = models.load("gaussian_tiger", horizon=3)
     others = [
         truth.homdp.at(mean=np.array([-1.0, 1.0]), precision=np.full(2, noise**-2))
@@ -60,9 +57,7 @@ def learned(rule, episodes=60, seed=0):
 
 
 def test_version_spaces_by_hand():
-    """Tuples of the uniform steps, their log densities summed epoch by epoch, beta = 2 log(K' N /
-    delta), nested.
-    """
+    """Sum log densities of the uniform steps epoch by epoch; nested, beta = 2 log(K' N / delta)."""
     truth, ears = tiger()
     rule = explorers.hop_v([truth], ears, delta=0.2)
     K, H = 30, 3
@@ -83,14 +78,16 @@ def test_version_spaces_by_hand():
 
 
 def test_hop_v_learns_the_gaussian_tiger():
-    """Optimistic in every epoch, the truth stays, the others leave, and the gap goes."""
+    """Every epoch is optimistic, only the true member survives, and the gap vanishes."""
     run = learned("hop_v", 180)
     alive = run.state.memory.emissions
     assert alive[2]
     assert alive.sum() < len(NOISES)
     assert run.was_optimistic.all()
     assert run.gaps[-10:].mean() < run.gaps[:10].mean() / 3
-    assert (np.diff(run.optimistic) <= 1e-9).all()  # nested spaces: nothing better comes back
+    assert (
+        np.diff(run.optimistic) <= 1e-9
+    ).all()  # nested spaces: optimistic values never increase
     assert run.record.plans.max() <= len(NOISES)
     assert not run.estimated
     assert len(run.played) == 180
@@ -98,9 +95,9 @@ def test_hop_v_learns_the_gaussian_tiger():
 
 @pytest.mark.slow
 def test_hop_b_class_learns_the_gaussian_tiger():
-    """With an infinite Y: the most likely member becomes the truth.
+    """Y is infinite. The most likely member becomes the true one.
 
-    What is left are the brackets of plan and optimum.
+    The remaining gap is at most the brackets of the plan and the optimum.
     """
     run = learned("hop_b_class", 120)
     assert int(run.state.memory.emissions.argmax()) == 2
@@ -143,9 +140,9 @@ def test_the_bonus_of_hop_b_class_by_hand():
 
 
 def test_posterior_sampling_plans_again_when_a_count_has_doubled():
-    """States are finite: some n(x, a) >= max(1, 2 n(x, a) then), by counting.
+    """With finite states: plan when some n(x, a) >= max(1, 2 n(x, a) then), by counting.
 
-    Of infinitely many the episodes double.
+    With real-valued states: plan when the number of episodes has doubled.
     """
     truth, _ = tiger()
     run = learn(truth, explorers.replan_on_doubling(explorers.posterior_sampling()), PLANNER, 12, 1)
@@ -160,7 +157,7 @@ def test_posterior_sampling_plans_again_when_a_count_has_doubled():
 
 
 @pytest.mark.slow
-def test_posterior_sampling_learns_and_the_oracle_knows():
+def test_posterior_sampling_learns_and_the_oracle_has_no_regret():
     run, best, blind = learned("posterior_sampling"), learned("oracle"), learned("uniform")
     assert best.gaps.max() <= PLANNER.gap
     assert best.record.plans.sum() == 1
@@ -171,9 +168,9 @@ def test_posterior_sampling_learns_and_the_oracle_knows():
 
 
 def test_exact_values_agree_with_simulation():
-    """Of the last policy: five standard errors of 4,000 returns, false-alarm rate 6e-7.
+    """The last policy: five standard errors of 4,000 returns, false-alarm rate 6e-7.
 
-    Of uniform actions they are far off.
+    The value of uniform actions is far away.
     """
     run = learned("hop_v", 180)
     keys = jax.random.split(jax.random.key(9), 4000)
@@ -183,8 +180,8 @@ def test_exact_values_agree_with_simulation():
     assert abs(learned("uniform").values[0] - returns.mean()) > 5 * error
 
 
-def test_the_luck_of_the_world_is_the_same_for_all_rules():
-    """First states and first observations; and a seed gives the same run again."""
+def test_rules_share_the_random_numbers_of_the_world():
+    """First states and observations are shared; the same seed gives the same run."""
     one, other = learned("posterior_sampling").episodes, learned("uniform").episodes
     np.testing.assert_array_equal(one.states[:, 0], other.states[:, 0])
     np.testing.assert_array_equal(one.observations[:, 0], other.observations[:, 0])
@@ -192,7 +189,7 @@ def test_the_luck_of_the_world_is_the_same_for_all_rules():
     np.testing.assert_array_equal(again.episodes.states, other.states)
 
 
-def test_stopping_and_resuming_is_one_run():
+def test_a_resumed_run_equals_an_uninterrupted_run():
     truth, ears = tiger()
     rule = explorers.hop_v([truth], ears)
     stopped = learn(truth, rule, PLANNER, 30, 4, stop_after=13)
@@ -201,10 +198,10 @@ def test_stopping_and_resuming_is_one_run():
 
 
 @pytest.mark.slow
-def test_where_the_planner_goes_along_values_are_estimated():
+def test_values_of_online_planners_are_estimated():
     """HOP-V with particles in a continuous state space.
 
-    Marked as estimated, in the run, its picture in words and its file.
+    The run, its ``repr`` and its dataset are marked as estimated.
     """
     truth = walk().at(noise=0.3)
     others = [truth, walk().at(noise=2.5)]
@@ -216,7 +213,7 @@ def test_where_the_planner_goes_along_values_are_estimated():
     assert data.attrs["estimated"] == 1
     assert data["state"].dims == ("episode", "step_or_end")
     np.testing.assert_array_equal(run.gaps, run.task.optimum - run.values)
-    with pytest.raises(PlanningError, match="quantised"):
+    with raises(PlanningError, "planner"):
         learn(tiger()[0], explorers.hop_b_class(tiger()[1]), particle_tree(30), 3, 0, simulations=2)
 
 
@@ -225,7 +222,7 @@ def counting_places():
 
 
 @pytest.mark.parametrize(
-    ("ask", "told"),
+    ("call", "where"),
     [
         (lambda: learn(tiger()[0], explorers.tight(), PLANNER, 5), "explorer"),
         (lambda: learn(tiger()[0], explorers.uniform(), history_tree(), 5), "planner"),
@@ -273,23 +270,20 @@ def counting_places():
         (lambda: counting_places().init(plane(), 5), "states"),
     ],
 )
-def test_what_cannot_be_is_refused(ask, told):
-    with raises((ParameterError, PlanningError), told):
-        ask()
+def test_unsupported_combinations_raise(call, where):
+    with raises((ParameterError, PlanningError), where):
+        call()
 
 
 def test_data_that_no_member_explains():
-    """Zero density under all members.
-
-    Told when the next round is planned, not before and not in silence.
-    """
+    """All members have density zero: planning the next round raises an error."""
     truth, ears = tiger()
     rule = explorers.hop_v([truth], ears)
     state = rule.init(truth.homdp, 6)
     seen = rollout(jax.random.key(0), truth, uniform_policy(truth)).observations
     kept = Episode(
         Trajectory(seen, np.zeros(3, dtype=int)), np.array([0, 1, 0, 1])
-    )  # the tiger stays while one listens
+    )  # the tiger stays while you listen
     for _ in range(3):
         state = rule.update(state, kept)
     assert not state.memory.transitions.any()

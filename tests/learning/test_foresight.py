@@ -1,4 +1,4 @@
-"""The collector of foresight: the best that acts on states, by trying all; and it acts on them."""
+"""The collector of foresight is the best policy of the state, and it acts on the state."""
 
 from itertools import product
 
@@ -11,7 +11,7 @@ from tests.planners.exact import random_pomdp
 
 
 def test_a_seeing_collector_is_the_best_one():
-    """Its value, by trying all ways to act on state and step; ties go to the lowest action."""
+    """Compare with all functions of state and step; ties go to the lowest action."""
     model = random_pomdp(2, 2, 2, 2, 3)
     rho, T, _, r = model.stationary()
 

@@ -1,6 +1,4 @@
-"""The learning loop: the same seed is the same run, values are exact, and policies see what they
-may.
-"""
+"""The learning loop: reproducible runs, exact values, and the information barrier."""
 
 import json
 from dataclasses import replace
@@ -22,7 +20,7 @@ from tests.worlds import UniformAt
     [explorers.greedy, explorers.posterior_sampling, explorers.tight, explorers.epsilon_greedy],
 )
 def test_same_seed_same_run(make):
-    """Also with a fresh rule, after other runs, and whatever happens to global generators."""
+    """Also with a new rule, after other runs, and independent of global generators."""
     first = readable("tiger_table", make(), 30, seed=4)
     np.random.seed(0)  # noqa: NPY002
     other = readable("tiger_table", make(), 30, seed=5)
@@ -31,7 +29,7 @@ def test_same_seed_same_run(make):
     assert set(differences(first, other)) >= {"observations", "states"}
 
 
-def test_a_sequence_of_seeds_is_several_runs():
+def test_a_sequence_of_seeds_gives_several_runs():
     runs = readable("tiger", explorers.greedy(), 20, seed=[7, 2, 7])
     assert [run.task.seed for run in runs] == [7, 2, 7]
     assert differences(runs[0], readable("tiger", explorers.greedy(), 20, seed=7)) == []
@@ -40,8 +38,8 @@ def test_a_sequence_of_seeds_is_several_runs():
     assert len(readable("tiger", explorers.greedy(), 3, seed=range(2))) == 2
 
 
-def test_numpy_numbers_are_numbers():
-    """They are told as Python's own, which files can hold."""
+def test_numpy_numbers_are_accepted():
+    """They are stored as Python numbers, which can be saved."""
     ours, plain = (
         readable("tiger", hearing(), np.int64(7), np.int64(2), stop_after=np.int64(4)),
         readable("tiger", hearing(), 7, 2),
@@ -61,7 +59,7 @@ def test_numpy_numbers_are_numbers():
     ],
     ids=lambda value: value.name if isinstance(value, explorers.Explorer) else "",
 )
-def test_stopping_and_resuming_is_one_run(explorer, stops):
+def test_a_resumed_run_equals_an_uninterrupted_run(explorer, stops):
     whole = readable("tiger_table", explorer, 40)
     for stop in stops:
         run = readable("tiger_table", explorer, 40, stop_after=stop)
@@ -80,19 +78,18 @@ def test_stopping_and_resuming_hop_v():
         assert (len(run.values), len(run.played)) == (epochs, 3 * epochs)
         assert set(differences(run.resume(), whole)) <= {
             "plans"
-        }  # what a search remembers is not kept
+        }  # bounds of a search are not stored
         for ours, theirs in zip(run.resume().state.memory, whole.state.memory, strict=True):
             np.testing.assert_array_equal(ours, theirs)
 
 
 @pytest.mark.slow
 def test_stopping_and_resuming_with_a_sampled_posterior():
-    """NUTS goes on from where its chains stand, with keys made from seed, rule and number of
-    episodes.
+    """NUTS resumes from its chains, with keys from the seed, the rule and the episode number.
 
-    The mean accuracy by quadrature, within five standard errors of 200 draws: the gate asks for
-    400, and at least half of them count after reweighing. False-alarm rate 6e-7; a first growl that
-    is mistaken in every episode is caught.
+    The mean accuracy agrees with quadrature within five standard errors of 200 draws: the gate
+    requires 400, and at least half of them are effective after reweighting. False-alarm rate 6e-7.
+    Planted: a first growl that is misheard in every episode is caught.
     """
     world = logistic().at(ear=1.5)
     rule = explorers.posterior_sampling()
@@ -102,7 +99,7 @@ def test_stopping_and_resuming_with_a_sampled_posterior():
     ]
     assert (
         len({tuple(run.state.key_data) for run in begun}) == 3
-    )  # neither seeds nor rules share the sampler's noise
+    )  # seeds and rules do not share random numbers of the sampler
     whole = learn(world, rule, TREE, 16, seed=1)
     assert "needs more than array functions" in whole.loop
     assert whole.state.memory.base.method == "nuts"
@@ -113,9 +110,7 @@ def test_stopping_and_resuming_with_a_sampled_posterior():
     heard = whole.record.states[:, :-1] == whole.record.observations
 
     def errors(heard):
-        """How many standard errors the mean is away from that of the posterior given what was
-        heard.
-        """
+        """The distance of the mean from the posterior mean given the growls, in standard errors."""
         weights = np.diff(ear_posterior(heard.sum(), (~heard).sum())(GRID), prepend=0.0)
         exact = np.average(expit(GRID), weights=weights)
         deviation = np.sqrt(np.average((expit(GRID) - exact) ** 2, weights=weights))
@@ -140,9 +135,9 @@ def test_stopping_and_resuming_with_a_sampled_posterior():
     ids=str,
 )
 def test_values_are_exact(name, explorer):
-    """Of every round's policy, planned again from what was known then.
+    """The value of every round's policy, planned again from the state before the round.
 
-    None is above the optimum.
+    No value exceeds the optimum.
     """
     run = readable(name, explorer, 25, seed=3)
     assert run.optimum == pytest.approx(optimum(small(name).pomdp), abs=1e-12)
@@ -166,8 +161,9 @@ def test_the_oracle_has_no_regret():
 
 
 def test_hop_v_plays_each_policy_uniform_at_each_step():
-    """Algorithm 2: values are those of pi-hat, played those of pi-hat o_h Unif(A) for h = 1..H,
-    worse by what chance costs.
+    """Algorithm 2: ``values`` are those of pi-hat, ``played`` those of pi-hat o_h Unif(A).
+
+    The latter are smaller because of the uniform actions.
     """
     run, world = readable("tiger", hearing(), 18, seed=2), small("tiger").pomdp
     for k in range(6):
@@ -182,7 +178,7 @@ def test_hop_v_plays_each_policy_uniform_at_each_step():
 def raw_estimates(episodes, before):
     """T-hat and O-hat of some episodes with 3 states, 2 actions and 3 observations.
 
-    Uniform where nothing was seen.
+    Rows without data are uniform.
     """
     transition, emission = np.zeros((3, 2, 3)), np.zeros((3, 3))
     for episode in episodes[:before]:
@@ -195,8 +191,8 @@ def raw_estimates(episodes, before):
     )
 
 
-def test_impossible_histories_happen_and_are_counted():
-    """With raw estimates something is seen now and then that the planned model excludes.
+def test_impossible_histories_are_counted():
+    """With raw estimates, some observations have probability zero in the planned model.
 
     Posterior draws exclude nothing.
     """
@@ -217,18 +213,18 @@ def test_impossible_histories_happen_and_are_counted():
     ).impossible.any()
 
 
-# The information barrier, and where randomness comes from
+# The information barrier, and random numbers
 
 
 class Spy(GraphPolicy):
-    """A policy that writes down what it is handed, and then spoils it."""
+    """A policy that records its arguments and then overwrites them."""
 
     def __init__(self, policy, diary):
         super().__init__(policy.start, policy.probabilities, policy.successor)
         self.diary = diary
 
     def act(self, *handed):
-        """As the policy that it imitates."""
+        """Act like the wrapped policy."""
         answer = super().act(*handed)
         self.diary.append(("act", *(part.copy() for part in handed)))
         for part in handed:
@@ -236,10 +232,10 @@ class Spy(GraphPolicy):
         return answer
 
 
-def test_policies_are_handed_what_may_be_seen():
-    """At step h: y_1..y_h and a_1..a_{h-1}, in copies.
+def test_policies_receive_observations_and_actions_only():
+    """At step h the policy receives copies of y_1..y_h and a_1..a_{h-1}.
 
-    States come to the rule, after the last action.
+    The rule receives the states after the last action.
     """
     diary: list = []
     world, base = small("tiger_listen"), explorers.greedy()
@@ -278,9 +274,9 @@ def named(rule, name):
 
 
 def test_rules_share_the_random_numbers_of_the_world():
-    """Rules that deploy the same policy see the same episodes.
+    """Rules that deploy the same policy get the same episodes.
 
-    Others start alike as long as they act alike.
+    Other rules get the same states and observations while they take the same actions.
     """
     oracle = explorers.oracle(small("tiger"))
     first, namesake = (
@@ -304,7 +300,7 @@ def test_rules_share_the_random_numbers_of_the_world():
 
 
 def test_rules_have_their_own_random_numbers():
-    """From the name of the rule: random actions and posterior draws differ under another name."""
+    """They depend on the rule's name: random actions and posterior draws change with it."""
     for rule in (explorers.uniform(), explorers.posterior_sampling()):
         ours, theirs = (readable("tiger_table", r, 30) for r in (rule, named(rule, "another name")))
         assert "actions" in differences(ours, theirs)
@@ -326,7 +322,7 @@ def test_rules_have_their_own_random_numbers():
 def test_planning_when_a_count_has_doubled(explorer):
     """Exactly when some n(x, a) >= max(1, 2 n(x, a) then), by counting the episodes.
 
-    Values and policies stay in between.
+    Between plans, values and policies stay the same.
     """
     run = readable("tiger_table", explorer, 80)
     now, then = np.zeros((2, 3), dtype=int), None
@@ -357,11 +353,11 @@ def test_planning_once():
     )
 
 
-# A bar that tells how far it is
+# The progress bar
 
 
 def test_progress(capsys, monkeypatch):
-    """A bar on stderr: when asked for on a terminal, and by default only if it takes long.
+    """A bar on stderr: on request, and by default on a terminal if the run takes long.
 
     The run is the same.
     """
@@ -377,7 +373,7 @@ def test_progress(capsys, monkeypatch):
     ):
         monkeypatch.setattr(progress, "PATIENCE", patience)
         run = readable("tiger", explorers.greedy(), 3, progress=wanted)
-        told = capsys.readouterr()
-        assert ("learning" in told.err) == shown
-        assert told.out == ""
+        printed = capsys.readouterr()
+        assert ("learning" in printed.err) == shown
+        assert printed.out == ""
         assert differences(quiet, run) == []

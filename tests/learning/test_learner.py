@@ -1,7 +1,4 @@
-"""The learner without the world.
-
-Where randomness comes from, when a plan is out of date, what is deployed, what data it accepts.
-"""
+"""The learner without the world: random numbers, replanning, deployment and validation of data."""
 
 from dataclasses import replace
 from itertools import product
@@ -35,11 +32,11 @@ from tests.raising import raises
 from tests.runs import TREE, hearing, small
 from tests.worlds import UniformAt
 
-EPISODES = stages.BLOCK  # as the loop draws them: compiled once
+EPISODES = stages.BLOCK  # the block size of the loop: compiled once
 
 
 def noise_of(seed: int, rule: str, first: int = 0, horizon: int = 3):
-    """The keys and the noise of some episodes."""
+    """The keys and the random numbers of some episodes."""
     with x64():
         number = rule_number(rule_called(rule))
         found = episode_noise(jax.random.key(seed), number, first, EPISODES, horizon)
@@ -47,23 +44,23 @@ def noise_of(seed: int, rule: str, first: int = 0, horizon: int = 3):
 
 
 def rule_called(name: str, **facts) -> Explorer:
-    """A rule of which only facts matter."""
+    """A rule of which only the attributes matter."""
     objective = Objective(**facts)
     return Explorer(
         About(name), propose=lambda key, state: Proposal(state.memory), objective=objective
     )
 
 
-def test_rules_are_told_apart_by_crc32():
-    """The check value of CRC-32 from its specification; options do not enter."""
+def test_rules_are_identified_by_crc32():
+    """The check value of CRC-32 from its specification; options have no effect."""
     assert rule_number(rule_called("123456789")) == 0xCBF43926
     assert rule_number(explorers.hop_b(scale=0.1)) == rule_number(explorers.hop_b())
 
 
-def test_luck_depends_on_the_episode_alone():
-    """Blocks may begin anywhere: resumed and re-ordered runs see the same numbers.
+def test_random_numbers_depend_on_the_episode_alone():
+    """Blocks may start at any episode: resumed and re-ordered runs use the same numbers.
 
-    So do runs with a longer horizon.
+    Runs with a longer horizon do, too.
     """
     keys, noise = noise_of(5, "greedy")
     for first in (1, 17):
@@ -77,7 +74,7 @@ def test_luck_depends_on_the_episode_alone():
 
 
 def test_rules_share_the_world_and_nothing_else():
-    """No number is drawn twice, neither in two episodes nor for two purposes."""
+    """No number is used twice, neither in two episodes nor for two purposes."""
     (keys, ours), (other_keys, theirs), (_, others) = (
         noise_of(5, "greedy"),
         noise_of(5, "hop_b"),
@@ -95,7 +92,7 @@ def test_rules_share_the_world_and_nothing_else():
 def test_when_a_plan_is_out_of_date():
     """Doubled: some n(x, a) >= max(1, 2 n_then).
 
-    A pair that was never seen counts as soon as it is seen.
+    A pair that was never seen triggers a plan as soon as it is seen.
     """
     doubled, always, once = (
         Deployment(replan=word) for word in ("doubled", "every episode", "once")
@@ -133,9 +130,7 @@ def test_uniform_actions_are_mixed_in():
 
 
 def test_impossible_observations_against_enumeration():
-    """An observation is impossible if no latent path explains it together with the possible ones
-    before it.
-    """
+    """An observation is impossible if no latent path explains it and the possible ones before."""
     model = random_pomdp(4, 3, 3, 2, 3, zeros=0.55)
     rho, T, O, _ = model.stationary()  # noqa: E741
     found = set()
@@ -161,14 +156,14 @@ def test_impossible_observations_against_enumeration():
     [bounded_search(), alpha_vectors(), auto()],
     ids=["bounded_search", "alpha_vectors", "auto"],
 )
-def test_only_the_tree_plans_backups(planner):
+def test_only_the_tree_supports_optimistic_backups(planner):
     homdp = small("tiger").homdp
     with raises(PlanningError, "planner"):
         TablePlanning(explorers.quantile_backup(), planner, homdp)
-    TablePlanning(explorers.tight(), planner, homdp)  # runs unclipped
+    TablePlanning(explorers.tight(), planner, homdp)  # works without clipping
 
 
-def test_exact_rules_refuse_planners_with_a_gap():
+def test_exact_rules_reject_planners_with_a_gap():
     world = small("tiger_table")
     rule = explorers.value_quantile(draws=2)
     state = rule.init(world.homdp, 10)
@@ -181,24 +176,24 @@ def test_exact_rules_refuse_planners_with_a_gap():
         assert decision.plans == 2
         assert float(decision.optimistic) == pytest.approx(
             optimum(world.pomdp), abs=1e-9
-        )  # who hears is worth more
+        )  # more accurate hearing has a higher value
     two = replace(explorers.greedy(), objective=Objective(candidates=2))
     Learner(world.homdp, two, bounded_search(gap=0.9)).plan(both, state)
 
 
-# The learner by itself
+# The learner without a simulation
 
 
 def agent(rule, model, episodes=40, seed=3):
-    """A learner, and the loop of an agent around it: no simulation, only its own functions."""
+    """An agent that uses the functions of a learner, without a simulation."""
     return Learner(model, rule, TREE, episodes, seed)
 
 
 @pytest.mark.parametrize(
     "rule", [explorers.greedy(), explorers.tight(), explorers.posterior_sampling()], ids=str
 )
-def test_an_agent_decides_as_learn_does(rule):
-    """Fed with the episodes of a run, one at a time, by their numbers."""
+def test_an_agent_decides_like_learn(rule):
+    """The agent receives the episodes of a run one at a time, with their numbers."""
     world = small("tiger_table")
     run = learn(world, rule, TREE, 40, seed=3, stop_after=15, compiled=False)
     learner = agent(rule, world.homdp)
@@ -215,7 +210,7 @@ def test_an_agent_decides_as_learn_does(rule):
 
 
 def test_an_agent_with_version_spaces():
-    """Epochs of H episodes, uniform at step h in the h-th."""
+    """Epochs of H episodes, with a uniform action at step h of the h-th."""
     world = small("tiger")
     run = learn(world, hearing(), TREE, 18, seed=2)
     learner = agent(hearing(), world.homdp, 18, 2)
@@ -244,13 +239,13 @@ def seen(observations=(0, 1, 0), actions=(0, 0, 1), states=(0, 0, 0, 1)):
         {"actions": (0, 0, -1)},
         {"observations": (0,), "actions": (0,), "states": (0, 0)},
         {"observations": (0, 1, 0), "actions": (0, 0, 1), "states": (0, 0, 0)},
-        {"states": (0, 1, 1, 1)},  # the tiger stays while one listens
+        {"states": (0, 1, 1, 1)},  # the tiger stays while you listen
     ],
     ids=["state -1", "state 2", "observation 5", "action -1", "one step", "no last state", "moved"],
 )
 @pytest.mark.parametrize("rule", [explorers.greedy(), hearing()], ids=["greedy", "hop_v"])
 def test_episodes_are_validated_as_posteriors_do(rule, wrong):
-    """The same error, where the rule itself would count a state of -1 as the last one."""
+    """The same error; the rule itself would count state -1 as the last state."""
     model = small("tiger").homdp
     learner = agent(rule, model)
     state = learner.init()
@@ -272,8 +267,8 @@ def test_one_episode_at_a_time():
             learner.update(state, wrong)
 
 
-def test_simulations_may_show_what_the_declaration_excludes():
-    """An experiment with a wrong declaration is no mistake in the data."""
+def test_simulated_episodes_may_contradict_the_declaration():
+    """Learning with a wrong declaration is a valid experiment."""
     model = small("tiger").homdp
     learner = agent(explorers.greedy(), model)
     after = learner.update(learner.init(), seen(states=(0, 1, 1, 1)), simulated=True)

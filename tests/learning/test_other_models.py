@@ -1,4 +1,4 @@
-"""Learners whose own declaration differs from the world's, and foresight."""
+"""Learners whose declaration differs from that of the world, and foresight."""
 
 import jax.numpy as jnp
 import numpy as np
@@ -13,8 +13,8 @@ from tests.raising import raises
 from tests.runs import TREE, readable, small
 
 
-def test_a_learner_who_knows_less():
-    """The tiger for one who knows no structure: learns its tables, in the world's episodes."""
+def test_a_learner_without_structure():
+    """The tiger without structure: the learner estimates all tables."""
     run = learn(
         small("tiger"),
         explorers.greedy(),
@@ -32,7 +32,7 @@ def test_a_learner_who_knows_less():
     assert np.abs(run.posterior.mean.moves(0)[:, 0] - np.eye(2)).max() < 0.05
 
 
-def test_a_checkup_by_someone_who_knows_no_medicine():
+def test_a_checkup_without_structure():
     world = models.load("checkup", horizon=2)
     run = learn(
         world, explorers.greedy(), TREE, 5, model=models.load("checkup_table", horizon=2).homdp
@@ -55,8 +55,8 @@ def test_a_checkup_by_someone_who_knows_no_medicine():
     ],
     ids=str,
 )
-def test_a_world_that_the_learner_holds_impossible(explorer):
-    """The tiger walks while one listens.
+def test_a_world_that_the_declaration_excludes(explorer):
+    """The tiger moves while you listen.
 
     The readable loop runs, says why, and still evaluates exactly.
     """
@@ -64,15 +64,17 @@ def test_a_world_that_the_learner_holds_impossible(explorer):
         T=np.full((2, 3, 2), 0.5), O=small("tiger_table").pomdp.shows(0)
     )
     run = learn(wild, explorer, TREE, 1500, stop_after=12, model=small("tiger").homdp)
-    assert run.loop == "readable loop (the world can show what the learner's declaration excludes)"
+    assert run.loop == (
+        "readable loop (the world allows outcomes that the learner's declaration excludes)"
+    )
     assert run.gaps.min() >= -1e-9
     assert run.values[5] == pytest.approx(evaluate(run.policy_at(5), wild.pomdp), abs=1e-12)
     with raises(DataError, "counts.transition"):
         run.posterior  # noqa: B018
 
 
-def test_observations_that_the_learner_holds_impossible():
-    """The policy goes on, and the run counts them."""
+def test_observations_that_the_declaration_excludes():
+    """The policy continues, and the run counts these observations."""
     world = small("tiger_listen")  # silence, and growls after listening
 
     @homdp(**world.spaces._asdict(), reward=world.homdp.reward[0])
@@ -94,10 +96,10 @@ def test_observations_that_the_learner_holds_impossible():
 # Foresight
 
 
-def test_foresight_never_learns_to_hear():
-    """A collector who sees the tiger opens the right door at every step, worth H.
+def test_foresight_learns_nothing_about_observations():
+    """A collector that sees the tiger opens the correct door at every step, with value H.
 
-    Scored is the policy that hears.
+    The evaluated policy is the one that acts on observations.
     """
     seeing, hindsight = (
         readable("tiger_listen", explorers.greedy(), 60, foresight=seeing)
@@ -112,14 +114,14 @@ def test_foresight_never_learns_to_hear():
         assert seeing.values[k] == pytest.approx(
             evaluate(seeing.policy_at(k), small("tiger_listen").pomdp), abs=1e-12
         )
-    assert (seeing.values == seeing.values[0]).all()  # nothing that matters is learned
+    assert (seeing.values == seeing.values[0]).all()  # nothing relevant is learned
     assert seeing.state.counts.visits[2:].sum() == 0
     assert hindsight.gaps[-1] < 0.001 < seeing.gaps[-1]
     assert seeing.loop == "readable loop (foresight is played step by step)"
     assert seeing.to_dataset().attrs["foresight"] == 1
 
 
-def test_foresight_sees_the_same_luck():
+def test_foresight_uses_the_same_random_numbers():
     seeing, hindsight = (
         readable("tiger_listen", explorers.greedy(), 40, foresight=seeing)
         for seeing in (True, False)

@@ -1,4 +1,4 @@
-"""The search over pairs against planning all of them."""
+"""The search over pairs, compared with planning for all pairs."""
 
 from itertools import product
 
@@ -36,19 +36,19 @@ def all_values(space):
 
 
 class Counting:
-    """Plans, and counts how often."""
+    """A planner that counts its plans."""
 
     def __init__(self):
         self.plans = 0
 
     def __call__(self, model):
-        """A plan."""
+        """Plan and count."""
         self.plans += 1
         return TREE.solve(model)
 
 
 def shrinking(generator, space):
-    """Version spaces that lose members, and now and then get one back, until one pair is left."""
+    """Version spaces that lose members, and sometimes regain one, until one pair is left."""
     T, O = space.alive_transitions.copy(), space.alive_emissions.copy()  # noqa: E741
     while True:
         yield space._replace(alive_transitions=T.copy(), alive_emissions=O.copy())
@@ -61,20 +61,18 @@ def shrinking(generator, space):
 
 
 def search(seeds, zeros=0.0):
-    """How far the found pair is from the best at the worst, and how many plans and pairs there
-    were.
-    """
+    """The largest error of the found pairs, the number of plans, and the number of pairs."""
     worst, plans, pairs_met = 0.0, 0, 0
     for seed in seeds:
         space, solve = some_pairs(seed, zeros=zeros), Counting()
         values, finder = all_values(space), pairs.PairSearch(solve, pairs.TableBounds())
         for alive in shrinking(np.random.default_rng(seed), space):
             before = solve.plans
-            solution, pair, told = finder.best(alive)
+            solution, pair, count = finder.best(alive)
             masked = np.where(
                 np.outer(alive.alive_transitions, alive.alive_emissions), values, -np.inf
             )
-            assert told == solve.plans - before <= np.isfinite(masked).sum()
+            assert count == solve.plans - before <= np.isfinite(masked).sum()
             found = optimum(alive.model(*pair))
             assert solution.upper == pytest.approx(found, abs=1e-10)
             worst = max(worst, masked.max() - found)
@@ -84,7 +82,7 @@ def search(seeds, zeros=0.0):
 
 @pytest.mark.parametrize("zeros", [0.0, 0.4])
 def test_finds_the_best_pair_with_few_plans(zeros):
-    """The same as planning all pairs, while version spaces change, with a fraction of the plans."""
+    """The same result as planning for all pairs, with a fraction of the plans."""
     worst, plans, pairs_met = search(range(8), zeros)
     assert worst <= 1e-10
     assert plans <= pairs_met / 3
@@ -100,8 +98,8 @@ def test_a_bound_that_is_too_low_is_caught(monkeypatch):
     assert search(range(8))[0] > 1e-3
 
 
-def test_what_is_returned_is_the_pair_itself():
-    """Its plan, and no plan at all when the same pair is still the best."""
+def test_the_plan_of_the_best_pair_is_returned():
+    """Returns its plan, and makes no new plan if the same pair is still the best."""
     space, solve = some_pairs(3), Counting()
     best = np.unravel_index(np.argmax(all_values(space)), (6, 5))
     finder = pairs.PairSearch(solve, pairs.TableBounds())
@@ -113,7 +111,7 @@ def test_what_is_returned_is_the_pair_itself():
     assert again.upper == solution.upper
 
 
-def test_empty_version_spaces_are_refused():
+def test_empty_version_spaces_raise():
     space = some_pairs(0)
     with raises(PlanningError, "version spaces"):
         pairs.PairSearch(Counting(), pairs.TableBounds()).best(

@@ -1,4 +1,4 @@
-"""What a run tells: its policies and their mixture, the dataset, the words it prints."""
+"""Runs: policies and their mixture, the dataset, and the ``repr``."""
 
 import pickle
 from dataclasses import fields, replace
@@ -29,11 +29,11 @@ def run() -> Run:
 
 @pytest.fixture(scope="module")
 def empty() -> Run:
-    """Nothing has happened yet."""
+    """A run without rounds."""
     return learn(WORLD, explorers.greedy(), TREE, 40, stop_after=0)
 
 
-def test_regret_is_what_was_missed(run):
+def test_regret_is_the_sum_of_gaps(run):
     np.testing.assert_array_equal(run.gaps, run.optimum - run.values)
     np.testing.assert_allclose(run.regret, [run.gaps[: k + 1].sum() for k in range(40)])
     np.testing.assert_array_equal(run.was_optimistic, run.optimistic >= run.optimum - 3e-9)
@@ -44,7 +44,7 @@ def test_regret_is_what_was_missed(run):
     np.testing.assert_allclose(run.returns, rewards)
 
 
-def test_the_posterior_is_that_of_all_episodes(run):
+def test_the_posterior_uses_all_episodes(run):
     counts = Counts.of(run.episodes, WORLD)
     np.testing.assert_array_equal(run.posterior.counts.transition, counts.transition)
     expected = (1 + counts.emission) / (
@@ -53,8 +53,8 @@ def test_the_posterior_is_that_of_all_episodes(run):
     np.testing.assert_allclose(run.posterior.mean.shows(0), expected)
 
 
-def test_the_posterior_of_hop_v_is_that_of_all_episodes_too():
-    """Its own counts hold the uniform step of each episode only."""
+def test_the_posterior_of_hop_v_uses_all_episodes():
+    """The counts of HOP-V contain only the uniform step of each episode."""
     run = learn(small("tiger"), hearing(), TREE, 9)
     assert run.state.counts.visits.sum() == 9
     assert run.posterior.counts.visits.sum() == 27
@@ -67,9 +67,10 @@ def test_the_mixture_has_the_mean_value(run):
     assert run.optimum - run.mixture.value == pytest.approx(run.regret[-1] / 40)
 
 
-def test_the_mixture_draws_every_round_alike(run, monkeypatch):
-    """Rounds are uniform: each of 40 counts in 1,000 draws is inside its exact binomial tails,
-    false alarm 1e-6 in all.
+def test_the_mixture_draws_rounds_uniformly(run, monkeypatch):
+    """Each of 40 counts in 1,000 draws is within its exact binomial tails.
+
+    False-alarm rate 1e-6 in total.
 
     Planted: never drawing the last round, or drawing among the rounds that planned, is caught.
     """
@@ -89,7 +90,7 @@ def test_the_mixture_draws_every_round_alike(run, monkeypatch):
     assert not alike(planned[np.array(drawn) % len(planned)])
 
 
-def test_a_drawn_policy_is_one_of_the_rounds(run):
+def test_a_drawn_policy_comes_from_a_round(run):
     policy = run.mixture.draw(jax.random.key(3))
     with x64():
         assert np.array_equal(
@@ -114,10 +115,10 @@ def test_policies_of_single_rounds(run):
     )
 
 
-def test_policies_of_a_rule_that_counts_in_its_own_way():
-    """Every other episode is forgotten.
+def test_policies_of_a_rule_with_custom_counts():
+    """The rule ignores every other episode.
 
-    Policies are planned again from what the rule knew, not from all that was seen.
+    Policies are planned again from the rule's state, not from all episodes.
     """
     greedy = explorers.greedy()
 
@@ -133,9 +134,7 @@ def test_policies_of_a_rule_that_counts_in_its_own_way():
 
 
 def test_a_test_phase(run, tmp_path):
-    """The last policy, frozen: it knows its names, can be saved, and plays in the world without
-    learning.
-    """
+    """The last policy has names, can be saved, and acts in the world without learning."""
     assert run.policy.names == (WORLD.spaces.observations, WORLD.spaces.actions)
     run.policy.save(tmp_path / "policy.npz")
     frozen = type(run.policy).load(tmp_path / "policy.npz")
@@ -146,7 +145,7 @@ def test_a_test_phase(run, tmp_path):
 
 
 def test_the_dataset(run, tmp_path):
-    """Survives a file; axes count from 1 in the paper's manner."""
+    """It can be saved and loaded; axes count from 1, as in the paper."""
     run.to_dataset().to_netcdf(tmp_path / "run.nc", engine="scipy")
     with xr.open_dataset(tmp_path / "run.nc", engine="scipy") as dataset:
         dataset = dataset.load()
@@ -194,44 +193,44 @@ def test_the_dataset_of_epochs():
     assert dataset.attrs["soundness"] == "optimistic, frequentist"
 
 
-def test_what_a_run_says(run):
-    told = repr(run).splitlines()
-    assert told[0] == "Run of greedy(replan=doubled) in 'tiger_table', seed 1: 40 episodes"
-    assert told[1].startswith(
+def test_the_repr_of_a_run(run):
+    lines = repr(run).splitlines()
+    assert lines[0] == "Run of greedy(replan=doubled) in 'tiger_table', seed 1: 40 episodes"
+    assert lines[1].startswith(
         f"  regret {run.regret[-1]:.4g}, last gap {run.gaps[-1]:.4g}, optimistic in "
     )
-    assert told[2] == "  readable loop (as asked)"
-    assert repr(run.resume(1)) == repr(run)  # it has gone on already
+    assert lines[2] == "  readable loop (as asked)"
+    assert repr(run.resume(1)) == repr(run)  # already past this episode
     assert "seed 0: 1 episode\n" in repr(learn(WORLD, explorers.greedy(), TREE, 1))
     assert "seed 0: 6 epochs" in repr(learn(small("tiger"), hearing(), TREE, 20))
 
 
-def test_where_the_time_went(run):
+def test_seconds_by_activity(run):
     assert set(run.seconds) == {"inference", "planning", "evaluation", "acting"}
     assert all(spent >= 0 for spent in run.seconds.values())
     begun = learn(WORLD, explorers.greedy(), TREE, 6, stop_after=3, compiled=False)
     assert all(begun.resume().seconds[what] >= begun.seconds[what] for what in begun.seconds)
 
 
-def test_a_run_that_has_not_begun(empty):
+def test_a_run_without_rounds(empty):
     assert repr(empty) == "Run of greedy in 'tiger_table', seed 0: 0 episodes"
     assert len(empty.regret) == len(empty.returns) == len(empty.episodes) == 0
     assert empty.to_dataset().sizes == {"round": 0, "episode": 0, "step": 3, "step_or_end": 4}
     np.testing.assert_allclose(empty.posterior.mean.shows(0), 0.5)
-    for ask, told in (
-        (lambda: empty.policy, "policy: got no rounds yet"),
-        (lambda: empty.mixture.value, "run: got no rounds"),
-        (lambda: empty.mixture.draw(jax.random.key(0)), "run: got no rounds"),
-        (lambda: empty.policy_at(0), "round: got 0"),
-        (lambda: empty.resume(-3), "stop_after: got -3"),
+    for call, where in (
+        (lambda: empty.policy, "policy"),
+        (lambda: empty.mixture.value, "run"),
+        (lambda: empty.mixture.draw(jax.random.key(0)), "run"),
+        (lambda: empty.policy_at(0), "round"),
+        (lambda: empty.resume(-3), "stop_after"),
     ):
-        with pytest.raises(ParameterError, match=told):
-            ask()
+        with raises(ParameterError, where):
+            call()
     assert len(empty.resume(2).values) == 2
 
 
 def test_a_run_is_plain_data(run):
-    """No functions are stored in it: its parts are pickled and given back, all but the program."""
+    """A run stores no functions: all parts but the program can be pickled."""
     names = {field.name for field in fields(run)}
     assert names == {"task", "record", "state", "decision", "seconds", "loop", "policies"}
     assert not any(callable(getattr(run, name)) for name in names)
@@ -250,7 +249,7 @@ def test_records_add_up(run):
     assert differences(Run(**{**vars(run), "record": run.record + nothing}), run) == []
 
 
-def test_episodes_make_rounds(run):
+def test_rounds_of_a_number_of_episodes(run):
     assert [run.task.rounds_of(stop) for stop in (None, 0, 1, 39, 40)] == [40, 0, 1, 39, 40]
     with pytest.raises(ParameterError) as caught:
         run.task.rounds_of(41)

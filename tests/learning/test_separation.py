@@ -1,7 +1,4 @@
-"""Studies of what the paper and the zoo say about whole runs.
-
-Where exploration is needed, and how the lower bound scales.
-"""
+"""Claims about complete runs: where exploration is needed, and how the lower bound scales."""
 
 from functools import cache
 
@@ -17,15 +14,14 @@ from tests.runs import TREE
 
 pytestmark = pytest.mark.slow
 
-ALIKE = 1e-4  # how often two rules that fail equally often would be told apart
+ALIKE = 1e-4  # false-alarm rate for two rules that fail equally often
 
 
 def separated(fails: np.ndarray, holds: np.ndarray) -> bool:
     """Whether the first rule fails more often than the second on paired seeds.
 
-    An exact sign test at level ``ALIKE``.
-
-    Under rules that fail equally often, a seed on which only one of them fails is a fair coin.
+    This is an exact sign test at level ``ALIKE``: if the rules fail equally often, a seed on which
+    only one of them fails is a fair coin toss.
     """
     only_first, only_second = int((fails & ~holds).sum()), int((holds & ~fails).sum())
     return bool(binom.sf(only_first - 1, only_first + only_second, 0.5) < ALIKE)
@@ -34,21 +30,21 @@ def separated(fails: np.ndarray, holds: np.ndarray) -> bool:
 def failing(
     world, rule, episodes: int, seeds: int, gap: float, last: int, model: HOMDP | None = None
 ) -> np.ndarray:
-    """On which seeds a rule's mean gap over the last episodes is still above ``gap``."""
+    """Whether the mean gap over the last episodes is above ``gap``, for each seed."""
     runs = learn(world, rule, TREE, episodes, range(seeds), model, compiled=True)
     assert all(run.gaps.min() >= -1e-9 for run in runs)
     return np.array([run.gaps[-last:].mean() > gap for run in runs])
 
 
 def test_the_lock_needs_exploration():
-    """Greedy goes home for ever on some seeds, and stays 0.64 of 0.73 below the optimum.
+    """On some seeds, greedy goes home forever and stays 0.64 below the optimum of 0.73.
 
     Rules that explore do not.
 
-    A greedy learner that fails with the right first dial (chance 0.1) and with the two wrong ones
-    (0.95 each) never dials again: it fails with probability 0.09 at least, so 60 seeds show no
-    failure with probability 0.0035 at most. Planted: greedy that plans less often fails as often,
-    and is not told apart.
+    A greedy learner that fails with the correct first dial (probability 0.1) and with the two wrong
+    ones (0.95 each) never dials again. It fails with probability at least 0.09, so 60 seeds show no
+    failure with probability at most 0.0035. Planted: greedy that plans less often fails equally
+    often, and the test finds no difference.
     """
     world = models.load("lock")
     fails = failing(world, explorers.greedy(), 150, 60, gap=0.3, last=50)
@@ -65,7 +61,7 @@ def test_the_lock_needs_exploration():
 
 @cache
 def sceptic() -> HOMDP:
-    """A small lock by a learner who expects of every dial that it works in one of ten cases."""
+    """A small lock; the learner expects each dial to work with probability 0.1."""
 
     @homdp(**lock._spaces(2, 2), reward=lock._reward(2, 2))
     def sceptic():
@@ -79,12 +75,11 @@ def sceptic() -> HOMDP:
 
 
 def test_a_sceptic_needs_optimism():
-    """Behind a flat prior the posterior mean alone keeps hope.
+    """With a flat prior, the posterior mean alone is enough to explore.
 
-    A sceptic expects 0.01 of two dials in a row, and 0.06 of home.
-
-    So without its share of uncertainty (z = 0) the rule leaves in every episode of every seed, and
-    learns nothing; with it, and by sampling, the lock is opened on all of them.
+    A sceptical learner expects 0.01 from two dials in a row and 0.06 from going home. Without
+    optimism (z = 0) the rule therefore goes home in every episode of every seed and learns nothing.
+    With optimism, and with posterior sampling, it opens the lock on all seeds.
     """
     world = models.load("lock", length=2, dials=2)
     fails, *others = (
@@ -103,9 +98,7 @@ def test_a_sceptic_needs_optimism():
 
 @cache
 def conjugate_checkup() -> HOMDP:
-    """A check-up by a learner with flat priors on the two rates, the sensitivities and the
-    specificity.
-    """
+    """A check-up with flat priors on the two rates, the sensitivities and the specificity."""
 
     @homdp(
         states=checkup.STATES,
@@ -127,11 +120,10 @@ def conjugate_checkup() -> HOMDP:
 
 
 def test_a_checkup_needs_exploration():
-    """Greedy settles on patients it learns little from, 0.013 or 0.05 below the optimum.
+    """Greedy settles on patients from which it learns little, 0.013 or 0.05 below the optimum.
 
-    Rules that explore find the tests.
-
-    Planted: greedy that plans less often is not told apart.
+    Rules that explore find the tests. Planted: for greedy that plans less often, the test finds no
+    difference.
     """
     world, model = models.load("checkup", horizon=4), conjugate_checkup()
     fails = failing(world, explorers.greedy(), 3000, 20, gap=0.01, last=300, model=model)
@@ -189,19 +181,20 @@ def predicted(depth: int, observations: int, epsilon: float) -> float:
 
 
 def slope(x, y) -> float:
-    """Of log y in log x."""
+    """The slope of log y in log x."""
     return float(np.polyfit(np.log(x), np.log(y), 1)[0])
 
 
 def test_the_lower_bound_tree_scales_with_its_size():
     """Slope 1 in log X'Y', within 0.15.
 
-    Three standard errors of 0.03, and 0.05 for the factor 1 - 1/Y' at Y' = 8 and 16.
+    The tolerance is three standard errors of 0.03, and 0.05 for the factor 1 - 1/Y' at Y' = 8 and
+    16.
 
     The share of wrong signs at the crossing is a mean over SEEDS X'Y' of them: standard error
     sqrt(0.09 / (300 X'Y')), which moves log K by 0.054 (X'Y' = 8) down to 0.027 (X'Y' = 32): a
     factor of 1.2 is more than three of the largest. False-alarm rate below 1e-3 for the slope and
-    for each of the five. Planted: a fifth too large an exponent is caught.
+    for each of the five. Planted: an exponent that is too large by a fifth is caught.
     """
     sizes = [(2, 10), (3, 10), (2, 18), (4, 10), (3, 18)]
     XY = np.array([leaves(*size) for size in sizes])
@@ -214,7 +207,7 @@ def test_the_lower_bound_tree_scales_with_its_size():
 def test_the_lower_bound_tree_scales_with_its_separation():
     """Slope 2 in log 1/epsilon, within 0.25.
 
-    Four standard errors of 0.05, and the discreteness of few visits at epsilon = 0.4.
+    The tolerance is four standard errors of 0.05, and 0.05 for the few visits at epsilon = 0.4.
 
     False-alarm rate 1e-4 for the slope; a factor of 1.2 is four standard errors of 0.04 for each of
     the four, 1e-4 too. Planted: an exponent of 1.7 is caught.

@@ -15,7 +15,14 @@ import jax
 import matplotlib.pyplot as plt
 
 from homdp_ppl.precision import x64
-from tests.mistakes import recipes_core, recipes_maths, recipes_report, recipes_rules
+from tests.mistakes import (
+    recipes_core,
+    recipes_learning,
+    recipes_maths,
+    recipes_report,
+    recipes_rules,
+    recipes_studies,
+)
 from tests.mistakes.recipe import Recipe
 from tests.mistakes.values import Mistake, mistakes
 from tests.mistakes.verdicts import Outcome, of_error, of_result
@@ -46,13 +53,13 @@ def recipes() -> tuple[Recipe, ...]:
     families = [
         recipes_core.declaring,
         recipes_core.numbers,
-        recipes_core.acting,
-        recipes_core.believing,
-        recipes_core.learning,
+        recipes_learning.acting,
+        recipes_learning.believing,
+        recipes_learning.learning,
         recipes_rules.rules,
         recipes_rules.planning,
         recipes_rules.files,
-        recipes_rules.studies,
+        recipes_studies.studies,
         recipes_maths.confidences,
         recipes_maths.evaluating,
         recipes_maths.inferring,

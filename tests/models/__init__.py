@@ -1,1 +1,1 @@
-"""Tests of the zoo."""
+"""Tests of the model zoo."""

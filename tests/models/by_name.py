@@ -1,4 +1,4 @@
-"""Tables of a world in its own names, to be compared with numbers from its story."""
+"""Tables of a world by names, to compare them with numbers from its story."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ from homdp_ppl.precision import Array
 
 
 def row(world: World, state: str, action: str) -> dict[str, Any]:
-    """T(. | state, action), without what is impossible."""
+    """T(. | state, action), without impossible outcomes."""
     spaces = world.spaces
     return _named(
         spaces.names[0],
@@ -19,17 +19,17 @@ def row(world: World, state: str, action: str) -> dict[str, Any]:
 
 
 def shown(world: World, state: str) -> dict[str, Any]:
-    """O(. | state), without what is impossible."""
+    """O(. | state), without impossible outcomes."""
     return _named(world.spaces.names[1], world.pomdp.shows(0)[world.spaces.names[0].index(state)])
 
 
 def begins(world: World) -> dict[str, Any]:
-    """The initial distribution, without what is impossible."""
+    """The initial distribution, without impossible states."""
     return _named(world.spaces.names[0], world.pomdp.initial)
 
 
 def paid(world: World, state: str, action: str) -> float:
-    """r(state, action) of the first step."""
+    """r(state, action) at the first step."""
     return float(
         world.homdp.reward_table[
             0, world.spaces.names[0].index(state), world.spaces.actions.index(action)

@@ -1,6 +1,5 @@
-"""The six applications of the paper.
-
-The stories their tables tell, what memory is worth in them, and what structure is worth.
+"""The six applications of the paper: their tables, the value of memory, and the value of
+structure.
 """
 
 from functools import cache
@@ -18,7 +17,7 @@ from tests.models.by_name import begins, paid, row, shown
 from tests.runs import TREE
 from tests.worlds import world
 
-MARGINS = {  # shares of the optimum that policies without memory, and blind ones, miss at least
+MARGINS = {  # least losses of memoryless and blind policies, as shares of the optimum
     "sim_to_real": (0.05, 0.25),
     "fast_control": (0.03, 0.15),
     "meta_learning": (0.06, 0.30),
@@ -28,14 +27,13 @@ MARGINS = {  # shares of the optimum that policies without memory, and blind one
 }
 
 
-# What memory is worth
+# The value of memory
 
 
 @pytest.mark.parametrize("name", MARGINS)
 def test_partial_observability_matters(name):
-    """The best policy with memory beats the best without, and that one the best blind one.
-
-    The searches are exact.
+    """The best policy with memory is better than the best memoryless policy, which is better than
+    the best blind policy. The searches are exact.
     """
     pomdp = world(name).pomdp
     optimum = TREE(pomdp).value
@@ -45,21 +43,16 @@ def test_partial_observability_matters(name):
     assert blind < memoryless
 
 
-def test_one_who_sees_the_state_needs_no_memory():
-    """Planted: with the state for an observation the margin is gone."""
+def test_with_observed_states_no_memory_is_needed():
+    """Planted: if the state is observed, there is no margin."""
     pomdp = world("imitation").pomdp
     seeing = pomdp.with_tables(emission=np.eye(9))
-    assert best_memoryless(seeing).value == pytest.approx(
-        5.0
-    )  # does as the expert would at every step
+    assert best_memoryless(seeing).value == pytest.approx(5.0)  # acts like the expert at every step
 
 
 @pytest.mark.parametrize("name", MARGINS)
-def test_every_action_has_its_use(name):
-    """The optimal policy takes each action now and then.
-
-    Only in the hall nobody needs to go back west.
-    """
+def test_every_action_is_useful(name):
+    """The optimal policy takes each action sometimes, except going west in the hall."""
     pomdp = world(name).pomdp
     used = occupancy(TREE(pomdp).policy, pomdp).sum((0, 1))
     unused = {"sim_to_real": {"west"}}.get(name, set())
@@ -70,7 +63,7 @@ def test_every_action_has_its_use(name):
     } == unused
 
 
-# What structure is worth
+# The value of structure
 
 LEARNING = {  # the gap to reach as a share of the optimum, and episodes
     "sim_to_real": (0.05, 10),
@@ -92,9 +85,8 @@ def learners(name: str, horizon: int = 3) -> tuple[World, HOMDP]:
 
 
 def episodes_needed(truth: World, model: HOMDP, level: float, episodes: int) -> list[int]:
-    """For each seed after how many episodes the mean gap of the next five is below the level.
-
-    All of them if it never is.
+    """For each seed, the number of episodes after which the mean gap of the next five is below the
+    level; all episodes if it never is.
     """
     runs = learn(truth, explorers.quantile_backup(), TREE, episodes, range(SEEDS), model)
     means = np.array([np.convolve(run.gaps, np.ones(WINDOW) / WINDOW, "valid") for run in runs])
@@ -105,10 +97,8 @@ def episodes_needed(truth: World, model: HOMDP, level: float, episodes: int) -> 
 def fewer(ours: list[int], theirs: list[int]) -> bool:
     """Whether the first learner needs fewer episodes on paired seeds.
 
-    An exact sign test at level 2^-8, a tie is no win.
-
-    Between learners that need equally many, each seed is won with probability 1/2 at most: false
-    alarm 0.4%.
+    This is an exact sign test at level 2^-8; a tie is not a win. Between equal learners, the
+    probability of a win on a seed is at most 1/2: false alarm 0.4%.
     """
     wins = sum(a < b for a, b in zip(ours, theirs, strict=True))
     return bool(binom.sf(wins - 1, len(ours), 0.5) <= 0.5**SEEDS)
@@ -117,9 +107,9 @@ def fewer(ours: list[int], theirs: list[int]) -> bool:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", LEARNING)
 def test_structure_saves_episodes(name):
-    """With the same rule on the same luck.
+    """The same rule with common random numbers.
 
-    Planted: a learner that was handed the table for structure wins nothing.
+    Planted: a learner with the table instead of the structure does not win.
     """
     truth, table = learners(name)
     structured, flat = (
@@ -133,9 +123,8 @@ def test_structure_saves_episodes(name):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", LEARNING)
 def test_structure_saves_most_episodes(name):
-    """In the long run, and one step further where a table of all histories allows it.
-
-    A third of the episodes, or less.
+    """In longer runs, with a longer horizon if the history tree allows it, structure needs less
+    than a third of the episodes.
     """
     truth, table = learners(name, horizon=3 if name == "screening" else 4)
     structured, flat = (
@@ -218,7 +207,7 @@ def test_scheduling_by_hand():
         "A0 B1": 0.5,
         "A1 B1": 0.1,
         "A2 B1": 0.4,
-    }  # starts at once
+    }  # starts immediately
     assert row(made, "A0 B1", "to B") == {
         "A0 B1": 0.5,
         "A0 B2": 0.1,
@@ -334,7 +323,7 @@ def test_sizes_are_adjustable(name, options, sizes):
         ("screening", {"stages": 0}, ["stages"]),
     ],
 )
-def test_impossible_sizes_are_refused(name, options, where):
+def test_impossible_sizes_raise_an_error(name, options, where):
     with pytest.raises(DeclarationError) as caught:
         models.load(name, **options)
     assert [problem.where for problem in caught.value.problems] == where

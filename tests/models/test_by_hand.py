@@ -1,7 +1,4 @@
-"""The lock, the check-up and the tiger that must be listened to follow their stories.
-
-Sizes of nothing are refused.
-"""
+"""The models lock, checkup and tiger_listen follow their stories, and reject sizes of zero."""
 
 import numpy as np
 import pytest
@@ -40,7 +37,7 @@ def test_lock_by_hand():
     ("name", "wrong"),
     [("lock", ("length", "dials")), ("random", ("states", "observations", "actions"))],
 )
-def test_nothing_of_a_kind_is_refused(name, wrong):
+def test_sizes_of_zero_raise_an_error(name, wrong):
     with pytest.raises(DeclarationError) as caught:
         models.load(name, **dict.fromkeys(wrong, 0))
     assert tuple(problem.where for problem in caught.value.problems) == wrong

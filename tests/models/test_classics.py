@@ -1,5 +1,5 @@
-"""The maze, the hallway and RockSample follow their rules, and equal the published arrays in every
-digit that was published.
+"""The maze, the hallway and RockSample follow their rules, and equal the published arrays in all
+published digits.
 """
 
 from functools import cache
@@ -18,7 +18,7 @@ rock_world = cache(rocksample.structured)
 
 
 def pairs(world, name):
-    """Each table of a world beside its reference, by name."""
+    """Each table of a world with its reference, by name."""
     reference, pomdp = arrays(name), world.pomdp
     ours = {
         "initial": pomdp.initial,
@@ -37,8 +37,8 @@ def test_maze_equals_the_reference():
 
 @needs_problems
 def test_hallway_equals_the_reference():
-    """The published emissions are cut to six decimals, sometimes by one too many, and the last
-    report gets what is left.
+    """The published emissions are truncated to six decimals, some of them one unit too low, and the
+    last report has the remaining probability.
     """
     tables = pairs(hallway_world(), "hallway")
     ours, published = tables.pop("emission")
@@ -83,7 +83,7 @@ def test_maze_keeps_the_published_slip():
     }
 
 
-def test_maze_starts_afresh_after_an_exit():
+def test_maze_starts_again_after_an_exit():
     pomdp = maze_world().pomdp
     exits = [maze_world().spaces.states.index(name) for name in ("good exit", "bad exit")]
     np.testing.assert_allclose(
@@ -201,7 +201,7 @@ def test_rocksample_end_is_absorbing():
     assert shown(rock_world(), "gone") == {"nothing": 1.0}
 
 
-def test_rocksample_rocks_are_spent_by_sampling_and_by_nothing_else():
+def test_rocksample_rocks_are_used_up_only_by_sampling():
     world = rock_world()
     assert row(world, "1,1 good/good good", "sample") == {"1,1 bad/good nothing": 1.0}
     assert row(world, "3,2 good/good bad", "sample") == {"3,2 good/bad nothing": 1.0}
@@ -246,7 +246,7 @@ def test_rocksample_of_another_size():
     assert row(world, "2,0 good nothing", "east") == {"gone": 1.0}
 
 
-def test_rocksample_refuses_impossible_places_together():
+def test_rocksample_reports_impossible_places_together():
     with pytest.raises(DeclarationError) as caught:
         rocksample.structured(rocks=[(0, 4), (0, 4)], start=(-1, 0))
     assert [p.where for p in caught.value.problems] == ["rocks", "rocks", "start"]

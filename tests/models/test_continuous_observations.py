@@ -1,6 +1,5 @@
-"""Models of the zoo whose observations are numbers.
-
-Played, conditioned in hindsight, inferred, planned against fine grids.
+"""Models of the zoo with real-valued observations: rollouts, hindsight, posteriors, and plans
+compared with fine grids.
 """
 
 from functools import cache
@@ -16,6 +15,7 @@ from homdp_ppl.declare.latent import latent_tables
 from homdp_ppl.models import gaussian_screening, gaussian_tiger, low_rank
 from homdp_ppl.planners import history_tree, quantised
 from homdp_ppl.posteriors import Sampling
+from tests.raising import raises
 
 MODELS = {
     model.__name__.split(".")[-1]: model for model in (gaussian_tiger, gaussian_screening, low_rank)
@@ -31,13 +31,13 @@ def world(name):
 
 @cache
 def drawn(name):
-    """A world drawn from the prior, and what happens in it."""
+    """A world drawn from the prior, and episodes of it."""
     here = world(name).homdp.draw(jax.random.key(3))
     return here, rollout(jax.random.split(jax.random.key(4), EPISODES), here, uniform_policy(here))
 
 
 def emissions(name, parameters):
-    """The normal distributions of all states by the model's story, (X,)."""
+    """The normal distributions of all states according to the model's story, (X,)."""
     if name == "gaussian_tiger":
         return stats.norm(parameters["mean"], parameters["precision"] ** -0.5)
     if name == "gaussian_screening":
@@ -49,7 +49,7 @@ def emissions(name, parameters):
 
 
 def log_prior(name, parameters):
-    """The prior by the model's story."""
+    """The prior according to the model's story."""
     if name == "gaussian_tiger":
         precision = parameters["precision"]
         mean = stats.norm([-1, 1], precision**-0.5).logpdf(parameters["mean"])
@@ -74,8 +74,8 @@ def log_prior(name, parameters):
     ],
 )
 def test_hindsight_is_the_program_given_states_and_numbers(name):
-    """The density by hand: prior, start, transitions from the tables, numbers by scipy, actions at
-    random.
+    """The density by hand: prior, initial states and transitions from the tables, observations by
+    SciPy, uniform actions.
     """
     here, episodes = drawn(name)
     rho, T, r = latent_tables(here)
@@ -107,7 +107,7 @@ def test_hindsight_is_the_program_given_states_and_numbers(name):
 
 
 def outside(name, episodes, parameters):
-    """Entries of the parameters beyond all draws of the posterior given the episodes."""
+    """Entries of the parameters outside the range of all draws of the posterior."""
     belief = posterior(world(name).homdp, episodes, sampling=SAMPLING)
     assert belief.method == ("conjugate" if name == "gaussian_tiger" else "nuts")
     draws = belief.parameters(jax.random.key(0), DRAWS)
@@ -124,10 +124,11 @@ def outside(name, episodes, parameters):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", MODELS)
 def test_posteriors_cover_a_truth_drawn_from_the_prior(name):
-    """Among n independent draws of the posterior the truth is first or last with probability 2 / (n
-    + 1).
+    """Among n independent draws of the posterior, the truth is the smallest or the largest with
+    probability 2 / (n + 1).
 
-    With 1,000 draws, of chains worth at least 400, and at most ten entries: false alarm below 5 %.
+    With 1,000 draws, an effective sample size of at least 400 and at most ten entries, the
+    false-alarm rate is below 5 %.
     """
     here, episodes = drawn(name)
     assert outside(name, episodes, here.parameters) == []
@@ -135,16 +136,16 @@ def test_posteriors_cover_a_truth_drawn_from_the_prior(name):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", MODELS)
-def test_posteriors_given_numbers_that_are_off_do_not_cover_it(name):
-    """The planted bug: all numbers are too large by 1."""
+def test_posteriors_given_shifted_observations_do_not_cover_the_truth(name):
+    """The planted bug: all observations are too large by 1."""
     here, episodes = drawn(name)
     wrong = Episodes(episodes.observations + 1.0, episodes.actions, episodes.states)
     assert outside(name, wrong, here.parameters) != []
 
 
 def on_a_grid(name, parameters, edges, cells=200):
-    """The model on equal cells that cover the line up to 1e-6, cut once more at the edges, by
-    scipy's normal distribution.
+    """The model on equal cells that cover the line up to 1e-6, with additional cuts at the edges,
+    by SciPy's normal distribution.
     """
     law = emissions(name, parameters)
     grid = np.union1d(np.linspace(law.ppf(1e-6).min(), law.ppf(1 - 1e-6).max(), cells - 1), edges)
@@ -161,11 +162,10 @@ def on_a_grid(name, parameters, edges, cells=200):
     ],
 )
 def test_the_optimum_on_a_fine_grid_lies_in_the_bracket(name):
-    """The grid holds all edges of the plan, so it loses nothing against the plan's value.
+    """The grid contains all edges of the plan, so its optimum is at least the plan's value, and the
+    bracket must contain it up to rounding.
 
-    The bracket must hold to rounding.
-
-    The optimum of a grid for noise that is half as large lies outside.
+    The optimum of a grid for half the noise is outside.
     """
     plan = quantised(5e-3)(world(name))
     assert plan.gap <= 5e-3
@@ -178,7 +178,7 @@ def test_the_optimum_on_a_fine_grid_lies_in_the_bracket(name):
     )
 
 
-def test_screening_moves_as_told():
+def test_screening_follows_its_story():
     _, T, r = latent_tables(world("gaussian_screening"))
     assert T[0, 0].tolist() == pytest.approx([0.85, 0.15, 0, 0, 0, 0, 0, 0])
     assert T[1, 1].tolist() == pytest.approx([0, 0, 0, 0, 0.5, 0.5, 0, 0])
@@ -188,27 +188,27 @@ def test_screening_moves_as_told():
 
 
 @pytest.mark.parametrize("states", [10, pytest.param(60, marks=pytest.mark.slow)])
-def test_low_rank_has_its_rank_whatever_the_number_of_places(states):
+def test_low_rank_has_its_rank_for_all_numbers_of_places(states):
     here = low_rank.structured(states=states, horizon=2)
     _, T, _ = latent_tables(here)
     for a in range(3):
         assert np.linalg.matrix_rank(T[:, a]) == 3
     region = np.arange(states) * 3 // states
-    first = T[0, 1] @ np.eye(3)[region]  # the first place is all of its own region
+    first = T[0, 1] @ np.eye(3)[region]  # the first place belongs to its region only
     assert first == pytest.approx([0.1, 0.9, 0.0], abs=1e-12)
     last = (region == 0).sum() - 1
     late = 0.5 * (
         3 * last / states
-    )  # so much of the second region, where actions work with rate 0.75
+    )  # share of the second region, where actions work with rate 0.75
     mixed = [0.1 * (1 - late), 0.9 * (1 - late) + 0.25 * late, 0.75 * late]
     assert T[last, 1] @ np.eye(3)[region] == pytest.approx(mixed, abs=1e-12)
     assert T[-1, 2] @ np.eye(3)[region] == pytest.approx([0.0, 0.0, 1.0], abs=1e-12)
 
 
-def test_places_of_a_region_are_alike_on_average():
-    """Numbers show the region alone, and a place is drawn anew at every step.
+def test_places_of_a_region_are_equivalent_on_average():
+    """Observations depend on the region only, and a new place is drawn at every step.
 
-    Regions would do as its states.
+    So regions are sufficient as states.
     """
     whole = on_a_grid("low_rank", world("low_rank").parameters, [], 40).stationary()
     region = np.arange(10) * 3 // 10
@@ -235,5 +235,5 @@ def test_the_family_is_one_class_for_all_numbers_of_places():
     assert few[-1].parameters["scale"] == 0.5
     played = rollout(jax.random.split(jax.random.key(0), 4), many[-1], uniform_policy(many[-1]))
     assert played.states.max() > 333
-    with pytest.raises(DeclarationError, match="from 2 to the number of states"):
+    with raises(DeclarationError, "blocks"):
         low_rank.structured(states=3, blocks=4)

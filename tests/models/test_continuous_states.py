@@ -1,4 +1,4 @@
-"""Models with continuous states: by hand, on a grid, and in all that is done with a model."""
+"""Models with continuous states: by hand, on a grid, and with all tools of the package."""
 
 from functools import cache
 
@@ -28,7 +28,7 @@ from tests.raising import raises
 
 WORLDS = {"light_dark": cache(light_dark.structured), "camera": cache(camera.structured)}
 SHORT = cache(lambda: light_dark.structured(horizon=3, light=2.0))
-ALARM, SLACK = 1e-5, 0.03  # chance of a false alarm on either side; what search and grid may lose
+ALARM, SLACK = 1e-5, 0.03  # false-alarm rate on either side; loss of search and grid
 each = pytest.mark.parametrize("name", WORLDS)
 
 
@@ -36,7 +36,7 @@ each = pytest.mark.parametrize("name", WORLDS)
 
 
 def test_light_dark_by_hand():
-    """Two to the right of a gain of 1.1, and a declaration near the goal that ends it."""
+    """Two steps to the right with a gain of 1.1, and a declaration near the goal that ends it."""
     world = light_dark.structured(horizon=2, gain=1.1, blur=0.3)
     states, seen = np.array([-2.0, 0.3, 99.9]), np.array([-1.0, 0.0])
     episode = Episode(Trajectory(seen, np.array([3, 4])), states)
@@ -49,7 +49,7 @@ def test_light_dark_by_hand():
 
 
 def test_camera_by_hand():
-    """East with a drift, then the box within reach; loaded afterwards."""
+    """East with a drift until the box is within reach, then a grasp; loaded afterwards."""
     world = camera.structured(horizon=3, drift=(0.1, -0.1), scale=1.2)
     states = np.array([[0.9, 1.0], [2.0, 0.9], [100.0, 0.1], [100.0, 0.0]])
     seen = np.array([[1.0, 1.2], [2.0, 1.5], [120.0, 0.0]])
@@ -82,13 +82,13 @@ def density(world, episode):
         )
 
 
-# All that is done with a model
+# All tools of the package
 
 
 @each
 def test_plays_and_is_conditioned_in_hindsight(name):
-    """The program conditioned on revealed episodes has the density of the kernels, policy and prior
-    apart.
+    """The density of the program, conditioned on revealed episodes, is that of the kernels, times
+    those of the policy and the prior.
     """
     world = WORLDS[name]()
     model, H, A = world.homdp, world.spaces.horizon, len(world.spaces.actions)
@@ -109,7 +109,9 @@ def test_plays_and_is_conditioned_in_hindsight(name):
 
 @each
 def test_sites_are_of_transitions_or_of_emissions(name):
-    """Classes factorise: with the other's emissions, transitions stay, and vice versa."""
+    """Classes factorise: with the emissions of another world, transitions do not change, and vice
+    versa.
+    """
     first, second = candidates(WORLDS[name]().homdp, 2, jax.random.key(1))
     moving, seeing = ("drift", "scale") if name == "camera" else ("gain", "blur")
     mixed = WORLDS[name]().homdp.at(
@@ -137,11 +139,10 @@ def test_particle_trees_plan_it(name):
 @pytest.mark.slow
 @each
 def test_its_posterior_finds_the_truth(name):
-    """60 episodes; within six posterior deviations in each of at most three numbers.
+    """After 60 episodes, the truth is within six posterior standard deviations in each of at most
+    three numbers; false-alarm rate 6e-9 for a normal posterior.
 
-    False-alarm rate 6e-9 if it is normal.
-
-    The numbers of another world are not.
+    The parameters of another world are not.
     """
     world, other = WORLDS[name](), WORLDS[name]().homdp.draw(jax.random.key(6))
     episodes = rollout(jax.random.split(jax.random.key(4), 60), world, uniform_policy(world))
@@ -161,7 +162,7 @@ def test_its_posterior_finds_the_truth(name):
     assert all((deviation[site] < 0.1).all() for site in world.parameters)
 
 
-def test_a_lamp_beyond_the_dark_is_refused():
+def test_a_lamp_outside_the_range_raises_an_error():
     with raises(DeclarationError, "light"):
         light_dark.structured(light=11.0)
 
@@ -170,12 +171,10 @@ def test_a_lamp_beyond_the_dark_is_refused():
 
 
 def grid(width, sight, reach=0.6):
-    """SHORT with places in cells of a width and sights in others, all within -5 and 9.
+    """SHORT with cells for places and cells for observations, all between -5 and 9.
 
-    The last of each is far away.
-
-    A cell is where its places are on average, five of them spread evenly; reward is exact where a
-    width divides 0.6.
+    The last cell of each kind is far away. A cell is represented by five evenly spaced places; the
+    reward is exact if the width divides 0.6.
     """
     edges, looks = (np.arange(round(-5 / w), round(9 / w) + 1) * w for w in (width, sight))
     left, spread = edges[:-1], (np.arange(5) + 0.5) / 5 * width
@@ -197,15 +196,15 @@ def grid(width, sight, reach=0.6):
 
 
 def in_cells(edges, mean, deviation):
-    """Chances of the cells between edges; the outermost go on for ever."""
+    """Probabilities of the cells between edges; the outermost cells are unbounded."""
     mean, deviation = np.asarray(mean)[..., None], np.asarray(deviation)[..., None]
     return np.diff(norm.cdf(edges[1:-1], mean, deviation), prepend=0, append=1)
 
 
 def optimum(model):
-    """Over all histories, with unnormalised beliefs, many at a time.
+    """The optimum over all histories, with batches of unnormalised beliefs.
 
-    Who has declared gets nothing more.
+    There is no reward after a declaration.
     """
     _, T, O, reward = model.stationary()  # noqa: E741
 
@@ -217,7 +216,7 @@ def optimum(model):
         return np.max([declared, *(seen(after, remaining - 1) for after in moved)], axis=0)
 
     def seen(predicted, remaining):
-        if remaining == 0:  # declaring is never worse than nothing: what is seen does not matter
+        if remaining == 0:  # the last action is always to declare: observations do not matter
             return predicted @ reward[0, :, 4]
         return np.array([best(row * O.T, remaining).sum() for row in predicted])
 
@@ -225,7 +224,7 @@ def optimum(model):
 
 
 def reached(simulations, episodes, **believed):
-    """In how many episodes the particle planner gets to the goal when it believes in these
+    """The number of episodes in which the particle planner reaches the goal if it plans for these
     parameters.
     """
     policy = particle_tree(simulations)(
@@ -235,7 +234,7 @@ def reached(simulations, episodes, **believed):
 
 
 def agrees(count, episodes, value):
-    """Whether a policy near the optimum gets there as often."""
+    """Whether this number is plausible for a policy near the optimum."""
     return (
         binom.ppf(ALARM, episodes, value - SLACK)
         <= count
@@ -250,18 +249,17 @@ def agrees(count, episodes, value):
     ids=["few", "many"],
 )
 def test_the_particle_planner_agrees_with_a_fine_grid(simulations, episodes):
-    """Returns are 0 or 1, so exact binomial tails at 1e-5 on each side, around the grid's optimum
-    with a slack of 0.03.
+    """Returns are 0 or 1, so the test uses exact binomial tails at 1e-5 on each side, around the
+    grid's optimum with a slack of 0.03.
 
-    Of that less than 0.01 is for the grid: with both widths twice as large the optimum is as near.
+    Less than 0.01 of the slack is for the grid: with both widths twice as large, the optimum is as
+    close.
     """
     coarse, fine = optimum(grid(0.2, 0.25)), optimum(grid(0.1, 0.125))
     assert abs(fine - coarse) < 0.01
     count = reached(simulations, episodes)
     assert agrees(count, episodes, fine)
-    assert not agrees(
-        reached(300, 40, gain=0.5), 40, fine
-    )  # a planner that believes in shorter steps
+    assert not agrees(reached(300, 40, gain=0.5), 40, fine)  # a planner for shorter steps
     assert not agrees(
         count, episodes, optimum(grid(0.1, 0.25, reach=0.2))
     )  # a grid with a smaller goal

@@ -1,4 +1,4 @@
-"""The zoo's Gymnasium ids."""
+"""The Gymnasium ids of the model zoo."""
 
 import inspect
 from importlib.metadata import entry_points
@@ -30,7 +30,7 @@ def test_every_model_has_an_id():
 
 
 def check_id(name):
-    """What an id makes passes Gymnasium's checks, every render mode included, and plays as the
+    """The environment of an id passes Gymnasium's checks in every render mode, and plays like the
     world of that name.
     """
     env = gymnasium.make(IDS[name])
@@ -79,7 +79,7 @@ def test_options_reach_the_model_and_the_environment():
     )
 
 
-def test_a_world_is_declared_once_for_a_whole_vector(monkeypatch):
+def test_a_world_is_declared_once_per_vector(monkeypatch):
     declared = []
 
     def counted(size=0):
@@ -89,13 +89,13 @@ def test_a_world_is_declared_once_for_a_whole_vector(monkeypatch):
     monkeypatch.setitem(models.MODELS, "tiger", counted)
     gymnasium.make_vec("homdp/Tiger-v0", num_envs=5, size=-1).close()
     assert declared == [-1]
-    ZooEnv("tiger", size=[-2])  # a list can be no key
+    ZooEnv("tiger", size=[-2])  # a list cannot be a key
     assert declared == [-1, [-2]]
 
 
 def test_the_entry_point_registers_in_its_namespace():
-    """Nobody reads it since Gymnasium 1.0, but it is there, does what it did, and can be called
-    again.
+    """Gymnasium 1.0 and later do not read the entry point. It still works, and can be called
+    repeatedly.
     """
     (point,) = entry_points(group="gymnasium.envs", name="homdp")
     assert point.load() is register
@@ -112,8 +112,8 @@ MODES = [gymnasium.vector.AutoresetMode.NEXT_STEP, gymnasium.vector.AutoresetMod
 
 
 def check_vector(vector, alone, mode):
-    """Three episodes in a vector are those of the same environments alone, and end with their
-    latent states.
+    """Three episodes in a vector equal those of the single environments, and end with their latent
+    states.
     """
     H = alone[0].spaces.horizon
     generator = np.random.default_rng(1)
@@ -154,8 +154,8 @@ def test_vectors_made_by_id(mode):
 
 
 @pytest.mark.slow
-def test_vectors_in_processes_of_their_own():
-    """Spawned, not forked: JAX has threads."""
+def test_vectors_in_separate_processes():
+    """Processes are spawned, not forked, because JAX has threads."""
     kwargs = {"context": "spawn", "autoreset_mode": MODES[1]}
     vector = gymnasium.make_vec(
         "homdp/Tiger-v0", num_envs=1, vectorization_mode="async", vector_kwargs=kwargs

@@ -1,4 +1,4 @@
-"""The lower-bound tree has the properties the paper proves of it."""
+"""The lower-bound tree has the properties that the paper proves."""
 
 import numpy as np
 import pytest
@@ -20,8 +20,8 @@ def test_observations_are_uniform_given_the_parent():
 
 
 def test_optimal_value_is_half_plus_half_epsilon():
-    """With the parent known, the best guess of the leaf is right with probability (1 + epsilon) /
-    2.
+    """If the parent is known, the best guess of the leaf is correct with probability (1 + epsilon)
+    / 2.
     """
     world = models.load("lower_bound_tree", depth=3, observations=6, epsilon=0.4)
     emission, weight = leaves(world), 1 / 4
@@ -30,14 +30,14 @@ def test_optimal_value_is_half_plus_half_epsilon():
 
 
 def test_gap_of_one_wrong_decision_is_two_epsilon_over_x_y():
-    """Separation: each observation decided wrongly under one parent costs 2 epsilon / (X' Y')."""
+    """Separation: a wrong decision for one parent and observation costs 2 epsilon / (X' Y')."""
     epsilon, X_leaf, Y_leaf = 0.4, 4, 4
     emission = leaves(models.load("lower_bound_tree", depth=3, observations=6, epsilon=epsilon))
     loss = abs(emission[0, 0] - emission[1, 0]) / X_leaf
     assert loss == pytest.approx(2 * epsilon / (X_leaf * Y_leaf))
 
 
-def test_signs_decide_the_emissions():
+def test_signs_determine_the_emissions():
     u = np.array([[1, -1]])
     world = models.load("lower_bound_three", observations=6, epsilon=0.2, u=u)
     np.testing.assert_allclose(leaves(world), [[0.3, 0.2, 0.2, 0.3], [0.2, 0.3, 0.3, 0.2]])
@@ -45,7 +45,7 @@ def test_signs_decide_the_emissions():
     assert len(world.spaces.states) == 3
 
 
-def test_wrong_options_are_refused_together():
+def test_invalid_options_are_reported_together():
     with pytest.raises(DeclarationError) as caught:
         models.load("lower_bound_tree", depth=1, observations=5, epsilon=2.0)
     assert {p.where for p in caught.value.problems} >= {"depth", "observations", "epsilon"}

@@ -1,4 +1,4 @@
-"""One contract for every model of the zoo."""
+"""The contract of all models of the zoo."""
 
 import jax
 import jax.numpy as jnp
@@ -16,11 +16,11 @@ NAMES = tuple(models.MODELS)
 FIRST = ("tiger", "tiger_table", "tiger_listen", "lock", "gaussian_tiger", "light_dark")
 ZOO = [
     name if name in FIRST else pytest.param(name, marks=pytest.mark.slow) for name in NAMES
-]  # each is compiled: all if there is time
+]  # each model is compiled, so most are marked slow
 
 
 def finite(made):
-    """The same world, for tests of its tables."""
+    """The world, for tests of its tables."""
     if not made.spaces.finite:
         pytest.skip("real-valued spaces have no tables")
     return made
@@ -52,11 +52,8 @@ def test_tables_are_valid(name):
 
 
 @pytest.mark.parametrize("name", ZOO)
-def test_drawn_worlds_use_the_whole_support(name):
-    """What the structure calls possible does happen at generic parameters.
-
-    It is not simply everything.
-    """
+def test_drawn_worlds_have_the_full_support(name):
+    """At generic parameters, exactly the entries that the structure calls possible are positive."""
     made = finite(drawn(name))
     for table, possible in zip(
         made.pomdp.stationary()[:3], made.homdp.structure.support, strict=True
@@ -102,7 +99,7 @@ def hand_density(made, policy, episodes: Episodes, k: int) -> float:
 
 @pytest.mark.parametrize("name", ZOO)
 def test_simulated_frequencies_agree_with_the_tables(name):
-    """False alarm: 1e-6 a model."""
+    """False alarm: 1e-6 per model."""
     made = finite(world(name))
     episodes = rollout(jax.random.split(jax.random.key(3), 2000), made, uniform_policy(made))
     assert frequency_errors(episodes, made.pomdp) == []
@@ -111,9 +108,9 @@ def test_simulated_frequencies_agree_with_the_tables(name):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_simulated_frequencies_agree_with_the_tables_in_the_long_run(name):
-    """The same with 20,000 outcomes a row, which sees errors of a few percent.
+    """The same with 20,000 outcomes per row, which detects errors of a few percent.
 
-    False alarm: 1e-6 a model.
+    False alarm: 1e-6 per model.
     """
     made = finite(world(name))
     episodes = rollout(jax.random.split(jax.random.key(4), 200_000), made, uniform_policy(made))
@@ -133,7 +130,7 @@ def test_simulated_frequencies_agree_with_the_tables_in_the_long_run(name):
         pytest.param("random", marks=pytest.mark.slow),
     ],
 )
-def test_wrong_simulators_are_caught(name):
+def test_wrong_simulators_are_detected(name):
     """Planted bugs: another action's transition, an observation of the next state, a shifted
     trajectory.
     """
@@ -148,7 +145,7 @@ def test_wrong_simulators_are_caught(name):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_the_story_is_told(name):
+def test_docstrings_tell_the_story(name):
     made = models.MODELS[name]
     story = made.__globals__["__doc__"]
     assert "Known" in story
@@ -158,7 +155,7 @@ def test_the_story_is_told(name):
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name.endswith("_table")])
-def test_tables_and_programs_share_their_truth(name):
+def test_tables_and_programs_have_the_same_true_tables(name):
     for one, other in zip(world(name.removesuffix("_table")).pomdp, world(name).pomdp, strict=True):
         assert np.array_equal(one, other)
 

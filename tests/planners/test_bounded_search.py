@@ -249,5 +249,5 @@ def test_plans_are_reproducible() -> None:
 
 def test_invalid_options_raise_planning_errors() -> None:
     with raises(PlanningError, "gap", "time_limit"):
-        bounded_search(gap=-1.0, time_limit=float("nan"))
+        bounded_search(gap=-1.0, time_limit=-1.0)
     assert bounded_search(time_limit=np.inf)(signed_pomdp(0, zeros=False)).gap <= 1e-3

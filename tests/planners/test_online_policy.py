@@ -11,6 +11,7 @@ import pytest
 
 from homdp_ppl import (
     Kernels,
+    ParameterError,
     PlanningError,
     PolicyError,
     Real,
@@ -241,12 +242,14 @@ def test_values_of_plans_are_estimated():
 
 def test_invalid_options_raise_planning_errors():
     with raises(PlanningError, "simulations", "seed", "seconds"):
-        particle_tree(0, -1.0, seed=-1, widening=(1.0, -1.0), heuristic=3)
-    with raises(PlanningError, "widening"):
+        particle_tree(0, -1.0, seed=-1, widening=(1.0, -1.0))
+    with raises(ParameterError, "heuristic"):
+        particle_tree(heuristic=3)
+    with raises(ParameterError, "widening"):
         particle_tree(widening=3)
     with raises(PlanningError, "simulations"):
         particle_tree(10**9)(walk.at(blur=BLUR))
-    with raises(PlanningError, "simulations"):
+    with raises(PlanningError, "particles"):
         particle_tree(particles=10**9)(walk.at(blur=BLUR))
     with raises(PlanningError, "world"):
         particle_tree()(walk)

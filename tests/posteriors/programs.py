@@ -1,6 +1,4 @@
-"""Declarations of every kind that posteriors must serve, each declared (and its sampler compiled)
-once, and ways to feed them.
-"""
+"""Declarations for tests of posteriors, each created (and compiled) once, and data for them."""
 
 from collections.abc import Callable
 from functools import cache
@@ -18,7 +16,7 @@ from homdp_ppl import HOMDP, Counts, Episodes, Kernels, homdp, tabular
 from tests.worlds import simulate, world
 
 EYE = np.eye(3)
-STAY = np.repeat(EYE[:, None, :], 2, axis=1)  # (X, A, X)  nothing moves
+STAY = np.repeat(EYE[:, None, :], 2, axis=1)  # (X, A, X)  states never change
 ALPHA_T = np.array([[[1.0, 2, 3], [4, 1, 1]], [[0.5, 1, 2], [2, 2, 2]], [[3, 1, 0.5], [1, 1, 5]]])
 ALPHA_O = np.array([[5.0, 1], [2, 3], [1, 4]])
 GRID = np.linspace(-8, 8, 20_001)  # of a logistic accuracy
@@ -57,8 +55,9 @@ def tables() -> HOMDP:
 
 @cache
 def partly() -> HOMDP:
-    """Rows partly known: one Dirichlet site serves two emission rows, in another order and with
-    another mass; a Beta moves T.
+    """Partly known rows: one Dirichlet site in two emission rows, and a Beta site in T.
+
+    The emission rows use the site with a different order and mass.
     """
 
     def program():
@@ -79,7 +78,7 @@ def partly() -> HOMDP:
 def logistic() -> HOMDP:
     """One parameter without a closed form.
 
-    The tiger's accuracy on the logistic scale, normal there.
+    The tiger's accuracy is normal on the logistic scale.
     """
     tiger = world("tiger").homdp
 
@@ -103,7 +102,7 @@ def logistic() -> HOMDP:
 
 @cache
 def rates() -> HOMDP:
-    """A regression on a feature of the action moves T, a logistic-normal accuracy moves O."""
+    """T depends on a regression on the action, O on a logistic-normal accuracy."""
 
     def rates():
         ear = numpyro.sample("ear", dist.Normal(1.0, 1.0))
@@ -117,9 +116,9 @@ def rates() -> HOMDP:
 
 @cache
 def hierarchy() -> HOMDP:
-    """Accuracies by state that scatter around an unknown centre with an unknown spread.
+    """A hierarchy: accuracies by state with an unknown centre and spread.
 
-    Both act through others only.
+    Tables depend on centre and spread only through the accuracies.
     """
 
     def hierarchy():
@@ -150,7 +149,7 @@ def switch() -> HOMDP:
 
 @cache
 def closed_switch() -> HOMDP:
-    """A discrete site beside a Beta in closed form."""
+    """A discrete site and a Beta site in closed form."""
 
     def closed_switch():
         grade = numpyro.sample("grade", dist.DiscreteUniform(0, 2))
@@ -163,9 +162,7 @@ def closed_switch() -> HOMDP:
 
 @cache
 def picks() -> HOMDP:
-    """All at once: a discrete site picks which outcome is impossible, a normal site how likely it
-    is, a Beta moves T.
-    """
+    """A discrete site selects the impossible outcome; normal and Beta sites give probabilities."""
 
     def picks():
         side = numpyro.sample("side", dist.Bernoulli(0.3))
@@ -182,9 +179,9 @@ def picks() -> HOMDP:
 
 @cache
 def one_of_two() -> HOMDP:
-    """A discrete site picks one of two supports.
+    """A discrete site selects one of two supports.
 
-    Each observation is possible, both together are not.
+    Each observation is possible, but not both together.
     """
 
     def program():
@@ -197,9 +194,7 @@ def one_of_two() -> HOMDP:
 
 @cache
 def weighed() -> HOMDP:
-    """The logistic accuracy with a survey that was observed, a factor, and a prior that counts
-    twice.
-    """
+    """The logistic accuracy with an observed site, a factor, and a prior with scale 2."""
 
     def weighed():
         with numpyro.handlers.scale(scale=2.0):
@@ -231,7 +226,7 @@ PROGRAMS = (
 )
 
 
-KINDS = {  # where sites live: drawn in NumPy, because JAX takes seconds to compile a Dirichlet draw
+KINDS = {  # draws of the sites in NumPy, because JAX takes seconds to compile a Dirichlet draw
     "simplex": ("T", "O", "rest"),
     "unit": ("slip", "accuracy", "sensitivity", "specificity"),
     "positive": ("spread",),
@@ -275,7 +270,7 @@ def episodes(program: Callable[[], HOMDP], number: int = 12, seed: int = 0) -> E
 
 
 def seen(emission, transition=None) -> Counts:
-    """Counts of emissions alone, or with transitions."""
+    """Counts of emissions, optionally with transitions."""
     X = len(emission)
     return Counts(
         np.zeros((X, 2, X)) if transition is None else np.array(transition), np.array(emission)
@@ -283,7 +278,7 @@ def seen(emission, transition=None) -> Counts:
 
 
 def growls(emission) -> Counts:
-    """Counts of what the tiger was heard to do, and of no moves."""
+    """Counts of growls, without transitions."""
     return seen(emission, np.zeros((2, 3, 2), int))
 
 
@@ -295,8 +290,10 @@ def grid_posterior(log_density, values):
 
 
 def ear_posterior(right, wrong):
-    """Of the logistic accuracy: Normal(1, 1) prior, `right` growls of probability expit(ear),
-    `wrong` of the rest.
+    """The log density of the logistic accuracy, up to a constant.
+
+    The prior is Normal(1, 1); each of `right` growls has probability expit(ear), and each of
+    `wrong` growls 1 - expit(ear).
     """
     return grid_posterior(
         norm.logpdf(GRID, 1, 1) + right * np.log(expit(GRID)) + wrong * np.log(expit(-GRID)), GRID

@@ -1,10 +1,9 @@
-"""Simulation-based calibration (Talts, Betancourt, Simpson, Vehtari and Gelman 2018), with bugs to
-plant.
+"""Simulation-based calibration (Talts, Betancourt, Simpson, Vehtari and Gelman 2018).
 
-Parameters come from the prior and episodes from the parameters, both in plain NumPy; if the
-posterior is right, the rank of the true value among posterior draws is uniform. Ranked are all
-parameters and the log-likelihood of the whole data: parameters alone cannot see data that were
-dropped, since the posterior of fewer data is calibrated too (Modrak et al. 2023).
+Parameters are drawn from the prior and episodes given the parameters, both in plain NumPy. If the
+posterior is correct, the rank of the true value among posterior draws is uniform. The ranked
+quantities are all parameters and the log-likelihood of the data. Parameters alone cannot detect
+dropped data, because the posterior given fewer data is calibrated too (Modrak et al. 2023).
 """
 
 from collections.abc import Callable, Iterable
@@ -17,13 +16,13 @@ from scipy import stats
 from homdp_ppl import Counts, Episodes, Posterior
 from tests.worlds import Replicas, simulate
 
-LEVEL = 1e-4  # chance that a right posterior raises any alarm in one call of `alarms`
+LEVEL = 1e-4  # probability of any alarm in one call of `alarms` if the posterior is correct
 DRAWS = 31
 INITIAL = np.array([0.6, 0.3, 0.1])
 
 
 class Study(NamedTuple):
-    """True parameters of many replicas, the tables they mean, and the episodes of each."""
+    """True parameters of many replicas, their tables, and the episodes of each."""
 
     truth: dict[str, np.ndarray]  # (R, ...)
     tables: Callable[
@@ -40,11 +39,10 @@ def study(truth, tables, initial, horizon: int, episodes: int, seed: int) -> Stu
 
 
 def uniforms(study: Study, beliefs: Iterable[Posterior]) -> dict[str, np.ndarray]:
-    """For each number of each site, and the log-likelihood.
+    """Ranks (R,) for each entry of each site and for the log-likelihood.
 
-    Uniform numbers (R,) if the beliefs are right.
-
-    The rank of the truth among the draws, ties and the place inside the rank broken at random.
+    They are uniform if the posteriors are correct. The rank is that of the true value among the
+    draws; ties and the position within the rank are random.
     """
     generator = np.random.default_rng(0)
     draws = [belief.parameters(jax.random.key(r), DRAWS) for r, belief in enumerate(beliefs)]
@@ -68,7 +66,7 @@ def uniforms(study: Study, beliefs: Iterable[Posterior]) -> dict[str, np.ndarray
 
 
 def log_likelihood(tables, data: Episodes) -> np.ndarray:
-    """Of all transitions and emissions, step by step, for tables with a leading axis."""
+    """The log-likelihood of all transitions and emissions, for tables with a leading axis."""
     T, O = tables  # noqa: E741
     x = data.states[:, :-1]
     return (
@@ -79,9 +77,8 @@ def log_likelihood(tables, data: Episodes) -> np.ndarray:
 def alarms(columns: dict[str, np.ndarray]) -> list[str]:
     """Quantities that are not uniform.
 
-    Too often below 1/2, too often in the outer half, or by Kolmogorov-Smirnov.
-
-    Three exact tests for each of M quantities, every one at LEVEL / (3 M).
+    There are three exact tests for each of M quantities, each at LEVEL / (3 M): the share below
+    1/2, the share in the outer half, and Kolmogorov-Smirnov.
     """
     found = []
     for name, u in columns.items():

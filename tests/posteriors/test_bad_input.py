@@ -1,6 +1,5 @@
-"""What posteriors refuse, in words that name the place; and never a NaN."""
+"""Invalid data raise errors that name the place; results are never NaN."""
 
-import re
 from dataclasses import replace
 
 import jax
@@ -49,7 +48,7 @@ QUIET = episode([0, 0, 0, 0, 0], [0, 0, 1, 0], [0, 0, 0, 0])  # the tiger stays 
 
 
 @pytest.mark.parametrize(
-    ("data", "words"),
+    ("data", "where"),
     [
         (
             Counts(np.zeros((2, 2, 2)), np.zeros((2, 3))),
@@ -102,15 +101,15 @@ QUIET = episode([0, 0, 0, 0, 0], [0, 0, 1, 0], [0, 0, 0, 0])  # the tiger stays 
         ),
     ],
 )
-def test_what_does_not_belong_is_named(data, words):
-    with raises(DataError, words):
+def test_invalid_data_are_named(data, where):
+    with raises(DataError, where):
         posterior(tiger(), data)
-    with raises(DataError, words):
+    with raises(DataError, where):
         posterior(tiger(), growls()).update(data)
 
 
 def certain(emission=programs.EYE, initial=(0.5, 0.5, 0.0)):
-    """Three states that stay, with an unknown that moves one emission row."""
+    """Three constant states, with one unknown emission row."""
 
     def certain():
         p = numpyro.sample("p", dist.Beta(1.0, 1.0))
@@ -121,36 +120,32 @@ def certain(emission=programs.EYE, initial=(0.5, 0.5, 0.0)):
 
 
 def test_impossible_steps_are_named():
-    """Several episodes with several faults, all reported.
+    """All problems of several episodes are reported.
 
-    The first episode, then the first step, then start, emission, transition.
+    They are ordered by episode, step, and then initial, emission and transition.
     """
     model = certain()
     good = episode([0, 0, 0, 0], [0, 1, 0], [0, 0, 1])
     moves = episode([0, 0, 1, 1], [0, 1, 1], [0, 1, 0])
     sees = episode([0, 0, 0, 0], [0, 0, 2], [0, 0, 0])
     starts = episode([2, 2, 2, 2], [2, 0, 2], [0, 0, 0])
-    for faulty, words in (
-        (
-            [good, moves, sees],
-            r"data\[episode 1, step 2\]: got transition \(x0, a1, x1\), declared impossible",
-        ),
-        (
-            [good, good, sees, moves],
-            r"data\[episode 2, step 3\]: got emission \(x0, y2\), declared impossible",
-        ),
-        ([starts, moves], r"data\[episode 0, step 1\]: got initial \(x2\), declared impossible"),
+    for faulty, at, got in (
+        ([good, moves, sees], "episode 1, step 2", "transition (x0, a1, x1)"),
+        ([good, good, sees, moves], "episode 2, step 3", "emission (x0, y2)"),
+        ([starts, moves], "episode 0, step 1", "initial (x2)"),
     ):
-        with pytest.raises(DataError, match=words) as error:
+        with raises(DataError, "data") as error:
             posterior(model, faulty)
-        assert re.match(words, str(error.value.problems[0]))
+        first = error.value.problems[0]
+        assert first.at == at
+        assert first.got.startswith(got)
         assert len({problem.at for problem in error.value.problems}) > 1
-        with pytest.raises(DataError, match=words):
+        with raises(DataError, f"data[{at}]"):
             posterior(model, good).update(faulty)
     assert posterior(model, [good, good]).method == "conjugate"
 
 
-def test_jointly_impossible_data_are_told_apart():
+def test_jointly_impossible_data_raise():
     model = programs.one_of_two()
     one, other = seen([[1, 1, 0], [0, 0, 0], [0, 0, 0]]), seen([[1, 0, 1], [0, 0, 0], [0, 0, 0]])
     settled = posterior(model, one)
@@ -162,8 +157,8 @@ def test_jointly_impossible_data_are_told_apart():
 
 
 @pytest.mark.slow
-def test_jointly_impossible_data_are_told_apart_by_laplace():
-    """A support that moves with a continuous site: a growl on each side of it."""
+def test_jointly_impossible_data_raise_with_laplace():
+    """The support depends on a continuous site, with a growl on each side of it."""
 
     def program():
         edge = numpyro.sample("edge", dist.Normal(0.0, 1.0))
@@ -174,13 +169,13 @@ def test_jointly_impossible_data_are_told_apart_by_laplace():
             jnp.stack([jnp.array([0.5, left, 0.5 - left]), *programs.EYE[1:]]),
         )
 
-    with pytest.raises(DataError, match="not all of them under the same parameters"):
+    with raises(DataError, "data"):
         posterior(
             programs.declare(program), seen([[1, 1, 1], [0, 0, 0], [0, 0, 0]]), method="laplace"
         )
 
 
-def test_an_unknown_start_is_refused():
+def test_an_unknown_initial_distribution_raises():
     def program():
         first = numpyro.sample("first", dist.Beta(1.0, 1.0))
         return Kernels(jnp.array([first, 1 - first, 0.0]), programs.STAY, programs.EYE)
@@ -190,7 +185,7 @@ def test_an_unknown_start_is_refused():
     assert "hindsight" in str(error.value)
 
 
-def test_options_are_checked_before_anything_runs():
+def test_options_are_validated_first():
     model = programs.logistic()
     data = growls()
     with raises(InferenceError, "method"):
@@ -229,27 +224,25 @@ def discrete_program(prior, size):
 
 
 @pytest.mark.parametrize(
-    ("prior", "size", "words"),
+    ("prior", "size", "got"),
     [
-        (dist.Poisson(1.0), 1, "got z, whose values cannot be listed; expected at most 4,096"),
-        (
-            dist.Bernoulli(0.5).expand([2]).to_event(1),
-            1,
-            "got z, whose values cannot be listed; .* write a plate for to_event",
-        ),
-        (dist.Bernoulli(0.5), 13, "got 8,192 joint values"),
-        (dist.Bernoulli(0.5), 2000, r"got more than 10\^12 joint values"),
+        (dist.Poisson(1.0), 1, "z, "),
+        (dist.Bernoulli(0.5).expand([2]).to_event(1), 1, "z, "),
+        (dist.Bernoulli(0.5), 13, "8,192 joint values"),
+        (dist.Bernoulli(0.5), 2000, "more than 10^12 joint values"),
     ],
     ids=["endless", "several", "many", "very many"],
 )
-def test_discrete_sites_beyond_summation_are_refused(prior, size, words):
-    with pytest.raises(InferenceError, match=words) as error:
+def test_discrete_sites_with_too_many_values_raise(prior, size, got):
+    with raises(InferenceError, "discrete sites") as error:
         posterior(discrete_program(prior, size), seen([[1, 2, 0], [0, 0, 0], [0, 0, 0]]))
-    assert "marginalise" in str(error.value)
+    (problem,) = error.value.problems
+    assert problem.got.startswith(got)
+    assert "marginalise" in problem.remedy
 
 
-def test_counts_of_any_array_kind_come_out_as_numpy():
-    """Lists, JAX arrays and whole floats are counts too."""
+def test_counts_are_converted_to_numpy():
+    """Lists, JAX arrays and integer-valued floats are accepted as counts."""
     expected = posterior(
         tiger(), Counts(np.zeros((2, 3, 2), int), np.array([[3, 1], [1, 2]]))
     ).mean.shows(0)
@@ -268,10 +261,10 @@ def test_counts_of_any_array_kind_come_out_as_numpy():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [0, 1, 10**15])
-def test_no_number_of_visits_makes_a_nan(number):
-    """Nothing seen, one visit, more than a float counts.
+def test_no_number_of_visits_gives_nan(number):
+    """No data, one visit, and more visits than a float can count exactly.
 
-    Moments are finite, variances not negative, rows sum to one.
+    Moments are finite, variances are not negative, and rows sum to one.
     """
     for program in (programs.tables, programs.partly, programs.switch, programs.closed_switch):
         model = program()

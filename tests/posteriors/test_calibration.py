@@ -68,15 +68,13 @@ def test_planted_bugs_in_closed_forms_are_caught(bug):
         "dropped last transition",
         "data dropped",
         "lost update",
-    ):  # what remains is calibrated in itself
+    ):  # the remaining data are calibrated
         assert found == ["log-likelihood 0"]
 
 
 NUTS_REPLICAS = 60
 SAMPLING = Sampling(chains=2, warmup=100, draws=300)
-OPEN = Gate(
-    divergences=1.0, r_hat=np.inf, ess=0.0
-)  # a gate that looks at the draws would select the replicas
+OPEN = Gate(divergences=1.0, r_hat=np.inf, ess=0.0)  # a gate would select replicas by their draws
 
 
 def rates_tables(values):
@@ -122,7 +120,7 @@ def test_the_tables_in_numpy_are_those_of_the_program():
 def test_nuts_is_calibrated():
     """Two parameters and the log-likelihood.
 
-    False-alarm rate sbc.LEVEL = 1e-4 for draws that are nearly independent.
+    False-alarm rate sbc.LEVEL = 1e-4 for nearly independent draws.
     """
     study = nuts_study()
     assert sbc.alarms(sbc.uniforms(study, nuts_beliefs(study))) == []
@@ -140,9 +138,9 @@ def test_planted_bugs_in_nuts_are_caught(bug):
     "bug", ["none", "double counting", "stale cache", "lost update", "wrong prior"]
 )
 def test_nuts_with_many_replicas(bug):
-    """Two parameters show less than 24.
+    """Two parameters have less power than 24.
 
-    Half of the data must be lost before 250 replicas notice.
+    250 replicas detect dropped data only if half of the data are lost.
     """
     study = nuts_study(250)
     if bug == "stale cache":
@@ -152,7 +150,7 @@ def test_nuts_with_many_replicas(bug):
         beliefs = [
             sampled(programs.rates().counts(data[:8]), r) for r, data in enumerate(study.data)
         ]
-    elif bug == "wrong prior":  # as if the centres of both priors were moved by one deviation
+    elif bug == "wrong prior":  # the centres of both priors are shifted by one standard deviation
         moved = {"ear": study.truth["ear"] + 1.0, "drift": study.truth["drift"] - 0.8}
         study = sbc.study(moved, rates_tables, np.array([0.7, 0.3]), horizon=4, episodes=16, seed=4)
         beliefs = nuts_beliefs(study)
@@ -164,9 +162,9 @@ def test_nuts_with_many_replicas(bug):
 
 @pytest.mark.slow
 def test_pooled_and_partly_known_rows_are_calibrated():
-    """One Dirichlet site behind two emission rows, two Betas; planted bug.
+    """One Dirichlet site in two emission rows, and two Beta sites.
 
-    The two rows are not pooled.
+    Planted bug: the two rows are not pooled.
     """
     generator = np.random.default_rng(5)
     R, model = 2000, programs.partly()

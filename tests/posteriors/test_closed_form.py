@@ -1,6 +1,4 @@
-"""Closed forms and finite sites against rational arithmetic, distributions by name, and sums over
-all values.
-"""
+"""Closed forms and finite sites against rational arithmetic, known distributions and sums."""
 
 from contextlib import nullcontext
 from dataclasses import replace
@@ -75,7 +73,7 @@ def test_pooled_rows_in_rational_arithmetic():
 def test_partly_known_rows_in_rational_arithmetic():
     """Rows (1/4, 3/4 r) and (1/2 reversed r, 1/2).
 
-    Known entries teach nothing, the others are pooled.
+    Known entries carry no information, the others are pooled.
     """
     counts = Counts(
         np.array([[[3, 4], [9, 9]], [[0, 5], [2, 6]]]), np.array([[50, 1, 2, 3], [10, 20, 30, 70]])
@@ -87,16 +85,14 @@ def test_partly_known_rows_in_rational_arithmetic():
     assert same(belief.mean.shows(0)[1], [*(half * m for m in mean[::-1]), half])
     assert same(belief.variance.emission[0], [0, *(9 * quarter**2 * v for v in variance)])
     assert same(belief.variance.emission[1], [*(half**2 * v for v in variance[::-1]), 0])
-    first, of_first = dirichlet(
-        [1, 3], [4, 3]
-    )  # slip[0] stands in the second column of T(. | 0, 0)
+    first, of_first = dirichlet([1, 3], [4, 3])  # slip[0] is the second entry of T(. | 0, 0)
     second, of_second = dirichlet([2, 1], [2, 6])
     assert same(belief.mean.moves(0), [[first[::-1], [half, half]], [[0, 1], second]])
     assert same(belief.variance.transition, [[of_first[::-1], [0, 0]], [[0, 0], of_second]])
 
 
-def test_draws_have_the_distribution_that_is_claimed():
-    """Kolmogorov-Smirnov test of single entries, ALARM each; planted bug: a count more is seen."""
+def test_draws_have_the_claimed_distribution():
+    """Kolmogorov-Smirnov test of single entries, ALARM each; planted bug: an extra count."""
     counts = Counts(
         np.array([[[3, 4], [9, 9]], [[0, 5], [2, 6]]]), np.array([[50, 1, 2, 3], [10, 20, 30, 70]])
     )
@@ -125,9 +121,9 @@ def test_draws_have_the_distribution_that_is_claimed():
 
 
 def test_draws_of_tiny_concentrations_are_probabilities():
-    """Beta(1e-3, 1e-3) puts much of its mass beyond the smallest float.
+    """Beta(1e-3, 1e-3) has much of its mass below the smallest float.
 
-    Draws stay probabilities, half of them at each end.
+    Draws are still probabilities, half of them at each end.
     """
     belief = posterior(programs.partly(), Counts.zero(programs.partly()))
     draws = replace(belief, closed=np.full(7, 1e-3)).draws(KEY, DRAWS)
@@ -138,8 +134,8 @@ def test_draws_of_tiny_concentrations_are_probabilities():
     assert stats.binomtest(ends, DRAWS).pvalue > ALARM
 
 
-def test_updates_add_up_and_cost_no_history():
-    """One episode after the other is all at once; the counts are the only memory."""
+def test_updates_add_up():
+    """Updates by single episodes equal one update by all; only the counts are kept."""
     model, batch = programs.tables(), programs.episodes(programs.tables)
     step = posterior(model, batch[:1])
     for episode in batch[1:]:
@@ -175,10 +171,7 @@ def binomial(p, yes, no):
 
 
 def test_discrete_sites_are_summed_over_exactly():
-    """Three sites with 12 joint values.
-
-    Posterior probabilities, mean and variance in rational arithmetic.
-    """
+    """Three sites with 12 joint values: probabilities, mean and variance in rational arithmetic."""
     T, O = np.array([[[9, 2], [8, 3]], [[7, 0], [4, 4]]]), np.array([[8, 3], [2, 9]])  # noqa: E741
     belief = posterior(programs.switch(), Counts(T, O))
     assert belief.method == "enumerated"
@@ -213,7 +206,7 @@ def test_discrete_sites_are_summed_over_exactly():
     )  # planted bug: the prior
 
 
-def test_discrete_sites_beside_a_closed_form():
+def test_discrete_sites_with_a_closed_form():
     T, O = np.array([[[9, 2], [8, 3]], [[0, 6], [0, 4]]]), np.array([[8, 3], [2, 9]])  # noqa: E741
     belief = posterior(programs.closed_switch(), Counts(T, O))
     assert belief.method == "mixed"
@@ -232,7 +225,7 @@ def test_discrete_sites_beside_a_closed_form():
     assert compiled == []
 
 
-def test_before_data_the_prior_is_drawn():
+def test_without_data_the_prior_is_sampled():
     model = programs.hierarchy()
     belief = posterior(model, Counts.zero(model), sampling=Sampling(4, 10, 500))
     assert belief.method == "prior"
@@ -247,8 +240,8 @@ def test_before_data_the_prior_is_drawn():
 
 
 @pytest.mark.parametrize("weigh", ["factor", "observed", "scaled", "masked", "nothing"])
-def test_a_prior_that_the_program_weighs_is_not_drawn(weigh):
-    """Draws of the sites would ignore the weights: NUTS must sample such a prior."""
+def test_a_reweighted_prior_is_sampled_by_nuts(weigh):
+    """Draws of the sites would ignore the weights, so NUTS must sample such a prior."""
 
     def program():
         around = {"scaled": handlers.scale(scale=2.0), "masked": handlers.mask(mask=False)}.get(
@@ -264,7 +257,7 @@ def test_a_prior_that_the_program_weighs_is_not_drawn(weigh):
     assert _weighed(SimpleNamespace(function=program)) == (weigh != "nothing")
 
 
-def test_equally_likely_draws_are_taken_once_while_they_last():
+def test_equally_likely_draws_are_picked_without_replacement():
     model = programs.hierarchy()
     belief = posterior(model, seen(np.zeros((3, 3))), sampling=Sampling(4, 10, 500))
     taken = belief.parameters(KEY, 2000)["centre"]

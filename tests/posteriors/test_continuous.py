@@ -1,7 +1,4 @@
-"""Posteriors of continuous models.
-
-Closed forms against textbook formulas and quadrature, statistics against raw densities.
-"""
+"""Posteriors of continuous models: closed forms, quadrature, and statistics."""
 
 from functools import cache
 
@@ -41,7 +38,7 @@ def data(model, n=60):
     ],
 )
 def test_statistics_are_sufficient(model):
-    """The likelihood from counts, moments or padded rows is that of the raw episodes."""
+    """The likelihood from counts, moments or padded rows equals that of the raw episodes."""
     model = {"hearing": hearing, "means": lambda: hearing("means"), "walk": walk, "plane": plane}[
         model
     ]()
@@ -68,12 +65,10 @@ def test_padding_grows_by_doubling():
 
 
 def test_precisions_in_closed_form():
-    """Normal-Gamma by the textbook.
+    """Textbook Normal-Gamma posterior: k, m, a and b given n, the mean and the centred squares.
 
-    K, m, a, b after n observations with mean ybar and centred squares S.
-
-    Draws by Kolmogorov's test: false-alarm rate 6e-6 in all. A normal distribution that is too wide
-    is caught.
+    Draws by Kolmogorov's test: false-alarm rate 6e-6 in total. A normal distribution that is too
+    wide is caught.
     """
     model = hearing("precisions")
     _, episodes = data(model)
@@ -103,9 +98,9 @@ def test_precisions_in_closed_form():
 
 
 def test_known_scales_in_closed_form():
-    """Draws by Kolmogorov's test: false-alarm rate 3e-6 in all.
+    """Draws by Kolmogorov's test: false-alarm rate 3e-6 in total.
 
-    Data that count twice are caught.
+    Data that are counted twice are caught.
     """
     model = hearing("means")
     _, episodes = data(model)
@@ -141,7 +136,7 @@ def test_the_certificate_can_fail(kind, closed):
 def test_closed_form_and_nuts_agree():
     """Means within 6 standard errors of 1,000 effective draws, false-alarm rate 1e-8 each.
 
-    Half of the data are caught.
+    Using half of the data is caught.
     """
     model = hearing("precisions")
     _, episodes = data(model)
@@ -187,7 +182,7 @@ def test_nuts_against_quadrature():
     assert abs(belief.site_means["noise"] - exact) < 6 * deviation / np.sqrt(400)
     assert abs(belief.site_means["noise"] - 0.1 - exact) > 6 * deviation / np.sqrt(
         400
-    )  # forgetting the 0.1 would be seen
+    )  # omitting the 0.1 would be caught
     assert belief.diagnostics.divergences == 0
     assert [w.homdp for w in belief.worlds(jax.random.key(0), 2)] == [model, model]
     before = posterior(model, [])
@@ -195,7 +190,7 @@ def test_nuts_against_quadrature():
     assert abs(before.site_means["noise"] - np.sqrt(2 / np.pi)) < 0.1
 
 
-def test_what_is_refused():
+def test_unsupported_data_and_methods_raise():
     model = hearing("means")
     with raises(InferenceError, "method"):
         posterior(model, [], method="laplace")

@@ -1,7 +1,4 @@
-"""Posterior draws as ArviZ and netCDF take them.
-
-(chain, draw, ...), the model's names, and what was done.
-"""
+"""Posterior draws as datasets for ArviZ and netCDF: dimensions, names and attributes."""
 
 import warnings
 from functools import cache
@@ -37,7 +34,7 @@ SOME = Sampling(chains=2, warmup=300, draws=800)
 
 @cache
 def sliding():
-    """A site that is sampled: every transition depends on one logit."""
+    """A sampled site: every transition depends on one logit."""
 
     @homdp(**NAMES, horizon=2, reward=REWARD)
     def sliding():
@@ -51,7 +48,7 @@ def sliding():
 
 @cache
 def hybrid():
-    """A discrete site, summed over, beside a closed form."""
+    """A discrete site that is summed over, and a site in closed form."""
 
     @homdp(**NAMES, horizon=2, reward=REWARD)
     def hybrid():
@@ -68,7 +65,7 @@ def hybrid():
 
 @cache
 def made(name):
-    """The datasets by how the posterior was computed."""
+    """The datasets by method of inference."""
     if name in ("known", "conjugate"):
         T = dist.Dirichlet(np.ones((3, 2, 3))) if name == "conjugate" else ANYWHERE
         return posterior(
@@ -80,7 +77,7 @@ def made(name):
     return posterior(sliding(), SEEN, sampling=SOME, gate=gate, force=name == "forced").dataset
 
 
-def test_tables_carry_the_names_of_the_model():
+def test_tables_have_the_names_of_the_model():
     tables = made("conjugate")
     assert tables.T.dims == ("chain", "draw", "state", "action", "next_state")
     assert list(tables.state.values) == list(tables.next_state.values) == list(NAMES["states"])
@@ -93,14 +90,14 @@ def test_tables_carry_the_names_of_the_model():
 
 
 @pytest.mark.slow
-def test_chains_stay_chains():
+def test_chains_are_kept():
     """The first chain of a site is the first chain of the dataset, draw by draw."""
     belief = posterior(sliding(), SEEN, sampling=SOME)
     assert belief.dataset.slip.dims == ("chain", "draw")
     assert np.array_equal(belief.dataset.slip, belief.atoms.values["slip"].reshape(2, SOME.draws))
 
 
-def test_discrete_sites_and_closed_forms_stand_side_by_side():
+def test_discrete_sites_and_closed_forms():
     mixed = made("mixed")
     assert dict(mixed.sizes) == {"chain": 4, "draw": 500, "observation": 4}
     assert list(mixed.observation.values) == list(NAMES["observations"])
@@ -118,7 +115,7 @@ def test_discrete_sites_and_closed_forms_stand_side_by_side():
         ("forced", "nuts", 1),
     ],
 )
-def test_attributes_tell_what_was_done(name, method, forced):
+def test_attributes_describe_the_inference(name, method, forced):
     about = made(name).attrs
     assert (about["method"], about["forced"]) == (method, forced)
     assert about["explanation"]
@@ -127,17 +124,15 @@ def test_attributes_tell_what_was_done(name, method, forced):
 
 
 @pytest.mark.parametrize("name", ["known", "conjugate", "mixed", "nuts"])
-def test_files_give_back_the_same(name, tmp_path):
+def test_datasets_survive_a_file(name, tmp_path):
     made(name).to_netcdf(tmp_path / "posterior.nc")
     with xr.open_dataset(tmp_path / "posterior.nc") as read:
         assert read.identical(made(name))
 
 
 @pytest.mark.parametrize("name", ["conjugate", "mixed", "nuts"])
-def test_arviz_takes_it(name):
-    """ArviZ's own diagnostics: draws in closed form are independent, so R-hat is near 1 and the
-    effective size near 2,000.
-    """
+def test_arviz_accepts_the_dataset(name):
+    """Draws in closed form are independent: ArviZ reports R-hat near 1 and ESS near 2,000."""
     dataset = made(name)
     summary = arviz.summary(dataset)
     assert len(summary) == sum(
@@ -151,17 +146,17 @@ def test_arviz_takes_it(name):
         assert float(effective.T.min()) > 1200
     arviz.plot_forest(
         dataset, var_names=list(dataset.data_vars)[:1]
-    )  # returns axes, from ArviZ 1 on a collection of plots
+    )  # returns axes; from ArviZ 1 on, a collection of plots
     assert any(axes.lines for axes in plt.gcf().axes)
 
 
-def test_nothing_unknown_is_an_empty_dataset():
+def test_no_unknowns_give_an_empty_dataset():
     assert not made("known").data_vars
     assert dict(made("known").sizes) == {"chain": 0, "draw": 0}
 
 
 def labelled(model, **values):
-    """The axes that sites of given values get, after chain and draw."""
+    """The names of the axes of sites with given values, after chain and draw."""
     chains = {
         site: np.stack([np.asarray(value)] * 6).reshape(2, 3, *np.shape(value))
         for site, value in values.items()
@@ -173,15 +168,15 @@ def labelled(model, **values):
         ("action", "actions"),
         ("observation", "observations"),
     ):
-        told = [coordinate for coordinate in dataset.coords if coordinate.rstrip("_") == axis]
+        found = [coordinate for coordinate in dataset.coords if coordinate.rstrip("_") == axis]
         assert all(
-            list(dataset[coordinate].values) == list(getattr(model, names)) for coordinate in told
+            list(dataset[coordinate].values) == list(getattr(model, names)) for coordinate in found
         )
     return {site: variable.dims[2:] for site, variable in dataset.data_vars.items()}
 
 
-def test_names_that_are_taken_and_slashes_give_way():
-    """Sites named like what a dataset needs for itself, and a scoped one."""
+def test_used_names_and_slashes_are_replaced():
+    """Sites with the names of dimensions, and a scoped site."""
 
     @homdp(**NAMES, horizon=2, reward=REWARD)
     def crowded():
@@ -196,10 +191,10 @@ def test_names_that_are_taken_and_slashes_give_way():
     assert dims == {"state": ("state_",), "sky.logits": ("state_", "observation"), "draw_": ()}
 
 
-def test_axes_are_named_only_when_there_is_no_doubt():
-    """A distribution ends in its outcome, other vectors do not.
+def test_axes_are_named_only_if_unambiguous():
+    """The last axis of a distribution is its outcome; other vectors have no such axis.
 
-    What fits two ways, or none, is numbered.
+    Axes that fit two ways, or none, are numbered.
     """
 
     @homdp(
@@ -225,12 +220,12 @@ def test_axes_are_named_only_when_there_is_no_doubt():
     )  # by state or by action?
     assert labelled(doubtful, sharp=vector)["sharp"] == ("state",)
     assert labelled(doubtful, sharp=outcome)["sharp"] == ("observation",)
-    assert labelled(doubtful, both=outcome)["both"] == ("both_dim_0",)  # moves T and O
+    assert labelled(doubtful, both=outcome)["both"] == ("both_dim_0",)  # affects T and O
     assert labelled(doubtful, row=np.ones((4, 2)))["row"] == ("row_dim_0", "row_dim_1")
 
 
 def test_two_rates_are_not_two_actions():
-    """As many numbers as there are actions, or states, do not belong to them for that."""
+    """A site with as many entries as actions or states need not be indexed by them."""
 
     @homdp(**NAMES, horizon=2, reward=REWARD)
     def rates():

@@ -1,7 +1,4 @@
-"""The count likelihood against the reference.
-
-NumPyro's own density of the program conditioned on the episodes.
-"""
+"""The likelihood of counts against NumPyro's density of the program given the episodes."""
 
 from functools import cache
 
@@ -40,19 +37,14 @@ ALL = (*programs.PROGRAMS, tiger, checkup)
 
 
 def first_states_and_actions(model, batch):
-    """What the reference counts beside prior, transitions and emissions.
-
-    The actions are those of the uniform policy.
-    """
+    """Other terms of the reference: first states, and actions of the uniform policy."""
     first = np.log(model.structure.reference.initial[batch.states[:, 0]]).sum()
     return first - batch.actions.size * np.log(len(model.actions))
 
 
 @cache
 def reference(program):
-    """Some values of the sites, the tables there, NumPyro's log density with the episodes and
-    without.
-    """
+    """Values of the sites, their tables, and NumPyro's log density with and without episodes."""
     model, batch = program(), programs.episodes(program)
     with x64():
         conditioned = model.hindsight(batch)
@@ -66,12 +58,12 @@ def reference(program):
 
 
 def points(model):
-    """Values of the sites, other than those that made the episodes."""
+    """Values of the sites that differ from those of the episodes."""
     return programs.values(model, POINTS, 7)
 
 
 def check_likelihood(program):
-    """Prior, first states and actions aside, the reference is the likelihood of the counts."""
+    """Without prior, first states and actions, the reference is the likelihood of the counts."""
     model, batch = program(), programs.episodes(program)
     _, tables, joint, prior = reference(program)
     likelihood = log_likelihood(tables, model.counts(batch))
@@ -81,13 +73,11 @@ def check_likelihood(program):
     assert np.allclose(likelihood[possible], expected[possible], rtol=1e-12, atol=1e-9)
     assert (
         expected[~possible] < -300
-    ).all()  # NumPyro has the smallest positive number for an impossible outcome
+    ).all()  # NumPyro uses the smallest positive number for impossible outcomes
 
 
 def check_density(program):
-    """Ours and NumPyro's potential of the conditioned program, at every configuration of the
-    discrete sites.
-    """
+    """Our potential and NumPyro's, at every configuration of the discrete sites."""
     model, batch = program(), programs.episodes(program)
     with x64():
         density, conditioned = Density(model, ()), model.hindsight(batch)
@@ -135,7 +125,7 @@ def called(program):
 
 
 @pytest.mark.parametrize("program", QUICK, ids=called)
-def test_likelihood_of_counts_is_that_of_the_episodes(program):
+def test_likelihood_of_counts_equals_that_of_the_episodes(program):
     check_likelihood(program)
 
 
@@ -162,8 +152,9 @@ def test_closed_forms_factor_out(program):
 
 
 def check_factors(program):
-    """Reference = density of the sampled sites x Dirichlet density of the others (the sampled ones
-    live on the real line).
+    """Reference = density of the sampled sites x Dirichlet density of the others.
+
+    The sampled sites are unconstrained.
     """
     model, batch = program(), programs.episodes(program)
     values, _, theirs, _ = reference(program)
@@ -191,7 +182,7 @@ def check_factors(program):
     assert np.ptp(ours[possible] - theirs[possible]) < 1e-8
 
 
-def test_the_comparison_sees_a_lost_transition():
+def test_a_lost_transition_is_caught():
     """Planted bug: the last transition of every episode is not counted."""
     model, batch = programs.tables(), programs.episodes(programs.tables)
     counts = model.counts(batch)
@@ -203,10 +194,10 @@ def test_the_comparison_sees_a_lost_transition():
     assert np.ptp(joint - prior - wrong) > 1
 
 
-def test_the_likelihood_has_a_slope_beside_impossible_values():
-    """One value of the discrete site forbids the data.
+def test_the_likelihood_has_a_gradient_next_to_impossible_values():
+    """The data are impossible under one value of the discrete site.
 
-    The derivative is that of the other, not NaN.
+    The gradient is that of the other value, not NaN.
     """
     model = programs.picks()
     counts = programs.seen([[3, 2, 0], [0, 0, 0]])  # the second outcome needs side = 1

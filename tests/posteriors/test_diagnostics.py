@@ -33,10 +33,8 @@ KINDS = {
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(("number", "draws"), [(2, 50), (4, 101), (3, 500), (4, 8)])
-def test_r_hat_and_ess_are_those_of_arviz(kind, number, draws):
-    """Also for odd draws, which ArviZ splits around the middle one, and for anticorrelated chains,
-    whose ESS it bounds.
-    """
+def test_r_hat_and_ess_equal_arviz(kind, number, draws):
+    """Also for odd numbers of draws, and for anticorrelated chains, whose ESS ArviZ bounds."""
     for seed, correlation in enumerate((-0.9, -0.4, 0.0, 0.6, 0.95, 0.999)):
         values = KINDS[kind](chains(seed, number, draws, correlation))
         found = diagnose({"site": values}, np.zeros((number, draws), bool))
@@ -58,10 +56,10 @@ def test_the_worst_entry_counts_and_all_divergences():
     assert (both.divergences, both.draws, both.chains) == (8, 800, 4)
 
 
-def test_what_never_moves_is_no_failure_but_chains_stuck_apart_are():
-    """A discrete site that the data settle stands still.
+def test_constant_sites_pass_but_separated_chains_fail():
+    """A discrete site that the data determine is constant.
 
-    One that each chain has its own value of has not been sampled.
+    If each chain has a different constant value, sampling has failed.
     """
     still, apart = np.ones((4, 100), int), np.repeat(np.arange(4), 100).reshape(4, 100)
     found = diagnose({"still": still, "apart": apart}, np.zeros((4, 100), bool))

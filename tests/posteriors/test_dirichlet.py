@@ -27,28 +27,28 @@ def distance(draws, shape):
 
 @pytest.mark.parametrize("k", range(len(SHAPES)))
 def test_distribution(draws, k):
-    """False alarm 1e-6 for each shape."""
+    """False-alarm rate 1e-6 per shape."""
     assert distance(draws[:, k], SHAPES[k]) > ALARM
 
 
 def independent(draws):
     """Whether the 15 correlations of some draws are within 6 standard errors.
 
-    False alarm below 1e-7.
+    False-alarm rate below 1e-7.
     """
     correlation = np.corrcoef(draws.T)[np.triu_indices(len(SHAPES), 1)]
     return np.abs(correlation).max() < 6 / np.sqrt(len(draws))
 
 
 def test_entries_are_independent(draws):
-    """Entries that are drawn from the same number are caught."""
+    """Entries that use the same random number are caught."""
     assert independent(draws)
     uniform = np.random.default_rng(0).uniform(size=(500, 1))
     assert not independent(stats.loggamma(SHAPES).ppf(uniform))
 
 
 def test_planted_bugs_are_caught(draws):
-    """A boost forgotten, or a proposal always accepted, is seen at the same level."""
+    """A missing boost and a proposal that is always accepted are caught."""
     assert distance(draws[:, 2], 2.0) < ALARM
     d = SHAPES[0] + 2 / 3
     v = (1 + np.random.default_rng(0).normal(size=10 * DRAWS) / np.sqrt(9 * d)) ** 3

@@ -75,14 +75,14 @@ def test_a_near_normal_posterior_passes():
     assert abs(belief.mean.shows(0)[0, 0] - 0.75) < 0.02
 
 
-def test_a_skewed_posterior_fails_and_gives_no_quantiles():
+def test_a_skewed_posterior_fails_and_has_no_quantiles():
     belief = approximation(True)
     assert not belief.calibration.passed
     for ask in (belief.require_quantiles, lambda: quantile_radii(belief, KEY)):
         with raises(InferenceError, "laplace") as error:
             ask()
         assert 'Use method="nuts"' in str(error.value)
-    assert np.isfinite(belief.mean.shows(0)).all()  # the mean is still given
+    assert np.isfinite(belief.mean.shows(0)).all()  # the mean is still available
     more = belief.update(growls(NEAR))
     assert more.calibration.passed
 
@@ -94,6 +94,6 @@ def test_updates_compile_nothing():
     assert compiled == []
 
 
-def test_what_has_no_normal_shape_is_refused():
+def test_posteriors_without_a_mode_raise():
     with raises(InferenceError, "laplace"):
         posterior(programs.picks(), seen([[1, 0, 0], [0, 0, 0]]), method="laplace")

@@ -1,6 +1,6 @@
-"""NUTS against closed forms and grids; compiled once, warm started, gated.
+"""NUTS against closed forms and grids: compilation, warm starts and the gate.
 
-One fit serves all quick tests.
+All quick tests share one fit.
 """
 
 from functools import cache
@@ -30,11 +30,10 @@ GROWLS = np.array([[14, 5], [3, 11]])
 
 
 def deviations(draws, cdf):
-    """How many standard errors the first two moments of cdf(draw) are from those of a uniform
-    number; draws (chains, draws).
+    """Distance of the first two moments of cdf(draw) from a uniform number's, in standard errors.
 
-    The standard errors come from the effective sample sizes of the two (checked against ArviZ
-    elsewhere).
+    Draws are (chains, draws). The standard errors use the effective sample sizes of the two
+    quantities, which are tested against ArviZ elsewhere.
     """
     uniform = cdf(draws)
     centred = np.stack([uniform - 1 / 2, (uniform - 1 / 2) ** 2 - 1 / 12], -1)
@@ -42,9 +41,7 @@ def deviations(draws, cdf):
     return np.abs(centred.mean((0, 1))) / np.sqrt(np.array([1 / 12, 1 / 180]) / sizes)
 
 
-STANDARD_ERRORS = (
-    5  # one of the two moments beyond it by chance: less than 1.2e-6 for normal averages
-)
+STANDARD_ERRORS = 5  # false-alarm rate of the two moments: less than 1.2e-6 for normal averages
 
 
 @cache
@@ -63,7 +60,7 @@ def chains(belief, site):
 
 @pytest.mark.slow
 def test_closed_form_grid_and_nuts_agree_on_the_accuracy_of_growls():
-    """Planted bugs: data counted twice, and growls from the right taken for ones from the left."""
+    """Planted bugs: data counted twice, and growls from the right counted as from the left."""
     sampled, closed = tiger_by_nuts(), posterior(world("tiger").homdp, growls(GROWLS))
     assert (sampled.method, closed.method) == ("nuts", "conjugate")
     right, wrong = 14 + 11, 5 + 3
@@ -86,7 +83,7 @@ def test_closed_form_grid_and_nuts_agree_on_the_accuracy_of_growls():
 
 @pytest.mark.slow
 def test_grid_and_nuts_agree_without_a_closed_form():
-    """Planted bug: the prior centred at 0 in place of 1."""
+    """Planted bug: the prior is centred at 0 instead of 1."""
     belief = logistic_by_nuts()
     assert belief.method == "nuts"
     assert belief.explanation == "ear by NUTS, 4 chains of 500 draws"
@@ -100,10 +97,10 @@ def test_grid_and_nuts_agree_without_a_closed_form():
     assert sorted(tables.shows(0)[:, 0, 0]) == pytest.approx(sorted(expit(draws).ravel()))
 
 
-def test_new_data_compile_nothing():
-    """Neither other counts, nor a million episodes, nor another key, horizon or round of the gate.
+def test_new_data_do_not_recompile():
+    """Other counts, a million episodes, another key, horizon or round of the gate.
 
-    The counter does count.
+    The counter of compilations works.
     """
     model = programs.logistic()
     logistic_by_nuts().update(growls(GROWLS)).mean  # noqa: B018  everything once
@@ -120,10 +117,8 @@ def test_new_data_compile_nothing():
     assert compiled == ["jit(<lambda>)"]
 
 
-def test_sufficient_numbers_are_all_that_the_sampler_sees():
-    """The same counts from 1 or from 40 episodes give the same draws, and what is kept does not
-    grow.
-    """
+def test_the_sampler_depends_on_sufficient_statistics_only():
+    """Equal counts from 1 or 40 episodes give equal draws, and the stored data do not grow."""
     model = programs.logistic()
     batch = programs.episodes(programs.logistic, 40)
     one_by_one = posterior(model, batch)
@@ -142,10 +137,8 @@ def sampler():
     return nuts_sampler(belief.homdp, (), belief.settings.sampling)
 
 
-def test_an_update_begins_where_the_chains_stand(monkeypatch):
-    """The refit carries positions, step sizes and mass matrices, and runs one round where a cold
-    start runs two.
-    """
+def test_an_update_starts_from_the_current_positions(monkeypatch):
+    """The refit keeps positions, step sizes and mass matrices, and runs one round, not two."""
     belief = logistic_by_nuts()
     warm = belief.warm
     last = chains(belief, "ear")[:, -1]
@@ -166,8 +159,8 @@ def test_an_update_begins_where_the_chains_stand(monkeypatch):
     assert (deviations(chains(updated, "ear"), ear_posterior(27, 8)) < STANDARD_ERRORS).all()
 
 
-def test_a_warm_start_that_fails_is_followed_by_a_cold_one(monkeypatch):
-    """Three rounds from where the chains stand, then a search, and three more."""
+def test_a_failed_warm_start_is_followed_by_a_cold_start(monkeypatch):
+    """Three rounds from the current positions, then a cold start and three more rounds."""
     kept = posterior(programs.logistic(), growls(GROWLS), gate=Gate(ess=10_000), force=True)
     starts, compiled = [], sampler()._round
     monkeypatch.setattr(
@@ -180,9 +173,9 @@ def test_a_warm_start_that_fails_is_followed_by_a_cold_one(monkeypatch):
 
 
 def test_chains_that_find_no_start_share_one(monkeypatch):
-    """Data may be possible in a small part of the prior only.
+    """Data may be possible only in a small part of the prior.
 
-    One chain that finds it is enough, none is an error.
+    One chain that finds it is enough; if none does, an error is raised.
     """
     logistic_by_nuts()
     for potential, expected in (
@@ -197,10 +190,8 @@ def test_chains_that_find_no_start_share_one(monkeypatch):
         sampler()._cold(KEY, growls(GROWLS))
 
 
-def test_an_update_far_away_is_still_right():
-    """Chains that stand at a posterior with sd 0.4 are led to one with sd 0.005, two prior
-    deviations away.
-    """
+def test_an_update_far_away_is_correct():
+    """From a posterior with sd 0.4 to one with sd 0.005, two prior standard deviations away."""
     belief = logistic_by_nuts().update(growls([[20_000, 80_000], [80_000, 20_000]]))
     assert (
         deviations(chains(belief, "ear"), ear_posterior(40_025, 160_008)) < STANDARD_ERRORS
@@ -210,7 +201,7 @@ def test_an_update_far_away_is_still_right():
     ).any()  # planted bug
 
 
-def test_the_gate_raises_with_numbers_and_force_says_so():
+def test_the_gate_raises_and_force_keeps_the_fit():
     model = programs.logistic()
     with raises(InferenceError, "ESS of ear") as error:
         posterior(model, growls(GROWLS), gate=Gate(ess=10_000))
@@ -218,7 +209,7 @@ def test_the_gate_raises_with_numbers_and_force_says_so():
     kept = posterior(model, growls(GROWLS), gate=Gate(ess=10_000), force=True)
     assert kept.forced
     assert kept.dataset.attrs["forced"] == 1
-    assert "kept by force" in repr(kept)
+    assert "force=True" in repr(kept)
     assert kept.update(growls(GROWLS)).forced
     good = logistic_by_nuts()
     assert (good.forced, good.dataset.attrs["forced"], "force" in repr(good)) == (False, 0, False)
@@ -226,7 +217,7 @@ def test_the_gate_raises_with_numbers_and_force_says_so():
     assert good.dataset.attrs["divergences"] == good.diagnostics.divergences
 
 
-def test_seeds_decide_everything():
+def test_the_key_determines_the_draws():
     model = programs.logistic()
     first, again, other = (
         posterior(model, growls(GROWLS), key=jax.random.key(k)) for k in (1, 1, 2)
@@ -243,16 +234,16 @@ def picks_by_nuts():
 
 
 @pytest.mark.slow
-def test_jointly_impossible_data_are_refused_by_an_update_too():
-    """Two outcomes that no value of `side` allows together.
+def test_jointly_impossible_data_raise_in_an_update():
+    """Two outcomes that are impossible together under every value of `side`.
 
-    Found from a cold start, and by chains that stand elsewhere.
+    The error is raised after a cold start and after a warm start.
     """
     one, other = seen([[0, 4, 0], [0, 0, 0]]), seen([[0, 0, 1], [0, 0, 0]])
-    with pytest.raises(DataError, match="not all of them under the same parameters"):
+    with raises(DataError, "data"):
         posterior(programs.picks(), one + other)
     settled = picks_by_nuts().update(one)
-    with pytest.raises(DataError, match="not all of them under the same parameters"):
+    with raises(DataError, "data"):
         settled.update(other)
 
 
@@ -260,7 +251,7 @@ def test_jointly_impossible_data_are_refused_by_an_update_too():
 def test_discrete_continuous_and_closed_sites_together():
     """`level` on a grid for each value of `side`, `slip` Beta(2 + 3, 3 + 6).
 
-    Then data that settle `side`.
+    Then data that determine `side`.
     """
     belief = picks_by_nuts()
     assert belief.method == "mixed"
@@ -290,7 +281,7 @@ def test_discrete_continuous_and_closed_sites_together():
 
 
 def two_modes():
-    """The data know |tilt| but not its sign: two narrow modes that no chain crosses between."""
+    """The data identify |tilt| but not its sign: two narrow modes that chains cannot cross."""
 
     def two_modes():
         tilt = numpyro.sample("tilt", dist.Normal(0.0, 2.0))
@@ -300,7 +291,7 @@ def two_modes():
 
 
 def funnel():
-    """Neal's funnel: effects whose unknown scale may be near zero, centred, and hardly any data."""
+    """Neal's funnel: centred effects whose unknown scale may be near zero, with few data."""
 
     def funnel():
         width = numpyro.sample("width", dist.Normal(0.0, 3.0))
@@ -316,16 +307,16 @@ def funnel():
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("program", "emission", "finding"),
+    ("program", "emission", "where"),
     [
-        (two_modes, [[700, 300], [300, 700]], "R-hat of tilt: got .* expected at most 1.02"),
-        (funnel, np.eye(3), "divergences: got .* of 2000; expected at most 0.2%. Reparametrise"),
+        (two_modes, [[700, 300], [300, 700]], "R-hat of tilt"),
+        (funnel, np.eye(3), "divergences"),
     ],
     ids=["two modes", "funnel"],
 )
-def test_bad_fits_do_not_pass(program, emission, finding):
+def test_bad_fits_do_not_pass(program, emission, where):
     model, counts = program(), seen(np.array(emission))
-    with pytest.raises(InferenceError, match=finding):
+    with raises(InferenceError, where):
         posterior(model, counts)
     kept = posterior(model, counts, force=True)
     assert kept.forced
@@ -334,9 +325,9 @@ def test_bad_fits_do_not_pass(program, emission, finding):
 
 @pytest.mark.slow
 def test_a_hierarchy_is_recovered_on_a_grid():
-    """`centre` and `spread` with the accuracies integrated out by quadrature; planted bug.
+    """`centre` and `spread`, with the accuracies integrated out by quadrature.
 
-    The spread fixed at its prior mean.
+    Planted bug: the spread is fixed at its prior mean.
     """
     emission = np.array([[40, 1, 1], [3, 30, 5], [9, 9, 20]])
     belief = posterior(programs.hierarchy(), seen(emission), sampling=Sampling(4, 500, 1000))

@@ -1,6 +1,4 @@
-"""Predictive checks: exact ranks for a right model, alarm for wrong ones, frequencies equal to
-enumeration.
-"""
+"""Predictive checks: uniform ranks for correct models, unusual findings for wrong ones."""
 
 from functools import cache
 from itertools import pairwise, product
@@ -40,7 +38,7 @@ POLICY = GraphPolicy.from_policy(random_policy(SPACES, seed=3), SPACES)
 
 @cache
 def declared(T=None, O=None, initial=(0.9, 0.1), horizon=3):  # noqa: E741
-    """A model that knows the given tables, and nothing of those left out."""
+    """A model in which the given tables are known and the others unknown."""
     return tabular(
         T=FLAT_T if T is None else np.array(T),
         O=FLAT_O if O is None else np.array(O),
@@ -55,7 +53,7 @@ def as_tuple(table):
 
 
 def played(seed, T, O, rho=INITIAL):  # noqa: E741
-    """Episodes of POLICY, simulated without the toolkit."""
+    """Episodes of POLICY, simulated without the library."""
     generator = np.random.default_rng(seed)
 
     def pick(rows):
@@ -77,7 +75,7 @@ def played(seed, T, O, rho=INITIAL):  # noqa: E741
 def small_tails(model, data, seeds, alpha):
     """How often each finding has p <= alpha, over worlds drawn from the flat prior.
 
-    ``data`` is what is learned from.
+    ``data`` are the data of the posterior.
     """
     counted = np.zeros(4, int)
     for seed in range(seeds):
@@ -91,13 +89,13 @@ def small_tails(model, data, seeds, alpha):
 
 
 @pytest.mark.slow
-def test_a_right_model_is_seldom_far_out():
-    """False alarm 6e-6: six binomial tails at 1e-6.
+def test_a_correct_model_is_seldom_unusual():
+    """False-alarm rate 6e-6: six binomial tails at 1e-6.
 
-    Under the prior the observed set and the replicated ones are exchangeable, so P(p <= alpha) <=
-    alpha. Under the posterior of the same data it is at most 2 alpha (Meng, "Posterior predictive
-    p-values", 1994) for numbers whose reference is fixed, as those of the returns are. Worlds are
-    drawn one a seed, so the p-values are independent.
+    Under the prior, observed and replicated sets are exchangeable, so P(p <= alpha) <= alpha. Under
+    the posterior of the same data it is at most 2 alpha (Meng, "Posterior predictive p-values",
+    1994) for statistics with a fixed reference, such as those of the returns. There is one world
+    per seed, so the p-values are independent.
     """
     seeds, alpha, level = 30, 0.1, 1e-6
     prior = small_tails(declared(), lambda episodes: [], seeds, alpha)
@@ -108,14 +106,14 @@ def test_a_right_model_is_seldom_far_out():
     mean = declared(T=as_tuple(np.full((2, 2, 2), 0.5)), O=as_tuple(np.full((2, 2), 0.5)))
     planted = small_tails(
         mean, lambda episodes: [], seeds, alpha
-    )  # replications from the mean model forget the uncertainty
+    )  # replications from the mean model ignore the uncertainty
     assert (binom.sf(planted - 1, seeds, alpha) < level).all(), planted
 
 
 TRUTH = {"T": as_tuple(MOVES), "O": as_tuple(SIGNAL)}
 EVEN, CLEAR = (0.5, 0.5), np.array([[0.9, 0.1], [0.1, 0.9]])
 STICKY, RESTLESS = (np.stack([np.array([[p, 1 - p], [1 - p, p]])] * 2, 1) for p in (0.9, 0.3))
-WRONG = {  # the truth, what the declaration is sure of, what must be unusual and what cannot be
+WRONG = {  # the true model, the known tables, and the findings that must and cannot be unusual
     "emission": ((MOVES, SIGNAL), {"O": SIGNAL[::-1] / 2 + SIGNAL / 2}, "observations by step", ()),
     "transition": (
         (MOVES, SIGNAL),
@@ -134,9 +132,7 @@ WRONG = {  # the truth, what the declaration is sure of, what must be unusual an
 
 @pytest.mark.parametrize("case", WRONG)
 def test_a_wrong_model_is_unusual(case):
-    """What the declaration is not sure of it learns from the very episodes that it is checked
-    against.
-    """
+    """Unknown tables are learned from the same episodes that are checked."""
     truth, sure, unusual, usual = WRONG[case]
     model = declared(**{name: as_tuple(table) for name, table in sure.items()})
     for seed in range(5):
@@ -148,9 +144,7 @@ def test_a_wrong_model_is_unusual(case):
 
 
 def enumerated(T, O, rho, policy, reward):  # noqa: E741
-    """Exact frequencies by step and of pairs of successive observations, and the mean return, over
-    all episodes.
-    """
+    """Exact frequencies by step and of successive pairs, and the mean return, by enumeration."""
     X, A, _ = T.shape
     Y, H = O.shape[1], len(reward)
     frequency, pairs, mean = np.zeros((H, Y)), np.zeros((Y, Y)), 0.0
@@ -168,9 +162,9 @@ def enumerated(T, O, rho, policy, reward):  # noqa: E741
 
 
 def too_far(average, number, exact):
-    """Which averages over independent episodes are too far from exact ones.
+    """Averages over independent episodes that are too far from the exact values.
 
-    Hoeffding's bound, two-sided, 1e-6 for each array.
+    Two-sided Hoeffding bound, 1e-6 per array.
     """
     found = set()
     for name, span in (("frequency", 1.0), ("pairs", 1.0), ("mean", 3.0)):
@@ -181,7 +175,7 @@ def too_far(average, number, exact):
 
 
 def test_replications_follow_the_exact_frequencies():
-    """False alarm 3e-6, see :func:`too_far`."""
+    """False-alarm rate 3e-6, see :func:`too_far`."""
     model = declared(**TRUTH)
     check = predictive_check(
         jax.random.key(0), posterior(model, []), played(0, MOVES, SIGNAL), POLICY
@@ -199,10 +193,10 @@ def test_replications_follow_the_exact_frequencies():
     assert set.union(*found) == {"frequency", "pairs", "mean"}
 
 
-def test_every_replication_has_parameters_of_its_own():
-    """False alarm below 1e-9: many throws of a coin of 0.9 or 0.1 show which it is.
+def test_every_replication_has_its_own_parameters():
+    """Many tosses show whether a coin has probability 0.9 or 0.1; their mean is a fair coin.
 
-    The mean of the two is fair.
+    False-alarm rate below 1e-9.
     """
 
     @homdp(states=2, observations=2, actions=2, horizon=3, reward=REWARD)
@@ -244,16 +238,18 @@ def test_ranks_and_discrepancies_by_hand():
     assert by_step.high == pytest.approx(
         np.quantile([2.25, 0.25, 0.25], 0.95) * (1 / 5.5 + 1 / 4.5)
     )
-    assert by_step.p == 2 / 4  # itself, and the replication as far away on the other side
+    assert (
+        by_step.p == 2 / 4
+    )  # the observed set, and the replication equally far away on the other side
     assert (pairs.observed, pairs.p) == (0.0, 1.0)
-    assert mean.p == 1.0  # twice (itself, 0.2 and 0.3) of four, at most 1
+    assert mean.p == 1.0  # twice (the observed set, 0.2 and 0.3) of four, at most 1
     assert spread.p == 1.0  # ties but for rounding
     assert {finding.p for finding in check.frequencies} == {2 * 1 / 4}
     assert check.unusual == ()
-    assert check.summary().count("\n") == 6  # four findings, and both frequencies that there are
+    assert check.summary().count("\n") == 6  # four findings and both frequencies
 
 
-def test_asked_policies_are_written_out():
+def test_custom_policies_are_converted_to_graphs():
     class Asked:
         def act(self, observations, actions):
             return POLICY.act(observations, actions)
@@ -265,7 +261,7 @@ def test_asked_policies_are_written_out():
     assert one.summary() != predictive_check(jax.random.key(1), belief, episodes, POLICY).summary()
 
 
-def test_what_cannot_be_checked_is_refused():
+def test_invalid_arguments_raise():
     model = declared(**TRUTH)
     belief, episodes = posterior(model, []), played(1, MOVES, SIGNAL)
     with raises(DataError, "draws", "episodes") as caught:
@@ -276,4 +272,6 @@ def test_what_cannot_be_checked_is_refused():
     )  # Parity repeats its first observation
     with raises(DataError, f"policy[episode {first}, step 1]"):
         predictive_check(jax.random.key(0), belief, episodes, Parity(2))
-    assert 2 / (FEWEST + 1) <= 0.05 / 4 < 2 / FEWEST  # the fewest draws that can find something
+    assert (
+        2 / (FEWEST + 1) <= 0.05 / 4 < 2 / FEWEST
+    )  # the smallest number of draws that allows an unusual finding

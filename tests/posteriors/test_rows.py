@@ -1,4 +1,4 @@
-"""Priors that allow values at which a program makes no probabilities."""
+"""Priors with values at which the rows of a program are not probabilities."""
 
 import jax
 import jax.numpy as jnp
@@ -37,12 +37,12 @@ def normal(spread):
 
 
 def switch():
-    """1.3 where no trial of a declaration comes, but about one draw in a hundred and fifty."""
+    """1.3 at about one draw in 150, and at no trial draw of a declaration."""
     q = numpyro.sample("q", dist.Normal(0.0, 1.0))
     return jnp.where(jnp.abs(q - 0.5) < 0.01, 1.3, jax.nn.sigmoid(q))
 
 
-def test_a_wide_prior_is_refused_at_its_declaration():
+def test_a_wide_prior_raises_at_its_declaration():
     with pytest.raises(DeclarationError) as caught:
         lamp(normal(0.5))
     problem = caught.value.problems[0]
@@ -60,7 +60,7 @@ def test_draws_of_the_prior():
 
 
 def test_draws_given_data():
-    """The likelihood of a row that is not one prefers values outside of [0, 1]."""
+    """The likelihood of an invalid row prefers values outside [0, 1]."""
     model = lamp(normal(0.1))
     seen = Counts(np.array([[[900, 0]], [[0, 900]]]), np.array([[900, 0], [0, 900]]))
     with pytest.raises(InferenceError) as caught:
@@ -85,7 +85,7 @@ def test_states_next_to_densities():
     assert "q=" in caught.value.problems[0].remedy
 
 
-def test_sound_posteriors_are_returned():
+def test_valid_posteriors_are_returned():
     model = lamp(lambda: numpyro.sample("p", dist.Uniform(0.5, 1.0)))
     belief = posterior(model, Counts.zero(model), sampling=FEW)
     assert (np.abs(belief.mean.emission.sum(-1) - 1) < 1e-12).all()

@@ -1,4 +1,4 @@
-"""Posteriors followed by reweighing: the weights by hand, and when they must not be used."""
+"""Tracked posteriors: weights of the draws, and when to sample again."""
 
 from dataclasses import replace
 
@@ -18,11 +18,8 @@ from tests.raising import raises
 KEY = jax.random.key(0)
 
 
-def test_finite_sites_beside_a_closed_form_are_followed_exactly():
-    """Many small updates are the posterior of all data at once.
-
-    Probabilities, concentrations and means.
-    """
+def test_finite_sites_with_a_closed_form_are_exact():
+    """Many small updates equal one update: probabilities, concentrations and means."""
     model, batch = programs.closed_switch(), programs.episodes(programs.closed_switch)
     tracked, counts = Tracked.start(model), Counts.zero(model)
     for episode in batch:
@@ -37,10 +34,10 @@ def test_finite_sites_beside_a_closed_form_are_followed_exactly():
     assert not np.allclose(tracked.mean().shows(0), Tracked.start(model).mean().shows(0), atol=1e-3)
 
 
-def test_draws_are_weighed_by_the_likelihood_since_the_last_fit():
-    """In NumPy, from the prior of the hierarchy; planted bug.
+def test_weights_are_the_likelihood_since_the_last_fit():
+    """Compared with NumPy, from the prior of the hierarchy.
 
-    The data of the update before are forgotten.
+    Planted bug: the data of the previous update are ignored.
     """
     start = Tracked.start(programs.hierarchy())
     first, second = np.diag([1, 0, 1]), np.array([[0, 1, 0], [0, 0, 0], [0, 0, 0]])
@@ -61,20 +58,20 @@ def test_draws_are_weighed_by_the_likelihood_since_the_last_fit():
 
 
 @pytest.fixture
-def asked(monkeypatch):
-    """The counts that a new fit was asked for; the fit keeps the draws."""
-    asked = []
+def requested(monkeypatch):
+    """The counts of requested fits; a fit keeps the draws."""
+    requested = []
 
     def refit(belief, counts, key):
-        asked.append(counts)
+        requested.append(counts)
         return replace(belief, data=counts)
 
     monkeypatch.setattr(tracking, "refit", refit)
-    return asked
+    return requested
 
 
-def test_worn_out_draws_are_sampled_anew_from_all_data(asked):
-    """When fewer than half of the draws count; the new fit is asked for all counts."""
+def test_draws_are_sampled_again_from_all_data(requested):
+    """When fewer than half of the draws are effective, a new fit uses all counts."""
     start = Tracked.start(programs.hierarchy())
     few, many = seen(np.eye(3)), seen(np.diag([30, 1, 1]))
     p = expit(start.atoms.values["logit"])
@@ -83,13 +80,13 @@ def test_worn_out_draws_are_sampled_anew_from_all_data(asked):
     ]
     assert effective[0] > 0.5 > effective[1]
     assert start.update(few, KEY).base is start.base
-    assert not asked
-    anew = start.update(many, KEY)
-    assert asked == [many]
-    assert anew.belief.atoms.weights is None
+    assert not requested
+    refitted = start.update(many, KEY)
+    assert requested == [many]
+    assert refitted.belief.atoms.weights is None
 
 
-def test_data_that_no_stored_draw_explains_ask_for_a_new_fit(asked):
+def test_data_that_no_stored_draw_explains_cause_a_new_fit(requested):
     start = Tracked.start(programs.hierarchy())
     places, log = start.moving["emission"]
     start = replace(
@@ -97,25 +94,25 @@ def test_data_that_no_stored_draw_explains_ask_for_a_new_fit(asked):
     )
     unlikely = seen(np.eye(3))
     start.update(unlikely, KEY)
-    assert asked == [unlikely]
+    assert requested == [unlikely]
 
 
-def test_data_that_no_possible_value_explains_are_an_error():
+def test_data_that_no_value_explains_raise():
     finite = Tracked.start(programs.one_of_two())
     with raises(DataError, "data"):
         finite.update(seen([[1, 1, 1], [0, 0, 0], [0, 0, 0]]), KEY)
 
 
-def test_closed_forms_need_no_following():
+def test_closed_forms_are_not_tracked():
     with raises(InferenceError, "posterior"):
         Tracked.start(programs.tables())
 
 
 @pytest.mark.parametrize("program", [programs.hierarchy, programs.picks])
-def test_the_mean_is_that_of_the_belief(program):
-    """From stored tables, or by running the program at every draw again.
+def test_the_mean_equals_that_of_the_posterior(program):
+    """From stored tables, or by running the program at every draw.
 
-    Rows in closed form are exact beside sampled sites.
+    Rows in closed form are exact even with sampled sites.
     """
     model = program()
     start, counts = Tracked.start(model), Counts.zero(model)
@@ -126,18 +123,16 @@ def test_the_mean_is_that_of_the_belief(program):
         assert np.allclose(
             getattr(tracked.mean(), table), getattr(tracked.belief.mean, table), rtol=1e-12
         )
-    if program is programs.picks:  # slip ~ Beta(2, 3) moves the first state, whatever is done
+    if program is programs.picks:  # slip ~ Beta(2, 3) changes the first state, for all actions
         assert np.allclose(tracked.mean().moves(0)[0, :, 1], (2 + 2) / (5 + 3), rtol=1e-14)
 
 
-def test_weighed_draws_follow_the_closed_form(asked):
-    """The tiger's accuracy as 4,000 draws of a Beta, reweighed growl by growl until they wear out,
-    against Beta means.
+def test_weighted_draws_agree_with_the_closed_form(requested):
+    """4,000 Beta draws of the tiger's accuracy, reweighted by single growls, against Beta means.
 
-    The weighed mean of N independent draws has a standard error of sd sqrt(sum w^2), for weights w
-    that half of the draws still carry at least; a deviation of 6 of them happens by chance in one
-    of 10^8 cases at each of the growls. Planted bugs: data that are counted twice, and forgotten
-    ones.
+    The weighted mean of N independent draws has a standard error of sd sqrt(sum w^2), if at least
+    half of the draws are effective. A deviation of 6 standard errors has probability 1e-8 at each
+    growl. Planted bugs: data that are counted twice, and ignored data.
     """
     tiger = programs.world("tiger").homdp
     generator = np.random.default_rng(0)
@@ -154,9 +149,9 @@ def test_weighed_draws_follow_the_closed_form(asked):
     for growl in range(200):
         right, wrong = (
             (right, wrong + 1) if growl % 5 < 2 else (right + 1, wrong)
-        )  # now right in 3 of 5 cases only
+        )  # now correct in 3 of 5 cases only
         tracked = start.update(seen([[8 + right, 3 + wrong], [2, 7]], np.zeros((2, 3, 2))), KEY)
-        if asked:
+        if requested:
             break
         total = a + b + growl + 1
         exact = (a + right) / total
@@ -171,7 +166,7 @@ def test_weighed_draws_follow_the_closed_form(asked):
             ("forgotten", start.mean()),
         ):
             furthest[name] = max(furthest[name], abs(mean.shows(0)[0, 0] - exact) / error)
-        asked.clear()
+        requested.clear()
     assert 5 < growl < 199  # some updates, then a new fit
     assert furthest["once"] < 1
     assert furthest["twice"] > 1

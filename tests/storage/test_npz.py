@@ -7,8 +7,9 @@ import zipfile
 import numpy as np
 import pytest
 
-from homdp_ppl import GraphPolicy, PolicyError
+from homdp_ppl import GraphPolicy, ParameterError, PolicyError
 from tests.children import attacked
+from tests.raising import raises
 
 PARTS = ("format", "start", "probabilities", "successor", "observations", "actions")
 
@@ -83,6 +84,5 @@ def test_a_small_file_that_unpacks_to_gigabytes(path):
 
 @pytest.mark.parametrize("given", [None, 3, ["policy.npz"]])
 def test_what_is_no_name_of_a_file(given):
-    with pytest.raises(PolicyError) as caught:
+    with raises(ParameterError, "path"):
         GraphPolicy.load(given)
-    assert caught.value.problems[0].where == "path"

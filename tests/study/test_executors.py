@@ -179,17 +179,17 @@ def test_who_waits_for_a_unit_can_be_stopped(tmp_path, monkeypatch):
 def test_any_error_becomes_one_that_says_where():
     with (
         pytest.raises(HOMDPError, match=r"test_executors.py line \d+: got KeyError: 'x'"),
-        executors.whole_errors([]),
+        executors.located_errors([]),
     ):
         {}["x"]
     here = f"{__file__}:rule"
     with (
         pytest.raises(HOMDPError, match=r"test_executors.py line \d+: got TypeError"),
-        executors.whole_errors([here]),
+        executors.located_errors([here]),
     ):
         np.sort(0, axis="no")  # the error is NumPy's, the mistake is here
     refusal = HOMDPError("gate", [Problem("left", "1", "2")])
-    with pytest.raises(HOMDPError) as caught, executors.whole_errors([]):
+    with pytest.raises(HOMDPError) as caught, executors.located_errors([]):
         raise refusal
     assert caught.value is refusal
 

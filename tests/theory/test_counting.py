@@ -1,5 +1,5 @@
-"""The pigeonholes for every small sequence, the printed one shown false, and the elliptical
-potential on random features.
+"""The pigeonhole lemmas for every small sequence, a counterexample to the printed one, and the
+elliptical potential on random features.
 """
 
 import math
@@ -27,9 +27,8 @@ def test_pigeonholes_hold_for_every_small_sequence_and_the_printed_one_does_not(
 
 
 def test_pigeonholes_hold_for_every_sequence_of_counts_of_one_cell():
-    """Cell by cell, for all m_1..m_K in {0..H}.
-
-    At most H + 3 sqrt(n_{K+1}) and H (2 + log K), which sum to the lemmas.
+    """For one cell and all m_1..m_K in {0..H}, the sums are at most H + 3 sqrt(n_{K+1}) and H (2 +
+    log K), which add up to the lemmas.
     """
     for H, K in [(1, 10), (2, 7), (3, 6), (4, 5), (9, 4)]:
         m = np.array(list(product(range(H + 1), repeat=K)))
@@ -48,9 +47,9 @@ def test_pigeonhole_counts_after_the_episode():
 
 @pytest.mark.parametrize("regulariser", [None, 0.01, 1.0, 5.0])
 def test_elliptical_potential(regulariser):
-    """Against inverses computed afresh.
+    """Compare with inverses computed at every step.
 
-    It fails without the minimum with 1, so the check can fail.
+    Without the minimum with 1 the lemma fails, so the check can fail.
     """
     generator = np.random.default_rng(0)
     for d, K in [(1, 1), (1, 50), (2, 30), (5, 40), (5, 3)]:

@@ -1,4 +1,4 @@
-"""The lower bound's numbers by hand, and on the tree itself by enumeration."""
+"""The quantities of the lower bound by hand, and on the tree by enumeration."""
 
 import math
 from itertools import combinations, product
@@ -23,7 +23,7 @@ def test_packing_is_large_and_separated(length):
 
 
 def test_lower_bound_by_hand():
-    """127 states: 64 leaves; 11 observations make 10, of which 8 for the leaves."""
+    """127 states have 64 leaves; 11 observations are reduced to 10, of which 8 are for leaves."""
     bound = theory.lower_bound(127, 11, 0.25)
     assert bound == (64, 8, 16, 1 / 32, 1 / 2, 8, 1 / 128)
     assert theory.lower_bound(130, 10, 0.25) == bound  # the next power of two below 131
@@ -43,7 +43,7 @@ EPSILON = 0.4
 
 @pytest.fixture(scope="module")
 def trees():
-    """Instances of the lower-bound tree with 4 leaves, 4 last observations, from a packing of 4
+    """Instances of the lower-bound tree with 4 leaves and 4 last observations, from a packing of 4
     signs and one more vector.
     """
     signs = [*theory.packing(4), np.array([1, 1, 1, -1])]
@@ -55,18 +55,18 @@ def trees():
 
 
 def disagreements(policy, other):
-    """Decisions of the last step in which two policies differ.
+    """The number of decisions at the last step in which two policies differ.
 
-    "up" comes first, then the parent is told, then a leaf speaks.
+    The first observation is "up", the second is the parent, the third comes from a leaf.
     """
     histories = [(0, parent, y) for parent in (0, 1) for y in range(2, 6)]
     act = lambda p, y: p.act(np.array(y), np.array([0, 0])).argmax()  # noqa: E731
     return sum(act(policy, y) != act(other, y) for y in histories)
 
 
-def test_separation_on_the_tree_itself(trees):
-    """What pi*_{u'} loses in u is 2 epsilon N / (X'Y'), and no policy is within epsilon/16 of the
-    optimum on two of a packing.
+def test_separation_on_the_tree(trees):
+    """The gap of pi*_{u'} in u is 2 epsilon N / (X'Y'), and no policy is within epsilon/16 of the
+    optimum on two instances of a packing.
     """
     for (u, model, best), (v, _, others_best) in product(trees, trees):
         N = disagreements(best, others_best)
@@ -107,7 +107,7 @@ def log_probabilities(pomdp):
     return {path: math.log(weight) for path, weight in paths}
 
 
-def test_divergence_on_the_tree_itself(trees):
+def test_divergence_on_the_tree(trees):
     logs = [log_probabilities(model) for _, model, _ in trees]
     for (j, (u, *_)), (k, (v, *_)) in combinations(enumerate(trees), 2):
         exact = sum(math.exp(p) * (p - logs[k][path]) for path, p in logs[j].items())

@@ -31,9 +31,9 @@ def test_regret_of_hop_b_by_hand():
 @pytest.mark.parametrize(
     ("sizes", "twice_c"), [((2, 3, 4, 5), 5), ((3, 2, 2, 1), 2), ((1, 1, 1, 2), 2)]
 )
-def test_regret_of_hop_b_is_its_penultimate_display(sizes, twice_c):
-    """C e times the sums of both radii and of tilde-epsilon(c), c = max(1, H/2), each by its
-    pigeonhole.
+def test_regret_of_hop_b_equals_its_penultimate_display(sizes, twice_c):
+    """C e times the sums of both radii and of tilde-epsilon(c), c = max(1, H/2), each bounded by
+    its pigeonhole lemma.
     """
     X, Y, A, H = sizes
     iota = math.log(2 * X * X * Y * A * 70 * H / 0.1)
@@ -68,12 +68,12 @@ def test_regret_of_hop_v_by_hand():
     assert bound.potential == pytest.approx(4 * math.log(7))
     assert bound.total == pytest.approx(9 * math.sqrt(64 * sum(parts) * 2 * 6 * 4 * math.log(7)))
     assert bound.probability == pytest.approx(0.85)
-    assert theory.hop_v_bound(2, 3, 18, 7, 5, 2, 0.05) == bound  # what is left over is not played
+    assert theory.hop_v_bound(2, 3, 18, 7, 5, 2, 0.05) == bound  # an incomplete epoch is not played
     huge = theory.hop_v_bound(2, 3, 20, transitions=10**4000, emissions=5, rank=2, delta=0.05)
     assert huge.transition == pytest.approx(2 * (4000 * math.log(10) + math.log(120)))
 
 
-def test_bounds_grow_with_every_size_and_fall_an_episode():
+def test_bounds_increase_with_every_size_and_decrease_per_episode():
     bounds = {
         theory.hop_b_bound: (3, 4, 2, 5, 50),
         theory.hop_b_class_bound: (3, 2, 5, 50, 9),
@@ -83,11 +83,11 @@ def test_bounds_grow_with_every_size_and_fall_an_episode():
         plain = bound(*sizes).total
         place = (
             2 if bound is theory.hop_v_bound else 4 if bound is theory.hop_b_bound else 3
-        )  # of the episodes
+        )  # index of the number of episodes
         for k in range(len(sizes)):
             bigger = [n * (2 if k == j else 1) for j, n in enumerate(sizes)]
             if bound is theory.hop_v_bound and k == 1:
-                bigger[place] *= 2  # as many epochs of a longer horizon
+                bigger[place] *= 2  # the same number of epochs with a longer horizon
             assert bound(*bigger).total > plain
         assert bound(*sizes, 0.05).total > plain
         bigger = [n * (2 if place == j else 1) for j, n in enumerate(sizes)]

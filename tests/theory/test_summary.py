@@ -1,6 +1,5 @@
-"""The report says when the theory says something.
-
-What cannot be asked is refused with all its problems.
+"""The report says which statements are informative. Invalid arguments raise an error with all
+problems.
 """
 
 import math
@@ -13,7 +12,7 @@ from homdp_ppl.evaluation.lemma import simulation_lemma
 from tests.worlds import world
 
 
-def test_report_says_when_the_theory_says_something():
+def test_report_says_when_statements_are_informative():
     rows = {row.name: row for row in theory.report(world("tiger"), 1000)}
     first = rows["regret of HOP-B"]
     assert first.value == theory.hop_b_bound(2, 2, 3, 4, 1000).total
@@ -77,7 +76,7 @@ def test_report_of_a_large_model_has_a_lower_bound():
         (lambda: theory.report(world("tiger"), 0, delta="x"), ["episodes", "delta"]),  # type: ignore[arg-type]
     ],
 )
-def test_what_cannot_be_asked(call, words):
+def test_invalid_arguments(call, words):
     with pytest.raises(ParameterError) as caught:
         call()
     assert all(word in str(caught.value) for word in words)
@@ -85,7 +84,7 @@ def test_what_cannot_be_asked(call, words):
 
 @pytest.mark.parametrize("number", [np.int32, np.int64])
 def test_numpy_numbers_do_not_overflow(number):
-    """Products of sizes leave 64 bits long before the formulas lose their meaning."""
+    """Products of sizes exceed 64 bits, although the formulas are still meaningful."""
     big = (500, 500, 50, 100, 10**9)
     assert theory.hop_b_bound(*map(number, big)) == theory.hop_b_bound(*big)
     assert theory.hop_b_class_bound(*map(number, big)) == theory.hop_b_class_bound(*big)
@@ -101,5 +100,5 @@ def test_numpy_numbers_do_not_overflow(number):
     assert theory.report(world("tiger"), number(10**9)) == theory.report(world("tiger"), 10**9)
 
 
-def test_the_simulation_lemma_is_listed_here_too():
+def test_the_simulation_lemma_is_also_listed_here():
     assert theory.simulation_lemma is simulation_lemma
