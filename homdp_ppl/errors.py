@@ -279,7 +279,7 @@ class PlanningError(HOMDPError):
     ...     )
     ... except PlanningError as error:
     ...     print(error.problems[0].remedy)
-    The largest horizon that fits is 11; bounded_search or alpha_vectors serve longer ones.
+    The largest horizon that fits is 11; for longer horizons use bounded_search or alpha_vectors.
     """
 
 

@@ -1,4 +1,4 @@
-"""Planners: one per file, each a factory for functions from a model or a world to a plan."""
+"""Planners, one per file. Each is a factory of functions from a model or a world to a plan."""
 
 from collections.abc import Callable
 from typing import Any

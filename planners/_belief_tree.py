@@ -1,7 +1,7 @@
-"""A tree of beliefs for the first steps, where few can be met, over the alpha-vectors of the step
-after them.
+"""A tree of beliefs for the first steps, on top of the alpha-vectors of the step after them.
 
-It is grown only as far as it is cheaper than the vectors of another step: alpha_vectors.py asks.
+Few beliefs are reachable in the first steps. alpha_vectors.py extends the tree as long as this is
+cheaper than computing the vectors of another step.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy as np
 from homdp_ppl.core.pomdp import Stationary
 from homdp_ppl.planners._lines import Floats, Integers
 
-TREE_NUMBERS = 16_000_000  # held at once of one level of the tree
+TREE_NUMBERS = 16_000_000  # largest number of floats of one level in memory
 EPSILON = float(np.finfo(np.float64).eps)
 
 Step: TypeAlias = tuple[
@@ -25,19 +25,18 @@ class Level(NamedTuple):
     """The beliefs of one step of the tree."""
 
     beliefs: Floats  # (n, X)
-    chances: (
-        Floats  # (parents, A, Y)  probability of the observation that leads here; first step (1, Y)
-    )
-    # (parents, A, Y)  which belief it leads to; an impossible one to the predicted belief
+    # (parents, A, Y)  probability of the observation that leads here; (1, Y) at the first step
+    chances: Floats
+    # (parents, A, Y)  index of the belief that it leads to; if impossible, the predicted belief
     places: Integers
 
 
 def observe(predicted: Floats, model: Stationary) -> Level:
-    """The beliefs after each observation (..., Y) from predicted ones (..., X)."""
+    """The beliefs after each observation, (..., Y), from predicted beliefs (..., X)."""
     joint = predicted[..., None, :] * model.emission.T
     chances = joint.sum(-1)
     possible = chances > 0
-    lacking = ~possible.all(-1)  # here an impossible observation leaves the predicted belief
+    lacking = ~possible.all(-1)  # an impossible observation leaves the predicted belief unchanged
     beliefs = np.concatenate([joint[possible] / chances[possible, None], predicted[lacking]])
     places = np.full(chances.shape, -1)
     places[possible] = np.arange(possible.sum())
@@ -46,10 +45,10 @@ def observe(predicted: Floats, model: Stationary) -> Level:
 
 
 def reaches(tree: list[Level], h: int, model: Stationary, vectors: int, work: float) -> bool:
-    """Whether the tree can be had down to step h, and valued with that many vectors, for less than
-    this work.
+    """Whether extending the tree to step h, and evaluating it with ``vectors`` vectors, takes less
+    than ``work`` multiplications.
     """
-    numbers = model.transition[0].size * model.emission.shape[1]  # of one belief's successors
+    numbers = model.transition[0].size * model.emission.shape[1]  # for the successors of a belief
     most = min(TREE_NUMBERS, work / vectors) / numbers
     while len(tree) <= h and len(tree[-1].beliefs) <= most:
         tree.append(observe(np.tensordot(tree[-1].beliefs, model.transition, 1), model))
@@ -59,22 +58,22 @@ def reaches(tree: list[Level], h: int, model: Stationary, vectors: int, work: fl
 def climb(
     tree: list[Level], depth: int, model: Stationary, alphas: Floats, level: float, tie: float
 ) -> tuple[Integers, float, float, list[Step]]:
-    """Solve the first steps on the tree, over the vectors of the step after it.
+    """Solve the first steps on the tree, given the vectors of the step after it.
 
-    Start, value, loss, and the steps.
+    Returns the start nodes, the value, the loss and the steps.
 
     Parameters
     ----------
     tree
-        Its levels; one more is made if that is missing.
+        The levels of the tree; another one is added if it is missing.
     depth
-        How many steps are solved on the tree.
+        Number of steps to solve on the tree.
     model
-        What is planned for.
+        The model to plan for.
     alphas, level
-        The alpha-vectors of the step after it, (n, X), minus a common level.
+        The alpha-vectors of the next step, (n, X), minus a common level.
     tie
-        By how much the action that is taken may be worse than the best.
+        Actions within this distance of the best one count as tied; the lowest is taken.
     """
     values, best, steps, loss = np.zeros(0), np.zeros(0, np.int64), list[Step](), 0.0
     if depth < model.horizon:
@@ -87,18 +86,18 @@ def climb(
         values = np.einsum("nx,nx->n", beliefs, alphas[best]) + level
     for h in reversed(range(depth)):
         beliefs = tree[h].beliefs
-        worth = beliefs @ model.reward[h]  # (n, A)
-        onward = np.zeros((*worth.shape, model.emission.shape[1]), np.int64)
+        Q = beliefs @ model.reward[h]  # (n, A)
+        onward = np.zeros((*Q.shape, model.emission.shape[1]), np.int64)
         if h + 1 < model.horizon:
             _, chances, places = tree[h + 1]
-            worth += (chances * values[places]).sum(-1)
+            Q += (chances * values[places]).sum(-1)
             onward = best[places] if h + 1 == depth else places
-        action = (worth >= worth.max(1, keepdims=True) - tie).argmax(1)
+        action = (Q.max(1, keepdims=True) - tie <= Q).argmax(1)
         nodes = np.arange(len(beliefs))
-        values = worth[nodes, action]
-        loss += float((worth.max(1) - values).max()) + 4 * EPSILON * sum(
-            model.emission.shape
-        ) * float(np.abs(values).max())
+        values = Q[nodes, action]
+        loss += float((Q.max(1) - values).max()) + 4 * EPSILON * sum(model.emission.shape) * float(
+            np.abs(values).max()
+        )
         steps.insert(0, (action, onward[nodes, action]))
     root = tree[0]
     return root.places[0], float(root.chances[0] @ values[root.places[0]]), loss, steps

@@ -1,12 +1,10 @@
-"""Bounds on the optimal value that need no search.
-
-What a planner with more, or with less, to see would reach.
+"""Bounds of the optimal value without search, from agents that observe more or less.
 
     blind policies  <=  optimum  <=  fast informed bound  <=  QMDP  <=  MDP
 
-Rewards may differ from step to step. The first observation comes before the first action, so a set
-of vectors at step 1 bounds the optimum by sum_y max_i sum_x rho(x) O(y|x) v_i(x):
-:func:`root_value`. Those of agents that see more stand in relaxations.py.
+Rewards may depend on the step. The first observation comes before the first action, so a set of
+vectors at step 1 bounds the optimum by sum_y max_i sum_x rho(x) O(y|x) v_i(x), see
+:func:`root_value`. The upper bounds are defined in evaluation/relaxations.py.
 """
 
 from __future__ import annotations
@@ -22,27 +20,27 @@ from homdp_ppl.precision import Array
 
 
 class RootBounds(NamedTuple):
-    """Bounds on the optimal value of a model; the last three from above, tightest first.
+    """Bounds of the optimal value of a model: a lower bound, then upper bounds, tightest first.
 
     Examples
     --------
     >>> from homdp_ppl import models
     >>> root_bounds(
     ...     models.load("tiger", horizon=2).pomdp
-    ... ).mdp  # who sees the tiger opens the other door twice
+    ... ).mdp  # an agent that sees the tiger opens the other door twice
     2.0
     """
 
-    blind: float  # the best single action after each first observation, played for ever
+    blind: float  # the best action after each first observation, repeated until the end
     fast_informed: float
-    qmdp: float  # the state is seen from the second step on
-    mdp: float  # the state is seen from the first step on
+    qmdp: float  # the state is observed from the second step on
+    mdp: float  # the state is observed from the first step on
 
 
 def blind_policies(pomdp: POMDP) -> Array:
-    """Values of playing one action for ever, (H, A, X).
+    """Values of repeating one action until the end, (H, A, X), for stationary models.
 
-    Alpha-vectors of policies, so lower bounds. For stationary models.
+    They are alpha-vectors of policies, so they are lower bounds.
     """
     short = pomdp.stationary("blind_policies")
     _, T, O, r = (np.asarray(part, dtype=np.float64) for part in short)  # noqa: E741
@@ -55,7 +53,7 @@ def blind_policies(pomdp: POMDP) -> Array:
 
 @checked
 def root_bounds(pomdp: POMDP) -> RootBounds:
-    """All four bounds on the optimal value of a model.
+    """All four bounds of the optimal value of a model.
 
     Examples
     --------

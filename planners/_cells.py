@@ -1,20 +1,17 @@
-"""Cells of the line as finite experiments.
-
-One that says less than the observation, and one that says more.
+"""Finite experiments that bound a real-valued observation y in Blackwell's order.
 
     cell of y   <   y   <   one of the corners between which y lies, or the kind of the state
 
-in Blackwell's order.
+Less informative: the cell of y is a function of y.
 
-Less: whoever sees y knows its cell. More: on a cell the vector of likelihoods l(y) = (p(y | x))_x
-is written as sum_j w_j(y) v_j + sum_k s_k(y) e_k with weights w, s >= 0, where the corners v_j are
-l at the cell's ends, and for more than two kinds a point on the outer side of the curve. States
-with one and the same density are of one kind, and e_k is 1 for those of kind k. The experiment that
-shows j with probability v_j(x) int w_j, and the kind with probability int s_k, is at least as
-informative: given j, draw y from w_j / int w_j (told k, from s_k / int s_k), and y has density p(y
-| x) whatever the state is. So every policy on y is played by one on j, step by step, and the
-optimum with j is an upper bound of the optimum with y. It holds for any corners; good ones leave
-little for the e_k.
+More informative: on a cell, write the vector of likelihoods l(y) = (p(y | x))_x as sum_j w_j(y) v_j
++ sum_k s_k(y) e_k with weights w, s >= 0. The corners v_j are l at the two ends of the cell and,
+for more than two kinds, a point on the outer side of the curve. States with the same density are of
+the same kind, and e_k is 1 for the states of kind k. Consider the experiment that shows corner j
+with probability v_j(x) int w_j, and reveals kind k with probability int s_k. Given j, draw y from
+w_j / int w_j; given k, draw y from s_k / int s_k. Then y has density p(y | x) in every state x. So
+every policy on y can be simulated on this experiment, step by step, and its optimum is an upper
+bound of the optimum on y. This holds for any corners; good corners leave little mass for the e_k.
 """
 
 from __future__ import annotations
@@ -28,34 +25,32 @@ from homdp_ppl.continuous.tabulation import cell_of
 from homdp_ppl.declare.model import World
 from homdp_ppl.precision import Array
 
-# a parabola lies within its chord and the point twice as far from it; a little more, for it is none
+# The outer corner is at this multiple of the curve's largest distance from its chord. A triangle
+# with factor 2 contains a parabola; curves are not exactly parabolas.
 BULGE = 2.1
-TINY = 1e-100  # likelihoods are compared relative to this at least
-LOCAL, HALVINGS = (
-    1e-12,
-    8,
-)  # disagreement of two rules that a piece may keep, and how often pieces are halved for it
-BLIND = 2  # times that every piece is halved in any case, for kinks beyond its outermost points
-# by how much all masses together may still be too large: several times what finer rules have shown
+TINY = 1e-100  # smallest scale for relative comparisons of likelihoods
+LOCAL, HALVINGS = 1e-12, 8  # tolerated difference of two rules per piece, and largest halvings
+BLIND = 2  # halvings of every piece, for kinks outside its outermost points
+# Largest remaining error of all masses together: several times the difference to finer rules.
 UNSEEN = 1e-7
-# smaller weights relative to the largest are rounding, and would cost all where a likelihood is
-# zero
+# Smaller weights, relative to the largest, are rounding errors. They would remove all mass where a
+# likelihood is zero.
 SPECK = 1e-12
 
 
 class Spread(NamedTuple):
-    """The experiment that says more, cell by cell."""
+    """The more informative experiment, by cell."""
 
     corners: Array  # (cells, K, kinds)  v_j: at the left end, at the right end, outside
     mass: Array  # (cells, K)  int w_j
-    told: Array  # (cells, kinds)  int s_k
+    revealed: Array  # (cells, kinds)  int s_k
     kind: Array  # (X,)  of each state
 
     @property
     def emission(self) -> Array:
-        """Its table (X, corners + kinds).
+        """The emission table of the experiment, (X, corners + kinds).
 
-        The corners that neighbours share, those of their own, and the kinds.
+        Neighbouring cells share the corners at their ends.
         """
         cells, _, kinds = self.corners.shape
         parts = self.corners * self.mass[:, :, None]
@@ -69,22 +64,22 @@ class Spread(NamedTuple):
 
 
 def spread(world: World, pieces: Pieces, edges: Array) -> Spread:
-    """The experiment that says more than y, from pieces that were cut at the edges."""
+    """The experiment that is more informative than y, from pieces that are cut at the edges."""
     corners, inverse = _corners(world, pieces, edges)
     mass = _least_masses(world, pieces, edges, corners, inverse)
-    told = _by_cell(cell_of(pieces, edges), pieces.masses[:, pieces.first], len(corners)) - (
+    revealed = _by_cell(cell_of(pieces, edges), pieces.masses[:, pieces.first], len(corners)) - (
         corners * mass[:, :, None]
     ).sum(1)
-    return Spread(corners, mass, np.maximum(told, 0.0), pieces.kind)
+    return Spread(corners, mass, np.maximum(revealed, 0.0), pieces.kind)
 
 
 def _least_masses(
     world: World, pieces: Pieces, edges: Array, corners: Array, inverse: Array
 ) -> Array:
-    """Each int w_j, (cells, K), from below: too little only moves mass to what is told.
+    """Lower bounds of int w_j, (cells, K). Mass that is missing is moved to the kinds.
 
-    The weights have kinks, which no rule integrates well. Pieces are halved where two rules
-    disagree, and twice as much as they still disagree by is left out.
+    The weights have kinks, which quadrature rules integrate badly. Pieces are halved where two
+    rules disagree, and twice the remaining difference is subtracted.
     """
     for k in range(HALVINGS):
         cell = cell_of(pieces, edges)
@@ -100,10 +95,7 @@ def _least_masses(
 
 
 def _normalised(log: Array) -> tuple[Array, Array]:
-    """Likelihoods that sum to one over the kinds, and their sum.
-
-    Zero where there is no density, and at poles.
-    """
+    """Likelihoods normalised over the kinds, and their sum; zero without density and at poles."""
     log = np.where(np.isposinf(log).any(-1, keepdims=True), -np.inf, log)
     top = log.max(-1, keepdims=True)
     shifted = np.exp(log - np.where(np.isfinite(top), top, 0.0))
@@ -120,9 +112,7 @@ def _corners(world: World, pieces: Pieces, edges: Array) -> tuple[Array, Array]:
     )
     ends = _normalised(log_densities(world, places)[:, pieces.first])[0]
     shown = np.flatnonzero(density.ravel() > 0)
-    for k in np.flatnonzero(
-        ~ends.any(-1)
-    ):  # no density just there: as at the nearest point that has one
+    for k in np.flatnonzero(~ends.any(-1)):  # no density here: use the nearest point that has one
         nearest = shown[np.abs(pieces.points.ravel()[shown] - places[k]).argmin()]
         ends[k] = likelihood.reshape(-1, ends.shape[1])[nearest]
     pair = np.stack([ends[:-1], ends[1:]], axis=1)  # (cells, 2, kinds)
@@ -146,26 +136,20 @@ def _corners(world: World, pieces: Pieces, edges: Array) -> tuple[Array, Array]:
 
 
 def _scale(pair: Array, cell: Array, pieces: Pieces) -> Array:
-    """How large the likelihood of each kind is on each cell, (cells, kinds).
-
-    Relative errors are what counts.
-    """
+    """The scale of the likelihoods by cell and kind, (cells, kinds), for relative errors."""
     mean = _by_cell(cell, pieces.masses[:, pieces.first], len(pair))
     mean = mean / np.maximum(mean.sum(-1, keepdims=True), np.finfo(float).tiny)
     return np.maximum(mean + pair.mean(1), TINY)
 
 
 def _inverse(corners: Array, scale: Array) -> Array:
-    """What takes likelihoods to the least-squares weights of the corners, (cells, kinds, K)."""
+    """Matrices from likelihoods to least-squares weights of the corners, (cells, kinds, K)."""
     inverse: Array = np.linalg.pinv(corners / scale[:, None]) / scale[..., None]
     return inverse
 
 
 def _weights(likelihood: Array, corners: Array, inverse: Array) -> Array:
-    """Weights w >= 0 of the corners at every point, (P, 15, K), with sum_j w_j v_j <= l.
-
-    What is left is told.
-    """
+    """Weights w >= 0 of the corners at every point, (P, 15, K), with sum_j w_j v_j <= l."""
     weights = np.maximum(likelihood @ inverse, 0.0)
     weights = np.where(weights > SPECK * weights.max(-1, keepdims=True), weights, 0.0)
     mixed = weights @ corners

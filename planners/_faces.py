@@ -1,7 +1,7 @@
-"""Faces of the simplex: the sets of states that can be possible together at a step, from the zeros
-that are known.
+"""Faces of the simplex: the sets of states that are possible together at a step, given the zeros
+of the model.
 
-Beliefs that can be met lie on them, so alpha_vectors.py prunes a step's vectors face by face.
+Reachable beliefs are on these faces, so alpha_vectors.py prunes the vectors of a step on each face.
 """
 
 from __future__ import annotations
@@ -14,27 +14,23 @@ from homdp_ppl.core.pomdp import Stationary
 from homdp_ppl.planners._lines import Floats, Integers
 from homdp_ppl.precision import Array
 
-MAX_FACES = 200  # of one step; past it those after the same observation are joined
+MAX_FACES = 200  # per step; beyond, faces after the same observation are merged
 
 
 class Faces(NamedTuple):
-    """The largest sets of states that are possible at a step, and which of the next step's each
-    leads into.
+    """The maximal sets of states that are possible at a step, and the faces of the next step that
+    they lead to.
     """
 
     states: list[Integers]  # of each face
     moves: list[Floats]  # (A, X, d)  T(x | s, a) from the states s of each face
-    following: list[
-        list[list[int]]
-    ]  # by face, action and observation; -1 where the observation is impossible
-    drift: Floats  # (X, A)  by how much the probabilities of what follows miss one
+    # by face, action and observation; -1 if the observation is impossible
+    following: list[list[list[int]]]
+    drift: Floats  # (X, A)  sum of the probabilities of states and observations, minus 1
 
 
 def faces_of(model: Stationary) -> list[Faces]:
-    """The faces of each step, from the known zeros.
-
-    Sets of states that others contain are left out.
-    """
+    """The faces of each step, given the zeros of the model; only maximal sets of states."""
     transition, emission = cast(Floats, model.transition), cast(Floats, model.emission)
     possible, sees = transition > 0, (emission > 0).T
     (X, A, _), found = possible.shape, list[Faces]()
@@ -47,7 +43,7 @@ def faces_of(model: Stationary) -> list[Faces]:
         within = after.astype(np.float64) @ ~following.T == 0
         into = np.where(after.any(-1), within.argmax(-1), -1)
         if len(found) + 1 == model.horizon:
-            into = np.minimum(into, 0)  # after the last step there is one vector, zero
+            into = np.minimum(into, 0)  # after the last step the only vector is zero
         states = [np.flatnonzero(support) for support in supports]
         moves = [transition[face].transpose(1, 2, 0).copy() for face in states]
         found.append(Faces(states, moves, into.tolist(), drift))
@@ -58,10 +54,7 @@ def faces_of(model: Stationary) -> list[Faces]:
 
 
 def _largest(supports: Array) -> Array:
-    """The supports (faces, A, Y, X) that no other contains, (n, X).
-
-    Too many are joined by observation.
-    """
+    """The maximal supports, (n, X), of (faces, A, Y, X). Too many are merged by observation."""
     flat = supports.reshape(-1, supports.shape[-1])
     where = {row.tobytes(): k for k, row in enumerate(np.packbits(flat, axis=1))}
     some = flat[[where[row] for row in sorted(where)]]

@@ -1,11 +1,8 @@
-"""The shape of a history tree.
+"""The shape of a history tree: the possible histories of each step, as index arrays.
 
-Which histories can happen, generation by generation, as index arrays.
-
-The shape depends only on which probabilities can be non-zero, so it is found once and serves for
-all numbers with that support. How many histories there are is counted before any of them is made:
-histories after which the same states are possible have the same future, and there are few such
-sets.
+The shape depends only on which probabilities can be non-zero, so it is computed once for all models
+with the same support. Histories are counted before the tree is built: histories with the same set
+of possible states have the same futures, and there are few such sets.
 """
 
 from __future__ import annotations
@@ -21,21 +18,20 @@ from homdp_ppl.core.numbers import as_numbers
 from homdp_ppl.errors import ParameterError, Problem, shown
 from homdp_ppl.precision import Array
 
-# distinct sets of possible states after which counting gives up and takes the complete tree as its
-# bound
+# With more distinct sets of possible states, counting stops and uses the complete tree as a bound.
 MANY_SETS = 5_000
 
 
-SHORT = {"initial": 1, "transition": 3, "emission": 2}  # axes of tables for all steps
+SHORT = {"initial": 1, "transition": 3, "emission": 2}  # axes of tables that hold for all steps
 MOST_STEPS = 10_000
-OF = "Support.of(pomdp) makes it."
+OF = "Create it with Support.of(pomdp)."
 
 
 def _first_three(model: Any) -> Sequence[Any]:
-    """Initial, transition and emission of a POMDP, or of anything that begins with them."""
+    """Initial, transition and emission of a POMDP, or of a named tuple that starts with them."""
     if isinstance(model, tuple) and getattr(model, "_fields", ())[: len(SHORT)] == tuple(SHORT):
         return model[: len(SHORT)]
-    expected = "a POMDP, or tables that begin with initial, transition, emission"
+    expected = "a POMDP, or a named tuple that starts with initial, transition, emission"
     raise ParameterError("Support.of", [Problem("model", shown(model), expected)])
 
 
@@ -57,9 +53,9 @@ class Support(NamedTuple):
     @classmethod
     @checked
     def of(cls, model: NamedTuple) -> Support:
-        """The support of a POMDP's numbers, or of tables that already are truth values.
+        """The support of a POMDP, or of Boolean tables.
 
-        Tables without axes of steps and previous actions hold for all of them.
+        Tables without axes for steps and previous actions hold for all of them.
         """
         tables = {}
         for (where, rank), part in zip(SHORT.items(), _first_three(model), strict=True):
@@ -89,12 +85,12 @@ class Support(NamedTuple):
         return self.transition[min(h, len(self.transition) - 1)]
 
     def first_shows(self) -> Array:
-        """Which first observations are possible, (X, Y)."""
+        """Which first observations are possible in each state, (X, Y)."""
         return self.emission[0, -1]
 
     @checked
     def shows_after(self, h: int) -> Array:
-        """Which observations are possible at step h after every action, (A, X, Y)."""
+        """Which observations are possible at step h after each action, (A, X, Y)."""
         refuse(ParameterError, "Support.shows_after", count_problems(0, h=h))
         X, Y, A = self.sizes
         tables = self.emission[min(h, len(self.emission) - 1)]
@@ -102,12 +98,12 @@ class Support(NamedTuple):
 
     @property
     def complete(self) -> bool:
-        """Whether every history can happen."""
+        """Whether every history is possible."""
         return bool(self.initial.all() and self.transition.all() and self.emission.all())
 
     @checked
     def covers(self, other: Support) -> bool:
-        """Whether everything that the other allows is allowed here."""
+        """Whether everything that is possible in ``other`` is possible here."""
         check_support("Support.covers", "other", other)
         if any(np.ndim(mine) != np.ndim(theirs) for mine, theirs in zip(self, other, strict=True)):
             return False
@@ -115,33 +111,33 @@ class Support(NamedTuple):
 
     @property
     def key(self) -> bytes:
-        """Equal for equal supports."""
+        """A key that is equal for equal supports."""
         shapes = repr([part.shape for part in self]).encode()
         return shapes + b"".join(np.packbits(part).tobytes() for part in self)
 
 
 class Generation(NamedTuple):
-    """The histories of one step; those of later steps know where they come from."""
+    """The histories of one step."""
 
-    parent: Array  # (N,)  place in the generation before; meaningless at step 1
+    parent: Array  # (N,)  index in the previous generation; meaningless at step 1
     action: Array  # (N,)  the action that led here
     observation: Array  # (N,)
-    # (N, A, Y)  place in the next generation, -1 where impossible; (0, A, Y) in the last and where
-    # regular
+    # (N, A, Y)  index in the next generation, -1 if impossible; (0, A, Y) if last or regular
     child: Array
-    # whether every child exists: child = (node A + action) Y + observation, and no index is stored
+    # whether all children exist: then child = (node A + action) Y + observation is not stored
     regular: bool
 
 
 @checked
 def count_histories(support: Support, horizon: int) -> list[int]:
-    """How many histories can happen up to each step's observation, exactly where that is cheap and
-    else an upper bound.
+    """The number of possible histories up to the observation of each step.
+
+    The counts are exact if this is cheap, otherwise upper bounds.
 
     Parameters
     ----------
     support
-        Of a model, or of all models that a learner may plan for.
+        The support of a model, or of all models that a learner may plan for.
     horizon
         The number of steps.
 
@@ -150,7 +146,7 @@ def count_histories(support: Support, horizon: int) -> list[int]:
     >>> from homdp_ppl import models
     >>> count_histories(
     ...     Support.of(models.load("tiger", horizon=2).pomdp), 3
-    ... )  # times 3 actions and 2 growls
+    ... )  # each step: times 3 actions and 2 growls
     [2, 12, 72]
     """
     problems = count_problems(horizon=horizon)
@@ -162,10 +158,10 @@ def count_histories(support: Support, horizon: int) -> list[int]:
 
 
 def check_support(subject: str, where: str, support: Support) -> None:
-    """Refuse tables that are not truth values of one model."""
+    """Raise ParameterError unless the tables are Boolean and fit together."""
     ranks = {"initial": 1, "transition": 4, "emission": 4}
     wrong = [
-        Problem(f"{where}.{name}", shown(table, 80), f"truth values with {rank} axes", OF)
+        Problem(f"{where}.{name}", shown(table, 80), f"a Boolean array with {rank} axes", OF)
         for (name, rank), table in zip(ranks.items(), support, strict=True)
         if not isinstance(table, np.ndarray)
         or table.dtype != bool
@@ -177,15 +173,12 @@ def check_support(subject: str, where: str, support: Support) -> None:
         sizes = len(support.initial), X, Z, support.emission.shape[2]
         if len(set(sizes)) > 1 or support.emission.shape[1] not in (1, A + 1) or 0 in sizes:
             shapes = ", ".join(str(np.shape(part)) for part in support)
-            wrong = [Problem(where, f"shapes {shapes}", "tables of one model", OF)]
+            wrong = [Problem(where, f"shapes {shapes}", "shapes of the same model", OF)]
     refuse(ParameterError, subject, wrong)
 
 
 def few_histories(support: Support, horizon: int, limit: int) -> int | None:
-    """How many histories there are in all if there are at most ``limit``.
-
-    More are not counted to the end.
-    """
+    """The total number of histories if it is at most ``limit``, else None."""
     total = 0
     for more in counted(support, horizon):
         total += more
@@ -195,7 +188,7 @@ def few_histories(support: Support, horizon: int, limit: int) -> int | None:
 
 
 def counted(support: Support, horizon: int) -> Iterator[int]:
-    """The numbers of :func:`count_histories` one by one."""
+    """Yield the numbers of :func:`count_histories` one by one."""
     _, Y, A = support.sizes
     sets: dict[bytes, tuple[Array, int]] = {}
     for y in range(Y):
@@ -225,15 +218,14 @@ def _add(sets: dict[bytes, tuple[Array, int]], states: Array, number: int) -> No
 
 
 def generations(support: Support, horizon: int) -> list[Generation]:
-    """All histories that can happen, step by step."""
+    """All possible histories, by step."""
     _, Y, A = support.sizes
     unstored = np.zeros((0, A, Y), dtype=np.int32)
     if support.complete:
         seen, nothing = np.arange(Y, dtype=np.int32), np.zeros(0, dtype=np.int32)
         return [Generation(nothing, nothing, seen, unstored, regular=True)] * horizon
-    states = (
-        support.initial & support.first_shows().T
-    )  # (Y, X) possible states after each first observation
+    # possible states after each first observation
+    states = support.initial & support.first_shows().T  # (Y, X)
     seen = np.flatnonzero(states.any(1)).astype(np.int32)
     states, parent, action, observation = (
         states[seen],

@@ -1,6 +1,5 @@
-"""Compiled pruning for two states, where vectors are lines.
-
-Their upper envelope, and as few of it as a loss allows.
+"""Compiled pruning for two states, where vectors are lines: their upper envelope, and the fewest
+lines that stay within a given loss of it.
 """
 
 from __future__ import annotations
@@ -17,12 +16,12 @@ Integers: TypeAlias = NDArray[np.int64]
 
 @njit(cache=True)
 def _hull(lines: Floats) -> tuple[Integers, Floats]:
-    """The upper envelope of the lines (1 - p) v_0 + p v_1 on [0, 1], from left to right, and where
-    each line begins.
+    """The upper envelope of the lines (1 - p) v_0 + p v_1 on [0, 1], from left to right, and the
+    points where its lines begin.
     """
     slopes = lines[:, 1] - lines[:, 0]
     stack, begin, top = np.empty(len(lines), np.int64), np.empty(len(lines)), -1
-    for k in np.argsort(slopes, kind="mergesort"):  # stable: of equal lines the first stays
+    for k in np.argsort(slopes, kind="mergesort"):  # stable: the first of equal lines is kept
         enter, better = 0.0, True
         while top >= 0:
             s = stack[top]
@@ -45,8 +44,9 @@ def _hull(lines: Floats) -> tuple[Integers, Floats]:
 def prune_lines(
     left: Floats, right: Floats, eps: float
 ) -> tuple[Integers, Integers, Floats, float, float]:
-    """Two states: the pieces of two envelopes interleave in their sum, and thinning it greedily is
-    optimal.
+    """Prune the sums of two sets of lines.
+
+    The pieces of two envelopes interleave in their sum, and thinning it greedily is optimal.
     """
     (first, begin_left), (second, begin_right) = _hull(left), _hull(right)
     size = len(first) + len(second)
@@ -73,15 +73,14 @@ def prune_lines(
 
 @njit(cache=True)
 def _thin(lines: Floats, eps: float) -> tuple[Integers, float]:
-    """The fewest lines of an envelope that stay within ``eps`` of it, and what they lose.
+    """The fewest lines of an envelope that stay within ``eps`` of it, and their loss.
 
-    Leap as far as ``eps`` allows.
+    Greedy: each next line is the furthest that ``eps`` allows.
     """
     n = len(lines)
     keep, kept, following = np.empty(n, np.int64), 0, 0
-    while (
-        following + 1 < n and lines[0, 0] - lines[following + 1, 0] <= eps
-    ):  # the first is worth most at p = 0
+    # the first line is the highest at p = 0
+    while following + 1 < n and lines[0, 0] - lines[following + 1, 0] <= eps:
         following += 1
     loss = max(0.0, lines[0, 0] - lines[following, 0])
     while True:
@@ -97,7 +96,7 @@ def _thin(lines: Floats, eps: float) -> tuple[Integers, float]:
 
 @njit(cache=True)
 def _between(lines: Floats, k: int, m: int) -> float:
-    """By how much the lines between k and m exceed both: most where k and m meet."""
+    """The most by which the lines between k and m exceed both; it occurs where k and m meet."""
     lead, rise = lines[k, 0] - lines[m, 0], lines[m, 1] - lines[k, 1]
     p = lead / (lead + rise) if lead > 0.0 and rise > 0.0 else (0.0 if lead <= 0.0 else 1.0)
     level = max((1 - p) * lines[k, 0] + p * lines[k, 1], (1 - p) * lines[m, 0] + p * lines[m, 1])

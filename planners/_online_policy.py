@@ -1,7 +1,4 @@
-"""A policy that plans as it goes.
-
-A particle belief carried from step to step, and a search before every action.
-"""
+"""A policy that plans online: it updates a particle belief and searches before every action."""
 
 from __future__ import annotations
 
@@ -27,32 +24,33 @@ from homdp_ppl.planners._particle_rows import Constants, Sizes, Tree
 from homdp_ppl.planners._particle_search import Search
 from homdp_ppl.precision import Array, in_x64, to_numpy
 
-CHUNK = 64  # simulations between two looks at the clock
-BELIEFS, ACTIONS = 1024, 100_000  # histories whose beliefs, and whose actions, are kept
-BELIEF_BYTES = 250_000_000  # fewer beliefs are kept where they need more
+CHUNK = 64  # simulations between two checks of the clock
+BELIEFS, ACTIONS = 1024, 100_000  # numbers of histories whose beliefs and actions are cached
+BELIEF_BYTES = 250_000_000  # memory limit of the cached beliefs
 
 V = TypeVar("V")
 
 
 class Budget(NamedTuple):
-    """When a search ends: after so many simulations or seconds, whichever comes first."""
+    """When a search ends: after a number of simulations or seconds, whichever comes first."""
 
     simulations: int
     seconds: float | None
 
 
 class OnlinePolicy:
-    """A policy that searches before every action. Made by :func:`homdp_ppl.planners.particle_tree`.
+    """A policy that searches before every action, as :func:`homdp_ppl.planners.particle_tree`
+    returns it.
 
-    It acts on observations and actions alone; all it knows about states are particles that it draws
-    itself. They are carried from step to step, and remembered for the histories met last. With a
-    budget in simulations it is a function of its seed and the history, in whatever order it is
-    asked; with a budget in seconds an action once taken is remembered.
+    The policy uses observations and actions only; states are particles that it draws itself. Its
+    beliefs are updated from step to step, and those of recent histories are cached. With a budget
+    in simulations, actions are a function of the seed and the history, whatever the order of calls.
+    With a budget in seconds, the action of a history is cached after the first call.
 
-    When no particle can explain an observation (its density is zero at all of them, or not a
-    number), the belief stays as it was predicted before that observation, and the history is
-    counted: ``statistics["depletions"]``. Rewards outside [0, 1] and states that are not finite,
-    where a search meets them, are an error.
+    If no particle explains an observation (its density is zero or NaN at all of them), the belief
+    stays as predicted before that observation, and ``statistics["depletions"]`` counts the history.
+    Rewards outside [0, 1] and states that are not finite raise PolicyError if the search meets
+    them.
 
     Examples
     --------
@@ -67,10 +65,10 @@ class OnlinePolicy:
     (1000, 0.85)
     >>> policy.act(
     ...     [0, 0], [0]
-    ... )  # it did so again after listening: open right; for the last action nothing is searched
+    ... )  # after listening it growled left again: open right. The last action needs no search.
     array([0., 0., 1.])
     >>> policy
-    OnlinePolicy(particle_tree, 0 searches until now)
+    OnlinePolicy(particle_tree, 0 searches so far)
     """
 
     @checked
@@ -101,9 +99,8 @@ class OnlinePolicy:
 
     @property
     def statistics(self) -> Mapping[str, float]:
-        """Simulations, searches and seconds spent.
-
-        Histories that no particle explained, and the fewest effective particles.
+        """Numbers of simulations, searches and seconds, of histories that no particle explained
+        (depletions), and the smallest effective number of particles.
         """
         return {
             "simulations": self._simulations,
@@ -116,9 +113,9 @@ class OnlinePolicy:
     @checked
     @in_x64
     def act(self, observations: ArrayLike, actions: ArrayLike) -> Array:
-        """Probabilities of the next action, (A,), given y_1 ..
+        """Probabilities of the next action, (A,), given y_1 .. y_h and a_1 .. a_{h-1}.
 
-        y_h and a_1 .. a_{h-1}: one action for sure.
+        The policy is deterministic: one probability is 1.
         """
         history = self._history(observations, actions)
         name = _name(*history)
@@ -143,18 +140,25 @@ class OnlinePolicy:
     @checked
     @in_x64
     def search(self, observations: ArrayLike, actions: ArrayLike) -> Tree:
-        """The tree that is grown after a history, before its last step; row 0 is the root."""
+        """The search tree after a history that is not complete; row 0 is the root."""
         history = self._history(observations, actions)
         if len(history[0]) == self._domain.horizon:
             got = f"{len(history[0])} observations"
             raise PolicyError(
                 "OnlinePolicy.search",
-                [Problem("history", got, "fewer", "At the last step nothing is searched.")],
+                [
+                    Problem(
+                        "history",
+                        got,
+                        f"at most {self._domain.horizon - 1}",
+                        "The last step needs no search; use act.",
+                    )
+                ],
             )
         return to_numpy(self._grown(*history))
 
     def _values(self, seen: Array, done: Array) -> Array:
-        """What each action is worth; -inf if it was not tried."""
+        """The value of each action; -inf if the search did not try it."""
         if len(seen) < self._domain.horizon:
             tree = self._grown(seen, done)
             return np.where(np.asarray(tree.visits[0]) > 0, np.asarray(tree.quality[0]), -np.inf)
@@ -177,7 +181,7 @@ class OnlinePolicy:
             cast(jax.Array, grown.value).block_until_ready()
             return grown
 
-        tree = grow(tree, 0, 0)  # compiled before the clock starts
+        tree = grow(tree, 0, 0)  # compile before the clock starts
         begun, most = time.perf_counter(), self._budget.simulations
         limit = math.inf if self._budget.seconds is None else self._budget.seconds
         chunk, count = (most if limit == math.inf else CHUNK), 0
@@ -207,7 +211,7 @@ class OnlinePolicy:
         return belief
 
     def _history(self, observations: ArrayLike, actions: ArrayLike) -> tuple[Array, Array]:
-        """Observations and actions as arrays, checked."""
+        """Validate observations and actions, and return them as arrays."""
         Y = self._domain.observations
         seen, done = np.asarray(observations), np.asarray(actions)
         done = done if done.size else np.zeros(0, dtype=int)
@@ -233,14 +237,11 @@ class OnlinePolicy:
         return seen.astype(float if isinstance(Y, Real) else int), done.astype(int)
 
     def __repr__(self) -> str:
-        return f"OnlinePolicy(particle_tree, {self._searches} searches until now)"
+        return f"OnlinePolicy(particle_tree, {self._searches} searches so far)"
 
 
 class _Machine:
-    """What is compiled for a model.
-
-    Its filter, its search, and keys from a seed and the number of a history.
-    """
+    """Compiled functions for a model: filter, search, and random keys from a seed and a history."""
 
     def __init__(self, dynamics: Dynamics, sizes: Sizes, particles: int) -> None:
         first, update = make_filter(dynamics, particles)
@@ -254,18 +255,18 @@ class _Machine:
 
 
 def belief_bytes(domain: Spaces, particles: int) -> int:
-    """How much memory a belief needs."""
+    """Memory of a belief, in bytes."""
     return 8 * particles * (1 + math.prod(shape_of(domain.states)))
 
 
 def _not_a_number(step: int) -> Problem:
     remedy = (
-        "Clip the reward: jnp.clip(r, 0, 1). If it is fine, a kernel has a parameter "
-        "outside its domain, or dynamics explode."
+        "Clip the reward: jnp.clip(r, 0, 1). If the reward is correct, a kernel has a parameter "
+        "outside its domain, or the states diverge."
     )
     return Problem(
         "world",
-        "a reward outside [0, 1], or one that is not a number",
+        "a reward that is NaN or outside [0, 1]",
         "rewards in [0, 1]",
         remedy,
         f"step {step}",
@@ -273,7 +274,7 @@ def _not_a_number(step: int) -> Problem:
 
 
 def _name(seen: Array, done: Array) -> bytes:
-    return bytes(seen.tobytes() + done.tobytes())  # lengths tell which is which
+    return bytes(seen.tobytes() + done.tobytes())  # unique, since the lengths differ by one
 
 
 def _number(seen: Array, done: Array) -> np.uint32:

@@ -1,4 +1,4 @@
-"""Beliefs as weighted particles: a bootstrap filter in log space that never divides by zero."""
+"""Beliefs as weighted particles: a bootstrap filter in log space."""
 
 from __future__ import annotations
 
@@ -11,28 +11,28 @@ import jax.numpy as jnp
 from homdp_ppl.declare.dynamics import Dynamics
 from homdp_ppl.precision import Array
 
-RESAMPLE = 0.5  # of the particles: with a smaller effective number they are drawn anew
-LARGEST = 1e300  # stands for an infinite log density
+RESAMPLE = 0.5  # resample if the effective number is below this share of the particles
+LARGEST = 1e300  # replaces an infinite log density
 
 
 class Belief(NamedTuple):
-    """Weighted particles, and what the last update was like."""
+    """Weighted particles, with diagnostics of the last update."""
 
     particles: Array  # (n, ...)
     weights: Array  # (n,)  sum to 1
-    effective: Array  # ()  1 / sum of squared weights after the observation, before any resampling
-    depleted: Array  # ()  whether no particle could explain the observation
+    effective: Array  # ()  1 / sum of squared weights after the observation, before resampling
+    depleted: Array  # ()  whether no particle explains the observation
 
 
 def normalised(before: Array, log_likelihood: Array) -> tuple[Array, Array]:
-    """Bayes' rule on weights, and whether it failed: then they stay as they were.
+    """Weights by Bayes' rule, and whether all particles are impossible: then weights are unchanged.
 
     Parameters
     ----------
     before
         Weights that sum to 1, (n,).
     log_likelihood
-        Log density of what was seen at each particle, (n,); nan counts as impossible.
+        Log density of the observation at each particle, (n,); NaN counts as impossible.
     """
     score = jnp.log(before) + jnp.nan_to_num(
         log_likelihood, nan=-jnp.inf, posinf=LARGEST, neginf=-jnp.inf
@@ -44,9 +44,9 @@ def normalised(before: Array, log_likelihood: Array) -> tuple[Array, Array]:
 
 
 def systematic(key: Array, weights: Array, n: int) -> Array:
-    """N indices in proportion to weights, by one uniform number.
+    """Systematic resampling: n indices in proportion to weights, from one uniform number.
 
-    Each index as often as its share, rounded down or up.
+    Each index occurs n times its normalised weight, rounded down or up.
     """
     upto = jnp.cumsum(weights)
     points = (jnp.arange(n) + jax.random.uniform(key)) / n * upto[-1]
@@ -58,12 +58,10 @@ def systematic(key: Array, weights: Array, n: int) -> Array:
 def make_filter(
     dynamics: Dynamics, size: int
 ) -> tuple[Callable[..., Belief], Callable[..., Belief]]:
-    """The two steps of the filter.
+    """Two pure functions: the belief after the first observation, and its update.
 
-    After the first observation, and after an action and the observation that follows it.
-
-    Both are pure functions: ``first(parameters, key, y)`` and ``update(parameters, key, belief, a,
-    y)``.
+    They are ``first(parameters, key, y)`` and ``update(parameters, key, belief, a, y)``, where y is
+    the observation after action a.
     """
 
     def weigh(parameters: Any, key: Array, particles: Array, before: Array, y: Array) -> Belief:

@@ -1,6 +1,4 @@
-"""The tree of a particle search as arrays of rows, and how rows are read and written inside
-compiled loops.
-"""
+"""The tree of a particle search as arrays, and access to their rows inside compiled loops."""
 
 from __future__ import annotations
 
@@ -15,69 +13,69 @@ from homdp_ppl.precision import Array
 
 
 class Sizes(NamedTuple):
-    """What a search is compiled for."""
+    """Static sizes and functions of a compiled search."""
 
-    simulations: int  # at most so many
-    observations: int  # of a branch, at most so many
-    particles: int  # of each belief in the tree
+    simulations: int  # largest number
+    observations: int  # largest number per branch
+    particles: int  # per belief in the tree
     rollouts: int  # states of a new belief from which uniform actions are simulated
-    heuristic: (
-        Callable[[Array, Array], Array] | None
-    )  # in their place: from (h, x) to the value of what remains
+    # replaces rollouts: a function from (h, x) to the remaining value
+    heuristic: Callable[[Array, Array], Array] | None
 
 
 class Constants(NamedTuple):
-    """What may differ from search to search."""
+    """Parameters of a search that do not require a new compilation."""
 
-    exploration: float  # of the upper confidence bounds, in units of the remaining steps
-    k: float  # a branch of n visits has at most ceil(k n^alpha) observations
+    exploration: float  # weight of the upper confidence bounds, in units of the remaining steps
+    k: float  # a branch with n visits has at most ceil(k n^alpha) observations
     alpha: float
 
 
 class Tree(NamedTuple):
-    """Beliefs and branches in rows; row 0 is the root.
+    """Beliefs and branches as rows; row 0 is the root.
 
-    Simulation i makes belief i + 1, and branch i + 1 if it is the first to take an action. A branch
-    is what an action at a belief leads to: particles of the next state, and the observations that
-    were drawn from them.
+    Simulation i creates belief i + 1, and branch i + 1 if it is the first to take an action. A
+    branch is the result of an action at a belief: particles of the next state, and observations
+    that were drawn from them.
     """
 
     weights: Array  # (N, n)  of a belief, for the particles of its origin
-    origin: Array  # (N,)  the branch that a belief came from
-    reward: Array  # (N, A)  expected at a belief
+    origin: Array  # (N,)  the branch of a belief
+    reward: Array  # (N, A)  expected reward at a belief
     quality: Array  # (N, A)  value of an action at a belief
     visits: Array  # (N, A)
     value: Array  # (N,)  of a belief
-    branch: Array  # (N, A)  that an action leads to; -1 when it was never taken
+    branch: Array  # (N, A)  the branch of an action; -1 if it was never taken
     particles: Array  # (N, n, ...)  of a branch
     seen: Array  # (N, C, ...)  observations of a branch
-    child: Array  # (N, C)  the belief after each
-    share: Array  # (N, C)  of each in the mean over them, up to a factor; 0 when there is none
-    went: Array  # (N, C)  how often each was followed
+    child: Array  # (N, C)  the belief after each observation
+    share: Array  # (N, C)  weight of each observation, not normalised; 0 for empty slots
+    went: Array  # (N, C)  how often each observation was followed
 
 
 class Step(NamedTuple):
-    """One step of a descent; a path is an array of them."""
+    """One step of a descent. A path is an array of steps."""
 
     belief: Array
     action: Array
     branch: Array
-    slot: Array  # of the observation
+    slot: Array  # column of the observation
 
 
 class Stop(NamedTuple):
-    """Where a descent has come to."""
+    """The current position of a descent."""
 
     depth: Array
     belief: Array
     path: Step  # (H,) each
-    new_branch: Array  # whether the last action was never taken before
-    new_belief: Array  # whether the last observation was never seen before
-    observation: Array  # the last one, if it is new, the branch is not, and the model is finite
+    new_branch: Array  # whether the last action is taken for the first time
+    new_belief: Array  # whether the last observation is seen for the first time
+    # the last observation, if it is new in an old branch and the model is finite
+    observation: Array
 
 
 class Leaf(NamedTuple):
-    """The belief at the end of a descent, and the branch it comes from."""
+    """The belief at the end of a descent, and its branch."""
 
     particles: Array  # (n, ...)
     observation: Array
@@ -88,7 +86,7 @@ class Leaf(NamedTuple):
 
 
 class Change(NamedTuple):
-    """What a simulation changes at one step of its path."""
+    """The changes of a simulation at one step of its path."""
 
     quality: Array
     visits: Array
@@ -97,7 +95,7 @@ class Change(NamedTuple):
 
 
 def empty_tree(domain: Spaces, sizes: Sizes) -> Tree:
-    """Rows for as many simulations as there may be."""
+    """A tree with rows for the largest number of simulations."""
     N, n, A, C = sizes.simulations + 1, sizes.particles, len(domain.actions), sizes.observations
     X, Y = domain.states, domain.observations
     return Tree(
@@ -117,7 +115,7 @@ def empty_tree(domain: Spaces, sizes: Sizes) -> Tree:
 
 
 def tree_bytes(domain: Spaces, sizes: Sizes) -> int:
-    """How much memory the rows need; nothing is allocated."""
+    """Memory of a tree, in bytes; nothing is allocated."""
     return sum(
         leaf.size * leaf.dtype.itemsize
         for leaf in jax.eval_shape(lambda: empty_tree(domain, sizes))
@@ -125,7 +123,7 @@ def tree_bytes(domain: Spaces, sizes: Sizes) -> int:
 
 
 def get(array: Array, *index: Any) -> Array:
-    """An entry, or a row of the axes that follow; index -1 reads anything."""
+    """An entry, or a row of the remaining axes; the result for index -1 is arbitrary."""
     rest = array.shape[len(index) :]
     sizes = (*(1 for _ in index), *rest)
     return jax.lax.dynamic_slice(
@@ -134,10 +132,7 @@ def get(array: Array, *index: Any) -> Array:
 
 
 def put(array: Array, value: Any, *index: Any) -> Array:
-    """The array with another entry or row.
-
-    Unlike a scatter it is written in place inside a loop.
-    """
+    """The array with an entry or row replaced. XLA does this in place in loops, unlike scatters."""
     new = jnp.asarray(value, array.dtype)
     block = new.reshape(*(1 for _ in index), *new.shape)
     start = (*index, *(0 for _ in new.shape))
@@ -150,7 +145,7 @@ def at_step(path: Any, depth: Array) -> Any:
 
 
 def with_step(path: Any, step: Any, depth: Array) -> Any:
-    """A path with another step."""
+    """A path with one step replaced."""
     return jax.tree.map(lambda column, value: put(column, value, depth), path, step)
 
 

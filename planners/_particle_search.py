@@ -1,13 +1,12 @@
-"""The search: a tree over particle beliefs that grows by one belief a simulation, as one compiled
-program.
+"""Compiled tree search over particle beliefs; each simulation adds one belief.
 
     belief ──action──► branch: particles of the next state
     branch ──observation──► belief: weights for the branch's particles
 
-All observations of a branch share its particles and weigh them by their densities (POWSS: Lim,
-Tomlin and Sunberg 2020); their number grows with the visits of the branch (POMCPOW: Sunberg and
-Kochenderfer 2018). A simulation descends by upper confidence bounds, adds one belief, and backs its
-value up: the mean over observations, the maximum over actions.
+All observations of a branch share its particles and weight them by their densities (POWSS: Lim,
+Tomlin and Sunberg 2020). Their number grows with the visits to the branch (POMCPOW: Sunberg and
+Kochenderfer 2018). A simulation descends by upper confidence bounds, adds one belief, and backs up
+its value: the mean over observations, the maximum over actions.
 """
 
 from __future__ import annotations
@@ -36,24 +35,24 @@ from homdp_ppl.planners._particle_rows import (
 )
 from homdp_ppl.precision import Array
 
-GOLDEN = (5**0.5 - 1) / 2  # its multiples are spread evenly modulo 1
+GOLDEN = (5**0.5 - 1) / 2  # its multiples are evenly distributed modulo 1
 
 
 class Search:
-    """A search through one model, compiled: ``root`` plants a tree, ``run`` lets it grow.
+    """The compiled search of one model: ``root`` creates a tree, ``run`` extends it.
 
     Parameters
     ----------
     dynamics
         The model.
     sizes
-        How much there may be of everything.
+        Static sizes of the search.
     """
 
     def __init__(self, dynamics: Dynamics, sizes: Sizes) -> None:
         self.dynamics, self.sizes, spaces = dynamics, sizes, dynamics.spaces
         self.actions, self.horizon = len(spaces.actions), spaces.horizon
-        # whether an observation can be seen twice
+        # whether an observation can occur twice
         self.countable = not isinstance(spaces.observations, Real)
         self.root = jax.jit(self._root)
         self.run = jax.jit(self._run, donate_argnums=0)
@@ -62,7 +61,7 @@ class Search:
     def _root(
         self, parameters: Any, key: Array, h: Array, particles: Array, weights: Array
     ) -> Tree:
-        """A tree planted in a belief at step h."""
+        """A tree with a belief at step h as its root."""
         n, tree = self.sizes.particles, empty_tree(self.dynamics.spaces, self.sizes)
         sample, even = particles[systematic(key, weights, n)], jnp.full(n, 1 / n)
         return tree._replace(
@@ -92,9 +91,8 @@ class Search:
                 lambda: self._no_leaf(tree, stop),
             )
             zero, changes = self._backed_up(tree, stop, leaf)
-            # That it is zero is known when everything has been read: indices that depend on it tell
-            # XLA that nothing is written before. Otherwise it would copy the whole tree in every
-            # simulation.
+            # ``zero`` is computed after everything has been read. Indices that depend on it make
+            # XLA write after all reads. Otherwise it would copy the tree in every simulation.
             return self._written(
                 tree, i + 1 + zero, stop._replace(depth=stop.depth + zero), leaf, changes
             )
@@ -105,7 +103,7 @@ class Search:
     def _descend(
         self, tree: Tree, parameters: Any, constants: Constants, key: Array, start: Array
     ) -> Stop:
-        """Follow the tree until something is missing, or to the last step."""
+        """Follow the tree to a missing branch or belief, or to the last step."""
 
         def step(stop: Stop) -> Stop:
             belief, h = stop.belief, start + stop.depth
@@ -139,19 +137,17 @@ class Search:
         return stop
 
     def _choose(self, visits: Array, quality: Array, scale: Array) -> Array:
-        """The action with the largest upper confidence bound; those never taken come first."""
+        """The action with the largest upper confidence bound; untried actions come first."""
         bonus = scale * jnp.sqrt(jnp.log(1 + jnp.sum(visits)) / jnp.maximum(visits, 1))
         return jnp.argmax(jnp.where(visits > 0, quality + bonus, jnp.inf))
 
     def _observe(
         self, tree: Tree, parameters: Any, key: Array, branch: Array, visits: Array, room: Array
     ) -> tuple[Array, ...]:
-        """The observation to follow.
+        """The observation to follow: its slot, whether it is new, and its value in finite models.
 
-        Its slot, whether it is new, and then itself if the model is finite.
-
-        Where there is room for one more it is drawn; else, or if it is known already, the one most
-        behind its share is followed.
+        If there is room for another observation, one is drawn. Otherwise, or if the drawn one is
+        known, the observation that was followed least relative to its share is chosen.
         """
         share, went, seen = get(tree.share, branch), get(tree.went, branch), get(tree.seen, branch)
         known = share > 0
@@ -169,14 +165,11 @@ class Search:
         return jnp.where(new, count, behind), new, y
 
     def _source(self, times: Array) -> Array:
-        """The particle that an observation is drawn from.
-
-        Drawn time after time they come from all over the particles.
-        """
+        """The particle that generates an observation; over time, evenly distributed indices."""
         return jnp.floor((GOLDEN * times) % 1 * self.sizes.particles).astype(int)
 
     def _expand(self, tree: Tree, parameters: Any, key: Array, h: Array, stop: Stop) -> Leaf:
-        """The belief that was missing, at step h; with a new branch when that was missing too."""
+        """The missing belief at step h, and the branch if that is missing too."""
         n, last = self.sizes.particles, at_step(stop.path, stop.depth - 1)
         sampling, moving, drawing, valuing = jax.random.split(key, 4)
 
@@ -195,19 +188,19 @@ class Search:
             y = jnp.where(stop.new_branch, y, stop.observation)
         likelihood = jax.vmap(lambda x: self.dynamics.log_emission(parameters, x, y))(particles)
         weights, _ = normalised(jnp.full(n, 1 / n), likelihood)
-        # Observations on a line are a sample of their distribution; finite ones are counted once
-        # and weigh what they are likely.
+        # Real-valued observations are a sample and have equal weights. Finite ones occur once, with
+        # their probability as weight.
         share = jnp.mean(jnp.exp(likelihood)) if self.countable else jnp.ones(())
         reward = self._rewards(parameters, h, particles, weights)
         value = jax.lax.cond(
             h == self.horizon - 1,
             lambda: jnp.max(reward),
-            lambda: self._hope(parameters, valuing, h, particles, weights),
+            lambda: self._leaf_value(parameters, valuing, h, particles, weights),
         )
         return Leaf(particles, y, share, weights, reward, value)
 
     def _no_leaf(self, tree: Tree, stop: Stop) -> Leaf:
-        """The belief that was reached at the last step, where nothing is missing."""
+        """The existing belief at the last step, if nothing is missing."""
         last = at_step(stop.path, stop.depth - 1)
         y, share = get(tree.seen, last.branch, last.slot), get(tree.share, last.branch, last.slot)
         nothing = (
@@ -225,22 +218,19 @@ class Search:
         )(particles)
 
     def _reward(self, parameters: Any, h: Array, x: Array, a: Array) -> Array:
-        """The reward; nan where a function of real-valued states leaves [0, 1].
+        """The reward; NaN if a function of real-valued states returns a number outside [0, 1].
 
-        It makes everything above it nan, up to the root, where it is reported.
+        The NaN propagates up to the root, where it raises an error.
         """
         reward = self.dynamics.reward(parameters, h, x, a)
         if self.dynamics.spaces.finite:
             return reward
         return jnp.where((reward >= 0) & (reward <= 1), reward, jnp.nan)
 
-    def _hope(
+    def _leaf_value(
         self, parameters: Any, key: Array, h: Array, particles: Array, weights: Array
     ) -> Array:
-        """The value of a new belief at step h.
-
-        Of uniform actions from here on, by simulation, or by the heuristic.
-        """
+        """The value of a new belief at step h: simulated uniform actions, or the heuristic."""
         heuristic, m = self.sizes.heuristic, self.sizes.rollouts
         if heuristic is not None:
             return weights @ jax.vmap(lambda x: heuristic(h, x))(particles)
@@ -263,9 +253,8 @@ class Search:
         return jax.lax.while_loop(lambda carry: carry[0] < self.horizon, step, begin)[2]
 
     def _backed_up(self, tree: Tree, stop: Stop, leaf: Leaf) -> tuple[Array, Change]:
-        """What changes on the path, from the leaf up to the root.
-
-        And a zero that is known only after that.
+        """Back up the value of the leaf along the path: a zero that depends on it, and the
+        changes.
         """
 
         def step(carry: tuple[Array, Array, Change]) -> tuple[Array, Array, Change]:
@@ -302,7 +291,7 @@ class Search:
         return zero, changes
 
     def _written(self, tree: Tree, row: Array, stop: Stop, leaf: Leaf, changes: Change) -> Tree:
-        """The tree with a new row, and with what changed on the path."""
+        """The tree with a new row and the changes on the path."""
         last = at_step(stop.path, stop.depth - 1)
         branch = jnp.where(stop.new_branch, row, last.branch)
         path = stop.path._replace(branch=put(stop.path.branch, branch, stop.depth - 1))

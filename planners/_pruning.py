@@ -1,13 +1,14 @@
-"""Compiled pruning of alpha-vectors.
+"""Compiled pruning of alpha-vectors: which sums of two sets of vectors are needed at some belief,
+and a bound of the loss.
 
-Which sums of two sets of vectors some belief needs, and a bound on what is lost.
+Vectors are defined on a face of the simplex, the beliefs over d states. One state needs a maximum,
+two states a convex hull of lines (_lines.py), more states a witness test by linear programming. A
+vector is dropped only with a certificate: a mixture of kept vectors that is nowhere below it by
+more than the bound. Vectors that the test cannot decide are kept.
 
-Vectors live on a face of the simplex, the beliefs over d states. One state needs a maximum, two a
-convex hull of lines (lines.py), more a witness test by linear programming. A vector is dropped only
-with a certificate: a mixture of kept vectors that is nowhere more than the bound below it. What the
-test cannot decide is kept. Compiled functions stand in one file with those that they call: numba
-recompiles a file that has changed, but not the files that call it. They are written in loops
-because those compile ten times faster than slices.
+Compiled functions are in the same file as the functions that they call, because numba recompiles a
+file that has changed, but not its callers. They use loops, which compile ten times faster than
+slices.
 """
 
 from __future__ import annotations
@@ -19,24 +20,24 @@ from numba import njit
 
 from homdp_ppl.planners._lines import Floats, Integers, prune_lines
 
-# kept vectors that a witness test looks at before all others: those that entered a basis last
+# number of kept vectors that a witness test tries first: those that entered a basis last
 HOT = 32
-SLACK = 0.1  # the part of eps within which a test need not be exact
+SLACK = 0.1  # tolerance of a test, as a share of eps
 ZERO = 1e-12  # weights of a belief and pivots below this are zero
-STEPS = 50  # pivots for each state before a test gives up
-INWARD = 1e-3  # how far a belief is moved off the boundary, where ties hide which vector is needed
+STEPS = 50  # largest number of pivots of a test, per state
+INWARD = 1e-3  # how far beliefs are moved away from the boundary, where vectors tie
 DROP, WITNESS, UNKNOWN = 0, 1, 2
-OPEN, DROPPED = -2, -1  # sums not decided yet, and not kept
+OPEN, DROPPED = -2, -1  # sums that are not decided yet, and sums that are not kept
 
 
 class Kept(NamedTuple):
-    """What is left of all sums of a left and a right vector."""
+    """The kept sums of a left and a right vector."""
 
     left: Integers  # (k,)   i of each kept sum left_i + right_j
     right: Integers  # (k,)   j
-    points: Floats  # (k, d)  a belief where each is needed
-    loss: float  # by how much the best kept sum may be below the best sum, at any belief
-    work: float  # multiplications, about
+    points: Floats  # (k, d)  a belief where each sum is needed
+    loss: float  # the best kept sum is at most this much below the best sum, at any belief
+    work: float  # approximate number of multiplications
 
 
 def prune_sums(left: Floats, right: Floats, seeds: Floats, eps: float) -> Kept:
@@ -46,12 +47,12 @@ def prune_sums(left: Floats, right: Floats, seeds: Floats, eps: float) -> Kept:
     Parameters
     ----------
     left, right
-        Vectors on a face, (n, d) and (m, d). To prune one set let the other be a single zero
-        vector.
+        Vectors on a face, (n, d) and (m, d). To prune a single set, use one zero vector as the
+        other.
     seeds
-        Beliefs where a maximal sum is looked for first, (k, d); at least one.
+        Beliefs at which to look for maximal sums first, (k, d); at least one.
     eps
-        What may be lost at any belief.
+        The largest loss at any belief.
     """
     d = left.shape[1]
     if len(left) == len(right) == 1:
@@ -64,15 +65,15 @@ def prune_sums(left: Floats, right: Floats, seeds: Floats, eps: float) -> Kept:
 
 
 class _Workspace(NamedTuple):
-    """What a witness test reads and writes.
+    """Memory of a witness test.
 
-    Vectors stand in columns, so that loops over them run along memory.
+    Vectors are columns, so that loops over them are contiguous in memory.
     """
 
     vectors: Floats  # (d, n)        the kept vectors
     points: Floats  # (n, d)        a belief where each is needed
-    hot: Floats  # (d, HOT)      copies of some
-    names: Integers  # (HOT + 1,)    which they are, and how many there have been
+    hot: Floats  # (d, HOT)      copies of some of them
+    names: Integers  # (HOT + 1,)    their indices, and how many there have been
     inverse: Floats  # (d + 1, d + 1)  of the basis
     basis: Integers  # (d,)          its variables: kept vectors, or -1 - x for the slack of a state
     belief: Floats  # (d,)
@@ -83,15 +84,12 @@ class _Workspace(NamedTuple):
 def _prune_vectors(
     left: Floats, right: Floats, seeds: Floats, eps: float
 ) -> tuple[Integers, Integers, Floats, float, float]:
-    """Lark's algorithm: a sum is covered by the kept ones, or shows a belief where the best sum is
-    to be added.
+    """Lark's algorithm: a sum is covered by kept sums, or there is a belief at which the best sum
+    must be added.
     """
     n, m, d = len(left), len(right), left.shape[1]
-    place, points, vectors = (
-        np.full((n, m), OPEN),
-        np.empty((n * m, d)),
-        np.empty((d, n * m)),
-    )  # memory is taken as it is used
+    # Untouched parts of empty arrays take no memory.
+    place, points, vectors = np.full((n, m), OPEN), np.empty((n * m, d)), np.empty((d, n * m))
     hot, names, scores = np.empty((d, HOT)), np.zeros(HOT + 1, np.int64), np.empty(n * m + HOT)
     space = _Workspace(
         vectors,
@@ -143,9 +141,9 @@ def _prune_vectors(
 def _keep(
     left: Floats, right: Floats, a: int, b: int, kept: int, place: Integers, space: _Workspace
 ) -> int:
-    """Keep the sum of left_a and right_b for the sake of the belief at hand.
+    """Keep the sum of left_a and right_b, which is needed at the current belief.
 
-    How many are kept now.
+    Returns the number of kept sums.
     """
     place[a, b] = kept
     for x in range(len(space.belief)):
@@ -156,10 +154,7 @@ def _keep(
 
 @njit(cache=True)
 def _heat(space: _Workspace, name: int) -> None:
-    """Put a kept vector among the hot ones, in place of the oldest.
-
-    The very first fills all places.
-    """
+    """Replace the oldest hot vector by a kept vector. The first one fills all places."""
     first, oldest = space.names[HOT] == 0, space.names[HOT] % HOT
     for k in range(HOT):
         if first or k == oldest:
@@ -173,7 +168,7 @@ def _heat(space: _Workspace, name: int) -> None:
 def _best(
     left: Floats, right: Floats, inward: float, kept: int, space: _Workspace
 ) -> tuple[int, int, float]:
-    """The best sum at the given belief, moved inward, and its gain there over the kept ones."""
+    """The best sum at the current belief, moved inward, and its gain there over the kept sums."""
     d = len(space.belief)
     inside, total = np.empty(d), 0.0
     for x in range(d):
@@ -195,7 +190,7 @@ def _best(
 
 @njit(cache=True)
 def _highest(columns: Floats, n: int, belief: Floats, scores: Floats) -> int:
-    """Which of the first n columns is best at a belief; ``scores`` receives the values of all."""
+    """The best of the first n columns at a belief; the values of all are written to ``scores``."""
     for k in range(n):
         scores[k] = 0.0
     for x in range(len(belief)):
@@ -211,13 +206,13 @@ def _highest(columns: Floats, n: int, belief: Floats, scores: Floats) -> int:
 
 @njit(cache=True)
 def _test(target: Floats, kept: int, eps: float, space: _Workspace) -> tuple[int, float, float]:
-    """Whether the target is within ``eps`` of a mixture of kept vectors, or a belief shows it to be
-    better than all of them.
+    """Whether the target is within ``eps`` of a mixture of kept vectors, or is better than all of
+    them at some belief.
 
-    The matrix game max_b min_u b . (target - u) by the revised simplex method on the mixture's
-    side: minimise v subject to sum_u l_u (target - u)(x) + s_x = v, sum_u l_u = 1. The last row of
-    the basis inverse holds -b, its last column the basic variables and v. So v bounds the gain from
-    above in every step, and from below b does as soon as no weight is negative.
+    This solves the matrix game max_b min_u b . (target - u) by the revised simplex method for the
+    mixture: minimise v subject to sum_u l_u (target - u)(x) + s_x = v, sum_u l_u = 1. The last row
+    of the basis inverse contains -b, its last column the basic variables and v. So v is an upper
+    bound of the gain in every step, and b gives a lower bound once no weight is negative.
     """
     vectors, _, hot, names, inverse, basis, belief, scores = space
     d, work, column = len(target), 0.0, np.empty(len(target) + 1)
@@ -271,8 +266,8 @@ def _test(target: Floats, kept: int, eps: float, space: _Workspace) -> tuple[int
 
 @njit(cache=True)
 def _start(target: Floats, space: _Workspace) -> None:
-    """The basis of the hot vector that the target exceeds least, with slack at all states but the
-    one where it does most.
+    """Start with the hot vector that the target exceeds least, and with slack at all states except
+    the one where the target exceeds it most.
     """
     d, v, start, corner, inverse = len(target), np.inf, 0, 0, space.inverse
     for k in range(HOT):
@@ -294,8 +289,8 @@ def _start(target: Floats, space: _Workspace) -> None:
 
 @njit(cache=True)
 def _shortfall(target: Floats, space: _Workspace) -> float:
-    """The most by which the basis' mixture of kept vectors is below the target, from the vectors
-    themselves.
+    """The most by which the mixture of the basis is below the target, computed from the kept
+    vectors.
     """
     d, total, shortfall = len(target), 0.0, -np.inf
     for i in range(d):

@@ -1,9 +1,8 @@
-"""What bounded_search knows at each step.
+"""The bounds of bounded_search at each step: alpha-vectors below; the fast informed bound and
+points of a sawtooth above.
 
-Alpha-vectors below, the fast informed bound and points of a sawtooth above.
-
-Tuples of arrays that the compiled code in search_kernels.py reads and writes, how they begin and
-how they grow. Beliefs are kept compressed, their positive entries only.
+They are tuples of arrays that the compiled code in _search_kernels.py reads and writes. Beliefs are
+compressed: only positive entries are stored.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ import numpy as np
 from homdp_ppl.core.pomdp import Stationary
 from homdp_ppl.precision import Array
 
-SAME = 1e-9  # keys of equal beliefs differ by less
+SAME = 1e-9  # keys of equal beliefs differ by at most this
 
 
 class Model(NamedTuple):
@@ -23,47 +22,44 @@ class Model(NamedTuple):
 
     initial: Array  # (X,)
     emission: Array  # (X, Y)
-    rows: Array  # (X A + 1,)  where the row of (x, a) begins
+    rows: Array  # (X A + 1,)  start of the row of (x, a)
     columns: Array  # x' of each positive T(x'|x, a)
     chances: Array  # T(x'|x, a)
-    labels: Array  # (X,)  arbitrary numbers that tell beliefs apart
+    labels: Array  # (X,)  arbitrary numbers to distinguish beliefs
 
 
 class Stage(NamedTuple):
-    """The bounds at one step. ``used`` says how much of the arrays is in use.
+    """The bounds at one step."""
 
-    Vectors, points, entries of the points.
-    """
-
-    used: Array  # (3,)
+    used: Array  # (3,)  numbers of vectors, points and entries of points in the arrays
     reward: Array  # (A, X)
     informed: Array  # (A, X)  the fast informed bound
-    alpha: Array  # (X, vectors)  the value of a policy from each state, one column a vector
+    alpha: Array  # (X, vectors)  the value of a policy from each state, one column per vector
     action: Array  # (vectors,)  its action
-    successor: Array  # (vectors, Y)  the vector of the next step it goes on with
-    begin: Array  # (points + 1,)  where the entries of a point's belief begin
+    successor: Array  # (vectors, Y)  its vector at the next step, after each observation
+    begin: Array  # (points + 1,)  start of the entries of each point
     state: Array  # (entries,)
     weight: Array  # (entries,)  b(x) > 0
-    size: Array  # (points,)  how many
-    inverse: Array  # (X, points)  1 / b(x), infinite where b(x) = 0
+    size: Array  # (points,)  number of entries
+    inverse: Array  # (X, points)  1 / b(x), infinite if b(x) = 0
     base: Array  # (points, A)  b . informed_a
-    hope: Array  # (points, A)  upper bounds of Q(b, a)
+    q_upper: Array  # (points, A)  upper bounds of Q(b, a)
     upper: Array  # (points,)  upper bound of V(b)
-    drop: Array  # (points,)  how far it lies below max_a base
-    lower: Array  # (points,)  lower bound of V(b) when last seen
+    drop: Array  # (points,)  max_a base - upper
+    lower: Array  # (points,)  lower bound of V(b) at the last visit
     key: Array  # (points,)
 
 
 class Front(NamedTuple):
-    """Points to continue from."""
+    """Points from which the search continues."""
 
     points: Array  # (n,)  -1 is the start of the episode
-    reach: Array  # (n,)  probability of getting there, as in Children
-    floor: float  # children with less reach times gap are left out
+    reach: Array  # (n,)  as in Children
+    floor: float  # children with a smaller priority are left out
 
 
 class Children(NamedTuple):
-    """Beliefs at the next step that look worth a visit."""
+    """Candidate beliefs at the next step."""
 
     begin: Array  # (n + 1,)
     state: Array
@@ -72,46 +68,40 @@ class Children(NamedTuple):
     upper: Array  # (n,)
     lower: Array  # (n,)
     key: Array  # (n,)
-    reach: (
-        Array  # (n,)  probability of getting there, less for actions that look worse than the best
-    )
-    worth: Array  # (n,)  reach times gap
+    # (n,)  probability of reaching the belief, reduced for actions that seem worse than the best
+    reach: Array
+    priority: Array  # (n,)  reach times gap
 
 
 class Work(NamedTuple):
-    """Room to compute in."""
+    """Working memory of the compiled functions."""
 
     onward: Array  # (X,)  all zero between calls
     predicted: Array  # (X,)  all zero between calls
     touched: Array  # (X,)  where predicted is not zero
-    state: Array  # (X,)  one belief, its mass not divided out
+    state: Array  # (X,)  one belief, not normalised
     weight: Array  # (X,)
     base: Array  # (A,)
-    fresh: Array  # (A,)  actions looked at
+    fresh: Array  # (A,)  actions that were backed up
     score: Array  # (vectors,)
     ratio: Array  # (points,)
     shared: Array  # (points,)
-    promise: Array  # (A,)
+    q_lower: Array  # (A,)  lower bounds of Q(b, a)
     pick: Array  # (A, Y)
 
 
 def compressed(pomdp: Stationary) -> Model:
-    """A model with the zeros of its transition table left out."""
+    """Compress the transition table of a model."""
     X, A, _ = pomdp.transition.shape
     table = pomdp.transition.reshape(X * A, X)
     rows = np.concatenate([[0], np.cumsum(np.count_nonzero(table, axis=1))])
-    columns, labels = (
-        np.nonzero(table)[1].copy(),
-        np.random.default_rng(0).random(X),
-    )  # contiguous: one type, compiled once
+    columns = np.nonzero(table)[1].copy()  # contiguous, so that numba compiles for one type only
+    labels = np.random.default_rng(0).random(X)
     return Model(pomdp.initial, pomdp.emission, rows, columns, table[table != 0], labels)
 
 
 def first_stage(reward: Array, informed: Array, blind: Array, Y: int) -> Stage:
-    """The bounds of one step before any search.
-
-    Blind policies (A, X) below, the fast informed bound (X, A) above.
-    """
+    """The initial bounds of one step: blind policies (A, X) and the fast informed bound (X, A)."""
     A = len(blind)
     return Stage(
         used=np.array([A, 0, 0]),
@@ -126,7 +116,7 @@ def first_stage(reward: Array, informed: Array, blind: Array, Y: int) -> Stage:
         size=np.zeros(0),
         inverse=np.zeros((blind.shape[1], 0)),
         base=np.zeros((0, A)),
-        hope=np.zeros((0, A)),
+        q_upper=np.zeros((0, A)),
         upper=np.zeros(0),
         drop=np.zeros(0),
         lower=np.zeros(0),
@@ -135,7 +125,7 @@ def first_stage(reward: Array, informed: Array, blind: Array, Y: int) -> Stage:
 
 
 def with_vectors(stage: Stage, vectors: int) -> Stage:
-    """The same bounds, with room for so many more vectors."""
+    """The same bounds, with capacity for ``vectors`` more vectors."""
     size = int(stage.used[0]) + vectors
     if size <= len(stage.action):
         return stage
@@ -148,13 +138,13 @@ def with_vectors(stage: Stage, vectors: int) -> Stage:
 
 
 def with_points(stage: Stage, children: Children, which: Array) -> Stage:
-    """The bounds with some of the children stored as points."""
+    """The bounds, with some of the children added as points."""
     _, m, e = stage.used
     sizes = np.diff(children.begin)[which]
     ends = np.cumsum(sizes)
     end, last = m + len(which), e + int(sizes.sum())
     if end > len(stage.key):
-        names = ("size", "base", "hope", "upper", "drop", "lower", "key")
+        names = ("size", "base", "q_upper", "upper", "drop", "lower", "key")
         grown = {name: _longer(getattr(stage, name), 2 * end) for name in names}
         inverse = np.ascontiguousarray(_longer(stage.inverse.T, 2 * end).T)
         stage = stage._replace(begin=_longer(stage.begin, 2 * end + 1), inverse=inverse, **grown)
@@ -167,13 +157,12 @@ def with_points(stage: Stage, children: Children, which: Array) -> Stage:
     stage.state[e:last], stage.weight[e:last] = children.state[entries], children.weight[entries]
     stage.size[m:end] = sizes
     stage.inverse[:, m:end] = np.inf
-    tiny = np.finfo(
-        np.float64
-    ).tiny  # below it, 1 / b(x) overflows; a larger b(x) only makes the ratio smaller
+    # For smaller b(x), 1 / b(x) overflows. A larger b(x) only makes the ratio smaller.
+    tiny = np.finfo(np.float64).tiny
     stage.inverse[stage.state[e:last], np.repeat(np.arange(m, end), sizes)] = 1 / np.maximum(
         stage.weight[e:last], tiny
     )
-    stage.base[m:end] = stage.hope[m:end] = children.base[which]
+    stage.base[m:end] = stage.q_upper[m:end] = children.base[which]
     stage.drop[m:end] = children.base[which].max(1) - children.upper[which]
     stage.upper[m:end], stage.lower[m:end], stage.key[m:end] = (
         part[which] for part in children[4:7]
@@ -183,16 +172,16 @@ def with_points(stage: Stage, children: Children, which: Array) -> Stage:
 
 
 def make_work(X: int, Y: int, A: int) -> Work:
-    """Room for models of a size; score, ratio and shared must grow with the largest stage."""
+    """Working memory; score, ratio and shared must grow with the largest stage."""
     numbers = {name: np.zeros(X) for name in ("onward", "predicted", "weight")}
     places = {name: np.zeros(X, np.int64) for name in ("touched", "state")}
-    by_action = {"base": np.zeros(A), "fresh": np.zeros(A, bool), "promise": np.zeros(A)}
+    by_action = {"base": np.zeros(A), "fresh": np.zeros(A, bool), "q_lower": np.zeros(A)}
     sets = {name: np.zeros(A) for name in ("score", "ratio", "shared")}
     return Work(pick=np.zeros((A, Y), np.int64), **numbers, **places, **by_action, **sets)
 
 
 def make_children(n: int, X: int, A: int) -> Children:
-    """Room for n children of any support."""
+    """Memory for n children of any support."""
     columns = (np.empty(n) for _ in range(5))
     return Children(
         np.zeros(n + 1, np.int64),
@@ -204,24 +193,24 @@ def make_children(n: int, X: int, A: int) -> Children:
 
 
 def merged(children: Children, width: int) -> tuple[Array, Array, bool]:
-    """Equal beliefs put together, the ``width`` most worthwhile.
+    """Merge equal beliefs, and select the ``width`` ones with the highest priority.
 
-    One child of each, their reach, whether more were left out.
+    Returns one child for each belief, their reach, and whether others were left out.
     """
     order = np.argsort(children.key, kind="stable")
     first = np.diff(children.key[order], prepend=-np.inf) > SAME
     group = np.cumsum(first) - 1
-    worth = np.bincount(group, children.worth[order])
-    best = np.argsort(-worth, kind="stable")[:width]
+    priority = np.bincount(group, children.priority[order])
+    best = np.argsort(-priority, kind="stable")[:width]
     return (
         order[first][best],
         np.bincount(group, children.reach[order])[best],
-        len(best) < len(worth),
+        len(best) < len(priority),
     )
 
 
 def lookup(stage: Stage, key: Array) -> tuple[Array, Array]:
-    """Which beliefs are stored at a step already, and where."""
+    """Which beliefs are already stored at a step, and their indices."""
     size = int(stage.used[1])
     if size == 0:
         return np.zeros(len(key), bool), np.zeros(len(key), np.int64)
@@ -238,7 +227,7 @@ def first_rows(children: Children, n: int) -> Children:
 
 
 def joined(parts: list[Children]) -> Children:
-    """Several sets of children as one."""
+    """Concatenate several sets of children."""
     if len(parts) == 1:
         return parts[0]
     ends = np.cumsum([0, *(len(part.state) for part in parts)])

@@ -1,11 +1,10 @@
 # mypy: disable-error-code="untyped-decorator, no-untyped-def"
-"""Compiled backups of both bounds, for bounded_search.
+"""Compiled backups of both bounds for bounded_search, one belief at a time, in loops over its
+positive entries.
 
-One belief of one step at a time, in loops over its positive entries.
-
-Each function here is sound wherever it is called: vectors stay values of policies, points stay
-upper bounds of the optimum at their belief. ``model``, ``here``, ``there`` (the next step),
-``front``, ``work`` and ``children`` are the tuples of search_bounds.py.
+Each function keeps the bounds valid: vectors are values of policies, points are upper bounds of the
+optimum at their belief. ``model``, ``here``, ``there`` (the next step), ``front``, ``work`` and
+``children`` are the tuples of _search_bounds.py.
 """
 
 from __future__ import annotations
@@ -16,12 +15,12 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-SERIOUS = (
-    0.5  # actions are followed whose hope exceeds the lower bound by this share of the best one's
-)
-SHARPNESS = 8  # and count by this power of the share
+# The share of an action is (q_upper - lower) / (upper - lower). Actions with a smaller share are
+# not followed; the reach of others is multiplied by this power of the share.
+SERIOUS = 0.5
+SHARPNESS = 8
 
-# Wrappers for other callers would take a third of the compilation time.
+# Without wrappers for other callers, compilation takes a third less time.
 BARE: dict[str, Any] = {"no_cfunc_wrapper": True}
 BARER: dict[str, Any] = {"no_cfunc_wrapper": True, "no_cpython_wrapper": True}
 compiled = njit(cache=True, error_model="numpy", **BARE)
@@ -30,9 +29,9 @@ inner = njit(error_model="numpy", **BARER)  # called by compiled code only
 
 @inner
 def _predict(model, stage, point, action, work):
-    """sum_x b(x) T(x'|x, a) into ``work.predicted``; the initial distribution for point -1.
+    """Write sum_x b(x) T(x'|x, a) to ``work.predicted``; the initial distribution for point -1.
 
-    Returns how many are positive.
+    Returns the number of positive entries.
     """
     X, A = len(model.initial), len(work.base)
     if point < 0:
@@ -53,7 +52,7 @@ def _predict(model, stage, point, action, work):
 
 @inner
 def _recall(stage, point, work):
-    """A stored belief into ``work``."""
+    """Write a stored belief to ``work``."""
     begin = stage.begin[point]
     for k in range(begin, stage.begin[point + 1]):
         work.state[k - begin], work.weight[k - begin] = stage.state[k], stage.weight[k]
@@ -85,9 +84,9 @@ def _forget(work, n):
 
 @inner
 def _observe(model, work, n, y):
-    """The predicted weights times O(y|x') into ``work.state`` and ``work.weight``.
+    """Write the predicted weights times O(y|x') to ``work.state`` and ``work.weight``.
 
-    Returns how many are positive.
+    Returns the number of positive entries.
     """
     m = 0
     for t in range(n):
@@ -102,12 +101,11 @@ def _observe(model, work, n, y):
 
 @inner
 def _upper(stage, work, m):
-    """Upper bound at the belief in ``work`` (homogeneous: its mass may be anything).
+    """Upper bound at the belief in ``work``, which need not be normalised.
 
     V(b) <= c v_i + U(b - c b_i) for every stored point with V(b_i) <= v_i and every c with c b_i <=
-    b, U the fast informed bound. The largest such c is the least ratio b(x) / b_i(x) over the
-    states where b_i is positive: a state that b_i does not have imposes nothing, a state that only
-    b_i has makes c zero.
+    b, where U is the fast informed bound. The largest such c is the smallest ratio b(x) / b_i(x)
+    over the states with b_i(x) > 0. If b(x) = 0 at one of them, then c = 0.
     """
     A, points = len(work.base), stage.used[1]
     first = -np.inf
@@ -130,9 +128,8 @@ def _upper(stage, work, m):
     best = first
     for i in range(points):
         c = work.ratio[i]
-        if (
-            work.shared[i] == stage.size[i] and c * stage.drop[i] > first - best
-        ):  # the bound is at least first - c drop
+        # the bound is at least first - c drop
+        if work.shared[i] == stage.size[i] and c * stage.drop[i] > first - best:
             rest = -np.inf
             for a in range(A):
                 rest = max(rest, work.base[a] - c * stage.base[i, a])
@@ -142,9 +139,9 @@ def _upper(stage, work, m):
 
 @inner
 def _lower(stage, work, m, tie):
-    """The vector to follow at the belief in ``work``, its value in ``work.score``.
+    """The best vector at the belief in ``work``; its value is in ``work.score``.
 
-    Among ties the lowest action.
+    Ties are broken in favour of the lowest action.
     """
     n = stage.used[0]
     mass = 0.0
@@ -171,7 +168,7 @@ def _lower(stage, work, m, tie):
 
 @compiled
 def refine(model, here, there, points, work):
-    """Back up the upper bound at points, looking at actions only while they seem best.
+    """Back up the upper bound at points, only for actions that seem best.
 
     Returns the total improvement.
     """
@@ -181,7 +178,7 @@ def refine(model, here, there, points, work):
         for a in range(A):
             work.fresh[a] = False
         while True:
-            a = _greatest(here.hope, i)
+            a = _greatest(here.q_upper, i)
             if work.fresh[a]:
                 break
             work.fresh[a] = True
@@ -192,11 +189,11 @@ def refine(model, here, there, points, work):
                 if m > 0:
                     total += _upper(there, work, m)
             _forget(work, n)
-            here.hope[i, a] = min(here.hope[i, a], total)
-        if here.hope[i, a] < here.upper[i]:
-            gained += here.upper[i] - here.hope[i, a]
-            here.drop[i] += here.upper[i] - here.hope[i, a]
-            here.upper[i] = here.hope[i, a]
+            here.q_upper[i, a] = min(here.q_upper[i, a], total)
+        if here.q_upper[i, a] < here.upper[i]:
+            gained += here.upper[i] - here.q_upper[i, a]
+            here.drop[i] += here.upper[i] - here.q_upper[i, a]
+            here.upper[i] = here.q_upper[i, a]
     return gained
 
 
@@ -204,9 +201,8 @@ def refine(model, here, there, points, work):
 def improve(model, here, there, points, tie, least, work):
     """Back up the lower bound at points.
 
-    A new vector where it gains ``least``, or ties with a lower action.
-
-    ``here`` must have room for a vector a point. Returns how many were added.
+    A vector is added if it gains ``least``, or if it ties and has a lower action. ``here`` must
+    have capacity for one vector per point. Returns the number of new vectors.
     """
     A, Y = len(work.base), model.emission.shape[1]
     added = 0
@@ -216,24 +212,24 @@ def improve(model, here, there, points, tie, least, work):
         for k in range(here.used[0]):
             most = max(most, work.score[k])
         for a in range(A):
-            work.promise[a] = -np.inf
-            if here.hope[i, a] <= low + least and (a >= usual or here.hope[i, a] < low - tie):
+            work.q_lower[a] = -np.inf
+            if here.q_upper[i, a] <= low + least and (a >= usual or here.q_upper[i, a] < low - tie):
                 continue
             n = _predict(model, here, i, a, work)
-            work.promise[a] = _rewarded(here, i, a)
+            work.q_lower[a] = _rewarded(here, i, a)
             for y in range(Y):
                 m = _observe(model, work, n, y)
                 work.pick[a, y] = -1
                 if m > 0:
                     work.pick[a, y] = _lower(there, work, m, tie)
-                    work.promise[a] += work.score[work.pick[a, y]]
+                    work.q_lower[a] += work.score[work.pick[a, y]]
             _forget(work, n)
-            best = max(best, work.promise[a])
+            best = max(best, work.q_lower[a])
         for a in range(A):
-            if work.promise[a] >= best - tie and work.promise[a] > -np.inf:
-                if work.promise[a] > most + least or (a < usual and work.promise[a] >= low - tie):
+            if work.q_lower[a] >= best - tie and work.q_lower[a] > -np.inf:
+                if work.q_lower[a] > most + least or (a < usual and work.q_lower[a] >= low - tie):
                     _append(model, here, there, i, a, tie, work)
-                    low = work.promise[a]
+                    low = work.q_lower[a]
                     added += 1
                 break
         here.lower[i] = low
@@ -242,12 +238,10 @@ def improve(model, here, there, points, tie, least, work):
 
 @inner
 def _append(model, here, there, i, a, tie, work):
-    """The vector of action a and the picks.
+    """Add the vector of action a and the picks.
 
-    r(x, a) + sum_x' T(x'|x, a) sum_y O(y|x') alpha_{pick(y)}(x').
-
-    After an observation that is impossible at this point, go on as best for the belief predicted
-    before it.
+    It is r(x, a) + sum_x' T(x'|x, a) sum_y O(y|x') alpha_{pick(y)}(x'). After an observation that
+    is impossible at this point, the policy follows the best vector for the predicted belief.
     """
     X, Y = model.emission.shape
     n = _predict(model, here, i, a, work)
@@ -277,23 +271,20 @@ def _append(model, here, there, i, a, tie, work):
 
 @compiled
 def descend(model, here, there, front, tie, work, children):
-    """The beliefs that follow the points of a front under every action that may still be best.
+    """The beliefs that follow the points of a front under every action that may be optimal.
 
-    Only children with reach times gap above ``front.floor`` are written to ``children``, which must
-    have room for all. Returns how many were, and the sums of all upper and of all lower bounds.
+    Only children with a priority above ``front.floor`` are written to ``children``, which must have
+    capacity for all. Returns their number, and the sums of all upper and of all lower bounds.
     """
     A, Y = len(work.base), model.emission.shape[1]
-    count, above, below = (
-        np.int64(0),
-        0.0,
-        0.0,
-    )  # a plain 0 has a type of its own, and _write would be compiled twice
+    # A plain 0 has another type, and _write would be compiled twice.
+    count, above, below = np.int64(0), 0.0, 0.0
     for j in range(len(front.points)):
         i = front.points[j]
         for a in range(A if i >= 0 else 1):
             share = 1.0
             if i >= 0:
-                share = (here.hope[i, a] - here.lower[i]) / max(
+                share = (here.q_upper[i, a] - here.lower[i]) / max(
                     here.upper[i] - here.lower[i], 1e-300
                 )
                 if share < SERIOUS:
@@ -317,9 +308,9 @@ def descend(model, here, there, front, tie, work, children):
 
 @inner
 def _write(model, children, count, bounds, reach, m, work):
-    """Keep the belief in ``work``, normalised.
+    """Store the belief in ``work``, normalised.
 
-    Its key is the same for beliefs whose entries agree to nine digits.
+    Beliefs whose entries agree to nine digits have the same key.
     """
     upper, lower = bounds
     mass, key, end = 0.0, 0.0, children.begin[count]
@@ -335,4 +326,4 @@ def _write(model, children, count, bounds, reach, m, work):
     children.begin[count + 1] = end + m
     children.key[count] = key
     children.upper[count], children.lower[count] = upper / mass, lower / mass
-    children.reach[count], children.worth[count] = reach * mass, reach * (upper - lower)
+    children.reach[count], children.priority[count] = reach * mass, reach * (upper - lower)

@@ -1,9 +1,7 @@
-"""Where cells are worth splitting.
+"""Which cells to split: how much each contributes to the bracket, and where to cut it.
 
-What each contributes to the bracket, and at which number to cut it.
-
-Both are estimates that steer the refinement; no bound rests on them. A vector w of joint weights
-over the states is worth V_h(w) = max over alpha-vectors of w . alpha at step h, with the
+Both are estimates that guide the refinement; no bound depends on them. The value of a vector w of
+joint weights over the states at step h is V_h(w) = max over alpha-vectors of w . alpha, with the
 alpha-vectors of the policies planned so far.
 """
 
@@ -21,40 +19,34 @@ from homdp_ppl.core.plan import Plan
 from homdp_ppl.planners._cells import Spread
 from homdp_ppl.precision import Array
 
-BELIEFS = 32  # the likeliest at each step
-PLACES, PASSES = (
-    12,
-    2,
-)  # at which a cell may be cut: so many, and as many again between the best one's neighbours
-NUMBERS = 200_000  # held at once
-SHARE = 0.8  # the cells split at once hold this part of what all contribute
-# a cut that wins less than this part of what a cell contributes is not where the policy changes
+BELIEFS = 32  # number of beliefs per step, the likeliest
+# candidate positions of a cut, and passes; each pass refines between the neighbours of the best
+PLACES, PASSES = 12, 2
+NUMBERS = 200_000  # largest number of floats in memory
+SHARE = 0.8  # split the cells that contribute this share of the total
+# A cut that gains less than this share of the contribution is not where the policy changes.
 KINK = 0.02
 
 
 class Step(NamedTuple):
-    """What may be believed before an observation, and what is worth what after it, by kinds of
-    states (Pieces.kind).
+    """Beliefs before an observation, and alpha-vectors after it, by kinds of states (Pieces.kind).
+
+    ``weighted`` contains sums of b(x) alpha(x) over the states of each kind.
     """
 
-    weighted: (
-        Array  # (beliefs, alpha-vectors, kinds)  sums of b(x) alpha(x) over the states of each kind
-    )
+    weighted: Array  # (beliefs, alpha-vectors, kinds)
 
-    def worth(self, vectors: Array) -> Array:
-        """What each vector of likelihoods (N, kinds) is worth.
-
-        The sum over beliefs b of V(b * vector).
-        """
+    def value_of(self, vectors: Array) -> Array:
+        """Values of vectors of likelihoods, (N, kinds): the sum over beliefs b of V(b * vector)."""
         return np.concatenate([values.max(-1).sum(-1) for values in self._values(vectors)])
 
     def needed(self, vectors: Array) -> Step:
-        """The same step, with those alpha-vectors alone that are best somewhere."""
+        """The same step, only with alpha-vectors that are best for one of the vectors."""
         best = np.concatenate([values.argmax(-1).ravel() for values in self._values(vectors)])
         return Step(self.weighted[:, np.unique(best)])
 
     def _values(self, vectors: Array) -> Iterator[Array]:
-        """(b * vector) . alpha for some vectors at a time, (n, beliefs, alphas)."""
+        """Yield (b * vector) . alpha for some vectors at a time, (n, beliefs, alphas)."""
         beliefs, alphas, kinds = self.weighted.shape
         flat = self.weighted.reshape(-1, kinds)
         for some in np.array_split(vectors, 1 + len(vectors) * len(flat) // NUMBERS):
@@ -62,14 +54,11 @@ class Step(NamedTuple):
 
 
 def look_ahead(less: Plan, more: Plan, kind: Array) -> list[Step]:
-    """Beliefs of the policy planned on cells, step by step, with the alpha-vectors of both
-    policies.
-    """
+    """Beliefs of the policy on cells at each step, with the alpha-vectors of both policies."""
     vectors = zip(alphas_of(*less.finite), alphas_of(*more.finite), strict=True)
     members = np.eye(int(kind.max()) + 1)[kind]  # (X, kinds)
-    probe = np.random.default_rng(0).normal(
-        size=len(kind)
-    )  # vectors with the same product are taken to be the same
+    # Vectors with the same product with ``probe`` are treated as equal.
+    probe = np.random.default_rng(0).normal(size=len(kind))
     steps = []
     for beliefs, both in zip(_beliefs(less), vectors, strict=True):
         alphas = np.concatenate(both)
@@ -79,8 +68,9 @@ def look_ahead(less: Plan, more: Plan, kind: Array) -> list[Step]:
 
 
 def _beliefs(plan: Plan) -> Iterator[Array]:
-    """Joint weights of the states before each observation, of histories that end in the same node
-    together; the likeliest.
+    """Yield joint weights of the states before each observation, for the likeliest nodes.
+
+    Histories that end in the same node are added up.
     """
     policy, pomdp = plan.finite
     model = pomdp.stationary("quantised")
@@ -98,25 +88,25 @@ def _beliefs(plan: Plan) -> Iterator[Array]:
 
 
 def contributions(steps: list[Step], masses: Array, spread: Spread) -> tuple[Array, list[Step]]:
-    """What each cell adds to the bracket, (cells,), and the steps with the alpha-vectors that
-    matter there.
+    """The contribution of each cell to the bracket, (cells,), and the steps with the alpha-vectors
+    that are needed.
 
-    With P the masses of a cell: sum over steps and beliefs b of sum_j V(b * v_j) int w_j + sum_k
-    V(b * e_k) int s_k - V(b * P).
+    The contribution is the sum over steps and beliefs b of sum_j V(b * v_j) int w_j + sum_k V(b *
+    e_k) int s_k - V(b * P), where P are the masses of the cell.
     """
     cells, K, kinds = spread.corners.shape
     shown = (spread.corners * spread.mass[:, :, None]).reshape(-1, kinds)
     vectors = np.concatenate([shown, np.eye(kinds), masses.T])
     score, kept = np.zeros(cells), []
     for step in steps:
-        more, told, less = np.split(step.worth(vectors), [cells * K, cells * K + kinds])
-        score += more.reshape(cells, K).sum(1) + spread.told @ told - less
+        more, known, less = np.split(step.value_of(vectors), [cells * K, cells * K + kinds])
+        score += more.reshape(cells, K).sum(1) + spread.revealed @ known - less
         kept.append(step.needed(vectors))
     return score, kept
 
 
 def split(pieces: Pieces, edges: Array, steps: list[Step], score: Array, most: int) -> Array:
-    """The edges, with cuts through the cells that contribute most; at most so many new ones."""
+    """The edges, with at most ``most`` new ones through the cells that contribute most."""
     order = np.argsort(-score, kind="stable")
     enough = np.searchsorted(np.cumsum(score[order]), SHARE * score.sum()) + 1
     cell = cell_of(pieces, edges)
@@ -127,9 +117,7 @@ def split(pieces: Pieces, edges: Array, steps: list[Step], score: Array, most: i
 
 
 def _cut(pieces: Pieces, here: Array, steps: list[Step], score: Array | float) -> float | None:
-    """Where to cut one cell: where it wins most for a policy that sees the parts, else through the
-    middle of its mass.
-    """
+    """Where to cut a cell: where the gain of observing the parts is largest, else at the median."""
     if len(here) == 0:
         return None
     points, half = pieces.points[here].ravel(), np.diff(pieces.breaks)[here] / 2
@@ -142,14 +130,15 @@ def _cut(pieces: Pieces, here: Array, steps: list[Step], score: Array | float) -
         vectors = np.concatenate(
             [left[places], np.maximum(left[-1] - left[places], 0.0), left[-1:]]
         )
-        worth = np.split(sum(step.worth(vectors) for step in steps), [len(places), 2 * len(places)])
-        won = worth[0] + worth[1] - worth[2]
-        k = won.argmax()
+        values = sum(step.value_of(vectors) for step in steps)
+        left_value, right_value, whole = np.split(values, [len(places), 2 * len(places)])
+        gain = left_value + right_value - whole
+        k = gain.argmax()
         best = places[k]
         around = places[max(k - 1, 0)], places[min(k + 1, len(places) - 1)]
         places = np.unique(np.linspace(*around, PLACES).astype(int))
-    if won.max() < KINK * score:
+    if gain.max() < KINK * score:
         best = min(int(np.searchsorted(share, 0.5)), last)
-    if (best + 1) % ORDER == 0:  # between two pieces, where a density may jump
+    if (best + 1) % ORDER == 0:  # between two pieces, where a density may be discontinuous
         return float(pieces.breaks[here[(best + 1) // ORDER]])
     return float((points[best] + points[best + 1]) / 2)

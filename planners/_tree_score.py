@@ -1,7 +1,7 @@
-"""Exact values in one world of many policies on the same tree of histories.
+"""Exact values of many policies on the same history tree in one world.
 
-What the world pays at every history, P(history) E[r_h(x, a) | history], does not depend on the
-policy and is worked out once. A policy's value is the sum over the histories that it meets.
+The expected reward at each history, P(history) E[r_h(x, a) | history], does not depend on the
+policy and is computed once. The value of a policy is a sum over the histories that it reaches.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from homdp_ppl.planners._tree_solver import at_children, expected_rewards, rewar
 from homdp_ppl.precision import Array, namespace
 
 
-def worth(shape: list[Generation], world: POMDP) -> list[Array]:
-    """sum_x P(y_1..y_h, x_h = x | a_1..a_{h-1}) r_h(x, a) at every history, (N, A) a step."""
+def history_rewards(shape: list[Generation], world: POMDP) -> list[Array]:
+    """sum_x P(y_1..y_h, x_h = x | a_1..a_{h-1}) r_h(x, a) at each history, (N, A) for each step."""
     X, _, _ = world.sizes
     joint = world.initial * world.shows(0).T[shape[0].observation]
     rewards = [expected_rewards(joint, rewards_at(world, 0, shape[0], len(joint)))]
@@ -35,7 +35,7 @@ def worth(shape: list[Generation], world: POMDP) -> list[Array]:
 def follow(shape: list[Generation], rewards: list[Array], probabilities: Array) -> Array:
     """The value of action probabilities at all nodes, (N, A) in the order of the generations.
 
-    May be traced.
+    JAX can trace this function.
     """
     xp = namespace(probabilities)
     end = len(probabilities)

@@ -1,8 +1,7 @@
-"""Solving a history tree: beliefs forward, values backward, a generation at a time.
+"""Solution of a history tree: beliefs forward, values backward, one generation at a time.
 
-Written once for NumPy and for JAX: ``xp`` is the module that computes. The complete tree is regular
-and needs reshapes only; one with impossible branches is walked through the index arrays of
-histories.py.
+The code is the same for NumPy and JAX; ``xp`` is the array module. A complete tree is regular and
+needs reshapes only; a tree with impossible branches uses the index arrays of _histories.py.
 """
 
 from __future__ import annotations
@@ -22,23 +21,23 @@ from homdp_ppl.precision import Array
 
 
 class Beliefs(NamedTuple):
-    """What is believed after every history, by generation."""
+    """Beliefs after each history, by generation."""
 
     state: list[Array]  # (N, X)  P(x_h | history)
     chance: list[Array]  # (N,)    P(y_h | history before it)
 
 
 class Values(NamedTuple):
-    """What the tree is worth, and the action at each history, by generation."""
+    """The value of the tree, and the action at each history, by generation."""
 
     value: Array  # ()  of the chosen actions
-    upper: Array  # ()  of the best ones, which ties may leave a hair above
-    first: Array  # (N, X)  alpha-vectors of the first generation, where vectors were asked for
+    upper: Array  # ()  of the best actions, slightly above if actions tie
+    first: Array  # (N, X)  alpha-vectors of the first generation, if vectors are computed
     actions: list[Array]  # (N,)
 
 
 def forward(xp: ModuleType, shape: list[Generation], model: POMDP) -> Beliefs:
-    """Beliefs after every history, normalised at each step."""
+    """Beliefs after each history, normalised at each step."""
     X, Y, _ = model.sizes
     joint = model.initial * model.shows(0).T[shape[0].observation]
     state, chance = _condition(xp, joint, xp.broadcast_to(model.initial, joint.shape))
@@ -62,14 +61,14 @@ def forward(xp: ModuleType, shape: list[Generation], model: POMDP) -> Beliefs:
 
 
 def seen_at(generation: Generation, shows: Array) -> Array:
-    """O(y | x, a) of the observation and the action that led to every node, (N, X)."""
+    """O(y | x, a) of the observation and the action that lead to each node, (N, X)."""
     if len(shows) == 1:
         return shows[0][generation.observation]
     return shows[generation.action, generation.observation]
 
 
 def rewards_at(model: POMDP, h: int, generation: Generation, nodes: int) -> Array:
-    """r_h(x, y, a) of the observation y at every node, (N, X, A), or (1, X, A) if all agree."""
+    """r_h(x, y, a) of the observation y at each node, (N, X, A), or (1, X, A) if all are equal."""
     rewards = model.rewards(h).swapaxes(0, 1)  # (Y|1, X, A)
     if len(rewards) == 1:
         return rewards
@@ -78,7 +77,7 @@ def rewards_at(model: POMDP, h: int, generation: Generation, nodes: int) -> Arra
 
 
 def expected_rewards(weights: Array, rewards: Array) -> Array:
-    """sum_x w(x) r(x, a) at every node, (N, A), from the rewards of :func:`rewards_at`."""
+    """sum_x w(x) r(x, a) at each node, (N, A), from the rewards of :func:`rewards_at`."""
     if len(rewards) == 1:
         return weights @ rewards[0]
     return (weights[:, :, None] * rewards).sum(1)
@@ -87,7 +86,7 @@ def expected_rewards(weights: Array, rewards: Array) -> Array:
 def _condition(xp: ModuleType, joint: Array, predicted: Array) -> tuple[Array, Array]:
     """Condition on the observation.
 
-    After one of probability zero the predicted belief stays, with weight zero.
+    An observation with probability zero leaves the predicted belief, with weight zero.
     """
     chance = joint.sum(-1)
     possible = chance > 0
@@ -101,9 +100,9 @@ def backward(
 ) -> Values:
     """Values by the Bellman recursion on beliefs.
 
-    A clip acts on the value of a history. On the entries of its alpha-vector it would not be
-    optimistic: actions are chosen for states whose value is clipped afterwards, at the cost of
-    others.
+    Clipping applies to the value of a history. Clipping the entries of its alpha-vector would not
+    be optimistic: actions would be chosen for states whose values are clipped afterwards, at the
+    expense of other states.
     """
     H = model.horizon
     actions: list[Array] = []  # from the last step back
@@ -131,7 +130,7 @@ def backward_vectors(
     beliefs: Beliefs,
     backup: Callable[[int, Array], Array],
 ) -> Values:
-    """Values as alpha-vectors, which an optimistic backup acts on entry by entry."""
+    """Values as alpha-vectors, for optimistic backups, which act on single entries."""
     H = model.horizon
     actions: list[Array] = []  # from the last step back
     alpha = xp.zeros_like(beliefs.state[-1])
@@ -149,15 +148,11 @@ def backward_vectors(
 
 
 def at_children(xp: ModuleType, generation: Generation, later: Array) -> Array:
-    """What stands at the children of every node, (N, A, Y, ...).
-
-    Zero where a branch is impossible.
-    """
+    """The entries of the children of each node, (N, A, Y, ...); zero for impossible branches."""
     if generation.regular:
         return later.reshape(-1, *generation.child.shape[1:], *later.shape[1:])
-    return xp.concatenate([later, xp.zeros((1, *later.shape[1:]))])[
-        generation.child
-    ]  # -1 is the zero at the end
+    padded = xp.concatenate([later, xp.zeros((1, *later.shape[1:]))])
+    return padded[generation.child]  # index -1 is the zero at the end
 
 
 def _choose(xp: ModuleType, Q: Array, horizon: int) -> Array:

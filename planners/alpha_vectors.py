@@ -1,10 +1,9 @@
-"""Exact planning by alpha-vectors.
+"""Exact planning with alpha-vectors: incremental pruning, backwards from the last step, on
+reachable beliefs.
 
-Incremental pruning from the last step back, on the beliefs that can be met.
-
-Known zeros make the sets small: a step's vectors are pruned on the faces of the simplex that
-observations leave possible (faces.py). The first steps, where few beliefs can be met, are a tree of
-beliefs (belief_tree.py).
+Known zeros make the sets small: the vectors of a step are pruned on the faces of the simplex that
+are possible after an observation (_faces.py). The first steps, in which few beliefs are reachable,
+are a tree of beliefs (_belief_tree.py).
 """
 
 from __future__ import annotations
@@ -30,14 +29,13 @@ from homdp_ppl.planners._faces import Faces, faces_of
 from homdp_ppl.planners._lines import Floats, Integers
 from homdp_ppl.planners._pruning import prune_sums
 
-LEAST_WORK = 100_000.0  # multiplications that no step is cheaper than
-TEST_WORK = 128.0  # multiplications of a witness test for each state, about
-TREE_TIES = 0.1  # the part of the tolerance that may let a lower action win in the tree
-TIES = 1e-3  # the part of a step's tolerance that lets a lower action win among vectors
-# the part of a step's tolerance for the sums over observations; what it leaves serves the union
-# over actions
+LEAST_WORK = 100_000.0  # smallest number of multiplications of a step
+TEST_WORK = 128.0  # approximate number of multiplications of a witness test, per state
+TREE_TIES = 0.1  # share of the tolerance for ties between actions in the tree
+TIES = 1e-3  # share of the tolerance of a step for ties between actions among vectors
+# share of the tolerance of a step for sums over observations; the rest is for the union of actions
 SUMS = 0.5
-NOISE = 1e-13  # what rounding may do to vectors of size one: a smaller gain is none
+NOISE = 1e-13  # rounding error of vectors of size one: smaller gains are ignored
 
 
 class Vectors(NamedTuple):
@@ -45,18 +43,18 @@ class Vectors(NamedTuple):
 
     alphas: Floats  # (n, X)
     level: float
-    ends: list[int]  # the vectors of face k are those from ends[k] to ends[k + 1]
-    loss: float  # how far they may be below the optimum, rounding included
-    work: float  # multiplications of the last backup
+    ends: list[int]  # face k has the vectors ends[k] to ends[k + 1] - 1
+    loss: float  # largest distance to the optimum, including rounding
+    work: float  # number of multiplications of the last backup
 
 
 class Terms(NamedTuple):
-    """What a backup may cost."""
+    """Limits of a backup."""
 
     step: int
-    budget: float  # what may be lost at any belief
-    noise: float  # what rounding may do
-    limit: int  # sums of vectors
+    budget: float  # largest loss at any belief
+    noise: float  # rounding error
+    limit: int  # largest number of sums of vectors
     enough: Callable[[float], bool]  # whether the tree is cheaper than this many multiplications
 
 
@@ -64,20 +62,20 @@ class Backup(NamedTuple):
     """The vectors of one step on one face."""
 
     actions: Integers  # (n,)
-    choices: Integers  # (n, Y)  vectors of the next step; -1 where the observation is impossible
+    choices: Integers  # (n, Y)  vectors of the next step; -1 if the observation is impossible
     vectors: Floats  # (n, d)
-    points: Floats  # (n, d)  a belief where each is needed
+    points: Floats  # (n, d)  a belief where each vector is needed
     loss: float
     work: float
 
 
 class Enough(Exception):  # noqa: N818
-    """The tree of beliefs is cheaper than going on."""
+    """Signals that the tree of beliefs is cheaper than another step of vectors."""
 
 
 @dataclass(frozen=True)
 class AlphaVectors:
-    """The planner that :func:`alpha_vectors` makes."""
+    """The planner returned by :func:`alpha_vectors`."""
 
     tolerance: float
     max_vectors: int
@@ -133,18 +131,19 @@ class AlphaVectors:
 def alpha_vectors(tolerance: float = 1e-9, max_vectors: int = 200_000) -> AlphaVectors:
     """A planner that is exact up to a certified tolerance.
 
-    For long horizons and few states, or many with known zeros.
+    Suitable for long horizons with few states, or with many states and known zeros.
 
-    The plan's ``value`` is that of its policy, and ``upper - value`` at most the tolerance and the
-    rounding of floating-point numbers. Histories that the model holds impossible are played by the
-    best vector for the predicted belief.
+    ``plan.value`` is the value of the policy, and ``upper - value`` is at most the tolerance plus
+    floating-point rounding. After an observation that is impossible in the model, the policy
+    follows the best vector for the predicted belief.
 
     Parameters
     ----------
     tolerance
-        What may be lost in all steps together by dropping vectors that improve little.
+        The largest total loss from dropping vectors that improve little.
     max_vectors
-        Refuse to look at more sums of vectors than this at once.
+        The largest number of sums of vectors to compare at once. If a step needs more, planning
+        raises PlanningError.
 
     Examples
     --------
@@ -163,7 +162,7 @@ def alpha_vectors(tolerance: float = 1e-9, max_vectors: int = 200_000) -> AlphaV
 
 
 def _back(faces: Faces, model: Stationary, vectors: Vectors, terms: Terms) -> tuple[Step, Vectors]:
-    """The vectors of a step on all its faces, from those of the next step."""
+    """The vectors of a step on all its faces, from the vectors of the next step."""
     _, T, O, r = (cast(Floats, table) for table in model)  # noqa: E741
     alphas, level, ends, loss, _ = vectors
     X, Y = O.shape
@@ -187,16 +186,16 @@ def _back(faces: Faces, model: Stationary, vectors: Vectors, terms: Terms) -> tu
         np.concatenate([part.actions for part in parts]),
         np.concatenate([part.choices for part in parts]),
     )
-    if (choice < 0).any():  # an impossible observation leaves the predicted belief
+    if (choice < 0).any():  # an impossible observation leaves the predicted belief unchanged
         choice = np.where(
             choice < 0, (np.concatenate(predicted) @ alphas.T).argmax(1)[:, None], choice
         )
     onward = parts[0].vectors
     if len(faces.states[0]) < X:
-        hoped = cast(Floats, sum(weighted[y][choice[:, y]] for y in range(Y)))
+        later = cast(Floats, sum(weighted[y][choice[:, y]] for y in range(Y)))
         onward = np.empty((len(action), X))
         for a in range(T.shape[1]):
-            onward[action == a] = reward[:, a] + hoped[action == a] @ T[:, a].T
+            onward[action == a] = reward[:, a] + later[action == a] @ T[:, a].T
     top = float(onward.max())
     loss += max(part.loss for part in parts) + EPSILON * (
         4 * (X + Y) * float(np.abs(onward).max()) + abs(level + top)
@@ -212,9 +211,10 @@ def _back_face(
     work: float,
     terms: Terms,
 ) -> Backup:
-    """prune(union_a r(., a) + sum_y T_a (O_y alpha)) on a face, O_y alpha in ``weighted``.
+    """prune(union_a r(., a) + sum_y T_a (O_y alpha)) on a face.
 
-    ``rows`` says from where to where.
+    ``weighted`` contains O_y alpha; ``rows`` contains the first and last index by action and
+    observation.
     """
     (d, A), Y = reward.shape, len(weighted)
     zero, corners = np.zeros((1, d)), np.concatenate([np.full((1, d), 1 / d), np.eye(d)])
@@ -248,7 +248,7 @@ def _back_face(
             if terms.enough(work + TEST_WORK * d * sums):
                 raise Enough
             if sums > terms.limit:
-                raise _refusal(terms, len(vectors), size)
+                raise _too_many(terms, len(vectors), size)
             kept = prune_sums(vectors, part, np.concatenate([points, where]), share)
             vectors = vectors.take(kept.left, 0) + part.take(kept.right, 0)  # faster than indexing
             choices, points = choices.take(kept.left, 0), kept.points
@@ -271,16 +271,16 @@ def _back_face(
     )
 
 
-def _refusal(terms: Terms, left: int, right: int) -> PlanningError:
+def _too_many(terms: Terms, left: int, right: int) -> PlanningError:
     got = f"{left:,} x {right:,} = {left * right:,} sums of vectors at step {terms.step + 1}"
-    remedy = "Raise max_vectors, allow a larger tolerance, or use the planner bounded_search."
+    remedy = "Increase max_vectors or the tolerance, or use the planner bounded_search."
     return PlanningError(
         "alpha_vectors", [Problem("max_vectors", got, f"at most {terms.limit:,}", remedy)]
     )
 
 
 def _policy(start: Integers, steps: list[Step], actions: int) -> GraphPolicy:
-    """The graph of the nodes that can be met, whatever is observed."""
+    """The graph of all nodes that are reachable with any observations."""
     chosen, successors, met, size = [], [], np.unique(start), 0
     first = np.searchsorted(met, start)
     for action, following in steps:
@@ -288,9 +288,7 @@ def _policy(start: Integers, steps: list[Step], actions: int) -> GraphPolicy:
         nodes, after = np.arange(size, size + len(met)), following[met]
         size, met = size + len(met), np.unique(after)
         successors.append(size + np.searchsorted(met, after))
-    successors[-1] = np.broadcast_to(
-        nodes[:, None], after.shape
-    )  # what follows the last step is never asked for
+    successors[-1] = np.broadcast_to(nodes[:, None], after.shape)  # never used: the last step
     return GraphPolicy(
         first, np.eye(actions)[np.concatenate(chosen)], np.concatenate(successors)[:, None]
     )

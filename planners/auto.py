@@ -1,6 +1,4 @@
-"""The planner that chooses: it looks at the sizes, plans with the planner that fits, and says which
-and why.
-"""
+"""auto: selects a planner by the size of the model, and reports which one and why."""
 
 from __future__ import annotations
 
@@ -17,16 +15,14 @@ from homdp_ppl.planners.alpha_vectors import alpha_vectors
 from homdp_ppl.planners.bounded_search import bounded_search
 from homdp_ppl.planners.history_tree import history_tree
 
-SMALL_TREE = 200_000  # histories that the tree plans in well under a second
-FEW_STATES = 2  # where the upper envelope of alpha-vectors is a one-dimensional hull
-DENSE_STATES = (
-    10  # up to here, models without zeros are better served by exact vectors than by search
-)
+SMALL_TREE = 200_000  # histories: a tree of this size is solved in well under a second
+FEW_STATES = 2  # the upper envelope of alpha-vectors is a one-dimensional hull
+DENSE_STATES = 10  # up to this size, exact vectors are faster than search for models without zeros
 
 
 @dataclass(frozen=True)
 class Auto:
-    """The planner that :func:`auto` makes."""
+    """The planner returned by :func:`auto`."""
 
     gap: float
 
@@ -36,29 +32,32 @@ class Auto:
         model = validated(pomdp, "auto")
         support, X = Support.of(model), len(model.initial)
         if not model.is_stationary:
-            return _said(tree(model), "its tables depend on the step, the action or what is seen")
+            reason = "its tables depend on the step, the action or the observation"
+            return _explained(tree(model), reason)
         histories = few_histories(support, model.horizon, SMALL_TREE)
         many = f"there are {X} states and too many histories for a tree"
         if histories is not None:
-            return _said(tree(model), f"there are only {histories:,} histories")
+            return _explained(tree(model), f"there are only {histories:,} histories")
         if X <= FEW_STATES or (X <= DENSE_STATES and support.complete):
             try:
-                return _said(alpha_vectors(self.gap)(model), many)
+                return _explained(alpha_vectors(self.gap)(model), many)
             except PlanningError:
-                return _said(search(model), "exact vectors became too many")
-        return _said(search(model), many)
+                return _explained(search(model), "there are too many exact vectors")
+        return _explained(search(model), many)
 
 
 @checked
 def auto(gap: float = 1e-3) -> Auto:
-    """A planner that chooses by size.
+    """A planner that selects another planner by the size of the model.
 
-    The history tree while it is small, exact vectors for few dense states, else search.
+    It uses the history tree if it is small, exact alpha-vectors for few states without known zeros,
+    and otherwise bounded search.
 
     Parameters
     ----------
     gap
-        The certified gap asked of exact vectors and of the search, not negative; the tree is exact.
+        The certified gap of alpha-vectors and bounded search, at least 0. The history tree is
+        exact.
 
     Examples
     --------
@@ -70,5 +69,5 @@ def auto(gap: float = 1e-3) -> Auto:
     return Auto(gap)
 
 
-def _said(plan: Plan, reason: str) -> Plan:
+def _explained(plan: Plan, reason: str) -> Plan:
     return replace(plan, planner=f"{plan.planner}, chosen because {reason}")

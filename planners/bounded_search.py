@@ -1,9 +1,9 @@
-"""bounded_search: an anytime planner whose answer comes with both bounds on the optimum.
+"""bounded_search: an anytime planner with lower and upper bounds of the optimum.
 
-Level by level, from both sides (heuristic search value iteration, Smith and Simmons 2004, with a
-finite horizon): from the start of the episode forward, each step keeps the beliefs with the largest
-probability times gap; then one sweep back from the last step improves both bounds at all of them.
-It stops as soon as the bounds at the start are close enough.
+This is heuristic search value iteration (Smith and Simmons 2004) for finite horizons. Each pass
+goes forward from the start of the episode and keeps the beliefs with the largest probability times
+gap at each step. Then it goes back from the last step and improves both bounds at these beliefs.
+The search stops when the bounds at the start are close enough.
 """
 
 from __future__ import annotations
@@ -48,24 +48,22 @@ if TYPE_CHECKING:
     from rich.status import Status
 
 MEMORY = 4_000_000_000  # bytes
-WIDTH, MAX_WIDTH = (
-    32,
-    1024,
-)  # beliefs kept at each step of a pass: doubled after a pass that closes less than half of the gap
-BLOCK, ENTRIES = 64, 2_000_000  # beliefs in one compiled call, and entries of beliefs it may write
-LEAST = 1e-14  # times the largest value: what counts as an improvement
-QUIET = 2.0  # seconds before there is anything to see
+# beliefs per step of a pass; doubled after a pass that closes less than half of the gap
+WIDTH, MAX_WIDTH = 32, 1024
+BLOCK, ENTRIES = 64, 2_000_000  # beliefs per compiled call, and entries of beliefs that it writes
+LEAST = 1e-14  # smallest improvement, relative to the largest value
+QUIET = 2.0  # seconds before the first status message
 
 ROOT = (np.array([-1]), np.ones(1))  # the start of the episode, as points and their reach
 
 
 class OutOfTimeError(Exception):
-    """The time limit has passed; never leaves this module."""
+    """Signals the end of the time limit inside this module."""
 
 
 @dataclass(frozen=True)
 class BoundedSearch:
-    """The planner that :func:`bounded_search` makes."""
+    """The planner returned by :func:`bounded_search`."""
 
     gap: float
     time_limit: float | None
@@ -91,19 +89,19 @@ class BoundedSearch:
 
 @checked
 def bounded_search(gap: float = 1e-3, time_limit: float | None = None) -> BoundedSearch:
-    """A planner that searches until its policy is proved good enough.
+    """A planner that searches until its policy is proved to be within a given gap of the optimum.
 
     The search can be stopped at any time, by ``time_limit`` or Ctrl-C, and then returns the best
-    policy so far; it also stops when its memory is used up. In every case ``value <= optimum <=
-    upper``, and ``upper`` includes an allowance for rounding. After an observation that the model
-    holds impossible, the policy goes on as is best for the belief predicted before it.
+    policy so far. It also stops at its memory limit. In every case ``value <= optimum <= upper``,
+    where ``upper`` includes an allowance for rounding. After an observation that is impossible in
+    the model, the policy follows the best plan for the belief predicted before it.
 
     Parameters
     ----------
     gap
         Stop when ``upper - value`` is at most this.
     time_limit
-        Stop after so many seconds; never, if None.
+        Stop after this many seconds. Default: no limit.
 
     Examples
     --------
@@ -128,10 +126,8 @@ class Search:
     def __init__(self, pomdp: POMDP, gap: float, deadline: float) -> None:
         self.pomdp, self.gap, self.deadline = pomdp, gap, deadline
         self.short = short = pomdp.stationary("bounded_search")
-        self.quiet, self.news = (
-            time.perf_counter() + QUIET,
-            "first pass",
-        )  # when people are told something, and what
+        # when to show the status, and its text
+        self.quiet, self.message = time.perf_counter() + QUIET, "first pass"
         self.status: Status | None = None
         H, (X, Y, A) = pomdp.horizon, pomdp.sizes
         bounds = zip(short.reward, fast_informed_bound(pomdp), blind_policies(pomdp), strict=True)
@@ -145,19 +141,17 @@ class Search:
         self.children = make_children(self.block * A * Y, X, A)
         scale = H * float(np.abs(pomdp.reward).max())
         self.tie, self.least = TIE * H, LEAST * scale
-        self.rounding = (
-            float(np.finfo(np.float64).eps) * H * (X + Y + 4) * scale
-        )  # sums of so many terms, at each step
+        # sums of about X + Y + 4 terms at each step
+        self.rounding = float(np.finfo(np.float64).eps) * H * (X + Y + 4) * scale
 
     def run(self) -> None:
-        """Pass after pass, until the bounds are close enough, nothing changes any more, or time or
-        memory is at its end.
+        """Repeat passes until the bounds are close enough, nothing changes, or the limit of time or
+        memory is reached.
         """
         try:
             upper, lower = self.bounds()
-            while (
-                upper - lower > self.gap and 2 * self._bytes() < MEMORY
-            ):  # arrays grow by doubling
+            # arrays grow by doubling
+            while upper - lower > self.gap and 2 * self._bytes() < MEMORY:
                 before = upper - lower
                 changed, cut = self._pass()
                 if not (changed or cut):
@@ -165,18 +159,18 @@ class Search:
                 upper, lower = self.bounds()
                 if not changed or (upper - lower > before / 2 and self.width < MAX_WIDTH):
                     self.width *= 2
-                self.news = (
+                self.message = (
                     f"pass {self.passes}: {lower:.6g} <= optimum <= {upper:.6g}, "
                     f"gap {upper - lower:.2g} of {self.gap:.2g}"
                 )
         except (KeyboardInterrupt, OutOfTimeError):
-            pass  # every bound in the stages holds at any time
+            pass  # the bounds in the stages are valid at any time
         finally:
             if self.status is not None:
                 self.status.stop()
 
     def bounds(self) -> tuple[float, float]:
-        """Upper and lower bound of the optimum."""
+        """Upper and lower bounds of the optimum."""
         stage = self.stages[0]
         front = Front(*ROOT, math.inf)
         _, upper, lower = descend(
@@ -185,7 +179,7 @@ class Search:
         return upper + self.rounding, lower
 
     def policy(self) -> GraphPolicy:
-        """The policy of the lower bound: one node for each vector that can be met."""
+        """The policy of the lower bound: one node for each reachable vector."""
         rho, _, O, reward = self.short  # noqa: E741
         A, stage = reward.shape[2], self.stages[0]
         joint = np.where((rho @ O > 0)[:, None], (rho[:, None] * O).T, rho)  # (Y, X)
@@ -202,23 +196,22 @@ class Search:
             met, place = np.unique(following, return_inverse=True)
             successor.append(offset + place.reshape(following.shape))
         actions.append(self.stages[-1].action[met])
-        successor.append(
-            np.repeat(offset + np.arange(len(met))[:, None], len(start), axis=1)
-        )  # the last nodes: themselves
+        # the last nodes lead to themselves
+        successor.append(np.repeat(offset + np.arange(len(met))[:, None], len(start), axis=1))
         return GraphPolicy(
             start, np.eye(A)[np.concatenate(actions)], np.concatenate(successor)[:, None]
         )
 
     def _pass(self) -> tuple[bool, bool]:
-        """Forward and back once. Returns whether any bound changed, and whether any belief had to
-        be left out.
+        """One pass forward and back. Returns whether any bound changed, and whether any belief was
+        left out.
         """
         points: Array
         reach: Array
         points, reach = ROOT
         kept: list[Array] = []
         changed = cut = False
-        last = len(self.stages) - 1  # there both bounds are exact
+        last = len(self.stages) - 1  # both bounds are exact at the last step
         for h in range(last):
             points, reach, new, left = self._forward(h, points, reach)
             cut |= left
@@ -240,13 +233,13 @@ class Search:
         return changed, cut
 
     def _forward(self, h: int, points: Array, reach: Array) -> tuple[Array, Array, Array, bool]:
-        """From points of the step before to those to visit now.
+        """From points of the previous step to the points to visit at step h.
 
-        All and their reach, the new ones, whether some were left out.
+        Returns the points, their reach, the new points, and whether some were left out.
         """
         H, (_, Y, A) = self.pomdp.horizon, self.pomdp.sizes
-        # All that is left out below the floor, at all steps together, is a tenth of the gap that
-        # may remain.
+        # The children below the floor, at all steps together, contribute at most a tenth of the
+        # requested gap.
         floor = max(0.1 * self.gap / (H * self.width * A * Y), self.least)
         found = []
         for some in self._blocks(points):
@@ -271,20 +264,22 @@ class Search:
         self.stages[h] = stage
 
     def _blocks(self, points: Array) -> Iterator[slice]:
-        """Points in portions of a compiled call; between them time runs out and people are told."""
+        """Yield blocks of points for compiled calls; in between check the time and show the
+        status.
+        """
         for start in range(0, len(points), self.block):
             now = time.perf_counter()
             if now > self.deadline:
                 raise OutOfTimeError
             if now > self.quiet and sys.stderr.isatty():
-                self._tell()
+                self._show_status()
             yield slice(start, start + self.block)
 
-    def _tell(self) -> None:
+    def _show_status(self) -> None:
         from rich.console import Console
 
         self.status = self.status or Console(stderr=True).status("")
-        self.status.update(f"bounded_search, {self.news}")
+        self.status.update(f"bounded_search, {self.message}")
         self.status.start()
 
     def _bytes(self) -> int:
@@ -292,9 +287,9 @@ class Search:
 
 
 def _fitting(pomdp: POMDP) -> POMDP:
-    """The model as this planner takes it, if it can hold it.
+    """Validate the model; raise PlanningError for models that do not fit into memory.
 
-    Sizes come before anything is allocated.
+    The size is checked before anything is allocated.
     """
     X, Y, A, H = sizes_of(pomdp, "bounded_search")
     needed = 8 * (
@@ -310,6 +305,13 @@ def _fitting(pomdp: POMDP) -> POMDP:
         )
         raise PlanningError(
             "bounded_search",
-            [Problem("model", got, f"at most {MEMORY / 1e9:g} GB", "Use a shorter horizon.")],
+            [
+                Problem(
+                    "model",
+                    got,
+                    f"at most {MEMORY / 1e9:g} GB",
+                    "Use a smaller model or a shorter horizon.",
+                )
+            ],
         )
     return validated(pomdp, "bounded_search")

@@ -1,11 +1,11 @@
-"""The exact planner on the tree of histories.
+"""history_tree: the exact planner on the tree of histories.
 
     y_1 ──a──► y_2 ──a──► ... y_H      a node is a history y_1, a_1, ..., y_h;
-                                       its value is the best sum of rewards from here on
+                                       its value is the largest expected remaining return
 
-The tree's shape depends only on which probabilities can be non-zero: it is found once
-(_histories.py) and solved for new numbers many times (_tree_solver.py), on NumPy for a single plan,
-on JAX inside ``jit``, ``vmap`` and ``lax.scan``.
+The shape of the tree depends only on which probabilities can be non-zero. It is computed once
+(_histories.py) and solved for many models (_tree_solver.py): with NumPy for a single plan, with JAX
+inside ``jit``, ``vmap`` and ``lax.scan``.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from homdp_ppl.core.pomdp_validation import validated
 from homdp_ppl.errors import PlanningError, Problem
 from homdp_ppl.memory import amount, count, memory_budget
 from homdp_ppl.planners._histories import Generation, Support, counted, generations
-from homdp_ppl.planners._tree_score import follow, worth
+from homdp_ppl.planners._tree_score import follow, history_rewards
 from homdp_ppl.planners._tree_solver import (
     Beliefs,
     at_children,
@@ -39,16 +39,15 @@ from homdp_ppl.planners._tree_solver import (
 )
 from homdp_ppl.precision import Array
 
-ENDLESS = 10**30  # histories that are not counted any further
-SHAPES_BYTES = 500_000_000  # of trees' shapes that are kept
-_shapes = Cache(
-    SHAPES_BYTES, lambda shape: sum(part.nbytes for step in shape for part in step[:4])
-)  # by support and horizon, for all planners
+ENDLESS = 10**30  # counting stops at this number of histories
+SHAPES_BYTES = 500_000_000  # memory limit of cached shapes
+# by support and horizon, for all planners
+_shapes = Cache(SHAPES_BYTES, lambda shape: sum(part.nbytes for step in shape for part in step[:4]))
 
 
 @dataclass(frozen=True)
 class HistoryTree:
-    """The planner that :func:`history_tree` makes."""
+    """The planner returned by :func:`history_tree`."""
 
     max_nodes: int
     backup: Backup | None
@@ -62,10 +61,10 @@ class HistoryTree:
         pomdp
             The model.
         parameters
-            What the optimistic backup needs, if there is one.
+            Parameters of the optimistic backup, if there is one.
         support
-            Which entries can be non-zero, if that is more than in the model itself; what cannot is
-            pruned.
+            Which entries can be non-zero. Impossible branches are pruned. Default: the support of
+            the model.
         """
         start = time.perf_counter()
         model = validated(pomdp, "history_tree")
@@ -83,22 +82,23 @@ class HistoryTree:
         return replace(self, backup=backup, clip=clip)
 
     def solve(self, pomdp: POMDP, parameters: Any = None, support: Any = None) -> Solution:
-        """The numbers of a plan, on NumPy; arguments as in calling it."""
+        """The arrays of a plan, computed with NumPy. Arguments are those of ``__call__``."""
         shape = self._shape(Support.of(pomdp if support is None else support), pomdp.horizon)
         return self._solve(np, shape, pomdp, parameters)
 
     def scorer(self, support: Any, world: POMDP) -> Callable[[GraphPolicy], Array] | None:
-        """A pure function for exact values in a world of the policies that :meth:`compile` makes
+        """A pure function for the exact values in ``world`` of the policies from :meth:`compile`
         for the same support.
 
-        What a history is worth in the world is worked out once: a policy's value is then a sum over
-        the histories that it meets. None if the world can show what the support excludes.
+        The expected rewards of histories are computed once; the value of a policy is a sum over the
+        histories that it reaches. None if something is possible in the world that the support
+        excludes.
         """
         pattern = Support.of(support)
         if not pattern.covers(Support.of(world)):
             return None
         shape = self._shape(pattern, world.horizon)
-        rewards = worth(shape, world)
+        rewards = history_rewards(shape, world)
 
         def score(policy: GraphPolicy) -> Array:
             return follow(shape, rewards, policy.probabilities)
@@ -106,14 +106,14 @@ class HistoryTree:
         return score
 
     def compile(self, support: Any) -> Callable[..., Solution]:
-        """A pure function of (POMDP, backup parameters) for all models with this support, to be
-        traced by JAX.
+        """A pure function of (POMDP, backup parameters) for all models with this support, which JAX
+        can trace.
 
         Parameters
         ----------
         support
-            A POMDP or tables of truth values, such as ``homdp.structure.support``: what is zero
-            there is pruned.
+            A POMDP or Boolean tables, such as ``homdp.structure.support``. Branches that are
+            impossible there are pruned.
         """
         pattern = Support.of(support)
 
@@ -129,16 +129,16 @@ class HistoryTree:
             return generations(support, horizon)
 
         shape = _shapes.get((support.key, horizon), make)
-        if sum(_lengths(shape)) > self.max_nodes:  # made by a planner that allows more
+        if sum(_lengths(shape)) > self.max_nodes:  # cached by a planner with a larger limit
             self._check_size(support, horizon)
         return shape
 
     def _check_size(self, support: Support, horizon: int) -> None:
-        """Refuse a tree past the budget before anything is allocated."""
+        """Raise PlanningError for too large a tree, before anything is allocated."""
         totals = [0]
         for more in counted(support, horizon):
             totals.append(totals[-1] + more)
-            if totals[-1] > ENDLESS:  # the exact number would be very long
+            if totals[-1] > ENDLESS:  # the exact number would have too many digits
                 break
         most = min(self.max_nodes, int(memory_budget() // tree_bytes(1, support)))
         if totals[-1] > most:
@@ -147,8 +147,8 @@ class HistoryTree:
             got = f"{least}{count(totals[-1])} histories, about {size}"
             fits = sum(nodes <= most for nodes in totals[1:])
             remedy = (
-                f"The largest horizon that fits is {fits}; bounded_search or "
-                f"alpha_vectors serve longer ones."
+                f"The largest horizon that fits is {fits}; for longer horizons use bounded_search "
+                f"or alpha_vectors."
             )
             problem = Problem(f"horizon {horizon}", got, f"at most {most:,} histories", remedy)
             raise PlanningError("history_tree", [problem])
@@ -178,19 +178,20 @@ def history_tree(
     Parameters
     ----------
     max_nodes
-        Refuse larger trees, before anything is allocated, with the numbers and the planner to use.
+        The largest number of nodes. Larger trees raise PlanningError before anything is allocated.
     backup
-        An optimistic one-step backup ``(parameters, h, alpha_next) -> (X, A)``, called at every
-        node with h counted from 1 and the alpha-vectors of the next step, (A, Y, X); the reward is
-        added to what it returns. By default the expected backup.
+        An optimistic one-step backup ``(parameters, h, alpha_next) -> (X, A)``, called at each node
+        with h counted from 1 and the alpha-vectors of the next step, (A, Y, X). The reward is added
+        to its result. Default: the expected value.
     clip
-        Whether histories are worth at most H - h + 1; for plans without a backup, which has limits
-        of its own.
+        Whether to clip the value of a history at step h to H - h + 1. This applies only without
+        ``backup``, since backups have their own limits.
 
     Returns
     -------
     HistoryTree
-        A callable from a POMDP to a :class:`Plan`; ``.compile(support)`` gives its traceable form.
+        A callable from a POMDP to a :class:`Plan`; ``.compile(support)`` returns a form that JAX
+        can trace.
 
     Examples
     --------
@@ -204,7 +205,7 @@ def history_tree(
 
 
 def _lengths(shape: list[Generation]) -> Iterator[int]:
-    """How many histories each step has."""
+    """Yield the number of histories of each step."""
     nodes = len(shape[0].observation)
     for generation in shape:
         _, A, Y = generation.child.shape
@@ -213,9 +214,8 @@ def _lengths(shape: list[Generation]) -> Iterator[int]:
 
 
 def tree_bytes(nodes: int, support: Support) -> int:
-    """What planning and its policy hold at once.
-
-    Per node beliefs with their temporaries, probabilities and successors.
+    """Memory of planning and its policy, in bytes: beliefs with temporaries, probabilities and
+    successors of each node.
     """
     X, Y, A = support.sizes
     return nodes * (8 * (3 * X + 2 * A) + 4 * A * Y + 32)
@@ -231,9 +231,9 @@ def _policy(
 ) -> GraphPolicy:
     """The chosen actions as a graph over all histories.
 
-    A pruned observation is one that the support excludes. Should it happen, the policy goes on as
-    after the observation that was likeliest under the predicted belief; one that is possible but
-    has probability zero in this model has a node of its own, whose belief is the predicted one.
+    Observations that the support excludes are pruned. If one occurs, the policy continues as after
+    the observation that is likeliest under the predicted belief. An observation that the support
+    allows but that has probability zero in this model has its own node, with the predicted belief.
     """
     offsets = np.concatenate([[0], np.cumsum([len(a) for a in actions])])
     successor = []
@@ -245,9 +245,8 @@ def _policy(
         places = np.arange(len(actions[h + 1]), dtype=np.int32)
         child = at_children(np, generation, places) if generation.regular else generation.child
         if (child < 0).any():
-            chance = at_children(
-                xp, generation, beliefs.chance[h + 1] + 1.0
-            )  # possible ones above 1, the likeliest highest
+            # above 1 for possible observations, the likeliest highest
+            chance = at_children(xp, generation, beliefs.chance[h + 1] + 1.0)
             likeliest = xp.take_along_axis(xp.asarray(child), chance.argmax(-1)[:, :, None], axis=2)
             child = xp.where(child < 0, likeliest, child)
         successor.append(offsets[h + 1] + child)

@@ -1,8 +1,8 @@
-"""particle_tree: an online planner on particle beliefs, for states and observations of any kind.
+"""particle_tree: an online planner with particle beliefs, for all kinds of states and observations.
 
-It plans as it goes (online_policy.py): particles that explain what has been seen
-(particle_belief.py) are the root of a tree that is grown before each action (particle_search.py).
-What it finds is as good as its budget; nothing is certified.
+Before each action (_online_policy.py), it updates a particle belief (_particle_belief.py) and
+searches a tree from this belief (_particle_search.py). The quality of the policy depends on the
+budget; plans are not certified.
 """
 
 from __future__ import annotations
@@ -31,16 +31,15 @@ from homdp_ppl.planners._online_policy import Budget, OnlinePolicy, belief_bytes
 from homdp_ppl.planners._particle_rows import Constants, Sizes, tree_bytes
 from homdp_ppl.precision import Array, x64
 
-SIMULATIONS = 1000  # where no budget is given
-MANY = 20_000  # the largest tree where the budget is in seconds
-ROWS = (
-    1024  # trees have at least so many rows, and then powers of two, so that few sizes are compiled
-)
+SIMULATIONS = 1000  # default budget
+MANY = 20_000  # largest number of simulations if the budget is in seconds
+# Smallest number of rows of a tree; larger ones are powers of two, so that few sizes are compiled.
+ROWS = 1024
 
 
 @dataclass(frozen=True)
 class ParticleTree:
-    """The planner that :func:`particle_tree` makes."""
+    """The planner returned by :func:`particle_tree`."""
 
     budget: Budget
     seed: int
@@ -53,7 +52,7 @@ class ParticleTree:
     episodes: int
 
     def __call__(self, world: World | POMDP) -> Plan:
-        """Plan for a world, or for the arrays of a finite one."""
+        """Plan for a world or a POMDP."""
         dynamics, numbers = _dynamics(world)
         domain = dynamics.spaces
         k, alpha = self.widening
@@ -78,7 +77,7 @@ class ParticleTree:
         return Plan(policy, valued.mean, math.inf, False, "particle_tree", statistics, domain)
 
     def plan_tables(self, world: World, latent: tuple[Array, Array, Array]) -> Plan:
-        """Raise an error: tables with bonuses are no world that can be simulated."""
+        """Raise PlanningError: tables with bonuses are not a world that can be simulated."""
         got = "a planner that cannot add bonuses to rewards"
         raise PlanningError(
             "particle_tree", [Problem("planner", got, "planner=planners.quantised()")]
@@ -99,37 +98,38 @@ def particle_tree(
     heuristic: Callable[[Array, Array], Array] | None = None,
     episodes: int = 0,
 ) -> ParticleTree:
-    """A planner for any declared program: it grows a tree of particle beliefs before every action.
+    """A planner for any declaration: before every action it searches a tree of particle beliefs.
 
-    This is not a certificate: the policy is as good as its budget allows, and what it is worth is
-    known by simulation only. It approaches the optimum as simulations, ``particles`` and
-    ``tree_particles`` grow together.
+    Plans are not certified. The quality of the policy depends on the budget, and its value is known
+    from simulation only. It approaches the optimum as the simulations, ``particles`` and
+    ``tree_particles`` increase together.
 
     Parameters
     ----------
     simulations
-        The budget before each action; by default 1000, or 20,000 when ``seconds`` are given.
+        The largest number of simulations before each action. Default: 1000, or 20,000 if
+        ``seconds`` is given.
     seconds
-        The time before each action, compilation apart. Only without it are actions a function of
-        seed and history alone.
+        The largest time before each action, without compilation. With a time limit, actions are not
+        reproducible; otherwise they are a function of seed and history.
     seed
-        A whole number: all that is random comes from it and from the history.
+        A non-negative integer, the seed of all random numbers.
     particles
-        Of the belief that is carried from step to step.
+        Number of particles of the belief that is updated from step to step.
     tree_particles
-        Of every belief in the tree.
+        Number of particles of each belief in the tree.
     exploration
         The weight of the upper confidence bounds, in units of the remaining steps.
     widening
-        (k, alpha): an action that was tried n times branches into at most ceil(k n^alpha)
-        observations.
+        (k, alpha): an action that was tried n times has at most ceil(k n^alpha) observations in the
+        tree.
     rollouts
-        How many simulations of uniform actions value a belief that is new.
+        Number of simulations with uniform actions to evaluate a new belief.
     heuristic
-        In their place: a function of (h, x) that JAX can trace, which returns the value of what
-        remains from step h on; the first step is 0. It is averaged over the belief.
+        Replaces the rollouts: a function of (h, x) that JAX can trace. It returns the remaining
+        value from step h on, where the first step is 0, and is averaged over the belief.
     episodes
-        How many episodes are simulated to estimate the policy's value; with 0 it is nan.
+        Number of simulated episodes to estimate the value of the policy. With 0, the value is NaN.
 
     Examples
     --------
@@ -141,7 +141,7 @@ def particle_tree(
     >>> (
     ...     plan.policy.act([0], []),
     ...     plan.policy.act([0, 0], [0]),
-    ... )  # listen after one growl, open the other door after two
+    ... )  # listen after one growl; after two open the other door
     (array([1., 0., 0.]), array([0., 0., 1.]))
     >>> round(evaluate(plan.policy, world.pomdp), 4)  # here it found the optimum
     1.852
@@ -178,21 +178,22 @@ def particle_tree(
 
 
 def _dynamics(world: World | POMDP) -> tuple[Dynamics, Numbers]:
-    """What the search simulates: of a finite model its tables."""
+    """The dynamics that the search simulates, and their parameters."""
     if isinstance(world, POMDP):
         pomdp = validated(world, "particle_tree")
-        pomdp.stationary("particle_tree")  # raises where tables depend on the step or the action
+        pomdp.stationary("particle_tree")  # raises if tables depend on the step or the action
         return table_dynamics(*world.spaces.sizes), pomdp
     if isinstance(world, World):
         return world.dynamics, world.numbers
-    remedy = "Fix a declaration's parameters with .at(...), or draw them with .draw(key)."
+    remedy = "Fix the parameters of a declaration with .at(...), or draw them with .draw(key)."
     raise PlanningError(
-        "particle_tree", [Problem("world", f"a {type(world).__name__}", "a World", remedy)]
+        "particle_tree",
+        [Problem("world", f"a {type(world).__name__}", "a World or a POMDP", remedy)],
     )
 
 
 def _as_world(world: World | POMDP) -> World:
-    """Something to simulate in."""
+    """The world, or a POMDP as a world, for simulation."""
     if not isinstance(world, POMDP):
         return world
     initial, T, O, reward = world.stationary("particle_tree")  # noqa: E741
@@ -202,10 +203,10 @@ def _as_world(world: World | POMDP) -> World:
 def _widening_problems(widening: Any) -> list[Problem]:
     if isinstance(widening, tuple) and len(widening) == 2:
         return number_problems(k=widening[0], alpha=widening[1])
-    return [Problem("widening", repr(widening), "(k, alpha)")]
+    return [Problem("widening", repr(widening), "two numbers, (k, alpha)")]
 
 
 def _check_memory(needed: int) -> None:
-    remedy = "Ask for fewer simulations, particles or tree_particles, or for a smaller widening."
+    remedy = "Use fewer simulations, particles or tree_particles, or a smaller widening."
     got = "a tree and beliefs"
     require_memory(PlanningError, "particle_tree", "simulations", got, needed, remedy)

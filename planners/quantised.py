@@ -1,13 +1,13 @@
-"""quantised: planning for finitely many states and observations on the line, with a bracket around
-the optimum.
+"""quantised: planning for finitely many states and real-valued observations, with a bracket of the
+optimum.
 
     value of a policy on cells   <=   optimum over all policies on y
-                                 <=   optimum of an experiment that says more than y
+                                 <=   optimum of an experiment that is more informative than y
 
-Below, the cells are the observations of a finite model, in which the policy has exactly its value
-in the true one. Above, y is replaced by a finite experiment from which y could be simulated
-(_cells.py). Any finite planner solves both; cells are split where the bracket is widest
-(_splitting.py).
+For the lower bound, the cells are the observations of a finite model, in which a policy on cells
+has the same value as in the world. For the upper bound, y is replaced by a finite experiment from
+which y could be simulated (_cells.py). A finite planner solves both. Cells are split where they
+contribute most to the bracket (_splitting.py).
 """
 
 from __future__ import annotations
@@ -36,18 +36,16 @@ from homdp_ppl.planners.alpha_vectors import alpha_vectors
 from homdp_ppl.planners.auto import FEW_STATES, auto
 from homdp_ppl.precision import Array
 
-FIRST = 4  # cells to begin with, of equal mass
-INNER = 0.1  # the part of the gap that a planner of a finite model may keep
-PLAIN = 1e-4  # what it may keep where no gap is asked for
+FIRST = 4  # initial number of cells, of equal mass
+INNER = 0.1  # gap of the finite planner, as a share of the requested gap
+PLAIN = 1e-4  # gap of the finite planner if no gap is requested
 
 
 @dataclass(frozen=True)
 class Quantised:
-    """Plans for worlds with finitely many states and observations on the line.
+    """The planner returned by :func:`quantised`.
 
-    Made by :func:`quantised`.
-
-    Learners that plan for many worlds use its finite planner on cells found once:
+    Learners that plan for many worlds use its finite planner with fixed cells:
     ``planner(quantised_pomdp(world, edges))``.
     """
 
@@ -56,18 +54,18 @@ class Quantised:
     max_cells: int
 
     def __call__(self, world: World, edges: ArrayLike | None = None) -> Plan:
-        """Plan for a world, from the cells between the ``edges`` on if they are given."""
+        """Plan for a world, optionally starting with the cells between the ``edges``."""
         return self._plan(_line(world), edges)
 
     def plan_tables(self, world: World, latent: tuple[Array, Array, Array]) -> Plan:
         """Plan for other latent tables with the emission densities of a world.
 
-        Rewards may lie outside [0, 1].
+        Rewards may be outside [0, 1].
 
         Parameters
         ----------
         world
-            Whose observations are made.
+            The world with the emission densities.
         latent
             The initial distribution (X,), transitions (X, A, X) and rewards (H, X, A).
         """
@@ -85,12 +83,12 @@ class Quantised:
         while not (reason := _enough(best.less.value, upper, found, self.gap, self.max_cells)):
             finer = _refined(found, self.max_cells)
             if len(finer) == len(found.edges):
-                reason = "no cell can be split any more"
+                reason = "no cell can be split further"
                 break
             try:
                 found = _solve(line, finer, self.planner)
             except PlanningError as error:
-                reason = f"the planner refused {len(finer) + 1} cells: {error.problems[0].got}"
+                reason = f"the planner failed with {len(finer) + 1} cells: {error.problems[0].got}"
                 break
             best = found if found.less.value >= best.less.value else best
             upper, rounds = min(upper, found.upper), rounds + 1
@@ -103,7 +101,7 @@ class Quantised:
 
 @checked
 def quantised(gap: float = 1e-2, planner: Planner | None = None, max_cells: int = 256) -> Quantised:
-    """A planner for worlds with finitely many states and observations in ``Real(1)``, any
+    """A planner for worlds with finitely many states and observations in ``Real(1)``, with any
     densities.
 
     Parameters
@@ -111,17 +109,16 @@ def quantised(gap: float = 1e-2, planner: Planner | None = None, max_cells: int 
     gap
         Refine until ``upper - value`` is at most this.
     planner
-        A finite planner, which plans for the cells and for the experiment above them; by default
-        one that is chosen by size, with a tenth of the gap. What it leaves open is part of the
-        bracket.
+        A finite planner for the lower and the upper bound. Its gaps are part of the bracket.
+        Default: selected by size, with a tenth of ``gap``.
     max_cells
-        Stop at so many cells, with the bracket reached so far.
+        Stop at this number of cells, with the bracket reached so far.
 
     Returns
     -------
     Quantised
-        A function from a world, and if wished the ``edges`` of cells to begin with, to a
-        :class:`Plan` whose policy has the final ``edges``; its ``planner`` is the finite one.
+        A function from a world, and optionally the initial ``edges`` of cells, to a :class:`Plan`
+        whose policy has the final ``edges``. Its attribute ``planner`` is the finite planner.
 
     Examples
     --------
@@ -143,7 +140,7 @@ def quantised(gap: float = 1e-2, planner: Planner | None = None, max_cells: int 
     ...     plan.gap <= 1e-6,
     ...     round(plan.value, 5),
     ...     plan.policy.act([0.3], []),
-    ... )  # the normal distribution up to 1
+    ... )  # the value is Phi(1) for the standard normal distribution
     (True, 0.84134, array([0., 1.]))
     """
     problems = number_problems(gap=gap) or (
@@ -155,16 +152,16 @@ def quantised(gap: float = 1e-2, planner: Planner | None = None, max_cells: int 
 
 @checked
 def plan_on_cells(world: World, edges: ArrayLike, planner: Planner | None = None) -> Plan:
-    """Plan on given cells, without refining them: cheap for one set of parameters after the other.
+    """Plan with given cells, without refining them. This is cheap for many sets of parameters.
 
     Parameters
     ----------
     world
-        Finitely many states, observations in ``Real(1)``.
+        A world with finitely many states and observations in ``Real(1)``.
     edges
-        Where one cell ends and the next begins, such as ``plan.policy.edges``.
+        Edges between the cells, such as ``plan.policy.edges``.
     planner
-        A finite planner, by default one that is chosen by size.
+        A finite planner. Default: selected by size.
 
     Examples
     --------
@@ -176,7 +173,7 @@ def plan_on_cells(world: World, edges: ArrayLike, planner: Planner | None = None
     >>> (
     ...     rough.policy.act([1.5], []),
     ...     fine.policy.act([1.5], []),
-    ... )  # listen; or open left, for growls above 1 are clear enough
+    ... )  # listen; or open left, since growls above 1 are clear enough
     (array([1., 0., 0.]), array([0., 1., 0.]))
     """
     found = _solve(_line(world), as_edges(edges), BySize(PLAIN) if planner is None else planner)
@@ -185,10 +182,7 @@ def plan_on_cells(world: World, edges: ArrayLike, planner: Planner | None = None
 
 @dataclass(frozen=True)
 class BySize:
-    """Vectors for two states, however many observations there are.
-
-    Else what :func:`auto` chooses.
-    """
+    """Alpha-vectors for two states, otherwise the planner selected by :func:`auto`."""
 
     gap: float
 
@@ -199,7 +193,7 @@ class BySize:
 
 
 class _Line(NamedTuple):
-    """What is worked out once for a world."""
+    """Data that are computed once for a world."""
 
     world: World
     states: tuple[str, ...]
@@ -208,11 +202,11 @@ class _Line(NamedTuple):
 
 
 class _Found(NamedTuple):
-    """The bracket on given cells, and what it takes to refine them."""
+    """The bracket for given cells, and the data for refining them."""
 
     edges: Array
-    less: Plan  # on cells: its tree can be drawn
-    more: Plan  # on the experiment that says more
+    less: Plan  # on cells; its tree can be drawn
+    more: Plan  # on the more informative experiment
     upper: float
     statistics: dict[str, float]
     pieces: Pieces
@@ -240,13 +234,13 @@ def _line(world: World) -> _Line:
 
 
 def _first_edges(pieces: Pieces, cells: int) -> Array:
-    """Edges between cells of equal mass, where all states are equally likely."""
+    """Edges between cells of equal mass if all states are equally likely."""
     mass = np.cumsum(np.append(0.0, pieces.masses.mean(1)))
     return np.unique(np.interp(np.arange(1, cells) / cells * mass[-1], mass, pieces.breaks))
 
 
 def _solve(line: _Line, edges: Array, planner: Planner) -> _Found:
-    """The bracket on given cells."""
+    """The bracket for given cells."""
     started = time.perf_counter()
     world, (rho, T, r), pieces = line.world, line.latent, cut(line.world, line.pieces, edges)
     masses, above = cell_masses(pieces, edges), spread(line.world, pieces, edges)
@@ -259,7 +253,7 @@ def _solve(line: _Line, edges: Array, planner: Planner) -> _Found:
     statistics = {
         "cells": len(edges) + 1,
         "corners": above.emission.shape[1],
-        "told": float(above.told.sum(0).max()),
+        "revealed": float(above.revealed.sum(0).max()),
         "quadrature": allowance,
         "seconds": time.perf_counter() - started,
     }
@@ -268,14 +262,14 @@ def _solve(line: _Line, edges: Array, planner: Planner) -> _Found:
 
 
 def _enough(value: float, upper: float, last: _Found, gap: float, max_cells: int) -> str:
-    """Why to stop, if at all."""
+    """The reason to stop, or an empty text."""
     left_open = last.less.gap + last.more.gap
     if upper - value <= gap:
         return f"the gap of {gap:g} is reached"
     if len(last.edges) + 1 >= max_cells:
         return f"max_cells is reached before the gap of {gap:g}"
     if last.upper - last.less.value - left_open <= INNER * gap:
-        return f"the finite planner leaves {left_open:.2g} open, which keeps the gap above {gap:g}"
+        return f"the finite planner's gap of {left_open:.2g} keeps the total gap above {gap:g}"
     return ""
 
 

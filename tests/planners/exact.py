@@ -1,4 +1,4 @@
-"""Independent solutions of small POMDPs, slow and plain, that planners are checked against."""
+"""Independent, simple and slow solutions of small POMDPs, as references for planners."""
 
 from fractions import Fraction
 from itertools import product
@@ -9,9 +9,9 @@ from homdp_ppl import POMDP
 
 
 def random_pomdp(seed: int, X: int, Y: int, A: int, H: int, zeros: float = 0.0) -> POMDP:
-    """Random tables with stage-dependent rewards.
+    """Random tables with rewards that depend on the step.
 
-    ``zeros`` is the chance that an entry is impossible.
+    ``zeros`` is the probability that an entry is impossible.
     """
     generator = np.random.default_rng(seed)
 
@@ -32,10 +32,11 @@ def dependent_pomdp(
     zeros: float = 0.0,
     kinds: str = "toy",
 ) -> POMDP:
-    """Random tables that depend on more than a stationary model's.
+    """Random tables of a model that is not stationary.
 
-    With "t" in ``kinds`` transitions depend on the step, with "o" emissions on the step and the
-    previous action, with "a" on the action alone, with "y" rewards on the observation.
+    ``kinds`` contains "t" if transitions depend on the step, "o" if emissions depend on the step
+    and the previous action, "a" if they depend on the action only, and "y" if rewards depend on the
+    observation.
     """
     generator = np.random.default_rng(seed)
 
@@ -57,7 +58,7 @@ DEPENDENT = ("t", "o", "a", "y", "toy", "ta")  # kinds of dependence that planne
 
 
 def full(pomdp: POMDP) -> tuple[np.ndarray, ...]:
-    """T[h, x, a, x'], O[h, previous action or A, x, y], r[h, x, y, a] with all axes written out."""
+    """T[h, x, a, x'], O[h, previous action or A, x, y] and r[h, x, y, a] with all axes."""
     (_, X, A, _), Y, H = pomdp.transition.shape, pomdp.emission.shape[-1], len(pomdp.reward)
     return (
         np.broadcast_to(pomdp.transition, (H, X, A, X)),
@@ -67,34 +68,34 @@ def full(pomdp: POMDP) -> tuple[np.ndarray, ...]:
 
 
 def signed_pomdp(seed: int, zeros: bool, X: int = 3, Y: int = 2, A: int = 2, H: int = 4) -> POMDP:
-    """The same with rewards of both signs; with ``zeros``, half of all entries are impossible."""
+    """Random tables with rewards of both signs; with ``zeros``, half the entries are impossible."""
     model = random_pomdp(seed, X, Y, A, H, zeros / 2)
     return model._replace(reward=2 * model.reward - 1)
 
 
 def same_models(model: POMDP) -> list[POMDP]:
-    """A model of 3 states, 3 observations and 2 actions in other dress.
+    """Models that are equivalent to a model of 3 states, 3 observations and 2 actions.
 
     Each of them has the same optimum.
     """
     rho, T, O, r = model.stationary()  # noqa: E741
     p, q, s = np.array([2, 0, 1]), np.array([1, 2, 0]), np.array([1, 0])
     return [
-        POMDP.of(rho[p], T[p][:, s][:, :, p], O[p][:, q], r[:, p][:, :, s]),  # other names
+        POMDP.of(rho[p], T[p][:, s][:, :, p], O[p][:, q], r[:, p][:, :, s]),  # permuted
         POMDP.of(
             rho, np.concatenate([T, T[:, :1]], 1), O, np.concatenate([r, r[:, :, :1]], 2)
-        ),  # an action twice
+        ),  # a duplicate action
         POMDP.of(
             rho, T, np.concatenate([0.3 * O[:, :1], 0.7 * O[:, :1], O[:, 1:]], 1), r
-        ),  # an observation split
+        ),  # one observation split into two
     ]
 
 
 def tree_values(
     pomdp: POMDP, joint: np.ndarray, h: int = 0, seen: np.ndarray | None = None
 ) -> np.ndarray:
-    """Optimal values of joint weights (n, X) at step h after the observations ``seen`` (n,), by the
-    tree of everything that can be done and seen after them.
+    """Optimal values of joint weights (n, X) at step h after the observations ``seen`` (n,), by
+    recursion over all actions and observations.
     """
     T, O, r = full(pomdp)  # noqa: E741
     seen = np.zeros(len(joint), int) if seen is None else seen
@@ -118,7 +119,7 @@ def optimum(pomdp: POMDP) -> float:
 
 
 def rational_optimum(pomdp: POMDP, denominator: int) -> Fraction:
-    """The optimal value in exact rational arithmetic, of the model whose numbers are multiples of
+    """The optimal value in exact rational arithmetic, for numbers that are multiples of
     1/denominator.
     """
     rho, T, emission, r = (
@@ -170,8 +171,8 @@ def rational_pomdp(seed: int, X: int, Y: int, A: int, H: int, denominator: int =
 
 
 def best_by_enumeration(model: POMDP) -> float:
-    """The best of all deterministic history-dependent policies, each a column, valued by summing
-    over all trajectories.
+    """The best value of all deterministic history-dependent policies, by summing over all
+    trajectories. Each policy is a column.
     """
     rho, (T, O, r) = model.initial, full(model)  # noqa: E741
     H, X, Y, A = r.shape

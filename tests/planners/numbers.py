@@ -1,4 +1,4 @@
-"""Worlds whose observations are numbers, with their optima in closed form or by quadrature."""
+"""Worlds with real-valued observations, with optima in closed form or by quadrature."""
 
 from functools import cache
 from itertools import pairwise
@@ -21,7 +21,7 @@ SCALES = np.array([[0.4, 1.0], [1.0, 0.5], [0.2, 1.5]])
 
 @cache
 def tiger():
-    """A tiger that is heard as a number around -1 or 1; unknown is how clearly."""
+    """A tiger whose growl is a number around -1 or 1, with unknown noise."""
 
     @homdp(
         states=("left", "right"),
@@ -39,15 +39,16 @@ def tiger():
 
 @cache
 def heard(horizon=3):
-    """That tiger with noise 1."""
+    """The tiger with noise 1."""
     return tiger().at(noise=1.0) if horizon == 3 else tiger().with_horizon(horizon).at(noise=1.0)
 
 
 @cache
 def door():
-    """One door may be opened, once.
+    """One door can be opened once.
 
-    The return is 0 or 1, and the optimum Phi(sqrt(H) / noise), after listening to the end.
+    The return is 0 or 1. The optimum, after listening in all but the last step, is
+    Phi(sqrt(H) / noise).
     """
     stay = np.zeros((3, 3, 3))
     stay[:, 0] = np.eye(3)
@@ -72,7 +73,7 @@ def door():
 
 @cache
 def screens():
-    """Three states and one look, through a mixture whose likelihood ratios go up and down."""
+    """Three states and one observation from a mixture with likelihood ratios that oscillate."""
     reward = np.random.default_rng(0).uniform(size=(3, 3))
 
     @homdp(states=3, observations=Real(1), actions=3, horizon=1, reward=reward)
@@ -90,7 +91,7 @@ def screens():
 
 
 def screen_densities(y):
-    """The densities of that mixture written out, (3, ...)."""
+    """The densities of the mixture, (3, ...)."""
     mean, scale = (part[(..., *(None,) * np.ndim(y))] for part in (MEANS, SCALES))
     parts = np.exp(-0.5 * ((y - mean) / scale) ** 2) / (scale * np.sqrt(2 * np.pi))
     return 0.4 * parts[:, 0] + 0.6 * parts[:, 1]
@@ -98,7 +99,7 @@ def screen_densities(y):
 
 @cache
 def screen_optimum():
-    """The optimum of one look: the integral of the best action's weight."""
+    """The optimum with one observation: the integral of the weight of the best action."""
     prior, (_, reward) = np.array([0.2, 0.5, 0.3]), screens()
     return integral(
         lambda y: (reward.T @ (prior * screen_densities(y))).max(), np.linspace(-4, 5, 46)
@@ -106,7 +107,7 @@ def screen_optimum():
 
 
 def integral(function, points):
-    """The integral of a piecewise smooth function over [-14, 14], by scipy."""
+    """The integral of a piecewise smooth function over [-14, 14], by SciPy."""
     return sum(
         quad(function, a, b, epsabs=1e-11, limit=200)[0]
         for a, b in pairwise([-14.0, *points, 14.0])
@@ -114,7 +115,7 @@ def integral(function, points):
 
 
 def nodes(panels=2000, low=-12.0, high=12.0):
-    """Points and weights of Gauss's rule on many panels, for integrals of whole arrays."""
+    """Points and weights of Gauss's rule on many panels, for integrals of arrays."""
     place, weight = np.polynomial.legendre.leggauss(12)
     ends = np.linspace(low, high, panels + 1)
     half = (high - low) / panels / 2
@@ -122,12 +123,11 @@ def nodes(panels=2000, low=-12.0, high=12.0):
 
 
 def last_look(belief):
-    """What a belief in "left" is worth before the last observation.
+    """The value of a belief in "left" before the last observation, in closed form.
 
-    Each door is opened beyond a threshold of y, in closed form.
-
-    With noise 1, log(P(left | y) / P(right | y)) = log(belief / (1 - belief)) - 2 y, and a door is
-    better than listening from log(LISTEN / (1 - LISTEN)) on.
+    Each door is opened beyond a threshold of y. With noise 1, log(P(left | y) / P(right | y)) =
+    log(belief / (1 - belief)) - 2 y, and a door is better than listening if this is above
+    log(LISTEN / (1 - LISTEN)) in absolute value.
     """
     prior, needed = np.log(belief / (1 - belief)), np.log(LISTEN / (1 - LISTEN))
     low, high = (prior - needed) / 2, (prior + needed) / 2
@@ -140,9 +140,8 @@ def last_look(belief):
 
 @cache
 def two_looks():
-    """The optimum of two steps with noise 1.
-
-    An integral over the first observation of the better of listening and a door.
+    """The optimum of two steps with noise 1: the integral over the first observation of the value
+    of the better of listening and opening a door.
     """
     y, weights = nodes()
     left, right = 0.5 * norm.pdf(y, -1.0, 1.0), 0.5 * norm.pdf(y, 1.0, 1.0)

@@ -1,4 +1,4 @@
-"""Small worlds for the particle planner, and budgets that are enough for them."""
+"""Small worlds for the particle planner, and sufficient budgets."""
 
 import jax.numpy as jnp
 import numpy as np
@@ -24,7 +24,7 @@ TIGER, RANDOM = models.load("tiger").pomdp, random_pomdp(5, 3, 3, 3, 3)
     reward=lambda x, a: jnp.exp(-(x**2)),
 )
 def walk():
-    """Steps of noise, seen with noise: x' = x + a + noise, y = x + noise."""
+    """A random walk: x' = x + a + noise, y = x + noise."""
     blur = numpyro.sample("blur", dist.LogNormal(0.0, 1.0))
     return Kernels(
         initial=dist.Normal(0.0, 2.0),
@@ -41,7 +41,7 @@ def walk():
     reward=lambda x, a: jnp.exp(-jnp.sum(x**2)),
 )
 def spot():
-    """A point in the plane, seen within a square around it: most numbers have density zero."""
+    """A point in the plane, observed within a square around it: most numbers have density zero."""
     turns = jnp.array([[[1.0, 0.0], [0.0, 1.0]], [[0.0, -1.0], [1.0, 0.0]]])
     return Kernels(
         initial=dist.Normal(jnp.ones(2), 1.0).to_event(1),
@@ -51,15 +51,14 @@ def spot():
 
 
 def peeking():
-    """Behind one of two doors is a prize.
+    """A prize is behind one of two doors. Peeking costs 0.7 and shows the door with probability
+    0.95.
 
-    Peeking costs 0.7, shows it 95 times in 100, and is forgotten after the next action.
-
-    With two steps, peeking and then opening is worth 0.3 + 0.95; opening twice is worth 0.5 + 0.5.
+    With two steps, the value of peeking and then opening is 0.3 + 0.95; that of opening twice is
+    0.5 + 0.5.
     """
-    moves = np.zeros(
-        (4, 3, 4)
-    )  # states: (behind left, not peeked), (right, not), (left, peeked), (right, peeked)
+    # states: (left, not peeked), (right, not peeked), (left, peeked), (right, peeked)
+    moves = np.zeros((4, 3, 4))
     for x in range(4):
         moves[x, 0, 2 + x % 2] = moves[x, 1:, x % 2] = 1
     shows = np.array([[1, 0, 0], [1, 0, 0], [0, 0.95, 0.05], [0, 0.05, 0.95]])

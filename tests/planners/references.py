@@ -1,6 +1,6 @@
-"""Problems whose optimal values other solvers have found, and these values.
+"""Problems with optimal values from other solvers.
 
-All observe before the first action.
+All have an observation before the first action.
 """
 
 from functools import cache
@@ -10,7 +10,7 @@ import numpy as np
 from homdp_ppl import POMDP, models
 from tests.worlds import world
 
-REFERENCE = {  # problem, horizon: its optimum, and how exactly it is known
+REFERENCE = {  # problem, horizon: optimum and accuracy
     ("tiger", 200): (185.2, 1e-6),  # AI-Toolbox, Storm and pomdp-solve
     ("tiger_hat", 10): (9.334149617, 1e-9),  # pomdp-solve and AI-Toolbox
     ("tiger_hat", 15): (13.9944, 1e-4),  # a bounded search in plain NumPy
@@ -20,15 +20,18 @@ REFERENCE = {  # problem, horizon: its optimum, and how exactly it is known
     ("rand_x5y3a2", 200): (153.444771, 1e-6),  # pomdp-solve and AI-Toolbox
     ("maze", 9): (4.894584192, 1e-9),  # pomdp-solve and AI-Toolbox
     ("maze", 15): (8.2403, 1e-4),  # SARSOP
-    ("maze", 20): (11.0294, 1e-3),  # SARSOP with a gap of 8e-3, narrowed by that search
+    ("maze", 20): (
+        11.0294,
+        1e-3,
+    ),  # SARSOP with a gap of 8e-3, then bounded search in NumPy
     ("hallway", 5): (0.135, 1e-4),  # SARSOP
-    ("hallway", 6): (0.1773, 1e-4),  # that search
+    ("hallway", 6): (0.1773, 1e-4),  # the bounded search in NumPy
     ("rocksample", 10): (6.0, 1e-9),  # SARSOP
     ("rocksample", 20): (11.0, 1e-6),  # SARSOP
     ("lower_bound_tree", 6): (0.65, 1e-9),  # Storm and SARSOP; (1 + epsilon) / 2 by the paper
 }
 
-HAT_T = [  # the tiger's tables drawn from a Dirichlet posterior: dense, as learned models are
+HAT_T = [  # tables of the tiger, drawn from a Dirichlet posterior: dense, like learned models
     [[98986968, 1013032], [52924539, 47075461], [53607030, 46392970]],
     [[10679, 99989321], [42350849, 57649151], [45691983, 54308017]],
 ]
@@ -66,13 +69,13 @@ RANDOM_R = [
 
 
 def rows(weights: list) -> np.ndarray:
-    """Chances from whole numbers."""
+    """Probabilities from integer weights."""
     return np.array(weights) / np.sum(weights, axis=-1, keepdims=True)
 
 
 @cache
 def tables(problem: str) -> POMDP:
-    """The tables of a problem, with some horizon."""
+    """The tables of a problem, with an arbitrary horizon."""
     if problem == "tiger_hat":
         return POMDP.of(
             rows([1, 1]), rows(HAT_T), rows(HAT_O), np.array([[[0.9, 0.0, 1.0], [0.9, 1.0, 0.0]]])
@@ -85,7 +88,7 @@ def tables(problem: str) -> POMDP:
 
 
 def reference(problem: str, horizon: int) -> POMDP:
-    """A problem with a horizon; its rewards do not depend on the step."""
+    """A problem with the given horizon; its rewards do not depend on the step."""
     model = tables(problem)
     return model._replace(
         reward=np.broadcast_to(model.reward[0], (horizon, *model.reward.shape[1:])).copy()

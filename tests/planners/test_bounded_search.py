@@ -1,4 +1,4 @@
-"""bounded_search: certificates against the belief tree, and what stops it early."""
+"""bounded_search: certificates against the belief tree, and early stops."""
 
 import importlib
 import itertools
@@ -16,13 +16,12 @@ from homdp_ppl.planners.bounded_search import Search, bounded_search
 from tests.planners.exact import optimum, signed_pomdp, tree_values
 from tests.raising import raises
 
-module = importlib.import_module(
-    "homdp_ppl.planners.bounded_search"
-)  # the package may hold the function under this name
+# the attribute of the package with this name is the function
+module = importlib.import_module("homdp_ppl.planners.bounded_search")
 
 
 def check_certificate(pomdp: POMDP, plan: Plan, gap: float = np.inf) -> None:
-    """What a plan promises."""
+    """Check value <= optimum <= upper, the gap, and the value of the policy."""
     assert plan.value - 1e-12 <= optimum(pomdp) <= plan.upper
     assert plan.gap <= gap
     assert evaluate(plan.policy, pomdp) == plan.value
@@ -46,9 +45,8 @@ def test_bounds_hold_at_every_stored_belief() -> None:
     pomdp = signed_pomdp(7, zeros=True, X=4, Y=3, A=3, H=5)
     search = Search(pomdp, 1e-6, np.inf)
     search.run()
-    assert evaluate(search.policy(), pomdp) == pytest.approx(
-        search.bounds()[1], abs=1e-12
-    )  # vectors are values of policies
+    # vectors are values of policies
+    assert evaluate(search.policy(), pomdp) == pytest.approx(search.bounds()[1], abs=1e-12)
     for h, stage in enumerate(search.stages[:-1]):
         for i in range(stage.used[1]):
             entries = slice(stage.begin[i], stage.begin[i + 1])
@@ -61,9 +59,7 @@ def test_bounds_hold_at_every_stored_belief() -> None:
 
 
 def careless_with_points(stage: Stage, children: Children, which: np.ndarray) -> Stage:
-    """The planted bug: a sawtooth that overlooks one state of each point, as if it had a zero
-    there.
-    """
+    """Planted bug: a sawtooth that ignores one state of each point, as if it had weight zero."""
     before = stage.used[1]
     stage = with_points(stage, children, which)
     for i in range(before, stage.used[1]):
@@ -73,7 +69,7 @@ def careless_with_points(stage: Stage, children: Children, which: np.ndarray) ->
     return stage
 
 
-def test_the_certificate_check_catches_a_careless_sawtooth(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_certificate_check_detects_a_careless_sawtooth(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "with_points", careless_with_points)
     caught = 0
     for seed in range(20):
@@ -88,9 +84,8 @@ def test_the_certificate_check_catches_a_careless_sawtooth(monkeypatch: pytest.M
 def test_sawtooth_where_points_have_zeros() -> None:
     """Guess a state that never changes, twice.
 
-    Worth 2 in the corners, 1 in the middle between two of them.
-
-    Only the fast informed bound of 2 everywhere and the point in the middle are known.
+    The value is 2 at the corners and 1 in the middle between two of them. Only the fast informed
+    bound, 2 everywhere, and the point in the middle are known.
     """
     stay = np.broadcast_to(np.eye(3)[:, None], (3, 3, 3))
     pomdp = POMDP.of(np.ones(3) / 3, stay, np.ones((3, 1)), np.broadcast_to(np.eye(3), (2, 3, 3)))
@@ -121,9 +116,8 @@ def test_sawtooth_where_points_have_zeros() -> None:
         assert upper == pytest.approx(sawtooth(belief, middle > 0), abs=1e-14)
         assert tree_values(pomdp, belief[None])[0] <= upper + 1e-14
     corner = np.array([1.0, 0, 0])
-    careless = sawtooth(
-        corner, (middle > 0) & (corner > 0)
-    )  # a state that only the point has must make c zero
+    # c must be zero if the point has a state that the belief does not have
+    careless = sawtooth(corner, (middle > 0) & (corner > 0))
     assert careless < tree_values(pomdp, corner[None])[0]
 
 
@@ -144,7 +138,7 @@ def test_long_horizon_without_underflow() -> None:
     assert evaluate(plan.policy, pomdp) == plan.value
 
 
-def test_no_time_at_all() -> None:
+def test_time_limit_of_zero() -> None:
     pomdp = signed_pomdp(3, zeros=False, X=4, Y=3, A=3, H=5)
     plan = bounded_search(1e-6, time_limit=0)(pomdp)
     check_certificate(pomdp, plan)
@@ -154,7 +148,7 @@ def test_no_time_at_all() -> None:
 
 
 @pytest.mark.parametrize("part", ["descend", "refine", "improve", "with_points"])
-def test_interrupted(part: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_interrupted_search_has_a_certificate(part: str, monkeypatch: pytest.MonkeyPatch) -> None:
     pomdp = signed_pomdp(3, zeros=False, X=4, Y=3, A=3, H=5)
     function = getattr(module, part)
     for moment in (1, 3, 5):
@@ -184,7 +178,7 @@ def test_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
         bounded_search()(pomdp)
 
 
-def test_absurd_sizes_are_refused_before_anything_is_allocated() -> None:
+def test_huge_models_raise_errors_before_anything_is_allocated() -> None:
     one = np.zeros(1)
     shapes = ((3000,), (3000, 50, 3000), (3000, 10), (10, 3000, 50))
     absurd = Stationary(*(np.broadcast_to(one, shape) for shape in shapes)).pomdp
@@ -192,13 +186,13 @@ def test_absurd_sizes_are_refused_before_anything_is_allocated() -> None:
         bounded_search()(absurd)
 
 
-def test_a_gap_of_zero_ends_where_rounding_begins() -> None:
+def test_a_gap_of_zero_is_reached_up_to_rounding() -> None:
     for seed in range(10):
         pomdp = signed_pomdp(seed, zeros=True, H=3)
         check_certificate(pomdp, bounded_search(0.0)(pomdp), 1e-12)
 
 
-def test_small_blocks_and_widths_change_nothing_that_is_promised(
+def test_certificates_hold_with_small_blocks_and_widths(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(module, "BLOCK", 2)
@@ -220,7 +214,7 @@ def test_ties_go_to_the_lowest_action() -> None:
         assert plan.value == pytest.approx(optimum(pomdp), abs=1e-9)
 
 
-def test_equal_actions_all_the_way() -> None:
+def test_all_actions_equal() -> None:
     pomdp = signed_pomdp(0, zeros=False, A=1)
     three = pomdp._replace(
         transition=np.repeat(pomdp.transition, 3, 2), reward=np.repeat(pomdp.reward, 3, 3)
@@ -228,11 +222,8 @@ def test_equal_actions_all_the_way() -> None:
     assert np.all(bounded_search()(three).finite[0].probabilities[:, 0] == 1)
 
 
-def test_impossible_observations_are_followed_from_the_predicted_belief() -> None:
-    """State and observation stay as they are; y2 never happens.
-
-    Guess the state, which is more often 1.
-    """
+def test_impossible_observations_leave_the_predicted_belief() -> None:
+    """Guess a state that never changes and that is more often 1; y2 is impossible."""
     pomdp = POMDP.of(
         np.array([0.3, 0.7]),
         np.broadcast_to(np.eye(2)[:, None], (2, 2, 2)),
@@ -247,7 +238,7 @@ def test_impossible_observations_are_followed_from_the_predicted_belief() -> Non
         assert plan.policy.act(observations, [0, 1]).sum() == 1
 
 
-def test_same_plan_every_time() -> None:
+def test_plans_are_reproducible() -> None:
     pomdp = signed_pomdp(11, zeros=False, X=5, Y=3, A=3, H=6)
     first, second = (bounded_search(1e-4)(pomdp) for _ in range(2))
     assert (first.value, first.upper) == (second.value, second.upper)
@@ -256,7 +247,7 @@ def test_same_plan_every_time() -> None:
     np.testing.assert_array_equal(one.probabilities, other.probabilities)
 
 
-def test_options_that_make_no_sense() -> None:
+def test_invalid_options_raise_planning_errors() -> None:
     with raises(PlanningError, "gap", "time_limit"):
         bounded_search(gap=-1.0, time_limit=-1.0)
     assert bounded_search(time_limit=np.inf)(signed_pomdp(0, zeros=False)).gap <= 1e-3

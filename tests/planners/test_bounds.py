@@ -1,4 +1,4 @@
-"""Bounds without search, against the belief tree written out."""
+"""Bounds without search, against the complete belief tree."""
 
 import numpy as np
 import pytest
@@ -9,7 +9,7 @@ from tests.planners.exact import optimum, signed_pomdp
 
 
 def blind_values(pomdp: POMDP, action: int, state: int, h: int = 0) -> float:
-    """The value of one action for ever, path by path."""
+    """The value of repeating one action, by summing over paths."""
     value = float(pomdp.reward[h, state, 0, action])
     if h + 1 < pomdp.horizon:
         chances = pomdp.moves(0)[state, action]
@@ -32,7 +32,7 @@ def test_bounds_are_ordered(seed: int, zeros: bool) -> None:
 
 
 @pytest.mark.parametrize("sizes", [{"X": 1}, {"Y": 1}, {"A": 1}])
-def test_models_are_left_as_they_were(sizes: dict[str, int]) -> None:
+def test_models_are_not_modified(sizes: dict[str, int]) -> None:
     pomdp = signed_pomdp(0, zeros=False, **sizes)
     root_bounds(pomdp)
     for part, original in zip(pomdp, signed_pomdp(0, zeros=False, **sizes), strict=True):
@@ -46,7 +46,7 @@ def test_blind_policies_by_hand() -> None:
     np.testing.assert_allclose(blind[0], expected, atol=1e-14)
 
 
-def test_without_hidden_states_all_upper_bounds_are_the_optimum() -> None:
+def test_upper_bounds_are_the_optimum_if_states_are_observed() -> None:
     pomdp = signed_pomdp(2, zeros=False, Y=3).with_tables(emission=np.eye(3))
     bounds = root_bounds(pomdp)
     np.testing.assert_allclose(

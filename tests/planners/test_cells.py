@@ -1,4 +1,4 @@
-"""Cells of the line, and the experiment above a tabulated one."""
+"""Cells, and the experiment that is more informative than the observation."""
 
 import importlib
 from functools import cache
@@ -18,11 +18,9 @@ from tests.raising import raises
 
 @cache
 def coins(known):
-    """One of two sounds, and a coin that is tossed anew at every step and makes none.
+    """One of two sounds, and with ``known`` a silent coin that is tossed at every step.
 
-    Or the same without the coin.
-
-    To be guessed is the sound, or the coin.
+    The agent guesses the sound or the coin.
     """
     reward = np.array(
         [[1.0, 0.0, 0.0, 1.0], [1.0, 0.0, 1.0, 0.0], [0.0, 1.0, 0.0, 1.0], [0.0, 1.0, 1.0, 0.0]]
@@ -44,27 +42,26 @@ def coins(known):
 
 
 @pytest.mark.slow
-def test_of_states_with_one_density_nothing_but_the_kind_is_told():
-    """Whoever is told the state knows the coin.
-
-    The bound would then be above that of the world without it.
+def test_only_the_kind_is_revealed_for_states_with_the_same_density():
+    """If the state were revealed, the coin would be known, and the bound would be above that of the
+    world without the coin.
     """
     edges = [1.0]
     four, two = (plan_on_cells(coins(known), edges, history_tree()) for known in (True, False))
-    assert four.statistics["told"] > 1e-3
+    assert four.statistics["revealed"] > 1e-3
     assert (four.value, four.upper) == pytest.approx((two.value, two.upper), abs=1e-7)
-    assert four.upper < 1.9  # the coin alone would give 2
+    assert four.upper < 1.9  # with a known coin it would be 2
     above = spread(
         coins(True), cut(coins(True), panels(coins(True)), np.array(edges)), np.array(edges)
     )
-    assert above.told.shape == (2, 2)
+    assert above.revealed.shape == (2, 2)
     assert above.emission[[0, 2]].tolist() == above.emission[[1, 3]].tolist()
 
 
 def test_the_masses_of_the_experiment_above_are_not_too_large():
-    """Against a rule with many more points, wherever kinks are.
+    """Against a rule with many more points, for kinks anywhere.
 
-    A rule that looks at each piece once is 1e-6 off.
+    A rule that uses each piece once has an error of 1e-6.
     """
     world, _ = screens()
     for seed in range(6):
@@ -84,9 +81,9 @@ def test_the_masses_of_the_experiment_above_are_not_too_large():
 
 
 def convexities(emission, draws=40):
-    """How much less an experiment is worth than y for random convex functions of the likelihoods.
+    """The value of y minus that of an experiment, for random convex functions of the likelihoods.
 
-    At most 0 if it says more.
+    At most 0 if the experiment is more informative.
     """
     generator, (points, weights) = np.random.default_rng(0), nodes()
     likelihood = screen_densities(points) * weights
@@ -99,21 +96,15 @@ def convexities(emission, draws=40):
 
 
 def contracted(above):
-    """A planted bug: corners that lie inside the cell, halfway to its middle.
-
-    Rows still sum to one.
-    """
+    """Planted bug: corners inside the cell, halfway to its middle; rows still sum to one."""
     weighted = (above.corners * above.mass[:, :, None]).sum(1, keepdims=True)
     middle = weighted / above.mass.sum(1)[:, None, None]
     return above._replace(corners=0.5 * above.corners + 0.5 * middle)
 
 
 @pytest.mark.parametrize("cells", [3, 10, 40])
-def test_the_experiment_above_says_more_for_every_convex_function(cells):
-    """Blackwell's order, with integrals that are made here.
-
-    Experiments that do not say more are found out.
-    """
+def test_the_experiment_above_is_better_for_every_convex_function(cells):
+    """Blackwell's order, with independent integrals. Less informative experiments are detected."""
     world, _ = screens()
     edges = np.linspace(-3.0, 3.3, cells - 1)
     above = spread(world, cut(world, panels(world), edges), edges)
@@ -122,13 +113,13 @@ def test_the_experiment_above_says_more_for_every_convex_function(cells):
     assert convexities(above.emission).max() <= 1e-7
     assert convexities(contracted(above).emission).max() > 1e-5
     assert convexities(emission_table(world, edges)).max() > 1e-5
-    if cells == 3:  # what is told matters most where cells are wide
-        untold = above.emission[:, :-3]
-        assert convexities(untold / untold.sum(1, keepdims=True)).max() > 1e-5
+    if cells == 3:  # revealed kinds matter most if cells are wide
+        corners = above.emission[:, :-3]
+        assert convexities(corners / corners.sum(1, keepdims=True)).max() > 1e-5
 
 
-def test_corners_from_inside_the_cells_are_caught(monkeypatch):
-    """The planted bug: the bracket is then below the optimum, which is not a certificate."""
+def test_corners_inside_the_cells_are_detected(monkeypatch):
+    """With the planted bug, the upper bound is below the optimum."""
     edges = [-1.0, 1.0]
     assert plan_on_cells(heard(2), edges).upper > two_looks()
     module = importlib.import_module("homdp_ppl.planners.quantised")

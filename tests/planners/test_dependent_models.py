@@ -48,7 +48,7 @@ def test_longer_trees(kinds, zeros):
 @pytest.mark.parametrize("kinds", DEPENDENT)
 @pytest.mark.parametrize("zeros", [0.0, 0.4])
 def test_compiled_trees_backups_and_scores(kinds, zeros):
-    """The traced tree, the vectors of the expected backup, and the sum over histories all agree."""
+    """The traced tree, vectors with the expected backup, and the sum over histories agree."""
     model = dependent_pomdp(5, X=3, Y=2, A=2, H=3, zeros=zeros, kinds=kinds)
     plan = TREE(model)
     expected = TREE.optimistic(lambda pomdp, h, later: pomdp.backup(later, h - 1), clip=False)
@@ -63,7 +63,7 @@ def test_compiled_trees_backups_and_scores(kinds, zeros):
 
 
 def test_impossible_steps_and_actions_are_pruned():
-    """Histories are counted with the tables of their own step and action."""
+    """Histories are counted with the tables of their step and action."""
     model = dependent_pomdp(2, X=3, Y=3, A=2, H=4, zeros=0.6, kinds="to")
     support = Support.of(model)
     found = [len(generation.observation) for generation in generations(support, 4)]
@@ -73,7 +73,7 @@ def test_impossible_steps_and_actions_are_pruned():
 
 @pytest.mark.parametrize("kinds", DEPENDENT)
 @pytest.mark.parametrize("planner", [alpha_vectors(), bounded_search(), particle_tree(1)], ids=str)
-def test_planners_for_stationary_models_refuse(kinds, planner):
+def test_planners_for_stationary_models_raise_errors(kinds, planner):
     with pytest.raises(PlanningError) as caught:
         planner(dependent_pomdp(0, kinds=kinds))
     named = {problem.where for problem in caught.value.problems}
@@ -83,7 +83,7 @@ def test_planners_for_stationary_models_refuse(kinds, planner):
 
 
 @pytest.mark.parametrize("kinds", DEPENDENT)
-def test_auto_takes_the_tree(kinds):
+def test_auto_uses_the_tree(kinds):
     assert auto()(dependent_pomdp(0, kinds=kinds)).planner.startswith("history_tree, chosen")
 
 

@@ -1,4 +1,4 @@
-"""The history tree against enumeration, rational arithmetic and itself in other dress."""
+"""history_tree against enumeration, rational arithmetic, and itself on equivalent models."""
 
 import tracemalloc
 from itertools import product
@@ -44,10 +44,9 @@ def test_exact_rational_arithmetic(seed):
     assert plan.upper == pytest.approx(float(exact), abs=1e-14)
 
 
-def test_value_is_the_policys_own_and_the_optimum_on_1000_models():
-    """evaluate() by alpha-vectors knows nothing of the tree: equal to 1e-12.
-
-    Every tenth model against a plain recursion.
+def test_value_is_that_of_the_policy_and_the_optimum_on_1000_models():
+    """The value agrees to 1e-12 with evaluate(), which uses alpha-vectors instead of the tree, and
+    for every tenth model with a simple recursion.
     """
     for seed in range(1000):
         X, Y, A, H = (np.random.default_rng(seed).integers(1, top) for top in (5, 4, 4, 4))
@@ -97,30 +96,27 @@ def test_compiled_tree_takes_the_same_decisions():
 
 
 def test_backup_and_clip():
-    """The expected backup as a vector backup gives the same plan.
-
-    A bonus in it counts, and a clip acts on values.
+    """The expected backup on vectors gives the same plan. A bonus in it is added, and clipping
+    applies to values.
     """
     model = random_pomdp(3, 2, 2, 2, 2)
 
     def backup(parameters, h, alpha_next):
         expected = np.einsum("xaz,zy,ayz->xa", model.moves(0), model.shows(0), alpha_next)
-        assert h == 1  # counted from one; the last step has nothing to back up
+        assert h == 1  # counted from one; the last step needs no backup
         return expected + parameters
 
-    plain, dressed = PLANNER(model), history_tree(backup=backup)
-    assert dressed(model, 0.0).value == pytest.approx(plain.value, abs=1e-12)
-    assert dressed(model, 0.25).value == pytest.approx(plain.value + 0.25, abs=1e-12)
-    assert history_tree(clip=True)(model).value == pytest.approx(
-        plain.value, abs=1e-12
-    )  # rewards below 1 are never clipped
+    plain, optimistic = PLANNER(model), history_tree(backup=backup)
+    assert optimistic(model, 0.0).value == pytest.approx(plain.value, abs=1e-12)
+    assert optimistic(model, 0.25).value == pytest.approx(plain.value + 0.25, abs=1e-12)
+    # rewards below 1 are never clipped
+    assert history_tree(clip=True)(model).value == pytest.approx(plain.value, abs=1e-12)
     large = model._replace(reward=model.reward + 10.0)
     assert history_tree(clip=True)(large).value == pytest.approx(2.0, abs=1e-12)  # H
     bonus = model.with_tables(reward=np.array([[[0.9, 0.2], [0.1, 0.4]], [[5.0, 0.0], [0.3, 0.8]]]))
     by_hand = 0.0
-    for y in range(
-        2
-    ):  # the last step is worth at most 1, both together at most 2; weights are not normalised
+    # Values are at most 1 at the last step and 2 at the first; weights are not normalised.
+    for y in range(2):
         weights = model.initial * model.shows(0)[:, y]
         totals = weights @ bonus.reward[0, :, 0]
         for a, z in product(range(2), range(2)):
@@ -148,9 +144,9 @@ def test_near_ties_go_to_the_lowest_action():
     assert (PLANNER(nearly).policy.probabilities[:, 0] == 1).all()
 
 
-def test_after_an_impossible_observation_the_predicted_belief_decides():
-    """y2 has probability zero; the compiled tree for all supports keeps a node for it with the
-    belief before it was seen.
+def test_impossible_observations_leave_the_predicted_belief():
+    """y2 has probability zero; a tree for the full support has a node for it, with the predicted
+    belief.
     """
     T = np.array([[[1.0, 0], [1, 0]], [[0, 1], [0, 1]]])
     O = np.array([[0.9, 0.1, 0.0], [0.1, 0.9, 0.0]])  # noqa: E741
@@ -158,17 +154,14 @@ def test_after_an_impossible_observation_the_predicted_belief_decides():
     everything = POMDP(*(np.ones_like(part) for part in model[:3]), *model[3:])
     policy = PLANNER(model, support=everything).policy
     assert policy.act([2], []).argmax() == 1  # predicted 0.3, 0.7
-    assert policy.act([0, 2], [0]).argmax() == 0  # after y0 the belief is 0.79, 0.21, and stays
+    assert policy.act([0, 2], [0]).argmax() == 0  # after y0 the belief is 0.79, 0.21, then constant
     assert policy.act([2, 2], [1]).argmax() == 1
     pruned = PLANNER(model).policy
     assert all(pruned.act(list(seen), [0]).sum() == 1 for seen in np.ndindex(3, 3))
 
 
 def test_long_horizons_without_underflow():
-    """A chain of certain observations has one history a step and action.
-
-    500 steps of one action.
-    """
+    """500 steps with one action. A chain of certain observations has one history per step."""
     model = POMDP.of(
         np.array([1.0, 0]),
         np.array([[[0.0, 1]], [[1, 0.0]]]),
@@ -187,10 +180,10 @@ def test_long_horizons_without_underflow():
 
 
 def test_exact_value_against_simulation():
-    """Hoeffding: the mean of n returns in [0, H] is within H sqrt(log(2 / 1e-9) / 2n) with chance 1
-    - 1e-9.
+    """Hoeffding: the mean of n returns in [0, H] is within H sqrt(log(2 / 1e-9) / 2n) of the value
+    with probability 1 - 1e-9.
 
-    Planted: the value of random actions is caught.
+    Planted bug: the value of random actions is detected.
     """
     model = random_pomdp(5, 3, 3, 2, 4)
     world = tabular(
@@ -211,7 +204,7 @@ def test_exact_value_against_simulation():
 
 
 @pytest.mark.parametrize("zeros", [0.0, 0.3, 0.6])
-def test_histories_are_counted_before_they_are_made(zeros):
+def test_counts_of_histories_are_exact(zeros):
     for seed in range(5):
         support = Support.of(random_pomdp(seed, 4, 3, 2, 1, zeros))
         shape = generations(support, 5)
@@ -220,7 +213,7 @@ def test_histories_are_counted_before_they_are_made(zeros):
         assert count_histories(support, 5) == made
 
 
-def test_memory_estimate_is_right_within_a_factor_of_two():
+def test_memory_estimate_is_correct_within_a_factor_of_two():
     model = random_pomdp(0, 4, 3, 3, 6)
     nodes = sum(3 * 9**h for h in range(6))
     tracemalloc.start()
@@ -230,7 +223,7 @@ def test_memory_estimate_is_right_within_a_factor_of_two():
     assert 0.5 < peak / tree_bytes(nodes, Support.of(model)) < 2
 
 
-def test_absurd_sizes_are_refused_without_memory():
+def test_huge_trees_raise_errors_before_anything_is_allocated():
     model = random_pomdp(0, 3, 4, 3, 2)
     long = model.with_tables(reward=np.ones((400, 3, 3)))
     tracemalloc.start()
@@ -238,10 +231,9 @@ def test_absurd_sizes_are_refused_without_memory():
         PLANNER(long)
     assert tracemalloc.get_traced_memory()[1] < 5e6
     tracemalloc.stop()
-    text = str(caught.value)
-    assert (
-        "largest horizon that fits is 6" in text
-    )  # 4 (1 + 12 + ... + 12^5) = 1.1 million, with 12^6 more than five
-    assert "bounded_search" in text
+    (problem,) = caught.value.problems
+    # 4 (1 + 12 + ... + 12^5) is 1.1 million; with 4 12^6 it is more than five million
+    assert "largest horizon that fits is 6" in problem.remedy
+    assert "bounded_search" in problem.remedy
     with raises(PlanningError, "horizon 4"):
         history_tree(max_nodes=100)(model.with_tables(reward=np.ones((4, 3, 3))))

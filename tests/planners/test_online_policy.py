@@ -1,7 +1,4 @@
-"""Acting with the particle planner.
-
-The same for the same history, whatever it meets counted or refused.
-"""
+"""Policies of the particle planner: reproducible actions, impossible observations, and errors."""
 
 import math
 
@@ -30,7 +27,7 @@ from tests.planners.particles import BLUR, DONE, ENOUGH, RANDOM, SEEN, spot, wal
 from tests.raising import raises
 
 
-def test_the_same_seed_and_history_give_the_same_action_in_any_order():
+def test_actions_depend_on_seed_and_history_only():
     world = walk.at(blur=BLUR)
     step_by_step, at_once, other = (
         particle_tree(**ENOUGH, seed=seed)(world).policy for seed in (1, 1, 2)
@@ -42,9 +39,7 @@ def test_the_same_seed_and_history_give_the_same_action_in_any_order():
     assert not np.array_equal(first.particles, third.particles)
     assert np.array_equal(step_by_step.act(SEEN, DONE), at_once.act(SEEN, DONE))
     assert step_by_step.statistics["simulations"] == 5 * 400
-    assert (
-        step_by_step._machine.search.run._cache_size() == 1
-    )  # compiled before the clock starts, and never again
+    assert step_by_step._machine.search.run._cache_size() == 1  # compiled once
 
 
 def test_the_last_action_is_the_best_for_the_belief():
@@ -58,8 +53,8 @@ def test_the_last_action_is_the_best_for_the_belief():
 
 
 @pytest.mark.slow
-def test_impossible_observations_are_counted_and_leave_the_prediction():
-    """Frequencies of 4000 particles within 0.05, six standard deviations and more."""
+def test_impossible_observations_are_counted_and_leave_the_predicted_belief():
+    """Frequencies of 4000 particles are within 0.05, more than six standard deviations."""
     impossible = np.concatenate(
         [RANDOM.shows(0)[:, :2] + RANDOM.shows(0)[:, 2:] / 2, np.zeros((3, 1))], axis=1
     )
@@ -79,7 +74,7 @@ def test_impossible_observations_are_counted_and_leave_the_prediction():
 
 
 @pytest.mark.slow
-def test_numbers_of_density_zero():
+def test_observations_with_density_zero():
     policy = particle_tree(**ENOUGH)(spot.at()).policy
     assert policy.act([[1e6, 1e6]], []).sum() == 1
     assert policy.statistics["depletions"] == 1
@@ -89,8 +84,8 @@ def test_numbers_of_density_zero():
     assert policy.statistics["effective particles"] < 4000
 
 
-def test_depletions_are_counted_once_a_history(monkeypatch):
-    """Also when beliefs are forgotten and made again, which changes no action."""
+def test_depletions_are_counted_once_per_history(monkeypatch):
+    """Also if beliefs leave the cache and are computed again, which gives the same beliefs."""
     monkeypatch.setattr(online_policy, "BELIEFS", 1)
     forgetful = particle_tree(**ENOUGH)(spot.at()).policy
     first = forgetful.belief([[1e6, 0.0], [0.5, 1.0]], [1])
@@ -104,10 +99,7 @@ def test_depletions_are_counted_once_a_history(monkeypatch):
 
 
 def pushed(push, reward=lambda x, a: jnp.exp(-(x**2)), beyond=0.0):
-    """A world that is as it should be up to 50, where a push from the prior does not lead.
-
-    And after that only by luck.
-    """
+    """A world that is invalid for states above 50, which pushes from the prior do not reach."""
 
     @homdp(states=Real(1), observations=Real(1), actions=2, horizon=3, reward=reward)
     def cliff():
@@ -135,21 +127,15 @@ def unbounded(x, a):
     ],
     ids=["a reward above 1", "at the last step", "a state that is not a number"],
 )
-def test_rewards_out_of_bounds_are_refused_where_a_search_meets_them(world, seen, done):
-    """A declaration is tried at parameters from its prior, so it cannot know of them."""
-    with pytest.raises(
-        PolicyError,
-        match=rf"world\[step {len(seen)}\]: got a reward outside \[0, 1\](.|\n)*Clip the reward",
-    ):
+def test_rewards_outside_the_unit_interval_raise_errors_in_the_search(world, seen, done):
+    """The declaration is checked at parameters from its prior, which does not find them."""
+    with raises(PolicyError, f"world[step {len(seen)}]"):
         particle_tree(**ENOUGH)(world).policy.act(seen, done)
 
 
 @pytest.mark.slow
-def test_worlds_of_one_declaration_share_what_is_compiled():
-    """Kernels are called by Python only to compile.
-
-    Once for worlds as they are, and once for pairs.
-    """
+def test_worlds_of_one_declaration_share_compiled_functions():
+    """Python calls the kernels only for compilation: once for worlds, and once for pairs."""
     traced = []
 
     @homdp(
@@ -189,17 +175,16 @@ def test_worlds_of_one_declaration_share_what_is_compiled():
     ]
     assert new_traces(worlds[0]) > 0
     assert [new_traces(world) for world in worlds[1:]] == [0, 0]
-    assert new_traces(paired(worlds[0], worlds[1])) > 0  # the pairs' own
+    assert new_traces(paired(worlds[0], worlds[1])) > 0  # for pairs
     assert [
         new_traces(paired(*pair)) for pair in ((worlds[1], worlds[0]), (worlds[2], worlds[1]))
     ] == [0, 0]
 
 
 @pytest.mark.slow
-def test_pairs_act_as_the_world_that_they_are():
-    """Transitions of one world and emissions of another.
-
-    Here only emissions have a parameter, so it is the other world.
+def test_pairs_act_like_the_equivalent_world():
+    """A pair has the transitions of one world and the emissions of another. Only emissions have a
+    parameter here, so the pair is equivalent to the second world.
     """
     blurred, sharp = walk.at(blur=2.0), walk.at(blur=BLUR)
     pair, whole = (
@@ -230,10 +215,10 @@ def test_a_budget_in_seconds():
 
 
 @pytest.mark.slow
-def test_plans_say_that_they_are_estimated():
-    """Five standard errors of 60 returns: false-alarm rate 6e-6 (Student).
+def test_values_of_plans_are_estimated():
+    """Five standard errors of 60 returns: false-alarm rate 6e-6 (Student's t).
 
-    The value of random actions is caught.
+    Planted bug: the value of random actions is detected.
     """
     world = models.load("tiger", horizon=3)
     plan = particle_tree(**ENOUGH, episodes=60)(world)
@@ -255,7 +240,7 @@ def test_plans_say_that_they_are_estimated():
     assert particle_tree(**ENOUGH, episodes=60)(world.pomdp).value == plan.value
 
 
-def test_nonsense_is_refused():
+def test_invalid_options_raise_planning_errors():
     with raises(PlanningError, "simulations", "seed", "seconds"):
         particle_tree(0, -1.0, seed=-1, widening=(1.0, -1.0))
     with raises(ParameterError, "heuristic"):
@@ -271,7 +256,7 @@ def test_nonsense_is_refused():
 
 
 @pytest.mark.parametrize(
-    ("seen", "done", "told"),
+    ("seen", "done", "where"),
     [
         ([0.1, 0.2], [], "history"),
         ([0.1] * 6, [0] * 5, "history"),
@@ -279,6 +264,6 @@ def test_nonsense_is_refused():
         ([0.1, 0.2], [2], "actions[0]"),
     ],
 )
-def test_histories_are_checked(seen, done, told):
-    with raises(PolicyError, told):
+def test_invalid_histories_raise_policy_errors(seen, done, where):
+    with raises(PolicyError, where):
         particle_tree(**ENOUGH)(walk.at(blur=BLUR)).policy.act(seen, done)

@@ -1,5 +1,5 @@
-"""The particle planner: against exact planning, against a Kalman filter, and against its own tree
-computed again.
+"""particle_tree against exact planning, a Kalman filter, and an independent computation of its
+tree.
 """
 
 import math
@@ -40,7 +40,7 @@ from tests.planners.particles import (
 
 
 def loss(model, **options):
-    """What the online policy's exact value is below the exact optimum."""
+    """The optimum minus the exact value of the online policy."""
     return history_tree()(model).value - evaluate(particle_tree(**options)(model).policy, model)
 
 
@@ -58,21 +58,21 @@ def test_approaches_the_exact_optimum(model):
 
 
 @pytest.mark.slow
-def test_a_search_without_observation_weights_is_caught(monkeypatch):
-    """What it will see changes nothing, it believes, so it does not pay for peeking.
+def test_a_search_without_observation_weights_is_detected(monkeypatch):
+    """Planted bug: observations do not change beliefs, so the search does not pay for peeking.
 
-    By hand 1.25 with, 1 without.
+    By hand, the value is 1.25 with peeking and 1 without.
     """
     assert loss(peeking(), **ENOUGH) == pytest.approx(0, abs=1e-12)
     monkeypatch.setattr(particle_search, "normalised", lambda before, likelihood: (before, False))
-    table_dynamics.cache_clear()  # of what was compiled with weights
+    table_dynamics.cache_clear()  # forget functions that were compiled with weights
     assert loss(peeking(), **ENOUGH) == pytest.approx(0.25, abs=1e-12)
     table_dynamics.cache_clear()
 
 
 @pytest.mark.slow
-def test_a_search_without_widening_is_caught():
-    """One observation an action: it believes that it knows what it will hear."""
+def test_a_search_without_widening_is_detected():
+    """With one observation per action, the search treats observations as known in advance."""
     assert max(loss(RANDOM, **ENOUGH, widening=(1.0, 0.0), seed=seed) for seed in range(3)) > 0.02
 
 
@@ -80,7 +80,7 @@ def test_a_search_without_widening_is_caught():
 
 
 def kalman(seen, done):
-    """Mean and variance of the walker's place."""
+    """Mean and variance of the position of the walk."""
     mean, variance = 0.0, 4.0
     for h, y in enumerate(seen):
         if h > 0:
@@ -91,7 +91,7 @@ def kalman(seen, done):
 
 
 def kalman_errors(world, seeds=24):
-    """How many standard errors the particles' mean and variance are off after each step, over
+    """Errors of mean and variance of the particles after each step, in standard errors over
     independent filters.
     """
     policies = [particle_tree(**ENOUGH, seed=seed)(world).policy for seed in range(seeds)]
@@ -106,7 +106,7 @@ def kalman_errors(world, seeds=24):
 
 
 def test_beliefs_agree_with_a_kalman_filter(monkeypatch):
-    """Eight t-tests at 1e-6 over 24 seeds.
+    """Eight t-tests at level 1e-6 over 24 seeds.
 
     The bias of 4000 particles is a fiftieth of the standard error of one filter.
     """
@@ -118,7 +118,7 @@ def test_beliefs_agree_with_a_kalman_filter(monkeypatch):
 
 
 def test_systematic_resampling_keeps_shares():
-    """Each index as often as its share of n, rounded down or up; never one of weight zero."""
+    """Each index occurs n times its weight, rounded down or up; never with weight zero."""
     with x64():
         for seed in range(20):
             weights = np.random.default_rng(seed).dirichlet(np.full(9, 0.3))
@@ -132,11 +132,11 @@ def test_systematic_resampling_keeps_shares():
             assert counts[seed % 9] == 0
 
 
-# The tree, computed again
+# Independent computation of the tree
 
 
 def tree_errors(tree, h, horizon, widening, density, reward, finite):
-    """Everything in a tree that differs from its definition, by a walk from the root in NumPy."""
+    """All parts of a tree that differ from their definition, computed from the root in NumPy."""
     wrong, ahead, beliefs = set(), [(0, h)], 0
     while ahead:
         b, h = ahead.pop()
@@ -174,9 +174,7 @@ def tree_errors(tree, h, horizon, widening, density, reward, finite):
 
 
 def widened(visits, k, alpha):
-    """How many observations there are after so many visits, each of which adds one where there is
-    room.
-    """
+    """The number of observations after some visits, each of which adds one if there is room."""
     count = 0
     for n in range(1, int(visits) + 1):
         count += count < k * n**alpha
@@ -193,14 +191,13 @@ def walk_errors(tree, widening=WIDENING):
 
 
 @pytest.mark.slow
-def test_the_tree_is_what_its_definition_says():
+def test_the_tree_satisfies_its_definition():
     policy = particle_tree(**ENOUGH)(walk.at(blur=BLUR)).policy
     tree = policy.search(SEEN[:2], DONE[:1])
     wrong, beliefs = walk_errors(tree)
     assert not wrong
-    assert beliefs == 401 - (
-        tree.visits[0].sum() - 400
-    )  # one a simulation, all before the last step is reached again
+    # one belief per simulation, as long as no simulation reaches the last step again
+    assert beliefs == 401 - (tree.visits[0].sum() - 400)
     other = particle_tree(**ENOUGH, widening=(1.0, 0.0))(walk.at(blur=BLUR)).policy.search(
         SEEN[:2], DONE[:1]
     )
@@ -223,38 +220,38 @@ def test_the_tree_of_a_finite_model():
     )
     wrong, beliefs = tree_errors(tree, *given)
     assert not wrong
-    assert (
-        1 + 9 + 72 < beliefs <= 1 + 9 + 81
-    )  # all of them, but for what is rare after an action that is rarely tried
+    # all beliefs, except rare ones after actions that are rarely tried
+    assert 1 + 9 + 72 < beliefs <= 1 + 9 + 81
     assert (tree.share[tree.branch[0]] > 0).all()
     assert tree.visits[0].sum() == 1024
-    assert (
-        "mean" in tree_errors(tree, *given[:-1], False)[0]
-    )  # not one over observations that weigh alike
+    # planted bug: equal weights of observations
+    assert "mean" in tree_errors(tree, *given[:-1], False)[0]
 
 
 @pytest.mark.slow
-def test_a_heuristic_values_new_beliefs():
+def test_the_heuristic_evaluates_new_beliefs():
     policy = particle_tree(**ENOUGH, heuristic=lambda h, x: h + jnp.cos(x))(
         walk.at(blur=BLUR)
     ).policy
     tree = policy.search(SEEN[:1], [])
     new = [b for b in range(1, 401) if tree.visits[b].sum() == 0 and tree.weights[b].sum() > 0]
-    hoped = {
+    expected = {
         h: [tree.weights[b] @ (h + np.cos(tree.particles[tree.origin[b]])) for b in new]
         for h in (1, 2, 3)
     }
-    told = [any(np.isclose(tree.value[b], hoped[h][i]) for h in hoped) for i, b in enumerate(new)]
-    assert sum(told) > 20
-    assert all(told[i] or tree.value[b] == tree.reward[b].max() for i, b in enumerate(new))
+    found = [
+        any(np.isclose(tree.value[b], values[i]) for values in expected.values())
+        for i, b in enumerate(new)
+    ]
+    assert sum(found) > 20
+    assert all(found[i] or tree.value[b] == tree.reward[b].max() for i, b in enumerate(new))
 
 
 @pytest.mark.slow
 @pytest.mark.long
-def test_the_loss_falls_as_the_budget_grows():
-    """On tiger and random models, with budgets and particles growing together.
-
-    Means over models and seeds.
+def test_the_loss_decreases_with_the_budget():
+    """On tiger and random models, with budgets and particles that increase together; means over
+    models and seeds.
     """
     tasks = [models.load("tiger").pomdp, *(random_pomdp(seed, 3, 3, 2, 4) for seed in range(3))]
     losses = [

@@ -1,6 +1,5 @@
-"""Planning with observations on the line.
-
-Brackets against closed forms, fine grids, quadrature by scipy, and simulation.
+"""Planning with real-valued observations: brackets against closed forms, fine grids, quadrature by
+SciPy, and simulation.
 """
 
 import jax
@@ -35,13 +34,12 @@ def test_two_steps_against_the_closed_form():
         plan = quantised(gap)(heard(2))
         assert plan.gap <= gap
         assert plan.value - 1e-6 <= optimum <= plan.upper + 1e-6
-    assert history_tree()(grid(2, 100)).value == pytest.approx(
-        optimum, abs=1e-3
-    )  # the closed form itself
+    # check of the closed form
+    assert history_tree()(grid(2, 100)).value == pytest.approx(optimum, abs=1e-3)
 
 
 def test_three_steps_against_a_fine_grid():
-    """200 cells of a grid are worth a little less than the numbers themselves."""
+    """The optimum on a grid of 200 cells is slightly below that on real-valued observations."""
     fine = alpha_vectors(1e-8)(grid(3, 200)).value
     brackets = [quantised(gap)(heard()) for gap in (1e-1, 1e-2, 1e-3)]
     for plan, gap in zip(brackets, (1e-1, 1e-2, 1e-3), strict=True):
@@ -53,7 +51,7 @@ def test_three_steps_against_a_fine_grid():
     assert [plan.gap for plan in brackets] == sorted((plan.gap for plan in brackets), reverse=True)
 
 
-def test_three_states_against_the_closed_form_with_other_parameters_on_the_same_cells():
+def test_three_states_against_the_closed_form_for_several_parameters_on_the_same_cells():
     plan = quantised(3e-3)(door().at(noise=1.0))
     assert plan.gap <= 3e-3
     for noise in (1.0, 0.8, 1.5):
@@ -61,19 +59,19 @@ def test_three_states_against_the_closed_form_with_other_parameters_on_the_same_
         again = plan_on_cells(world, plan.policy.edges)
         assert again.value - 1e-9 <= norm.cdf(np.sqrt(3) / noise) <= again.upper + 1e-9
         assert again.gap < 0.02
-        assert plan.policy.value(world) <= again.value + 1e-4  # the planner's own gap
+        assert plan.policy.value(world) <= again.value + 1e-4  # the gap of the finite planner
 
 
 def wins(policy, world, episodes=2000, seed=0):
-    """Which of so many episodes end at the right door."""
+    """Which episodes end at the right door."""
     played = rollout(jax.random.split(jax.random.key(seed), episodes), world, policy)
     return world.homdp.returns(played).round(9) == 1
 
 
-def test_the_value_is_that_of_simulated_episodes():
-    """Returns are 0 or 1, so wins are binomial: false alarm 1e-6.
+def test_the_value_agrees_with_simulated_episodes():
+    """Returns are 0 or 1, so wins are binomial: false-alarm rate 1e-6.
 
-    A policy whose cells are shifted is caught.
+    Planted bug: a policy with shifted cells is detected.
     """
     world = door().at(noise=1.0)
     plan = quantised(3e-3)(world)
@@ -83,37 +81,37 @@ def test_the_value_is_that_of_simulated_episodes():
     assert believable(wins(shifted, world), shifted.value(world))
 
 
-def test_what_stops_it_is_told():
+def test_the_reason_for_stopping_is_reported():
     assert "the gap of 0.1 is reached" in quantised(0.1)(heard()).planner
     few = quantised(1e-9, max_cells=6)(heard())
     assert few.gap > 1e-9
     assert few.statistics["cells"] == 6
     assert "6 cells, max_cells is reached before the gap of 1e-09" in few.planner
     small = quantised(1e-6, planner=history_tree(max_nodes=5000))(heard())
-    assert "the planner refused" in small.planner
+    assert "the planner failed with" in small.planner
     assert small.value <= alpha_vectors()(grid(3, 200)).value <= small.upper
     rough = quantised(1e-2, planner=bounded_search(gap=0.5))(heard())
-    assert "the finite planner leaves" in rough.planner
+    assert "the finite planner's gap of" in rough.planner
     assert rough.gap > 1e-2
     with raises(PlanningError, "horizon 3"):
         quantised(planner=history_tree(max_nodes=3))(heard())
 
 
-def test_cells_to_begin_with():
+def test_initial_cells():
     plan = quantised(1e-2)(heard())
     again = quantised(1e-2)(heard(), edges=plan.policy.edges)
     assert again.statistics["rounds"] == 1
     assert (again.value, again.upper) == pytest.approx((plan.value, plan.upper), abs=2e-3)
     assert again.policy.graph.names == plan.policy.graph.names
     assert "history" in plan.tree(1).nodes[1]
-    outside = plan_on_cells(heard(), [-1e6, 0.0, 1e6])  # cells that are never seen
+    outside = plan_on_cells(heard(), [-1e6, 0.0, 1e6])  # cells that never occur
     assert outside.value == pytest.approx(plan_on_cells(heard(), [0.0]).value, abs=1e-9)
     blind = plan_on_cells(heard(), [])
     assert blind.value == pytest.approx(3 * LISTEN, abs=1e-12)
     assert blind.upper > plan.upper
 
 
-def test_policies_act_save_and_load(tmp_path):
+def test_policies_can_act_and_be_saved(tmp_path):
     plan = quantised(1e-1)(heard())
     policy = plan.policy
     assert policy.act([-9.0], []).argmax() == 2  # the tiger is left
@@ -137,7 +135,7 @@ def test_policies_act_save_and_load(tmp_path):
         policy.act([np.nan], [])
 
 
-def test_the_finite_planner_serves_learners():
+def test_learners_can_use_the_finite_planner():
     planner = quantised(1e-2, max_cells=32)
     assert (planner.gap, planner.max_cells) == (1e-2, 32)
     plan = planner(heard())
@@ -147,7 +145,7 @@ def test_the_finite_planner_serves_learners():
     assert quantised(planner=exact).planner is exact
 
 
-def test_wrong_options_are_refused():
+def test_invalid_options_raise_planning_errors():
     with raises(PlanningError, "gap", "max_cells"):
         quantised(gap=0.0, max_cells=1)
     with raises(PlanningError, "edges"):

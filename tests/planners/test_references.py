@@ -1,4 +1,4 @@
-"""Planners reach the optimal values that other solvers have found, within their certificates."""
+"""Certificates of planners contain the optimal values from other solvers."""
 
 import pytest
 
@@ -6,12 +6,9 @@ from homdp_ppl import evaluate
 from homdp_ppl.planners import alpha_vectors, auto, bounded_search
 from tests.planners.references import REFERENCE, reference
 
-ROUGHLY = ("tiger_hat", 15), ("maze", 15), ("rocksample", 20)  # for the search alone
-LONG = (
-    ("tiger_hat", 20),
-    ("tiger_hat", 100),
-    ("rand_x5y3a2", 200),
-)  # dense and long: not for the search
+ROUGHLY = ("tiger_hat", 15), ("maze", 15), ("rocksample", 20)  # for bounded_search only
+# dense and long: not for bounded_search
+LONG = (("tiger_hat", 20), ("tiger_hat", 100), ("rand_x5y3a2", 200))
 VECTORS = {
     **dict.fromkeys(REFERENCE, 1e-9),
     **dict.fromkeys(LONG, 1e-6),

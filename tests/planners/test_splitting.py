@@ -1,6 +1,5 @@
-"""Which cells are split, and where.
-
-Worth by hand, contributions that add up to the bracket, cuts where the policy changes.
+"""Which cells are split, and where: values by hand, contributions that add up to the bracket, and
+cuts where the policy changes.
 """
 
 import numpy as np
@@ -13,12 +12,11 @@ from homdp_ppl.planners._splitting import Step, contributions, look_ahead, split
 from homdp_ppl.planners.quantised import BySize, _line, _solve
 from tests.planners.numbers import heard, screen_optimum, screens
 
-GUESS = Step(
-    np.array([[[0.5, 0.0], [0.0, 0.5]]])
-)  # two states, equally likely, to be guessed: the policy changes at 0
+# guessing one of two equally likely states: the policy changes at 0
+GUESS = Step(np.array([[[0.5, 0.0], [0.0, 0.5]]]))
 
 
-def test_worth_by_hand():
+def test_values_by_hand():
     """Two beliefs, three vectors: sum_b max_alpha sum_x b(x) alpha(x) l(x)."""
     beliefs, alphas = (
         np.array([[0.2, 0.3], [0.1, 0.4]]),
@@ -29,13 +27,14 @@ def test_worth_by_hand():
     expected = [
         sum(max((b * seen) @ alpha for alpha in alphas) for b in beliefs) for seen in likelihoods
     ]
-    np.testing.assert_allclose(step.worth(likelihoods), expected, rtol=1e-15)
-    assert step.needed(likelihoods).weighted.shape == (2, 2, 2)  # the third vector is best nowhere
-    np.testing.assert_allclose(step.needed(likelihoods).worth(likelihoods), expected, rtol=1e-15)
+    np.testing.assert_allclose(step.value_of(likelihoods), expected, rtol=1e-15)
+    needed = step.needed(likelihoods)
+    assert needed.weighted.shape == (2, 2, 2)  # the third vector is never best
+    np.testing.assert_allclose(needed.value_of(likelihoods), expected, rtol=1e-15)
 
 
 def bracketed(edges):
-    """One look at three states: the plan on cells, its pieces, and what each cell contributes."""
+    """One observation of three states: the plan on cells, its pieces, and the contributions."""
     world, _ = screens()
     found = _solve(_line(world), np.array(edges), BySize(1e-4))
     pieces = found.pieces
@@ -47,8 +46,8 @@ def bracketed(edges):
 
 
 def test_contributions_add_up_to_the_bracket():
-    """Of one look: no cell takes away from it, and each holds what the optimum gains on it at
-    least.
+    """With one observation, contributions are not negative, and their sum is at least the distance
+    from the value to the optimum.
     """
     edges = [-2.0, -0.5, 0.5, 2.0]
     found, _, score, _ = bracketed(edges)
@@ -57,12 +56,10 @@ def test_contributions_add_up_to_the_bracket():
     assert score.sum() >= screen_optimum() - found.less.value - 1e-7
 
 
-def test_a_cut_lies_where_the_policy_changes():
-    """A guess of the tiger's side changes at 0.
-
-    Cells that lie to one side of it are cut through their middle.
-
-    As near as twelve places come, and twelve more between the best one's neighbours.
+def test_cuts_are_where_the_policy_changes():
+    """The best guess of the side of the tiger changes at 0. Cells on one side of 0 are cut at their
+    median. The accuracy is that of twelve positions, and of twelve more between the neighbours of
+    the best.
     """
     pieces = panels(heard())
     (place,) = split(pieces, np.array([]), [GUESS], np.array([1.0]), most=5)
@@ -76,7 +73,7 @@ def test_a_cut_lies_where_the_policy_changes():
 
 
 def test_the_cells_that_contribute_most_are_cut():
-    """As many as hold 80% of it, and no more than may be."""
+    """As many cells as contribute 80% of the total, and at most ``most``."""
     edges, score = np.array([-1.0, 0.0, 1.0]), np.array([0.1, 0.55, 0.3, 0.05])
     pieces = cut(heard(), panels(heard()), edges)
     finer = split(pieces, edges, [GUESS], score, most=5)
@@ -85,8 +82,8 @@ def test_the_cells_that_contribute_most_are_cut():
     assert np.searchsorted(edges, sorted(set(finer) - set(edges))).tolist() == [1]
 
 
-def test_refining_where_it_is_told_helps_most():
-    """Cells split this way have a smaller bracket than as many cells split elsewhere."""
+def test_splitting_the_cells_that_contribute_most_helps_most():
+    """The bracket is smaller than after splitting as many other cells."""
     edges = [-2.0, -0.5, 0.5, 2.0]
     found, pieces, score, kept = bracketed(edges)
     finer = split(pieces, np.array(edges), kept, score, most=2)

@@ -1,4 +1,4 @@
-"""Values of policies on one tree of histories, against the alpha-vectors of the policies."""
+"""Values of policies on a history tree, against the alpha-vectors of the policies."""
 
 import jax
 import numpy as np
@@ -7,7 +7,7 @@ import pytest
 from homdp_ppl import POMDP, GraphPolicy, evaluate, x64
 from homdp_ppl.planners import history_tree
 from homdp_ppl.planners._histories import Support, generations
-from homdp_ppl.planners._tree_score import follow, worth
+from homdp_ppl.planners._tree_score import follow, history_rewards
 from tests.planners.exact import optimum, random_pomdp
 
 SHAPES = [
@@ -21,7 +21,7 @@ SHAPES = [
 
 
 def other_numbers(model: POMDP, seed: int) -> POMDP:
-    """Another world with the same support, and a row that lost one more entry."""
+    """Another world with the same support, except that another entry is zero."""
     generator = np.random.default_rng(seed)
 
     def rows(table):
@@ -34,7 +34,7 @@ def other_numbers(model: POMDP, seed: int) -> POMDP:
 
 
 def random_behaviour(policy: GraphPolicy, seed: int, zeros: float = 0.3) -> GraphPolicy:
-    """The same tree with random action probabilities, some of them zero."""
+    """The same tree with random action probabilities, some of which are zero."""
     generator = np.random.default_rng(seed)
     chances = generator.exponential(size=policy.probabilities.shape) * (
         generator.uniform(size=policy.probabilities.shape) > zeros
@@ -45,8 +45,8 @@ def random_behaviour(policy: GraphPolicy, seed: int, zeros: float = 0.3) -> Grap
 
 @pytest.mark.parametrize("sizes", SHAPES, ids=str)
 def test_scores_are_values(sizes):
-    """Regular and pruned trees, one step and several, stochastic policies, worlds with fewer
-    possibilities than the tree.
+    """Regular and pruned trees, one or several steps, stochastic policies, and worlds with fewer
+    possible histories than the tree.
     """
     *counts, zeros = sizes
     for seed in range(5):
@@ -76,8 +76,8 @@ def test_scores_can_be_traced():
     np.testing.assert_allclose(traced, [evaluate(one, model) for one in several], atol=1e-13)
 
 
-def test_no_score_in_a_world_that_can_do_more():
-    """Each of the three tables alone keeps a world out; a world that can do less is scored."""
+def test_no_score_in_worlds_with_more_possible_histories():
+    """A larger support of any of the three tables gives None; a smaller one gives a score."""
     model = random_pomdp(3, 3, 3, 2, 2, zeros=0.5)
     tree = history_tree()
     for part in ("initial", "transition", "emission"):
@@ -88,11 +88,11 @@ def test_no_score_in_a_world_that_can_do_more():
         assert tree.scorer(wider, model) is not None
 
 
-def test_worth_is_summed_over_paths():
-    """P(history) E[r | history] at every history, by enumerating the latent paths behind it."""
+def test_rewards_of_histories_are_sums_over_paths():
+    """P(history) E[r | history] at each history, by enumerating latent paths."""
     model = random_pomdp(1, 3, 2, 2, 2, zeros=0.3)
     shape = generations(Support.of(model), 2)
-    first, second = worth(shape, model)
+    first, second = history_rewards(shape, model)
     rho, T, O, r = model.stationary()  # noqa: E741
     for node, y in enumerate(shape[0].observation):
         np.testing.assert_allclose(
@@ -107,7 +107,6 @@ def test_worth_is_summed_over_paths():
         )
         np.testing.assert_allclose(second[node], paths, atol=1e-15)
     nodes = sum(map(len, (first, second)))
-    everything = follow(
-        shape, [first, second], np.ones((nodes, 2))
-    )  # all actions at once: the sum of all that is there
+    # weight 1 for all actions gives the sum of all entries
+    everything = follow(shape, [first, second], np.ones((nodes, 2)))
     assert everything == pytest.approx(first.sum() + second.sum())
