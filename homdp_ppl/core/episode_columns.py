@@ -39,7 +39,7 @@ def columns_of(
     done, did = read("actions", actions)
     given = {name: read(name, part) for name, part in values.items() if part is not None}
     N, H = done.shape if done.ndim == 2 else (0, 0)
-    steps = np.full(N, H) if length is None else np.asarray(length)
+    steps = np.full(N, H) if length is None else read("length", length, axes=1)[0]
     texts = isinstance(ended, str | np.ndarray | list | tuple) and not hasattr(ended, "_fields")
     flat = not isinstance(ended, list | tuple) or all(isinstance(each, str) for each in ended)
     reasons = np.asarray(ended if texts and flat else 0)
@@ -74,10 +74,10 @@ def columns_of(
     return columns
 
 
-def read(where: str, values: ArrayLike) -> tuple[Values, Known | None]:
+def read(where: str, values: ArrayLike, axes: int = 2) -> tuple[Values, Known | None]:
     """An array of episodes, and which entries are known; None if all are."""
     try:
-        return split_missing(values, axes=2)
+        return split_missing(values, axes=axes)
     except (TypeError, ValueError):  # of NumPy and JAX: ragged lists, keys, traced values
         got, expected = "rows of different lengths", "an array, padded and with a length"
         remedy = "Episodes.of([...], spaces) pads single episodes."

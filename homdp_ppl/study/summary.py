@@ -9,7 +9,7 @@ import numpy as np
 from scipy.stats import t as student
 
 from homdp_ppl.core.arguments import number_problems, refuse
-from homdp_ppl.core.checked import checked
+from homdp_ppl.core.checked import checked, checked_but
 from homdp_ppl.errors import DataError, Problem
 from homdp_ppl.learning.metrics import Measured
 from homdp_ppl.precision import Array
@@ -58,7 +58,7 @@ class Row(NamedTuple):
     estimated: bool  # whether values are means of simulated episodes
 
 
-@checked
+@checked_but("runs")
 def summarise(runs: Mapping[str, Sequence[Measured]], epsilon: float = 0.1) -> list[Row]:
     """One row a rule; differences are to the first.
 

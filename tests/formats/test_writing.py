@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from homdp_ppl import POMDP, HOMDPError, Spaces, read_pomdp, write_pomdp
+from homdp_ppl import POMDP, HOMDPError, Spaces, read_pomdp, tabular, write_pomdp
 from homdp_ppl.formats.reading import parse
 from homdp_ppl.formats.writing import _legal, pomdp_text
 from tests.planners.exact import random_pomdp

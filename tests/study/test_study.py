@@ -10,6 +10,7 @@ import xarray as xr
 from scipy.stats import t as student
 
 from homdp_ppl import DataError, HOMDPError, ParameterError, learn, study
+from homdp_ppl.learning.metrics import Measured
 from homdp_ppl.planners import history_tree
 from homdp_ppl.report.studies import draw_optimism
 from homdp_ppl.storage.atomic import StorageError
@@ -379,7 +380,9 @@ def test_intervals_of_differences_cover():
 def fake(regrets):
     """Runs that are nothing but their final regret."""
 
-    class Only:
+    class Only(Measured):
+        about, regret = None, None
+
         def __init__(self, seed, regret):
             self.about, self.regret = {"seed": seed}, np.array([regret])
 
