@@ -154,7 +154,8 @@ def by_value(value: Any) -> Any:
     hashed by identity.
     """
     if isinstance(value, np.ndarray | jax.Array):
-        array = np.asarray(value)
+        typed = isinstance(value.dtype, np.dtype)  # random keys have another kind of type
+        array = np.asarray(value if typed else jax.random.key_data(value))
         data = np.ascontiguousarray(array).tobytes()
         return "array", array.dtype.str, array.shape, blake2b(data, digest_size=32).digest()
     if isinstance(value, Mapping) and not isinstance(value, Options):

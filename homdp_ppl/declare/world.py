@@ -122,7 +122,6 @@ class World:
         """The sum of rewards of each episode."""
         return self.homdp.returns(episodes)
 
-    @checked
     def with_horizon(self, horizon: int) -> World:
         """The same world with another horizon, if its rewards are the same at every step."""
         model = self.homdp.with_horizon(horizon)

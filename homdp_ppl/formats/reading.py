@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
+from homdp_ppl.core.arguments import check_sizes
 from homdp_ppl.core.checked import checked, checked_but
 from homdp_ppl.declare.decorator import homdp
 from homdp_ppl.declare.kernels import SNAP, Kernels
@@ -112,8 +113,9 @@ class PomdpFile:
         horizon
             The number of steps it sums over.
         """
+        (steps,) = check_sizes("in_own_units", horizon=horizon)
         offset, scale = self.units
-        return horizon * offset + scale * value
+        return steps * offset + scale * value
 
     @checked_but("horizon", "prior")
     def world(self, horizon: int, prior: float | None = None) -> World:
