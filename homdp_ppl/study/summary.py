@@ -84,9 +84,9 @@ def summarise(runs: Mapping[str, Sequence[Measured]], epsilon: float = 0.1) -> l
     >>> [(row.rule, round(row.less, 3), row.needed) for row in summarise(runs)]
     [('oracle', 0.0, 1.0), ('uniform', 1.756, inf)]
     """
-    check_runs(runs, one_length=False)
-    if not runs:
+    if isinstance(runs, Mapping) and not runs:
         return []
+    check_runs(runs, one_length=False)
     first = next(iter(runs.values()))
     return [_row(name, several, first, epsilon) for name, several in runs.items()]
 
