@@ -38,6 +38,8 @@ def columns_of(
     seen, saw = read("observations", observations)
     done, did = read("actions", actions)
     given = {name: read(name, part) for name, part in values.items() if part is not None}
+    if "states" not in given:
+        raise DataError("episodes", [Problem("states", "None", "an array (N, H + 1)")])
     N, H = done.shape if done.ndim == 2 else (0, 0)
     steps = np.full(N, H) if length is None else read("length", length, axes=1)[0]
     texts = isinstance(ended, str | np.ndarray | list | tuple) and not hasattr(ended, "_fields")
