@@ -18,7 +18,6 @@ from typing import NamedTuple, cast
 import numpy as np
 
 from homdp_ppl.core.arguments import count_problems, number_problems, refuse
-from homdp_ppl.core.checked import checked
 from homdp_ppl.core.graph_policy import GraphPolicy
 from homdp_ppl.core.plan import Plan, make_plan
 from homdp_ppl.core.pomdp import POMDP, TIE, Stationary
@@ -127,7 +126,6 @@ class AlphaVectors:
         )
 
 
-@checked
 def alpha_vectors(tolerance: float = 1e-9, max_vectors: int = 200_000) -> AlphaVectors:
     """A planner that is exact up to a certified tolerance.
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from homdp_ppl.core.arguments import number_problems, refuse
-from homdp_ppl.core.checked import checked
 from homdp_ppl.core.plan import Plan
 from homdp_ppl.core.pomdp import POMDP
 from homdp_ppl.core.pomdp_validation import validated
@@ -46,7 +45,6 @@ class Auto:
         return _explained(search(model), many)
 
 
-@checked
 def auto(gap: float = 1e-3) -> Auto:
     """A planner that selects another planner by the size of the model.
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from homdp_ppl.core.arguments import number_problems, refuse
-from homdp_ppl.core.checked import checked
+from homdp_ppl.core.checked import checked_but
 from homdp_ppl.core.graph_policy import GraphPolicy
 from homdp_ppl.core.plan import Plan, make_plan
 from homdp_ppl.core.pomdp import POMDP, TIE
@@ -87,7 +87,7 @@ class BoundedSearch:
         )
 
 
-@checked
+@checked_but("gap")
 def bounded_search(gap: float = 1e-3, time_limit: float | None = None) -> BoundedSearch:
     """A planner that searches until its policy is proved to be within a given gap of the optimum.
 

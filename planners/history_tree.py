@@ -21,7 +21,7 @@ import numpy as np
 
 from homdp_ppl.core.arguments import count_problems, refuse
 from homdp_ppl.core.cache import Cache
-from homdp_ppl.core.checked import checked
+from homdp_ppl.core.checked import checked_but
 from homdp_ppl.core.graph_policy import GraphPolicy
 from homdp_ppl.core.plan import Backup, Plan, Solution, make_plan
 from homdp_ppl.core.pomdp import POMDP
@@ -169,7 +169,7 @@ class HistoryTree:
         return Solution(values.value, values.upper, values.first[policy.start], policy)
 
 
-@checked
+@checked_but("max_nodes")
 def history_tree(
     max_nodes: int = 5_000_000, backup: Backup | None = None, clip: bool = False
 ) -> HistoryTree:

@@ -4,6 +4,7 @@ All other tests assert the class and the place of errors. These tests keep the w
 """
 
 import socket
+from typing import Any
 
 import jax
 import numpy as np
@@ -40,6 +41,11 @@ from homdp_ppl.storage.records import DamageError
 from tests.worlds import world
 
 LAMP = Spaces(("off", "on"), ("dark", "light"), ("wait", "press"), horizon=2)
+
+
+def untyped(value: Any) -> Any:
+    """A value of the wrong type, hidden from mypy."""
+    return value
 
 
 def coin():
@@ -132,13 +138,13 @@ MISTAKES = {
         "posterior: 1 problem\n  1. sampling.draws: got 2; expected at least 4",
     ),
     "a world instead of its arrays": (
-        lambda: history_tree()(world("tiger")),
+        lambda: history_tree()(untyped(world("tiger"))),
         PlanningError,
         "history_tree: 1 problem\n"
         "  1. model: got a World; expected a POMDP. Pass its arrays: world.pomdp.",
     ),
     "a plan instead of its policy": (
-        lambda: evaluate(history_tree()(world("tiger").pomdp), world("tiger").pomdp),
+        lambda: evaluate(untyped(history_tree()(world("tiger").pomdp)), world("tiger").pomdp),
         PolicyError,
         "policy: 1 problem\n"
         "  1. policy: got a Plan; expected an object with act(observations, actions). Pass its "

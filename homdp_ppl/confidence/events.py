@@ -330,7 +330,7 @@ def tilde_epsilon(
 
 def _logarithm(model: HasSpaces, episodes: int, delta: float) -> float:
     X, _, A, H = model.spaces.sizes
-    return math.log(X**2 * A * episodes * H / delta)
+    return math.log(X**2 * A * float(episodes) * H / delta)
 
 
 def _per_visit(numerator: Array | float, n: Array) -> Array:

@@ -150,9 +150,9 @@ def broadcast_problems(**given: Any) -> list[Problem]:
 def scalar_problems(**given: Any) -> list[Problem]:
     """Check arguments that must be single numbers, not arrays."""
     return [
-        Problem(name, f"shape {np.shape(value)}", "one number")
+        Problem(name, f"shape {value.shape}", "one number")
         for name, value in given.items()
-        if np.ndim(value)
+        if isinstance(value, np.ndarray | jax.Array) and value.ndim
     ]
 
 
@@ -186,9 +186,11 @@ def check_sizes(
         if is_count(value) and value > LARGEST and name not in CLASSES
     ]
     for name, (value, (low, high)) in (between or {}).items():
-        if np.ndim(value):
-            problems += scalar_problems(**{name: value})
-        elif isinstance(value, jax.Array):  # possibly float32, which is not precise enough
+        several = scalar_problems(**{name: value})
+        problems += several
+        if several:
+            continue
+        if isinstance(value, jax.Array):  # of less precision than these formulas need
             problems.append(_problem(name, value, "a Python or NumPy number"))
         else:
             problems += between_problems(low, high, **{name: value})

@@ -15,7 +15,7 @@ from typing import Any, Generic, TypeVar
 import jax
 import numpy as np
 
-from homdp_ppl.errors import ParameterError, Problem, shown
+from homdp_ppl.errors import ParameterError, Problem, TracedError, shown
 
 R = TypeVar("R")
 
@@ -113,6 +113,10 @@ def bind(function: Callable[..., R], **options: Any) -> Bound[R]:
     >>> bind(sorted, reverse=True)([1, 3, 2])
     [3, 2, 1]
     """
+    traced = [name for name, value in options.items() if isinstance(value, jax.core.Tracer)]
+    if traced:
+        problems = [Problem(name, "a value that JAX is tracing", "a value") for name in traced]
+        raise TracedError("bind", problems)
     if not callable(function):
         problem = Problem("function", shown(function), "a function")
         raise ParameterError("bind", [problem])
@@ -150,7 +154,8 @@ def by_value(value: Any) -> Any:
     cannot be hashed by identity.
     """
     if isinstance(value, np.ndarray | jax.Array):
-        array = np.asarray(value)
+        typed = isinstance(value.dtype, np.dtype)  # random keys have another kind of type
+        array = np.asarray(value if typed else jax.random.key_data(value))
         data = np.ascontiguousarray(array).tobytes()
         return "array", array.dtype.str, array.shape, blake2b(data, digest_size=32).digest()
     if isinstance(value, Mapping) and not isinstance(value, Options):

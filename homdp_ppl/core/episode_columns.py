@@ -38,8 +38,10 @@ def columns_of(
     seen, saw = read("observations", observations)
     done, did = read("actions", actions)
     given = {name: read(name, part) for name, part in values.items() if part is not None}
+    if "states" not in given:
+        raise DataError("episodes", [Problem("states", "None", "an array (N, H + 1)")])
     N, H = done.shape if done.ndim == 2 else (0, 0)
-    steps = np.full(N, H) if length is None else np.asarray(length)
+    steps = np.full(N, H) if length is None else read("length", length, axes=1)[0]
     texts = isinstance(ended, str | np.ndarray | list | tuple) and not hasattr(ended, "_fields")
     flat = not isinstance(ended, list | tuple) or all(isinstance(each, str) for each in ended)
     reasons = np.asarray(ended if texts and flat else 0)
@@ -74,11 +76,11 @@ def columns_of(
     return columns
 
 
-def read(where: str, values: ArrayLike) -> tuple[Values, Known | None]:
+def read(where: str, values: ArrayLike, axes: int = 2) -> tuple[Values, Known | None]:
     """Return an array of values and the mask of known entries; None if all are known."""
     try:
-        return split_missing(values, axes=2)
-    except (TypeError, ValueError):  # NumPy and JAX: ragged lists, keys, traced values
+        return split_missing(values, axes=axes)
+    except (TypeError, ValueError):  # of NumPy and JAX: ragged lists, keys, traced values
         got, expected = "rows of different lengths", "a padded array, with length=..."
         remedy = "Use Episodes.of([...], spaces), which pads single episodes."
         raise DataError("episodes", [Problem(where, got, expected, remedy)]) from None

@@ -297,6 +297,10 @@ def make_plan(
 
 def _is_number(value: Any) -> bool:
     """Whether a value is one real number; NaN is accepted."""
+    if isinstance(value, jax.core.Tracer):
+        return False
+    if isinstance(value, int) and abs(value) >= 2**1023:  # no float
+        return False
     if isinstance(value, jax.Array | np.ndarray):
         return value.ndim == 0 and getattr(value.dtype, "kind", "none") in ("i", "u", "f")
     return isinstance(value, Real) and not isinstance(value, bool)

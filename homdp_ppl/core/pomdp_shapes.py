@@ -68,6 +68,9 @@ def arrays_of(
     given = {name: table for name, (table, _) in read.items() if table is not None}
     problems = [problem for _, wrong in read.values() for problem in wrong]
     problems += [*_rank_problems(given), *_horizon_problems(horizon)]
+    ends = given.get("terminal")
+    if isinstance(ends, np.ndarray) and not np.isin(ends, (0, 1)).all():
+        problems.append(Problem("terminal", shown(terminal), "True or False for each state"))
     if not problems:
         sizes, problems = _sizes(given, horizon)
         problems += _size_problems(given, sizes)

@@ -125,6 +125,9 @@ def check_pomdp(pomdp: Any, subject: str) -> POMDP:
         problems += _field_problems(name, getattr(pomdp, name), (X, Y, A, H))
     for name in ("terminal", "scale", "shift"):
         problems += masked_problems(name, getattr(pomdp, name))
+    if not np.isin(np.asarray(pomdp.terminal), (0, 1)).all():
+        got, expected = shown(pomdp.terminal), "True or False for each state"
+        problems.append(Problem("terminal", got, expected))
     for name in ("scale", "shift"):
         number, wrong = as_numbers(name, getattr(pomdp, name), "without axes")
         problems += wrong

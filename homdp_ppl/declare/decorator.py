@@ -28,7 +28,7 @@ from homdp_ppl.declare.validation import (
     check_tables,
     inspect_program,
 )
-from homdp_ppl.errors import DeclarationError, Problem, shown
+from homdp_ppl.errors import DeclarationError, Problem, TracedError, shown
 from homdp_ppl.precision import Array, x64
 
 __all__ = ["HOMDP", "Kernels", "World", "homdp", "tabular"]
@@ -136,6 +136,12 @@ def tabular(
     HOMDP 'tabular': 2 states, 2 observations, 1 action, horizon 3
       T: Dirichlet, conjugate; O: known; initial: known
     """
+    tables = {"T": T, "O": O, "initial": initial, "reward": reward}
+    traced = [name for name, given in tables.items() if isinstance(given, jax.core.Tracer)]
+    if traced:
+        remedy = "Declare the model outside of jit, vmap and grad."
+        wrong = [Problem(n, "values that JAX is tracing", "numbers", remedy) for n in traced]
+        raise TracedError("tabular", wrong)
     shapes = {"T": _shape(T), "O": _shape(O)}
     wanted = {"T": "shape (X, A, X)", "O": "shape (X, Y)"}
     bad = [

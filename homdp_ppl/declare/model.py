@@ -180,7 +180,6 @@ class HOMDP:
         require_finite(self.spaces, self.name, "unrolled")
         return unrolled_program(self.function, self.spaces)
 
-    @checked
     def with_horizon(self, horizon: int) -> HOMDP:
         """The same declaration with another horizon, if its rewards are the same at every step."""
         finite, problems = self.spaces.finite, list[Problem]()

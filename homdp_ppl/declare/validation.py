@@ -24,6 +24,7 @@ from homdp_ppl.declare.sizes import number_of_names_problems
 from homdp_ppl.errors import Problem, shown
 from homdp_ppl.precision import Array
 
+NUMERIC = ("b", "i", "u", "f", "O")  # kinds of arrays that may hold rewards
 RESERVED = ("x", "y", "a", "x_last", "episodes")
 UNROLLED = re.compile(r"[xya]\[\d+\]")  # sites of the unrolled program
 REWARD_REMEDY = "Rescale: (r - min) / (max - min) keeps the optimal policy."
@@ -124,8 +125,9 @@ def check_reward(reward: Any, spaces: Spaces) -> tuple[Array, list[Problem]]:
     try:
         if isinstance(reward, Distribution):
             raise TypeError("a distribution; rewards are known numbers")
-        if np.iscomplexobj(reward):
-            raise TypeError("complex numbers")
+        kind = getattr(getattr(reward, "dtype", None), "kind", "O")
+        if kind not in NUMERIC:
+            raise TypeError(f"values of type {reward.dtype}")
         if callable(reward):
             reward, again = (
                 [[float(reward(x, a)) for a in range(A)] for x in range(X)] for _ in range(2)

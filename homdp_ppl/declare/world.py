@@ -13,14 +13,17 @@ from homdp_ppl.core.cache import Cache, shared_cache
 from homdp_ppl.core.checked import check_fields, checked
 from homdp_ppl.core.episode import Episode
 from homdp_ppl.core.episodes import Episodes
+from homdp_ppl.core.graph_policy import check_policy
 from homdp_ppl.core.policy import Policy
 from homdp_ppl.core.pomdp import POMDP
+from homdp_ppl.core.randomness import as_keys, refuse_traced_key
 from homdp_ppl.core.rollout import play_tables
 from homdp_ppl.core.spaces import Spaces, no_tables
 from homdp_ppl.declare.dynamics import Dynamics, Numbers
 from homdp_ppl.declare.fingerprint import fingerprint
 from homdp_ppl.declare.parameters import short
 from homdp_ppl.declare.playing import play
+from homdp_ppl.errors import DataError, Problem
 from homdp_ppl.precision import Array
 
 if TYPE_CHECKING:
@@ -101,6 +104,17 @@ class World:
             Uniform numbers for random actions, (episodes, H), to use instead of those from the
             keys.
         """
+        keys = as_keys(keys, "World.play")
+        refuse_traced_key(keys, "World.play")
+        if keys.ndim != 1:
+            problem = Problem("keys", f"shape {keys.shape}", "keys along one axis, (episodes,)")
+            raise DataError("World.play", [problem])
+        check_policy(policy, self)
+        shape = (len(keys), self.spaces.horizon)
+        if actions is not None and actions.shape != shape:
+            expected = f"uniform numbers of shape {shape}: episodes, steps"
+            problem = Problem("actions", f"shape {actions.shape}", expected)
+            raise DataError("World.play", [problem])
         if self.spaces.finite:
             return play_tables(keys, self.pomdp, policy, self.spaces, actions)
         return play(keys, self.dynamics, self.numbers, policy, actions)
@@ -110,7 +124,6 @@ class World:
         """The sum of rewards of each episode."""
         return self.homdp.returns(episodes)
 
-    @checked
     def with_horizon(self, horizon: int) -> World:
         """The same world with another horizon, if its rewards are the same at every step."""
         model = self.homdp.with_horizon(horizon)

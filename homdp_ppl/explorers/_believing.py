@@ -16,6 +16,7 @@ from homdp_ppl.core.arguments import count_problems, refuse
 from homdp_ppl.core.checked import checked
 from homdp_ppl.core.episode import Episode
 from homdp_ppl.core.pomdp import POMDP, Stationary
+from homdp_ppl.core.randomness import as_key
 from homdp_ppl.declare.model import HOMDP
 from homdp_ppl.declare.sizes import draw_problems
 from homdp_ppl.errors import ParameterError
@@ -125,6 +126,7 @@ def draw_models(key: Array, state: State, n: int) -> POMDP:
     """
     homdp = state.homdp
     refuse(ParameterError, "draws", count_problems(n=n))
+    key = as_key(key, "draw_models")
     refuse(ParameterError, "draws", draw_problems("draws", n, homdp.sites, homdp.spaces))
     if state.memory is not None:
         batch: POMDP = state.memory.belief.draws(key, n)

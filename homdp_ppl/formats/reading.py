@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass
-from math import isfinite
 from numbers import Real
 from pathlib import Path
 
 import numpy as np
 
+from homdp_ppl.core.arguments import check_sizes
 from homdp_ppl.core.checked import checked, checked_but
 from homdp_ppl.declare.decorator import homdp
 from homdp_ppl.declare.kernels import SNAP, Kernels
@@ -22,6 +22,7 @@ from homdp_ppl.formats.tables import check_size, distributions, mean_reward
 from homdp_ppl.formats.words import Words, decode, opened
 from homdp_ppl.precision import Array
 
+MOST = 1e300  # a concentration beyond this leaves float64
 NULL = "nothing"  # the observation before the first action if observations depend on the action
 
 
@@ -109,17 +110,19 @@ class PomdpFile:
         horizon
             The number of steps.
         """
+        (steps,) = check_sizes("in_own_units", horizon=horizon)
         offset, scale = self.units
-        return horizon * offset + scale * value
+        return steps * offset + scale * value
 
     @checked_but("horizon", "prior")
     def world(self, horizon: int, prior: float | None = None) -> World:
         """The file as a world; see :func:`read_pomdp`."""
         name = Path(self.path).stem
-        if prior is not None and not (isinstance(prior, Real) and isfinite(prior) and prior > 0):
+        positive = isinstance(prior, Real) and not isinstance(prior, bool) and 0 < prior < MOST
+        if prior is not None and not positive:
             raise ParameterError(
                 name,
-                [Problem("prior", repr(prior), "None, or a positive concentration such as 1.0")],
+                [Problem("prior", shown(prior), "None, or a positive concentration such as 1.0")],
             )
         memory = self.action_matters
         X, A, _ = self.transition.shape

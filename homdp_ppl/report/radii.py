@@ -14,7 +14,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from homdp_ppl.confidence import Radii, empirical, hop_b_radii, quantile_radii, weissman_radii
-from homdp_ppl.core.arguments import check_arguments
+from homdp_ppl.core.arguments import check_arguments, refuse, size_problems
 from homdp_ppl.core.checked import checked, checked_but
 from homdp_ppl.core.counts import Counts
 from homdp_ppl.core.episodes import Episodes
@@ -24,7 +24,7 @@ from homdp_ppl.core.pomdp import POMDP
 from homdp_ppl.core.randomness import as_key, as_keys
 from homdp_ppl.core.rollout import rollout_many
 from homdp_ppl.declare.model import World
-from homdp_ppl.errors import DataError, Problem, shown
+from homdp_ppl.errors import DataError, ParameterError, Problem, shown
 from homdp_ppl.posteriors import posterior
 from homdp_ppl.precision import Array
 from homdp_ppl.report.look import label_log, plain
@@ -86,6 +86,7 @@ def compare_radii(
     array([1.1 , 0.42, 0.08])
     """
     check_arguments("compare_radii", episodes=episodes, delta=delta)
+    refuse(ParameterError, "compare_radii", size_problems(episodes=episodes))
     key = as_key(key, "compare_radii")
     key = as_keys(key, "compare_radii")
     graph = policy if isinstance(policy, GraphPolicy) else GraphPolicy.from_policy(policy, world)

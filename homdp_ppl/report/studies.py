@@ -161,7 +161,7 @@ def draw_episodes_to(
     """
     check_runs(runs, one_length=False)
     near = np.unique(np.asarray(epsilons, dtype=np.float64))[::-1]
-    if len(near) < 2 or not (near > 0).all():
+    if len(near) < 2 or not ((near > 0) & (near < np.inf)).all():
         got = ", ".join(f"{epsilon:g}" for epsilon in near)
         raise DataError(
             "draw_episodes_to",

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from loky import cpu_count
 
 from homdp_ppl.core.arguments import count_problems, number_problems, refuse
-from homdp_ppl.core.checked import checked
+from homdp_ppl.core.checked import checked, checked_but
 from homdp_ppl.declare.model import World
 from homdp_ppl.errors import ParameterError, Problem
 from homdp_ppl.storage.atomic import StorageError, storage_errors
@@ -91,7 +91,7 @@ class Finished(NamedTuple):
         return not self.failed and not self.stopped
 
 
-@checked
+@checked_but("models", "explorers", "episodes", "seeds")
 def compare(
     models: Study | str | Sequence[str],
     explorers: Sequence[str] = Study.explorers,

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.stats import t as student
 
 from homdp_ppl.core.arguments import number_problems, refuse
-from homdp_ppl.core.checked import checked
+from homdp_ppl.core.checked import checked, checked_but
 from homdp_ppl.errors import DataError, Problem
 from homdp_ppl.learning.metrics import Measured
 from homdp_ppl.precision import Array
@@ -56,7 +56,7 @@ class Row(NamedTuple):
     estimated: bool  # whether values are means of simulated episodes
 
 
-@checked
+@checked_but("runs")
 def summarise(runs: Mapping[str, Sequence[Measured]], epsilon: float = 0.1) -> list[Row]:
     """Summarise runs in one row per rule, with differences to the first rule.
 
@@ -82,7 +82,7 @@ def summarise(runs: Mapping[str, Sequence[Measured]], epsilon: float = 0.1) -> l
     >>> [(row.rule, round(row.less, 3), row.needed) for row in summarise(runs)]
     [('oracle', 0.0, 1.0), ('uniform', 1.756, inf)]
     """
-    if not runs:
+    if isinstance(runs, Mapping) and not runs:
         return []
     check_runs(runs, one_length=False)
     first = next(iter(runs.values()))

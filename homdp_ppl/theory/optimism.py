@@ -113,7 +113,8 @@ def hop_b_optimism(
     (0.0, 0.432)
     """
     H = world.spaces.horizon
-    radii = hop_b_radii(world.homdp, counts, episodes, delta, scale, known)
+    scaled = float(delta), float(scale)  # JAX numbers would make arrays of JAX
+    radii = hop_b_radii(world.homdp, counts, episodes, *scaled, known)
     learned = _with_bonus(empirical(world.homdp, counts, known), hop_b_bonus(radii, H))
     return optimism(policy, world.pomdp, learned, radii.emission, 5 * H)
 
@@ -167,7 +168,8 @@ def hop_b_class_optimism(
     """
     H = world.spaces.horizon
     tables = _checked_class(world, emissions)
-    radii = hop_b_class_radii(world.homdp, counts, episodes, len(tables), delta, scale, known)
+    scaled = float(delta), float(scale)  # JAX numbers would make arrays of JAX
+    radii = hop_b_class_radii(world.homdp, counts, episodes, len(tables), *scaled, known)
     likely = tables[np.argmax(xlogy(counts.emission, tables).sum((1, 2)))]
     estimate = empirical(world.homdp, counts, known)
     exact = (

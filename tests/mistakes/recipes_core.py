@@ -90,10 +90,10 @@ def declaring() -> Iterator[Recipe]:
     yield recipe("HOMDP.counts", model.counts, episodes=[things.episodes()[0]])
     yield recipe("HOMDP.draw", model.draw, key=KEY)
     yield recipe("HOMDP.hindsight", model.hindsight, episodes=things.episodes())
-    yield recipe("HOMDP.numbers", model.numbers, parameters={"accuracy": 0.8})
+    yield recipe("HOMDP.numbers", model.numbers, parameters={"accuracy": 0.8}, free="parameters")
     yield recipe("HOMDP.returns", model.returns, episodes=things.episodes())
     yield recipe("HOMDP.sample_prior", model.sample_prior, key=KEY)
-    yield recipe("HOMDP.tables", model.tables, parameters={"accuracy": 0.8})
+    yield recipe("HOMDP.tables", model.tables, parameters={"accuracy": 0.8}, free="parameters")
     yield recipe("HOMDP.with_horizon", model.with_horizon, horizon=3)
     yield from reading(
         "HOMDP",

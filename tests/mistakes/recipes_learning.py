@@ -161,6 +161,7 @@ def learning() -> Iterator[Recipe]:
         model=tiger.homdp,
         compiled=False,
         patient="episodes",
+        free="seed",
     )
     yield record("Mixture", Mixture, run=run)
     yield recipe("Mixture.draw", run.mixture.draw, key=KEY)

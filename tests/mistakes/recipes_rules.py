@@ -146,7 +146,13 @@ def planning() -> Iterator[Recipe]:
     support = Support.of(tiger.pomdp)
     yield recipe("planners.alpha_vectors", planners.alpha_vectors, tolerance=1e-9, max_vectors=1000)
     yield recipe("planners.auto", planners.auto, gap=0.01)
-    yield recipe("planners.bounded_search", planners.bounded_search, gap=0.01, time_limit=5.0)
+    yield recipe(
+        "planners.bounded_search",
+        planners.bounded_search,
+        gap=0.01,
+        time_limit=5.0,
+        free="time_limit",
+    )
     yield recipe("planners.history_tree", planners.history_tree, max_nodes=1000, clip=False)
     yield recipe(
         "planners.particle_tree",
