@@ -71,7 +71,7 @@ WRONG = {
     "outside its domain": (
         {"emission": lambda x: dist.Bernoulli(1.5)},
         "emission",
-        "outside its domain",
+        "outside of a distribution's domain",
         "off",
     ),
     "shape": ({"transition": EYE}, "transition", "(2, 2)", ""),

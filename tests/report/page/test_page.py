@@ -243,7 +243,7 @@ def test_page_after_the_model_changed(done, tmp_path):
     directory = elsewhere(done.directory, tmp_path, models)
     source, reader = read(write_page(directory, done.runs))
     assert source.count("Not available") == 3
-    assert "the model that the study began with" in source
+    assert "the model with which the study began" in source
     assert len(reader.all("img")) == 3
 
 
