@@ -63,7 +63,7 @@ def test_tables_contain_complete_runs_only(capsys):
         "uniform"
     ]
     assert "Not complete (1 unit of work):\n  greedy in tiger:horizon=2, seed 0: " in out
-    assert f"{len(run.played):,} of 1,500 episodes" in " ".join(out.split())
+    assert f"{len(run.played):,} of 1,500" in " ".join(out.split())
     assert "To resume: homdp resume here\n" in out
     cut.unlink()
     next(Path("here").rglob("*uniform*/*/*.journal")).unlink()
