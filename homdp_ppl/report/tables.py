@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 
 from rich import box
 from rich.markup import escape
@@ -197,7 +197,7 @@ def decisions_table(plan: Plan, rows: int = 6) -> Table:
 
 @checked
 def comparison_table(
-    rows: Sequence[Row],
+    rows: Collection[Row],
     title: str = "",
     epsilon: float = 0.1,
     width: int | None = None,
