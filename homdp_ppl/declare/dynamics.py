@@ -108,7 +108,7 @@ class Dynamics:
             states[:-1], actions, h, states[1:]
         )
         previous = jnp.concatenate([jnp.full(1, len(self.spaces.actions)), actions[:-1]])
-        seen = jax.vmap(lambda x, a, h, y: self.log_emission(numbers, x, a, h, y))
+        seen: Any = jax.vmap(lambda x, a, h, y: self.log_emission(numbers, x, a, h, y))
         O = seen(states[:-1], previous, h, observations)  # noqa: E741
         return self.log_initial(numbers, states[0]) + jnp.sum(T) + jnp.sum(O)
 
