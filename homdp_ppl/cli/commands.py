@@ -33,7 +33,7 @@ from homdp_ppl.report import (
     seen_table,
     theory_table,
 )
-from homdp_ppl.report.look import counted
+from homdp_ppl.report.formatting import counted
 from homdp_ppl.report.tables import LEGEND
 from homdp_ppl.storage.atomic import atomic_write
 

@@ -142,7 +142,7 @@ def _play(commands: Any) -> None:
 
 
 def _plan(commands: Any) -> None:
-    more = "Prints the value of the plan, an upper bound of the optimum, and the first decisions."
+    more = "Prints the value of the plan, an upper bound on the optimum, and the first decisions."
     parser = _add(commands, "plan", "compute a plan for a model", more)
     parser.add_argument("model", metavar="MODEL", help=MODEL)
     parser.add_argument("--planner", default="auto", help=_planner_help())

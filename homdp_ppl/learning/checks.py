@@ -41,10 +41,10 @@ def check_plan(found: Any, subject: str = "learn") -> Plan:
                 f"value {value:.6g}"
             )
             remedy = (
-                "Set value to evaluate(policy, pomdp), and upper to a proved bound of the optimum."
+                "Set value to evaluate(policy, pomdp), and upper to a proved bound on the optimum."
             )
             raise ParameterError(
-                subject, [Problem("planner", got, "bounds of the policy's value", remedy)]
+                subject, [Problem("planner", got, "bounds on the policy's value", remedy)]
             )
     return found
 

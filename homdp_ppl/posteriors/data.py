@@ -48,13 +48,13 @@ def as_counts(homdp: HOMDP, data: Episode | Iterable[Episode] | Counts) -> Count
 
 
 def refuse_traced(counts: Counts) -> None:
-    """Raise an error for counts that JAX is tracing."""
+    """Raise an error for counts that are traced JAX values."""
     if any(isinstance(table, jax.core.Tracer) for table in (counts.transition, counts.emission)):
         remedy = (
             "Posteriors cannot be traced. In a rule, use init_belief and update_belief with "
             "mean_model or draw_models, or run it with compiled=False."
         )
-        problem = Problem("data", "counts that JAX is tracing", "numbers", remedy)
+        problem = Problem("data", "traced JAX values", "numbers", remedy)
         raise TracedError("posterior", [problem])
 
 

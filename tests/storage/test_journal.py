@@ -152,7 +152,7 @@ def test_a_damaged_journal_is_renamed_and_rebuilt(tmp_path):
         with raises(DamageError, f"{path}[byte {ends[whole]}]") as caught:
             Journal.open(path)
         damage = pickle.loads(pickle.dumps(caught.value))
-        assert (damage.whole, damage.offset, str(damage)) == (whole, ends[whole], str(caught.value))
+        assert (damage.intact, damage.offset, str(damage)) == (whole, ends[whole], str(caught.value))
         assert damage.aside == tmp_path / f"0.journal.damaged-{number}"
         assert damage.aside.read_bytes() == damaged
         assert not path.exists()
@@ -176,7 +176,7 @@ def test_any_damage_is_detected_and_the_file_renamed(tmp_path):
         assert caught.value.aside.read_bytes() == damaged
         assert not path.exists()
         assert numbers(read_journal(caught.value.aside, salvage=True)) == list(
-            range(caught.value.whole)
+            range(caught.value.intact)
         )
     assert len(os.listdir(tmp_path)) == 34
 
