@@ -227,7 +227,7 @@ def _horizon_problems(horizon: Any) -> list[Problem]:
     whole = isinstance(horizon, int | np.integer) and not isinstance(horizon, bool)
     if horizon is None or (whole and horizon >= 1):
         return []
-    return [Problem("horizon", shown(horizon), "a whole number of at least 1")]
+    return [Problem("horizon", shown(horizon), "an integer of at least 1")]
 
 
 def _sizes(given: dict[str, Array], horizon: int | None) -> tuple[dict[str, int], list[Problem]]:

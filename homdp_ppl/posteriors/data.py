@@ -191,7 +191,7 @@ def _improper(homdp: HOMDP, counts: Counts) -> list[Problem]:
         numbers = np.asarray(table, dtype=np.float64)
         wrong = ~np.isfinite(numbers) | (numbers < 0) | (numbers != np.floor(numbers))
         for index in np.argwhere(wrong)[:1]:
-            expected = "whole numbers of at least 0"
+            expected = "integers of at least 0"
             problems.append(
                 Problem(
                     f"counts.{where}",

@@ -11,12 +11,12 @@ import numpy as np
 
 from homdp_ppl.errors import HOMDPError
 from homdp_ppl.learning.metrics import Saved
-from homdp_ppl.report.learning import draw_regret
 from homdp_ppl.report.formatting import COLOURS
+from homdp_ppl.report.learning import draw_regret
 from homdp_ppl.report.page.exhibits import Exhibit, read_exhibit, write_exhibit
 from homdp_ppl.report.page.gather import gather, not_shown
 from homdp_ppl.report.page.html import Html, number, paragraph, picture, tag, text
-from homdp_ppl.report.page.progress import drawable, of_model, complete_runs
+from homdp_ppl.report.page.progress import complete_runs, drawable, of_model
 from homdp_ppl.report.page.tables import prior_table, theory_tables
 from homdp_ppl.report.priors import draw_priors
 from homdp_ppl.report.studies import draw_optimism
@@ -49,7 +49,8 @@ class Shown:
         """Complete runs by rule and prior, for rules with runs under more than one prior."""
         others = [prior for prior in self.directory.study.priors if prior != "declared"]
         ended = {
-            prior: complete_runs(of_model(self.runs, self.model, prior)) for prior in ("declared", *others)
+            prior: complete_runs(of_model(self.runs, self.model, prior))
+            for prior in ("declared", *others)
         }
         found = {
             rule: {prior: ended[prior][rule] for prior in ended if rule in ended[prior]}

@@ -22,7 +22,9 @@ def of_model(runs: Runs, model: str, prior: str = "declared") -> dict[str, list[
 
 def complete_runs(runs: Mapping[str, Sequence[Saved]]) -> dict[str, list[Saved]]:
     """The complete runs, by rule. Rules without complete runs are left out."""
-    found = {name: [run for run in several if run_is_complete(run)] for name, several in runs.items()}
+    found = {
+        name: [run for run in several if run_is_complete(run)] for name, several in runs.items()
+    }
     return {name: several for name, several in found.items() if several}
 
 
