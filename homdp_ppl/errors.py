@@ -114,7 +114,7 @@ def in_one_line(error: HOMDPError) -> str:
     """
     lines = str(error).splitlines()
     later: set[str] = set()  # remedies that are printed for a later problem
-    problems = []
+    problems: list[str] = []
     for problem in reversed(error.problems):
         problems.insert(0, str(problem._replace(remedy="") if problem.remedy in later else problem))
         later.add(problem.remedy)
