@@ -148,9 +148,13 @@ class HasSpaces(Protocol):
     def spaces(self) -> Spaces:
         """States, observations, actions and the horizon."""
 
+
+class HasTables(HasSpaces, Protocol):
+    """A finite declaration, world, POMDP or spaces."""
+
     @property
     def form(self) -> Form:
-        """The form of the tables; only for finite spaces."""
+        """The form of the tables."""
 
 
 def spaces_of(model: Any, subject: str) -> Spaces:

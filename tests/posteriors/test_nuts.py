@@ -128,7 +128,7 @@ def test_the_sampler_depends_on_sufficient_statistics_only():
         sum(np.size(leaf) for leaf in jax.tree.leaves(b.counts))
         for b in (logistic_by_nuts(), one_by_one)
     ]
-    assert sizes[0] == sizes[1] == 12 + 4
+    assert sizes[0] == sizes[1] == 12 + 4 + 2
 
 
 def sampler():
