@@ -279,7 +279,7 @@ def relative_transition_event(
         T / (2 * c)
         + _per_visit(2 * c * _logarithm(world, episodes, delta), counts.state_action)[..., None]
     )
-    states, _, actions, _ = world.spaces
+    states, actions = world.spaces.states, world.spaces.actions
     return _judge(
         error, bound, lambda x, a, after: f"T({states[after]} | {states[x]}, {actions[a]})"
     )

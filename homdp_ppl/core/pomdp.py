@@ -352,7 +352,9 @@ class Stationary(NamedTuple):
         )
 
 
-def assembled(form: Form, tables: Sequence[Array], reward: Array) -> POMDP:
+def assembled(
+    form: Form, tables: Sequence[Array], reward: Array, terminal: Array | None = None
+) -> POMDP:
     """A POMDP from initial, transition and emission tables, and rewards (H, X, A); can be traced.
 
     Extra leading axes are candidates. Nothing is validated.
@@ -360,12 +362,13 @@ def assembled(form: Form, tables: Sequence[Array], reward: Array) -> POMDP:
     initial, *rows = tables
     transition, emission = form.full(*rows)
     batch = np.shape(initial)[:-1]
+    ends = np.zeros(form.initial, dtype=bool) if terminal is None else terminal
     return POMDP(
         initial,
         transition,
         emission,
         reward[..., :, :, None, :],
-        np.zeros(np.shape(initial), dtype=bool),
+        np.broadcast_to(ends, np.shape(initial)),
         np.ones(batch),
         np.zeros(batch),
     )

@@ -17,6 +17,7 @@ NO_TABLES = (
     "Real-valued spaces have no tables. Plan with planners.quantised() or "
     "planners.particle_tree(); infer with posterior(homdp, episodes)."
 )
+ENDED = "ended"  # the observation of terminal states
 NUMBERS_FOR_NAMES = "Convert names to indices: world.spaces.observations.index(name)."
 
 
@@ -58,7 +59,8 @@ Space: TypeAlias = "tuple[str, ...] | Real"
 class Spaces(NamedTuple):
     """The states, observations and actions of a model, and its horizon.
 
-    States and observations are tuples of names or :class:`Real`; actions are a tuple of names.
+    States and observations are tuples of names or :class:`Real`; actions are a tuple of names. If
+    there are terminal states, the last observation is "ended", which only they show.
 
     Examples
     --------
@@ -79,6 +81,7 @@ class Spaces(NamedTuple):
     observations: Space
     actions: tuple[str, ...]
     horizon: int
+    terminal: tuple[str, ...] = ()  # the states that end the episode; they show "ended"
 
     @property
     def spaces(self) -> Spaces:
@@ -89,6 +92,11 @@ class Spaces(NamedTuple):
     def form(self) -> Form:
         """The form of tables that do not depend on the step; only for finite spaces."""
         return stationary_form(self)
+
+    @property
+    def ends(self) -> Array:
+        """Whether each state is terminal, (X,); only for finitely many states."""
+        return np.isin(names_of(self.states), self.terminal)
 
     @property
     def finite(self) -> bool:

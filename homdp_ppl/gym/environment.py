@@ -153,7 +153,7 @@ class HOMDPEnv(gymnasium.Env[Any, Any]):
         """The episode so far with the names of the world; latent states only after its end."""
         if self.render_mode is None:
             return None
-        states, observations, actions, H = self.spaces
+        states, observations, actions, H, _ = self.spaces
         done = [*(f": {actions[a]}" for a in self._actions), ""]
         seen = [label_of(y, observations) for y in self._observations]
         lines = [

@@ -71,7 +71,7 @@ def check_episode(homdp: HOMDP, episode: Episode) -> None:
     if homdp.spaces.finite:
         as_counts(homdp, episode)
     else:
-        Episodes.of(episode, homdp).require_complete(f"data for {homdp.name}")
+        Episodes.of(episode, homdp).require_revealed(f"data for {homdp.name}")
 
 
 def plain(counts: Counts) -> Counts:
@@ -134,7 +134,7 @@ def _episodes(homdp: HOMDP, data: Episode | Iterable[Episode | Episodes]) -> Epi
         )
         problem = Problem("data", f"a {type(data).__name__}", "Episodes, or Counts", remedy)
         raise DataError(f"data for {homdp.name}", [problem])
-    return Episodes.of(listed, homdp).require_complete(f"data for {homdp.name}")
+    return Episodes.of(listed, homdp).require_revealed(f"data for {homdp.name}")
 
 
 def _is_ragged(table: Any) -> bool:

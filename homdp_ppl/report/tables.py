@@ -147,7 +147,7 @@ def models_table(worlds: Mapping[str, World]) -> Table:
     """
     table = Table("model", "sizes", "unknown", show_lines=True)
     for name, world in worlds.items():
-        X, Y, A, H = world.spaces
+        X, Y, A, H, _ = world.spaces
         if not world.spaces.finite:
             unknown = ", ".join(site.name for site in world.homdp.sites)
         else:
