@@ -169,6 +169,13 @@ class POMDP(_Fields):
         """Whether the reward depends on the observation."""
         return bool(self.reward.shape[-2] > 1)
 
+    @property
+    def endings(self) -> Array:
+        """The observations that only terminal states emit, (Y,): the episode has ended."""
+        emitted, ends = np.asarray(self.emission) > 0, np.asarray(self.terminal, dtype=bool)
+        axes = tuple(range(emitted.ndim - 1))
+        return (emitted & ends[:, None]).any(axes) & ~(emitted & ~ends[:, None]).any(axes)
+
     def predict(self, b: Array, a: Any, h: Any) -> Array:
         """The distribution of the next state before its observation.
 
