@@ -16,7 +16,7 @@ def ending_pomdp(
     model = dependent_pomdp(seed, X, Y, A, H, kinds=kinds)
     generator = np.random.default_rng([seed, 1])
     T = np.pad(model.transition, ((0, 0), (0, 1), (0, 0), (0, 1)))
-    over = generator.uniform(0, 0.6, T.shape[:1] + (X, A)) * (generator.random((X, A)) < 0.7)
+    over = generator.uniform(0, 0.6, (*T.shape[:1], X, A)) * (generator.random((X, A)) < 0.7)
     T[:, :X] *= 1 - over[..., None]
     T[:, :X, :, X] = over
     T[:, X, :, X] = 1.0

@@ -194,7 +194,8 @@ def play_by_asking(pomdp: POMDP, policy: Policy, noise: Noise, spaces: Spaces) -
     """Simulate one episode with a policy that is called at every step.
 
     The episode ends at a terminal state. The policy receives copies of the observations and actions
-    so far. Because this frame contains the state, custom policies must be wrapped by :func:`homdp_ppl.core.barrier.separated`.
+    so far. Because this frame contains the state, custom policies must be wrapped by
+    :func:`homdp_ppl.core.barrier.separated`.
     """
     state = int(choose(pomdp.initial, noise.state[0]))
     states, observations = [state], []

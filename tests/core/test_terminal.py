@@ -92,7 +92,7 @@ def test_episodes_end_at_terminal_states(kinds):
         L = len(episode.actions)
         assert not pomdp.terminal[episode.states[:L]].any()
         assert (episode.ended == "terminal") == pomdp.terminal[episode.states[L]]
-        assert episode.ended == "terminal" or L == pomdp.horizon
+        assert episode.ended == "terminal" or pomdp.horizon == L
         assert pomdp.sizes[1] - 1 not in episode.observations
     assert (compiled.ended[compiled.length == pomdp.horizon] == "terminal").any()  # at H + 1
     assert Episodes.of(list(compiled), world).same_as(compiled)
