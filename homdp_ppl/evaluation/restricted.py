@@ -177,7 +177,7 @@ def _blind(pomdp: POMDP) -> _Tables:
 
 
 def _tables(pomdp: POMDP, signals: list[Array], rewards: list[Array], vectors: Array) -> _Tables:
-    X, _, A = pomdp.sizes
+    X = len(pomdp.initial)
     B = signals[0].shape[1] // X
     initial = np.zeros((B, X))
     initial[-1] = pomdp.initial
