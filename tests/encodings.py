@@ -1,8 +1,10 @@
 """Stationary models that are equivalent to models of full ranks, encoded by hand in the state."""
 
+from dataclasses import replace
+
 import numpy as np
 
-from homdp_ppl import POMDP
+from homdp_ppl import POMDP, World, tabular
 from tests.planners.exact import dependent_pomdp, full
 
 
@@ -60,3 +62,16 @@ def encoded(pomdp: POMDP) -> POMDP:
                 moves[here, a, place[h + 1, a]] = T[h, x, a][:, None] * O[h + 1, a]
     terminal = np.broadcast_to(pomdp.terminal[:, None], shape).ravel()
     return POMDP.of(initial, moves, shows, reward, horizon=H, terminal=terminal)
+
+
+def world_of(pomdp: POMDP) -> World:
+    """A world with these arrays."""
+    X, Y, A = pomdp.sizes
+    model = tabular(
+        T=np.full((X, A, X), 1 / X),
+        O=np.full((X, Y), 1 / Y),
+        initial=np.full(X, 1 / X),
+        reward=np.zeros((X, A)),
+        horizon=pomdp.horizon,
+    )
+    return replace(model.at(), _pomdp=pomdp)

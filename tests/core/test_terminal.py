@@ -1,34 +1,19 @@
 """Episodes that end in terminal states, in models of full ranks: simulation and policies."""
 
-from dataclasses import replace
-
 import jax
 import numpy as np
 import pytest
 
-from homdp_ppl import Episodes, GraphPolicy, World, evaluate, rollout, tabular
+from homdp_ppl import Episodes, GraphPolicy, evaluate, rollout
 from homdp_ppl.core import rollout as simulation
 from homdp_ppl.core.rollout import steps_taken
 from homdp_ppl.evaluation.exact import occupancy
-from tests.encodings import encoded, ending_pomdp
+from tests.encodings import encoded, ending_pomdp, world_of
 from tests.planners.exact import full
 from tests.worlds import Parity, random_policy
 
 KEYS = jax.random.split(jax.random.key(0), 3000)
 KINDS = ("toy", "ta", "y", "")
-
-
-def world_of(pomdp) -> World:
-    """A world with these arrays."""
-    X, Y, A = pomdp.sizes
-    model = tabular(
-        T=np.full((X, A, X), 1 / X),
-        O=np.full((X, Y), 1 / Y),
-        initial=np.full(X, 1 / X),
-        reward=np.zeros((X, A)),
-        horizon=pomdp.horizon,
-    )
-    return replace(model.at(), _pomdp=pomdp)
 
 
 class Ongoing:
