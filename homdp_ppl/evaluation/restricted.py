@@ -163,7 +163,7 @@ def _blind(pomdp: POMDP) -> _Tables:
     """One signal; rewards are averaged over the observations."""
     (X, _, A), H = pomdp.sizes, pomdp.horizon
     if not pomdp.rewards_by_observation:
-        signals = [np.ones((1, X)) for _ in range(H)]
+        signals: list[Array] = [np.ones((1, X)) for _ in range(H)]
         rewards = [pomdp.rewards(h)[None, :, 0] for h in range(H)]
         unseen = pomdp._replace(emission=np.ones((1, 1, X, 1)))
         return _tables(pomdp, signals, rewards, fast_informed_bound(unseen))

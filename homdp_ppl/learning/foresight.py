@@ -30,7 +30,8 @@ def seeing_value(world: POMDP, actions: Array) -> float:
     """The exact value of an agent that sees the state and takes ``actions`` (H, X, Y or 1)."""
     X, Y, A = world.sizes
     if actions.shape[-1] == 1 and not world.rewards_by_observation:  # emissions do not matter
-        states, value = np.arange(X), np.zeros(X)
+        states = np.arange(X)
+        value: Array = np.zeros(X)
         for h in reversed(range(world.horizon)):
             taken = actions[h, :, 0]
             value = world.rewards(h)[states, 0, taken] + world.moves(h)[states, taken] @ value
