@@ -59,9 +59,10 @@ class Support(NamedTuple):
         """
         tables = {}
         for (where, rank), part in zip(SHORT.items(), _first_three(model), strict=True):
-            table, problems = as_numbers(where, part, f"with {rank} or 4 axes")
-            if table is not None and table.ndim not in (rank, 4 if rank > 1 else 1):
-                expected = f"{rank} or 4 axes" if rank > 1 else "1 axis"
+            ranks = range(rank, 5) if rank > 1 else (1,)
+            expected = f"{' or '.join(map(str, ranks))} axes"
+            table, problems = as_numbers(where, part, f"with {expected}")
+            if table is not None and table.ndim not in ranks:
                 problems = [Problem(where, f"shape {table.shape}", expected)]
             refuse(ParameterError, "Support.of", problems)
             tables[where] = np.asarray(table) > 0

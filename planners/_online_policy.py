@@ -203,7 +203,9 @@ class OnlinePolicy:
             belief: Belief = self._machine.first(self._parameters, key, seen[0])
         else:
             before = self._belief(seen[:-1], done[:-1])
-            belief = self._machine.update(self._parameters, key, before, done[-1], seen[-1])
+            belief = self._machine.update(
+                self._parameters, key, before, done[-1], seen[-1], len(done)
+            )
         if belief.depleted:
             self._depleted.add(name)
         self._effective = min(self._effective, float(belief.effective))

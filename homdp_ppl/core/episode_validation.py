@@ -8,6 +8,7 @@ import numpy as np
 
 from homdp_ppl.core.episode import length_problems, missing_value
 from homdp_ppl.core.episode_values import Known, Values
+from homdp_ppl.core.form import Form
 from homdp_ppl.core.spaces import Spaces, entry_place, shape_of, value_problems
 from homdp_ppl.errors import Problem
 
@@ -164,10 +165,12 @@ def excluded_problems(episodes: Episodes, support: Support, spaces: Spaces) -> l
     """Report steps that a declaration excludes; only revealed states are read."""
     states, actions, seen = episodes.states, episodes.actions, episodes.observations
     before, after = states[:, :-1], states[:, 1:]
+    form = Form(*map(np.shape, (support.initial, support.transition, support.emission)))
+    moves, shows = form.step_places(states, seen, actions)
     excluded = {
         "initial": ~support.initial[states[:, :1]],
-        "emission": ~support.emission[before, seen],
-        "transition": ~support.transition[before, actions, after],
+        "emission": ~support.emission[shows],
+        "transition": ~support.transition[moves],
     }
     if not episodes.complete:
         taken = episodes.steps & episodes.revealed[:, :-1]

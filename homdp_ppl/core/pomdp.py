@@ -5,6 +5,7 @@ pomdp_shapes.py converts short forms to full ranks; pomdp_validation.py validate
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -12,6 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from homdp_ppl.core.form import Form, form_of_tables
 from homdp_ppl.core.numbers import as_numbers
 from homdp_ppl.core.pomdp_shapes import (
     SHORT_FORMS,
@@ -140,6 +142,11 @@ class POMDP(_Fields):
     def spaces(self) -> Spaces:
         """Generated names: x0, y0, a0 and so on."""
         return numbered_spaces(*self.sizes, self.horizon)
+
+    @property
+    def form(self) -> Form:
+        """The form of the tables: on what their rows depend."""
+        return form_of_tables(self.transition, self.emission)
 
     def moves(self, h: Any) -> Array:
         """T_h(x' | x, a), (X, A, X)."""
@@ -350,6 +357,25 @@ class Stationary(NamedTuple):
             np.ones(batch),
             np.zeros(batch),
         )
+
+
+def assembled(form: Form, tables: Sequence[Array], reward: Array) -> POMDP:
+    """A POMDP from initial, transition and emission tables, and rewards (H, X, A); can be traced.
+
+    Extra leading axes are candidates. Nothing is validated.
+    """
+    initial, *rows = tables
+    transition, emission = form.full(*rows)
+    batch = np.shape(initial)[:-1]
+    return POMDP(
+        initial,
+        transition,
+        emission,
+        reward[..., :, :, None, :],
+        np.zeros(np.shape(initial), dtype=bool),
+        np.ones(batch),
+        np.zeros(batch),
+    )
 
 
 def _numeric(values: Any) -> bool:

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, Protocol, TypeAlias
 import numpy as np
 
 from homdp_ppl.core.checked import checked
+from homdp_ppl.core.form import Form, stationary_form
 from homdp_ppl.errors import DataError, Problem, SpacesError, shown
 from homdp_ppl.precision import Array
 
@@ -85,6 +86,11 @@ class Spaces(NamedTuple):
         return self
 
     @property
+    def form(self) -> Form:
+        """The form of tables that do not depend on the step; only for finite spaces."""
+        return stationary_form(self)
+
+    @property
     def finite(self) -> bool:
         """Whether states and observations are both finite sets of names."""
         return not is_real(self.states, self.observations)
@@ -108,7 +114,8 @@ class Spaces(NamedTuple):
     def entry(self, table: str, index: Array | Sequence[int]) -> str:
         """The names that belong to an index, or its first entries, of a table.
 
-        The table is "initial", "transition" or "emission".
+        The table is "initial", "transition" or "emission", without axes for the step or the
+        previous action.
 
         Examples
         --------
@@ -140,6 +147,10 @@ class HasSpaces(Protocol):
     @property
     def spaces(self) -> Spaces:
         """States, observations, actions and the horizon."""
+
+    @property
+    def form(self) -> Form:
+        """The form of the tables; only for finite spaces."""
 
 
 def spaces_of(model: Any, subject: str) -> Spaces:

@@ -13,7 +13,13 @@ from numpyro import handlers
 from numpyro.distributions import constraints
 
 from homdp_ppl.core.numbers import masked_problems
-from homdp_ppl.core.probabilities import FLOAT32, ROW_TOLERANCE, pomdp_problems, row_problems
+from homdp_ppl.core.probabilities import (
+    FLOAT32,
+    ROW_TOLERANCE,
+    entry_name,
+    pomdp_problems,
+    row_problems,
+)
 from homdp_ppl.core.spaces import Spaces
 from homdp_ppl.declare.kernels import Tables, unwrap
 from homdp_ppl.declare.probing import Site
@@ -147,7 +153,9 @@ def table_problems(tables: Tables, support: Tables, spaces: Spaces) -> list[Prob
                 "The check misses a condition that holds only in a far tail of a prior: rewrite "
                 "the program so that the entry is positive at typical parameters too."
             )
-            problems.append(Problem(where, got, "zero", remedy, spaces.entry(where, index)))
+            problems.append(
+                Problem(where, got, "zero", remedy, entry_name(where, index, table.shape, spaces))
+            )
     return problems
 
 

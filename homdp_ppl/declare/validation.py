@@ -17,9 +17,10 @@ from homdp_ppl.core.arguments import is_count
 from homdp_ppl.core.numbers import masked_problems
 from homdp_ppl.core.probabilities import row_problems
 from homdp_ppl.core.spaces import Real, Space, Spaces, names_of
-from homdp_ppl.declare.kernels import TRACER_ERRORS, KernelError, Kernels, Tables, tracer_problem
+from homdp_ppl.declare.kernels import TRACER_ERRORS, Kernels, Tables, tracer_problem
 from homdp_ppl.declare.probing import POINTS, Probe, Site
 from homdp_ppl.declare.purity import SAMPLED, abstract_run, changes
+from homdp_ppl.declare.signatures import KernelError
 from homdp_ppl.declare.sizes import number_of_names_problems
 from homdp_ppl.errors import Problem, shown
 from homdp_ppl.precision import Array

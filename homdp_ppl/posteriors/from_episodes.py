@@ -40,8 +40,9 @@ def from_episodes(
         return belief
     sampling, names = settings.sampling, ", ".join(site.name for site in homdp.sites)
     gaussian = homdp.cache.get("gaussian", lambda: gaussian_emissions(homdp))
-    data = statistics(episodes, homdp.spaces, gaussian)
-    form = gaussian_form(homdp) if gaussian and settings.method == "auto" else None
+    data = statistics(episodes, homdp.spaces, gaussian, homdp.context)
+    simple = gaussian and not homdp.context.moves
+    form = gaussian_form(homdp) if simple and settings.method == "auto" else None
     if form is not None and isinstance(data.sights, Moments):
         return replace(
             belief,

@@ -254,7 +254,7 @@ def _probe(homdp: HOMDP, key: Array) -> _Point:
     rules = homdp.dynamics.laws(values)
 
     def emission(x: Array) -> tuple[Array, Array]:
-        law = unwrap(rules.emission(x))
+        law = unwrap(rules.emission(x, 0, 0))
         return jnp.broadcast_to(law.loc, ()), jnp.broadcast_to(law.scale, ())
 
     location, scale = jax.vmap(emission)(jnp.arange(len(homdp.spaces.states)))
@@ -285,7 +285,7 @@ def _certified(form: GaussianForm, point: _Point) -> bool:
     def difference(values: dict[str, Array], log_prior: Array) -> tuple[Array, Array]:
         rules = form.homdp.dynamics.laws(values)
         starts = Rows((np.arange(X),), np.ones(X))
-        moves = jax.vmap(lambda x, a, z: rules.transition(x, a).log_prob(z))(*everything.values)
+        moves = jax.vmap(lambda x, a, z: rules.transition(x, a, 0).log_prob(z))(*everything.values)
         first = jax.vmap(lambda x: rules.initial().log_prob(x))(*starts.values)
         likelihood = log_likelihood(
             rules, Statistics(nothing._replace(values=nothing.values[:1]), nothing, data)
