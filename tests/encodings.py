@@ -66,11 +66,12 @@ def encoded(pomdp: POMDP) -> POMDP:
 
 def world_of(pomdp: POMDP) -> World:
     """A world with these arrays."""
-    X, Y, A = pomdp.sizes
+    X, _, A = pomdp.sizes
+    form = pomdp.form
     model = tabular(
-        T=np.full((X, A, X), 1 / X),
-        O=np.full((X, Y), 1 / Y),
-        initial=np.full(X, 1 / X),
+        T=pomdp.transition.reshape(form.transition),
+        O=pomdp.emission.reshape(form.emission),
+        initial=pomdp.initial,
         reward=np.zeros((X, A)),
         horizon=pomdp.horizon,
     )

@@ -147,7 +147,7 @@ def _dependence(arrays: POMDP) -> list[Problem]:
         if not _equal(table):
             got, expected = "a table that depends on the step", "the same table at every step"
             problems.append(Problem(name, got, expected, "Include the step in the state."))
-    if not _equal(np.moveaxis(arrays.reward, 2, 0)):
+    if not (arrays.reward == arrays.reward[:, :, :1]).all():
         got = "rewards that depend on the observation before the action"
         remedy = "Include the observation in the state."
         problems.append(Problem("reward", got, "rewards of states and actions", remedy))

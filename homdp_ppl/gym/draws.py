@@ -95,17 +95,15 @@ class KeyedDraws:
     @in_x64
     def observe(self, generator: np.random.Generator, state: Any, action: int, step: int) -> Any:
         """y_h; always a vector for real observations, as Gymnasium expects."""
-        seen = self._plain(
-            self._observe(self._numbers, _key(generator), state), self._spaces.observations
-        )
+        drawn = self._observe(self._numbers, _key(generator), state, action, step)
+        seen = self._plain(drawn, self._spaces.observations)
         return np.atleast_1d(seen) if isinstance(self._spaces.observations, Real) else seen
 
     @in_x64
     def move(self, generator: np.random.Generator, state: Any, action: int, step: int) -> Any:
         """x_{h+1}."""
-        return self._plain(
-            self._move(self._numbers, _key(generator), state, action), self._spaces.states
-        )
+        drawn = self._move(self._numbers, _key(generator), state, action, step)
+        return self._plain(drawn, self._spaces.states)
 
     @in_x64
     def reward(self, step: int, state: Any, observation: Any, action: int) -> float:

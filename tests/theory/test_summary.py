@@ -114,6 +114,7 @@ def test_statements_that_are_not_known_raise(kinds, where):
     for attempt in (
         lambda: theory.report(pomdp, 100),
         lambda: theory.report(made, 100),
+        lambda: theory.report(made.homdp, 100),
         lambda: theory.hop_b_optimism(policy, made, counts, 100),
         lambda: theory.hop_b_class_optimism([policy], made, counts, np.ones((1, 3, 3)) / 3, 100),
     ):
