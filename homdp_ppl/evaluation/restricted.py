@@ -45,7 +45,7 @@ class Restricted(NamedTuple):
     (0.6, 0.9, [0.0, 1.0])
     """
 
-    value: float  # exact
+    value: float  # exact, in the user's units
     policy: GraphPolicy
 
 
@@ -68,7 +68,7 @@ def best_blind(pomdp: POMDP, max_nodes: int = MAX_NODES) -> Restricted:
     3.6
     """
     pomdp = _checked(pomdp, "best_blind", max_nodes)
-    return _restricted(_best_rules("best_blind", _blind(pomdp), max_nodes), pomdp)
+    return _restricted(_best_rules("best_blind", _blind(pomdp), pomdp, max_nodes), pomdp)
 
 
 def best_memoryless(pomdp: POMDP, max_nodes: int = MAX_NODES) -> Restricted:
@@ -97,7 +97,8 @@ def best_memoryless(pomdp: POMDP, max_nodes: int = MAX_NODES) -> Restricted:
     (3.6, 3.704)
     """
     pomdp = _checked(pomdp, "best_memoryless", max_nodes)
-    return _restricted(_best_rules("best_memoryless", _memoryless(pomdp), max_nodes), pomdp)
+    rules = _best_rules("best_memoryless", _memoryless(pomdp), pomdp, max_nodes)
+    return _restricted(rules, pomdp)
 
 
 def _checked(pomdp: POMDP, subject: str, max_nodes: int) -> POMDP:
@@ -111,7 +112,12 @@ def _restricted(rules: Array, pomdp: POMDP) -> Restricted:
     seen = np.arange(Y) % n
     following = np.minimum(np.arange(H) + 1, H - 1).repeat(n)[:, None] * n + seen  # (H n, Y)
     policy = GraphPolicy(seen, np.eye(A)[rules.ravel()], following[:, None])
-    return Restricted(policy_value(policy, pomdp), policy)
+    return Restricted(_in_units(policy_value(policy, pomdp), pomdp), policy)
+
+
+def _in_units(value: float, pomdp: POMDP) -> float:
+    """A value in the user's units."""
+    return float(pomdp.scale * value + pomdp.horizon * pomdp.shift)
 
 
 class _Tables(NamedTuple):
@@ -197,7 +203,7 @@ def _by_situation(pomdp: POMDP, h: int) -> Array:
     return tables.reshape(-1, tables.shape[-1]).T
 
 
-def _best_rules(subject: str, tables: _Tables, max_nodes: int) -> Array:
+def _best_rules(subject: str, tables: _Tables, pomdp: POMDP, max_nodes: int) -> Array:
     """The best action for each step and signal, (H, n).
 
     The search is repeated with more and more unfinished policies, until none is dropped.
@@ -209,7 +215,7 @@ def _best_rules(subject: str, tables: _Tables, max_nodes: int) -> Array:
             got = f"more than {max_nodes:,} unfinished policies that may still be optimal"
             remedy = (
                 f"Increase max_nodes, or use a shorter horizon. The best value found so far is "
-                f"{search.value:.6g}."
+                f"{_in_units(search.value, pomdp):.6g}."
             )
             raise PlanningError(
                 subject, [Problem("max_nodes", got, f"at most {max_nodes:,}", remedy)]

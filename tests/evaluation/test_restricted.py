@@ -186,3 +186,10 @@ def test_the_tiger_problem():
     sharper = models.load("tiger", horizon=3, accuracy=0.95).pomdp
     assert best_memoryless(sharper).value == pytest.approx(2.85)
     assert best_blind(sharper).value == pytest.approx(2.7)
+
+
+def test_values_are_in_the_units_of_the_user():
+    pomdp = random_pomdp(0, 3, 2, 2, 3)
+    scaled = pomdp._replace(scale=np.array(10.0), shift=np.array(-4.0))
+    for best in (best_blind, best_memoryless):
+        assert best(scaled).value == pytest.approx(10 * best(pomdp).value - 12, abs=1e-12)
