@@ -13,7 +13,6 @@ from homdp_ppl.core.arguments import refuse
 from homdp_ppl.core.barrier import separated
 from homdp_ppl.core.episode import Ended, Episode
 from homdp_ppl.core.episodes import Episodes
-from homdp_ppl.core.form import Form
 from homdp_ppl.core.graph_policy import GraphPolicy, check_policy
 from homdp_ppl.core.policy import Policy, Trajectory, ask
 from homdp_ppl.core.pomdp import POMDP
@@ -33,10 +32,6 @@ class Playable(Protocol):
     @property
     def spaces(self) -> Spaces:
         """States, observations, actions and the horizon."""
-
-    @property
-    def form(self) -> Form:
-        """The form of the tables; only for finite spaces."""
 
     def play(self, keys: Array, policy: Policy, actions: Array | None = None) -> Episodes:
         """Simulate one episode per key; ``actions`` are uniform numbers for random actions."""
