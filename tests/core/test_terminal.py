@@ -138,6 +138,8 @@ def test_policies_are_not_called_after_the_end():
     plain = GraphPolicy.from_policy(Parity(2), pomdp.spaces)
     np.testing.assert_array_equal(plain.start, [0, 1, 2])
     assert evaluate(plain, pomdp) == pytest.approx(evaluate(graph, pomdp), abs=1e-14)
+    assert evaluate(Ongoing(pomdp), pomdp) == evaluate(graph, pomdp)
+    np.testing.assert_array_equal(occupancy(Ongoing(pomdp), pomdp), occupancy(graph, pomdp))
 
 
 def test_steps_taken():
