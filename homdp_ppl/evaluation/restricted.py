@@ -112,12 +112,7 @@ def _restricted(rules: Array, pomdp: POMDP) -> Restricted:
     seen = np.arange(Y) % n
     following = np.minimum(np.arange(H) + 1, H - 1).repeat(n)[:, None] * n + seen  # (H n, Y)
     policy = GraphPolicy(seen, np.eye(A)[rules.ravel()], following[:, None])
-    return Restricted(_in_units(policy_value(policy, pomdp), pomdp), policy)
-
-
-def _in_units(value: float, pomdp: POMDP) -> float:
-    """A value in the user's units."""
-    return float(pomdp.scale * value + pomdp.horizon * pomdp.shift)
+    return Restricted(float(pomdp.to_user(policy_value(policy, pomdp))), policy)
 
 
 class _Tables(NamedTuple):
@@ -162,7 +157,7 @@ def _memoryless(pomdp: POMDP) -> _Tables:
     for h, shows in enumerate(signals):
         r = np.swapaxes(pomdp.rewards(h), 0, 1)  # (Y|1, X, A)
         rewards.append(shows[..., None] * np.tile(r, (1, shows.shape[1] // r.shape[1], 1)))
-    return _tables(pomdp, signals, rewards, fast_informed_bound(pomdp))
+    return _tables(pomdp, signals, rewards, fast_informed_bound(pomdp.unscaled))
 
 
 def _blind(pomdp: POMDP) -> _Tables:
@@ -171,14 +166,14 @@ def _blind(pomdp: POMDP) -> _Tables:
     if not pomdp.rewards_by_observation:
         signals: list[Array] = [np.ones((1, X)) for _ in range(H)]
         rewards = [pomdp.rewards(h)[None, :, 0] for h in range(H)]
-        unseen = pomdp._replace(emission=np.ones((1, 1, X, 1)))
+        unseen = pomdp.unscaled._replace(emission=np.ones((1, 1, X, 1)))
         return _tables(pomdp, signals, rewards, fast_informed_bound(unseen))
     seen = _memoryless(pomdp)
     rewards = [part.sum(0, keepdims=True) for part in seen.rewards]
     signals = [np.ones((1, part.shape[1])) for part in seen.signals]
     # the bound uses the largest mean reward over the previous actions
     largest = np.stack([part.reshape(-1, X, A).max(0) for part in rewards])
-    unseen = pomdp._replace(emission=np.ones((1, 1, X, 1)), reward=largest[:, :, None])
+    unseen = pomdp.unscaled._replace(emission=np.ones((1, 1, X, 1)), reward=largest[:, :, None])
     return _tables(pomdp, signals, rewards, fast_informed_bound(unseen))
 
 
@@ -215,7 +210,7 @@ def _best_rules(subject: str, tables: _Tables, pomdp: POMDP, max_nodes: int) -> 
             got = f"more than {max_nodes:,} unfinished policies that may still be optimal"
             remedy = (
                 f"Increase max_nodes, or use a shorter horizon. The best value found so far is "
-                f"{_in_units(search.value, pomdp):.6g}."
+                f"{pomdp.to_user(search.value):.6g}."
             )
             raise PlanningError(
                 subject, [Problem("max_nodes", got, f"at most {max_nodes:,}", remedy)]

@@ -126,7 +126,7 @@ def _tables(model: HOMDP | World | POMDP) -> _Tables:
     sizes_of(arrays, "write_pomdp")
     arrays = POMDP(*map(np.asarray, arrays))
     problems = pomdp_problems(arrays, model.spaces)
-    rewards = arrays.scale * arrays.reward + arrays.shift  # in the user's units
+    rewards = arrays.to_user(arrays.reward, 1)
     if not (np.abs(rewards) <= LARGEST).all():
         expected = f"numbers between {-LARGEST:g} and {LARGEST:g}"
         problems.append(Problem("reward", "entries that are nan or too large", expected))

@@ -42,7 +42,7 @@ class TableDraws:
     def __init__(self, world: World) -> None:
         pomdp = world.pomdp
         self._initial, self._transition, self._emission = map(_cumulative, pomdp[:3])
-        self._reward = pomdp.scale * pomdp.reward + pomdp.shift
+        self._reward = pomdp.to_user(pomdp.reward, 1)
         self._terminal = pomdp.terminal.tolist()
 
     def first(self, generator: np.random.Generator) -> int:

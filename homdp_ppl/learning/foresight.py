@@ -21,13 +21,16 @@ def seeing_actions(model: POMDP) -> Array:
     They depend on the observation only if the reward does. Ties are broken in favour of the lowest
     action.
     """
-    Q = qmdp(model)  # (H, X, A) or (H, X, Y, A)
+    Q = qmdp(model.unscaled)  # (H, X, A) or (H, X, Y, A)
     best = namespace(Q).argmax(Q.max(-1, keepdims=True) - TIE * model.horizon <= Q, axis=-1)
     return best if best.ndim == 3 else best[..., None]
 
 
 def seeing_value(world: POMDP, actions: Array) -> float:
-    """The exact value of an agent that sees the state and takes ``actions`` (H, X, Y or 1)."""
+    """The exact value of an agent that sees the state and takes ``actions`` (H, X, Y or 1).
+
+    Rewards are in [0, 1].
+    """
     X, Y, A = world.sizes
     if actions.shape[-1] == 1 and not world.rewards_by_observation:  # emissions do not matter
         states = np.arange(X)
