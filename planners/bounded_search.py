@@ -1,4 +1,4 @@
-"""bounded_search: an anytime planner with lower and upper bounds of the optimum.
+"""bounded_search: an anytime planner with lower and upper bounds on the optimum.
 
 This is heuristic search value iteration (Smith and Simmons 2004) for finite horizons. Each pass
 goes forward from the start of the episode and keeps the beliefs with the largest probability times
@@ -170,7 +170,7 @@ class Search:
                 self.status.stop()
 
     def bounds(self) -> tuple[float, float]:
-        """Upper and lower bounds of the optimum."""
+        """Upper and lower bounds on the optimum."""
         stage = self.stages[0]
         front = Front(*ROOT, math.inf)
         _, upper, lower = descend(

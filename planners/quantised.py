@@ -1,5 +1,5 @@
-"""quantised: planning for finitely many states and real-valued observations, with a bracket of the
-optimum.
+"""quantised: planning for finitely many states and real-valued observations, with a bracket around
+the optimum.
 
     value of a policy on cells   <=   optimum over all policies on y
                                  <=   optimum of an experiment that is more informative than y

@@ -83,7 +83,7 @@ def checked(function: Callable[P, R]) -> Callable[P, R]:
     ...     repeat(3, times=True)
     ... except ParameterError as error:
     ...     print(*error.problems, sep="; ")
-    text: got 3; expected a string; times: got True; expected a whole number
+    text: got 3; expected a string; times: got True; expected an integer
     """
     return _checked(function, ())
 

@@ -17,7 +17,7 @@ from homdp_ppl.core.episode import Episode, missing_value
 from homdp_ppl.core.episodes import Episodes
 from homdp_ppl.core.form import Form
 from homdp_ppl.core.policy import range_problems
-from homdp_ppl.core.spaces import HasSpaces, spaces_of
+from homdp_ppl.core.spaces import HasTables, spaces_of
 from homdp_ppl.errors import DataError, Problem, shown
 from homdp_ppl.memory import NUMBER, count, require_memory
 from homdp_ppl.precision import Array, namespace
@@ -52,7 +52,7 @@ class Counts:
 
     @classmethod
     @checked
-    def zero(cls, model: HasSpaces) -> Counts:
+    def zero(cls, model: HasTables) -> Counts:
         """Counts without any data."""
         form = _form(model)
         transition, emission, initial = (
@@ -64,7 +64,7 @@ class Counts:
     @classmethod
     @checked
     def of(
-        cls, episodes: Episode | Episodes | Iterable[Episode | Episodes], model: HasSpaces
+        cls, episodes: Episode | Episodes | Iterable[Episode | Episodes], model: HasTables
     ) -> Counts:
         """Count episodes; raises DataError if they do not fit the model or lack states.
 
@@ -157,7 +157,7 @@ def _incremented(table: Array, index: tuple[Array, ...], traced: bool) -> Array:
     return copy
 
 
-def _form(model: HasSpaces) -> Form:
+def _form(model: HasTables) -> Form:
     """The form of a model's tables; raises an error if its counts do not fit in memory."""
     X, Y, A, _ = spaces_of(model, "counts").sizes
     form = model.form
@@ -167,7 +167,7 @@ def _form(model: HasSpaces) -> Form:
     return form
 
 
-def check_counts(counts: Counts, model: HasSpaces, subject: str = "counts") -> None:
+def check_counts(counts: Counts, model: HasTables, subject: str = "counts") -> None:
     """Raise an error for counts of another model, and for invalid numbers.
 
     Without this check, different shapes could be broadcast. Traced numbers are accepted.

@@ -214,7 +214,7 @@ def _scalar(value: Any, kinds: str) -> bool:
     )
 
 
-def _whole(value: Any) -> bool:
+def _integer(value: Any) -> bool:
     numpy = isinstance(value, np.ndarray) and _scalar(value, "iu")
     return numpy or (isinstance(value, Integral) and not isinstance(value, bool))
 
@@ -244,8 +244,8 @@ _PLAIN: dict[Any, Kind] = {
     None: Kind(lambda v: v is None, "None"),
     type(None): Kind(lambda v: v is None, "None"),
     bool: Kind(lambda v: isinstance(v, bool | np.bool_), "True or False"),
-    int: Kind(_whole, "a whole number", "int"),
+    int: Kind(_integer, "an integer", "int"),
     float: Kind(_real, "a number", "float"),
     str: Kind(lambda v: isinstance(v, str), "a string", "str"),
-    typing.SupportsIndex: Kind(_whole, "a whole number", "int"),
+    typing.SupportsIndex: Kind(_integer, "an integer", "int"),
 }

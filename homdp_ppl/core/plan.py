@@ -40,7 +40,7 @@ class Solution(NamedTuple):
 
     # ()  of the policy; with a backup or a clip, the optimistic value at the root
     value: Array | np.float64
-    upper: Array | np.float64  # ()  upper bound of the optimum
+    upper: Array | np.float64  # ()  upper bound on the optimum
     # (Y, X)  alpha-vectors after each first observation, if a backup or a clip needs them
     first: Array
     policy: GraphPolicy
@@ -48,7 +48,7 @@ class Solution(NamedTuple):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Plan:
-    """A policy for a model, with its value and an upper bound of the optimum.
+    """A policy for a model, with its value and an upper bound on the optimum.
 
     If the plan is ``certified``, ``value <= optimum <= upper``; both are equal if the planner is
     exact. With an optimistic backup or clipped values, both are the optimistic value at the root.
@@ -73,7 +73,7 @@ class Plan:
 
     policy: Policy
     value: float  # the policy's value in the model
-    upper: float  # upper bound of the optimum
+    upper: float  # upper bound on the optimum
     certified: bool
     planner: str  # the name of the planner, and why it was chosen if there were several
     statistics: Mapping[str, float]  # numbers of nodes, seconds and so on
@@ -90,7 +90,7 @@ class Plan:
         if self.certified and not certain:
             got = f"value {self.value:.6g} and upper {self.upper:.6g}"
             remedy = (
-                "Pass value=evaluate(policy, model), and a proved bound of the optimum as upper "
+                "Pass value=evaluate(policy, model), and a proved bound on the optimum as upper "
                 "(the same number if the planner is exact)."
             )
             problem = Problem("certificate", got, "value <= upper", remedy)
@@ -261,7 +261,7 @@ def make_plan(
     value
         Its value in the model.
     upper
-        A proved bound of the optimum; the same number if the planner is exact.
+        A proved bound on the optimum; the same number if the planner is exact.
     model
         The model.
     planner

@@ -172,8 +172,8 @@ def play_tables(
         return _ended(compiled, np.asarray(pomdp.terminal))
     drawn = to_numpy(_noise(keys, spaces.horizon, actions))
     rows = zip(*drawn, strict=True)
-    with separated(policy) as asked:
-        played = [play_by_asking(pomdp, asked, Noise(*row), spaces) for row in rows]
+    with separated(policy) as isolated:
+        played = [play_by_asking(pomdp, isolated, Noise(*row), spaces) for row in rows]
     return Episodes.of(played, spaces)
 
 

@@ -36,10 +36,10 @@ class Real(_Dimension):
     __slots__ = ()
 
     def __new__(cls, dimension: int) -> Real:
-        """Create the space of a dimension, which is a whole number of at least 1."""
+        """Create the space of a dimension, which is an integer of at least 1."""
         whole = isinstance(dimension, Integral) and not isinstance(dimension, bool)
         if not whole or dimension < 1:
-            expected = "a whole number of at least 1"
+            expected = "an integer of at least 1"
             raise SpacesError("Real", [Problem("dimension", shown(dimension), expected)])
         return super().__new__(cls, int(dimension))
 
@@ -148,9 +148,13 @@ class HasSpaces(Protocol):
     def spaces(self) -> Spaces:
         """States, observations, actions and the horizon."""
 
+
+class HasTables(HasSpaces, Protocol):
+    """A finite declaration, world, POMDP or spaces."""
+
     @property
     def form(self) -> Form:
-        """The form of the tables; only for finite spaces."""
+        """The form of the tables."""
 
 
 def spaces_of(model: Any, subject: str) -> Spaces:
@@ -160,7 +164,7 @@ def spaces_of(model: Any, subject: str) -> Spaces:
         steps = spaces.horizon
         if isinstance(steps, Integral) and not isinstance(steps, bool) and steps >= 1:
             return spaces
-        expected = "a whole number of at least 1"
+        expected = "an integer of at least 1"
         raise DataError(subject, [Problem("horizon", shown(steps), expected)])
     remedy = 'Load a model by its name: models.load("tiger").' if isinstance(model, str) else ""
     expected = "a HOMDP, a World, a POMDP or Spaces"

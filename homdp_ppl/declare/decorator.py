@@ -148,7 +148,7 @@ def tabular(
     traced = [name for name, given in tables.items() if isinstance(given, jax.core.Tracer)]
     if traced:
         remedy = "Declare the model outside of jit, vmap and grad."
-        wrong = [Problem(n, "values that JAX is tracing", "numbers", remedy) for n in traced]
+        wrong = [Problem(n, "traced JAX values", "numbers", remedy) for n in traced]
         raise TracedError("tabular", wrong)
     shapes = {"T": _shape(T), "O": _shape(O)}
     bad = [Problem(n, f"shape {s}", SHAPES[n]) for n, s in shapes.items() if len(s) not in RANKS[n]]

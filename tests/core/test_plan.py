@@ -44,11 +44,13 @@ def test_values_and_probabilities_add_up(plan):
     for policy in (plan.policy, random_policy(world("tiger").spaces, 0)):
         value = evaluate(policy, plan.model)
         tree = make_plan(policy, value, value, plan.model, "by hand").named(world("tiger")).tree()
-        worth = {node: data["probability"] * data["value"] for node, data in tree.nodes(data=True)}
+        weighted = {
+            node: data["probability"] * data["value"] for node, data in tree.nodes(data=True)
+        }
         for node, data in tree.nodes(data=True):
             now = immediate(policy, plan.model, data["history"]) if node else 0.0
-            assert worth[node] == pytest.approx(
-                now + sum(worth[child] for child in tree.successors(node)), abs=1e-12
+            assert weighted[node] == pytest.approx(
+                now + sum(weighted[child] for child in tree.successors(node)), abs=1e-12
             )
         for h in range(1, 5):
             chances = [
