@@ -176,6 +176,35 @@ class POMDP(_Fields):
         """Whether the reward depends on the observation."""
         return bool(self.reward.shape[-2] > 1)
 
+    def to_user(self, values: Any, steps: Any = None) -> Any:
+        """Convert values, sums of rewards in [0, 1], to the user's units.
+
+        Parameters
+        ----------
+        values
+            Numbers or arrays.
+        steps
+            The number of steps over which rewards are summed, by default H.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> model = POMDP.of([1], np.ones((1, 2, 1)), [[1]], [[0, 1]], horizon=3)
+        >>> float(model._replace(scale=np.array(10.0), shift=np.array(-3.0)).to_user(2.0))
+        11.0
+        """
+        return self.scale * values + (self.horizon if steps is None else steps) * self.shift
+
+    def from_user(self, values: Any) -> Any:
+        """Convert sums of H rewards in the user's units to sums of rewards in [0, 1]."""
+        return (values - self.horizon * self.shift) / self.scale
+
+    @property
+    def unscaled(self) -> POMDP:
+        """The same model with values in [0, H]: scale 1 and shift 0."""
+        batch = np.shape(self.scale)
+        return self._replace(scale=np.ones(batch), shift=np.zeros(batch))
+
     def predict(self, b: Array, a: Any, h: Any) -> Array:
         """The distribution of the next state before its observation.
 
@@ -222,6 +251,13 @@ class POMDP(_Fields):
         xp = namespace(self, v)
         seen = (xp.swapaxes(self.shows_after(h + 1), -1, -2) * v).sum(1)  # (A, X)
         return xp.einsum("xaz,az->xa", self.moves(h), seen)
+
+    @property
+    def endings(self) -> Array:
+        """The observations that only terminal states emit, (Y,): the episode has ended."""
+        emitted, ends = np.asarray(self.emission) > 0, np.asarray(self.terminal, dtype=bool)
+        axes = tuple(range(emitted.ndim - 1))
+        return (emitted & ends[:, None]).any(axes) & ~(emitted & ~ends[:, None]).any(axes)
 
     def with_bonus(self, bonus: Array) -> POMDP:
         """The model with a bonus added to its rewards, (H, X, A), or (X, A) for every step.

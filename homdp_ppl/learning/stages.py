@@ -100,7 +100,7 @@ def impossible_steps(model: POMDP, trajectory: Trajectory) -> Array:
     xp = namespace(model, trajectory)
     predicted = model.initial
     total = xp.zeros((), dtype=int)
-    for h in range(model.horizon):
+    for h in range(len(trajectory.actions)):
         previous = trajectory.actions[h - 1] if h else None
         joint = predicted * model.likelihood(trajectory.observations[h], previous, h)
         chance = joint.sum()
