@@ -12,6 +12,7 @@ import jax
 import networkx as nx
 import numpy as np
 
+from homdp_ppl.core.allowed import Allowed
 from homdp_ppl.core.arguments import refuse
 from homdp_ppl.core.bound import Bound
 from homdp_ppl.core.checked import check_fields, checked
@@ -44,6 +45,8 @@ class Solution(NamedTuple):
     # (Y, X)  alpha-vectors after each first observation, if a backup or a clip needs them
     first: Array
     policy: GraphPolicy
+    # (N, A)  which actions are allowed at each node of the policy; None: all of them
+    allowed: Array | None = None
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -80,6 +83,7 @@ class Plan:
     spaces: Spaces
     model: POMDP | None = None  # the model, if it is finite
     cells: Plan | None = None  # for a policy on cells: the plan for the model with finite cells
+    allowed: Array | None = None  # (N, A)  which actions are allowed at each node; None: all
 
     def __post_init__(self) -> None:
         """Raise an error if a certified plan violates value <= upper."""
@@ -195,8 +199,12 @@ class Plan:
 class Planner(Protocol):
     """A function from a finite model to a plan; unsupported models raise PlanningError."""
 
-    def __call__(self, pomdp: POMDP, /) -> Plan:
-        """Plan for a model."""
+    def __call__(self, pomdp: POMDP, /, *, allowed: Allowed | None = None) -> Plan:
+        """Plan for a model.
+
+        ``allowed`` restricts the actions by the history; see :mod:`homdp_ppl.core.allowed`. A
+        planner that does not support it raises PlanningError.
+        """
 
 
 @runtime_checkable
@@ -209,13 +217,24 @@ class TreePlanner(Planner, Protocol):
     def optimistic(self, backup: Backup | None, clip: bool) -> TreePlanner:
         """The same planner with an optimistic backup, or with values clipped to H - h + 1."""
 
-    def solve(self, pomdp: POMDP, parameters: Any = None, support: Any = None) -> Solution:
+    def solve(
+        self,
+        pomdp: POMDP,
+        parameters: Any = None,
+        support: Any = None,
+        *,
+        allowed: Allowed | None = None,
+    ) -> Solution:
         """Plan for a model; ``parameters`` are those of the backup."""
 
-    def compile(self, support: Any) -> Callable[..., Solution]:
+    def compile(
+        self, support: Any, *, allowed: Allowed | None = None
+    ) -> Callable[..., Solution]:
         """Return a pure function of (POMDP, backup parameters) for models with this support."""
 
-    def scorer(self, support: Any, world: POMDP) -> Callable[[GraphPolicy], Array] | None:
+    def scorer(
+        self, support: Any, world: POMDP, *, allowed: Allowed | None = None
+    ) -> Callable[[GraphPolicy], Array] | None:
         """Return a pure function that evaluates the policies of :meth:`compile` in a world.
 
         None if the world can produce observations that the support excludes.
