@@ -105,7 +105,8 @@ def read_history_graph(graph: nx.DiGraph) -> HistoryShape:
     remedy = "Remove more histories."
     got = f"{count(nodes)} nodes"
     require_memory(PlanningError, SUBJECT, "graph", got, nodes * (4 * A * Y + A + 100), remedy)
-    steps, by_step, before = [], [], [ROOT]
+    steps: list[Generation] = []
+    by_step, before = [], [ROOT]
     for step in range(1, about.horizon + 1):
         rows = _rows(about, before)
         parent, action, observation = (
@@ -124,7 +125,7 @@ def read_history_graph(graph: nx.DiGraph) -> HistoryShape:
     about.refuse()
     digest = blake2b(repr((tuple(about.observations), tuple(about.actions))).encode())
     for generation in steps:
-        for part in (*generation[:4], generation.allowed):
+        for part in (*generation[:4], np.asarray(generation.allowed)):
             digest.update(repr(np.shape(part)).encode() + np.asarray(part).tobytes())
     return HistoryShape(
         tuple(about.observations),

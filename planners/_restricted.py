@@ -121,7 +121,7 @@ def _first(support: Support, restriction: Restriction) -> tuple[_Front, list[Pro
 def _allowed(front: _Front, h: int, restriction: Restriction) -> Array:
     """The allowed actions of each history, (N, A)."""
     graph, spaces = restriction.graph, restriction.spaces
-    mask = np.ones((len(front.parent), len(spaces.actions)), dtype=bool)
+    mask: Array = np.ones((len(front.parent), len(spaces.actions)), dtype=bool)
     if restriction.allowed is not None:
         mask = allowed_table(restriction.allowed, front.seen, front.done, spaces, SUBJECT)
     if graph is None:
@@ -157,7 +157,7 @@ def _next(
     possible = (reached @ shows).swapaxes(0, 1)  # (N, A, Y)
     possible &= np.asarray(generation.allowed)[:, :, None]
     problems = []
-    place = np.zeros(0, dtype=int)
+    place: Array = np.zeros(0, dtype=int)
     if graph is not None:
         places = graph.steps[h].child[front.place]  # (N, A, Y)
         for n, a, y in np.argwhere(possible & (places < 0))[:MOST]:

@@ -81,7 +81,8 @@ def history_graph(
     graph.add_node(0, step=0, observation="", action="", history="", actions=())
     states = support.initial & support.first_shows().T  # (Y, X)
     front = [
-        (_add(graph, 0, spaces, (y, None)), states[y]) for y in np.flatnonzero(states.any(1))
+        (_add(graph, 0, spaces, (int(y), None)), states[y])
+        for y in np.flatnonzero(states.any(1))
     ]
     for h in range(spaces.horizon - 1):
         front = _next(graph, front, spaces, support.moves(h), support.shows_after(h + 1))
@@ -139,7 +140,7 @@ def _next(
     _, Y, A, _ = spaces.sizes
     following = []
     for parent, states in front:
-        reached = moves[states].any(0)  # (A, X)
+        reached = np.any(moves[states], axis=0)  # (A, X)
         for a, y in product(range(A), range(Y)):
             after = reached[a] & shows[a, :, y]
             if after.any():

@@ -103,7 +103,7 @@ def allowed_table(
         problems: list[Problem] = []
         for n, (seen, done) in enumerate(zip(observations, actions, strict=True)):
             table[n], problem = _asked(allowed, seen, done, spaces)
-            problems += [problem] * (problem is not None)
+            problems += [] if problem is None else [problem]
             if len(problems) == MOST:
                 break
         problems = problems or _changed(allowed, observations, actions, spaces, table)

@@ -17,7 +17,7 @@ from homdp_ppl.core.arguments import refuse
 from homdp_ppl.core.bound import Bound
 from homdp_ppl.core.checked import check_fields, checked
 from homdp_ppl.core.graph_policy import GraphPolicy, check_policy
-from homdp_ppl.core.plan_tree import MAX_GRAPH, policy_tree
+from homdp_ppl.core.plan_tree import MAX_GRAPH, Planned, policy_tree
 from homdp_ppl.core.policy import Policy
 from homdp_ppl.core.pomdp import POMDP
 from homdp_ppl.core.pomdp_validation import check_pomdp
@@ -134,10 +134,16 @@ class Plan:
     def tree(self, steps: int | None = None, max_nodes: int = MAX_GRAPH) -> nx.DiGraph:
         """The histories that the policy can reach, as a networkx graph.
 
-        Nodes are integers with the attributes ``step``, ``history`` (in names), ``action``,
-        ``value`` (expected remaining return) and ``probability``. Edges have the ``action`` and
-        the ``observation`` that lead to the next history. Node 0 is the time before the first
-        observation. For a policy on cells, observations are cells.
+        Nodes are integers with the attributes ``step``, ``history`` (in names), ``action`` (the
+        choice of the policy), ``value`` (expected remaining return) and ``probability``. They also
+        have the belief and the values of all allowed actions: ``belief in left`` is the probability
+        of the state "left" after the history, without states that are impossible, and ``value of
+        listen`` is the expected remaining return of the action "listen", followed by the policy.
+        If the planner is history_tree, this is the best return after that action. Values are in the
+        units of the declared reward. All attributes are numbers and text.
+
+        Edges have the ``action`` and the ``observation`` that lead to the next history. Node 0 is
+        the time before the first observation. For a policy on cells, observations are cells.
 
         Parameters
         ----------
@@ -151,7 +157,8 @@ class Plan:
         graph = nx.DiGraph(planner=self.planner, value=float(self.value), upper=float(self.upper))
         graph.add_node(0, step=0, history="", action="", value=float(self.value), probability=1.0)
         shown = self.spaces.horizon if steps is None else min(steps, self.spaces.horizon)
-        return policy_tree(graph, *self.finite, self.spaces, shown, max_nodes)
+        planned = Planned(*self.finite, self.spaces, self.allowed)
+        return policy_tree(graph, planned, shown, max_nodes)
 
     @checked
     def first_steps(self, histories: int) -> nx.DiGraph:
@@ -245,8 +252,8 @@ class TreePlanner(Planner, Protocol):
 class WorldPlanner(Protocol):
     """A function from a world to a plan; supports real-valued spaces."""
 
-    def __call__(self, world: Any, /) -> Plan:
-        """Plan for a world."""
+    def __call__(self, world: Any, /, *, allowed: Allowed | None = None) -> Plan:
+        """Plan for a world; ``allowed`` is that of :class:`Planner`."""
 
     def plan_tables(self, world: Any, latent: tuple[Array, Array, Array]) -> Plan:
         """Plan for other latent tables with the observation densities of a world.
