@@ -191,7 +191,9 @@ def _rows(about: _Names, before: list[int]) -> list[tuple[int, int, int, int]]:
             data = about.graph.nodes[node]
             due = about.graph.nodes[parent]["step"] + 1
             if data["step"] != due:
-                about.wrong("step", node, f"step {data['step']}", f"step {due}, after node {parent}")
+                about.wrong(
+                    "step", node, f"step {data['step']}", f"step {due}, after node {parent}"
+                )
                 continue
             key = _key(about, data)
             if key in seen:
@@ -222,8 +224,6 @@ def _available(about: _Names, node: int) -> set[int]:
         remedy = "Keep the nodes of at least one action, or remove this history with its subtree."
         about.wrong("choices", node, "no action", "at least one action at every history", remedy)
     return found
-
-
 
 
 def _whole(value: Any) -> bool:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from homdp_ppl.core.allowed import Allowed, refuse_allowed
 from homdp_ppl.core.arguments import number_problems, refuse
 from homdp_ppl.core.checked import checked_but
 from homdp_ppl.core.graph_policy import GraphPolicy
@@ -68,8 +69,9 @@ class BoundedSearch:
     gap: float
     time_limit: float | None
 
-    def __call__(self, pomdp: POMDP) -> Plan:
+    def __call__(self, pomdp: POMDP, *, allowed: Allowed | None = None) -> Plan:
         """Plan for a model."""
+        refuse_allowed("bounded_search", allowed)
         started = time.perf_counter()
         deadline = math.inf if self.time_limit is None else started + self.time_limit
         search = Search(_fitting(pomdp), self.gap, deadline)

@@ -26,9 +26,7 @@ ENDLESS = 10**30  # counting stops at this number of histories
 
 
 @checked_but("horizon")
-def history_graph(
-    model: World | POMDP | Support | HOMDP, horizon: int | None = None
-) -> nx.DiGraph:
+def history_graph(model: World | POMDP | Support | HOMDP, horizon: int | None = None) -> nx.DiGraph:
     """All possible histories as a networkx graph, to edit and to plan on.
 
     Nodes are integers. Node 0 is the start; every other node is a history y_1, a_1, ..., y_h with
@@ -75,14 +73,11 @@ def history_graph(
     """
     support, spaces = _tables(model, horizon)
     _check_size(support, spaces)
-    graph = nx.DiGraph(
-        observations=spaces.names[1], actions=spaces.actions, horizon=spaces.horizon
-    )
+    graph = nx.DiGraph(observations=spaces.names[1], actions=spaces.actions, horizon=spaces.horizon)
     graph.add_node(0, step=0, observation="", action="", history="", actions=())
     states = support.initial & support.first_shows().T  # (Y, X)
     front = [
-        (_add(graph, 0, spaces, (int(y), None)), states[y])
-        for y in np.flatnonzero(states.any(1))
+        (_add(graph, 0, spaces, (int(y), None)), states[y]) for y in np.flatnonzero(states.any(1))
     ]
     for h in range(spaces.horizon - 1):
         front = _next(graph, front, spaces, support.moves(h), support.shows_after(h + 1))

@@ -132,9 +132,7 @@ class HistoryTree:
 
         return score
 
-    def compile(
-        self, support: Any, *, allowed: Allowed | None = None
-    ) -> Callable[..., Solution]:
+    def compile(self, support: Any, *, allowed: Allowed | None = None) -> Callable[..., Solution]:
         """A pure function of (POMDP, backup parameters) for all models with this support, which JAX
         can trace.
 

@@ -166,18 +166,19 @@ def _asked(
 ) -> tuple[Array, Problem | None]:
     """The mask of one history; if it is invalid, a problem and a mask that allows everything."""
     answer = allowed(np.array(observations, dtype=int), np.array(actions, dtype=int))
-    A, everything = len(spaces.actions), np.ones(len(spaces.actions), dtype=bool)
+    A = len(spaces.actions)
+    everything = np.ones(A, dtype=bool)
     try:
         mask = np.asarray(answer)
     except (TypeError, ValueError):  # of NumPy and JAX: ragged lists, keys, traced values
         mask = np.zeros(0, dtype=object)
-    where = history_words(observations, actions, spaces)
     if mask.shape != (A,) or mask.dtype != bool or np.ma.is_masked(answer):
         got = "traced JAX values" if isinstance(answer, jax.core.Tracer) else shown(answer, 80)
+        where = history_words(observations, actions, spaces)
         return everything, Problem("allowed", got, f"{A} booleans", EXAMPLE, at=where)
     if not mask.any():
         remedy = "Allow at least one action after every history, for example one that waits."
-        expected = "at least one allowed action"
+        expected, where = "at least one action", history_words(observations, actions, spaces)
         return everything, Problem("allowed", "no allowed action", expected, remedy, at=where)
     return mask, None
 

@@ -62,9 +62,7 @@ def policy_alphas(policy: GraphPolicy, pomdp: POMDP) -> list[Array]:
     return alphas_of(policy, pomdp)
 
 
-def alphas_of(
-    policy: GraphPolicy, pomdp: POMDP, by_step: list[Array] | None = None
-) -> list[Array]:
+def alphas_of(policy: GraphPolicy, pomdp: POMDP, by_step: list[Array] | None = None) -> list[Array]:
     """Like :func:`policy_alphas`, for a policy and a model that are already validated.
 
     ``by_step`` are the nodes of each step, if more than those of :func:`layers` are needed. They

@@ -234,9 +234,7 @@ class TreePlanner(Planner, Protocol):
     ) -> Solution:
         """Plan for a model; ``parameters`` are those of the backup."""
 
-    def compile(
-        self, support: Any, *, allowed: Allowed | None = None
-    ) -> Callable[..., Solution]:
+    def compile(self, support: Any, *, allowed: Allowed | None = None) -> Callable[..., Solution]:
         """Return a pure function of (POMDP, backup parameters) for models with this support."""
 
     def scorer(
