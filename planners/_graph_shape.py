@@ -1,4 +1,4 @@
-"""A history graph as arrays: reads the networkx graph that a user may have edited, and validates it.
+"""History graphs as arrays: reads and validates networkx graphs that a user may have edited.
 
 This checks what can be checked without a model. Whether observations are missing depends on the
 model and is checked by _restricted.py.

@@ -99,6 +99,20 @@ class Plan:
             )
             problem = Problem("certificate", got, "value <= upper", remedy)
             raise PlanningError(self.planner, [problem])
+        if self.allowed is not None:
+            self._check_allowed(self.allowed)
+
+    def _check_allowed(self, allowed: Array) -> None:
+        """Raise an error unless there is a mask for each node, which its policy respects."""
+        chances = self.policy.probabilities if isinstance(self.policy, GraphPolicy) else None
+        shape = np.shape(chances) if chances is not None else "of a GraphPolicy"
+        if chances is None or np.shape(allowed) != shape or allowed.dtype != bool:
+            got, expected = f"shape {np.shape(allowed)}, {allowed.dtype}", f"booleans, shape {shape}"
+        elif bool((np.asarray(chances)[~np.asarray(allowed)] > 0).any()):
+            got, expected = "a policy that takes forbidden actions", "allowed actions only"
+        else:
+            return
+        raise PlanningError(self.planner, [Problem("allowed", got, expected)])
 
     @property
     def gap(self) -> float:

@@ -1,4 +1,4 @@
-"""Forbidden actions: history_tree against enumeration and rational arithmetic, with planted bugs."""
+"""Forbidden actions against enumeration and rational arithmetic, with planted bugs."""
 
 import jax
 import numpy as np

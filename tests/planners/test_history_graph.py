@@ -181,9 +181,13 @@ def test_graphs_and_masks_restrict_together():
         model = random_pomdp(seed, 2, 2, 3, 2)
         graph = history_graph(model)
         forbid(graph, 1, "a0")
-        allowed = permitted(graph)
+        rules = permitted(graph), once
         plan = history_tree(graph=graph)(model, allowed=once)
-        best = best_by_enumeration(model, lambda seen, done: allowed(seen, done) & once(seen, done))
+
+        def both(seen, done, rules=rules):
+            return rules[0](seen, done) & rules[1](seen, done)
+
+        best = best_by_enumeration(model, both)
         assert plan.value == pytest.approx(best, abs=1e-12)
 
 
