@@ -5,7 +5,7 @@ A mask is validated whenever it is asked for. Masks of many histories are tabula
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any, TypeAlias
@@ -106,9 +106,9 @@ def allowed_table(
             problems += [] if problem is None else [problem]
             if len(problems) == MOST:
                 break
-        problems = problems or _changed(allowed, observations, actions, spaces, table)
         if problems:
             raise PlanningError(subject, problems)
+        check_again(allowed, list(zip(observations, actions, table, strict=True)), spaces, subject)
         table.setflags(write=False)
         return table
 
@@ -183,20 +183,34 @@ def _asked(
     return mask, None
 
 
-def _changed(
-    allowed: Allowed, observations: Array, actions: Array, spaces: Spaces, table: Array
-) -> list[Problem]:
-    """Report masks that are different when the function is called again, in another order."""
-    last = max(0, len(table) - 1)
-    for n in np.unique(np.linspace(last, 0, min(ASKED_TWICE, len(table))).astype(int))[::-1]:
-        again, problem = _asked(allowed, observations[n], actions[n], spaces)
-        if problem is not None or not np.array_equal(again, table[n]):
-            got = f"{table[n].tolist()}, then {again.tolist()}"
+def check_again(
+    allowed: Allowed,
+    answers: Sequence[tuple[ArrayLike, ArrayLike, Array]],
+    spaces: Spaces,
+    subject: str,
+) -> None:
+    """Raise PlanningError if masks are different when the function is called again.
+
+    Parameters
+    ----------
+    allowed
+        The function.
+    answers
+        Observations, actions and the mask of histories for which it was called before. Some of
+        them are repeated, in another order.
+    spaces, subject
+        As in :func:`allowed_table`.
+    """
+    last, many = max(0, len(answers) - 1), min(ASKED_TWICE, len(answers))
+    for n in np.unique(np.linspace(last, 0, many).astype(int))[::-1]:
+        observations, actions, before = answers[n]
+        seen, done = np.asarray(observations), np.asarray(actions, dtype=int)
+        again, problem = _asked(allowed, seen, done, spaces)
+        if problem is not None or not np.array_equal(again, before):
+            got = f"{before.tolist()}, then {again.tolist()}"
             remedy = "Compute the mask from the observations and actions alone."
-            where = history_words(observations[n], actions[n], spaces)
-            expected = "the same mask for the same history"
-            return [Problem("allowed", got, expected, remedy, at=where)]
-    return []
+            where, expected = history_words(seen, done, spaces), "the same mask for the same history"
+            raise PlanningError(subject, [Problem("allowed", got, expected, remedy, at=where)])
 
 
 def history_words(observations: Array, actions: Array, spaces: Spaces) -> str:
