@@ -51,7 +51,17 @@ class Found(NamedTuple):
 class History:
     """An expanded history with the bounds of its actions and of the histories after it."""
 
-    __slots__ = ("actions", "after", "chance", "children", "high", "low", "lower", "reward", "upper")
+    __slots__ = (
+        "actions",
+        "after",
+        "chance",
+        "children",
+        "high",
+        "low",
+        "lower",
+        "reward",
+        "upper",
+    )
 
     def __init__(self, mask: Array, reward: Array) -> None:
         self.actions = np.flatnonzero(mask)  # (n,)  the allowed ones
@@ -281,6 +291,10 @@ class Row(NamedTuple):
 
 def search_allowed(pomdp: POMDP, allowed: Allowed, gap: float, limit: float | None) -> Found:
     """Search with restricted actions; ``limit`` is in seconds."""
+    if (pomdp.emission > 0).all():  # every policy reaches all observations
+        Y, H = pomdp.sizes[1], pomdp.horizon
+        if Y > 1 and sum(Y**h for h in range(1, min(H, 60) + 1)) > MAX_POLICY:
+            raise _too_many(H)
     deadline = math.inf if limit is None else time.perf_counter() + limit
     return RestrictedSearch(pomdp, allowed, gap, deadline).run()
 

@@ -209,7 +209,10 @@ def check_again(
         if problem is not None or not np.array_equal(again, before):
             got = f"{before.tolist()}, then {again.tolist()}"
             remedy = "Compute the mask from the observations and actions alone."
-            where, expected = history_words(seen, done, spaces), "the same mask for the same history"
+            where, expected = (
+                history_words(seen, done, spaces),
+                "the same mask for the same history",
+            )
             raise PlanningError(subject, [Problem("allowed", got, expected, remedy, at=where)])
 
 

@@ -107,7 +107,10 @@ class Plan:
         chances = self.policy.probabilities if isinstance(self.policy, GraphPolicy) else None
         shape = np.shape(chances) if chances is not None else "of a GraphPolicy"
         if chances is None or np.shape(allowed) != shape or allowed.dtype != bool:
-            got, expected = f"shape {np.shape(allowed)}, {allowed.dtype}", f"booleans, shape {shape}"
+            got, expected = (
+                f"shape {np.shape(allowed)}, {allowed.dtype}",
+                f"booleans, shape {shape}",
+            )
         elif bool((np.asarray(chances)[~np.asarray(allowed)] > 0).any()):
             got, expected = "a policy that takes forbidden actions", "allowed actions only"
         else:

@@ -4,15 +4,24 @@ import jax
 import numpy as np
 import pytest
 
-from homdp_ppl import evaluate, uniform_policy, x64
+from homdp_ppl import POMDP, evaluate, uniform_policy, x64
 from homdp_ppl.errors import PlanningError
-from homdp_ppl.planners import PLANNERS, _restricted, auto, history_tree
+from homdp_ppl.planners import (
+    PLANNERS,
+    _allowed_search,
+    _restricted,
+    auto,
+    bounded_search,
+    history_tree,
+)
 from tests.planners.exact import (
+    DEPENDENT,
     best_by_enumeration,
     dependent_pomdp,
     random_pomdp,
     rational_optimum,
     rational_pomdp,
+    signed_pomdp,
 )
 from tests.raising import raises
 
@@ -242,7 +251,7 @@ def test_masks_that_depend_on_more_than_the_history_raise():
 
     def moody(observations, actions):
         calls.append(1)
-        return np.array([True, len(calls) % 3 == 0])
+        return np.array([True, len(calls) <= 5])
 
     with raises(PlanningError, "allowed") as caught:
         PLANNER(MODEL, allowed=moody)
@@ -306,3 +315,116 @@ def test_uniform_over_allowed_actions():
             by_hand += sum(ahead @ r[1][:, b] for b in left) / len(left) / 3
     assert evaluate(policy, model) == pytest.approx(by_hand, abs=1e-12)
     assert evaluate(policy, model) < PLANNER(model, allowed=once).value
+
+
+def search_models():
+    yield from small_models()
+    for seed in range(2):
+        for kinds in DEPENDENT:
+            yield dependent_pomdp(seed, A=3, H=4, zeros=0.2, kinds=kinds)
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_bounded_search_agrees_within_its_certificate(rule):
+    for model in search_models():
+        allowed = for_actions(rule, model.sizes[2])
+        plan = bounded_search(gap=1e-6)(model, allowed=allowed)
+        best = PLANNER(model, allowed=allowed)
+        assert plan.value - 1e-11 <= best.value <= plan.upper + 1e-11
+        assert plan.gap <= 1e-6
+        assert plan.value == pytest.approx(evaluate(plan.policy, model), abs=1e-12)
+
+
+def test_certificates_of_bounded_search_hold_at_any_time():
+    """Also before the first pass, and for rewards of both signs."""
+    for seed in range(5):
+        model = signed_pomdp(seed, zeros=seed % 2 == 1, A=3)
+        best = PLANNER(model, allowed=by_hash).value
+        for limit in (0.0, 0.002, 0.01):
+            plan = bounded_search(gap=0.0, time_limit=limit)(model, allowed=by_hash)
+            assert plan.value - 1e-11 <= best <= plan.upper + 1e-11
+
+
+def test_bounded_search_takes_allowed_actions_only():
+    for seed in range(3):
+        model = random_pomdp(seed, 3, 2, 3, 4, zeros=0.3)
+        plan = bounded_search()(model, allowed=by_hash)
+        for seen in np.ndindex(2, 2, 2, 2):
+            done = ()
+            for h in range(1, 5):
+                if not _possible(model, seen[:h], done):
+                    break
+                action = int(plan.policy.act(list(seen[:h]), list(done)).argmax())
+                assert by_hash(seen[:h], done)[action]
+                done = (*done, action)
+        assert not (plan.policy.probabilities[~plan.allowed] > 0).any()
+
+
+def everything(search, seen, done):
+    return np.ones(search.pomdp.sizes[2], dtype=bool)
+
+
+def the_rule_of_the_first_step(search, seen, done):
+    return search.allowed(np.array(seen[:1]), np.array((), dtype=int))
+
+
+@pytest.mark.parametrize("bug", [everything, the_rule_of_the_first_step])
+def test_planted_bugs_in_the_search_are_found(bug, monkeypatch):
+    monkeypatch.setattr(_allowed_search.RestrictedSearch, "_mask", bug)
+    with pytest.raises(AssertionError):
+        test_bounded_search_agrees_within_its_certificate("by_hash")
+
+
+def diagnosis(tests, horizon):
+    """Two states, tests with costs, and a diagnosis at the last step; each test at most once."""
+    generator, A = np.random.default_rng(0), tests + 2
+    right = generator.uniform(0.55, 0.95, (tests, 2))  # of each test in each state
+    emission = np.full((A + 1, 2, 2), 0.5)
+    emission[:tests, [0, 1], [0, 1]] = right
+    emission[:tests, [0, 1], [1, 0]] = 1 - right
+    reward = np.full((horizon, 2, A), 0.1)
+    reward[:, :, :tests] -= generator.uniform(0.01, 0.1, tests)
+    reward[-1] = 0.0
+    reward[-1, [0, 1], [tests, tests + 1]] = 1.0
+    moves = np.broadcast_to(np.eye(2)[:, None], (2, A, 2))
+
+    def allowed(observations, actions):
+        mask = np.ones(A, dtype=bool)
+        mask[actions[actions < tests]] = False
+        return mask
+
+    return POMDP.of([0.7, 0.3], moves, emission, reward), allowed
+
+
+def test_thirty_tests_each_at_most_once():
+    """Exact for two tests; for more, auto searches and its certificate is closed or honest."""
+    model, allowed = diagnosis(30, 3)
+    exact = auto()(model, allowed=allowed)
+    assert exact.planner.startswith("history_tree")
+    search = bounded_search(gap=1e-9)(model, allowed=allowed)
+    assert search.value == pytest.approx(exact.value, abs=1e-9)
+    model, allowed = diagnosis(30, 4)
+    plan = auto(gap=0.02)(model, allowed=allowed)
+    assert plan.planner.startswith("bounded_search, chosen because")
+    assert plan.gap <= 0.02
+    model, allowed = diagnosis(30, 7)
+    plan = bounded_search(time_limit=0.5)(model, allowed=allowed)
+    assert 0.0 < plan.gap < 0.5
+
+
+def test_bounded_search_refuses_what_it_cannot_do():
+    model = random_pomdp(0, 2, 2, 3, 20)
+    with raises(PlanningError, "horizon 20"):
+        bounded_search(time_limit=0.1)(model, allowed=once)
+    for name, wrong in WRONG.items():
+        if "last" not in name:
+            with raises(PlanningError, "allowed"):
+                bounded_search()(MODEL, allowed=wrong)
+    calls = []
+
+    def moody(observations, actions):
+        calls.append(1)
+        return np.array([True, len(calls) <= 5])
+
+    with raises(PlanningError, "allowed"):
+        bounded_search()(MODEL, allowed=moody)
