@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -69,8 +69,10 @@ class History:
         self.children: dict[tuple[int, int], History] = {}  # by place of the action, observation
         self.after: Array = np.zeros(0)  # (n, Y, X)  beliefs
         self.chance: Array = np.zeros((len(self.actions), 0))  # (n, Y)
-        self.high = self.low = self.chance  # (n, Y)  bounds of the histories after it
-        self.upper = self.lower = self.reward  # (n,)
+        self.high: Any = self.chance  # (n, Y)  bounds of the histories after it
+        self.low: Any = self.chance
+        self.upper: Array = self.reward  # (n,)
+        self.lower: Array = self.reward
 
     def back_up(self) -> None:
         """Compute the bounds of actions from those of the histories after them."""
@@ -199,10 +201,10 @@ class RestrictedSearch:
         total = self.rounding
         for y in self.first:
             if y in self.roots:
-                total += self.chance[y] * float(self.roots[y].upper.max())
+                total += float(self.chance[y] * self.roots[y].upper.max())
             else:
                 by_action = self.informed[0] if self.informed.ndim == 3 else self.informed[0][:, y]
-                total += self.chance[y] * float((self.beliefs[y] @ by_action).max())
+                total += float(self.chance[y] * (self.beliefs[y] @ by_action).max())
         return total
 
     def _policy(self) -> Found:
@@ -259,7 +261,7 @@ class RestrictedSearch:
             front = following
 
     def _choice(self, step: Step, mask: Array) -> int:
-        """The action with the best lower bound, or the best informed bound; ties go to the first."""
+        """The action with the best lower or informed bound; ties go to the lowest action."""
         if step.node is not None:
             actions, score = step.node.actions, step.node.lower
         else:

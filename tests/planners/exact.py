@@ -215,10 +215,11 @@ def best_by_enumeration(model: POMDP, allowed: Callable | None = None) -> float:
         for h in range(H):
             reached[seen[: h + 1]] += chance
     valid = np.ones(len(values), dtype=bool)
-    for seen in histories if allowed else ():
+    for seen in histories if allowed is not None else ():
         done = np.array([policies[seen[: k + 1]] for k in range(len(seen) - 1)]).reshape(
             len(seen) - 1, len(values)
         )
         for k in np.flatnonzero(valid & (reached[seen] > 0)):
+            assert allowed is not None
             valid[k] = allowed(seen, tuple(done[:, k]))[policies[seen][k]]
     return values[valid].max()

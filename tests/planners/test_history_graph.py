@@ -318,7 +318,7 @@ BROKEN = {  # by kind: how to break a graph, and where the problem is
     "an action before the first": (lambda g: g.nodes[1].update(action="listen"), "node 1"),
     "a wrong step": (lambda g: g.nodes[3].update(step=3), "node 3"),
     "a step beyond the horizon": (lambda g: g.nodes[20].update(step=4), "node 20"),
-    "a twin": (lambda g: g.nodes[4].update(observation="growl left"), "node 4"),
+    "a duplicate": (lambda g: g.nodes[4].update(observation="growl left"), "node 4"),
     "no names": (lambda g: g.graph.clear(), ""),
     "no horizon": (lambda g: g.graph.update(horizon=0), ""),
 }
