@@ -127,6 +127,7 @@ class Generation(NamedTuple):
     child: Array
     # whether all children exist: then child = (node A + action) Y + observation is not stored
     regular: bool
+    allowed: Array | None = None  # (N, A)  which actions are allowed; None: all of them
 
 
 @checked

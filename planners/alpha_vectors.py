@@ -17,6 +17,7 @@ from typing import NamedTuple, cast
 
 import numpy as np
 
+from homdp_ppl.core.allowed import Allowed, refuse_allowed
 from homdp_ppl.core.arguments import count_problems, number_problems, refuse
 from homdp_ppl.core.graph_policy import GraphPolicy
 from homdp_ppl.core.plan import Plan, make_plan
@@ -79,15 +80,16 @@ class AlphaVectors:
     tolerance: float
     max_vectors: int
 
-    def __call__(self, pomdp: POMDP) -> Plan:
-        """Plan for a model."""
+    def __call__(self, pomdp: POMDP, *, allowed: Allowed | None = None) -> Plan:
+        """Plan for a model; a restriction of the actions raises PlanningError."""
         began = perf_counter()
+        refuse_allowed("alpha_vectors", allowed)
         given = validated(pomdp, "alpha_vectors")
         short = given.stationary("alpha_vectors")
         unit = float(np.abs(short.reward).max()) or 1.0
         model = short._replace(reward=short.reward / unit)
         (X, A, _), H = model.transition.shape, model.horizon
-        faces, tree, steps, allowed = (
+        faces, tree, steps, tolerated = (
             faces_of(model),
             [observe(cast(Floats, model.initial)[None], model)],
             list[Step](),
@@ -99,14 +101,15 @@ class AlphaVectors:
             if enough(max(LEAST_WORK, vectors.work)):
                 break
             noise = NOISE * max(1.0, float(np.abs(vectors.alphas).max()))
-            terms = Terms(h, max(0.0, allowed - vectors.loss) / h, noise, self.max_vectors, enough)
+            budget = max(0.0, tolerated - vectors.loss) / h
+            terms = Terms(h, budget, noise, self.max_vectors, enough)
             try:
                 step, vectors = _back(faces[h], model, vectors, terms)
             except Enough:
                 break
             steps.insert(0, step)
         depth = H - len(steps)
-        tie = min(TIE * H, TREE_TIES * max(0.0, allowed - vectors.loss) / depth)
+        tie = min(TIE * H, TREE_TIES * max(0.0, tolerated - vectors.loss) / depth)
         start, value, lost, first = climb(tree, depth, model, vectors.alphas, vectors.level, tie)
         policy = _policy(start, first + steps, A)
         sizes = [0, *(len(action) for action, _ in steps)]

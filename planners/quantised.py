@@ -22,6 +22,7 @@ from numpy.typing import ArrayLike
 from homdp_ppl.continuous.quadrature import Pieces, cut, panels
 from homdp_ppl.continuous.quantised_policy import QuantisedPolicy, cell_names
 from homdp_ppl.continuous.tabulation import as_edges, cell_masses
+from homdp_ppl.core.allowed import Allowed, refuse_allowed
 from homdp_ppl.core.arguments import count_problems, number_problems, refuse
 from homdp_ppl.core.checked import checked
 from homdp_ppl.core.plan import Plan, Planner
@@ -53,8 +54,14 @@ class Quantised:
     planner: Planner  # for finite models
     max_cells: int
 
-    def __call__(self, world: World, edges: ArrayLike | None = None) -> Plan:
-        """Plan for a world, optionally starting with the cells between the ``edges``."""
+    def __call__(
+        self, world: World, edges: ArrayLike | None = None, *, allowed: Allowed | None = None
+    ) -> Plan:
+        """Plan for a world, optionally starting with the cells between the ``edges``.
+
+        A restriction of the actions raises PlanningError.
+        """
+        refuse_allowed("quantised", allowed)
         return self._plan(_line(world), edges)
 
     def plan_tables(self, world: World, latent: tuple[Array, Array, Array]) -> Plan:
@@ -186,8 +193,9 @@ class BySize:
 
     gap: float
 
-    def __call__(self, pomdp: POMDP) -> Plan:
+    def __call__(self, pomdp: POMDP, *, allowed: Allowed | None = None) -> Plan:
         """Plan for a model."""
+        refuse_allowed("quantised", allowed)
         few = len(pomdp.initial) <= FEW_STATES
         return alpha_vectors(self.gap)(pomdp) if few else auto(self.gap)(pomdp)
 
