@@ -26,7 +26,8 @@ class Level(NamedTuple):
     """The beliefs of one step of the tree."""
 
     beliefs: Floats  # (n, X)
-    # (n,)  the observation that leads to each belief; the likeliest one for predicted beliefs
+    # (n,)  the observation that leads to each belief; the likeliest one for predicted beliefs.
+    # Empty if rewards do not depend on it.
     seen: Integers
     # (parents, A, Y)  probability of the observation that leads here; (1, Y) at the first step
     chances: Floats
@@ -44,15 +45,17 @@ class Following(NamedTuple):
 
 def first_level(model: POMDP) -> Level:
     """The beliefs after the first observation."""
-    return _observe(cast(Floats, model.initial)[None], model.shows(0))
+    initial = cast(Floats, model.initial)[None]
+    return _observe(initial, model.shows(0), model.rewards_by_observation)
 
 
 def reaches(tree: list[Level], h: int, model: POMDP, vectors: int, work: float) -> bool:
     """Whether extending the tree to step h, and evaluating it with ``vectors`` vectors, takes less
     than ``work`` multiplications.
     """
-    X, Y, A = model.sizes
-    most = min(TREE_NUMBERS, work / vectors) / (A * X * Y)  # for the successors of a belief
+    # numbers for the successors of a belief
+    numbers = model.transition[0, 0].size * model.emission.shape[3]
+    most = min(TREE_NUMBERS, work / vectors) / numbers
     while len(tree) <= h and len(tree[-1].beliefs) <= most:
         _extend(tree, model)
     return len(tree) > h and len(tree[h].beliefs) <= most
@@ -109,19 +112,21 @@ def _extend(tree: list[Level], model: POMDP) -> None:
     """Add the beliefs of the next step."""
     h = len(tree) - 1
     predicted = np.tensordot(tree[-1].beliefs, model.moves(h), 1)
-    tree.append(_observe(predicted, model.shows_after(h + 1)))
+    tree.append(_observe(predicted, model.shows_after(h + 1), model.rewards_by_observation))
 
 
-def _observe(predicted: Floats, shows: Array) -> Level:
+def _observe(predicted: Floats, shows: Array, split: bool) -> Level:
     """The beliefs after each observation, from predicted beliefs: (n, A, X) with emissions
-    (A or 1, X, Y), or (n, X) with (X, Y).
+    (A or 1, X, Y), or (n, X) with (X, Y). If ``split``, observations are kept.
     """
     joint = predicted[..., None, :] * np.swapaxes(shows, -1, -2)
     chances = joint.sum(-1)
     possible = chances > 0
     lacking = ~possible.all(-1)  # an impossible observation leaves the predicted belief unchanged
     beliefs = np.concatenate([joint[possible] / chances[possible, None], predicted[lacking]])
-    seen = np.concatenate([np.nonzero(possible)[-1], chances[lacking].argmax(-1)])
+    seen = np.zeros(0, np.int64)
+    if split:
+        seen = np.concatenate([np.nonzero(possible)[-1], chances[lacking].argmax(-1)])
     places = np.full(chances.shape, -1)
     places[possible] = np.arange(possible.sum())
     extra = possible.sum() + np.cumsum(lacking).reshape(lacking.shape) - 1

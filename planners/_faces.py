@@ -20,9 +20,11 @@ MAX_FACES = 200  # per step; beyond, faces after the same observation are merged
 
 class Faces(NamedTuple):
     """The maximal sets of states that are possible at a step, and the faces of the next step that
-    they lead to.
+    they lead to, with the tables that lead there.
     """
 
+    table: Floats  # (X, A, X)  T(x'|x, a)
+    shows: Floats  # (A|1, X, Y)  O(y|x', a) of the next step
     states: list[Integers]  # of each face
     seen: Integers  # (faces,)  the observation of each face; all 0 if rewards do not depend on it
     # (A, X, d)  T(x | s, a) from the states s of each face; empty if it depends on the step
@@ -42,7 +44,7 @@ def faces_of(pomdp: POMDP) -> list[Faces]:
         h = len(found)
         table = cast(Floats, pomdp.moves(h))
         # after the last step all vectors are zero, so any emission will do
-        shows = pomdp.shows_after(min(h + 1, H - 1))
+        shows = cast(Floats, pomdp.shows_after(min(h + 1, H - 1)))
         possible = (table > 0).reshape(X, A * X)
         reach = (supports.astype(float) @ possible).reshape(-1, A, 1, X) > 0
         after = reach & np.swapaxes(shows > 0, 1, 2)  # (faces, A, Y, X)
@@ -55,7 +57,8 @@ def faces_of(pomdp: POMDP) -> list[Faces]:
             into = np.minimum(into, 0)  # after the last step the only vector is zero
         states = [np.flatnonzero(support) for support in supports]
         moves = restricted(table, states) if steady_moves else []
-        found.append(Faces(states, seen, moves, into.tolist(), _drift(table, shows)))
+        drift = _drift(table, shows)
+        found.append(Faces(table, shows, states, seen, moves, into.tolist(), drift))
         if steady and np.array_equal(following, supports) and np.array_equal(then, seen):
             found += [found[-1]] * (H - len(found) - 1)
         supports, seen = following, then
@@ -67,7 +70,7 @@ def restricted(table: Floats, faces: list[Integers]) -> list[Floats]:
     return [table[states].transpose(1, 2, 0).copy() for states in faces]
 
 
-def _drift(moves: Floats, shows: Array) -> Floats:
+def _drift(moves: Floats, shows: Floats) -> Floats:
     """The sum of T(x'|x, a) O(y|x', a) over x' and y, minus 1, (X, A)."""
     sums = shows.sum(-1)
     if len(sums) == 1:

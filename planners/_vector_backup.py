@@ -76,9 +76,8 @@ class Enough(Exception):  # noqa: N818
 def back(faces: Faces, model: POMDP, vectors: Vectors, terms: Terms) -> tuple[Step, Vectors]:
     """The vectors of a step on all its faces, from the vectors of the next step."""
     alphas, level, ends = vectors.alphas, vectors.level, vectors.ends
-    (X, Y, A), h, split = model.sizes, terms.step, model.rewards_by_observation
-    table, rewards = cast(Floats, model.moves(h)), cast(Floats, model.rewards(h))
-    shows = cast(Floats, model.shows_after(min(h + 1, model.horizon - 1)))
+    table, shows, rewards = faces.table, faces.shows, cast(Floats, model.reward[terms.step])
+    (X, A, _), Y, split = table.shape, shows.shape[2], rewards.shape[1] > 1
     common = level * faces.drift if split else rewards[:, 0] + level * faces.drift  # (X, A)
     weighted = [[emission[:, y] * alphas for y in range(Y)] for emission in shows] * (
         A // len(shows)
@@ -106,7 +105,7 @@ def back(faces: Faces, model: POMDP, vectors: Vectors, terms: Terms) -> tuple[St
         work = part.work
     action = np.concatenate([part.actions for part in parts])
     choice = np.concatenate([part.choices for part in parts])
-    seen = np.repeat(faces.seen, np.diff(new_ends))
+    seen = np.repeat(faces.seen, np.diff(new_ends)) if split else np.zeros(len(action), np.int64)
     if (choice < 0).any():  # an impossible observation leaves the predicted belief unchanged
         scores = np.concatenate(predicted) @ alphas.T
         choice = np.where(choice < 0, _best(scores, vectors.seen, Y if split else 1), choice)
