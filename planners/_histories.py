@@ -102,6 +102,16 @@ class Support(NamedTuple):
         """Whether every history is possible."""
         return bool(self.initial.all() and self.transition.all() and self.emission.all())
 
+    @property
+    def mixing(self) -> bool:
+        """Whether no transition and no observation excludes a state.
+
+        An observation may be impossible in all states, such as one that occurs only before the
+        first action.
+        """
+        sees = self.emission
+        return bool(self.transition.all() and (sees.all(-2) | ~sees.any(-2)).all())
+
     @checked
     def covers(self, other: Support) -> bool:
         """Whether everything that is possible in ``other`` is possible here."""
