@@ -25,7 +25,7 @@ from homdp_ppl.core.checked import checked_but
 from homdp_ppl.core.graph_policy import GraphPolicy
 from homdp_ppl.core.plan import Backup, Plan, Solution, make_plan
 from homdp_ppl.core.pomdp import POMDP
-from homdp_ppl.core.pomdp_validation import validated
+from homdp_ppl.core.pomdp_validation import check_pomdp, validated
 from homdp_ppl.errors import PlanningError, Problem
 from homdp_ppl.memory import amount, count, memory_budget
 from homdp_ppl.planners._histories import Generation, Support, counted, generations
@@ -68,7 +68,7 @@ class HistoryTree:
         """
         start = time.perf_counter()
         model = validated(pomdp, "history_tree")
-        solved = self.solve(model, parameters, support)
+        solved = self._arrays(model, parameters, support)
         policy = GraphPolicy(
             solved.policy.start, solved.policy.probabilities, solved.policy.successor
         )
@@ -83,8 +83,11 @@ class HistoryTree:
 
     def solve(self, pomdp: POMDP, parameters: Any = None, support: Any = None) -> Solution:
         """The arrays of a plan, computed with NumPy. Arguments are those of ``__call__``."""
-        shape = self._shape(Support.of(pomdp if support is None else support), pomdp.horizon)
-        return self._solve(np, shape, pomdp, parameters)
+        return self._arrays(check_pomdp(pomdp, "history_tree"), parameters, support)
+
+    def _arrays(self, model: POMDP, parameters: Any, support: Any) -> Solution:
+        pattern = Support.of(model if support is None else support)
+        return self._solve(np, self._shape(pattern, model.horizon), model, parameters)
 
     def scorer(self, support: Any, world: POMDP) -> Callable[[GraphPolicy], Array] | None:
         """A pure function for the exact values in ``world`` of the policies from :meth:`compile`
@@ -118,7 +121,7 @@ class HistoryTree:
         pattern = Support.of(support)
 
         def solve(pomdp: POMDP, parameters: Any = None) -> Solution:
-            model = POMDP(*(jnp.asarray(part) for part in pomdp))
+            model = POMDP(*(jnp.asarray(part) for part in check_pomdp(pomdp, "history_tree")))
             return self._solve(jnp, self._shape(pattern, model.horizon), model, parameters)
 
         return solve

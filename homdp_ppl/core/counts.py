@@ -15,7 +15,8 @@ from homdp_ppl.core.checked import checked
 from homdp_ppl.core.episode import Episode, missing_value
 from homdp_ppl.core.episodes import Episodes
 from homdp_ppl.core.policy import range_problems
-from homdp_ppl.core.spaces import HasSpaces, spaces_of
+from homdp_ppl.core.pomdp_validation import spaces_of
+from homdp_ppl.core.spaces import HasSpaces
 from homdp_ppl.errors import DataError, Problem, shown
 from homdp_ppl.memory import NUMBER, count, require_memory
 from homdp_ppl.precision import Array, namespace

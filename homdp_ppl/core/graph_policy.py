@@ -17,7 +17,8 @@ from homdp_ppl.core.graph_arrays import Names, read_graph
 from homdp_ppl.core.numbers import as_numbers
 from homdp_ppl.core.policy import Policy, as_history, history_problems
 from homdp_ppl.core.pomdp_shapes import check_index
-from homdp_ppl.core.spaces import HasSpaces, Real, names_of, spaces_of
+from homdp_ppl.core.pomdp_validation import spaces_of
+from homdp_ppl.core.spaces import HasSpaces, Real, names_of
 from homdp_ppl.core.writing_out import written_out
 from homdp_ppl.errors import PolicyError, Problem
 from homdp_ppl.memory import NUMBER, count, require_memory

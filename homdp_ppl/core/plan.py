@@ -19,7 +19,7 @@ from homdp_ppl.core.graph_policy import GraphPolicy, check_policy
 from homdp_ppl.core.plan_tree import MAX_GRAPH, policy_tree
 from homdp_ppl.core.policy import Policy
 from homdp_ppl.core.pomdp import POMDP
-from homdp_ppl.core.pomdp_validation import check_pomdp
+from homdp_ppl.core.pomdp_validation import check_pomdp, sizes_of
 from homdp_ppl.core.spaces import HasSpaces, Spaces
 from homdp_ppl.core.tree_picture import draw_tree
 from homdp_ppl.errors import PlanningError, Problem, shown
@@ -82,8 +82,10 @@ class Plan:
     cells: Plan | None = None  # for a policy on cells: the plan for the model with finite cells
 
     def __post_init__(self) -> None:
-        """Raise an error if a certified plan violates value <= upper."""
+        """Raise an error for an invalid model, or if a certified plan violates value <= upper."""
         check_fields(self, "Plan")
+        if self.model is not None:
+            check_pomdp(self.model, self.planner)
         object.__setattr__(self, "value", float(self.value))
         object.__setattr__(self, "upper", float(self.upper))
         certain = math.isfinite(self.value) and self.value <= self.upper + self.rounding
@@ -290,8 +292,8 @@ def make_plan(
         if not _is_number(number):
             problems.append(Problem(name, shown(number), "a number"))
     refuse(PlanningError, planner, problems)
-    check_pomdp(model, planner)
-    check_policy(policy, model)
+    sizes_of(model, planner)
+    check_policy(policy, model.spaces)
     return Plan(policy, float(value), float(upper), True, planner, statistics, model.spaces, model)
 
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from homdp_ppl.core.checked import checked_but
 from homdp_ppl.core.pomdp import POMDP, Stationary
-from homdp_ppl.core.pomdp_validation import sizes_of
+from homdp_ppl.core.pomdp_validation import check_pomdp
 from homdp_ppl.core.probabilities import pomdp_problems
 from homdp_ppl.declare.model import HOMDP, World
 from homdp_ppl.errors import HOMDPError, Problem
@@ -129,7 +129,7 @@ def _arrays(model: HOMDP | World | POMDP) -> Stationary:
 
 def _short(arrays: POMDP) -> Stationary:
     """The tables of a model; the format has one of each kind for all steps."""
-    sizes_of(arrays, "write_pomdp")
+    arrays = check_pomdp(arrays, "write_pomdp")
     short = arrays.stationary("write_pomdp", "Include the step and the action in the state.")
     return Stationary(*(np.asarray(table, dtype=np.float64) for table in short))
 
