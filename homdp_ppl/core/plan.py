@@ -88,14 +88,15 @@ class Plan:
             check_pomdp(self.model, self.planner)
         object.__setattr__(self, "value", float(self.value))
         object.__setattr__(self, "upper", float(self.upper))
-        certain = math.isfinite(self.value) and self.value <= self.upper + self.rounding
+        finite = math.isfinite(self.value) and math.isfinite(self.upper)
+        certain = finite and self.value <= self.upper + self.rounding
         if self.certified and not certain:
             got = f"value {self.value:.6g} and upper {self.upper:.6g}"
             remedy = (
                 "Pass value=evaluate(policy, model), and a proved bound of the optimum as upper "
                 "(the same number if the planner is exact)."
             )
-            problem = Problem("certificate", got, "value <= upper", remedy)
+            problem = Problem("certificate", got, "finite numbers with value <= upper", remedy)
             raise PlanningError(self.planner, [problem])
 
     @property
