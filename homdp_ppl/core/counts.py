@@ -19,7 +19,7 @@ from homdp_ppl.core.pomdp_validation import spaces_of
 from homdp_ppl.core.spaces import HasSpaces
 from homdp_ppl.errors import DataError, Problem, shown
 from homdp_ppl.memory import NUMBER, count, require_memory
-from homdp_ppl.precision import Array, namespace
+from homdp_ppl.precision import Array
 
 Names: TypeAlias = tuple[tuple[str, ...], ...]
 
@@ -112,7 +112,7 @@ class Counts:
     @checked
     def add(self, episode: Episode) -> Counts:
         """These counts plus one episode; can be traced, then without validation."""
-        if namespace(self.transition, episode.states) is jnp:
+        if isinstance(self.transition, jax.Array) or isinstance(episode.states, jax.Array):
             before, after = episode.states[:-1], episode.states[1:]
             return Counts(
                 jnp.asarray(self.transition).at[before, episode.actions, after].add(1),
