@@ -121,7 +121,7 @@ class Counts:
             )
         _check_indices(self, episode)
         before, after = episode.states[:-1], episode.states[1:]
-        transition = cast(np.ndarray[Any, Any], self.transition).copy()
+        transition = self.transition.copy()
         emission = cast(np.ndarray[Any, Any], self.emission).copy()
         np.add.at(transition, (before, episode.actions, after), 1)
         np.add.at(emission, (before, episode.observations), 1)
@@ -181,6 +181,8 @@ def _counting(table: Array) -> bool:
 def _check_indices(counts: Counts, episode: Episode) -> None:
     """Raise an error for an invalid episode; NumPy would count negative indices from the end."""
     (X, A, _), Y = np.shape(counts.transition), np.shape(counts.emission)[-1]
+    if _evidently_valid(episode, X, Y, A):
+        return
     steps = np.shape(episode.actions)
     problems = []
     for where, size, shape in (
@@ -197,3 +199,17 @@ def _check_indices(counts: Counts, episode: Episode) -> None:
             problems += hidden or range_problems(where, values, size)
     if problems:
         raise DataError("counts", problems)
+
+
+def _evidently_valid(episode: Episode, X: int, Y: int, A: int) -> bool:
+    """Whether an episode of plain arrays is valid; False if this needs a closer look."""
+    x, y, a = parts = episode.states, episode.observations, episode.actions
+    if not all(type(part) is np.ndarray and part.dtype.kind == "i" for part in parts):
+        return False
+    if x.ndim != 1 or y.shape != a.shape or a.shape != (len(x) - 1,) or not a.size:
+        return False
+    try:
+        np.ravel_multi_index((x[:-1], a, y), (X, A, Y))
+    except ValueError:  # raised by NumPy for an index out of range, also for a negative one
+        return False
+    return bool(0 <= x[-1] < X)

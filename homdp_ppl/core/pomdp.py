@@ -124,7 +124,7 @@ class POMDP(_Fields):
     @property
     def horizon(self) -> int:
         """Number of steps H."""
-        shape = getattr(self.reward, "shape", ())
+        shape: tuple[int, ...] = getattr(self.reward, "shape", ())
         if len(shape) < 4:
             raise _short_form("reward", self.reward, "(H, X, Y or 1, A)")
         return int(shape[-4])
@@ -132,7 +132,7 @@ class POMDP(_Fields):
     @property
     def sizes(self) -> tuple[int, int, int]:
         """Numbers of states, observations and actions, (X, Y, A)."""
-        shape = getattr(self.emission, "shape", ())
+        shape: tuple[int, ...] = getattr(self.emission, "shape", ())
         if len(shape) < 4:
             raise _short_form("emission", self.emission, "(H or 1, A + 1 or 1, X, Y)")
         X, Y = shape[-2:]

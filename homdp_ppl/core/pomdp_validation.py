@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import lru_cache
 from numbers import Integral
 from typing import Any
@@ -17,6 +18,7 @@ from homdp_ppl.core.spaces import NO_TABLES, Spaces
 from homdp_ppl.errors import DataError, PlanningError, Problem, shown
 from homdp_ppl.precision import Array
 
+SMALL = 200  # numbers; Python's functions are faster than NumPy's for such tables
 FLOAT64, BOOL = np.dtype(np.float64), np.dtype(bool)
 
 
@@ -209,7 +211,8 @@ def _evidently_valid(pomdp: POMDP) -> bool:
         type(terminal) is np.ndarray
         and terminal.dtype is BOOL
         and all(map(_probable, tables))
-        and all(bool(np.isfinite(part).all()) for part in (reward, scale, shift))
+        and bool(np.isfinite(reward).all())
+        and all(map(_finite, (scale, shift)))
     )
 
 
@@ -229,11 +232,18 @@ def _field_problems(name: str, given: Any, sizes: tuple[int, int, int, int]) -> 
     return [Problem("reward", f"{numbers[tuple(index)]}", "a finite number", at=place)]
 
 
+def _finite(part: Array) -> bool:
+    """Whether a number, or one number per candidate, is finite."""
+    return bool(np.isfinite(part).all()) if part.ndim else math.isfinite(part)
+
+
 def _probable(table: Array) -> bool:
     """Whether all rows are probabilities; False if there is any NaN."""
-    sums = np.add.reduce(table, -1)
-    return bool(
-        np.minimum.reduce(table, None) >= 0
-        and np.minimum.reduce(sums, None) >= 1 - FLOAT32
-        and np.maximum.reduce(sums, None) <= 1 + FLOAT32
-    )
+    low, high = 1 - FLOAT32, 1 + FLOAT32
+    if table.size <= SMALL:
+        negative = min(table.ravel().tolist()) < 0  # misses NaN, which the sums do not
+        return not negative and all(low <= s <= high for s in table.sum(-1).ravel().tolist())
+    if not table.min() >= 0:
+        return False
+    sums = table.sum(-1)
+    return bool(sums.min() >= low and sums.max() <= high)
