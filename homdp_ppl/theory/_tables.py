@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from homdp_ppl.core.spaces import HasSpaces
+from homdp_ppl.core.spaces import HasTables
 from homdp_ppl.errors import ParameterError, Problem
 
 EXTENDED = "Include them in the states, and pass that model or its Spaces."
 
 
-def require_single_tables(model: HasSpaces, subject: str) -> None:
+def require_single_tables(model: HasTables, subject: str) -> None:
     """Raise an error unless one transition and one emission table apply at every step.
 
     The paper's proofs need this. Rewards may depend on the step and, by the remark in section 3,

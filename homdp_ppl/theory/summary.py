@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from homdp_ppl.core.arguments import check_sizes
-from homdp_ppl.core.spaces import HasSpaces, spaces_of
+from homdp_ppl.core.spaces import HasTables, spaces_of
 from homdp_ppl.errors import ParameterError
 from homdp_ppl.theory._ranges import ACCURACY, PROBABILITY
 from homdp_ppl.theory._tables import require_single_tables
@@ -50,7 +50,7 @@ class Statement(NamedTuple):
 
 
 def report(
-    model: HasSpaces, episodes: int, delta: float = 0.1, accuracy: float | None = None
+    model: HasTables, episodes: int, delta: float = 0.1, accuracy: float | None = None
 ) -> list[Statement]:
     """The paper's bounds for a model's sizes, each with the trivial bound.
 
