@@ -18,7 +18,8 @@ from homdp_ppl.planners.history_tree import history_tree
 
 SMALL_TREE = 200_000  # histories: a tree of this size is solved in well under a second
 FEW_STATES = 2  # the upper envelope of alpha-vectors is a one-dimensional hull
-DENSE_STATES = 10  # up to this size, exact vectors are faster than search for models without zeros
+# up to this size, exact vectors are faster than search if all states stay possible
+DENSE_STATES = 10
 
 
 @dataclass(frozen=True)
@@ -35,14 +36,11 @@ class Auto:
         if allowed is not None:
             return self._restricted(model, allowed)
         support, X = Support.of(model), len(model.initial)
-        if not model.is_stationary:
-            reason = "its tables depend on the step, the action or the observation"
-            return _explained(tree(model), reason)
         histories = few_histories(support, model.horizon, SMALL_TREE)
         many = f"there are {X} states and too many histories for a tree"
         if histories is not None:
             return _explained(tree(model), f"there are only {histories:,} histories")
-        if X <= FEW_STATES or (X <= DENSE_STATES and support.complete):
+        if X <= FEW_STATES or (X <= DENSE_STATES and support.mixing):
             try:
                 return _explained(alpha_vectors(self.gap)(model), many)
             except PlanningError:
@@ -63,8 +61,8 @@ class Auto:
 def auto(gap: float = 1e-3) -> Auto:
     """A planner that selects another planner by the size of the model.
 
-    It uses the history tree if it is small, exact alpha-vectors for few states without known zeros,
-    and otherwise bounded search.
+    It uses the history tree if it is small, exact alpha-vectors for few states that all stay
+    possible, and otherwise bounded search.
 
     Parameters
     ----------

@@ -28,7 +28,8 @@ from homdp_ppl.core.checked import checked_but
 from homdp_ppl.core.graph_policy import GraphPolicy
 from homdp_ppl.core.plan import Backup, Plan, Solution, make_plan
 from homdp_ppl.core.pomdp import POMDP, numbered_spaces
-from homdp_ppl.core.pomdp_validation import validated
+from homdp_ppl.core.pomdp_validation import check_pomdp, validated
+from homdp_ppl.declare.kernels import Tables
 from homdp_ppl.errors import PlanningError, Problem
 from homdp_ppl.memory import amount, count, memory_budget
 from homdp_ppl.planners._graph_shape import HistoryShape, read_history_graph
@@ -85,7 +86,7 @@ class HistoryTree:
         start = time.perf_counter()
         refuse(PlanningError, "history_tree", allowed_problems(allowed))
         model = validated(pomdp, "history_tree")
-        solved = self.solve(model, parameters, support, allowed=allowed)
+        solved = self._arrays(model, parameters, support, allowed)
         policy = GraphPolicy(
             solved.policy.start, solved.policy.probabilities, solved.policy.successor
         )
@@ -108,8 +109,13 @@ class HistoryTree:
         allowed: Allowed | None = None,
     ) -> Solution:
         """The arrays of a plan, computed with NumPy. Arguments are those of ``__call__``."""
-        pattern = Support.of(pomdp if support is None else support)
-        return self._solve(np, self._shape(pattern, pomdp.horizon, allowed), pomdp, parameters)
+        return self._arrays(check_pomdp(pomdp, "history_tree"), parameters, support, allowed)
+
+    def _arrays(
+        self, model: POMDP, parameters: Any, support: Any, allowed: Allowed | None
+    ) -> Solution:
+        pattern = Support.of(Tables(*model[:3]) if support is None else support)
+        return self._solve(np, self._shape(pattern, model.horizon, allowed), model, parameters)
 
     def scorer(
         self, support: Any, world: POMDP, *, allowed: Allowed | None = None
@@ -147,7 +153,7 @@ class HistoryTree:
         pattern = Support.of(support)
 
         def solve(pomdp: POMDP, parameters: Any = None) -> Solution:
-            model = POMDP(*(jnp.asarray(part) for part in pomdp))
+            model = POMDP(*(jnp.asarray(part) for part in check_pomdp(pomdp, "history_tree")))
             shape = self._shape(pattern, model.horizon, allowed)
             return self._solve(jnp, shape, model, parameters)
 

@@ -302,10 +302,11 @@ def weissman(n: Array | int, outcomes: Array | int, level: float) -> Array:
     0.192065
     """
     _check_numbers("weissman", n=n, outcomes=outcomes, level=level)
-    xp = namespace(n, level)
-    d = np.asarray(outcomes, dtype=np.float64)
-    plural = np.maximum(d, 2)
-    subsets = plural * math.log(2) + np.log1p(-(2 ** (1 - plural)))  # log(2^d - 2) without overflow
+    xp, of_outcomes = namespace(n, outcomes, level), namespace(outcomes)
+    d = of_outcomes.asarray(outcomes, dtype=np.float64)
+    plural = of_outcomes.maximum(d, 2)
+    # log(2^d - 2) without overflow
+    subsets = plural * math.log(2) + of_outcomes.log1p(-(2 ** (1 - plural)))
     return xp.where(d > 1, _capped(xp, 1, 2 * (subsets - xp.log(level)), n, 2), 0.0)
 
 

@@ -107,8 +107,8 @@ def continuations(policy: GraphPolicy, pomdp: POMDP) -> Continuations:
     ... ]  # lit at the next step, then with probability 1/2
     [[[[0.0, 1.5]]], [[[0.0, 1.0]]]]
     """
-    check_pomdp(pomdp, "continuations")
-    check_policy(policy, pomdp)
+    pomdp = check_pomdp(pomdp, "continuations")
+    check_policy(policy, pomdp.spaces)
     _, T, O, r = pomdp.stationary("continuations")  # noqa: E741
     A, H = T.shape[1], pomdp.horizon
     by_step, arrivals = _every_node(policy, H)

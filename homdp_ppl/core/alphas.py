@@ -53,8 +53,8 @@ def policy_alphas(policy: GraphPolicy, pomdp: POMDP) -> list[Array]:
     ... ]  # one node per step; the lamp is lit now, and with probability 1/2 later
     [[[0.0, 1.5]], [[0.0, 1.0]]]
     """
-    check_pomdp(pomdp, "policy_alphas")
-    check_policy(policy, pomdp)
+    pomdp = check_pomdp(pomdp, "policy_alphas")
+    check_policy(policy, pomdp.spaces)
     if not isinstance(policy, GraphPolicy):
         remedy = "Convert it: GraphPolicy.from_policy(policy, model)."
         problem = Problem("policy", f"a {type(policy).__name__}", "a GraphPolicy", remedy)

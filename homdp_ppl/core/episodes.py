@@ -18,7 +18,8 @@ from homdp_ppl.core.episode_rows import problems_of_one, stacked
 from homdp_ppl.core.episode_validation import incomplete_problems, problems_of, summary
 from homdp_ppl.core.episode_values import Known, Values, in_space
 from homdp_ppl.core.policy import Trajectory
-from homdp_ppl.core.spaces import HasSpaces, Spaces, names_of, spaces_of
+from homdp_ppl.core.pomdp_validation import spaces_of
+from homdp_ppl.core.spaces import HasSpaces, Spaces, names_of
 from homdp_ppl.errors import DataError, Problem
 
 SAW_STATES = "saw states"  # the behaviour if actions may depend on latent states

@@ -18,7 +18,8 @@ from homdp_ppl.core.graph_arrays import Names, read_graph
 from homdp_ppl.core.numbers import as_numbers
 from homdp_ppl.core.policy import Policy, as_history, history_problems
 from homdp_ppl.core.pomdp_shapes import check_index
-from homdp_ppl.core.spaces import HasSpaces, Real, names_of, require_finite, spaces_of
+from homdp_ppl.core.pomdp_validation import spaces_of
+from homdp_ppl.core.spaces import HasSpaces, Real, names_of, require_finite
 from homdp_ppl.core.writing_out import written_out
 from homdp_ppl.errors import PolicyError, Problem
 from homdp_ppl.memory import NUMBER, count, require_memory
@@ -318,7 +319,8 @@ def graph_of(policy: Policy, model: HasSpaces) -> GraphPolicy:
 
 def check_policy(policy: Policy, model: HasSpaces) -> None:
     """Raise an error for an invalid policy, or a graph for other observations or actions."""
-    if isinstance(policy, type) or not isinstance(policy, Policy):
+    graph = isinstance(policy, GraphPolicy)  # tests of protocols are slow
+    if not graph and (isinstance(policy, type) or not isinstance(policy, Policy)):
         got = (
             f"the class {policy.__name__}"
             if isinstance(policy, type)

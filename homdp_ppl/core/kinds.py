@@ -52,6 +52,8 @@ def kinds_of(function: Callable[..., Any]) -> dict[str, Kind]:
 
 def _but_nan(accepts: Callable[[Any], bool]) -> Callable[[Any], bool]:
     """The same test, but NaN is not accepted: as an argument it is always a mistake."""
+    if not any(map(accepts, (np.nan, np.float32(np.nan)))):
+        return accepts
     return lambda v: accepts(v) and not (isinstance(v, float | np.floating) and v != v)
 
 

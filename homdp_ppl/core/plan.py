@@ -20,7 +20,7 @@ from homdp_ppl.core.graph_policy import GraphPolicy, check_policy
 from homdp_ppl.core.plan_tree import MAX_GRAPH, Planned, policy_tree
 from homdp_ppl.core.policy import Policy
 from homdp_ppl.core.pomdp import POMDP
-from homdp_ppl.core.pomdp_validation import check_pomdp
+from homdp_ppl.core.pomdp_validation import check_pomdp, sizes_of
 from homdp_ppl.core.spaces import HasSpaces, Spaces
 from homdp_ppl.core.tree_picture import draw_tree
 from homdp_ppl.errors import PlanningError, Problem, shown
@@ -86,18 +86,21 @@ class Plan:
     allowed: Array | None = None  # (N, A)  which actions are allowed at each node; None: all
 
     def __post_init__(self) -> None:
-        """Raise an error if a certified plan violates value <= upper."""
+        """Raise an error for an invalid model, or if a certified plan violates value <= upper."""
         check_fields(self, "Plan")
+        if self.model is not None:
+            check_pomdp(self.model, self.planner)
         object.__setattr__(self, "value", float(self.value))
         object.__setattr__(self, "upper", float(self.upper))
-        certain = math.isfinite(self.value) and self.value <= self.upper + self.rounding
+        finite = math.isfinite(self.value) and math.isfinite(self.upper)
+        certain = finite and self.value <= self.upper + self.rounding
         if self.certified and not certain:
             got = f"value {self.value:.6g} and upper {self.upper:.6g}"
             remedy = (
                 "Pass value=evaluate(policy, model), and a proved bound on the optimum as upper "
                 "(the same number if the planner is exact)."
             )
-            problem = Problem("certificate", got, "value <= upper", remedy)
+            problem = Problem("certificate", got, "finite numbers with value <= upper", remedy)
             raise PlanningError(self.planner, [problem])
         if self.allowed is not None:
             self._check_allowed(self.allowed)
@@ -331,8 +334,8 @@ def make_plan(
         if not _is_number(number):
             problems.append(Problem(name, shown(number), "a number"))
     refuse(PlanningError, planner, problems)
-    check_pomdp(model, planner)
-    check_policy(policy, model)
+    sizes_of(model, planner)
+    check_policy(policy, model.spaces)
     return Plan(policy, float(value), float(upper), True, planner, statistics, model.spaces, model)
 
 

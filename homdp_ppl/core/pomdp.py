@@ -126,16 +126,18 @@ class POMDP(_Fields):
     @property
     def horizon(self) -> int:
         """Number of steps H."""
-        if np.ndim(self.reward) < 4:
+        shape: tuple[int, ...] = getattr(self.reward, "shape", ())
+        if len(shape) < 4:
             raise _short_form("reward", self.reward, "(H, X, Y or 1, A)")
-        return int(self.reward.shape[-4])
+        return int(shape[-4])
 
     @property
     def sizes(self) -> tuple[int, int, int]:
         """Numbers of states, observations and actions, (X, Y, A)."""
-        if np.ndim(self.emission) < 4:
+        shape: tuple[int, ...] = getattr(self.emission, "shape", ())
+        if len(shape) < 4:
             raise _short_form("emission", self.emission, "(H or 1, A + 1 or 1, X, Y)")
-        X, Y = self.emission.shape[-2:]
+        X, Y = shape[-2:]
         return int(X), int(Y), int(self.reward.shape[-1])
 
     @property
@@ -249,7 +251,7 @@ class POMDP(_Fields):
         X, Y, A = self.sizes
         numeric = _numeric(v)
         if not numeric or v.shape not in ((X,), (A, Y, X)) or np.ma.is_masked(v):
-            expected = f"an array of shape {(X,)} or {(A, Y, X)}"
+            expected = f"finite numbers of shape {(X,)} or {(A, Y, X)}"
             raise PlanningError("backup", [Problem("v", shown(v, 80), expected)])
         if v.ndim == 1:
             return self.moves(h) @ v
@@ -410,9 +412,15 @@ def assembled(
 
 
 def _numeric(values: Any) -> bool:
-    """Whether a value is an array of real numbers; random keys are not."""
-    kinds = ("b", "i", "u", "f")
-    return isinstance(values, np.ndarray | jax.Array) and getattr(values.dtype, "kind", "") in kinds
+    """Whether a value is an array of finite or traced real numbers; random keys are not."""
+    if isinstance(values, np.ndarray):
+        return values.dtype.kind in "biuf" and bool(np.isfinite(values).all())
+    return isinstance(values, jax.Array) and getattr(values.dtype, "kind", "") in (
+        "b",
+        "i",
+        "u",
+        "f",
+    )
 
 
 @lru_cache(maxsize=256)

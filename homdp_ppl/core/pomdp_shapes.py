@@ -164,6 +164,8 @@ def check_index(
 
     NumPy would count negative indices from the end, and JAX would clamp.
     """
+    if type(index) is int and 0 <= index < size:  # almost always
+        return
     whole = isinstance(index, int | np.integer) and not isinstance(index, bool)
     if whole and 0 <= index < size:
         return

@@ -165,20 +165,6 @@ class HasTables(HasSpaces, Protocol):
         """The form of the tables."""
 
 
-def spaces_of(model: Any, subject: str) -> Spaces:
-    """The spaces of a model; raises :class:`DataError` for anything that has none."""
-    spaces = getattr(model, "spaces", None)
-    if isinstance(spaces, Spaces) and all(isinstance(part, tuple) for part in spaces[:3]):
-        steps = spaces.horizon
-        if isinstance(steps, Integral) and not isinstance(steps, bool) and steps >= 1:
-            return spaces
-        expected = "an integer of at least 1"
-        raise DataError(subject, [Problem("horizon", shown(steps), expected)])
-    remedy = 'Load a model by its name: models.load("tiger").' if isinstance(model, str) else ""
-    expected = "a HOMDP, a World, a POMDP or Spaces"
-    raise DataError(subject, [Problem("model", shown(model), expected, remedy)])
-
-
 def is_real(*spaces: Any) -> bool:
     """Whether at least one of the spaces is real-valued."""
     return any(isinstance(space, Real) for space in spaces)

@@ -37,7 +37,7 @@ def evaluate(policy: Policy, pomdp: POMDP) -> float:
     2.533333
     """
     model = check_pomdp(pomdp, "evaluate")
-    return policy_value(graph_of(policy, model), model)
+    return policy_value(graph_of(policy, model.spaces), model)
 
 
 def policy_value(graph: GraphPolicy, pomdp: POMDP) -> float:
@@ -146,7 +146,7 @@ def occupancy(policy: Policy, pomdp: POMDP) -> Array:
     [[0.0, 1.0], [0.5, 0.5], [0.75, 0.25]]
     """
     pomdp = check_pomdp(pomdp, "occupancy")
-    graph = graph_of(policy, pomdp)
+    graph = graph_of(policy, pomdp.spaces)
     by_step = layers(graph, pomdp.horizon)
     X, Y, A = pomdp.sizes
     widest = max(map(len, by_step))

@@ -13,7 +13,7 @@ import numpy as np
 
 from homdp_ppl.core.checked import checked_but
 from homdp_ppl.core.pomdp import POMDP
-from homdp_ppl.core.pomdp_validation import sizes_of
+from homdp_ppl.core.pomdp_validation import check_pomdp
 from homdp_ppl.core.probabilities import pomdp_problems
 from homdp_ppl.declare.model import HOMDP, World
 from homdp_ppl.errors import HOMDPError, Problem
@@ -123,8 +123,7 @@ def _tables(model: HOMDP | World | POMDP) -> _Tables:
         raise HOMDPError(
             "write_pomdp", [Problem("model", type(model).__name__, "a World, a POMDP or a HOMDP")]
         )
-    sizes_of(arrays, "write_pomdp")
-    arrays = POMDP(*map(np.asarray, arrays))
+    arrays = POMDP(*map(np.asarray, check_pomdp(arrays, "write_pomdp")))
     problems = pomdp_problems(arrays, model.spaces)
     rewards = arrays.to_user(arrays.reward, 1)
     if not (np.abs(rewards) <= LARGEST).all():

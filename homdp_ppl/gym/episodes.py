@@ -17,6 +17,7 @@ from homdp_ppl.core.episode import Ended, Episode
 from homdp_ppl.core.episodes import Episodes
 from homdp_ppl.core.graph_policy import check_policy, uniform_policy
 from homdp_ppl.core.policy import Policy, Trajectory, ask
+from homdp_ppl.core.pomdp_validation import spaces_of
 from homdp_ppl.core.randomness import choose
 from homdp_ppl.core.spaces import HasSpaces, Real, Space, Spaces
 from homdp_ppl.errors import DataError, Problem
@@ -124,15 +125,11 @@ def _check(env: gymnasium.Env[Any, Any], n: int, seed: int, model: HasSpaces | N
         raise DataError(
             "episodes_from", [Problem("env", f"a {type(env).__name__}", "a gymnasium.Env", remedy)]
         )
-    if model is not None and not isinstance(getattr(model, "spaces", None), Spaces):
-        raise DataError(
-            "episodes_from",
-            [Problem("model", f"a {type(model).__name__}", "a HOMDP, a World, a POMDP or Spaces")],
-        )
+    declared = None if model is None else spaces_of(model, "episodes_from")
     problems = [*count_problems(n=n), *count_problems(0, seed=seed)]
     names: list[tuple[str, ...]] = []
     for kind, space in (("observation", env.observation_space), ("action", env.action_space)):
-        wanted: Space = () if model is None else getattr(model.spaces, f"{kind}s")
+        wanted: Space = () if declared is None else getattr(declared, f"{kind}s")
         if isinstance(wanted, Real):
             if not isinstance(space, Box) or space.shape not in (wanted.shape, (wanted.dimension,)):
                 problems.append(
@@ -148,8 +145,8 @@ def _check(env: gymnasium.Env[Any, Any], n: int, seed: int, model: HasSpaces | N
             )
             problems.append(Problem(f"env.{kind}_space", repr(space), "a Discrete space", remedy))
             continue
-        names.append(tuple(f"{kind[0]}{k}" for k in range(space.n)) if model is None else wanted)
-        ended = kind == "observation" and model is not None and bool(model.spaces.terminal)
+        names.append(tuple(f"{kind[0]}{k}" for k in range(space.n)) if declared is None else wanted)
+        ended = kind == "observation" and declared is not None and bool(declared.terminal)
         if not len(names[-1]) - ended <= space.n <= len(names[-1]):
             expected = f"{len(names[-1])}: {', '.join(names[-1])}"
             problems.append(
@@ -159,7 +156,7 @@ def _check(env: gymnasium.Env[Any, Any], n: int, seed: int, model: HasSpaces | N
             )
     if problems:
         raise DataError("episodes_from", problems)
-    return Spaces((), names[0], names[1], LONGEST) if model is None else model.spaces
+    return declared or Spaces((), names[0], names[1], LONGEST)
 
 
 class _Record(NamedTuple):

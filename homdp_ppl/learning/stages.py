@@ -73,8 +73,8 @@ class TableStage:
 
     def value(self, policy: Policy) -> float:
         """The exact value in the true world."""
-        world = self.task.world.pomdp  # validated when it was declared
-        return policy_value(graph_of(policy, world), world)
+        world = self.task.world  # validated when it was declared
+        return policy_value(graph_of(policy, world), world.pomdp)
 
     def deploy(
         self, decision: Decision, value: float, policy: Policy, noise: EpisodeNoise

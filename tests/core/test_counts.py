@@ -93,6 +93,39 @@ def test_indices_out_of_range_raise(wrong):
         Counts.of(episodes, SPACES)
 
 
+@pytest.mark.parametrize("place", [0, 1, -1])
+@pytest.mark.parametrize("where", ["states", "observations", "actions"])
+@pytest.mark.parametrize("wrong", [-1, 3, 2**40])
+def test_adding_indices_out_of_range_raises(where, place, wrong):
+    """At every place: the last state is checked too."""
+    episode = random_episodes(0, 1)[0]
+    getattr(episode, where)[place] = wrong
+    with raises(DataError, where):
+        Counts.zero(SPACES).add(episode)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda values: values[:-1],
+        lambda values: values[:1],
+        lambda values: values[None],
+        lambda values: values.astype(float),
+        lambda values: np.ma.array(values, mask=True),
+        lambda values: values.astype(str),
+    ],
+    ids=["shorter", "one", "two axes", "float", "masked", "text"],
+)
+@pytest.mark.parametrize("where", ["states", "observations", "actions"])
+def test_adding_other_arrays_raises(where, change):
+    episode = random_episodes(0, 1)[0]
+    parts = {name: getattr(episode, name) for name in ("observations", "actions", "states")}
+    parts[where] = change(parts[where])
+    wrong = Episode(Trajectory(parts["observations"], parts["actions"]), parts["states"])
+    with pytest.raises(DataError):
+        Counts.zero(SPACES).add(wrong)
+
+
 def test_counts_of_different_models_cannot_be_added():
     with raises(DataError, "shapes"):
         Counts.zero(SPACES) + Counts.zero(world("tiger"))
