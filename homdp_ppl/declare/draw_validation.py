@@ -33,13 +33,6 @@ PARTS = (
     "component_distribution",
     "_component_distributions",
 )
-    "first",
-    "second",
-    "base_dist",
-    "mixing_distribution",
-    "component_distribution",
-    "_component_distributions",
-)
 
 
 def invalid_draws(dynamics: Dynamics, values: Mapping[str, Array]) -> list[Problem]:
