@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from homdp_ppl import POMDP, World, tabular
+from homdp_ppl import POMDP, Kernels, World, homdp
 from tests.planners.exact import dependent_pomdp, full
 
 
@@ -66,13 +66,24 @@ def encoded(pomdp: POMDP) -> POMDP:
 
 def world_of(pomdp: POMDP) -> World:
     """A world with these arrays."""
-    X, _, A = pomdp.sizes
-    form = pomdp.form
-    model = tabular(
-        T=pomdp.transition.reshape(form.transition),
-        O=pomdp.emission.reshape(form.emission),
-        initial=pomdp.initial,
-        reward=np.zeros((X, A)),
+    X, Y, A = pomdp.sizes
+    form, ends = pomdp.form, pomdp.terminal
+    emission = pomdp.emission.reshape(form.emission)
+    if ends.any():  # the last observation is not declared
+        emission = np.where(ends[:, None], 1 / (Y - 1), emission[..., :-1])
+
+    @homdp(
+        states=X,
+        observations=emission.shape[-1],
+        actions=A,
         horizon=pomdp.horizon,
+        reward=np.zeros((X, A)),
+        terminal=pomdp.spaces.terminal,
     )
-    return replace(model.at(), _pomdp=pomdp)
+    def program() -> Kernels:
+        return Kernels(pomdp.initial, pomdp.transition.reshape(form.transition), emission)
+
+    made = program.at()
+    for name in ("initial", "transition", "emission", "terminal"):
+        np.testing.assert_allclose(getattr(made.pomdp, name), getattr(pomdp, name), atol=1e-15)
+    return replace(made, _pomdp=pomdp)

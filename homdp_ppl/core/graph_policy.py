@@ -17,7 +17,6 @@ from homdp_ppl.core.checked import checked
 from homdp_ppl.core.graph_arrays import Names, read_graph
 from homdp_ppl.core.numbers import as_numbers
 from homdp_ppl.core.policy import Policy, as_history, history_problems
-from homdp_ppl.core.pomdp import POMDP
 from homdp_ppl.core.pomdp_shapes import check_index
 from homdp_ppl.core.pomdp_validation import spaces_of
 from homdp_ppl.core.spaces import HasSpaces, Real, names_of, require_finite
@@ -203,14 +202,13 @@ class GraphPolicy:
         policy
             An object with ``act``.
         model
-            The HOMDP, World or POMDP in which it acts. In a POMDP with terminal states, the policy
-            is not called after the end of an episode.
+            The HOMDP, World or POMDP in which it acts. The policy is not called after the end of an
+            episode.
         max_nodes
             The largest number of nodes; raises PolicyError if the tree is larger.
         """
         check_policy(policy, model)
-        endings = model.endings if isinstance(model, POMDP) else None
-        return cls(*written_out(policy, model.spaces, max_nodes, endings))
+        return cls(*written_out(policy, model.spaces, max_nodes))
 
     def __repr__(self) -> str:
         nodes, actions = self.probabilities.shape

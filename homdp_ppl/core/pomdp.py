@@ -143,7 +143,13 @@ class POMDP(_Fields):
     @property
     def spaces(self) -> Spaces:
         """Generated names: x0, y0, a0 and so on."""
-        return numbered_spaces(*self.sizes, self.horizon)
+        sizes = self.sizes
+        spaces = numbered_spaces(*sizes, self.horizon)
+        traced = isinstance(self.terminal, jax.core.Tracer)
+        if traced or np.shape(self.terminal)[-1:] != sizes[:1] or not np.any(self.terminal):
+            return spaces
+        ends = np.reshape(self.terminal, (-1, sizes[0]))[0]  # the same for all candidates
+        return spaces._replace(terminal=tuple(f"x{x}" for x in np.flatnonzero(ends)))
 
     @property
     def form(self) -> Form:
@@ -253,13 +259,6 @@ class POMDP(_Fields):
         xp = namespace(self, v)
         seen = (xp.swapaxes(self.shows_after(h + 1), -1, -2) * v).sum(1)  # (A, X)
         return xp.einsum("xaz,az->xa", self.moves(h), seen)
-
-    @property
-    def endings(self) -> Array:
-        """The observations that only terminal states emit, (Y,): the episode has ended."""
-        emitted, ends = np.asarray(self.emission) > 0, np.asarray(self.terminal, dtype=bool)
-        axes = tuple(range(emitted.ndim - 1))
-        return (emitted & ends[:, None]).any(axes) & ~(emitted & ~ends[:, None]).any(axes)
 
     def with_bonus(self, bonus: Array) -> POMDP:
         """The model with a bonus added to its rewards, (H, X, A), or (X, A) for every step.

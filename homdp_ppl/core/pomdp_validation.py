@@ -161,8 +161,7 @@ def spaces_of(model: Any, subject: str) -> Spaces:
         If it is an invalid POMDP.
     """
     if isinstance(model, POMDP):
-        X, Y, A, H = sizes_of(check_pomdp(model, subject), subject)
-        return numbered_spaces(X, Y, A, H)
+        return check_pomdp(model, subject).spaces
     spaces = getattr(model, "spaces", None)
     if isinstance(spaces, Spaces) and all(isinstance(part, tuple) for part in spaces[:3]):
         steps = spaces.horizon

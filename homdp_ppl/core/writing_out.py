@@ -22,9 +22,7 @@ ASKED_TWICE = 32  # histories for which the policy is called twice
 History: TypeAlias = tuple[tuple[int, ...], tuple[int, ...]]  # observations and actions
 
 
-def written_out(
-    policy: Policy, spaces: Spaces, max_nodes: int, endings: Array | None = None
-) -> GraphArrays:
+def written_out(policy: Policy, spaces: Spaces, max_nodes: int) -> GraphArrays:
     """Return the arrays of the graph of a policy.
 
     The policy is not called after an episode has ended. All such histories share the last node.
@@ -37,13 +35,11 @@ def written_out(
         The spaces of the model in which it acts; they must be finite.
     max_nodes
         The largest number of nodes; raises PolicyError if the tree is larger.
-    endings
-        The observations that show that the episode has ended, (Y,) of booleans; none by default.
     """
     refuse(PolicyError, SUBJECT, count_problems(max_nodes=max_nodes))
     _, Y, A, H = spaces.sizes
-    ended = np.zeros(Y, dtype=bool) if endings is None else np.asarray(endings, dtype=bool)
-    ongoing = np.flatnonzero(~ended)
+    ongoing = np.arange(Y - 1 if spaces.terminal else Y)  # the last observation is the end
+    ended = np.arange(Y) >= len(ongoing)
     _require_least(len(ongoing), A, H, max_nodes)
     histories: list[History] = [((int(y),), ()) for y in ongoing]
     probabilities: list[Array] = []

@@ -17,11 +17,9 @@ from homdp_ppl.core.episode import Ended, Episode
 from homdp_ppl.core.episodes import Episodes
 from homdp_ppl.core.graph_policy import check_policy, uniform_policy
 from homdp_ppl.core.policy import Policy, Trajectory, ask
-from homdp_ppl.core.pomdp import POMDP
 from homdp_ppl.core.pomdp_validation import spaces_of
 from homdp_ppl.core.randomness import choose
 from homdp_ppl.core.spaces import HasSpaces, Real, Space, Spaces
-from homdp_ppl.declare.model import World
 from homdp_ppl.errors import DataError, Problem
 from homdp_ppl.precision import Array
 
@@ -87,8 +85,7 @@ def episodes_from(
     Posterior of 'tiger' after 400 steps: conjugate
       accuracy in closed form
     """
-    arrays = _arrays(model)
-    spaces = _check(env, n, seed, model, arrays)
+    spaces = _check(env, n, seed, model)
     actor = _uniform(spaces) if isinstance(policy, str) and policy == "uniform" else policy
     check_policy(actor, spaces)
     generator = np.random.default_rng([seed, 1])  # the environment uses the stream [seed]
@@ -100,25 +97,15 @@ def episodes_from(
             if k == 0 and model is None and record.over:
                 spaces = spaces._replace(horizon=len(record.actions))
             declared = "as declared" if model is not None else "as in episode 0"
-            may_end = arrays is not None and bool(arrays.terminal.any())
-            _check_length(record, spaces.horizon, which, declared, may_end)
+            _check_length(record, spaces, which, declared)
             states = _revealed(record, latent, spaces, which)
-            ended: Ended = "horizon"
-            if may_end and arrays is not None:
-                ended = _ended(states, arrays.terminal, spaces, which)
+            ended = _ended(states, spaces) if spaces.terminal else "horizon"
             seen = Trajectory(np.array(record.observations), np.array(record.actions))
             played.append(Episode(seen, states, ended=ended))
     if model is None:
         visited = 1 + max(int(episode.states.max()) for episode in played)
         spaces = spaces._replace(states=tuple(f"x{x}" for x in range(visited)))
     return Episodes.of(played, spaces)
-
-
-def _arrays(model: HasSpaces | None) -> POMDP | None:
-    """The arrays of a finite model with fixed parameters; they say which states are terminal."""
-    if isinstance(model, World) and model.spaces.finite:
-        return model.pomdp
-    return model if isinstance(model, POMDP) else None
 
 
 def _uniform(spaces: Spaces) -> Policy:
@@ -128,13 +115,7 @@ def _uniform(spaces: Spaces) -> Policy:
     )
 
 
-def _check(
-    env: gymnasium.Env[Any, Any],
-    n: int,
-    seed: int,
-    model: HasSpaces | None,
-    arrays: POMDP | None,
-) -> Spaces:
+def _check(env: gymnasium.Env[Any, Any], n: int, seed: int, model: HasSpaces | None) -> Spaces:
     """Validate the arguments; return the spaces of the model or, without one, the environment."""
     if not isinstance(env, gymnasium.Env):
         remedy = (
@@ -165,8 +146,8 @@ def _check(
             problems.append(Problem(f"env.{kind}_space", repr(space), "a Discrete space", remedy))
             continue
         names.append(tuple(f"{kind[0]}{k}" for k in range(space.n)) if declared is None else wanted)
-        endings = 0 if arrays is None or kind == "action" else int(arrays.endings.sum())
-        if not len(names[-1]) - endings <= space.n <= len(names[-1]):
+        ended = kind == "observation" and declared is not None and bool(declared.terminal)
+        if not len(names[-1]) - ended <= space.n <= len(names[-1]):
             expected = f"{len(names[-1])}: {', '.join(names[-1])}"
             problems.append(
                 Problem(
@@ -228,15 +209,15 @@ def _seen(observation: Any, space: gymnasium.Space[Any], declared: Space) -> Any
     return int(observation) - _start(space)
 
 
-def _check_length(record: _Record, horizon: int, which: str, whose: str, may_end: bool) -> None:
-    steps = len(record.actions)
-    if record.over and (steps == horizon or (may_end and record.terminated)):
+def _check_length(record: _Record, spaces: Spaces, which: str, whose: str) -> None:
+    steps, horizon = len(record.actions), spaces.horizon
+    if record.over and (steps == horizon or (spaces.terminal and record.terminated)):
         return
     if record.over:
         got = f"{steps} steps"
         remedy = (
             "All episodes must have the same length. If they can end early, declare the states in "
-            "which they end as terminal states, and pass the world as model=..."
+            "which they end as terminal states, and pass the declaration as model=..."
         )
     else:
         got = f"no end after {steps:,} steps"
@@ -248,21 +229,11 @@ def _check_length(record: _Record, horizon: int, which: str, whose: str, may_end
     raise DataError("episodes_from", [Problem("length", got, expected, remedy, which)])
 
 
-def _ended(states: Array, terminal: Array, spaces: Spaces, which: str) -> Ended:
-    """The reason for the end; raises an error if the revealed states contradict the end."""
-    L, over = len(states) - 1, terminal[np.minimum(states, len(terminal) - 1)]
-    names = spaces.names[0]
-    early = np.flatnonzero(over[:L])
-    if len(early):
-        got = f"further steps after the terminal state {names[states[early[0]]]!r}"
-        remedy = "End the episode (terminated=True) at the step that leads to a terminal state."
-    elif spaces.horizon > L and not over[L]:
-        got = f"an end after {L} steps in the state {names[min(states[L], len(names) - 1)]!r}"
-        remedy = "Declare this state as terminal."
-    else:
-        return "terminal" if over[L] else "horizon"
-    expected = f"an end in a terminal state or after {spaces.horizon} steps"
-    raise DataError("episodes_from", [Problem("latent states", got, expected, remedy, which)])
+def _ended(states: Array, spaces: Spaces) -> Ended:
+    """The reason for the end; :meth:`Episodes.of` validates it."""
+    if len(states) <= spaces.horizon:
+        return "terminal"
+    return "terminal" if states[-1] in np.flatnonzero(spaces.ends) else "horizon"
 
 
 def _revealed(

@@ -135,7 +135,9 @@ def test_policies_are_not_called_after_the_end():
     assert len(graph.probabilities) == 2 + 4 + 8 + 1
     with pytest.raises(AssertionError):
         GraphPolicy.from_policy(Ongoing(pomdp), pomdp._replace(terminal=np.zeros(3, dtype=bool)))
-    plain = GraphPolicy.from_policy(Parity(2), pomdp.spaces)
+    for model in (pomdp.spaces, world_of(pomdp), world_of(pomdp).homdp):
+        assert len(GraphPolicy.from_policy(Ongoing(pomdp), model).probabilities) == 15
+    plain = GraphPolicy.from_policy(Parity(2), pomdp.spaces._replace(terminal=()))
     np.testing.assert_array_equal(plain.start, [0, 1, 2])
     assert evaluate(plain, pomdp) == pytest.approx(evaluate(graph, pomdp), abs=1e-14)
     assert evaluate(Ongoing(pomdp), pomdp) == evaluate(graph, pomdp)

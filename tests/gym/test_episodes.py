@@ -276,7 +276,7 @@ def fragile():
 
 def test_episodes_end_in_terminal_states():
     """The environment does not have the observation that stands for the end."""
-    for model in (fragile(), fragile().pomdp):
+    for model in (fragile(), fragile().homdp, fragile().pomdp, fragile().spaces):
         episodes = episodes_from(Early(), "uniform", 200, seed=1, model=model, latent="truth")
         assert set(zip(episodes.ended.tolist(), episodes.length.tolist(), strict=True)) == {
             ("horizon", 5),
@@ -431,8 +431,8 @@ class Impatient(Early):
 @pytest.mark.parametrize(
     ("env", "words"),
     [
-        (Unstoppable(), "latent states"),
-        (Impatient(), "latent states"),
+        (Unstoppable(), "states"),
+        (Impatient(), "ended"),
         (TimeLimit(Early(), 3), "length"),
         (Endless(), "length"),
     ],
