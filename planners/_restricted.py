@@ -20,10 +20,6 @@ from homdp_ppl.planners._histories import Generation, Support
 from homdp_ppl.precision import Array
 
 
-class LargeTreeError(PlanningError):
-    """Raised if the restricted tree has too many histories."""
-
-
 class Restriction(NamedTuple):
     """How actions are restricted, and the largest number of histories."""
 
@@ -187,10 +183,15 @@ def _missing(where: str, what: str) -> Problem:
     return Problem("graph", f"no node for {what}", expected, remedy, at=where)
 
 
+def size_place(horizon: int) -> str:
+    """The place of the problem of a tree with too many histories."""
+    return f"horizon {horizon}"
+
+
 def _check_size(nodes: int, step: int, restriction: Restriction) -> None:
     if nodes > restriction.most:
         horizon = restriction.spaces.horizon
         got = f"{count(nodes)} histories up to step {step} of {horizon}"
         remedy = "Use a shorter horizon, or allow fewer actions."
-        problem = Problem(f"horizon {horizon}", got, f"at most {restriction.most:,}", remedy)
-        raise LargeTreeError(SUBJECT, [problem])
+        problem = Problem(size_place(horizon), got, f"at most {restriction.most:,}", remedy)
+        raise PlanningError(SUBJECT, [problem])

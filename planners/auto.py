@@ -11,7 +11,7 @@ from homdp_ppl.core.pomdp import POMDP
 from homdp_ppl.core.pomdp_validation import validated
 from homdp_ppl.errors import PlanningError
 from homdp_ppl.planners._histories import Support, few_histories
-from homdp_ppl.planners._restricted import LargeTreeError
+from homdp_ppl.planners._restricted import size_place
 from homdp_ppl.planners.alpha_vectors import alpha_vectors
 from homdp_ppl.planners.bounded_search import bounded_search
 from homdp_ppl.planners.history_tree import history_tree
@@ -51,7 +51,9 @@ class Auto:
         """Plan with restricted actions, which only two planners support."""
         try:
             plan = history_tree(SMALL_TREE)(model, allowed=allowed)
-        except LargeTreeError:
+        except PlanningError as error:
+            if error.problems[0].where != size_place(model.horizon):
+                raise
             plan = bounded_search(self.gap)(model, allowed=allowed)
             return _explained(plan, "there are too many allowed histories for a tree")
         histories = len(plan.finite[0].probabilities)

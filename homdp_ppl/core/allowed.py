@@ -118,6 +118,16 @@ def allowed_table(
     return _tables.get((by_value(allowed), sizes, digest.digest()), make)
 
 
+def are_masks(allowed: Any, shape: tuple[int, ...]) -> bool:
+    """Whether a value is an array of booleans of this shape; traced values are not."""
+    return (
+        isinstance(allowed, np.ndarray | jax.Array)
+        and not isinstance(allowed, jax.core.Tracer)
+        and allowed.shape == shape
+        and allowed.dtype == bool
+    )
+
+
 def allowed_problems(allowed: Any) -> list[Problem]:
     """Report a value that is not a function; None is accepted."""
     if allowed is None or (callable(allowed) and not isinstance(allowed, type)):

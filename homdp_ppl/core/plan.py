@@ -12,7 +12,7 @@ import jax
 import networkx as nx
 import numpy as np
 
-from homdp_ppl.core.allowed import Allowed
+from homdp_ppl.core.allowed import Allowed, are_masks
 from homdp_ppl.core.arguments import refuse
 from homdp_ppl.core.bound import Bound
 from homdp_ppl.core.checked import check_fields, checked
@@ -107,13 +107,9 @@ class Plan:
 
     def _check_allowed(self, allowed: Array) -> None:
         """Raise an error unless there is a mask for each node, which its policy respects."""
-        chances = self.policy.probabilities if isinstance(self.policy, GraphPolicy) else None
-        shape = np.shape(chances) if chances is not None else "of a GraphPolicy"
-        if chances is None or np.shape(allowed) != shape or allowed.dtype != bool:
-            got, expected = (
-                f"shape {np.shape(allowed)}, {allowed.dtype}",
-                f"booleans, shape {shape}",
-            )
+        chances = self.policy.probabilities if isinstance(self.policy, GraphPolicy) else np.zeros(0)
+        if not are_masks(allowed, np.shape(chances)):
+            got, expected = shown(allowed, 80), f"booleans of shape {np.shape(chances)}"
         elif bool((np.asarray(chances)[~np.asarray(allowed)] > 0).any()):
             got, expected = "a policy that takes forbidden actions", "allowed actions only"
         else:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from homdp_ppl.core.allowed import are_masks
 from homdp_ppl.core.alphas import after_observations, alphas_of, layers
 from homdp_ppl.core.arguments import count_problems, refuse
 from homdp_ppl.core.graph_policy import GraphPolicy, graph_of
@@ -77,8 +78,7 @@ def uniform_at(
         raise PolicyError("uniform_at", [problem])
     refuse(PolicyError, "uniform_at", count_problems(step=step, horizon=horizon))
     shape = np.shape(policy.probabilities)
-    masks = np.ones(shape, dtype=bool) if allowed is None else np.asarray(allowed)
-    if masks.shape != shape or masks.dtype != bool or not masks.any(1).all():
+    if allowed is not None and not (are_masks(allowed, shape) and allowed.any(1).all()):
         expected = f"booleans of shape {shape}, at least one True at each node"
         raise PolicyError("uniform_at", [Problem("allowed", shown(allowed, 80), expected)])
     if step > horizon:

@@ -140,10 +140,15 @@ class WithUniform(NamedTuple):
         return (1 - self.share) * chances + self.share / len(chances)
 
 
-def uniform_at_step(policy: Policy, step: int, spaces: Spaces) -> Policy:
-    """The policy pi o_h Unif(A), of the same type as the given policy if possible."""
+def uniform_at_step(
+    policy: Policy, step: int, spaces: Spaces, allowed: Array | None = None
+) -> Policy:
+    """The policy pi o_h Unif(A), of the same type as the given policy if possible.
+
+    ``allowed`` are the allowed actions of each node of a graph; by default all.
+    """
     if isinstance(policy, GraphPolicy):
-        return uniform_at(policy, step, spaces.horizon)
+        return uniform_at(policy, step, spaces.horizon, allowed)
     if isinstance(policy, QuantisedPolicy):
         return QuantisedPolicy(policy.edges, uniform_at(policy.graph, step, spaces.horizon))
     return UniformAtStep(policy, step, len(spaces.actions))

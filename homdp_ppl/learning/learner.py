@@ -38,6 +38,8 @@ class Decision(NamedTuple):
     model: Any  # the POMDP that was planned for; None without tables
     visits: Array  # (X, A)  n(x, a) at planning time, or the number of episodes
     plans: Array | np.int64  # ()  number of models that were planned for
+    # (N, A)  which actions are allowed at each node of the policy; None: all of them
+    allowed: Array | None = None
 
 
 class Learner:
@@ -165,7 +167,7 @@ class Learner:
         if not self.explorer.deployment.uniform_at_each_step:
             policy: Policy = decision.policy
             return policy
-        return uniform_at_step(decision.policy, step, self.homdp.spaces)
+        return uniform_at_step(decision.policy, step, self.homdp.spaces, decision.allowed)
 
     @checked_but("episode")
     def update(self, state: State, episode: Episode, simulated: bool = False) -> State:
@@ -228,5 +230,5 @@ def out_of_date(deployment: Deployment, visits: Array, then: Array) -> Array:
 
 
 def _decision(planned: Planned, state: State) -> Decision:
-    policy, optimistic, model, plans = planned
-    return Decision(policy, optimistic, model, state.visits, plans)
+    policy, optimistic, model, plans, allowed = planned
+    return Decision(policy, optimistic, model, state.visits, plans, allowed)

@@ -22,6 +22,7 @@ from homdp_ppl.core.spaces import Spaces
 from homdp_ppl.declare.kernels import Tables
 from homdp_ppl.declare.model import HOMDP
 from homdp_ppl.errors import ParameterError, PlanningError, Problem
+from homdp_ppl.evaluation.exact import uniform_rows
 from homdp_ppl.explorers.explorer import Explorer, Root
 from homdp_ppl.explorers.state import Pairs, Proposal
 from homdp_ppl.learning.pairs import PairSearch, TableBounds
@@ -42,6 +43,7 @@ class Planned(NamedTuple):
     optimistic: Array | np.float64  # ()  the optimistic value
     model: POMDP | None  # the model that was planned for; None without tables
     plans: Array | np.int64  # ()  number of models that were planned for
+    allowed: Array | None = None  # (N, A)  which actions are allowed at each node; None: all
 
 
 class TablePlanning:
@@ -84,8 +86,9 @@ class TablePlanning:
         check_proposal(self.explorer, proposal, self.spaces)
         if isinstance(proposal, Pairs):
             solution, pair, plans = self._pairs.best(proposal)
-            policy = with_uniform(solution.policy, self.explorer.deployment.random_actions)
-            return Planned(policy, solution.upper, proposal.model(*pair), np.int64(plans))
+            policy = self._deployed(solution)
+            model = proposal.model(*pair)
+            return Planned(policy, solution.upper, model, np.int64(plans), solution.allowed)
         proposed: Any = proposal
         check_numbers(self.explorer, proposed.models, None if self.tree is None else self.support)
         candidates = [
@@ -100,8 +103,14 @@ class TablePlanning:
             ]
         )
         chosen = choose_candidate(self.explorer, values)
-        policy = with_uniform(solutions[chosen].policy, self.explorer.deployment.random_actions)
-        return Planned(policy, values[chosen], candidates[chosen].models, np.int64(len(candidates)))
+        policy, count = self._deployed(solutions[chosen]), np.int64(len(candidates))
+        model, masks = candidates[chosen].models, solutions[chosen].allowed
+        return Planned(policy, values[chosen], model, count, masks)
+
+    def _deployed(self, solution: Solution) -> GraphPolicy:
+        """The policy with the random actions of the rule."""
+        share = self.explorer.deployment.random_actions
+        return with_uniform(solution.policy, share, solution.allowed)
 
     def traced(self) -> Callable[[Proposal], Planned]:
         """The same as a pure function that JAX can trace; requires a tree planner."""
@@ -151,8 +160,10 @@ class TracedPlanning(NamedTuple):
             chosen = choose_candidate(self.explorer, values)
             every = (values, solutions, proposal.models)
             value, solution, model = jax.tree.map(lambda leaf: leaf[chosen], every)
-        policy = with_uniform(solution.policy, self.explorer.deployment.random_actions)
-        return Planned(policy, value, model, jnp.asarray(count, dtype=jnp.int64))
+        share = self.explorer.deployment.random_actions
+        policy = with_uniform(solution.policy, share, solution.allowed)
+        plans = jnp.asarray(count, dtype=jnp.int64)
+        return Planned(policy, value, model, plans, solution.allowed)
 
 
 def _tree(explorer: Explorer, planner: Planner, homdp: HOMDP) -> TreePlanner | None:
@@ -184,12 +195,17 @@ def choose_candidate(explorer: Explorer, values: Array) -> Array:
     return xp.argsort(values, stable=True)[pick - 1]
 
 
-def with_uniform(policy: GraphPolicy, share: float) -> GraphPolicy:
-    """The policy with a share of uniform actions at every step; can be traced."""
+def with_uniform(policy: GraphPolicy, share: float, allowed: Array | None = None) -> GraphPolicy:
+    """The policy with a share of uniform allowed actions at every step; can be traced.
+
+    ``allowed`` are the allowed actions of each node, (N, A); by default all.
+    """
     if share == 0.0:
         return policy
     start, chances, successor = policy.tree_flatten()[0]
-    mixed = (1 - share) * chances + share / chances.shape[1]
+    A = chances.shape[1]
+    random = share / A if allowed is None else share * uniform_rows(chances, allowed)
+    mixed = (1 - share) * chances + random
     return GraphPolicy.tree_unflatten(policy.names, (start, mixed, successor))
 
 

@@ -70,7 +70,7 @@ def acting() -> Iterator[Recipe]:
     yield recipe("GraphPolicy.save", policy.save, path=things.folder() / "again.npz")
     yield recipe("uniform_policy", uniform_policy, model=tiger)
     allowed = things.only_listening
-    yield recipe("uniform_policy", uniform_policy, model=tiger, allowed=allowed)
+    yield recipe("uniform_policy", uniform_policy, model=tiger, allowed=allowed, free="allowed")
     yield recipe("rollout", rollout, key=KEY, world=tiger, policy=policy)
     yield recipe("rollout", rollout, key=KEY, world=tiger, policy=blind)
     yield recipe("evaluate", evaluate, policy=policy, pomdp=tiger.pomdp)
@@ -98,7 +98,7 @@ def acting() -> Iterator[Recipe]:
         spaces=tiger.spaces,
         model=tiger.pomdp,
         allowed=np.ones(policy.probabilities.shape, dtype=bool),
-        free="planner statistics model",
+        free="planner statistics model upper",
     )
     yield recipe("Plan.draw", plan.draw, steps=1, axes=None)
     yield recipe("Plan.first_steps", plan.first_steps, histories=10)

@@ -268,20 +268,44 @@ def test_optimistic_values_against_a_recursion(seed):
     )
 
 
-def test_rules_learn_on_a_graph():
+def listen_first():
+    """The planner on a graph in which doors stay closed at the first step."""
     graph = history_graph(WORLD.homdp)
     for node, data in list(graph.nodes(data=True)):
         if data["step"] == 1:
             for name in ("open left", "open right"):
                 forbid(graph, node, name)
-    planner = history_tree(graph=graph)
+    return history_tree(graph=graph)
+
+
+RULES = [
+    explorers.tight(),
+    explorers.epsilon_greedy(0.5),
+    explorers.quantile_backup(),
+    explorers.posterior_sampling(),
+]
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.about.name)
+def test_rules_learn_on_a_graph(rule):
+    """Random actions are allowed actions too, and both loops take the same decisions."""
+    planner = listen_first()
     runs = [
-        learn(WORLD, explorers.tight(), planner, episodes=20, seed=0, compiled=compiled)
+        learn(WORLD, rule, planner, episodes=20, seed=0, compiled=compiled)
         for compiled in (True, False)
     ]
     assert (runs[0].episodes.actions[:, 0] == 0).all()
     assert runs[0].optimum == pytest.approx(planner(WORLD.pomdp).value)
     assert np.array_equal(runs[0].episodes.actions, runs[1].episodes.actions)
+    if rule.deployment.random_actions:
+        assert len(np.unique(runs[0].episodes.actions[:, 1])) == 3
+
+
+def test_the_uniform_step_of_hop_v_stays_in_the_graph():
+    run = learn(WORLD, explorers.hop_v([WORLD], [WORLD]), listen_first(), episodes=30, seed=0)
+    actions = run.episodes.actions
+    assert (actions[:, 0] == 0).all()
+    assert len(np.unique(actions[:, 1])) == 3
 
 
 def broken(change):
