@@ -1,4 +1,4 @@
-"""Bounds of the optimal value without search, from agents that observe more or less.
+"""Bounds on the optimal value without search, from agents that observe more or less.
 
     blind policies  <=  optimum  <=  fast informed bound  <=  QMDP  <=  MDP
 
@@ -22,7 +22,7 @@ from homdp_ppl.precision import Array
 
 
 class RootBounds(NamedTuple):
-    """Bounds of the optimal value of a model: a lower bound, then upper bounds, tightest first.
+    """Bounds on the optimal value of a model: a lower bound, then upper bounds, tightest first.
 
     Examples
     --------
@@ -62,7 +62,7 @@ def blind_policies(pomdp: POMDP) -> Array:
 
 @checked
 def root_bounds(pomdp: POMDP) -> RootBounds:
-    """All four bounds of the optimal value of a model.
+    """All four bounds on the optimal value of a model.
 
     Examples
     --------

@@ -15,6 +15,8 @@ import numpy as np
 from homdp_ppl.core.arguments import count_problems, refuse
 from homdp_ppl.core.checked import checked
 from homdp_ppl.core.numbers import as_numbers
+from homdp_ppl.core.pomdp import POMDP
+from homdp_ppl.core.pomdp_validation import check_pomdp
 from homdp_ppl.errors import ParameterError, Problem, shown
 from homdp_ppl.precision import Array
 
@@ -57,11 +59,14 @@ class Support(NamedTuple):
 
         Tables without axes for steps and previous actions hold for all of them.
         """
+        if isinstance(model, POMDP):
+            check_pomdp(model, "Support.of")
         tables = {}
         for (where, rank), part in zip(SHORT.items(), _first_three(model), strict=True):
-            table, problems = as_numbers(where, part, f"with {rank} or 4 axes")
-            if table is not None and table.ndim not in (rank, 4 if rank > 1 else 1):
-                expected = f"{rank} or 4 axes" if rank > 1 else "1 axis"
+            ranks = range(rank, 5) if rank > 1 else (1,)
+            expected = f"{' or '.join(map(str, ranks))} axes"
+            table, problems = as_numbers(where, part, f"with {expected}")
+            if table is not None and table.ndim not in ranks:
                 problems = [Problem(where, f"shape {table.shape}", expected)]
             refuse(ParameterError, "Support.of", problems)
             tables[where] = np.asarray(table) > 0
@@ -136,6 +141,7 @@ class Generation(NamedTuple):
     child: Array
     # whether all children exist: then child = (node A + action) Y + observation is not stored
     regular: bool
+    allowed: Array | None = None  # (N, A)  which actions are allowed; None: all of them
 
 
 @checked

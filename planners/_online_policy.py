@@ -49,8 +49,8 @@ class OnlinePolicy:
 
     If no particle explains an observation (its density is zero or NaN at all of them), the belief
     stays as predicted before that observation, and ``statistics["depletions"]`` counts the history.
-    Rewards outside [0, 1] and states that are not finite raise PolicyError if the search meets
-    them.
+    Rewards outside [0, 1] and states that are not finite raise PolicyError if they occur in
+    the search.
 
     Examples
     --------
@@ -203,7 +203,9 @@ class OnlinePolicy:
             belief: Belief = self._machine.first(self._parameters, key, seen[0])
         else:
             before = self._belief(seen[:-1], done[:-1])
-            belief = self._machine.update(self._parameters, key, before, done[-1], seen[-1])
+            belief = self._machine.update(
+                self._parameters, key, before, done[-1], seen[-1], len(done)
+            )
         if belief.depleted:
             self._depleted.add(name)
         self._effective = min(self._effective, float(belief.effective))

@@ -60,12 +60,16 @@ def make_filter(
 ) -> tuple[Callable[..., Belief], Callable[..., Belief]]:
     """Two pure functions: the belief after the first observation, and its update.
 
-    They are ``first(parameters, key, y)`` and ``update(parameters, key, belief, a, y)``, where y is
-    the observation after action a.
+    They are ``first(parameters, key, y)`` and ``update(parameters, key, belief, a, y, h)``, where y
+    is the observation of step h, after action a.
     """
+    none = len(dynamics.spaces.actions)
 
-    def weigh(parameters: Any, key: Array, particles: Array, before: Array, y: Array) -> Belief:
-        likelihood = jax.vmap(lambda x: dynamics.log_emission(parameters, x, y))(particles)
+    def weigh(
+        parameters: Any, key: Array, predicted: tuple[Array, Array], a: Any, h: Any, y: Array
+    ) -> Belief:
+        particles, before = predicted
+        likelihood = jax.vmap(lambda x: dynamics.log_emission(parameters, x, a, h, y))(particles)
         weights, depleted = normalised(before, likelihood)
         effective = 1 / jnp.sum(weights**2)
         chosen = systematic(key, weights, size)
@@ -78,14 +82,14 @@ def make_filter(
         particles = jax.vmap(lambda k: dynamics.first(parameters, k))(
             jax.random.split(moving, size)
         )
-        return weigh(parameters, resampling, particles, jnp.full(size, 1 / size), y)
+        return weigh(parameters, resampling, (particles, jnp.full(size, 1 / size)), none, 0, y)
 
-    def update(parameters: Any, key: Array, belief: Belief, a: Array, y: Array) -> Belief:
+    def update(parameters: Any, key: Array, belief: Belief, a: Array, y: Array, h: Array) -> Belief:
         moving, resampling = jax.random.split(key)
         keys = jax.random.split(moving, size)
-        particles = jax.vmap(lambda k, x: dynamics.following(parameters, k, x, a))(
+        particles = jax.vmap(lambda k, x: dynamics.following(parameters, k, x, a, h - 1))(
             keys, belief.particles
         )
-        return weigh(parameters, resampling, particles, belief.weights, y)
+        return weigh(parameters, resampling, (particles, belief.weights), a, h, y)
 
     return first, update

@@ -11,6 +11,7 @@ its value: the mean over observations, the maximum over actions.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -113,9 +114,14 @@ class Search:
             )
             branch = get(tree.branch, belief, action)
             room = constants.k * (visits[action] + 1) ** constants.alpha
-            slot, new, y = self._observe(
-                tree, parameters, jax.random.fold_in(key, h), branch, visits[action], room
-            )
+
+            def drawn(source: Array) -> Array:
+                x = get(tree.particles, branch, source)
+                return self.dynamics.observe(
+                    parameters, jax.random.fold_in(key, h), x, action, h + 1
+                )
+
+            slot, new, y = self._observe(tree, drawn, branch, visits[action], room)
             first = branch < 0
             slot = jnp.where(first, 0, slot)
             path = with_step(stop.path, Step(belief, action, branch, slot), stop.depth)
@@ -142,7 +148,12 @@ class Search:
         return jnp.argmax(jnp.where(visits > 0, quality + bonus, jnp.inf))
 
     def _observe(
-        self, tree: Tree, parameters: Any, key: Array, branch: Array, visits: Array, room: Array
+        self,
+        tree: Tree,
+        drawn: Callable[[Array], Array],
+        branch: Array,
+        visits: Array,
+        room: Array,
     ) -> tuple[Array, ...]:
         """The observation to follow: its slot, whether it is new, and its value in finite models.
 
@@ -155,11 +166,7 @@ class Search:
         new, y = (count < room) & (count < self.sizes.observations), seen[0]
         if self.countable:
             source = self._source(visits)
-            y = jax.lax.cond(
-                new,
-                lambda: self.dynamics.observe(parameters, key, get(tree.particles, branch, source)),
-                lambda: y,
-            )
+            y = jax.lax.cond(new, lambda: drawn(source), lambda: y)
             new = new & ~jnp.any(known & (seen == y))
         behind = jnp.argmin(jnp.where(known, went / jnp.where(known, share, 1), jnp.inf))
         return jnp.where(new, count, behind), new, y
@@ -176,17 +183,20 @@ class Search:
         def predicted() -> Array:
             chosen = systematic(sampling, get(tree.weights, last.belief), n)
             now = get(tree.particles, get(tree.origin, last.belief))[chosen]
-            return jax.vmap(lambda k, x: self.dynamics.following(parameters, k, x, last.action))(
-                jax.random.split(moving, n), now
-            )
+            return jax.vmap(
+                lambda k, x: self.dynamics.following(parameters, k, x, last.action, h - 1)
+            )(jax.random.split(moving, n), now)
 
         particles = jax.lax.cond(
             stop.new_branch, predicted, lambda: get(tree.particles, last.branch)
         )
-        y = self.dynamics.observe(parameters, drawing, get(particles, self._source(last.slot)))
+        x = get(particles, self._source(last.slot))
+        y = self.dynamics.observe(parameters, drawing, x, last.action, h)
         if self.countable:
             y = jnp.where(stop.new_branch, y, stop.observation)
-        likelihood = jax.vmap(lambda x: self.dynamics.log_emission(parameters, x, y))(particles)
+        likelihood = jax.vmap(
+            lambda x: self.dynamics.log_emission(parameters, x, last.action, h, y)
+        )(particles)
         weights, _ = normalised(jnp.full(n, 1 / n), likelihood)
         # Real-valued observations are a sample and have equal weights. Finite ones occur once, with
         # their probability as weight.
@@ -240,7 +250,7 @@ class Search:
             keys = jax.random.split(jax.random.fold_in(key, h), 1 + m)
             actions = (jax.random.uniform(keys[m], (m,)) * self.actions).astype(int)
             gained = jax.vmap(lambda x, a: self._reward(parameters, h, x, a))(states, actions)
-            moved = jax.vmap(lambda k, x, a: self.dynamics.following(parameters, k, x, a))(
+            moved = jax.vmap(lambda k, x, a: self.dynamics.following(parameters, k, x, a, h))(
                 keys[:m], states, actions
             )
             return h + 1, moved, total + jnp.mean(gained)

@@ -1,5 +1,5 @@
-"""The bounds of bounded_search at each step: alpha-vectors below; the fast informed bound and
-points of a sawtooth above.
+"""The bounds of bounded_search at each step: alpha-vectors as lower bounds; the fast informed bound
+and sawtooth points as upper bounds.
 
 They are tuples of arrays that the compiled code in _search_kernels.py reads and writes. Beliefs are
 compressed: only positive entries are stored.
@@ -54,10 +54,10 @@ class Stage(NamedTuple):
     size: Array  # (points,)  number of entries
     inverse: Array  # (S, points)  1 / b(s), infinite if b(s) = 0
     base: Array  # (points, A)  b . informed_a
-    q_upper: Array  # (points, A)  upper bounds of Q(b, a)
-    upper: Array  # (points,)  upper bound of V(b)
+    q_upper: Array  # (points, A)  upper bounds on Q(b, a)
+    upper: Array  # (points,)  upper bound on V(b)
     drop: Array  # (points,)  max_a base - upper
-    lower: Array  # (points,)  lower bound of V(b) at the last visit
+    lower: Array  # (points,)  lower bound on V(b) at the last visit
     key: Array  # (points,)
 
 
@@ -97,7 +97,7 @@ class Work(NamedTuple):
     score: Array  # (vectors,)
     ratio: Array  # (points,)
     shared: Array  # (points,)
-    q_lower: Array  # (A,)  lower bounds of Q(b, a)
+    q_lower: Array  # (A,)  lower bounds on Q(b, a)
     pick: Array  # (A, Y)
 
 

@@ -2,7 +2,7 @@
 """Compiled backups of both bounds for bounded_search, one belief at a time, in loops over its
 positive entries.
 
-Each function keeps the bounds valid: vectors are values of policies, points are upper bounds of the
+Each function keeps the bounds valid: vectors are values of policies, points are upper bounds on the
 optimum at their belief. ``model``, ``here``, ``there`` (the next step), ``front``, ``work`` and
 ``children`` are the tuples of _search_bounds.py.
 """

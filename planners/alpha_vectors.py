@@ -14,6 +14,7 @@ from time import perf_counter
 
 import numpy as np
 
+from homdp_ppl.core.allowed import Allowed, refuse_allowed
 from homdp_ppl.core.arguments import count_problems, number_problems, refuse
 from homdp_ppl.core.graph_policy import GraphPolicy
 from homdp_ppl.core.plan import Plan, make_plan
@@ -37,12 +38,13 @@ class AlphaVectors:
     tolerance: float
     max_vectors: int
 
-    def __call__(self, pomdp: POMDP) -> Plan:
-        """Plan for a model."""
+    def __call__(self, pomdp: POMDP, *, allowed: Allowed | None = None) -> Plan:
+        """Plan for a model; a restriction of the actions raises PlanningError."""
         began = perf_counter()
+        refuse_allowed("alpha_vectors", allowed)
         given = validated(pomdp, "alpha_vectors")
         unit = float(np.abs(given.reward).max()) or 1.0
-        model, allowed = given._replace(reward=given.reward / unit), self.tolerance / unit
+        model, tolerated = given._replace(reward=given.reward / unit), self.tolerance / unit
         H, (X, _, A) = model.horizon, model.sizes
         faces, tree, steps = faces_of(model), [first_level(model)], list[Step]()
         vectors = Vectors(np.zeros((1, X)), np.zeros(1, np.int64), 0.0, [0, 1], 0.0, 0.0)
@@ -51,14 +53,15 @@ class AlphaVectors:
             if enough(max(LEAST_WORK, vectors.work)):
                 break
             noise = NOISE * max(1.0, float(np.abs(vectors.alphas).max()))
-            terms = Terms(h, max(0.0, allowed - vectors.loss) / h, noise, self.max_vectors, enough)
+            budget = max(0.0, tolerated - vectors.loss) / h
+            terms = Terms(h, budget, noise, self.max_vectors, enough)
             try:
                 step, vectors = back(faces[h], model, vectors, terms)
             except Enough:
                 break
             steps.insert(0, step)
         depth = H - len(steps)
-        tie = min(TIE * H, TREE_TIES * max(0.0, allowed - vectors.loss) / depth)
+        tie = min(TIE * H, TREE_TIES * max(0.0, tolerated - vectors.loss) / depth)
         following = Following(vectors.alphas, vectors.seen, vectors.level)
         start, value, lost, first = climb(tree, depth, model, following, tie)
         policy = _policy(start, first + steps, A)

@@ -1,4 +1,4 @@
-"""bounded_search: an anytime planner with lower and upper bounds of the optimum.
+"""bounded_search: an anytime planner with lower and upper bounds on the optimum.
 
 This is heuristic search value iteration (Smith and Simmons 2004) for finite horizons. Each pass
 goes forward from the start of the episode and keeps the beliefs with the largest probability times
@@ -12,11 +12,12 @@ import math
 import sys
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from homdp_ppl.core.allowed import Allowed, allowed_problems
 from homdp_ppl.core.arguments import number_problems, refuse
 from homdp_ppl.core.checked import checked_but
 from homdp_ppl.core.graph_policy import GraphPolicy
@@ -25,6 +26,7 @@ from homdp_ppl.core.pomdp import POMDP, TIE
 from homdp_ppl.core.pomdp_validation import sizes_of, validated
 from homdp_ppl.errors import PlanningError, Problem
 from homdp_ppl.evaluation.exact import evaluate
+from homdp_ppl.planners._allowed_search import search_allowed
 from homdp_ppl.planners._search_bounds import (
     Front,
     Stage,
@@ -66,8 +68,11 @@ class BoundedSearch:
     gap: float
     time_limit: float | None
 
-    def __call__(self, pomdp: POMDP) -> Plan:
-        """Plan for a model."""
+    def __call__(self, pomdp: POMDP, *, allowed: Allowed | None = None) -> Plan:
+        """Plan for a model; ``allowed`` restricts the actions by the history."""
+        refuse(PlanningError, "bounded_search", allowed_problems(allowed))
+        if allowed is not None:
+            return self._restricted(_fitting(pomdp), allowed)
         started = time.perf_counter()
         deadline = math.inf if self.time_limit is None else started + self.time_limit
         search = Search(_fitting(pomdp), self.gap, deadline)
@@ -84,6 +89,23 @@ class BoundedSearch:
             policy, value, max(upper, value), search.pomdp, "bounded_search", **statistics
         )
 
+    def _restricted(self, model: POMDP, allowed: Allowed) -> Plan:
+        started = time.perf_counter()
+        found = search_allowed(model, allowed, self.gap, self.time_limit)
+        statistics = {"passes": found.passes, "nodes": found.nodes}
+        seconds = time.perf_counter() - started
+        upper = max(found.upper, found.value)
+        plan = make_plan(
+            found.policy,
+            found.value,
+            upper,
+            model,
+            "bounded_search",
+            **statistics,
+            seconds=seconds,
+        )
+        return replace(plan, allowed=found.allowed)
+
 
 @checked_but("gap")
 def bounded_search(gap: float = 1e-3, time_limit: float | None = None) -> BoundedSearch:
@@ -93,6 +115,10 @@ def bounded_search(gap: float = 1e-3, time_limit: float | None = None) -> Bounde
     policy so far. It also stops at its memory limit. In every case ``value <= optimum <= upper``,
     where ``upper`` includes an allowance for rounding. After an observation that is impossible in
     the model, the policy follows the best plan for the belief predicted before it.
+
+    With forbidden actions, the search keeps bounds for histories instead of beliefs. It then needs
+    a horizon for which the histories of one policy fit into memory. Its policy is defined after
+    histories that its own actions can lead to; rules that add random actions need history_tree.
 
     Parameters
     ----------
@@ -163,7 +189,7 @@ class Search:
                 self.status.stop()
 
     def bounds(self) -> tuple[float, float]:
-        """Upper and lower bounds of the optimum."""
+        """Upper and lower bounds on the optimum."""
         stage = self.stages[0]
         front = Front(*ROOT, math.inf)
         _, upper, lower = descend(

@@ -15,9 +15,10 @@ import numpy as np
 from scipy.special import ndtr
 
 from homdp_ppl.core.arguments import refuse, share_problems
-from homdp_ppl.core.checked import checked
+from homdp_ppl.core.checked import check_types, checked
 from homdp_ppl.core.counts import Counts, check_counts
-from homdp_ppl.core.pomdp import POMDP, Stationary
+from homdp_ppl.core.pomdp import POMDP
+from homdp_ppl.core.pomdp_validation import check_candidates, check_pomdp
 from homdp_ppl.declare.model import HOMDP
 from homdp_ppl.errors import InferenceError, ParameterError, Problem
 from homdp_ppl.posteriors.dirichlet import ClosedForm, Spread, closed_form
@@ -109,8 +110,10 @@ def moments(homdp: HOMDP, counts: Counts) -> Moments:
         raise InferenceError(f"moments of {homdp.name}", [problem])
     form = closed_form(homdp)
     concentration = form.concentration(counts)
-    model = Stationary(*form.mean(concentration), homdp.reward_table).pomdp
-    return Moments(model, *form.spread(concentration))
+    spread = form.spread(concentration)
+    return Moments(
+        homdp.model_of(form.mean(concentration)), spread["transition"], spread["emission"]
+    )
 
 
 @checked
@@ -141,6 +144,7 @@ def backup_moments(homdp: HOMDP) -> Callable[[Moments, Array], tuple[Array, Arra
     covariance = _covariance(closed_form(homdp))
 
     def evaluate(believed: Moments, alpha_next: Array) -> tuple[Array, Array]:
+        believed = _validated(believed, "backup_moments")
         xp = namespace(believed, alpha_next)
         T, row = believed.model.moves(0), believed.transition
         # products and sums fuse in a compiled loop, einsum does not
@@ -185,6 +189,7 @@ def start_variance(homdp: HOMDP) -> Callable[[Moments, Array], Array]:
     covariance = _covariance(closed_form(homdp))
 
     def evaluate(believed: Moments, first: Array) -> Array:
+        believed = _validated(believed, "start_variance")
         C, rho = covariance(believed.emission, first[None])[0], believed.model.initial
         return rho**2 @ C if C.ndim == 1 else rho @ C @ rho
 
@@ -244,6 +249,7 @@ def draw_backup(z: float) -> Backup:
     """
 
     def backup(parameters: POMDP, h: int, alpha_next: Array) -> Array:
+        parameters = check_candidates(parameters, "draw_backup")
         xp = namespace(parameters, alpha_next)
         g = xp.einsum("szy,ayz->saz", parameters.shows(0), alpha_next)
         values = xp.einsum("sxaz,saz->sxa", parameters.moves(0), g)
@@ -272,6 +278,13 @@ def upper_quantile(values: Array, level: float) -> Array:
     S = len(values)
     place = min(max(ceil(level * (S + 1) - 1e-9), 1), S) - 1
     return namespace(values).sort(values, axis=0)[place]
+
+
+def _validated(given: Any, subject: str) -> Moments:
+    """Moments with a valid model; raises an error for anything else."""
+    check_types(subject, parameters=(given, Moments))
+    believed: Moments = given
+    return believed._replace(model=check_pomdp(believed.model, subject))
 
 
 def _covariance(form: ClosedForm) -> Callable[[Spread, Array], Array]:

@@ -21,7 +21,7 @@ from homdp_ppl.core.arguments import (
 )
 from homdp_ppl.core.checked import checked, checked_but
 from homdp_ppl.core.counts import Counts, check_counts
-from homdp_ppl.core.pomdp import POMDP, Stationary
+from homdp_ppl.core.pomdp import POMDP
 from homdp_ppl.core.spaces import HasSpaces
 from homdp_ppl.declare.model import HOMDP
 from homdp_ppl.errors import ParameterError
@@ -95,9 +95,7 @@ def empirical(homdp: HOMDP, counts: Counts, known: bool = True) -> POMDP:
             else estimate
         )
 
-    return Stationary(
-        reference.initial, rows("transition"), rows("emission"), homdp.reward_table
-    ).pomdp
+    return homdp.model_of([reference.initial, rows("transition"), rows("emission")])
 
 
 def frequencies(seen: Array, possible: Array) -> Array:
@@ -304,10 +302,11 @@ def weissman(n: Array | int, outcomes: Array | int, level: float) -> Array:
     0.192065
     """
     _check_numbers("weissman", n=n, outcomes=outcomes, level=level)
-    xp = namespace(n, level)
-    d = np.asarray(outcomes, dtype=np.float64)
-    plural = np.maximum(d, 2)
-    subsets = plural * math.log(2) + np.log1p(-(2 ** (1 - plural)))  # log(2^d - 2) without overflow
+    xp, of_outcomes = namespace(n, outcomes, level), namespace(outcomes)
+    d = of_outcomes.asarray(outcomes, dtype=np.float64)
+    plural = of_outcomes.maximum(d, 2)
+    # log(2^d - 2) without overflow
+    subsets = plural * math.log(2) + of_outcomes.log1p(-(2 ** (1 - plural)))
     return xp.where(d > 1, _capped(xp, 1, 2 * (subsets - xp.log(level)), n, 2), 0.0)
 
 

@@ -107,8 +107,8 @@ def continuations(policy: GraphPolicy, pomdp: POMDP) -> Continuations:
     ... ]  # lit at the next step, then with probability 1/2
     [[[[0.0, 1.5]]], [[[0.0, 1.0]]]]
     """
-    check_pomdp(pomdp, "continuations")
-    check_policy(policy, pomdp)
+    pomdp = check_pomdp(pomdp, "continuations")
+    check_policy(policy, pomdp.spaces)
     _, T, O, r = pomdp.stationary("continuations")  # noqa: E741
     A, H = T.shape[1], pomdp.horizon
     by_step, arrivals = _every_node(policy, H)
@@ -279,7 +279,7 @@ def relative_transition_event(
         T / (2 * c)
         + _per_visit(2 * c * _logarithm(world, episodes, delta), counts.state_action)[..., None]
     )
-    states, _, actions, _ = world.spaces
+    states, actions = world.spaces.states, world.spaces.actions
     return _judge(
         error, bound, lambda x, a, after: f"T({states[after]} | {states[x]}, {actions[a]})"
     )

@@ -157,9 +157,9 @@ def dirichlet_radii(homdp: HOMDP, counts: Counts, delta: float = 0.1) -> Radii:
         raise InferenceError(f"dirichlet_radii of {homdp.name}", [problem])
     level = row_level(homdp, delta)
     radii = []
-    for spread, source in zip(
-        form.spread(form.concentration(counts)), form.conjugate[-2:], strict=True
-    ):
+    spreads = form.spread(form.concentration(counts))
+    for name in ("transition", "emission"):
+        spread, source = spreads[name], getattr(form.conjugate, name)
         outcomes = np.maximum((source >= 0).sum(-1), 1)
         radii.append(spread.mass * weissman(1 / spread.shrink, outcomes, level))
     return Radii(*radii)
@@ -205,7 +205,7 @@ def one_step(
     X, Y, A, _ = belief.homdp.spaces.sizes
     if isinstance(alpha_next, jax.core.Tracer):
         remedy = "Call it outside of jit, vmap and grad."
-        problem = Problem("alpha_next", "values that JAX is tracing", "numbers", remedy)
+        problem = Problem("alpha_next", "traced JAX values", "numbers", remedy)
         raise TracedError("one_step", [problem])
     if alpha_next.shape != (A, Y, X) or not np.isfinite(np.asarray(alpha_next)).all():
         expected = f"finite numbers of shape {(A, Y, X)}: action, observation, state"

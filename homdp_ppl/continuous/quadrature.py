@@ -102,7 +102,7 @@ def log_densities(world: World, points: Array) -> Array:
 
 def _densities(dynamics: Dynamics) -> Any:
     def density(parameters: Parameters, x: Array, y: Array) -> Array:
-        law = dynamics.laws(parameters).emission(x)
+        law = dynamics.laws(parameters).emission(x, 0, 0)
         log = law.log_prob(y)
         lost = (
             jnp.isnan(log) & (_bounds(law) == y).any()
@@ -201,7 +201,7 @@ def _first_panels(world: World) -> Array:
     """
 
     def draws_and_bounds(parameters: Parameters, x: Array, key: Array) -> tuple[Array, Array]:
-        law = world.dynamics.laws(parameters).emission(x)
+        law = world.dynamics.laws(parameters).emission(x, 0, 0)
         return law.sample(key, (DRAWS,)), _bounds(law)
 
     X = len(world.spaces.states)

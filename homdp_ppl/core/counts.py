@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import partial
@@ -14,17 +15,21 @@ import numpy as np
 from homdp_ppl.core.checked import checked
 from homdp_ppl.core.episode import Episode, missing_value
 from homdp_ppl.core.episodes import Episodes
+from homdp_ppl.core.form import Form
 from homdp_ppl.core.policy import range_problems
-from homdp_ppl.core.spaces import HasSpaces, spaces_of
+from homdp_ppl.core.pomdp_validation import spaces_of
+from homdp_ppl.core.spaces import HasTables
 from homdp_ppl.errors import DataError, Problem, shown
 from homdp_ppl.memory import NUMBER, count, require_memory
-from homdp_ppl.precision import Array, namespace
+from homdp_ppl.precision import Array
 
 Names: TypeAlias = tuple[tuple[str, ...], ...]
 
 
 @partial(
-    jax.tree_util.register_dataclass, data_fields=["transition", "emission"], meta_fields=["names"]
+    jax.tree_util.register_dataclass,
+    data_fields=["transition", "emission", "initial"],
+    meta_fields=["names"],
 )
 @dataclass(frozen=True, eq=False)
 class Counts:
@@ -41,42 +46,43 @@ class Counts:
     array([0, 0])
     """
 
-    transition: Array  # (X, A, X)  n(x, a, x')
-    emission: Array  # (X, Y)     n(x, y)
+    transition: Array  # (X, A, X)  n(x, a, x'), in the form of the model's transition table
+    emission: Array  # (X, Y)     n(x, y), in the form of the model's emission table
     names: Names | None = None  # of states, observations and actions, if they are known
+    initial: Array | None = None  # (X,)       n(x_1); None if first states were not counted
 
     @classmethod
     @checked
-    def zero(cls, model: HasSpaces) -> Counts:
+    def zero(cls, model: HasTables) -> Counts:
         """Counts without any data."""
-        X, Y, A = _sizes(model)
-        return cls(
-            np.zeros((X, A, X), dtype=np.int64),
-            np.zeros((X, Y), dtype=np.int64),
-            model.spaces.names,
+        form = _form(model)
+        transition, emission, initial = (
+            np.zeros(shape, dtype=np.int64)
+            for shape in (form.transition, form.emission, form.initial)
         )
+        return cls(transition, emission, model.spaces.names, initial)
 
     @classmethod
     @checked
     def of(
-        cls, episodes: Episode | Episodes | Iterable[Episode | Episodes], model: HasSpaces
+        cls, episodes: Episode | Episodes | Iterable[Episode | Episodes], model: HasTables
     ) -> Counts:
         """Count episodes; raises DataError if they do not fit the model or lack states.
 
         Episodes that ended early are counted up to their end.
         """
         batch = Episodes.of(episodes, model).require_revealed("counts")
-        X, Y, A = _sizes(model)
-        before, after = batch.states[:, :-1], batch.states[:, 1:]
-        transition = np.zeros((X, A, X), dtype=np.int64)
-        emission = np.zeros((X, Y), dtype=np.int64)
-        actions, seen = batch.actions, batch.observations
+        zero = cls.zero(model)
+        moves, shows = model.form.step_places(batch.states, batch.observations, batch.actions)
         if not batch.full_length:
-            taken = batch.steps
-            before, actions, after, seen = (part[taken] for part in (before, actions, after, seen))
-        np.add.at(transition, (before, actions, after), 1)
-        np.add.at(emission, (before, seen), 1)
-        return cls(transition, emission, model.spaces.names)
+            moves, shows = (tuple(part[batch.steps] for part in index) for index in (moves, shows))
+        starts = (batch.states[:, 0],)
+        return cls(
+            _incremented(zero.transition, moves, traced=False),
+            _incremented(zero.emission, shows, traced=False),
+            zero.names,
+            _incremented(np.zeros(model.form.initial, dtype=np.int64), starts, traced=False),
+        )
 
     def __add__(self, other: Counts) -> Counts:
         """Add the counts of disjoint episodes of the same model."""
@@ -102,59 +108,78 @@ class Counts:
                     )
                 ],
             )
+        both = self.initial is not None and other.initial is not None
         return Counts(
             self.transition + other.transition,
             self.emission + other.emission,
             self.names or other.names,
+            self.initial + other.initial if both else None,  # type: ignore[operator]
         )
 
     @checked
     def add(self, episode: Episode) -> Counts:
         """These counts plus one episode; can be traced, then without validation."""
-        if namespace(self.transition, episode.states) is jnp:
-            before, after = episode.states[:-1], episode.states[1:]
-            return Counts(
-                jnp.asarray(self.transition).at[before, episode.actions, after].add(1),
-                jnp.asarray(self.emission).at[before, episode.observations].add(1),
-                self.names,
-            )
-        _check_indices(self, episode)
-        before, after = episode.states[:-1], episode.states[1:]
-        transition = cast(np.ndarray[Any, Any], self.transition).copy()
-        emission = cast(np.ndarray[Any, Any], self.emission).copy()
-        np.add.at(transition, (before, episode.actions, after), 1)
-        np.add.at(emission, (before, episode.observations), 1)
-        return Counts(transition, emission, self.names)
+        traced = isinstance(self.transition, jax.Array) or isinstance(episode.states, jax.Array)
+        if not traced:
+            _check_indices(self, episode)
+        moves, shows = self.form.step_places(episode.states, episode.observations, episode.actions)
+        return Counts(
+            _incremented(self.transition, moves, traced),
+            _incremented(self.emission, shows, traced),
+            self.names,
+            None
+            if self.initial is None
+            else _incremented(self.initial, (episode.states[0],), traced),
+        )
+
+    @property
+    def form(self) -> Form:
+        """The form of the tables that are counted."""
+        transition, emission = np.shape(self.transition), np.shape(self.emission)
+        return Form(transition[-1:], transition, emission)
 
     @property
     def state_action(self) -> Array:
-        """n(x, a), (X, A)."""
+        """n(x, a), with the axes of the transition table except the last."""
         return self.transition.sum(-1)
 
     @property
     def visits(self) -> Array:
-        """n(x) at steps 1..H, (X,)."""
+        """n(x) at steps 1..H, with the axes of the emission table except the last."""
         return self.emission.sum(-1)
 
 
-def _sizes(model: HasSpaces) -> tuple[int, int, int]:
-    """The sizes X, Y and A of a model; raises an error if its counts do not fit in memory."""
+def _incremented(table: Array, index: tuple[Array, ...], traced: bool) -> Array:
+    """A copy of a table with 1 added at each index."""
+    if traced:
+        return jnp.asarray(table).at[index].add(1)
+    copy = cast(np.ndarray[Any, Any], table).copy()
+    np.add.at(copy, index, 1)
+    return copy
+
+
+def _form(model: HasTables) -> Form:
+    """The form of a model's tables; raises an error if its counts do not fit in memory."""
     X, Y, A, _ = spaces_of(model, "counts").sizes
+    form = model.form
     got = f"{count(X)} states, {count(A)} actions and {count(Y)} observations"
-    needed = NUMBER * (X * A * X + X * Y)
+    needed = NUMBER * (math.prod(form.transition) + math.prod(form.emission))
     require_memory(DataError, "counts", "states", got, needed, "Use fewer states or actions.")
-    return X, Y, A
+    return form
 
 
-def check_counts(counts: Counts, model: HasSpaces, subject: str = "counts") -> None:
+def check_counts(counts: Counts, model: HasTables, subject: str = "counts") -> None:
     """Raise an error for counts of another model, and for invalid numbers.
 
     Without this check, different shapes could be broadcast. Traced numbers are accepted.
     """
-    X, Y, A, _ = model.spaces.sizes
+    form = model.form
     problems = []
-    for where, shape in (("transition", (X, A, X)), ("emission", (X, Y))):
-        table, remedy = getattr(counts, where), "Count episodes of this model."
+    for where in ("transition", "emission", "initial"):
+        table, shape = getattr(counts, where), getattr(form, where)
+        remedy = "Count episodes of this model."
+        if where == "initial" and table is None:
+            continue
         if not isinstance(table, np.ndarray | jax.Array):
             problems.append(Problem(f"counts.{where}", shown(table), "an array of counts", remedy))
         elif table.shape != shape:
@@ -179,7 +204,9 @@ def _counting(table: Array) -> bool:
 
 def _check_indices(counts: Counts, episode: Episode) -> None:
     """Raise an error for an invalid episode; NumPy would count negative indices from the end."""
-    (X, A, _), Y = np.shape(counts.transition), np.shape(counts.emission)[-1]
+    X, Y, A = counts.form.sizes
+    if _evidently_valid(episode, X, Y, A):
+        return
     steps = np.shape(episode.actions)
     problems = []
     for where, size, shape in (
@@ -196,3 +223,17 @@ def _check_indices(counts: Counts, episode: Episode) -> None:
             problems += hidden or range_problems(where, values, size)
     if problems:
         raise DataError("counts", problems)
+
+
+def _evidently_valid(episode: Episode, X: int, Y: int, A: int) -> bool:
+    """Whether an episode of plain arrays is valid; False if this needs a closer look."""
+    x, y, a = parts = episode.states, episode.observations, episode.actions
+    if not all(type(part) is np.ndarray and part.dtype.kind == "i" for part in parts):
+        return False
+    if x.ndim != 1 or y.shape != a.shape or a.shape != (len(x) - 1,) or not a.size:
+        return False
+    try:
+        np.ravel_multi_index((x[:-1], a, y), (X, A, Y))
+    except ValueError:  # raised by NumPy for an index out of range, also for a negative one
+        return False
+    return bool(0 <= x[-1] < X)

@@ -5,6 +5,7 @@ pomdp_shapes.py converts short forms to full ranks; pomdp_validation.py validate
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -12,6 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from homdp_ppl.core.form import Form, form_of_tables
 from homdp_ppl.core.numbers import as_numbers
 from homdp_ppl.core.pomdp_shapes import (
     SHORT_FORMS,
@@ -124,22 +126,29 @@ class POMDP(_Fields):
     @property
     def horizon(self) -> int:
         """Number of steps H."""
-        if np.ndim(self.reward) < 4:
+        shape: tuple[int, ...] = getattr(self.reward, "shape", ())
+        if len(shape) < 4:
             raise _short_form("reward", self.reward, "(H, X, Y or 1, A)")
-        return int(self.reward.shape[-4])
+        return int(shape[-4])
 
     @property
     def sizes(self) -> tuple[int, int, int]:
         """Numbers of states, observations and actions, (X, Y, A)."""
-        if np.ndim(self.emission) < 4:
+        shape: tuple[int, ...] = getattr(self.emission, "shape", ())
+        if len(shape) < 4:
             raise _short_form("emission", self.emission, "(H or 1, A + 1 or 1, X, Y)")
-        X, Y = self.emission.shape[-2:]
+        X, Y = shape[-2:]
         return int(X), int(Y), int(self.reward.shape[-1])
 
     @property
     def spaces(self) -> Spaces:
         """Generated names: x0, y0, a0 and so on."""
         return numbered_spaces(*self.sizes, self.horizon)
+
+    @property
+    def form(self) -> Form:
+        """The form of the tables: on what their rows depend."""
+        return form_of_tables(self.transition, self.emission)
 
     def moves(self, h: Any) -> Array:
         """T_h(x' | x, a), (X, A, X)."""
@@ -168,6 +177,35 @@ class POMDP(_Fields):
     def rewards_by_observation(self) -> bool:
         """Whether the reward depends on the observation."""
         return bool(self.reward.shape[-2] > 1)
+
+    def to_user(self, values: Any, steps: Any = None) -> Any:
+        """Convert values, sums of rewards in [0, 1], to the user's units.
+
+        Parameters
+        ----------
+        values
+            Numbers or arrays.
+        steps
+            The number of steps over which rewards are summed, by default H.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> model = POMDP.of([1], np.ones((1, 2, 1)), [[1]], [[0, 1]], horizon=3)
+        >>> float(model._replace(scale=np.array(10.0), shift=np.array(-3.0)).to_user(2.0))
+        11.0
+        """
+        return self.scale * values + (self.horizon if steps is None else steps) * self.shift
+
+    def from_user(self, values: Any) -> Any:
+        """Convert sums of H rewards in the user's units to sums of rewards in [0, 1]."""
+        return (values - self.horizon * self.shift) / self.scale
+
+    @property
+    def unscaled(self) -> POMDP:
+        """The same model with values in [0, H]: scale 1 and shift 0."""
+        batch = np.shape(self.scale)
+        return self._replace(scale=np.ones(batch), shift=np.zeros(batch))
 
     def predict(self, b: Array, a: Any, h: Any) -> Array:
         """The distribution of the next state before its observation.
@@ -207,7 +245,7 @@ class POMDP(_Fields):
         X, Y, A = self.sizes
         numeric = _numeric(v)
         if not numeric or v.shape not in ((X,), (A, Y, X)) or np.ma.is_masked(v):
-            expected = f"an array of shape {(X,)} or {(A, Y, X)}"
+            expected = f"finite numbers of shape {(X,)} or {(A, Y, X)}"
             raise PlanningError("backup", [Problem("v", shown(v, 80), expected)])
         if v.ndim == 1:
             return self.moves(h) @ v
@@ -215,6 +253,13 @@ class POMDP(_Fields):
         xp = namespace(self, v)
         seen = (xp.swapaxes(self.shows_after(h + 1), -1, -2) * v).sum(1)  # (A, X)
         return xp.einsum("xaz,az->xa", self.moves(h), seen)
+
+    @property
+    def endings(self) -> Array:
+        """The observations that only terminal states emit, (Y,): the episode has ended."""
+        emitted, ends = np.asarray(self.emission) > 0, np.asarray(self.terminal, dtype=bool)
+        axes = tuple(range(emitted.ndim - 1))
+        return (emitted & ends[:, None]).any(axes) & ~(emitted & ~ends[:, None]).any(axes)
 
     def with_bonus(self, bonus: Array) -> POMDP:
         """The model with a bonus added to its rewards, (H, X, A), or (X, A) for every step.
@@ -345,10 +390,38 @@ class Stationary(NamedTuple):
         )
 
 
+def assembled(
+    form: Form, tables: Sequence[Array], reward: Array, terminal: Array | None = None
+) -> POMDP:
+    """A POMDP from initial, transition and emission tables, and rewards (H, X, A); can be traced.
+
+    Extra leading axes are candidates. Nothing is validated.
+    """
+    initial, *rows = tables
+    transition, emission = form.full(*rows)
+    batch = np.shape(initial)[:-1]
+    ends = np.zeros(form.initial, dtype=bool) if terminal is None else terminal
+    return POMDP(
+        initial,
+        transition,
+        emission,
+        reward[..., :, :, None, :],
+        np.broadcast_to(ends, np.shape(initial)),
+        np.ones(batch),
+        np.zeros(batch),
+    )
+
+
 def _numeric(values: Any) -> bool:
-    """Whether a value is an array of real numbers; random keys are not."""
-    kinds = ("b", "i", "u", "f")
-    return isinstance(values, np.ndarray | jax.Array) and getattr(values.dtype, "kind", "") in kinds
+    """Whether a value is an array of finite or traced real numbers; random keys are not."""
+    if isinstance(values, np.ndarray):
+        return values.dtype.kind in "biuf" and bool(np.isfinite(values).all())
+    return isinstance(values, jax.Array) and getattr(values.dtype, "kind", "") in (
+        "b",
+        "i",
+        "u",
+        "f",
+    )
 
 
 @lru_cache(maxsize=256)

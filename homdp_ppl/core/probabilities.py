@@ -53,7 +53,7 @@ def row_problems(where: str, table: Array, spaces: Spaces) -> list[Problem]:
                 got.format(values[tuple(index)]),
                 expected,
                 remedy,
-                _place(where, index, table.shape, spaces),
+                entry_name(where, index, table.shape, spaces),
             )
             for index in np.argwhere(wrong)
         ]
@@ -97,9 +97,22 @@ def row_problems(where: str, table: Array, spaces: Spaces) -> list[Problem]:
     return problems
 
 
-def _place(where: str, index: Any, shape: tuple[int, ...], spaces: Spaces) -> str:
-    """Describe an entry or a row; leading axes of size 1 are omitted."""
-    leading = LEADING[where] if len(shape) == len(LEADING[where]) + RANKS[where] else ()
+def entry_name(where: str, index: Any, shape: tuple[int, ...], spaces: Spaces) -> str:
+    """Describe an entry or a row of a table; leading axes of size 1 are omitted.
+
+    Parameters
+    ----------
+    where
+        The name of the table: "initial", "transition" or "emission".
+    index
+        The index of the entry or the row.
+    shape
+        The shape of the table, in a short form or in the full ranks of a POMDP.
+    spaces
+        The names of the model.
+    """
+    extra = len(shape) - RANKS[where]
+    leading = LEADING[where][len(LEADING[where]) - extra :]
     words = []
     for axis, k, n in zip(leading, index, shape, strict=False):
         if n == 1:
@@ -107,8 +120,8 @@ def _place(where: str, index: Any, shape: tuple[int, ...], spaces: Spaces) -> st
         if axis == "step":
             words.append(f"step {k + 1}")
         else:
-            names = (*spaces.actions, "none")
-            words.append(f"after {names[k]}")
+            first = k == len(spaces.actions)
+            words.append("before any action" if first else f"after {spaces.actions[k]}")
     return ", ".join([*words, spaces.entry(where, index[len(leading) :])])
 
 

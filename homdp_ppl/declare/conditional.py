@@ -11,17 +11,28 @@ import numpyro.distributions as dist
 from numpyro.distributions import Distribution
 
 from homdp_ppl.core.spaces import Real, Space, Spaces, shape_of
-from homdp_ppl.declare.kernels import KernelError, Kernels, call_kernel, is_function
+from homdp_ppl.declare.kernels import (
+    Kernels,
+    call_kernel,
+    is_function,
+    needs_first,
+    no_first_emission,
+)
+from homdp_ppl.declare.signatures import KernelError
+from homdp_ppl.declare.switch import Switch
 from homdp_ppl.errors import Problem
 from homdp_ppl.precision import Array
 
 
 class Laws(NamedTuple):
-    """The kernels of a program, each a function that returns a distribution of one value."""
+    """The kernels of a program, each a function that returns a distribution of one value.
+
+    Steps h count from 0. The previous action of the first step is the number of actions.
+    """
 
     initial: Callable[[], Distribution]
-    transition: Callable[[Array, Array], Distribution]
-    emission: Callable[[Array], Distribution]
+    transition: Callable[[Array, Array, Array | int], Distribution]  # of x, a, h
+    emission: Callable[[Array, Array | int, Array | int], Distribution]  # of x, previous a, h
 
 
 def laws(kernels: Kernels, domain: Spaces) -> Laws:
@@ -39,22 +50,30 @@ def laws(kernels: Kernels, domain: Spaces) -> Laws:
         )
         return _checked("initial", given, domain.states)
 
-    def conditional(where: str, kernel: Any, space: Space) -> Callable[..., Distribution]:
-        def law(*point: Array) -> Distribution:
-            given = (
-                call_kernel(where, kernel, point)
-                if is_function(kernel)
-                else _categorical(where, kernel, point, domain)
-            )
-            return _checked(where, given, space)
+    def law(where: str, kernel: Any, space: Space, **point: Any) -> Distribution:
+        if is_function(kernel):
+            given = call_kernel(where, kernel, {**point, "h": point["h"] + 1})
+        else:
+            given = _categorical(where, kernel, tuple(point.values()), domain)
+        return _checked(where, given, space)
 
-        return law
+    def transition(x: Array, a: Array, h: Array | int) -> Distribution:
+        return law("transition", kernels.transition, domain.states, h=h, x=x, a=a)
 
-    return Laws(
-        first,
-        conditional("transition", kernels.transition, domain.states),
-        conditional("emission", kernels.emission, domain.observations),
-    )
+    def emission(x: Array, a: Array | int, h: Array | int) -> Distribution:
+        before = kernels.first_emission
+        if before is None and needs_first(kernels):
+            raise no_first_emission()
+        last = len(domain.actions) - 1
+        after = law(
+            "emission", kernels.emission, domain.observations, h=h, x=x, a=jnp.minimum(a, last)
+        )
+        if before is None:
+            return after
+        first = law("first_emission", before, domain.observations, h=0, x=x)
+        return Switch(jnp.asarray(a) > last, first, after)
+
+    return Laws(first, transition, emission)
 
 
 def _categorical(where: str, table: Any, point: tuple[Array, ...], domain: Spaces) -> Distribution:
@@ -71,7 +90,8 @@ def _categorical(where: str, table: Any, point: tuple[Array, ...], domain: Space
         array = jnp.asarray(table, dtype=jnp.result_type(float))
     except (TypeError, ValueError):
         raise KernelError(Problem(where, type(table).__name__, f"{expected}, or a table")) from None
-    return dist.Categorical(probs=array[point])
+    index = point[max(0, len(point) + 1 - array.ndim) :]  # without a step axis, h is left out
+    return dist.Categorical(probs=array[index])
 
 
 def _checked(where: str, given: Any, space: Space) -> Distribution:

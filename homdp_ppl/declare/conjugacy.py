@@ -15,12 +15,12 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import gammaln
 
-from homdp_ppl.core.spaces import Spaces
 from homdp_ppl.declare.probing import POINTS, Probe, Prober
 from homdp_ppl.precision import Array
 
 SAME = 1e-12  # two probabilities closer than this are equal
 CERTIFICATE = 1e-8  # largest relative spread of a quantity that must be constant
+TABLES = ("transition", "emission", "initial")
 ROUNDS = 4  # values of the claimed sites to try with every value of the other sites
 
 
@@ -28,8 +28,8 @@ class Rows(NamedTuple):
     """One truth value for each row of the tables."""
 
     initial: Array  # ()
-    transition: Array  # (X, A)
-    emission: Array  # (X,)
+    transition: Array  # (X, A), or with a step axis
+    emission: Array  # (X,), or with axes for the step and the previous action
 
 
 class Conjugate(NamedTuple):
@@ -45,8 +45,9 @@ class Conjugate(NamedTuple):
     ]  # number of entries of each site; a Beta has two for each of its values
     concentration: Array  # (M,)       prior
     row: Array  # (M,)       which Dirichlet row an entry belongs to
-    transition: Array  # (X, A, X)  place of each table entry in the vector, -1 for none
-    emission: Array  # (X, Y)
+    transition: Array  # place of each entry of the transition table in the vector, -1 for none
+    emission: Array  # the same for the emission table
+    initial: Array  # (X,)       the same for the initial distribution
 
 
 def find_conjugate(prober: Prober, start: Probe, depends: Mapping[str, Rows]) -> Conjugate:
@@ -61,29 +62,25 @@ def find_conjugate(prober: Prober, start: Probe, depends: Mapping[str, Rows]) ->
     depends
         The rows that change with each site.
     """
-    claimed = _match(start, depends, prober.spaces)
+    claimed = _match(start, depends)
     if claimed.sites and not (
         _certified(prober, start, claimed) and _separate(prober, start, claimed)
     ):
-        return _nothing(prober.spaces)
+        return _nothing(start)
     return claimed
 
 
-def _nothing(spaces: Spaces) -> Conjugate:
-    X, Y, A, _ = spaces.sizes
-    return Conjugate(
-        (), (), np.zeros(0), np.zeros(0, int), np.full((X, A, X), -1), np.full((X, Y), -1)
-    )
+def _nothing(start: Probe) -> Conjugate:
+    nowhere = (np.full(start.tables[name].shape[1:], -1) for name in TABLES)
+    return Conjugate((), (), np.zeros(0), np.zeros(0, int), *nowhere)
 
 
-def _match(start: Probe, depends: Mapping[str, Rows], spaces: Spaces) -> Conjugate:
+def _match(start: Probe, depends: Mapping[str, Rows]) -> Conjugate:
     """Matching: find every changing table entry among the entries of the Dirichlet sites."""
     candidates = [
         name
         for name, alpha in start.concentrations.items()
-        if np.ptp(alpha, axis=0).max(initial=0.0) == 0
-        and not depends[name].initial
-        and _used(depends[name])
+        if np.ptp(alpha, axis=0).max(initial=0.0) == 0 and _used(depends[name])
     ]
     while candidates:
         entries = np.concatenate(
@@ -94,12 +91,11 @@ def _match(start: Probe, depends: Mapping[str, Rows], spaces: Spaces) -> Conjuga
         sizes = [w for w, n in zip(widths, lengths, strict=True) for _ in range(n // w)]
         row = np.repeat(np.arange(len(sizes)), sizes)
         site_of = np.repeat(np.arange(len(candidates)), lengths)
-        transition = _sources(start.tables["transition"], entries, row)
-        emission = _sources(start.tables["emission"], entries, row)
+        sources = {name: _sources(start.tables[name], entries, row) for name in TABLES}
         spoiled = {
             name
             for k, name in enumerate(candidates)
-            for source, place in ((transition, "transition"), (emission, "emission"))
+            for place, source in sources.items()
             if (getattr(depends[name], place) & ~_comes_from(source, site_of, k)).any()
             or any(
                 (getattr(depends[other], place) & _comes_from(source, site_of, k)).any()
@@ -110,14 +106,14 @@ def _match(start: Probe, depends: Mapping[str, Rows], spaces: Spaces) -> Conjuga
         if not spoiled:
             concentration = np.concatenate([start.concentrations[n][0].ravel() for n in candidates])
             return Conjugate(
-                tuple(candidates), tuple(lengths), concentration, row, transition, emission
+                tuple(candidates), tuple(lengths), concentration, row, *sources.values()
             )
         candidates = [name for name in candidates if name not in spoiled]
-    return _nothing(spaces)
+    return _nothing(start)
 
 
 def _used(rows: Rows) -> bool:
-    return bool(rows.transition.any() or rows.emission.any())
+    return any(np.any(moved) for moved in rows)
 
 
 def _comes_from(source: Array, site_of: Array, site: int) -> Array:
@@ -197,10 +193,8 @@ def _difference(probe: Probe, conjugate: Conjugate) -> tuple[Array, float]:
     generator = np.random.default_rng(1)
     total = np.array(probe.log_prior, dtype=np.float64)
     posterior = np.array(conjugate.concentration)
-    for table, source in (
-        (probe.tables["transition"], conjugate.transition),
-        (probe.tables["emission"], conjugate.emission),
-    ):
+    for name in TABLES:
+        table, source = probe.tables[name], getattr(conjugate, name)
         counts = generator.integers(0, 6, source.shape) * (table > 0).all(0)
         total += np.sum(
             counts * np.log(np.where(table > 0, table, 1.0)), axis=tuple(range(1, table.ndim))

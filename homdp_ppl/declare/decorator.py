@@ -16,7 +16,7 @@ from homdp_ppl.core.spaces import Real
 from homdp_ppl.declare.density_validation import as_reward, play_trials, trial_problems, trials
 from homdp_ppl.declare.dynamics import RewardFunction
 from homdp_ppl.declare.fingerprint import probe_digest
-from homdp_ppl.declare.kernels import ACTION_IN_STATE, Kernels, tabulators
+from homdp_ppl.declare.kernels import Context, Kernels, context_of, tabulators
 from homdp_ppl.declare.model import HOMDP, World
 from homdp_ppl.declare.probing import Prober
 from homdp_ppl.declare.sizes import declared_size_problems
@@ -31,6 +31,12 @@ from homdp_ppl.declare.validation import (
 from homdp_ppl.errors import DeclarationError, Problem, TracedError, shown
 from homdp_ppl.precision import Array, x64
 
+SHAPES = {
+    "T": "shape (X, A, X) or (H, X, A, X)",
+    "O": "shape (X, Y), (A + 1, X, Y) or (H, A + 1 or 1, X, Y)",
+}
+RANKS = {"T": (3, 4), "O": (2, 3, 4)}
+
 __all__ = ["HOMDP", "Kernels", "World", "homdp", "tabular"]
 
 
@@ -43,6 +49,7 @@ def homdp(
     actions: Sequence[str] | int,
     horizon: int,
     reward: ArrayLike | Callable[[Any, Any], Any],
+    terminal: Sequence[str] = (),
 ) -> Callable[[Callable[[], Kernels]], HOMDP]:
     """Declare a HOMDP: decorate a NumPyro program that returns :class:`Kernels`.
 
@@ -58,6 +65,11 @@ def homdp(
         r(x, a) in [0, 1]: an array (X, A), an array (H, X, A) with one table per step, or a
         function of two indices. With continuous observations, the reward must be the same at all
         steps. With continuous states, it must be a function that JAX can trace.
+
+    terminal
+        The states that end the episode, by name or index. The end is seen. A terminal state emits
+        nothing and earns 0; its rows of the kernels are not used. There is an additional, last
+        observation, "ended".
 
     Returns
     -------
@@ -96,7 +108,9 @@ def homdp(
             [Problem("arguments", f"a {type(program).__name__}", "keyword arguments only", remedy)],
         )
 
-    return lambda function: declare(function, states, observations, actions, horizon, reward)
+    return lambda function: declare(
+        function, states, observations, actions, horizon, reward, terminal
+    )
 
 
 def tabular(
@@ -116,11 +130,13 @@ def tabular(
     Parameters
     ----------
     T
-        T(x' | x, a), shape (X, A, X): an array, or a distribution over such tables. The site of a
-        distribution is called "T".
+        T(x' | x, a), shape (X, A, X), or (H, X, A, X) with one table per step: an array, or a
+        distribution over such tables. The site of a distribution is called "T".
     O
         O(y | x), shape (X, Y): an array or a distribution. The site of a distribution is called
-        "O".
+        "O". If observations depend on the previous action, the shape is (A + 1, X, Y), and the
+        last table is for the first observation; with one table per step, it is
+        (H, A + 1 or 1, X, Y).
     initial
         The distribution of the first state, (X,).
     reward, horizon, states, observations, actions
@@ -140,15 +156,10 @@ def tabular(
     traced = [name for name, given in tables.items() if isinstance(given, jax.core.Tracer)]
     if traced:
         remedy = "Declare the model outside of jit, vmap and grad."
-        wrong = [Problem(n, "values that JAX is tracing", "numbers", remedy) for n in traced]
+        wrong = [Problem(n, "traced JAX values", "numbers", remedy) for n in traced]
         raise TracedError("tabular", wrong)
     shapes = {"T": _shape(T), "O": _shape(O)}
-    wanted = {"T": "shape (X, A, X)", "O": "shape (X, Y)"}
-    bad = [
-        Problem(n, f"shape {s}", wanted[n], ACTION_IN_STATE if (n, len(s)) == ("O", 3) else "")
-        for n, s in shapes.items()
-        if len(s) != wanted[n].count(",") + 1
-    ]
+    bad = [Problem(n, f"shape {s}", SHAPES[n]) for n, s in shapes.items() if len(s) not in RANKS[n]]
     bad += [
         Problem(n, "complex numbers", "probabilities")
         for n, given in {"T": T, "O": O, "initial": initial}.items()
@@ -168,7 +179,7 @@ def tabular(
     if not isinstance(name, str):
         raise DeclarationError("tabular", [Problem("name", shown(name), "a string")])
     program.__name__ = name
-    X, A, _ = shapes["T"]
+    X, A, _ = shapes["T"][-3:]
     Y = shapes["O"][-1]
     sizes = ((X, states), (Y, observations), (A, actions))
     states, observations, actions = (size if names is None else names for size, names in sizes)
@@ -182,23 +193,29 @@ def declare(
     actions: Any,
     horizon: Any,
     reward: Any,
+    terminal: Any = (),
 ) -> HOMDP:
     """Make a HOMDP from the arguments of a declaration; all problems are reported together."""
     name = getattr(function, "__name__", "homdp")
-    spaces, problems = check_spaces(states, observations, actions, horizon)
+    spaces, problems = check_spaces(states, observations, actions, horizon, terminal)
     misused = check_program(function)
     too_large = [] if spaces is None else declared_size_problems(spaces)
     if spaces is None or misused or too_large:
         raise DeclarationError(name, [*problems, *misused, *too_large])
     rewards: Array | RewardFunction
     rewards, wrong = (check_reward if spaces.finite else as_reward)(reward, spaces)
-    sites, sound, misshapen = inspect_program(
-        function,
-        lambda kernels, key: (
-            tabulators(kernels, spaces) if spaces.finite else trials(kernels, spaces, key)
-        ),
-    )
-    model = HOMDP(name, spaces, rewards, function, sites)
+    context: dict[str, Context] = {}
+
+    def attempts(kernels: Kernels, key: Array) -> dict[str, Callable[[], Any]]:
+        if spaces.finite:
+            return tabulators(kernels, spaces)
+        return {
+            **trials(kernels, spaces, key),
+            "context": lambda: context.update(found=context_of(kernels)),
+        }
+
+    sites, sound, misshapen = inspect_program(function, attempts)
+    model = HOMDP(name, spaces, rewards, function, sites, _context=context.get("found"))
     finish = _with_structure if spaces.finite else _with_trials
     return finish(model, [*problems, *wrong, *misshapen], sound)
 

@@ -19,6 +19,7 @@ from homdp_ppl.core.policy import Policy
 from homdp_ppl.core.spaces import Real, Spaces, shape_of
 from homdp_ppl.declare.conditional import Conditional, Laws, laws
 from homdp_ppl.declare.kernels import Kernels
+from homdp_ppl.declare.switch import Switch
 from homdp_ppl.errors import HOMDPError, Problem, SpacesError
 from homdp_ppl.precision import Array
 
@@ -36,18 +37,20 @@ def density_program(function: Callable[[], Kernels], domain: Spaces) -> Callable
         A, event = len(domain.actions), len(shape_of(domain.states))
 
         def state_law(h: Array, x: Array, a: Array) -> Distribution:
-            return _Switch(h == 0, rules.initial(), rules.transition(x, a))
+            return Switch(h == 0, rules.initial(), rules.transition(x, a, h - 1))
 
         def step(carry: tuple[Array, Array], h: Array) -> tuple[tuple[Array, Array], None]:
             x, a = carry
             with numpyro.plate("episodes", episodes, dim=-1):
                 at = jnp.broadcast_to(h, (episodes,))
+                previous = jnp.where(h == 0, A, a)
                 x = numpyro.sample(
                     "x", Conditional(state_law, (at, x, a), (0, event, 0), domain.states)
                 )
-                numpyro.sample(
-                    "y", Conditional(rules.emission, (x,), (event,), domain.observations)
+                seen = Conditional(
+                    rules.emission, (x, previous, at), (event, 0, 0), domain.observations
                 )
+                numpyro.sample("y", seen)
                 a = numpyro.sample("a", dist.Categorical(probs=jnp.full((episodes, A), 1 / A)))
             return (x.astype(kind), a.astype(index)), None
 
@@ -58,9 +61,9 @@ def density_program(function: Callable[[], Kernels], domain: Spaces) -> Callable
             step, (start, jnp.zeros(episodes, dtype=index)), jnp.arange(domain.horizon)
         )
         with numpyro.plate("episodes", episodes, dim=-1):
-            numpyro.sample(
-                "x_last", Conditional(rules.transition, (x, a), (event, 0), domain.states)
-            )
+            at = jnp.full(episodes, domain.horizon - 1)
+            last = Conditional(rules.transition, (x, a, at), (event, 0, 0), domain.states)
+            numpyro.sample("x_last", last)
 
     return program
 
@@ -79,21 +82,3 @@ def _placeholder(rules: Laws, domain: Spaces, episodes: int, kind: jnp.dtype) ->
     return jnp.broadcast_to(
         rules.initial().sample(jax.random.key(0)), (episodes, *shape_of(domain.states))
     ).astype(kind)
-
-
-class _Switch(Distribution):  # type: ignore[misc]
-    """The first distribution if a traced condition holds, else the second."""
-
-    def __init__(self, condition: Array, first: Distribution, second: Distribution) -> None:
-        self.condition, self.first, self.second = condition, first, second
-        super().__init__(event_shape=first.event_shape)
-
-    def sample(self, key: Array, sample_shape: tuple[int, ...] = ()) -> Array:
-        return jnp.where(
-            self.condition,
-            self.first.sample(key, sample_shape),
-            self.second.sample(key, sample_shape),
-        )
-
-    def log_prob(self, value: Array) -> Array:
-        return jnp.where(self.condition, self.first.log_prob(value), self.second.log_prob(value))

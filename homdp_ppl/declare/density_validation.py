@@ -23,7 +23,6 @@ from homdp_ppl.declare.conditional import laws
 from homdp_ppl.declare.dynamics import Dynamics, Parameters, RewardFunction
 from homdp_ppl.declare.kernels import (
     TRACER_ERRORS,
-    KernelError,
     Kernels,
     row,
     tabulators,
@@ -32,6 +31,7 @@ from homdp_ppl.declare.kernels import (
 from homdp_ppl.declare.playing import simulate
 from homdp_ppl.declare.probing import QUICK, Site, log_prior
 from homdp_ppl.declare.purity import abstract_run, changes
+from homdp_ppl.declare.signatures import KernelError
 from homdp_ppl.declare.sizes import TRIALS
 from homdp_ppl.declare.validation import REWARD_REMEDY, check_reward
 from homdp_ppl.errors import Problem
@@ -136,7 +136,7 @@ def trials(kernels: Kernels, domain: Spaces, key: Array) -> dict[str, Callable[[
         return run
 
     def seen() -> Distribution:
-        return rules.emission(_point(domain, key)[0])
+        return rules.emission(*_point(domain, key), 1 % domain.horizon)
 
     if not isinstance(domain.states, Real):
         rows = tabulators(kernels, _latent(domain.states, domain))
@@ -148,7 +148,7 @@ def trials(kernels: Kernels, domain: Spaces, key: Array) -> dict[str, Callable[[
     observations = domain.observations
     return {
         "initial": attempt("initial", rules.initial),
-        "transition": attempt("transition", lambda: rules.transition(*_point(domain, key))),
+        "transition": attempt("transition", lambda: rules.transition(*_point(domain, key), 0)),
         "emission": attempt("emission", seen)
         if isinstance(observations, Real)
         else lambda: row("emission", seen(), len(observations)),
@@ -201,14 +201,14 @@ def play_trials(
 
 def _probe(dynamics: Dynamics, parameters: Parameters, episode: Episode) -> dict[str, Any]:
     """The first step, with densities and rewards at and around it, or at all finite states."""
-    X, Y, A, _ = dynamics.spaces
+    X, Y, A, *_ = dynamics.spaces
     x, z, y = episode.states[0], episode.states[1], episode.observations[0]
     rules, seen, actions = dynamics.laws(parameters), _around(y, Y), jnp.arange(len(A))
 
     def at(x: Array) -> tuple[Array, Array, Array]:
-        moves = jax.vmap(lambda a: rules.transition(x, a).log_prob(z))(actions)
+        moves = jax.vmap(lambda a: rules.transition(x, a, 0).log_prob(z))(actions)
         rewards = jax.vmap(lambda a: dynamics.reward(parameters, 0, x, a))(actions)
-        return moves, rewards, jax.vmap(rules.emission(x).log_prob)(seen)
+        return moves, rewards, jax.vmap(rules.emission(x, len(A), 0).log_prob)(seen)
 
     moves, rewards, sights = jax.vmap(at)(_around(x, X))
     return {
@@ -276,11 +276,13 @@ def _rows(dynamics: Dynamics, parameters: Parameters, episode: Episode) -> dict[
     if isinstance(observations, Real):
         return {}
     emission = dynamics.laws(parameters).emission
-    return {
-        "emission": jax.vmap(lambda x: row("emission", emission(x), len(observations)))(
-            episode.states[:-1]
-        )
-    }
+    previous = jnp.concatenate([jnp.full(1, len(dynamics.spaces.actions)), episode.actions[:-1]])
+    steps = jnp.arange(len(previous))
+
+    def seen(x: Array, a: Array, h: Array) -> Array:
+        return row("emission", emission(x, a, h), len(observations))
+
+    return {"emission": jax.vmap(seen)(episode.states[:-1], previous, steps)}
 
 
 def _first_bad(name: str, tables: Array, episodes: Episode, domain: Spaces) -> list[Problem]:

@@ -54,7 +54,7 @@ class Dynamics:
     >>> world = models.load("tiger")
     >>> with x64():
     ...     x = world.dynamics.first(world.numbers, jax.random.key(0))
-    ...     log = world.dynamics.log_emission(world.numbers, x, x)
+    ...     log = world.dynamics.log_emission(world.numbers, x, 3, 0, x)
     >>> int(x), round(float(log), 4)
     (0, -0.1625)
     """
@@ -68,25 +68,33 @@ class Dynamics:
         """Draw x_1."""
         return _typed(self.laws(numbers).initial().sample(key), self.spaces.states)
 
-    def following(self, numbers: Numbers, key: Array, x: Array, a: Array) -> Array:
+    def following(self, numbers: Numbers, key: Array, x: Array, a: Array, h: Array | int) -> Array:
         """Draw x_{h+1} given x_h and a_h."""
-        return _typed(self.laws(numbers).transition(x, a).sample(key), self.spaces.states)
+        return _typed(self.laws(numbers).transition(x, a, h).sample(key), self.spaces.states)
 
-    def observe(self, numbers: Numbers, key: Array, x: Array) -> Array:
-        """Draw y_h given x_h."""
-        return _typed(self.laws(numbers).emission(x).sample(key), self.spaces.observations)
+    def observe(
+        self, numbers: Numbers, key: Array, x: Array, a: Array | int, h: Array | int
+    ) -> Array:
+        """Draw y_h given x_h and the previous action, which is the number of actions at first."""
+        return _typed(self.laws(numbers).emission(x, a, h).sample(key), self.spaces.observations)
 
     def log_initial(self, numbers: Numbers, x: Array) -> Array:
         """The log density rho(x)."""
         return self.laws(numbers).initial().log_prob(x)
 
-    def log_transition(self, numbers: Numbers, x: Array, a: Array, following: Array) -> Array:
-        """The log density T(x' | x, a)."""
-        return self.laws(numbers).transition(x, a).log_prob(following)
+    def log_transition(
+        self, numbers: Numbers, x: Array, a: Array, h: Array | int, following: Array
+    ) -> Array:
+        """The log density T_h(x' | x, a)."""
+        return self.laws(numbers).transition(x, a, h).log_prob(following)
 
-    def log_emission(self, numbers: Numbers, x: Array, y: Array) -> Array:
-        """The log density O(y | x)."""
-        return self.laws(numbers).emission(x).log_prob(y)
+    def log_emission(
+        self, numbers: Numbers, x: Array, a: Array | int, h: Array | int, y: Array
+    ) -> Array:
+        """The log density O_h(y | x, a) after the previous action, the number of actions at
+        first.
+        """
+        return self.laws(numbers).emission(x, a, h).log_prob(y)
 
     def log_likelihood(
         self, numbers: Numbers, states: Array, observations: Array, actions: Array
@@ -95,10 +103,13 @@ class Dynamics:
 
         It does not depend on the policy that chose the actions.
         """
-        T = jax.vmap(lambda x, a, z: self.log_transition(numbers, x, a, z))(
-            states[:-1], actions, states[1:]
+        h = jnp.arange(len(actions))
+        T = jax.vmap(lambda x, a, h, z: self.log_transition(numbers, x, a, h, z))(
+            states[:-1], actions, h, states[1:]
         )
-        O = jax.vmap(lambda x, y: self.log_emission(numbers, x, y))(states[:-1], observations)  # noqa: E741
+        previous = jnp.concatenate([jnp.full(1, len(self.spaces.actions)), actions[:-1]])
+        seen: Any = jax.vmap(lambda x, a, h, y: self.log_emission(numbers, x, a, h, y))
+        O = seen(states[:-1], previous, h, observations)  # noqa: E741
         return self.log_initial(numbers, states[0]) + jnp.sum(T) + jnp.sum(O)
 
     def latent_rows(self, numbers: Numbers, spaces: Spaces) -> tuple[Array, Array]:
@@ -106,7 +117,8 @@ class Dynamics:
         finitely many.
         """
         given = self.laws(numbers)
-        make = tabulators(Kernels(given.initial(), given.transition, given.emission), spaces)
+        moves = Kernels(given.initial(), lambda x, a: given.transition(x, a, 0), ())
+        make = tabulators(moves, spaces)
         return make["initial"](), make["transition"]()
 
 
@@ -153,9 +165,16 @@ def table_dynamics(states: int, observations: int, actions: int, horizon: int) -
 def _table_laws(pomdp: POMDP) -> Laws:
     return Laws(
         lambda: _Row(pomdp.initial, ()),
-        lambda x, a: _Row(pomdp.transition, (0, x, a)),
-        lambda x: _Row(pomdp.emission, (0, 0, x)),
+        lambda x, a, h: _Row(pomdp.transition, (_step(pomdp.transition, h), x, a)),
+        lambda x, a, h: _Row(
+            pomdp.emission,
+            (_step(pomdp.emission, h), a if pomdp.emission.shape[-3] > 1 else 0, x),
+        ),
     )
+
+
+def _step(table: Array, h: Array | int) -> Array | int:
+    return h if table.shape[-4] > 1 else 0
 
 
 class _Row(Distribution):  # type: ignore[misc]

@@ -1,13 +1,13 @@
-"""The three kernels that a declaration returns, and their conversion to tables.
+"""The kernels that a declaration returns, and their conversion to tables.
 
-Tables come from ``enumerate_support`` and ``log_prob``, mapped over every (state, action). This
-works for every finite distribution that a kernel returns, also under ``jit`` and ``vmap``.
+Tables come from ``enumerate_support`` and ``log_prob``, mapped over all states, actions
+and steps on which a kernel depends. This works for every finite distribution that a kernel returns,
+also under ``jit`` and ``vmap``.
 """
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, TypeAlias
 
 import jax
@@ -27,22 +27,32 @@ from numpyro import handlers
 from numpyro.distributions import Distribution, constraints
 from numpyro.distributions.distribution import validation_enabled
 
+from homdp_ppl.core.form import Form
 from homdp_ppl.core.numbers import masked_problems
-from homdp_ppl.core.spaces import Spaces
+from homdp_ppl.core.spaces import Spaces, names_of
+from homdp_ppl.declare.signatures import KernelError, arguments, call
+from homdp_ppl.declare.switch import Switch
 from homdp_ppl.errors import Problem
 from homdp_ppl.precision import Array, namespace
 
-StateKernel: TypeAlias = Callable[[Array], Distribution]
-StateActionKernel: TypeAlias = Callable[[Array, Array], Distribution]
+Kernel: TypeAlias = Callable[..., Distribution]
 
 LEFT_OUT = (
     type(constraints.simplex),
     type(constraints.dependent),
 )  # row sums are checked separately; dependent constraints cannot be checked
-ARGUMENTS = {"transition": "x, a", "emission": "x"}
-ACTION_IN_STATE = (
-    "An observation depends on the state only. If yours depends on the last action, include that "
-    "action in the state, as the model tiger_listen does."
+EXAMPLES = {"transition": "lambda x, a", "emission": "lambda x", "first_emission": "lambda x"}
+AXES = {
+    "transition": "(state, action, next state), or (step, state, action, next state)",
+    "emission": (
+        "(state, observation), (previous action, state, observation) with the first observation "
+        "last, or (step, previous action or 1, state, observation)"
+    ),
+    "first_emission": "(state, observation)",
+}
+NO_FIRST = (
+    "Add first_emission=lambda x: ... to Kernels. It gives the first observation, which follows "
+    "no action."
 )
 SNAP = 1e-15  # smaller probabilities are rounding errors and count as zero
 TRACER_ERRORS: dict[
@@ -74,7 +84,8 @@ TRACER_ERRORS: dict[
 class Kernels(NamedTuple):
     """The return value of a declared program: its initial, transition and emission distributions.
 
-    Functions receive a state (and an action) as scalar integers that JAX may trace. Use them to
+    The arguments of functions are recognised by name: ``x`` is the state, ``a`` the action and
+    ``h`` the step, which counts from 1. They are scalar integers that JAX may trace. Use them to
     index ``jnp`` arrays, and use ``jnp.where`` instead of ``if``. Functions return a NumPyro
     distribution over ``0 .. n-1``: Categorical, Bernoulli, Binomial, DiscreteUniform, BetaBinomial,
     Delta, or any other with ``enumerate_support``. Note that JAX clamps indices out of range.
@@ -84,9 +95,16 @@ class Kernels(NamedTuple):
     initial
         rho(x): an array (X,), or a distribution.
     transition
-        T(x' | x, a): an array (X, A, X), or a function of (x, a) that returns a distribution of x'.
+        T(x' | x, a): an array (X, A, X), or a function of ``x`` and ``a``. If transitions depend on
+        the step: an array (H, X, A, X), or a function of ``x``, ``a`` and ``h``.
     emission
-        O(y | x): an array (X, Y), or a function of x that returns a distribution of y.
+        O(y | x): an array (X, Y), or a function of ``x``. If observations depend on the previous
+        action: an array (A + 1, X, Y), whose last table is for the first observation, or a function
+        of ``x`` and ``a`` together with ``first_emission``. If they depend on the step: an array
+        (H, A + 1 or 1, X, Y), or a function that also takes ``h``.
+    first_emission
+        The distribution of the first observation, which follows no action: an array (X, Y), or a
+        function of ``x``. By default, it is the same as for later observations.
 
     Examples
     --------
@@ -109,19 +127,43 @@ class Kernels(NamedTuple):
     [[0.8, 0.2], [0.2, 0.8]]
     """
 
-    initial: ArrayLike | Distribution  # (X,)       rho(x)
-    transition: (
-        ArrayLike | StateActionKernel
-    )  # (X, A, X)  T(x' | x, a), or (x, a) -> distribution of x'
-    emission: ArrayLike | StateKernel  # (X, Y)     O(y | x), or x -> distribution of y
+    initial: ArrayLike | Distribution  # rho(x)
+    transition: ArrayLike | Kernel  # T(x' | x, a)
+    emission: ArrayLike | Kernel  # O(y | x), or O(y | x, a) after the action a
+    first_emission: ArrayLike | Kernel | None = None  # O(y | x) of the first observation
 
 
 class Tables(NamedTuple):
-    """The kernels as probabilities."""
+    """The kernels as probabilities, in the form of :class:`homdp_ppl.core.form.Form`."""
 
     initial: Array  # (X,)
-    transition: Array  # (X, A, X)
-    emission: Array  # (X, Y)
+    transition: Array  # (X, A, X) or (H, X, A, X)
+    emission: Array  # (X, Y), (A + 1, X, Y) or (H, A + 1 or 1, X, Y)
+
+    @property
+    def form(self) -> Form:
+        """The form of the tables; only without candidate axes."""
+        return Form(*map(jnp.shape, self))
+
+
+class Context(NamedTuple):
+    """On what kernels depend apart from the state and the action taken in it."""
+
+    moves: bool = False  # transitions depend on the step
+    shows: bool = False  # emissions depend on the step or the previous action
+
+
+def context_of(kernels: Kernels) -> Context:
+    """The context of a program's kernels; raises :class:`KernelError` for invalid functions."""
+    transition: Any = kernels.transition
+    emission: Any = kernels.emission
+    named = arguments("emission", emission) if is_function(emission) else ()
+    return Context(
+        "h" in arguments("transition", transition)
+        if is_function(transition)
+        else np.ndim(transition) == 4,
+        kernels.first_emission is not None or "a" in named or "h" in named,
+    )
 
 
 def snap(tables: Tables) -> Tables:
@@ -134,14 +176,6 @@ def _snap(table: Array) -> Array:
     specks = (table > 0) & (table <= SNAP)
     kept = xp.where(specks, 0.0, table)
     return kept / xp.where(specks.any(-1, keepdims=True), kept.sum(-1, keepdims=True), 1.0)
-
-
-class KernelError(Exception):
-    """A kernel cannot be tabulated; its problem becomes part of a DeclarationError."""
-
-    def __init__(self, problem: Problem) -> None:
-        self.problem = problem
-        super().__init__(str(problem))
 
 
 def tabulate(kernels: Kernels, spaces: Spaces) -> Tables:
@@ -157,34 +191,114 @@ def tabulators(kernels: Kernels, spaces: Spaces) -> dict[str, Callable[[], Array
     """For each kernel a function that makes its table, so that the problems of all kernels can be
     reported together.
     """
-    X, Y, A, _ = spaces.sizes
     return {
-        "initial": lambda: _initial(kernels.initial, X),
-        "transition": lambda: _table("transition", kernels.transition, (X, A), X),
-        "emission": lambda: _table("emission", kernels.emission, (X,), Y),
+        "initial": lambda: _initial(kernels.initial, len(spaces.states)),
+        "transition": lambda: _absorbed(_transition(kernels.transition, spaces), spaces),
+        "emission": lambda: _ended(_emission(kernels, declared_observations(spaces)), spaces),
     }
+
+
+def declared_observations(spaces: Spaces) -> Spaces:
+    """The spaces without the observation of terminal states, which programs do not declare."""
+    if not spaces.terminal:
+        return spaces
+    return spaces._replace(observations=names_of(spaces.observations)[:-1])
+
+
+def _absorbed(table: Array, spaces: Spaces) -> Array:
+    """Transitions that stay in terminal states; their declared rows are not used."""
+    if not spaces.terminal:
+        return table
+    stay = jnp.eye(len(spaces.ends))[:, None]
+    return jnp.where(spaces.ends[:, None, None], stay, table)
+
+
+def _ended(table: Array, spaces: Spaces) -> Array:
+    """Emissions with the additional observation, which terminal states show with certainty."""
+    if not spaces.terminal:
+        return table
+    padded = jnp.concatenate([table, jnp.zeros((*table.shape[:-1], 1))], axis=-1)
+    return jnp.where(spaces.ends[:, None], jnp.eye(padded.shape[-1])[-1], padded)
 
 
 def _initial(initial: Any, states: int) -> Array:
     if isinstance(initial, Distribution):
         return row("initial", initial, states)
-    return _array("initial", initial, (states,), "an array or a NumPyro distribution")
+    return _array("initial", initial, [(states,)], "an array or a NumPyro distribution")
 
 
-def _table(where: str, kernel: Any, given: tuple[int, ...], outcomes: int) -> Array:
-    """A table of shape ``given + (outcomes,)`` from an array or from a function of ``given``."""
+def _transition(kernel: Any, spaces: Spaces) -> Array:
+    X, A, H = len(spaces.states), len(spaces.actions), spaces.horizon
     if not is_function(kernel):
-        expected = (
-            f"an array, or a function such as lambda {ARGUMENTS[where]}: dist.Categorical(...)"
-        )
-        return _array(where, kernel, (*given, outcomes), expected)
+        return _array("transition", kernel, [(X, A, X), (H, X, A, X)])
+    steps = {"h": H} if "h" in arguments("transition", kernel) else {}
+    return _rows("transition", kernel, {**steps, "x": X, "a": A}, X)
 
-    def rows(*point: Array) -> Array:
+
+def _emission(kernels: Kernels, spaces: Spaces) -> Array:
+    """The emission table; ``first_emission`` is its last entry along the action axis."""
+    X, Y, A, H = spaces.sizes
+    kernel: Any = kernels.emission
+    first = kernels.first_emission
+    if not is_function(kernel):
+        by_action = [(A + 1, X, Y), (H, A + 1, X, Y), (H, 1, X, Y)] if first is None else []
+        table = _array("emission", kernel, [(X, Y), *by_action])
+        return table if first is None else _after_first(table[None], _first(first, X, Y), A)
+    named = arguments("emission", kernel)
+    steps = {"h": H} if "h" in named else {}
+    if needs_first(kernels) and first is None:
+        raise no_first_emission()
+    after = {"a": A} if "a" in named else {}
+    table = _rows("emission", kernel, {**steps, **after, "x": X}, Y)
+    if first is None and not steps:
+        return table
+    table = table if after else jnp.expand_dims(table, -3)
+    return table if first is None else _after_first(table, _first(first, X, Y), A)
+
+
+def needs_first(kernels: Kernels) -> bool:
+    """Whether the emission is a function of the previous action, which the first one lacks."""
+    kernel: Any = kernels.emission
+    return is_function(kernel) and "a" in arguments("emission", kernel)
+
+
+def no_first_emission() -> KernelError:
+    """The error for an emission that depends on the previous action, without a first one."""
+    expected = "the distribution of the first observation"
+    return KernelError(Problem("first_emission", "nothing", expected, NO_FIRST))
+
+
+def _first(kernel: Any, states: int, observations: int) -> Array:
+    if not is_function(kernel):
+        return _array("first_emission", kernel, [(states, observations)])
+    return _rows("first_emission", kernel, {"x": states}, observations)
+
+
+def _after_first(table: Array, first: Array, actions: int) -> Array:
+    """Add the table of the first observation along the action axis.
+
+    With a step axis, some entries are never used: those of an action before the first step, and
+    those without an action at later steps. They are uniform, and so depend on no site.
+    """
+    table = jnp.broadcast_to(table, (*table.shape[:-3], actions, *table.shape[-2:]))
+    if table.ndim == 3:
+        return jnp.concatenate([table, first[None]])
+    unused = jnp.full_like(first, 1 / first.shape[-1])
+    last = jnp.stack([first, *[unused] * (len(table) - 1)])[:, None]
+    return jnp.concatenate([table.at[0].set(unused), last], axis=1)
+
+
+def _rows(where: str, kernel: Any, given: Mapping[str, int], outcomes: int) -> Array:
+    """A table with an axis for each given name, in this order, and a last axis of outcomes."""
+    names = tuple(given)
+
+    def rows(*place: Array) -> Array:
+        point = dict(zip(names, place, strict=True))
         return row(where, call_kernel(where, kernel, point), outcomes)
 
-    for axis in reversed(range(len(given))):  # the outermost vmap is the first axis
-        rows = jax.vmap(rows, in_axes=tuple(0 if k == axis else None for k in range(len(given))))
-    return rows(*(jnp.arange(n) for n in given))
+    for axis in reversed(range(len(names))):  # the outermost vmap is the first axis
+        rows = jax.vmap(rows, in_axes=tuple(0 if k == axis else None for k in range(len(names))))
+    return rows(*(jnp.arange(n) + (name == "h") for name, n in given.items()))
 
 
 def is_function(kernel: Any) -> bool:
@@ -195,18 +309,12 @@ def is_function(kernel: Any) -> bool:
     return callable(kernel) and not isinstance(kernel, Distribution)
 
 
-def call_kernel(where: str, kernel: Callable[..., Any], point: tuple[Array, ...]) -> Any:
-    """Call a kernel function.
+def call_kernel(where: str, kernel: Callable[..., Any], point: Mapping[str, Array]) -> Any:
+    """Call a kernel function at a point, which has a value for every name of an argument.
 
     Raises :class:`KernelError` if it takes other arguments, contains random sites, or cannot be
     traced by JAX.
     """
-    signature = inspect.signature(kernel)
-    if not _accepts(signature, *point):
-        got = f"a function with the signature {signature}"
-        with_action = where == "emission" and _accepts(signature, *point, None)
-        remedy = ACTION_IN_STATE if with_action else f"Write lambda {ARGUMENTS[where]}: ..."
-        raise KernelError(Problem(where, got, f"a function of ({ARGUMENTS[where]})", remedy))
     try:  # without NumPyro's validation: an invalid row is then reported by its state and action
         with (
             validation_enabled(False),
@@ -214,7 +322,7 @@ def call_kernel(where: str, kernel: Callable[..., Any], point: tuple[Array, ...]
             handlers.trace() as inside,
             handlers.seed(rng_seed=0),
         ):
-            result = kernel(*point)
+            result = call(where, kernel, point)
     except tuple(TRACER_ERRORS) as error:
         raise KernelError(tracer_problem(where, error)) from error
     hidden = [name for name, site in inside.items() if site["type"] in ("sample", "param")]
@@ -231,14 +339,6 @@ def call_kernel(where: str, kernel: Callable[..., Any], point: tuple[Array, ...]
     return result
 
 
-def _accepts(signature: inspect.Signature, *arguments: Any) -> bool:
-    try:
-        signature.bind(*arguments)
-    except TypeError:
-        return False
-    return True
-
-
 def tracer_problem(where: str, error: Exception) -> Problem:
     """The problem of code that JAX cannot trace."""
     got, remedy = next(words for kind, words in TRACER_ERRORS.items() if isinstance(error, kind))
@@ -248,6 +348,11 @@ def tracer_problem(where: str, error: Exception) -> Problem:
 
 def row(where: str, distribution: Any, outcomes: int) -> Array:
     """The probabilities of ``0 .. outcomes - 1`` under a NumPyro distribution."""
+    if isinstance(distribution, Switch):
+        first, second = (
+            row(where, part, outcomes) for part in (distribution.first, distribution.second)
+        )
+        return jnp.where(distribution.condition, first, second)
     if not isinstance(distribution, Distribution):
         got = (
             "an array"
@@ -340,19 +445,23 @@ def _support(where: str, distribution: Distribution) -> np.ndarray[Any, Any]:
         ) from None
 
 
-def _array(where: str, value: Any, shape: tuple[int, ...], expected: str) -> Array:
+def _array(
+    where: str, value: Any, shapes: list[tuple[int, ...]], expected: str | None = None
+) -> Array:
+    """A table that is given as an array; its shape is one of ``shapes``."""
     missing = masked_problems(where, value)
     if missing:
         raise KernelError(missing[0])
+    example = f"a function such as {EXAMPLES.get(where, '')}: dist.Categorical(...)"
     try:
         array = jnp.asarray(value, dtype=jnp.result_type(float))
     except (TypeError, ValueError):
-        raise KernelError(Problem(where, f"{type(value).__name__}", expected)) from None
-    if array.shape != shape:
-        got, wanted = f"an array of shape {array.shape}", f"shape {shape}"
-        axes = {"transition": "state, action, next state", "emission": "state, observation"}
-        remedy = f"Its axes are ({axes[where]})." if where in axes else ""
-        if where == "emission" and array.ndim == 3:  # (state, action, observation)
-            remedy = ACTION_IN_STATE
+        wanted = expected or f"an array, or {example}"
+        raise KernelError(Problem(where, f"{type(value).__name__}", wanted)) from None
+    if array.shape not in shapes:
+        got, wanted = f"an array of shape {array.shape}", f"shape {shapes[0]}"
+        same_rank = [shape for shape in shapes[1:] if len(shape) == array.ndim]
+        wanted += "".join(f" or {shape}" for shape in same_rank)
+        remedy = f"Its axes are {AXES[where]}." if where in AXES else ""
         raise KernelError(Problem(where, got, wanted, remedy))
     return array

@@ -66,8 +66,11 @@ def _known_rows(homdp: HOMDP) -> Known:
     states = jnp.arange(moves.shape[1])
 
     def densities(parameters: Parameters, seen: Array) -> Array:
-        each = jax.vmap(homdp.dynamics.log_emission, in_axes=(None, None, 0))
-        return jax.vmap(each, in_axes=(None, 0, None))(parameters, states, seen)
+        def at(x: Array, y: Array) -> Array:
+            return homdp.dynamics.log_emission(parameters, x, 0, 0, y)
+
+        each = jax.vmap(at, in_axes=(None, 0))
+        return jax.vmap(each, in_axes=(0, None))(states, seen)
 
     drawn = jax.jit(jax.vmap(lambda p, k: simulate(homdp.dynamics, p, k).observations))
     stacked = {

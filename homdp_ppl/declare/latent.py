@@ -9,8 +9,9 @@ import numpy as np
 from homdp_ppl.core.probabilities import row_problems
 from homdp_ppl.core.spaces import Real, Spaces
 from homdp_ppl.declare.dynamics import Parameters
-from homdp_ppl.declare.kernels import KernelError, Tables, snap
+from homdp_ppl.declare.kernels import Tables, snap
 from homdp_ppl.declare.model import World
+from homdp_ppl.declare.signatures import KernelError
 from homdp_ppl.errors import PlanningError, Problem
 from homdp_ppl.precision import Array, in_x64, to_numpy
 
@@ -37,6 +38,9 @@ def states_on_line(world: World) -> tuple[str, ...]:
     if not isinstance(Y, Real) or Y.dimension > 1:
         got = f"observations in {Y}" if isinstance(Y, Real) else f"{len(Y)} observations"
         problems.append(Problem("observations", got, "observations in Real(1)", remedy))
+    if any(world.homdp.context):
+        got = "kernels that depend on the step or the previous action"
+        problems.append(Problem("kernels", got, "the same kernels at all steps", remedy))
     if problems or isinstance(X, Real):
         raise PlanningError(world.homdp.name, problems)
     return X

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import final
@@ -19,7 +19,8 @@ from homdp_ppl.core.counts import Counts
 from homdp_ppl.core.episode import Episode
 from homdp_ppl.core.episode_validation import excluded_problems
 from homdp_ppl.core.episodes import Episodes
-from homdp_ppl.core.pomdp import POMDP, Stationary
+from homdp_ppl.core.form import Form
+from homdp_ppl.core.pomdp import POMDP, assembled
 from homdp_ppl.core.randomness import as_key
 from homdp_ppl.core.spaces import Spaces, describe, no_tables, require_finite
 from homdp_ppl.declare.density_validation import reward_problems
@@ -31,7 +32,7 @@ from homdp_ppl.declare.dynamics import (
     table_dynamics,
 )
 from homdp_ppl.declare.fingerprint import fingerprint
-from homdp_ppl.declare.kernels import Kernels, Tables, snap, tabulate
+from homdp_ppl.declare.kernels import Context, Kernels, Tables, snap, tabulate
 from homdp_ppl.declare.parameters import (
     check_parameters,
     outside_support,
@@ -99,6 +100,7 @@ class HOMDP:
     sites: tuple[Site, ...]
     _structure: Structure | None = None
     _probe: str = field(default_factory=lambda: uuid4().hex)
+    _context: Context | None = None  # only with real-valued spaces; else the form has it
 
     def __post_init__(self) -> None:
         check_fields(self, "HOMDP")
@@ -136,6 +138,27 @@ class HOMDP:
         if self._structure is None:
             raise no_tables(self.spaces, self.name, "structure")
         return self._structure
+
+    @property
+    def form(self) -> Form:
+        """The form of the tables: on what their rows depend."""
+        return self.structure.reference.form
+
+    def model_of(self, tables: Sequence[Array], reward: Array | None = None) -> POMDP:
+        """The POMDP with these tables of initial states, transitions and emissions.
+
+        Extra leading axes are candidates. The tables may be traced. The reward is the declared one
+        unless another is given.
+        """
+        rewards = self.reward_table if reward is None else reward
+        return assembled(self.form, tables, rewards, self.spaces.ends)
+
+    @property
+    def context(self) -> Context:
+        """On what the kernels depend apart from the state and the action taken in it."""
+        if self._context is not None:
+            return self._context
+        return Context(self.form.moves_by_step, len(self.form.emission) > 2)
 
     @cached_property
     def fingerprint(self) -> str:
@@ -187,6 +210,11 @@ class HOMDP:
             got = "rewards that differ between steps"
             remedy = "Declare the model again with rewards for the new horizon."
             problems.append(Problem("horizon", got, "the same rewards at every step", remedy))
+        if finite and (self.form.moves_by_step or self.form.shows_by_step):
+            got = "tables that depend on the step"
+            remedy = "Declare the model again with the new horizon."
+            problems.append(Problem("horizon", got, "the same tables at every step", remedy))
+        if problems:
             raise DeclarationError(self.name, problems)
         spaces = self.spaces._replace(horizon=as_horizon(horizon, problems))
         problems += declared_size_problems(spaces)
@@ -206,7 +234,8 @@ class HOMDP:
         This is a NumPyro model in which only the user's sites are latent. Pass it to ``MCMC`` or
         ``SVI`` inside ``with homdp_ppl.x64():``.
         """
-        batch = self._possible(episodes, "hindsight").require_complete(f"{self.name}.hindsight")
+        possible = self._possible(episodes, "hindsight")
+        batch = possible.to_horizon(self.spaces, f"{self.name}.hindsight")
         return hindsight(
             self.program, self.function, batch.states, batch.observations, batch.actions
         )
@@ -215,7 +244,7 @@ class HOMDP:
     def counts(self, episodes: Episode | Episodes | Iterable[Episode | Episodes]) -> Counts:
         """The sufficient statistics of episodes of this model."""
         require_finite(self.spaces, self.name, "counts")
-        return Counts.of(self._possible(episodes, "counts"), self.spaces)
+        return Counts.of(self._possible(episodes, "counts"), self)
 
     @checked
     def returns(self, episodes: Episode | Episodes | Iterable[Episode | Episodes]) -> Array:
@@ -250,9 +279,14 @@ class HOMDP:
         parameters
             A value for every site, by name. Supports are not checked here; :meth:`at` checks them.
         """
+        return to_numpy(self.model_of(self.short_tables(parameters)))
+
+    @in_x64
+    def short_tables(self, parameters: Mapping[str, ArrayLike]) -> Tables:
+        """The tables at given parameters in their declared form; may be traced."""
         require_finite(self.spaces, self.name, "tables")
         tables, _ = self._compiled(check_parameters(self.name, self.sites, parameters))
-        return to_numpy(Stationary(*tables, self.reward_table).pomdp)
+        return tables
 
     def numbers(self, parameters: Mapping[str, ArrayLike]) -> Numbers:
         """The first argument of :attr:`dynamics`: the tables of a finite model, or parameters."""
@@ -283,7 +317,7 @@ class HOMDP:
             problems = table_problems(to_numpy(tables), self.structure.support, self.spaces)
         if problems:
             raise ParameterError(f"{self.name}.at", problems)
-        pomdp = None if tables is None else Stationary(*to_numpy(tables), self.reward_table).pomdp
+        pomdp = None if tables is None else self.model_of(to_numpy(tables))
         return World(self, to_numpy(values), pomdp)
 
     @in_x64
@@ -311,7 +345,7 @@ class HOMDP:
         return hash(self.fingerprint)
 
     def __repr__(self) -> str:
-        X, Y, A, H = self.spaces
+        X, Y, A, H, _ = self.spaces
         sizes = ", ".join(
             describe(space, word)
             for space, word in ((X, "state"), (Y, "observation"), (A, "action"))

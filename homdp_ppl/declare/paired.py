@@ -8,7 +8,7 @@ from __future__ import annotations
 from numpyro import handlers
 
 from homdp_ppl.declare.fingerprint import fingerprint
-from homdp_ppl.declare.kernels import Kernels
+from homdp_ppl.declare.kernels import Context, Kernels
 from homdp_ppl.declare.model import HOMDP, World
 from homdp_ppl.errors import ParameterError, Problem
 from homdp_ppl.precision import Array
@@ -35,16 +35,19 @@ def _pair(moves: HOMDP, shows: HOMDP) -> HOMDP:
 
     def program() -> Kernels:
         with handlers.scope(prefix="T"):
-            start, transition, _ = moves.function()
+            start, transition, *_ = moves.function()
         with handlers.scope(prefix="O"):
-            emission = shows.function().emission
-        return Kernels(start, transition, emission)
+            _, _, emission, first, *_ = shows.function()
+        return Kernels(start, transition, emission, first)
 
     parts = (("T", moves), ("O", shows))
     sites = (site._replace(name=f"{p}/{site.name}") for p, part in parts for site in part.sites)
     name = f"{moves.name} with {shows.name}"
     both = fingerprint(moves.fingerprint, shows.fingerprint)
-    return HOMDP(name, moves.spaces, moves.reward, program, tuple(sites), _probe=both)
+    context = Context(moves.context.moves, shows.context.shows)
+    return HOMDP(
+        name, moves.spaces, moves.reward, program, tuple(sites), _probe=both, _context=context
+    )
 
 
 def _under(prefix: str, world: World) -> dict[str, Array]:

@@ -13,7 +13,13 @@ from numpyro import handlers
 from numpyro.distributions import constraints
 
 from homdp_ppl.core.numbers import masked_problems
-from homdp_ppl.core.probabilities import FLOAT32, ROW_TOLERANCE, pomdp_problems, row_problems
+from homdp_ppl.core.probabilities import (
+    FLOAT32,
+    ROW_TOLERANCE,
+    entry_name,
+    pomdp_problems,
+    row_problems,
+)
 from homdp_ppl.core.spaces import Spaces
 from homdp_ppl.declare.kernels import Tables, unwrap
 from homdp_ppl.declare.probing import Site
@@ -147,7 +153,9 @@ def table_problems(tables: Tables, support: Tables, spaces: Spaces) -> list[Prob
                 "The check misses a condition that holds only in a far tail of a prior: rewrite "
                 "the program so that the entry is positive at typical parameters too."
             )
-            problems.append(Problem(where, got, "zero", remedy, spaces.entry(where, index)))
+            problems.append(
+                Problem(where, got, "zero", remedy, entry_name(where, index, table.shape, spaces))
+            )
     return problems
 
 
@@ -169,14 +177,19 @@ def bad_draw(
         sound = (table >= 0).all(-1) & (np.abs(table.sum(-1) - 1) <= FLOAT32)
         wrong = np.flatnonzero(~sound.reshape(len(table), -1).all(-1))
         if len(wrong):
-            at = ", ".join(f"{name}={short(value[wrong[0]])}" for name, value in values.items())
             remedy = (
-                f"Found at {at}. The prior allows values at which the program does not return "
-                "probabilities: use another prior, or transform the site."
+                f"{found_at(values, wrong[0])} The prior allows values at which the program does "
+                "not return probabilities: use another prior, or transform the site."
             )
             problems = row_problems(where, table[wrong[0]], spaces)
             return [problem._replace(remedy=remedy) for problem in problems]
     return []
+
+
+def found_at(values: Mapping[str, Array], draw: int) -> str:
+    """A sentence with the parameters at one of several draws."""
+    at = ", ".join(f"{name}={short(value[draw])}" for name, value in values.items())
+    return f"Found at {at}."
 
 
 def short(value: Array) -> str:

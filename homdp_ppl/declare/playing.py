@@ -21,15 +21,19 @@ def simulate(dynamics: Dynamics, numbers: Numbers, key: Array) -> Episode:
     """One episode with uniform actions, as a pure function; may be traced."""
     A, H = len(dynamics.spaces.actions), dynamics.spaces.horizon
 
-    def step(x: Array, h: Array) -> tuple[Array, tuple[Array, Array, Array]]:
+    def step(
+        carry: tuple[Array, Array], h: Array
+    ) -> tuple[tuple[Array, Array], tuple[Array, Array, Array]]:
+        x, previous = carry
         keys = jax.random.split(jax.random.fold_in(key, h), 3)
-        y = dynamics.observe(numbers, keys[0], x)
+        y = dynamics.observe(numbers, keys[0], x, previous, h)
         a = jax.random.randint(keys[1], (), 0, A)
-        return dynamics.following(numbers, keys[2], x, a), (x, y, a)
+        return (dynamics.following(numbers, keys[2], x, a, h), a), (x, y, a)
 
     # this key does not depend on the horizon
     first = dynamics.first(numbers, jax.random.fold_in(key, 2**32 - 1))
-    last, (states, observations, actions) = jax.lax.scan(step, first, jnp.arange(H))
+    start: tuple[Array, Array] = first, jnp.array(A, dtype=jnp.result_type(int))
+    (last, _), (states, observations, actions) = jax.lax.scan(step, start, jnp.arange(H))
     return Episode(Trajectory(observations, actions), jnp.concatenate([states, last[None]]))
 
 
@@ -38,28 +42,32 @@ class Steps:
     """The steps of an episode, compiled for batches."""
 
     def __init__(self, dynamics: Dynamics) -> None:
-        def observe(numbers: Numbers, key: Array, x: Array) -> tuple[Array, Array]:
-            seen = dynamics.observe(numbers, jax.random.fold_in(key, 0), x)
+        def observe(
+            numbers: Numbers, key: Array, x: Array, a: Array, h: Array
+        ) -> tuple[Array, Array]:
+            seen = dynamics.observe(numbers, jax.random.fold_in(key, 0), x, a, h)
             return seen, jax.random.uniform(jax.random.fold_in(key, 1))
 
-        def move(numbers: Numbers, key: Array, x: Array, a: Array) -> Array:
-            return dynamics.following(numbers, jax.random.fold_in(key, 2), x, a)
+        def move(numbers: Numbers, key: Array, x: Array, a: Array, h: Array) -> Array:
+            return dynamics.following(numbers, jax.random.fold_in(key, 2), x, a, h)
 
         self._first = jax.jit(jax.vmap(dynamics.first, in_axes=(None, 0)))
-        self._observe = jax.jit(jax.vmap(observe, in_axes=(None, 0, 0)))
-        self._move = jax.jit(jax.vmap(move, in_axes=(None, 0, 0, 0)))
+        self._observe = jax.jit(jax.vmap(observe, in_axes=(None, 0, 0, 0, None)))
+        self._move = jax.jit(jax.vmap(move, in_axes=(None, 0, 0, 0, None)))
 
     def first(self, *given: Any) -> Array:
         """x_1, from numbers and keys."""
         return np.asarray(self._first(*given))
 
     def observe(self, *given: Any) -> tuple[Array, Array]:
-        """y_h and a uniform number for a random action, from numbers, keys and states."""
+        """y_h and a uniform number for a random action, from numbers, keys, states,
+        previous actions and the step.
+        """
         seen, noise = to_numpy(self._observe(*given))
         return seen, noise
 
     def move(self, *given: Any) -> Array:
-        """x_{h+1}, from numbers, keys, states and actions."""
+        """x_{h+1}, from numbers, keys, states, actions and the step."""
         return np.asarray(self._move(*given))
 
 
@@ -77,9 +85,10 @@ def play(
     x = steps.first(numbers, streams[:, 0])
     states, observations = [x], []
     actions: list[Array] = []
+    previous = np.full(len(keys), len(spaces.actions))
     with separated(policy) as asked:
         for h in range(spaces.horizon):
-            y, own = steps.observe(numbers, streams[:, h + 1], x)
+            y, own = steps.observe(numbers, streams[:, h + 1], x, previous, h)
             uniform = own if noise is None else noise[:, h]
             observations.append(y)
             chances = [
@@ -87,8 +96,9 @@ def play(
                 for k in range(len(keys))
             ]
             chosen = [int(choose(row, u)) for row, u in zip(chances, uniform, strict=True)]
-            actions.append(np.array(chosen, dtype=int))
-            x = steps.move(numbers, streams[:, h + 1], x, actions[-1])
+            previous = np.array(chosen, dtype=int)
+            actions.append(previous)
+            x = steps.move(numbers, streams[:, h + 1], x, previous, h)
             states.append(x)
     return Episodes(np.stack(observations, 1), np.stack(actions, 1), np.stack(states, 1))
 

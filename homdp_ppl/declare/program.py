@@ -44,15 +44,19 @@ def table_program(function: Callable[[], Kernels], spaces: Spaces) -> Callable[.
         at_least_one("episodes", episodes)
         graph = as_graph(policy, spaces)
         tables = tabulate(function(), spaces)
+        form = tables.form
 
         def step(
             carry: tuple[Array, Array, Array], h: Array
         ) -> tuple[tuple[Array, Array, Array], None]:
             state, action, node = carry
             with numpyro.plate("episodes", episodes, dim=-1):
-                rows = jnp.where(h == 0, tables.initial, tables.transition[state, action])
+                moves = tables.transition[form.transition_index(h - 1, state, action)]
+                rows = jnp.where(h == 0, tables.initial, moves)
                 state = numpyro.sample("x", dist.Categorical(probs=rows))
-                observation = numpyro.sample("y", dist.Categorical(probs=tables.emission[state]))
+                previous = jnp.where(h == 0, len(spaces.actions), action)
+                shows = tables.emission[form.emission_index(h, previous, state)]
+                observation = numpyro.sample("y", dist.Categorical(probs=shows))
                 node = jnp.where(
                     h == 0, graph.first(observation), graph.next(node, action, observation)
                 )
@@ -66,7 +70,7 @@ def table_program(function: Callable[[], Kernels], spaces: Spaces) -> Callable[.
         index = jnp.result_type(int)
         nothing = jnp.zeros(episodes, dtype=index)
         (state, action, _), _ = scan(step, (nothing, nothing, nothing), jnp.arange(spaces.horizon))
-        _sample_last(tables, state, action, episodes)
+        _sample_last(tables, state, action, episodes, spaces.horizon - 1)
 
     return program
 
@@ -85,19 +89,18 @@ def unrolled_program(function: Callable[[], Kernels], spaces: Spaces) -> Callabl
         tables = tabulate(function(), spaces)
         with numpyro.plate("episodes", episodes, dim=-1):
             node: Array = jnp.zeros((), int)
-            action: Array = jnp.zeros((), int)
+            action: Array = jnp.array(len(spaces.actions))
             rows = jnp.broadcast_to(tables.initial, (episodes, len(spaces.states)))
             for h in range(1, length + 1):
                 state = numpyro.sample(f"x[{h}]", dist.Categorical(probs=rows))
-                observation = numpyro.sample(
-                    f"y[{h}]", dist.Categorical(probs=tables.emission[state])
-                )
+                shows = tables.emission[tables.form.emission_index(h - 1, action, state)]
+                observation = numpyro.sample(f"y[{h}]", dist.Categorical(probs=shows))
                 node = graph.first(observation) if h == 1 else graph.next(node, action, observation)
                 action = numpyro.sample(
                     f"a[{h}]", dist.Categorical(probs=graph.probabilities[node])
                 )
-                rows = tables.transition[state, action]
-        _sample_last(tables, state, action, episodes)
+                rows = tables.transition[tables.form.transition_index(h - 1, state, action)]
+        _sample_last(tables, state, action, episodes, length - 1)
 
     return program
 
@@ -142,6 +145,7 @@ def as_graph(policy: Policy | None, spaces: Spaces) -> GraphPolicy:
     return traceable
 
 
-def _sample_last(tables: Tables, state: Array, action: Array, episodes: int) -> None:
+def _sample_last(tables: Tables, state: Array, action: Array, episodes: int, h: int) -> None:
+    rows = tables.transition[tables.form.transition_index(h, state, action)]
     with numpyro.plate("episodes", episodes, dim=-1):
-        numpyro.sample("x_last", dist.Categorical(probs=tables.transition[state, action]))
+        numpyro.sample("x_last", dist.Categorical(probs=rows))

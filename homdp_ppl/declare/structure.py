@@ -31,13 +31,9 @@ class Structure(NamedTuple):
         """A phrase each for the transition rows "T", the emission rows "O" and the initial
         distribution.
         """
-        places = {"T": "transition", "O": "emission"}
+        places = {"T": "transition", "O": "emission", "initial": "initial"}
         return {
-            **{
-                letter: self._phrase(name, getattr(self.conjugate, name))
-                for letter, name in places.items()
-            },
-            "initial": self._phrase("initial", np.full(np.shape(self.support.initial), -1)),
+            word: self._phrase(name, getattr(self.conjugate, name)) for word, name in places.items()
         }
 
     def hyperparameters(self) -> list[str]:
@@ -74,7 +70,7 @@ class Structure(NamedTuple):
 
     def _owners(self) -> list[set[int]]:
         """The Dirichlet rows that each table row uses."""
-        tables = (self.conjugate.transition, self.conjugate.emission)
+        tables = (self.conjugate.transition, self.conjugate.emission, self.conjugate.initial)
         rows = [row for table in tables for row in np.asarray(table).reshape(-1, table.shape[-1])]
         return [{int(self.conjugate.row[e]) for e in row if e >= 0} for row in rows]
 

@@ -13,6 +13,7 @@ from homdp_ppl.core.cache import Cache, shared_cache
 from homdp_ppl.core.checked import check_fields, checked
 from homdp_ppl.core.episode import Episode
 from homdp_ppl.core.episodes import Episodes
+from homdp_ppl.core.form import Form
 from homdp_ppl.core.graph_policy import check_policy
 from homdp_ppl.core.policy import Policy
 from homdp_ppl.core.pomdp import POMDP
@@ -71,6 +72,11 @@ class World:
     def spaces(self) -> Spaces:
         """States, observations and actions, and the horizon."""
         return self.homdp.spaces
+
+    @property
+    def form(self) -> Form:
+        """The form of the tables: on what their rows depend."""
+        return self.homdp.form
 
     @property
     def pomdp(self) -> POMDP:

@@ -1,4 +1,4 @@
-"""Upper bounds of the optimum: values of agents that see more than a policy does."""
+"""Upper bounds on the optimum: values of agents that see more than a policy does."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def fast_informed_bound(pomdp: POMDP) -> Array:
 
 
 def root_value(pomdp: POMDP, vectors: Array) -> Array:
-    """The bound of the optimum given by a set of vectors of step 1; can be traced.
+    """The bound on the optimum given by a set of vectors of step 1; can be traced.
 
     It is sum_y max_i sum_x rho(x) O(y|x) v_i(x), because the first observation precedes the first
     action.

@@ -150,7 +150,13 @@ class DensityClass:
     def _compile(self, homdp: HOMDP) -> Any:
         """The log densities of one declaration as a function of stacked parameters and points."""
         moves = self.where == "transitions"
-        density = homdp.dynamics.log_transition if moves else homdp.dynamics.log_emission
+
+        def transition(numbers: Any, x: Array, a: Array, z: Array) -> Array:
+            return homdp.dynamics.log_transition(numbers, x, a, 0, z)
+
+        def emission(numbers: Any, x: Array, y: Array) -> Array:
+            return homdp.dynamics.log_emission(numbers, x, 0, 0, y)
+
         points = (0,) * (3 if moves else 2)
-        each = jax.vmap(density, in_axes=(None, *points))
+        each = jax.vmap(transition if moves else emission, in_axes=(None, *points))
         return jax.jit(jax.vmap(each, in_axes=(0, *(None for _ in points))))

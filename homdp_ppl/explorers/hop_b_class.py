@@ -99,7 +99,7 @@ def _init(homdp: HOMDP, episodes: int | None, emissions: ModelClass) -> State:
     check_fit("hop_b_class", homdp, emissions=emissions)
     if homdp.spaces.finite:
         return init_state(homdp, episodes)
-    states, _, actions, _ = homdp.spaces
+    states, actions = homdp.spaces.states, homdp.spaces.actions
     if is_real(states):
         remedy = "This rule counts states. Use hop_v, which also takes a class of transitions."
         problem = Problem("states", f"states in {states}", "finitely many states", remedy)

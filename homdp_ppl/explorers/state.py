@@ -14,7 +14,8 @@ from homdp_ppl.core.arguments import refuse
 from homdp_ppl.core.checked import check_types, checked
 from homdp_ppl.core.counts import Counts
 from homdp_ppl.core.episode import Episode
-from homdp_ppl.core.pomdp import POMDP, Stationary
+from homdp_ppl.core.form import Form
+from homdp_ppl.core.pomdp import POMDP, assembled
 from homdp_ppl.core.spaces import is_real
 from homdp_ppl.declare.model import HOMDP, World
 from homdp_ppl.declare.paired import paired
@@ -134,8 +135,8 @@ class Pairs(NamedTuple):
         )
         if self.initial is None or self.reward is None:
             return paired(self.transitions.members[t], self.emissions.members[o])
-        latent = self.initial, self.transitions[t], self.emissions[o]
-        return Stationary(*latent, self.reward).pomdp
+        tables = self.initial, self.transitions[t], self.emissions[o]
+        return assembled(Form(*map(np.shape, tables)), tables, self.reward)
 
 
 def check_declaration(subject: str, homdp: HOMDP, episodes: int | None) -> None:

@@ -11,13 +11,12 @@ from homdp_ppl.core.arguments import count_problems, flag_problems, is_count, re
 from homdp_ppl.core.graph_policy import GraphPolicy
 from homdp_ppl.core.plan import Plan, planner_name
 from homdp_ppl.core.pomdp import POMDP
-from homdp_ppl.declare.known import refuse_unknown_start as refuse_start
+from homdp_ppl.declare.known import refuse_unknown_start
 from homdp_ppl.declare.model import HOMDP, World
 from homdp_ppl.errors import ParameterError, Problem, shown
 from homdp_ppl.evaluation.exact import evaluate
 from homdp_ppl.explorers.explorer import Explorer
 from homdp_ppl.learning.task import Request, stop_problems
-from homdp_ppl.posteriors.data import refuse_unknown_start
 
 
 def check_plan(found: Any, subject: str = "learn") -> Plan:
@@ -41,10 +40,10 @@ def check_plan(found: Any, subject: str = "learn") -> Plan:
                 f"value {value:.6g}"
             )
             remedy = (
-                "Set value to evaluate(policy, pomdp), and upper to a proved bound of the optimum."
+                "Set value to evaluate(policy, pomdp), and upper to a proved bound on the optimum."
             )
             raise ParameterError(
-                subject, [Problem("planner", got, "bounds of the policy's value", remedy)]
+                subject, [Problem("planner", got, "bounds on the policy's value", remedy)]
             )
     return found
 
@@ -65,7 +64,7 @@ def check_request(request: Request) -> Request:
         problems.append(Problem("planner", got, "a function from a POMDP to a Plan", remedy))
     problems += count_problems(episodes=episodes)
     if not seeds or not all(is_count(s, 0) and s < 2**63 for s in seeds):
-        problems.append(Problem("seed", shown(seeds), "whole numbers of at least 0 and below 2^63"))
+        problems.append(Problem("seed", shown(seeds), "integers of at least 0 and below 2^63"))
     if not (model is None or isinstance(model, HOMDP)):
         remedy = "Pass the declaration of the world: world.homdp."
         problems.append(Problem("model", f"a {type(model).__name__}", "a HOMDP", remedy))
@@ -130,10 +129,7 @@ def check_model(request: Request) -> None:
     if request.episodes < epoch:
         expected = f"at least one epoch of {epoch} episodes"
         raise ParameterError("learn", [Problem("episodes", str(request.episodes), expected)])
-    if model.spaces.finite:
-        refuse_unknown_start(model)
-    else:
-        refuse_start(model)
+    refuse_unknown_start(model)
 
 
 def _same_rewards(mine: Any, real: Any) -> bool:

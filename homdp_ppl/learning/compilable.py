@@ -8,6 +8,7 @@ import jax
 import numpy as np
 
 from homdp_ppl.core.episode import Episode
+from homdp_ppl.core.form import Form
 from homdp_ppl.core.policy import Trajectory
 from homdp_ppl.declare.kernels import TRACER_ERRORS, tracer_problem
 from homdp_ppl.declare.model import HOMDP, World
@@ -60,8 +61,10 @@ def plain_reason(
         return _more_than_arrays(learner, "Its state contains more than arrays.")
     if foresight:
         return NotCompilable("foresight is played step by step")
-    tables = zip(planning.support, world.pomdp.stationary()[:3], strict=True)
-    if any((real[~(mine > 0)] > 0).any() for mine, real in tables):
+    initial, *rows = planning.support
+    full = initial, *Form(*map(np.shape, planning.support)).full(*rows)
+    tables = zip(full, world.pomdp[:3], strict=True)
+    if any(((real > 0) & ~(mine > 0)).any() for mine, real in tables):
         return NotCompilable("the world allows outcomes that the learner's declaration excludes")
     return None
 

@@ -18,7 +18,7 @@ from homdp_ppl.core.checked import checked_but
 from homdp_ppl.core.counts import Counts
 from homdp_ppl.core.episode import Episode
 from homdp_ppl.core.episodes import Episodes
-from homdp_ppl.core.pomdp import POMDP, Stationary
+from homdp_ppl.core.pomdp import POMDP
 from homdp_ppl.core.randomness import as_key, refuse_traced_key
 from homdp_ppl.core.spaces import no_tables, require_finite
 from homdp_ppl.declare.kernels import Tables
@@ -139,7 +139,7 @@ class Posterior:
         self._require_room(n)
         tables = tables_at(self.homdp, self.parameters(key, n), n)
         reward = np.broadcast_to(self.homdp.reward_table, (n, *self.homdp.reward_table.shape))
-        return Stationary(*tables, reward).pomdp
+        return self.homdp.model_of(tables, reward)
 
     @checked_but("n")
     @in_x64
@@ -176,7 +176,7 @@ class Posterior:
             World(
                 self.homdp,
                 {name: value[k] for name, value in values.items()},
-                None if tables is None else self._pomdp(Tables(*(t[k] for t in tables))),
+                None if tables is None else self.homdp.model_of([t[k] for t in tables]),
             )
             for k in range(n)
         ]
@@ -188,7 +188,7 @@ class Posterior:
         Exact for closed forms and enumerated sites, the average of the draws otherwise.
         """
         require_finite(self.homdp.spaces, self.homdp.name, "mean")
-        return self._pomdp(self._moments[0])
+        return self.homdp.model_of(self._moments[0])
 
     @property
     def variance(self) -> Tables:
@@ -278,9 +278,6 @@ class Posterior:
             f"Posterior of {self.homdp.name!r} after {steps:,} steps: {self.method}\n  "
             f"{self.explanation}{forced}"
         )
-
-    def _pomdp(self, tables: Tables) -> POMDP:
-        return Stationary(*tables, self.homdp.reward_table).pomdp
 
     def _require_room(self, n: int) -> None:
         """Raise an error if this many models do not fit in memory."""

@@ -14,8 +14,10 @@ from homdp_ppl.core.episode import Episode
 from homdp_ppl.core.episode_validation import IMPOSSIBLE, excluded_problems
 from homdp_ppl.core.episodes import Episodes
 from homdp_ppl.core.numbers import as_numbers, masked_problems
+from homdp_ppl.core.probabilities import entry_name
 from homdp_ppl.declare.model import HOMDP
-from homdp_ppl.errors import DataError, DeclarationError, Problem, TracedError, shown
+from homdp_ppl.errors import DataError, Problem, TracedError, shown
+from homdp_ppl.precision import Array
 
 
 def as_counts(homdp: HOMDP, data: Episode | Iterable[Episode] | Counts) -> Counts:
@@ -30,31 +32,30 @@ def as_counts(homdp: HOMDP, data: Episode | Iterable[Episode] | Counts) -> Count
     data
         Episodes, or their counts.
     """
-    refuse_unknown_start(homdp)
     if isinstance(data, Counts):
         refuse_traced(data)
         problems = (
             _foreign(homdp, data) or _improper(homdp, data) or _impossible_counts(homdp, data)
         )
+        problems += _uncounted_starts(homdp, data)
     else:
         data = _episodes(homdp, data)
         problems = excluded_problems(data, homdp.structure.support, homdp.spaces)
     if problems:
         raise DataError(f"data for {homdp.name}", problems)
-    counts = data if isinstance(data, Counts) else Counts.of(data, homdp.spaces)
-    return replace(
-        counts, transition=np.asarray(counts.transition), emission=np.asarray(counts.emission)
-    )
+    counts = data if isinstance(data, Counts) else Counts.of(data, homdp)
+    arrays: dict[str, Any] = {where: np.asarray(table) for where, table in _tables(counts)}
+    return replace(counts, **arrays)
 
 
 def refuse_traced(counts: Counts) -> None:
-    """Raise an error for counts that JAX is tracing."""
+    """Raise an error for counts that are traced JAX values."""
     if any(isinstance(table, jax.core.Tracer) for table in (counts.transition, counts.emission)):
         remedy = (
             "Posteriors cannot be traced. In a rule, use init_belief and update_belief with "
             "mean_model or draw_models, or run it with compiled=False."
         )
-        problem = Problem("data", "counts that JAX is tracing", "numbers", remedy)
+        problem = Problem("data", "traced JAX values", "numbers", remedy)
         raise TracedError("posterior", [problem])
 
 
@@ -70,32 +71,30 @@ def check_episode(homdp: HOMDP, episode: Episode) -> None:
     if homdp.spaces.finite:
         as_counts(homdp, episode)
     else:
-        Episodes.of(episode, homdp).require_complete(f"data for {homdp.name}")
+        Episodes.of(episode, homdp).require_revealed(f"data for {homdp.name}")
 
 
 def plain(counts: Counts) -> Counts:
     """The counts as plain float64 arrays, for compiled functions."""
-    return Counts(
-        np.asarray(counts.transition, dtype=np.float64),
-        np.asarray(counts.emission, dtype=np.float64),
-    )
+    numbers: dict[str, Any] = {
+        name: np.asarray(table, dtype=np.float64) for name, table in _tables(counts)
+    }
+    return Counts(**numbers)
 
 
-def refuse_unknown_start(homdp: HOMDP) -> None:
-    """Raise an error if the initial distribution of a declaration has unknown parameters.
+def _tables(counts: Counts) -> list[tuple[str, Array]]:
+    """The tables of counts by name; first states only if they were counted."""
+    tables = [("transition", counts.transition), ("emission", counts.emission)]
+    return tables if counts.initial is None else [*tables, ("initial", counts.initial)]
 
-    Counts do not record where episodes start.
-    """
-    if not homdp.structure.known.initial:
-        sites = [name for name, rows in homdp.structure.depends.items() if rows.initial]
-        got = f"an initial distribution that depends on {', '.join(sites)}"
-        remedy = (
-            "Fix the initial distribution, or use homdp.hindsight(episodes) with NumPyro's "
-            "inference, which also conditions on first states."
-        )
-        raise DeclarationError(
-            homdp.name, [Problem("initial", got, "a known initial distribution", remedy)]
-        )
+
+def _uncounted_starts(homdp: HOMDP, counts: Counts) -> list[Problem]:
+    """A problem if first states were not counted although their distribution is unknown."""
+    if homdp.structure.known.initial or counts.initial is not None:
+        return []
+    expected = "the number of episodes that started in each state"
+    remedy = "Count episodes with homdp.counts(episodes), or pass the episodes."
+    return [Problem("counts.initial", "None", expected, remedy)]
 
 
 def impossible(model: str) -> DataError:
@@ -135,7 +134,7 @@ def _episodes(homdp: HOMDP, data: Episode | Iterable[Episode | Episodes]) -> Epi
         )
         problem = Problem("data", f"a {type(data).__name__}", "Episodes, or Counts", remedy)
         raise DataError(f"data for {homdp.name}", [problem])
-    return Episodes.of(listed, homdp).require_complete(f"data for {homdp.name}")
+    return Episodes.of(listed, homdp).require_revealed(f"data for {homdp.name}")
 
 
 def _is_ragged(table: Any) -> bool:
@@ -144,10 +143,10 @@ def _is_ragged(table: Any) -> bool:
 
 
 def _foreign(homdp: HOMDP, counts: Counts) -> list[Problem]:
-    X, Y, A, _ = homdp.spaces.sizes
+    tables = _tables(counts)
     problems = [
         Problem(f"counts.{where}", shown(table), "an array", "Count episodes of this model.")
-        for where, table in (("transition", counts.transition), ("emission", counts.emission))
+        for where, table in tables
         if as_numbers(where, table, "")[0] is None and _is_ragged(table)
     ]
     problems = problems or [
@@ -157,17 +156,15 @@ def _foreign(homdp: HOMDP, counts: Counts) -> list[Problem]:
             f"shape {shape}",
             "Count episodes of this model.",
         )
-        for where, table, shape in (
-            ("transition", counts.transition, (X, A, X)),
-            ("emission", counts.emission, (X, Y)),
-        )
+        for where, table in tables
+        for shape in [getattr(homdp.form, where)]
         if np.shape(table) != shape
     ]
-    for where, table in (("transition", counts.transition), ("emission", counts.emission)):
+    for where, table in tables:
         problems += masked_problems(f"counts.{where}", table)
     problems += [
         Problem(f"counts.{where}", f"entries of type {np.asarray(table).dtype}", "numbers")
-        for where, table in (("transition", counts.transition), ("emission", counts.emission))
+        for where, table in tables
         if not problems and np.asarray(table).dtype.kind not in "biuf"
     ]
     if not problems and counts.names is not None:
@@ -187,17 +184,17 @@ def _foreign(homdp: HOMDP, counts: Counts) -> list[Problem]:
 
 def _improper(homdp: HOMDP, counts: Counts) -> list[Problem]:
     problems = []
-    for where, table in (("transition", counts.transition), ("emission", counts.emission)):
+    for where, table in _tables(counts):
         numbers = np.asarray(table, dtype=np.float64)
         wrong = ~np.isfinite(numbers) | (numbers < 0) | (numbers != np.floor(numbers))
         for index in np.argwhere(wrong)[:1]:
-            expected = "whole numbers of at least 0"
+            expected = "integers of at least 0"
             problems.append(
                 Problem(
                     f"counts.{where}",
                     f"{numbers[tuple(index)]:g}",
                     expected,
-                    at=homdp.spaces.entry(where, index),
+                    at=entry_name(where, index, np.shape(table), homdp.spaces),
                 )
             )
     return problems
@@ -205,7 +202,7 @@ def _improper(homdp: HOMDP, counts: Counts) -> list[Problem]:
 
 def _impossible_counts(homdp: HOMDP, counts: Counts) -> list[Problem]:
     problems = []
-    for where, table in (("transition", counts.transition), ("emission", counts.emission)):
+    for where, table in _tables(counts):
         for index in np.argwhere(
             (np.asarray(table) > 0) & ~getattr(homdp.structure.support, where)
         )[:1]:
@@ -216,7 +213,7 @@ def _impossible_counts(homdp: HOMDP, counts: Counts) -> list[Problem]:
                     got,
                     "0, since the program excludes this outcome",
                     IMPOSSIBLE,
-                    homdp.spaces.entry(where, index),
+                    entry_name(where, index, np.shape(table), homdp.spaces),
                 )
             )
     return problems

@@ -25,7 +25,7 @@ from numpyro.infer.util import constrain_fn, potential_energy
 from homdp_ppl.core.checked import checked
 from homdp_ppl.core.counts import Counts
 from homdp_ppl.core.numbers import as_numbers
-from homdp_ppl.core.pomdp import Stationary
+from homdp_ppl.declare.conjugacy import TABLES
 from homdp_ppl.declare.kernels import Kernels, Tables, tabulators
 from homdp_ppl.declare.model import HOMDP
 from homdp_ppl.declare.probing import Site
@@ -189,7 +189,7 @@ class Density(SiteDensity):
         self._entries = moving_entries(homdp, closed=bool(held))
 
     def weigh(self, kernels: Kernels, data: Counts) -> None:
-        """Add the counts of transitions and emissions as factors."""
+        """Add the counts as factors."""
         table = tabulators(kernels, self._spaces)
         for where, places in self._entries.items():
             if len(places[0]):
@@ -209,28 +209,31 @@ def _log_probability(seen: Array, chance: Array) -> Array:
 
 
 @checked
-def log_likelihood(tables: Tables | Stationary, counts: Counts) -> Array:
-    """Log probability of the counted transitions and emissions under tables.
+def log_likelihood(tables: Tables, counts: Counts) -> Array:
+    """Log probability of the counted transitions, emissions and first states under tables.
 
-    The tables may have leading batch axes.
+    The tables have the same form as the counts, after leading batch axes if there are any.
 
     Examples
     --------
-    >>> from homdp_ppl import POMDP, Counts
-    >>> coin = POMDP.of([1], [[[1]]], [[0.75, 0.25]], reward=[[1]], horizon=1).stationary()
+    >>> from homdp_ppl import Counts
+    >>> coin = Tables(np.ones(1), np.ones((1, 1, 1)), np.array([[0.75, 0.25]]))
     >>> round(
     ...     float(log_likelihood(coin, Counts(np.array([[[4]]]), np.array([[3, 1]])))), 6
     ... )  # 3 log(3/4) + log(1/4)
     -2.249341
     """
     total: Array = np.zeros(())
-    for where, axes in (("transition", (-3, -2, -1)), ("emission", (-2, -1))):
-        _check_table(where, getattr(tables, where), getattr(counts, where), len(axes))
-        seen, chance = np.asarray(getattr(counts, where)), np.asarray(getattr(tables, where))
+    for where in ("transition", "emission", "initial"):
+        seen, chance = getattr(counts, where), getattr(tables, where)
+        if seen is None:
+            continue
+        _check_table(where, chance, seen, np.ndim(seen))
+        seen, chance = np.asarray(seen), np.asarray(chance)
         with np.errstate(divide="ignore"):
             total = total + np.where(
                 seen > 0, seen * np.log(np.where(seen > 0, chance, 1.0)), 0.0
-            ).sum(axis=axes)
+            ).sum(axis=tuple(range(-seen.ndim, 0)))
     return total
 
 
@@ -269,7 +272,7 @@ def moving_entries(homdp: HOMDP, closed: bool) -> dict[str, tuple[Array, ...]]:
     """
     structure = homdp.structure
     places: dict[str, tuple[Array, ...]] = {}
-    for name in ("transition", "emission"):
+    for name in TABLES:
         moving = getattr(structure.support, name) & ~getattr(structure.known, name)[..., None]
         places[name] = np.nonzero(
             moving

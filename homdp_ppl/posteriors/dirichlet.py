@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from homdp_ppl.core.counts import Counts
-from homdp_ppl.declare.conjugacy import Conjugate
+from homdp_ppl.declare.conjugacy import TABLES, Conjugate
 from homdp_ppl.declare.kernels import Tables
 from homdp_ppl.declare.model import HOMDP
 from homdp_ppl.precision import Array, namespace
@@ -48,7 +48,7 @@ class ClosedForm:
         self.conjugate: Conjugate = homdp.structure.conjugate
         self.reference = homdp.structure.reference
         self.sizes = {site.name: site.shape for site in homdp.sites}
-        flat = np.concatenate([self.conjugate.transition.ravel(), self.conjugate.emission.ravel()])
+        flat = np.concatenate([getattr(self.conjugate, name).ravel() for name in TABLES])
         self._places = _groups(
             flat, len(self.conjugate.concentration)
         )  # of each entry in the flat tables
@@ -57,9 +57,10 @@ class ClosedForm:
         )  # entries of each row
         ends = np.cumsum([0, *self.conjugate.lengths])
         self.rows = Tables(  # which rows have a closed form
-            np.zeros_like(self.reference.initial, dtype=bool),
-            np.any(self.conjugate.transition >= 0, axis=-1, keepdims=True),
-            np.any(self.conjugate.emission >= 0, axis=-1, keepdims=True),
+            *(
+                np.any(getattr(self.conjugate, name) >= 0, axis=-1, keepdims=True)
+                for name in Tables._fields
+            )
         )
         self._slices = {
             site: slice(*ends[k : k + 2]) for k, site in enumerate(self.conjugate.sites)
@@ -68,9 +69,11 @@ class ClosedForm:
     def concentration(self, counts: Counts) -> Array:
         """Posterior concentrations: prior concentrations plus counts of the table entries."""
         xp = namespace(counts.transition, counts.emission)
-        flat = xp.concatenate(
-            [counts.transition.reshape(-1), counts.emission.reshape(-1), xp.zeros(1)]
+        started = (
+            xp.zeros(len(self.reference.initial)) if counts.initial is None else counts.initial
         )
+        parts = (counts.transition.reshape(-1), counts.emission.reshape(-1), started)
+        flat = xp.concatenate([*parts, xp.zeros(1)])
         return self.conjugate.concentration + flat[self._places].sum(-1)
 
     def totals(self, concentration: Array) -> Array:
@@ -93,29 +96,33 @@ class ClosedForm:
 
     def tables(self, entries: Array) -> Tables:
         """Tables from the entries of all Dirichlet rows, (M,)."""
-        transition = self._fill(self.reference.transition, self.conjugate.transition, entries)
-        emission = self._fill(self.reference.emission, self.conjugate.emission, entries)
-        return Tables(self.reference.initial, transition, emission)
-
-    def spread(self, concentration: Array) -> tuple[Spread, Spread]:
-        """Moments of the unknown part of the rows of T and of O."""
-        totals = self.totals(concentration)
-        return (
-            self._spread(
-                self.reference.transition, self.conjugate.transition, concentration, totals
-            ),
-            self._spread(self.reference.emission, self.conjugate.emission, concentration, totals),
+        return Tables(
+            *(
+                self._fill(getattr(self.reference, name), getattr(self.conjugate, name), entries)
+                for name in Tables._fields
+            )
         )
+
+    def spread(self, concentration: Array) -> Mapping[str, Spread]:
+        """Moments of the unknown part of the rows of each table, by its name."""
+        totals = self.totals(concentration)
+        return {
+            name: self._spread(
+                getattr(self.reference, name), getattr(self.conjugate, name), concentration, totals
+            )
+            for name in TABLES
+        }
 
     def variance(self, concentration: Array) -> Tables:
         """Posterior variance of every table entry."""
         if not len(concentration):
             return Tables(*map(np.zeros_like, self.reference))
-        transition, emission = (
-            s.mass[..., None] ** 2 * s.shrink[..., None] * s.mean * (1 - s.mean)
-            for s in self.spread(concentration)
+        return Tables(
+            **{
+                name: s.mass[..., None] ** 2 * s.shrink[..., None] * s.mean * (1 - s.mean)
+                for name, s in self.spread(concentration).items()
+            }
         )
-        return Tables(np.zeros_like(self.reference.initial), transition, emission)
 
     def draw(self, key: Array, concentration: Array) -> Array:
         """One draw of all entries, (M,).

@@ -12,6 +12,7 @@ from scipy.special import softmax
 
 from homdp_ppl.core.counts import Counts
 from homdp_ppl.core.randomness import as_key
+from homdp_ppl.declare.conjugacy import TABLES
 from homdp_ppl.declare.model import HOMDP
 from homdp_ppl.posteriors.atoms import Atoms
 from homdp_ppl.posteriors.belief import Posterior, Settings
@@ -42,8 +43,7 @@ def from_counts(
         found["atoms"] = _enumerated(homdp, held, counts)
     elif (
         method == "auto"
-        and not np.any(counts.emission)
-        and not np.any(counts.transition)
+        and not any(np.any(getattr(counts, name)) for name in TABLES)
         and not _weighed(homdp)
     ):
         how, text = "prior", f"{names} from the prior"

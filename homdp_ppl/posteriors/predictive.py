@@ -19,10 +19,9 @@ from homdp_ppl.core.episode import Episode
 from homdp_ppl.core.episodes import Episodes
 from homdp_ppl.core.graph_policy import GraphPolicy, check_policy
 from homdp_ppl.core.policy import Policy, Trajectory
-from homdp_ppl.core.pomdp import Stationary
+from homdp_ppl.core.pomdp import POMDP
 from homdp_ppl.core.randomness import as_key, noise, refuse_traced_key
 from homdp_ppl.core.rollout import play
-from homdp_ppl.declare.kernels import Tables
 from homdp_ppl.declare.model import HOMDP
 from homdp_ppl.declare.sizes import draw_problems
 from homdp_ppl.errors import DataError, Problem
@@ -216,7 +215,7 @@ def predictive_check(
     homdp = belief.homdp
     check_policy(policy, homdp)
     graph = policy if isinstance(policy, GraphPolicy) else GraphPolicy.from_policy(policy, homdp)
-    batch = Episodes.of(episodes, homdp).require_complete("predictive_check")
+    batch = Episodes.of(episodes, homdp).to_horizon(homdp.spaces, "predictive_check")
     problems = _problems(batch, graph, draws) or draw_problems(
         "draws", draws, homdp.sites, homdp.spaces
     )
@@ -229,22 +228,23 @@ def predictive_check(
     keys = jax.random.split(jax.random.fold_in(key, 1), draws)
     seen = Episode(Trajectory(batch.observations, batch.actions), batch.states)
     observed = _describe(seen, homdp.reward_table, len(homdp.observations))
-    replicated = _replicate(keys, tables, homdp.reward_table, graph, len(batch))
+    models = homdp.model_of(tables)
+    replicated = _replicate(keys, models, homdp.reward_table, graph, len(batch))
     return PredictiveCheck(homdp, len(batch), *to_numpy((observed, replicated)))
 
 
 @partial(jax.jit, static_argnames="episodes")
 def _replicate(
-    keys: Array, tables: Tables, reward: Array, policy: GraphPolicy, episodes: int
+    keys: Array, models: POMDP, reward: Array, policy: GraphPolicy, episodes: int
 ) -> Statistics:
     """Statistics of a set of episodes for each model.
 
     Models are simulated one after the other to limit memory.
     """
 
-    def one(given: tuple[Array, Tables]) -> Statistics:
-        key, model = given
-        pomdp = Stationary(*model, reward).pomdp
+    def one(given: tuple[Array, tuple[Array, Array, Array]]) -> Statistics:
+        key, tables = given
+        pomdp = POMDP(*tables, models.reward, *(part[0] for part in models[4:]))
 
         def episode(key: Array) -> Episode:
             return play(
@@ -258,7 +258,7 @@ def _replicate(
         )
         return described
 
-    made: Statistics = jax.lax.map(one, (keys, tables))
+    made: Statistics = jax.lax.map(one, (keys, models[:3]))
     return made
 
 

@@ -19,11 +19,12 @@ import numpyro.distributions as dist
 from homdp_ppl.core.episodes import Episodes
 from homdp_ppl.core.spaces import Real, Spaces
 from homdp_ppl.declare.conditional import Laws, laws
-from homdp_ppl.declare.kernels import Kernels, unwrap
+from homdp_ppl.declare.kernels import Context, Kernels, unwrap
 from homdp_ppl.declare.model import HOMDP
 from homdp_ppl.posteriors.density import SiteDensity
 from homdp_ppl.precision import Array, x64
 
+STATIONARY = Context()
 SMALLEST = 64  # minimal number of rows of padded data
 
 
@@ -51,14 +52,14 @@ class Statistics(NamedTuple):
     """The data of a likelihood."""
 
     starts: Rows  # (x_1,)
-    moves: Rows  # (x, a, x')
-    sights: Rows | Moments  # (x, y)
+    moves: Rows  # (x, a, x'), and the step if transitions depend on it
+    sights: Rows | Moments  # (x, y), and previous action and step if emissions depend on them
 
 
 def gaussian_emissions(homdp: HOMDP) -> bool:
     """Whether emissions are scalar and normal in every state, so that moments are sufficient."""
     X, Y = homdp.spaces[:2]
-    if isinstance(X, Real) or not isinstance(Y, Real) or Y.shape:
+    if homdp.context.shows or isinstance(X, Real) or not isinstance(Y, Real) or Y.shape:
         return False
     found: list[bool] = []
 
@@ -66,7 +67,7 @@ def gaussian_emissions(homdp: HOMDP) -> bool:
         parameters = homdp.sample_prior(key)
         found.append(
             isinstance(
-                unwrap(homdp.dynamics.laws(parameters).emission(jnp.zeros((), dtype=int))),
+                unwrap(homdp.dynamics.laws(parameters).emission(jnp.zeros((), dtype=int), 0, 0)),
                 dist.Normal,
             )
         )
@@ -76,25 +77,29 @@ def gaussian_emissions(homdp: HOMDP) -> bool:
     return found[0]
 
 
-def statistics(episodes: Episodes, domain: Spaces, gaussian: bool) -> Statistics:
-    """The statistics of complete, validated episodes."""
-    X, Y, A, _ = domain
-    x, z = (
-        part.reshape(-1, *part.shape[2:])
-        for part in (episodes.states[:, :-1], episodes.states[:, 1:])
-    )
-    y, a = (part.reshape(-1, *part.shape[2:]) for part in (episodes.observations, episodes.actions))
+def statistics(
+    episodes: Episodes, domain: Spaces, gaussian: bool, context: Context = STATIONARY
+) -> Statistics:
+    """The statistics of validated episodes, up to the end of each."""
+    X, _, A, H, _ = domain
+    taken, before, after = episodes.steps, episodes.states[:, :-1], episodes.states[:, 1:]
+    parts = (before, after, episodes.observations, episodes.actions)
+    x, z, y, a = (part[taken] for part in parts)
     first = episodes.states[:, 0]
+    steps = np.broadcast_to(np.arange(H), taken.shape)[taken]
+    when = (steps,) if context.moves else ()
     if isinstance(X, Real):
-        starts, moves = _padded(first), _padded(x, a, z)
+        starts, moves = _padded(first), _padded(x, a, z, *when)
     else:
         starts = _counted((len(X),), first)
-        moves = _counted((len(X), len(A), len(X)), x, a, z)
+        moves = _counted((len(X), len(A), len(X), *(H for _ in when)), x, a, z, *when)
     if gaussian:
         return Statistics(starts, moves, moments(x, y, len(X)))
-    if isinstance(X, Real) or isinstance(Y, Real):
-        return Statistics(starts, moves, _padded(x, y))
-    return Statistics(starts, moves, _counted((len(X), len(Y)), x, y))
+    if context.shows:
+        none = np.full((len(episodes), 1), len(A))
+        previous = np.concatenate([none, episodes.actions[:, :-1]], axis=1)[taken]
+        return Statistics(starts, moves, _padded(x, y, previous, steps))
+    return Statistics(starts, moves, _padded(x, y))
 
 
 def moments(x: Array, y: Array, states: int) -> Moments:
@@ -125,9 +130,13 @@ def _padded(*values: Array) -> Rows:
 def log_likelihood(rules: Laws, data: Statistics) -> Array:
     """Log density of the data under a program's kernels; can be traced."""
     starts = _weighed(lambda x: rules.initial().log_prob(x), data.starts)
-    moves = _weighed(lambda x, a, z: rules.transition(x, a).log_prob(z), data.moves)
+    moves = _weighed(lambda x, a, z, h=0: rules.transition(x, a, h).log_prob(z), data.moves)
     if isinstance(data.sights, Rows):
-        return starts + moves + _weighed(lambda x, y: rules.emission(x).log_prob(y), data.sights)
+        return (
+            starts
+            + moves
+            + _weighed(lambda x, y, a=0, h=0: rules.emission(x, a, h).log_prob(y), data.sights)
+        )
     return starts + moves + _of_moments(rules, data.sights)
 
 
@@ -141,7 +150,7 @@ def _of_moments(rules: Laws, data: Moments) -> Array:
     """The log-likelihood of normal observations from their moments."""
 
     def parameters(x: Array) -> tuple[Array, Array]:
-        law = unwrap(rules.emission(x))
+        law = unwrap(rules.emission(x, 0, 0))
         return jnp.broadcast_to(law.loc, ()), jnp.broadcast_to(law.scale, ())
 
     location, scale = jax.vmap(parameters)(jnp.arange(len(data.number)))

@@ -24,9 +24,7 @@ def tables_at(homdp: HOMDP, parameters: Mapping[str, Array], n: int) -> Tables:
     """The tables at n values of the program's sites, each with a leading axis of length n."""
     if not parameters:
         return Tables(*(np.broadcast_to(t, (n, *t.shape)) for t in homdp.structure.reference))
-    tables = homdp.cache.get(
-        "tables", lambda: jax.jit(jax.vmap(lambda values: homdp.tables(values).stationary()[:3]))
-    )
+    tables = homdp.cache.get("tables", lambda: jax.jit(jax.vmap(homdp.short_tables)))
     return Tables(*to_numpy(tables(dict(parameters))))
 
 

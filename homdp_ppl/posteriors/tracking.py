@@ -14,7 +14,7 @@ import numpy as np
 from scipy.special import softmax
 
 from homdp_ppl.core.counts import Counts
-from homdp_ppl.core.pomdp import POMDP, Stationary
+from homdp_ppl.core.pomdp import POMDP
 from homdp_ppl.declare.model import HOMDP
 from homdp_ppl.errors import InferenceError, Problem
 from homdp_ppl.posteriors.atoms import Atoms
@@ -42,7 +42,7 @@ class Tracked:
     belief: Posterior
     base: Posterior
     atoms: Atoms  # draws of the base
-    moving: dict[str, Moving]  # "transition", "emission"
+    moving: dict[str, Moving]  # by table
 
     @classmethod
     def start(cls, homdp: HOMDP) -> Tracked:
@@ -106,14 +106,14 @@ class Tracked:
         filled = {name: np.array(getattr(tables, name)) for name in self.moving}
         for name, (places, log) in self.moving.items():
             filled[name][places] = weights @ np.exp(log)
-        return Stationary(
-            tables.initial, filled["transition"], filled["emission"], self.base.homdp.reward_table
-        ).pomdp
+        return self.base.homdp.model_of(tables._replace(**filled))
 
     def _log_weights(self, counts: Counts) -> Array:
         with np.errstate(divide="ignore"):
             total = np.log(self.atoms.probabilities)
         for name, (places, log) in self.moving.items():
+            if not len(places[0]):
+                continue
             since = (getattr(counts, name) - getattr(self.base.counts, name))[places]
             total = total + log[:, since > 0] @ since[since > 0]
         return total

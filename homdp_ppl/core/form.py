@@ -1,0 +1,128 @@
+"""The form of a model's tables: on what their rows depend, and where an outcome is in them.
+
+A table is stored in the shortest form that fits a declaration: a transition table has a step axis
+only if transitions depend on the step, and an emission table has axes for the step and for the
+previous action only if emissions depend on them. Counts, supports and posterior tables have the
+same form.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from homdp_ppl.precision import Array, namespace
+
+if TYPE_CHECKING:
+    from homdp_ppl.core.spaces import Spaces
+
+
+class Form(NamedTuple):
+    """The shapes of the tables of a finite model.
+
+    Examples
+    --------
+    >>> from homdp_ppl import Spaces
+    >>> lamp = Spaces(("off", "on"), ("dark", "light"), ("wait", "press"), horizon=3)
+    >>> lamp.form.transition, lamp.form.emission
+    ((2, 2, 2), (2, 2))
+    >>> Form((2,), (2, 2, 2), (3, 2, 2)).answers_action
+    True
+    """
+
+    initial: tuple[int, ...]  # (X,)
+    transition: tuple[int, ...]  # (X, A, X) or (H, X, A, X)
+    emission: tuple[int, ...]  # (X, Y), (A + 1, X, Y) or (H, A + 1 or 1, X, Y)
+
+    @property
+    def sizes(self) -> tuple[int, int, int]:
+        """Numbers of states, observations and actions, (X, Y, A)."""
+        return self.initial[0], self.emission[-1], self.transition[-2]
+
+    @property
+    def moves_by_step(self) -> bool:
+        """Whether transitions depend on the step."""
+        return len(self.transition) == 4
+
+    @property
+    def shows_by_step(self) -> bool:
+        """Whether emissions depend on the step."""
+        return len(self.emission) == 4
+
+    @property
+    def answers_action(self) -> bool:
+        """Whether emissions depend on the previous action."""
+        return len(self.emission) > 2 and self.emission[-3] > 1
+
+    @property
+    def is_stationary(self) -> bool:
+        """Whether no table depends on the step or on the previous action."""
+        return len(self.transition) == 3 and len(self.emission) == 2
+
+    def transition_index(self, h: Any, *place: Any) -> tuple[Any, ...]:
+        """The index of (x, a, x'), or of its first entries, in a transition table at step h."""
+        return (h, *place) if self.moves_by_step else place
+
+    def emission_index(self, h: Any, a: Any, *place: Any) -> tuple[Any, ...]:
+        """The index of (x, y), or of x, in an emission table at step h.
+
+        ``a`` is the previous action, and the number of actions at the first step.
+        """
+        if len(self.emission) == 2:
+            return place
+        previous = a if self.answers_action else 0
+        return (h, previous, *place) if self.shows_by_step else (previous, *place)
+
+    def step_places(
+        self, states: Array, observations: Array, actions: Array
+    ) -> tuple[tuple[Array, ...], tuple[Array, ...]]:
+        """The indices of all transitions and emissions of episodes.
+
+        Parameters
+        ----------
+        states, observations, actions
+            Of shapes (..., H + 1), (..., H) and (..., H).
+        """
+        xp = namespace(states, actions)
+        before, after = states[..., :-1], states[..., 1:]
+        if self.is_stationary:
+            return (before, actions, after), (before, observations)
+        h = xp.broadcast_to(xp.arange(actions.shape[-1]), actions.shape)
+        none = xp.full((*actions.shape[:-1], 1), self.sizes[2], dtype=actions.dtype)
+        previous = xp.concatenate([none, actions[..., :-1]], axis=-1)
+        if not self.answers_action:
+            previous = xp.zeros_like(previous)
+        return (
+            self.transition_index(h, before, actions, after),
+            self.emission_index(h, previous, before, observations),
+        )
+
+    def full(self, transition: Array, emission: Array) -> tuple[Array, Array]:
+        """Both tables in the full ranks of a POMDP; extra leading axes are candidates."""
+        return (
+            transition if self.moves_by_step else transition[..., None, :, :, :],
+            _full_emission(emission, len(self.emission)),
+        )
+
+
+def stationary_form(spaces: Spaces) -> Form:
+    """The form of a model whose tables do not depend on the step or the previous action."""
+    X, Y, A, _ = spaces.sizes
+    return Form((X,), (X, A, X), (X, Y))
+
+
+def form_of_tables(transition: Array, emission: Array) -> Form:
+    """The form of tables in full ranks; axes of size 1 are left out where they can be."""
+    T, O = np.shape(transition)[-4:], np.shape(emission)[-4:]  # noqa: E741
+    if O[0] > 1:
+        shows: tuple[int, ...] = O
+    else:
+        shows = O[1:] if O[1] > 1 else O[2:]
+    return Form((T[1],), T if T[0] > 1 else T[1:], shows)
+
+
+def _full_emission(table: Array, rank: int) -> Array:
+    if rank == 4:
+        return table
+    return table[..., None, :, :, :] if rank == 3 else table[..., None, None, :, :]
