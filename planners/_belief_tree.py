@@ -39,7 +39,7 @@ class Following(NamedTuple):
     """The alpha-vectors of the step after the tree."""
 
     alphas: Floats  # (m, X)  minus a common level
-    seen: Integers  # (m,)  the observation of each vector; all 0 if rewards do not depend on it
+    seen: Integers  # (m,)  the observation of each vector; empty if rewards do not depend on it
     level: float
 
 

@@ -20,46 +20,45 @@ SAME = 1e-9  # keys of equal beliefs differ by at most this
 
 
 class Model(NamedTuple):
-    """The tables from one step to the next, with transitions compressed by rows."""
+    """The tables from one step to the next, with transitions compressed by rows.
+
+    Bounds are functions of the belief, or of the observation and the belief if rewards depend on
+    the observation that is seen before the action. Their states s are then pairs: s = y X + x,
+    otherwise s = x. A belief has positive entries for one observation only.
+    """
 
     initial: Array  # (X,)
-    first: Array  # (X, Y)  O(y|x) before the first action
-    emission: Array  # (A|1, X, Y)  O(y|x', a) of the next step
+    # (A + 1 or 2, X, Y)  O(y|x', a) of the next step, one table if it depends on no action; the
+    # last one is the emission before the first action
+    emission: Array
     rows: Array  # (X A + 1,)  start of the row of (x, a)
     columns: Array  # x' of each positive T(x'|x, a)
     chances: Array  # T(x'|x, a)
-    labels: Array  # (X,)  arbitrary numbers to distinguish beliefs
-    marks: Array  # (Y,)  the same for observations; zero if rewards do not depend on them
+    labels: Array  # (S,)  arbitrary numbers to distinguish beliefs
+    origin: Array  # (S,)  x of each s
+    offset: Array  # (Y,)  s - x after each observation
 
 
 class Stage(NamedTuple):
-    """The bounds at one step.
-
-    If rewards depend on the observation y that is seen before the action, values do too:
-    V(b, y) = max_a [b . extra_ya + Q(b, a)]. Vectors and the fast informed bound then contain the
-    part Q without the reward of this step, and serve all observations. Points belong to one
-    observation.
-    """
+    """The bounds at one step."""
 
     used: Array  # (3,)  numbers of vectors, points and entries of points in the arrays
-    reward: Array  # (A, X)  zero if it depends on the observation
-    extra: Array  # (Y|0, A, X)  the reward by observation; empty if it does not depend on it
-    informed: Array  # (A, X)  the fast informed bound
-    alpha: Array  # (X, vectors)  the value of a policy from each state, one column per vector
+    reward: Array  # (A, S)
+    informed: Array  # (A, S)  the fast informed bound
+    alpha: Array  # (S, vectors)  the value of a policy from each state, one column per vector
     action: Array  # (vectors,)  its action
     successor: Array  # (vectors, Y)  its vector at the next step, after each observation
     begin: Array  # (points + 1,)  start of the entries of each point
     state: Array  # (entries,)
-    weight: Array  # (entries,)  b(x) > 0
+    weight: Array  # (entries,)  b(s) > 0
     size: Array  # (points,)  number of entries
-    inverse: Array  # (X, points)  1 / b(x), infinite if b(x) = 0
+    inverse: Array  # (S, points)  1 / b(s), infinite if b(s) = 0
     base: Array  # (points, A)  b . informed_a
     q_upper: Array  # (points, A)  upper bounds on Q(b, a)
     upper: Array  # (points,)  upper bound on V(b)
     drop: Array  # (points,)  max_a base - upper
     lower: Array  # (points,)  lower bound on V(b) at the last visit
     key: Array  # (points,)
-    seen: Array  # (points,)  the observation of a point; 0 if rewards do not depend on it
 
 
 class Front(NamedTuple):
@@ -83,7 +82,6 @@ class Children(NamedTuple):
     # (n,)  probability of reaching the belief, reduced for actions that seem worse than the best
     reach: Array
     priority: Array  # (n,)  reach times gap
-    seen: Array  # (n,)  as in Stage
 
 
 class Work(NamedTuple):
@@ -95,7 +93,6 @@ class Work(NamedTuple):
     state: Array  # (X,)  one belief, not normalised
     weight: Array  # (X,)
     base: Array  # (A,)
-    extra: Array  # (A,)  expected rewards by observation
     fresh: Array  # (A,)  actions that were backed up
     score: Array  # (vectors,)
     ratio: Array  # (points,)
@@ -105,44 +102,45 @@ class Work(NamedTuple):
 
 
 def compressed(pomdp: POMDP) -> list[Model]:
-    """The tables from each step to the next; equal tables share their memory."""
-    X, Y, A = pomdp.sizes
-    labels, marks = np.split(np.random.default_rng(0).random(X + Y), [X])
-    if not pomdp.rewards_by_observation:
-        marks = np.zeros(Y)
-    parts = []
-    for table in pomdp.transition.reshape(-1, X * A, X):
+    """The tables from each step to the next; steps with equal tables share their memory."""
+    H, (X, Y, A) = pomdp.horizon, pomdp.sizes
+    split, steps = pomdp.rewards_by_observation, range(max(1, H - 1))
+    moves = []
+    for table in pomdp.transition.reshape(-1, X * A, X)[: len(steps)]:
         rows = np.concatenate([[0], np.cumsum(np.count_nonzero(table, axis=1))])
         columns = np.nonzero(table)[1].copy()  # contiguous: numba compiles for one type only
-        parts.append((rows, columns, table[table != 0]))
-    H, first = pomdp.horizon, pomdp.shows(0)
-    parts = parts[: max(1, H - 1)] if len(parts) > 1 else parts * max(1, H - 1)
+        moves.append((rows, columns, table[table != 0]))
+    shows = [
+        np.concatenate([pomdp.shows_after(min(h + 1, H - 1)), pomdp.shows(0)[None]])
+        for h in (steps if len(pomdp.emission) > 1 else steps[:1])
+    ]
+    origin = np.tile(np.arange(X), Y if split else 1)
+    offset = X * np.arange(Y) if split else np.zeros(Y, np.int64)
+    labels = np.random.default_rng(0).random(len(origin))
     return [
-        Model(pomdp.initial, first, pomdp.shows_after(min(h + 1, H - 1)), *moves, labels, marks)
-        for h, moves in enumerate(parts)
+        Model(pomdp.initial, shows[h % len(shows)], *moves[h % len(moves)], labels, origin, offset)
+        for h in steps
     ]
 
 
 def first_stages(pomdp: POMDP) -> list[Stage]:
     """The initial bounds of each step: blind policies and the fast informed bound."""
-    rewards = np.ascontiguousarray(pomdp.reward.transpose(0, 2, 3, 1))  # (H, Y|1, A, X)
+    H, (_, Y, A) = pomdp.horizon, pomdp.sizes
     informed, blind = fast_informed_bound(pomdp), blind_policies(pomdp)
-    if not pomdp.rewards_by_observation:
-        values = zip(rewards[:, 0], rewards[:, :0], informed, blind, strict=True)
-    else:  # without the reward of the step, which is the same for all observations
-        onward = informed[:, :, 0] - pomdp.reward[:, :, 0]
-        after = blind[:, :, 0] - rewards[:, 0]
-        values = zip(np.zeros_like(rewards[:, 0]), rewards, onward, after, strict=True)
-    Y = pomdp.sizes[1]
-    return [_first_stage(*parts, Y) for parts in values]
+    by_step = zip(
+        pomdp.reward.swapaxes(1, 2).reshape(H, -1, A),
+        (informed.swapaxes(1, 2) if informed.ndim == 4 else informed).reshape(H, -1, A),
+        blind.reshape(H, A, -1),
+        strict=True,
+    )
+    return [_first_stage(*parts, Y) for parts in by_step]
 
 
-def _first_stage(reward: Array, extra: Array, informed: Array, blind: Array, Y: int) -> Stage:
+def _first_stage(reward: Array, informed: Array, blind: Array, Y: int) -> Stage:
     A = len(blind)
     return Stage(
         used=np.array([A, 0, 0]),
-        reward=reward,
-        extra=extra,
+        reward=np.ascontiguousarray(reward.T),
         informed=np.ascontiguousarray(informed.T),
         alpha=np.ascontiguousarray(blind.T),
         action=np.arange(A),
@@ -158,7 +156,6 @@ def _first_stage(reward: Array, extra: Array, informed: Array, blind: Array, Y: 
         drop=np.zeros(0),
         lower=np.zeros(0),
         key=np.zeros(0),
-        seen=np.zeros(0, np.int64),
     )
 
 
@@ -182,7 +179,7 @@ def with_points(stage: Stage, children: Children, which: Array) -> Stage:
     ends = np.cumsum(sizes)
     end, last = m + len(which), e + int(sizes.sum())
     if end > len(stage.key):
-        names = ("size", "base", "q_upper", "upper", "drop", "lower", "key", "seen")
+        names = ("size", "base", "q_upper", "upper", "drop", "lower", "key")
         grown = {name: _longer(getattr(stage, name), 2 * end) for name in names}
         inverse = np.ascontiguousarray(_longer(stage.inverse.T, 2 * end).T)
         stage = stage._replace(begin=_longer(stage.begin, 2 * end + 1), inverse=inverse, **grown)
@@ -205,7 +202,6 @@ def with_points(stage: Stage, children: Children, which: Array) -> Stage:
     stage.upper[m:end], stage.lower[m:end], stage.key[m:end] = (
         part[which] for part in children[4:7]
     )
-    stage.seen[m:end] = children.seen[which]
     stage.used[1:] = end, last
     return stage
 
@@ -214,26 +210,20 @@ def make_work(X: int, Y: int, A: int) -> Work:
     """Working memory; score, ratio and shared must grow with the largest stage."""
     numbers = {name: np.zeros(X) for name in ("onward", "predicted", "weight")}
     places = {name: np.zeros(X, np.int64) for name in ("touched", "state")}
-    sets = ("base", "extra", "q_lower", "score", "ratio", "shared")
-    by_action = {name: np.zeros(A) for name in sets}
-    pick, fresh = np.zeros((A, Y), np.int64), np.zeros(A, bool)
-    return Work(pick=pick, fresh=fresh, **numbers, **places, **by_action)
+    by_action = {"base": np.zeros(A), "fresh": np.zeros(A, bool), "q_lower": np.zeros(A)}
+    sets = {name: np.zeros(A) for name in ("score", "ratio", "shared")}
+    return Work(pick=np.zeros((A, Y), np.int64), **numbers, **places, **by_action, **sets)
 
 
 def make_children(n: int, X: int, A: int) -> Children:
     """Memory for n children of any support."""
-    upper, lower, key, reach, priority = np.empty((5, n))
+    columns = (np.empty(n) for _ in range(5))
     return Children(
         np.zeros(n + 1, np.int64),
         np.empty(n * X, np.int64),
         np.empty(n * X),
         np.empty((n, A)),
-        upper,
-        lower,
-        key,
-        reach,
-        priority,
-        np.empty(n, np.int64),
+        *columns,
     )
 
 

@@ -39,7 +39,7 @@ def _predict(model, stage, point, action, work):
             work.predicted[x] = model.initial[x]
     else:
         for k in range(stage.begin[point], stage.begin[point + 1]):
-            row, weight = stage.state[k] * A + action, stage.weight[k]
+            row, weight = model.origin[stage.state[k]] * A + action, stage.weight[k]
             for t in range(model.rows[row], model.rows[row + 1]):
                 work.predicted[model.columns[t]] += weight * model.chances[t]
     n = 0
@@ -61,30 +61,10 @@ def _recall(stage, point, work):
 
 @inner
 def _rewarded(stage, point, action):
-    total, by_observation = 0.0, len(stage.extra) > 0
+    total = 0.0
     for k in range(stage.begin[point], stage.begin[point + 1]):
-        x, weight = stage.state[k], stage.weight[k]
-        total += weight * stage.reward[action, x]
-        if by_observation:
-            total += weight * stage.extra[stage.seen[point], action, x]
+        total += stage.weight[k] * stage.reward[action, stage.state[k]]
     return total
-
-
-@inner
-def _expect_extra(stage, work, m, seen):
-    """Write the expected rewards by observation to ``work.extra``, for the belief in ``work``."""
-    for a in range(len(work.extra)):
-        work.extra[a] = 0.0
-        for k in range(m):
-            work.extra[a] += work.weight[k] * stage.extra[seen, a, work.state[k]]
-
-
-@inner
-def _shows(model, point, action):
-    """O(y|x') after an action at a point; the first emission for point -1."""
-    if point < 0:
-        return model.first
-    return model.emission[action if len(model.emission) > 1 else 0]
 
 
 @inner
@@ -103,42 +83,44 @@ def _forget(work, n):
 
 
 @inner
-def _observe(shows, work, n, y):
+def _table(model, point, action):
+    """The index of O(y|x') after an action at a point; of the first emission for point -1."""
+    if point < 0:
+        return len(model.emission) - 1
+    return action if len(model.emission) > 2 else 0
+
+
+@inner
+def _observe(model, table, work, n, y):
     """Write the predicted weights times O(y|x') to ``work.state`` and ``work.weight``.
 
     Returns the number of positive entries.
     """
-    m = 0
+    m, offset = 0, model.offset[y]
     for t in range(n):
         x = work.touched[t]
-        seen = work.predicted[x] * shows[x, y]
+        seen = work.predicted[x] * model.emission[table, x, y]
         if seen > 0.0:
-            work.state[m] = x
+            work.state[m] = offset + x
             work.weight[m] = seen
             m += 1
     return m
 
 
 @inner
-def _upper(stage, work, m, y):
-    """Upper bound at the belief in ``work``, which need not be normalised, after observation y.
+def _upper(stage, work, m):
+    """Upper bound at the belief in ``work``, which need not be normalised.
 
     V(b) <= c v_i + U(b - c b_i) for every stored point with V(b_i) <= v_i and every c with c b_i <=
     b, where U is the fast informed bound. The largest such c is the smallest ratio b(x) / b_i(x)
-    over the states with b_i(x) > 0. If b(x) = 0 at one of them, then c = 0. Points of other
-    observations do not count if rewards depend on them.
+    over the states with b_i(x) > 0. If b(x) = 0 at one of them, then c = 0.
     """
-    A, points, by_observation = len(work.base), stage.used[1], len(stage.extra) > 0
-    seen = y if by_observation else 0
+    A, points = len(work.base), stage.used[1]
     first = -np.inf
-    if by_observation:
-        _expect_extra(stage, work, m, seen)
     for a in range(A):
         total = 0.0
         for k in range(m):
             total += work.weight[k] * stage.informed[a, work.state[k]]
-        if by_observation:
-            total += work.extra[a]
         work.base[a] = total
         first = max(first, total)
     for i in range(points):
@@ -155,11 +137,7 @@ def _upper(stage, work, m, y):
     for i in range(points):
         c = work.ratio[i]
         # the bound is at least first - c drop
-        if (
-            work.shared[i] == stage.size[i]
-            and c * stage.drop[i] > first - best
-            and stage.seen[i] == seen
-        ):
+        if work.shared[i] == stage.size[i] and c * stage.drop[i] > first - best:
             rest = -np.inf
             for a in range(A):
                 rest = max(rest, work.base[a] - c * stage.base[i, a])
@@ -168,9 +146,8 @@ def _upper(stage, work, m, y):
 
 
 @inner
-def _lower(stage, work, m, y, tie):
-    """The best vector at the belief in ``work`` after observation y; its value is in
-    ``work.score``.
+def _lower(stage, work, m, tie):
+    """The best vector at the belief in ``work``; its value is in ``work.score``.
 
     Ties are broken in favour of the lowest action.
     """
@@ -183,10 +160,6 @@ def _lower(stage, work, m, y, tie):
         mass += weight
         for i in range(n):
             work.score[i] += weight * stage.alpha[x, i]
-    if len(stage.extra) > 0:
-        _expect_extra(stage, work, m, y)
-        for i in range(n):
-            work.score[i] += work.extra[stage.action[i]]
     best = 0
     for i in range(1, n):
         if work.score[i] > work.score[best]:
@@ -217,12 +190,12 @@ def refine(model, here, there, points, work):
             if work.fresh[a]:
                 break
             work.fresh[a] = True
-            n, shows = _predict(model, here, i, a, work), _shows(model, i, a)
+            n, table = _predict(model, here, i, a, work), _table(model, i, a)
             total = _rewarded(here, i, a)
             for y in range(Y):
-                m = _observe(shows, work, n, y)
+                m = _observe(model, table, work, n, y)
                 if m > 0:
-                    total += _upper(there, work, m, y)
+                    total += _upper(there, work, m)
             _forget(work, n)
             here.q_upper[i, a] = min(here.q_upper[i, a], total)
         if here.q_upper[i, a] < here.upper[i]:
@@ -242,7 +215,7 @@ def improve(model, here, there, points, tie, least, work):
     A, Y = work.pick.shape
     added = 0
     for i in points:
-        own = _lower(here, work, _recall(here, i, work), here.seen[i], tie)
+        own = _lower(here, work, _recall(here, i, work), tie)
         low, usual, most, best = work.score[own], here.action[own], -np.inf, -np.inf
         for k in range(here.used[0]):
             most = max(most, work.score[k])
@@ -250,13 +223,13 @@ def improve(model, here, there, points, tie, least, work):
             work.q_lower[a] = -np.inf
             if here.q_upper[i, a] <= low + least and (a >= usual or here.q_upper[i, a] < low - tie):
                 continue
-            n, shows = _predict(model, here, i, a, work), _shows(model, i, a)
+            n, table = _predict(model, here, i, a, work), _table(model, i, a)
             work.q_lower[a] = _rewarded(here, i, a)
             for y in range(Y):
-                m = _observe(shows, work, n, y)
+                m = _observe(model, table, work, n, y)
                 work.pick[a, y] = -1
                 if m > 0:
-                    work.pick[a, y] = _lower(there, work, m, y, tie)
+                    work.pick[a, y] = _lower(there, work, m, tie)
                     work.q_lower[a] += work.score[work.pick[a, y]]
             _forget(work, n)
             best = max(best, work.q_lower[a])
@@ -275,34 +248,33 @@ def improve(model, here, there, points, tie, least, work):
 def _append(model, here, there, i, a, tie, work):
     """Add the vector of action a and the picks.
 
-    It is r(x, a) + sum_x' T(x'|x, a) sum_y O(y|x', a) alpha_{pick(y)}(x'). After an observation
-    that is impossible at this point, the policy follows the best vector for the predicted belief.
+    It is r(s, a) + sum_x' T(x'|x, a) sum_y O(y|x', a) alpha_{pick(y)}(s'), where x belongs to s,
+    and s' to x' and y. After an observation that is impossible at this point, the policy follows
+    the best vector for the predicted belief.
     """
-    X, (A, Y), by_observation = len(model.initial), work.pick.shape, len(there.extra) > 0
-    shows, n = _shows(model, i, a), _predict(model, here, i, a, work)
-    for t in range(n):
-        work.state[t] = work.touched[t]
-        work.weight[t] = work.predicted[work.touched[t]]
-    _forget(work, n)
-    new, usual = here.used[0], np.int64(-1)
+    X, (A, Y), table = len(model.initial), work.pick.shape, _table(model, i, a)
+    n = _predict(model, here, i, a, work)
+    new, usual, offset = here.used[0], np.int64(-1), np.int64(-1)
     for y in range(Y):
         if work.pick[a, y] < 0:
-            if usual < 0 or by_observation:
-                usual = _lower(there, work, n, y, tie)
+            if model.offset[y] != offset:
+                offset = model.offset[y]
+                for t in range(n):
+                    work.state[t] = offset + work.touched[t]
+                    work.weight[t] = work.predicted[work.touched[t]]
+                usual = _lower(there, work, n, tie)
             work.pick[a, y] = usual
         here.successor[new, y] = work.pick[a, y]
+    _forget(work, n)
     for x in range(X):
         for y in range(Y):
-            pick = work.pick[a, y]
-            value = there.alpha[x, pick]
-            if by_observation:
-                value += there.extra[y, there.action[pick], x]
-            work.onward[x] += shows[x, y] * value
-    for x in range(X):
-        total = here.reward[a, x]
-        for t in range(model.rows[x * A + a], model.rows[x * A + a + 1]):
+            alpha = there.alpha[model.offset[y] + x, work.pick[a, y]]
+            work.onward[x] += model.emission[table, x, y] * alpha
+    for s in range(len(model.origin)):
+        total, row = here.reward[a, s], model.origin[s] * A + a
+        for t in range(model.rows[row], model.rows[row + 1]):
             total += model.chances[t] * work.onward[model.columns[t]]
-        here.alpha[x, new] = total
+        here.alpha[s, new] = total
     for x in range(X):
         work.onward[x] = 0.0
     here.action[new] = a
@@ -330,16 +302,15 @@ def descend(model, here, there, front, tie, work, children):
                 if share < SERIOUS:
                     continue
                 share = min(share, 1.0) ** SHARPNESS
-            n, shows = _predict(model, here, i, a, work), _shows(model, i, a)
+            n, table = _predict(model, here, i, a, work), _table(model, i, a)
             for y in range(Y):
-                m = _observe(shows, work, n, y)
+                m = _observe(model, table, work, n, y)
                 if m == 0:
                     continue
-                upper = _upper(there, work, m, y)
-                lower = work.score[_lower(there, work, m, y, tie)]
+                upper = _upper(there, work, m)
+                lower = work.score[_lower(there, work, m, tie)]
                 above, below = above + upper, below + lower
                 if share * front.reach[j] * (upper - lower) > front.floor:
-                    children.seen[count] = y if len(there.extra) > 0 else 0
                     bounds = (upper, lower)
                     _write(model, children, count, bounds, share * front.reach[j], m, work)
                     count += 1
@@ -351,11 +322,10 @@ def descend(model, here, there, front, tie, work, children):
 def _write(model, children, count, bounds, reach, m, work):
     """Store the belief in ``work``, normalised.
 
-    Beliefs whose entries agree to nine digits have the same key. If rewards depend on the
-    observation, it must be the same too.
+    Beliefs whose entries agree to nine digits have the same key.
     """
     upper, lower = bounds
-    mass, key, end = 0.0, model.marks[children.seen[count]], children.begin[count]
+    mass, key, end = 0.0, 0.0, children.begin[count]
     for k in range(m):
         mass += work.weight[k]
     for k in range(m):

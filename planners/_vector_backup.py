@@ -31,7 +31,7 @@ class Vectors(NamedTuple):
     """The alpha-vectors of one step, minus a common level."""
 
     alphas: Floats  # (n, X)
-    seen: Integers  # (n,)  the observation of each vector; all 0 if rewards do not depend on it
+    seen: Integers  # (n,)  the observation of each vector; empty if rewards do not depend on it
     level: float
     ends: list[int]  # face k has the vectors ends[k] to ends[k + 1] - 1
     loss: float  # largest distance to the optimum, including rounding
@@ -105,7 +105,7 @@ def back(faces: Faces, model: POMDP, vectors: Vectors, terms: Terms) -> tuple[St
         work = part.work
     action = np.concatenate([part.actions for part in parts])
     choice = np.concatenate([part.choices for part in parts])
-    seen = np.repeat(faces.seen, np.diff(new_ends)) if split else np.zeros(len(action), np.int64)
+    seen = np.repeat(faces.seen, np.diff(new_ends)) if split else vectors.seen
     if (choice < 0).any():  # an impossible observation leaves the predicted belief unchanged
         scores = np.concatenate(predicted) @ alphas.T
         choice = np.where(choice < 0, _best(scores, vectors.seen, Y if split else 1), choice)
@@ -113,10 +113,11 @@ def back(faces: Faces, model: POMDP, vectors: Vectors, terms: Terms) -> tuple[St
         onward = np.concatenate([part.vectors for part in parts])
     else:  # extend the vectors to all states
         onward = np.empty((len(action), X))
+        later = _later(weighted[0], choice) if len(shows) == 1 else None
         for a in range(A):
-            mine = np.flatnonzero(action == a)
-            later = cast(Floats, sum(weighted[a][y][choice[mine, y]] for y in range(Y)))
-            onward[mine] = common[:, a] + later @ table[:, a].T
+            mine = action == a
+            hoped = _later(weighted[a], choice[mine]) if later is None else later[mine]
+            onward[mine] = common[:, a] + hoped @ table[:, a].T
             if split:
                 onward[mine] += rewards[:, seen[mine], a].T
     top = float(onward.max())
@@ -126,6 +127,11 @@ def back(faces: Faces, model: POMDP, vectors: Vectors, terms: Terms) -> tuple[St
         + EPSILON * (4 * (X + Y) * float(np.abs(onward).max()) + abs(level + top))
     )
     return (action, choice), Vectors(onward - top, seen, level + top, new_ends, loss, work)
+
+
+def _later(weighted: list[Floats], choice: Integers) -> Floats:
+    """The sum of the chosen vectors over observations, (n, X)."""
+    return cast(Floats, sum(part[choice[:, y]] for y, part in enumerate(weighted)))
 
 
 def _best(scores: Floats, seen: Integers, observations: int) -> Integers:

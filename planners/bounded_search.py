@@ -160,9 +160,8 @@ class Search:
         self.children = make_children(self.block * A * Y, X, A)
         scale = H * float(np.abs(pomdp.reward).max())
         self.tie, self.least = TIE * H, LEAST * scale
-        # sums of about X + Y + 4 terms at each step, two more for rewards by observation
-        terms = X + Y + 4 + 2 * pomdp.rewards_by_observation
-        self.rounding = float(np.finfo(np.float64).eps) * H * terms * scale
+        # sums of about X + Y + 4 terms at each step
+        self.rounding = float(np.finfo(np.float64).eps) * H * (X + Y + 4) * scale
 
     def run(self) -> None:
         """Repeat passes until the bounds are close enough, nothing changes, or the limit of time or
@@ -200,12 +199,14 @@ class Search:
 
     def policy(self) -> GraphPolicy:
         """The policy of the lower bound: one node for each reachable vector."""
-        rho, O, stage = self.pomdp.initial, self.pomdp.shows(0), self.stages[0]  # noqa: E741
-        A = self.pomdp.sizes[2]
+        rho, O, A = self.pomdp.initial, self.pomdp.shows(0), self.pomdp.sizes[2]  # noqa: E741
+        stage = self.stages[0]
         joint = np.where((rho @ O > 0)[:, None], (rho[:, None] * O).T, rho)  # (Y, X)
-        score, action = joint @ stage.alpha[:, : stage.used[0]], stage.action[: stage.used[0]]
-        for y, extra in enumerate(stage.extra):  # rewards that depend on the observation
-            score[y] += (extra @ joint[y])[action]
+        alpha, action = stage.alpha[:, : stage.used[0]], stage.action[: stage.used[0]]
+        if self.pomdp.rewards_by_observation:
+            score = np.einsum("yx,yxn->yn", joint, alpha.reshape(*joint.shape, -1))
+        else:
+            score = joint @ alpha
         near = score >= score.max(1, keepdims=True) - self.tie * joint.sum(1, keepdims=True)
         lowest = np.where(near, action, A).min(1, keepdims=True)
         best = np.where(near & (action == lowest), score, -np.inf).argmax(1)
@@ -315,10 +316,11 @@ def _fitting(pomdp: POMDP) -> POMDP:
     The size is checked before anything is allocated.
     """
     X, Y, A, H = sizes_of(pomdp, "bounded_search")
+    S = X * np.shape(pomdp.reward)[2]  # states of the bounds
     needed = 8 * (
-        (4 + 2 * np.shape(pomdp.reward)[2]) * H * X * A
+        6 * H * S * A
         + 3 * np.shape(pomdp.transition)[0] * X * A * X
-        + H * WIDTH * (2 * X + 4 * A + Y)
+        + H * WIDTH * (X + S + 4 * A + Y)
         + 2 * max(ENTRIES, A * Y * X)
     )
     if needed > MEMORY:

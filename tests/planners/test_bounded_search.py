@@ -93,7 +93,7 @@ def test_sawtooth_where_points_have_zeros() -> None:
     search = Search(pomdp, 0.0, np.inf)
     search.stages[0].informed[:] = 2.0
     point = Children(
-        np.array([0, 2]), np.array([0, 1]), middle[:2], informed, *(value,) * 5, np.zeros(1, int)
+        np.array([0, 2]), np.array([0, 1]), middle[:2], informed, value, value, value, value, value
     )
     search._store(0, with_points(search.stages[0], point, np.array([0])))
 
