@@ -17,7 +17,9 @@ from homdp_ppl import (
     posterior, rollout, uniform_policy,
 )
 from homdp_ppl.evaluation import estimate, trajectory_distance
-from homdp_ppl.planners import history_tree, particle_tree, plan_on_cells, quantised
+from homdp_ppl.planners import (
+    alpha_vectors, history_tree, particle_tree, plan_on_cells, quantised,
+)
 from homdp_ppl.posteriors import Sampling
 
 tiger = models.load("tiger")
@@ -68,7 +70,7 @@ ATTACKS = {
     ),
     "draws of a rule": ("explorers.value_quantile(draws=10**9)", "ParameterError", "draws"),
     "draws of a rule in a model": (
-        "learn(tiger, explorers.value_quantile(draws=10**8), history_tree(), episodes=1)",
+        "learn(tiger, explorers.value_quantile(draws=10**8), alpha_vectors(), episodes=1)",
         "ParameterError",
         "draws",
     ),
