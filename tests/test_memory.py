@@ -17,12 +17,16 @@ from homdp_ppl import (
     posterior, rollout, uniform_policy,
 )
 from homdp_ppl.evaluation import estimate, trajectory_distance
-from homdp_ppl.planners import history_tree, particle_tree, plan_on_cells, quantised
+from homdp_ppl.planners import (
+    alpha_vectors, history_tree, particle_tree, plan_on_cells, quantised,
+)
 from homdp_ppl.posteriors import Sampling
 
 tiger = models.load("tiger")
 belief = posterior(tiger.homdp, Counts.zero(tiger))
 key = jax.random.key(0)
+gaussian = models.load("gaussian_tiger", horizon=2)
+plan_on_cells(gaussian, [0.0])  # compiling takes more memory than the attack
 E = np.eye(2)
 huge = Spaces(("a", "b"), ("c", "d"), ("e",), 10**9)
 wide = Spaces(tuple(map(str, range(20_000))), ("y",), ("a", "b"), 2)
@@ -68,7 +72,7 @@ ATTACKS = {
     ),
     "draws of a rule": ("explorers.value_quantile(draws=10**9)", "ParameterError", "draws"),
     "draws of a rule in a model": (
-        "learn(tiger, explorers.value_quantile(draws=10**8), history_tree(), episodes=1)",
+        "learn(tiger, explorers.value_quantile(draws=10**8), alpha_vectors(), episodes=1)",
         "ParameterError",
         "draws",
     ),
@@ -125,12 +129,12 @@ ATTACKS = {
         "horizon",
     ),
     "cells": (
-        "quantised(max_cells=10**9)(models.load('gaussian_tiger', horizon=2))",
+        "quantised(max_cells=10**9)(gaussian)",
         "PlanningError",
         "max_cells",
     ),
     "cells between given edges": (
-        "plan_on_cells(models.load('gaussian_tiger', horizon=2), np.linspace(-1, 1, 10**6))",
+        "plan_on_cells(gaussian, np.linspace(-1, 1, 10**6))",
         "PlanningError",
         "max_cells",
     ),

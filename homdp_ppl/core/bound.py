@@ -85,7 +85,7 @@ class Bound(Generic[R]):
 
     def __post_init__(self) -> None:
         problems: list[Problem] = []
-        if not callable(self.function):
+        if not callable(self.function) or isinstance(self.function, type):
             problems.append(Problem("function", shown(self.function), "a function"))
         if not isinstance(self.options, Options):
             remedy = "Use bind(function, **options)."

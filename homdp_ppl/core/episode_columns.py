@@ -49,7 +49,7 @@ def columns_of(
         expected = " or ".join(f'"{reason}"' for reason in get_args(Ended))
         raise DataError("episodes", [Problem("ended", errors.shown(ended), expected)])
     reasons = reasons.astype("<U10")
-    names = None if ids is None else np.array(ids, dtype=object)
+    names = None if ids is None else _names(ids)
     structure = {"observations": seen, "actions": done, "length": steps, "ended": reasons}
     structure |= {name: part for name, (part, _) in given.items()}
     given_masks = {name: mask for name, mask in known.items() if mask is not None}
@@ -78,6 +78,15 @@ def columns_of(
         part, found = given.get(name, (None, None))
         columns[name], columns[mask] = masked(part, found, known[name], present)
     return columns
+
+
+def _names(ids: ArrayLike | Sequence[str | None]) -> Values:
+    """Ids as an array of objects."""
+    try:
+        return np.array(ids, dtype=object)
+    except ValueError:  # raised by NumPy for arrays of different shapes
+        problem = Problem("ids", errors.shown(ids), "one text or None per episode")
+        raise DataError("episodes", [problem]) from None
 
 
 def _is_mask(values: Values) -> bool:

@@ -55,6 +55,12 @@ def is_key(key: object) -> bool:
     return key.dtype == np.uint32 and key.ndim > 0 and key.shape[-1] == 2
 
 
+def number_of_keys(key: Array) -> int:
+    """The number of keys in an array that :func:`is_key` accepts; old-style keys are pairs."""
+    typed = jnp.issubdtype(key.dtype, jax.dtypes.prng_key)
+    return int(key.size) if typed else int(key.size) // 2
+
+
 def as_keys(key: Array, subject: str) -> Array:
     """Convert keys, typed or old-style, to typed JAX keys.
 

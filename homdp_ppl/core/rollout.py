@@ -16,7 +16,15 @@ from homdp_ppl.core.episodes import Episodes
 from homdp_ppl.core.graph_policy import GraphPolicy, check_policy
 from homdp_ppl.core.policy import Policy, Trajectory, ask
 from homdp_ppl.core.pomdp import POMDP
-from homdp_ppl.core.randomness import Noise, as_keys, choose, noise, refuse_traced_key
+from homdp_ppl.core.randomness import (
+    Noise,
+    as_keys,
+    choose,
+    is_key,
+    noise,
+    number_of_keys,
+    refuse_traced_key,
+)
 from homdp_ppl.core.spaces import Spaces, shape_of
 from homdp_ppl.errors import DataError, Problem
 from homdp_ppl.memory import NUMBER, count, memory_problems
@@ -129,6 +137,8 @@ def rollout(key: Array, world: Playable, policy: Policy) -> Any:  # Episode or E
     >>> rollout(jax.random.key(0), world, uniform_policy(world)).states.shape
     (5,)
     """
+    if is_key(key) and isinstance(world, Playable):  # before the keys are copied
+        refuse(DataError, "rollout", episode_problems("key", number_of_keys(key), world.spaces))
     keys = as_keys(key, "rollout")
     refuse_traced_key(keys, "rollout")
     if keys.ndim > 1:

@@ -146,6 +146,7 @@ def elliptical_potential(
     K, d = phi.shape
     ridge = 1 / d if regulariser is None else regulariser
     check_sizes("elliptical_potential", {"regulariser": (ridge, (0.0, math.inf))})
+    ridge = float(ridge)
     longest = float(np.linalg.norm(phi, axis=1).max())
     if not longest <= 1 + 1e-12:
         raise ParameterError(

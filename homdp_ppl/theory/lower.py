@@ -140,7 +140,7 @@ def separation(signs: ArrayLike, others: ArrayLike, epsilon: float) -> float:
     >>> separation([1, 1, -1, 1], [1, -1, -1, 1], epsilon=0.2)
     0.05
     """
-    return epsilon * _share(signs, others, epsilon)
+    return float(epsilon) * _share(signs, others, epsilon)
 
 
 @checked
@@ -162,7 +162,8 @@ def divergence(signs: ArrayLike, others: ArrayLike, epsilon: float) -> float:
     >>> round(divergence([1, 1, -1, 1], [1, -1, -1, 1], epsilon=0.5), 6)  # log(3) / 8
     0.137327
     """
-    return _share(signs, others, epsilon) * epsilon * math.log((1 + epsilon) / (1 - epsilon))
+    share, epsilon = _share(signs, others, epsilon), float(epsilon)
+    return share * epsilon * math.log((1 + epsilon) / (1 - epsilon))
 
 
 def _share(signs: ArrayLike, others: ArrayLike, epsilon: float) -> float:

@@ -78,6 +78,7 @@ def hop_b_bound(
         "episodes": episodes,
     }
     X, Y, A, H, K = check_sizes("hop_b_bound", {"delta": (delta, PROBABILITY)}, **sizes)
+    delta = float(delta)  # numbers of lower precision would overflow
     iota = math.log(2 * X**2 * Y * A * K * H / delta)
     return HopBBound(
         concentration=48 * C * math.e * math.sqrt(H**6 * K * math.log(2 / delta)),
@@ -141,6 +142,7 @@ def hop_b_class_bound(
         "size": size,
     }
     X, A, H, K, size = check_sizes("hop_b_class_bound", {"delta": (delta, PROBABILITY)}, **sizes)
+    delta = float(delta)  # numbers of lower precision would overflow
     iota = math.log(2 * X**2 * A * K * H / delta)
     emission = C_O_CLASS * (math.log(size) + iota)
     return HopBClassBound(
@@ -217,6 +219,7 @@ def hop_v_bound(
     A, H, K, transitions, emissions, d = check_sizes(
         "hop_v_bound", {"delta": (delta, PROBABILITY)}, **sizes
     )
+    delta = float(delta)  # numbers of lower precision would overflow
     if K < H:
         raise ParameterError(
             "hop_v_bound", [Problem("episodes", str(K), f"at least {H}, the length of an epoch")]

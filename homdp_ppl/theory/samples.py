@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from homdp_ppl.core.arguments import check_sizes
-from homdp_ppl.theory._ranges import ACCURACY
+from homdp_ppl.theory._ranges import ACCURACY, PROBABILITY
 from homdp_ppl.theory.regret import hop_b_bound, hop_b_class_bound, hop_v_bound
 
 
@@ -49,9 +49,11 @@ def hop_b_samples(
     '2.03e+12, leading order 3.52e+04'
     """
     sizes = {"states": states, "observations": observations, "actions": actions, "horizon": horizon}
-    X, Y, A, H = check_sizes("hop_b_samples", {"accuracy": (accuracy, ACCURACY)}, **sizes)
+    X, Y, A, H = check_sizes(
+        "hop_b_samples", {"accuracy": (accuracy, ACCURACY), "delta": (delta, PROBABILITY)}, **sizes
+    )
+    accuracy, delta = float(accuracy), float(delta)
     episodes = smallest(lambda K: hop_b_bound(X, Y, A, H, K, delta).total <= accuracy * K)
-    accuracy = float(accuracy)
     return SampleSize(
         episodes, (X * Y * H**5 + X * A * H**4) / accuracy**2, max(0.0, 1 - 5 * delta)
     )
@@ -80,9 +82,13 @@ def hop_b_class_samples(
     '1.05e+11, leading order 1.36e+05'
     """
     sizes = {"states": states, "actions": actions, "horizon": horizon, "size": size}
-    X, A, H, size = check_sizes("hop_b_class_samples", {"accuracy": (accuracy, ACCURACY)}, **sizes)
+    X, A, H, size = check_sizes(
+        "hop_b_class_samples",
+        {"accuracy": (accuracy, ACCURACY), "delta": (delta, PROBABILITY)},
+        **sizes,
+    )
+    accuracy, delta = float(accuracy), float(delta)
     episodes = smallest(lambda K: hop_b_class_bound(X, A, H, K, size, delta).total <= accuracy * K)
-    accuracy = float(accuracy)
     return SampleSize(
         episodes, H**5 * (X * math.log(size) + X**2 * A) / accuracy**2, max(0.0, 1 - 3 * delta)
     )
@@ -126,13 +132,13 @@ def hop_v_samples(
         "rank": rank,
     }
     A, H, transitions, emissions, d = check_sizes(
-        "hop_v_samples", {"accuracy": (accuracy, ACCURACY)}, **sizes
+        "hop_v_samples", {"accuracy": (accuracy, ACCURACY), "delta": (delta, PROBABILITY)}, **sizes
     )
+    accuracy, delta = float(accuracy), float(delta)
     epochs = smallest(
         lambda k: hop_v_bound(A, H, H * k, transitions, emissions, d, delta).total <= accuracy * k
     )
     logarithm = math.log(transitions) + math.log(emissions) - math.log(delta)
-    accuracy = float(accuracy)
     return SampleSize(H * epochs, A * H**5 * d * logarithm / accuracy**2, max(0.0, 1 - 3 * delta))
 
 

@@ -89,6 +89,7 @@ def report(
         {"delta": (delta, PROBABILITY), "accuracy": (goal, ACCURACY)},
         episodes=episodes,
     )
+    goal, delta = float(goal), float(delta)
     bounds = _bounds(X, Y, A, H, K, delta)
     regrets = [
         _probable(

@@ -258,6 +258,12 @@ def test_masks_are_true_or_false(mask):
         assert Episodes(*given, revealed=valid).revealed.tolist() == [[True, False, True]]
 
 
+def test_ids_are_not_arrays():
+    given = np.zeros((2, 2), int), np.zeros((2, 2), int), np.zeros((2, 3), int)
+    ragged = np.zeros((2, 3)), np.zeros(2)
+    assert wheres(DataError, lambda: Episodes(*given, ids=ragged)) == ["ids"]
+
+
 def test_numbers():
     for given in (np.ma.array([1.0]), jnp.ones(2), np.float32([1]), [True], range(3)):
         numbers, problems = as_numbers("x", given, "shape (n,)")

@@ -134,3 +134,21 @@ def test_accuracies_out_of_range(accuracy):
         with pytest.raises(ParameterError) as caught:
             call()
         assert [problem.where for problem in caught.value.problems] == ["accuracy"]
+
+
+@pytest.mark.parametrize("kind", [np.float16, np.float32])
+def test_numbers_of_low_precision(kind):
+    """They are converted first: float16 would overflow."""
+    delta, accuracy = kind(0.125), kind(0.5)
+    for function, given in (
+        (theory.hop_b_bound, (20, 30, 20, 30, 10**6)),
+        (theory.hop_b_class_bound, (20, 30, 20, 10**6, 9)),
+        (theory.hop_v_bound, (20, 30, 10**6, 9, 9, 9)),
+    ):
+        assert function(*given, delta=delta) == function(*given, delta=0.125)
+    for function, given in (
+        (theory.hop_b_samples, (20, 30, 20, 30)),
+        (theory.hop_b_class_samples, (20, 30, 20, 9)),
+        (theory.hop_v_samples, (20, 30, 9, 9, 9)),
+    ):
+        assert function(*given, accuracy, delta) == function(*given, 0.5, 0.125)
