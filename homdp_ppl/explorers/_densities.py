@@ -119,7 +119,8 @@ class DensityClass:
         Parameters
         ----------
         points
-            (x, a, x') for transitions, (x, y) for emissions; one row per point.
+            (x, a, h, x') for transitions, (x, a, h, y) with the previous action for emissions; one
+            row per point. Steps count from 0, and the first observation has a = A.
         """
         table = np.empty((len(self), len(points[0])))
         for evaluate, stacked, places in self._groups:
@@ -151,12 +152,6 @@ class DensityClass:
         """The log densities of one declaration as a function of stacked parameters and points."""
         moves = self.where == "transitions"
 
-        def transition(numbers: Any, x: Array, a: Array, z: Array) -> Array:
-            return homdp.dynamics.log_transition(numbers, x, a, 0, z)
-
-        def emission(numbers: Any, x: Array, y: Array) -> Array:
-            return homdp.dynamics.log_emission(numbers, x, 0, 0, y)
-
-        points = (0,) * (3 if moves else 2)
-        each = jax.vmap(transition if moves else emission, in_axes=(None, *points))
-        return jax.jit(jax.vmap(each, in_axes=(0, *(None for _ in points))))
+        log = homdp.dynamics.log_transition if moves else homdp.dynamics.log_emission
+        each = jax.vmap(log, in_axes=(None, 0, 0, 0, 0))
+        return jax.jit(jax.vmap(each, in_axes=(0, None, None, None, None)))
