@@ -17,6 +17,7 @@ import numpy as np
 
 from homdp_ppl.core.arguments import count_problems, refuse
 from homdp_ppl.core.checked import checked_but
+from homdp_ppl.core.episode import Episode
 from homdp_ppl.core.randomness import as_key
 from homdp_ppl.declare.model import HOMDP, World
 from homdp_ppl.declare.sizes import draw_problems
@@ -58,6 +59,11 @@ def candidates(homdp: HOMDP, n: int, key: Array) -> list[World]:
     draw = homdp.cache.get("priors", lambda: jax.jit(jax.vmap(homdp.sample_prior)))
     values = to_numpy(draw(jax.random.split(as_key(key, "candidates"), n)))
     return [World(homdp, {name: v[k] for name, v in values.items()}) for k in range(n)]
+
+
+def previous_actions(episode: Episode, actions: int) -> Array:
+    """The action before each observation, (H,); at first the number of actions."""
+    return np.concatenate([[actions], episode.actions[:-1]])
 
 
 def of_densities(members: Any) -> bool:

@@ -37,6 +37,7 @@ from homdp_ppl.explorers._classes import (
     log_likelihoods,
     model_class,
 )
+from homdp_ppl.explorers._densities import previous_actions
 from homdp_ppl.explorers._rooted import planned_moves
 from homdp_ppl.explorers._supports import support_if
 from homdp_ppl.explorers.explorer import Deployment, Explorer, Objective, changed, with_bonus_scale
@@ -129,7 +130,9 @@ def _update(state: State, episode: Episode, emissions: ModelClass) -> State:
     transition, visits = counted.transition.copy(), counted.visits.copy()
     np.add.at(transition, (x, episode.actions, following), 1)
     np.add.at(visits, x, 1)
-    weights = counted.emissions + emissions.log_likelihoods(x, episode.observations).sum(1)
+    previous, h = previous_actions(episode, len(state.homdp.actions)), np.arange(len(x))
+    seen = emissions.log_likelihoods(x, previous, h, episode.observations)
+    weights = counted.emissions + seen.sum(1)
     return replace(after, memory=Counted(transition, visits, weights))
 
 

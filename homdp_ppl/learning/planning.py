@@ -86,7 +86,10 @@ class TablePlanning:
         if isinstance(proposal, Pairs):
             solution, pair, plans = self._pairs.best(proposal)
             policy = with_uniform(solution.policy, self.explorer.deployment.random_actions)
-            return Planned(policy, solution.upper, proposal.model(*pair), np.int64(plans))
+            value = solution.upper
+            if proposal.offset:
+                value = np.minimum(value + proposal.offset, float(self.spaces.horizon))
+            return Planned(policy, value, proposal.model(*pair), np.int64(plans))
         proposed: Any = proposal
         check_numbers(self.explorer, proposed.models, None if self.tree is None else self.support)
         candidates = [
