@@ -37,11 +37,12 @@ test-slow: $(VENV)/dev  ## run the slow tests (minutes each) and the tutorials
 test-long: $(VENV)/dev  ## run the tests that take too long for CI
 	JAX_DISABLE_MOST_OPTIMIZATIONS=0 $(BIN)/python -m pytest -n 2 --dist worksteal -m long
 
-lint: $(VENV)/dev  ## run ruff, mypy and import-linter
+lint: $(VENV)/dev  ## run ruff, mypy, import-linter and the check of words
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
+	$(BIN)/python docs/check_words.py
 
 format: $(VENV)/dev  ## format the code
 	$(BIN)/ruff check --fix .

@@ -101,7 +101,7 @@ def shown(value: object, longest: int = LONGEST) -> str:
 
 
 def in_one_line(error: HOMDPError) -> str:
-    """Format an error on one line.
+    """Format an error on one line. A remedy of several problems is printed once, after the last.
 
     Examples
     --------
@@ -113,7 +113,11 @@ def in_one_line(error: HOMDPError) -> str:
     "model: name: got 'tigr'; expected the name of a model. Did you mean 'tiger'?"
     """
     lines = str(error).splitlines()
-    problems = [str(problem) for problem in error.problems]
+    later: set[str] = set()  # remedies that are printed for a later problem
+    problems: list[str] = []
+    for problem in reversed(error.problems):
+        problems.insert(0, str(problem._replace(remedy="") if problem.remedy in later else problem))
+        later.add(problem.remedy)
     subject, listed = f"{error.args[0]!s}: ", " | ".join(problems)
     message = listed if listed.startswith(subject) else subject + listed
     message = message if len(lines) > 1 else lines[0]

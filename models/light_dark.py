@@ -1,6 +1,6 @@
 """Light-dark: a walker on a line sees its position only near a lamp, and its goal is in the dark.
 
-    place ──► place + gain * move (with a little noise); declaring ends the task: far away for good
+    place ──► place + gain * move (with noise); declaring moves the walker far away, permanently
       │
       ▼
     place, observed with noise that grows by `blur` per metre from the lamp

@@ -81,6 +81,6 @@ def table(
 
 
 def _steps(tasks: int, rungs: int, by: int) -> np.ndarray:
-    """Transitions by so many rungs up, within the ladder, in every task; (X, 1, X)."""
+    """Transitions that move ``by`` rungs up, within the ladder, in every task; (X, 1, X)."""
     ends = np.eye(rungs)[np.clip(np.arange(rungs) + by, 0, rungs - 1)]
     return np.kron(np.eye(tasks), ends)[:, None]

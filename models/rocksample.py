@@ -161,13 +161,13 @@ def _checks(says_good: Array) -> Array:
 
 
 def _places(where: str, given: Sequence[Place]) -> list[Place]:
-    """Places as pairs of whole numbers."""
+    """Places as pairs of integers."""
     try:
         pairs = np.asarray(given)
     except ValueError:  # of NumPy, for pairs and longer lists together
         pairs = np.zeros(0)
     if pairs.ndim != 2 or pairs.shape[1] != 2 or pairs.dtype.kind not in "iu":
-        expected = "places (column, row) of whole numbers"
+        expected = "pairs (column, row) of integers"
         raise DeclarationError("rocksample", [Problem(where, shown(given), expected)])
     return [(int(column), int(row)) for column, row in pairs]
 

@@ -9,6 +9,7 @@ from homdp_ppl.planners._online_policy import OnlinePolicy
 from homdp_ppl.planners.alpha_vectors import alpha_vectors
 from homdp_ppl.planners.auto import auto
 from homdp_ppl.planners.bounded_search import bounded_search
+from homdp_ppl.planners.history_graph import history_graph
 from homdp_ppl.planners.history_tree import history_tree
 from homdp_ppl.planners.particle_tree import particle_tree
 from homdp_ppl.planners.quantised import plan_on_cells, quantised
@@ -22,6 +23,7 @@ __all__ = [
     "auto",
     "bounded_search",
     "count_histories",
+    "history_graph",
     "history_tree",
     "particle_tree",
     "plan_on_cells",

@@ -1,10 +1,11 @@
-"""Bounds of the optimal value without search, from agents that observe more or less.
+"""Bounds on the optimal value without search, from agents that observe more or less.
 
     blind policies  <=  optimum  <=  fast informed bound  <=  QMDP  <=  MDP
 
-Rewards may depend on the step. The first observation comes before the first action, so a set of
-vectors at step 1 bounds the optimum by sum_y max_i sum_x rho(x) O(y|x) v_i(x), see
-:func:`root_value`. The upper bounds are defined in evaluation/relaxations.py.
+Tables may depend on the step, the previous action and the observation. The first observation comes
+before the first action, so a set of vectors at step 1 bounds the optimum by sum_y max_i sum_x
+rho(x) O(y|x) v_i(x), see :func:`root_value`. The upper bounds are defined in
+evaluation/relaxations.py.
 """
 
 from __future__ import annotations
@@ -15,12 +16,13 @@ import numpy as np
 
 from homdp_ppl.core.checked import checked
 from homdp_ppl.core.pomdp import POMDP
-from homdp_ppl.evaluation.relaxations import fast_informed_bound, qmdp, root_value
+from homdp_ppl.core.pomdp_validation import check_pomdp
+from homdp_ppl.evaluation.relaxations import fast_informed_bound, mdp_values, qmdp, root_value
 from homdp_ppl.precision import Array
 
 
 class RootBounds(NamedTuple):
-    """Bounds of the optimal value of a model: a lower bound, then upper bounds, tightest first.
+    """Bounds on the optimal value of a model: a lower bound, then upper bounds, tightest first.
 
     Examples
     --------
@@ -38,22 +40,29 @@ class RootBounds(NamedTuple):
 
 
 def blind_policies(pomdp: POMDP) -> Array:
-    """Values of repeating one action until the end, (H, A, X), for stationary models.
+    """Values of repeating one action until the end, (H, A, X).
 
-    They are alpha-vectors of policies, so they are lower bounds.
+    If the reward depends on the observation, so do the values, (H, A, Y, X). They are alpha-vectors
+    of policies, so they are lower bounds.
     """
-    short = pomdp.stationary("blind_policies")
-    _, T, O, r = (np.asarray(part, dtype=np.float64) for part in short)  # noqa: E741
-    alpha = np.array(r.transpose(0, 2, 1), order="C")
-    moves = np.ascontiguousarray(T.transpose(1, 0, 2))  # (A, X, X)
-    for h in reversed(range(len(r) - 1)):
-        alpha[h] += (moves @ (O.sum(1) * alpha[h + 1])[:, :, None])[:, :, 0]
+    rewards = pomdp.reward.transpose(0, 3, 2, 1)  # (H, A, Y|1, X)
+    split = pomdp.rewards_by_observation
+    alpha = np.array(rewards if split else rewards[:, :, 0], dtype=np.float64, order="C")
+    moves = np.ascontiguousarray(pomdp.transition.transpose(0, 2, 1, 3))  # (H|1, A, X, X)
+    for h in reversed(range(pomdp.horizon - 1)):
+        shows = pomdp.shows_after(h + 1)  # (A|1, X, Y)
+        if split:
+            later = (shows * alpha[h + 1].swapaxes(1, 2)).sum(-1)  # (A, X)
+        else:
+            later = shows.sum(-1) * alpha[h + 1]
+        onward = (moves[h if len(moves) > 1 else 0] @ later[:, :, None])[:, :, 0]
+        alpha[h] += onward[:, None] if split else onward
     return alpha
 
 
 @checked
 def root_bounds(pomdp: POMDP) -> RootBounds:
-    """All four bounds of the optimal value of a model.
+    """All four bounds on the optimal value of a model.
 
     Examples
     --------
@@ -62,10 +71,11 @@ def root_bounds(pomdp: POMDP) -> RootBounds:
     >>> print(", ".join(f"{name} {bound:.3f}" for name, bound in bounds._asdict().items()))
     blind 3.600, fast_informed 3.800, qmdp 3.900, mdp 4.000
     """
-    Q = qmdp(pomdp)
+    model = check_pomdp(pomdp, "root_bounds")
+    Q = qmdp(model)
     return RootBounds(
-        blind=float(root_value(pomdp, blind_policies(pomdp)[0])),
-        fast_informed=float(root_value(pomdp, fast_informed_bound(pomdp)[0].T)),
-        qmdp=float(root_value(pomdp, Q[0].T)),
-        mdp=float(root_value(pomdp, Q[:1].max(-1))),
+        blind=float(root_value(model, blind_policies(model)[0])),
+        fast_informed=float(root_value(model, fast_informed_bound(model)[0].T)),
+        qmdp=float(root_value(model, Q[0].T)),
+        mdp=float(root_value(model, mdp_values(model)[:1])),
     )

@@ -11,7 +11,7 @@ the same kind, and e_k is 1 for the states of kind k. Consider the experiment th
 with probability v_j(x) int w_j, and reveals kind k with probability int s_k. Given j, draw y from
 w_j / int w_j; given k, draw y from s_k / int s_k. Then y has density p(y | x) in every state x. So
 every policy on y can be simulated on this experiment, step by step, and its optimum is an upper
-bound of the optimum on y. This holds for any corners; good corners leave little mass for the e_k.
+bound on the optimum on y. This holds for any corners; good corners leave little mass for the e_k.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from homdp_ppl.precision import Array
 # with factor 2 contains a parabola; curves are not exactly parabolas.
 BULGE = 2.1
 TINY = 1e-100  # smallest scale for relative comparisons of likelihoods
-LOCAL, HALVINGS = 1e-12, 8  # tolerated difference of two rules per piece, and largest halvings
+LOCAL, HALVINGS = 1e-12, 8  # tolerated difference of two rules per piece, and most halvings
 BLIND = 2  # halvings of every piece, for kinks outside its outermost points
-# Largest remaining error of all masses together: several times the difference to finer rules.
+# Largest remaining error of all masses together: several times the difference from finer rules.
 UNSEEN = 1e-7
 # Smaller weights, relative to the largest, are rounding errors. They would remove all mass where a
 # likelihood is zero.
@@ -76,7 +76,7 @@ def spread(world: World, pieces: Pieces, edges: Array) -> Spread:
 def _least_masses(
     world: World, pieces: Pieces, edges: Array, corners: Array, inverse: Array
 ) -> Array:
-    """Lower bounds of int w_j, (cells, K). Mass that is missing is moved to the kinds.
+    """Lower bounds on int w_j, (cells, K). Mass that is missing is moved to the kinds.
 
     The weights have kinks, which quadrature rules integrate badly. Pieces are halved where two
     rules disagree, and twice the remaining difference is subtracted.

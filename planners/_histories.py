@@ -15,6 +15,8 @@ import numpy as np
 from homdp_ppl.core.arguments import count_problems, refuse
 from homdp_ppl.core.checked import checked
 from homdp_ppl.core.numbers import as_numbers
+from homdp_ppl.core.pomdp import POMDP
+from homdp_ppl.core.pomdp_validation import check_pomdp
 from homdp_ppl.errors import ParameterError, Problem, shown
 from homdp_ppl.precision import Array
 
@@ -57,6 +59,8 @@ class Support(NamedTuple):
 
         Tables without axes for steps and previous actions hold for all of them.
         """
+        if isinstance(model, POMDP):
+            check_pomdp(model, "Support.of")
         tables = {}
         for (where, rank), part in zip(SHORT.items(), _first_three(model), strict=True):
             ranks = range(rank, 5) if rank > 1 else (1,)
@@ -102,6 +106,16 @@ class Support(NamedTuple):
         """Whether every history is possible."""
         return bool(self.initial.all() and self.transition.all() and self.emission.all())
 
+    @property
+    def mixing(self) -> bool:
+        """Whether no transition and no observation excludes a state.
+
+        An observation may be impossible in all states, such as one that occurs only before the
+        first action.
+        """
+        sees = self.emission
+        return bool(self.transition.all() and (sees.all(-2) | ~sees.any(-2)).all())
+
     @checked
     def covers(self, other: Support) -> bool:
         """Whether everything that is possible in ``other`` is possible here."""
@@ -127,6 +141,7 @@ class Generation(NamedTuple):
     child: Array
     # whether all children exist: then child = (node A + action) Y + observation is not stored
     regular: bool
+    allowed: Array | None = None  # (N, A)  which actions are allowed; None: all of them
 
 
 @checked

@@ -1,5 +1,5 @@
 """Compiled pruning of alpha-vectors: which sums of two sets of vectors are needed at some belief,
-and a bound of the loss.
+and a bound on the loss.
 
 Vectors are defined on a face of the simplex, the beliefs over d states. One state needs a maximum,
 two states a convex hull of lines (_lines.py), more states a witness test by linear programming. A
@@ -88,7 +88,7 @@ def _prune_vectors(
     must be added.
     """
     n, m, d = len(left), len(right), left.shape[1]
-    # Untouched parts of empty arrays take no memory.
+    # The parts of these arrays that are never written take no memory.
     place, points, vectors = np.full((n, m), OPEN), np.empty((n * m, d)), np.empty((d, n * m))
     hot, names, scores = np.empty((d, HOT)), np.zeros(HOT + 1, np.int64), np.empty(n * m + HOT)
     space = _Workspace(
@@ -212,7 +212,7 @@ def _test(target: Floats, kept: int, eps: float, space: _Workspace) -> tuple[int
     This solves the matrix game max_b min_u b . (target - u) by the revised simplex method for the
     mixture: minimise v subject to sum_u l_u (target - u)(x) + s_x = v, sum_u l_u = 1. The last row
     of the basis inverse contains -b, its last column the basic variables and v. So v is an upper
-    bound of the gain in every step, and b gives a lower bound once no weight is negative.
+    bound on the gain in every step, and b gives a lower bound once no weight is negative.
     """
     vectors, _, hot, names, inverse, basis, belief, scores = space
     d, work, column = len(target), 0.0, np.empty(len(target) + 1)

@@ -1,5 +1,5 @@
-"""The bounds of bounded_search at each step: alpha-vectors below; the fast informed bound and
-points of a sawtooth above.
+"""The bounds of bounded_search at each step: alpha-vectors as lower bounds; the fast informed bound
+and sawtooth points as upper bounds.
 
 They are tuples of arrays that the compiled code in _search_kernels.py reads and writes. Beliefs are
 compressed: only positive entries are stored.
@@ -11,28 +11,39 @@ from typing import NamedTuple
 
 import numpy as np
 
-from homdp_ppl.core.pomdp import Stationary
+from homdp_ppl.core.pomdp import POMDP
+from homdp_ppl.evaluation.relaxations import fast_informed_bound
+from homdp_ppl.planners._bounds import blind_policies
 from homdp_ppl.precision import Array
 
 SAME = 1e-9  # keys of equal beliefs differ by at most this
 
 
 class Model(NamedTuple):
-    """A POMDP with its transition table compressed by rows."""
+    """The tables from one step to the next, with transitions compressed by rows."""
 
     initial: Array  # (X,)
-    emission: Array  # (X, Y)
+    first: Array  # (X, Y)  O(y|x) before the first action
+    emission: Array  # (A|1, X, Y)  O(y|x', a) of the next step
     rows: Array  # (X A + 1,)  start of the row of (x, a)
     columns: Array  # x' of each positive T(x'|x, a)
     chances: Array  # T(x'|x, a)
     labels: Array  # (X,)  arbitrary numbers to distinguish beliefs
+    marks: Array  # (Y,)  the same for observations; zero if rewards do not depend on them
 
 
 class Stage(NamedTuple):
-    """The bounds at one step."""
+    """The bounds at one step.
+
+    If rewards depend on the observation y that is seen before the action, values do too:
+    V(b, y) = max_a [b . extra_ya + Q(b, a)]. Vectors and the fast informed bound then contain the
+    part Q without the reward of this step, and serve all observations. Points belong to one
+    observation.
+    """
 
     used: Array  # (3,)  numbers of vectors, points and entries of points in the arrays
-    reward: Array  # (A, X)
+    reward: Array  # (A, X)  zero if it depends on the observation
+    extra: Array  # (Y|0, A, X)  the reward by observation; empty if it does not depend on it
     informed: Array  # (A, X)  the fast informed bound
     alpha: Array  # (X, vectors)  the value of a policy from each state, one column per vector
     action: Array  # (vectors,)  its action
@@ -43,11 +54,12 @@ class Stage(NamedTuple):
     size: Array  # (points,)  number of entries
     inverse: Array  # (X, points)  1 / b(x), infinite if b(x) = 0
     base: Array  # (points, A)  b . informed_a
-    q_upper: Array  # (points, A)  upper bounds of Q(b, a)
-    upper: Array  # (points,)  upper bound of V(b)
+    q_upper: Array  # (points, A)  upper bounds on Q(b, a)
+    upper: Array  # (points,)  upper bound on V(b)
     drop: Array  # (points,)  max_a base - upper
-    lower: Array  # (points,)  lower bound of V(b) at the last visit
+    lower: Array  # (points,)  lower bound on V(b) at the last visit
     key: Array  # (points,)
+    seen: Array  # (points,)  the observation of a point; 0 if rewards do not depend on it
 
 
 class Front(NamedTuple):
@@ -71,6 +83,7 @@ class Children(NamedTuple):
     # (n,)  probability of reaching the belief, reduced for actions that seem worse than the best
     reach: Array
     priority: Array  # (n,)  reach times gap
+    seen: Array  # (n,)  as in Stage
 
 
 class Work(NamedTuple):
@@ -82,30 +95,54 @@ class Work(NamedTuple):
     state: Array  # (X,)  one belief, not normalised
     weight: Array  # (X,)
     base: Array  # (A,)
+    extra: Array  # (A,)  expected rewards by observation
     fresh: Array  # (A,)  actions that were backed up
     score: Array  # (vectors,)
     ratio: Array  # (points,)
     shared: Array  # (points,)
-    q_lower: Array  # (A,)  lower bounds of Q(b, a)
+    q_lower: Array  # (A,)  lower bounds on Q(b, a)
     pick: Array  # (A, Y)
 
 
-def compressed(pomdp: Stationary) -> Model:
-    """Compress the transition table of a model."""
-    X, A, _ = pomdp.transition.shape
-    table = pomdp.transition.reshape(X * A, X)
-    rows = np.concatenate([[0], np.cumsum(np.count_nonzero(table, axis=1))])
-    columns = np.nonzero(table)[1].copy()  # contiguous, so that numba compiles for one type only
-    labels = np.random.default_rng(0).random(X)
-    return Model(pomdp.initial, pomdp.emission, rows, columns, table[table != 0], labels)
+def compressed(pomdp: POMDP) -> list[Model]:
+    """The tables from each step to the next; equal tables share their memory."""
+    X, Y, A = pomdp.sizes
+    labels, marks = np.split(np.random.default_rng(0).random(X + Y), [X])
+    if not pomdp.rewards_by_observation:
+        marks = np.zeros(Y)
+    parts = []
+    for table in pomdp.transition.reshape(-1, X * A, X):
+        rows = np.concatenate([[0], np.cumsum(np.count_nonzero(table, axis=1))])
+        columns = np.nonzero(table)[1].copy()  # contiguous: numba compiles for one type only
+        parts.append((rows, columns, table[table != 0]))
+    H, first = pomdp.horizon, pomdp.shows(0)
+    parts = parts[: max(1, H - 1)] if len(parts) > 1 else parts * max(1, H - 1)
+    return [
+        Model(pomdp.initial, first, pomdp.shows_after(min(h + 1, H - 1)), *moves, labels, marks)
+        for h, moves in enumerate(parts)
+    ]
 
 
-def first_stage(reward: Array, informed: Array, blind: Array, Y: int) -> Stage:
-    """The initial bounds of one step: blind policies (A, X) and the fast informed bound (X, A)."""
+def first_stages(pomdp: POMDP) -> list[Stage]:
+    """The initial bounds of each step: blind policies and the fast informed bound."""
+    rewards = np.ascontiguousarray(pomdp.reward.transpose(0, 2, 3, 1))  # (H, Y|1, A, X)
+    informed, blind = fast_informed_bound(pomdp), blind_policies(pomdp)
+    if not pomdp.rewards_by_observation:
+        values = zip(rewards[:, 0], rewards[:, :0], informed, blind, strict=True)
+    else:  # without the reward of the step, which is the same for all observations
+        onward = informed[:, :, 0] - pomdp.reward[:, :, 0]
+        after = blind[:, :, 0] - rewards[:, 0]
+        values = zip(np.zeros_like(rewards[:, 0]), rewards, onward, after, strict=True)
+    Y = pomdp.sizes[1]
+    return [_first_stage(*parts, Y) for parts in values]
+
+
+def _first_stage(reward: Array, extra: Array, informed: Array, blind: Array, Y: int) -> Stage:
     A = len(blind)
     return Stage(
         used=np.array([A, 0, 0]),
-        reward=np.ascontiguousarray(reward.T),
+        reward=reward,
+        extra=extra,
         informed=np.ascontiguousarray(informed.T),
         alpha=np.ascontiguousarray(blind.T),
         action=np.arange(A),
@@ -121,6 +158,7 @@ def first_stage(reward: Array, informed: Array, blind: Array, Y: int) -> Stage:
         drop=np.zeros(0),
         lower=np.zeros(0),
         key=np.zeros(0),
+        seen=np.zeros(0, np.int64),
     )
 
 
@@ -144,7 +182,7 @@ def with_points(stage: Stage, children: Children, which: Array) -> Stage:
     ends = np.cumsum(sizes)
     end, last = m + len(which), e + int(sizes.sum())
     if end > len(stage.key):
-        names = ("size", "base", "q_upper", "upper", "drop", "lower", "key")
+        names = ("size", "base", "q_upper", "upper", "drop", "lower", "key", "seen")
         grown = {name: _longer(getattr(stage, name), 2 * end) for name in names}
         inverse = np.ascontiguousarray(_longer(stage.inverse.T, 2 * end).T)
         stage = stage._replace(begin=_longer(stage.begin, 2 * end + 1), inverse=inverse, **grown)
@@ -167,6 +205,7 @@ def with_points(stage: Stage, children: Children, which: Array) -> Stage:
     stage.upper[m:end], stage.lower[m:end], stage.key[m:end] = (
         part[which] for part in children[4:7]
     )
+    stage.seen[m:end] = children.seen[which]
     stage.used[1:] = end, last
     return stage
 
@@ -175,20 +214,26 @@ def make_work(X: int, Y: int, A: int) -> Work:
     """Working memory; score, ratio and shared must grow with the largest stage."""
     numbers = {name: np.zeros(X) for name in ("onward", "predicted", "weight")}
     places = {name: np.zeros(X, np.int64) for name in ("touched", "state")}
-    by_action = {"base": np.zeros(A), "fresh": np.zeros(A, bool), "q_lower": np.zeros(A)}
-    sets = {name: np.zeros(A) for name in ("score", "ratio", "shared")}
-    return Work(pick=np.zeros((A, Y), np.int64), **numbers, **places, **by_action, **sets)
+    sets = ("base", "extra", "q_lower", "score", "ratio", "shared")
+    by_action = {name: np.zeros(A) for name in sets}
+    pick, fresh = np.zeros((A, Y), np.int64), np.zeros(A, bool)
+    return Work(pick=pick, fresh=fresh, **numbers, **places, **by_action)
 
 
 def make_children(n: int, X: int, A: int) -> Children:
     """Memory for n children of any support."""
-    columns = (np.empty(n) for _ in range(5))
+    upper, lower, key, reach, priority = np.empty((5, n))
     return Children(
         np.zeros(n + 1, np.int64),
         np.empty(n * X, np.int64),
         np.empty(n * X),
         np.empty((n, A)),
-        *columns,
+        upper,
+        lower,
+        key,
+        reach,
+        priority,
+        np.empty(n, np.int64),
     )
 
 

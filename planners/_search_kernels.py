@@ -2,7 +2,7 @@
 """Compiled backups of both bounds for bounded_search, one belief at a time, in loops over its
 positive entries.
 
-Each function keeps the bounds valid: vectors are values of policies, points are upper bounds of the
+Each function keeps the bounds valid: vectors are values of policies, points are upper bounds on the
 optimum at their belief. ``model``, ``here``, ``there`` (the next step), ``front``, ``work`` and
 ``children`` are the tuples of _search_bounds.py.
 """
@@ -61,10 +61,30 @@ def _recall(stage, point, work):
 
 @inner
 def _rewarded(stage, point, action):
-    total = 0.0
+    total, by_observation = 0.0, len(stage.extra) > 0
     for k in range(stage.begin[point], stage.begin[point + 1]):
-        total += stage.weight[k] * stage.reward[action, stage.state[k]]
+        x, weight = stage.state[k], stage.weight[k]
+        total += weight * stage.reward[action, x]
+        if by_observation:
+            total += weight * stage.extra[stage.seen[point], action, x]
     return total
+
+
+@inner
+def _expect_extra(stage, work, m, seen):
+    """Write the expected rewards by observation to ``work.extra``, for the belief in ``work``."""
+    for a in range(len(work.extra)):
+        work.extra[a] = 0.0
+        for k in range(m):
+            work.extra[a] += work.weight[k] * stage.extra[seen, a, work.state[k]]
+
+
+@inner
+def _shows(model, point, action):
+    """O(y|x') after an action at a point; the first emission for point -1."""
+    if point < 0:
+        return model.first
+    return model.emission[action if len(model.emission) > 1 else 0]
 
 
 @inner
@@ -83,7 +103,7 @@ def _forget(work, n):
 
 
 @inner
-def _observe(model, work, n, y):
+def _observe(shows, work, n, y):
     """Write the predicted weights times O(y|x') to ``work.state`` and ``work.weight``.
 
     Returns the number of positive entries.
@@ -91,7 +111,7 @@ def _observe(model, work, n, y):
     m = 0
     for t in range(n):
         x = work.touched[t]
-        seen = work.predicted[x] * model.emission[x, y]
+        seen = work.predicted[x] * shows[x, y]
         if seen > 0.0:
             work.state[m] = x
             work.weight[m] = seen
@@ -100,19 +120,25 @@ def _observe(model, work, n, y):
 
 
 @inner
-def _upper(stage, work, m):
-    """Upper bound at the belief in ``work``, which need not be normalised.
+def _upper(stage, work, m, y):
+    """Upper bound at the belief in ``work``, which need not be normalised, after observation y.
 
     V(b) <= c v_i + U(b - c b_i) for every stored point with V(b_i) <= v_i and every c with c b_i <=
     b, where U is the fast informed bound. The largest such c is the smallest ratio b(x) / b_i(x)
-    over the states with b_i(x) > 0. If b(x) = 0 at one of them, then c = 0.
+    over the states with b_i(x) > 0. If b(x) = 0 at one of them, then c = 0. Points of other
+    observations do not count if rewards depend on them.
     """
-    A, points = len(work.base), stage.used[1]
+    A, points, by_observation = len(work.base), stage.used[1], len(stage.extra) > 0
+    seen = y if by_observation else 0
     first = -np.inf
+    if by_observation:
+        _expect_extra(stage, work, m, seen)
     for a in range(A):
         total = 0.0
         for k in range(m):
             total += work.weight[k] * stage.informed[a, work.state[k]]
+        if by_observation:
+            total += work.extra[a]
         work.base[a] = total
         first = max(first, total)
     for i in range(points):
@@ -129,7 +155,11 @@ def _upper(stage, work, m):
     for i in range(points):
         c = work.ratio[i]
         # the bound is at least first - c drop
-        if work.shared[i] == stage.size[i] and c * stage.drop[i] > first - best:
+        if (
+            work.shared[i] == stage.size[i]
+            and c * stage.drop[i] > first - best
+            and stage.seen[i] == seen
+        ):
             rest = -np.inf
             for a in range(A):
                 rest = max(rest, work.base[a] - c * stage.base[i, a])
@@ -138,8 +168,9 @@ def _upper(stage, work, m):
 
 
 @inner
-def _lower(stage, work, m, tie):
-    """The best vector at the belief in ``work``; its value is in ``work.score``.
+def _lower(stage, work, m, y, tie):
+    """The best vector at the belief in ``work`` after observation y; its value is in
+    ``work.score``.
 
     Ties are broken in favour of the lowest action.
     """
@@ -152,6 +183,10 @@ def _lower(stage, work, m, tie):
         mass += weight
         for i in range(n):
             work.score[i] += weight * stage.alpha[x, i]
+    if len(stage.extra) > 0:
+        _expect_extra(stage, work, m, y)
+        for i in range(n):
+            work.score[i] += work.extra[stage.action[i]]
     best = 0
     for i in range(1, n):
         if work.score[i] > work.score[best]:
@@ -172,7 +207,7 @@ def refine(model, here, there, points, work):
 
     Returns the total improvement.
     """
-    A, Y = len(work.base), model.emission.shape[1]
+    A, Y = work.pick.shape
     gained = 0.0
     for i in points:
         for a in range(A):
@@ -182,12 +217,12 @@ def refine(model, here, there, points, work):
             if work.fresh[a]:
                 break
             work.fresh[a] = True
-            n = _predict(model, here, i, a, work)
+            n, shows = _predict(model, here, i, a, work), _shows(model, i, a)
             total = _rewarded(here, i, a)
             for y in range(Y):
-                m = _observe(model, work, n, y)
+                m = _observe(shows, work, n, y)
                 if m > 0:
-                    total += _upper(there, work, m)
+                    total += _upper(there, work, m, y)
             _forget(work, n)
             here.q_upper[i, a] = min(here.q_upper[i, a], total)
         if here.q_upper[i, a] < here.upper[i]:
@@ -204,10 +239,10 @@ def improve(model, here, there, points, tie, least, work):
     A vector is added if it gains ``least``, or if it ties and has a lower action. ``here`` must
     have capacity for one vector per point. Returns the number of new vectors.
     """
-    A, Y = len(work.base), model.emission.shape[1]
+    A, Y = work.pick.shape
     added = 0
     for i in points:
-        own = _lower(here, work, _recall(here, i, work), tie)
+        own = _lower(here, work, _recall(here, i, work), here.seen[i], tie)
         low, usual, most, best = work.score[own], here.action[own], -np.inf, -np.inf
         for k in range(here.used[0]):
             most = max(most, work.score[k])
@@ -215,13 +250,13 @@ def improve(model, here, there, points, tie, least, work):
             work.q_lower[a] = -np.inf
             if here.q_upper[i, a] <= low + least and (a >= usual or here.q_upper[i, a] < low - tie):
                 continue
-            n = _predict(model, here, i, a, work)
+            n, shows = _predict(model, here, i, a, work), _shows(model, i, a)
             work.q_lower[a] = _rewarded(here, i, a)
             for y in range(Y):
-                m = _observe(model, work, n, y)
+                m = _observe(shows, work, n, y)
                 work.pick[a, y] = -1
                 if m > 0:
-                    work.pick[a, y] = _lower(there, work, m, tie)
+                    work.pick[a, y] = _lower(there, work, m, y, tie)
                     work.q_lower[a] += work.score[work.pick[a, y]]
             _forget(work, n)
             best = max(best, work.q_lower[a])
@@ -240,27 +275,32 @@ def improve(model, here, there, points, tie, least, work):
 def _append(model, here, there, i, a, tie, work):
     """Add the vector of action a and the picks.
 
-    It is r(x, a) + sum_x' T(x'|x, a) sum_y O(y|x') alpha_{pick(y)}(x'). After an observation that
-    is impossible at this point, the policy follows the best vector for the predicted belief.
+    It is r(x, a) + sum_x' T(x'|x, a) sum_y O(y|x', a) alpha_{pick(y)}(x'). After an observation
+    that is impossible at this point, the policy follows the best vector for the predicted belief.
     """
-    X, Y = model.emission.shape
-    n = _predict(model, here, i, a, work)
+    X, (A, Y), by_observation = len(model.initial), work.pick.shape, len(there.extra) > 0
+    shows, n = _shows(model, i, a), _predict(model, here, i, a, work)
     for t in range(n):
         work.state[t] = work.touched[t]
         work.weight[t] = work.predicted[work.touched[t]]
     _forget(work, n)
-    usual = _lower(there, work, n, tie)
-    new = here.used[0]
+    new, usual = here.used[0], np.int64(-1)
     for y in range(Y):
         if work.pick[a, y] < 0:
+            if usual < 0 or by_observation:
+                usual = _lower(there, work, n, y, tie)
             work.pick[a, y] = usual
         here.successor[new, y] = work.pick[a, y]
     for x in range(X):
         for y in range(Y):
-            work.onward[x] += model.emission[x, y] * there.alpha[x, work.pick[a, y]]
+            pick = work.pick[a, y]
+            value = there.alpha[x, pick]
+            if by_observation:
+                value += there.extra[y, there.action[pick], x]
+            work.onward[x] += shows[x, y] * value
     for x in range(X):
         total = here.reward[a, x]
-        for t in range(model.rows[x * len(work.base) + a], model.rows[x * len(work.base) + a + 1]):
+        for t in range(model.rows[x * A + a], model.rows[x * A + a + 1]):
             total += model.chances[t] * work.onward[model.columns[t]]
         here.alpha[x, new] = total
     for x in range(X):
@@ -276,7 +316,7 @@ def descend(model, here, there, front, tie, work, children):
     Only children with a priority above ``front.floor`` are written to ``children``, which must have
     capacity for all. Returns their number, and the sums of all upper and of all lower bounds.
     """
-    A, Y = len(work.base), model.emission.shape[1]
+    A, Y = work.pick.shape
     # A plain 0 has another type, and _write would be compiled twice.
     count, above, below = np.int64(0), 0.0, 0.0
     for j in range(len(front.points)):
@@ -290,15 +330,16 @@ def descend(model, here, there, front, tie, work, children):
                 if share < SERIOUS:
                     continue
                 share = min(share, 1.0) ** SHARPNESS
-            n = _predict(model, here, i, a, work)
+            n, shows = _predict(model, here, i, a, work), _shows(model, i, a)
             for y in range(Y):
-                m = _observe(model, work, n, y)
+                m = _observe(shows, work, n, y)
                 if m == 0:
                     continue
-                upper = _upper(there, work, m)
-                lower = work.score[_lower(there, work, m, tie)]
+                upper = _upper(there, work, m, y)
+                lower = work.score[_lower(there, work, m, y, tie)]
                 above, below = above + upper, below + lower
                 if share * front.reach[j] * (upper - lower) > front.floor:
+                    children.seen[count] = y if len(there.extra) > 0 else 0
                     bounds = (upper, lower)
                     _write(model, children, count, bounds, share * front.reach[j], m, work)
                     count += 1
@@ -310,10 +351,11 @@ def descend(model, here, there, front, tie, work, children):
 def _write(model, children, count, bounds, reach, m, work):
     """Store the belief in ``work``, normalised.
 
-    Beliefs whose entries agree to nine digits have the same key.
+    Beliefs whose entries agree to nine digits have the same key. If rewards depend on the
+    observation, it must be the same too.
     """
     upper, lower = bounds
-    mass, key, end = 0.0, 0.0, children.begin[count]
+    mass, key, end = 0.0, model.marks[children.seen[count]], children.begin[count]
     for k in range(m):
         mass += work.weight[k]
     for k in range(m):

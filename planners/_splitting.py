@@ -61,7 +61,7 @@ def look_ahead(less: Plan, more: Plan, kind: Array) -> list[Step]:
     probe = np.random.default_rng(0).normal(size=len(kind))
     steps = []
     for beliefs, both in zip(_beliefs(less), vectors, strict=True):
-        alphas = np.concatenate(both)
+        alphas = np.concatenate([part.reshape(-1, len(kind)) for part in both])
         alphas = alphas[np.unique((alphas @ probe).round(10), return_index=True)[1]]
         steps.append(Step(np.stack([alphas @ (belief[:, None] * members) for belief in beliefs])))
     return steps
@@ -73,18 +73,22 @@ def _beliefs(plan: Plan) -> Iterator[Array]:
     Histories that end in the same node are added up.
     """
     policy, pomdp = plan.finite
-    model = pomdp.stationary("quantised")
-    before, following = model.initial[None], policy.start[None]
-    for _ in range(model.horizon):
+    before, following = pomdp.initial[None], policy.start[None]
+    shows = pomdp.shows(0).T[None]  # (1, Y, X)
+    for h in range(pomdp.horizon):
         yield before
+        if h + 1 == pomdp.horizon:
+            return
         nodes, place = np.unique(following, return_inverse=True)
         weights = np.zeros((len(nodes), before.shape[1]))
-        np.add.at(weights, place.reshape(following.shape), before[:, None, :] * model.emission.T)
+        np.add.at(weights, place.reshape(following.shape), before[:, None, :] * shows)
         likely = np.argsort(-weights.sum(1), kind="stable")[:BELIEFS]
         nodes, weights = nodes[likely], weights[likely]
         action = policy.probabilities[nodes].argmax(1)
-        before = np.einsum("nx,nxz->nz", weights, model.transition.transpose(1, 0, 2)[action])
+        before = np.einsum("nx,nxz->nz", weights, pomdp.moves(h).transpose(1, 0, 2)[action])
         following = policy.successor[nodes, 0 if policy.successor.shape[1] == 1 else action]
+        after = pomdp.shows_after(h + 1).swapaxes(1, 2)  # (A|1, Y, X)
+        shows = after if len(after) == 1 else after[action]
 
 
 def contributions(steps: list[Step], masses: Array, spread: Spread) -> tuple[Array, list[Step]]:

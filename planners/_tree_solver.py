@@ -6,6 +6,7 @@ needs reshapes only; a tree with impossible branches uses the index arrays of _h
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from functools import partial
 from itertools import pairwise
@@ -113,6 +114,8 @@ def backward(
         if h + 1 < H:
             Q = Q + at_children(xp, shape[h], beliefs.chance[h + 1] * value).sum(-1)
             best = best + at_children(xp, shape[h], beliefs.chance[h + 1] * upper).sum(-1)
+        if shape[h].allowed is not None:
+            Q, best = (xp.where(shape[h].allowed, some, -math.inf) for some in (Q, best))
         actions.append(_choose(xp, Q, H))
         value = xp.take_along_axis(Q, actions[-1][:, None], axis=1)[:, 0]
         upper = best.max(-1)
@@ -141,7 +144,10 @@ def backward_vectors(
         if h + 1 < H:
             following = at_children(xp, shape[h], alpha)  # (N, A, Y, X)
             Q = Q + _map(xp, partial(backup, h + 1), following)
-        actions.append(_choose(xp, (beliefs.state[h][:, :, None] * Q).sum(1), H))
+        score = (beliefs.state[h][:, :, None] * Q).sum(1)  # (N, A)
+        if shape[h].allowed is not None:
+            score = xp.where(shape[h].allowed, score, -math.inf)
+        actions.append(_choose(xp, score, H))
         alpha = xp.take_along_axis(Q, actions[-1][:, None, None], axis=2)[:, :, 0]
     value = (beliefs.chance[0] * (beliefs.state[0] * alpha).sum(-1)).sum()
     return Values(value, value, alpha, actions[::-1])

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from homdp_ppl.core.allowed import Allowed, allowed_problems
 from homdp_ppl.core.arguments import number_problems, refuse
 from homdp_ppl.core.plan import Plan
 from homdp_ppl.core.pomdp import POMDP
 from homdp_ppl.core.pomdp_validation import validated
 from homdp_ppl.errors import PlanningError
 from homdp_ppl.planners._histories import Support, few_histories
+from homdp_ppl.planners._restricted import LargeTreeError
 from homdp_ppl.planners.alpha_vectors import alpha_vectors
 from homdp_ppl.planners.bounded_search import bounded_search
 from homdp_ppl.planners.history_tree import history_tree
 
 SMALL_TREE = 200_000  # histories: a tree of this size is solved in well under a second
 FEW_STATES = 2  # the upper envelope of alpha-vectors is a one-dimensional hull
-DENSE_STATES = 10  # up to this size, exact vectors are faster than search for models without zeros
+# up to this size, exact vectors are faster than search if all states stay possible
+DENSE_STATES = 10
 
 
 @dataclass(frozen=True)
@@ -25,31 +28,41 @@ class Auto:
 
     gap: float
 
-    def __call__(self, pomdp: POMDP) -> Plan:
-        """Plan for a model."""
+    def __call__(self, pomdp: POMDP, *, allowed: Allowed | None = None) -> Plan:
+        """Plan for a model; ``allowed`` restricts the actions by the history."""
+        refuse(PlanningError, "auto", allowed_problems(allowed))
         tree, search = history_tree(), bounded_search(self.gap)
         model = validated(pomdp, "auto")
+        if allowed is not None:
+            return self._restricted(model, allowed)
         support, X = Support.of(model), len(model.initial)
-        if not model.is_stationary:
-            reason = "its tables depend on the step, the action or the observation"
-            return _explained(tree(model), reason)
         histories = few_histories(support, model.horizon, SMALL_TREE)
         many = f"there are {X} states and too many histories for a tree"
         if histories is not None:
             return _explained(tree(model), f"there are only {histories:,} histories")
-        if X <= FEW_STATES or (X <= DENSE_STATES and support.complete):
+        if X <= FEW_STATES or (X <= DENSE_STATES and support.mixing):
             try:
                 return _explained(alpha_vectors(self.gap)(model), many)
             except PlanningError:
                 return _explained(search(model), "there are too many exact vectors")
         return _explained(search(model), many)
 
+    def _restricted(self, model: POMDP, allowed: Allowed) -> Plan:
+        """Plan with restricted actions, which only two planners support."""
+        try:
+            plan = history_tree(SMALL_TREE)(model, allowed=allowed)
+        except LargeTreeError:
+            plan = bounded_search(self.gap)(model, allowed=allowed)
+            return _explained(plan, "there are too many allowed histories for a tree")
+        histories = len(plan.finite[0].probabilities)
+        return _explained(plan, f"there are only {histories:,} allowed histories")
+
 
 def auto(gap: float = 1e-3) -> Auto:
     """A planner that selects another planner by the size of the model.
 
-    It uses the history tree if it is small, exact alpha-vectors for few states without known zeros,
-    and otherwise bounded search.
+    It uses the history tree if it is small, exact alpha-vectors for few states that all stay
+    possible, and otherwise bounded search.
 
     Parameters
     ----------

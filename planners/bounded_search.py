@@ -1,4 +1,4 @@
-"""bounded_search: an anytime planner with lower and upper bounds of the optimum.
+"""bounded_search: an anytime planner with lower and upper bounds on the optimum.
 
 This is heuristic search value iteration (Smith and Simmons 2004) for finite horizons. Each pass
 goes forward from the start of the episode and keeps the beliefs with the largest probability times
@@ -12,11 +12,12 @@ import math
 import sys
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from homdp_ppl.core.allowed import Allowed, allowed_problems
 from homdp_ppl.core.arguments import number_problems, refuse
 from homdp_ppl.core.checked import checked_but
 from homdp_ppl.core.graph_policy import GraphPolicy
@@ -25,14 +26,13 @@ from homdp_ppl.core.pomdp import POMDP, TIE
 from homdp_ppl.core.pomdp_validation import sizes_of, validated
 from homdp_ppl.errors import PlanningError, Problem
 from homdp_ppl.evaluation.exact import evaluate
-from homdp_ppl.evaluation.relaxations import fast_informed_bound
-from homdp_ppl.planners._bounds import blind_policies
+from homdp_ppl.planners._allowed_search import search_allowed
 from homdp_ppl.planners._search_bounds import (
     Front,
     Stage,
     compressed,
     first_rows,
-    first_stage,
+    first_stages,
     joined,
     lookup,
     make_children,
@@ -68,8 +68,11 @@ class BoundedSearch:
     gap: float
     time_limit: float | None
 
-    def __call__(self, pomdp: POMDP) -> Plan:
-        """Plan for a model."""
+    def __call__(self, pomdp: POMDP, *, allowed: Allowed | None = None) -> Plan:
+        """Plan for a model; ``allowed`` restricts the actions by the history."""
+        refuse(PlanningError, "bounded_search", allowed_problems(allowed))
+        if allowed is not None:
+            return self._restricted(_fitting(pomdp), allowed)
         started = time.perf_counter()
         deadline = math.inf if self.time_limit is None else started + self.time_limit
         search = Search(_fitting(pomdp), self.gap, deadline)
@@ -86,6 +89,23 @@ class BoundedSearch:
             policy, value, max(upper, value), search.pomdp, "bounded_search", **statistics
         )
 
+    def _restricted(self, model: POMDP, allowed: Allowed) -> Plan:
+        started = time.perf_counter()
+        found = search_allowed(model, allowed, self.gap, self.time_limit)
+        statistics = {"passes": found.passes, "nodes": found.nodes}
+        seconds = time.perf_counter() - started
+        upper = max(found.upper, found.value)
+        plan = make_plan(
+            found.policy,
+            found.value,
+            upper,
+            model,
+            "bounded_search",
+            **statistics,
+            seconds=seconds,
+        )
+        return replace(plan, allowed=found.allowed)
+
 
 @checked_but("gap")
 def bounded_search(gap: float = 1e-3, time_limit: float | None = None) -> BoundedSearch:
@@ -95,6 +115,10 @@ def bounded_search(gap: float = 1e-3, time_limit: float | None = None) -> Bounde
     policy so far. It also stops at its memory limit. In every case ``value <= optimum <= upper``,
     where ``upper`` includes an allowance for rounding. After an observation that is impossible in
     the model, the policy follows the best plan for the belief predicted before it.
+
+    With forbidden actions, the search keeps bounds for histories instead of beliefs. It then needs
+    a horizon for which the histories of one policy fit into memory. Its policy is defined after
+    histories that its own actions can lead to; rules that add random actions need history_tree.
 
     Parameters
     ----------
@@ -125,24 +149,20 @@ class Search:
 
     def __init__(self, pomdp: POMDP, gap: float, deadline: float) -> None:
         self.pomdp, self.gap, self.deadline = pomdp, gap, deadline
-        self.short = short = pomdp.stationary("bounded_search")
         # when to show the status, and its text
         self.quiet, self.message = time.perf_counter() + QUIET, "first pass"
         self.status: Status | None = None
         H, (X, Y, A) = pomdp.horizon, pomdp.sizes
-        bounds = zip(short.reward, fast_informed_bound(pomdp), blind_policies(pomdp), strict=True)
-        self.model = compressed(short)
-        self.stages = [
-            first_stage(reward, informed, blind, Y) for reward, informed, blind in bounds
-        ]
+        self.models, self.stages = compressed(pomdp), first_stages(pomdp)
         self.work = make_work(X, Y, A)
         self.passes, self.width = 0, WIDTH
         self.block = int(np.clip(ENTRIES // (A * Y * X), 1, BLOCK))
         self.children = make_children(self.block * A * Y, X, A)
         scale = H * float(np.abs(pomdp.reward).max())
         self.tie, self.least = TIE * H, LEAST * scale
-        # sums of about X + Y + 4 terms at each step
-        self.rounding = float(np.finfo(np.float64).eps) * H * (X + Y + 4) * scale
+        # sums of about X + Y + 4 terms at each step, two more for rewards by observation
+        terms = X + Y + 4 + 2 * pomdp.rewards_by_observation
+        self.rounding = float(np.finfo(np.float64).eps) * H * terms * scale
 
     def run(self) -> None:
         """Repeat passes until the bounds are close enough, nothing changes, or the limit of time or
@@ -170,20 +190,22 @@ class Search:
                 self.status.stop()
 
     def bounds(self) -> tuple[float, float]:
-        """Upper and lower bounds of the optimum."""
+        """Upper and lower bounds on the optimum."""
         stage = self.stages[0]
         front = Front(*ROOT, math.inf)
         _, upper, lower = descend(
-            self.model, stage, stage, front, self.tie, self.work, self.children
+            self.models[0], stage, stage, front, self.tie, self.work, self.children
         )
         return upper + self.rounding, lower
 
     def policy(self) -> GraphPolicy:
         """The policy of the lower bound: one node for each reachable vector."""
-        rho, _, O, reward = self.short  # noqa: E741
-        A, stage = reward.shape[2], self.stages[0]
+        rho, O, stage = self.pomdp.initial, self.pomdp.shows(0), self.stages[0]  # noqa: E741
+        A = self.pomdp.sizes[2]
         joint = np.where((rho @ O > 0)[:, None], (rho[:, None] * O).T, rho)  # (Y, X)
         score, action = joint @ stage.alpha[:, : stage.used[0]], stage.action[: stage.used[0]]
+        for y, extra in enumerate(stage.extra):  # rewards that depend on the observation
+            score[y] += (extra @ joint[y])[action]
         near = score >= score.max(1, keepdims=True) - self.tie * joint.sum(1, keepdims=True)
         lowest = np.where(near, action, A).min(1, keepdims=True)
         best = np.where(near & (action == lowest), score, -np.inf).argmax(1)
@@ -220,13 +242,13 @@ class Search:
             kept.append(points)
             for some in self._blocks(new):
                 changed |= (
-                    refine(self.model, self.stages[h], self.stages[h + 1], new[some], self.work)
+                    refine(self.models[h], self.stages[h], self.stages[h + 1], new[some], self.work)
                     > self.least
                 )
         for h in reversed(range(len(kept))):
             for some in self._blocks(kept[h]):
                 self._store(h, with_vectors(self.stages[h], self.block))
-                stages = self.model, self.stages[h], self.stages[h + 1]
+                stages = self.models[h], self.stages[h], self.stages[h + 1]
                 changed |= refine(*stages, kept[h][some], self.work) > self.least
                 changed |= improve(*stages, kept[h][some], self.tie, self.least, self.work) > 0
         self.passes += 1
@@ -243,7 +265,8 @@ class Search:
         floor = max(0.1 * self.gap / (H * self.width * A * Y), self.least)
         found = []
         for some in self._blocks(points):
-            stages = self.model, self.stages[max(h - 1, 0)], self.stages[h]
+            before = max(h - 1, 0)
+            stages = self.models[before], self.stages[before], self.stages[h]
             front = Front(points[some], reach[some], floor)
             n, _, _ = descend(*stages, front, self.tie, self.work, self.children)
             found.append(first_rows(self.children, n))
@@ -293,8 +316,8 @@ def _fitting(pomdp: POMDP) -> POMDP:
     """
     X, Y, A, H = sizes_of(pomdp, "bounded_search")
     needed = 8 * (
-        6 * H * X * A
-        + 3 * X * A * X
+        (4 + 2 * np.shape(pomdp.reward)[2]) * H * X * A
+        + 3 * np.shape(pomdp.transition)[0] * X * A * X
         + H * WIDTH * (2 * X + 4 * A + Y)
         + 2 * max(ENTRIES, A * Y * X)
     )

@@ -17,18 +17,24 @@ from types import ModuleType
 from typing import Any
 
 import jax.numpy as jnp
+import networkx as nx
 import numpy as np
 
+from homdp_ppl.core.allowed import Allowed, allowed_problems
 from homdp_ppl.core.arguments import count_problems, refuse
+from homdp_ppl.core.bound import by_value
 from homdp_ppl.core.cache import Cache
 from homdp_ppl.core.checked import checked_but
 from homdp_ppl.core.graph_policy import GraphPolicy
 from homdp_ppl.core.plan import Backup, Plan, Solution, make_plan
-from homdp_ppl.core.pomdp import POMDP
-from homdp_ppl.core.pomdp_validation import validated
+from homdp_ppl.core.pomdp import POMDP, numbered_spaces
+from homdp_ppl.core.pomdp_validation import check_pomdp, validated
+from homdp_ppl.declare.kernels import Tables
 from homdp_ppl.errors import PlanningError, Problem
 from homdp_ppl.memory import amount, count, memory_budget
+from homdp_ppl.planners._graph_shape import HistoryShape, read_history_graph
 from homdp_ppl.planners._histories import Generation, Support, counted, generations
+from homdp_ppl.planners._restricted import Restriction, restricted_generations
 from homdp_ppl.planners._tree_score import follow, history_rewards
 from homdp_ppl.planners._tree_solver import (
     Beliefs,
@@ -42,7 +48,7 @@ from homdp_ppl.precision import Array
 ENDLESS = 10**30  # counting stops at this number of histories
 SHAPES_BYTES = 500_000_000  # memory limit of cached shapes
 # by support and horizon, for all planners
-_shapes = Cache(SHAPES_BYTES, lambda shape: sum(part.nbytes for step in shape for part in step[:4]))
+_shapes = Cache(SHAPES_BYTES, lambda shape: sum(map(_generation_bytes, shape)))
 
 
 @dataclass(frozen=True)
@@ -52,8 +58,16 @@ class HistoryTree:
     max_nodes: int
     backup: Backup | None
     clip: bool
+    graph: HistoryShape | None = None
 
-    def __call__(self, pomdp: POMDP, parameters: Any = None, support: Any = None) -> Plan:
+    def __call__(
+        self,
+        pomdp: POMDP,
+        parameters: Any = None,
+        support: Any = None,
+        *,
+        allowed: Allowed | None = None,
+    ) -> Plan:
         """Plan for a model.
 
         Parameters
@@ -65,30 +79,49 @@ class HistoryTree:
         support
             Which entries can be non-zero. Impossible branches are pruned. Default: the support of
             the model.
+        allowed
+            Which actions are allowed after a history: a function of y_1 .. y_h and a_1 .. a_{h-1}
+            that returns (A,) booleans. Default: all, or those of the graph.
         """
         start = time.perf_counter()
+        refuse(PlanningError, "history_tree", allowed_problems(allowed))
         model = validated(pomdp, "history_tree")
-        solved = self.solve(model, parameters, support)
+        solved = self._arrays(model, parameters, support, allowed)
         policy = GraphPolicy(
             solved.policy.start, solved.policy.probabilities, solved.policy.successor
         )
         nodes, seconds = len(policy.probabilities), time.perf_counter() - start
-        return make_plan(
+        plan = make_plan(
             policy, solved.value, solved.upper, model, "history_tree", nodes=nodes, seconds=seconds
         )
+        return plan if solved.allowed is None else replace(plan, allowed=solved.allowed)
 
     def optimistic(self, backup: Backup | None, clip: bool) -> HistoryTree:
         """The same planner with an optimistic backup or clipped values."""
         return replace(self, backup=backup, clip=clip)
 
-    def solve(self, pomdp: POMDP, parameters: Any = None, support: Any = None) -> Solution:
+    def solve(
+        self,
+        pomdp: POMDP,
+        parameters: Any = None,
+        support: Any = None,
+        *,
+        allowed: Allowed | None = None,
+    ) -> Solution:
         """The arrays of a plan, computed with NumPy. Arguments are those of ``__call__``."""
-        shape = self._shape(Support.of(pomdp if support is None else support), pomdp.horizon)
-        return self._solve(np, shape, pomdp, parameters)
+        return self._arrays(check_pomdp(pomdp, "history_tree"), parameters, support, allowed)
 
-    def scorer(self, support: Any, world: POMDP) -> Callable[[GraphPolicy], Array] | None:
+    def _arrays(
+        self, model: POMDP, parameters: Any, support: Any, allowed: Allowed | None
+    ) -> Solution:
+        pattern = Support.of(Tables(*model[:3]) if support is None else support)
+        return self._solve(np, self._shape(pattern, model.horizon, allowed), model, parameters)
+
+    def scorer(
+        self, support: Any, world: POMDP, *, allowed: Allowed | None = None
+    ) -> Callable[[GraphPolicy], Array] | None:
         """A pure function for the exact values in ``world`` of the policies from :meth:`compile`
-        for the same support.
+        for the same support and the same allowed actions.
 
         The expected rewards of histories are computed once; the value of a policy is a sum over the
         histories that it reaches. None if something is possible in the world that the support
@@ -97,7 +130,7 @@ class HistoryTree:
         pattern = Support.of(support)
         if not pattern.covers(Support.of(world)):
             return None
-        shape = self._shape(pattern, world.horizon)
+        shape = self._shape(pattern, world.horizon, allowed)
         rewards = history_rewards(shape, world)
 
         def score(policy: GraphPolicy) -> Array:
@@ -105,7 +138,7 @@ class HistoryTree:
 
         return score
 
-    def compile(self, support: Any) -> Callable[..., Solution]:
+    def compile(self, support: Any, *, allowed: Allowed | None = None) -> Callable[..., Solution]:
         """A pure function of (POMDP, backup parameters) for all models with this support, which JAX
         can trace.
 
@@ -114,16 +147,24 @@ class HistoryTree:
         support
             A POMDP or Boolean tables, such as ``homdp.structure.support``. Branches that are
             impossible there are pruned.
+        allowed
+            Which actions are allowed after a history, as in ``__call__``.
         """
         pattern = Support.of(support)
 
         def solve(pomdp: POMDP, parameters: Any = None) -> Solution:
-            model = POMDP(*(jnp.asarray(part) for part in pomdp))
-            return self._solve(jnp, self._shape(pattern, model.horizon), model, parameters)
+            model = POMDP(*(jnp.asarray(part) for part in check_pomdp(pomdp, "history_tree")))
+            shape = self._shape(pattern, model.horizon, allowed)
+            return self._solve(jnp, shape, model, parameters)
 
         return solve
 
-    def _shape(self, support: Support, horizon: int) -> list[Generation]:
+    def _shape(
+        self, support: Support, horizon: int, allowed: Allowed | None = None
+    ) -> list[Generation]:
+        if self.graph is not None or allowed is not None:
+            return self._restricted_shape(support, horizon, allowed)
+
         def make() -> list[Generation]:
             self._check_size(support, horizon)
             return generations(support, horizon)
@@ -132,6 +173,16 @@ class HistoryTree:
         if sum(_lengths(shape)) > self.max_nodes:  # cached by a planner with a larger limit
             self._check_size(support, horizon)
         return shape
+
+    def _restricted_shape(
+        self, support: Support, horizon: int, allowed: Allowed | None
+    ) -> list[Generation]:
+        most = min(self.max_nodes, int(memory_budget() // tree_bytes(1, support)))
+        spaces = numbered_spaces(*support.sizes, horizon)
+        restriction = Restriction(allowed, self.graph, spaces, most)
+        # the limit is part of the key: the cached shape of a larger limit may be too large
+        key = (support.key, horizon, by_value(allowed), self.graph, most)
+        return _shapes.get(key, lambda: restricted_generations(support, restriction))
 
     def _check_size(self, support: Support, horizon: int) -> None:
         """Raise PlanningError for too large a tree, before anything is allocated."""
@@ -166,12 +217,17 @@ class HistoryTree:
             )
         _, Y, A = model.sizes
         policy = _policy(xp, shape, beliefs, values.actions, Y, A)
-        return Solution(values.value, values.upper, values.first[policy.start], policy)
+        masks = [step.allowed for step in shape if step.allowed is not None]
+        allowed = np.concatenate(masks) if masks else None
+        return Solution(values.value, values.upper, values.first[policy.start], policy, allowed)
 
 
 @checked_but("max_nodes")
 def history_tree(
-    max_nodes: int = 5_000_000, backup: Backup | None = None, clip: bool = False
+    max_nodes: int = 5_000_000,
+    backup: Backup | None = None,
+    clip: bool = False,
+    graph: nx.DiGraph | None = None,
 ) -> HistoryTree:
     """The exact planner on the tree of histories.
 
@@ -186,6 +242,9 @@ def history_tree(
     clip
         Whether to clip the value of a history at step h to H - h + 1. This applies only without
         ``backup``, since backups have their own limits.
+    graph
+        The result of :func:`history_graph`, from which you may have removed subtrees or actions.
+        The plan is optimal among the policies that stay in the graph. Default: all histories.
 
     Returns
     -------
@@ -201,7 +260,13 @@ def history_tree(
     (4.6128, 0.0)
     """
     refuse(PlanningError, "history_tree", count_problems(1, max_nodes=max_nodes))
-    return HistoryTree(max_nodes, backup, clip)
+    shape = None if graph is None else read_history_graph(graph)
+    return HistoryTree(max_nodes, backup, clip, shape)
+
+
+def _generation_bytes(generation: Generation) -> int:
+    masks = 0 if generation.allowed is None else generation.allowed.nbytes
+    return sum(part.nbytes for part in generation[:4]) + masks
 
 
 def _lengths(shape: list[Generation]) -> Iterator[int]:
@@ -234,6 +299,7 @@ def _policy(
     Observations that the support excludes are pruned. If one occurs, the policy continues as after
     the observation that is likeliest under the predicted belief. An observation that the support
     allows but that has probability zero in this model has its own node, with the predicted belief.
+    After a forbidden action, the policy continues as after its own action.
     """
     offsets = np.concatenate([[0], np.cumsum([len(a) for a in actions])])
     successor = []
@@ -249,6 +315,9 @@ def _policy(
             chance = at_children(xp, generation, beliefs.chance[h + 1] + 1.0)
             likeliest = xp.take_along_axis(xp.asarray(child), chance.argmax(-1)[:, :, None], axis=2)
             child = xp.where(child < 0, likeliest, child)
+            if generation.allowed is not None:
+                own = xp.take_along_axis(child, actions[h][:, None, None], axis=1)  # (N, 1, Y)
+                child = xp.where(generation.allowed[:, :, None], child, own)
         successor.append(offsets[h + 1] + child)
     start = np.full(observations, -1)
     start[shape[0].observation] = np.arange(len(actions[0]))

@@ -15,6 +15,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from homdp_ppl.core.allowed import Allowed, refuse_allowed
 from homdp_ppl.core.arguments import count_problems, number_problems, refuse, size_problems
 from homdp_ppl.core.checked import checked
 from homdp_ppl.core.plan import Plan
@@ -51,8 +52,9 @@ class ParticleTree:
     heuristic: Callable[[Array, Array], Array] | None
     episodes: int
 
-    def __call__(self, world: World | POMDP) -> Plan:
-        """Plan for a world or a POMDP."""
+    def __call__(self, world: World | POMDP, *, allowed: Allowed | None = None) -> Plan:
+        """Plan for a world or a POMDP; a restriction of the actions raises PlanningError."""
+        refuse_allowed("particle_tree", allowed)
         dynamics, numbers = _dynamics(world)
         domain = dynamics.spaces
         k, alpha = self.widening

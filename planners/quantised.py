@@ -1,5 +1,5 @@
-"""quantised: planning for finitely many states and real-valued observations, with a bracket of the
-optimum.
+"""quantised: planning for finitely many states and real-valued observations, with a bracket around
+the optimum.
 
     value of a policy on cells   <=   optimum over all policies on y
                                  <=   optimum of an experiment that is more informative than y
@@ -22,6 +22,7 @@ from numpy.typing import ArrayLike
 from homdp_ppl.continuous.quadrature import Pieces, cut, panels
 from homdp_ppl.continuous.quantised_policy import QuantisedPolicy, cell_names
 from homdp_ppl.continuous.tabulation import as_edges, cell_masses
+from homdp_ppl.core.allowed import Allowed, refuse_allowed
 from homdp_ppl.core.arguments import count_problems, number_problems, refuse
 from homdp_ppl.core.checked import checked
 from homdp_ppl.core.plan import Plan, Planner
@@ -30,7 +31,8 @@ from homdp_ppl.core.spaces import Spaces
 from homdp_ppl.declare.latent import latent_tables, states_on_line
 from homdp_ppl.declare.model import World
 from homdp_ppl.errors import PlanningError, Problem
-from homdp_ppl.planners._cells import UNSEEN, Spread, spread
+from homdp_ppl.memory import NUMBER, count, require_memory
+from homdp_ppl.planners._cells import BLIND, UNSEEN, Spread, spread
 from homdp_ppl.planners._splitting import contributions, look_ahead, split
 from homdp_ppl.planners.alpha_vectors import alpha_vectors
 from homdp_ppl.planners.auto import FEW_STATES, auto
@@ -38,6 +40,7 @@ from homdp_ppl.precision import Array
 
 FIRST = 4  # initial number of cells, of equal mass
 INNER = 0.1  # gap of the finite planner, as a share of the requested gap
+COPIES = 9  # numbers in memory per point and kind of state; measured with 2 to 8 kinds
 PLAIN = 1e-4  # gap of the finite planner if no gap is requested
 
 
@@ -53,8 +56,14 @@ class Quantised:
     planner: Planner  # for finite models
     max_cells: int
 
-    def __call__(self, world: World, edges: ArrayLike | None = None) -> Plan:
-        """Plan for a world, optionally starting with the cells between the ``edges``."""
+    def __call__(
+        self, world: World, edges: ArrayLike | None = None, *, allowed: Allowed | None = None
+    ) -> Plan:
+        """Plan for a world, optionally starting with the cells between the ``edges``.
+
+        A restriction of the actions raises PlanningError.
+        """
+        refuse_allowed("quantised", allowed)
         return self._plan(_line(world), edges)
 
     def plan_tables(self, world: World, latent: tuple[Array, Array, Array]) -> Plan:
@@ -73,6 +82,7 @@ class Quantised:
 
     def _plan(self, line: _Line, edges: ArrayLike | None) -> Plan:
         started = time.perf_counter()
+        _require_room(line, self.max_cells)
         first = (
             _first_edges(line.pieces, min(FIRST, self.max_cells))
             if edges is None
@@ -186,8 +196,9 @@ class BySize:
 
     gap: float
 
-    def __call__(self, pomdp: POMDP) -> Plan:
+    def __call__(self, pomdp: POMDP, *, allowed: Allowed | None = None) -> Plan:
         """Plan for a model."""
+        refuse_allowed("quantised", allowed)
         few = len(pomdp.initial) <= FEW_STATES
         return alpha_vectors(self.gap)(pomdp) if few else auto(self.gap)(pomdp)
 
@@ -239,9 +250,19 @@ def _first_edges(pieces: Pieces, cells: int) -> Array:
     return np.unique(np.interp(np.arange(1, cells) / cells * mass[-1], mass, pieces.breaks))
 
 
+def _require_room(line: _Line, cells: int) -> None:
+    """Raise PlanningError if the densities on this number of cells do not fit in memory."""
+    pieces = len(line.pieces.points) + 2**BLIND * cells
+    numbers = COPIES * pieces * line.pieces.points[0].size * len(line.pieces.first)
+    got = f"{count(cells)} cells for {count(len(line.states))} states"
+    needed = NUMBER * (numbers + cells * len(line.states))
+    require_memory(PlanningError, "quantised", "max_cells", got, needed, "Use fewer cells.")
+
+
 def _solve(line: _Line, edges: Array, planner: Planner) -> _Found:
     """The bracket for given cells."""
     started = time.perf_counter()
+    _require_room(line, len(edges) + 1)
     world, (rho, T, r), pieces = line.world, line.latent, cut(line.world, line.pieces, edges)
     masses, above = cell_masses(pieces, edges), spread(line.world, pieces, edges)
     H = world.spaces.horizon

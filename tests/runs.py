@@ -66,5 +66,5 @@ def losing(*gaps, episodes_per_round=1, optimistic=1.0):
         "episodes_per_round": episodes_per_round,
     }
     nothing = Record.empty(Spaces(("x",), ("y",), ("a",), 1))
-    promised = np.broadcast_to(np.asarray(optimistic, dtype=float), values.shape)
-    return Saved(about, replace(nothing, values=values, played=played, optimistic=promised), {})
+    filled = np.broadcast_to(np.asarray(optimistic, dtype=float), values.shape)
+    return Saved(about, replace(nothing, values=values, played=played, optimistic=filled), {})

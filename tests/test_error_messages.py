@@ -178,7 +178,7 @@ def test_a_missing_file(tmp_path):
     with pytest.raises(StorageError) as caught:
         GraphPolicy.load(path)
     assert str(caught.value) == (
-        f"{path}: got No such file or directory; expected a policy file that can be read"
+        f"{path}: got no such file or directory; expected a policy file that can be read"
     )
 
 

@@ -47,6 +47,11 @@ def test_errors_on_one_line():
         in_one_line(error)
         == "model: size: got 3; expected at most 2. Take less. | name: got a b; expected one line"
     )
+    error = HOMDPError("model", [SIZE, SIZE._replace(got="4"), SIZE._replace(remedy="Or more.")])
+    assert in_one_line(error) == (
+        "model: size: got 3; expected at most 2 | size: got 4; expected at most 2. Take less. "
+        "| size: got 3; expected at most 2. Or more."
+    )
 
 
 def test_similar_names_are_suggested():

@@ -17,7 +17,7 @@ from homdp_ppl import (
     posterior, rollout, uniform_policy,
 )
 from homdp_ppl.evaluation import estimate, trajectory_distance
-from homdp_ppl.planners import history_tree, particle_tree
+from homdp_ppl.planners import history_tree, particle_tree, plan_on_cells, quantised
 from homdp_ppl.posteriors import Sampling
 
 tiger = models.load("tiger")
@@ -123,6 +123,16 @@ ATTACKS = {
         "trajectory_distance(uniform_policy(tiger), *[tiger.with_horizon(30).pomdp] * 2)",
         "PlanningError",
         "horizon",
+    ),
+    "cells": (
+        "quantised(max_cells=10**9)(models.load('gaussian_tiger', horizon=2))",
+        "PlanningError",
+        "max_cells",
+    ),
+    "cells between given edges": (
+        "plan_on_cells(models.load('gaussian_tiger', horizon=2), np.linspace(-1, 1, 10**6))",
+        "PlanningError",
+        "max_cells",
     ),
     "quantiles": (
         "homdp_ppl.confidence.quantile_radii(belief, key, 1e-9)",

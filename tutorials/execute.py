@@ -1,8 +1,7 @@
-"""Run the tutorial notebooks from fresh kernels and keep their outputs.
+"""Run the tutorial notebooks in fresh kernels and store their outputs.
 
-A notebook that raises an error, or writes anything to stderr, is refused with the cell that did it,
-and its file stays as it was. What is written depends on the notebook alone: no timestamps, no
-versions or names of the machine it ran on.
+If a cell raises an error or writes to stderr, the cell is reported and the file is not changed. The
+outputs contain no timestamps, versions or machine names, so they depend only on the notebook.
 """
 
 from __future__ import annotations
@@ -34,12 +33,12 @@ class NotebookError(RuntimeError):
 
 
 def execute(path: Path) -> NotebookNode:
-    """Run one notebook from a fresh kernel, in its own folder, without writing anything.
+    """Run one notebook in a fresh kernel, in its own folder, without writing the file.
 
     Parameters
     ----------
     path
-        The notebook's file.
+        The notebook file.
 
     Returns
     -------
@@ -47,7 +46,7 @@ def execute(path: Path) -> NotebookNode:
         The notebook with its outputs and stable metadata.
     """
     notebook: NotebookNode = nbformat.read(path, as_version=4)  # type: ignore[no-untyped-call]
-    started = [0]  # numbers of the cells that were begun
+    started = [0]  # numbers of the cells that have started
     client = NotebookClient(
         notebook,
         timeout=TIMEOUT,
@@ -58,27 +57,27 @@ def execute(path: Path) -> NotebookNode:
         on_cell_start=lambda cell, cell_index: started.append(cell_index + 1),
         extra_arguments=[
             "--IPKernelApp.log_level=ERROR"
-        ],  # else each kernel warns that it talks over TCP
+        ],  # otherwise each kernel warns that it uses TCP
     )
     try:
-        # A backend set for tests would leave the notebook without pictures.
+        # With a backend that was set for tests, the notebook would have no figures.
         client.execute(
             env={**os.environ, "MPLBACKEND": "module://matplotlib_inline.backend_inline"}
         )
     except CellExecutionError:
-        pass  # the cell carries the error, and is named below
+        pass  # the error is in the cell and is reported below
     except (CellTimeoutError, DeadKernelError) as error:
         raise NotebookError(f"{path.name}, cell {started[-1]}: {error}") from error
     for number, cell in enumerate(notebook.cells, start=1):
         for output in cell.get("outputs", []):
-            _refuse_noise(f"{path.name}, cell {number}", output)
+            _check_output(f"{path.name}, cell {number}", output)
         cell.metadata.clear()
     notebook.metadata.clear()
     notebook.metadata.update(METADATA)
     return notebook
 
 
-def _refuse_noise(where: str, output: NotebookNode) -> None:
+def _check_output(where: str, output: NotebookNode) -> None:
     if output.output_type == "error":
         traceback = COLOURS.sub("", "\n".join(output.traceback))
         raise NotebookError(f"{where}: {output.ename}\n{traceback}")
@@ -87,7 +86,7 @@ def _refuse_noise(where: str, output: NotebookNode) -> None:
 
 
 def main(names: Sequence[str] = ()) -> int:
-    """Run the notebooks that were named, or all of the folder, and write their outputs in place.
+    """Run the given notebooks, or all notebooks of the folder, and store their outputs.
 
     Returns the exit code.
     """
@@ -109,5 +108,7 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("notebooks", nargs="*", help="their files; all of this folder by default")
+    parser.add_argument(
+        "notebooks", nargs="*", help="notebook files (default: all files in this folder)"
+    )
     sys.exit(main(parser.parse_args().notebooks))

@@ -33,7 +33,7 @@ from homdp_ppl.report import (
     seen_table,
     theory_table,
 )
-from homdp_ppl.report.look import counted
+from homdp_ppl.report.formatting import counted
 from homdp_ppl.report.tables import LEGEND
 from homdp_ppl.storage.atomic import atomic_write
 
@@ -214,7 +214,7 @@ def learn_once(options: argparse.Namespace, console: Console) -> None:
         say(console, f"policy of the last round: {options.save}")
     if options.out:
         dataset = run.to_dataset()
-        atomic_write(options.out, lambda beside: dataset.to_netcdf(beside, engine="scipy"))
+        atomic_write(options.out, lambda temporary: dataset.to_netcdf(temporary, engine="scipy"))
         say(console, f"rounds and episodes:      {options.out} (read with xarray.open_dataset)")
 
 

@@ -142,7 +142,7 @@ def _play(commands: Any) -> None:
 
 
 def _plan(commands: Any) -> None:
-    more = "Prints the value of the plan, an upper bound of the optimum, and the first decisions."
+    more = "Prints the value of the plan, an upper bound on the optimum, and the first decisions."
     parser = _add(commands, "plan", "compute a plan for a model", more)
     parser.add_argument("model", metavar="MODEL", help=MODEL)
     parser.add_argument("--planner", default="auto", help=_planner_help())
@@ -240,8 +240,8 @@ def _compare(commands: Any) -> None:
         "--epsilon",
         type=float,
         help=(
-            "threshold on the average regret, for the number of episodes until it stays below "
-            f"(default {defaults.EPSILON:g})"
+            "threshold of the average gap: the tables list the number of episodes until the gap "
+            f"stays below it (default {defaults.EPSILON:g})"
         ),
     )
     parser.add_argument(
@@ -348,13 +348,13 @@ def _workers(parser: argparse.ArgumentParser) -> None:
 
 def _positive(text: str) -> int:
     if not (text.isdecimal() and text.isascii()) or len(text) > 9 or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text[:40]!r} is not a positive whole number below 10^9")
+        raise argparse.ArgumentTypeError(f"{text[:40]!r} is not a positive integer below 10^9")
     return int(text)
 
 
 def _seed(text: str) -> int:
     if not (text.isdecimal() and text.isascii()) or len(text) > 10 or int(text) >= 2**32:
-        raise argparse.ArgumentTypeError(f"{text[:40]!r} is not a whole number from 0 to 2^32 - 1")
+        raise argparse.ArgumentTypeError(f"{text[:40]!r} is not an integer from 0 to 2^32 - 1")
     return int(text)
 
 

@@ -18,9 +18,9 @@ from homdp_ppl.cli.parser import split_calls
 from homdp_ppl.cli.progress import StudyProgress, busy
 from homdp_ppl.errors import ParameterError, Problem
 from homdp_ppl.report import comparison_table
-from homdp_ppl.report.look import counted
+from homdp_ppl.report.formatting import counted
 from homdp_ppl.report.page import write_page
-from homdp_ppl.report.page.progress import missing, of_model, whole
+from homdp_ppl.report.page.progress import complete_runs, missing, of_model
 from homdp_ppl.storage.journal import read_journal
 from homdp_ppl.study.directory import slug
 from homdp_ppl.study.reading import Runs, is_complete
@@ -70,8 +70,6 @@ def resume(options: argparse.Namespace, console: Console) -> int:
     trust = options.files or options.trust
     found = study.StudyDirectory.open(out, trust)
     left, before = _left(found, found.units()), _sizes(out)
-    if not left:
-        say(console, "All runs are already complete.")
     with (
         _resumable(out, found.study),
         _client(options) as client,
@@ -86,6 +84,8 @@ def resume(options: argparse.Namespace, console: Console) -> int:
             trust=trust,
             take_over=options.take_over,
         )
+    if not left:
+        say(console, "All runs are already complete.")
     return _finish(done, console, _further(out, before))
 
 
@@ -125,7 +125,7 @@ def _say_files(directory: study.StudyDirectory, page: Path, console: Console) ->
 def _tables(directory: study.StudyDirectory, runs: Runs, console: Console) -> None:
     """Print one table of complete runs per model, all with the same columns."""
     most, epsilon = directory.study.seeds, directory.study.epsilon
-    ended = {model: whole(of_model(runs, model)) for model in directory.study.models}
+    ended = {model: complete_runs(of_model(runs, model)) for model in directory.study.models}
     found = [
         (model, next(iter(rules.values()))[0], rules) for model, rules in ended.items() if rules
     ]

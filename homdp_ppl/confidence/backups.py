@@ -16,10 +16,11 @@ import numpy as np
 from scipy.special import ndtr
 
 from homdp_ppl.core.arguments import refuse, share_problems
-from homdp_ppl.core.checked import checked
+from homdp_ppl.core.checked import check_types, checked
 from homdp_ppl.core.counts import Counts, check_counts
 from homdp_ppl.core.form import Form
 from homdp_ppl.core.pomdp import POMDP
+from homdp_ppl.core.pomdp_validation import check_candidates, check_pomdp
 from homdp_ppl.declare.model import HOMDP
 from homdp_ppl.errors import InferenceError, ParameterError, Problem
 from homdp_ppl.posteriors.dirichlet import ClosedForm, Spread, closed_form
@@ -147,6 +148,7 @@ def backup_moments(homdp: HOMDP) -> Callable[..., tuple[Array, Array]]:
     covariance, form = _covariance(closed_form(homdp)), homdp.form
 
     def evaluate(believed: Moments, alpha_next: Array, step: int = 1) -> tuple[Array, Array]:
+        believed = _validated(believed, "backup_moments")
         xp = namespace(believed, alpha_next)
         T, row = believed.model.moves(step - 1), believed.transition
         if form.moves_by_step:
@@ -199,6 +201,7 @@ def start_variance(homdp: HOMDP) -> Callable[[Moments, Array], Array]:
     first_rows = form.emission_index(0, slice(-1, None), slice(None))[:-1]
 
     def evaluate(believed: Moments, first: Array) -> Array:
+        believed = _validated(believed, "start_variance")
         C, rho = covariance(believed.emission, first[None], first_rows)[0], believed.model.initial
         second = rho**2 @ C if C.ndim == 1 else rho @ C @ rho
         if known:
@@ -265,6 +268,7 @@ def draw_backup(z: float) -> Backup:
     """
 
     def backup(parameters: POMDP, h: int, alpha_next: Array) -> Array:
+        parameters = check_candidates(parameters, "draw_backup")
         xp = namespace(parameters, alpha_next)
         values = one_step_values(parameters, h, alpha_next)
         return xp.minimum(upper_quantile(values, float(ndtr(z))), float(parameters.horizon - h))
@@ -317,6 +321,13 @@ def upper_quantile(values: Array, level: float) -> Array:
     S = len(values)
     place = min(max(ceil(level * (S + 1) - 1e-9), 1), S) - 1
     return namespace(values).sort(values, axis=0)[place]
+
+
+def _validated(given: Any, subject: str) -> Moments:
+    """Moments with a valid model; raises an error for anything else."""
+    check_types(subject, parameters=(given, Moments))
+    believed: Moments = given
+    return believed._replace(model=check_pomdp(believed.model, subject))
 
 
 def _covariance(form: ClosedForm) -> Callable[[Spread, Array, tuple[Any, ...]], Array]:

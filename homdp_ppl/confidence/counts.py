@@ -29,7 +29,7 @@ from homdp_ppl.core.checked import checked, checked_but
 from homdp_ppl.core.counts import Counts, check_counts
 from homdp_ppl.core.form import Form
 from homdp_ppl.core.pomdp import POMDP
-from homdp_ppl.core.spaces import HasSpaces
+from homdp_ppl.core.spaces import HasTables
 from homdp_ppl.declare.model import HOMDP
 from homdp_ppl.errors import ParameterError
 from homdp_ppl.precision import Array, in_x64, namespace
@@ -128,7 +128,7 @@ def frequencies(seen: Array, possible: Array) -> Array:
     )
 
 
-def hop_b_betas(model: HasSpaces, episodes: int, delta: float) -> tuple[Array, Array]:
+def hop_b_betas(model: HasTables, episodes: int, delta: float) -> tuple[Array, Array]:
     """The parameters of Algorithm 1: beta_1 = 4 H^3 log(YXAHK/delta), beta_2 = 8 Y log(YXKH/delta).
 
     The proof of E_O needs log(2YXKH/delta); beta_2 is as printed. XAHK and XHK are the numbers of
@@ -351,10 +351,11 @@ def weissman(n: Array | int, outcomes: Array | int, level: float) -> Array:
     0.192065
     """
     _check_numbers("weissman", n=n, outcomes=outcomes, level=level)
-    xp = namespace(n, level)
-    d = np.asarray(outcomes, dtype=np.float64)
-    plural = np.maximum(d, 2)
-    subsets = plural * math.log(2) + np.log1p(-(2 ** (1 - plural)))  # log(2^d - 2) without overflow
+    xp, of_outcomes = namespace(n, outcomes, level), namespace(outcomes)
+    d = of_outcomes.asarray(outcomes, dtype=np.float64)
+    plural = of_outcomes.maximum(d, 2)
+    # log(2^d - 2) without overflow
+    subsets = plural * math.log(2) + of_outcomes.log1p(-(2 ** (1 - plural)))
     return xp.where(d > 1, _capped(xp, 1, 2 * (subsets - xp.log(level)), n, 2), 0.0)
 
 

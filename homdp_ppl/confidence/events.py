@@ -23,7 +23,7 @@ from homdp_ppl.core.counts import Counts, check_counts
 from homdp_ppl.core.graph_policy import GraphPolicy, check_policy
 from homdp_ppl.core.pomdp import POMDP
 from homdp_ppl.core.pomdp_validation import check_pomdp
-from homdp_ppl.core.spaces import HasSpaces, Spaces
+from homdp_ppl.core.spaces import HasTables, Spaces
 from homdp_ppl.declare.model import HOMDP, World
 from homdp_ppl.errors import PlanningError, Problem
 from homdp_ppl.precision import Array
@@ -110,8 +110,8 @@ def continuations(policy: GraphPolicy, pomdp: POMDP) -> Continuations:
     ... ]  # lit at the next step, then with probability 1/2
     [[[[0.0, 1.5]]], [[[0.0, 1.0]]]]
     """
-    check_pomdp(pomdp, "continuations")
-    check_policy(policy, pomdp)
+    pomdp = check_pomdp(pomdp, "continuations")
+    check_policy(policy, pomdp.spaces)
     if pomdp.rewards_by_observation:
         expected = "rewards that depend on the state and the action only, as in appendix C"
         problem = Problem("reward", "rewards that depend on the observation", expected)
@@ -285,7 +285,7 @@ def relative_transition_event(
         T / (2 * c)
         + _per_visit(2 * c * _logarithm(world, episodes, delta), counts.state_action)[..., None]
     )
-    states, _, actions, _ = world.spaces
+    states, actions = world.spaces.states, world.spaces.actions
 
     def describe(*entry: int) -> str:
         *step, x, a, after = entry
@@ -337,7 +337,7 @@ def tilde_epsilon(
     return np.where(unknown_rows(homdp, known).transition, radius, 0.0)
 
 
-def _logarithm(model: HasSpaces, episodes: int, delta: float) -> float:
+def _logarithm(model: HasTables, episodes: int, delta: float) -> float:
     rows_and_visits = int(row_steps(model)[0].sum())  # X A H
     return math.log(model.spaces.sizes[0] * rows_and_visits * float(episodes) / delta)
 
@@ -356,7 +356,7 @@ def _step(steps: Sequence[int]) -> str:
 
 def _emission_row(world: World, row: Sequence[int]) -> str:
     """An emission row in names."""
-    states, _, actions, _ = world.spaces
+    states, actions = world.spaces.states, world.spaces.actions
     *steps, a, x = row if len(row) > 1 else (-1, *row)
     text = f"O{_step(steps)}(. | {states[x]}"
     if not world.form.answers_action:

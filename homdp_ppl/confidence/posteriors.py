@@ -230,7 +230,7 @@ def one_step(
     X, Y, A, H = belief.homdp.spaces.sizes
     if isinstance(alpha_next, jax.core.Tracer):
         remedy = "Call it outside of jit, vmap and grad."
-        problem = Problem("alpha_next", "values that JAX is tracing", "numbers", remedy)
+        problem = Problem("alpha_next", "traced JAX values", "numbers", remedy)
         raise TracedError("one_step", [problem])
     if alpha_next.shape != (A, Y, X) or not np.isfinite(np.asarray(alpha_next)).all():
         expected = f"finite numbers of shape {(A, Y, X)}: action, observation, state"

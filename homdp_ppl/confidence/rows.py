@@ -10,13 +10,13 @@ from __future__ import annotations
 import numpy as np
 
 from homdp_ppl.core.counts import Counts
-from homdp_ppl.core.spaces import HasSpaces
+from homdp_ppl.core.spaces import HasTables
 from homdp_ppl.declare.conjugacy import Rows
 from homdp_ppl.declare.model import HOMDP
 from homdp_ppl.precision import Array, namespace
 
 
-def row_steps(model: HasSpaces) -> tuple[Array, Array]:
+def row_steps(model: HasTables) -> tuple[Array, Array]:
     """The number of steps of an episode at which each transition and emission row can be used.
 
     K times this number is the largest number of visits of a row in K episodes.

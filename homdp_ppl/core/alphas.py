@@ -53,8 +53,8 @@ def policy_alphas(policy: GraphPolicy, pomdp: POMDP) -> list[Array]:
     ... ]  # one node per step; the lamp is lit now, and with probability 1/2 later
     [[[0.0, 1.5]], [[0.0, 1.0]]]
     """
-    check_pomdp(pomdp, "policy_alphas")
-    check_policy(policy, pomdp)
+    pomdp = check_pomdp(pomdp, "policy_alphas")
+    check_policy(policy, pomdp.spaces)
     if not isinstance(policy, GraphPolicy):
         remedy = "Convert it: GraphPolicy.from_policy(policy, model)."
         problem = Problem("policy", f"a {type(policy).__name__}", "a GraphPolicy", remedy)
@@ -62,9 +62,13 @@ def policy_alphas(policy: GraphPolicy, pomdp: POMDP) -> list[Array]:
     return alphas_of(policy, pomdp)
 
 
-def alphas_of(policy: GraphPolicy, pomdp: POMDP) -> list[Array]:
-    """Like :func:`policy_alphas`, for a policy and a model that are already validated."""
-    by_step = layers(policy, pomdp.horizon)
+def alphas_of(policy: GraphPolicy, pomdp: POMDP, by_step: list[Array] | None = None) -> list[Array]:
+    """Like :func:`policy_alphas`, for a policy and a model that are already validated.
+
+    ``by_step`` are the nodes of each step, if more than those of :func:`layers` are needed. They
+    must contain the nodes that the policy leads to from those of the step before.
+    """
+    by_step = layers(policy, pomdp.horizon) if by_step is None else by_step
     X, Y, A = pomdp.sizes
     nodes, width = sum(map(len, by_step)), X * Y if pomdp.rewards_by_observation else X
     got = f"a policy of {count(nodes)} nodes with {count(width)} numbers each"

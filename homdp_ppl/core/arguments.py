@@ -32,25 +32,25 @@ def refuse(error: type[HOMDPError], subject: str, problems: Iterable[Problem]) -
 
 
 def is_count(value: Any, least: int = 1) -> bool:
-    """Whether a value is a whole number of at least ``least``; booleans are not."""
+    """Whether a value is an integer of at least ``least``; booleans are not."""
     whole = isinstance(value, Integral) and not isinstance(value, bool)
     return whole and int(value) >= least
 
 
 def count_problems(least: int = 1, **given: Any) -> list[Problem]:
-    """Check arguments that must be whole numbers of at least ``least``.
+    """Check arguments that must be integers of at least ``least``.
 
     Examples
     --------
     >>> print(*count_problems(episodes=0, seeds=3))
-    episodes: got 0; expected a whole number of at least 1
+    episodes: got 0; expected an integer of at least 1
     """
-    expected = f"a whole number of at least {least}"
+    expected = f"an integer of at least {least}"
     return [_problem(n, v, expected) for n, v in given.items() if not is_count(v, least)]
 
 
 def size_problems(least: int = 1, **given: Any) -> list[Problem]:
-    """Check arguments that are sizes of arrays: whole numbers, and the arrays must fit in memory.
+    """Check arguments that are sizes of arrays: integers, and the arrays must fit in memory.
 
     Examples
     --------
@@ -161,7 +161,7 @@ def check_sizes(
     between: Mapping[str, tuple[Any, tuple[float, float]]] | None = None,
     **counts: Any,
 ) -> tuple[int, ...]:
-    """Check whole numbers of at least 1 and return them as Python integers.
+    """Check integers of at least 1 and return them as Python integers.
 
     Python integers cannot overflow.
 
@@ -172,7 +172,7 @@ def check_sizes(
     between
         Further numbers by name, each with the open interval that must contain it.
     counts
-        The whole numbers.
+        The integers.
     """
     traced = [value for value, _ in (between or {}).values() if isinstance(value, jax.core.Tracer)]
     if traced:

@@ -115,7 +115,7 @@ def bind(function: Callable[..., R], **options: Any) -> Bound[R]:
     """
     traced = [name for name, value in options.items() if isinstance(value, jax.core.Tracer)]
     if traced:
-        problems = [Problem(name, "a value that JAX is tracing", "a value") for name in traced]
+        problems = [Problem(name, "a traced JAX value", "a concrete value") for name in traced]
         raise TracedError("bind", problems)
     if not callable(function):
         problem = Problem("function", shown(function), "a function")

@@ -11,6 +11,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Collection, Iterable, Mapping
+from itertools import chain
 from typing import Any, ParamSpec, TypeVar
 
 import jax
@@ -83,7 +84,7 @@ def checked(function: Callable[P, R]) -> Callable[P, R]:
     ...     repeat(3, times=True)
     ... except ParameterError as error:
     ...     print(*error.problems, sep="; ")
-    text: got 3; expected a string; times: got True; expected a whole number
+    text: got 3; expected a string; times: got True; expected an integer
     """
     return _checked(function, ())
 
@@ -110,7 +111,7 @@ def _checked(function: Callable[P, R], but: Collection[str]) -> Callable[P, R]:
     @functools.wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
         known = kinds()
-        for name, value in (*zip(names, args, strict=False), *kwargs.items()):
+        for name, value in chain(zip(names, args, strict=False), kwargs.items()):
             kind = known.get(name)
             if kind is not None and not kind.accepts(value):
                 given = [*zip(names, args, strict=False), *kwargs.items()]

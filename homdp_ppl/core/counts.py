@@ -17,10 +17,11 @@ from homdp_ppl.core.episode import Episode, missing_value
 from homdp_ppl.core.episodes import Episodes
 from homdp_ppl.core.form import Form
 from homdp_ppl.core.policy import range_problems
-from homdp_ppl.core.spaces import HasSpaces, spaces_of
+from homdp_ppl.core.pomdp_validation import spaces_of
+from homdp_ppl.core.spaces import HasTables
 from homdp_ppl.errors import DataError, Problem, shown
 from homdp_ppl.memory import NUMBER, count, require_memory
-from homdp_ppl.precision import Array, namespace
+from homdp_ppl.precision import Array
 
 Names: TypeAlias = tuple[tuple[str, ...], ...]
 
@@ -52,7 +53,7 @@ class Counts:
 
     @classmethod
     @checked
-    def zero(cls, model: HasSpaces) -> Counts:
+    def zero(cls, model: HasTables) -> Counts:
         """Counts without any data."""
         form = _form(model)
         transition, emission, initial = (
@@ -64,7 +65,7 @@ class Counts:
     @classmethod
     @checked
     def of(
-        cls, episodes: Episode | Episodes | Iterable[Episode | Episodes], model: HasSpaces
+        cls, episodes: Episode | Episodes | Iterable[Episode | Episodes], model: HasTables
     ) -> Counts:
         """Count episodes; raises DataError if they do not fit the model or lack states.
 
@@ -118,7 +119,7 @@ class Counts:
     @checked
     def add(self, episode: Episode) -> Counts:
         """These counts plus one episode; can be traced, then without validation."""
-        traced = namespace(self.transition, episode.states) is jnp
+        traced = isinstance(self.transition, jax.Array) or isinstance(episode.states, jax.Array)
         if not traced:
             _check_indices(self, episode)
         moves, shows = self.form.step_places(episode.states, episode.observations, episode.actions)
@@ -157,7 +158,7 @@ def _incremented(table: Array, index: tuple[Array, ...], traced: bool) -> Array:
     return copy
 
 
-def _form(model: HasSpaces) -> Form:
+def _form(model: HasTables) -> Form:
     """The form of a model's tables; raises an error if its counts do not fit in memory."""
     X, Y, A, _ = spaces_of(model, "counts").sizes
     form = model.form
@@ -167,7 +168,7 @@ def _form(model: HasSpaces) -> Form:
     return form
 
 
-def check_counts(counts: Counts, model: HasSpaces, subject: str = "counts") -> None:
+def check_counts(counts: Counts, model: HasTables, subject: str = "counts") -> None:
     """Raise an error for counts of another model, and for invalid numbers.
 
     Without this check, different shapes could be broadcast. Traced numbers are accepted.
@@ -204,6 +205,8 @@ def _counting(table: Array) -> bool:
 def _check_indices(counts: Counts, episode: Episode) -> None:
     """Raise an error for an invalid episode; NumPy would count negative indices from the end."""
     X, Y, A = counts.form.sizes
+    if _evidently_valid(episode, X, Y, A):
+        return
     steps = np.shape(episode.actions)
     problems = []
     for where, size, shape in (
@@ -220,3 +223,17 @@ def _check_indices(counts: Counts, episode: Episode) -> None:
             problems += hidden or range_problems(where, values, size)
     if problems:
         raise DataError("counts", problems)
+
+
+def _evidently_valid(episode: Episode, X: int, Y: int, A: int) -> bool:
+    """Whether an episode of plain arrays is valid; False if this needs a closer look."""
+    x, y, a = parts = episode.states, episode.observations, episode.actions
+    if not all(type(part) is np.ndarray and part.dtype.kind == "i" for part in parts):
+        return False
+    if x.ndim != 1 or y.shape != a.shape or a.shape != (len(x) - 1,) or not a.size:
+        return False
+    try:
+        np.ravel_multi_index((x[:-1], a, y), (X, A, Y))
+    except ValueError:  # raised by NumPy for an index out of range, also for a negative one
+        return False
+    return bool(0 <= x[-1] < X)

@@ -16,7 +16,8 @@ from numpy.typing import ArrayLike
 
 from homdp_ppl.core.episode_values import Known, Values, in_space, split_missing
 from homdp_ppl.core.policy import Trajectory
-from homdp_ppl.core.spaces import HasSpaces, Space, Spaces, shape_of, spaces_of, value_problems
+from homdp_ppl.core.pomdp_validation import spaces_of
+from homdp_ppl.core.spaces import HasSpaces, Space, Spaces, shape_of, value_problems
 from homdp_ppl.errors import DataError, Problem, shown
 from homdp_ppl.precision import Array
 

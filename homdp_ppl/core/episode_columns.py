@@ -55,7 +55,11 @@ def columns_of(
     given_masks = {name: mask for name, mask in known.items() if mask is not None}
     structure |= {f"known {name}": read(name, mask)[0] for name, mask in given_masks.items()}
     structure |= {} if names is None else {"ids": names}
-    problems = structure_problems(structure)
+    problems = structure_problems(structure) or [
+        Problem(MASKS[name], errors.shown(mask), "True or False for each entry")
+        for name, mask in given_masks.items()
+        if not _is_mask(structure[f"known {name}"])
+    ]
     if problems:
         raise DataError("episodes", problems)
     short = length is not None and bool((steps < H).any())
@@ -74,6 +78,11 @@ def columns_of(
         part, found = given.get(name, (None, None))
         columns[name], columns[mask] = masked(part, found, known[name], present)
     return columns
+
+
+def _is_mask(values: Values) -> bool:
+    """Whether all values are True or False, also as numbers."""
+    return values.dtype.kind in "biufO" and bool(np.isin(values, (0, 1)).all())
 
 
 def read(where: str, values: ArrayLike, axes: int = 2) -> tuple[Values, Known | None]:

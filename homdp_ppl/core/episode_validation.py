@@ -9,7 +9,7 @@ import numpy as np
 from homdp_ppl.core.episode import length_problems, missing_value
 from homdp_ppl.core.episode_values import Known, Values
 from homdp_ppl.core.form import Form
-from homdp_ppl.core.spaces import Spaces, entry_place, shape_of, value_problems
+from homdp_ppl.core.spaces import ENDED, Spaces, entry_place, shape_of, value_problems
 from homdp_ppl.errors import Problem
 
 if TYPE_CHECKING:
@@ -114,6 +114,8 @@ def problems_of(episodes: Episodes, spaces: Spaces) -> list[Problem]:
         for k, (length, ended) in enumerate(zip(episodes.length, episodes.ended, strict=True)):
             at = f"episode {k if episodes.ids is None else repr(episodes.ids[k])}"
             problems += length_problems(int(length), str(ended), H, at)
+    if spaces.terminal and not problems:
+        problems += _terminal_problems(episodes, spaces)
     if episodes.ids is not None:
         names, counts = np.unique(
             [str(i) for i in episodes.ids if i is not None], return_counts=True
@@ -122,6 +124,45 @@ def problems_of(episodes: Episodes, spaces: Spaces) -> list[Problem]:
             Problem("ids", f"{name!r} {n} times", "a different id for each episode")
             for name, n in zip(names[counts > 1], counts[counts > 1], strict=True)
         ]
+    return problems
+
+
+def _terminal_problems(episodes: Episodes, spaces: Spaces) -> list[Problem]:
+    """Report episodes that continue after a terminal state, or end without one."""
+    revealed, length = episodes.revealed, episodes.length
+    ended = revealed & spaces.ends[np.where(revealed, episodes.states, 0)]  # (N, H + 1)
+    before = np.arange(episodes.horizon + 1) < length[:, None]
+    problems = [
+        Problem(
+            "states",
+            f"{spaces.states[episodes.states[tuple(index)]]!r}, which is terminal",
+            "no step after a terminal state",
+            "End the episode there.",
+            entry_place(index, episodes.ids),
+        )
+        for index in np.argwhere(ended & before)[:8]
+    ]
+    last = len(spaces.observations) - 1
+    problems += [
+        Problem(
+            "observations",
+            f"{ENDED!r}",
+            "the observation of a step",
+            "Leave it out: the end of an episode is not an observation of a step.",
+            entry_place(index, episodes.ids),
+        )
+        for index in np.argwhere(episodes.steps & (episodes.observations == last))[:8]
+    ]
+    rows = np.arange(len(episodes))
+    at_end, known = ended[rows, length], revealed[rows, length]
+    wrong = known & (at_end != (episodes.ended == "terminal"))
+    wrong &= ~(at_end & (episodes.ended == "horizon"))
+    for k in np.flatnonzero(wrong)[:8]:
+        state = spaces.states[episodes.states[k, length[k]]]
+        got = f"{str(episodes.ended[k])!r} in the state {state!r}"
+        expected = '"terminal"' if at_end[k] else f"a terminal state: {', '.join(spaces.terminal)}"
+        place = entry_place((k, int(length[k])), episodes.ids)
+        problems.append(Problem("ended", got, expected, at=place))
     return problems
 
 

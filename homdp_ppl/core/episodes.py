@@ -18,7 +18,8 @@ from homdp_ppl.core.episode_rows import problems_of_one, stacked
 from homdp_ppl.core.episode_validation import incomplete_problems, problems_of, summary
 from homdp_ppl.core.episode_values import Known, Values, in_space
 from homdp_ppl.core.policy import Trajectory
-from homdp_ppl.core.spaces import HasSpaces, Spaces, spaces_of
+from homdp_ppl.core.pomdp_validation import spaces_of
+from homdp_ppl.core.spaces import HasSpaces, Spaces, names_of
 from homdp_ppl.errors import DataError, Problem
 
 SAW_STATES = "saw states"  # the behaviour if actions may depend on latent states
@@ -194,9 +195,25 @@ class Episodes:
         return self._require(incomplete_problems(self, any_length=True), subject)
 
     @checked
-    def require_complete(self, subject: str) -> Episodes:
-        """Return the episodes; raise an error unless all have H steps and revealed states."""
-        return self._require(incomplete_problems(self, any_length=False), subject)
+    def to_horizon(self, spaces: Spaces, subject: str) -> Episodes:
+        """Episodes of H steps: after its end, an episode stays in its terminal state.
+
+        There the observation is "ended" and the action is the first one. Raises an error for
+        missing states, and for truncated episodes, whose further states are unknown.
+        """
+        self.require_revealed(subject)
+        cut = np.flatnonzero((self.length < self.horizon) & (self.ended != "terminal"))
+        if len(cut):
+            self._require(incomplete_problems(self[cut], any_length=False), subject)
+        if self.full_length:
+            return self
+        index = np.minimum(np.arange(self.horizon + 1), self.length[:, None])
+        ended = len(names_of(spaces.observations)) - 1
+        return Episodes(
+            np.where(self.steps, self.observations, ended),
+            np.where(self.steps, self.actions, 0),
+            np.take_along_axis(self.states, index, axis=1),
+        )
 
     def _require(self, problems: list[Problem], subject: str) -> Episodes:
         if problems:

@@ -11,13 +11,16 @@ import networkx as nx
 import numpy as np
 from numpy.typing import ArrayLike
 
+from homdp_ppl.core.allowed import Allowed, AllowedPolicy
 from homdp_ppl.core.arguments import refuse, size_problems
 from homdp_ppl.core.checked import checked
 from homdp_ppl.core.graph_arrays import Names, read_graph
 from homdp_ppl.core.numbers import as_numbers
 from homdp_ppl.core.policy import Policy, as_history, history_problems
+from homdp_ppl.core.pomdp import POMDP
 from homdp_ppl.core.pomdp_shapes import check_index
-from homdp_ppl.core.spaces import HasSpaces, Real, names_of, spaces_of
+from homdp_ppl.core.pomdp_validation import spaces_of
+from homdp_ppl.core.spaces import HasSpaces, Real, names_of, require_finite
 from homdp_ppl.core.writing_out import written_out
 from homdp_ppl.errors import PolicyError, Problem
 from homdp_ppl.memory import NUMBER, count, require_memory
@@ -200,12 +203,14 @@ class GraphPolicy:
         policy
             An object with ``act``.
         model
-            The HOMDP or World in which it acts.
+            The HOMDP, World or POMDP in which it acts. In a POMDP with terminal states, the policy
+            is not called after the end of an episode.
         max_nodes
             The largest number of nodes; raises PolicyError if the tree is larger.
         """
         check_policy(policy, model)
-        return cls(*written_out(policy, model.spaces, max_nodes))
+        endings = model.endings if isinstance(model, POMDP) else None
+        return cls(*written_out(policy, model.spaces, max_nodes, endings))
 
     def __repr__(self) -> str:
         nodes, actions = self.probabilities.shape
@@ -270,22 +275,35 @@ class BlindPolicy(NamedTuple):
 
 
 @checked
-def uniform_policy(model: HasSpaces) -> GraphPolicy | BlindPolicy:
-    """The policy that chooses all actions with the same probability.
+def uniform_policy(
+    model: HasSpaces, allowed: Allowed | None = None
+) -> GraphPolicy | BlindPolicy | AllowedPolicy:
+    """The policy that chooses all actions, or all allowed actions, with the same probability.
 
     Parameters
     ----------
     model
         The HOMDP or World in which it acts.
+    allowed
+        A function of y_1 .. y_h and a_1 .. a_{h-1}, as arrays of indices, that returns which
+        actions are allowed next, (A,) of booleans. Default: all actions.
 
     Examples
     --------
+    >>> import numpy as np
     >>> from homdp_ppl import Spaces, uniform_policy
     >>> lamp = Spaces(("off", "on"), ("dark", "light"), ("wait", "press"), horizon=2)
     >>> uniform_policy(lamp).act([0, 1], [1])
     array([0.5, 0.5])
+    >>> def press_once(observations, actions):
+    ...     return np.array([True, 1 not in actions])
+    >>> uniform_policy(lamp, press_once).act([0, 1], [1])
+    array([1., 0.])
     """
     spaces = spaces_of(model, "uniform_policy")
+    if allowed is not None:
+        require_finite(spaces, "uniform_policy", "model")
+        return AllowedPolicy(allowed, spaces)
     A, Y = len(spaces.actions), len(spaces.observations) if spaces.finite else 0
     got = f"{count(spaces.horizon)} steps with {count(A)} actions and {count(Y)} observations"
     needed = COPIES * NUMBER * spaces.horizon * (A + Y)
@@ -303,7 +321,8 @@ def graph_of(policy: Policy, model: HasSpaces) -> GraphPolicy:
 
 def check_policy(policy: Policy, model: HasSpaces) -> None:
     """Raise an error for an invalid policy, or a graph for other observations or actions."""
-    if isinstance(policy, type) or not isinstance(policy, Policy):
+    graph = isinstance(policy, GraphPolicy)  # tests of protocols are slow
+    if not graph and (isinstance(policy, type) or not isinstance(policy, Policy)):
         got = (
             f"the class {policy.__name__}"
             if isinstance(policy, type)

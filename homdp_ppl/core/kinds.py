@@ -52,6 +52,8 @@ def kinds_of(function: Callable[..., Any]) -> dict[str, Kind]:
 
 def _but_nan(accepts: Callable[[Any], bool]) -> Callable[[Any], bool]:
     """The same test, but NaN is not accepted: as an argument it is always a mistake."""
+    if not any(map(accepts, (np.nan, np.float32(np.nan)))):
+        return accepts
     return lambda v: accepts(v) and not (isinstance(v, float | np.floating) and v != v)
 
 
@@ -214,7 +216,7 @@ def _scalar(value: Any, kinds: str) -> bool:
     )
 
 
-def _whole(value: Any) -> bool:
+def _integer(value: Any) -> bool:
     numpy = isinstance(value, np.ndarray) and _scalar(value, "iu")
     return numpy or (isinstance(value, Integral) and not isinstance(value, bool))
 
@@ -244,8 +246,8 @@ _PLAIN: dict[Any, Kind] = {
     None: Kind(lambda v: v is None, "None"),
     type(None): Kind(lambda v: v is None, "None"),
     bool: Kind(lambda v: isinstance(v, bool | np.bool_), "True or False"),
-    int: Kind(_whole, "a whole number", "int"),
+    int: Kind(_integer, "an integer", "int"),
     float: Kind(_real, "a number", "float"),
     str: Kind(lambda v: isinstance(v, str), "a string", "str"),
-    typing.SupportsIndex: Kind(_whole, "a whole number", "int"),
+    typing.SupportsIndex: Kind(_integer, "an integer", "int"),
 }

@@ -12,14 +12,15 @@ import jax
 import networkx as nx
 import numpy as np
 
+from homdp_ppl.core.allowed import Allowed
 from homdp_ppl.core.arguments import refuse
 from homdp_ppl.core.bound import Bound
 from homdp_ppl.core.checked import check_fields, checked
 from homdp_ppl.core.graph_policy import GraphPolicy, check_policy
-from homdp_ppl.core.plan_tree import MAX_GRAPH, policy_tree
+from homdp_ppl.core.plan_tree import MAX_GRAPH, Planned, policy_tree
 from homdp_ppl.core.policy import Policy
 from homdp_ppl.core.pomdp import POMDP
-from homdp_ppl.core.pomdp_validation import check_pomdp
+from homdp_ppl.core.pomdp_validation import check_pomdp, sizes_of
 from homdp_ppl.core.spaces import HasSpaces, Spaces
 from homdp_ppl.core.tree_picture import draw_tree
 from homdp_ppl.errors import PlanningError, Problem, shown
@@ -40,15 +41,17 @@ class Solution(NamedTuple):
 
     # ()  of the policy; with a backup or a clip, the optimistic value at the root
     value: Array | np.float64
-    upper: Array | np.float64  # ()  upper bound of the optimum
+    upper: Array | np.float64  # ()  upper bound on the optimum
     # (Y, X)  alpha-vectors after each first observation, if a backup or a clip needs them
     first: Array
     policy: GraphPolicy
+    # (N, A)  which actions are allowed at each node of the policy; None: all of them
+    allowed: Array | None = None
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Plan:
-    """A policy for a model, with its value and an upper bound of the optimum.
+    """A policy for a model, with its value and an upper bound on the optimum.
 
     If the plan is ``certified``, ``value <= optimum <= upper``; both are equal if the planner is
     exact. With an optimistic backup or clipped values, both are the optimistic value at the root.
@@ -73,28 +76,49 @@ class Plan:
 
     policy: Policy
     value: float  # the policy's value in the model
-    upper: float  # upper bound of the optimum
+    upper: float  # upper bound on the optimum
     certified: bool
     planner: str  # the name of the planner, and why it was chosen if there were several
     statistics: Mapping[str, float]  # numbers of nodes, seconds and so on
     spaces: Spaces
     model: POMDP | None = None  # the model, if it is finite
     cells: Plan | None = None  # for a policy on cells: the plan for the model with finite cells
+    allowed: Array | None = None  # (N, A)  which actions are allowed at each node; None: all
 
     def __post_init__(self) -> None:
-        """Raise an error if a certified plan violates value <= upper."""
+        """Raise an error for an invalid model, or if a certified plan violates value <= upper."""
         check_fields(self, "Plan")
+        if self.model is not None:
+            check_pomdp(self.model, self.planner)
         object.__setattr__(self, "value", float(self.value))
         object.__setattr__(self, "upper", float(self.upper))
-        certain = math.isfinite(self.value) and self.value <= self.upper + self.rounding
+        finite = math.isfinite(self.value) and math.isfinite(self.upper)
+        certain = finite and self.value <= self.upper + self.rounding
         if self.certified and not certain:
             got = f"value {self.value:.6g} and upper {self.upper:.6g}"
             remedy = (
-                "Pass value=evaluate(policy, model), and a proved bound of the optimum as upper "
+                "Pass value=evaluate(policy, model), and a proved bound on the optimum as upper "
                 "(the same number if the planner is exact)."
             )
-            problem = Problem("certificate", got, "value <= upper", remedy)
+            problem = Problem("certificate", got, "finite numbers with value <= upper", remedy)
             raise PlanningError(self.planner, [problem])
+        if self.allowed is not None:
+            self._check_allowed(self.allowed)
+
+    def _check_allowed(self, allowed: Array) -> None:
+        """Raise an error unless there is a mask for each node, which its policy respects."""
+        chances = self.policy.probabilities if isinstance(self.policy, GraphPolicy) else None
+        shape = np.shape(chances) if chances is not None else "of a GraphPolicy"
+        if chances is None or np.shape(allowed) != shape or allowed.dtype != bool:
+            got, expected = (
+                f"shape {np.shape(allowed)}, {allowed.dtype}",
+                f"booleans, shape {shape}",
+            )
+        elif bool((np.asarray(chances)[~np.asarray(allowed)] > 0).any()):
+            got, expected = "a policy that takes forbidden actions", "allowed actions only"
+        else:
+            return
+        raise PlanningError(self.planner, [Problem("allowed", got, expected)])
 
     @property
     def gap(self) -> float:
@@ -130,10 +154,16 @@ class Plan:
     def tree(self, steps: int | None = None, max_nodes: int = MAX_GRAPH) -> nx.DiGraph:
         """The histories that the policy can reach, as a networkx graph.
 
-        Nodes are integers with the attributes ``step``, ``history`` (in names), ``action``,
-        ``value`` (expected remaining return) and ``probability``. Edges have the ``action`` and
-        the ``observation`` that lead to the next history. Node 0 is the time before the first
-        observation. For a policy on cells, observations are cells.
+        Nodes are integers with the attributes ``step``, ``history`` (in names), ``action`` (the
+        choice of the policy), ``value`` (expected remaining return) and ``probability``. They also
+        have the belief and the values of all allowed actions: ``belief in left`` is the probability
+        of the state "left" after the history, without states that are impossible, and ``value of
+        listen`` is the expected remaining return of the action "listen", followed by the policy.
+        If the planner is history_tree, this is the best return after that action. Values are in the
+        units of the declared reward. All attributes are numbers and text.
+
+        Edges have the ``action`` and the ``observation`` that lead to the next history. Node 0 is
+        the time before the first observation. For a policy on cells, observations are cells.
 
         Parameters
         ----------
@@ -147,7 +177,8 @@ class Plan:
         graph = nx.DiGraph(planner=self.planner, value=float(self.value), upper=float(self.upper))
         graph.add_node(0, step=0, history="", action="", value=float(self.value), probability=1.0)
         shown = self.spaces.horizon if steps is None else min(steps, self.spaces.horizon)
-        return policy_tree(graph, *self.finite, self.spaces, shown, max_nodes)
+        planned = Planned(*self.finite, self.spaces, self.allowed)
+        return policy_tree(graph, planned, shown, max_nodes)
 
     @checked
     def first_steps(self, histories: int) -> nx.DiGraph:
@@ -195,8 +226,12 @@ class Plan:
 class Planner(Protocol):
     """A function from a finite model to a plan; unsupported models raise PlanningError."""
 
-    def __call__(self, pomdp: POMDP, /) -> Plan:
-        """Plan for a model."""
+    def __call__(self, pomdp: POMDP, /, *, allowed: Allowed | None = None) -> Plan:
+        """Plan for a model.
+
+        ``allowed`` restricts the actions by the history; see :mod:`homdp_ppl.core.allowed`. A
+        planner that does not support it raises PlanningError.
+        """
 
 
 @runtime_checkable
@@ -209,13 +244,22 @@ class TreePlanner(Planner, Protocol):
     def optimistic(self, backup: Backup | None, clip: bool) -> TreePlanner:
         """The same planner with an optimistic backup, or with values clipped to H - h + 1."""
 
-    def solve(self, pomdp: POMDP, parameters: Any = None, support: Any = None) -> Solution:
+    def solve(
+        self,
+        pomdp: POMDP,
+        parameters: Any = None,
+        support: Any = None,
+        *,
+        allowed: Allowed | None = None,
+    ) -> Solution:
         """Plan for a model; ``parameters`` are those of the backup."""
 
-    def compile(self, support: Any) -> Callable[..., Solution]:
+    def compile(self, support: Any, *, allowed: Allowed | None = None) -> Callable[..., Solution]:
         """Return a pure function of (POMDP, backup parameters) for models with this support."""
 
-    def scorer(self, support: Any, world: POMDP) -> Callable[[GraphPolicy], Array] | None:
+    def scorer(
+        self, support: Any, world: POMDP, *, allowed: Allowed | None = None
+    ) -> Callable[[GraphPolicy], Array] | None:
         """Return a pure function that evaluates the policies of :meth:`compile` in a world.
 
         None if the world can produce observations that the support excludes.
@@ -226,8 +270,8 @@ class TreePlanner(Planner, Protocol):
 class WorldPlanner(Protocol):
     """A function from a world to a plan; supports real-valued spaces."""
 
-    def __call__(self, world: Any, /) -> Plan:
-        """Plan for a world."""
+    def __call__(self, world: Any, /, *, allowed: Allowed | None = None) -> Plan:
+        """Plan for a world; ``allowed`` is that of :class:`Planner`."""
 
     def plan_tables(self, world: Any, latent: tuple[Array, Array, Array]) -> Plan:
         """Plan for other latent tables with the observation densities of a world.
@@ -261,7 +305,7 @@ def make_plan(
     value
         Its value in the model.
     upper
-        A proved bound of the optimum; the same number if the planner is exact.
+        A proved bound on the optimum; the same number if the planner is exact.
     model
         The model.
     planner
@@ -290,8 +334,8 @@ def make_plan(
         if not _is_number(number):
             problems.append(Problem(name, shown(number), "a number"))
     refuse(PlanningError, planner, problems)
-    check_pomdp(model, planner)
-    check_policy(policy, model)
+    sizes_of(model, planner)
+    check_policy(policy, model.spaces)
     return Plan(policy, float(value), float(upper), True, planner, statistics, model.spaces, model)
 
 

@@ -112,6 +112,8 @@ def range_problems(where: str, values: Array, size: int) -> list[Problem]:
     if values.size and not np.issubdtype(values.dtype, np.integer):
         remedy = NUMBERS_FOR_NAMES if values.dtype.kind in "UO" else ""
         return [Problem(where, f"values of type {values.dtype}", "integers", remedy)]
+    if not values.size or (values.min() >= 0 and values.max() < size):
+        return []
     bad = np.argwhere((values < 0) | (values >= size))
     return [
         Problem(

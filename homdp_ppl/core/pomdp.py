@@ -126,16 +126,18 @@ class POMDP(_Fields):
     @property
     def horizon(self) -> int:
         """Number of steps H."""
-        if np.ndim(self.reward) < 4:
+        shape: tuple[int, ...] = getattr(self.reward, "shape", ())
+        if len(shape) < 4:
             raise _short_form("reward", self.reward, "(H, X, Y or 1, A)")
-        return int(self.reward.shape[-4])
+        return int(shape[-4])
 
     @property
     def sizes(self) -> tuple[int, int, int]:
         """Numbers of states, observations and actions, (X, Y, A)."""
-        if np.ndim(self.emission) < 4:
+        shape: tuple[int, ...] = getattr(self.emission, "shape", ())
+        if len(shape) < 4:
             raise _short_form("emission", self.emission, "(H or 1, A + 1 or 1, X, Y)")
-        X, Y = self.emission.shape[-2:]
+        X, Y = shape[-2:]
         return int(X), int(Y), int(self.reward.shape[-1])
 
     @property
@@ -176,6 +178,35 @@ class POMDP(_Fields):
         """Whether the reward depends on the observation."""
         return bool(self.reward.shape[-2] > 1)
 
+    def to_user(self, values: Any, steps: Any = None) -> Any:
+        """Convert values, sums of rewards in [0, 1], to the user's units.
+
+        Parameters
+        ----------
+        values
+            Numbers or arrays.
+        steps
+            The number of steps over which rewards are summed, by default H.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> model = POMDP.of([1], np.ones((1, 2, 1)), [[1]], [[0, 1]], horizon=3)
+        >>> float(model._replace(scale=np.array(10.0), shift=np.array(-3.0)).to_user(2.0))
+        11.0
+        """
+        return self.scale * values + (self.horizon if steps is None else steps) * self.shift
+
+    def from_user(self, values: Any) -> Any:
+        """Convert sums of H rewards in the user's units to sums of rewards in [0, 1]."""
+        return (values - self.horizon * self.shift) / self.scale
+
+    @property
+    def unscaled(self) -> POMDP:
+        """The same model with values in [0, H]: scale 1 and shift 0."""
+        batch = np.shape(self.scale)
+        return self._replace(scale=np.ones(batch), shift=np.zeros(batch))
+
     def predict(self, b: Array, a: Any, h: Any) -> Array:
         """The distribution of the next state before its observation.
 
@@ -214,7 +245,7 @@ class POMDP(_Fields):
         X, Y, A = self.sizes
         numeric = _numeric(v)
         if not numeric or v.shape not in ((X,), (A, Y, X)) or np.ma.is_masked(v):
-            expected = f"an array of shape {(X,)} or {(A, Y, X)}"
+            expected = f"finite numbers of shape {(X,)} or {(A, Y, X)}"
             raise PlanningError("backup", [Problem("v", shown(v, 80), expected)])
         if v.ndim == 1:
             return self.moves(h) @ v
@@ -222,6 +253,13 @@ class POMDP(_Fields):
         xp = namespace(self, v)
         seen = (xp.swapaxes(self.shows_after(h + 1), -1, -2) * v).sum(1)  # (A, X)
         return xp.einsum("xaz,az->xa", self.moves(h), seen)
+
+    @property
+    def endings(self) -> Array:
+        """The observations that only terminal states emit, (Y,): the episode has ended."""
+        emitted, ends = np.asarray(self.emission) > 0, np.asarray(self.terminal, dtype=bool)
+        axes = tuple(range(emitted.ndim - 1))
+        return (emitted & ends[:, None]).any(axes) & ~(emitted & ~ends[:, None]).any(axes)
 
     def with_bonus(self, bonus: Array) -> POMDP:
         """The model with a bonus added to its rewards, (H, X, A), or (X, A) for every step.
@@ -352,7 +390,9 @@ class Stationary(NamedTuple):
         )
 
 
-def assembled(form: Form, tables: Sequence[Array], reward: Array) -> POMDP:
+def assembled(
+    form: Form, tables: Sequence[Array], reward: Array, terminal: Array | None = None
+) -> POMDP:
     """A POMDP from initial, transition and emission tables, and rewards (H, X, A); can be traced.
 
     Extra leading axes are candidates. Nothing is validated.
@@ -360,21 +400,28 @@ def assembled(form: Form, tables: Sequence[Array], reward: Array) -> POMDP:
     initial, *rows = tables
     transition, emission = form.full(*rows)
     batch = np.shape(initial)[:-1]
+    ends = np.zeros(form.initial, dtype=bool) if terminal is None else terminal
     return POMDP(
         initial,
         transition,
         emission,
         reward[..., :, :, None, :],
-        np.zeros(np.shape(initial), dtype=bool),
+        np.broadcast_to(ends, np.shape(initial)),
         np.ones(batch),
         np.zeros(batch),
     )
 
 
 def _numeric(values: Any) -> bool:
-    """Whether a value is an array of real numbers; random keys are not."""
-    kinds = ("b", "i", "u", "f")
-    return isinstance(values, np.ndarray | jax.Array) and getattr(values.dtype, "kind", "") in kinds
+    """Whether a value is an array of finite or traced real numbers; random keys are not."""
+    if isinstance(values, np.ndarray):
+        return values.dtype.kind in "biuf" and bool(np.isfinite(values).all())
+    return isinstance(values, jax.Array) and getattr(values.dtype, "kind", "") in (
+        "b",
+        "i",
+        "u",
+        "f",
+    )
 
 
 @lru_cache(maxsize=256)

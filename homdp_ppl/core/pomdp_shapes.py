@@ -57,14 +57,14 @@ def arrays_of(
     PlanningError
         If ranks or sizes do not fit; all problems are reported together.
     """
-    asked = {
+    passed = {
         "initial": initial,
         "transition": transition,
         "emission": emission,
         "reward": reward,
         **({} if terminal is None else {"terminal": terminal}),
     }
-    read = {name: as_numbers(name, table, _forms(name)) for name, table in asked.items()}
+    read = {name: as_numbers(name, table, _forms(name)) for name, table in passed.items()}
     given = {name: table for name, (table, _) in read.items() if table is not None}
     problems = [problem for _, wrong in read.values() for problem in wrong]
     problems += [*_rank_problems(given), *_horizon_problems(horizon)]
@@ -164,6 +164,8 @@ def check_index(
 
     NumPy would count negative indices from the end, and JAX would clamp.
     """
+    if type(index) is int and 0 <= index < size:  # almost always
+        return
     whole = isinstance(index, int | np.integer) and not isinstance(index, bool)
     if whole and 0 <= index < size:
         return
@@ -227,7 +229,7 @@ def _horizon_problems(horizon: Any) -> list[Problem]:
     whole = isinstance(horizon, int | np.integer) and not isinstance(horizon, bool)
     if horizon is None or (whole and horizon >= 1):
         return []
-    return [Problem("horizon", shown(horizon), "a whole number of at least 1")]
+    return [Problem("horizon", shown(horizon), "an integer of at least 1")]
 
 
 def _sizes(given: dict[str, Array], horizon: int | None) -> tuple[dict[str, int], list[Problem]]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from functools import lru_cache
+from numbers import Integral
 from typing import Any
 
 import jax
@@ -12,9 +14,12 @@ from homdp_ppl.core.numbers import as_numbers, masked_problems
 from homdp_ppl.core.pomdp import POMDP, numbered_spaces
 from homdp_ppl.core.pomdp_shapes import FULL, fit_problems, full_axes, full_shape, shape_remedy
 from homdp_ppl.core.probabilities import FLOAT32, row_problems
-from homdp_ppl.core.spaces import NO_TABLES
-from homdp_ppl.errors import PlanningError, Problem, shown
+from homdp_ppl.core.spaces import NO_TABLES, Spaces
+from homdp_ppl.errors import DataError, PlanningError, Problem, shown
 from homdp_ppl.precision import Array
+
+SMALL = 200  # numbers; Python's functions are faster than NumPy's for such tables
+FLOAT64, BOOL = np.dtype(np.float64), np.dtype(bool)
 
 
 def numbers_of(model: Any, subject: str) -> POMDP:
@@ -35,8 +40,8 @@ def numbers_of(model: Any, subject: str) -> POMDP:
     raise PlanningError(subject, [Problem("model", f"a {kind}", "a POMDP", remedy)])
 
 
-def sizes_of(pomdp: POMDP, subject: str) -> tuple[int, int, int, int]:
-    """The sizes X, Y, A and H of one model, from the shapes of its arrays.
+def sizes_of(pomdp: POMDP, subject: str, batch: bool = False) -> tuple[int, int, int, int]:
+    """The sizes X, Y, A and H of a model, from the shapes of its arrays.
 
     Parameters
     ----------
@@ -44,34 +49,41 @@ def sizes_of(pomdp: POMDP, subject: str) -> tuple[int, int, int, int]:
         The model.
     subject
         The calling function, named in the error.
+    batch
+        Whether extra leading axes, of candidates, are allowed.
 
     Raises
     ------
     PlanningError
-        If the shapes are not those of one model.
+        If the shapes are not those of a model.
     """
     numbers_of(pomdp, subject)
     try:
         shapes = tuple(map(np.shape, pomdp))
     except ValueError:  # of NumPy, for lists of different lengths
         raise PlanningError(subject, _ragged(pomdp)) from None
-    problems = _shape_problems(shapes)
+    problems = _shape_problems(shapes, batch)
     if problems:
         raise PlanningError(subject, problems)
-    (_, _, A, _), (_, _, X, Y), (H, *_) = shapes[1:4]
+    (*_, A, _), (*_, X, Y), (*_, H, _, _, _) = shapes[1:4]
     return X, Y, A, H
 
 
 @lru_cache(maxsize=256)
-def _shape_problems(given: tuple[tuple[int, ...], ...]) -> tuple[Problem, ...]:
-    """Report wrong shapes of one model; cached, because many models share their shapes."""
+def _shape_problems(given: tuple[tuple[int, ...], ...], batch: bool) -> tuple[Problem, ...]:
+    """Report wrong shapes of a model; cached, because many models share their shapes."""
     shapes = dict(zip(FULL, given, strict=True))
-    batch = [
+    several = [
         Problem(name, f"shape {shape}", full_axes(name), shape_remedy(shape, FULL[name]))
         for name, shape in shapes.items()
-        if len(shape) > len(FULL[name])
+        if len(shape) > len(FULL[name]) and not batch
     ]
-    return tuple(batch or fit_problems(shapes))
+    problems = several or fit_problems(shapes)
+    leading = {shape[: len(shape) - len(FULL[name])] for name, shape in shapes.items()}
+    if not problems and len(leading) > 1:
+        got = ", ".join(map(str, sorted(leading)))
+        problems = [Problem("model", f"leading axes {got}", "the same axes of candidates in all")]
+    return tuple(problems)
 
 
 def _ragged(pomdp: POMDP) -> list[Problem]:
@@ -116,13 +128,58 @@ def check_pomdp(pomdp: Any, subject: str) -> POMDP:
     NumPy arrays are not copied; lists and JAX arrays are converted. Traced numbers cannot be
     checked and are accepted.
     """
-    X, Y, A, H = sizes_of(pomdp, subject)
-    if any(isinstance(part, jax.core.Tracer) for part in pomdp):
-        traced: POMDP = pomdp
-        return traced
+    sizes = sizes_of(pomdp, subject)
+    model: POMDP = pomdp
+    if _evidently_valid(model) or _traced(model):
+        return model
+    problems = _number_problems(model, sizes)
+    if problems:
+        raise PlanningError(subject, problems)
+    return POMDP(*map(np.asarray, model))
+
+
+def check_candidates(pomdp: Any, subject: str) -> POMDP:
+    """Like :func:`check_pomdp`, for several models along leading axes, or one without them."""
+    sizes_of(pomdp, subject, batch=True)
+    candidates: POMDP = pomdp
+    if _evidently_valid(candidates) or _traced(candidates):
+        return candidates
+    arrays = POMDP(*map(np.asanyarray, candidates))  # masked arrays keep their masks
+    for place in np.ndindex(arrays.initial.shape[:-1]):
+        check_pomdp(POMDP(*(part[place] for part in arrays)), subject)
+    return POMDP(*map(np.asarray, arrays))
+
+
+def spaces_of(model: Any, subject: str) -> Spaces:
+    """The spaces of a model; the numbers of a POMDP are validated.
+
+    Raises
+    ------
+    DataError
+        If the model has no spaces.
+    PlanningError
+        If it is an invalid POMDP.
+    """
+    if isinstance(model, POMDP):
+        X, Y, A, H = sizes_of(check_pomdp(model, subject), subject)
+        return numbered_spaces(X, Y, A, H)
+    spaces = getattr(model, "spaces", None)
+    if isinstance(spaces, Spaces) and all(isinstance(part, tuple) for part in spaces[:3]):
+        steps = spaces.horizon
+        if isinstance(steps, Integral) and not isinstance(steps, bool) and steps >= 1:
+            return spaces
+        expected = "a whole number of at least 1"
+        raise DataError(subject, [Problem("horizon", shown(steps), expected)])
+    remedy = 'Load a model by its name: models.load("tiger").' if isinstance(model, str) else ""
+    expected = "a HOMDP, a World, a POMDP or Spaces"
+    raise DataError(subject, [Problem("model", shown(model), expected, remedy)])
+
+
+def _number_problems(pomdp: POMDP, sizes: tuple[int, int, int, int]) -> list[Problem]:
+    """Report invalid numbers of a model."""
     problems: list[Problem] = []
     for name in ("initial", "transition", "emission", "reward"):
-        problems += _field_problems(name, getattr(pomdp, name), (X, Y, A, H))
+        problems += _field_problems(name, getattr(pomdp, name), sizes)
     for name in ("terminal", "scale", "shift"):
         problems += masked_problems(name, getattr(pomdp, name))
     if not np.isin(np.asarray(pomdp.terminal), (0, 1)).all():
@@ -133,15 +190,35 @@ def check_pomdp(pomdp: Any, subject: str) -> POMDP:
         problems += wrong
         if number is not None and not np.isfinite(np.asarray(number)):
             problems.append(Problem(name, shown(getattr(pomdp, name)), "a finite number"))
-    if problems:
-        raise PlanningError(subject, problems)
-    return POMDP(*map(np.asarray, pomdp))
+    return problems
+
+
+def _traced(pomdp: POMDP) -> bool:
+    return any(isinstance(part, jax.core.Tracer) for part in pomdp)
+
+
+def _evidently_valid(pomdp: POMDP) -> bool:
+    """Whether a model of plain NumPy arrays is valid; False if this needs a closer look.
+
+    Almost all models pass this test, which allocates little and calls NumPy a few times.
+    """
+    *numbers, terminal, scale, shift = pomdp
+    for part in (*numbers, scale, shift):
+        if type(part) is not np.ndarray or part.dtype is not FLOAT64:
+            return False
+    *tables, reward = numbers
+    return (
+        type(terminal) is np.ndarray
+        and terminal.dtype is BOOL
+        and all(map(_probable, tables))
+        and bool(np.isfinite(reward).all())
+        and all(map(_finite, (scale, shift)))
+    )
 
 
 def _field_problems(name: str, given: Any, sizes: tuple[int, int, int, int]) -> list[Problem]:
     """Report invalid numbers of a table."""
-    plain = type(given) is np.ndarray and given.dtype == np.float64
-    table, problems = (given, []) if plain else as_numbers(name, given, full_shape(name))
+    table, problems = as_numbers(name, given, full_shape(name))
     if table is None:
         return problems
     numbers = np.asarray(table)
@@ -155,6 +232,18 @@ def _field_problems(name: str, given: Any, sizes: tuple[int, int, int, int]) -> 
     return [Problem("reward", f"{numbers[tuple(index)]}", "a finite number", at=place)]
 
 
+def _finite(part: Array) -> bool:
+    """Whether a number, or one number per candidate, is finite."""
+    return bool(np.isfinite(part).all()) if part.ndim else math.isfinite(part)
+
+
 def _probable(table: Array) -> bool:
     """Whether all rows are probabilities; False if there is any NaN."""
-    return bool(table.min() >= 0 and np.abs(table.sum(-1) - 1).max() <= FLOAT32)
+    low, high = 1 - FLOAT32, 1 + FLOAT32
+    if table.size <= SMALL:
+        negative = min(table.ravel().tolist()) < 0  # misses NaN, which the sums do not
+        return not negative and all(low <= s <= high for s in table.sum(-1).ravel().tolist())
+    if not table.min() >= 0:
+        return False
+    sums = table.sum(-1)
+    return bool(sums.min() >= low and sums.max() <= high)

@@ -11,9 +11,8 @@ import numpy as np
 
 from homdp_ppl.core.arguments import refuse
 from homdp_ppl.core.barrier import separated
-from homdp_ppl.core.episode import Episode
+from homdp_ppl.core.episode import Ended, Episode
 from homdp_ppl.core.episodes import Episodes
-from homdp_ppl.core.form import Form
 from homdp_ppl.core.graph_policy import GraphPolicy, check_policy
 from homdp_ppl.core.policy import Policy, Trajectory, ask
 from homdp_ppl.core.pomdp import POMDP
@@ -21,7 +20,7 @@ from homdp_ppl.core.randomness import Noise, as_keys, choose, noise, refuse_trac
 from homdp_ppl.core.spaces import Spaces, shape_of
 from homdp_ppl.errors import DataError, Problem
 from homdp_ppl.memory import NUMBER, count, memory_problems
-from homdp_ppl.precision import Array, in_x64, to_numpy
+from homdp_ppl.precision import Array, in_x64, namespace, to_numpy
 
 COPIES = 4  # of an episode: noise and values, each in JAX and in NumPy
 
@@ -34,16 +33,16 @@ class Playable(Protocol):
     def spaces(self) -> Spaces:
         """States, observations, actions and the horizon."""
 
-    @property
-    def form(self) -> Form:
-        """The form of the tables; only for finite spaces."""
-
     def play(self, keys: Array, policy: Policy, actions: Array | None = None) -> Episodes:
         """Simulate one episode per key; ``actions`` are uniform numbers for random actions."""
 
 
 def play(pomdp: POMDP, policy: GraphPolicy, noise: Noise) -> Episode:
-    """One episode as a pure function of the model, the policy and the noise; can be traced."""
+    """One episode as a pure function of the model, the policy and the noise; can be traced.
+
+    The result always has H steps: after a terminal state the model stays in it.
+    :func:`steps_taken` counts the steps before.
+    """
     _, _, A = pomdp.sizes
     pomdp = POMDP(*map(jnp.asarray, pomdp))  # traced steps cannot index NumPy arrays
 
@@ -69,6 +68,21 @@ def play(pomdp: POMDP, policy: GraphPolicy, noise: Noise) -> Episode:
     inputs: tuple[Array, Noise] = (jnp.arange(pomdp.horizon), later)
     (last, _, _), (states, observations, actions) = jax.lax.scan(step, start, inputs)
     return Episode(Trajectory(observations, actions), jnp.append(states, last))
+
+
+def steps_taken(states: Array, terminal: Array) -> Array:
+    """The number of steps before the first terminal state, H if there is none; can be traced.
+
+    Parameters
+    ----------
+    states
+        x_1 .. x_{H+1} along the last axis, (..., H + 1).
+    terminal
+        Whether each state is terminal, (X,).
+    """
+    xp = namespace(states, terminal)
+    over = xp.asarray(terminal)[states]
+    return xp.where(over.any(-1), over.argmax(-1), states.shape[-1] - 1)
 
 
 @jax.jit
@@ -104,7 +118,8 @@ def rollout(key: Array, world: Playable, policy: Policy) -> Any:  # Episode or E
     -------
     Episode or Episodes
         An :class:`Episode` for one key, :class:`Episodes` for an array of keys. Values are indices,
-        or real numbers where a space is :class:`Real`.
+        or real numbers where a space is :class:`Real`. An episode that reaches a terminal state
+        has fewer steps, and ``ended`` is "terminal".
 
     Examples
     --------
@@ -154,28 +169,46 @@ def play_tables(
     """
     if isinstance(policy, GraphPolicy):
         compiled = to_numpy(_play_many(keys, pomdp, policy, actions))
-        return Episodes(compiled.observations, compiled.actions, compiled.states)
+        return _ended(compiled, np.asarray(pomdp.terminal))
     drawn = to_numpy(_noise(keys, spaces.horizon, actions))
     rows = zip(*drawn, strict=True)
-    with separated(policy) as asked:
-        played = [play_by_asking(pomdp, asked, Noise(*row), spaces) for row in rows]
+    with separated(policy) as isolated:
+        played = [play_by_asking(pomdp, isolated, Noise(*row), spaces) for row in rows]
     return Episodes.of(played, spaces)
+
+
+def _ended(played: Episode, terminal: Array) -> Episodes:
+    """Many episodes of H steps, each cut at its first terminal state."""
+    if not terminal.any():
+        return Episodes(played.observations, played.actions, played.states)
+    return Episodes(
+        played.observations,
+        played.actions,
+        played.states,
+        length=steps_taken(played.states, terminal),
+        ended=np.where(terminal[played.states].any(-1), "terminal", "horizon"),
+    )
 
 
 def play_by_asking(pomdp: POMDP, policy: Policy, noise: Noise, spaces: Spaces) -> Episode:
     """Simulate one episode with a policy that is called at every step.
 
-    The policy receives copies of the observations and actions so far. Because this frame contains
-    the state, custom policies must be wrapped by :func:`homdp_ppl.core.barrier.separated`.
+    The episode ends at a terminal state. The policy receives copies of the observations and actions
+    so far. Because this frame contains the state, custom policies must be wrapped by
+    :func:`homdp_ppl.core.barrier.separated`.
     """
     state = int(choose(pomdp.initial, noise.state[0]))
     states, observations = [state], []
     actions: list[int] = []
     for h in range(pomdp.horizon):
+        if pomdp.terminal[state]:
+            break
         shows = pomdp.shows(h, actions[-1] if actions else None)
         observations.append(int(choose(shows[state], noise.observation[h])))
         chances = ask(policy, observations, actions, spaces)
         actions.append(int(choose(chances, noise.action[h])))
         state = int(choose(pomdp.moves(h)[state, actions[-1]], noise.state[h + 1]))
         states.append(state)
-    return Episode(Trajectory(np.array(observations), np.array(actions)), np.array(states))
+    seen = Trajectory(np.array(observations, dtype=int), np.array(actions, dtype=int))
+    ended: Ended = "terminal" if pomdp.terminal[state] else "horizon"
+    return Episode(seen, np.array(states), ended=ended)

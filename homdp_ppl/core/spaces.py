@@ -17,6 +17,7 @@ NO_TABLES = (
     "Real-valued spaces have no tables. Plan with planners.quantised() or "
     "planners.particle_tree(); infer with posterior(homdp, episodes)."
 )
+ENDED = "ended"  # the observation of terminal states
 NUMBERS_FOR_NAMES = "Convert names to indices: world.spaces.observations.index(name)."
 
 
@@ -36,10 +37,10 @@ class Real(_Dimension):
     __slots__ = ()
 
     def __new__(cls, dimension: int) -> Real:
-        """Create the space of a dimension, which is a whole number of at least 1."""
+        """Create the space of a dimension, which is an integer of at least 1."""
         whole = isinstance(dimension, Integral) and not isinstance(dimension, bool)
         if not whole or dimension < 1:
-            expected = "a whole number of at least 1"
+            expected = "an integer of at least 1"
             raise SpacesError("Real", [Problem("dimension", shown(dimension), expected)])
         return super().__new__(cls, int(dimension))
 
@@ -58,7 +59,8 @@ Space: TypeAlias = "tuple[str, ...] | Real"
 class Spaces(NamedTuple):
     """The states, observations and actions of a model, and its horizon.
 
-    States and observations are tuples of names or :class:`Real`; actions are a tuple of names.
+    States and observations are tuples of names or :class:`Real`; actions are a tuple of names. If
+    there are terminal states, the last observation is "ended", which only they show.
 
     Examples
     --------
@@ -79,6 +81,7 @@ class Spaces(NamedTuple):
     observations: Space
     actions: tuple[str, ...]
     horizon: int
+    terminal: tuple[str, ...] = ()  # the states that end the episode; they show "ended"
 
     @property
     def spaces(self) -> Spaces:
@@ -89,6 +92,11 @@ class Spaces(NamedTuple):
     def form(self) -> Form:
         """The form of tables that do not depend on the step; only for finite spaces."""
         return stationary_form(self)
+
+    @property
+    def ends(self) -> Array:
+        """Whether each state is terminal, (X,); only for finitely many states."""
+        return np.isin(names_of(self.states), self.terminal)
 
     @property
     def finite(self) -> bool:
@@ -148,23 +156,13 @@ class HasSpaces(Protocol):
     def spaces(self) -> Spaces:
         """States, observations, actions and the horizon."""
 
+
+class HasTables(HasSpaces, Protocol):
+    """A finite declaration, world, POMDP or spaces."""
+
     @property
     def form(self) -> Form:
-        """The form of the tables; only for finite spaces."""
-
-
-def spaces_of(model: Any, subject: str) -> Spaces:
-    """The spaces of a model; raises :class:`DataError` for anything that has none."""
-    spaces = getattr(model, "spaces", None)
-    if isinstance(spaces, Spaces) and all(isinstance(part, tuple) for part in spaces[:3]):
-        steps = spaces.horizon
-        if isinstance(steps, Integral) and not isinstance(steps, bool) and steps >= 1:
-            return spaces
-        expected = "a whole number of at least 1"
-        raise DataError(subject, [Problem("horizon", shown(steps), expected)])
-    remedy = 'Load a model by its name: models.load("tiger").' if isinstance(model, str) else ""
-    expected = "a HOMDP, a World, a POMDP or Spaces"
-    raise DataError(subject, [Problem("model", shown(model), expected, remedy)])
+        """The form of the tables."""
 
 
 def is_real(*spaces: Any) -> bool:

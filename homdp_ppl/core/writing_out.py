@@ -16,13 +16,18 @@ from homdp_ppl.precision import Array
 
 SUBJECT = "GraphPolicy.from_policy"
 COPIES = 4  # of the arrays during the conversion
+OVER = -1  # the node after the end of an episode, until the number of nodes is known
 ASKED_TWICE = 32  # histories for which the policy is called twice
 
 History: TypeAlias = tuple[tuple[int, ...], tuple[int, ...]]  # observations and actions
 
 
-def written_out(policy: Policy, spaces: Spaces, max_nodes: int) -> GraphArrays:
+def written_out(
+    policy: Policy, spaces: Spaces, max_nodes: int, endings: Array | None = None
+) -> GraphArrays:
     """Return the arrays of the graph of a policy.
+
+    The policy is not called after an episode has ended. All such histories share the last node.
 
     Parameters
     ----------
@@ -32,29 +37,43 @@ def written_out(policy: Policy, spaces: Spaces, max_nodes: int) -> GraphArrays:
         The spaces of the model in which it acts; they must be finite.
     max_nodes
         The largest number of nodes; raises PolicyError if the tree is larger.
+    endings
+        The observations that show that the episode has ended, (Y,) of booleans; none by default.
     """
     refuse(PolicyError, SUBJECT, count_problems(max_nodes=max_nodes))
     _, Y, A, H = spaces.sizes
-    _require_least(Y, A, H, max_nodes)
-    histories: list[History] = [((y,), ()) for y in range(Y)]
+    ended = np.zeros(Y, dtype=bool) if endings is None else np.asarray(endings, dtype=bool)
+    ongoing = np.flatnonzero(~ended)
+    _require_least(len(ongoing), A, H, max_nodes)
+    histories: list[History] = [((int(y),), ()) for y in ongoing]
     probabilities: list[Array] = []
     successor: list[Array] = []
     held = 0  # numbers
     for node, (observations, actions) in enumerate(histories):  # the list grows in this loop
         chances = ask(policy, observations, actions, spaces)
         probabilities.append(chances)
-        successor.append(np.full((A, Y), node))
+        successor.append(np.where(ended, OVER, np.full((A, Y), node)))
         held += A * Y + A
         if len(observations) == H:
             continue
         for action in np.flatnonzero(chances > 0):
             held += Y * 2 * (len(observations) + 1)
-            _require_nodes(len(histories) + Y, held, H, max_nodes)
-            for y in range(Y):
+            _require_nodes(len(histories) + len(ongoing), held, H, max_nodes)
+            for y in ongoing:
                 successor[node][action, y] = len(histories)
-                histories.append(((*observations, y), (*actions, int(action))))
+                histories.append(((*observations, int(y)), (*actions, int(action))))
     _ask_again(policy, histories, probabilities, spaces)
-    return GraphArrays(np.arange(Y), np.stack(probabilities), np.stack(successor))
+    start = np.full(Y, OVER)
+    start[ongoing] = np.arange(len(ongoing))
+    if ended.any():
+        probabilities.append(np.eye(A)[0])
+        successor.append(np.full((A, Y), OVER))
+    over, following = len(histories), np.stack(successor)
+    return GraphArrays(
+        np.where(start == OVER, over, start),
+        np.stack(probabilities),
+        np.where(following == OVER, over, following),
+    )
 
 
 def _require_nodes(nodes: int, numbers: int, horizon: int, max_nodes: int) -> None:

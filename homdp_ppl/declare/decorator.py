@@ -49,6 +49,7 @@ def homdp(
     actions: Sequence[str] | int,
     horizon: int,
     reward: ArrayLike | Callable[[Any, Any], Any],
+    terminal: Sequence[str] = (),
 ) -> Callable[[Callable[[], Kernels]], HOMDP]:
     """Declare a HOMDP: decorate a NumPyro program that returns :class:`Kernels`.
 
@@ -64,6 +65,11 @@ def homdp(
         r(x, a) in [0, 1]: an array (X, A), an array (H, X, A) with one table per step, or a
         function of two indices. With continuous observations, the reward must be the same at all
         steps. With continuous states, it must be a function that JAX can trace.
+
+    terminal
+        The states that end the episode, by name or index. The end is seen. A terminal state emits
+        nothing and earns 0; its rows of the kernels are not used. There is an additional, last
+        observation, "ended".
 
     Returns
     -------
@@ -102,7 +108,9 @@ def homdp(
             [Problem("arguments", f"a {type(program).__name__}", "keyword arguments only", remedy)],
         )
 
-    return lambda function: declare(function, states, observations, actions, horizon, reward)
+    return lambda function: declare(
+        function, states, observations, actions, horizon, reward, terminal
+    )
 
 
 def tabular(
@@ -148,7 +156,7 @@ def tabular(
     traced = [name for name, given in tables.items() if isinstance(given, jax.core.Tracer)]
     if traced:
         remedy = "Declare the model outside of jit, vmap and grad."
-        wrong = [Problem(n, "values that JAX is tracing", "numbers", remedy) for n in traced]
+        wrong = [Problem(n, "traced JAX values", "numbers", remedy) for n in traced]
         raise TracedError("tabular", wrong)
     shapes = {"T": _shape(T), "O": _shape(O)}
     bad = [Problem(n, f"shape {s}", SHAPES[n]) for n, s in shapes.items() if len(s) not in RANKS[n]]
@@ -185,10 +193,11 @@ def declare(
     actions: Any,
     horizon: Any,
     reward: Any,
+    terminal: Any = (),
 ) -> HOMDP:
     """Make a HOMDP from the arguments of a declaration; all problems are reported together."""
     name = getattr(function, "__name__", "homdp")
-    spaces, problems = check_spaces(states, observations, actions, horizon)
+    spaces, problems = check_spaces(states, observations, actions, horizon, terminal)
     misused = check_program(function)
     too_large = [] if spaces is None else declared_size_problems(spaces)
     if spaces is None or misused or too_large:

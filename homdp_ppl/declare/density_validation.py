@@ -201,7 +201,7 @@ def play_trials(
 
 def _probe(dynamics: Dynamics, parameters: Parameters, episode: Episode) -> dict[str, Any]:
     """The first step, with densities and rewards at and around it, or at all finite states."""
-    X, Y, A, _ = dynamics.spaces
+    X, Y, A, *_ = dynamics.spaces
     x, z, y = episode.states[0], episode.states[1], episode.observations[0]
     rules, seen, actions = dynamics.laws(parameters), _around(y, Y), jnp.arange(len(A))
 

@@ -29,7 +29,7 @@ from numpyro.distributions.distribution import validation_enabled
 
 from homdp_ppl.core.form import Form
 from homdp_ppl.core.numbers import masked_problems
-from homdp_ppl.core.spaces import Spaces
+from homdp_ppl.core.spaces import Spaces, names_of
 from homdp_ppl.declare.signatures import KernelError, arguments, call
 from homdp_ppl.declare.switch import Switch
 from homdp_ppl.errors import Problem
@@ -193,9 +193,32 @@ def tabulators(kernels: Kernels, spaces: Spaces) -> dict[str, Callable[[], Array
     """
     return {
         "initial": lambda: _initial(kernels.initial, len(spaces.states)),
-        "transition": lambda: _transition(kernels.transition, spaces),
-        "emission": lambda: _emission(kernels, spaces),
+        "transition": lambda: _absorbed(_transition(kernels.transition, spaces), spaces),
+        "emission": lambda: _ended(_emission(kernels, declared_observations(spaces)), spaces),
     }
+
+
+def declared_observations(spaces: Spaces) -> Spaces:
+    """The spaces without the observation of terminal states, which programs do not declare."""
+    if not spaces.terminal:
+        return spaces
+    return spaces._replace(observations=names_of(spaces.observations)[:-1])
+
+
+def _absorbed(table: Array, spaces: Spaces) -> Array:
+    """Transitions that stay in terminal states; their declared rows are not used."""
+    if not spaces.terminal:
+        return table
+    stay = jnp.eye(len(spaces.ends))[:, None]
+    return jnp.where(spaces.ends[:, None, None], stay, table)
+
+
+def _ended(table: Array, spaces: Spaces) -> Array:
+    """Emissions with the additional observation, which terminal states show with certainty."""
+    if not spaces.terminal:
+        return table
+    padded = jnp.concatenate([table, jnp.zeros((*table.shape[:-1], 1))], axis=-1)
+    return jnp.where(spaces.ends[:, None], jnp.eye(padded.shape[-1])[-1], padded)
 
 
 def _initial(initial: Any, states: int) -> Array:

@@ -150,7 +150,8 @@ class HOMDP:
         Extra leading axes are candidates. The tables may be traced. The reward is the declared one
         unless another is given.
         """
-        return assembled(self.form, tables, self.reward_table if reward is None else reward)
+        rewards = self.reward_table if reward is None else reward
+        return assembled(self.form, tables, rewards, self.spaces.ends)
 
     @property
     def context(self) -> Context:
@@ -233,7 +234,8 @@ class HOMDP:
         This is a NumPyro model in which only the user's sites are latent. Pass it to ``MCMC`` or
         ``SVI`` inside ``with homdp_ppl.x64():``.
         """
-        batch = self._possible(episodes, "hindsight").require_complete(f"{self.name}.hindsight")
+        possible = self._possible(episodes, "hindsight")
+        batch = possible.to_horizon(self.spaces, f"{self.name}.hindsight")
         return hindsight(
             self.program, self.function, batch.states, batch.observations, batch.actions
         )
@@ -343,7 +345,7 @@ class HOMDP:
         return hash(self.fingerprint)
 
     def __repr__(self) -> str:
-        X, Y, A, H = self.spaces
+        X, Y, A, H, _ = self.spaces
         sizes = ", ".join(
             describe(space, word)
             for space, word in ((X, "state"), (Y, "observation"), (A, "action"))

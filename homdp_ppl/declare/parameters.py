@@ -177,14 +177,19 @@ def bad_draw(
         sound = (table >= 0).all(-1) & (np.abs(table.sum(-1) - 1) <= FLOAT32)
         wrong = np.flatnonzero(~sound.reshape(len(table), -1).all(-1))
         if len(wrong):
-            at = ", ".join(f"{name}={short(value[wrong[0]])}" for name, value in values.items())
             remedy = (
-                f"Found at {at}. The prior allows values at which the program does not return "
-                "probabilities: use another prior, or transform the site."
+                f"{found_at(values, wrong[0])} The prior allows values at which the program does "
+                "not return probabilities: use another prior, or transform the site."
             )
             problems = row_problems(where, table[wrong[0]], spaces)
             return [problem._replace(remedy=remedy) for problem in problems]
     return []
+
+
+def found_at(values: Mapping[str, Array], draw: int) -> str:
+    """A sentence with the parameters at one of several draws."""
+    at = ", ".join(f"{name}={short(value[draw])}" for name, value in values.items())
+    return f"Found at {at}."
 
 
 def short(value: Array) -> str:

@@ -74,7 +74,7 @@ def declared_size_problems(spaces: Spaces) -> list[Problem]:
     """Problems if a declaration with these spaces does not fit in memory."""
     if spaces.finite:
         return table_size_problems(*spaces.sizes)
-    X, Y, A, H = spaces
+    X, Y, A, H, _ = spaces
     steps = TRIALS * COPIES * NUMBER * H * (_width(X) + _width(Y) + 2)
     played = f"{count(H)} steps in {TRIALS} trial episodes"
     problems = memory_problems("horizon", played, steps, SHORTER)

@@ -16,7 +16,7 @@ from numpyro.distributions import Distribution, biject_to
 from homdp_ppl.core.arguments import is_count
 from homdp_ppl.core.numbers import masked_problems
 from homdp_ppl.core.probabilities import row_problems
-from homdp_ppl.core.spaces import Real, Space, Spaces, names_of
+from homdp_ppl.core.spaces import ENDED, Real, Space, Spaces, names_of
 from homdp_ppl.declare.kernels import TRACER_ERRORS, Kernels, Tables, tracer_problem
 from homdp_ppl.declare.probing import POINTS, Probe, Site
 from homdp_ppl.declare.purity import SAMPLED, abstract_run, changes
@@ -32,15 +32,53 @@ REWARD_REMEDY = "Rescale: (r - min) / (max - min) keeps the optimal policy."
 
 
 def check_spaces(
-    states: Any, observations: Any, actions: Any, horizon: Any
+    states: Any, observations: Any, actions: Any, horizon: Any, terminal: Any = ()
 ) -> tuple[Spaces | None, list[Problem]]:
-    """The declared spaces (None if they are unusable) and their problems."""
+    """The declared spaces (None if they are unusable) and their problems.
+
+    With terminal states, there is an additional observation, "ended".
+    """
     problems: list[Problem] = []
     X = as_space("states", states, "x", problems)
     Y = as_space("observations", observations, "y", problems)
     A = as_names("actions", actions, "a", problems)
     steps = as_horizon(horizon, problems)
-    return (Spaces(X, Y, A, steps) if X and Y and A else None), problems
+    if not (X and Y and A):
+        return None, problems
+    ends = _terminal_states(terminal, X, Y, problems)
+    if ends and not isinstance(Y, Real):
+        Y = (*Y, ENDED)
+    return Spaces(X, Y, A, steps, ends), problems
+
+
+def _terminal_states(
+    given: Any, states: Space, observations: Space, problems: list[Problem]
+) -> tuple[str, ...]:
+    """The names of the terminal states; their problems are added to ``problems``."""
+    if isinstance(given, Sequence) and not isinstance(given, str) and not given:
+        return ()
+    if isinstance(states, Real) or isinstance(observations, Real):
+        remedy = "Reward the end instead: let all later rewards be 0 in such a state."
+        expected = "finitely many states and observations"
+        problems.append(Problem("terminal", "real-valued spaces", expected, remedy))
+        return ()
+    listed = list(given) if isinstance(given, Sequence) and not isinstance(given, str) else None
+    if listed is None or not all(isinstance(x, str) or is_count(x, 0) for x in listed):
+        remedy = f'Write terminal=("{states[-1]}",).'
+        problems.append(Problem("terminal", shown(given), "names of states in a tuple", remedy))
+        return ()
+    unknown = [x for x in listed if x not in states and (isinstance(x, str) or x >= len(states))]
+    problems += [
+        Problem("terminal", shown(x), f"one of the states: {', '.join(states[:20])}")
+        for x in unknown
+    ]
+    named = {x if isinstance(x, str) else states[int(x)] for x in listed if x not in unknown}
+    if len(named) == len(states):
+        problems.append(Problem("terminal", "all states", "at least one other state"))
+    if ENDED in observations:
+        remedy = "Rename this observation: terminal states show it automatically."
+        problems.append(Problem("observations", repr(ENDED), "other names", remedy))
+    return tuple(x for x in states if x in named)
 
 
 def as_space(where: str, given: Any, letter: str, problems: list[Problem]) -> Space:

@@ -15,7 +15,7 @@ from homdp_ppl.core.pomdp import POMDP
 from homdp_ppl.core.pomdp_validation import check_pomdp
 from homdp_ppl.errors import PlanningError, PolicyError, Problem, shown
 from homdp_ppl.memory import NUMBER, count, require_memory
-from homdp_ppl.precision import Array
+from homdp_ppl.precision import Array, namespace
 
 
 def evaluate(policy: Policy, pomdp: POMDP) -> float:
@@ -37,7 +37,7 @@ def evaluate(policy: Policy, pomdp: POMDP) -> float:
     2.533333
     """
     model = check_pomdp(pomdp, "evaluate")
-    return policy_value(graph_of(policy, model), model)
+    return policy_value(graph_of(policy, model.spaces), model)
 
 
 def policy_value(graph: GraphPolicy, pomdp: POMDP) -> float:
@@ -47,7 +47,9 @@ def policy_value(graph: GraphPolicy, pomdp: POMDP) -> float:
     return float(np.einsum("x,xy,yx->", pomdp.initial, pomdp.shows(0), alpha))
 
 
-def uniform_at(policy: GraphPolicy, step: int, horizon: int) -> GraphPolicy:
+def uniform_at(
+    policy: GraphPolicy, step: int, horizon: int, allowed: Array | None = None
+) -> GraphPolicy:
     """Pi o_h Unif(A): follow a policy, but act uniformly at random at step h (Algorithm 2).
 
     Parameters
@@ -58,6 +60,8 @@ def uniform_at(policy: GraphPolicy, step: int, horizon: int) -> GraphPolicy:
         h, from 1 to H.
     horizon
         H.
+    allowed
+        Which actions are allowed at each node, (N, A), as in ``plan.allowed``. Default: all.
 
     Examples
     --------
@@ -72,6 +76,11 @@ def uniform_at(policy: GraphPolicy, step: int, horizon: int) -> GraphPolicy:
         problem = Problem("policy", f"a {type(policy).__name__}", "a GraphPolicy", remedy)
         raise PolicyError("uniform_at", [problem])
     refuse(PolicyError, "uniform_at", count_problems(step=step, horizon=horizon))
+    shape = np.shape(policy.probabilities)
+    masks = np.ones(shape, dtype=bool) if allowed is None else np.asarray(allowed)
+    if masks.shape != shape or masks.dtype != bool or not masks.any(1).all():
+        expected = f"booleans of shape {shape}, at least one True at each node"
+        raise PolicyError("uniform_at", [Problem("allowed", shown(allowed, 80), expected)])
     if step > horizon:
         raise PolicyError("uniform_at", [Problem("step", str(step), f"a step in 1..{horizon}")])
     if horizon > len(policy.probabilities):  # some node is used at two steps
@@ -89,8 +98,29 @@ def uniform_at(policy: GraphPolicy, step: int, horizon: int) -> GraphPolicy:
             [Problem("policy", "nodes used at several steps", "separate nodes for each step")],
         )
     probabilities = policy.probabilities.copy()
-    probabilities[nodes] = 1 / probabilities.shape[1]
+    probabilities[nodes] = uniform_rows(probabilities, allowed)[nodes]
     return GraphPolicy(policy.start, probabilities, policy.successor)
+
+
+def uniform_rows(probabilities: Array, allowed: Array | None = None) -> Array:
+    """Uniform probabilities of the allowed actions at each node, (N, A); can be traced.
+
+    Parameters
+    ----------
+    probabilities
+        The action probabilities of a policy, (N, A).
+    allowed
+        Which actions are allowed at each node, (N, A), at least one in each row. Default: all.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> uniform_rows(np.eye(2), np.array([[True, True], [False, True]])).tolist()
+    [[0.5, 0.5], [0.0, 1.0]]
+    """
+    if allowed is None:
+        return namespace(probabilities).full(probabilities.shape, 1 / probabilities.shape[1])
+    return allowed / allowed.sum(-1, keepdims=True)
 
 
 def occupancy(policy: Policy, pomdp: POMDP) -> Array:
@@ -116,7 +146,7 @@ def occupancy(policy: Policy, pomdp: POMDP) -> Array:
     [[0.0, 1.0], [0.5, 0.5], [0.75, 0.25]]
     """
     pomdp = check_pomdp(pomdp, "occupancy")
-    graph = graph_of(policy, pomdp)
+    graph = graph_of(policy, pomdp.spaces)
     by_step = layers(graph, pomdp.horizon)
     X, Y, A = pomdp.sizes
     widest = max(map(len, by_step))

@@ -74,7 +74,7 @@ def simulation_lemma(policy: Policy, pomdp: POMDP, other: POMDP) -> SimulationLe
     SimulationLemma(difference=0.25, distance=0.5, bound=0.5)
     """
     pomdp, other = _two_models(pomdp, other, "simulation_lemma")
-    graph = graph_of(policy, pomdp)
+    graph = graph_of(policy, pomdp.spaces)
     visits = occupancy(graph, pomdp)
     bound = _expected_errors(pomdp, other, visits)
     difference = abs(policy_value(graph, pomdp) - policy_value(graph, other))
@@ -149,7 +149,7 @@ def trajectory_distance(policy: Policy, pomdp: POMDP, other: POMDP) -> float:
     0.625
     """
     pomdp, other = _two_models(pomdp, other, "trajectory_distance")
-    graph = graph_of(policy, pomdp)
+    graph = graph_of(policy, pomdp.spaces)
     X, Y, A = pomdp.sizes
     _require_paths(graph, pomdp, other)
     joint = [(m.initial[:, None] * m.shows(0)).ravel() for m in (pomdp, other)]  # over (x, y)

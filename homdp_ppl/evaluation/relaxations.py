@@ -1,4 +1,4 @@
-"""Upper bounds of the optimum: values of agents that see more than a policy does."""
+"""Upper bounds on the optimum: values of agents that see more than a policy does."""
 
 from __future__ import annotations
 
@@ -90,28 +90,23 @@ def fast_informed_bound(pomdp: POMDP) -> Array:
     require_memory(PlanningError, "fast_informed_bound", "model", got, needed)
     rows = max(1, CHUNK // (A * Y))
     Q = [_rewards(pomdp, h) for h in range(H)]
-    chunks: list[Any] = []
+    parts: list[list[Any]] = []  # T_h by actions with the same emission
     for h in reversed(range(H - 1)):
         shows = pomdp.shows_after(h + 1)  # (A|1, X, Y)
-        if len(shows) == 1 and (not chunks or pomdp.transition.shape[0] > 1):
-            chunks = _chunks(pomdp.moves(h).reshape(X * A, X), rows)
-        if len(shows) == 1:
-            onward = _informed(chunks, _products(Q[h + 1], shows[0]), A).reshape(X, A)
-        else:
+        if not parts or len(pomdp.transition) > 1:
             moves = pomdp.moves(h)
-            onward = np.stack(
-                [
-                    _informed(_chunks(moves[:, a], rows), _products(Q[h + 1], shows[a]), A)
-                    for a in range(A)
-                ],
-                axis=1,
-            )
+            tables = [moves.reshape(X * A, X)] if len(shows) == 1 else moves.swapaxes(0, 1)
+            parts = [_chunks(table, rows) for table in tables]
+        later = (
+            _informed(chunks, _products(Q[h + 1], shows[k]), A) for k, chunks in enumerate(parts)
+        )
+        onward = next(later).reshape(X, A) if len(shows) == 1 else np.stack(list(later), axis=1)
         Q[h] = _plus(Q[h], onward)
     return np.stack(Q)
 
 
 def root_value(pomdp: POMDP, vectors: Array) -> Array:
-    """The bound of the optimum given by a set of vectors of step 1; can be traced.
+    """The bound on the optimum given by a set of vectors of step 1; can be traced.
 
     It is sum_y max_i sum_x rho(x) O(y|x) v_i(x), because the first observation precedes the first
     action.

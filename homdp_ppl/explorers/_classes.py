@@ -127,7 +127,7 @@ def low_rank(features: ArrayLike, measures: ArrayLike) -> Array:
 
     Raises an error for members whose rows are not probabilities, and for members that are not
     normalised: ||phi(x, a)|| <= 1, and ||sum_x' psi(x') g(x')|| <= sqrt(d) for every g with abs(g)
-    <= 1. With more than 16 states, an upper bound of the latter norm is checked.
+    <= 1. With more than 16 states, an upper bound on the latter norm is checked.
 
     Parameters
     ----------

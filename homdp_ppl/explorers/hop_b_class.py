@@ -106,7 +106,7 @@ def _init(homdp: HOMDP, episodes: int | None, emissions: ModelClass) -> State:
     if homdp.spaces.finite:
         return init_state(homdp, episodes)
     refuse_unknown_start(homdp)
-    states, _, actions, _ = homdp.spaces
+    states, actions = homdp.spaces.states, homdp.spaces.actions
     if is_real(states):
         remedy = "This rule counts states. Use hop_v, which also takes a class of transitions."
         problem = Problem("states", f"states in {states}", "finitely many states", remedy)

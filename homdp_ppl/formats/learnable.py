@@ -1,7 +1,4 @@
-"""Unknown tables for declarations from files: Dirichlet priors on the support of given tables.
-
-If observations depend on the action, states include the last action.
-"""
+"""Unknown tables for declarations from files: Dirichlet priors on the support of given tables."""
 
 from __future__ import annotations
 
@@ -55,31 +52,8 @@ def sampled(letter: str, table: Array, concentration: float) -> Array:
     return flat.reshape(table.shape)
 
 
-def remember_moves(transition: Array) -> Array:
-    """Transitions of states that include the last action b; the first ones have b = none.
-
-    T((s', b') | (s, b), a) = T(s' | s, a) if b' = a, else 0.
-
-    Parameters
-    ----------
-    transition
-        T(s' | s, a) as (X, A, X).
-
-    Returns
-    -------
-    Array
-        (X (A + 1), A, X (A + 1)); the state s after action number k has the index (k + 1) X + s.
-    """
-    X, A, _ = transition.shape
-    actions = np.arange(A)
-    moves = jnp.zeros((X, A, A + 1, X)).at[:, actions, actions + 1].set(transition)
-    return jnp.tile(moves.reshape(X, A, -1), (A + 1, 1, 1))
-
-
-def remember_sights(observation: Array) -> Array:
-    """Emissions of states that include the last action b: O(o | (s, b)) = O(o | b, s).
-
-    Before the first action, the state emits the null observation, which is the last one.
+def with_first(observation: Array) -> Array:
+    """Emissions by the previous action, with the null observation before the first action.
 
     Parameters
     ----------
@@ -89,8 +63,9 @@ def remember_sights(observation: Array) -> Array:
     Returns
     -------
     Array
-        (X (A + 1), Y + 1).
+        (A + 1, X, Y + 1). The null observation is the last one: it is emitted with certainty before
+        the first action, and never later.
     """
-    A, X, Y = observation.shape
-    nothing = jnp.zeros((X, Y + 1)).at[:, Y].set(1.0)
-    return jnp.concatenate([nothing, jnp.pad(observation.reshape(A * X, Y), ((0, 0), (0, 1)))])
+    _, X, Y = observation.shape
+    nothing = jnp.zeros((1, X, Y + 1)).at[..., Y].set(1.0)
+    return jnp.concatenate([jnp.pad(observation, ((0, 0), (0, 0), (0, 1))), nothing])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from numbers import Real
 from pathlib import Path
@@ -17,13 +17,19 @@ from homdp_ppl.declare.kernels import SNAP, Kernels
 from homdp_ppl.declare.model import World
 from homdp_ppl.errors import HOMDPError, ParameterError, Problem, shown
 from homdp_ppl.formats.grammar import KINDS, Grammar
-from homdp_ppl.formats.learnable import remember_moves, remember_sights, sampled, truth
-from homdp_ppl.formats.tables import check_size, distributions, mean_reward
+from homdp_ppl.formats.learnable import sampled, truth, with_first
+from homdp_ppl.formats.tables import distributions, mean_reward
 from homdp_ppl.formats.words import Words, decode, opened
 from homdp_ppl.precision import Array
 
 MOST = 1e300  # a concentration beyond this leaves float64
 NULL = "nothing"  # the observation before the first action if observations depend on the action
+
+
+def null_name(observations: Collection[str]) -> str:
+    """The name of the observation before the first action, different from all others."""
+    names = (NULL + "_" * k for k in range(len(observations) + 1))
+    return next(name for name in names if name not in observations)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -49,6 +55,9 @@ class PomdpFile:
     reward
         The reward or cost of (s, a) in the units of the file: R averaged over the next state and
         the observation.
+    null
+        The name of the extra observation before the first action, or None if the first state emits
+        an observation as every other state does.
 
     Examples
     --------
@@ -78,10 +87,11 @@ class PomdpFile:
     transition: Array  # (X, A, X)
     observation: Array  # (A, X, Y)
     reward: Array  # (X, A)
+    null: str | None = None
 
     @property
     def action_matters(self) -> bool:
-        """Whether observations depend on the action; states must then include the last action."""
+        """Whether observations depend on the action."""
         return bool((self.observation != self.observation[0]).any())
 
     @property
@@ -124,51 +134,26 @@ class PomdpFile:
                 name,
                 [Problem("prior", shown(prior), "None, or a positive concentration such as 1.0")],
             )
-        memory = self.action_matters
-        X, A, _ = self.transition.shape
-        groups = A + 1 if memory else 1
-        check_size(
-            "states",
-            "T with states that include the last action",
-            (X * groups, A, X * groups),
-            self.path,
-        )
-        transition = np.where(
-            self.transition > SNAP, self.transition, 0.0
-        )  # as in every declaration
-        emission = np.where(self.observation > SNAP, self.observation, 0.0)[
-            slice(None) if memory else 0
-        ]
+        # zeros as in every declaration
+        transition = np.where(self.transition > SNAP, self.transition, 0.0)
+        emission = np.where(self.observation > SNAP, self.observation, 0.0)
+        emission = emission[0] if self.null is None else emission
 
         def program() -> Kernels:
             T = transition if prior is None else sampled("T", transition, prior)
             O = emission if prior is None else sampled("O", emission, prior)  # noqa: E741
-            start = np.concatenate([self.start, np.zeros((groups - 1) * X)])
-            return (
-                Kernels(start, remember_moves(T), remember_sights(O))
-                if memory
-                else Kernels(start, T, O)
-            )
+            return Kernels(self.start, T, O if self.null is None else with_first(O))
 
         program.__name__ = name
         offset, scale = self.units
-        reward = np.clip((self.reward - offset) / scale, 0, 1)
-        after = (
-            [f"{state} after {action}" for action in self.actions for state in self.states]
-            if memory
-            else []
-        )
-        nothing = next(
-            word
-            for k in range(len(self.observations) + 1)
-            if (word := NULL + "_" * k) not in self.observations
-        )
         declare = homdp(
-            states=(*self.states, *after),
-            observations=(*self.observations, nothing) if memory else self.observations,
+            states=self.states,
+            observations=self.observations
+            if self.null is None
+            else (*self.observations, self.null),
             actions=self.actions,
             horizon=horizon,
-            reward=np.tile(reward, (groups, 1)),
+            reward=np.clip((self.reward - offset) / scale, 0, 1),
         )
         if prior is None:
             return declare(program).at()
@@ -247,7 +232,21 @@ def parse(text: str | Iterable[str], path: str) -> PomdpFile:
         transition=np.ascontiguousarray(np.swapaxes(T, 0, 1)),
         observation=O,
         reward=np.ascontiguousarray(mean_reward(found.tables["R"], T, O).T),
+        null=_null(found, names["observations"], bool((O[0] != O).any())),
     )
+
+
+def _null(found: Grammar, observations: tuple[str, ...], action_matters: bool) -> str | None:
+    """The name of the observation before the first action.
+
+    There is one if observations depend on the action, or if :func:`homdp_ppl.write_pomdp` noted it.
+    """
+    name = null_name(found.names["observations"].places)
+    noted = found.words.long_names.get(("observations", name))
+    if noted is None and not action_matters:
+        return None
+    full = noted or name
+    return full if full not in observations else null_name(observations)
 
 
 def _names(found: Grammar, kind: str) -> tuple[str, ...]:
@@ -270,8 +269,8 @@ def read_pomdp(path: str | os.PathLike[str], horizon: int, prior: float | None =
 
     - In the format, observations come after an action; here they come before it. If observations do
       not depend on the action, each state emits them by the file's O, including the first state. If
-      they do, states include the last action ("left after listen"), and the first observation is
-      always "nothing", the last one in the list.
+      they do, the emission table has one table per previous action, (A + 1, X, Y), and the first
+      observation is always "nothing", the last one in the list.
     - R(action, state, next state, observation) is averaged over the next state and the observation.
       Rewards outside [0, 1] are rescaled, and costs become rewards. ``read_file(path).units`` and
       ``.in_own_units`` convert back.

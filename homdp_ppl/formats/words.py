@@ -27,7 +27,7 @@ LONGEST_PATH = 4000  # characters that operating systems accept
 MAX_BYTES = 2**28
 PIECE = 2**20  # bytes per read
 LONGEST = 10_000  # characters of a word, and of a comment that is read
-MAX_NOTES = 300_000  # comments with full names
+MAX_COMMENTS = 300_000  # enough for the full names of every model that fits in memory
 SHOWN = 40  # characters of a word shown in an error
 STANDS_FOR = re.compile(r'# (states|actions|observations): (\S+) stands for (".*")\s*')
 
@@ -109,7 +109,8 @@ class Words:
         return HOMDPError(self.path, [Problem(f"line {word.line}", str(word), expected, remedy)])
 
     def _scan(self, pieces: Iterable[str]) -> Iterator[Word]:
-        line, rest = 1, ""  # rest: a word or a comment that may continue in the next piece
+        line, comments = 1, 0
+        rest = ""  # a word or a comment that may continue in the next piece
         for piece in pieces:
             if not rest and piece.isspace():
                 line += piece.count("\n")
@@ -122,6 +123,9 @@ class Words:
                 elif match.end() == len(text) and word not in (":", "*"):
                     rest = self._kept(word, line)
                 elif word[0] == "#":
+                    comments += 1
+                    if comments > MAX_COMMENTS:
+                        raise self._too_many(line)
                     self._note(word)
                 else:
                     yield Word(word, line)
@@ -136,9 +140,14 @@ class Words:
             return word[:LONGEST]
         raise self.error(Word(word, line), f"words of at most {LONGEST:,} characters")
 
+    def _too_many(self, line: int) -> HOMDPError:
+        got, expected = "another comment", f"at most {MAX_COMMENTS:,} comments"
+        remedy = "Remove comments from the file."
+        return HOMDPError(self.path, [Problem(f"line {line}", got, expected, remedy)])
+
     def _note(self, comment: str) -> None:
         found = STANDS_FOR.fullmatch(comment)
-        if not found or len(self.long_names) >= MAX_NOTES:
+        if not found:
             return
         kind, name, quoted = found.groups()
         try:

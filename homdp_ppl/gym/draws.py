@@ -17,19 +17,22 @@ from homdp_ppl.precision import Array, in_x64
 
 
 class Draws(Protocol):
-    """Draws of states and observations, and rewards."""
+    """Draws of states and observations, and rewards; steps are counted from 0."""
 
     def first(self, generator: np.random.Generator) -> Any:
         """x_1."""
 
-    def observe(self, generator: np.random.Generator, state: Any) -> Any:
-        """y_h."""
+    def observe(self, generator: np.random.Generator, state: Any, action: int, step: int) -> Any:
+        """y_h; the action is the previous one, and the number of actions at the first step."""
 
-    def move(self, generator: np.random.Generator, state: Any, action: int) -> Any:
+    def move(self, generator: np.random.Generator, state: Any, action: int, step: int) -> Any:
         """x_{h+1}."""
 
-    def reward(self, step: int, state: Any, action: int) -> float:
-        """r_h(x, a); steps are counted from 0."""
+    def reward(self, step: int, state: Any, observation: Any, action: int) -> float:
+        """r_h(x, y, a) in the user's units."""
+
+    def ends(self, state: Any) -> bool:
+        """Whether the state is terminal."""
 
 
 @final
@@ -37,29 +40,34 @@ class TableDraws:
     """Draws of a finite world; its tables are copied."""
 
     def __init__(self, world: World) -> None:
-        initial, transition, emission, reward = world.pomdp.stationary(
-            "gym", "Environments must be stationary."
-        )
-        self._initial, self._transition, self._emission = map(
-            _cumulative, (initial, transition, emission)
-        )
-        self._reward = reward.copy()
+        pomdp = world.pomdp
+        self._initial, self._transition, self._emission = map(_cumulative, pomdp[:3])
+        self._reward = pomdp.to_user(pomdp.reward, 1)
+        self._terminal = pomdp.terminal.tolist()
 
     def first(self, generator: np.random.Generator) -> int:
         """x_1."""
         return bisect_right(self._initial, generator.random())
 
-    def observe(self, generator: np.random.Generator, state: int) -> int:
+    def observe(self, generator: np.random.Generator, state: int, action: int, step: int) -> int:
         """y_h."""
-        return bisect_right(self._emission[state], generator.random())
+        steps, actions, *_ = self._emission.shape  # axes of size 1 broadcast
+        row = self._emission[step if steps > 1 else 0, action if actions > 1 else 0, state]
+        return bisect_right(row, generator.random())
 
-    def move(self, generator: np.random.Generator, state: int, action: int) -> int:
+    def move(self, generator: np.random.Generator, state: int, action: int, step: int) -> int:
         """x_{h+1}."""
-        return bisect_right(self._transition[state, action], generator.random())
+        row = self._transition[step if len(self._transition) > 1 else 0, state, action]
+        return bisect_right(row, generator.random())
 
-    def reward(self, step: int, state: int, action: int) -> float:
-        """r_h(x, a)."""
-        return float(self._reward[step, state, action])
+    def reward(self, step: int, state: int, observation: int, action: int) -> float:
+        """r_h(x, y, a) in the user's units."""
+        seen = observation if self._reward.shape[2] > 1 else 0
+        return float(self._reward[step, state, seen, action])
+
+    def ends(self, state: int) -> bool:
+        """Whether the state is terminal."""
+        return bool(self._terminal[state])
 
 
 @final
@@ -85,24 +93,26 @@ class KeyedDraws:
         return self._plain(self._first(self._numbers, _key(generator)), self._spaces.states)
 
     @in_x64
-    def observe(self, generator: np.random.Generator, state: Any) -> Any:
+    def observe(self, generator: np.random.Generator, state: Any, action: int, step: int) -> Any:
         """y_h; always a vector for real observations, as Gymnasium expects."""
-        seen = self._plain(
-            self._observe(self._numbers, _key(generator), state), self._spaces.observations
-        )
+        drawn = self._observe(self._numbers, _key(generator), state, action, step)
+        seen = self._plain(drawn, self._spaces.observations)
         return np.atleast_1d(seen) if isinstance(self._spaces.observations, Real) else seen
 
     @in_x64
-    def move(self, generator: np.random.Generator, state: Any, action: int) -> Any:
+    def move(self, generator: np.random.Generator, state: Any, action: int, step: int) -> Any:
         """x_{h+1}."""
-        return self._plain(
-            self._move(self._numbers, _key(generator), state, action), self._spaces.states
-        )
+        drawn = self._move(self._numbers, _key(generator), state, action, step)
+        return self._plain(drawn, self._spaces.states)
 
     @in_x64
-    def reward(self, step: int, state: Any, action: int) -> float:
+    def reward(self, step: int, state: Any, observation: Any, action: int) -> float:
         """r(x, a)."""
         return float(self._reward(self._numbers, step, state, action))
+
+    def ends(self, state: Any) -> bool:
+        """Whether the state is terminal: never, in worlds with densities."""
+        return False
 
     def _plain(self, value: Array, space: Any) -> Any:
         return np.asarray(value) if isinstance(space, Real) else int(value)

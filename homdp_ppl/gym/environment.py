@@ -26,14 +26,15 @@ _STATES: WeakKeyDictionary[HOMDPEnv, list[Any]] = WeakKeyDictionary()
 class HOMDPEnv(gymnasium.Env[Any, Any]):
     """A world as a Gymnasium environment.
 
-    ``reset`` returns y_1, drawn at x_1. Step h takes a_h and returns y_{h+1}. Step H ends the
-    episode (``terminated``), and only then does ``info["latent_states"]`` contain x_1 .. x_{H+1}.
-    Gymnasium requires an observation from the last step too, but x_{H+1} emits none, so y_H is
-    returned again. This copy is not a draw, carries no information, is not part of an
-    :class:`Episode` and must not be counted.
+    ``reset`` returns y_1, drawn at x_1. Step h takes a_h and returns y_{h+1}. The episode ends
+    (``terminated``) after step L: step H, or the step that leads to a terminal state. Only then
+    does ``info["latent_states"]`` contain x_1 .. x_{L+1}. Gymnasium requires an observation from
+    the last step too, but x_{L+1} emits none, so y_L is returned again. This copy is not a draw,
+    carries no information, is not part of an :class:`Episode` and must not be counted.
 
     The reward is 0 before the last step and then the return, the sum of all rewards, because r(x,
-    a) would reveal x. No attribute of the environment contains the latent states before the end.
+    a) would reveal x. Rewards are in the units of the declaration. No attribute of the environment
+    contains the latent states before the end.
 
     Parameters
     ----------
@@ -98,6 +99,7 @@ class HOMDPEnv(gymnasium.Env[Any, Any]):
         _STATES[self] = []
         self._observations: list[Any] = []
         self._actions: list[int] = []
+        self._over = False
 
     @checked
     def reset(
@@ -116,30 +118,34 @@ class HOMDPEnv(gymnasium.Env[Any, Any]):
             refuse(DataError, "HOMDPEnv.reset", count_problems(0, seed=seed))
         super().reset(seed=None if seed is None else int(seed))
         _STATES[self] = [self._draws.first(self.np_random)]
-        self._observations = [self._draws.observe(self.np_random, _STATES[self][0])]
+        before = len(self.spaces.actions)  # in place of the previous action
+        self._observations = [self._draws.observe(self.np_random, _STATES[self][0], before, 0)]
         self._actions = []
+        self._over = False
         return self._observations[0], {}
 
     def step(self, action: SupportsIndex) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         """Take an action.
 
-        Returns the next observation, the reward, whether this was step H, False, and an info that
-        contains the latent states after step H.
+        Returns the next observation, the reward, whether the episode ended, False, and an info that
+        contains the latent states at the end.
         """
         h, H, states = len(self._actions), self.spaces.horizon, _STATES[self]
-        if not states or h == H:
-            got = f"a step after the last step, {H}" if states else "a step before the first reset"
+        if not states or self._over:
+            got = f"a step after the last step, {h}" if states else "a step before the first reset"
             raise HOMDPError(
                 "HOMDPEnv.step", [Problem("step", got, "an episode in progress", "Call reset().")]
             )
         chosen = self._index(action)
-        state = states[-1]
+        state, seen = states[-1], self._observations[-1]
         self._actions.append(chosen)
-        states.append(self._draws.move(self.np_random, state, chosen))
-        reward = self._draws.reward(h, state, chosen) if self.per_step else 0.0
-        if h + 1 < H:
-            self._observations.append(self._draws.observe(self.np_random, states[-1]))
-            return self._observations[-1], reward, False, False, {}
+        states.append(self._draws.move(self.np_random, state, chosen, h))
+        reward = self._draws.reward(h, state, seen, chosen) if self.per_step else 0.0
+        self._over = h + 1 == H or self._draws.ends(states[-1])
+        if not self._over:
+            following = self._draws.observe(self.np_random, states[-1], chosen, h + 1)
+            self._observations.append(following)
+            return following, reward, False, False, {}
         reward = reward if self.per_step else self._return()
         return (
             copy(self._observations[-1]),
@@ -153,13 +159,13 @@ class HOMDPEnv(gymnasium.Env[Any, Any]):
         """The episode so far with the names of the world; latent states only after its end."""
         if self.render_mode is None:
             return None
-        states, observations, actions, H = self.spaces
+        states, observations, actions, *_ = self.spaces
         done = [*(f": {actions[a]}" for a in self._actions), ""]
         seen = [label_of(y, observations) for y in self._observations]
         lines = [
             f"{h}. {word}{did}" for h, (word, did) in enumerate(zip(seen, done, strict=False), 1)
         ]
-        if len(self._actions) == H:
+        if self._over:
             lines.append(
                 f"latent states: {', '.join(label_of(x, states) for x in _STATES[self])}; return "
                 f"{self._return():.6g}"
@@ -184,12 +190,8 @@ class HOMDPEnv(gymnasium.Env[Any, Any]):
         return chosen
 
     def _return(self) -> float:
-        taken = zip(_STATES[self][:-1], self._actions, strict=True)
-        return float(
-            np.sum(
-                [self._draws.reward(h, state, action) for h, (state, action) in enumerate(taken)]
-            )
-        )
+        taken = zip(_STATES[self][:-1], self._observations, self._actions, strict=True)
+        return float(np.sum([self._draws.reward(h, *step) for h, step in enumerate(taken)]))
 
 
 def _space(space: Space) -> Box | Discrete[np.int64]:

@@ -13,12 +13,15 @@ from numpy.typing import ArrayLike
 from homdp_ppl.core.arguments import count_problems
 from homdp_ppl.core.barrier import separated
 from homdp_ppl.core.checked import checked_but
-from homdp_ppl.core.episode import Episode
+from homdp_ppl.core.episode import Ended, Episode
 from homdp_ppl.core.episodes import Episodes
 from homdp_ppl.core.graph_policy import check_policy, uniform_policy
 from homdp_ppl.core.policy import Policy, Trajectory, ask
+from homdp_ppl.core.pomdp import POMDP
+from homdp_ppl.core.pomdp_validation import spaces_of
 from homdp_ppl.core.randomness import choose
 from homdp_ppl.core.spaces import HasSpaces, Real, Space, Spaces
+from homdp_ppl.declare.model import World
 from homdp_ppl.errors import DataError, Problem
 from homdp_ppl.precision import Array
 
@@ -48,8 +51,9 @@ def episodes_from(
     env
         An environment, possibly wrapped, with ``Discrete`` actions and observations, or with a
         ``Box`` of observations if those of the model are real. All episodes must have the same
-        length H; the environment or a ``TimeLimit`` ends them. The environment is seeded once and
-        not closed.
+        length H; the environment or a ``TimeLimit`` ends them. Only if the model has terminal
+        states, episodes end early in these (``terminated``). The environment is seeded once and not
+        closed.
     policy
         An object with ``act``, or "uniform".
     n
@@ -57,11 +61,13 @@ def episodes_from(
     seed
         Seed of the environment and, in a separate stream, of the policy's actions.
     model
-        The model of the episodes (a HOMDP, a World, or Spaces). Episodes must match its sizes and
-        horizon. Without a model, the first episode determines H, and all spaces are discrete.
+        The model of the episodes (a HOMDP, a World, a POMDP, or Spaces). Episodes must match its
+        sizes and horizon. The environment need not have the observation that stands for the end.
+        Without a model, the first episode determines H, and all spaces are discrete.
     latent
-        Where to find x_1 .. x_{H+1}: a key of the last info, or a function of all H + 1 infos (from
-        ``reset`` and from each step), such as ``lambda infos: [info["state"] for info in infos]``.
+        Where to find x_1 .. x_{L+1}, where L is the number of steps: a key of the last info, or a
+        function of all L + 1 infos (from ``reset`` and from each step), such as
+        ``lambda infos: [info["state"] for info in infos]``.
 
     Returns
     -------
@@ -81,32 +87,38 @@ def episodes_from(
     Posterior of 'tiger' after 400 steps: conjugate
       accuracy in closed form
     """
-    spaces = _check(env, n, seed, model)
+    arrays = _arrays(model)
+    spaces = _check(env, n, seed, model, arrays)
     actor = _uniform(spaces) if isinstance(policy, str) and policy == "uniform" else policy
     check_policy(actor, spaces)
     generator = np.random.default_rng([seed, 1])  # the environment uses the stream [seed]
     played: list[Episode] = []
     with separated(actor) as asked:
         for k in range(n):
-            record = _play(
-                env, asked, generator, spaces, f"episode {k}", int(seed) if k == 0 else None
-            )
+            which = f"episode {k}"
+            record = _play(env, asked, generator, spaces, which, int(seed) if k == 0 else None)
             if k == 0 and model is None and record.over:
                 spaces = spaces._replace(horizon=len(record.actions))
-            _check_length(
-                record,
-                spaces.horizon,
-                f"episode {k}",
-                "as declared" if model is not None else "as in episode 0",
-            )
-            states = _revealed(record.infos, latent, spaces, f"episode {k}")
-            played.append(
-                Episode(Trajectory(np.array(record.observations), np.array(record.actions)), states)
-            )
+            declared = "as declared" if model is not None else "as in episode 0"
+            may_end = arrays is not None and bool(arrays.terminal.any())
+            _check_length(record, spaces.horizon, which, declared, may_end)
+            states = _revealed(record, latent, spaces, which)
+            ended: Ended = "horizon"
+            if may_end and arrays is not None:
+                ended = _ended(states, arrays.terminal, spaces, which)
+            seen = Trajectory(np.array(record.observations), np.array(record.actions))
+            played.append(Episode(seen, states, ended=ended))
     if model is None:
         visited = 1 + max(int(episode.states.max()) for episode in played)
         spaces = spaces._replace(states=tuple(f"x{x}" for x in range(visited)))
     return Episodes.of(played, spaces)
+
+
+def _arrays(model: HasSpaces | None) -> POMDP | None:
+    """The arrays of a finite model with fixed parameters; they say which states are terminal."""
+    if isinstance(model, World) and model.spaces.finite:
+        return model.pomdp
+    return model if isinstance(model, POMDP) else None
 
 
 def _uniform(spaces: Spaces) -> Policy:
@@ -116,7 +128,13 @@ def _uniform(spaces: Spaces) -> Policy:
     )
 
 
-def _check(env: gymnasium.Env[Any, Any], n: int, seed: int, model: HasSpaces | None) -> Spaces:
+def _check(
+    env: gymnasium.Env[Any, Any],
+    n: int,
+    seed: int,
+    model: HasSpaces | None,
+    arrays: POMDP | None,
+) -> Spaces:
     """Validate the arguments; return the spaces of the model or, without one, the environment."""
     if not isinstance(env, gymnasium.Env):
         remedy = (
@@ -126,15 +144,11 @@ def _check(env: gymnasium.Env[Any, Any], n: int, seed: int, model: HasSpaces | N
         raise DataError(
             "episodes_from", [Problem("env", f"a {type(env).__name__}", "a gymnasium.Env", remedy)]
         )
-    if model is not None and not isinstance(getattr(model, "spaces", None), Spaces):
-        raise DataError(
-            "episodes_from",
-            [Problem("model", f"a {type(model).__name__}", "a HOMDP, a World, or Spaces")],
-        )
+    declared = None if model is None else spaces_of(model, "episodes_from")
     problems = [*count_problems(n=n), *count_problems(0, seed=seed)]
     names: list[tuple[str, ...]] = []
     for kind, space in (("observation", env.observation_space), ("action", env.action_space)):
-        wanted: Space = () if model is None else getattr(model.spaces, f"{kind}s")
+        wanted: Space = () if declared is None else getattr(declared, f"{kind}s")
         if isinstance(wanted, Real):
             if not isinstance(space, Box) or space.shape not in (wanted.shape, (wanted.dimension,)):
                 problems.append(
@@ -150,8 +164,9 @@ def _check(env: gymnasium.Env[Any, Any], n: int, seed: int, model: HasSpaces | N
             )
             problems.append(Problem(f"env.{kind}_space", repr(space), "a Discrete space", remedy))
             continue
-        names.append(tuple(f"{kind[0]}{k}" for k in range(space.n)) if model is None else wanted)
-        if len(names[-1]) != space.n:
+        names.append(tuple(f"{kind[0]}{k}" for k in range(space.n)) if declared is None else wanted)
+        endings = 0 if arrays is None or kind == "action" else int(arrays.endings.sum())
+        if not len(names[-1]) - endings <= space.n <= len(names[-1]):
             expected = f"{len(names[-1])}: {', '.join(names[-1])}"
             problems.append(
                 Problem(
@@ -160,7 +175,7 @@ def _check(env: gymnasium.Env[Any, Any], n: int, seed: int, model: HasSpaces | N
             )
     if problems:
         raise DataError("episodes_from", problems)
-    return Spaces((), names[0], names[1], LONGEST) if model is None else model.spaces
+    return declared or Spaces((), names[0], names[1], LONGEST)
 
 
 class _Record(NamedTuple):
@@ -168,6 +183,7 @@ class _Record(NamedTuple):
     actions: list[int]
     infos: Infos
     over: bool
+    terminated: bool
 
 
 def _play(
@@ -184,7 +200,7 @@ def _play(
     observations: list[Any] = []
     actions: list[int] = []
     infos = [dict(info)]
-    over = False
+    over = terminated = False
     while not over and len(actions) < spaces.horizon:
         if not env.observation_space.contains(observation):
             where = f"{which}, step {len(actions) + 1}"
@@ -198,7 +214,7 @@ def _play(
         observation, _, terminated, truncated, info = env.step(actions[-1] + first_action)
         infos.append(dict(info))  # a copy: some environments reuse one dictionary
         over = bool(terminated or truncated)
-    return _Record(observations, actions, infos, over)
+    return _Record(observations, actions, infos, over, bool(terminated))
 
 
 def _start(space: gymnasium.Space[Any]) -> int:
@@ -212,16 +228,15 @@ def _seen(observation: Any, space: gymnasium.Space[Any], declared: Space) -> Any
     return int(observation) - _start(space)
 
 
-def _check_length(record: _Record, horizon: int, which: str, whose: str) -> None:
+def _check_length(record: _Record, horizon: int, which: str, whose: str, may_end: bool) -> None:
     steps = len(record.actions)
-    if record.over and steps == horizon:
+    if record.over and (steps == horizon or (may_end and record.terminated)):
         return
     if record.over:
         got = f"{steps} steps"
         remedy = (
-            "All episodes must have the same length. If they can end early, add an absorbing "
-            "state such as 'over', with a constant observation and zero reward, and stay in it "
-            "until the horizon. Do so in a wrapper of the environment and in the declaration."
+            "All episodes must have the same length. If they can end early, declare the states in "
+            "which they end as terminal states, and pass the world as model=..."
         )
     else:
         got = f"no end after {steps:,} steps"
@@ -233,11 +248,28 @@ def _check_length(record: _Record, horizon: int, which: str, whose: str) -> None
     raise DataError("episodes_from", [Problem("length", got, expected, remedy, which)])
 
 
+def _ended(states: Array, terminal: Array, spaces: Spaces, which: str) -> Ended:
+    """The reason for the end; raises an error if the revealed states contradict the end."""
+    L, over = len(states) - 1, terminal[np.minimum(states, len(terminal) - 1)]
+    names = spaces.names[0]
+    early = np.flatnonzero(over[:L])
+    if len(early):
+        got = f"further steps after the terminal state {names[states[early[0]]]!r}"
+        remedy = "End the episode (terminated=True) at the step that leads to a terminal state."
+    elif spaces.horizon > L and not over[L]:
+        got = f"an end after {L} steps in the state {names[min(states[L], len(names) - 1)]!r}"
+        remedy = "Declare this state as terminal."
+    else:
+        return "terminal" if over[L] else "horizon"
+    expected = f"an end in a terminal state or after {spaces.horizon} steps"
+    raise DataError("episodes_from", [Problem("latent states", got, expected, remedy, which)])
+
+
 def _revealed(
-    infos: Infos, latent: str | Callable[[Infos], ArrayLike], spaces: Spaces, which: str
+    record: _Record, latent: str | Callable[[Infos], ArrayLike], spaces: Spaces, which: str
 ) -> Array:
     """The latent states of a finished episode."""
-    horizon = spaces.horizon
+    infos, horizon = record.infos, len(record.actions)
     if isinstance(latent, str) and latent not in infos[-1]:
         got = f"an info with {', '.join(map(repr, infos[-1])) or 'no keys'}"
         remedy = (
@@ -280,5 +312,5 @@ def _revealed(
     else:
         got = f"shape {states.shape}, minimum {states.min(initial=0)}"
         remedy = "Reveal one state per step, and the state after the last action."
-    expected = f"{horizon + 1} integers of at least 0, x_1 to x_{{H+1}}"
+    expected = f"{horizon + 1} integers of at least 0, x_1 to x_{horizon + 1}"
     raise DataError("episodes_from", [Problem("latent states", got, expected, remedy, which)])

@@ -39,10 +39,10 @@ def check_plan(found: Any, subject: str = "learn") -> Plan:
                 f"value {value:.6g}"
             )
             remedy = (
-                "Set value to evaluate(policy, pomdp), and upper to a proved bound of the optimum."
+                "Set value to evaluate(policy, pomdp), and upper to a proved bound on the optimum."
             )
             raise ParameterError(
-                subject, [Problem("planner", got, "bounds of the policy's value", remedy)]
+                subject, [Problem("planner", got, "bounds on the policy's value", remedy)]
             )
     return found
 
@@ -63,7 +63,7 @@ def check_request(request: Request) -> Request:
         problems.append(Problem("planner", got, "a function from a POMDP to a Plan", remedy))
     problems += count_problems(episodes=episodes)
     if not seeds or not all(is_count(s, 0) and s < 2**63 for s in seeds):
-        problems.append(Problem("seed", shown(seeds), "whole numbers of at least 0 and below 2^63"))
+        problems.append(Problem("seed", shown(seeds), "integers of at least 0 and below 2^63"))
     if not (model is None or isinstance(model, HOMDP)):
         remedy = "Pass the declaration of the world: world.homdp."
         problems.append(Problem("model", f"a {type(model).__name__}", "a HOMDP", remedy))

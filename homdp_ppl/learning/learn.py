@@ -144,6 +144,7 @@ def begin(request: Request, worth_compiling: bool | None = None) -> list[Run]:
     common = world, request.explorer, request.planner, request.episodes
     tasks = [Task(*common, seed, model, request.foresight, np.nan) for seed in request.seeds]
     learners = [task.learner() for task in tasks]
+    learners[0].planning  # noqa: B018  # raises an error for too many plans, before JAX compiles
     states = [learner.init() for learner in learners]  # raises an error if the parts do not fit
     if worth_compiling is None:
         worth_compiling = tasks[0].rounds * len(tasks) >= FEW

@@ -17,7 +17,7 @@ ROUGH, BETTER, PLANNED = range(3)  # the kind of bound that is known for a pair
 
 
 class Bounds(Protocol):
-    """Upper bounds of the values of pairs that are cheaper than a plan."""
+    """Upper bounds on the values of pairs that are cheaper than a plan."""
 
     def rough(self, pairs: Pairs, t: int) -> Array:
         """Bounds for one transition law with all emission laws, (M,)."""
@@ -43,7 +43,7 @@ class TableBounds:
 
 
 class Known(NamedTuple):
-    """An upper bound of the optimal value of a pair, and its kind."""
+    """An upper bound on the optimal value of a pair, and its kind."""
 
     bound: float
     kind: int
@@ -56,7 +56,7 @@ class Held(NamedTuple):
     """
 
     pair: tuple[int, int]
-    solution: Any  # with an upper bound of the optimum
+    solution: Any  # with an upper bound on the optimum
 
 
 class PairSearch:

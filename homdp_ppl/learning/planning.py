@@ -6,7 +6,6 @@ make the same choices.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeAlias, cast
 
@@ -73,8 +72,8 @@ class TablePlanning:
         if explorer.objective.backup is not None:  # its parameters are not known yet
             return
         model = homdp.model_of(homdp.structure.reference)
-        solution = jax.eval_shape(tree.compile(self.support), model)
-        numbers = sum(math.prod(leaf.shape) for leaf in jax.tree.leaves(solution))
+        solution = tree.solve(model, None, self.support)  # much faster than tracing
+        numbers = sum(np.size(leaf) for leaf in jax.tree.leaves(solution))
         candidates = explorer.objective.candidates
         got = f"plans of {numbers:,} numbers for {candidates:,} candidates"
         needed, remedy = COPIES * NUMBER * numbers * candidates, "Draw fewer models."

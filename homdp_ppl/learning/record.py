@@ -37,7 +37,7 @@ class Record:
     @classmethod
     def empty(cls, model: HasSpaces) -> Record:
         """An empty record for a model with these spaces."""
-        states, observations, _, H = model.spaces
+        states, observations, _, H, _ = model.spaces
         real, whole = np.zeros(0), np.zeros(0, dtype=np.int64)
         actions = np.zeros((0, H), dtype=np.int64)
         seen, hidden = _nothing(observations, H), _nothing(states, H + 1)

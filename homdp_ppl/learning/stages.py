@@ -73,8 +73,8 @@ class TableStage:
 
     def value(self, policy: Policy) -> float:
         """The exact value in the true world."""
-        world = self.task.world.pomdp  # validated when it was declared
-        return policy_value(graph_of(policy, world), world)
+        world = self.task.world  # validated when it was declared
+        return policy_value(graph_of(policy, world), world.pomdp)
 
     def deploy(
         self, decision: Decision, value: float, policy: Policy, noise: EpisodeNoise
@@ -100,7 +100,7 @@ def impossible_steps(model: POMDP, trajectory: Trajectory) -> Array:
     xp = namespace(model, trajectory)
     predicted = model.initial
     total = xp.zeros((), dtype=int)
-    for h in range(model.horizon):
+    for h in range(len(trajectory.actions)):
         previous = trajectory.actions[h - 1] if h else None
         joint = predicted * model.likelihood(trajectory.observations[h], previous, h)
         chance = joint.sum()

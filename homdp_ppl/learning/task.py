@@ -45,7 +45,7 @@ class Task:
     seed: int
     model: HOMDP  # the learner's declaration
     foresight: bool
-    optimum: float  # the planner's upper bound of the optimum
+    optimum: float  # the planner's upper bound on the optimum
     estimated: bool = False  # whether values are means of simulated episodes
     simulations: int = 0  # number of simulated episodes per value
     slack: float = 0.0  # the true optimum may be lower by up to this much

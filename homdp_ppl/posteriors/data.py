@@ -49,13 +49,13 @@ def as_counts(homdp: HOMDP, data: Episode | Iterable[Episode] | Counts) -> Count
 
 
 def refuse_traced(counts: Counts) -> None:
-    """Raise an error for counts that JAX is tracing."""
+    """Raise an error for counts that are traced JAX values."""
     if any(isinstance(table, jax.core.Tracer) for table in (counts.transition, counts.emission)):
         remedy = (
             "Posteriors cannot be traced. In a rule, use init_belief and update_belief with "
             "mean_model or draw_models, or run it with compiled=False."
         )
-        problem = Problem("data", "counts that JAX is tracing", "numbers", remedy)
+        problem = Problem("data", "traced JAX values", "numbers", remedy)
         raise TracedError("posterior", [problem])
 
 
@@ -71,7 +71,7 @@ def check_episode(homdp: HOMDP, episode: Episode) -> None:
     if homdp.spaces.finite:
         as_counts(homdp, episode)
     else:
-        Episodes.of(episode, homdp).require_complete(f"data for {homdp.name}")
+        Episodes.of(episode, homdp).require_revealed(f"data for {homdp.name}")
 
 
 def plain(counts: Counts) -> Counts:
@@ -134,7 +134,7 @@ def _episodes(homdp: HOMDP, data: Episode | Iterable[Episode | Episodes]) -> Epi
         )
         problem = Problem("data", f"a {type(data).__name__}", "Episodes, or Counts", remedy)
         raise DataError(f"data for {homdp.name}", [problem])
-    return Episodes.of(listed, homdp).require_complete(f"data for {homdp.name}")
+    return Episodes.of(listed, homdp).require_revealed(f"data for {homdp.name}")
 
 
 def _is_ragged(table: Any) -> bool:
@@ -188,7 +188,7 @@ def _improper(homdp: HOMDP, counts: Counts) -> list[Problem]:
         numbers = np.asarray(table, dtype=np.float64)
         wrong = ~np.isfinite(numbers) | (numbers < 0) | (numbers != np.floor(numbers))
         for index in np.argwhere(wrong)[:1]:
-            expected = "whole numbers of at least 0"
+            expected = "integers of at least 0"
             problems.append(
                 Problem(
                     f"counts.{where}",

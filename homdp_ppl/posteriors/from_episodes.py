@@ -11,10 +11,8 @@ import numpy as np
 from homdp_ppl.core.arguments import refuse
 from homdp_ppl.core.episodes import Episodes
 from homdp_ppl.core.randomness import as_key
-from homdp_ppl.core.spaces import Real, Spaces
-from homdp_ppl.declare.dynamics import Parameters
+from homdp_ppl.declare.draw_validation import invalid_draws
 from homdp_ppl.declare.model import HOMDP
-from homdp_ppl.declare.parameters import bad_draw
 from homdp_ppl.errors import InferenceError, Problem
 from homdp_ppl.posteriors.atoms import Atoms
 from homdp_ppl.posteriors.belief import Posterior, Settings
@@ -54,7 +52,7 @@ def from_episodes(
     if not len(episodes):
         draw = homdp.cache.get("priors", lambda: jax.jit(jax.vmap(homdp.sample_prior)))
         values = to_numpy(draw(jax.random.split(key, sampling.chains * sampling.draws)))
-        _require_rows(homdp, values)
+        _require_kernels(homdp, values)
         return replace(
             belief,
             method="prior",
@@ -64,7 +62,7 @@ def from_episodes(
     sampler = homdp.cache.get(("nuts", sampling), lambda: Sampler(EpisodeDensity(homdp), sampling))
     fit = sampler.fit(key, data, warm, settings.gate, settings.force)
     flat = {site: v.reshape(-1, *v.shape[2:]) for site, v in fit.samples.items()}
-    _require_rows(homdp, flat)
+    _require_kernels(homdp, flat)
     return replace(
         belief,
         method="nuts",
@@ -76,17 +74,7 @@ def from_episodes(
     )
 
 
-def _require_rows(homdp: HOMDP, values: Mapping[str, Array]) -> None:
-    """Raise an error for draws at which rows of finitely many states are not probabilities."""
-    states = homdp.spaces.states
-    if isinstance(states, Real):
-        return
-    latent = Spaces(states, (), homdp.spaces.actions, homdp.horizon)
-
-    def rows(numbers: Parameters) -> dict[str, Array]:
-        initial, transition = homdp.dynamics.latent_rows(numbers, latent)
-        return {"initial": initial, "transition": transition}
-
-    compiled = homdp.cache.get("rows at draws", lambda: jax.jit(jax.vmap(rows)))
-    problems = bad_draw(to_numpy(compiled(dict(values))), values, latent)
+def _require_kernels(homdp: HOMDP, values: Mapping[str, Array]) -> None:
+    """Raise an error for draws at which a kernel is not a distribution."""
+    problems = invalid_draws(homdp.dynamics, values)
     refuse(InferenceError, f"posterior of {homdp.name}", problems)

@@ -19,6 +19,7 @@ from numpyro import handlers
 
 from homdp_ppl.declare.kernels import unwrap
 from homdp_ppl.declare.model import HOMDP
+from homdp_ppl.errors import InferenceError, Problem
 from homdp_ppl.posteriors.statistics import Moments, Rows, Statistics, log_likelihood
 from homdp_ppl.precision import Array, to_numpy
 
@@ -89,6 +90,7 @@ class GaussianForm:
             precision = np.ones(n)
             if group.spread:
                 precision = generator.gamma(now.shape, 1 / now.rate, n)
+                self._require_positive(group.spread[0], precision)
                 values[group.spread[0]][:, group.spread[1]] = (
                     1 / precision if group.inverse else precision
                 )
@@ -97,6 +99,15 @@ class GaussianForm:
                 now.strength * precision
             )
         return {name: value.reshape(n, *self.shapes[name]) for name, value in values.items()}
+
+    def _require_positive(self, site: str, precision: Array) -> None:
+        """Raise an error for draws of a precision that are zero in floating-point numbers."""
+        if not (precision >= np.finfo(np.float64).tiny).all():
+            remedy = "Use a prior with a larger shape, or more data."
+            problem = Problem(
+                f"site {site!r}", "a precision of 0", "positive precisions at all draws", remedy
+            )
+            raise InferenceError(f"posterior of {self.homdp.name}", [problem])
 
     def log_density(self, updated: Array, values: Mapping[str, Array]) -> Array:
         """The log density of the claimed posterior at parameter values."""

@@ -120,4 +120,4 @@ def as_episodes(homdp: HOMDP, data: Data) -> Episodes:
     """Validated episodes of a declaration with real-valued spaces."""
     if isinstance(data, Counts):
         raise no_tables(homdp.spaces, homdp.name, "counts")
-    return Episodes.of(data, homdp).require_complete(f"data for {homdp.name}")
+    return Episodes.of(data, homdp).require_revealed(f"data for {homdp.name}")

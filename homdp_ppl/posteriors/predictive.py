@@ -215,7 +215,7 @@ def predictive_check(
     homdp = belief.homdp
     check_policy(policy, homdp)
     graph = policy if isinstance(policy, GraphPolicy) else GraphPolicy.from_policy(policy, homdp)
-    batch = Episodes.of(episodes, homdp).require_complete("predictive_check")
+    batch = Episodes.of(episodes, homdp).to_horizon(homdp.spaces, "predictive_check")
     problems = _problems(batch, graph, draws) or draw_problems(
         "draws", draws, homdp.sites, homdp.spaces
     )

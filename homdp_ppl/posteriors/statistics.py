@@ -80,15 +80,13 @@ def gaussian_emissions(homdp: HOMDP) -> bool:
 def statistics(
     episodes: Episodes, domain: Spaces, gaussian: bool, context: Context = STATIONARY
 ) -> Statistics:
-    """The statistics of complete, validated episodes."""
-    X, _, A, H = domain
-    x, z = (
-        part.reshape(-1, *part.shape[2:])
-        for part in (episodes.states[:, :-1], episodes.states[:, 1:])
-    )
-    y, a = (part.reshape(-1, *part.shape[2:]) for part in (episodes.observations, episodes.actions))
+    """The statistics of validated episodes, up to the end of each."""
+    X, _, A, H, _ = domain
+    taken, before, after = episodes.steps, episodes.states[:, :-1], episodes.states[:, 1:]
+    parts = (before, after, episodes.observations, episodes.actions)
+    x, z, y, a = (part[taken] for part in parts)
     first = episodes.states[:, 0]
-    steps = np.broadcast_to(np.arange(H), episodes.actions.shape).reshape(-1)
+    steps = np.broadcast_to(np.arange(H), taken.shape)[taken]
     when = (steps,) if context.moves else ()
     if isinstance(X, Real):
         starts, moves = _padded(first), _padded(x, a, z, *when)
@@ -99,7 +97,7 @@ def statistics(
         return Statistics(starts, moves, moments(x, y, len(X)))
     if context.shows:
         none = np.full((len(episodes), 1), len(A))
-        previous = np.concatenate([none, episodes.actions[:, :-1]], axis=1).reshape(-1)
+        previous = np.concatenate([none, episodes.actions[:, :-1]], axis=1)[taken]
         return Statistics(starts, moves, _padded(x, y, previous, steps))
     return Statistics(starts, moves, _padded(x, y))
 

@@ -10,10 +10,10 @@ if TYPE_CHECKING:  # for type checkers and editors; _HOMES is the same at run ti
     from homdp_ppl.report.curves import draw_bands, draw_bracket, draw_curves, use_style
     from homdp_ppl.report.draws import draw_densities, draw_intervals, draw_shares
     from homdp_ppl.report.forest import draw_forest
+    from homdp_ppl.report.formatting import COLOURS
     from homdp_ppl.report.labels import label_ends
     from homdp_ppl.report.ladders import draw_bounds, draw_ladder, draw_savings
     from homdp_ppl.report.learning import draw_optimistic_values, draw_regret
-    from homdp_ppl.report.look import COLOURS
     from homdp_ppl.report.lower_bound import draw_instance, draw_scaling
     from homdp_ppl.report.page import write_page
     from homdp_ppl.report.planning import draw_beliefs, draw_cells, draw_envelope, draw_losses
@@ -78,10 +78,10 @@ _HOMES = {  # module: the public names that it defines
     "curves": "draw_bands draw_bracket draw_curves use_style",
     "draws": "draw_densities draw_intervals draw_shares",
     "forest": "draw_forest",
+    "formatting": "COLOURS",
     "labels": "label_ends",
     "ladders": "draw_bounds draw_ladder draw_savings",
     "learning": "draw_optimistic_values draw_regret",
-    "look": "COLOURS",
     "lower_bound": "draw_instance draw_scaling",
     "page": "write_page",
     "planning": "draw_beliefs draw_cells draw_envelope draw_losses",

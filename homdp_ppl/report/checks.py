@@ -11,7 +11,7 @@ from rich.table import Table
 
 from homdp_ppl.core.checked import checked
 from homdp_ppl.posteriors import PredictiveCheck
-from homdp_ppl.report.look import plain
+from homdp_ppl.report.formatting import plain
 
 
 @checked

@@ -16,7 +16,7 @@ from homdp_ppl.errors import DataError, Problem
 from homdp_ppl.explorers._versions import Versions
 from homdp_ppl.learning.run import Run
 from homdp_ppl.report.data import check_finite, check_indices
-from homdp_ppl.report.look import COLOURS, plain
+from homdp_ppl.report.formatting import COLOURS, plain
 
 MANY = 24  # members that can be labelled
 

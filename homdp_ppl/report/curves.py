@@ -14,8 +14,8 @@ from numpy.typing import ArrayLike
 from homdp_ppl.core.checked import checked
 from homdp_ppl.errors import DataError, Problem, shown
 from homdp_ppl.report.data import check_colours, check_finite, vectors
+from homdp_ppl.report.formatting import COLOURS, GREY, plain
 from homdp_ppl.report.labels import label_ends
-from homdp_ppl.report.look import COLOURS, GREY, plain
 
 MARKED = "osv^D"  # markers that are larger than a line
 

@@ -17,7 +17,7 @@ def vectors(subject: str, **given: Any) -> list[Array]:
     """Convert to vectors of the same length, at least 1; raise DataError for anything else."""
     arrays = {name: np.asarray(values, dtype=np.float64) for name, values in given.items()}
     length = next((len(array) for array in arrays.values() if array.ndim == 1), 0)
-    expected = "a vector of finite numbers, at least one and as many in each argument"
+    expected = "a non-empty vector of finite numbers, with the same length in every argument"
     refuse(
         DataError,
         subject,

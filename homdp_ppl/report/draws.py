@@ -15,7 +15,7 @@ from homdp_ppl.core.arguments import count_problems, is_count
 from homdp_ppl.core.checked import checked
 from homdp_ppl.errors import DataError, Problem, shown
 from homdp_ppl.report.data import check_colours, check_finite
-from homdp_ppl.report.look import BAND, COLOURS, colour_of, plain
+from homdp_ppl.report.formatting import BAND, COLOURS, colour_of, plain
 
 MOST_BINS = 10_000
 

@@ -15,7 +15,7 @@ from homdp_ppl.core.arguments import count_problems, refuse
 from homdp_ppl.core.checked import checked
 from homdp_ppl.errors import DataError, Problem
 from homdp_ppl.precision import Array
-from homdp_ppl.report.look import COLOURS, plain
+from homdp_ppl.report.formatting import COLOURS, plain
 
 LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)
 MOST = 36  # numbers in a plot that stays legible

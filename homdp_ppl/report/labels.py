@@ -12,7 +12,7 @@ from matplotlib.transforms import Affine2D, ScaledTranslation
 from homdp_ppl.core.checked import checked
 from homdp_ppl.errors import DataError, Problem, shown
 from homdp_ppl.precision import Array
-from homdp_ppl.report.look import plain
+from homdp_ppl.report.formatting import plain
 
 LINE = 12.0  # smallest distance between two labels, in points
 

@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from homdp_ppl.core.checked import checked
 from homdp_ppl.errors import DataError, Problem
 from homdp_ppl.report.data import check_finite
-from homdp_ppl.report.look import COLOURS, GREY, MARKS, plain
+from homdp_ppl.report.formatting import COLOURS, GREY, MARKS, plain
 
 
 @checked

@@ -13,8 +13,8 @@ from matplotlib.ticker import MaxNLocator
 from homdp_ppl.core.checked import checked_but
 from homdp_ppl.learning.metrics import Measured
 from homdp_ppl.precision import Array
+from homdp_ppl.report.formatting import BAND, COLOURS, colour_of, plain
 from homdp_ppl.report.labels import label_ends
-from homdp_ppl.report.look import BAND, COLOURS, colour_of, plain
 from homdp_ppl.study.summary import check_runs
 
 POINTS = 400  # of a curve, evenly spaced on its axis

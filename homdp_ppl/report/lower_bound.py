@@ -14,8 +14,8 @@ from homdp_ppl.core.checked import checked
 from homdp_ppl.declare.model import World
 from homdp_ppl.errors import DataError, Problem
 from homdp_ppl.report.data import check_finite, vectors
+from homdp_ppl.report.formatting import BAND, COLOURS, GREY
 from homdp_ppl.report.labels import label_ends
-from homdp_ppl.report.look import BAND, COLOURS, GREY
 
 LESS, MORE = "#92c5de", "#f4a582"
 

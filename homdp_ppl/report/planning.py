@@ -21,7 +21,7 @@ from homdp_ppl.core.plan import Plan
 from homdp_ppl.errors import DataError, Problem, shown
 from homdp_ppl.precision import Array
 from homdp_ppl.report.data import check_finite, check_indices, vectors
-from homdp_ppl.report.look import COLOURS, GREY, plain
+from homdp_ppl.report.formatting import COLOURS, GREY, plain
 
 DARK = ("black", COLOURS[0], COLOURS[4])  # of curves on a coloured background
 

@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from homdp_ppl.core.checked import checked_but
 from homdp_ppl.errors import DataError, Problem
 from homdp_ppl.learning.metrics import Measured
-from homdp_ppl.report.look import colour_of, plain
+from homdp_ppl.report.formatting import colour_of, plain
 from homdp_ppl.study.summary import check_runs
 
 # distance of the first and the last rule of one prior, relative to the distance of priors

@@ -15,7 +15,7 @@ from homdp_ppl.core.checked import checked
 from homdp_ppl.core.policy import Policy
 from homdp_ppl.declare.model import HOMDP
 from homdp_ppl.precision import Array, x64
-from homdp_ppl.report.look import plain
+from homdp_ppl.report.formatting import plain
 
 APART = 0.6  # between two unknown sites, in steps
 LATENT, SEEN, CHOSEN, UNKNOWN = "#c6dbef", "#e5e5e5", "#fdd0a2", "#c7e9c0"

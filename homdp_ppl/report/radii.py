@@ -27,7 +27,7 @@ from homdp_ppl.declare.model import World
 from homdp_ppl.errors import DataError, ParameterError, Problem, shown
 from homdp_ppl.posteriors import posterior
 from homdp_ppl.precision import Array
-from homdp_ppl.report.look import label_log, plain
+from homdp_ppl.report.formatting import label_log, plain
 
 Part: TypeAlias = Literal["emission", "transition"]
 

@@ -13,8 +13,8 @@ from homdp_ppl.core.checked import checked_but
 from homdp_ppl.errors import DataError, Problem
 from homdp_ppl.learning.metrics import Measured
 from homdp_ppl.precision import Array
+from homdp_ppl.report.formatting import BAND, MARKS, colour_of, label_log, plain
 from homdp_ppl.report.labels import label_ends
-from homdp_ppl.report.look import BAND, MARKS, colour_of, label_log, plain
 from homdp_ppl.study.summary import check_runs, episodes_to
 
 # The axis is linear up to this excess, which may be negative, and logarithmic beyond.

@@ -147,7 +147,7 @@ def models_table(worlds: Mapping[str, World]) -> Table:
     """
     table = Table("model", "sizes", "unknown", show_lines=True)
     for name, world in worlds.items():
-        X, Y, A, H = world.spaces
+        X, Y, A, H, _ = world.spaces
         if not world.spaces.finite:
             unknown = ", ".join(site.name for site in world.homdp.sites)
         else:
@@ -252,6 +252,7 @@ def comparison_table(
     ... )  # 3 * (1.852 - 1.2667), whatever the seed
     (['oracle', 'uniform'], ['', '+1.76 (+1.76 to +1.76)'])
     """
+    epsilon = float(epsilon)  # rational numbers cannot be formatted
     heads = ("rule", *(head.format(epsilon=epsilon) for head in LEGEND))
     near = f"within {epsilon:g}"
     lines = [_compared(k, row) for k, row in enumerate(rows)]

@@ -76,7 +76,7 @@ def storage_errors(path: str | Path, expected: str, offset: int | None = None) -
     >>> with storage_errors("missing", "a file"):
     ...     open("missing")
     Traceback (most recent call last):
-    homdp_ppl.storage.atomic.StorageError: missing: got No such file or directory; expected a file
+    homdp_ppl.storage.atomic.StorageError: missing: got no such file or directory; expected a file
     """
     try:
         yield
@@ -86,7 +86,13 @@ def storage_errors(path: str | Path, expected: str, offset: int | None = None) -
         raise StorageError(repr(str(path)), "a null byte in the name", expected) from error
     except OSError as error:
         remedy = "Free some disk space, then resume." if error.errno in FULL else ""
-        raise StorageError(path, error.strerror or str(error), expected, remedy, offset) from error
+        raise StorageError(path, reason_of(error), expected, remedy, offset) from error
+
+
+def reason_of(error: OSError) -> str:
+    """The message of the operating system, to be used inside a sentence."""
+    text = error.strerror or str(error)
+    return text[:1].lower() + text[1:]
 
 
 def atomic_write(path: str | Path, content: bytes | Callable[[Path], object]) -> None:

@@ -181,7 +181,7 @@ class Journal:
                 end = after
         except DamageError as damage:
             raise DamageError(
-                path, damage.problems[0].got, damage.offset or 0, damage.whole, set_aside(path)
+                path, damage.problems[0].got, damage.offset or 0, damage.intact, set_aside(path)
             ) from None
         if first is None:
             raise StorageError(

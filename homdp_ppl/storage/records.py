@@ -42,7 +42,7 @@ class DamageError(StorageError):
 
     Attributes
     ----------
-    whole
+    intact
         The number of intact blocks before the damage; ``read_journal(path, salvage=True)`` reads
         them.
     aside
@@ -50,18 +50,18 @@ class DamageError(StorageError):
     """
 
     def __init__(
-        self, path: str | Path, got: str, offset: int, whole: int, aside: Path | None = None
+        self, path: str | Path, got: str, offset: int, intact: int, aside: Path | None = None
     ) -> None:
         kept = (
             f"The damaged file is kept as {aside.name}."
             if aside
             else "Resume the run, which renames the damaged file."
         )
-        remedy = f"{kept} Intact blocks before the damage: {whole}."
+        remedy = f"{kept} Intact blocks before the damage: {intact}."
         super().__init__(path, got, "an intact journal", remedy, offset)
-        self.whole = whole
+        self.intact = intact
         self.aside = aside
-        self.args = (path, got, offset, whole, aside)
+        self.args = (path, got, offset, intact, aside)
 
 
 class Place(NamedTuple):

@@ -107,13 +107,13 @@ def run_cluster(
                 min(len(left), sum(client.nthreads().values()) - len(sent)) if left else 0
             ):
                 unit = left.popleft()
-                own = unit.model, unit.rule, directory.study.planner
+                texts = unit.model, unit.rule, directory.study.planner
                 future = client.submit(
                     compute,
                     study,
                     tuple(unit),
                     directory.manifest.models[unit.model],
-                    {text: source for text, source in recorded.items() if text in own},
+                    {text: source for text, source in recorded.items() if text in texts},
                     pure=False,
                 )
                 sent[future] = unit

@@ -135,7 +135,7 @@ class StudyDirectory:
         if os.path.lexists(path / "study.json"):
             found = cls.open(path)
             if found.study != study:
-                expected = "an empty directory, or one of the same study"
+                expected = "an empty directory, or the directory of this study"
                 problem = Problem("directory", "another study", expected, _difference(found, study))
                 raise ParameterError(str(path), [problem])
             check_sources(found.manifest.sources, str(path))

@@ -142,7 +142,7 @@ def read_runs(directory: StudyDirectory) -> Runs:
     return runs
 
 
-def is_whole(run: Saved) -> bool:
+def run_is_complete(run: Saved) -> bool:
     """Whether a run is complete."""
     return len(run.values) == int(run.about["episodes"]) // run.episodes_per_round
 
@@ -154,7 +154,7 @@ def is_complete(directory: StudyDirectory, unit: Unit) -> bool:
             run = read_run(directory, unit, seed)
         except DamageError:  # resuming renames the damaged file
             return False
-        if run is None or not is_whole(run):
+        if run is None or not run_is_complete(run):
             return False
     return True
 

@@ -131,7 +131,7 @@ def write_results(directory: StudyDirectory, runs: Runs) -> Path:
     """Write ``results.nc`` atomically."""
     path = directory.path / "results.nc"
     dataset = to_dataset(directory, runs)
-    atomic_write(path, lambda beside: dataset.to_netcdf(beside, engine="scipy"))
+    atomic_write(path, lambda temporary: dataset.to_netcdf(temporary, engine="scipy"))
     return path
 
 

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from homdp_ppl.core.checked import checked
 from homdp_ppl.errors import UNKNOWN, ParameterError, Problem, did_you_mean, shown
+from homdp_ppl.storage.atomic import reason_of
 from homdp_ppl.study.defaults import EPISODES, EPSILON, EXPLORERS, PRIORS, SEEDS
 from homdp_ppl.study.sources import uses_prior
 
@@ -199,7 +200,7 @@ class Study:
         except OSError as error:
             raise ParameterError(
                 str(path),
-                [Problem("file", error.strerror or str(error), "a readable study file")],
+                [Problem("file", reason_of(error), "a readable study file")],
             ) from None
         except (ValueError, RecursionError) as error:  # also integers of thousands of digits
             got = str(error)[:SHOWN]
@@ -243,7 +244,7 @@ def _problems(study: Study) -> list[Problem]:
     ):
         value = getattr(study, name)
         if not (value is None and optional) and (type(value) is not int or not 1 <= value <= MOST):
-            problems.append(Problem(name, _shown(value), f"a whole number from 1 to {MOST:,}"))
+            problems.append(Problem(name, _shown(value), f"an integer from 1 to {MOST:,}"))
     if not isinstance(study.planner, str) or len(study.planner) > LONGEST:
         problems.append(Problem("planner", _shown(study.planner), "the name of a planner"))
     if type(study.epsilon) not in (int, float) or not 0 < study.epsilon < float("inf"):

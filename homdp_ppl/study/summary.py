@@ -58,7 +58,7 @@ class Row(NamedTuple):
 
 @checked_but("runs")
 def summarise(runs: Mapping[str, Sequence[Measured]], epsilon: float = 0.1) -> list[Row]:
-    """Summarise runs in one row per rule, with differences to the first rule.
+    """Summarise runs in one row per rule, with differences from the first rule.
 
     Parameters
     ----------

@@ -26,6 +26,7 @@ from homdp_ppl.declare.model import World
 from homdp_ppl.errors import DataError, ParameterError, Problem
 from homdp_ppl.evaluation.exact import evaluate
 from homdp_ppl.precision import Array
+from homdp_ppl.theory._tables import require_single_tables
 
 
 class Optimism(NamedTuple):
@@ -93,7 +94,8 @@ def hop_b_optimism(
     policy
         pi*, as an exact planner returns it for the true model.
     world
-        The true world.
+        The true world. Raises :class:`ParameterError` if its transitions or emissions depend on the
+        step or the previous action: the lemma is not known for such models.
     counts
         The data before the round.
     episodes
@@ -112,6 +114,7 @@ def hop_b_optimism(
     ... )  # at the last step the bonus is H eps(x), since the transitions are known
     (0.0, 0.432)
     """
+    require_single_tables(world, "hop_b_optimism")
     H = world.spaces.horizon
     scaled = float(delta), float(scale)  # JAX numbers would make arrays of JAX
     radii = hop_b_radii(world.homdp, counts, episodes, *scaled, known)
@@ -166,6 +169,7 @@ def hop_b_class_optimism(
     ... )  # eps(x) = 2: the optimistic reward is 3, at most 9 is possible
     (0.0, 2.0, 0.333)
     """
+    require_single_tables(world, "hop_b_class_optimism")
     H = world.spaces.horizon
     tables = _checked_class(world, emissions)
     scaled = float(delta), float(scale)  # JAX numbers would make arrays of JAX

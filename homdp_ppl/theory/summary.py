@@ -7,9 +7,11 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from homdp_ppl.core.arguments import check_sizes
-from homdp_ppl.core.spaces import HasSpaces, spaces_of
+from homdp_ppl.core.pomdp_validation import spaces_of
+from homdp_ppl.core.spaces import HasTables
 from homdp_ppl.errors import ParameterError
 from homdp_ppl.theory._ranges import ACCURACY, PROBABILITY
+from homdp_ppl.theory._tables import require_single_tables
 from homdp_ppl.theory.counting import reciprocal_pigeonhole, root_pigeonhole
 from homdp_ppl.theory.lower import LARGEST, lower_bound, unavoidable_gap
 from homdp_ppl.theory.regret import hop_b_bound, hop_b_class_bound, hop_v_bound
@@ -49,7 +51,7 @@ class Statement(NamedTuple):
 
 
 def report(
-    model: HasSpaces, episodes: int, delta: float = 0.1, accuracy: float | None = None
+    model: HasTables, episodes: int, delta: float = 0.1, accuracy: float | None = None
 ) -> list[Statement]:
     """The paper's bounds for a model's sizes, each with the trivial bound.
 
@@ -60,7 +62,9 @@ def report(
     Parameters
     ----------
     model
-        Anything with sizes: a declaration, a world or a POMDP.
+        Anything with sizes: a declaration, a world, a POMDP or spaces. Raises
+        :class:`ParameterError` for transitions or emissions that depend on the step or on the
+        previous action: the paper has no bounds for them.
     episodes
         K.
     delta
@@ -78,6 +82,7 @@ def report(
     regret of HOP-B, emission class: 3.13e+06, trivially 4e+03; from 9.87e+08
     """
     X, Y, A, H = spaces_of(model, "theory.report").sizes
+    require_single_tables(model, "theory.report")
     goal = H / 10 if accuracy is None else accuracy
     (K,) = check_sizes(
         "theory.report",

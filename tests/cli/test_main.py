@@ -113,7 +113,7 @@ def test_usage_errors(capsys):
         with pytest.raises(SystemExit) as caught:
             main(arguments)
         assert caught.value.code == 2
-    assert "not a positive whole number" in capsys.readouterr().err
+    assert "not a positive integer" in capsys.readouterr().err
 
 
 def test_plan(capsys, tmp_path, monkeypatch):

@@ -1,5 +1,6 @@
 """The output of the study commands: tables of complete runs, incomplete units, errors."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -111,6 +112,13 @@ def test_short_time_limits_and_directories_that_are_in_use(capsys):
     assert "already" not in capsys.readouterr().out
     assert main(["resume", "here", "--workers", "1"]) == 0
     assert "All runs are already complete." in capsys.readouterr().out
+    holder = {"host": "another-host", "pid": 1, "started": "", "since": "2026-01-31"}
+    Path("here/.lock").write_text(json.dumps(holder))
+    assert main(["resume", "here", "--workers", "1"]) == 4
+    written = capsys.readouterr()
+    assert written.out == ""
+    assert "a lock held by process 1 on host another-host" in written.err
+    Path("here/.lock").unlink()
     for line in (asked("tiger:horizon=2", episodes=4), asked("tiger:horizon=3")):
         assert main(line) == 2
         assert capsys.readouterr().out == ""  # no introduction of a study that does not run

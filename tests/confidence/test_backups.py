@@ -9,7 +9,16 @@ import numpy as np
 import pytest
 from scipy.special import ndtr
 
-from homdp_ppl import POMDP, Counts, InferenceError, posterior, tabular, x64
+from homdp_ppl import (
+    POMDP,
+    Counts,
+    InferenceError,
+    ParameterError,
+    PlanningError,
+    posterior,
+    tabular,
+    x64,
+)
 from homdp_ppl.confidence import (
     backup_moments,
     draw_backup,
@@ -410,3 +419,43 @@ def test_upper_quantile_is_the_order_statistic(S):
             == upper_quantile(values, 1 - (100 - hundredth) / 100)[0]
             == place
         )
+
+
+# Invalid models
+
+
+INVALID = {
+    "initial": lambda model: model.initial / 2,
+    "emission": lambda model: model.emission * np.array([2.0, -1.0]),
+    "transition": lambda model: model.transition * np.nan,
+    "reward": lambda model: model.reward * np.nan,
+}
+
+
+@pytest.mark.parametrize("field", INVALID)
+def test_backups_refuse_invalid_models(field):
+    """The functions that the public functions return validate the models that they are given."""
+    homdp, given = declared("independent"), believed(2)
+    X, Y, A, _ = homdp.spaces.sizes
+    wrong = given._replace(model=given.model._replace(**{field: INVALID[field](given.model)}))
+    draws = POMDP(*(np.stack([part, part]) for part in given.model))
+    second = np.stack([getattr(given.model, field), INVALID[field](given.model)])
+    bad = draws._replace(**{field: second})
+    alpha, first = np.ones((A, Y, X)), np.ones((Y, X))
+    for call in (
+        lambda: moment_backup(homdp, 1.0)(wrong, 0, alpha),
+        lambda: backup_moments(homdp)(wrong, alpha),
+        lambda: start_variance(homdp)(wrong, first),
+        lambda: draw_backup(1.0)(bad, 0, alpha),
+    ):
+        with pytest.raises(PlanningError) as caught:
+            call()
+        assert {problem.where for problem in caught.value.problems} == {field}
+
+
+def test_backups_refuse_other_parameters():
+    given, alpha = believed(2), np.ones((1, 2, 2))
+    with pytest.raises(ParameterError):
+        backup_moments(declared("independent"))(given.model, alpha)
+    with pytest.raises(PlanningError):
+        draw_backup(1.0)(given, 0, alpha)

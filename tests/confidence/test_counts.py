@@ -454,3 +454,11 @@ def test_counts_of_another_model_raise_an_error(rule):
             FREE,
             Counts(COUNTS.transition, COUNTS.emission, (("a", "b", "c"), ("v",) * Y, ("s", "t"))),
         )
+
+
+def test_weissman_with_traced_outcomes():
+    outcomes = np.array([1, 2, 5])
+    expected = weissman(100, outcomes, 0.05)
+    with x64():
+        traced = jax.jit(lambda d: weissman(100, d, 0.05))(outcomes)
+    np.testing.assert_allclose(traced, expected, rtol=1e-12)

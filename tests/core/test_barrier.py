@@ -86,9 +86,9 @@ def test_errors_of_policies_are_raised_to_the_caller_with_their_traceback():
     with pytest.raises(LookupError, match="no idea") as caught:
         in_rollouts(Broken())
     assert "act" in {entry.name for entry in caught.traceback}
-    with pytest.raises(PolicyError) as refused:
+    with pytest.raises(PolicyError) as caught_error:
         in_rollouts(Spy(actions=2))
-    assert refused.value.problems[0].where == "act"
+    assert caught_error.value.problems[0].where == "act"
 
 
 def test_policies_compute_in_float64_and_may_simulate_themselves():

@@ -23,27 +23,30 @@ def random_episodes(seed, n):
 
 
 def by_hand(episodes):
-    transition, emission = np.zeros((3, 2, 3), int), np.zeros((3, 2), int)
+    transition, emission, initial = (np.zeros(shape, int) for shape in ((3, 2, 3), (3, 2), (3,)))
     for states, observations, actions in zip(
         episodes.states, episodes.observations, episodes.actions, strict=True
     ):
+        initial[states[0]] += 1
         for h in range(4):
             transition[states[h], actions[h], states[h + 1]] += 1
             emission[states[h], observations[h]] += 1
-    return transition, emission
+    return transition, emission, initial
 
 
 @given(st.integers(0, 2**16), st.integers(1, 5), st.integers(0, 5))
 def test_counting_and_merging(seed, n, more):
     episodes, others = random_episodes(seed, n), random_episodes(seed + 1, more)
     counts = Counts.of(episodes, SPACES)
-    transition, emission = by_hand(episodes)
+    transition, emission, initial = by_hand(episodes)
     assert np.array_equal(counts.transition, transition)
     assert np.array_equal(counts.emission, emission)
+    assert np.array_equal(counts.initial, initial)
     merged = counts + Counts.of(others, SPACES)
     both = Counts.of([episodes, others], SPACES)
     assert np.array_equal(merged.transition, both.transition)
     assert np.array_equal(merged.emission, both.emission)
+    assert np.array_equal(merged.initial, both.initial)
     assert np.array_equal((Counts.zero(SPACES) + counts).transition, counts.transition)
 
 
@@ -90,6 +93,39 @@ def test_indices_out_of_range_raise(wrong):
         Counts.of(episodes, SPACES)
 
 
+@pytest.mark.parametrize("place", [0, 1, -1])
+@pytest.mark.parametrize("where", ["states", "observations", "actions"])
+@pytest.mark.parametrize("wrong", [-1, 3, 2**40])
+def test_adding_indices_out_of_range_raises(where, place, wrong):
+    """At every place: the last state is checked too."""
+    episode = random_episodes(0, 1)[0]
+    getattr(episode, where)[place] = wrong
+    with raises(DataError, where):
+        Counts.zero(SPACES).add(episode)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda values: values[:-1],
+        lambda values: values[:1],
+        lambda values: values[None],
+        lambda values: values.astype(float),
+        lambda values: np.ma.array(values, mask=True),
+        lambda values: values.astype(str),
+    ],
+    ids=["shorter", "one", "two axes", "float", "masked", "text"],
+)
+@pytest.mark.parametrize("where", ["states", "observations", "actions"])
+def test_adding_other_arrays_raises(where, change):
+    episode = random_episodes(0, 1)[0]
+    parts = {name: getattr(episode, name) for name in ("observations", "actions", "states")}
+    parts[where] = change(parts[where])
+    wrong = Episode(Trajectory(parts["observations"], parts["actions"]), parts["states"])
+    with pytest.raises(DataError):
+        Counts.zero(SPACES).add(wrong)
+
+
 def test_counts_of_different_models_cannot_be_added():
     with raises(DataError, "shapes"):
         Counts.zero(SPACES) + Counts.zero(world("tiger"))
@@ -101,5 +137,5 @@ def test_counts_of_different_models_cannot_be_added():
 
 def test_counts_are_a_pytree():
     counts = Counts.zero(SPACES)
-    assert [leaf.shape for leaf in jax.tree.leaves(counts)] == [(3, 2, 3), (3, 2)]
+    assert [leaf.shape for leaf in jax.tree.leaves(counts)] == [(3, 2, 3), (3, 2), (3,)]
     assert all(leaf.dtype == np.int64 for leaf in jax.tree.leaves(counts))

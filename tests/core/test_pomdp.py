@@ -174,7 +174,7 @@ def test_invalid_entries_of_dependent_tables_are_named():
         validated(wrong, "planner")
     assert [(p.where, p.at) for p in caught.value.problems] == [
         ("transition", "step 2, x0, a1"),
-        ("emission", "step 3, after none, x1, y1"),
+        ("emission", "step 3, before any action, x1, y1"),
         ("reward", "step 1, x1, y1, a0"),
     ]
 

@@ -228,6 +228,34 @@ def test_certificates_of_plans_created_directly():
         "certificate"
     ]
     assert not Plan(*given, False, "test", {}, LAMP, MODEL).certified
+    endless = uniform_policy(MODEL), 1.0, np.inf
+    assert wheres(PlanningError, lambda: Plan(*endless, True, "test", {}, LAMP, MODEL)) == [
+        "certificate"
+    ]
+
+
+@pytest.mark.parametrize("number", [np.nan, np.inf, -np.inf])
+def test_beliefs_and_values_are_finite(number):
+    wrong = np.array([0.5, number])
+    assert wheres(PlanningError, lambda: MODEL.predict(wrong, 0, 0)) == ["b"]
+    assert wheres(PlanningError, lambda: MODEL.backup(wrong, 0)) == ["v"]
+
+
+@pytest.mark.parametrize(
+    "mask",
+    [
+        np.full((1, 3), "2026-01-01", dtype="datetime64[D]"),
+        np.full((1, 3), 2),
+        np.full((1, 3), 0.5),
+        np.full((1, 3), "yes"),
+    ],
+    ids=["dates", "indices", "fractions", "text"],
+)
+def test_masks_are_true_or_false(mask):
+    given = np.zeros((1, 2), int), np.zeros((1, 2), int), np.zeros((1, 3), int)
+    assert wheres(DataError, lambda: Episodes(*given, revealed=mask)) == ["revealed"]
+    for valid in ([[True, False, True]], np.array([[1, 0, 1]]), np.array([[1.0, 0.0, 1.0]])):
+        assert Episodes(*given, revealed=valid).revealed.tolist() == [[True, False, True]]
 
 
 def test_numbers():

@@ -140,14 +140,14 @@ WRONG = {
     "arguments": ({"emission": lambda: dist.Bernoulli(0.5)}, "emission", "Write lambda x:", ""),
     "emission of an action": (
         {"emission": lambda x, a: dist.Bernoulli(0.5)},
-        "emission",
-        "include that action in the state",
+        "first_emission",
+        "Add first_emission=lambda x: ...",
         "",
     ),
     "emission table with actions": (
         {"emission": STAY},
         "emission",
-        "include that action in the state",
+        "(previous action, state, observation) with the first observation last",
         "",
     ),
     "hidden site": ({"emission": hidden}, "emission", "'secret'", ""),

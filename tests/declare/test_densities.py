@@ -199,8 +199,8 @@ def declared(**changes):
             "a Python `if` on a traced value",
         ),
         ({"states": 3}, "a distribution with finite support"),
-        ({"transition": lambda x: dist.Normal(x, 1.0)}, "a function of (x, a)"),
-        ({"emission": lambda x, a: dist.Normal(x, 1.0)}, "include that action in the state"),
+        ({"transition": lambda x, b, c: dist.Normal(x, 1.0)}, "a function of (x, a)"),
+        ({"emission": lambda x, a: dist.Normal(x, 1.0)}, "Add first_emission=lambda x: ..."),
         ({"transition": np.eye(2)}, "Tables need finitely many states, but these are in R"),
         ({"reward": lambda x: 0.5}, "a function of (x, a) that returns one number"),
         (

@@ -34,8 +34,8 @@ def test_draws_from_tables_have_their_probabilities():
         keys = jax.random.split(jax.random.key(1), 5000)
         draws = {
             "initial": jax.vmap(lambda k: dynamics.first(numbers, k))(keys),
-            "transition": jax.vmap(lambda k: dynamics.following(numbers, k, x, 0))(keys),
-            "emission": jax.vmap(lambda k: dynamics.observe(numbers, k, x))(keys),
+            "transition": jax.vmap(lambda k: dynamics.following(numbers, k, x, 0, 0))(keys),
+            "emission": jax.vmap(lambda k: dynamics.observe(numbers, k, x, 3, 0))(keys),
         }
     rows = made.pomdp.initial, made.pomdp.moves(0)[x, 0], made.pomdp.shows(0)[x]
     for drawn, row in zip(draws.values(), rows, strict=True):

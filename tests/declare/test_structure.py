@@ -85,10 +85,6 @@ def not_conjugate():
         mixed = 0.5 * p + 0.5 / 3
         return kernels(emission=jnp.stack([p, mixed, EYE[2]]))
 
-    def also_initial():
-        p = simplex("p", (3,))
-        return kernels(emission=jnp.stack([p, EYE[1], EYE[2]]), initial=p)
-
     def factor():  # the rows match; only the certificate detects this
         p = simplex("p", (3,))
         numpyro.factor("nudge", 3.0 * p[0] ** 2)
@@ -143,7 +139,6 @@ def not_conjugate():
         lumped,
         squared,
         also_elsewhere,
-        also_initial,
         factor,
         observed,
         scaled,
@@ -156,6 +151,20 @@ def not_conjugate():
 @pytest.mark.parametrize("program", not_conjugate(), ids=lambda p: p.__name__)
 def test_sites_that_only_look_conjugate_are_rejected(program):
     assert structure(program).conjugate.sites == ()
+
+
+def test_a_site_of_the_initial_distribution_is_conjugate():
+    """It may also appear in other rows: first states, too, are counted."""
+
+    def program():
+        p = simplex("p", (3,))
+        return kernels(emission=jnp.stack([p, EYE[1], EYE[2]]), initial=p)
+
+    found = structure(program)
+    assert found.conjugate.sites == ("p",)
+    assert found.conjugate.initial.tolist() == [0, 1, 2]
+    assert found.conjugate.emission[0].tolist() == [0, 1, 2]
+    assert found.summary()["initial"].endswith("(p), conjugate")
 
 
 def test_mixed_programs_keep_their_conjugate_part():

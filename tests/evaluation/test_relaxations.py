@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from homdp_ppl.evaluation.relaxations import fast_informed_bound, mdp_values, qmdp, root_value
+from tests.encodings import encoded, ending_pomdp
 from tests.planners.exact import (
     DEPENDENT,
     dependent_pomdp,
@@ -73,3 +74,19 @@ def test_dependent_tables(kinds: str) -> None:
             root_value(pomdp, mdp_values(pomdp)[:1]),
         ]
         assert np.all(np.diff(roots) >= -1e-12)
+
+
+@pytest.mark.parametrize("kinds", DEPENDENT)
+def test_bounds_equal_those_of_the_encoded_model(kinds: str) -> None:
+    """Also if episodes can end."""
+    for seed in range(2):
+        pomdp = ending_pomdp(seed, kinds=kinds)
+        roots = [
+            [
+                root_value(model, fast_informed_bound(model)[0].T),
+                root_value(model, qmdp(model)[0].T),
+                root_value(model, mdp_values(model)[:1]),
+            ]
+            for model in (pomdp, encoded(pomdp))
+        ]
+        np.testing.assert_allclose(roots[0], roots[1], atol=1e-12)

@@ -10,7 +10,8 @@ from homdp_ppl.evaluation import restricted
 from homdp_ppl.evaluation.relaxations import mdp_values, root_value
 from homdp_ppl.evaluation.restricted import best_blind, best_memoryless
 from homdp_ppl.planners import history_tree
-from tests.planners.exact import random_pomdp
+from tests.encodings import encoded, ending_pomdp
+from tests.planners.exact import DEPENDENT, dependent_pomdp, full, optimum, random_pomdp
 from tests.raising import raises
 
 SIZES = [(3, 2, 2, 3), (2, 3, 2, 2), (4, 2, 3, 2), (3, 1, 3, 3), (2, 2, 2, 1)]  # X, Y, A, H
@@ -18,19 +19,19 @@ SIZES = [(3, 2, 2, 3), (2, 3, 2, 2), (4, 2, 3, 2), (3, 1, 3, 3), (2, 2, 2, 1)]  
 
 def enumerated(pomdp: POMDP, blind: bool) -> float:
     """The best value of all deterministic policies, by a forward recursion of P(x_h)."""
-    rho, T, O, r = pomdp.stationary()  # noqa: E741
-    H, X, A = r.shape
-    Y, states = O.shape[1], range(X)
+    T, O, r = full(pomdp)  # noqa: E741
+    H, X, Y, A = r.shape
     best = -np.inf
     for choice in product(range(A), repeat=H if blind else H * Y):
         rules = np.array(choice).reshape(H, -1)
-        weights, total = rho, 0.0
+        weights, total = np.zeros((A + 1, X)), 0.0  # of (previous action, state)
+        weights[A] = pomdp.initial
         for h in range(H):
-            after = np.zeros(X)
-            for x, y in product(states, range(Y)):
-                a = rules[h, 0 if blind else y]
-                total += float(weights[x] * O[x, y] * r[h, x, a])
-                after += weights[x] * O[x, y] * T[x, a]
+            after = np.zeros((A + 1, X))
+            for b, x, y in np.ndindex(A + 1, X, Y):
+                a, chance = rules[h, 0 if blind else y], weights[b, x] * O[h, b, x, y]
+                total += float(chance * r[h, x, y, a])
+                after[a] += chance * T[h, x, a]
             weights = after
         best = max(best, total)
     return best
@@ -45,6 +46,54 @@ def test_equals_enumeration(size, zeros):
         assert best_memoryless(pomdp).value == pytest.approx(
             enumerated(pomdp, blind=False), abs=1e-9
         )
+
+
+@pytest.mark.parametrize("kinds", DEPENDENT)
+def test_dependent_tables(kinds):
+    """Equal to enumeration and to the encoded model, also if episodes can end."""
+    for seed, make in product(range(3), (dependent_pomdp, ending_pomdp)):
+        pomdp = make(seed, H=2 if make is ending_pomdp else 3, kinds=kinds)
+        blind, memoryless = best_blind(pomdp), best_memoryless(pomdp)
+        assert blind.value == pytest.approx(enumerated(pomdp, blind=True), abs=1e-9)
+        assert memoryless.value == pytest.approx(enumerated(pomdp, blind=False), abs=1e-9)
+        stationary = encoded(pomdp)
+        assert best_blind(stationary).value == pytest.approx(blind.value, abs=1e-9)
+        assert best_memoryless(stationary).value == pytest.approx(memoryless.value, abs=1e-9)
+        assert memoryless.value <= optimum(pomdp) + 1e-9
+
+
+PLANTED = {
+    "the first emission is ignored": lambda m: m._replace(
+        emission=np.concatenate([m.emission[:, :1], m.emission[:, :-1]], 1)
+    ),
+    "the emission of another action": lambda m: m._replace(emission=np.roll(m.emission, 1, axis=1)),
+    "transitions one step late": lambda m: m._replace(transition=np.roll(m.transition, 1, axis=0)),
+    "emissions one step late": lambda m: m._replace(emission=np.roll(m.emission, 1, axis=0)),
+    "the mean reward of an observation": lambda m: m._replace(
+        reward=m.reward.mean(2, keepdims=True)
+    ),
+}
+
+
+@pytest.mark.parametrize("planted", PLANTED.values(), ids=PLANTED)
+def test_planted_bugs_are_caught(planted):
+    """A search in the wrong tables gives other values than the enumeration."""
+    pomdps = [dependent_pomdp(seed, kinds="toy") for seed in range(3)]
+    expected = [enumerated(pomdp, blind=False) for pomdp in pomdps]
+    found = [best_memoryless(planted(pomdp)).value for pomdp in pomdps]
+    assert not np.allclose(found, expected, atol=1e-6)
+
+
+def test_actions_after_the_end_are_not_searched():
+    """The action after "ended" is irrelevant, so that the observation adds no unfinished policy."""
+    pomdp = ending_pomdp(1, X=3, A=3, kinds="")
+    silent = pomdp._replace(terminal=np.zeros(4, dtype=bool))
+    widths = []
+    for model in (pomdp, silent):
+        tables = restricted._memoryless(model)
+        widths.append(next(2**k for k in range(20) if not restricted._Search(tables).run(2**k)))
+    assert widths[0] < widths[1]
+    assert best_memoryless(pomdp).value == pytest.approx(best_memoryless(silent).value, abs=1e-12)
 
 
 def test_narrow_searches_are_widened(monkeypatch):
@@ -137,3 +186,10 @@ def test_the_tiger_problem():
     sharper = models.load("tiger", horizon=3, accuracy=0.95).pomdp
     assert best_memoryless(sharper).value == pytest.approx(2.85)
     assert best_blind(sharper).value == pytest.approx(2.7)
+
+
+def test_values_are_in_the_units_of_the_user():
+    pomdp = random_pomdp(0, 3, 2, 2, 3)
+    scaled = pomdp._replace(scale=np.array(10.0), shift=np.array(-4.0))
+    for best in (best_blind, best_memoryless):
+        assert best(scaled).value == pytest.approx(10 * best(pomdp).value - 12, abs=1e-12)

@@ -61,12 +61,12 @@ def clipped_optimum(model: POMDP) -> float:
 
     def best(weights, h):
         following = range(O.shape[1]) if h + 1 < H else ()
-        worth = [
+        values = [
             weights @ r[h, :, a]
             + sum(best((weights @ T[:, a]) * O[:, y], h + 1) for y in following)
             for a in range(T.shape[1])
         ]
-        return min(max(worth), weights.sum() * (H - h))
+        return min(max(values), weights.sum() * (H - h))
 
     return sum(best(rho * O[:, y], 0) for y in range(O.shape[1]))
 

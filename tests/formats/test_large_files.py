@@ -1,5 +1,6 @@
 """Long files with little content are read in pieces; their errors name the line."""
 
+import re
 import sys
 from io import BytesIO
 
@@ -19,6 +20,8 @@ UNITS = {
     "line ends of Windows": b"\r\n" * (MEGABYTE // 2),
     "one comment": b"# x" * (MEGABYTE // 3),
     "comments": (b" " * 1000 + b"#\n") * (MEGABYTE // 1002),
+    "short comments": b"#\n" * (MEGABYTE // 2),
+    "full names": b'# states: a stands for "a b"\n' * (MEGABYTE // 29),
     "one word": b"a" * MEGABYTE,
     "colons": b":" * MEGABYTE,
     "no text": b"\xff" * MEGABYTE,
@@ -115,3 +118,12 @@ def test_invalid_paths(given):
     with pytest.raises(HOMDPError) as caught:
         read_file(given)
     assert caught.value.problems[0].where == "path"
+
+
+def test_too_many_comments(monkeypatch):
+    monkeypatch.setattr(words, "MAX_COMMENTS", 10)
+    comments = "# a comment\n" * 10
+    assert parse(comments + re.sub("#.*", "", TIGER), "f").states
+    with pytest.raises(HOMDPError) as caught:
+        parse("#\n" + comments + TIGER, "f")
+    assert caught.value.problems[0].where == "line 11"

@@ -7,22 +7,27 @@ import numpy as np
 import pytest
 
 from homdp_ppl import (
+    POMDP,
     DeclarationError,
     Episode,
     HOMDPError,
     ParameterError,
     Trajectory,
+    evaluate,
     explorers,
     learn,
     posterior,
     read_pomdp,
+    uniform_policy,
 )
+from homdp_ppl.evaluation.relaxations import fast_informed_bound, qmdp, root_value
 from homdp_ppl.formats import read_file
 from homdp_ppl.planners import history_tree
 from tests import problems
 from tests.formats.files import PLAIN, SLIPPERY, TIGER
 from tests.problems import needs_problems
 from tests.raising import raises
+from tests.worlds import random_policy
 
 TEXTS = {"tiger": TIGER, "slippery": SLIPPERY, "plain": PLAIN}
 
@@ -74,32 +79,91 @@ def test_the_value_of_the_classic_tiger(load):
     assert file.in_own_units(value, 3) == pytest.approx(optimum(file, file.start, 3), abs=1e-10)
 
 
-def test_states_that_include_the_last_action(load):
-    """The classic tiger has 2 (3 + 1) states; the first observation is "nothing"."""
+def test_observations_that_depend_on_the_action(load):
+    """The classic tiger keeps its two states; the first observation is "nothing"."""
     world = load("tiger", 3, 0.5)
     arrays, spaces = world.pomdp, world.spaces
-    assert spaces.states[:4] == (
-        "tiger-left",
-        "tiger-right",
-        "tiger-left after listen",
-        "tiger-right after listen",
-    )
+    assert spaces.states == ("tiger-left", "tiger-right")
     assert spaces.observations == ("hear-left", "hear-right", "nothing")
-    np.testing.assert_array_equal(arrays.initial, [0.5, 0.5, 0, 0, 0, 0, 0, 0])
-    np.testing.assert_array_equal(
-        arrays.shows(0)[:4], [[0, 0, 1], [0, 0, 1], [0.85, 0.15, 0], [0.15, 0.85, 0]]
+    np.testing.assert_array_equal(arrays.initial, [0.5, 0.5])
+    assert arrays.emission.shape == (1, 4, 2, 3)
+    np.testing.assert_array_equal(arrays.shows(0), [[0, 0, 1], [0, 0, 1]])
+    np.testing.assert_array_equal(arrays.shows(1, 0), [[0.85, 0.15, 0], [0.15, 0.85, 0]])
+    np.testing.assert_array_equal(arrays.shows_after(2)[1:], [[[0.5, 0.5, 0]] * 2] * 2)
+    np.testing.assert_array_equal(arrays.moves(0)[:, 0], np.eye(2))
+    np.testing.assert_array_equal(arrays.moves(0)[:, 1:], np.full((2, 2, 2), 0.5))
+    expected = np.broadcast_to([[0.9, 0, 1], [0.9, 1, 0]], (3, 2, 3))
+    np.testing.assert_allclose(arrays.reward[:, :, 0], expected, rtol=1e-15)
+
+
+def carried(file, horizon):
+    """The same world with the last action in the state, so that emissions depend on the state only.
+
+    The state s after action k has the index (k + 1) X + s; those of the first step come first.
+    """
+    X, A, _ = file.transition.shape
+    Y = len(file.observations)
+    T, O = np.zeros((A + 1, X, A, A + 1, X)), np.zeros((A + 1, X, Y + 1))  # noqa: E741
+    for k in range(A):
+        T[:, :, k, k + 1] = file.transition[:, k]
+        O[k + 1, :, :Y] = file.observation[k]
+    O[0, :, Y] = 1.0
+    n = (A + 1) * X
+    offset, scale = file.units
+    return POMDP.of(
+        np.append(file.start, np.zeros(n - X)),
+        T.reshape(n, A, n),
+        O.reshape(n, Y + 1),
+        np.tile((file.reward - offset) / scale, (A + 1, 1)),
+        horizon=horizon,
     )
-    np.testing.assert_array_equal(arrays.shows(0)[4:], [[0.5, 0.5, 0]] * 4)
-    for before in range(0, 8, 2):
-        np.testing.assert_array_equal(
-            arrays.moves(0)[before, 0], np.eye(8)[2]
-        )  # left: left after listen
-        np.testing.assert_array_equal(arrays.moves(0)[before, 2], [0, 0, 0, 0, 0, 0, 0.5, 0.5])
-    np.testing.assert_allclose(
-        arrays.reward[:, :, 0],
-        np.broadcast_to([[0.9, 0, 1], [0.9, 1, 0]] * 4, (3, 8, 3)),
-        rtol=1e-15,
-    )
+
+
+def differences(file, native, horizon):
+    """Differences from the world with carried actions: policies, bounds and the optimum."""
+    encoding = carried(file, horizon)
+    policies = (uniform_policy(native), random_policy(native.spaces, 0))
+    pairs = [(evaluate(policy, native), evaluate(policy, encoding)) for policy in policies]
+    for bound in (qmdp, fast_informed_bound):
+        roots = [root_value(model, bound(model)[0].T) for model in (native, encoding)]
+        pairs.append((roots[0], roots[1]))
+    if horizon <= 4:
+        pairs.append((history_tree()(native).value, history_tree()(encoding).value))
+    return np.ptp(pairs, axis=1)
+
+
+PLANTED = {
+    "emissions of another action": lambda m: m._replace(emission=np.roll(m.emission, 1, axis=1)),
+    "the first emission as the last action's": lambda m: m._replace(
+        emission=m.emission[:, [0, 1, 2, 0]]
+    ),
+    "transitions of another action": lambda m: m._replace(
+        transition=np.roll(m.transition, 1, axis=2)
+    ),
+}
+
+
+def test_values_equal_those_with_carried_actions(load):
+    """The old encoding has four times as many states; planted bugs are caught."""
+    file = load.file("tiger")
+    for horizon in (1, 3, 8):
+        native = load("tiger", horizon).pomdp
+        assert carried(file, horizon).sizes == (8, 3, 3)
+        assert differences(file, native, horizon).max() < 1e-9
+    for planted in PLANTED.values():
+        assert differences(file, planted(load("tiger", 3).pomdp), 3).max() > 1e-3
+
+
+@pytest.mark.parametrize(
+    "name", ["cheng.D3-1", "cheng.D4-1", "ejs1", "hanks.95", "paint.95", "stand-tiger.95"]
+)
+@needs_problems
+def test_published_values_equal_those_with_carried_actions(name):
+    file = read_file(problems.file(f"corpus/{name}.POMDP"))
+    for horizon in (3, 10):
+        native = file.world(horizon).pomdp
+        assert native.sizes[0] == len(file.states)
+        assert differences(file, native, horizon).max() < 1e-9
 
 
 def test_costs_are_converted_to_rewards_and_back(load):
@@ -167,40 +231,25 @@ def test_priors_on_the_support(load):
     assert (world.homdp.structure.conjugate.concentration == 0.5).all()
 
 
-def test_the_posterior_adds_counts_over_all_last_actions(load):
-    """T(s' | s, open) does not depend on earlier actions, so 8 states share two rows of counts."""
+def test_the_posterior_counts_observations_by_the_previous_action(load):
     world = load("tiger", 3, 0.5)
     generator = np.random.default_rng(1)
     moved, heard, episodes = np.zeros((2, 3, 2)), np.zeros((3, 2, 2)), []
     for _ in range(50):
-        state, states, seen, done = (
-            0,
-            [0],
-            [2],
-            [int(generator.integers(3))],
-        )  # the first observation is "nothing"
+        states, seen, done = [0], [2], [int(generator.integers(3))]  # "nothing" is seen first
         for h in range(3):
-            following = int(generator.integers(2)) if done[h] else state
-            moved[state, done[h], following] += 1
-            states.append(2 * (done[h] + 1) + following)
-            state = following
+            states.append(int(generator.integers(2)) if done[h] else states[h])
+            moved[states[h], done[h], states[h + 1]] += 1
             if h < 2:
                 seen.append(int(generator.integers(2)))
-                heard[done[h], state, seen[-1]] += 1
+                heard[done[h], states[h + 1], seen[-1]] += 1
                 done.append(int(generator.integers(3)))
         episodes.append(Episode(Trajectory(np.array(seen), np.array(done)), np.array(states)))
     mean = posterior(world.homdp, episodes).mean
-    after_right = slice(6, 8)
-    for state in range(8):
-        counts = moved[state % 2, 2] + 0.5
-        np.testing.assert_allclose(
-            mean.moves(0)[state, 2, after_right], counts / counts.sum(), rtol=1e-12
-        )
-    counts = heard[0] + 0.5
-    np.testing.assert_allclose(
-        mean.shows(0)[2:4, :2], counts / counts.sum(1, keepdims=True), rtol=1e-12
-    )
-    np.testing.assert_array_equal(mean.shows(0)[:2, 2], [1, 1])
+    for table, counts in ((mean.moves(0)[:, 1:], moved[:, 1:]), (mean.shows_after(1), heard)):
+        expected = (counts + 0.5) / (counts + 0.5).sum(-1, keepdims=True)
+        np.testing.assert_allclose(table[..., :2], expected, rtol=1e-12)
+    np.testing.assert_array_equal(mean.shows(0)[:, 2], [1, 1])
 
 
 def test_sparse_rows_of_different_lengths(load):
@@ -238,6 +287,6 @@ def test_invalid_arguments(load, monkeypatch):
             file.world(2, prior)
     with raises(DeclarationError, "horizon"):
         file.world(0)
-    monkeypatch.setenv("HOMDP_MEMORY", "0.0001")  # enough for about 100 numbers
+    monkeypatch.setenv("HOMDP_MEMORY", "0.00001")  # enough for about 10 numbers
     with raises(HOMDPError, "states"):
         file.world(2)

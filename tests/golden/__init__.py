@@ -1,1 +1,1 @@
-"""The golden suite: numbers of the code before its redesign, to be had again after it."""
+"""The golden suite: results of the code before its redesign, which must not change."""

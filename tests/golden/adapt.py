@@ -1,7 +1,7 @@
-"""All that the golden cases know of shapes, names and places that may change.
+"""Adapters between the golden cases and the shapes, names and modules of the package.
 
-The cases ask in the terms of this file, in fixed shapes. When arrays get other ranks, types merge
-or packages move, edit this file and no other: what it returns has to stay what it was.
+The cases use the functions of this file, which return fixed shapes. When array ranks, types or
+modules change, edit only this file, so that it still returns the same values.
 """
 
 from __future__ import annotations
@@ -59,28 +59,28 @@ Arrays = dict[str, Any]
 CONTINUOUS = ("gaussian_tiger", "gaussian_screening", "low_rank", "light_dark", "camera")
 FINITE = tuple(name for name in models.MODELS if name not in CONTINUOUS)
 
-__all__ = ["HOMDPEnv", "Sampling"]  # used by the cases as they are
+__all__ = ["HOMDPEnv", "Sampling"]  # used by the cases unchanged
 
-# Numbers of models
+# Tables of models
 
 
 def initial_table(pomdp: Any) -> np.ndarray:
-    """The chances of the first state, (X,)."""
+    """Probabilities of the first state, (X,)."""
     return np.asarray(pomdp.initial)
 
 
 def transition_table(pomdp: Any) -> np.ndarray:
-    """The chances of the next state, (X, A, X)."""
+    """Probabilities of the next state, (X, A, X)."""
     return np.asarray(pomdp.transition)[..., 0, :, :, :]
 
 
 def emission_table(pomdp: Any) -> np.ndarray:
-    """The chances of an observation, (X, Y)."""
+    """Probabilities of the observations, (X, Y)."""
     return np.asarray(pomdp.emission)[..., 0, 0, :, :]
 
 
 def reward_table(pomdp: Any) -> np.ndarray:
-    """The reward of every step, (H, X, A)."""
+    """Rewards by step, (H, X, A)."""
     return np.asarray(pomdp.reward)[..., :, :, 0, :]
 
 
@@ -95,23 +95,23 @@ def tables(pomdp: Any) -> Arrays:
 
 
 def numbers(world: Any) -> Any:
-    """The arrays of a finite world, as planners take them."""
+    """The arrays of a finite world, as an argument for planners."""
     return world.pomdp
 
 
 def make_pomdp(initial: Any, transition: Any, emission: Any, reward: Any) -> Any:
-    """A model from tables of the shapes above."""
+    """A model from tables with the shapes above."""
     return POMDP.of(initial, transition, emission, reward)
 
 
 def sizes(world: Any) -> tuple[int, int, int, int]:
-    """How many states, observations, actions and steps a finite world has."""
+    """Numbers of states, observations, actions and steps of a finite world."""
     X, Y, A, H = world.spaces.sizes
     return X, Y, A, H
 
 
 def shortened(world: Any, horizon: int) -> Any:
-    """The same world with another number of steps."""
+    """The same world with another horizon."""
     return world.with_horizon(horizon)
 
 
@@ -119,7 +119,7 @@ def shortened(world: Any, horizon: int) -> Any:
 
 
 def policy_arrays(policy: Any) -> Arrays:
-    """The arrays of a policy that is a graph: (Y,), (N, A) and (N, A, Y)."""
+    """The arrays of a graph policy: (Y,), (N, A) and (N, A, Y)."""
     return {
         "start": np.asarray(policy.start),
         "probabilities": np.asarray(policy.probabilities),
@@ -128,7 +128,7 @@ def policy_arrays(policy: Any) -> Arrays:
 
 
 def acts(policy: Any, observations: Any, actions: Any, steps: int) -> np.ndarray:
-    """Chances of the actions after every history of at most so many steps, (N, A)."""
+    """Action probabilities after every history of at most ``steps`` steps, (N, A)."""
     rows = []
     for h in range(1, steps + 1):
         for seen in product(observations, repeat=h):
@@ -138,7 +138,7 @@ def acts(policy: Any, observations: Any, actions: Any, steps: int) -> np.ndarray
 
 
 def edges(plan: Any) -> np.ndarray:
-    """Where one cell of a plan on cells ends and the next begins."""
+    """The edges between the cells of a plan on cells."""
     return np.asarray(plan.policy.edges)
 
 
@@ -148,17 +148,17 @@ def standard_error(plan: Any) -> float:
 
 
 def value_of(policy: Any, world: Any) -> float:
-    """What a policy is worth in a finite world, exactly."""
+    """The exact value of a policy in a finite world."""
     return evaluate(policy, numbers(world))
 
 
 def visits_of(policy: Any, world: Any) -> np.ndarray:
-    """How likely every step's state and action are, (H, X, A)."""
+    """Probabilities of state and action at each step, (H, X, A)."""
     return np.asarray(occupancy(policy, numbers(world)))
 
 
 def lemma(policy: Any, world: Any, other: Any) -> Arrays:
-    """Both sides of the simulation lemma for two models, and the distance of their trajectories."""
+    """Both sides of the simulation lemma for two models, and the distance of trajectories."""
     sides = simulation_lemma(policy, numbers(world), other)
     return {
         "difference": sides.difference,
@@ -169,7 +169,7 @@ def lemma(policy: Any, world: Any, other: Any) -> Arrays:
 
 
 def plan_of(planner: Any, world: Any) -> Any:
-    """A plan of a planner of tables."""
+    """A plan for the tables of a world."""
     return planner(numbers(world))
 
 
@@ -184,7 +184,7 @@ def bounds_of(world: Any) -> Arrays:
 
 
 def restricted_values(world: Any) -> Arrays:
-    """The best values without memory."""
+    """The values of the best blind and memoryless policies."""
     return {
         "blind": best_blind(numbers(world)).value,
         "memoryless": best_memoryless(numbers(world)).value,
@@ -204,7 +204,7 @@ def batch(episodes: Any) -> Arrays:
 
 
 def record_of(run: Any) -> Arrays:
-    """Everything that a run wrote down."""
+    """The record of a run."""
     return {
         "optimum": run.optimum,
         "values": run.values,
@@ -220,17 +220,17 @@ def record_of(run: Any) -> Arrays:
 
 
 def replanning(made: Any, when: Any) -> Any:
-    """A rule that plans in every episode, or when a count has doubled."""
+    """A rule with the given replanning schedule."""
     return replanned(made(), when)
 
 
 def counted(homdp: Any, episodes: Any) -> Any:
-    """Counts of episodes, as posteriors and confidence sets take them."""
+    """Counts of episodes, as an argument for posteriors and confidence sets."""
     return homdp.counts(episodes)
 
 
 def no_counts(homdp: Any) -> Any:
-    """No data yet."""
+    """Counts without data."""
     return Counts.zero(homdp)
 
 
@@ -264,7 +264,7 @@ def mean_and_variance(belief: Any) -> Arrays:
 
 
 def believed(belief: Any, key: Any, n: int = 5) -> Arrays:
-    """What a posterior of a finite model says: method, concentration, moments, draws."""
+    """Method, concentration, moments and draws of the posterior of a finite model."""
     found = {"method": belief.method, "concentration": np.asarray(belief.closed)}
     found |= mean_and_variance(belief)
     found |= {f"draws.{name}": array for name, array in draws_of(belief, key, n).items()}
@@ -274,18 +274,18 @@ def believed(belief: Any, key: Any, n: int = 5) -> Arrays:
 
 
 def calibration_of(belief: Any) -> np.ndarray:
-    """The numbers of the check of Laplace's approximation."""
+    """The numbers of the calibration check of a Laplace approximation."""
     return np.array(tuple(belief.calibration), dtype=float)
 
 
 def atoms_of(belief: Any) -> Arrays:
-    """All values of sites that are summed over, and their probabilities."""
+    """The values of enumerated sites, and their probabilities."""
     found = {f"atoms.{name}": np.asarray(v) for name, v in belief.atoms.values.items()}
     return found | {"atoms.probabilities": np.asarray(belief.atoms.probabilities)}
 
 
 def continuous_belief(belief: Any, key: Any, n: int = 5) -> Arrays:
-    """What the posterior of a continuous model says: method, means, draws."""
+    """Method, means and draws of the posterior of a continuous model."""
     found: Arrays = {"method": belief.method}
     found |= {f"mean.{name}": np.asarray(value) for name, value in belief.site_means.items()}
     drawn = belief.parameters(key, n)
@@ -373,7 +373,7 @@ def backups_of(homdp: Any, belief: Any, alpha: np.ndarray, key: Any) -> Arrays:
 
 @contextlib.contextmanager
 def _wide() -> Iterator[io.StringIO]:
-    """Whatever is printed meanwhile, as if into a file."""
+    """Capture printed text, formatted as for a file."""
     plain = {name: value for name, value in os.environ.items() if name != "COLUMNS"}
     into = contextlib.redirect_stdout(io.StringIO())
     with mock.patch.dict(os.environ, plain, clear=True), into as out:
@@ -381,7 +381,7 @@ def _wide() -> Iterator[io.StringIO]:
 
 
 def printed(*words: str) -> np.ndarray:
-    """All numbers that a command prints, without the seconds that it took."""
+    """All numbers that a command prints, except running times."""
     with _wide() as out:
         assert main(list(words)) == 0
     lines = [line for line in out.getvalue().splitlines() if not line.startswith("seconds")]
@@ -389,7 +389,7 @@ def printed(*words: str) -> np.ndarray:
 
 
 def _without_seconds(lines: list[str]) -> list[str]:
-    """Lines of a table without the cells below ``seconds``, which is aligned to the right."""
+    """Lines of a table without the right-aligned column ``seconds``."""
     heads = [k for k, line in enumerate(lines) if re.search(r"\bseconds\s", line)]
     for k in heads[:1]:
         end = lines[k].index(" seconds ") + 8
@@ -402,7 +402,7 @@ def _without_seconds(lines: list[str]) -> list[str]:
 
 
 def all_numbers(text: str) -> np.ndarray:
-    """Every number of a text, in order."""
+    """All numbers in a text, in order."""
     found = re.findall(r"(?<![\w.])-?\d[\d,]*\.?\d*(?:e[+-]?\d+)?", text)
     return np.array([float(number.replace(",", "")) for number in found])
 
@@ -416,5 +416,5 @@ def key(seed: int) -> Any:
 
 
 def keys(seed: int, n: int) -> Any:
-    """Several of them."""
+    """Several random keys."""
     return jax.random.split(jax.random.key(seed), n)

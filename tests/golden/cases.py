@@ -1,7 +1,7 @@
-"""The golden cases: functions that return arrays, numbers and words by name.
+"""The golden cases: functions that return named arrays, numbers and texts.
 
-Nothing here depends on shapes or places that may change: those are in adapt.py. ``CASES`` belong to
-the default suite, ``SLOW`` ones to `make test-slow`, where JAX optimises what it compiles.
+Shapes and locations that may change are handled in adapt.py, not here. ``CASES`` are in the default
+suite, ``SLOW`` in `make test-slow`, where JAX optimises compiled code.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ Case = Callable[[], Arrays]
 CASES: dict[str, Case] = {}
 SLOW: dict[str, Case] = {}
 
-TREE = planners.history_tree()  # one planner for all: what is compiled for it serves again
+TREE = planners.history_tree()  # one planner for all cases, so that compiled functions are reused
 
 
 def case(name: str, slow: bool = False) -> Callable[[Case], Case]:
@@ -55,7 +55,7 @@ def case(name: str, slow: bool = False) -> Callable[[Case], Case]:
 
 
 def under(prefix: str, arrays: Mapping[str, Any]) -> Arrays:
-    """The same arrays with longer names."""
+    """The same arrays with a prefix before their names."""
     return {f"{prefix}.{name}": array for name, array in arrays.items()}
 
 
@@ -101,7 +101,7 @@ def sensor() -> Any:
 
 @cache
 def switch() -> Any:
-    """A program of discrete sites only."""
+    """A program with discrete sites only."""
 
     @homdp(states=2, observations=2, actions=2, horizon=3, reward=np.zeros((2, 2)))
     def switch():
@@ -145,7 +145,7 @@ RULES: dict[str, Callable[[str], Any]] = {
 
 @cache
 def rule(name: str, which: str) -> Any:
-    """A rule for a world, made once."""
+    """A rule for a world, created once."""
     return RULES[which](name)
 
 
@@ -153,7 +153,7 @@ def rule(name: str, which: str) -> Any:
 
 
 def finite_run(name: str, which: str, episodes: int, compiled: bool) -> Arrays:
-    """One run, and what the policy of a round does after short histories."""
+    """One run, and the actions of two of its policies after short histories."""
     run = learn(world(name), rule(name, which), TREE, episodes, seed=3, compiled=compiled)
     found = adapt.record_of(run)
     k = len(found["values"]) // 2
@@ -165,7 +165,7 @@ def finite_run(name: str, which: str, episodes: int, compiled: bool) -> Arrays:
 
 EPISODES = {"tiger": 18, "tiger_table": 18, "lock": 12, "screening": 9}
 COMPILED = ("hop_b", "quantile_backup", "posterior_sampling", "value_quantile")  # by default
-NEVER = ("hop_v", "hop_v_mass", "quantile_bonus")  # the loop of these is not compiled
+NEVER = ("hop_v", "hop_v_mass", "quantile_bonus")  # rules without a compiled loop
 for _name, _episodes in EPISODES.items():
     for _which in RULES:
         _run = partial(finite_run, _name, _which, _episodes, False)
@@ -186,12 +186,12 @@ case("learn/screening_hierarchy/posterior_sampling", slow=True)(
 
 def seeds(compiled: bool) -> Arrays:
     """Runs of several seeds at once."""
-    asked = [0, 7, 123456789]
+    numbers = [0, 7, 123456789]
     runs = learn(
-        world("tiger"), rule("tiger", "hop_b"), TREE, 15, asked, compiled=compiled, progress=False
+        world("tiger"), rule("tiger", "hop_b"), TREE, 15, numbers, compiled=compiled, progress=False
     )
     found: Arrays = {}
-    for seed, run in zip(asked, runs, strict=True):
+    for seed, run in zip(numbers, runs, strict=True):
         found |= under(f"seed {seed}", adapt.record_of(run))
     return found
 
@@ -201,7 +201,7 @@ case("learn_compiled/several seeds")(partial(seeds, True))
 
 
 def another_prior(which: str) -> Arrays:
-    """The learner knows no structure."""
+    """A learner who does not know the structure."""
     flat = models.load("tiger_table", horizon=3).homdp
     run = learn(world("tiger"), RULES[which]("tiger"), TREE, 15, 2, model=flat, compiled=False)
     mean = run.posterior.mean
@@ -213,7 +213,7 @@ for _which in ("posterior_sampling", "quantile_backup", "tight"):
 
 
 def foresight(which: str) -> Arrays:
-    """A collector that sees the state gathers the data."""
+    """Data from a collector that sees the states."""
     run = learn(world("tiger"), rule("tiger", which), TREE, 15, 4, foresight=True)
     return adapt.record_of(run)
 
@@ -223,7 +223,7 @@ for _which in ("hop_b", "posterior_sampling"):
 
 
 def resumed(which: str, compiled: bool) -> Arrays:
-    """Stopped, looked at, and gone on with."""
+    """A run that is stopped and resumed twice."""
     run = learn(world("tiger"), rule("tiger", which), TREE, 21, 5, stop_after=9, compiled=compiled)
     on = run.resume(15)
     return (
@@ -240,7 +240,7 @@ case("learn_compiled/resumed/posterior_sampling")(partial(resumed, "posterior_sa
 
 @case("learn/replanning")
 def replanning() -> Arrays:
-    """When rules plan anew: never mind their default."""
+    """Both replanning schedules, for rules with either default."""
     found: Arrays = {}
     for when in ("every episode", "doubled"):
         for made in (explorers.hop_b, explorers.posterior_sampling, explorers.greedy):
@@ -251,7 +251,7 @@ def replanning() -> Arrays:
 
 @case("learn/other planners")
 def other_planners() -> Arrays:
-    """Rules that need no optimistic backups, with planners that are not the tree."""
+    """A rule that needs no optimistic backups, with planners other than the history tree."""
     found: Arrays = {}
     some: dict[str, Any] = {
         "alpha_vectors": planners.alpha_vectors(),
@@ -280,7 +280,7 @@ LOUD = np.array([-2.0, -0.4, 0.3, 1.7])
 
 @cache
 def hearing() -> tuple[Any, tuple[Any, ...]]:
-    """The Gaussian tiger, and a class of ears around it."""
+    """The Gaussian tiger, and a class of worlds with other emission densities."""
     truth = models.load("gaussian_tiger", horizon=2)
     means = np.array([-1.0, 1.0])
     ears = tuple(truth.homdp.at(mean=means, precision=np.full(2, s**-2)) for s in NOISES)
@@ -298,7 +298,7 @@ CONTINUOUS_RULES: dict[str, Callable[[], Any]] = {
 
 
 def gaussian_run(which: str) -> Arrays:
-    """A run with plans on cells of the line."""
+    """A run with plans on cells of real-valued observations."""
     run = learn(hearing()[0], CONTINUOUS_RULES[which](), planners.quantised(gap=0.05), 8, seed=2)
     acted = adapt.acts(run.policy, LOUD, range(3), 2)
     return adapt.record_of(run) | {"policy": acted}
@@ -310,14 +310,14 @@ for _which in CONTINUOUS_RULES:
 
 @case("learn/gaussian_tiger/resumed")
 def gaussian_resumed() -> Arrays:
-    """Stopped and gone on with, where there are no tables."""
+    """A run in a continuous world that is stopped and resumed."""
     planner = planners.quantised(gap=0.05)
     run = learn(hearing()[0], CONTINUOUS_RULES["hop_v"](), planner, 8, seed=[5], stop_after=4)[0]
     return under("stopped", adapt.record_of(run)) | under("end", adapt.record_of(run.resume()))
 
 
 def light_dark_run(which: str) -> Arrays:
-    """A run whose policies plan as they go; values are estimated."""
+    """A run with policies that plan online; their values are estimated."""
     truth = models.load("light_dark", horizon=2, light=2.0)
     made = {
         "uniform": explorers.uniform,
@@ -354,7 +354,7 @@ def zoo(name: str) -> Any:
 
 @cache
 def short(name: str) -> Any:
-    """A world of the zoo with few steps; those of the lower bound end when they end."""
+    """A world of the zoo with a short horizon; the lower-bound worlds keep theirs."""
     made = zoo(name)
     if name.startswith("lower_bound"):
         return made
@@ -362,7 +362,7 @@ def short(name: str) -> Any:
 
 
 def plans(name: str) -> Arrays:
-    """Every planner's value and bound; all of the policy of the tree."""
+    """Value and upper bound of every planner, and the policy of the history tree."""
     found: Arrays = {}
     for planner, make in PLANNERS.items():
         if (name, planner) in TOO_LARGE:
@@ -376,12 +376,12 @@ def plans(name: str) -> Arrays:
 
 
 def relaxed(name: str) -> Arrays:
-    """Bounds of agents that see more, and values of the best that see less."""
+    """Bounds from agents that observe more, and the best values of agents that observe less."""
     return adapt.bounds_of(short(name)) | adapt.restricted_values(short(name))
 
 
 def only_relaxed(name: str) -> Arrays:
-    """The bounds alone, where searching policies without memory would take long."""
+    """The bounds only, where the search for memoryless policies would be slow."""
     return adapt.bounds_of(short(name))
 
 
@@ -392,7 +392,7 @@ for _name in adapt.FINITE:
 
 @case("plan/longer")
 def longer_plans() -> Arrays:
-    """More steps than a tree could have."""
+    """Horizons that are too long for a history tree."""
     tiger = models.load("tiger", horizon=12)
     maze = models.load("maze", horizon=8)
     found: Arrays = {}
@@ -408,7 +408,7 @@ def longer_plans() -> Arrays:
 
 
 def on_cells(name: str, gap: float) -> Arrays:
-    """A plan on cells of the line, and what it does."""
+    """A plan on cells of real-valued observations, and its actions."""
     made = adapt.shortened(zoo(name), 2)
     plan = planners.quantised(gap=gap)(made)
     found = {"value": plan.value, "upper": plan.upper, "edges": adapt.edges(plan)}
@@ -423,21 +423,21 @@ case("plan/low_rank/quantised", slow=True)(partial(on_cells, "low_rank", 0.1))
 
 @case("plan/gaussian_tiger/on given cells")
 def given_cells() -> Arrays:
-    """A plan on cells that are told."""
+    """A plan on given cells."""
     plan = planners.plan_on_cells(hearing()[0], [-1.0, 0.0, 1.5])
     return {"value": plan.value, "upper": plan.upper, "edges": adapt.edges(plan)}
 
 
 @case("plan/tiger/particle_tree")
 def particles_on_tiger() -> Arrays:
-    """What search by simulation does after every history, and its estimated value."""
+    """The actions of online search after every short history, and its estimated value."""
     plan = planners.particle_tree(simulations=50, episodes=20, seed=3)(world("tiger"))
     acted = adapt.acts(plan.policy, range(2), range(3), 2)
     return {"acts": acted, "value": plan.value, "standard_error": adapt.standard_error(plan)}
 
 
 def particles(name: str, places: np.ndarray, **options: Any) -> Arrays:
-    """The first action of search by simulation in a continuous world."""
+    """The first action of online search in a continuous world."""
     made = models.load(name, **options)
     policy = planners.particle_tree(simulations=20, particles=40, tree_particles=16)(made).policy
     return {"acts": np.array([policy.act(y[None], np.zeros(0, dtype=int)) for y in places])}
@@ -470,7 +470,7 @@ def values() -> Arrays:
 
 
 def zoo_tables(name: str) -> Arrays:
-    """All numbers of a finite world of the zoo, with its default options."""
+    """The tables of a finite world of the zoo with default options."""
     return adapt.tables(adapt.numbers(zoo(name)))
 
 
@@ -488,7 +488,7 @@ def data(name: str, n: int = 30) -> Any:
 
 
 def closed_form(name: str) -> Arrays:
-    """Posteriors without and with data, and after more data."""
+    """Posteriors without data, with data, and after more data."""
     declared = world(name).homdp
     prior = posterior(declared, adapt.no_counts(declared))
     first = posterior(declared, data(name)[:10])
@@ -525,7 +525,7 @@ def by_laplace() -> Arrays:
 
 
 def by_nuts(name: str, method: Any) -> Arrays:
-    """Short chains, kept whatever they look like; and warm ones after more data."""
+    """Short chains, without convergence checks, and warm-started chains after more data."""
     declared = world(name).homdp
     first = posterior(
         declared, data(name)[:20], method=method, sampling=SAMPLING, key=adapt.key(3), force=True
@@ -558,7 +558,7 @@ case("posterior/light_dark", slow=True)(partial(gaussian, "light_dark", True, ho
 
 @case("posterior/predictive check")
 def predictive() -> Arrays:
-    """Observed episodes beside replicated ones."""
+    """Observed and replicated episodes."""
     declared, policy = world("tiger").homdp, uniform_policy(world("tiger"))
     belief = posterior(declared, data("tiger"))
     return adapt.check_of(adapt.key(2), belief, data("tiger"), policy)
@@ -566,7 +566,7 @@ def predictive() -> Arrays:
 
 @cache
 def mixed() -> Any:
-    """Dirichlet rows of all kinds of concentrations."""
+    """Dirichlet rows with various concentrations."""
     generator = np.random.default_rng(3)
     return tabular(
         T=dist.Dirichlet(generator.uniform(0.5, 4, (3, 2, 3))),
@@ -579,7 +579,7 @@ def mixed() -> Any:
 
 @cache
 def confidence_problems() -> dict[str, tuple[Any, Any]]:
-    """Declarations and episodes to make confidence sets of."""
+    """Declarations and episodes for confidence sets."""
     truth = mixed().draw(adapt.key(9))
     episodes = rollout(adapt.keys(13, 30), truth, uniform_policy(truth))
     some = {name: (world(name).homdp, data(name)) for name in ("tiger", "tiger_table", "lock")}
@@ -662,7 +662,7 @@ for _name in ("tiger", "tiger_table", "lock", "sensor"):
 
 @case("density/gaussian_tiger")
 def continuous_density() -> Arrays:
-    """The same for observations on the line."""
+    """The same for real-valued observations."""
     truth, ears = hearing()
     episodes = rollout(adapt.keys(23, 5), truth, uniform_policy(truth))
     found = [adapt.hindsight_density(truth.homdp, episodes, ear.parameters) for ear in ears]
@@ -674,7 +674,7 @@ def continuous_density() -> Arrays:
 
 @cache
 def small_study() -> tuple[str, Arrays]:
-    """Two rules, two seeds, two priors; its digest and what the runs lost."""
+    """Two rules, two seeds, two priors: the digest and the regret of the runs."""
     asked: dict[str, Any] = {"episodes": 8, "seeds": 2, "priors": ("declared", "flat")}
     rules = ["greedy", "posterior_sampling"]
     found: Arrays = {}
@@ -690,13 +690,13 @@ def small_study() -> tuple[str, Arrays]:
 
 @case("study/digest")
 def study_digest() -> Arrays:
-    """The digest of all that happened in a small study."""
+    """The digest of a small study."""
     return {"digest": small_study()[0]}
 
 
 @case("study/regret")
 def study_regret() -> Arrays:
-    """What its runs lost."""
+    """The regret of its runs."""
     return small_study()[1]
 
 
@@ -734,7 +734,7 @@ for _words in (
 
 @case("formats/tiger")
 def round_trip() -> Arrays:
-    """The numbers of a written file, and of the world that is read from it."""
+    """The numbers in a written file, and in the world read from it."""
     with tempfile.TemporaryDirectory() as out:
         path = Path(out) / "tiger.POMDP"
         write_pomdp(world("tiger"), path)
@@ -744,7 +744,7 @@ def round_trip() -> Arrays:
 
 
 def stepped(made: Any, A: int, H: int, per_step: bool) -> Arrays:
-    """Episodes of an environment with a seed, with actions in turn."""
+    """Episodes of a seeded environment, with the actions in turn."""
     env = adapt.HOMDPEnv(made, per_step=per_step)
     observations, rewards, states = [], [], []
     for episode in range(4):
@@ -765,12 +765,12 @@ def stepped(made: Any, A: int, H: int, per_step: bool) -> Arrays:
 
 @case("gym/tiger")
 def tiger_environment() -> Arrays:
-    """Transitions of the tiger, paid at the end and at every step."""
+    """Transitions of the tiger, with rewards at the end or at every step."""
     late, soon = (stepped(world("tiger"), 3, 3, per_step) for per_step in (False, True))
     return under("at the end", late) | under("every step", soon)
 
 
 @case("gym/gaussian_tiger")
 def gaussian_environment() -> Arrays:
-    """Transitions with observations on the line."""
+    """Transitions with real-valued observations."""
     return stepped(hearing()[0], 3, 2, True)

@@ -1,4 +1,4 @@
-"""What golden.json holds of an array, and what is told when an array is another."""
+"""Digests of arrays for golden.json, and descriptions of how an array differs from its digest."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ OPTIMISATIONS = "JAX_DISABLE_MOST_OPTIMIZATIONS"
 SETTINGS = {"default": "1", "slow": "0"}  # as in tests/conftest.py, and as in `make test-slow`
 SUITES = {"default": cases.CASES, "slow": cases.SLOW}
 LIBRARIES = ("jax", "jaxlib", "numpy", "numpyro", "scipy", "numba")
-KEPT = 64  # entries of an array that stand in the file
+KEPT = 64  # largest number of entries of an array that are recorded
 CLOSE = 1e-9  # relative
-SMALL = 1e-3  # errors of smaller numbers are relative to this: 1e-17 in place of 0 is rounding
+SMALL = 1e-3  # errors of smaller numbers are relative to this: 1e-17 instead of 0 is rounding
 
 
 def describe(value: Any) -> dict[str, Any]:
-    """Kind, shape and digest of an array, and enough of its numbers to see how far another is.
+    """Kind, shape and digest of an array, and some of its entries to measure differences.
 
-    Numbers become float64, all whole ones int64; -0.0 is 0.0, and there is one nan.
+    Floats are converted to float64, integers to int64; -0.0 becomes 0.0, and all nans are equal.
     """
     if isinstance(value, str):
         return {"kind": "str", "text": value}
@@ -50,14 +50,14 @@ def describe(value: Any) -> dict[str, Any]:
 
 
 def kept(flat: np.ndarray) -> np.ndarray:
-    """All entries of a short array; of a long one some, evenly spread, both ends included."""
+    """All entries of a short array; of a long one, evenly spaced entries including both ends."""
     if flat.size <= KEPT:
         return flat
     return flat[np.linspace(0, flat.size - 1, KEPT).astype(int)]
 
 
 def difference(golden: dict[str, Any], now: dict[str, Any]) -> str | None:
-    """In which way an array is another than it was; None if it is the same to the last bit."""
+    """Describe how an array differs from the recorded one; None if it is equal to the last bit."""
     if golden == now:
         return None
     for what in ("kind", "shape"):
@@ -67,8 +67,8 @@ def difference(golden: dict[str, Any], now: dict[str, Any]) -> str | None:
         return f"text was {golden['text']!r}, is {now['text']!r}"
     sums = f"sum, first, last were {golden['sum, first, last']}, are {now['sum, first, last']}"
     if golden["kind"] != "f":
-        return f"whole numbers differ; {sums}"
-    was, are = (np.array(told["kept"], dtype=float) for told in (golden, now))
+        return f"integers differ; {sums}"
+    was, are = (np.array(found["kept"], dtype=float) for found in (golden, now))
     with np.errstate(invalid="ignore"):
         error = np.abs(was - are) / np.maximum(np.maximum(np.abs(was), np.abs(are)), SMALL)
     same = (was == are) | (np.isnan(was) & np.isnan(are))
@@ -81,28 +81,28 @@ def difference(golden: dict[str, Any], now: dict[str, Any]) -> str | None:
 
 
 def read(suite: str) -> dict[str, Any]:
-    """What was recorded."""
+    """Read the recorded digests."""
     found: dict[str, Any] = json.loads(FILES[suite].read_text())
     return found
 
 
 def write(suite: str, found: dict[str, dict[str, Any]]) -> None:
-    """Write a file, a line an array."""
+    """Write the digests to a file, one line per array."""
     about = {OPTIMISATIONS: SETTINGS[suite], **versions(), "arithmetic": arithmetic()}
     lines = [f' "about": {json.dumps(about)}']
     for name, arrays in found.items():
-        rows = [f"  {json.dumps(array)}: {json.dumps(told)}" for array, told in arrays.items()]
+        rows = [f"  {json.dumps(array)}: {json.dumps(digest)}" for array, digest in arrays.items()]
         lines.append(f" {json.dumps(name)}: {{\n" + ",\n".join(rows) + "\n }")
     FILES[suite].write_text("{\n" + ",\n".join(lines) + "\n}\n")
 
 
 def versions() -> dict[str, str]:
-    """Of the libraries that make the numbers."""
+    """Versions of the libraries that compute the results."""
     return {library: version(library) for library in LIBRARIES}
 
 
 def arithmetic() -> str:
-    """A digest of rounding: other processors and libraries may differ in the last bits."""
+    """A digest of rounding, which may differ between processors and library versions."""
     numbers = np.linspace(0.01, 1.0, 4096).reshape(64, 64)
 
     def computed(xp: Any, a: Any) -> list[Any]:
@@ -115,7 +115,7 @@ def arithmetic() -> str:
 
 
 def _written(number: Any) -> float | None:
-    """A number as JSON can hold it: nan is null there."""
+    """A number for JSON, where nan becomes null."""
     return None if np.isnan(float(number)) else float(number)
 
 

@@ -1,16 +1,17 @@
-"""Write golden.json and golden_slow.json anew: ``python -m tests.golden.record``.
+"""Record golden.json and golden_slow.json again: ``python -m tests.golden.record``.
 
-This is allowed in three cases only, and the commit says which:
+This is allowed in three cases only, and the commit message must say which:
 
-- a case was added: ``--new`` records what is missing and leaves everything else as it is;
-- numbers were meant to change (a bug was fixed, an algorithm replaced), and the message of every
-  test that failed was read before: ``values agree to 1e-9`` is rounding, ``values differ`` is
-  another result;
-- versions of libraries in constraints/ changed, and nothing else did in the same commit.
+- a case was added: ``--new`` records missing cases and leaves the others unchanged;
+- results changed on purpose (a bug was fixed, an algorithm was replaced), and you have read the
+  message of every failing test: ``values agree to 1e-9`` is rounding, ``values differ`` is a
+  different result;
+- versions of libraries in constraints/ changed, and the commit changes nothing else.
 
-Never to make a refactoring pass. Shapes that change on purpose are changed back in adapt.py
-instead. ``--suite`` records one of the two files; each is made in a process of its own, because JAX
-reads its settings once. ``--check`` writes nothing and tells whether everything is the same.
+Never record again to make a refactoring pass. If shapes change on purpose, convert them back in
+adapt.py. ``--suite`` records one of the two files; each is recorded in a separate process, because
+JAX reads its settings only once. ``--check`` compares and writes nothing; the exit code is 1 if
+something changed.
 """
 
 from __future__ import annotations
@@ -20,24 +21,27 @@ import os
 import subprocess
 import sys
 
-from tests import conftest  # noqa: F401  the settings of the default suite
+from tests import conftest  # noqa: F401  sets the options of the default suite
 
 
 def main() -> int:
-    """Record one suite here, or both in processes of their own."""
+    """Record one suite in this process, or each in a separate process."""
     parser = argparse.ArgumentParser(prog="python -m tests.golden.record", description=__doc__)
     parser.add_argument("--suite", choices=("default", "slow"))
     parser.add_argument("--new", action="store_true", help="record only cases that are missing")
-    parser.add_argument("--check", action="store_true", help="compare, and write nothing")
-    asked = parser.parse_args()
+    parser.add_argument("--check", action="store_true", help="compare and write nothing")
+    arguments = parser.parse_args()
     from tests.golden import digests
 
-    if asked.suite and os.environ.get(digests.OPTIMISATIONS) == digests.SETTINGS[asked.suite]:
-        return _record(asked.suite, asked.new, asked.check)
+    if (
+        arguments.suite
+        and os.environ.get(digests.OPTIMISATIONS) == digests.SETTINGS[arguments.suite]
+    ):
+        return _record(arguments.suite, arguments.new, arguments.check)
     codes = []
-    for suite in [asked.suite] if asked.suite else digests.SUITES:
+    for suite in [arguments.suite] if arguments.suite else digests.SUITES:
         settings = os.environ | {digests.OPTIMISATIONS: digests.SETTINGS[suite]}
-        more = [f"--{name}" for name in ("new", "check") if getattr(asked, name)]
+        more = [f"--{name}" for name in ("new", "check") if getattr(arguments, name)]
         command = [sys.executable, "-m", "tests.golden.record", "--suite", suite, *more]
         codes.append(subprocess.run(command, env=settings, check=False).returncode)
     return max(codes)
@@ -46,8 +50,7 @@ def main() -> int:
 def _record(suite: str, only_new: bool, check: bool) -> int:
     from tests.golden import digests
 
-    there = digests.FILES[suite].exists()
-    before = digests.read(suite) if there else {}
+    before = digests.read(suite) if digests.FILES[suite].exists() else {}
     before.pop("about", None)
     found, others = {}, 0
     for name, case in digests.SUITES[suite].items():

@@ -1,4 +1,4 @@
-"""Everything is as it was, to the last bit; where it is not, whether by rounding or in earnest."""
+"""Results equal the recorded ones to the last bit; failures say whether rounding explains it."""
 
 import os
 from functools import cache
@@ -20,24 +20,24 @@ def arithmetic():
 
 
 def compare(suite, name):
-    """Fail with a line for each array that is another."""
+    """Fail with one line for each array that differs."""
     setting = digests.SETTINGS[suite]
     if os.environ.get(digests.OPTIMISATIONS) != setting:
         pytest.skip(f"recorded with {digests.OPTIMISATIONS}={setting}: see `make help`")
     about, before = golden(suite)["about"], golden(suite)[name]
     here = {**digests.versions(), "arithmetic": arithmetic()}
     others = [what for what, value in here.items() if about[what] != value]
-    if others:  # the last bits differ, and chains of random draws with them
+    if others:  # the last bits differ, and so do sequences of random draws
         pytest.skip(f"recorded with other versions or on another processor: {', '.join(others)}")
     now = {array: digests.describe(value) for array, value in digests.SUITES[suite][name]().items()}
-    told = [f"{array}: missing" for array in before if array not in now]
-    told += [f"{array}: new" for array in now if array not in before]
+    lines = [f"{array}: missing" for array in before if array not in now]
+    lines += [f"{array}: new" for array in now if array not in before]
     for array in before.keys() & now.keys():
         different = digests.difference(before[array], now[array])
         if different:
-            told.append(f"{array}: {different}")
-    if told:
-        pytest.fail(f"{name} is not what it was\n  " + "\n  ".join(sorted(told)), pytrace=False)
+            lines.append(f"{array}: {different}")
+    if lines:
+        pytest.fail(f"{name} has changed\n  " + "\n  ".join(sorted(lines)), pytrace=False)
 
 
 @pytest.mark.parametrize("name", digests.SUITES["default"])
@@ -52,29 +52,29 @@ def test_slow(name):
 
 
 @pytest.mark.parametrize("suite", digests.SUITES)
-def test_files_hold_the_cases_that_there_are(suite):
+def test_files_hold_exactly_the_existing_cases(suite):
     assert set(golden(suite)) == {"about", *digests.SUITES[suite]}
 
 
-def test_differences_are_seen_and_told_apart():
-    """Planted: the last digit, more than that, another shape, kind, whole number and word."""
+def test_differences_are_found_and_classified():
+    """Planted: the last bit, larger errors, another shape, kind, integer and text."""
     array = np.linspace(1, 2, 6).reshape(2, 3)
     before = digests.describe(array)
 
-    def told(other):
+    def message(other):
         return digests.difference(before, digests.describe(other))
 
-    assert told(array.copy()) is None
-    assert "values agree to 1e-9" in told(np.nextafter(array, 3))
-    assert "values differ by" in told(array + 1e-6)
+    assert message(array.copy()) is None
+    assert "values agree to 1e-9" in message(np.nextafter(array, 3))
+    assert "values differ by" in message(array + 1e-6)
     nothing = digests.describe(np.zeros(3))
     for other, words in ((1e-16, "values agree to 1e-9"), (1e-9, "values differ by 1e-06")):
         assert words in digests.difference(nothing, digests.describe(np.full(3, other)))
-    assert "values differ by inf" in told(np.where(array > 1.5, np.nan, array))
-    assert "shape" in told(array.ravel())
-    assert "kind" in told(array.astype(int))
-    whole, word = digests.describe(np.arange(3)), digests.describe("a")
-    assert "whole numbers" in digests.difference(whole, digests.describe(np.arange(3)[::-1]))
+    assert "values differ by inf" in message(np.where(array > 1.5, np.nan, array))
+    assert "shape" in message(array.ravel())
+    assert "kind" in message(array.astype(int))
+    integers, word = digests.describe(np.arange(3)), digests.describe("a")
+    assert "integers" in digests.difference(integers, digests.describe(np.arange(3)[::-1]))
     assert "text" in digests.difference(word, digests.describe("b"))
     long = np.arange(1000.0)
     other = long.copy()

@@ -18,6 +18,7 @@ from homdp_ppl.core.rollout import play_by_asking
 from homdp_ppl.gym import HOMDPEnv, episodes_from
 from homdp_ppl.gym.draws import TableDraws
 from tests.continuous.programs import hearing, plane, walk
+from tests.encodings import ending_pomdp, world_of
 from tests.raising import raises
 from tests.worlds import Parity, awkward, world
 
@@ -109,9 +110,9 @@ def test_a_wrong_distribution_is_caught():
         def __init__(self, draws):
             self.draws, self.before = draws, None
 
-        def observe(self, generator, state):
+        def observe(self, generator, state, action, step):
             shown, self.before = state if self.before is None else self.before, state
-            return self.draws.observe(generator, shown)
+            return self.draws.observe(generator, shown, action, step)
 
         def first(self, generator):
             self.before = None
@@ -155,6 +156,87 @@ def test_the_same_random_numbers_give_the_episode_of_rollout(make):
         assert np.array_equal(observations[:-1], expected.observations)
         assert np.array_equal(actions, expected.actions)
         assert rewards[-1] == made.homdp.returns(expected)
+
+
+def replayed(made, tables, trials=200):
+    """Episodes of an environment and of the reference simulation with the same random numbers.
+
+    Returns how many agree in everything, including the rewards of ``tables``, in user's units.
+    """
+    H, A = made.spaces.horizon, len(made.spaces.actions)
+    policy, generator, env = Parity(A), np.random.default_rng(0), HOMDPEnv(made, per_step=True)
+    agree = 0
+    for _ in range(trials):
+        noise = Noise(generator.random(H + 1), generator.random(H), generator.random(H))
+        expected = play_by_asking(tables, policy, noise, made.spaces)
+        L = len(expected.actions)
+        script = np.stack([noise.state[:-1], noise.observation], axis=1).ravel()
+        env.np_random = Scripted(np.append(script, noise.state[-1]))
+        observations, actions, rewards, infos = play(
+            env,
+            lambda seen, done: int(policy.act(np.array(seen), np.array(done, dtype=int)).argmax()),
+        )
+        y = expected.observations if tables.rewards_by_observation else 0
+        earned = tables.reward[np.arange(L), expected.states[:L], y, expected.actions]
+        agree += (
+            infos[-1]["latent_states"].tolist() == expected.states.tolist()
+            and observations[:-1] == expected.observations.tolist()
+            and observations[-1] == observations[-2]
+            and actions == expected.actions.tolist()
+            and np.allclose(rewards, tables.scale * earned + tables.shift, atol=1e-12)
+        )
+        with raises(HOMDPError, "step"):
+            env.step(0)
+    return agree
+
+
+PLANTED = {
+    "emissions of another action": lambda m: m._replace(emission=np.roll(m.emission, 1, axis=1)),
+    "emissions one step late": lambda m: m._replace(emission=np.roll(m.emission, 1, axis=0)),
+    "transitions one step late": lambda m: m._replace(transition=np.roll(m.transition, 1, axis=0)),
+    "rewards of another observation": lambda m: m._replace(reward=np.roll(m.reward, 1, axis=2)),
+    "no terminal states": lambda m: m._replace(terminal=np.zeros_like(m.terminal)),
+    "other units": lambda m: m._replace(shift=np.array(0.0)),
+}
+
+
+@pytest.mark.parametrize("kinds", ["", "ta", "toy"])
+def test_environments_of_full_ranks(kinds):
+    """Steps, previous actions, observations, ends and units as in the reference simulation."""
+    for seed in range(2):
+        pomdp = ending_pomdp(seed, X=3, H=4, kinds=kinds)
+        pomdp = pomdp._replace(scale=np.array(5.0), shift=np.array(-2.0))
+        assert replayed(world_of(pomdp), pomdp) == 200
+
+
+@pytest.mark.parametrize("planted", PLANTED.values(), ids=PLANTED)
+def test_planted_bugs_are_caught(planted):
+    pomdp = ending_pomdp(0, X=3, H=4, kinds="toy")
+    pomdp = pomdp._replace(scale=np.array(5.0), shift=np.array(-2.0))
+    assert replayed(world_of(planted(pomdp)), pomdp) < 190
+
+
+def test_the_return_is_the_sum_of_the_rewards_before_the_end():
+    pomdp = ending_pomdp(0, H=4)
+    pomdp = pomdp._replace(scale=np.array(5.0), shift=np.array(-2.0))
+    sparse, dense = (HOMDPEnv(world_of(pomdp), per_step=per_step) for per_step in (False, True))
+    lengths = set()
+    for seed in range(50):
+        (_, _, total, _), (_, done, rewards, _) = (
+            play(env, lambda _, done: len(done) % 2, seed) for env in (sparse, dense)
+        )
+        lengths.add(len(done))
+        assert not any(total[:-1])
+        assert total[-1] == pytest.approx(sum(rewards), abs=1e-12)
+    assert len(lengths) > 2
+    env = HOMDPEnv(world_of(pomdp), render_mode="ansi")
+    ended = next(seed for seed in range(50) if len(play(env, lambda *_: 0, seed)[1]) == 2)
+    play(env, lambda *_: 0, ended)
+    lines = env.render().splitlines()
+    assert len(lines) == 3
+    assert lines[-1].startswith("latent states: ")
+    assert lines[-1].split(";")[0].endswith(", x2")
+    check_env(env, skip_render_check=True)
 
 
 def test_rewards_states_and_the_trailing_observation():

@@ -10,12 +10,24 @@ import pytest
 from gymnasium.spaces import Box, Discrete
 from gymnasium.wrappers import OrderEnforcing, PassiveEnvChecker, TimeLimit
 
-from homdp_ppl import Counts, DataError, PolicyError, explorers, posterior, tabular, uniform_policy
+from homdp_ppl import (
+    POMDP,
+    Counts,
+    DataError,
+    Episodes,
+    PolicyError,
+    explorers,
+    posterior,
+    tabular,
+    uniform_policy,
+)
 from homdp_ppl.core.randomness import choose
 from homdp_ppl.gym import HOMDPEnv, episodes_from
 from homdp_ppl.planners import history_tree
 from tests.chances import ALARM, believable, frequency_errors
 from tests.continuous.programs import plane, walk
+from tests.encodings import ending_pomdp, world_of
+from tests.planners.exact import full
 from tests.raising import raises
 from tests.worlds import Parity, Spy, awkward, random_policy, world
 
@@ -246,6 +258,68 @@ class Early(Machine):
         return observation, reward, over, truncated, {**info, "truth": list(self.log)}
 
 
+@cache
+def fragile():
+    """A world of the machine in which being broken is a terminal state."""
+    wear = [[[0.5, 0.5, 0], [1, 0, 0]], [[0, 0.5, 0.5], [1, 0, 0]], [[0, 0, 1], [0, 0, 1]]]
+    return world_of(
+        POMDP.of(
+            [1, 0, 0],
+            wear,
+            [[0.9, 0.1, 0], [0.6, 0.4, 0], [0, 0, 1]],
+            reward=[[1, 1], [1, 1], [0, 0]],
+            horizon=5,
+            terminal=[False, False, True],
+        )
+    )
+
+
+def test_episodes_end_in_terminal_states():
+    """The environment does not have the observation that stands for the end."""
+    for model in (fragile(), fragile().pomdp):
+        episodes = episodes_from(Early(), "uniform", 200, seed=1, model=model, latent="truth")
+        assert set(zip(episodes.ended.tolist(), episodes.length.tolist(), strict=True)) == {
+            ("horizon", 5),
+            ("terminal", 5),
+            ("terminal", 4),
+            ("terminal", 3),
+            ("terminal", 2),
+        }
+        for episode in episodes:
+            assert (episode.states[:-1] < 2).all()
+            assert (episode.states[-1] == 2) == (episode.ended == "terminal")
+
+
+def test_both_directions_with_terminal_states():
+    """Frequencies of collected episodes agree with the model; planted: other emissions."""
+    pomdp = ending_pomdp(2, H=4, kinds="a")
+    made = world_of(pomdp)
+    episodes = episodes_from(HOMDPEnv(made), "uniform", 3000, model=made)
+    assert (episodes.ended == "terminal").any()
+    assert Episodes.of(list(episodes), made).same_as(episodes)
+
+    def errors(model):
+        T, O, _ = full(model)  # noqa: E741
+        pairs = {}
+        for episode in episodes:
+            before = model.sizes[2]
+            columns = episode.states[:-1], episode.observations, episode.actions, episode.states[1:]
+            for x, y, a, z in zip(*columns, strict=True):
+                pairs.setdefault(("O", before, x), []).append(y)
+                pairs.setdefault(("T", x, a), []).append(z)
+                before = a
+        wrong = []
+        for (table, *place), values in pairs.items():
+            row = O[0][tuple(place)] if table == "O" else T[0][tuple(place)]
+            for k, chance in enumerate(row):
+                if not believable(np.array(values) == k, chance, ALARM / (len(pairs) * len(row))):
+                    wrong.append((table, *place, k))
+        return wrong
+
+    assert errors(pomdp) == []
+    assert errors(pomdp._replace(emission=np.roll(pomdp.emission, 1, axis=1))) != []
+
+
 class Endless(Machine):
     """Never ends."""
 
@@ -334,6 +408,38 @@ def test_invalid_environments_raise(env, options, words):
         episodes_from(
             env, "uniform", model=machine().with_horizon(horizon) if horizon else None, **given
         )
+
+
+class Unstoppable(Early):
+    """Goes on after the machine breaks."""
+
+    def step(self, action):
+        """Run for five steps, without repair."""
+        observation, reward, _, truncated, info = super().step(-1)
+        return observation, reward, len(self.log) > self.STEPS, truncated, info
+
+
+class Impatient(Early):
+    """Ends after three steps."""
+
+    def step(self, action):
+        """Run for three steps."""
+        observation, reward, over, truncated, info = super().step(action)
+        return observation, reward, over or len(self.log) > 3, truncated, info
+
+
+@pytest.mark.parametrize(
+    ("env", "words"),
+    [
+        (Unstoppable(), "latent states"),
+        (Impatient(), "latent states"),
+        (TimeLimit(Early(), 3), "length"),
+        (Endless(), "length"),
+    ],
+)
+def test_ends_that_contradict_the_terminal_states_raise(env, words):
+    with raises(DataError, words):
+        episodes_from(env, "uniform", 30, model=fragile(), latent="truth")
 
 
 def test_an_endless_environment_without_a_model_raises(monkeypatch):

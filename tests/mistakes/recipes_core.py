@@ -235,7 +235,11 @@ def numbers() -> Iterator[Recipe]:
     yield recipe("Episodes.of", Episodes.of, data=episodes, model=tiger)
     yield recipe("Episodes.of", Episodes.of, data=[one, one], model=tiger.homdp)
     yield recipe(
-        "Episodes.require_complete", episodes.require_complete, subject="me", free="subject"
+        "Episodes.to_horizon",
+        episodes.to_horizon,
+        spaces=tiger.spaces,
+        subject="me",
+        free="subject",
     )
     yield recipe(
         "Episodes.require_revealed", episodes.require_revealed, subject="me", free="subject"

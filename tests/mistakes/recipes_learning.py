@@ -69,6 +69,8 @@ def acting() -> Iterator[Recipe]:
     yield recipe("GraphPolicy.named", policy.named, model=tiger)
     yield recipe("GraphPolicy.save", policy.save, path=things.folder() / "again.npz")
     yield recipe("uniform_policy", uniform_policy, model=tiger)
+    allowed = things.only_listening
+    yield recipe("uniform_policy", uniform_policy, model=tiger, allowed=allowed)
     yield recipe("rollout", rollout, key=KEY, world=tiger, policy=policy)
     yield recipe("rollout", rollout, key=KEY, world=tiger, policy=blind)
     yield recipe("evaluate", evaluate, policy=policy, pomdp=tiger.pomdp)
@@ -95,6 +97,7 @@ def acting() -> Iterator[Recipe]:
         statistics={"seconds": 1.0},
         spaces=tiger.spaces,
         model=tiger.pomdp,
+        allowed=np.ones(policy.probabilities.shape, dtype=bool),
         free="planner statistics model",
     )
     yield recipe("Plan.draw", plan.draw, steps=1, axes=None)

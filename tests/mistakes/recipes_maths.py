@@ -204,7 +204,14 @@ def evaluating() -> Iterator[Recipe]:
         other=other,
     )
     graph = BlindPolicy(np.array([[1.0, 0.0], [1.0, 0.0]])).graph(observations=2)
-    yield recipe("evaluation.uniform_at", evaluation.uniform_at, policy=graph, step=2, horizon=2)
+    yield recipe(
+        "evaluation.uniform_at",
+        evaluation.uniform_at,
+        policy=graph,
+        step=2,
+        horizon=2,
+        allowed=np.ones(graph.probabilities.shape, dtype=bool),
+    )
 
 
 def inferring() -> Iterator[Recipe]:

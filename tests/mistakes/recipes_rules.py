@@ -154,6 +154,10 @@ def planning() -> Iterator[Recipe]:
         free="time_limit",
     )
     yield recipe("planners.history_tree", planners.history_tree, max_nodes=1000, clip=False)
+    graph = planners.history_graph(tiger)
+    yield recipe("planners.history_tree", planners.history_tree, graph=graph, free="graph")
+    yield recipe("planners.history_graph", planners.history_graph, model=tiger, horizon=2)
+    yield recipe("planners.history_graph", planners.history_graph, model=support, horizon=2)
     yield recipe(
         "planners.particle_tree",
         planners.particle_tree,
@@ -170,6 +174,9 @@ def planning() -> Iterator[Recipe]:
     yield recipe("planners.quantised", planners.quantised, gap=0.1, planner=None, max_cells=16)
     for name in ("history_tree", "alpha_vectors", "bounded_search", "auto"):
         yield recipe(f"{name}()", _pomdp(getattr(planners, name)()), pomdp=tiger.pomdp)
+    for name in ("history_tree", "auto"):
+        call, allowed = _allowed(getattr(planners, name)()), things.only_listening
+        yield recipe(f"{name}()", call, pomdp=tiger.pomdp, allowed=allowed)
     yield recipe("quantised()", _world(planners.quantised(gap=0.1)), world=gaussian)
     yield recipe("particle_tree()", _world(planners.particle_tree(simulations=5)), world=tiger)
     yield recipe("planners.count_histories", planners.count_histories, support=support, horizon=3)
@@ -201,6 +208,10 @@ def planning() -> Iterator[Recipe]:
 
 def _pomdp(planner):
     return lambda pomdp: planner(pomdp)
+
+
+def _allowed(planner):
+    return lambda pomdp, allowed: planner(pomdp, allowed=allowed)
 
 
 def _world(planner):

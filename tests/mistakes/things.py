@@ -45,6 +45,11 @@ def tiger() -> Any:
     return models.load("tiger", horizon=2)
 
 
+def only_listening(observations: Any, actions: Any) -> Any:
+    """A restriction of the actions of the tiger problem."""
+    return np.array([True, False, False])
+
+
 @cache
 def lamp() -> Any:
     """A declaration with an unknown transition table."""

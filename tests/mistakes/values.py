@@ -166,7 +166,7 @@ def _for_number(value: float) -> Iterator[Mistake]:
     yield Mistake("percent", 100 * value, "any")
     yield Mistake("huge", 1e300, "any")
     yield Mistake("tiny", 1e-300, "any")
-    yield Mistake("a huge whole number", 2**70, "any")
+    yield Mistake("a huge integer", 2**70, "any")
     yield Mistake("beyond float64", 10**400, "any")
     yield Mistake("a flag", True, "any")
     yield Mistake("two numbers", np.array([value, value]), "any")

@@ -87,13 +87,13 @@ def test_program_density_equals_hand_density(name):
 def hand_density(made, policy, episodes: Episodes, k: int) -> float:
     """Log of rho(x_1) prod_h O(y_h|x_h) pi(a_h|y_1:h, a_1:h-1) T(x_h+1|x_h, a_h), by factors."""
     x, y, a = episodes.states[k], episodes.observations[k], episodes.actions[k]
-    dynamics, numbers = made.dynamics, made.numbers
+    dynamics, numbers, A = made.dynamics, made.numbers, len(made.spaces.actions)
     with x64():
         total = float(dynamics.log_initial(numbers, x[0]))
         for h in range(made.spaces.horizon):
-            total += float(dynamics.log_emission(numbers, x[h], y[h]))
+            total += float(dynamics.log_emission(numbers, x[h], a[h - 1] if h else A, h, y[h]))
             total += np.log(policy.act(y[: h + 1], a[:h])[a[h]])
-            total += float(dynamics.log_transition(numbers, x[h], a[h], x[h + 1]))
+            total += float(dynamics.log_transition(numbers, x[h], a[h], h, x[h + 1]))
     return total
 
 

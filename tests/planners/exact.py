@@ -1,5 +1,6 @@
 """Independent, simple and slow solutions of small POMDPs, as references for planners."""
 
+from collections.abc import Callable
 from fractions import Fraction
 from itertools import product
 
@@ -118,9 +119,16 @@ def optimum(pomdp: POMDP) -> float:
     return float(tree_values(pomdp, joint, seen=np.arange(len(joint))).sum())
 
 
-def rational_optimum(pomdp: POMDP, denominator: int) -> Fraction:
+def everything_allowed(observations: tuple, actions: tuple) -> slice:
+    """No restriction of the actions."""
+    return slice(None)
+
+
+def rational_optimum(
+    pomdp: POMDP, denominator: int, allowed: Callable = everything_allowed
+) -> Fraction:
     """The optimal value in exact rational arithmetic, for numbers that are multiples of
-    1/denominator.
+    1/denominator; ``allowed`` is asked only after histories of positive probability.
     """
     rho, T, emission, r = (
         np.vectorize(lambda v: Fraction(round(v * denominator), denominator), otypes=[object])(t)
@@ -128,9 +136,11 @@ def rational_optimum(pomdp: POMDP, denominator: int) -> Fraction:
     )
     X, A, _ = T.shape
 
-    def best(weights: list, h: int) -> Fraction:
+    def best(weights: list, h: int, seen: tuple, done: tuple) -> Fraction:
+        if not any(weights):
+            return Fraction(0)
         values = []
-        for a in range(A):
+        for a in np.arange(A)[allowed(seen, done)]:
             now = sum((weights[x] * r[h, x, a] for x in range(X)), Fraction(0))
             if h + 1 < len(r):
                 moved = [
@@ -138,7 +148,12 @@ def rational_optimum(pomdp: POMDP, denominator: int) -> Fraction:
                 ]
                 now += sum(
                     (
-                        best([moved[z] * emission[z, y] for z in range(X)], h + 1)
+                        best(
+                            [moved[z] * emission[z, y] for z in range(X)],
+                            h + 1,
+                            (*seen, y),
+                            (*done, int(a)),
+                        )
                         for y in range(emission.shape[1])
                     ),
                     Fraction(0),
@@ -147,7 +162,10 @@ def rational_optimum(pomdp: POMDP, denominator: int) -> Fraction:
         return max(values)
 
     return sum(
-        (best([rho[x] * emission[x, y] for x in range(X)], 0) for y in range(emission.shape[1])),
+        (
+            best([rho[x] * emission[x, y] for x in range(X)], 0, (y,), ())
+            for y in range(emission.shape[1])
+        ),
         Fraction(0),
     )
 
@@ -170,9 +188,12 @@ def rational_pomdp(seed: int, X: int, Y: int, A: int, H: int, denominator: int =
     )
 
 
-def best_by_enumeration(model: POMDP) -> float:
+def best_by_enumeration(model: POMDP, allowed: Callable | None = None) -> float:
     """The best value of all deterministic history-dependent policies, by summing over all
     trajectories. Each policy is a column.
+
+    With ``allowed``, policies are left out that take a forbidden action after a history of positive
+    probability.
     """
     rho, (T, O, r) = model.initial, full(model)  # noqa: E741
     H, X, Y, A = r.shape
@@ -181,6 +202,7 @@ def best_by_enumeration(model: POMDP) -> float:
         zip(histories, np.array(list(product(range(A), repeat=len(histories)))).T, strict=True)
     )
     values = np.zeros(A ** len(histories))
+    reached = {seen: np.zeros(len(values)) for seen in histories}  # probabilities
     for states, seen in product(product(range(X), repeat=H), product(range(Y), repeat=H)):
         chance, rewards = np.full(len(values), rho[states[0]]), np.zeros(len(values))
         before = np.full(len(values), A)  # the previous action; A before the first one
@@ -190,4 +212,14 @@ def best_by_enumeration(model: POMDP) -> float:
             rewards += r[h, x, y, action]
             before = action
         values += chance * rewards
-    return values.max()
+        for h in range(H):
+            reached[seen[: h + 1]] += chance
+    valid = np.ones(len(values), dtype=bool)
+    for seen in histories if allowed is not None else ():
+        done = np.array([policies[seen[: k + 1]] for k in range(len(seen) - 1)]).reshape(
+            len(seen) - 1, len(values)
+        )
+        for k in np.flatnonzero(valid & (reached[seen] > 0)):
+            assert allowed is not None
+            valid[k] = allowed(seen, tuple(done[:, k]))[policies[seen][k]]
+    return values[valid].max()

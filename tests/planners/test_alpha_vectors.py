@@ -15,7 +15,7 @@ from tests.planners.exact import best_by_enumeration, optimum, random_pomdp
 from tests.raising import raises
 
 # the attribute of the package with this name is the function
-MODULE = importlib.import_module("homdp_ppl.planners.alpha_vectors")
+MODULE = importlib.import_module("homdp_ppl.planners._vector_backup")
 
 
 @pytest.fixture(params=["tree and vectors", "vectors only"])

@@ -93,7 +93,7 @@ def test_sawtooth_where_points_have_zeros() -> None:
     search = Search(pomdp, 0.0, np.inf)
     search.stages[0].informed[:] = 2.0
     point = Children(
-        np.array([0, 2]), np.array([0, 1]), middle[:2], informed, value, value, value, value, value
+        np.array([0, 2]), np.array([0, 1]), middle[:2], informed, *(value,) * 5, np.zeros(1, int)
     )
     search._store(0, with_points(search.stages[0], point, np.array([0])))
 
@@ -111,7 +111,7 @@ def test_sawtooth_where_points_have_zeros() -> None:
             [0.5, 0, 0.5],
         ]
     ):
-        search.model = search.model._replace(initial=belief)
+        search.models[0] = search.models[0]._replace(initial=belief)
         upper = search.bounds()[0] - search.rounding
         assert upper == pytest.approx(sawtooth(belief, middle > 0), abs=1e-14)
         assert tree_values(pomdp, belief[None])[0] <= upper + 1e-14

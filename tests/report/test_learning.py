@@ -12,8 +12,8 @@ from matplotlib.colors import to_hex
 
 from homdp_ppl import DataError, explorers, learn, models
 from homdp_ppl.planners import history_tree
+from homdp_ppl.report.formatting import COLOURS
 from homdp_ppl.report.learning import POINTS, curve_of, draw_optimistic_values, draw_regret
-from homdp_ppl.report.look import COLOURS
 from homdp_ppl.report.studies import draw_episodes_to, draw_optimism
 from tests.raising import raises
 from tests.runs import losing

@@ -10,7 +10,7 @@ from matplotlib.colors import to_hex
 
 from homdp_ppl import DataError, explorers, learn, models
 from homdp_ppl.planners import history_tree
-from homdp_ppl.report.look import COLOURS
+from homdp_ppl.report.formatting import COLOURS
 from homdp_ppl.report.studies import draw_episodes_to, draw_optimism
 from homdp_ppl.study import episodes_to
 from tests.raising import raises

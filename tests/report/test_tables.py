@@ -1,5 +1,6 @@
 """Tables use the names of the model."""
 
+from fractions import Fraction
 from math import inf, nan
 
 import jax
@@ -40,9 +41,16 @@ def test_titles_are_not_markup():
         assert "[bold]x" in text_of(table)
 
 
+ROW = study.Row("greedy", "none", 1, 0.5, nan, 0.5, 1.0, 0.1, inf, 0.1, 0.0, (nan, nan), False)
+
+
 def titled(title):
-    row = study.Row("greedy", "none", 1, 0.5, nan, 0.5, 1.0, 0.1, inf, 0.1, 0.0, (nan, nan), False)
-    return comparison_table([row], title)
+    return comparison_table([ROW], title)
+
+
+def test_a_rational_epsilon():
+    found, expected = (comparison_table([ROW], epsilon=e) for e in (Fraction(1, 4), 0.25))
+    assert text_of(found) == text_of(expected)
 
 
 def test_the_table_of_models_contains_sizes_and_unknowns():

@@ -95,7 +95,7 @@ def test_a_full_disk_leaves_the_old_file(tmp_path):
     path.write_bytes(b"old")
     message = finish(spawn(LIMITED, path))
     assert message == (
-        f"{path}: got File too large; expected a file that can be written. Free some disk space, "
+        f"{path}: got file too large; expected a file that can be written. Free some disk space, "
         f"then resume.\n"
     )
     assert path.read_bytes() == b"old"

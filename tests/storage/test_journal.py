@@ -152,7 +152,11 @@ def test_a_damaged_journal_is_renamed_and_rebuilt(tmp_path):
         with raises(DamageError, f"{path}[byte {ends[whole]}]") as caught:
             Journal.open(path)
         damage = pickle.loads(pickle.dumps(caught.value))
-        assert (damage.whole, damage.offset, str(damage)) == (whole, ends[whole], str(caught.value))
+        assert (damage.intact, damage.offset, str(damage)) == (
+            whole,
+            ends[whole],
+            str(caught.value),
+        )
         assert damage.aside == tmp_path / f"0.journal.damaged-{number}"
         assert damage.aside.read_bytes() == damaged
         assert not path.exists()
@@ -176,7 +180,7 @@ def test_any_damage_is_detected_and_the_file_renamed(tmp_path):
         assert caught.value.aside.read_bytes() == damaged
         assert not path.exists()
         assert numbers(read_journal(caught.value.aside, salvage=True)) == list(
-            range(caught.value.whole)
+            range(caught.value.intact)
         )
     assert len(os.listdir(tmp_path)) == 34
 
@@ -207,7 +211,7 @@ def test_a_failed_append_is_rolled_back(tmp_path, monkeypatch, call, fault):
         monkeypatch.undo()
         if isinstance(fault, OSError):
             assert caught.value.offset == len(before)
-            assert caught.value.problems[0].got == "Input/output error"
+            assert caught.value.problems[0].got == "input/output error"
         assert path.read_bytes() == before
         journal.append({}, {"n": 3})
     assert [block.facts["n"] for block in read_journal(path).blocks] == [0, 1, 2, 3]
@@ -276,7 +280,7 @@ def fills_up(path, limit, words, make_space=lambda: None):
 
 def test_a_file_that_cannot_grow(tmp_path):
     """The limit is inside a record: a part of it is written before the error."""
-    fills_up(tmp_path / "0.journal", 100_000, "File too large")
+    fills_up(tmp_path / "0.journal", 100_000, "file too large")
 
 
 def test_a_full_disk(tmp_path):
@@ -290,7 +294,7 @@ def test_a_full_disk(tmp_path):
         pytest.skip("no file system can be mounted here")
     try:
         (disk / "ballast").write_bytes(bytes(100_000))
-        fills_up(disk / "0.journal", 0, "No space left on device", (disk / "ballast").unlink)
+        fills_up(disk / "0.journal", 0, "no space left on device", (disk / "ballast").unlink)
     finally:
         subprocess.run(["umount", str(disk)], check=True)
 

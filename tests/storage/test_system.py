@@ -40,8 +40,8 @@ NO_LOCKS = "sys.modules['fcntl'] = None\n"
 def test_a_locked_byte_excludes_a_second_process(tmp_path):
     first = spawn(WINDOWS + HOLD, tmp_path)
     assert first.stdout.readline() == "won\n"
-    refused = finish(spawn(WINDOWS + HOLD, tmp_path))
-    assert f"a lock held by process {first.pid} on host" in refused
+    message = finish(spawn(WINDOWS + HOLD, tmp_path))
+    assert f"a lock held by process {first.pid} on host" in message
     finish(first, "\n")
     assert finish(spawn(WINDOWS + HOLD, tmp_path), "\n") == "won\n"
 

@@ -14,7 +14,7 @@ import pytest
 from homdp_ppl import study
 from homdp_ppl.storage.journal import Journal
 from homdp_ppl.storage.records import walk
-from homdp_ppl.study.reading import is_whole
+from homdp_ppl.study.reading import run_is_complete
 from tests.study.crew import workers_of
 from tests.study.forge import ROOT, zygote
 
@@ -160,7 +160,7 @@ class Attack:
                 rounds = len(run.values)
                 expected = seeds[int(run.about["seed"])].record.until(rounds, rounds)
                 assert run.record.same_as(expected)
-        ended = sum(is_whole(run) for several in runs.values() for run in several)
+        ended = sum(run_is_complete(run) for several in runs.values() for run in several)
         if ended == 4:
             self.found["resumed to the end"] += 1
             assert study.digest(directory) == self.digest

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from homdp_ppl import theory
+from homdp_ppl import ParameterError, models, theory
 from homdp_ppl.theory.samples import smallest
 
 E = math.e
@@ -121,3 +121,16 @@ def test_sample_sizes_are_the_smallest_and_show_the_leading_order():
         2 * 243 * 2 * math.log(720) / 0.25
     )
     assert [smallest(lambda k, n=n: k >= n) for n in (1, 2, 3, 5, 8, 1000)] == [1, 2, 3, 5, 8, 1000]
+
+
+@pytest.mark.parametrize("accuracy", [1e300, 1e155, 0.0, math.nan])
+def test_accuracies_out_of_range(accuracy):
+    for call in (
+        lambda: theory.hop_b_samples(2, 3, 2, 3, accuracy),
+        lambda: theory.hop_b_class_samples(2, 2, 3, 9, accuracy),
+        lambda: theory.hop_v_samples(2, 3, 9, 8, 2, accuracy),
+        lambda: theory.report(models.load("tiger"), 10, accuracy=accuracy),
+    ):
+        with pytest.raises(ParameterError) as caught:
+            call()
+        assert [problem.where for problem in caught.value.problems] == ["accuracy"]

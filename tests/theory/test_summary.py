@@ -7,10 +7,11 @@ import math
 import numpy as np
 import pytest
 
-from homdp_ppl import ParameterError, Spaces, theory
+from homdp_ppl import Counts, ParameterError, Spaces, theory, uniform_policy
 from homdp_ppl.evaluation.lemma import simulation_lemma
+from tests.encodings import encoded, ending_pomdp, world_of
 from tests.raising import raises
-from tests.worlds import world
+from tests.worlds import random_policy, world
 
 
 def test_report_says_when_statements_are_informative():
@@ -99,3 +100,42 @@ def test_numpy_numbers_do_not_overflow(number):
 
 def test_the_simulation_lemma_is_also_listed_here():
     assert theory.simulation_lemma is simulation_lemma
+
+
+@pytest.mark.parametrize(
+    ("kinds", "where"),
+    [("t", {"transition"}), ("a", {"emission"}), ("toy", {"transition", "emission"})],
+)
+def test_statements_that_are_not_known_raise(kinds, where):
+    """The paper has one table for all steps; rewards of observations and ends are covered."""
+    pomdp = ending_pomdp(0, kinds=kinds)
+    made = world_of(pomdp)
+    policy, counts = uniform_policy(pomdp), Counts.zero(pomdp.spaces)
+    for attempt in (
+        lambda: theory.report(pomdp, 100),
+        lambda: theory.report(made, 100),
+        lambda: theory.report(made.homdp, 100),
+        lambda: theory.hop_b_optimism(policy, made, counts, 100),
+        lambda: theory.hop_b_class_optimism([policy], made, counts, np.ones((1, 3, 3)) / 3, 100),
+    ):
+        with raises(ParameterError, *where):
+            attempt()
+    covered = ending_pomdp(0, kinds="y")
+    assert theory.report(covered, 100) == theory.report(covered.spaces, 100)
+    encoding = theory.report(encoded(pomdp), 100)
+    assert encoding[0].value > theory.report(pomdp.spaces, 100)[0].value
+
+
+@pytest.mark.parametrize("kinds", ["t", "a", "toy", ""])
+def test_the_simulation_lemma_with_full_ranks(kinds):
+    """Differences and distances equal those of the encoded models, and the bound holds."""
+    for seed in range(3):
+        one, other = (ending_pomdp(k, kinds=kinds) for k in (seed, seed + 9))
+        other = other._replace(reward=one.reward, initial=one.initial)
+        policy = random_policy(one.spaces, seed)
+        found = simulation_lemma(policy, one, other)
+        expected = simulation_lemma(policy, encoded(one), encoded(other))
+        assert found.difference == pytest.approx(expected.difference, abs=1e-12)
+        assert found.distance == pytest.approx(expected.distance, abs=1e-12)
+        assert found.distance <= found.bound + 1e-12
+        assert expected.bound <= found.bound + 1e-12

@@ -10,7 +10,7 @@ import numpy as np
 
 from homdp_ppl.core.checked import checked
 from homdp_ppl.precision import x64
-from homdp_ppl.report.look import counted
+from homdp_ppl.report.formatting import counted
 from homdp_ppl.report.page.html import Html, document, number, paragraph, tag, text
 from homdp_ppl.report.page.last import forest_section, policy_section, radius_section
 from homdp_ppl.report.page.model import (
@@ -180,7 +180,7 @@ def _finding(one: Shown) -> str:
     if best.rule == first or np.isnan(best.interval[0]):
         return lowest
     sure = "does not contain 0" if best.interval[1] < 0 else "contains 0"
-    return f"{lowest} Its difference to {first} is {number(best.less)}; the 95% interval {sure}."
+    return f"{lowest} Its difference from {first} is {number(best.less)}; the 95% interval {sure}."
 
 
 def _model(k: int, one: Shown) -> Html:

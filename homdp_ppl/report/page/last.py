@@ -27,7 +27,7 @@ def policy_section(shown: Shown) -> Html:
     steps, horizon = max(step for _, step in tree.nodes(data="step")), tree.graph["horizon"]
     which = "The decisions" if steps == horizon else f"The first {steps} of {horizon} decisions"
     summary = (
-        f"The policy of the last round of {shown.whose}. Its value in the true world is "
+        f"The policy of the last round of {shown.run_name}. Its value in the true world is "
         f"{number(tree.graph['value'])}; the optimum is {number(tree.graph['optimum'])}."
     )
     if sum(tree.out_degree(node) == 0 for node in tree) > 2 * LEAVES:
@@ -62,7 +62,7 @@ def forest_section(shown: Shown) -> Html:
         f"Posterior intervals of unknown numbers; {inside} of {len(entries)} intervals of 90% "
         "contain the true value.",
         f"Posterior of every unknown number, given the declared prior and the data of "
-        f"{shown.whose}: 90% intervals (thin), 50% intervals (thick) and true values (crosses). "
+        f"{shown.run_name}: 90% intervals (thin), 50% intervals (thick) and true values (crosses). "
         f"{inside} of {len(entries)} intervals of 90% contain the true value. {some}",
     )
 
@@ -77,7 +77,7 @@ def radius_section(shown: Shown) -> Html:
             partial(_draw_radii, radii, part),
             f"Confidence radii (lines) and true errors (dots) of {part} rows against visits.",
             f"Confidence radii of the {part} rows against the number of visits, for the data of "
-            f"{shown.whose}. Each line is one unknown row and one kind of radius. Dots are true "
+            f"{shown.run_name}. Each line is one unknown row and one kind of radius. Dots are true "
             "errors; the distance from the dots to a line shows how conservative the radius is.",
         )
         for part in get_args(Part)

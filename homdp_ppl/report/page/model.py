@@ -11,12 +11,12 @@ import numpy as np
 
 from homdp_ppl.errors import HOMDPError
 from homdp_ppl.learning.metrics import Saved
+from homdp_ppl.report.formatting import COLOURS
 from homdp_ppl.report.learning import draw_regret
-from homdp_ppl.report.look import COLOURS
 from homdp_ppl.report.page.exhibits import Exhibit, read_exhibit, write_exhibit
 from homdp_ppl.report.page.gather import gather, not_shown
 from homdp_ppl.report.page.html import Html, number, paragraph, picture, tag, text
-from homdp_ppl.report.page.progress import drawable, of_model, whole
+from homdp_ppl.report.page.progress import complete_runs, drawable, of_model
 from homdp_ppl.report.page.tables import prior_table, theory_tables
 from homdp_ppl.report.priors import draw_priors
 from homdp_ppl.report.studies import draw_optimism
@@ -42,14 +42,15 @@ class Shown:
     @cached_property
     def ended(self) -> dict[str, list[Saved]]:
         """Complete runs under the declared prior, by rule."""
-        return whole(of_model(self.runs, self.model))
+        return complete_runs(of_model(self.runs, self.model))
 
     @cached_property
     def by_prior(self) -> dict[str, dict[str, list[Saved]]]:
         """Complete runs by rule and prior, for rules with runs under more than one prior."""
         others = [prior for prior in self.directory.study.priors if prior != "declared"]
         ended = {
-            prior: whole(of_model(self.runs, self.model, prior)) for prior in ("declared", *others)
+            prior: complete_runs(of_model(self.runs, self.model, prior))
+            for prior in ("declared", *others)
         }
         found = {
             rule: {prior: ended[prior][rule] for prior in ended if rule in ended[prior]}
@@ -89,7 +90,7 @@ class Shown:
         return rule, learned[rule][0]
 
     @property
-    def whose(self) -> str:
+    def run_name(self) -> str:
         """The chosen run in words."""
         rule, run = self.chosen
         return f"{rule}, seed {run.about['seed']}"
@@ -200,7 +201,7 @@ def prior_section(shown: Shown) -> Html:
         "The same rules under different priors. Declared: the prior of the model, with its "
         "structure. Flat: independent rows with Dirichlet(1) priors. Sparse: independent rows "
         "of n outcomes with Dirichlet(1/n) priors, which favour few outcomes per row. The "
-        "difference to declared shows how much the structure helps in this model.",
+        "difference from the declared prior shows how much the structure helps in this model.",
     )
     return Html(drawn + prior_table(shown.by_prior, shown.directory.study.epsilon))
 

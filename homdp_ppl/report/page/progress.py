@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from homdp_ppl.learning.metrics import Saved
 from homdp_ppl.study import StudyDirectory
-from homdp_ppl.study.reading import Runs, is_whole
+from homdp_ppl.study.reading import Runs, run_is_complete
 from homdp_ppl.study.specification import Unit
 
 
@@ -20,15 +20,17 @@ def of_model(runs: Runs, model: str, prior: str = "declared") -> dict[str, list[
     }
 
 
-def whole(runs: Mapping[str, Sequence[Saved]]) -> dict[str, list[Saved]]:
+def complete_runs(runs: Mapping[str, Sequence[Saved]]) -> dict[str, list[Saved]]:
     """The complete runs, by rule. Rules without complete runs are left out."""
-    found = {name: [run for run in several if is_whole(run)] for name, several in runs.items()}
+    found = {
+        name: [run for run in several if run_is_complete(run)] for name, several in runs.items()
+    }
     return {name: several for name, several in found.items() if several}
 
 
 def drawable(runs: Mapping[str, Sequence[Saved]]) -> dict[str, list[Saved]]:
     """The complete runs of each rule; if it has none, all its runs, cut to the shortest."""
-    ended = whole(runs)
+    ended = complete_runs(runs)
     return {name: ended.get(name) or _cut(several) for name, several in runs.items() if several}
 
 
@@ -37,10 +39,10 @@ def missing(directory: StudyDirectory, runs: Runs, failed: Mapping[Unit, str]) -
     lines = []
     for unit in directory.units():
         several = [run for run in runs.get(unit[:3], []) if int(run.about["seed"]) in unit.seeds]
-        ended = sum(map(is_whole, several))
+        ended = sum(map(run_is_complete, several))
         if unit not in failed and ended == len(unit.seeds):
             continue
-        begun = [run for run in several if not is_whole(run)]
+        begun = [run for run in several if not run_is_complete(run)]
         parts = [f"{ended} of {len(unit.seeds)} runs complete"]
         parts += [
             (

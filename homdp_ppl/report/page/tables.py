@@ -10,7 +10,7 @@ import networkx as nx
 from homdp_ppl import theory
 from homdp_ppl.core.spaces import Spaces
 from homdp_ppl.learning.metrics import Saved
-from homdp_ppl.report.look import counted
+from homdp_ppl.report.formatting import counted
 from homdp_ppl.report.page.html import Html, exact, number, table, tag, text
 from homdp_ppl.study import Row, summarise
 
@@ -29,7 +29,7 @@ DELTA = 0.1  # failure probability of the bounds
 
 
 def results_table(runs: Mapping[str, Sequence[Saved]], epsilon: float, caption: str) -> Html:
-    """Results of the rules in one model, with differences to the first rule.
+    """Results of the rules in one model, with differences from the first rule.
 
     Parameters
     ----------
@@ -45,7 +45,7 @@ def results_table(runs: Mapping[str, Sequence[Saved]], epsilon: float, caption: 
         "rule",
         "seeds",
         "regret ± standard error",
-        f"difference to {rows[0].rule} [95%]",
+        f"difference from {rows[0].rule} [95%]",
         "gap",
         "optimistic",
         "excess",
@@ -112,7 +112,7 @@ def guarantee_table(runs: Mapping[str, Sequence[Saved]]) -> Html:
 
 
 def prior_table(runs: Mapping[str, Mapping[str, Sequence[Saved]]], epsilon: float) -> Html:
-    """Results of Bayesian rules under each prior, with differences to the declared prior.
+    """Results of Bayesian rules under each prior, with differences from the declared prior.
 
     Parameters
     ----------
@@ -136,7 +136,7 @@ def prior_table(runs: Mapping[str, Mapping[str, Sequence[Saved]]], epsilon: floa
         "rule, prior",
         "seeds",
         "regret ± standard error",
-        "difference to declared [95%]",
+        "difference from declared [95%]",
         "gap",
         "optimistic",
         "excess",

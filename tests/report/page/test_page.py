@@ -15,7 +15,7 @@ from homdp_ppl import models, study
 from homdp_ppl.learning.metrics import Saved
 from homdp_ppl.report.page import write_page
 from homdp_ppl.report.page.model import Shown, calibration
-from homdp_ppl.report.page.progress import drawable, missing, whole
+from homdp_ppl.report.page.progress import complete_runs, drawable, missing
 from homdp_ppl.report.studies import draw_optimism
 from homdp_ppl.study.specification import Unit
 
@@ -200,7 +200,7 @@ def test_page_of_an_incomplete_study(done, tmp_path):
     assert [
         len(run.values) for run in drawable({"a": runs["tiger", "declared", RULES[1]]})["a"]
     ] == [5, 5]
-    assert whole({"a": [short], "b": [first, short]}) == {"b": [first]}
+    assert complete_runs({"a": [short], "b": [first, short]}) == {"b": [first]}
 
 
 def cut(run: Saved, rounds: int) -> Saved:
