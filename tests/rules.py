@@ -13,7 +13,7 @@ def example_arguments(name: str, world: World) -> dict:
 
     Model classes contain a blurred table, the true table, and one with the states reversed.
     """
-    T, O = (np.asarray(part) for part in (world.pomdp.moves(0), world.pomdp.shows(0)))  # noqa: E741
+    T, O = world.form.short(world.pomdp.transition, world.pomdp.emission)  # noqa: E741
     examples = {"world": world, "transitions": members(T), "emissions": members(O)}
     parameters = signature(EXPLORERS[name]).parameters.values()
     needed = [each.name for each in parameters if each.default is each.empty]

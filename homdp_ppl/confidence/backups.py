@@ -2,7 +2,8 @@
 
 A backup takes the alpha-vectors of the next step, (A, Y, X), and returns the value after each
 action in each state: sum over x', y' of T(x'|x,a) O(y'|x') alpha'(x'). The optimistic value is the
-mean plus z standard deviations, or a quantile of draws.
+mean plus z standard deviations, or a quantile of draws. If tables depend on the step or on the
+previous action, the backup of step h uses T_h and O_{h+1}(y'|x', a).
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from scipy.special import ndtr
 from homdp_ppl.core.arguments import refuse, share_problems
 from homdp_ppl.core.checked import check_types, checked
 from homdp_ppl.core.counts import Counts, check_counts
+from homdp_ppl.core.form import Form
 from homdp_ppl.core.pomdp import POMDP
 from homdp_ppl.core.pomdp_validation import check_candidates, check_pomdp
 from homdp_ppl.declare.model import HOMDP
@@ -52,13 +54,15 @@ class Moments(NamedTuple):
     model: POMDP
     transition: Spread
     emission: Spread
+    initial: Spread
 
 
 @checked
 def has_moments(homdp: HOMDP) -> bool:
     """Whether backups have a mean and variance in closed form.
 
-    This requires that all unknown rows are Dirichlet, and that T and O share no Dirichlet row.
+    This requires that all unknown rows are Dirichlet, and that O shares no Dirichlet row with T or
+    with the initial distribution.
 
     Examples
     --------
@@ -76,6 +80,7 @@ def has_moments(homdp: HOMDP) -> bool:
     """
     conjugate = homdp.structure.conjugate
     shared = set(conjugate.row[conjugate.transition[conjugate.transition >= 0]])
+    shared |= set(conjugate.row[conjugate.initial[conjugate.initial >= 0]])
     shared &= set(conjugate.row[conjugate.emission[conjugate.emission >= 0]])
     return len(conjugate.sites) == len(homdp.sites) and not shared
 
@@ -100,7 +105,7 @@ def moments(homdp: HOMDP, counts: Counts) -> Moments:
     """
     check_counts(counts, homdp)
     if not has_moments(homdp):
-        expected = "Dirichlet rows only, none of them shared by T and O"
+        expected = "Dirichlet rows only, none of them shared by O and T or the initial distribution"
         problem = Problem(
             "sites",
             ", ".join(site.name for site in homdp.sites),
@@ -111,19 +116,18 @@ def moments(homdp: HOMDP, counts: Counts) -> Moments:
     form = closed_form(homdp)
     concentration = form.concentration(counts)
     spread = form.spread(concentration)
-    return Moments(
-        homdp.model_of(form.mean(concentration)), spread["transition"], spread["emission"]
-    )
+    return Moments(homdp.model_of(form.mean(concentration)), **spread)
 
 
 @checked
-def backup_moments(homdp: HOMDP) -> Callable[[Moments, Array], tuple[Array, Array]]:
-    """A function that computes the mean and the variance of the one-step backup, each (X, A), from
-    alpha_next (A, Y, X), for independent Dirichlet rows.
+def backup_moments(homdp: HOMDP) -> Callable[..., tuple[Array, Array]]:
+    """A function of (moments, alpha_next, step) that computes the mean and the variance of the
+    one-step backup, each (X, A), from alpha_next (A, Y, X), for independent Dirichlet rows.
 
     With g(x') = sum_y' O(y'|x') alpha(y', x'), and T independent of O, the variance is Var(sum T
     g-bar) + sum over x', x'' of E[T(x') T(x'')] Cov(g(x'), g(x'')). For x' != x'' the covariances
-    are zero, unless the two rows of O use the same Dirichlet row.
+    are zero, unless the two rows of O use the same Dirichlet row. The step, from 1 (the default),
+    matters only if tables depend on it: T is that of the step, and O that of the next step.
 
     Examples
     --------
@@ -141,20 +145,23 @@ def backup_moments(homdp: HOMDP) -> Callable[[Moments, Array], tuple[Array, Arra
     >>> mean.ravel().tolist(), variance.ravel().round(4).tolist()  # of uniform rows: 1/2 and 1/12
     ([0.5, 0.5], [0.0833, 0.0833])
     """
-    covariance = _covariance(closed_form(homdp))
+    covariance, form = _covariance(closed_form(homdp)), homdp.form
 
-    def evaluate(believed: Moments, alpha_next: Array) -> tuple[Array, Array]:
+    def evaluate(believed: Moments, alpha_next: Array, step: int = 1) -> tuple[Array, Array]:
         believed = _validated(believed, "backup_moments")
         xp = namespace(believed, alpha_next)
-        T, row = believed.model.moves(0), believed.transition
+        T, row = believed.model.moves(step - 1), believed.transition
+        if form.moves_by_step:
+            row = Spread(*(part[step - 1] for part in row))
         # products and sums fuse in a compiled loop, einsum does not
-        g = (believed.model.shows(0).T * alpha_next).sum(1)
+        g = (xp.swapaxes(_shown_after(believed.model, step), 1, 2) * alpha_next).sum(1)
         mean = (T * g).sum(-1)
         scale = row.mass**2 * row.shrink
         # centred before squaring, so that known rows have a variance of exactly zero
         centred = g - (row.mean * g).sum(-1, keepdims=True)
         first = (row.mean * centred**2).sum(-1)
-        C = covariance(believed.emission, alpha_next)  # (A, X) of single rows, or (A, X, X)
+        # (A, X) of single rows, or (A, X, X)
+        C = covariance(believed.emission, alpha_next, _after(form, step))
         if C.ndim == 2:
             second = (T**2 * C).sum(-1) + scale * ((row.mean - row.mean**2) * C).sum(-1)
         else:
@@ -173,6 +180,9 @@ def start_variance(homdp: HOMDP) -> Callable[[Moments, Array], Array]:
     """A function that computes the variance of sum_x rho(x) g_1(x) from the alpha-vectors after
     each first observation, (Y, X).
 
+    If rho is unknown, it is a Dirichlet row like those of T, and the variance is that of
+    :func:`backup_moments` with rho in the place of T.
+
     Examples
     --------
     >>> import numpy as np, numpyro.distributions as dist
@@ -186,12 +196,23 @@ def start_variance(homdp: HOMDP) -> Callable[[Moments, Array], Array]:
     ... )  # uniform distribution: 1/12
     0.0833
     """
-    covariance = _covariance(closed_form(homdp))
+    covariance, form = _covariance(closed_form(homdp)), homdp.form
+    known = bool(homdp.structure.known.initial)
+    first_rows = form.emission_index(0, slice(-1, None), slice(None))[:-1]
 
     def evaluate(believed: Moments, first: Array) -> Array:
         believed = _validated(believed, "start_variance")
-        C, rho = covariance(believed.emission, first[None])[0], believed.model.initial
-        return rho**2 @ C if C.ndim == 1 else rho @ C @ rho
+        C, rho = covariance(believed.emission, first[None], first_rows)[0], believed.model.initial
+        second = rho**2 @ C if C.ndim == 1 else rho @ C @ rho
+        if known:
+            return second
+        row = believed.initial
+        scale = row.mass**2 * row.shrink
+        g = (believed.model.shows(0).T * first).sum(0)  # (X,)
+        centred = g - (row.mean * g).sum()
+        single = C if C.ndim == 1 else namespace(C).diagonal(C)
+        both = row.mean**2 @ C if C.ndim == 1 else row.mean @ C @ row.mean
+        return scale * (row.mean * centred**2).sum() + second + scale * (row.mean @ single - both)
 
     return evaluate
 
@@ -221,7 +242,7 @@ def moment_backup(homdp: HOMDP, z: float) -> Backup:
 
     def backup(parameters: Moments, h: int, alpha_next: Array) -> Array:
         xp = namespace(parameters, alpha_next)
-        mean, variance = evaluate(parameters, alpha_next)
+        mean, variance = evaluate(parameters, alpha_next, h)
         return xp.minimum(mean + z * xp.sqrt(variance), float(parameters.model.horizon - h))
 
     return backup
@@ -236,12 +257,10 @@ def draw_backup(z: float) -> Backup:
     >>> p = (
     ...     np.arange(1, 100) / 100
     ... )  # probability of the second observation in 99 models with one state
-    >>> draws = Stationary(
-    ...     np.ones((99, 1)),
-    ...     np.ones((99, 1, 1, 1)),
-    ...     np.stack([1 - p, p], -1)[:, None],
-    ...     np.ones((99, 2, 1, 1)),
-    ... ).pomdp
+    >>> from homdp_ppl import tabular
+    >>> coin = tabular(T=[[[1.0]]], O=[[0.5, 0.5]], initial=[1], reward=[[1]], horizon=2)
+    >>> tables = np.ones((99, 1)), np.ones((99, 1, 1, 1)), np.stack([1 - p, p], -1)[:, None]
+    >>> draws = coin.model_of(tables, np.ones((99, 2, 1, 1)))
     >>> draw_backup(z=1.0)(draws, 1, np.array([[[0.0], [1.0]]])).round(
     ...     2
     ... )  # Phi(1) = 0.841: the 85th of 99
@@ -251,11 +270,35 @@ def draw_backup(z: float) -> Backup:
     def backup(parameters: POMDP, h: int, alpha_next: Array) -> Array:
         parameters = check_candidates(parameters, "draw_backup")
         xp = namespace(parameters, alpha_next)
-        g = xp.einsum("szy,ayz->saz", parameters.shows(0), alpha_next)
-        values = xp.einsum("sxaz,saz->sxa", parameters.moves(0), g)
+        values = one_step_values(parameters, h, alpha_next)
         return xp.minimum(upper_quantile(values, float(ndtr(z))), float(parameters.horizon - h))
 
     return backup
+
+
+def one_step_values(draws: POMDP, h: int, alpha_next: Array) -> Array:
+    """The one-step backup of step h in each of S models, (S, X, A)."""
+    xp = namespace(draws, alpha_next)
+    shows = _shown_after(draws, h)
+    if shows.shape[1] == 1:
+        g = xp.einsum("szy,ayz->saz", shows[:, 0], alpha_next)
+    else:
+        g = xp.einsum("sazy,ayz->saz", shows, alpha_next)
+    return xp.einsum("sxaz,saz->sxa", draws.moves(h - 1), g)
+
+
+def _shown_after(model: POMDP, h: int) -> Array:
+    """O_{h+1}(y|x', a) after the action of step h from 1, (..., A or 1, X, Y).
+
+    After the last step nothing is observed. For a table without a step axis, h does not matter.
+    """
+    return model.shows_after(h if model.emission.shape[-4] > 1 else 0)
+
+
+def _after(form: Form, step: int) -> tuple[Any, ...]:
+    """The index of the emission rows after the action of a step from 1, (A or 1, X)."""
+    actions = slice(-1) if form.answers_action else slice(None)
+    return form.emission_index(step, actions, slice(None))[:-1]
 
 
 @checked
@@ -287,10 +330,12 @@ def _validated(given: Any, subject: str) -> Moments:
     return believed._replace(model=check_pomdp(believed.model, subject))
 
 
-def _covariance(form: ClosedForm) -> Callable[[Spread, Array], Array]:
+def _covariance(form: ClosedForm) -> Callable[[Spread, Array, tuple[Any, ...]], Array]:
     """A function that computes the covariances of g(x') = sum_y O(y|x') alpha(y, x').
 
-    It returns variances (A, X) if no two rows share a Dirichlet row, else covariances (A, X, X).
+    It returns variances (A, X) if no two rows that occur together share a Dirichlet row, else
+    covariances (A, X, X). Its last argument is the index of the rows of O in their table, apart
+    from the state.
     """
     source = form.conjugate.emission
     owner = np.where(
@@ -298,28 +343,35 @@ def _covariance(form: ClosedForm) -> Callable[[Spread, Array], Array]:
         form.conjugate.row[source.max(-1)] if source.size and source.max() >= 0 else -1,
         -1,
     )
-    owned = owner[owner >= 0]
-    if len(np.unique(owned)) == len(owned):
+    together = owner.reshape(-1, owner.shape[-1])  # rows of one step and one previous action
+    if all(len(np.unique(some[some >= 0])) == (some >= 0).sum() for some in together):
 
-        def variances(rows: Spread, alpha: Array) -> Array:
-            weight = rows.mean.T  # (Y, X)
+        def variances(rows: Spread, alpha: Array, place: tuple[Any, ...]) -> Array:
+            mean, mass, shrink = (part[place] for part in rows)
+            weight = namespace(mean).swapaxes(mean, -1, -2)  # (Y, X), or (A or 1, Y, X)
             centred = alpha - (weight * alpha).sum(1, keepdims=True)
-            return rows.mass**2 * rows.shrink * (weight * centred**2).sum(1)
+            return mass**2 * shrink * (weight * centred**2).sum(1)
 
         return variances
-    same = (owner[:, None] == owner) & (owner >= 0)
+    same = (owner[..., :, None] == owner[..., None, :]) & (owner >= 0)[..., None]
     rank = np.argsort(
-        np.where(source >= 0, source, np.iinfo(np.int64).max), axis=1, kind="stable"
+        np.where(source >= 0, source, np.iinfo(np.int64).max), axis=-1, kind="stable"
     )  # y of each coordinate
 
-    def covariances(rows: Spread, alpha: Array) -> Array:
+    def covariances(rows: Spread, alpha: Array, place: tuple[Any, ...]) -> Array:
         xp = namespace(rows, alpha)
-        # (X, Y) by coordinate, so that rows of one Dirichlet are equal
-        p = xp.take_along_axis(rows.mean, rank, axis=1)
-        a = xp.take_along_axis(xp.swapaxes(alpha, 1, 2), rank[None], axis=2)  # (A, X, Y)
-        centred = a - xp.einsum("zk,azk->az", p, a)[..., None]
+        mean, mass, shrink = (part[place] for part in rows)
+        # (A or 1, X, Y) by coordinate, so that rows of one Dirichlet are equal
+        order = rank[place]
+        p = xp.take_along_axis(mean, order, axis=-1)
+        a = xp.swapaxes(alpha, 1, 2)  # (A, X, Y)
+        a = xp.take_along_axis(a, np.broadcast_to(order, a.shape), axis=2)
+        if p.ndim == 2:
+            centred = a - xp.einsum("zk,azk->az", p, a)[..., None]
+        else:
+            centred = a - xp.einsum("azk,azk->az", xp.broadcast_to(p, a.shape), a)[..., None]
         products = xp.einsum("azk,awk->azw", p * centred, centred)
-        mass = rows.mass[:, None] * rows.mass
-        return same * mass * rows.shrink[:, None] * products
+        masses = mass[..., :, None] * mass[..., None, :]
+        return same[place] * masses * shrink[..., :, None] * products
 
     return covariances

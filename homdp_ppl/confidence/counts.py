@@ -2,7 +2,12 @@
 
 These are pure array functions: NumPy counts give NumPy arrays, and traced counts are traced. Known
 rows of the declaration are exact and have radius 0. With ``known=False``, as in the paper,
-everything is unknown except the initial distribution and the reward.
+everything is unknown except the reward and an initial distribution without sites.
+
+Radii have the form of the declared tables without the last axis. Union bounds are over all pairs of
+a row and a number of visits. A table with one row per step has H times as many rows, but an episode
+visits each of them at most once. Rows that are never used are not counted. An initial distribution
+with sites is one more row, with one draw per episode.
 """
 
 from __future__ import annotations
@@ -13,6 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from homdp_ppl.confidence.rows import first_states, row_steps, unknown_rows, unknown_start
 from homdp_ppl.core.arguments import (
     broadcast_problems,
     check_arguments,
@@ -21,8 +27,9 @@ from homdp_ppl.core.arguments import (
 )
 from homdp_ppl.core.checked import checked, checked_but
 from homdp_ppl.core.counts import Counts, check_counts
+from homdp_ppl.core.form import Form
 from homdp_ppl.core.pomdp import POMDP
-from homdp_ppl.core.spaces import HasSpaces
+from homdp_ppl.core.spaces import HasTables
 from homdp_ppl.declare.model import HOMDP
 from homdp_ppl.errors import ParameterError
 from homdp_ppl.precision import Array, in_x64, namespace
@@ -42,11 +49,12 @@ class Radii(NamedTuple):
     ...     T=[[[1.0]]], O=dist.Dirichlet(np.ones((1, 2))), initial=[1], reward=[[1]], horizon=1
     ... )
     >>> weissman_radii(coin, Counts.zero(coin), episodes=100)  # T is known, O has no data yet
-    Radii(transition=array([[0.]]), emission=array([2.]))
+    Radii(transition=array([[0.]]), emission=array([2.]), initial=0.0)
     """
 
-    transition: Array  # (X, A)  eps(x, a)
-    emission: Array  # (X,)    eps(x)
+    transition: Array  # (X, A)  eps(x, a), with a step axis if the table has one
+    emission: Array  # (X,)    eps(x), with axes for the step and previous action as in the table
+    initial: Array | float = 0.0  # ()  of the initial distribution, 0 if it is known
 
 
 @checked
@@ -65,7 +73,8 @@ def empirical(homdp: HOMDP, counts: Counts, known: bool = True) -> POMDP:
         The data.
     known
         Whether known rows are exact and unvisited rows are uniform on their declared support.
-        Otherwise every row is estimated, and unvisited rows are uniform over all outcomes.
+        Otherwise every row is estimated, and unvisited rows are uniform over all outcomes. The
+        initial distribution is the relative frequency of first states if it depends on a site.
 
     Examples
     --------
@@ -95,7 +104,14 @@ def empirical(homdp: HOMDP, counts: Counts, known: bool = True) -> POMDP:
             else estimate
         )
 
-    return homdp.model_of([reference.initial, rows("transition"), rows("emission")])
+    return homdp.model_of([estimated_start(homdp, counts), rows("transition"), rows("emission")])
+
+
+def estimated_start(homdp: HOMDP, counts: Counts) -> Array:
+    """The initial distribution, (X,): relative frequencies if it depends on a site, else exact."""
+    if not unknown_start(homdp):
+        return homdp.structure.reference.initial
+    return frequencies(first_states(counts), homdp.structure.support.initial)
 
 
 def frequencies(seen: Array, possible: Array) -> Array:
@@ -112,15 +128,18 @@ def frequencies(seen: Array, possible: Array) -> Array:
     )
 
 
-def hop_b_betas(model: HasSpaces, episodes: int, delta: float) -> tuple[Array, Array]:
+def hop_b_betas(model: HasTables, episodes: int, delta: float) -> tuple[Array, Array]:
     """The parameters of Algorithm 1: beta_1 = 4 H^3 log(YXAHK/delta), beta_2 = 8 Y log(YXKH/delta).
 
-    The proof of E_O needs log(2YXKH/delta); beta_2 is as printed.
+    The proof of E_O needs log(2YXKH/delta); beta_2 is as printed. XAHK and XHK are the numbers of
+    pairs of a row and a number of visits. For tables with axes for the step or the previous action
+    they are replaced by the numbers of these pairs.
     """
-    X, Y, A, H = model.spaces.sizes
+    _, Y, _, H = model.spaces.sizes
+    moves, shows = (int(steps.sum()) for steps in row_steps(model))
     xp, episodes = namespace(episodes, delta), _wide(episodes)
-    return 4 * H**3 * xp.log(Y * X * A * H * episodes / delta), 8 * Y * xp.log(
-        Y * X * episodes * H / delta
+    return 4 * H**3 * xp.log(Y * moves * episodes / delta), 8 * Y * xp.log(
+        Y * shows * episodes / delta
     )
 
 
@@ -136,7 +155,10 @@ def hop_b_radii(
 ) -> Radii:
     """The radii of HOP-B, Algorithm 1.
 
-    eps(x, a) = min(sqrt(beta_1 / n(x, a)), 2H) and eps(x) = min(sqrt(beta_2 / n(x)), 2).
+    eps(x, a) = min(sqrt(beta_1 / n(x, a)), 2H) and eps(x) = min(sqrt(beta_2 / n(x)), 2). The paper
+    assumes a known initial distribution. If it depends on a site, its radius after n episodes is
+    min(sqrt(8 X log(XK/delta) / n), 2), like eps(x) with X outcomes in one row. It holds in all
+    rounds with probability 1 - delta, by Weissman's inequality and a union bound over n = 1..K.
 
     Parameters
     ----------
@@ -160,7 +182,7 @@ def hop_b_radii(
     >>> tiger = models.load("tiger").homdp
     >>> hop_b_radii(tiger, Counts.zero(tiger), episodes=100)
     Radii(transition=array([[0., 0., 0.],
-           [0., 0., 0.]]), emission=array([2., 2.]))
+           [0., 0., 0.]]), emission=array([2., 2.]), initial=0.0)
     """
     _check_scalars("hop_b_radii", episodes=episodes, delta=delta, scale=scale)
     check_counts(counts, homdp)
@@ -168,7 +190,19 @@ def hop_b_radii(
     xp = namespace(counts, episodes, delta, scale)
     transition = _capped(xp, scale, beta_1, counts.state_action, 2 * homdp.spaces.horizon)
     emission = _capped(xp, scale, beta_2, counts.visits, 2)
-    return _with_known(xp, homdp, Radii(transition, emission), known)
+    initial = _hop_b_start(xp, homdp, counts, episodes, delta, scale)
+    return _with_known(xp, homdp, Radii(transition, emission, initial), known)
+
+
+def _hop_b_start(
+    xp: ModuleType, homdp: HOMDP, counts: Counts, episodes: int, delta: float, scale: float
+) -> Array | float:
+    """The radius of an initial distribution with sites in HOP-B; 0 for other declarations."""
+    if not unknown_start(homdp):
+        return 0.0
+    X = homdp.spaces.sizes[0]
+    beta = 8 * X * xp.log(1.0 * X * _wide(episodes) / delta)
+    return _capped(xp, scale, beta, first_states(counts).sum(), 2)
 
 
 @checked_but("episodes", "size", "delta", "scale")
@@ -187,7 +221,9 @@ def hop_b_class_radii(
 
     eps(x, a) = min(2, sqrt(8 X log(X^2 A K H) / n(x, a))), as printed without delta, and eps(x) =
     min(2, sqrt(8 log(|Theta| X K / delta) / n(x))), the distance from the maximum-likelihood O in
-    the class.
+    the class. X is replaced by the number of emission rows, and XAHK by the number of pairs of a
+    transition row and a number of visits, if tables have axes for the step or the previous action.
+    The radius of an initial distribution with sites is that of :func:`hop_b_radii`.
 
     Parameters
     ----------
@@ -215,7 +251,8 @@ def hop_b_class_radii(
     radii = class_radii(
         counts.state_action, counts.visits, homdp.spaces.horizon, episodes, size, delta, scale
     )
-    return _with_known(xp, homdp, radii, known)
+    initial = _hop_b_start(xp, homdp, counts, episodes, delta, scale)
+    return _with_known(xp, homdp, radii._replace(initial=initial), known)
 
 
 def class_radii(
@@ -229,12 +266,12 @@ def class_radii(
 ) -> Radii:
     """The same from n(x, a) and n(x) only. The radii do not depend on Y, which may be infinite."""
     xp = namespace(state_action, visits, episodes, size, delta, scale)
-    X, A = state_action.shape
+    X = state_action.shape[-2]
+    moves, shows = Form((X,), (*state_action.shape, X), (*visits.shape, 1)).steps(horizon)
+    cells, rows = int(moves.sum()), int((shows > 0).sum())
     episodes, size = _wide(episodes), _wide(size)
-    transition = _capped(
-        xp, scale, 8 * X * xp.log(1.0 * X**2 * A * episodes * horizon), state_action, 2
-    )
-    emission = _capped(xp, scale, 8 * xp.log(1.0 * size * X * episodes / delta), visits, 2)
+    transition = _capped(xp, scale, 8 * X * xp.log(1.0 * X * cells * episodes), state_action, 2)
+    emission = _capped(xp, scale, 8 * xp.log(1.0 * size * rows * episodes / delta), visits, 2)
     return Radii(transition, emission)
 
 
@@ -246,7 +283,10 @@ def weissman_radii(
     """Radii that cover all rows in all rounds with probability 1 - delta.
 
     This is :func:`weissman` at level delta / ((X + XA) K H). The union bound is over the X + XA
-    rows and their possible numbers of visits, 1..KH.
+    rows and their possible numbers of visits, 1..KH. In general, (X + XA) H is the sum over all
+    rows that can be used, known rows included, of the largest number of visits in an episode: 1 for
+    rows of a single step, for the rows of the first observation and for an initial distribution
+    with sites.
 
     Parameters
     ----------
@@ -267,15 +307,24 @@ def weissman_radii(
     """
     _check_scalars("weissman_radii", episodes=episodes, delta=delta)
     check_counts(counts, homdp)
-    X, Y, A, H = homdp.spaces.sizes
-    level = delta / ((X + X * A) * _wide(episodes) * H)
+    X, Y, _, _ = homdp.spaces.sizes
+    cells = sum(int(steps.sum()) for steps in row_steps(homdp)) + unknown_start(homdp)
+    level = delta / (cells * _wide(episodes))
     support = homdp.structure.support
     outcomes = (support.transition.sum(-1), support.emission.sum(-1)) if known else (X, Y)
     radii = Radii(
         weissman(counts.state_action, outcomes[0], level),
         weissman(counts.visits, outcomes[1], level),
+        start_radius(homdp, counts, level),
     )
     return _with_known(namespace(radii), homdp, radii, known)
+
+
+def start_radius(homdp: HOMDP, counts: Counts, level: float) -> Array | float:
+    """Weissman's radius of an initial distribution with sites; 0 for other declarations."""
+    if not unknown_start(homdp):
+        return 0.0
+    return weissman(first_states(counts).sum(), homdp.structure.support.initial.sum(), level)
 
 
 @in_x64
@@ -396,10 +445,9 @@ def _capped(
 
 
 def _with_known(xp: ModuleType, homdp: HOMDP, radii: Radii, known: bool) -> Radii:
-    """Set the radius of known rows to 0 if ``known``."""
-    exact = homdp.structure.known
-    zeroed = Radii(
-        xp.where(exact.transition, 0.0, radii.transition),
-        xp.where(exact.emission, 0.0, radii.emission),
+    """Set the radii of rows to 0 that are known, if ``known``, or that are never used."""
+    unknown = unknown_rows(homdp, known)
+    return radii._replace(
+        transition=xp.where(unknown.transition, radii.transition, 0.0),
+        emission=xp.where(unknown.emission, radii.emission, 0.0),
     )
-    return zeroed if known else radii

@@ -3,26 +3,29 @@
 Each event is a statement about all rounds k. The functions here check one round, from the counts
 before it; the event holds in a run if it holds in every round. For rows without visits the bound is
 infinite. By the lemmas of appendix C, each of E_T, E_O and E_T^c has a probability of at least 1 -
-delta.
+delta. If tables depend on the step or on the previous action, the events are about the rows of
+these tables that can be used. The paper knows the initial distribution, and no event is about it.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from homdp_ppl.confidence.counts import empirical, hop_b_betas
+from homdp_ppl.confidence.rows import row_steps, unknown_rows
 from homdp_ppl.core.arguments import check_arguments
 from homdp_ppl.core.checked import checked
 from homdp_ppl.core.counts import Counts, check_counts
 from homdp_ppl.core.graph_policy import GraphPolicy, check_policy
 from homdp_ppl.core.pomdp import POMDP
 from homdp_ppl.core.pomdp_validation import check_pomdp
-from homdp_ppl.core.spaces import HasSpaces, Spaces
+from homdp_ppl.core.spaces import HasTables, Spaces
 from homdp_ppl.declare.model import HOMDP, World
+from homdp_ppl.errors import PlanningError, Problem
 from homdp_ppl.precision import Array
 
 
@@ -109,19 +112,23 @@ def continuations(policy: GraphPolicy, pomdp: POMDP) -> Continuations:
     """
     pomdp = check_pomdp(pomdp, "continuations")
     check_policy(policy, pomdp.spaces)
-    _, T, O, r = pomdp.stationary("continuations")  # noqa: E741
-    A, H = T.shape[1], pomdp.horizon
+    if pomdp.rewards_by_observation:
+        expected = "rewards that depend on the state and the action only, as in appendix C"
+        problem = Problem("reward", "rewards that depend on the observation", expected)
+        raise PlanningError("continuations", [problem])
+    (X, Y, A), H = pomdp.sizes, pomdp.horizon
     by_step, arrivals = _every_node(policy, H)
-    alpha = policy.probabilities[by_step[-1]] @ r[-1].T  # (N, X)
+    alpha = policy.probabilities[by_step[-1]] @ pomdp.rewards(H - 1)[:, 0].T  # (N, X)
     values: list[Array] = []
     for h in reversed(range(H - 1)):
-        nodes = by_step[h]
+        nodes, T, O = by_step[h], pomdp.moves(h), pomdp.shows_after(h + 1)  # noqa: E741
         after = np.searchsorted(by_step[h + 1], policy.successor[nodes])  # (N, A or 1, Y)
-        g = sum(O[:, y] * alpha[after[:, :, y]] for y in range(O.shape[1]))
-        g = np.broadcast_to(g, (len(nodes), A, len(T)))
+        g = sum(O[:, :, y] * alpha[after[:, :, y]] for y in range(Y))
+        g = np.broadcast_to(g, (len(nodes), A, X))
         values.append(g)
+        r = pomdp.rewards(h)[:, 0]
         alpha = np.einsum(
-            "na,nxa->nx", policy.probabilities[nodes], r[h] + np.einsum("xaz,naz->nxa", T, g)
+            "na,nxa->nx", policy.probabilities[nodes], r + np.einsum("xaz,naz->nxa", T, g)
         )
     return Continuations(tuple(reversed(values)), tuple(arrivals[: H - 1]))
 
@@ -170,29 +177,31 @@ def transition_event(
     """
     check_arguments("transition_event", episodes=episodes, delta=delta)
     check_counts(counts, world)
-    error = world.pomdp.moves(0) - empirical(world.homdp, counts, known).moves(0)
-    X, A, _ = error.shape
-    worst, place = (
-        np.zeros((X, A)),
-        np.full((X, A, 2), -1),
-    )  # the largest error of each row, and its step and node
+    error, _ = _errors(world, counts, known)
+    rows = error.shape[:-1]
+    # the largest error of each row, and its step and node
+    worst, place = np.zeros(rows), np.full((*rows, 2), -1)
     for h, g in enumerate(optimal.values):
-        for a in range(A):
-            sizes = np.abs(g[:, a] @ error[:, a].T)  # (N, X)
+        here = (h,) if world.form.moves_by_step else ()
+        for a in range(rows[-1]):
+            row = (*here, slice(None), a)
+            sizes = np.abs(g[:, a] @ error[row].T)  # (N, X)
             node = sizes.argmax(0)
             largest = sizes.max(0)
-            place[:, a] = np.where(
-                (largest > worst[:, a])[:, None], np.stack([np.full(X, h), node], 1), place[:, a]
+            place[row] = np.where(
+                (largest > worst[row])[:, None],
+                np.stack([np.full(len(node), h), node], 1),
+                place[row],
             )
-            worst[:, a] = np.maximum(worst[:, a], largest)
+            worst[row] = np.maximum(worst[row], largest)
 
-    def describe(x: int, a: int) -> str:
-        row = f"T(. | {world.spaces.states[x]}, {world.spaces.actions[a]})"
-        h, node = place[x, a]
+    def describe(*row: int) -> str:
+        text = f"T(. | {world.spaces.states[row[-2]]}, {world.spaces.actions[row[-1]]})"
+        h, node = place[row]
         return (
-            f"step {h + 1} after {_history(optimal, h, node, world.spaces)}: {row}"
+            f"step {h + 1} after {_history(optimal, h, node, world.spaces)}: {text}"
             if h >= 0
-            else row
+            else text
         )
 
     beta, _ = hop_b_betas(world, episodes, delta)
@@ -203,7 +212,7 @@ def transition_event(
 def emission_event(
     world: World, counts: Counts, episodes: int, delta: float = 0.1, known: bool = True
 ) -> Event:
-    """E_O: ||O(.|x) - O-hat(.|x)||_1 <= sqrt(beta_2 / n(x)) for all x.
+    """E_O: ||O(.|x) - O-hat(.|x)||_1 <= sqrt(beta_2 / n(x)) for all x, or all rows of the table.
 
     beta_2 is as printed; the proof needs log(2YXKH/delta).
 
@@ -223,13 +232,10 @@ def emission_event(
     (False, -0.262134, 'O(. | right)')
     """
     check_arguments("emission_event", episodes=episodes, delta=delta)
-    error = np.abs(world.pomdp.shows(0) - empirical(world.homdp, counts, known).shows(0)).sum(-1)
+    _, error = _errors(world, counts, known)
     _, beta = hop_b_betas(world, episodes, delta)
-    return _judge(
-        error,
-        np.sqrt(_per_visit(beta, counts.visits)),
-        lambda x: f"O(. | {world.spaces.states[x]})",
-    )
+    bound = np.where(row_steps(world)[1] > 0, np.sqrt(_per_visit(beta, counts.visits)), np.inf)
+    return _judge(np.abs(error).sum(-1), bound, lambda *row: _emission_row(world, row))
 
 
 @checked
@@ -273,16 +279,19 @@ def relative_transition_event(
     """
     check_arguments("relative_transition_event", episodes=episodes, delta=delta, c=c)
     check_counts(counts, world)
-    T = world.pomdp.moves(0)
-    error = empirical(world.homdp, counts, known).moves(0) - T
+    T, _ = world.form.short(world.pomdp.transition, world.pomdp.emission)
+    error = -_errors(world, counts, known)[0]
     bound = (
         T / (2 * c)
         + _per_visit(2 * c * _logarithm(world, episodes, delta), counts.state_action)[..., None]
     )
     states, actions = world.spaces.states, world.spaces.actions
-    return _judge(
-        error, bound, lambda x, a, after: f"T({states[after]} | {states[x]}, {actions[a]})"
-    )
+
+    def describe(*entry: int) -> str:
+        *step, x, a, after = entry
+        return f"T{_step(step)}({states[after]} | {states[x]}, {actions[a]})"
+
+    return _judge(error, bound, describe)
 
 
 @checked
@@ -325,12 +334,34 @@ def tilde_epsilon(
     radius = np.minimum(
         2, _per_visit(2 * c * X * _logarithm(homdp, episodes, delta), counts.state_action)
     )
-    return np.where(homdp.structure.known.transition, 0.0, radius) if known else radius
+    return np.where(unknown_rows(homdp, known).transition, radius, 0.0)
 
 
-def _logarithm(model: HasSpaces, episodes: int, delta: float) -> float:
-    X, _, A, H = model.spaces.sizes
-    return math.log(X**2 * A * float(episodes) * H / delta)
+def _logarithm(model: HasTables, episodes: int, delta: float) -> float:
+    rows_and_visits = int(row_steps(model)[0].sum())  # X A H
+    return math.log(model.spaces.sizes[0] * rows_and_visits * float(episodes) / delta)
+
+
+def _errors(world: World, counts: Counts, known: bool) -> tuple[Array, Array]:
+    """T - T-hat and O - O-hat, in the form of the declared tables."""
+    estimate, truth = empirical(world.homdp, counts, known), world.pomdp
+    moves, shows = truth.transition - estimate.transition, truth.emission - estimate.emission
+    return world.form.short(moves, shows)
+
+
+def _step(steps: Sequence[int]) -> str:
+    """The subscript of a table at a step, which counts from 1; empty without a step axis."""
+    return f"_{steps[0] + 1}" if steps else ""
+
+
+def _emission_row(world: World, row: Sequence[int]) -> str:
+    """An emission row in names."""
+    states, actions = world.spaces.states, world.spaces.actions
+    *steps, a, x = row if len(row) > 1 else (-1, *row)
+    text = f"O{_step(steps)}(. | {states[x]}"
+    if not world.form.answers_action:
+        return f"{text})"
+    return f"{text}, {actions[a]})" if a < len(actions) else f"{text}) at first"
 
 
 def _per_visit(numerator: Array | float, n: Array) -> Array:

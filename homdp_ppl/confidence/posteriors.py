@@ -8,8 +8,15 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from homdp_ppl.confidence.backups import backup_moments, has_moments, moments, upper_quantile
+from homdp_ppl.confidence.backups import (
+    backup_moments,
+    has_moments,
+    moments,
+    one_step_values,
+    upper_quantile,
+)
 from homdp_ppl.confidence.counts import Radii, weissman
+from homdp_ppl.confidence.rows import unknown_rows
 from homdp_ppl.core.arguments import check_arguments, refuse, size_problems
 from homdp_ppl.core.checked import checked, checked_but
 from homdp_ppl.core.counts import Counts, check_counts
@@ -55,9 +62,9 @@ class OneStep(NamedTuple):
 
 
 def row_level(homdp: HOMDP, delta: float) -> float:
-    """Delta divided by the number of unknown rows of T and O."""
-    unknown = np.sum(~homdp.structure.known.transition) + np.sum(~homdp.structure.known.emission)
-    return delta / max(int(unknown), 1)
+    """Delta divided by the number of unknown rows of T, O and the initial distribution."""
+    unknown = sum(int(np.sum(rows)) for rows in unknown_rows(homdp))
+    return delta / max(unknown, 1)
 
 
 @checked
@@ -71,7 +78,8 @@ def quantile_radii(
 
     The radius of an unknown row is the quantile of ||row - mean||_1 at level 1 - delta', with
     delta' = delta / (number of unknown rows): the ceil((1 - delta')(S + 1))-th smallest of S draws.
-    Known rows have radius 0.
+    Known rows have radius 0, and so have rows that are never used. A table with a step axis has one
+    row per step. An initial distribution with sites is one more row.
 
     Parameters
     ----------
@@ -99,7 +107,8 @@ def quantile_radii(
     refuse_traced_key(key, "quantile_radii")
     key = as_key(key, "quantile_radii")
     homdp, level = belief.homdp, row_level(belief.homdp, delta)
-    radii = Radii(*(np.zeros(rows.shape) for rows in homdp.structure.known[1:]))
+    unknown = unknown_rows(homdp)
+    radii = Radii(*(np.zeros(getattr(unknown, name).shape) for name in Radii._fields))
     if belief.atoms is not None:
         radii = _sampled(belief, key, level)
     if len(belief.closed):
@@ -108,11 +117,11 @@ def quantile_radii(
         closed = _closed(form, belief.closed, key, level, kept)
         radii = Radii(
             *(
-                np.where(rows[..., 0], c, r)
-                for rows, c, r in zip(form.rows[1:], closed, radii, strict=True)
+                np.where(getattr(form.rows, name)[..., 0], c, r)
+                for name, c, r in zip(Radii._fields, closed, radii, strict=True)
             )
         )
-    return radii
+    return _of_unknown(homdp, radii)
 
 
 @checked
@@ -144,8 +153,8 @@ def dirichlet_radii(homdp: HOMDP, counts: Counts, delta: float = 0.1) -> Radii:
     check_counts(counts, homdp)
     form = closed_form(homdp)
     left = sum(
-        np.sum(~known & ~rows[..., 0])
-        for known, rows in zip(homdp.structure.known[1:], form.rows[1:], strict=True)
+        int(np.sum(unknown & ~rows[..., 0]))
+        for unknown, rows in zip(unknown_rows(homdp), form.rows, strict=True)
     )
     if left:
         problem = Problem(
@@ -158,16 +167,30 @@ def dirichlet_radii(homdp: HOMDP, counts: Counts, delta: float = 0.1) -> Radii:
     level = row_level(homdp, delta)
     radii = []
     spreads = form.spread(form.concentration(counts))
-    for name in ("transition", "emission"):
+    for name in Radii._fields:
         spread, source = spreads[name], getattr(form.conjugate, name)
         outcomes = np.maximum((source >= 0).sum(-1), 1)
         radii.append(spread.mass * weissman(1 / spread.shrink, outcomes, level))
-    return Radii(*radii)
+    return _of_unknown(homdp, Radii(*radii))
+
+
+def _of_unknown(homdp: HOMDP, radii: Radii) -> Radii:
+    """Set the radii of rows to 0 that are known or never used."""
+    xp, unknown = namespace(radii), unknown_rows(homdp)
+    moves, shows = (
+        xp.where(getattr(unknown, name), getattr(radii, name), 0.0)
+        for name in ("transition", "emission")
+    )
+    return Radii(moves, shows, radii.initial if unknown.initial else 0.0)
 
 
 @checked
 def one_step(
-    belief: Posterior, alpha_next: Array, key: Array | None = None, draws: int = 256
+    belief: Posterior,
+    alpha_next: Array,
+    key: Array | None = None,
+    draws: int = 256,
+    step: int = 1,
 ) -> OneStep:
     """Mean and standard deviation of the one-step backup, (X, A).
 
@@ -183,6 +206,8 @@ def one_step(
         A JAX random key for the draws.
     draws
         The number of draws.
+    step
+        The step of the action, from 1. It matters only if tables depend on the step.
 
     Examples
     --------
@@ -202,7 +227,7 @@ def one_step(
     >>> one_step(posterior(lamp, seen), lit).mean.ravel().round(3).tolist()  # 1/2 and 7/10
     [0.5, 0.7]
     """
-    X, Y, A, _ = belief.homdp.spaces.sizes
+    X, Y, A, H = belief.homdp.spaces.sizes
     if isinstance(alpha_next, jax.core.Tracer):
         remedy = "Call it outside of jit, vmap and grad."
         problem = Problem("alpha_next", "traced JAX values", "numbers", remedy)
@@ -211,16 +236,17 @@ def one_step(
         expected = f"finite numbers of shape {(A, Y, X)}: action, observation, state"
         problem = Problem("alpha_next", f"shape {alpha_next.shape}", expected)
         raise ParameterError("one_step", [problem])
-    refuse(ParameterError, "one_step", size_problems(2, draws=draws))
+    problems = size_problems(2, draws=draws) + size_problems(1, step=step)
+    if not problems and step > max(H - 1, 1):
+        problems = [Problem("step", str(step), f"a step in 1..{max(H - 1, 1)}")]
+    refuse(ParameterError, "one_step", problems)
     if has_moments(belief.homdp) and belief.atoms is None:
         mean, variance = backup_moments(belief.homdp)(
-            moments(belief.homdp, belief.counts), alpha_next
+            moments(belief.homdp, belief.counts), alpha_next, step
         )
         return OneStep(mean, np.sqrt(variance))
     batch = belief.draws(jax.random.key(0) if key is None else key, draws)
-    values = np.einsum(
-        "sxaz,szy,ayz->sxa", batch.moves(0), batch.shows(0), alpha_next, optimize=True
-    )
+    values = one_step_values(batch, step, alpha_next)
     return OneStep(values.mean(0), values.std(0, ddof=1))
 
 
@@ -312,7 +338,7 @@ def _closed(
         p = np.random.default_rng([*seed, r]).dirichlet(alpha, S)
         radius[r] = upper_quantile(np.abs(p - alpha / alpha.sum()).sum(-1), 1 - level)
     tables = []
-    for name in ("transition", "emission"):
+    for name in Radii._fields:
         source, reference = getattr(form.conjugate, name), getattr(form.reference, name)
         owner = row[np.maximum(source.max(-1), 0)]
         mass = np.where(source >= 0, reference, 0.0).sum(-1)
@@ -341,21 +367,18 @@ def _sampled(belief: Posterior, key: Array, level: float) -> Radii:
             )
             raise InferenceError(f"quantiles for {belief.homdp.name}", [problem])
     size = max(1, CHUNK // sum(table.size for table in belief.homdp.structure.reference))
-    distances: list[tuple[Array, Array]] = []
+    distances: list[tuple[Array, ...]] = []
     mean, batch = belief.mean, belief.parameters(key, S)
+    moves, shows = belief.homdp.form.short(mean.transition, mean.emission)
+    centre = {"transition": moves, "emission": shows, "initial": mean.initial}
     for start in range(0, S, size):
         part = slice(start, min(start + size, S))
         some = {name: value[part] for name, value in batch.items()}
         tables = tables_at(belief.homdp, some, part.stop - start)
         distances.append(
-            (np.abs(tables[1] - mean.moves(0)).sum(-1), np.abs(tables[2] - mean.shows(0)).sum(-1))
+            tuple(np.abs(getattr(tables, name) - centre[name]).sum(-1) for name in Radii._fields)
         )
     quantiles = (
         upper_quantile(np.concatenate(parts), 1 - level) for parts in zip(*distances, strict=True)
     )
-    return Radii(
-        *(
-            np.where(known, 0.0, q)
-            for known, q in zip(belief.homdp.structure.known[1:], quantiles, strict=True)
-        )
-    )
+    return Radii(*quantiles)

@@ -74,6 +74,21 @@ class Form(NamedTuple):
         previous = a if self.answers_action else 0
         return (h, previous, *place) if self.shows_by_step else (previous, *place)
 
+    def steps(self, horizon: int) -> tuple[Array, Array]:
+        """The number of steps of an episode at which each row of the two tables can be used.
+
+        Rows that are never used have 0: with axes for steps and previous actions, the rows of an
+        action before the first step and the rows without an action at later steps.
+        """
+        moves = np.full(self.transition[:-1], 1 if self.moves_by_step else horizon)
+        shows = np.full(self.emission[:-1], 1 if self.shows_by_step else horizon)
+        if self.answers_action and self.shows_by_step:
+            shows[0, :-1] = 0
+            shows[1:, -1] = 0
+        elif self.answers_action:
+            shows[:-1], shows[-1] = horizon - 1, 1
+        return moves, shows
+
     def step_places(
         self, states: Array, observations: Array, actions: Array
     ) -> tuple[tuple[Array, ...], tuple[Array, ...]]:
@@ -105,6 +120,13 @@ class Form(NamedTuple):
             _full_emission(emission, len(self.emission)),
         )
 
+    def short(self, transition: Array, emission: Array) -> tuple[Array, Array]:
+        """Both tables in this form, from the full ranks of a POMDP: the inverse of :meth:`full`."""
+        return (
+            transition if self.moves_by_step else transition[..., 0, :, :, :],
+            _short_emission(emission, len(self.emission)),
+        )
+
 
 def stationary_form(spaces: Spaces) -> Form:
     """The form of a model whose tables do not depend on the step or the previous action."""
@@ -126,3 +148,9 @@ def _full_emission(table: Array, rank: int) -> Array:
     if rank == 4:
         return table
     return table[..., None, :, :, :] if rank == 3 else table[..., None, None, :, :]
+
+
+def _short_emission(table: Array, rank: int) -> Array:
+    if rank == 4:
+        return table
+    return table[..., 0, :, :, :] if rank == 3 else table[..., 0, 0, :, :]

@@ -90,10 +90,13 @@ def _known_rows(homdp: HOMDP) -> Known:
 def refuse_unknown_start(homdp: HOMDP) -> None:
     """Raise :class:`DeclarationError` if the initial distribution depends on a site.
 
-    Learners need a known initial distribution.
+    Rules with classes of densities need a known initial distribution.
     """
     if homdp.sites and not homdp.cache.get("known start", lambda: _start_is_known(homdp)):
-        remedy = "Learners need a known initial distribution: use numbers instead of sites."
+        remedy = (
+            "Rules with classes of densities need a known initial distribution. Use "
+            "posterior_sampling, or numbers instead of sites."
+        )
         raise DeclarationError(
             homdp.name,
             [Problem("initial", "a distribution with unknown parameters", "a known one", remedy)],

@@ -17,7 +17,8 @@ from homdp_ppl.precision import Array, namespace
 
 CORNERS = 16  # with at most this many states, all corners of a cube are tried
 
-AXES = {"transitions": 4, "emissions": 3}  # number of axes of tables; the first is over the members
+# possible numbers of axes of a class of tables: one over the members, and those of a table
+AXES = {"transitions": (4, 5), "emissions": (3, 4, 5)}
 
 Members: TypeAlias = ArrayLike | Sequence[World]
 ModelClass: TypeAlias = Any  # an array of tables, or a DensityClass
@@ -40,7 +41,7 @@ def model_class(subject: str, where: str, members: Members) -> ModelClass:
     return check_tables(subject, where, members, AXES[where])
 
 
-def check_tables(subject: str, where: str, tables: Any, axes: int) -> Array:
+def check_tables(subject: str, where: str, tables: Any, axes: Sequence[int]) -> Array:
     """A class as one array whose first axis is over its members.
 
     Raises an error for rows that are not probabilities.
@@ -54,17 +55,15 @@ def check_tables(subject: str, where: str, tables: Any, axes: int) -> Array:
     tables
         An array, or worlds.
     axes
-        The number of axes of the array.
+        The possible numbers of axes of the array.
     """
     expected = (
-        f"worlds, or at least one table of probability rows: {axes} axes, the first "
-        f"over the members"
+        f"worlds, or at least one table of probability rows: {' or '.join(map(str, axes))} axes, "
+        "the first over the members"
     )
     if isinstance(tables, Sequence):
-        name = where.removesuffix("s")
         tables = [
-            getattr(member.pomdp.stationary(subject), name) if isinstance(member, World) else member
-            for member in tables
+            _table(member, where) if isinstance(member, World) else member for member in tables
         ]
     try:
         array = np.asarray(tables, dtype=np.float64)
@@ -72,7 +71,7 @@ def check_tables(subject: str, where: str, tables: Any, axes: int) -> Array:
         got = f"a {type(tables).__name__} that cannot be converted to an array"
         remedy = "Pass a list of worlds, made by homdp.at(...), or tables of the same shape."
         raise ParameterError(subject, [Problem(where, got, expected, remedy)]) from None
-    if array.ndim != axes or len(array) == 0:
+    if array.ndim not in axes or len(array) == 0:
         raise ParameterError(subject, [Problem(where, f"shape {array.shape}", expected)])
     bad = np.argwhere((array < 0).any(-1) | ~(np.abs(array.sum(-1) - 1) <= ROW_TOLERANCE))
     if len(bad):
@@ -95,13 +94,18 @@ def check_fit(subject: str, homdp: HOMDP, **classes: ModelClass) -> None:
                 Problem(where, f"tables of shape {members.shape[1:]}", expected, remedy)
             )
         else:
-            X, Y, A, _ = homdp.spaces.sizes
-            shape = (X, A, X) if where == "transitions" else (X, Y)
+            shape = homdp.form.transition if where == "transitions" else homdp.form.emission
             if members.shape[1:] != shape:
                 got = f"tables of shape {members.shape[1:]}"
                 problems.append(Problem(where, got, f"tables of shape {shape}"))
     if problems:
         raise ParameterError(subject, problems)
+
+
+def _table(world: World, where: str) -> Array:
+    """The table of a world in the form of its declaration."""
+    moves, shows = world.form.short(world.pomdp.transition, world.pomdp.emission)
+    return moves if where == "transitions" else shows
 
 
 def log_likelihoods(tables: Array, counts: Array) -> Array:
@@ -171,7 +175,7 @@ def low_rank(features: ArrayLike, measures: ArrayLike) -> Array:
             )
     if problems:
         raise ParameterError("low_rank", problems)
-    return check_tables("low_rank", "transitions", np.einsum("xad,ndz->nxaz", phi, psi), 4)
+    return check_tables("low_rank", "transitions", np.einsum("xad,ndz->nxaz", phi, psi), (4,))
 
 
 def _largest_image(measure: Array) -> float:

@@ -17,6 +17,7 @@ import numpy as np
 
 from homdp_ppl.core.arguments import count_problems, refuse
 from homdp_ppl.core.checked import checked_but
+from homdp_ppl.core.episode import Episode
 from homdp_ppl.core.randomness import as_key
 from homdp_ppl.declare.model import HOMDP, World
 from homdp_ppl.declare.sizes import draw_problems
@@ -58,6 +59,11 @@ def candidates(homdp: HOMDP, n: int, key: Array) -> list[World]:
     draw = homdp.cache.get("priors", lambda: jax.jit(jax.vmap(homdp.sample_prior)))
     values = to_numpy(draw(jax.random.split(as_key(key, "candidates"), n)))
     return [World(homdp, {name: v[k] for name, v in values.items()}) for k in range(n)]
+
+
+def previous_actions(episode: Episode, actions: int) -> Array:
+    """The action before each observation, (H,); at first the number of actions."""
+    return np.concatenate([[actions], episode.actions[:-1]])
 
 
 def of_densities(members: Any) -> bool:
@@ -119,7 +125,8 @@ class DensityClass:
         Parameters
         ----------
         points
-            (x, a, x') for transitions, (x, y) for emissions; one row per point.
+            (x, a, h, x') for transitions, (x, a, h, y) with the previous action for emissions; one
+            row per point. Steps count from 0, and the first observation has a = A.
         """
         table = np.empty((len(self), len(points[0])))
         for evaluate, stacked, places in self._groups:
@@ -151,12 +158,6 @@ class DensityClass:
         """The log densities of one declaration as a function of stacked parameters and points."""
         moves = self.where == "transitions"
 
-        def transition(numbers: Any, x: Array, a: Array, z: Array) -> Array:
-            return homdp.dynamics.log_transition(numbers, x, a, 0, z)
-
-        def emission(numbers: Any, x: Array, y: Array) -> Array:
-            return homdp.dynamics.log_emission(numbers, x, 0, 0, y)
-
-        points = (0,) * (3 if moves else 2)
-        each = jax.vmap(transition if moves else emission, in_axes=(None, *points))
-        return jax.jit(jax.vmap(each, in_axes=(0, *(None for _ in points))))
+        log = homdp.dynamics.log_transition if moves else homdp.dynamics.log_emission
+        each = jax.vmap(log, in_axes=(None, 0, 0, 0, 0))
+        return jax.jit(jax.vmap(each, in_axes=(0, None, None, None, None)))

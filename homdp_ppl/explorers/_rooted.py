@@ -21,11 +21,16 @@ def with_bonuses(model: POMDP, radii: Radii) -> Proposal:
 
     The start term is passed as the parameter of :func:`capped_root`.
     """
-    bonus = centred_bonus(radii, model.moves(0), model.horizon)
+    bonus = centred_bonus(radii, planned_moves(model), model.horizon)
     return one(
         model.with_bonus(bonus),
         start_bonus(radii, model.initial, model.horizon),
     )
+
+
+def planned_moves(model: POMDP) -> Array:
+    """The transition table of a model, (X, A, X), or (H, X, A, X) if it depends on the step."""
+    return model.transition if model.transition.shape[0] > 1 else model.moves(0)
 
 
 def capped_root(homdp: HOMDP) -> Root:

@@ -18,7 +18,7 @@ def declared(homdp: HOMDP) -> Tables:
 
 
 def anything(homdp: HOMDP) -> Tables:
-    """All transitions and emissions, for rules that know only rho and r."""
+    """All transitions and emissions, for rules that know only r and the support of rho."""
     check_types("support", homdp=(homdp, HOMDP))
     support = homdp.structure.support
     return Tables(support.initial, np.ones_like(support.transition), np.ones_like(support.emission))

@@ -24,7 +24,7 @@ class Evidence(NamedTuple):
 
     transitions: Array  # (N,)  log-likelihoods of all finished epochs
     emissions: Array  # (M,)
-    waiting: tuple[tuple[Any, ...], ...] = ()  # (x, a, x', y) of the steps with uniform actions
+    waiting: tuple[tuple[Any, ...], ...] = ()  # (x, a, x', y, h, previous a), uniform a
 
 
 def survivors(

@@ -7,6 +7,7 @@ from homdp_ppl.confidence.counts import empirical, hop_b_radii
 from homdp_ppl.core.arguments import check_arguments
 from homdp_ppl.core.bound import bind
 from homdp_ppl.core.checked import checked
+from homdp_ppl.explorers._rooted import planned_moves
 from homdp_ppl.explorers._supports import support_if
 from homdp_ppl.explorers.explorer import Deployment, Explorer, Objective, changed, with_bonus_scale
 from homdp_ppl.explorers.state import Proposal, State, one
@@ -21,6 +22,11 @@ def hop_b(delta: float = 0.1, scale: float = 1.0, known: bool = True) -> Explore
     all rounds with probability 1 - 3 delta, and the regret bound holds with probability
     1 - 5 delta. The bonuses stay above the trivial value for 10^5 and more episodes on small
     problems. With a smaller scale the rule learns faster, but there is no guarantee.
+
+    The paper treats stationary models with a known initial distribution. Rows of other tables have
+    radii of their own, see :func:`homdp_ppl.confidence.hop_b_bonus` for where they are added. An
+    initial distribution with sites adds H eps to the optimistic value and one more event, so that
+    the probabilities are 1 - 4 delta and, for the regret, unknown.
 
     Parameters
     ----------
@@ -37,7 +43,7 @@ def hop_b(delta: float = 0.1, scale: float = 1.0, known: bool = True) -> Explore
     >>> from homdp_ppl import models
     >>> rule, tiger = hop_b(), models.load("tiger", horizon=2).homdp
     >>> proposal = rule.propose(jax.random.key(0), rule.init(tiger, 100))
-    >>> (proposal.models.stationary().reward[0] - tiger.reward)[
+    >>> (proposal.models.reward[0, :, :, 0] - tiger.reward)[
     ...     0
     ... ]  # before any data: H eps(x) = 2 * 2; eps(x, a) = 0, because transitions are known
     array([[4., 4., 4.],
@@ -57,4 +63,4 @@ def _propose(key: Array, state: State, delta: float, scale: float, known: bool) 
     homdp = state.homdp
     radii = hop_b_radii(homdp, state.counts, state.episodes, delta, scale, known)
     model = empirical(homdp, state.counts, known)
-    return one(model.with_bonus(hop_b_bonus(radii, homdp.horizon)))
+    return one(model.with_bonus(hop_b_bonus(radii, homdp.horizon, planned_moves(model))))

@@ -19,13 +19,14 @@ from homdp_ppl.confidence.counts import (
     frequencies,
     hop_b_class_radii,
 )
+from homdp_ppl.confidence.rows import unknown_rows
 from homdp_ppl.core.arguments import check_arguments
 from homdp_ppl.core.bound import bind
 from homdp_ppl.core.checked import checked
 from homdp_ppl.core.episode import Episode
 from homdp_ppl.core.spaces import is_real
 from homdp_ppl.declare.kernels import Tables
-from homdp_ppl.declare.known import known_rows
+from homdp_ppl.declare.known import known_rows, refuse_unknown_start
 from homdp_ppl.declare.latent import latent_tables
 from homdp_ppl.declare.model import HOMDP
 from homdp_ppl.errors import ParameterError, PlanningError, Problem
@@ -36,6 +37,8 @@ from homdp_ppl.explorers._classes import (
     log_likelihoods,
     model_class,
 )
+from homdp_ppl.explorers._densities import previous_actions
+from homdp_ppl.explorers._rooted import planned_moves
 from homdp_ppl.explorers._supports import support_if
 from homdp_ppl.explorers.explorer import Deployment, Explorer, Objective, changed, with_bonus_scale
 from homdp_ppl.explorers.state import Proposal, State, Tabled, count, init_state, one
@@ -58,12 +61,15 @@ def hop_b_class(
 
     Lee, Agarwal, Dann and Zhang (2023), appendix C.6. Optimistic for every policy with probability
     1 - 3 delta if the true O is in the class. The emission radius grows with the logarithm of the
-    size of the class, not with Y.
+    size of the class, not with Y. Tables that depend on the step or the previous action and unknown
+    initial distributions are treated as in :func:`hop_b`; real-valued observations require
+    stationary kernels and a known initial distribution.
 
     Parameters
     ----------
     emissions
         The class Theta: tables (N, X, Y), or worlds. Only the emissions of the worlds are used.
+        Tables have the form of the declared emission table, with further axes if it has them.
     delta, scale, known
         As in :func:`hop_b`.
 
@@ -99,10 +105,16 @@ def _init(homdp: HOMDP, episodes: int | None, emissions: ModelClass) -> State:
     check_fit("hop_b_class", homdp, emissions=emissions)
     if homdp.spaces.finite:
         return init_state(homdp, episodes)
+    refuse_unknown_start(homdp)
     states, actions = homdp.spaces.states, homdp.spaces.actions
     if is_real(states):
         remedy = "This rule counts states. Use hop_v, which also takes a class of transitions."
         problem = Problem("states", f"states in {states}", "finitely many states", remedy)
+        raise ParameterError("hop_b_class", [problem])
+    if any(homdp.context):
+        got = "kernels that depend on the step or the previous action"
+        remedy = "Use hop_v, which also takes a class of transitions, or posterior_sampling."
+        problem = Problem("kernels", got, "the same kernels at all steps", remedy)
         raise ParameterError("hop_b_class", [problem])
     X, A = len(states), len(actions)
     counted = Counted(np.zeros((X, A, X)), np.zeros(X), np.zeros(len(emissions)))
@@ -118,7 +130,9 @@ def _update(state: State, episode: Episode, emissions: ModelClass) -> State:
     transition, visits = counted.transition.copy(), counted.visits.copy()
     np.add.at(transition, (x, episode.actions, following), 1)
     np.add.at(visits, x, 1)
-    weights = counted.emissions + emissions.log_likelihoods(x, episode.observations).sum(1)
+    previous, h = previous_actions(episode, len(state.homdp.actions)), np.arange(len(x))
+    seen = emissions.log_likelihoods(x, previous, h, episode.observations)
+    weights = counted.emissions + seen.sum(1)
     return replace(after, memory=Counted(transition, visits, weights))
 
 
@@ -131,9 +145,10 @@ def _propose(
     radii = hop_b_class_radii(homdp, state.counts, state.episodes, size, delta, scale, known)
     likeliest = log_likelihoods(emissions, state.counts.emission).argmax()
     xp, model = namespace(state.counts), empirical(homdp, state.counts, known)
-    emission = xp.where(_exact(homdp, known), model.shows(0), xp.asarray(emissions)[likeliest])
-    bonus = hop_b_class_bonus(radii, homdp.horizon)
-    return one(model.with_tables(emission=emission).with_bonus(bonus))
+    moves, shows = homdp.form.short(model.transition, model.emission)
+    emission = xp.where(_exact(homdp, known), shows, xp.asarray(emissions)[likeliest])
+    bonus = hop_b_class_bonus(radii, homdp.horizon, planned_moves(model))
+    return one(homdp.model_of((model.initial, moves, emission)).with_bonus(bonus))
 
 
 def _tabled(state: State, emissions: ModelClass, delta: float, scale: float, known: bool) -> Tabled:
@@ -159,7 +174,8 @@ def _tabled(state: State, emissions: ModelClass, delta: float, scale: float, kno
 
 
 def _exact(homdp: HOMDP, known: bool) -> Array:
-    return homdp.structure.known.emission[:, None] & known
+    """Rows of O that do not come from the class: known rows, and rows that are never used."""
+    return ~unknown_rows(homdp, known).emission[..., None]
 
 
 def _support(homdp: HOMDP, emissions: Any, known: bool) -> Tables:

@@ -10,11 +10,14 @@ from dataclasses import replace
 
 import numpy as np
 
+from homdp_ppl.confidence.counts import estimated_start, start_radius
+from homdp_ppl.confidence.rows import first_states
 from homdp_ppl.core.arguments import check_arguments
 from homdp_ppl.core.bound import bind
 from homdp_ppl.core.checked import checked
 from homdp_ppl.core.episode import Episode
 from homdp_ppl.declare.kernels import Tables
+from homdp_ppl.declare.known import refuse_unknown_start
 from homdp_ppl.declare.model import HOMDP
 from homdp_ppl.explorers._classes import (
     Members,
@@ -23,6 +26,7 @@ from homdp_ppl.explorers._classes import (
     log_likelihoods,
     model_class,
 )
+from homdp_ppl.explorers._densities import previous_actions
 from homdp_ppl.explorers._supports import declared
 from homdp_ppl.explorers._versions import Evidence, Versions, survivors
 from homdp_ppl.explorers.explorer import About, Deployment, Explorer, Objective, changed
@@ -50,10 +54,16 @@ def hop_v(
     optimistic with posterior probability at least 2 mass - 1. The sets are computed from all
     members in every epoch and are not nested, so the true model can return after it was excluded.
 
+    The paper assumes a known initial distribution. If it depends on a site, the rule plans with the
+    frequencies of first states, and adds (H/2) eps to the optimistic value, where eps is Weissman's
+    radius at level delta / K (see :func:`homdp_ppl.confidence.start_bonus`). It holds in all epochs
+    with one more probability of error delta. Real-valued spaces require a known one.
+
     Parameters
     ----------
     transitions
         The class of T: tables (N, X, A, X), or worlds. Only the transitions of the worlds are used.
+        Tables have the form of the declared tables, with further axes if these have them.
     emissions
         The class of O: tables (M, X, Y), or worlds. Only the emissions of the worlds are used.
     delta
@@ -83,7 +93,7 @@ def hop_v(
     return Explorer(
         About("hop_v", options, guarantee=guarantee, needs_episodes=True),  # type: ignore[arg-type]
         init=bind(_init, **classes),
-        propose=bind(_propose, **classes),
+        propose=bind(_propose, **classes, delta=delta),
         update=bind(_update, **classes, delta=delta, mass=mass),
         objective=Objective(support=bind(_support, **classes)),
         deployment=Deployment(uniform_at_each_step=True),
@@ -94,6 +104,8 @@ def _init(
     homdp: HOMDP, episodes: int | None, transitions: ModelClass, emissions: ModelClass
 ) -> State:
     check_fit("hop_v", homdp, transitions=transitions, emissions=emissions)
+    if not homdp.spaces.finite:
+        refuse_unknown_start(homdp)
     N, M = len(transitions), len(emissions)
     evidence = None if homdp.spaces.finite else Evidence(np.zeros(N), np.zeros(M))
     everything = Versions(np.ones(N, dtype=bool), np.ones(M, dtype=bool), evidence)
@@ -105,12 +117,17 @@ def _support(homdp: HOMDP, transitions: Array, emissions: Array) -> Tables:
     return declared(homdp)._replace(transition=possible[0], emission=possible[1])
 
 
-def _propose(key: Array, state: State, transitions: ModelClass, emissions: ModelClass) -> Pairs:
+def _propose(
+    key: Array, state: State, transitions: ModelClass, emissions: ModelClass, delta: float
+) -> Pairs:
     alive = state.memory.transitions, state.memory.emissions
     if state.counts is None:
         return Pairs(transitions, emissions, *alive)
-    initial = state.homdp.structure.reference.initial
-    return Pairs(transitions, emissions, *alive, initial, state.homdp.reward_table)
+    homdp = state.homdp
+    initial = estimated_start(homdp, state.counts)
+    radius = start_radius(homdp, state.counts, delta / state.episodes)
+    offset = float(homdp.horizon / 2 * radius)
+    return Pairs(transitions, emissions, *alive, initial, homdp.reward_table, offset)
 
 
 def _update(
@@ -146,15 +163,20 @@ def _keep(state: State, episode: Episode, h: int) -> State:
         episode.states[h + 1],
         episode.observations[h],
     )
+    previous = previous_actions(episode, len(state.homdp.actions))[h]
     played = state.played + 1
     if state.counts is None:
         evidence = state.memory.evidence
-        evidence = evidence._replace(waiting=(*evidence.waiting, (x, a, following, y)))
+        evidence = evidence._replace(waiting=(*evidence.waiting, (x, a, following, y, h, previous)))
         return replace(state, played=played, memory=state.memory._replace(evidence=evidence))
+    form = state.homdp.form
     transition, emission = state.counts.transition.copy(), state.counts.emission.copy()
-    transition[x, a, following] += 1
-    emission[x, y] += 1
-    counts = replace(state.counts, transition=transition, emission=emission)
+    transition[form.transition_index(h, x, a, following)] += 1
+    emission[form.emission_index(h, previous, x, y)] += 1
+    # every episode of the epoch draws the first state, whatever the policy
+    started = first_states(state.counts).copy()
+    started[episode.states[0]] += 1
+    counts = replace(state.counts, transition=transition, emission=emission, initial=started)
     return replace(state, counts=counts, played=played)
 
 
@@ -166,7 +188,9 @@ def _weigh(
         T = log_likelihoods(transitions, state.counts.transition)
         return state, T, log_likelihoods(emissions, state.counts.emission)
     evidence = state.memory.evidence
-    x, a, following, y = (np.stack(part) for part in zip(*evidence.waiting, strict=True))
-    T = evidence.transitions + transitions.log_likelihoods(x, a, following).sum(1)
-    O = evidence.emissions + emissions.log_likelihoods(x, y).sum(1)  # noqa: E741
+    x, a, following, y, h, previous = (
+        np.stack(part) for part in zip(*evidence.waiting, strict=True)
+    )
+    T = evidence.transitions + transitions.log_likelihoods(x, a, h, following).sum(1)
+    O = evidence.emissions + emissions.log_likelihoods(x, previous, h, y).sum(1)  # noqa: E741
     return replace(state, memory=state.memory._replace(evidence=Evidence(T, O))), T, O

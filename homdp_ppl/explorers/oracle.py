@@ -68,5 +68,6 @@ def _propose(key: Array, state: State, truth: Any) -> Proposal:
 
 
 def _support(homdp: HOMDP, truth: POMDP) -> Tables:
-    tables = zip(declared(homdp), truth.stationary("oracle")[:3], strict=True)
+    initial, *rows = declared(homdp)
+    tables = zip((initial, *homdp.form.full(*rows)), truth[:3], strict=True)
     return Tables(*(mine | (real > 0) for mine, real in tables))

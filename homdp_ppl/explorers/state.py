@@ -20,7 +20,7 @@ from homdp_ppl.core.spaces import is_real
 from homdp_ppl.declare.model import HOMDP, World
 from homdp_ppl.declare.paired import paired
 from homdp_ppl.errors import ParameterError, Problem, shown
-from homdp_ppl.precision import Array
+from homdp_ppl.precision import Array, namespace
 
 
 @partial(
@@ -53,7 +53,14 @@ class State:
 
     @property
     def visits(self) -> Array:
-        """n(x, a), (X, A), or the number of episodes if states are real-valued."""
+        """n(x, a), (X, A), or the number of episodes if states are real-valued.
+
+        If tables depend on the step or the previous action, these are the visits of all their rows,
+        (rows,): a row of O can then be visited often while all n(x, a) stay almost the same.
+        """
+        if self.counts is not None and not self.counts.form.is_stationary:
+            parts = (self.counts.state_action.ravel(), self.counts.visits.ravel())
+            return namespace(self.counts).concatenate(parts)
         if self.counts is not None:
             return self.counts.state_action
         return np.asarray(self.played)[None] if self.state_action is None else self.state_action
@@ -113,12 +120,13 @@ class Pairs(NamedTuple):
     (array([ True,  True]), array([0.6, 0.4]))
     """
 
-    transitions: Any  # (N, X, A, X), or a class of densities
-    emissions: Any  # (M, X, Y), or a class of densities
+    transitions: Any  # (N, X, A, X) in the declared form, or a class of densities
+    emissions: Any  # (M, X, Y) in the declared form, or a class of densities
     alive_transitions: Array  # (N,)
     alive_emissions: Array  # (M,)
     initial: Array | None = None  # (X,), for tables only
     reward: Array | None = None  # (H, X, A), for tables only
+    offset: float = 0.0  # added to the optimistic value if the initial distribution is unknown
 
     @checked
     def model(self, t: int, o: int) -> Any:

@@ -23,6 +23,10 @@ def tight(delta: float = 0.1, known: bool = True) -> Explorer:
     observation at the root. Optimistic in all rounds with probability 1 - delta. Planners other
     than the history tree do not clip values, which is sound but looser.
 
+    If tables depend on the step or the previous action, eps_T is that of T_h, and eps_O that of
+    O_{h+1}(. | x', a). An initial distribution with sites adds (H/2) eps at the root, see
+    :func:`homdp_ppl.confidence.start_bonus`.
+
     Parameters
     ----------
     delta
@@ -36,7 +40,7 @@ def tight(delta: float = 0.1, known: bool = True) -> Explorer:
     >>> from homdp_ppl import models
     >>> rule, tiger = tight(), models.load("tiger", horizon=2).homdp
     >>> proposal = rule.propose(jax.random.key(0), rule.init(tiger, 100))
-    >>> (proposal.models.stationary().reward[0] - tiger.reward)[
+    >>> (proposal.models.reward[0, :, :, 0] - tiger.reward)[
     ...     :, 0, 0
     ... ]  # before any data: 1/2 * 2, and 0 at the last step; hop_b adds 4
     array([1., 0.])

@@ -11,7 +11,6 @@ from homdp_ppl.core.arguments import count_problems, flag_problems, is_count, re
 from homdp_ppl.core.graph_policy import GraphPolicy
 from homdp_ppl.core.plan import Plan, planner_name
 from homdp_ppl.core.pomdp import POMDP
-from homdp_ppl.declare.known import refuse_unknown_start
 from homdp_ppl.declare.model import HOMDP, World
 from homdp_ppl.errors import ParameterError, Problem, shown
 from homdp_ppl.evaluation.exact import evaluate
@@ -129,7 +128,6 @@ def check_model(request: Request) -> None:
     if request.episodes < epoch:
         expected = f"at least one epoch of {epoch} episodes"
         raise ParameterError("learn", [Problem("episodes", str(request.episodes), expected)])
-    refuse_unknown_start(model)
 
 
 def _same_rewards(mine: Any, real: Any) -> bool:

@@ -12,7 +12,7 @@ from homdp_ppl.continuous.quantised_policy import QuantisedPolicy
 from homdp_ppl.core.graph_policy import GraphPolicy, uniform_policy
 from homdp_ppl.core.plan import Plan, WorldPlanner, planner_name
 from homdp_ppl.core.policy import Policy
-from homdp_ppl.core.pomdp import POMDP, Stationary
+from homdp_ppl.core.pomdp import POMDP
 from homdp_ppl.core.spaces import Spaces, is_real
 from homdp_ppl.declare.latent import latent_tables
 from homdp_ppl.declare.model import HOMDP, World
@@ -96,16 +96,17 @@ class DensityPlanning:
 class LatentBounds:
     """Bounds all pairs with the same transitions by the value of an agent that sees the state.
 
-    For real-valued states the bound is H.
+    For real-valued states and for kernels that depend on the step or the previous action, the bound
+    is H.
     """
 
     def rough(self, pairs: Pairs, t: int) -> Array:
         """The value of an agent that sees the state, for all emission laws."""
         world = pairs.transitions.members[t]
         bound = float(world.spaces.horizon)
-        if not is_real(world.spaces.states):
+        if not is_real(world.spaces.states) and not any(world.homdp.context):
             rho, T, r = latent_tables(world)
-            model = Stationary(rho, T, np.ones((len(rho), 1)), r).pomdp
+            model = POMDP.of(rho, T, np.ones((len(rho), 1)), r)
             bound = float(root_value(model, mdp_values(model)[:1]))
         return np.full(len(pairs.emissions), bound)
 

@@ -36,7 +36,7 @@ class Decision(NamedTuple):
     policy: Any  # a Policy, random actions included
     optimistic: Array | np.float64  # ()  the optimistic value
     model: Any  # the POMDP that was planned for; None without tables
-    visits: Array  # (X, A)  n(x, a) at planning time, or the number of episodes
+    visits: Array  # State.visits at planning time: n(x, a), or the number of episodes
     plans: Array | np.int64  # ()  number of models that were planned for
     # (N, A)  which actions are allowed at each node of the policy; None: all of them
     allowed: Array | None = None
@@ -222,7 +222,7 @@ class TracedLearner(NamedTuple):
 
 
 def out_of_date(deployment: Deployment, visits: Array, then: Array) -> Array:
-    """Whether a decision made at n(x, a) = ``then`` is out of date at ``visits``."""
+    """Whether a decision made at the visits ``then`` is out of date at ``visits``."""
     xp = namespace(visits)
     if deployment.replan == "doubled":
         return (visits >= xp.maximum(1, 2 * then)).any()

@@ -62,7 +62,7 @@ class Held(NamedTuple):
 class PairSearch:
     """Finds the best pair of changing version spaces.
 
-    Bounds of pairs are kept between searches. Pairs are visited in the order of their upper bounds:
+    Bounds of pairs are kept between searches with the same initial distribution. Pairs are visited in the order of their upper bounds:
     first a rough bound, then a better one, then the certified bound of a plan. The search ends when
     the first pair in this order has been planned.
 
@@ -79,9 +79,12 @@ class PairSearch:
         self._bounds = bounds
         self._known: dict[tuple[int, int], Known] = {}
         self._held: Held | None = None
+        self._initial: Array | None = None
 
     def best(self, pairs: Pairs) -> tuple[Any, tuple[int, int], int]:
         """The plan of the best surviving pair, the pair, and the number of plans made."""
+        if pairs.initial is not None and not np.array_equal(pairs.initial, self._initial):
+            self._known, self._held, self._initial = {}, None, pairs.initial
         plans, alive = 0, self._alive(pairs)
         queue = [(-self._bound(pairs, t, o).bound, t, o) for t, o in alive]
         heapify(queue)

@@ -86,9 +86,11 @@ class TablePlanning:
         check_proposal(self.explorer, proposal, self.spaces)
         if isinstance(proposal, Pairs):
             solution, pair, plans = self._pairs.best(proposal)
-            policy = self._deployed(solution)
+            policy, value = self._deployed(solution), solution.upper
+            if proposal.offset:
+                value = np.minimum(value + proposal.offset, float(self.spaces.horizon))
             model = proposal.model(*pair)
-            return Planned(policy, solution.upper, model, np.int64(plans), solution.allowed)
+            return Planned(policy, value, model, np.int64(plans), solution.allowed)
         proposed: Any = proposal
         check_numbers(self.explorer, proposed.models, None if self.tree is None else self.support)
         candidates = [

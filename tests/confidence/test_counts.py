@@ -225,7 +225,9 @@ def test_the_scale_multiplies_roots_but_not_caps(rule):
 def test_known_rows_have_radius_zero_unless_known_is_false(formula):
     radii = RULES[formula](partly)
     exact = Radii(
-        np.array([[True, False], [False, False], [False, False]]), np.array([False, False, True])
+        np.array([[True, False], [False, False], [False, False]]),
+        np.array([False, False, True]),
+        True,
     )
     assert all(
         np.array_equal(radius == 0, known) for radius, known in zip(radii, exact, strict=True)
@@ -408,7 +410,7 @@ def test_numpy_and_jit_give_the_same(model):
         traced = jax.tree.leaves(
             jax.jit(lambda *given: everything(model, *given))(COUNTS, K, DELTA, 0.5)
         )
-    assert len(eager) == len(traced) == 14
+    assert len(eager) == len(traced) == 17
     for here, there in zip(eager, traced, strict=True):
         assert isinstance(here, np.ndarray | np.floating)
         assert isinstance(there, jax.Array)
