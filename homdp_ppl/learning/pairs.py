@@ -83,7 +83,8 @@ class PairSearch:
 
     def best(self, pairs: Pairs) -> tuple[Any, tuple[int, int], int]:
         """The plan of the best surviving pair, the pair, and the number of plans made."""
-        if pairs.initial is not None and not np.array_equal(pairs.initial, self._initial):
+        kept: Any = self._initial
+        if pairs.initial is not None and not np.array_equal(pairs.initial, kept):
             self._known, self._held, self._initial = {}, None, pairs.initial
         plans, alive = 0, self._alive(pairs)
         queue = [(-self._bound(pairs, t, o).bound, t, o) for t, o in alive]
