@@ -51,7 +51,9 @@ def dependent_pomdp(
     )
 
 
-def _tables(rows: Callable, X: int, Y: int, A: int, H: int, kinds: str) -> tuple:
+def _tables(
+    rows: Callable, X: int, Y: int, A: int, H: int, kinds: str
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Initial distribution, transitions and emissions of the given kinds."""
     emissions = {"o": (H, A + 1, X, Y), "a": (A + 1, X, Y), "s": (H, 1, X, Y)}
     emission = next((emissions[kind] for kind in kinds if kind in emissions), (X, Y))
