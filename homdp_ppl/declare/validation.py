@@ -183,6 +183,8 @@ def check_reward(reward: Any, spaces: Spaces) -> tuple[Array, list[Problem]]:
         return np.zeros((H, X, A)), missing
     if table.shape not in ((X, A), (H, X, A)):
         return np.zeros((H, X, A)), [Problem("reward", f"an array of shape {table.shape}", shape)]
+    if spaces.terminal:
+        table = np.where(spaces.ends[:, None], 0.0, table)
     problems = []
     for index in map(tuple, np.argwhere(~((table >= 0) & (table <= 1)))[:8]):
         names = (names_of(spaces.states)[index[-2]], spaces.actions[index[-1]])

@@ -17,8 +17,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from homdp_ppl.core.episode import Episode
 from homdp_ppl.core.graph_policy import GraphPolicy
-from homdp_ppl.core.rollout import play
+from homdp_ppl.core.policy import Trajectory
+from homdp_ppl.core.rollout import play, steps_taken
 from homdp_ppl.declare.model import World
 from homdp_ppl.explorers.state import State
 from homdp_ppl.learning.learner import Decision, Learner
@@ -148,18 +150,24 @@ class CompiledLoop:
                 planned, lambda: self._decide(state, noise.proposal), lambda: (decision, value)
             )
         episode = play(jax.tree.map(jnp.asarray, self._world), decision.policy, noise.noise)
+        taken = self._taken(episode)
+        actions = episode.actions if taken is None else jnp.where(taken, episode.actions, 0)
         line = Line(
             value,
             cast(Array, decision.optimistic),  # traced
             planned,
-            impossible_steps(decision.model, episode.trajectory).astype(jnp.int32),
-            *(
-                part.astype(jnp.int32)
-                for part in (episode.observations, episode.actions, episode.states)
-            ),
+            impossible_steps(decision.model, episode.trajectory, taken).astype(jnp.int32),
+            *(part.astype(jnp.int32) for part in (episode.observations, actions, episode.states)),
         )
-        after = self._learner.update(state, episode)
+        after = self._learner.update(state, episode if taken is None else _counted(episode, taken))
         return Carry(after, decision, value, jnp.array(True)), line
+
+    def _taken(self, episode: Episode) -> Array | None:
+        """Which steps were taken, (H,); None if the world has no terminal states."""
+        terminal = np.asarray(self._world.terminal)
+        if not terminal.any():
+            return None
+        return jnp.arange(self._world.horizon) < steps_taken(episode.states, terminal)
 
     def _decide(self, state: State, key: Array) -> tuple[Decision, Array]:
         """Decide, and evaluate the policy exactly."""
@@ -199,6 +207,15 @@ def compiled_loop(task: Task) -> CompiledLoop:
     """
     name = "compiled loop", task.explorer, task.planner, task.model
     return task.world.cache.get(name, lambda: CompiledLoop(task.world, task.learner()))
+
+
+def _counted(episode: Episode, taken: Array) -> Episode:
+    """The episode with indices out of range after its end: JAX does not count them."""
+    outside = np.iinfo(np.int32).max
+    seen, done = (
+        jnp.where(taken, part, outside) for part in (episode.observations, episode.actions)
+    )
+    return replace(episode, trajectory=Trajectory(seen, done))
 
 
 def _spend(run: Run, seconds: Mapping[str, float]) -> Run:

@@ -62,9 +62,9 @@ class Held(NamedTuple):
 class PairSearch:
     """Finds the best pair of changing version spaces.
 
-    Bounds of pairs are kept between searches with the same initial distribution. Pairs are visited in the order of their upper bounds:
-    first a rough bound, then a better one, then the certified bound of a plan. The search ends when
-    the first pair in this order has been planned.
+    Bounds of pairs are kept between searches with the same initial distribution. Pairs are visited
+    in the order of their upper bounds: first a rough bound, then a better one, then the certified
+    bound of a plan. The search ends when the first pair in this order has been planned.
 
     Parameters
     ----------

@@ -92,10 +92,11 @@ class TableStage:
         return impossible_steps(decision.model, episode.trajectory)
 
 
-def impossible_steps(model: POMDP, trajectory: Trajectory) -> Array:
+def impossible_steps(model: POMDP, trajectory: Trajectory, taken: Array | None = None) -> Array:
     """Number of observations of an episode with probability zero under the planned model.
 
-    After such an observation the predicted belief is kept. Can be traced.
+    After such an observation the predicted belief is kept. Only steps that were taken count, by
+    default all. Can be traced.
     """
     xp = namespace(model, trajectory)
     predicted = model.initial
@@ -104,7 +105,7 @@ def impossible_steps(model: POMDP, trajectory: Trajectory) -> Array:
         previous = trajectory.actions[h - 1] if h else None
         joint = predicted * model.likelihood(trajectory.observations[h], previous, h)
         chance = joint.sum()
-        total = total + (chance <= 0)
+        total = total + ((chance <= 0) if taken is None else taken[h] & (chance <= 0))
         belief = xp.where(chance > 0, joint / xp.where(chance > 0, chance, 1.0), predicted)
         predicted = model.predict(belief, trajectory.actions[h], h)
     return total
