@@ -16,6 +16,7 @@ from scipy.special import xlogy
 
 from homdp_ppl.confidence.bonuses import hop_b_bonus, hop_b_class_bonus
 from homdp_ppl.confidence.counts import empirical, hop_b_class_radii, hop_b_radii
+from homdp_ppl.confidence.rows import unknown_start
 from homdp_ppl.core.alphas import alphas_of
 from homdp_ppl.core.checked import checked
 from homdp_ppl.core.counts import Counts
@@ -119,7 +120,7 @@ def hop_b_optimism(
     scaled = float(delta), float(scale)  # JAX numbers would make arrays of JAX
     radii = hop_b_radii(world.homdp, counts, episodes, *scaled, known)
     learned = _with_bonus(empirical(world.homdp, counts, known), hop_b_bonus(radii, H))
-    return optimism(policy, world.pomdp, learned, radii.emission, 5 * H)
+    return optimism(policy, world.pomdp, learned, radii.emission, _largest(5, world))
 
 
 @checked
@@ -181,13 +182,22 @@ def hop_b_class_optimism(
     )  # as in the rule: known rows do not depend on the class
     estimate = estimate.with_tables(emission=np.where(exact, estimate.shows(0), likely))
     learned = _with_bonus(estimate, hop_b_class_bonus(radii, H))
-    checks = [optimism(policy, world.pomdp, learned, radii.emission, 9 * H) for policy in policies]
+    largest = _largest(9, world)
+    checks = [optimism(policy, world.pomdp, learned, radii.emission, largest) for policy in policies]
     if not checks:
         raise ParameterError(
             "hop_b_class_optimism", [Problem("policies", "none", "at least one policy")]
         )
     slacks, values, sizes = zip(*checks, strict=True)
     return Optimism(min(slacks), min(values), max(sizes))
+
+
+def _largest(factor: int, world: World) -> float:
+    """G: factor times H, and 2 more for the bonus H eps <= 2H of an unknown initial distribution.
+
+    That bonus is added once, at the first step, and 2H is at most 2 per step.
+    """
+    return factor * world.spaces.horizon + 2 * unknown_start(world.homdp)
 
 
 def _with_bonus(model: POMDP, bonus: Array) -> POMDP:
