@@ -165,14 +165,14 @@ class OnlinePolicy:
         belief = self._belief(seen, done)
         return np.asarray(
             self._machine.search.rewards(
-                self._parameters, len(done), belief.particles, belief.weights
+                self._parameters, len(done), seen[-1], belief.particles, belief.weights
             )
         )
 
     def _grown(self, seen: Array, done: Array) -> Tree:
         search, h, belief = self._machine.search, len(done), self._belief(seen, done)
         _, planting, growing = self._machine.keys(self._seed, _number(seen, done))
-        tree = search.root(self._parameters, planting, h, belief.particles, belief.weights)
+        tree = search.root(self._parameters, planting, h, seen[-1], *belief[:2])
 
         def grow(tree: Tree, first: int, last: int) -> Tree:
             grown: Tree = search.run(

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
@@ -18,11 +18,13 @@ import numpy as np
 from homdp_ppl.core.allowed import Allowed, refuse_allowed
 from homdp_ppl.core.arguments import count_problems, number_problems, refuse, size_problems
 from homdp_ppl.core.checked import checked
+from homdp_ppl.core.episodes import Episodes
 from homdp_ppl.core.plan import Plan
+from homdp_ppl.core.policy import Policy
 from homdp_ppl.core.pomdp import POMDP
 from homdp_ppl.core.pomdp_validation import validated
-from homdp_ppl.core.spaces import Real
-from homdp_ppl.declare.decorator import tabular
+from homdp_ppl.core.rollout import play_tables
+from homdp_ppl.core.spaces import Real, Spaces
 from homdp_ppl.declare.dynamics import Dynamics, Numbers, table_dynamics
 from homdp_ppl.declare.model import World
 from homdp_ppl.errors import PlanningError, Problem
@@ -55,6 +57,8 @@ class ParticleTree:
     def __call__(self, world: World | POMDP, *, allowed: Allowed | None = None) -> Plan:
         """Plan for a world or a POMDP; a restriction of the actions raises PlanningError."""
         refuse_allowed("particle_tree", allowed)
+        if isinstance(world, POMDP):
+            world = validated(world, "particle_tree")
         dynamics, numbers = _dynamics(world)
         domain = dynamics.spaces
         k, alpha = self.widening
@@ -72,7 +76,8 @@ class ParticleTree:
         if self.episodes:
             with x64():
                 key = jax.random.key(self.seed)
-            valued = estimate(policy, _as_world(world), key, self.episodes)
+            simulator = _Simulator(world) if isinstance(world, POMDP) else world
+            valued = estimate(policy, simulator, key, self.episodes)
         low, high = valued.interval
         found = {"standard error": valued.standard_error, "low": low, "high": high}
         statistics = {**policy.statistics, "episodes": valued.episodes, **found}
@@ -182,9 +187,7 @@ def particle_tree(
 def _dynamics(world: World | POMDP) -> tuple[Dynamics, Numbers]:
     """The dynamics that the search simulates, and their parameters."""
     if isinstance(world, POMDP):
-        pomdp = validated(world, "particle_tree")
-        pomdp.stationary("particle_tree")  # raises if tables depend on the step or the action
-        return table_dynamics(*world.spaces.sizes), pomdp
+        return table_dynamics(*world.spaces.sizes), world
     if isinstance(world, World):
         return world.dynamics, world.numbers
     remedy = "Fix the parameters of a declaration with .at(...), or draw them with .draw(key)."
@@ -194,12 +197,27 @@ def _dynamics(world: World | POMDP) -> tuple[Dynamics, Numbers]:
     )
 
 
-def _as_world(world: World | POMDP) -> World:
-    """The world, or a POMDP as a world, for simulation."""
-    if not isinstance(world, POMDP):
-        return world
-    initial, T, O, reward = world.stationary("particle_tree")  # noqa: E741
-    return tabular(T=T, O=O, initial=initial, reward=reward, horizon=world.horizon).at()
+class _Simulator(NamedTuple):
+    """A POMDP in which episodes can be simulated."""
+
+    pomdp: POMDP
+
+    @property
+    def spaces(self) -> Spaces:
+        """Generated names."""
+        return self.pomdp.spaces
+
+    def play(self, keys: Array, policy: Policy, actions: Array | None = None) -> Episodes:
+        """Simulate one episode per key."""
+        return play_tables(keys, self.pomdp, policy, self.spaces, actions)
+
+    def returns(self, episodes: Episodes) -> Array:
+        """The sum of rewards of each episode up to its end, in the user's units."""
+        pomdp, steps = self.pomdp, np.arange(self.pomdp.horizon)
+        seen = episodes.observations if pomdp.rewards_by_observation else 0
+        rewards = pomdp.reward[steps, episodes.states[:, :-1], seen, episodes.actions]
+        inside = np.where(episodes.steps, rewards, 0.0).sum(-1)
+        return pomdp.scale * inside + episodes.length * pomdp.shift
 
 
 def _widening_problems(widening: Any) -> list[Problem]:

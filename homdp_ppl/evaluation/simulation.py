@@ -11,7 +11,7 @@ from scipy.stats import t as student
 
 from homdp_ppl.core.arguments import count_problems, probability_problems, refuse
 from homdp_ppl.core.checked import checked
-from homdp_ppl.core.episode import Episode
+from homdp_ppl.core.episodes import Episodes
 from homdp_ppl.core.policy import Policy
 from homdp_ppl.core.randomness import as_key
 from homdp_ppl.core.rollout import Playable, episode_problems, rollout
@@ -22,7 +22,7 @@ from homdp_ppl.precision import Array, x64
 class Simulator(Playable, Protocol):
     """A world that can also compute the returns of episodes."""
 
-    def returns(self, episodes: Episode) -> Array:
+    def returns(self, episodes: Episodes) -> Array:
         """The sum of rewards of each episode."""
 
 
