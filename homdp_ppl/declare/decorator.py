@@ -12,13 +12,15 @@ import numpyro
 from numpy.typing import ArrayLike
 from numpyro.distributions import Distribution
 
+from homdp_ppl.core.allowed import Allowed
 from homdp_ppl.core.spaces import Real
 from homdp_ppl.declare.density_validation import as_reward, play_trials, trial_problems, trials
 from homdp_ppl.declare.dynamics import RewardFunction
-from homdp_ppl.declare.fingerprint import probe_digest
+from homdp_ppl.declare.fingerprint import fingerprint, probe_digest
 from homdp_ppl.declare.kernels import Context, Kernels, context_of, tabulators
 from homdp_ppl.declare.model import HOMDP, World
 from homdp_ppl.declare.probing import Prober
+from homdp_ppl.declare.restriction import restriction_digest, restriction_problems
 from homdp_ppl.declare.sizes import declared_size_problems
 from homdp_ppl.declare.structure import analyse
 from homdp_ppl.declare.validation import (
@@ -50,6 +52,7 @@ def homdp(
     horizon: int,
     reward: ArrayLike | Callable[[Any, Any], Any],
     terminal: Sequence[str] = (),
+    allowed: Allowed | None = None,
 ) -> Callable[[Callable[[], Kernels]], HOMDP]:
     """Declare a HOMDP: decorate a NumPyro program that returns :class:`Kernels`.
 
@@ -70,6 +73,10 @@ def homdp(
         The states that end the episode, by name or index. The end is seen. A terminal state emits
         nothing and earns 0; its rows of the kernels are not used. There is an additional, last
         observation, "ended".
+    allowed
+        Which actions are allowed after a history: a function of the observations y_1 to y_h and
+        the actions a_1 to a_{h-1}, as indices, that returns one Boolean per action. Planners in
+        :func:`learn`, the optimum and random actions follow it. By default, all are allowed.
 
     Returns
     -------
@@ -108,9 +115,11 @@ def homdp(
             [Problem("arguments", f"a {type(program).__name__}", "keyword arguments only", remedy)],
         )
 
-    return lambda function: declare(
-        function, states, observations, actions, horizon, reward, terminal
-    )
+    def declared(function: Callable[[], Kernels]) -> HOMDP:
+        model = declare(function, states, observations, actions, horizon, reward, terminal)
+        return model if allowed is None else _restricted(model, allowed)
+
+    return declared
 
 
 def tabular(
@@ -244,6 +253,15 @@ def _with_trials(model: HOMDP, problems: list[Problem], sound: tuple[str, ...]) 
     if problems:
         raise DeclarationError(model.name, problems)
     return replace(model, _probe=probe_digest(trial.probe))
+
+
+def _restricted(model: HOMDP, allowed: Allowed) -> HOMDP:
+    """The model with a restriction of its actions."""
+    problems = restriction_problems(allowed, model.spaces)
+    if problems:
+        raise DeclarationError(model.name, problems)
+    digest = restriction_digest(allowed, model.spaces, model.name)
+    return replace(model, allowed=allowed, _probe=fingerprint(model.fingerprint, digest))
 
 
 def _shape(given: ArrayLike | Distribution) -> tuple[int, ...]:

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from numpyro import handlers
 
+from homdp_ppl.core.allowed import Allowed
 from homdp_ppl.core.cache import Cache, shared_cache
 from homdp_ppl.core.checked import check_fields, checked
 from homdp_ppl.core.counts import Counts
@@ -72,6 +73,8 @@ class HOMDP:
         The user's program.
     sites
         The random sites of the program: its unknown parameters.
+    allowed
+        Which actions are allowed after a history; None if all are.
 
     Two declarations are equal if they have the same :attr:`fingerprint`.
 
@@ -98,6 +101,7 @@ class HOMDP:
     reward: Array | RewardFunction
     function: Callable[[], Kernels]
     sites: tuple[Site, ...]
+    allowed: Allowed | None = None
     _structure: Structure | None = None
     _probe: str = field(default_factory=lambda: uuid4().hex)
     _context: Context | None = None  # only with real-valued spaces; else the form has it

@@ -68,7 +68,7 @@ class CompiledLoop:
         self._learner = learner.traced()
         planning = learner.planning
         self._score: Callable[[GraphPolicy], Array] = planning.tree.scorer(
-            planning.support, world.pomdp
+            planning.support, world.pomdp, allowed=planning.allowed
         )
         self._stretch: Callable[..., tuple[Carry, Line]] = jax.jit(self._run)
         self._empty: Any = None

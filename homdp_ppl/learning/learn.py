@@ -20,7 +20,7 @@ from homdp_ppl.learning.compiled import compiled_loop
 from homdp_ppl.learning.density_stage import density_optimum
 from homdp_ppl.learning.learner import SIMULATIONS, Learner
 from homdp_ppl.learning.loop import advance
-from homdp_ppl.learning.planning import MANY, Planner
+from homdp_ppl.learning.planning import MANY, Planner, plan_allowed
 from homdp_ppl.learning.progress import progress_bar
 from homdp_ppl.learning.record import Record
 from homdp_ppl.learning.run import COMPILED, Run
@@ -191,7 +191,7 @@ def _optima(request: Request) -> list[Optimum]:
     world, planner = request.world, request.planner
 
     def plan() -> Optimum:
-        best = check_plan(planner(world.pomdp))
+        best = check_plan(plan_allowed(planner, world.pomdp, world.homdp.allowed))
         return Optimum(best.upper, best.upper - best.value)
 
     # Tree planners compare by value, so the optimum is computed once per world.

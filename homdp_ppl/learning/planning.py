@@ -13,6 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from homdp_ppl.core.allowed import Allowed
 from homdp_ppl.core.graph_policy import GraphPolicy
 from homdp_ppl.core.plan import Plan, Solution, TreePlanner, planner_name
 from homdp_ppl.core.policy import Policy
@@ -61,7 +62,7 @@ class TablePlanning:
 
     def __init__(self, explorer: Explorer, planner: Planner, homdp: HOMDP) -> None:
         self.explorer, self._planner, self.spaces = explorer, planner, homdp.spaces
-        self.support = explorer.objective.support(homdp)
+        self.support, self.allowed = explorer.objective.support(homdp), homdp.allowed
         self.root = explorer.objective.root(homdp)
         self.tree = _tree(explorer, planner, homdp)
         self._pairs: PairSearch = PairSearch(self._solve_pair, TableBounds())
@@ -74,7 +75,8 @@ class TablePlanning:
         if explorer.objective.backup is not None:  # its parameters are not known yet
             return
         model = homdp.model_of(homdp.structure.reference)
-        solution = tree.solve(model, None, self.support)  # much faster than tracing
+        # much faster than tracing
+        solution = tree.solve(model, None, self.support, allowed=self.allowed)
         numbers = sum(np.size(leaf) for leaf in jax.tree.leaves(solution))
         candidates = explorer.objective.candidates
         got = f"plans of {numbers:,} numbers for {candidates:,} candidates"
@@ -120,7 +122,7 @@ class TablePlanning:
             expected = "a planner that JAX can trace: planner=history_tree()"
             problem = Problem("planner", planner_name(self._planner), expected)
             raise PlanningError(self.explorer.about.name, [problem])
-        solve = self.tree.compile(self.support)
+        solve = self.tree.compile(self.support, allowed=self.allowed)
         return TracedPlanning(self.explorer, solve, self.root, self.spaces).plan
 
     def _solve_pair(self, model: POMDP) -> Solution:
@@ -128,15 +130,16 @@ class TablePlanning:
 
     def _solve(self, model: POMDP, parameters: Any) -> Solution:
         if self.tree is not None:
-            return self.tree.solve(model, parameters, self.support)
-        plan = self._planner(model)
+            return self.tree.solve(model, parameters, self.support, allowed=self.allowed)
+        plan = plan_allowed(self._planner, model, self.allowed)
         if self.explorer.objective.exact and plan.gap > INEXACT:
             expected = "an exact planner, which the coverage of the rule requires"
             remedy = "Use planner=history_tree() or alpha_vectors()."
             problem = Problem("planner", f"a gap of {plan.gap:.2g}", expected, remedy)
             raise PlanningError(self.explorer.about.name, [problem])
         policy: Any = plan.policy  # a custom planner may return any policy
-        return Solution(np.float64(plan.value), np.float64(plan.upper), np.zeros(0), policy)
+        value, upper = np.float64(plan.value), np.float64(plan.upper)
+        return Solution(value, upper, np.zeros(0), policy, plan.allowed)
 
 
 class TracedPlanning(NamedTuple):
@@ -195,6 +198,11 @@ def choose_candidate(explorer: Explorer, values: Array) -> Array:
     if pick is None:
         return xp.argmax(values)
     return xp.argsort(values, stable=True)[pick - 1]
+
+
+def plan_allowed(planner: Planner, model: POMDP, allowed: Allowed | None) -> Plan:
+    """Plan for a model; planners need not know of restrictions unless there is one."""
+    return planner(model) if allowed is None else planner(model, allowed=allowed)
 
 
 def with_uniform(policy: GraphPolicy, share: float, allowed: Array | None = None) -> GraphPolicy:
