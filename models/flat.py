@@ -28,7 +28,7 @@ def flat_table(
         T=dist.Dirichlet(np.full((X, A, X), transition)),
         O=dist.Dirichlet(np.full((X, Y), emission)),
         initial=world.pomdp.initial,
-        reward=world.homdp.reward_table,
+        reward=world.homdp.reward,
         horizon=H,
         states=world.spaces.names[0],
         observations=world.spaces.names[1],

@@ -17,7 +17,7 @@ from scipy.special import ndtr
 from homdp_ppl.core.arguments import refuse, share_problems
 from homdp_ppl.core.checked import checked
 from homdp_ppl.core.counts import Counts, check_counts
-from homdp_ppl.core.pomdp import POMDP, Stationary
+from homdp_ppl.core.pomdp import POMDP
 from homdp_ppl.declare.model import HOMDP
 from homdp_ppl.errors import InferenceError, ParameterError, Problem
 from homdp_ppl.posteriors.dirichlet import ClosedForm, Spread, closed_form
@@ -109,7 +109,7 @@ def moments(homdp: HOMDP, counts: Counts) -> Moments:
         raise InferenceError(f"moments of {homdp.name}", [problem])
     form = closed_form(homdp)
     concentration = form.concentration(counts)
-    model = Stationary(*form.mean(concentration), homdp.reward_table).pomdp
+    model = homdp.pomdp_of(form.mean(concentration))
     return Moments(model, *form.spread(concentration))
 
 

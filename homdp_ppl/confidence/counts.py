@@ -21,7 +21,7 @@ from homdp_ppl.core.arguments import (
 )
 from homdp_ppl.core.checked import checked, checked_but
 from homdp_ppl.core.counts import Counts, check_counts
-from homdp_ppl.core.pomdp import POMDP, Stationary
+from homdp_ppl.core.pomdp import POMDP
 from homdp_ppl.core.spaces import HasSpaces
 from homdp_ppl.declare.model import HOMDP
 from homdp_ppl.errors import ParameterError
@@ -95,9 +95,7 @@ def empirical(homdp: HOMDP, counts: Counts, known: bool = True) -> POMDP:
             else estimate
         )
 
-    return Stationary(
-        reference.initial, rows("transition"), rows("emission"), homdp.reward_table
-    ).pomdp
+    return homdp.pomdp_of((reference.initial, rows("transition"), rows("emission")))
 
 
 def frequencies(seen: Array, possible: Array) -> Array:

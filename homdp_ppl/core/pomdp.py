@@ -169,6 +169,31 @@ class POMDP(_Fields):
         """Whether the reward depends on the observation."""
         return bool(self.reward.shape[-2] > 1)
 
+    def to_user(self, values: Any, steps: Any = None) -> Any:
+        """Convert values, sums of rewards in [0, 1], to the user's units.
+
+        Parameters
+        ----------
+        values
+            Numbers or arrays.
+        steps
+            The number of steps over which rewards are summed, by default H.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> model = POMDP.of([1], np.ones((1, 2, 1)), [[1]], [[0, 1]], horizon=3)
+        >>> float(model._replace(scale=np.array(10.0), shift=np.array(-3.0)).to_user(2.0))
+        11.0
+        """
+        return self.scale * values + (self.horizon if steps is None else steps) * self.shift
+
+    @property
+    def unscaled(self) -> POMDP:
+        """The same model with values in [0, H]: scale 1 and shift 0."""
+        batch = np.shape(self.scale)
+        return self._replace(scale=np.ones(batch), shift=np.zeros(batch))
+
     def predict(self, b: Array, a: Any, h: Any) -> Array:
         """The distribution of the next state before its observation.
 

@@ -133,6 +133,8 @@ def check_pomdp(pomdp: Any, subject: str) -> POMDP:
         problems += wrong
         if number is not None and not np.isfinite(np.asarray(number)):
             problems.append(Problem(name, shown(getattr(pomdp, name)), "a finite number"))
+        elif number is not None and name == "scale" and np.asarray(number) <= 0:
+            problems.append(Problem(name, shown(pomdp.scale), "a positive number"))
     if problems:
         raise PlanningError(subject, problems)
     return POMDP(*map(np.asarray, pomdp))

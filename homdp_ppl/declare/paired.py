@@ -44,7 +44,7 @@ def _pair(moves: HOMDP, shows: HOMDP) -> HOMDP:
     sites = (site._replace(name=f"{p}/{site.name}") for p, part in parts for site in part.sites)
     name = f"{moves.name} with {shows.name}"
     both = fingerprint(moves.fingerprint, shows.fingerprint)
-    return HOMDP(name, moves.spaces, moves.reward, program, tuple(sites), _probe=both)
+    return HOMDP(name, moves.spaces, moves.rewards, program, tuple(sites), _probe=both)
 
 
 def _under(prefix: str, world: World) -> dict[str, Array]:

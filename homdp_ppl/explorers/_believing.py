@@ -15,8 +15,9 @@ import numpy as np
 from homdp_ppl.core.arguments import count_problems, refuse
 from homdp_ppl.core.checked import checked
 from homdp_ppl.core.episode import Episode
-from homdp_ppl.core.pomdp import POMDP, Stationary
+from homdp_ppl.core.pomdp import POMDP
 from homdp_ppl.core.randomness import as_key
+from homdp_ppl.declare.kernels import Tables
 from homdp_ppl.declare.model import HOMDP
 from homdp_ppl.declare.sizes import draw_problems
 from homdp_ppl.errors import ParameterError
@@ -108,7 +109,7 @@ def mean_model(state: State) -> POMDP:
         followed: POMDP = state.memory.mean()
         return followed
     form = closed_form(homdp)
-    return Stationary(*form.mean(form.concentration(state.counts)), homdp.reward_table).pomdp
+    return homdp.pomdp_of(form.mean(form.concentration(state.counts)))
 
 
 @checked
@@ -134,7 +135,7 @@ def draw_models(key: Array, state: State, n: int) -> POMDP:
     form = closed_form(homdp)
     concentration = form.concentration(state.counts)
     if not len(form.conjugate.sites):
-        return _repeat(Stationary(*form.reference, homdp.reward_table), n).pomdp
+        return homdp.pomdp_of(_repeat(form.reference, n))
 
     def tables(key: Array, concentration: Array) -> Any:
         entries = jax.vmap(form.draw, in_axes=(0, None))(jax.random.split(key, n), concentration)
@@ -143,9 +144,9 @@ def draw_models(key: Array, state: State, n: int) -> POMDP:
     if namespace(concentration) is np:
         tables = homdp.cache.get(("draw models", n), lambda: jax.jit(tables))
     drawn = to_numpy(tables(key, concentration))
-    repeated = _repeat(Stationary(*form.reference, homdp.reward_table), n)
-    return repeated._replace(transition=drawn.transition, emission=drawn.emission).pomdp
+    initial = _repeat(form.reference, n).initial
+    return homdp.pomdp_of((initial, drawn.transition, drawn.emission))
 
 
-def _repeat(model: Stationary, n: int) -> Stationary:
-    return Stationary(*(np.broadcast_to(part, (n, *part.shape)) for part in model))
+def _repeat(tables: Tables, n: int) -> Tables:
+    return Tables(*(np.broadcast_to(part, (n, *part.shape)) for part in tables))

@@ -109,8 +109,8 @@ def _propose(key: Array, state: State, transitions: ModelClass, emissions: Model
     alive = state.memory.transitions, state.memory.emissions
     if state.counts is None:
         return Pairs(transitions, emissions, *alive)
-    initial = state.homdp.structure.reference.initial
-    return Pairs(transitions, emissions, *alive, initial, state.homdp.reward_table)
+    reference = state.homdp.pomdp_of(state.homdp.structure.reference)
+    return Pairs(transitions, emissions, *alive, reference)
 
 
 def _update(

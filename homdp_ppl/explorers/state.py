@@ -14,7 +14,7 @@ from homdp_ppl.core.arguments import refuse
 from homdp_ppl.core.checked import check_types, checked
 from homdp_ppl.core.counts import Counts
 from homdp_ppl.core.episode import Episode
-from homdp_ppl.core.pomdp import POMDP, Stationary
+from homdp_ppl.core.pomdp import POMDP
 from homdp_ppl.core.spaces import is_real
 from homdp_ppl.declare.model import HOMDP, World
 from homdp_ppl.declare.paired import paired
@@ -116,8 +116,7 @@ class Pairs(NamedTuple):
     emissions: Any  # (M, X, Y), or a class of densities
     alive_transitions: Array  # (N,)
     alive_emissions: Array  # (M,)
-    initial: Array | None = None  # (X,), for tables only
-    reward: Array | None = None  # (H, X, A), for tables only
+    reference: POMDP | None = None  # has the initial distribution and rewards; for tables only
 
     @checked
     def model(self, t: int, o: int) -> Any:
@@ -132,10 +131,13 @@ class Pairs(NamedTuple):
                 if not 0 <= index < len(alive)
             ],
         )
-        if self.initial is None or self.reward is None:
+        if self.reference is None:
             return paired(self.transitions.members[t], self.emissions.members[o])
-        latent = self.initial, self.transitions[t], self.emissions[o]
-        return Stationary(*latent, self.reward).pomdp
+        tables = {
+            "transition": self.transitions[t][None],
+            "emission": self.emissions[o][None, None],
+        }
+        return self.reference._replace(**tables)
 
 
 def check_declaration(subject: str, homdp: HOMDP, episodes: int | None) -> None:

@@ -11,7 +11,7 @@ from typing import Any, Protocol, final
 import jax
 import numpy as np
 
-from homdp_ppl.core.spaces import Real
+from homdp_ppl.core.spaces import Real, shape_of
 from homdp_ppl.declare.model import World
 from homdp_ppl.precision import Array, in_x64
 
@@ -28,8 +28,8 @@ class Draws(Protocol):
     def move(self, generator: np.random.Generator, state: Any, action: int) -> Any:
         """x_{h+1}."""
 
-    def reward(self, step: int, state: Any, action: int) -> float:
-        """r_h(x, a); steps are counted from 0."""
+    def reward(self, step: int, state: Any, observation: Any, action: int) -> float:
+        """r_h(x, y, a) in the user's units; steps are counted from 0."""
 
 
 @final
@@ -37,13 +37,13 @@ class TableDraws:
     """Draws of a finite world; its tables are copied."""
 
     def __init__(self, world: World) -> None:
-        initial, transition, emission, reward = world.pomdp.stationary(
+        model = world.pomdp
+        short = model._replace(reward=model.reward[:, :, :1]).stationary(
             "gym", "Environments must be stationary."
         )
-        self._initial, self._transition, self._emission = map(
-            _cumulative, (initial, transition, emission)
-        )
-        self._reward = reward.copy()
+        self._initial, self._transition, self._emission = map(_cumulative, short[:3])
+        self._reward = model.to_user(model.reward, 1)
+        self._by_observation = model.rewards_by_observation
 
     def first(self, generator: np.random.Generator) -> int:
         """x_1."""
@@ -57,9 +57,10 @@ class TableDraws:
         """x_{h+1}."""
         return bisect_right(self._transition[state, action], generator.random())
 
-    def reward(self, step: int, state: int, action: int) -> float:
-        """r_h(x, a)."""
-        return float(self._reward[step, state, action])
+    def reward(self, step: int, state: int, observation: int, action: int) -> float:
+        """r_h(x, y, a) in the user's units."""
+        seen = observation if self._by_observation else 0
+        return float(self._reward[step, state, seen, action])
 
 
 @final
@@ -69,6 +70,7 @@ class KeyedDraws:
     def __init__(self, world: World) -> None:
         dynamics = world.dynamics
         self._numbers, self._spaces = world.numbers, world.spaces
+        self._rewards = world.homdp.rewards
         self._first, self._observe, self._move, self._reward = dynamics.cache.get(
             "draws",
             lambda: (
@@ -100,9 +102,11 @@ class KeyedDraws:
         )
 
     @in_x64
-    def reward(self, step: int, state: Any, action: int) -> float:
-        """r(x, a)."""
-        return float(self._reward(self._numbers, step, state, action))
+    def reward(self, step: int, state: Any, observation: Any, action: int) -> float:
+        """r_h(x, y, a) in the user's units."""
+        seen = np.reshape(observation, shape_of(self._spaces.observations))
+        inside = float(self._reward(self._numbers, step, state, seen, action))
+        return float(self._rewards.to_user(inside, 1))
 
     def _plain(self, value: Array, space: Any) -> Any:
         return np.asarray(value) if isinstance(space, Real) else int(value)

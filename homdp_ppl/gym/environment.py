@@ -136,7 +136,8 @@ class HOMDPEnv(gymnasium.Env[Any, Any]):
         state = states[-1]
         self._actions.append(chosen)
         states.append(self._draws.move(self.np_random, state, chosen))
-        reward = self._draws.reward(h, state, chosen) if self.per_step else 0.0
+        seen = self._observations[-1]
+        reward = self._draws.reward(h, state, seen, chosen) if self.per_step else 0.0
         if h + 1 < H:
             self._observations.append(self._draws.observe(self.np_random, states[-1]))
             return self._observations[-1], reward, False, False, {}
@@ -184,12 +185,8 @@ class HOMDPEnv(gymnasium.Env[Any, Any]):
         return chosen
 
     def _return(self) -> float:
-        taken = zip(_STATES[self][:-1], self._actions, strict=True)
-        return float(
-            np.sum(
-                [self._draws.reward(h, state, action) for h, (state, action) in enumerate(taken)]
-            )
-        )
+        taken = zip(_STATES[self][:-1], self._observations, self._actions, strict=True)
+        return float(np.sum([self._draws.reward(h, *step) for h, step in enumerate(taken)]))
 
 
 def _space(space: Space) -> Box | Discrete[np.int64]:

@@ -17,7 +17,7 @@ import numpy as np
 from homdp_ppl.core.graph_policy import GraphPolicy
 from homdp_ppl.core.plan import Plan, Solution, TreePlanner, planner_name
 from homdp_ppl.core.policy import Policy
-from homdp_ppl.core.pomdp import POMDP, Stationary
+from homdp_ppl.core.pomdp import POMDP
 from homdp_ppl.core.probabilities import FLOAT32
 from homdp_ppl.core.spaces import Spaces
 from homdp_ppl.declare.kernels import Tables
@@ -72,7 +72,7 @@ class TablePlanning:
         explorer, tree = self.explorer, cast(TreePlanner, self.tree)
         if explorer.objective.backup is not None:  # its parameters are not known yet
             return
-        model = Stationary(*homdp.structure.reference, homdp.reward_table).pomdp
+        model = homdp.pomdp_of(homdp.structure.reference)
         solution = jax.eval_shape(tree.compile(self.support), model)
         numbers = sum(math.prod(leaf.shape) for leaf in jax.tree.leaves(solution))
         candidates = explorer.objective.candidates

@@ -18,7 +18,7 @@ from homdp_ppl.core.checked import checked_but
 from homdp_ppl.core.counts import Counts
 from homdp_ppl.core.episode import Episode
 from homdp_ppl.core.episodes import Episodes
-from homdp_ppl.core.pomdp import POMDP, Stationary
+from homdp_ppl.core.pomdp import POMDP
 from homdp_ppl.core.randomness import as_key, refuse_traced_key
 from homdp_ppl.core.spaces import no_tables, require_finite
 from homdp_ppl.declare.kernels import Tables
@@ -138,8 +138,7 @@ class Posterior:
         require_finite(self.homdp.spaces, self.homdp.name, "draws")
         self._require_room(n)
         tables = tables_at(self.homdp, self.parameters(key, n), n)
-        reward = np.broadcast_to(self.homdp.reward_table, (n, *self.homdp.reward_table.shape))
-        return Stationary(*tables, reward).pomdp
+        return self.homdp.pomdp_of(tables)
 
     @checked_but("n")
     @in_x64
@@ -280,7 +279,7 @@ class Posterior:
         )
 
     def _pomdp(self, tables: Tables) -> POMDP:
-        return Stationary(*tables, self.homdp.reward_table).pomdp
+        return self.homdp.pomdp_of(tables)
 
     def _require_room(self, n: int) -> None:
         """Raise an error if this many models do not fit in memory."""

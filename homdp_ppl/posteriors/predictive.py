@@ -228,8 +228,9 @@ def predictive_check(
     tables = tables_at(belief.homdp, drawn, draws)
     keys = jax.random.split(jax.random.fold_in(key, 1), draws)
     seen = Episode(Trajectory(batch.observations, batch.actions), batch.states)
-    observed = _describe(seen, homdp.reward_table, len(homdp.observations))
-    replicated = _replicate(keys, tables, homdp.reward_table, graph, len(batch))
+    rewards: Array = homdp.rewards.to_user(homdp.rewards.table, 1)
+    observed = _describe(seen, rewards, len(homdp.observations))
+    replicated = _replicate(keys, tables, rewards, graph, len(batch))
     return PredictiveCheck(homdp, len(batch), *to_numpy((observed, replicated)))
 
 
@@ -244,7 +245,7 @@ def _replicate(
 
     def one(given: tuple[Array, Tables]) -> Statistics:
         key, model = given
-        pomdp = Stationary(*model, reward).pomdp
+        pomdp = Stationary(*model, reward[:, :, 0]).pomdp  # play uses no rewards
 
         def episode(key: Array) -> Episode:
             return play(
@@ -270,7 +271,8 @@ def _describe(episodes: Episode, reward: Array, observations: int) -> Statistics
     steps = jnp.arange(H)
     frequency = jnp.zeros((H, Y)).at[steps, seen].add(1.0) / K
     pairs = jnp.zeros((Y, Y)).at[seen[:, :-1], seen[:, 1:]].add(1.0) / (K * max(H - 1, 1))
-    returns = reward[steps, episodes.states[:, :-1], episodes.actions].sum(-1)
+    shown = seen if reward.shape[2] > 1 else 0
+    returns = reward[steps, episodes.states[:, :-1], shown, episodes.actions].sum(-1)
     return Statistics(frequency, pairs, returns.mean(), returns.std())
 
 

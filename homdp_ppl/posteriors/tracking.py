@@ -14,7 +14,7 @@ import numpy as np
 from scipy.special import softmax
 
 from homdp_ppl.core.counts import Counts
-from homdp_ppl.core.pomdp import POMDP, Stationary
+from homdp_ppl.core.pomdp import POMDP
 from homdp_ppl.declare.model import HOMDP
 from homdp_ppl.errors import InferenceError, Problem
 from homdp_ppl.posteriors.atoms import Atoms
@@ -106,9 +106,8 @@ class Tracked:
         filled = {name: np.array(getattr(tables, name)) for name in self.moving}
         for name, (places, log) in self.moving.items():
             filled[name][places] = weights @ np.exp(log)
-        return Stationary(
-            tables.initial, filled["transition"], filled["emission"], self.base.homdp.reward_table
-        ).pomdp
+        latent = tables.initial, filled["transition"], filled["emission"]
+        return self.base.homdp.pomdp_of(latent)
 
     def _log_weights(self, counts: Counts) -> Array:
         with np.errstate(divide="ignore"):

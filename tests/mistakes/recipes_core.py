@@ -80,7 +80,7 @@ def declaring() -> Iterator[Recipe]:
         HOMDP,
         name="lamp",
         spaces=model.spaces,
-        reward=model.reward,
+        rewards=model.rewards,
         function=model.function,
         sites=model.sites,
     )
@@ -92,6 +92,7 @@ def declaring() -> Iterator[Recipe]:
     yield recipe("HOMDP.hindsight", model.hindsight, episodes=things.episodes())
     yield recipe("HOMDP.numbers", model.numbers, parameters={"accuracy": 0.8}, free="parameters")
     yield recipe("HOMDP.returns", model.returns, episodes=things.episodes())
+    yield recipe("HOMDP.rewards_of", model.rewards_of, episodes=things.episodes())
     yield recipe("HOMDP.sample_prior", model.sample_prior, key=KEY)
     yield recipe("HOMDP.tables", model.tables, parameters={"accuracy": 0.8}, free="parameters")
     yield recipe("HOMDP.with_horizon", model.with_horizon, horizon=3)
@@ -106,7 +107,7 @@ def declaring() -> Iterator[Recipe]:
             "horizon",
             "observations",
             "program",
-            "reward_table",
+            "reward",
         ],
         *["states", "structure", "unrolled"],
     )

@@ -77,9 +77,7 @@ def rules() -> Iterator[Recipe]:
     yield recipe("explorers.Objective.root", Objective().root, homdp=tiger.homdp, free="homdp")
     yield recipe("explorers.Objective.support", Objective().support, homdp=tiger.homdp)
     alive = np.array([True, True])
-    pairs = Pairs(
-        T[None], np.stack([O, O]), alive[:1], alive, np.array([0.5, 0.5]), tiger.homdp.reward_table
-    )
+    pairs = Pairs(T[None], np.stack([O, O]), alive[:1], alive, tiger.pomdp)
     yield record("explorers.Pairs", Pairs, **pairs._asdict())
     yield recipe("explorers.Pairs.model", pairs.model, t=0, o=1)
     yield record("explorers.Proposal", Proposal, models=tiger.pomdp)
