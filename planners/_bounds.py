@@ -40,7 +40,7 @@ class RootBounds(NamedTuple):
 def blind_policies(pomdp: POMDP) -> Array:
     """Values of repeating one action until the end, (H, A, X), for stationary models.
 
-    They are alpha-vectors of policies, so they are lower bounds.
+    Rewards are in [0, 1]. They are alpha-vectors of policies, so they are lower bounds.
     """
     short = pomdp.stationary("blind_policies")
     _, T, O, r = (np.asarray(part, dtype=np.float64) for part in short)  # noqa: E741
@@ -53,7 +53,7 @@ def blind_policies(pomdp: POMDP) -> Array:
 
 @checked
 def root_bounds(pomdp: POMDP) -> RootBounds:
-    """All four bounds of the optimal value of a model.
+    """All four bounds of the optimal value of a model, in the user's units.
 
     Examples
     --------
@@ -64,7 +64,7 @@ def root_bounds(pomdp: POMDP) -> RootBounds:
     """
     Q = qmdp(pomdp)
     return RootBounds(
-        blind=float(root_value(pomdp, blind_policies(pomdp)[0])),
+        blind=float(root_value(pomdp, pomdp.to_user(blind_policies(pomdp)[0]))),
         fast_informed=float(root_value(pomdp, fast_informed_bound(pomdp)[0].T)),
         qmdp=float(root_value(pomdp, Q[0].T)),
         mdp=float(root_value(pomdp, Q[:1].max(-1))),

@@ -18,6 +18,7 @@ from typing import NamedTuple, cast
 import numpy as np
 
 from homdp_ppl.core.arguments import count_problems, number_problems, refuse
+from homdp_ppl.core.gap import inside_gap
 from homdp_ppl.core.graph_policy import GraphPolicy
 from homdp_ppl.core.plan import Plan, make_plan
 from homdp_ppl.core.pomdp import POMDP, TIE, Stationary
@@ -28,6 +29,7 @@ from homdp_ppl.planners._faces import Faces, faces_of
 from homdp_ppl.planners._lines import Floats, Integers
 from homdp_ppl.planners._pruning import prune_sums
 
+TOLERANCE = 1e-9  # default, for rewards in [0, 1]
 LEAST_WORK = 100_000.0  # smallest number of multiplications of a step
 TEST_WORK = 128.0  # approximate number of multiplications of a witness test, per state
 TREE_TIES = 0.1  # share of the tolerance for ties between actions in the tree
@@ -76,7 +78,7 @@ class Enough(Exception):  # noqa: N818
 class AlphaVectors:
     """The planner returned by :func:`alpha_vectors`."""
 
-    tolerance: float
+    tolerance: float | None
     max_vectors: int
 
     def __call__(self, pomdp: POMDP) -> Plan:
@@ -91,7 +93,7 @@ class AlphaVectors:
             faces_of(model),
             [observe(cast(Floats, model.initial)[None], model)],
             list[Step](),
-            self.tolerance / unit,
+            inside_gap(self.tolerance, None, TOLERANCE, float(given.scale), H) / unit,
         )
         vectors = Vectors(np.zeros((1, X)), 0.0, [0, 1], 0.0, 0.0)
         for h in reversed(range(1, H)):
@@ -118,15 +120,15 @@ class AlphaVectors:
         }
         return make_plan(
             policy,
-            unit * value,
-            unit * (value + vectors.loss + lost),
+            float(given.to_user(unit * value)),
+            float(given.to_user(unit * (value + vectors.loss + lost))),
             given,
             "alpha_vectors",
             **numbers,
         )
 
 
-def alpha_vectors(tolerance: float = 1e-9, max_vectors: int = 200_000) -> AlphaVectors:
+def alpha_vectors(tolerance: float | None = None, max_vectors: int = 200_000) -> AlphaVectors:
     """A planner that is exact up to a certified tolerance.
 
     Suitable for long horizons with few states, or with many states and known zeros.
@@ -138,7 +140,8 @@ def alpha_vectors(tolerance: float = 1e-9, max_vectors: int = 200_000) -> AlphaV
     Parameters
     ----------
     tolerance
-        The largest total loss from dropping vectors that improve little.
+        The largest total loss from dropping vectors that improve little, in the user's units.
+        Default: 1e-9 times the range of one reward.
     max_vectors
         The largest number of sums of vectors to compare at once. If a step needs more, planning
         raises PlanningError.
@@ -153,7 +156,8 @@ def alpha_vectors(tolerance: float = 1e-9, max_vectors: int = 200_000) -> AlphaV
     refuse(
         PlanningError,
         "alpha_vectors",
-        number_problems(tolerance=tolerance) + count_problems(1, max_vectors=max_vectors),
+        number_problems(tolerance=0.0 if tolerance is None else tolerance)
+        + count_problems(1, max_vectors=max_vectors),
     )
 
     return AlphaVectors(tolerance, max_vectors)

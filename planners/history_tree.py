@@ -73,9 +73,8 @@ class HistoryTree:
             solved.policy.start, solved.policy.probabilities, solved.policy.successor
         )
         nodes, seconds = len(policy.probabilities), time.perf_counter() - start
-        return make_plan(
-            policy, solved.value, solved.upper, model, "history_tree", nodes=nodes, seconds=seconds
-        )
+        value, upper = (float(model.to_user(v)) for v in (solved.value, solved.upper))
+        return make_plan(policy, value, upper, model, "history_tree", nodes=nodes, seconds=seconds)
 
     def optimistic(self, backup: Backup | None, clip: bool) -> HistoryTree:
         """The same planner with an optimistic backup or clipped values."""

@@ -54,7 +54,8 @@ def policy_tree(
                 seen = f"{history}, {word}" if history else word
                 decided = " / ".join(spaces.actions[a] for a in np.flatnonzero(chances > 0))
                 alpha = alphas[h][here]  # (X,), or (Y, X) where the reward depends on y
-                value = float(joint @ (alpha if alpha.ndim == 1 else alpha[y])) / total
+                inside = float(joint @ (alpha if alpha.ndim == 1 else alpha[y])) / total
+                value = float(model.to_user(inside, model.horizon - h))
                 child = graph.number_of_nodes()
                 if child >= max_nodes:
                     raise _too_large(max_nodes)

@@ -188,6 +188,10 @@ class POMDP(_Fields):
         """
         return self.scale * values + (self.horizon if steps is None else steps) * self.shift
 
+    def from_user(self, values: Any) -> Any:
+        """Convert sums of H rewards in the user's units to sums of rewards in [0, 1]."""
+        return (values - self.horizon * self.shift) / self.scale
+
     @property
     def unscaled(self) -> POMDP:
         """The same model with values in [0, H]: scale 1 and shift 0."""

@@ -124,6 +124,12 @@ class World:
         """The sum of rewards of each episode, in the user's units."""
         return self.homdp.returns(episodes)
 
+    @property
+    def return_range(self) -> tuple[float, float]:
+        """The smallest and the largest possible return, in the user's units."""
+        H, rewards = self.spaces.horizon, self.homdp.rewards
+        return float(rewards.to_user(0.0, H)), float(rewards.to_user(float(H), H))
+
     def with_horizon(self, horizon: int) -> World:
         """The same world with another horizon, if its rewards are the same at every step."""
         model = self.homdp.with_horizon(horizon)

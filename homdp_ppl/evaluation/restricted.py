@@ -45,7 +45,7 @@ class Restricted(NamedTuple):
     (0.6, 0.9, [0.0, 1.0])
     """
 
-    value: float  # exact
+    value: float  # exact, in the user's units
     policy: GraphPolicy
 
 
@@ -70,7 +70,7 @@ def best_blind(pomdp: POMDP, max_nodes: int = MAX_NODES) -> Restricted:
     pomdp = _checked(pomdp, "best_blind", max_nodes)
     short = pomdp.stationary("best_blind")
     unseen = short._replace(emission=np.ones((len(pomdp.initial), 1)))
-    return _restricted(_best_rules("best_blind", unseen, max_nodes), pomdp)
+    return _restricted(_best_rules(pomdp, "best_blind", unseen, max_nodes), pomdp)
 
 
 def best_memoryless(pomdp: POMDP, max_nodes: int = MAX_NODES) -> Restricted:
@@ -100,7 +100,7 @@ def best_memoryless(pomdp: POMDP, max_nodes: int = MAX_NODES) -> Restricted:
     """
     pomdp = _checked(pomdp, "best_memoryless", max_nodes)
     short = pomdp.stationary("best_memoryless")
-    return _restricted(_best_rules("best_memoryless", short, max_nodes), pomdp)
+    return _restricted(_best_rules(pomdp, "best_memoryless", short, max_nodes), pomdp)
 
 
 def _checked(pomdp: POMDP, subject: str, max_nodes: int) -> POMDP:
@@ -114,10 +114,10 @@ def _restricted(rules: Array, pomdp: POMDP) -> Restricted:
     seen = np.arange(Y) % n
     following = np.minimum(np.arange(H) + 1, H - 1).repeat(n)[:, None] * n + seen  # (H n, Y)
     policy = GraphPolicy(seen, np.eye(A)[rules.ravel()], following[:, None])
-    return Restricted(policy_value(policy, pomdp), policy)
+    return Restricted(float(pomdp.to_user(policy_value(policy, pomdp))), policy)
 
 
-def _best_rules(subject: str, pomdp: Stationary, max_nodes: int) -> Array:
+def _best_rules(model: POMDP, subject: str, pomdp: Stationary, max_nodes: int) -> Array:
     """The best actions, (H, Y).
 
     The search is repeated with more and more unfinished policies, until none is dropped.
@@ -129,7 +129,7 @@ def _best_rules(subject: str, pomdp: Stationary, max_nodes: int) -> Array:
             got = f"more than {max_nodes:,} unfinished policies that may still be optimal"
             remedy = (
                 f"Increase max_nodes, or use a shorter horizon. The best value found so far is "
-                f"{search.value:.6g}."
+                f"{model.to_user(search.value):.6g}."
             )
             raise PlanningError(
                 subject, [Problem("max_nodes", got, f"at most {max_nodes:,}", remedy)]

@@ -127,6 +127,9 @@ def check_model(request: Request) -> None:
     if not _same_rewards(model.rewards, world.homdp.rewards):
         problem = Problem("model", "different rewards", "the rewards of the world, which are known")
         raise ParameterError("learn", [problem])
+    if request.foresight and world.homdp.rewards.by_observation:
+        expected = "False: the collector's rewards would depend on observations"
+        raise ParameterError("learn", [Problem("foresight", "True", expected)])
     epoch = request.explorer.deployment.episodes_per_round(horizon)
     if request.episodes < epoch:
         expected = f"at least one epoch of {epoch} episodes"

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from homdp_ppl.continuous.quantised_policy import QuantisedPolicy
+from homdp_ppl.continuous.tabulation import in_units
 from homdp_ppl.core.graph_policy import GraphPolicy, uniform_policy
 from homdp_ppl.core.plan import Plan, WorldPlanner, planner_name
 from homdp_ppl.core.policy import Policy
@@ -32,7 +33,7 @@ class WorldPlan(NamedTuple):
     """The plan for one world."""
 
     policy: Policy
-    upper: float  # certified, or the estimated value of the policy
+    upper: float  # certified, or the estimated value of the policy; in the user's units
     model: POMDP | None  # the model on cells
 
 
@@ -96,16 +97,17 @@ class DensityPlanning:
 class LatentBounds:
     """Bounds all pairs with the same transitions by the value of an agent that sees the state.
 
-    For real-valued states the bound is H.
+    For real-valued states the bound is the largest return. Bounds are in the user's units, like
+    plans.
     """
 
     def rough(self, pairs: Pairs, t: int) -> Array:
         """The value of an agent that sees the state, for all emission laws."""
         world = pairs.transitions.members[t]
-        bound = float(world.spaces.horizon)
+        bound = world.return_range[1]
         if not is_real(world.spaces.states):
             rho, T, r = latent_tables(world)
-            model = Stationary(rho, T, np.ones((len(rho), 1)), r).pomdp
+            model = in_units(world, Stationary(rho, T, np.ones((len(rho), 1)), r).pomdp)
             bound = float(root_value(model, mdp_values(model)[:1]))
         return np.full(len(pairs.emissions), bound)
 

@@ -20,12 +20,15 @@ def seeing_actions(model: POMDP) -> Array:
 
     Ties are broken in favour of the lowest action.
     """
-    Q = qmdp(model)
+    Q = qmdp(model.unscaled)
     return namespace(Q).argmax(Q.max(-1, keepdims=True) - TIE * model.horizon <= Q, axis=-1)
 
 
 def seeing_value(world: POMDP, actions: Array) -> float:
-    """The exact value of an agent that sees the state and takes ``actions`` (H, X)."""
+    """The exact value of an agent that sees the state and takes ``actions`` (H, X).
+
+    Rewards are in [0, 1].
+    """
     initial, T, _, r = world.stationary("foresight")
     value: Array = np.zeros(len(initial))
     states = np.arange(len(initial))

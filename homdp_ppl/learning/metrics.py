@@ -14,7 +14,7 @@ from homdp_ppl.precision import Array
 
 
 class Measured:
-    """Values, gaps and regret of a run for each round."""
+    """Values, gaps and regret of a run for each round, in the user's units."""
 
     record: Record
     seconds: Mapping[str, float]
@@ -43,6 +43,17 @@ class Measured:
         return int(self.about["episodes_per_round"])
 
     @property
+    def return_range(self) -> tuple[float, float]:
+        """The smallest and the largest possible return."""
+        scale, shift = (float(self.about[name]) for name in ("scale", "shift"))
+        return self.horizon * shift, self.horizon * (scale + shift)
+
+    @property
+    def tie(self) -> float:
+        """Values that differ by less than this are equal up to rounding."""
+        return TIE * self.horizon * float(self.about["scale"])
+
+    @property
     def optimum(self) -> float:
         """The optimum in the true world, or an upper bound of it.
 
@@ -55,9 +66,7 @@ class Measured:
         """A note for an optimum that is not exact; empty if it is exact."""
         slack = float(self.about.get("slack", 0.0))
         return (
-            f"not exact, and gaps may be too large by up to {slack:.2g}"
-            if slack > TIE * self.horizon
-            else ""
+            f"not exact, and gaps may be too large by up to {slack:.2g}" if slack > self.tie else ""
         )
 
     @property
@@ -73,7 +82,7 @@ class Measured:
     @property
     def was_optimistic(self) -> Array:
         """Whether each round was optimistic: its optimistic value is at least the optimum."""
-        return self.record.optimistic >= self.optimum - TIE * self.horizon
+        return self.record.optimistic >= self.optimum - self.tie
 
     @property
     def gaps(self) -> Array:

@@ -27,18 +27,21 @@ class Bounds(Protocol):
 
 
 class TableBounds:
-    """The QMDP bound, whose Q depends on T alone, then the fast informed bound."""
+    """The QMDP bound, whose Q depends on T alone, then the fast informed bound.
+
+    Like the solutions of finite models, they are for rewards in [0, 1].
+    """
 
     def rough(self, pairs: Pairs, t: int) -> Array:
         """The QMDP bound."""
-        Q = qmdp(pairs.model(t, 0))[0].T
+        Q = qmdp(pairs.model(t, 0).unscaled)[0].T
         return np.array(
             [float(root_value(pairs.model(t, o), Q)) for o in range(len(pairs.emissions))]
         )
 
     def better(self, pairs: Pairs, t: int, o: int) -> float:
         """The fast informed bound."""
-        model = pairs.model(t, o)
+        model = pairs.model(t, o).unscaled
         return float(root_value(model, fast_informed_bound(model)[0].T))
 
 

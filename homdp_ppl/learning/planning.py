@@ -22,6 +22,7 @@ from homdp_ppl.core.probabilities import FLOAT32
 from homdp_ppl.core.spaces import Spaces
 from homdp_ppl.declare.kernels import Tables
 from homdp_ppl.declare.model import HOMDP
+from homdp_ppl.declare.rewards import Rewards
 from homdp_ppl.errors import ParameterError, PlanningError, Problem
 from homdp_ppl.explorers.explorer import Explorer, Root
 from homdp_ppl.explorers.state import Pairs, Proposal
@@ -40,7 +41,7 @@ class Planned(NamedTuple):
     """The chosen plan of a proposal."""
 
     policy: Policy
-    optimistic: Array | np.float64  # ()  the optimistic value
+    optimistic: Array | np.float64  # ()  the optimistic value, in the user's units
     model: POMDP | None  # the model that was planned for; None without tables
     plans: Array | np.int64  # ()  number of models that were planned for
 
@@ -60,6 +61,7 @@ class TablePlanning:
 
     def __init__(self, explorer: Explorer, planner: Planner, homdp: HOMDP) -> None:
         self.explorer, self._planner, self.spaces = explorer, planner, homdp.spaces
+        self.rewards = homdp.rewards
         self.support = explorer.objective.support(homdp)
         self.root = explorer.objective.root(homdp)
         self.tree = _tree(explorer, planner, homdp)
@@ -86,7 +88,8 @@ class TablePlanning:
         if isinstance(proposal, Pairs):
             solution, pair, plans = self._pairs.best(proposal)
             policy = with_uniform(solution.policy, self.explorer.deployment.random_actions)
-            return Planned(policy, solution.upper, proposal.model(*pair), np.int64(plans))
+            upper = self.rewards.to_user(solution.upper, self.spaces.horizon)
+            return Planned(policy, upper, proposal.model(*pair), np.int64(plans))
         proposed: Any = proposal
         check_numbers(self.explorer, proposed.models, None if self.tree is None else self.support)
         candidates = [
@@ -102,7 +105,8 @@ class TablePlanning:
         )
         chosen = choose_candidate(self.explorer, values)
         policy = with_uniform(solutions[chosen].policy, self.explorer.deployment.random_actions)
-        return Planned(policy, values[chosen], candidates[chosen].models, np.int64(len(candidates)))
+        value = self.rewards.to_user(values[chosen], self.spaces.horizon)
+        return Planned(policy, value, candidates[chosen].models, np.int64(len(candidates)))
 
     def traced(self) -> Callable[[Proposal], Planned]:
         """The same as a pure function that JAX can trace; requires a tree planner."""
@@ -111,22 +115,24 @@ class TablePlanning:
             problem = Problem("planner", planner_name(self._planner), expected)
             raise PlanningError(self.explorer.about.name, [problem])
         solve = self.tree.compile(self.support)
-        return TracedPlanning(self.explorer, solve, self.root, self.spaces).plan
+        return TracedPlanning(self.explorer, solve, self.root, self.spaces, self.rewards).plan
 
     def _solve_pair(self, model: POMDP) -> Solution:
         return self._solve(model, None)
 
     def _solve(self, model: POMDP, parameters: Any) -> Solution:
+        """The plan of a model, with values for rewards in [0, 1]."""
         if self.tree is not None:
             return self.tree.solve(model, parameters, self.support)
         plan = self._planner(model)
-        if self.explorer.objective.exact and plan.gap > INEXACT:
+        if self.explorer.objective.exact and plan.gap > INEXACT * float(model.scale):
             expected = "an exact planner, which the coverage of the rule requires"
             remedy = "Use planner=history_tree() or alpha_vectors()."
             problem = Problem("planner", f"a gap of {plan.gap:.2g}", expected, remedy)
             raise PlanningError(self.explorer.about.name, [problem])
         policy: Any = plan.policy  # a custom planner may return any policy
-        return Solution(np.float64(plan.value), np.float64(plan.upper), np.zeros(0), policy)
+        value, upper = (np.float64(model.from_user(v)) for v in (plan.value, plan.upper))
+        return Solution(value, upper, np.zeros(0), policy)
 
 
 class TracedPlanning(NamedTuple):
@@ -136,6 +142,7 @@ class TracedPlanning(NamedTuple):
     solve: Callable[..., Solution]
     root: Root
     spaces: Spaces
+    rewards: Rewards
 
     def plan(self, proposal: Proposal) -> Planned:
         """Plan for all candidates, and choose one."""
@@ -153,6 +160,7 @@ class TracedPlanning(NamedTuple):
             every = (values, solutions, proposal.models)
             value, solution, model = jax.tree.map(lambda leaf: leaf[chosen], every)
         policy = with_uniform(solution.policy, self.explorer.deployment.random_actions)
+        value = self.rewards.to_user(value, self.spaces.horizon)
         return Planned(policy, value, model, jnp.asarray(count, dtype=jnp.int64))
 
 

@@ -207,7 +207,8 @@ def _wrong_numbers(run: Saved, spaces: Spaces | None) -> list[str]:
     record, wrong = run.record, []
     if not (np.isfinite(run.values).all() and np.isfinite(run.played).all()):
         wrong.append("values that are not finite")
-    rounding = max(EXACT, TIE) * max(run.horizon, abs(run.optimum))
+    low, high = run.return_range
+    rounding = max(EXACT, TIE) * max(high - low, abs(run.optimum))
     highest = max(run.values.max(initial=-np.inf), run.played.max(initial=-np.inf))
     if not run.estimated and highest > run.optimum + rounding:
         bound = f"{run.optimum:.6g} (with a custom planner: its upper bound is wrong)"

@@ -28,7 +28,7 @@ def covered(distort: float = 1.0) -> int:
     returns = tiger.homdp.returns(rollout(keys, tiger, policy)).reshape(REPEATS, EPISODES)
     middle = returns.mean(1, keepdims=True)
     found = [
-        summary(middle[k] + distort * (row - middle[k]), 4, LEVEL).interval
+        summary(middle[k] + distort * (row - middle[k]), (0.0, 4.0), LEVEL).interval
         for k, row in enumerate(returns)
     ]
     return sum(low <= exact <= high for low, high in found)
