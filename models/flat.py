@@ -29,6 +29,7 @@ def flat_table(
         O=dist.Dirichlet(np.full((X, Y), emission)),
         initial=world.pomdp.initial,
         reward=world.homdp.reward,
+        reward_range=world.homdp.reward_range,
         horizon=H,
         states=world.spaces.names[0],
         observations=world.spaces.names[1],

@@ -18,7 +18,7 @@ import numpy as np
 from homdp_ppl.core.arguments import count_problems, number_problems, refuse, size_problems
 from homdp_ppl.core.checked import checked
 from homdp_ppl.core.plan import Plan
-from homdp_ppl.core.pomdp import POMDP, Stationary
+from homdp_ppl.core.pomdp import POMDP
 from homdp_ppl.core.pomdp_validation import validated
 from homdp_ppl.core.spaces import Real
 from homdp_ppl.declare.decorator import tabular
@@ -184,7 +184,7 @@ def _dynamics(world: World | POMDP) -> tuple[Dynamics, Numbers]:
     """The dynamics that the search simulates, and their parameters."""
     if isinstance(world, POMDP):
         pomdp = validated(world, "particle_tree")
-        _stationary(pomdp)
+        pomdp.stationary_rows("particle_tree")  # raises if tables depend on the step or the action
         return table_dynamics(*world.spaces.sizes), pomdp
     if isinstance(world, World):
         return world.dynamics, world.numbers
@@ -199,18 +199,13 @@ def _as_world(world: World | POMDP) -> World:
     """The world, or a POMDP as a world, for simulation."""
     if not isinstance(world, POMDP):
         return world
-    initial, T, O, _ = _stationary(world)  # noqa: E741
+    initial, T, O = world.stationary_rows("particle_tree")  # noqa: E741
     low, high = (float(world.to_user(bound, 1)) for bound in (0.0, 1.0))
     reward = world.to_user(world.reward, 1)
     reward = reward if world.rewards_by_observation else reward[:, :, 0]
     spread = (min(low, float(reward.min())), max(high, float(reward.max())))
     tables = {"T": T, "O": O, "initial": initial, "reward": reward, "reward_range": spread}
     return tabular(**tables, horizon=world.horizon).at()
-
-
-def _stationary(pomdp: POMDP) -> Stationary:
-    """The tables of a model; raises PlanningError if they depend on the step or the action."""
-    return pomdp._replace(reward=pomdp.reward[:, :, :1]).stationary("particle_tree")
 
 
 def _units(world: World | POMDP) -> tuple[float, float, int]:

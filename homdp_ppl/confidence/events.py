@@ -109,7 +109,8 @@ def continuations(policy: GraphPolicy, pomdp: POMDP) -> Continuations:
     """
     check_pomdp(pomdp, "continuations")
     check_policy(policy, pomdp)
-    _, T, O, r = pomdp.stationary("continuations")  # noqa: E741
+    remedy = "The paper's events are stated for rewards of the state and the action."
+    _, T, O, r = pomdp.stationary("continuations", remedy)  # noqa: E741
     A, H = T.shape[1], pomdp.horizon
     by_step, arrivals = _every_node(policy, H)
     alpha = policy.probabilities[by_step[-1]] @ r[-1].T  # (N, X)

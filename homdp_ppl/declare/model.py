@@ -131,6 +131,11 @@ class HOMDP:
         return self.rewards.declared
 
     @property
+    def reward_range(self) -> tuple[float, float]:
+        """The smallest and the largest possible reward in the user's units."""
+        return self.rewards.bounds
+
+    @property
     def structure(self) -> Structure:
         """Which rows are known or conjugate, and which entries can be non-zero."""
         if self._structure is None:
@@ -396,7 +401,7 @@ class HOMDP:
     @property
     def _units(self) -> tuple[float, ...]:
         """Scale and shift of the rewards for fingerprints; empty if rewards are not scaled."""
-        return () if self.rewards.identity else self.rewards[-3:]
+        return () if self.rewards.identity else (self.rewards.scale, self.rewards.shift)
 
     @property
     def _compiled(self) -> Callable[[dict[str, Array]], tuple[Tables, dict[str, Array]]]:

@@ -80,6 +80,7 @@ class Rewards(NamedTuple):
     scale: float = 1.0
     shift: float = 0.0
     costs: bool = False  # whether costs were declared
+    bounds: tuple[float, float] = (0.0, 1.0)  # the rewards that become 0 and 1
 
     @property
     def by_observation(self) -> bool:
@@ -141,17 +142,21 @@ def rewards_of(given: Given, spaces: Spaces) -> tuple[Rewards, list[Problem]]:
     return (_full(rewards, spaces.horizon) if spaces.finite else _by_state(rewards)), problems
 
 
-def units(low: float, high: float) -> tuple[float, float]:
-    """Scale and shift of rewards between two numbers: (1, 0) if they are in [0, 1].
+def units(low: float, high: float) -> tuple[float, float, float, float]:
+    """The rewards that become 0 and 1, scale and shift, for rewards between two numbers.
 
     Examples
     --------
-    >>> units(0.25, 1.0), units(-100.0, 10.0), units(5.0, 5.0)
-    ((1.0, 0.0), (110.0, -100.0), (1.0, 5.0))
+    >>> units(0.25, 1.0)
+    (0.0, 1.0, 1.0, 0.0)
+    >>> units(-100.0, 10.0)
+    (-100.0, 10.0, 110.0, -100.0)
+    >>> units(5.0, 5.0)
+    (5.0, 6.0, 1.0, 5.0)
     """
     if low >= 0 and high <= 1:
-        return 1.0, 0.0
-    return (high - low if high > low else 1.0), low
+        return 0.0, 1.0, 1.0, 0.0
+    return (low, high, high - low, low) if high > low else (low, low + 1.0, 1.0, low)
 
 
 def _nothing(spaces: Spaces) -> Rewards:
@@ -208,10 +213,10 @@ def _scaled(rewards: Array, where: str, bounds: tuple[float, float] | None) -> R
     """Known numbers (H|1, X, Y|1, A) scaled to [0, 1]."""
     low, high = (rewards.min(), rewards.max()) if bounds is None else _signed(where, bounds)
     with np.errstate(over="ignore", invalid="ignore"):
-        scale, shift = units(float(low), float(high))
+        low, high, scale, shift = units(float(low), float(high))
         same = (scale, shift) == (1.0, 0.0)
         inside = rewards if same else np.clip((rewards - shift) / scale, 0, 1)
-    return Rewards(inside, None, rewards, (), scale, shift, where == "cost")
+    return Rewards(inside, None, rewards, (), scale, shift, where == "cost", (low, high))
 
 
 def _full(rewards: Rewards, horizon: int) -> Rewards:
@@ -242,7 +247,7 @@ def _by_state(rewards: Rewards) -> Rewards:
 def _traced(given: Given, call: Named, bounds: tuple[float, float] | None) -> Rewards:
     """A function that JAX traces; its numbers must be in [0, 1] or in the declared range."""
     cost = given.where == "cost"
-    scale, shift = units(*_signed(given.where, bounds or (0.0, 1.0)))
+    low, high, scale, shift = units(*_signed(given.where, bounds or (0.0, 1.0)))
     same = not cost and (scale, shift) == (1.0, 0.0)
 
     def reward(h: Array | int, x: Array, y: Array, a: Array) -> Array:
@@ -250,7 +255,7 @@ def _traced(given: Given, call: Named, bounds: tuple[float, float] | None) -> Re
         return value if same else ((-value if cost else value) - shift) / scale
 
     declared = negated(given.cost) if cost else given.reward
-    return Rewards(None, reward, declared, call.takes, scale, shift, cost)
+    return Rewards(None, reward, declared, call.takes, scale, shift, cost, (low, high))
 
 
 def range_problems(

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 
 from homdp_ppl.core.checked import checked
 from homdp_ppl.core.probabilities import ROW_TOLERANCE
+from homdp_ppl.declare.kernels import Tables
 from homdp_ppl.declare.model import HOMDP, World
 from homdp_ppl.errors import ParameterError, Problem
 from homdp_ppl.explorers._densities import DensityClass, of_densities
@@ -61,9 +62,9 @@ def check_tables(subject: str, where: str, tables: Any, axes: int) -> Array:
         f"over the members"
     )
     if isinstance(tables, Sequence):
-        name = where.removesuffix("s")
+        place = Tables._fields.index(where.removesuffix("s"))
         tables = [
-            getattr(member.pomdp.stationary(subject), name) if isinstance(member, World) else member
+            member.pomdp.stationary_rows(subject)[place] if isinstance(member, World) else member
             for member in tables
         ]
     try:

@@ -68,5 +68,5 @@ def _propose(key: Array, state: State, truth: Any) -> Proposal:
 
 
 def _support(homdp: HOMDP, truth: POMDP) -> Tables:
-    tables = zip(declared(homdp), truth.stationary("oracle")[:3], strict=True)
+    tables = zip(declared(homdp), truth.stationary_rows("oracle"), strict=True)
     return Tables(*(mine | (real > 0) for mine, real in tables))

@@ -130,6 +130,7 @@ def _arrays(model: HOMDP | World | POMDP) -> Stationary:
 def _short(arrays: POMDP) -> Stationary:
     """The tables of a model; the format has one of each kind for all steps."""
     sizes_of(arrays, "write_pomdp")
+    arrays = arrays._replace(reward=arrays.to_user(np.asarray(arrays.reward), 1))
     short = arrays.stationary("write_pomdp", "Include the step and the action in the state.")
     return Stationary(*(np.asarray(table, dtype=np.float64) for table in short))
 

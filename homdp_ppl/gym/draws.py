@@ -38,10 +38,8 @@ class TableDraws:
 
     def __init__(self, world: World) -> None:
         model = world.pomdp
-        short = model._replace(reward=model.reward[:, :, :1]).stationary(
-            "gym", "Environments must be stationary."
-        )
-        self._initial, self._transition, self._emission = map(_cumulative, short[:3])
+        rows = model.stationary_rows("gym", "Environments must be stationary.")
+        self._initial, self._transition, self._emission = map(_cumulative, rows)
         self._reward = model.to_user(model.reward, 1)
         self._by_observation = model.rewards_by_observation
 

@@ -60,7 +60,7 @@ def plain_reason(
         return _more_than_arrays(learner, "Its state contains more than arrays.")
     if foresight:
         return NotCompilable("foresight is played step by step")
-    tables = zip(planning.support, world.pomdp.stationary()[:3], strict=True)
+    tables = zip(planning.support, world.pomdp.stationary_rows(), strict=True)
     if any((real[~(mine > 0)] > 0).any() for mine, real in tables):
         return NotCompilable("the world allows outcomes that the learner's declaration excludes")
     return None

@@ -45,13 +45,13 @@ class Measured:
     @property
     def return_range(self) -> tuple[float, float]:
         """The smallest and the largest possible return."""
-        scale, shift = (float(self.about[name]) for name in ("scale", "shift"))
+        scale, shift = float(self.about.get("scale", 1.0)), float(self.about.get("shift", 0.0))
         return self.horizon * shift, self.horizon * (scale + shift)
 
     @property
     def tie(self) -> float:
         """Values that differ by less than this are equal up to rounding."""
-        return TIE * self.horizon * float(self.about["scale"])
+        return TIE * self.horizon * float(self.about.get("scale", 1.0))
 
     @property
     def optimum(self) -> float:

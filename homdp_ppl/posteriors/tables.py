@@ -25,7 +25,7 @@ def tables_at(homdp: HOMDP, parameters: Mapping[str, Array], n: int) -> Tables:
     if not parameters:
         return Tables(*(np.broadcast_to(t, (n, *t.shape)) for t in homdp.structure.reference))
     tables = homdp.cache.get(
-        "tables", lambda: jax.jit(jax.vmap(lambda values: homdp.tables(values).stationary()[:3]))
+        "tables", lambda: jax.jit(jax.vmap(lambda values: homdp.tables(values).stationary_rows()))
     )
     return Tables(*to_numpy(tables(dict(parameters))))
 

@@ -108,6 +108,7 @@ def declaring() -> Iterator[Recipe]:
             "observations",
             "program",
             "reward",
+            "reward_range",
         ],
         *["states", "structure", "unrolled"],
     )
