@@ -62,9 +62,9 @@ def check_tables(subject: str, where: str, tables: Any, axes: int) -> Array:
         f"over the members"
     )
     if isinstance(tables, Sequence):
-        place = Tables._fields.index(where.removesuffix("s"))
+        table = Tables._fields.index(where.removesuffix("s"))
         tables = [
-            member.pomdp.stationary_rows(subject)[place] if isinstance(member, World) else member
+            member.pomdp.stationary_rows(subject)[table] if isinstance(member, World) else member
             for member in tables
         ]
     try:

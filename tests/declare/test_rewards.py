@@ -178,7 +178,10 @@ def test_traced_rewards_are_refused():
 # real-valued spaces
 
 
-def walk(states=Real(1), observations=Real(1), **given):
+LINE = Real(1)
+
+
+def walk(states=LINE, observations=LINE, **given):
     @homdp(states=states, observations=observations, actions=2, horizon=3, **given)
     def model():
         first = dist.Normal(0.0, 1.0)
