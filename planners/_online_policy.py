@@ -49,7 +49,7 @@ class OnlinePolicy:
 
     If no particle explains an observation (its density is zero or NaN at all of them), the belief
     stays as predicted before that observation, and ``statistics["depletions"]`` counts the history.
-    Rewards outside [0, 1] and states that are not finite raise PolicyError if the search meets
+    Rewards outside their range and states that are not finite raise PolicyError if the search meets
     them.
 
     Examples

@@ -344,7 +344,7 @@ def test_predictive_checks():
             key = jax.random.key(5)
         policy = random_policy(world.spaces, 1)
         episodes = rollout(keys, world, policy)
-        found.append(predictive_check(key, posterior(world.homdp, episodes), episodes, policy, 20))
+        found.append(predictive_check(key, posterior(world.homdp, episodes), episodes, policy, 200))
     near(found[1].observed.mean, found[0].observed.mean)
     near(found[1].replicated.mean, found[0].replicated.mean)
     near(found[1].replicated.deviation, found[0].replicated.deviation, steps=0)

@@ -377,7 +377,8 @@ class HOMDP:
             describe(space, word)
             for space, word in ((X, "state"), (Y, "observation"), (A, "action"))
         )
-        return f"HOMDP {self.name!r}: {sizes}, horizon {H}\n  {self._summary()}"
+        units = "" if self.rewards.identity else f", {self.rewards!r}"
+        return f"HOMDP {self.name!r}: {sizes}, horizon {H}{units}\n  {self._summary()}"
 
     def _possible(
         self, episodes: Episode | Episodes | Iterable[Episode | Episodes], asked: str

@@ -67,8 +67,8 @@ class Rewards(NamedTuple):
     --------
     >>> spaces = Spaces(("off", "on"), ("dark", "light"), ("wait", "mend"), 3)
     >>> rewards, _ = rewards_of(Given(cost=[[5, 9], [1, 5]]), spaces)
-    >>> rewards.scale, rewards.shift, rewards.table[0, :, 0].tolist()
-    (8.0, -9.0, [[0.5, 0.0], [1.0, 0.5]])
+    >>> rewards, rewards.scale, rewards.shift, rewards.table[0, :, 0].tolist()
+    (costs 1 to 9, 8.0, -9.0, [[0.5, 0.0], [1.0, 0.5]])
     >>> rewards.to_user(2.0, steps=3)  # minus the expected cost of three steps
     -11.0
     """
@@ -102,6 +102,12 @@ class Rewards(NamedTuple):
     def to_user(self, values: Any, steps: Any) -> Any:
         """Convert sums of rewards over a number of steps to the user's units."""
         return values if self.identity else self.scale * values + steps * self.shift
+
+    def __repr__(self) -> str:
+        low, high = self.bounds
+        return (
+            f"costs {-high + 0.0:g} to {-low:g}" if self.costs else f"rewards {low:g} to {high:g}"
+        )
 
     def with_horizon(self, horizon: int) -> Rewards:
         """The same rewards for another horizon, if they do not depend on the step."""

@@ -112,6 +112,12 @@ def test_functions_may_take_positions_only():
     assert declare(reward=lambda x, a, /: FULL[0, x, 0, a]) == declare(reward=FULL[0, :, 0])
 
 
+def test_the_repr_shows_the_range():
+    assert "horizon 2, costs 0 to 9\n" in repr(declare(cost=[[0, 9], [1, 2]]))
+    assert "horizon 2, rewards -9 to 2\n" in repr(declare(reward=[[0, -9], [1, 2]]))
+    assert "horizon 2\n" in repr(declare(reward=[[0, 1], [1, 0]]))
+
+
 def test_declarations_in_other_units_are_different():
     one, two = declare(reward=[[0, 1], [1, 0]]), declare(reward=[[0, 2], [2, 0]])
     assert np.array_equal(one.rewards.table, two.rewards.table)
