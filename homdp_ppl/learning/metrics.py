@@ -43,15 +43,24 @@ class Measured:
         return int(self.about["episodes_per_round"])
 
     @property
+    def _units(self) -> tuple[float, float]:
+        return float(self.about.get("scale", 1.0)), float(self.about.get("shift", 0.0))
+
+    @property
+    def rescaled(self) -> bool:
+        """Whether the user's units differ from rewards in [0, 1]."""
+        return self._units != (1.0, 0.0)
+
+    @property
     def return_range(self) -> tuple[float, float]:
         """The smallest and the largest possible return."""
-        scale, shift = float(self.about.get("scale", 1.0)), float(self.about.get("shift", 0.0))
+        scale, shift = self._units
         return self.horizon * shift, self.horizon * (scale + shift)
 
     @property
     def tie(self) -> float:
         """Values that differ by less than this are equal up to rounding."""
-        return TIE * self.horizon * float(self.about.get("scale", 1.0))
+        return TIE * self.horizon * self._units[0]
 
     @property
     def optimum(self) -> float:
