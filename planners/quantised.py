@@ -193,7 +193,7 @@ def plan_on_cells(world: World, edges: ArrayLike, planner: Planner | None = None
     ... )  # listen; or open left, since growls above 1 are clear enough
     (array([1., 0., 0.]), array([0., 1., 0.]))
     """
-    used = BySize(None, None, PLAIN) if planner is None else planner
+    used = BySize(None) if planner is None else planner
     found = _solve(_line(world), as_edges(edges), used)
     return found.plan(world.spaces)
 
@@ -203,8 +203,8 @@ class BySize:
     """Alpha-vectors for two states, otherwise the planner selected by :func:`auto`."""
 
     gap: float | None
-    relative_gap: float | None
-    default: float  # for rewards in [0, 1]
+    relative_gap: float | None = None
+    default: float = PLAIN  # for rewards in [0, 1]
 
     def __call__(self, pomdp: POMDP) -> Plan:
         """Plan for a model."""
