@@ -228,6 +228,7 @@ def draw_backup(z: float) -> Backup:
 
     Examples
     --------
+    >>> from homdp_ppl.core.pomdp import Stationary
     >>> p = (
     ...     np.arange(1, 100) / 100
     ... )  # probability of the second observation in 99 models with one state

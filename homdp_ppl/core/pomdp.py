@@ -186,10 +186,13 @@ class POMDP(_Fields):
         >>> float(model._replace(scale=np.array(10.0), shift=np.array(-3.0)).to_user(2.0))
         11.0
         """
-        return self.scale * values + (self.horizon if steps is None else steps) * self.shift
+        over = self.horizon if steps is None else steps
+        _check_numbers("to_user", values=values, steps=over)
+        return self.scale * values + over * self.shift
 
     def from_user(self, values: Any) -> Any:
         """Convert sums of H rewards in the user's units to sums of rewards in [0, 1]."""
+        _check_numbers("from_user", values=values)
         return (values - self.horizon * self.shift) / self.scale
 
     @property
@@ -389,6 +392,18 @@ def _numeric(values: Any) -> bool:
     """Whether a value is an array of real numbers; random keys are not."""
     kinds = ("b", "i", "u", "f")
     return isinstance(values, np.ndarray | jax.Array) and getattr(values.dtype, "kind", "") in kinds
+
+
+def _check_numbers(subject: str, **given: Any) -> None:
+    """Raise an error for arguments that are neither numbers nor arrays of numbers."""
+    problems = [
+        Problem(name, shown(value, 80), "numbers")
+        for name, value in given.items()
+        if not (_numeric(value) or isinstance(value, float | np.number))
+        and not (isinstance(value, int) and abs(value) < 2**1023)
+    ]
+    if problems:
+        raise PlanningError(subject, problems)
 
 
 @lru_cache(maxsize=256)

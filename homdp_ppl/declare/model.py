@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, cast, final
@@ -43,7 +43,7 @@ from homdp_ppl.declare.sizes import declared_size_problems
 from homdp_ppl.declare.structure import Structure
 from homdp_ppl.declare.validation import as_horizon
 from homdp_ppl.declare.world import World
-from homdp_ppl.errors import DataError, DeclarationError, ParameterError, Problem
+from homdp_ppl.errors import DataError, DeclarationError, ParameterError, Problem, shown
 from homdp_ppl.precision import Array, in_x64, to_numpy, x64
 
 __all__ = ["HOMDP", "World"]
@@ -276,7 +276,8 @@ class HOMDP:
                 raise DataError(f"{self.name}.returns", problems)
         return rewards
 
-    def pomdp_of(self, tables: Sequence[Array]) -> POMDP:
+    @checked
+    def pomdp_of(self, tables: tuple[Array, Array, Array] | Tables) -> POMDP:
         """The model with these tables and the declared rewards; can be traced.
 
         Parameters
@@ -288,6 +289,16 @@ class HOMDP:
         table = self.rewards.table
         if table is None:
             raise no_tables(self.spaces, self.name, "pomdp_of")
+        X, Y, A, _ = self.spaces.sizes
+        shapes = ((X,), (X, A, X), (X, Y))
+        ends = tuple(
+            part.shape[-len(shape) :] if isinstance(part, np.ndarray | jax.Array) else ()
+            for part, shape in zip(tables, shapes, strict=False)
+        )
+        if not isinstance(tables, tuple) or len(tables) != 3 or ends != shapes:
+            expected = f"three arrays whose last axes are {shapes}"
+            problem = Problem("tables", shown(tables, 80), expected)
+            raise ParameterError(f"{self.name}.pomdp_of", [problem])
         initial, transition, emission = tables
         batch = np.shape(initial)[:-1]
         return POMDP(

@@ -58,7 +58,7 @@ class Measured:
         return self.horizon * shift, self.horizon * (scale + shift)
 
     @property
-    def tie(self) -> float:
+    def _tie(self) -> float:
         """Values that differ by less than this are equal up to rounding."""
         return TIE * self.horizon * self._units[0]
 
@@ -75,7 +75,9 @@ class Measured:
         """A note for an optimum that is not exact; empty if it is exact."""
         slack = float(self.about.get("slack", 0.0))
         return (
-            f"not exact, and gaps may be too large by up to {slack:.2g}" if slack > self.tie else ""
+            f"not exact, and gaps may be too large by up to {slack:.2g}"
+            if slack > self._tie
+            else ""
         )
 
     @property
@@ -91,7 +93,7 @@ class Measured:
     @property
     def was_optimistic(self) -> Array:
         """Whether each round was optimistic: its optimistic value is at least the optimum."""
-        return self.record.optimistic >= self.optimum - self.tie
+        return self.record.optimistic >= self.optimum - self._tie
 
     @property
     def gaps(self) -> Array:

@@ -90,12 +90,11 @@ def report(
     """
     X, Y, A, H = spaces_of(model, "theory.report").sizes
     unit = _scale_of(model) if scale is None else scale
+    ranges = {"delta": (delta, PROBABILITY), "scale": (unit, ACCURACY)}
+    if accuracy is not None:
+        ranges["accuracy"] = (accuracy, ACCURACY)
+    (K,) = check_sizes("theory.report", ranges, episodes=episodes)
     aim = unit * H / 10 if accuracy is None else accuracy
-    (K,) = check_sizes(
-        "theory.report",
-        {"delta": (delta, PROBABILITY), "accuracy": (aim, ACCURACY), "scale": (unit, ACCURACY)},
-        episodes=episodes,
-    )
     goal = _Goal(aim, aim / unit)
     bounds = _bounds(X, Y, A, H, K, delta)
     regrets = [

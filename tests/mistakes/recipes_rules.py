@@ -144,6 +144,7 @@ def planning() -> Iterator[Recipe]:
     support = Support.of(tiger.pomdp)
     yield recipe("planners.alpha_vectors", planners.alpha_vectors, tolerance=1e-9, max_vectors=1000)
     yield recipe("planners.auto", planners.auto, gap=0.01)
+    yield recipe("planners.auto", planners.auto, relative_gap=0.01)
     yield recipe(
         "planners.bounded_search",
         planners.bounded_search,
