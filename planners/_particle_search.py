@@ -60,14 +60,14 @@ class Search:
         self.rewards = jax.jit(self._rewards)
 
     def _root(
-        self, parameters: Any, key: Array, h: Array, particles: Array, weights: Array
+        self, parameters: Any, key: Array, h: Array, y: Array, particles: Array, weights: Array
     ) -> Tree:
-        """A tree with a belief at step h as its root."""
+        """A tree with a belief at step h, after observation y, as its root."""
         n, tree = self.sizes.particles, empty_tree(self.dynamics.spaces, self.sizes)
         sample, even = particles[systematic(key, weights, n)], jnp.full(n, 1 / n)
         return tree._replace(
             weights=put(tree.weights, even, 0),
-            reward=put(tree.reward, self._rewards(parameters, h, sample, even), 0),
+            reward=put(tree.reward, self._rewards(parameters, h, y, sample, even), 0),
             particles=put(tree.particles, sample, 0),
         )
 
@@ -201,11 +201,11 @@ class Search:
         # Real-valued observations are a sample and have equal weights. Finite ones occur once, with
         # their probability as weight.
         share = jnp.mean(jnp.exp(likelihood)) if self.countable else jnp.ones(())
-        reward = self._rewards(parameters, h, particles, weights)
+        reward = self._rewards(parameters, h, y, particles, weights)
         value = jax.lax.cond(
             h == self.horizon - 1,
             lambda: jnp.max(reward),
-            lambda: self._leaf_value(parameters, valuing, h, particles, weights),
+            lambda: self._leaf_value(parameters, valuing, h, y, particles, weights),
         )
         return Leaf(particles, y, share, weights, reward, value)
 
@@ -220,47 +220,59 @@ class Search:
         )
         return Leaf(nothing[0], y, share, *nothing[1:], get(tree.value, stop.belief))
 
-    def _rewards(self, parameters: Any, h: Array, particles: Array, weights: Array) -> Array:
-        """Expected rewards of the actions, (A,)."""
+    def _rewards(
+        self, parameters: Any, h: Array, y: Array, particles: Array, weights: Array
+    ) -> Array:
+        """Expected rewards of the actions after observation y, (A,)."""
         actions = jnp.arange(self.actions)
         return weights @ jax.vmap(
-            lambda x: jax.vmap(lambda a: self._reward(parameters, h, x, a))(actions)
+            lambda x: jax.vmap(lambda a: self._reward(parameters, h, x, y, a))(actions)
         )(particles)
 
-    def _reward(self, parameters: Any, h: Array, x: Array, a: Array) -> Array:
+    def _reward(self, parameters: Any, h: Array, x: Array, y: Array, a: Array) -> Array:
         """The reward; NaN if a function of real-valued states returns a number outside [0, 1].
 
         The NaN propagates up to the root, where it raises an error.
         """
-        reward = self.dynamics.reward(parameters, h, x, a)
+        reward = self.dynamics.reward(parameters, h, x, y, a)
         if self.dynamics.spaces.finite:
             return reward
         return jnp.where((reward >= 0) & (reward <= 1), reward, jnp.nan)
 
     def _leaf_value(
-        self, parameters: Any, key: Array, h: Array, particles: Array, weights: Array
+        self, parameters: Any, key: Array, h: Array, y: Array, particles: Array, weights: Array
     ) -> Array:
-        """The value of a new belief at step h: simulated uniform actions, or the heuristic."""
+        """The value of a new belief at step h after observation y.
+
+        It comes from simulated uniform actions, or from the heuristic.
+        """
         heuristic, m = self.sizes.heuristic, self.sizes.rollouts
         if heuristic is not None:
             return weights @ jax.vmap(lambda x: heuristic(h, x))(particles)
 
-        def step(carry: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
-            h, states, total = carry
+        def step(carry: tuple[Array, ...]) -> tuple[Array, ...]:
+            h, states, seen, total = carry
             keys = jax.random.split(jax.random.fold_in(key, h), 1 + m)
             actions = (jax.random.uniform(keys[m], (m,)) * self.actions).astype(int)
-            gained = jax.vmap(lambda x, a: self._reward(parameters, h, x, a))(states, actions)
+            gained = jax.vmap(lambda x, y, a: self._reward(parameters, h, x, y, a))(
+                states, seen, actions
+            )
             moved = jax.vmap(lambda k, x, a: self.dynamics.following(parameters, k, x, a, h))(
                 keys[:m], states, actions
             )
-            return h + 1, moved, total + jnp.mean(gained)
+            # compiled away if rewards do not depend on observations
+            shown = jax.vmap(lambda k, x, a: self.dynamics.observe(parameters, k, x, a, h + 1))(
+                jax.vmap(lambda k: jax.random.fold_in(k, 1))(keys[:m]), moved, actions
+            )
+            return h + 1, moved, shown, total + jnp.mean(gained)
 
-        begin: tuple[Array, Array, Array] = (
+        begin: tuple[Array, ...] = (
             h,
             particles[systematic(jax.random.fold_in(key, self.horizon), weights, m)],
+            jnp.broadcast_to(y, (m, *jnp.shape(y))),
             jnp.zeros(()),
         )
-        return jax.lax.while_loop(lambda carry: carry[0] < self.horizon, step, begin)[2]
+        return jax.lax.while_loop(lambda carry: carry[0] < self.horizon, step, begin)[3]
 
     def _backed_up(self, tree: Tree, stop: Stop, leaf: Leaf) -> tuple[Array, Change]:
         """Back up the value of the leaf along the path: a zero that depends on it, and the

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
@@ -61,14 +61,16 @@ class ParticleTree:
         rows = max(ROWS, 2 ** math.ceil(math.log2(self.budget.simulations)))
         most, Y = max(1, math.ceil(k * rows**alpha)), domain.observations
         most = most if isinstance(Y, Real) else min(most, len(Y))
-        sizes = Sizes(rows, most, self.tree_particles, self.rollouts, self.heuristic)
+        given: Any = self.heuristic
+        heuristic: Any = None if given is None else InsideHeuristic(given, *_units(world))
+        sizes = Sizes(rows, most, self.tree_particles, self.rollouts, heuristic)
         needed = domain.horizon * belief_bytes(domain, self.particles)
         _check_memory(tree_bytes(domain, sizes) + needed)
         constants = Constants(self.exploration, k, alpha)
         policy = OnlinePolicy(
             dynamics, numbers, sizes, constants, self.budget, self.particles, self.seed
         )
-        valued = summary(np.zeros(0), domain.horizon)
+        valued = summary(np.zeros(0), (0.0, float(domain.horizon)))
         if self.episodes:
             with x64():
                 key = jax.random.key(self.seed)
@@ -129,7 +131,8 @@ def particle_tree(
         Number of simulations with uniform actions to evaluate a new belief.
     heuristic
         Replaces the rollouts: a function of (h, x) that JAX can trace. It returns the remaining
-        value from step h on, where the first step is 0, and is averaged over the belief.
+        value from step h on in the user's units, where the first step is 0, and is averaged over
+        the belief.
     episodes
         Number of simulated episodes to estimate the value of the policy. With 0, the value is NaN.
 
@@ -183,7 +186,7 @@ def _dynamics(world: World | POMDP) -> tuple[Dynamics, Numbers]:
     """The dynamics that the search simulates, and their parameters."""
     if isinstance(world, POMDP):
         pomdp = validated(world, "particle_tree")
-        pomdp.stationary("particle_tree")  # raises if tables depend on the step or the action
+        pomdp.stationary_rows("particle_tree")  # raises if tables depend on the step or the action
         return table_dynamics(*world.spaces.sizes), pomdp
     if isinstance(world, World):
         return world.dynamics, world.numbers
@@ -198,8 +201,34 @@ def _as_world(world: World | POMDP) -> World:
     """The world, or a POMDP as a world, for simulation."""
     if not isinstance(world, POMDP):
         return world
-    initial, T, O, reward = world.stationary("particle_tree")  # noqa: E741
-    return tabular(T=T, O=O, initial=initial, reward=reward, horizon=world.horizon).at()
+    initial, T, O = world.stationary_rows("particle_tree")  # noqa: E741
+    low, high = (float(world.to_user(bound, 1)) for bound in (0.0, 1.0))
+    reward = world.to_user(world.reward, 1)
+    reward = reward if world.rewards_by_observation else reward[:, :, 0]
+    spread = (min(low, float(reward.min())), max(high, float(reward.max())))
+    tables = {"T": T, "O": O, "initial": initial, "reward": reward, "reward_range": spread}
+    return tabular(**tables, horizon=world.horizon).at()
+
+
+def _units(world: World | POMDP) -> tuple[float, float, int]:
+    """Scale, shift and horizon."""
+    if isinstance(world, POMDP):
+        return float(world.scale), float(world.shift), world.horizon
+    rewards = world.homdp.rewards
+    return rewards.scale, rewards.shift, world.spaces.horizon
+
+
+class InsideHeuristic(NamedTuple):
+    """A heuristic in the user's units, for rewards in [0, 1]."""
+
+    heuristic: Callable[[Array, Array], Array]
+    scale: float
+    shift: float
+    horizon: int
+
+    def __call__(self, h: Array, x: Array) -> Array:
+        """The remaining value from step h on, for rewards in [0, 1]."""
+        return (self.heuristic(h, x) - (self.horizon - h) * self.shift) / self.scale
 
 
 def _widening_problems(widening: Any) -> list[Problem]:

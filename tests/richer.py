@@ -1,6 +1,7 @@
 """Small declarations with tables that depend on the step or the action, or an unknown start."""
 
 from functools import cache
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -11,7 +12,13 @@ import numpyro.distributions as dist
 from homdp_ppl import HOMDP, Kernels, World, homdp
 
 REWARD = np.array([[0.2, 0.9], [0.6, 0.1]])
-SIZES = {"states": 2, "observations": 2, "actions": 2, "horizon": 3, "reward": REWARD}
+SIZES: dict[str, Any] = {
+    "states": 2,
+    "observations": 2,
+    "actions": 2,
+    "horizon": 3,
+    "reward": REWARD,
+}
 
 
 @homdp(**SIZES)

@@ -4,6 +4,8 @@ optimistic.
 
 from __future__ import annotations
 
+from typing import cast
+
 import jax
 import numpy as np
 
@@ -154,7 +156,9 @@ def _states_and_start(radii: Radii, horizon: int, transition: Array | None) -> A
         bonus = horizon * emission[:, 0, :, None]
     else:
         last = (np.arange(horizon) == horizon - 1)[:, None, None]
-        later = namespace(emission).where(last, 0.0, _next_emission(emission, transition))
+        later = namespace(emission).where(
+            last, 0.0, _next_emission(emission, cast(Array, transition))
+        )
         bonus = horizon * (later + first * first_emission(emission)[:, None])
     if isinstance(radii.initial, float) and radii.initial == 0:
         return bonus

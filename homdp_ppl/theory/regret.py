@@ -2,6 +2,7 @@
 proofs.
 
 Compare them with the trivial bound: rewards are in [0, 1], so the regret is at most H per policy.
+For other rewards, multiply the bounds by the range of one reward.
 The paper treats every row of T and O as unknown; the known rows of a declaration do not matter.
 """
 
