@@ -91,9 +91,8 @@ class HistoryTree:
             solved.policy.start, solved.policy.probabilities, solved.policy.successor
         )
         nodes, seconds = len(policy.probabilities), time.perf_counter() - start
-        plan = make_plan(
-            policy, solved.value, solved.upper, model, "history_tree", nodes=nodes, seconds=seconds
-        )
+        value, upper = (float(model.to_user(v)) for v in (solved.value, solved.upper))
+        plan = make_plan(policy, value, upper, model, "history_tree", nodes=nodes, seconds=seconds)
         return plan if solved.allowed is None else replace(plan, allowed=solved.allowed)
 
     def optimistic(self, backup: Backup | None, clip: bool) -> HistoryTree:

@@ -254,13 +254,14 @@ def draw_backup(z: float) -> Backup:
 
     Examples
     --------
+    >>> from homdp_ppl.core.pomdp import Stationary
     >>> p = (
     ...     np.arange(1, 100) / 100
     ... )  # probability of the second observation in 99 models with one state
     >>> from homdp_ppl import tabular
     >>> coin = tabular(T=[[[1.0]]], O=[[0.5, 0.5]], initial=[1], reward=[[1]], horizon=2)
     >>> tables = np.ones((99, 1)), np.ones((99, 1, 1, 1)), np.stack([1 - p, p], -1)[:, None]
-    >>> draws = coin.model_of(tables, np.ones((99, 2, 1, 1)))
+    >>> draws = coin.model_of(tables)
     >>> draw_backup(z=1.0)(draws, 1, np.array([[[0.0], [1.0]]])).round(
     ...     2
     ... )  # Phi(1) = 0.841: the 85th of 99

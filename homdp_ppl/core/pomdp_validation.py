@@ -189,6 +189,8 @@ def _number_problems(pomdp: POMDP, sizes: tuple[int, int, int, int]) -> list[Pro
         problems += wrong
         if number is not None and not np.isfinite(np.asarray(number)):
             problems.append(Problem(name, shown(getattr(pomdp, name)), "a finite number"))
+        elif number is not None and name == "scale" and np.asarray(number) <= 0:
+            problems.append(Problem(name, shown(pomdp.scale), "a positive number"))
     return problems
 
 
@@ -212,6 +214,7 @@ def _evidently_valid(pomdp: POMDP) -> bool:
         and all(map(_probable, tables))
         and bool(np.isfinite(reward).all())
         and all(map(_finite, (scale, shift)))
+        and bool((scale > 0).all())
     )
 
 

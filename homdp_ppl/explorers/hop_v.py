@@ -127,7 +127,8 @@ def _propose(
     initial = estimated_start(homdp, state.counts)
     radius = start_radius(homdp, state.counts, delta / state.episodes)
     offset = float(homdp.horizon / 2 * radius)
-    return Pairs(transitions, emissions, *alive, initial, homdp.reward_table, offset)
+    reference = homdp.model_of(homdp.structure.reference)._replace(initial=initial)
+    return Pairs(transitions, emissions, *alive, reference, offset)
 
 
 def _update(

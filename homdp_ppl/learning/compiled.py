@@ -55,7 +55,7 @@ class Carry(NamedTuple):
 
     state: State
     decision: Decision
-    value: Array | np.float64  # ()  value of the decision's policy in the true world
+    value: Array | np.float64  # ()  of the decision's policy in the true world, in user's units
     begun: Array  # ()  whether there is a decision yet
 
 
@@ -63,7 +63,7 @@ class CompiledLoop:
     """The compiled loop of a rule in a world; cached by :func:`compiled_loop`."""
 
     def __init__(self, world: World, learner: Learner) -> None:
-        self._world = world.pomdp
+        self._world, self._rewards = world.pomdp, world.homdp.rewards
         self.explorer = learner.explorer
         self._learner = learner.traced()
         planning = learner.planning
@@ -172,7 +172,8 @@ class CompiledLoop:
     def _decide(self, state: State, key: Array) -> tuple[Decision, Array]:
         """Decide, and evaluate the policy exactly."""
         decision = self._learner.decide(key, state)
-        return decision, self._score(decision.policy)
+        score = self._score(decision.policy)
+        return decision, self._rewards.to_user(score, self._world.horizon)
 
     def _carry(self, run: Run) -> Carry:
         if run.decision is None:

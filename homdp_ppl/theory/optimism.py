@@ -25,13 +25,16 @@ from homdp_ppl.core.pomdp import POMDP
 from homdp_ppl.core.probabilities import row_problems
 from homdp_ppl.declare.model import World
 from homdp_ppl.errors import DataError, ParameterError, Problem
-from homdp_ppl.evaluation.exact import evaluate
+from homdp_ppl.evaluation.exact import policy_value
 from homdp_ppl.precision import Array
 from homdp_ppl.theory._tables import require_single_tables
 
 
 class Optimism(NamedTuple):
-    """How far a learned model is from violating the lemmas, in the worst case over policies."""
+    """How far a learned model is from violating the lemmas, in the worst case over policies.
+
+    Slack and value are in the user's units.
+    """
 
     # the smallest alpha-hat(x) - alpha(x) - H eps(x) over steps, histories and states; at least 0
     # by the lemma
@@ -68,7 +71,9 @@ def optimism(
     size = max(
         float(np.abs(hat).max()) / (largest * (H - h)) for h, hat in enumerate(optimistic)
     )  # h starts at 0 here
-    return Optimism(slack, evaluate(policy, learned) - evaluate(policy, truth), size)
+    scale = float(truth.scale)
+    value = policy_value(policy, learned) - policy_value(policy, truth)
+    return Optimism(scale * slack, scale * value, size)
 
 
 @checked

@@ -2,6 +2,7 @@
 proofs.
 
 Compare them with the trivial bound: rewards are in [0, 1], so the regret is at most H per policy.
+For other rewards, multiply the bounds by the range of one reward.
 The paper treats every row of T and O as unknown; the known rows of a declaration do not matter. It
 treats stationary tables, emissions that do not depend on the previous action, and a known initial
 distribution. For other declarations no regret bound is stated in the paper. They can be encoded in
