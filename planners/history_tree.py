@@ -25,8 +25,7 @@ from homdp_ppl.core.checked import checked_but
 from homdp_ppl.core.graph_policy import GraphPolicy
 from homdp_ppl.core.plan import Backup, Plan, Solution, make_plan
 from homdp_ppl.core.pomdp import POMDP
-from homdp_ppl.core.pomdp_validation import check_pomdp, validated
-from homdp_ppl.declare.kernels import Tables
+from homdp_ppl.core.pomdp_validation import check_parameters, check_pomdp, validated
 from homdp_ppl.errors import PlanningError, Problem
 from homdp_ppl.memory import amount, count, memory_budget
 from homdp_ppl.planners._histories import Generation, Support, counted, generations
@@ -87,7 +86,8 @@ class HistoryTree:
         return self._arrays(check_pomdp(pomdp, "history_tree"), parameters, support)
 
     def _arrays(self, model: POMDP, parameters: Any, support: Any) -> Solution:
-        pattern = Support.of(Tables(*model[:3]) if support is None else support)
+        check_parameters(parameters, "history_tree")  # once; backups are called at every history
+        pattern = Support.of(model if support is None else support)
         return self._solve(np, self._shape(pattern, model.horizon), model, parameters)
 
     def scorer(self, support: Any, world: POMDP) -> Callable[[GraphPolicy], Array] | None:

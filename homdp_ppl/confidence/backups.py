@@ -18,7 +18,7 @@ from homdp_ppl.core.arguments import refuse, share_problems
 from homdp_ppl.core.checked import check_types, checked
 from homdp_ppl.core.counts import Counts, check_counts
 from homdp_ppl.core.pomdp import POMDP, Stationary
-from homdp_ppl.core.pomdp_validation import check_candidates, check_pomdp
+from homdp_ppl.core.pomdp_validation import check_pomdp
 from homdp_ppl.declare.model import HOMDP
 from homdp_ppl.errors import InferenceError, ParameterError, Problem
 from homdp_ppl.posteriors.dirichlet import ClosedForm, Spread, closed_form
@@ -139,10 +139,15 @@ def backup_moments(homdp: HOMDP) -> Callable[[Moments, Array], tuple[Array, Arra
     >>> mean.ravel().tolist(), variance.ravel().round(4).tolist()  # of uniform rows: 1/2 and 1/12
     ([0.5, 0.5], [0.0833, 0.0833])
     """
+    evaluate = _moments_of_backups(homdp)
+    return lambda believed, alpha_next: evaluate(_validated(believed, "backup_moments"), alpha_next)
+
+
+def _moments_of_backups(homdp: HOMDP) -> Callable[[Moments, Array], tuple[Array, Array]]:
+    """Like :func:`backup_moments`, for a model that is already validated."""
     covariance = _covariance(closed_form(homdp))
 
     def evaluate(believed: Moments, alpha_next: Array) -> tuple[Array, Array]:
-        believed = _validated(believed, "backup_moments")
         xp = namespace(believed, alpha_next)
         T, row = believed.model.moves(0), believed.transition
         # products and sums fuse in a compiled loop, einsum does not
@@ -198,6 +203,8 @@ def start_variance(homdp: HOMDP) -> Callable[[Moments, Array], Array]:
 def moment_backup(homdp: HOMDP, z: float) -> Backup:
     """The backup min(H - h, mean + z standard deviations); its parameters are :class:`Moments`.
 
+    Planners validate the parameters once per plan; the backup itself does not.
+
     Examples
     --------
     >>> import numpy as np, numpyro.distributions as dist
@@ -215,7 +222,7 @@ def moment_backup(homdp: HOMDP, z: float) -> Backup:
     ... ).tolist()  # 1/2 + sqrt(1/12); the cap is H - h = 2
     [0.7887, 0.7887]
     """
-    evaluate = backup_moments(homdp)
+    evaluate = _moments_of_backups(homdp)
 
     def backup(parameters: Moments, h: int, alpha_next: Array) -> Array:
         xp = namespace(parameters, alpha_next)
@@ -228,6 +235,8 @@ def moment_backup(homdp: HOMDP, z: float) -> Backup:
 @checked
 def draw_backup(z: float) -> Backup:
     """The backup min(H - h, quantile of draws at level Phi(z)); its parameters are draws of models.
+
+    Planners validate the parameters once per plan; the backup itself does not.
 
     Examples
     --------
@@ -247,7 +256,6 @@ def draw_backup(z: float) -> Backup:
     """
 
     def backup(parameters: POMDP, h: int, alpha_next: Array) -> Array:
-        parameters = check_candidates(parameters, "draw_backup")
         xp = namespace(parameters, alpha_next)
         g = xp.einsum("szy,ayz->saz", parameters.shows(0), alpha_next)
         values = xp.einsum("sxaz,saz->sxa", parameters.moves(0), g)
