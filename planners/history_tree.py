@@ -28,8 +28,7 @@ from homdp_ppl.core.checked import checked_but
 from homdp_ppl.core.graph_policy import GraphPolicy
 from homdp_ppl.core.plan import Backup, Plan, Solution, make_plan
 from homdp_ppl.core.pomdp import POMDP, numbered_spaces
-from homdp_ppl.core.pomdp_validation import check_pomdp, validated
-from homdp_ppl.declare.kernels import Tables
+from homdp_ppl.core.pomdp_validation import check_parameters, check_pomdp, validated
 from homdp_ppl.errors import PlanningError, Problem
 from homdp_ppl.memory import amount, count, memory_budget
 from homdp_ppl.planners._graph_shape import HistoryShape, read_history_graph
@@ -113,7 +112,8 @@ class HistoryTree:
     def _arrays(
         self, model: POMDP, parameters: Any, support: Any, allowed: Allowed | None
     ) -> Solution:
-        pattern = Support.of(Tables(*model[:3]) if support is None else support)
+        check_parameters(parameters, "history_tree")  # once; backups are called at every history
+        pattern = Support.of(model if support is None else support)
         return self._solve(np, self._shape(pattern, model.horizon, allowed), model, parameters)
 
     def scorer(

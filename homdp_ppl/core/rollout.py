@@ -137,7 +137,9 @@ def rollout(key: Array, world: Playable, policy: Policy) -> Any:  # Episode or E
     >>> rollout(jax.random.key(0), world, uniform_policy(world)).states.shape
     (5,)
     """
-    if is_key(key) and isinstance(world, Playable):  # before the keys are copied
+    if is_key(key) and isinstance(
+        getattr(world, "spaces", None), Spaces
+    ):  # before the keys are copied
         refuse(DataError, "rollout", episode_problems("key", number_of_keys(key), world.spaces))
     keys = as_keys(key, "rollout")
     refuse_traced_key(keys, "rollout")
