@@ -4,13 +4,16 @@
 
 Times are medians of repeated plans after a first one. The first time, which includes compilation,
 is reported separately. `tiger_hat` is tiger with T and O drawn from a Dirichlet posterior: dense,
-as learned models are.
+as learned models are. In `answers`, observations depend on the previous action; `answers encoded`
+is the same model with the last action in the state. If the environment variable HOMDP_PROBLEMS
+names a folder with corpus/cheng.D4-1.POMDP, that problem is included.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import platform
 import statistics
 import sys
@@ -26,8 +29,11 @@ from peers import naive_tree, pomdp_py_pouct, pomdp_py_value_iteration
 from rich.console import Console
 from rich.table import Table
 
-from homdp_ppl import POMDP, models, x64
+from homdp_ppl import POMDP, models, read_pomdp, x64
 from homdp_ppl.planners import alpha_vectors, auto, bounded_search, history_tree
+
+FOLDER = os.environ.get("HOMDP_PROBLEMS")
+CHENG = None if FOLDER is None else Path(FOLDER) / "corpus" / "cheng.D4-1.POMDP"
 
 
 def tiger_hat() -> POMDP:
@@ -45,9 +51,39 @@ def tiger_hat() -> POMDP:
     )
 
 
+def answers() -> POMDP:
+    """Random tables in which each observation answers the last action; there is none before it."""
+    generator = np.random.default_rng(1)
+    T, O = generator.dirichlet(np.ones(4), (4, 4)), np.zeros((5, 4, 5))  # noqa: E741
+    O[:4, :, :4] = 0.6 * np.eye(4) + 0.4 * generator.dirichlet(np.ones(4), (4, 4))
+    O[4, :, 4] = 1.0
+    return POMDP.of(np.full(4, 0.25), T, O, generator.uniform(size=(1, 4, 4)))
+
+
+def encoded(pomdp: POMDP) -> POMDP:
+    """The same model with the last action in the state, A at first."""
+    X, Y, A = pomdp.sizes
+    moves = np.zeros((A + 1, X, A, A + 1, X))
+    for a in range(A):
+        moves[:, :, a, a] = pomdp.moves(0)[:, a]
+    n = (A + 1) * X
+    return POMDP.of(
+        np.concatenate([np.zeros(A * X), pomdp.initial]),
+        moves.reshape(n, A, n),
+        pomdp.emission[0].reshape(n, Y),
+        np.tile(pomdp.reward[:, :, 0], (1, A + 1, 1)),
+    )
+
+
 def problems() -> dict[str, POMDP]:
     """The problems by name; `with_horizon` sets the horizon."""
+    extra = {}
+    if CHENG is not None and CHENG.exists():
+        extra["cheng.D4-1"] = read_pomdp(CHENG, horizon=1).pomdp
     return {
+        **extra,
+        "answers": answers(),
+        "answers encoded": encoded(answers()),
         "tiger": models.load("tiger").pomdp,
         "tiger_hat": tiger_hat(),
         "random_x5y3a2": models.load("random", states=5, observations=3, actions=2, seed=1).pomdp,
@@ -86,6 +122,12 @@ GOALS: list[tuple[str, int, str, Callable[[], Any], float | None]] = [
     ("lower_bound_d6", 6, "bounded_search(gap=1e-3)", lambda: bounded_search(gap=1e-3), 0.005),
     ("tiger_hat", 5, "history_tree", history_tree, None),
     ("tiger", 5, "auto", auto, None),
+    ("answers", 20, "alpha_vectors(1e-3)", lambda: alpha_vectors(1e-3), None),
+    ("answers encoded", 20, "alpha_vectors(1e-3)", lambda: alpha_vectors(1e-3), None),
+    ("answers", 20, "auto", auto, None),
+    ("answers", 8, "bounded_search(gap=1e-5)", lambda: bounded_search(gap=1e-5), None),
+    ("answers encoded", 8, "bounded_search(gap=1e-5)", lambda: bounded_search(gap=1e-5), None),
+    ("cheng.D4-1", 20, "auto", auto, 0.06),
 ]
 
 
@@ -134,6 +176,8 @@ def main() -> None:
     options = parser.parse_args()
     made, rows = problems(), []
     for name, horizon, planner, factory, goal in GOALS:
+        if name not in made:
+            continue
         model, plan = with_horizon(made[name], horizon), factory()
         result, seconds, first = measure(lambda plan=plan, model=model: plan(model), options.repeat)
         rows.append(

@@ -36,8 +36,8 @@ def dependent_pomdp(
     """Random tables of a model that is not stationary.
 
     ``kinds`` contains "t" if transitions depend on the step, "o" if emissions depend on the step
-    and the previous action, "a" if they depend on the action only, and "y" if rewards depend on the
-    observation.
+    and the previous action, "a" if they depend on the action only, "s" if they depend on the step
+    only, and "y" if rewards depend on the observation.
     """
     generator = np.random.default_rng(seed)
 
@@ -46,13 +46,20 @@ def dependent_pomdp(
         weights[..., 0] += (weights.sum(-1) == 0) * 1.0
         return weights / weights.sum(-1, keepdims=True)
 
-    emission = (H, A + 1, X, Y) if "o" in kinds else (A + 1, X, Y) if "a" in kinds else (X, Y)
     return POMDP.of(
-        rows(X),
-        rows(H, X, A, X) if "t" in kinds else rows(X, A, X),
-        rows(*emission),
-        generator.uniform(size=(H, X, Y, A) if "y" in kinds else (H, X, A)),
+        *_tables(rows, X, Y, A, H, kinds), generator.uniform(size=_rewards(X, Y, A, H, kinds))
     )
+
+
+def _tables(rows: Callable, X: int, Y: int, A: int, H: int, kinds: str) -> tuple:
+    """Initial distribution, transitions and emissions of the given kinds."""
+    emissions = {"o": (H, A + 1, X, Y), "a": (A + 1, X, Y), "s": (H, 1, X, Y)}
+    emission = next((emissions[kind] for kind in kinds if kind in emissions), (X, Y))
+    return rows(X), rows(*(H,) * ("t" in kinds), X, A, X), rows(*emission)
+
+
+def _rewards(X: int, Y: int, A: int, H: int, kinds: str) -> tuple[int, ...]:
+    return (H, X, Y, A) if "y" in kinds else (H, X, A)
 
 
 DEPENDENT = ("t", "o", "a", "y", "toy", "ta")  # kinds of dependence that planners must handle
@@ -130,47 +137,36 @@ def rational_optimum(
     """The optimal value in exact rational arithmetic, for numbers that are multiples of
     1/denominator; ``allowed`` is asked only after histories of positive probability.
     """
-    rho, T, emission, r = (
+    rho, T, O, r = (  # noqa: E741
         np.vectorize(lambda v: Fraction(round(v * denominator), denominator), otypes=[object])(t)
-        for t in pomdp.stationary()
+        for t in (pomdp.initial, *full(pomdp))
     )
-    X, A, _ = T.shape
+    H, X, Y, A = r.shape
 
     def best(weights: list, h: int, seen: tuple, done: tuple) -> Fraction:
         if not any(weights):
             return Fraction(0)
         values = []
-        for a in np.arange(A)[allowed(seen, done)]:
-            now = sum((weights[x] * r[h, x, a] for x in range(X)), Fraction(0))
-            if h + 1 < len(r):
+        for a in map(int, np.arange(A)[allowed(seen, done)]):
+            now = sum((weights[x] * r[h, x, seen[-1], a] for x in range(X)), Fraction(0))
+            if h + 1 < H:
                 moved = [
-                    sum((weights[x] * T[x, a, z] for x in range(X)), Fraction(0)) for z in range(X)
+                    sum((weights[x] * T[h, x, a, z] for x in range(X)), Fraction(0))
+                    for z in range(X)
                 ]
-                now += sum(
-                    (
-                        best(
-                            [moved[z] * emission[z, y] for z in range(X)],
-                            h + 1,
-                            (*seen, y),
-                            (*done, int(a)),
-                        )
-                        for y in range(emission.shape[1])
-                    ),
-                    Fraction(0),
-                )
+                for y in range(Y):
+                    after = [moved[z] * O[h + 1, a, z, y] for z in range(X)]
+                    now += best(after, h + 1, (*seen, y), (*done, a))
             values.append(now)
         return max(values)
 
-    return sum(
-        (
-            best([rho[x] * emission[x, y] for x in range(X)], 0, (y,), ())
-            for y in range(emission.shape[1])
-        ),
-        Fraction(0),
-    )
+    first = ([rho[x] * O[0, A, x, y] for x in range(X)] for y in range(Y))
+    return sum((best(after, 0, (y,), ()) for y, after in enumerate(first)), Fraction(0))
 
 
-def rational_pomdp(seed: int, X: int, Y: int, A: int, H: int, denominator: int = 12) -> POMDP:
+def rational_pomdp(
+    seed: int, X: int, Y: int, A: int, H: int, denominator: int = 12, kinds: str = ""
+) -> POMDP:
     """A model whose numbers are exact multiples of 1/denominator."""
     generator = np.random.default_rng(seed)
 
@@ -180,12 +176,8 @@ def rational_pomdp(seed: int, X: int, Y: int, A: int, H: int, denominator: int =
             / denominator
         )
 
-    return POMDP.of(
-        rows(X),
-        rows(X, A, X),
-        rows(X, Y),
-        generator.integers(0, denominator + 1, (H, X, A)) / denominator,
-    )
+    tables, size = _tables(rows, X, Y, A, H, kinds), _rewards(X, Y, A, H, kinds)
+    return POMDP.of(*tables, generator.integers(0, denominator + 1, size) / denominator)
 
 
 def best_by_enumeration(model: POMDP, allowed: Callable | None = None) -> float:

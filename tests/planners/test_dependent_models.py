@@ -1,21 +1,15 @@
-"""Models whose tables depend on the step, the previous action or the observation."""
+"""History trees of models with tables by step, previous action and observation."""
 
 import jax
 import pytest
 
-from homdp_ppl import PlanningError, evaluate, x64
+from homdp_ppl import evaluate, x64
 from homdp_ppl.planners import (
     Support,
-    alpha_vectors,
-    auto,
-    bounded_search,
     count_histories,
     history_tree,
-    particle_tree,
-    root_bounds,
 )
 from homdp_ppl.planners._histories import generations
-from homdp_ppl.planners.particle_tree import ParticleTree
 from tests.planners.exact import DEPENDENT, best_by_enumeration, dependent_pomdp, optimum
 
 TREE = history_tree()
@@ -70,30 +64,3 @@ def test_impossible_steps_and_actions_are_pruned():
     found = [len(generation.observation) for generation in generations(support, 4)]
     assert found == count_histories(support, 4)
     assert found[-1] < 3 * 6**3
-
-
-@pytest.mark.parametrize("kinds", DEPENDENT)
-@pytest.mark.parametrize("planner", [alpha_vectors(), bounded_search(), particle_tree(1)], ids=str)
-def test_planners_for_stationary_models_raise_errors(kinds, planner):
-    if isinstance(planner, ParticleTree):
-        kinds = kinds.replace("y", "")  # it supports rewards by observation
-    if not kinds:
-        plan = planner(dependent_pomdp(0, kinds="y"))
-        assert plan.policy.act([0], []).sum() == 1
-        return
-    with pytest.raises(PlanningError) as caught:
-        planner(dependent_pomdp(0, kinds=kinds))
-    named = {problem.where for problem in caught.value.problems}
-    words = {"t": "transition", "o": "emission", "a": "emission", "y": "reward"}
-    assert named == {words[kind] for kind in kinds}
-    assert all("history_tree" in problem.remedy for problem in caught.value.problems)
-
-
-@pytest.mark.parametrize("kinds", DEPENDENT)
-def test_auto_uses_the_tree(kinds):
-    assert auto()(dependent_pomdp(0, kinds=kinds)).planner.startswith("history_tree, chosen")
-
-
-def test_bounds_need_a_stationary_model():
-    with pytest.raises(PlanningError):
-        root_bounds(dependent_pomdp(0))
