@@ -62,9 +62,9 @@ class Held(NamedTuple):
 class PairSearch:
     """Finds the best pair of changing version spaces.
 
-    Bounds of pairs are kept between searches with the same initial distribution. Pairs are visited in the order of their upper bounds:
-    first a rough bound, then a better one, then the certified bound of a plan. The search ends when
-    the first pair in this order has been planned.
+    Bounds of pairs are kept between searches with the same initial distribution. Pairs are visited
+    in the order of their upper bounds: first a rough bound, then a better one, then the certified
+    bound of a plan. The search ends when the first pair in this order has been planned.
 
     Parameters
     ----------
@@ -83,8 +83,11 @@ class PairSearch:
 
     def best(self, pairs: Pairs) -> tuple[Any, tuple[int, int], int]:
         """The plan of the best surviving pair, the pair, and the number of plans made."""
-        if pairs.initial is not None and not np.array_equal(pairs.initial, self._initial):
-            self._known, self._held, self._initial = {}, None, pairs.initial
+        initial = pairs.initial
+        if initial is not None and (
+            self._initial is None or not np.array_equal(initial, self._initial)
+        ):
+            self._known, self._held, self._initial = {}, None, initial
         plans, alive = 0, self._alive(pairs)
         queue = [(-self._bound(pairs, t, o).bound, t, o) for t, o in alive]
         heapify(queue)

@@ -183,7 +183,9 @@ def hop_b_class_optimism(
     estimate = estimate.with_tables(emission=np.where(exact, estimate.shows(0), likely))
     learned = _with_bonus(estimate, hop_b_class_bonus(radii, H))
     largest = _largest(9, world)
-    checks = [optimism(policy, world.pomdp, learned, radii.emission, largest) for policy in policies]
+    checks = [
+        optimism(policy, world.pomdp, learned, radii.emission, largest) for policy in policies
+    ]
     if not checks:
         raise ParameterError(
             "hop_b_class_optimism", [Problem("policies", "none", "at least one policy")]

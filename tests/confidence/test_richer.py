@@ -78,7 +78,9 @@ def tight_value(model: POMDP, radii: Radii) -> float:
 
 
 def hop_b_value(model: POMDP, radii: Radii) -> float:
-    return float(history_tree()(model.with_bonus(hop_b_bonus(radii, H, planned_moves(model)))).value)
+    return float(
+        history_tree()(model.with_bonus(hop_b_bonus(radii, H, planned_moves(model)))).value
+    )
 
 
 def random_radii(homdp, seed) -> Radii:

@@ -17,9 +17,7 @@ MODELS = ("answers", "tables", "steps", "start")
 def run(name, rule, compiled):
     world = richer(name)
     options = FEWER.get(rule, {})
-    return learn(
-        world, rules.example(rule, world, **options), TREE, EPISODES, 3, compiled=compiled
-    )
+    return learn(world, rules.example(rule, world, **options), TREE, EPISODES, 3, compiled=compiled)
 
 
 @pytest.mark.parametrize("rule", EXPLORERS)
