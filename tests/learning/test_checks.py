@@ -115,9 +115,9 @@ def test_problems_are_reported_before_planning(wrong, where):
         learn(**arguments)
 
 
-def test_an_unknown_initial_distribution_raises():
-    with raises(DeclarationError, "initial"):
-        learn(small("tiger"), explorers.greedy(), TREE, 10, model=unknown_start())
+def test_an_unknown_initial_distribution_is_learned():
+    run = learn(small("tiger"), explorers.greedy(), TREE, 10, model=unknown_start())
+    assert run.state.counts.initial.sum() == 10
 
 
 def test_incompatible_rules_and_planners():
