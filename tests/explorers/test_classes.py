@@ -131,7 +131,7 @@ def test_classes_of_worlds():
     emissions = check_tables("rule", "emissions", worlds, (3,))
     np.testing.assert_allclose(emissions[1], [[0.85, 0.15], [0.15, 0.85]])
     transitions = check_tables(
-        "rule", "transitions", [worlds[0], worlds[0].pomdp.moves(0)], 4
+        "rule", "transitions", [worlds[0], worlds[0].pomdp.moves(0)], (4,)
     )  # mixed, too
     np.testing.assert_array_equal(transitions[0], transitions[1])
 
