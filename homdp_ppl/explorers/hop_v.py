@@ -113,6 +113,7 @@ def _init(
 
 
 def _support(homdp: HOMDP, transitions: Array, emissions: Array) -> Tables:
+    check_fit("hop_v", homdp, transitions=transitions, emissions=emissions)
     possible = np.any(transitions > 0, axis=0), np.any(emissions > 0, axis=0)
     return declared(homdp)._replace(transition=possible[0], emission=possible[1])
 
