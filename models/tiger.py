@@ -15,6 +15,8 @@ sides. Unknown in `table`: every row of T and O, under flat Dirichlet priors, wi
 that both sides sound alike.
 """
 
+from typing import Any
+
 import jax.numpy as jnp
 import numpy as np
 import numpyro
@@ -25,7 +27,7 @@ from homdp_ppl.declare.kernels import Kernels
 from homdp_ppl.declare.model import World
 from homdp_ppl.models.flat import flat_table
 
-SPACES = {
+SPACES: dict[str, Any] = {
     "states": ("left", "right"),
     "observations": ("growl left", "growl right"),
     "actions": ("listen", "open left", "open right"),

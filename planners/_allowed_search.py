@@ -103,7 +103,7 @@ class RestrictedSearch:
     def __init__(self, pomdp: POMDP, allowed: Allowed, gap: float, deadline: float) -> None:
         self.pomdp, self.allowed, self.gap, self.deadline = pomdp, allowed, gap, deadline
         X, Y, A = pomdp.sizes
-        inside = pomdp._replace(scale=np.ones(()), shift=np.zeros(()))  # values in [0, H]
+        inside = pomdp.unscaled
         self.informed = fast_informed_bound(inside)  # (H, X, A) or (H, X, Y, A)
         self.worst = -mdp_values(inside._replace(reward=-pomdp.reward))  # (H, X) or (H, Y, X)
         self.most = memory_budget() // (8 * A * Y * (X + 4) + 1000)

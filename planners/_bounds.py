@@ -42,8 +42,8 @@ class RootBounds(NamedTuple):
 def blind_policies(pomdp: POMDP) -> Array:
     """Values of repeating one action until the end, (H, A, X).
 
-    If the reward depends on the observation, so do the values, (H, A, Y, X). They are alpha-vectors
-    of policies, so they are lower bounds.
+    If the reward depends on the observation, so do the values, (H, A, Y, X). Rewards are in [0, 1].
+    The values are alpha-vectors of policies, so they are lower bounds.
     """
     rewards = pomdp.reward.transpose(0, 3, 2, 1)  # (H, A, Y|1, X)
     split = pomdp.rewards_by_observation
@@ -62,7 +62,7 @@ def blind_policies(pomdp: POMDP) -> Array:
 
 @checked
 def root_bounds(pomdp: POMDP) -> RootBounds:
-    """All four bounds on the optimal value of a model.
+    """All four bounds on the optimal value of a model, in the user's units.
 
     Examples
     --------
@@ -74,7 +74,7 @@ def root_bounds(pomdp: POMDP) -> RootBounds:
     model = check_pomdp(pomdp, "root_bounds")
     Q = qmdp(model)
     return RootBounds(
-        blind=float(root_value(model, blind_policies(model)[0])),
+        blind=float(root_value(model, model.to_user(blind_policies(model)[0]))),
         fast_informed=float(root_value(model, fast_informed_bound(model)[0].T)),
         qmdp=float(root_value(model, Q[0].T)),
         mdp=float(root_value(model, mdp_values(model)[:1])),

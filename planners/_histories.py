@@ -15,8 +15,6 @@ import numpy as np
 from homdp_ppl.core.arguments import count_problems, refuse
 from homdp_ppl.core.checked import checked
 from homdp_ppl.core.numbers import as_numbers
-from homdp_ppl.core.pomdp import POMDP
-from homdp_ppl.core.pomdp_validation import check_pomdp
 from homdp_ppl.errors import ParameterError, Problem, shown
 from homdp_ppl.precision import Array
 
@@ -59,8 +57,6 @@ class Support(NamedTuple):
 
         Tables without axes for steps and previous actions hold for all of them.
         """
-        if isinstance(model, POMDP):
-            check_pomdp(model, "Support.of")
         tables = {}
         for (where, rank), part in zip(SHORT.items(), _first_three(model), strict=True):
             ranks = range(rank, 5) if rank > 1 else (1,)
@@ -68,6 +64,8 @@ class Support(NamedTuple):
             table, problems = as_numbers(where, part, f"with {expected}")
             if table is not None and table.ndim not in ranks:
                 problems = [Problem(where, f"shape {table.shape}", expected)]
+            elif table is not None and not (np.asarray(table) >= 0).all():
+                problems = [Problem(where, "nan or negative numbers", "numbers of at least 0")]
             refuse(ParameterError, "Support.of", problems)
             tables[where] = np.asarray(table) > 0
         initial, transition, emission = tables.values()

@@ -49,7 +49,7 @@ class OnlinePolicy:
 
     If no particle explains an observation (its density is zero or NaN at all of them), the belief
     stays as predicted before that observation, and ``statistics["depletions"]`` counts the history.
-    Rewards outside [0, 1] and states that are not finite raise PolicyError if they occur in
+    Rewards outside their range and states that are not finite raise PolicyError if they occur in
     the search.
 
     Examples
@@ -263,13 +263,13 @@ def belief_bytes(domain: Spaces, particles: int) -> int:
 
 def _not_a_number(step: int) -> Problem:
     remedy = (
-        "Clip the reward: jnp.clip(r, 0, 1). If the reward is correct, a kernel has a parameter "
-        "outside its domain, or the states diverge."
+        "Clip the reward to [0, 1], or declare a larger reward_range. If the reward is correct, a "
+        "kernel has a parameter outside its domain, or the states diverge."
     )
     return Problem(
         "world",
-        "a reward that is NaN or outside [0, 1]",
-        "rewards in [0, 1]",
+        "a reward that is NaN or outside its range",
+        "rewards in [0, 1], or in reward_range",
         remedy,
         f"step {step}",
     )

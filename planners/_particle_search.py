@@ -17,7 +17,6 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from homdp_ppl.core.pomdp import POMDP
 from homdp_ppl.core.spaces import Real
 from homdp_ppl.declare.dynamics import Dynamics
 from homdp_ppl.planners._particle_belief import normalised, systematic
@@ -235,9 +234,7 @@ class Search:
 
         The NaN propagates up to the root, where it raises an error.
         """
-        if isinstance(parameters, POMDP):
-            return parameters.reward[h, x, y if parameters.rewards_by_observation else 0, a]
-        reward = self.dynamics.reward(parameters, h, x, a)
+        reward = self.dynamics.reward(parameters, h, x, y, a)
         if self.dynamics.spaces.finite:
             return reward
         return jnp.where((reward >= 0) & (reward <= 1), reward, jnp.nan)

@@ -126,7 +126,7 @@ def compressed(pomdp: POMDP) -> list[Model]:
 def first_stages(pomdp: POMDP) -> list[Stage]:
     """The initial bounds of each step: blind policies and the fast informed bound."""
     H, (_, Y, A) = pomdp.horizon, pomdp.sizes
-    informed, blind = fast_informed_bound(pomdp), blind_policies(pomdp)
+    informed, blind = fast_informed_bound(pomdp.unscaled), blind_policies(pomdp)
     by_step = zip(
         pomdp.reward.swapaxes(1, 2).reshape(H, -1, A),
         (informed.swapaxes(1, 2) if informed.ndim == 4 else informed).reshape(H, -1, A),

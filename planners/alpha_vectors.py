@@ -16,6 +16,7 @@ import numpy as np
 
 from homdp_ppl.core.allowed import Allowed, refuse_allowed
 from homdp_ppl.core.arguments import count_problems, number_problems, refuse
+from homdp_ppl.core.gap import inside_gap
 from homdp_ppl.core.graph_policy import GraphPolicy
 from homdp_ppl.core.plan import Plan, make_plan
 from homdp_ppl.core.pomdp import POMDP, TIE
@@ -26,6 +27,7 @@ from homdp_ppl.planners._faces import faces_of
 from homdp_ppl.planners._lines import Integers
 from homdp_ppl.planners._vector_backup import Enough, Terms, Vectors, back
 
+TOLERANCE = 1e-9  # default, for rewards in [0, 1]
 LEAST_WORK = 100_000.0  # smallest number of multiplications of a step
 TREE_TIES = 0.1  # share of the tolerance for ties between actions in the tree
 NOISE = 1e-13  # rounding error of vectors of size one: smaller gains are ignored
@@ -35,7 +37,7 @@ NOISE = 1e-13  # rounding error of vectors of size one: smaller gains are ignore
 class AlphaVectors:
     """The planner returned by :func:`alpha_vectors`."""
 
-    tolerance: float
+    tolerance: float | None
     max_vectors: int
 
     def __call__(self, pomdp: POMDP, *, allowed: Allowed | None = None) -> Plan:
@@ -44,8 +46,9 @@ class AlphaVectors:
         refuse_allowed("alpha_vectors", allowed)
         given = validated(pomdp, "alpha_vectors")
         unit = float(np.abs(given.reward).max()) or 1.0
-        model, tolerated = given._replace(reward=given.reward / unit), self.tolerance / unit
-        H, (X, _, A) = model.horizon, model.sizes
+        model, H = given._replace(reward=given.reward / unit), given.horizon
+        tolerated = inside_gap(self.tolerance, None, TOLERANCE, float(given.scale), H) / unit
+        X, _, A = model.sizes
         faces, tree, steps = faces_of(model), [first_level(model)], list[Step]()
         vectors = Vectors(np.zeros((1, X)), np.zeros(1, np.int64), 0.0, [0, 1], 0.0, 0.0)
         for h in reversed(range(1, H)):
@@ -74,15 +77,15 @@ class AlphaVectors:
         }
         return make_plan(
             policy,
-            unit * value,
-            unit * (value + vectors.loss + lost),
+            float(given.to_user(unit * value)),
+            float(given.to_user(unit * (value + vectors.loss + lost))),
             given,
             "alpha_vectors",
             **numbers,
         )
 
 
-def alpha_vectors(tolerance: float = 1e-9, max_vectors: int = 200_000) -> AlphaVectors:
+def alpha_vectors(tolerance: float | None = None, max_vectors: int = 200_000) -> AlphaVectors:
     """A planner that is exact up to a certified tolerance.
 
     Suitable for long horizons with few states, or with many states and known zeros.
@@ -94,7 +97,8 @@ def alpha_vectors(tolerance: float = 1e-9, max_vectors: int = 200_000) -> AlphaV
     Parameters
     ----------
     tolerance
-        The largest total loss from dropping vectors that improve little.
+        The largest total loss from dropping vectors that improve little, in the user's units.
+        Default: 1e-9 times the range of one reward.
     max_vectors
         The largest number of sums of vectors to compare at once. If a step needs more, planning
         raises PlanningError.
@@ -109,7 +113,8 @@ def alpha_vectors(tolerance: float = 1e-9, max_vectors: int = 200_000) -> AlphaV
     refuse(
         PlanningError,
         "alpha_vectors",
-        number_problems(tolerance=tolerance) + count_problems(1, max_vectors=max_vectors),
+        number_problems(tolerance=0.0 if tolerance is None else tolerance)
+        + count_problems(1, max_vectors=max_vectors),
     )
 
     return AlphaVectors(tolerance, max_vectors)

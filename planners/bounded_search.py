@@ -20,12 +20,13 @@ import numpy as np
 from homdp_ppl.core.allowed import Allowed, allowed_problems
 from homdp_ppl.core.arguments import number_problems, refuse
 from homdp_ppl.core.checked import checked_but
+from homdp_ppl.core.gap import gap_problems, inside_gap
 from homdp_ppl.core.graph_policy import GraphPolicy
 from homdp_ppl.core.plan import Plan, make_plan
 from homdp_ppl.core.pomdp import POMDP, TIE
 from homdp_ppl.core.pomdp_validation import sizes_of, validated
 from homdp_ppl.errors import PlanningError, Problem
-from homdp_ppl.evaluation.exact import evaluate
+from homdp_ppl.evaluation.exact import policy_value
 from homdp_ppl.planners._allowed_search import search_allowed
 from homdp_ppl.planners._search_bounds import (
     Front,
@@ -47,6 +48,7 @@ from homdp_ppl.precision import Array
 if TYPE_CHECKING:
     from rich.status import Status
 
+GAP = 1e-3  # default, for rewards in [0, 1]
 MEMORY = 4_000_000_000  # bytes
 # beliefs per step of a pass; doubled after a pass that closes less than half of the gap
 WIDTH, MAX_WIDTH = 32, 1024
@@ -65,8 +67,9 @@ class OutOfTimeError(Exception):
 class BoundedSearch:
     """The planner returned by :func:`bounded_search`."""
 
-    gap: float
+    gap: float | None
     time_limit: float | None
+    relative_gap: float | None = None
 
     def __call__(self, pomdp: POMDP, *, allowed: Allowed | None = None) -> Plan:
         """Plan for a model; ``allowed`` restricts the actions by the history."""
@@ -75,29 +78,32 @@ class BoundedSearch:
             return self._restricted(_fitting(pomdp), allowed)
         started = time.perf_counter()
         deadline = math.inf if self.time_limit is None else started + self.time_limit
-        search = Search(_fitting(pomdp), self.gap, deadline)
+        model = _fitting(pomdp)
+        given = self.gap, self.relative_gap, GAP, float(model.scale), model.horizon
+        search = Search(model, inside_gap(*given), deadline)
         search.run()
         policy, upper = search.policy(), search.bounds()[0]
-        value = evaluate(policy, search.pomdp)
+        value = policy_value(policy, model)
         statistics = {
             "passes": search.passes,
             "vectors": sum(int(stage.used[0]) for stage in search.stages),
             "points": sum(int(stage.used[1]) for stage in search.stages),
             "seconds": time.perf_counter() - started,
         }
-        return make_plan(
-            policy, value, max(upper, value), search.pomdp, "bounded_search", **statistics
-        )
+        value, upper = (float(model.to_user(v)) for v in (value, max(upper, value)))
+        return make_plan(policy, value, upper, model, "bounded_search", **statistics)
 
     def _restricted(self, model: POMDP, allowed: Allowed) -> Plan:
         started = time.perf_counter()
-        found = search_allowed(model, allowed, self.gap, self.time_limit)
+        given = self.gap, self.relative_gap, GAP, float(model.scale), model.horizon
+        found = search_allowed(model, allowed, inside_gap(*given), self.time_limit)
         statistics = {"passes": found.passes, "nodes": found.nodes}
         seconds = time.perf_counter() - started
-        upper = max(found.upper, found.value)
+        bounds = found.value, max(found.upper, found.value)
+        value, upper = (float(model.to_user(v)) for v in bounds)
         plan = make_plan(
             found.policy,
-            found.value,
+            value,
             upper,
             model,
             "bounded_search",
@@ -107,8 +113,13 @@ class BoundedSearch:
         return replace(plan, allowed=found.allowed)
 
 
-@checked_but("gap")
-def bounded_search(gap: float = 1e-3, time_limit: float | None = None) -> BoundedSearch:
+@checked_but("gap", "relative_gap")
+def bounded_search(
+    gap: float | None = None,
+    time_limit: float | None = None,
+    *,
+    relative_gap: float | None = None,
+) -> BoundedSearch:
     """A planner that searches until its policy is proved to be within a given gap of the optimum.
 
     The search can be stopped at any time, by ``time_limit`` or Ctrl-C, and then returns the best
@@ -123,9 +134,12 @@ def bounded_search(gap: float = 1e-3, time_limit: float | None = None) -> Bounde
     Parameters
     ----------
     gap
-        Stop when ``upper - value`` is at most this.
+        Stop when ``upper - value`` is at most this, in the user's units. Default: 0.001 times the
+        range of one reward.
     time_limit
         Stop after this many seconds. Default: no limit.
+    relative_gap
+        The gap as a share of the range of returns, instead of ``gap``.
 
     Examples
     --------
@@ -135,13 +149,14 @@ def bounded_search(gap: float = 1e-3, time_limit: float | None = None) -> Bounde
     (True, 9.26)
     """
     endless = time_limit is None or time_limit == math.inf
+    seconds = 0.0 if endless else time_limit
     refuse(
         PlanningError,
         "bounded_search",
-        number_problems(gap=gap, time_limit=0.0 if endless else time_limit),
+        gap_problems(gap, relative_gap) + number_problems(time_limit=seconds),
     )
 
-    return BoundedSearch(gap, time_limit)
+    return BoundedSearch(gap, time_limit, relative_gap)
 
 
 class Search:
@@ -178,9 +193,10 @@ class Search:
                 upper, lower = self.bounds()
                 if not changed or (upper - lower > before / 2 and self.width < MAX_WIDTH):
                     self.width *= 2
+                scale, least, most = self.pomdp.scale, *map(self.pomdp.to_user, (lower, upper))
                 self.message = (
-                    f"pass {self.passes}: {lower:.6g} <= optimum <= {upper:.6g}, "
-                    f"gap {upper - lower:.2g} of {self.gap:.2g}"
+                    f"pass {self.passes}: {least:.6g} <= optimum <= {most:.6g}, "
+                    f"gap {most - least:.2g} of {scale * self.gap:.2g}"
                 )
         except (KeyboardInterrupt, OutOfTimeError):
             pass  # the bounds in the stages are valid at any time

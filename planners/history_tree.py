@@ -28,8 +28,7 @@ from homdp_ppl.core.checked import checked_but
 from homdp_ppl.core.graph_policy import GraphPolicy
 from homdp_ppl.core.plan import Backup, Plan, Solution, make_plan
 from homdp_ppl.core.pomdp import POMDP, numbered_spaces
-from homdp_ppl.core.pomdp_validation import check_pomdp, validated
-from homdp_ppl.declare.kernels import Tables
+from homdp_ppl.core.pomdp_validation import check_parameters, check_pomdp, validated
 from homdp_ppl.errors import PlanningError, Problem
 from homdp_ppl.memory import amount, count, memory_budget
 from homdp_ppl.planners._graph_shape import HistoryShape, read_history_graph
@@ -91,9 +90,8 @@ class HistoryTree:
             solved.policy.start, solved.policy.probabilities, solved.policy.successor
         )
         nodes, seconds = len(policy.probabilities), time.perf_counter() - start
-        plan = make_plan(
-            policy, solved.value, solved.upper, model, "history_tree", nodes=nodes, seconds=seconds
-        )
+        value, upper = (float(model.to_user(v)) for v in (solved.value, solved.upper))
+        plan = make_plan(policy, value, upper, model, "history_tree", nodes=nodes, seconds=seconds)
         return plan if solved.allowed is None else replace(plan, allowed=solved.allowed)
 
     def optimistic(self, backup: Backup | None, clip: bool) -> HistoryTree:
@@ -114,7 +112,8 @@ class HistoryTree:
     def _arrays(
         self, model: POMDP, parameters: Any, support: Any, allowed: Allowed | None
     ) -> Solution:
-        pattern = Support.of(Tables(*model[:3]) if support is None else support)
+        check_parameters(parameters, "history_tree")  # once; backups are called at every history
+        pattern = Support.of(model if support is None else support)
         return self._solve(np, self._shape(pattern, model.horizon, allowed), model, parameters)
 
     def scorer(

@@ -65,14 +65,16 @@ class ParticleTree:
         rows = max(ROWS, 2 ** math.ceil(math.log2(self.budget.simulations)))
         most, Y = max(1, math.ceil(k * rows**alpha)), domain.observations
         most = most if isinstance(Y, Real) else min(most, len(Y))
-        sizes = Sizes(rows, most, self.tree_particles, self.rollouts, self.heuristic)
+        given: Any = self.heuristic
+        heuristic: Any = None if given is None else InsideHeuristic(given, *_units(world))
+        sizes = Sizes(rows, most, self.tree_particles, self.rollouts, heuristic)
         needed = domain.horizon * belief_bytes(domain, self.particles)
         _check_memory(tree_bytes(domain, sizes) + needed)
         constants = Constants(self.exploration, k, alpha)
         policy = OnlinePolicy(
             dynamics, numbers, sizes, constants, self.budget, self.particles, self.seed
         )
-        valued = summary(np.zeros(0), domain.horizon)
+        valued = summary(np.zeros(0), (0.0, float(domain.horizon)))
         if self.episodes:
             with x64():
                 key = jax.random.key(self.seed)
@@ -134,7 +136,8 @@ def particle_tree(
         Number of simulations with uniform actions to evaluate a new belief.
     heuristic
         Replaces the rollouts: a function of (h, x) that JAX can trace. It returns the remaining
-        value from step h on, where the first step is 0, and is averaged over the belief.
+        value from step h on in the user's units, where the first step is 0, and is averaged over
+        the belief.
     episodes
         Number of simulated episodes to estimate the value of the policy. With 0, the value is NaN.
 
@@ -207,6 +210,12 @@ class _Simulator(NamedTuple):
         """Generated names."""
         return self.pomdp.spaces
 
+    @property
+    def return_range(self) -> tuple[float, float]:
+        """The smallest and the largest possible return, in the user's units."""
+        low, high = (float(self.pomdp.to_user(bound)) for bound in (0.0, self.pomdp.horizon))
+        return low, high
+
     def play(self, keys: Array, policy: Policy, actions: Array | None = None) -> Episodes:
         """Simulate one episode per key."""
         return play_tables(keys, self.pomdp, policy, self.spaces, actions)
@@ -218,6 +227,27 @@ class _Simulator(NamedTuple):
         rewards = pomdp.reward[steps, episodes.states[:, :-1], seen, episodes.actions]
         inside = np.where(episodes.steps, rewards, 0.0).sum(-1)
         return pomdp.scale * inside + episodes.length * pomdp.shift
+
+
+def _units(world: World | POMDP) -> tuple[float, float, int]:
+    """Scale, shift and horizon."""
+    if isinstance(world, POMDP):
+        return float(world.scale), float(world.shift), world.horizon
+    rewards = world.homdp.rewards
+    return rewards.scale, rewards.shift, world.spaces.horizon
+
+
+class InsideHeuristic(NamedTuple):
+    """A heuristic in the user's units, for rewards in [0, 1]."""
+
+    heuristic: Callable[[Array, Array], Array]
+    scale: float
+    shift: float
+    horizon: int
+
+    def __call__(self, h: Array, x: Array) -> Array:
+        """The remaining value from step h on, for rewards in [0, 1]."""
+        return (self.heuristic(h, x) - (self.horizon - h) * self.shift) / self.scale
 
 
 def _widening_problems(widening: Any) -> list[Problem]:

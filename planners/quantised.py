@@ -21,10 +21,11 @@ from numpy.typing import ArrayLike
 
 from homdp_ppl.continuous.quadrature import Pieces, cut, panels
 from homdp_ppl.continuous.quantised_policy import QuantisedPolicy, cell_names
-from homdp_ppl.continuous.tabulation import as_edges, cell_masses
+from homdp_ppl.continuous.tabulation import as_edges, cell_masses, in_units
 from homdp_ppl.core.allowed import Allowed, refuse_allowed
-from homdp_ppl.core.arguments import count_problems, number_problems, refuse
+from homdp_ppl.core.arguments import count_problems, refuse
 from homdp_ppl.core.checked import checked
+from homdp_ppl.core.gap import gap_problems, inside_gap
 from homdp_ppl.core.plan import Plan, Planner
 from homdp_ppl.core.pomdp import POMDP, Stationary
 from homdp_ppl.core.spaces import Spaces
@@ -39,6 +40,7 @@ from homdp_ppl.planners.auto import FEW_STATES, auto
 from homdp_ppl.precision import Array
 
 FIRST = 4  # initial number of cells, of equal mass
+GAP = 1e-2  # default, for rewards in [0, 1]
 INNER = 0.1  # gap of the finite planner, as a share of the requested gap
 COPIES = 9  # numbers in memory per point and kind of state; measured with 2 to 8 kinds
 PLAIN = 1e-4  # gap of the finite planner if no gap is requested
@@ -52,9 +54,10 @@ class Quantised:
     ``planner(quantised_pomdp(world, edges))``.
     """
 
-    gap: float
+    gap: float | None
     planner: Planner  # for finite models
     max_cells: int
+    relative_gap: float | None = None
 
     def __call__(
         self, world: World, edges: ArrayLike | None = None, *, allowed: Allowed | None = None
@@ -90,7 +93,9 @@ class Quantised:
         )
         found = _solve(line, first, self.planner)
         best, upper, rounds = found, found.upper, 1
-        while not (reason := _enough(best.less.value, upper, found, self.gap, self.max_cells)):
+        scale, H = line.world.homdp.rewards.scale, line.world.spaces.horizon
+        gap = scale * inside_gap(self.gap, self.relative_gap, GAP, scale, H)
+        while not (reason := _enough(best.less.value, upper, found, gap, self.max_cells)):
             finer = _refined(found, self.max_cells)
             if len(finer) == len(found.edges):
                 reason = "no cell can be split further"
@@ -110,19 +115,28 @@ class Quantised:
 
 
 @checked
-def quantised(gap: float = 1e-2, planner: Planner | None = None, max_cells: int = 256) -> Quantised:
+def quantised(
+    gap: float | None = None,
+    planner: Planner | None = None,
+    max_cells: int = 256,
+    *,
+    relative_gap: float | None = None,
+) -> Quantised:
     """A planner for worlds with finitely many states and observations in ``Real(1)``, with any
     densities.
 
     Parameters
     ----------
     gap
-        Refine until ``upper - value`` is at most this.
+        Refine until ``upper - value`` is at most this, in the user's units. Default: 0.01 times the
+        range of one reward.
     planner
         A finite planner for the lower and the upper bound. Its gaps are part of the bracket.
         Default: selected by size, with a tenth of ``gap``.
     max_cells
         Stop at this number of cells, with the bracket reached so far.
+    relative_gap
+        The gap as a share of the range of returns, instead of ``gap``.
 
     Returns
     -------
@@ -153,11 +167,14 @@ def quantised(gap: float = 1e-2, planner: Planner | None = None, max_cells: int 
     ... )  # the value is Phi(1) for the standard normal distribution
     (True, 0.84134, array([0., 1.]))
     """
-    problems = number_problems(gap=gap) or (
-        [Problem("gap", f"{gap}", "a number above 0")] if gap == 0 else []
-    )
+    given = {"gap": gap, "relative_gap": relative_gap}
+    problems = gap_problems(gap, relative_gap) or [
+        Problem(name, f"{value}", "a number above 0") for name, value in given.items() if value == 0
+    ]
     refuse(PlanningError, "quantised", problems + count_problems(2, max_cells=max_cells))
-    return Quantised(gap, BySize(INNER * gap) if planner is None else planner, max_cells)
+    inner = [None if value is None else INNER * value for value in given.values()]
+    by_size = BySize(inner[0], inner[1], INNER * GAP)
+    return Quantised(gap, by_size if planner is None else planner, max_cells, relative_gap)
 
 
 @checked
@@ -186,7 +203,8 @@ def plan_on_cells(world: World, edges: ArrayLike, planner: Planner | None = None
     ... )  # listen; or open left, since growls above 1 are clear enough
     (array([1., 0., 0.]), array([0., 1., 0.]))
     """
-    found = _solve(_line(world), as_edges(edges), BySize(PLAIN) if planner is None else planner)
+    used = BySize(None) if planner is None else planner
+    found = _solve(_line(world), as_edges(edges), used)
     return found.plan(world.spaces)
 
 
@@ -194,13 +212,17 @@ def plan_on_cells(world: World, edges: ArrayLike, planner: Planner | None = None
 class BySize:
     """Alpha-vectors for two states, otherwise the planner selected by :func:`auto`."""
 
-    gap: float
+    gap: float | None
+    relative_gap: float | None = None
+    default: float = PLAIN  # for rewards in [0, 1]
 
     def __call__(self, pomdp: POMDP, *, allowed: Allowed | None = None) -> Plan:
         """Plan for a model."""
         refuse_allowed("quantised", allowed)
-        few = len(pomdp.initial) <= FEW_STATES
-        return alpha_vectors(self.gap)(pomdp) if few else auto(self.gap)(pomdp)
+        scale, few = float(pomdp.scale), len(pomdp.initial) <= FEW_STATES
+        given = self.gap, self.relative_gap, self.default
+        gap = scale * inside_gap(*given, scale, pomdp.horizon)
+        return alpha_vectors(gap)(pomdp) if few else auto(gap)(pomdp)
 
 
 class _Line(NamedTuple):
@@ -266,11 +288,12 @@ def _solve(line: _Line, edges: Array, planner: Planner) -> _Found:
     world, (rho, T, r), pieces = line.world, line.latent, cut(line.world, line.pieces, edges)
     masses, above = cell_masses(pieces, edges), spread(line.world, pieces, edges)
     H = world.spaces.horizon
-    less = planner(Stationary(rho, T, masses, r).pomdp).named(
+    less = planner(in_units(world, Stationary(rho, T, masses, r).pomdp)).named(
         Spaces(line.states, cell_names(edges), world.spaces.actions, H)
     )
-    more = planner(Stationary(rho, T, above.emission, r).pomdp)
-    allowance = H**2 * float(np.ptp(r)) * (pieces.error + UNSEEN)
+    more = planner(in_units(world, Stationary(rho, T, above.emission, r).pomdp))
+    scale = world.homdp.rewards.scale
+    allowance = scale * H**2 * float(np.ptp(r)) * (pieces.error + UNSEEN)
     statistics = {
         "cells": len(edges) + 1,
         "corners": above.emission.shape[1],

@@ -13,9 +13,12 @@ def example_arguments(name: str, world: World) -> dict:
 
     Model classes contain a blurred table, the true table, and one with the states reversed.
     """
-    tables = world.form.short(world.pomdp.transition, world.pomdp.emission)
-    T, O = map(np.asarray, tables)  # noqa: E741
-    examples = {"world": world, "transitions": members(T), "emissions": members(O)}
+    T, O = world.form.short(world.pomdp.transition, world.pomdp.emission)  # noqa: E741
+    examples = {
+        "world": world,
+        "transitions": members(np.asarray(T)),
+        "emissions": members(np.asarray(O)),
+    }
     parameters = signature(EXPLORERS[name]).parameters.values()
     needed = [each.name for each in parameters if each.default is each.empty]
     return {parameter: examples[parameter] for parameter in needed}

@@ -16,8 +16,9 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 
-from homdp_ppl import HOMDP, POMDP, HOMDPError, PlanningError, Spaces, World
+from homdp_ppl import HOMDP, POMDP, HOMDPError, ParameterError, PlanningError, Spaces, World
 from homdp_ppl.core.pomdp_validation import check_candidates, check_pomdp
+from homdp_ppl.planners import Support
 from tests.mistakes.cases import recipes
 from tests.mistakes.public import public
 from tests.mistakes.things import tiger
@@ -25,6 +26,8 @@ from tests.planners.exact import random_pomdp
 
 # Records: what they hold is validated when it is used (in learning, and in backups).
 RECORDS = {"explorers.Proposal", "confidence.Moments"}
+# A support is a pattern of entries that can be non-zero: its rows need not be probabilities.
+PATTERNS = {"planners.Support.of"}
 ANYTHING = {"explorers.Objective.root"}  # calls a function of the user with any declaration
 
 
@@ -88,7 +91,7 @@ def taking_models():
     return [
         (recipe, name, model)
         for recipe in recipes()
-        if recipe.name not in RECORDS | ANYTHING
+        if recipe.name not in RECORDS | PATTERNS | ANYTHING
         for name in recipe.arguments
         if (model := model_for(recipe, name)) is not None
     ]
@@ -104,7 +107,7 @@ def test_all_functions_that_declare_a_pomdp_are_found():
         and any(_mentions(each) for each in inspect.signature(thing).parameters.values())
     }
     assert declared - found == set()
-    assert {"theory.report", "confidence.continuations", "planners.Support.of", "Plan"} <= found
+    assert {"theory.report", "confidence.continuations", "planners.root_bounds", "Plan"} <= found
     assert len(taking_models()) > 30
 
 
@@ -126,6 +129,17 @@ def test_invalid_models_raise(attack):
                 continue
         accepted.append((recipe.name, name))
     assert not accepted
+
+
+@pytest.mark.parametrize("number", [np.nan, -0.5])
+@pytest.mark.parametrize("field", ["initial", "transition", "emission"])
+def test_supports_refuse_nan_and_negative_numbers(field, number):
+    model = random_pomdp(0, 2, 3, 2, 2)
+    table = getattr(model, field).copy()
+    table.flat[0] = number
+    with pytest.raises(ParameterError) as caught:
+        Support.of(model._replace(**{field: table}))
+    assert [problem.where for problem in caught.value.problems] == [field]
 
 
 # Candidates along leading axes

@@ -105,6 +105,7 @@ def plan(options: argparse.Namespace, console: Console) -> None:
     automatic = options.planner == "auto" and world.spaces.finite
     chosen = planners.auto() if automatic else study.find_planner(options.planner, world)
     say(console, f"{world!r}, horizon {world.spaces.horizon}")
+    _explain_units(console, world)
     if not world.spaces.finite:
         _plan_continuous(options, console, world, chosen)
         return
@@ -118,6 +119,12 @@ def plan(options: argparse.Namespace, console: Console) -> None:
         say(console, _seconds(found.statistics["seconds"]))
     console.print(decisions_table(found))
     _keep(options, console, found, found.policy)
+
+
+def _explain_units(console: Console, world: World) -> None:
+    """Say in which units values are, if costs were declared."""
+    if world.homdp.rewards.costs:
+        say(console, "units     values are minus expected costs")
 
 
 def _plan_continuous(
@@ -200,6 +207,7 @@ def learn_once(options: argparse.Namespace, console: Console) -> None:
     )
     run = learn(world, rule, planner, options.episodes, options.seed)
     say(console, repr(run))
+    _explain_units(console, world)
     rows = study.summarise({rule.name: [run]})
     table = comparison_table(rows, best(run), width=console.width)
     console.print(table)

@@ -20,7 +20,7 @@ from homdp_ppl.core.checked import check_types, checked
 from homdp_ppl.core.counts import Counts, check_counts
 from homdp_ppl.core.form import Form
 from homdp_ppl.core.pomdp import POMDP
-from homdp_ppl.core.pomdp_validation import check_candidates, check_pomdp
+from homdp_ppl.core.pomdp_validation import check_pomdp
 from homdp_ppl.declare.model import HOMDP
 from homdp_ppl.errors import InferenceError, ParameterError, Problem
 from homdp_ppl.posteriors.dirichlet import ClosedForm, Spread, closed_form
@@ -145,10 +145,19 @@ def backup_moments(homdp: HOMDP) -> Callable[..., tuple[Array, Array]]:
     >>> mean.ravel().tolist(), variance.ravel().round(4).tolist()  # of uniform rows: 1/2 and 1/12
     ([0.5, 0.5], [0.0833, 0.0833])
     """
+    evaluate = _moments_of_backups(homdp)
+
+    def validated(believed: Moments, alpha_next: Array, step: int = 1) -> tuple[Array, Array]:
+        return evaluate(_validated(believed, "backup_moments"), alpha_next, step)
+
+    return validated
+
+
+def _moments_of_backups(homdp: HOMDP) -> Callable[..., tuple[Array, Array]]:
+    """Like :func:`backup_moments`, for a model that is already validated."""
     covariance, form = _covariance(closed_form(homdp)), homdp.form
 
     def evaluate(believed: Moments, alpha_next: Array, step: int = 1) -> tuple[Array, Array]:
-        believed = _validated(believed, "backup_moments")
         xp = namespace(believed, alpha_next)
         T, row = believed.model.moves(step - 1), believed.transition
         if form.moves_by_step:
@@ -221,6 +230,8 @@ def start_variance(homdp: HOMDP) -> Callable[[Moments, Array], Array]:
 def moment_backup(homdp: HOMDP, z: float) -> Backup:
     """The backup min(H - h, mean + z standard deviations); its parameters are :class:`Moments`.
 
+    Planners validate the parameters once per plan; the backup itself does not.
+
     Examples
     --------
     >>> import numpy as np, numpyro.distributions as dist
@@ -238,7 +249,7 @@ def moment_backup(homdp: HOMDP, z: float) -> Backup:
     ... ).tolist()  # 1/2 + sqrt(1/12); the cap is H - h = 2
     [0.7887, 0.7887]
     """
-    evaluate = backup_moments(homdp)
+    evaluate = _moments_of_backups(homdp)
 
     def backup(parameters: Moments, h: int, alpha_next: Array) -> Array:
         xp = namespace(parameters, alpha_next)
@@ -252,15 +263,18 @@ def moment_backup(homdp: HOMDP, z: float) -> Backup:
 def draw_backup(z: float) -> Backup:
     """The backup min(H - h, quantile of draws at level Phi(z)); its parameters are draws of models.
 
+    Planners validate the parameters once per plan; the backup itself does not.
+
     Examples
     --------
+    >>> from homdp_ppl.core.pomdp import Stationary
     >>> p = (
     ...     np.arange(1, 100) / 100
     ... )  # probability of the second observation in 99 models with one state
     >>> from homdp_ppl import tabular
     >>> coin = tabular(T=[[[1.0]]], O=[[0.5, 0.5]], initial=[1], reward=[[1]], horizon=2)
     >>> tables = np.ones((99, 1)), np.ones((99, 1, 1, 1)), np.stack([1 - p, p], -1)[:, None]
-    >>> draws = coin.model_of(tables, np.ones((99, 2, 1, 1)))
+    >>> draws = coin.model_of(tables)
     >>> draw_backup(z=1.0)(draws, 1, np.array([[[0.0], [1.0]]])).round(
     ...     2
     ... )  # Phi(1) = 0.841: the 85th of 99
@@ -268,7 +282,6 @@ def draw_backup(z: float) -> Backup:
     """
 
     def backup(parameters: POMDP, h: int, alpha_next: Array) -> Array:
-        parameters = check_candidates(parameters, "draw_backup")
         xp = namespace(parameters, alpha_next)
         values = one_step_values(parameters, h, alpha_next)
         return xp.minimum(upper_quantile(values, float(ndtr(z))), float(parameters.horizon - h))

@@ -155,10 +155,9 @@ def _states_and_start(radii: Radii, horizon: int, transition: Array | None) -> A
     elif emission.ndim == 3 and emission.shape[1] == 1:
         bonus = horizon * emission[:, 0, :, None]
     else:
+        moves = cast(Array, transition)  # required by _check
         last = (np.arange(horizon) == horizon - 1)[:, None, None]
-        later = namespace(emission).where(
-            last, 0.0, _next_emission(emission, cast(Array, transition))
-        )
+        later = namespace(emission).where(last, 0.0, _next_emission(emission, moves))
         bonus = horizon * (later + first * first_emission(emission)[:, None])
     if isinstance(radii.initial, float) and radii.initial == 0:
         return bonus

@@ -31,6 +31,7 @@ from homdp_ppl.precision import Array, namespace
 
 DRAWS = 10  # a row's quantile uses DRAWS / level draws
 COPIES = 3  # of the draws of a row
+LARGEST = 1e100  # the squares of larger numbers overflow
 CHUNK = 2**22  # table entries in memory at a time
 
 
@@ -232,8 +233,8 @@ def one_step(
         remedy = "Call it outside of jit, vmap and grad."
         problem = Problem("alpha_next", "traced JAX values", "numbers", remedy)
         raise TracedError("one_step", [problem])
-    if alpha_next.shape != (A, Y, X) or not np.isfinite(np.asarray(alpha_next)).all():
-        expected = f"finite numbers of shape {(A, Y, X)}: action, observation, state"
+    if alpha_next.shape != (A, Y, X) or not (np.abs(np.asarray(alpha_next)) <= LARGEST).all():
+        expected = f"numbers up to {LARGEST:g} of shape {(A, Y, X)}: action, observation, state"
         problem = Problem("alpha_next", f"shape {alpha_next.shape}", expected)
         raise ParameterError("one_step", [problem])
     problems = size_problems(2, draws=draws) + size_problems(1, step=step)

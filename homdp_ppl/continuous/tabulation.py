@@ -72,7 +72,13 @@ def emission_table(world: World, edges: ArrayLike) -> Array:
 def quantised_pomdp(world: World, edges: ArrayLike) -> POMDP:
     """The finite model of a world in which only the cell of each observation is seen."""
     rho, T, r = latent_tables(world)
-    return Stationary(rho, T, emission_table(world, edges), r).pomdp
+    return in_units(world, Stationary(rho, T, emission_table(world, edges), r).pomdp)
+
+
+def in_units(world: World, model: POMDP) -> POMDP:
+    """The model with the units of a world's rewards."""
+    rewards = world.homdp.rewards
+    return model._replace(scale=np.array(rewards.scale), shift=np.array(rewards.shift))
 
 
 def as_edges(edges: ArrayLike) -> Array:

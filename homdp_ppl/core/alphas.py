@@ -39,7 +39,8 @@ def policy_alphas(policy: GraphPolicy, pomdp: POMDP) -> list[Array]:
     alpha_h(x) = sum_a pi(a) [r_h(x, a) + sum_x' T_h(x'|x, a) sum_y O_{h+1}(y|x', a)
     alpha'_{h+1}(x')], where alpha' is the vector of the node that a and y lead to, and
     alpha_{H+1} = 0. The value of a node under a belief b is b . alpha. If the reward depends on the
-    observation, there is one vector per observation: arrays (nodes, Y, X).
+    observation, there is one vector per observation: arrays (nodes, Y, X). Rewards and vectors are
+    in the user's units.
 
     Examples
     --------
@@ -59,11 +60,12 @@ def policy_alphas(policy: GraphPolicy, pomdp: POMDP) -> list[Array]:
         remedy = "Convert it: GraphPolicy.from_policy(policy, model)."
         problem = Problem("policy", f"a {type(policy).__name__}", "a GraphPolicy", remedy)
         raise PolicyError("policy_alphas", [problem])
-    return alphas_of(policy, pomdp)
+    alphas = alphas_of(policy, pomdp)
+    return [pomdp.to_user(alpha, pomdp.horizon - h) for h, alpha in enumerate(alphas)]
 
 
 def alphas_of(policy: GraphPolicy, pomdp: POMDP, by_step: list[Array] | None = None) -> list[Array]:
-    """Like :func:`policy_alphas`, for a policy and a model that are already validated.
+    """Like :func:`policy_alphas` with rewards in [0, 1], for a validated policy and model.
 
     ``by_step`` are the nodes of each step, if more than those of :func:`layers` are needed. They
     must contain the nodes that the policy leads to from those of the step before.

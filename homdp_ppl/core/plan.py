@@ -75,8 +75,8 @@ class Plan:
     """
 
     policy: Policy
-    value: float  # the policy's value in the model
-    upper: float  # upper bound on the optimum
+    value: float  # the policy's value in the model, in the user's units
+    upper: float  # upper bound on the optimum, in the user's units
     certified: bool
     planner: str  # the name of the planner, and why it was chosen if there were several
     statistics: Mapping[str, float]  # numbers of nodes, seconds and so on
@@ -118,13 +118,17 @@ class Plan:
 
     @property
     def gap(self) -> float:
-        """The largest possible difference between the optimum and the policy's value."""
+        """The largest possible difference between the optimum and the policy's value.
+
+        It is in the user's units.
+        """
         return self.upper - self.value
 
     @property
     def rounding(self) -> float:
         """The size of rounding errors of ``value`` and ``upper``."""
-        return ROUNDING * max(self.spaces.horizon, abs(self.upper))
+        scale = 1.0 if self.model is None else float(self.model.scale)
+        return ROUNDING * max(self.spaces.horizon * scale, abs(self.upper))
 
     @property
     def finite(self) -> tuple[GraphPolicy, POMDP]:
@@ -299,7 +303,7 @@ def make_plan(
     policy
         The policy.
     value
-        Its value in the model.
+        Its value in the model, in the units of :func:`evaluate`.
     upper
         A proved bound on the optimum; the same number if the planner is exact.
     model

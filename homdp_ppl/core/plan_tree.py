@@ -142,8 +142,7 @@ class _Worth:
 
     def _in_units(self, value: float, h: int) -> float:
         """A value of the steps from h on, in the user's units."""
-        scale, shift = float(self.model.scale), float(self.model.shift)
-        return scale * value + (self.model.horizon - h) * shift
+        return float(self.model.to_user(value, self.model.horizon - h))
 
 
 def _one_deviation(policy: GraphPolicy, horizon: int, steps: int) -> list[Array]:

@@ -201,10 +201,13 @@ class POMDP(_Fields):
         >>> float(model._replace(scale=np.array(10.0), shift=np.array(-3.0)).to_user(2.0))
         11.0
         """
-        return self.scale * values + (self.horizon if steps is None else steps) * self.shift
+        over = self.horizon if steps is None else steps
+        _check_numbers("to_user", values=values, steps=over)
+        return self.scale * values + over * self.shift
 
     def from_user(self, values: Any) -> Any:
         """Convert sums of H rewards in the user's units to sums of rewards in [0, 1]."""
+        _check_numbers("from_user", values=values)
         return (values - self.horizon * self.shift) / self.scale
 
     @property
@@ -350,6 +353,17 @@ class POMDP(_Fields):
             self.reward[..., :, :, 0, :],
         )
 
+    def stationary_rows(
+        self, subject: str = "stationary", remedy: str = EXACT
+    ) -> tuple[Array, Array, Array]:
+        """Initial distribution, transitions and emissions of :meth:`stationary`.
+
+        Unlike there, rewards may depend on the observation.
+        """
+        model = self._replace(reward=self.reward[..., :1, :])
+        initial, transition, emission, _ = model.stationary(subject, remedy)
+        return initial, transition, emission
+
 
 class Stationary(NamedTuple):
     """The short form of a model whose tables do not depend on the step or previous action.
@@ -390,24 +404,29 @@ class Stationary(NamedTuple):
 
 
 def assembled(
-    form: Form, tables: Sequence[Array], reward: Array, terminal: Array | None = None
+    form: Form,
+    tables: Sequence[Array],
+    reward: Array,
+    terminal: Array,
+    units: tuple[float, float] = (1.0, 0.0),
 ) -> POMDP:
-    """A POMDP from initial, transition and emission tables, and rewards (H, X, A); can be traced.
+    """A POMDP from initial, transition and emission tables in their declared form; can be traced.
 
-    Extra leading axes are candidates. Nothing is validated.
+    The rewards (H, X, Y or 1, A), the terminal states (X,) and the units, scale and shift, are the
+    same for all candidates, which are extra leading axes of the tables. Nothing is validated.
     """
     initial, *rows = tables
     transition, emission = form.full(*rows)
     batch = np.shape(initial)[:-1]
-    ends = np.zeros(form.initial, dtype=bool) if terminal is None else terminal
+    scale, shift = units
     return POMDP(
         initial,
         transition,
         emission,
-        reward[..., :, :, None, :],
-        np.broadcast_to(ends, np.shape(initial)),
-        np.ones(batch),
-        np.zeros(batch),
+        np.broadcast_to(reward, (*batch, *reward.shape)) if batch else reward,
+        np.broadcast_to(terminal, np.shape(initial)),
+        np.full(batch, scale),
+        np.full(batch, shift),
     )
 
 
@@ -421,6 +440,18 @@ def _numeric(values: Any) -> bool:
         "u",
         "f",
     )
+
+
+def _check_numbers(subject: str, **given: Any) -> None:
+    """Raise an error for arguments that are neither numbers nor arrays of numbers."""
+    problems = [
+        Problem(name, shown(value, 80), "numbers")
+        for name, value in given.items()
+        if not (_numeric(value) or isinstance(value, float | np.number))
+        and not (isinstance(value, int) and abs(value) < 2**1023)
+    ]
+    if problems:
+        raise PlanningError(subject, problems)
 
 
 @lru_cache(maxsize=256)

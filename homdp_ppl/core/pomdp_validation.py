@@ -150,6 +150,14 @@ def check_candidates(pomdp: Any, subject: str) -> POMDP:
     return POMDP(*map(np.asarray, arrays))
 
 
+def check_parameters(parameters: Any, subject: str) -> None:
+    """Raise the errors of :func:`check_candidates` for models among the parameters of a backup."""
+    parts = parameters if isinstance(parameters, tuple) else ()
+    for part in (parameters, *parts):
+        if isinstance(part, POMDP):
+            check_candidates(part, subject)
+
+
 def spaces_of(model: Any, subject: str) -> Spaces:
     """The spaces of a model; the numbers of a POMDP are validated.
 
@@ -189,6 +197,8 @@ def _number_problems(pomdp: POMDP, sizes: tuple[int, int, int, int]) -> list[Pro
         problems += wrong
         if number is not None and not np.isfinite(np.asarray(number)):
             problems.append(Problem(name, shown(getattr(pomdp, name)), "a finite number"))
+        elif number is not None and name == "scale" and np.asarray(number) <= 0:
+            problems.append(Problem(name, shown(pomdp.scale), "a positive number"))
     return problems
 
 
@@ -202,8 +212,11 @@ def _evidently_valid(pomdp: POMDP) -> bool:
     Almost all models pass this test, which allocates little and calls NumPy a few times.
     """
     *numbers, terminal, scale, shift = pomdp
-    for part in (*numbers, scale, shift):
+    for part in numbers:
         if type(part) is not np.ndarray or part.dtype is not FLOAT64:
+            return False
+    for part in (scale, shift):  # numbers, if a model was taken from several
+        if type(part) not in (np.ndarray, np.float64) or part.dtype is not FLOAT64:
             return False
     *tables, reward = numbers
     return (
@@ -212,6 +225,7 @@ def _evidently_valid(pomdp: POMDP) -> bool:
         and all(map(_probable, tables))
         and bool(np.isfinite(reward).all())
         and all(map(_finite, (scale, shift)))
+        and bool((scale > 0).all())
     )
 
 

@@ -137,7 +137,9 @@ def rollout(key: Array, world: Playable, policy: Policy) -> Any:  # Episode or E
     >>> rollout(jax.random.key(0), world, uniform_policy(world)).states.shape
     (5,)
     """
-    if is_key(key) and isinstance(world, Playable):  # before the keys are copied
+    if is_key(key) and isinstance(
+        getattr(world, "spaces", None), Spaces
+    ):  # before the keys are copied
         refuse(DataError, "rollout", episode_problems("key", number_of_keys(key), world.spaces))
     keys = as_keys(key, "rollout")
     refuse_traced_key(keys, "rollout")
@@ -179,7 +181,8 @@ def play_tables(
     """
     if isinstance(policy, GraphPolicy):
         compiled = to_numpy(_play_many(keys, pomdp, policy, actions))
-        return _ended(compiled, np.asarray(pomdp.terminal))
+        parts = compiled.observations, compiled.actions, compiled.states
+        return cut_at_end(Episodes(*parts), np.asarray(pomdp.terminal))
     drawn = to_numpy(_noise(keys, spaces.horizon, actions))
     rows = zip(*drawn, strict=True)
     with separated(policy) as isolated:
@@ -187,16 +190,17 @@ def play_tables(
     return Episodes.of(played, spaces)
 
 
-def _ended(played: Episode, terminal: Array) -> Episodes:
-    """Many episodes of H steps, each cut at its first terminal state."""
+def cut_at_end(played: Episodes, terminal: Array) -> Episodes:
+    """Episodes of H steps, each cut at its first terminal state."""
     if not terminal.any():
-        return Episodes(played.observations, played.actions, played.states)
+        return played
     return Episodes(
         played.observations,
         played.actions,
         played.states,
         length=steps_taken(played.states, terminal),
         ended=np.where(terminal[played.states].any(-1), "terminal", "horizon"),
+        behaviour=played.behaviour,
     )
 
 

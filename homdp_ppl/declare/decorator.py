@@ -12,18 +12,19 @@ import numpyro
 from numpy.typing import ArrayLike
 from numpyro.distributions import Distribution
 
+from homdp_ppl.core.allowed import Allowed
 from homdp_ppl.core.spaces import Real
-from homdp_ppl.declare.density_validation import as_reward, play_trials, trial_problems, trials
-from homdp_ppl.declare.dynamics import RewardFunction
-from homdp_ppl.declare.fingerprint import probe_digest
+from homdp_ppl.declare.density_validation import play_trials, trial_problems, trials
+from homdp_ppl.declare.fingerprint import fingerprint, probe_digest
 from homdp_ppl.declare.kernels import Context, Kernels, context_of, tabulators
 from homdp_ppl.declare.model import HOMDP, World
 from homdp_ppl.declare.probing import Prober
+from homdp_ppl.declare.restriction import restriction_digest, restriction_problems
+from homdp_ppl.declare.rewards import Given, rewards_of
 from homdp_ppl.declare.sizes import declared_size_problems
 from homdp_ppl.declare.structure import analyse
 from homdp_ppl.declare.validation import (
     check_program,
-    check_reward,
     check_spaces,
     check_tables,
     inspect_program,
@@ -48,8 +49,11 @@ def homdp(
     observations: Sequence[str] | int | Real,
     actions: Sequence[str] | int,
     horizon: int,
-    reward: ArrayLike | Callable[[Any, Any], Any],
+    reward: ArrayLike | Callable[..., Any] | None = None,
+    cost: ArrayLike | Callable[..., Any] | None = None,
+    reward_range: tuple[float, float] | None = None,
     terminal: Sequence[str] = (),
+    allowed: Allowed | None = None,
 ) -> Callable[[Callable[[], Kernels]], HOMDP]:
     """Declare a HOMDP: decorate a NumPyro program that returns :class:`Kernels`.
 
@@ -62,14 +66,28 @@ def homdp(
     horizon
         Number of actions in an episode.
     reward
-        r(x, a) in [0, 1]: an array (X, A), an array (H, X, A) with one table per step, or a
-        function of two indices. With continuous observations, the reward must be the same at all
-        steps. With continuous states, it must be a function that JAX can trace.
+        Known rewards, any bounded numbers: an array (X, A), (H, X, A) with one table per step, or
+        (H, X, Y, A) with y the observation seen before the action; or a function whose arguments
+        are recognised by name: x (state), a (action), and optionally h (step, from 1) and y. Names
+        are passed as indices. If a space is real-valued, JAX must be able to trace the function.
+    cost
+        Costs instead of rewards, in the same forms. The reward is minus the cost.
+    reward_range
+        (low, high): the smallest and the largest possible reward or cost. Required for functions of
+        real-valued spaces whose numbers are not in [0, 1]; otherwise found from the numbers.
+
+    Inside, rewards are in [0, 1]: they are used as they are if all are in [0, 1], otherwise the
+    range becomes [0, 1]. Values, gaps, regret and returns are reported in the units of the
+    declaration.
 
     terminal
         The states that end the episode, by name or index. The end is seen. A terminal state emits
         nothing and earns 0; its rows of the kernels are not used. There is an additional, last
         observation, "ended".
+    allowed
+        Which actions are allowed after a history: a function of the observations y_1 to y_h and
+        the actions a_1 to a_{h-1}, as indices, that returns one Boolean per action. Planners in
+        :func:`learn`, the optimum and random actions follow it. By default, all are allowed.
 
     Returns
     -------
@@ -108,9 +126,13 @@ def homdp(
             [Problem("arguments", f"a {type(program).__name__}", "keyword arguments only", remedy)],
         )
 
-    return lambda function: declare(
-        function, states, observations, actions, horizon, reward, terminal
-    )
+    given = Given(reward, cost, reward_range)
+
+    def declared(function: Callable[[], Kernels]) -> HOMDP:
+        model = declare(function, states, observations, actions, horizon, given, terminal)
+        return model if allowed is None else _restricted(model, allowed)
+
+    return declared
 
 
 def tabular(
@@ -118,8 +140,10 @@ def tabular(
     T: ArrayLike | Distribution,
     O: ArrayLike | Distribution,  # noqa: E741
     initial: ArrayLike,
-    reward: ArrayLike | Callable[[int, int], float],
     horizon: int,
+    reward: ArrayLike | Callable[..., float] | None = None,
+    cost: ArrayLike | Callable[..., float] | None = None,
+    reward_range: tuple[float, float] | None = None,
     states: Sequence[str] | int | None = None,
     observations: Sequence[str] | int | None = None,
     actions: Sequence[str] | int | None = None,
@@ -139,7 +163,7 @@ def tabular(
         (H, A + 1 or 1, X, Y).
     initial
         The distribution of the first state, (X,).
-    reward, horizon, states, observations, actions
+    horizon, reward, cost, reward_range, states, observations, actions
         As in :func:`homdp`. Names default to x0, y0, a0 and so on.
     name
         The name of the model.
@@ -152,7 +176,8 @@ def tabular(
     HOMDP 'tabular': 2 states, 2 observations, 1 action, horizon 3
       T: Dirichlet, conjugate; O: known; initial: known
     """
-    tables = {"T": T, "O": O, "initial": initial, "reward": reward}
+    given = Given(reward, cost, reward_range)
+    tables = {"T": T, "O": O, "initial": initial, **given._asdict()}
     traced = [name for name, given in tables.items() if isinstance(given, jax.core.Tracer)]
     if traced:
         remedy = "Declare the model outside of jit, vmap and grad."
@@ -183,7 +208,7 @@ def tabular(
     Y = shapes["O"][-1]
     sizes = ((X, states), (Y, observations), (A, actions))
     states, observations, actions = (size if names is None else names for size, names in sizes)
-    return declare(program, states, observations, actions, horizon, reward)
+    return declare(program, states, observations, actions, horizon, given)
 
 
 def declare(
@@ -192,7 +217,7 @@ def declare(
     observations: Any,
     actions: Any,
     horizon: Any,
-    reward: Any,
+    given: Given,
     terminal: Any = (),
 ) -> HOMDP:
     """Make a HOMDP from the arguments of a declaration; all problems are reported together."""
@@ -202,8 +227,7 @@ def declare(
     too_large = [] if spaces is None else declared_size_problems(spaces)
     if spaces is None or misused or too_large:
         raise DeclarationError(name, [*problems, *misused, *too_large])
-    rewards: Array | RewardFunction
-    rewards, wrong = (check_reward if spaces.finite else as_reward)(reward, spaces)
+    rewards, wrong = rewards_of(given, spaces)
     context: dict[str, Context] = {}
 
     def attempts(kernels: Kernels, key: Array) -> dict[str, Callable[[], Any]]:
@@ -240,10 +264,21 @@ def _with_trials(model: HOMDP, problems: list[Problem], sound: tuple[str, ...]) 
     if problems:
         raise DeclarationError(model.name, problems)
     trial = play_trials(model.dynamics, model.function, model.sites)
-    problems = trial_problems(trial, model.spaces)
+    problems = trial_problems(trial, model.rewards, model.spaces)
     if problems:
         raise DeclarationError(model.name, problems)
-    return replace(model, _probe=probe_digest(trial.probe))
+    # the probe has the rewards of the first step; other steps and observations may differ
+    more = {"rewards": trial.rewards} if {"h", "y"} & set(model.rewards.takes) else {}
+    return replace(model, _probe=probe_digest(trial.probe | more))
+
+
+def _restricted(model: HOMDP, allowed: Allowed) -> HOMDP:
+    """The model with a restriction of its actions."""
+    problems = restriction_problems(allowed, model.spaces)
+    if problems:
+        raise DeclarationError(model.name, problems)
+    digest = restriction_digest(allowed, model.spaces, model.name)
+    return replace(model, allowed=allowed, _probe=fingerprint(model.fingerprint, digest))
 
 
 def _shape(given: ArrayLike | Distribution) -> tuple[int, ...]:

@@ -16,77 +16,25 @@ from numpyro import handlers
 from numpyro.distributions import Distribution
 
 from homdp_ppl.core.episode import Episode
-from homdp_ppl.core.episodes import Episodes
 from homdp_ppl.core.probabilities import row_problems
 from homdp_ppl.core.spaces import Real, Space, Spaces, label_of, shape_of
 from homdp_ppl.declare.conditional import laws
-from homdp_ppl.declare.dynamics import Dynamics, Parameters, RewardFunction
+from homdp_ppl.declare.dynamics import Dynamics, Parameters
 from homdp_ppl.declare.kernels import (
-    TRACER_ERRORS,
     Kernels,
     row,
     tabulators,
-    tracer_problem,
 )
 from homdp_ppl.declare.playing import simulate
 from homdp_ppl.declare.probing import QUICK, Site, log_prior
-from homdp_ppl.declare.purity import abstract_run, changes
+from homdp_ppl.declare.rewards import Rewards, range_problems
 from homdp_ppl.declare.signatures import KernelError
 from homdp_ppl.declare.sizes import TRIALS
-from homdp_ppl.declare.validation import REWARD_REMEDY, check_reward
 from homdp_ppl.errors import Problem
 from homdp_ppl.precision import Array, to_numpy, x64
 
 FACTORS = (1.0, -1.0, 4.0, -4.0, 16.0, -16.0)  # densities are probed at these multiples of a draw
 REACH = 4.0  # scale of the real-valued states at which functions are tried
-REPORTED, EXAMINED = 4, 1000  # rewards outside [0, 1]: how many are reported and examined
-
-
-def as_reward(reward: Any, domain: Spaces) -> tuple[RewardFunction, list[Problem]]:
-    """The reward as a function of (x, a), and the problems of its form.
-
-    Tables are possible for finitely many states only.
-    """
-    expected = "a function r(x, a)"
-    if callable(reward) and not isinstance(reward, Distribution):
-        return lambda x, a: jnp.asarray(reward(x, a), dtype=float), _form_problems(reward, domain)
-    if isinstance(domain.states, Real):
-        remedy = "Write reward=lambda x, a: jnp.where(...)."
-        return _nothing, [Problem("reward", type(reward).__name__, expected, remedy)]
-    shape = (len(domain.states), len(domain.actions))
-    try:
-        table = np.asarray(reward, dtype=np.float64)
-    except (TypeError, ValueError):
-        return _nothing, [
-            Problem("reward", type(reward).__name__, f"{expected}, or a table {shape}")
-        ]
-    if table.shape != shape:
-        return _nothing, [
-            Problem("reward", f"shape {table.shape}", f"{expected}, or a table {shape}")
-        ]
-    return lambda x, a: jnp.asarray(table)[x, a], check_reward(
-        table, _latent(domain.states, domain)
-    )[1]
-
-
-def _nothing(x: Array, a: Array) -> Array:
-    return jnp.zeros(())
-
-
-def _form_problems(reward: Callable[..., Any], domain: Spaces) -> list[Problem]:
-    """Trace a reward function: JAX must be able to trace it, and it must return one number."""
-    expected = "a function of (x, a) that returns one number"
-    try:
-        runs = [
-            abstract_run(lambda key: {"reward": jnp.asarray(reward(*_point(domain, key)), float)})
-            for _ in range(2)
-        ]
-    except tuple(TRACER_ERRORS) as error:
-        return [tracer_problem("reward", error)]
-    except (TypeError, ValueError) as error:
-        return [Problem("reward", f"{type(error).__name__}: {error}", expected)]
-    shape = runs[0].results["reward"].shape
-    return [Problem("reward", f"values of shape {shape}", expected)] if shape else changes(*runs)
 
 
 def _point(domain: Spaces, key: Array) -> tuple[Array, Array]:
@@ -96,22 +44,6 @@ def _point(domain: Spaces, key: Array) -> tuple[Array, Array]:
     if isinstance(states, Real):
         return REACH * jax.random.normal(key, shape_of(states), jnp.result_type(float)), a
     return jax.random.randint(key, (), 0, len(states)), a
-
-
-def reward_problems(rewards: Array, episodes: Episode | Episodes, domain: Spaces) -> list[Problem]:
-    """Problems for rewards outside [0, 1], each once, with the state and the action."""
-    found: dict[Problem, None] = {}
-    for episode, step in np.argwhere(~((rewards >= 0) & (rewards <= 1)))[:EXAMINED]:
-        state, action = episodes.states[episode, step], episodes.actions[episode, step]
-        place = f"{label_of(state, domain.states)}, {label_of(action, domain.actions)}"
-        got = rewards[episode, step]
-        remedy = (
-            "" if np.isnan(got) else f"{REWARD_REMEDY} Clip an unbounded reward: jnp.clip(r, 0, 1)."
-        )
-        found[Problem("reward", f"{got:.6g}", "a number in [0, 1]", remedy, place)] = None
-        if len(found) == REPORTED:
-            break
-    return list(found)
 
 
 def trials(kernels: Kernels, domain: Spaces, key: Array) -> dict[str, Callable[[], Any]]:
@@ -180,8 +112,8 @@ def play_trials(
         parameters = {site.name: trace[site.name]["value"] for site in sites}
         episode = simulate(dynamics, parameters, jax.random.fold_in(key, 1))
         steps = jnp.arange(dynamics.spaces.horizon)
-        rewards = jax.vmap(lambda h, x, a: dynamics.reward(parameters, h, x, a))(
-            steps, episode.states[:-1], episode.actions
+        rewards = jax.vmap(lambda h, x, y, a: dynamics.reward(parameters, h, x, y, a))(
+            steps, episode.states[:-1], episode.observations, episode.actions
         )
         density = dynamics.log_likelihood(
             parameters, episode.states, episode.observations, episode.actions
@@ -207,7 +139,7 @@ def _probe(dynamics: Dynamics, parameters: Parameters, episode: Episode) -> dict
 
     def at(x: Array) -> tuple[Array, Array, Array]:
         moves = jax.vmap(lambda a: rules.transition(x, a, 0).log_prob(z))(actions)
-        rewards = jax.vmap(lambda a: dynamics.reward(parameters, 0, x, a))(actions)
+        rewards = jax.vmap(lambda a: dynamics.reward(parameters, 0, x, y, a))(actions)
         return moves, rewards, jax.vmap(rules.emission(x, len(A), 0).log_prob)(seen)
 
     moves, rewards, sights = jax.vmap(at)(_around(x, X))
@@ -227,7 +159,7 @@ def _around(value: Array, space: Space) -> Array:
     return jnp.arange(len(space))
 
 
-def trial_problems(trial: Trial, domain: Spaces) -> list[Problem]:
+def trial_problems(trial: Trial, declared: Rewards, domain: Spaces) -> list[Problem]:
     """The problems of trial episodes."""
     episodes, rewards, density, rows, _ = trial
     problems = [
@@ -235,7 +167,7 @@ def trial_problems(trial: Trial, domain: Spaces) -> list[Problem]:
     ]
     if problems:
         return problems
-    problems = reward_problems(rewards, episodes, domain)
+    problems = range_problems(rewards, episodes, declared, domain)
     for where, values in (("states", episodes.states), ("observations", episodes.observations)):
         if not np.isfinite(values).all():
             remedy = (

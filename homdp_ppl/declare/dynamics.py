@@ -23,10 +23,10 @@ from homdp_ppl.core.randomness import choose
 from homdp_ppl.core.spaces import Real, Space, Spaces
 from homdp_ppl.declare.conditional import Laws, laws
 from homdp_ppl.declare.kernels import Kernels, tabulators
+from homdp_ppl.declare.rewards import RewardFunction
 from homdp_ppl.precision import Array
 
 Parameters: TypeAlias = Mapping[str, Array]
-RewardFunction: TypeAlias = Callable[[Array, Array], Array]  # r(x, a), traceable by JAX
 # the first argument of dynamics: the arrays of a finite model, or the values of the sites
 Numbers: TypeAlias = POMDP | Parameters
 
@@ -43,7 +43,7 @@ class Dynamics:
     laws
         The kernels at given numbers.
     reward
-        r_h(x, a), from (numbers, h, x, a).
+        r_h(x, y, a) in [0, 1], from (numbers, h, x, y, a).
     cache
         Compiled functions of these dynamics.
 
@@ -61,7 +61,7 @@ class Dynamics:
 
     spaces: Spaces
     laws: Callable[[Any], Laws]
-    reward: Callable[[Any, Array | int, Array, Array], Array]
+    reward: Callable[[Any, Array | int, Array, Array, Array], Array]
     cache: Cache = field(default_factory=Cache)
 
     def first(self, numbers: Numbers, key: Array) -> Array:
@@ -134,7 +134,7 @@ def program_dynamics(
     spaces
         Its spaces.
     reward
-        r(x, a), the same at every step.
+        r_h(x, y, a) in [0, 1].
     """
 
     def at(numbers: Parameters) -> Laws:
@@ -145,7 +145,7 @@ def program_dynamics(
         ):
             return laws(function(), spaces)
 
-    return Dynamics(spaces, at, lambda numbers, h, x, a: reward(x, a))
+    return Dynamics(spaces, at, lambda numbers, h, x, y, a: reward(h, x, y, a))
 
 
 @cache
@@ -159,7 +159,11 @@ def table_dynamics(states: int, observations: int, actions: int, horizon: int) -
         for letter, n in (("x", states), ("y", observations), ("a", actions))
     )
     spaces = Spaces(X, Y, A, horizon)
-    return Dynamics(spaces, _table_laws, lambda pomdp, h, x, a: pomdp.reward[h, x, 0, a])
+    return Dynamics(spaces, _table_laws, _table_reward)
+
+
+def _table_reward(pomdp: POMDP, h: Array | int, x: Array, y: Array, a: Array) -> Array:
+    return pomdp.reward[h, x, y if pomdp.rewards_by_observation else 0, a]
 
 
 def _table_laws(pomdp: POMDP) -> Laws:

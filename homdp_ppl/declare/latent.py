@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from homdp_ppl.core.probabilities import row_problems
-from homdp_ppl.core.spaces import Real, Spaces
+from homdp_ppl.core.spaces import Real, Spaces, shape_of
 from homdp_ppl.declare.dynamics import Parameters
 from homdp_ppl.declare.kernels import Tables, snap
 from homdp_ppl.declare.model import World
@@ -49,7 +49,9 @@ def states_on_line(world: World) -> tuple[str, ...]:
 @in_x64
 def latent_tables(world: World) -> tuple[Array, Array, Array]:
     """The initial distribution (X,), transitions (X, A, X) and rewards (H, X, A) of a world with
-    finitely many states.
+    finitely many states. Rewards are in [0, 1].
+
+    Rewards that depend on the observation raise :class:`PlanningError`.
 
     Examples
     --------
@@ -73,17 +75,25 @@ def latent_tables(world: World) -> tuple[Array, Array, Array]:
     ([[0.9, 0.1], [0.1, 0.9]], (3, 2, 1))
     """
     states = states_on_line(world)
+    if world.homdp.rewards.by_observation:
+        got, expected = "rewards that depend on the observation", "rewards of x, a and h"
+        remedy = "Use planners.particle_tree for such worlds."
+        raise PlanningError(world.homdp.name, [Problem("reward", got, expected, remedy)])
+    steps = np.arange(world.spaces.horizon if world.homdp.rewards.by_step else 1)
     dynamics, domain = world.dynamics, world.spaces
     spaces = Spaces(states, ("y",), domain.actions, domain.horizon)
 
     def tables(parameters: Parameters) -> tuple[Array, Array, Array]:
         rho, T, _ = snap(Tables(*dynamics.latent_rows(parameters, spaces), jnp.ones((1, 1))))
         X, A = (jnp.arange(len(names)) for names in (spaces.states, spaces.actions))
-        return (
-            rho,
-            T,
-            jax.vmap(lambda x: jax.vmap(lambda a: dynamics.reward(parameters, 0, x, a))(A))(X),
-        )
+        unseen = jnp.zeros(shape_of(domain.observations))
+
+        def rewards(h: Array) -> Array:
+            return jax.vmap(
+                lambda x: jax.vmap(lambda a: dynamics.reward(parameters, h, x, unseen, a))(A)
+            )(X)
+
+        return rho, T, jax.vmap(rewards)(steps)
 
     compiled = world.dynamics.cache.get("latent tables", lambda: jax.jit(tables))
     try:
@@ -95,4 +105,4 @@ def latent_tables(world: World) -> tuple[Array, Array, Array]:
         problems.append(Problem("reward", "entries that are not finite", "finite numbers"))
     if problems:
         raise PlanningError(world.homdp.name, problems)
-    return rho, T, np.broadcast_to(r, (domain.horizon, *r.shape)).copy()
+    return rho, T, np.broadcast_to(r, (domain.horizon, *r.shape[1:])).copy()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import final
+from typing import Any, cast, final
 from uuid import uuid4
 
 import jax
@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from numpyro import handlers
 
+from homdp_ppl.core.allowed import Allowed
 from homdp_ppl.core.cache import Cache, shared_cache
 from homdp_ppl.core.checked import check_fields, checked
 from homdp_ppl.core.counts import Counts
@@ -23,11 +24,9 @@ from homdp_ppl.core.form import Form
 from homdp_ppl.core.pomdp import POMDP, assembled
 from homdp_ppl.core.randomness import as_key
 from homdp_ppl.core.spaces import Spaces, describe, no_tables, require_finite
-from homdp_ppl.declare.density_validation import reward_problems
 from homdp_ppl.declare.dynamics import (
     Dynamics,
     Numbers,
-    RewardFunction,
     program_dynamics,
     table_dynamics,
 )
@@ -41,11 +40,12 @@ from homdp_ppl.declare.parameters import (
 )
 from homdp_ppl.declare.probing import Site
 from homdp_ppl.declare.program import episode_program, hindsight, unrolled_program
+from homdp_ppl.declare.rewards import Rewards, range_problems
 from homdp_ppl.declare.sizes import declared_size_problems
 from homdp_ppl.declare.structure import Structure
 from homdp_ppl.declare.validation import as_horizon
 from homdp_ppl.declare.world import World
-from homdp_ppl.errors import DataError, DeclarationError, ParameterError, Problem
+from homdp_ppl.errors import DataError, DeclarationError, ParameterError, Problem, shown
 from homdp_ppl.precision import Array, in_x64, to_numpy, x64
 
 __all__ = ["HOMDP", "World"]
@@ -65,13 +65,14 @@ class HOMDP:
         The program's name.
     spaces
         States, observations and actions, and the horizon.
-    reward
-        r_h(x, a): an array (H, X, A) for finite spaces, else a function of (x, a) that JAX can
-        trace.
+    rewards
+        The known rewards, scaled to [0, 1], with the units in which they were declared.
     function
         The user's program.
     sites
         The random sites of the program: its unknown parameters.
+    allowed
+        Which actions are allowed after a history; None if all are.
 
     Two declarations are equal if they have the same :attr:`fingerprint`.
 
@@ -95,9 +96,10 @@ class HOMDP:
 
     name: str
     spaces: Spaces
-    reward: Array | RewardFunction
+    rewards: Rewards
     function: Callable[[], Kernels]
     sites: tuple[Site, ...]
+    allowed: Allowed | None = None
     _structure: Structure | None = None
     _probe: str = field(default_factory=lambda: uuid4().hex)
     _context: Context | None = None  # only with real-valued spaces; else the form has it
@@ -126,11 +128,18 @@ class HOMDP:
         return self.spaces.horizon
 
     @property
-    def reward_table(self) -> Array:
-        """The reward as an array (H, X, A); raises :class:`SpacesError` if it is a function."""
-        if callable(self.reward):
-            raise no_tables(self.spaces, self.name, "reward_table")
-        return self.reward
+    def reward(self) -> Any:
+        """The rewards in the user's units; minus the costs if costs were declared.
+
+        An array (H, X, A), or (H, X, Y, A) if they depend on the observation. If a space is
+        real-valued, the declared array or function.
+        """
+        return self.rewards.declared
+
+    @property
+    def reward_range(self) -> tuple[float, float]:
+        """The smallest and the largest possible reward in the user's units."""
+        return self.rewards.bounds
 
     @property
     def structure(self) -> Structure:
@@ -144,14 +153,30 @@ class HOMDP:
         """The form of the tables: on what their rows depend."""
         return self.structure.reference.form
 
-    def model_of(self, tables: Sequence[Array], reward: Array | None = None) -> POMDP:
-        """The POMDP with these tables of initial states, transitions and emissions.
+    @checked
+    def model_of(self, tables: Sequence[Array]) -> POMDP:
+        """The POMDP with these tables and the declared rewards; can be traced.
 
-        Extra leading axes are candidates. The tables may be traced. The reward is the declared one
-        unless another is given.
+        Parameters
+        ----------
+        tables
+            Initial distribution, transitions and emissions in the declared :attr:`form`. Leading
+            axes, the same in all tables, are candidates.
         """
-        rewards = self.reward_table if reward is None else reward
-        return assembled(self.form, tables, rewards, self.spaces.ends)
+        table = self.rewards.table
+        if table is None:
+            raise no_tables(self.spaces, self.name, "model_of")
+        form = self.form
+        ends = [
+            part.shape[-len(shape) :] if isinstance(part, np.ndarray | jax.Array) else ()
+            for part, shape in zip(tables, form, strict=False)
+        ]
+        if len(tables) != len(form) or ends != list(form):
+            expected = f"three arrays whose last axes are {tuple(form)}"
+            problem = Problem("tables", shown(tables, 80), expected)
+            raise ParameterError(f"{self.name}.model_of", [problem])
+        units = self.rewards.scale, self.rewards.shift
+        return assembled(form, tables, table, self.spaces.ends, units)
 
     @property
     def context(self) -> Context:
@@ -165,25 +190,28 @@ class HOMDP:
         """A digest of names, spaces, horizon, rewards, sites and the program's results at probe
         points.
         """
-        return fingerprint(self.name, self.spaces, self.sites, self._probe, self._rewards)
+        table = self.rewards.table
+        # the probes cover rewards that are functions
+        rewards = np.zeros(0) if table is None else _without_observation(table)
+        return fingerprint(self.name, self.spaces, self.sites, self._probe, rewards, *self._units)
 
     @cached_property
     def cache(self) -> Cache:
         """Compiled functions. Equal finite declarations share them, also across horizons."""
         if not self.spaces.finite:  # probes may miss differences in regions that are rarely visited
             return Cache()
-        rewards = self.reward_table
-        rewards = rewards[:1] if (rewards == rewards[0]).all() else rewards
+        table = cast(np.ndarray, self.rewards.table)
+        rewards = _without_observation(table if self.rewards.by_step else table[:1])
         return shared_cache(
-            fingerprint(self.name, self.spaces[:3], self.sites, self._probe, rewards)
+            fingerprint(self.name, self.spaces[:3], self.sites, self._probe, rewards, *self._units)
         )
 
     @cached_property
     def dynamics(self) -> Dynamics:
         """Draws, rewards and log densities as pure functions of :meth:`numbers`."""
-        if not callable(self.reward):
+        if self.rewards.function is None:
             return table_dynamics(*self.spaces.sizes)
-        return program_dynamics(self.function, self.spaces, self.reward)
+        return program_dynamics(self.function, self.spaces, self.rewards.function)
 
     @cached_property
     def program(self) -> Callable[..., None]:
@@ -206,7 +234,7 @@ class HOMDP:
     def with_horizon(self, horizon: int) -> HOMDP:
         """The same declaration with another horizon, if its rewards are the same at every step."""
         finite, problems = self.spaces.finite, list[Problem]()
-        if finite and (self.reward_table != self.reward_table[0]).any():
+        if self.rewards.by_step:
             got = "rewards that differ between steps"
             remedy = "Declare the model again with rewards for the new horizon."
             problems.append(Problem("horizon", got, "the same rewards at every step", remedy))
@@ -220,10 +248,7 @@ class HOMDP:
         problems += declared_size_problems(spaces)
         if problems:
             raise DeclarationError(self.name, problems)
-        if not finite:
-            return replace(self, spaces=spaces)
-        reward = np.repeat(self.reward_table[:1], spaces.horizon, axis=0)
-        return replace(self, spaces=spaces, reward=reward)
+        return replace(self, spaces=spaces, rewards=self.rewards.with_horizon(spaces.horizon))
 
     @checked
     def hindsight(
@@ -248,25 +273,57 @@ class HOMDP:
 
     @checked
     def returns(self, episodes: Episode | Episodes | Iterable[Episode | Episodes]) -> Array:
-        """The sum of rewards of each episode up to its end. A single Episode gives one number.
+        """The sum of rewards of each episode up to its end, in the user's units.
 
-        Raises :class:`DataError` for rewards outside [0, 1].
+        A single Episode gives one number. Raises :class:`DataError` for rewards outside the
+        declared range.
         """
         batch = Episodes.of(episodes, self).require_revealed(f"{self.name}.returns")
-        reward = self.reward
-        if not callable(reward):
-            rewards = reward[np.arange(self.horizon), batch.states[:, :-1], batch.actions]
+        inside = self._inside_rewards(batch)
+        total = self.rewards.to_user(inside.sum(-1), batch.length)
+        return total[0] if isinstance(episodes, Episode) else total
+
+    @checked
+    def rewards_of(self, episodes: Episode | Episodes | Iterable[Episode | Episodes]) -> Array:
+        """The reward of each step in the user's units, (episodes, H), 0 after the end.
+
+        A single Episode gives one row.
+
+        Examples
+        --------
+        >>> from homdp_ppl import Episode, models
+        >>> tiger = models.load("tiger", horizon=2).homdp
+        >>> episode = Episode.of(["growl left"] * 2, ["listen", "open right"], ["left"] * 3, tiger)
+        >>> tiger.rewards_of(episode)
+        array([0.9, 1. ])
+        """
+        batch = Episodes.of(episodes, self).require_revealed(f"{self.name}.rewards_of")
+        rewards = self.rewards.to_user(self._inside_rewards(batch), 1)
+        rewards = rewards if batch.full_length else np.where(batch.steps, rewards, 0.0)
+        return rewards[0] if isinstance(episodes, Episode) else rewards
+
+    def _inside_rewards(self, batch: Episodes) -> Array:
+        """The rewards of revealed episodes in [0, 1], (episodes, H), 0 after the end."""
+        states, steps = batch.states[:, :-1], np.arange(self.horizon)
+        table, function = self.rewards.table, self.rewards.function
+        if function is None:
+            assert table is not None
+            seen = batch.observations if self.rewards.by_observation else 0
+            rewards = table[steps, states, seen, batch.actions]
         else:
-            of = self.cache.get("rewards", lambda: jax.jit(jax.vmap(jax.vmap(reward))))
+            of = self.cache.get(
+                "rewards",
+                lambda: jax.jit(jax.vmap(jax.vmap(function), in_axes=(None, 0, 0, 0))),
+            )
             with x64():
-                rewards = np.asarray(of(batch.states[:, :-1], batch.actions))
+                rewards = np.asarray(of(steps, states, batch.observations, batch.actions))
         if not batch.full_length:
             rewards = np.where(batch.steps, rewards, 0.0)
-        problems = [] if self.spaces.finite else reward_problems(rewards, batch, self.spaces)
-        if problems:
-            raise DataError(f"{self.name}.returns", problems)
-        total = rewards.sum(-1)
-        return total[0] if isinstance(episodes, Episode) else total
+        if function is not None:
+            problems = range_problems(rewards, batch, self.rewards, self.spaces)
+            if problems:
+                raise DataError(f"{self.name}.returns", problems)
+        return rewards
 
     @in_x64
     def tables(self, parameters: Mapping[str, ArrayLike]) -> POMDP:
@@ -350,7 +407,8 @@ class HOMDP:
             describe(space, word)
             for space, word in ((X, "state"), (Y, "observation"), (A, "action"))
         )
-        return f"HOMDP {self.name!r}: {sizes}, horizon {H}\n  {self._summary()}"
+        units = "" if self.rewards.identity else f", {self.rewards!r}"
+        return f"HOMDP {self.name!r}: {sizes}, horizon {H}{units}\n  {self._summary()}"
 
     def _possible(
         self, episodes: Episode | Episodes | Iterable[Episode | Episodes], asked: str
@@ -372,9 +430,9 @@ class HOMDP:
         return "; ".join(f"{part}: {phrase}" for part, phrase in phrases) + indirect
 
     @property
-    def _rewards(self) -> Array:
-        """The reward table; empty if the reward is a function, which the probes cover."""
-        return np.zeros(0) if callable(self.reward) else self.reward
+    def _units(self) -> tuple[float, ...]:
+        """Scale and shift of the rewards for fingerprints; empty if rewards are not scaled."""
+        return () if self.rewards.identity else (self.rewards.scale, self.rewards.shift)
 
     @property
     def _compiled(self) -> Callable[[dict[str, Array]], tuple[Tables, dict[str, Array]]]:
@@ -392,3 +450,8 @@ class HOMDP:
         with handlers.trace() as trace, handlers.seed(rng_seed=0), handlers.substitute(data=values):
             self.function()
         return {name: trace[name]["fn"].support(values[name]) for name in values}
+
+
+def _without_observation(table: Array) -> Array:
+    """Rewards (H, X, Y, A), or (H, X, A) if they do not depend on the observation."""
+    return table if table.shape[2] > 1 else table[:, :, 0]

@@ -46,7 +46,7 @@ def _pair(moves: HOMDP, shows: HOMDP) -> HOMDP:
     both = fingerprint(moves.fingerprint, shows.fingerprint)
     context = Context(moves.context.moves, shows.context.shows)
     return HOMDP(
-        name, moves.spaces, moves.reward, program, tuple(sites), _probe=both, _context=context
+        name, moves.spaces, moves.rewards, program, tuple(sites), _probe=both, _context=context
     )
 
 

@@ -11,24 +11,21 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 from numpyro import handlers
-from numpyro.distributions import Distribution, biject_to
+from numpyro.distributions import biject_to
 
 from homdp_ppl.core.arguments import is_count
-from homdp_ppl.core.numbers import masked_problems
 from homdp_ppl.core.probabilities import row_problems
-from homdp_ppl.core.spaces import ENDED, Real, Space, Spaces, names_of
+from homdp_ppl.core.spaces import ENDED, Real, Space, Spaces
 from homdp_ppl.declare.kernels import TRACER_ERRORS, Kernels, Tables, tracer_problem
 from homdp_ppl.declare.probing import POINTS, Probe, Site
-from homdp_ppl.declare.purity import SAMPLED, abstract_run, changes
+from homdp_ppl.declare.purity import abstract_run, changes
 from homdp_ppl.declare.signatures import KernelError
 from homdp_ppl.declare.sizes import number_of_names_problems
 from homdp_ppl.errors import Problem, shown
 from homdp_ppl.precision import Array
 
-NUMERIC = ("b", "i", "u", "f", "O")  # kinds of arrays that may hold rewards
 RESERVED = ("x", "y", "a", "x_last", "episodes")
 UNROLLED = re.compile(r"[xya]\[\d+\]")  # sites of the unrolled program
-REWARD_REMEDY = "Rescale: (r - min) / (max - min) keeps the optimal policy."
 
 
 def check_spaces(
@@ -155,43 +152,6 @@ def as_names(where: str, given: Any, letter: str, problems: list[Problem]) -> tu
                 )
             )
     return tuple(given)
-
-
-def check_reward(reward: Any, spaces: Spaces) -> tuple[Array, list[Problem]]:
-    """The reward as an array (H, X, A), and its problems."""
-    X, _, A, H = spaces.sizes
-    shape = f"shape {(X, A)} or {(H, X, A)}, or a function of (state index, action index)"
-    try:
-        if isinstance(reward, Distribution):
-            raise TypeError("a distribution; rewards are known numbers")
-        kind = getattr(getattr(reward, "dtype", None), "kind", "O")
-        if kind not in NUMERIC:
-            raise TypeError(f"values of type {reward.dtype}")
-        if callable(reward):
-            reward, again = (
-                [[float(reward(x, a)) for a in range(A)] for x in range(X)] for _ in range(2)
-            )
-            if not np.array_equal(reward, again, equal_nan=True):
-                got = "different numbers in a second run"
-                expected = "the same numbers in every run"
-                return np.zeros((H, X, A)), [Problem("reward", got, expected, SAMPLED)]
-        table = np.asarray(reward, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        return np.zeros((H, X, A)), [Problem("reward", f"{type(error).__name__}: {error}", shape)]
-    missing = masked_problems("reward", reward)
-    if missing:
-        return np.zeros((H, X, A)), missing
-    if table.shape not in ((X, A), (H, X, A)):
-        return np.zeros((H, X, A)), [Problem("reward", f"an array of shape {table.shape}", shape)]
-    problems = []
-    for index in map(tuple, np.argwhere(~((table >= 0) & (table <= 1)))[:8]):
-        names = (names_of(spaces.states)[index[-2]], spaces.actions[index[-1]])
-        label = ", ".join((f"step {index[0] + 1}", *names) if table.ndim == 3 else names)
-        remedy = "" if np.isnan(table[index]) else REWARD_REMEDY
-        problems.append(
-            Problem("reward", f"{table[index]:.6g}", "a number in [0, 1]", remedy, label)
-        )
-    return np.broadcast_to(table, (H, X, A)).copy(), problems
 
 
 def inspect_program(

@@ -127,13 +127,20 @@ class World:
 
     @checked
     def returns(self, episodes: Episode | Episodes | Iterable[Episode | Episodes]) -> Array:
-        """The sum of rewards of each episode."""
+        """The sum of rewards of each episode, in the user's units."""
         return self.homdp.returns(episodes)
+
+    @property
+    def return_range(self) -> tuple[float, float]:
+        """The smallest and the largest possible return, in the user's units."""
+        H, rewards = self.spaces.horizon, self.homdp.rewards
+        return float(rewards.to_user(0.0, H)), float(rewards.to_user(float(H), H))
 
     def with_horizon(self, horizon: int) -> World:
         """The same world with another horizon, if its rewards are the same at every step."""
         model = self.homdp.with_horizon(horizon)
-        pomdp = None if self._pomdp is None else self._pomdp.with_tables(reward=model.reward_table)
+        pomdp, table = self._pomdp, model.rewards.table
+        pomdp = None if pomdp is None or table is None else pomdp._replace(reward=table)
         return World(model, self.parameters, pomdp)
 
     @cached_property

@@ -20,7 +20,7 @@ from homdp_ppl.precision import Array, namespace
 
 
 def evaluate(policy: Policy, pomdp: POMDP) -> float:
-    """The exact value of a policy in a model, by the alpha-vector recursion.
+    """The exact value of a policy in a model, in the user's units.
 
     Parameters
     ----------
@@ -38,11 +38,11 @@ def evaluate(policy: Policy, pomdp: POMDP) -> float:
     2.533333
     """
     model = check_pomdp(pomdp, "evaluate")
-    return policy_value(graph_of(policy, model.spaces), model)
+    return float(model.to_user(policy_value(graph_of(policy, model.spaces), model)))
 
 
 def policy_value(graph: GraphPolicy, pomdp: POMDP) -> float:
-    """Like :func:`evaluate`, for a graph and a model that are already validated."""
+    """Like :func:`evaluate` with rewards in [0, 1], for a validated graph and model."""
     first, nodes = alphas_of(graph, pomdp)[0], layers(graph, 1)[0]
     alpha = after_observations(first, np.searchsorted(nodes, graph.start))  # (Y, X)
     return float(np.einsum("x,xy,yx->", pomdp.initial, pomdp.shows(0), alpha))

@@ -23,7 +23,8 @@ ENDLESS = 1e30  # larger numbers of trajectories are not counted exactly
 class SimulationLemma(NamedTuple):
     """Both sides of the simulation lemma (appendix E).
 
-    The lemma states ``difference <= H * distance`` and ``distance <= bound``.
+    The lemma states ``difference <= H * scale * distance`` and ``distance <= bound``, where scale
+    is the range of one reward.
 
     Examples
     --------
@@ -43,7 +44,7 @@ class SimulationLemma(NamedTuple):
     (0.0, 0.8, 0.8)
     """
 
-    difference: float  # |v(pi) - v-hat(pi)|
+    difference: float  # |v(pi) - v-hat(pi)|, in the user's units
     distance: float  # ||P_pi - P-hat_pi||_1 over trajectories with their latent states
     bound: float  # E_pi sum_h ||O - O-hat||_1 (x_h) + E_pi sum_{h < H} ||T - T-hat||_1 (x_h, a_h)
 
@@ -77,7 +78,8 @@ def simulation_lemma(policy: Policy, pomdp: POMDP, other: POMDP) -> SimulationLe
     graph = graph_of(policy, pomdp.spaces)
     visits = occupancy(graph, pomdp)
     bound = _expected_errors(pomdp, other, visits)
-    difference = abs(policy_value(graph, pomdp) - policy_value(graph, other))
+    scale = float(pomdp.scale)
+    difference = scale * abs(policy_value(graph, pomdp) - policy_value(graph, other))
     return SimulationLemma(difference, trajectory_distance(graph, pomdp, other), bound)
 
 

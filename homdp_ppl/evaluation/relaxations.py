@@ -1,4 +1,7 @@
-"""Upper bounds on the optimum: values of agents that see more than a policy does."""
+"""Upper bounds on the optimum: values of agents that see more than a policy does.
+
+All are in the user's units.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +36,7 @@ def mdp_values(pomdp: POMDP) -> Array:
     >>> mdp_values(tiger)[0]  # opens the correct door at both steps
     array([2., 2.])
     """
-    best = q_values(check_pomdp(pomdp, "mdp_values")).max(-1)
+    best = qmdp(check_pomdp(pomdp, "mdp_values")).max(-1)
     return best if best.ndim == 2 else best.swapaxes(-1, -2)
 
 
@@ -51,11 +54,7 @@ def qmdp(pomdp: POMDP) -> Array:
     >>> qmdp(tiger)[0, 0]  # listen, or open one of the doors
     array([1.9, 1. , 2. ])
     """
-    return q_values(check_pomdp(pomdp, "qmdp"))
-
-
-def q_values(pomdp: POMDP) -> Array:
-    """Like :func:`qmdp`, for a model that is already validated."""
+    pomdp = check_pomdp(pomdp, "qmdp")
     xp = namespace(pomdp)
     Q = [_rewards(pomdp, pomdp.horizon - 1)]
     for h in reversed(range(pomdp.horizon - 1)):
@@ -65,7 +64,7 @@ def q_values(pomdp: POMDP) -> Array:
         moves = pomdp.moves(h)
         onward = moves @ later[0] if len(later) == 1 else xp.einsum("xaz,az->xa", moves, later)
         Q.append(_plus(_rewards(pomdp, h), onward))
-    return xp.stack(Q[::-1])
+    return _in_units(pomdp, xp.stack(Q[::-1]))
 
 
 def fast_informed_bound(pomdp: POMDP) -> Array:
@@ -102,7 +101,7 @@ def fast_informed_bound(pomdp: POMDP) -> Array:
         )
         onward = next(later).reshape(X, A) if len(shows) == 1 else np.stack(list(later), axis=1)
         Q[h] = _plus(Q[h], onward)
-    return np.stack(Q)
+    return _in_units(pomdp, np.stack(Q))
 
 
 def root_value(pomdp: POMDP, vectors: Array) -> Array:
@@ -116,7 +115,7 @@ def root_value(pomdp: POMDP, vectors: Array) -> Array:
     pomdp
         The model.
     vectors
-        One vector per row, (n, X), or one per row and observation, (n, Y, X).
+        One vector per row, (n, X), or one per row and observation, (n, Y, X), in the user's units.
         ``mdp_values(pomdp)[:1]`` and ``qmdp(pomdp)[0].T`` give upper bounds, alpha-vectors of
         policies give lower bounds.
 
@@ -146,6 +145,13 @@ def root_value(pomdp: POMDP, vectors: Array) -> Array:
     if vectors.ndim == 2:
         return (vectors @ joint).max(0).sum()
     return (vectors * joint.T).sum(-1).max(0).sum()
+
+
+def _in_units(pomdp: POMDP, values: Array) -> Array:
+    """Values (H, ...) of the remaining steps in the user's units."""
+    remaining = pomdp.horizon - np.arange(pomdp.horizon)
+    in_units: Array = pomdp.to_user(values, remaining.reshape(-1, *(1,) * (values.ndim - 1)))
+    return in_units
 
 
 def _rewards(pomdp: POMDP, h: int) -> Array:

@@ -22,6 +22,10 @@ from homdp_ppl.precision import Array, x64
 class Simulator(Playable, Protocol):
     """A world that can also compute the returns of episodes."""
 
+    @property
+    def return_range(self) -> tuple[float, float]:
+        """The smallest and the largest possible return, in the user's units."""
+
     def returns(self, episodes: Episodes) -> Array:
         """The sum of rewards of each episode."""
 
@@ -54,9 +58,9 @@ def estimate(
 ) -> Estimate:
     """Estimate the value of a policy in a world by simulation.
 
-    The interval is Student's t-interval, clipped to [0, H]. Its level is correct if the mean return
-    is normally distributed, which holds approximately for many episodes. It is not a guaranteed
-    bound: if all returns are equal, its width is zero.
+    The interval is Student's t-interval, clipped to the range of returns. Its level is correct if
+    the mean return is normally distributed, which holds approximately for many episodes. It is not
+    a guaranteed bound: if all returns are equal, its width is zero.
 
     Parameters
     ----------
@@ -90,20 +94,22 @@ def estimate(
     with x64():
         keys = jax.random.split(as_key(key, "estimate"), int(episodes))
     returns = world.returns(rollout(keys, world, policy))
-    return summary(returns, world.spaces.horizon, level)
+    return summary(returns, world.return_range, level)
 
 
-def summary(returns: Array, horizon: int, level: float = 0.95) -> Estimate:
-    """The mean of returns with its standard error.
+def summary(returns: Array, limits: tuple[float, float], level: float = 0.95) -> Estimate:
+    """The mean of returns with its standard error; ``limits`` are the possible returns.
 
-    Without returns, all numbers are NaN. With one, the error is infinite and the interval [0, H].
+    Without returns, all numbers are NaN. With one, the error is infinite and the interval is the
+    range of returns.
     """
+    low, high = limits
     n = len(returns)
     if n == 0:
         return Estimate(math.nan, math.nan, 0, (math.nan, math.nan))
     mean = float(np.mean(returns))
     if n == 1:
-        return Estimate(mean, math.inf, 1, (0.0, float(horizon)))
+        return Estimate(mean, math.inf, 1, (low, high))
     error = float(np.std(returns, ddof=1)) / math.sqrt(n)
     reach = float(student.ppf((1 + level) / 2, n - 1)) * error
-    return Estimate(mean, error, n, (max(0.0, mean - reach), min(float(horizon), mean + reach)))
+    return Estimate(mean, error, n, (max(low, mean - reach), min(high, mean + reach)))

@@ -135,7 +135,7 @@ def draw_models(key: Array, state: State, n: int) -> POMDP:
     form = closed_form(homdp)
     concentration = form.concentration(state.counts)
     if not len(form.conjugate.sites):
-        return _batch(homdp, jax.tree.map(lambda table: _repeat(table, n), form.reference), n)
+        return homdp.model_of(Tables(*(_repeat(table, n) for table in form.reference)))
 
     def tables(key: Array, concentration: Array) -> Any:
         entries = jax.vmap(form.draw, in_axes=(0, None))(jax.random.split(key, n), concentration)
@@ -143,11 +143,7 @@ def draw_models(key: Array, state: State, n: int) -> POMDP:
 
     if namespace(concentration) is np:
         tables = homdp.cache.get(("draw models", n), lambda: jax.jit(tables))
-    return _batch(homdp, to_numpy(tables(key, concentration)), n)
-
-
-def _batch(homdp: HOMDP, tables: Tables, n: int) -> POMDP:
-    return homdp.model_of(tables, _repeat(homdp.reward_table, n))
+    return homdp.model_of(to_numpy(tables(key, concentration)))
 
 
 def _repeat(table: Array, n: int) -> Array:

@@ -179,6 +179,7 @@ def _exact(homdp: HOMDP, known: bool) -> Array:
 
 
 def _support(homdp: HOMDP, emissions: Any, known: bool) -> Tables:
+    check_fit("hop_b_class", homdp, emissions=emissions)
     allowed, possible = support_if(known)(homdp), (emissions > 0).any(0)
     emission = np.where(_exact(homdp, known), allowed.emission, possible)
     return allowed._replace(emission=emission)

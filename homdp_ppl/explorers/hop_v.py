@@ -113,6 +113,7 @@ def _init(
 
 
 def _support(homdp: HOMDP, transitions: Array, emissions: Array) -> Tables:
+    check_fit("hop_v", homdp, transitions=transitions, emissions=emissions)
     possible = np.any(transitions > 0, axis=0), np.any(emissions > 0, axis=0)
     return declared(homdp)._replace(transition=possible[0], emission=possible[1])
 
@@ -127,7 +128,8 @@ def _propose(
     initial = estimated_start(homdp, state.counts)
     radius = start_radius(homdp, state.counts, delta / state.episodes)
     offset = float(homdp.horizon / 2 * radius)
-    return Pairs(transitions, emissions, *alive, initial, homdp.reward_table, offset)
+    reference = homdp.model_of(homdp.structure.reference)._replace(initial=initial)
+    return Pairs(transitions, emissions, *alive, reference, offset)
 
 
 def _update(

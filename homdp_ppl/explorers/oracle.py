@@ -64,7 +64,7 @@ def _init(homdp: HOMDP, episodes: int | None, spaces: Spaces) -> State:
 def _propose(key: Array, state: State, truth: Any) -> Proposal:
     if state.counts is None:
         return Proposal(truth)
-    return one(truth.with_tables(reward=state.homdp.reward_table))
+    return one(truth._replace(reward=state.homdp.rewards.table))
 
 
 def _support(homdp: HOMDP, truth: POMDP) -> Tables:

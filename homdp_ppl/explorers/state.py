@@ -15,7 +15,7 @@ from homdp_ppl.core.checked import check_types, checked
 from homdp_ppl.core.counts import Counts
 from homdp_ppl.core.episode import Episode
 from homdp_ppl.core.form import Form
-from homdp_ppl.core.pomdp import POMDP, assembled
+from homdp_ppl.core.pomdp import POMDP
 from homdp_ppl.core.spaces import is_real
 from homdp_ppl.declare.model import HOMDP, World
 from homdp_ppl.declare.paired import paired
@@ -124,8 +124,7 @@ class Pairs(NamedTuple):
     emissions: Any  # (M, X, Y) in the declared form, or a class of densities
     alive_transitions: Array  # (N,)
     alive_emissions: Array  # (M,)
-    initial: Array | None = None  # (X,), for tables only
-    reward: Array | None = None  # (H, X, A), for tables only
+    reference: POMDP | None = None  # has the initial distribution and rewards; for tables only
     offset: float = 0.0  # added to the optimistic value if the initial distribution is unknown
 
     @checked
@@ -141,10 +140,12 @@ class Pairs(NamedTuple):
                 if not 0 <= index < len(alive)
             ],
         )
-        if self.initial is None or self.reward is None:
+        if self.reference is None:
             return paired(self.transitions.members[t], self.emissions.members[o])
-        tables = self.initial, self.transitions[t], self.emissions[o]
-        return assembled(Form(*map(np.shape, tables)), tables, self.reward)
+        tables = self.transitions[t], self.emissions[o]
+        shapes = map(np.shape, (self.reference.initial, *tables))
+        transition, emission = Form(*shapes).full(*tables)
+        return self.reference._replace(transition=transition, emission=emission)
 
 
 def check_declaration(subject: str, homdp: HOMDP, episodes: int | None) -> None:

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import numpy as np
 
-from homdp_ppl.core.arguments import check_sizes
 from homdp_ppl.core.checked import checked, checked_but
 from homdp_ppl.declare.decorator import homdp
 from homdp_ppl.declare.kernels import SNAP, Kernels
@@ -73,8 +72,8 @@ class PomdpFile:
     ...     lamp = formats.read_file(path)
     >>> lamp.states, lamp.reward[:, 0], lamp.start
     (('off', 'on'), array([ 0., 10.]), array([0.5, 0.5]))
-    >>> lamp.in_own_units(3.0, horizon=6)  # on for three steps of six
-    30.0
+    >>> lamp.world(horizon=6).homdp.reward_range
+    (0.0, 10.0)
     """
 
     path: str
@@ -93,36 +92,6 @@ class PomdpFile:
     def action_matters(self) -> bool:
         """Whether observations depend on the action."""
         return bool((self.observation != self.observation[0]).any())
-
-    @property
-    def units(self) -> tuple[float, float]:
-        """Offset and scale: a number in the file is ``offset + scale * r`` with r in [0, 1].
-
-        Rewards in [0, 1] are not changed: (0, 1). Otherwise the smallest reward becomes 0 and the
-        largest 1. The scale of costs is negative.
-        """
-        sign = -1.0 if self.costs else 1.0
-        least, most = float((sign * self.reward).min()), float((sign * self.reward).max())
-        if least >= 0 and most <= 1:
-            return 0.0, sign
-        return sign * least, sign * ((most - least) or 1.0)
-
-    @checked
-    def in_own_units(self, value: float, horizon: int) -> float:
-        """Convert a value, a sum over ``horizon`` steps, to the file's rewards or costs.
-
-        The result is not discounted.
-
-        Parameters
-        ----------
-        value
-            A return, a policy's value or an optimum in the world of this file.
-        horizon
-            The number of steps.
-        """
-        (steps,) = check_sizes("in_own_units", horizon=horizon)
-        offset, scale = self.units
-        return steps * offset + scale * value
 
     @checked_but("horizon", "prior")
     def world(self, horizon: int, prior: float | None = None) -> World:
@@ -145,7 +114,6 @@ class PomdpFile:
             return Kernels(self.start, T, O if self.null is None else with_first(O))
 
         program.__name__ = name
-        offset, scale = self.units
         declare = homdp(
             states=self.states,
             observations=self.observations
@@ -153,7 +121,8 @@ class PomdpFile:
             else (*self.observations, self.null),
             actions=self.actions,
             horizon=horizon,
-            reward=np.clip((self.reward - offset) / scale, 0, 1),
+            reward=None if self.costs else self.reward,
+            cost=self.reward if self.costs else None,
         )
         if prior is None:
             return declare(program).at()
@@ -272,8 +241,7 @@ def read_pomdp(path: str | os.PathLike[str], horizon: int, prior: float | None =
       they do, the emission table has one table per previous action, (A + 1, X, Y), and the first
       observation is always "nothing", the last one in the list.
     - R(action, state, next state, observation) is averaged over the next state and the observation.
-      Rewards outside [0, 1] are rescaled, and costs become rewards. ``read_file(path).units`` and
-      ``.in_own_units`` convert back.
+      Values are in the units of the file; the reward of a cost is minus the cost.
     - The file has a discount and no horizon; a model here has a horizon and no discount. The
       discount is recorded (``read_file``) but not applied.
 
@@ -305,10 +273,8 @@ def read_pomdp(path: str | os.PathLike[str], horizon: int, prior: float | None =
     >>> _ = path.write_text(sizes + "T: wait 1 0 0.1 0.9  O: * identity  R: * : on : * : * 10")
     >>> world = read_pomdp(path, horizon=6, prior=1.0)
     >>> world.homdp
-    HOMDP 'lamp': 2 states, 2 observations, 1 action, horizon 6
+    HOMDP 'lamp': 2 states, 2 observations, 1 action, horizon 6, rewards 0 to 10
       T: 1 of 2 rows known, 1 row Dirichlet, conjugate; O: known; initial: known
-    >>> read_file(path).units  # 10 became 1
-    (0.0, 10.0)
     >>> folder.cleanup()
     """
     return read_file(path).world(horizon, prior)

@@ -11,7 +11,7 @@ from typing import Any, Protocol, final
 import jax
 import numpy as np
 
-from homdp_ppl.core.spaces import Real
+from homdp_ppl.core.spaces import Real, shape_of
 from homdp_ppl.declare.model import World
 from homdp_ppl.precision import Array, in_x64
 
@@ -29,7 +29,7 @@ class Draws(Protocol):
         """x_{h+1}."""
 
     def reward(self, step: int, state: Any, observation: Any, action: int) -> float:
-        """r_h(x, y, a) in the user's units."""
+        """r_h(x, y, a) in the user's units; steps are counted from 0."""
 
     def ends(self, state: Any) -> bool:
         """Whether the state is terminal."""
@@ -77,6 +77,7 @@ class KeyedDraws:
     def __init__(self, world: World) -> None:
         dynamics = world.dynamics
         self._numbers, self._spaces = world.numbers, world.spaces
+        self._rewards = world.homdp.rewards
         self._first, self._observe, self._move, self._reward = dynamics.cache.get(
             "draws",
             lambda: (
@@ -107,8 +108,10 @@ class KeyedDraws:
 
     @in_x64
     def reward(self, step: int, state: Any, observation: Any, action: int) -> float:
-        """r(x, a)."""
-        return float(self._reward(self._numbers, step, state, action))
+        """r_h(x, y, a) in the user's units."""
+        seen = np.reshape(observation, shape_of(self._spaces.observations))
+        inside = float(self._reward(self._numbers, step, state, seen, action))
+        return float(self._rewards.to_user(inside, 1))
 
     def ends(self, state: Any) -> bool:
         """Whether the state is terminal: never, in worlds with densities."""

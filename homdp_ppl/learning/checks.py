@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from homdp_ppl.core.graph_policy import GraphPolicy
 from homdp_ppl.core.plan import Plan, planner_name
 from homdp_ppl.core.pomdp import POMDP
 from homdp_ppl.declare.model import HOMDP, World
+from homdp_ppl.declare.rewards import Rewards
 from homdp_ppl.errors import ParameterError, Problem, shown
 from homdp_ppl.evaluation.exact import evaluate
 from homdp_ppl.explorers.explorer import Explorer
@@ -121,15 +122,20 @@ def check_model(request: Request) -> None:
         remedy = "Use the same names and horizon as the world."
         problem = Problem("model", str(model.spaces), str(world.spaces), remedy)
         raise ParameterError("learn", [problem])
-    if not _same_rewards(model.reward, world.homdp.reward):
+    if not _same_rewards(model.rewards, world.homdp.rewards):
         problem = Problem("model", "different rewards", "the rewards of the world, which are known")
         raise ParameterError("learn", [problem])
+    if request.foresight and world.homdp.rewards.by_observation:
+        expected = "False: the collector's rewards would depend on observations"
+        raise ParameterError("learn", [Problem("foresight", "True", expected)])
     epoch = request.explorer.deployment.episodes_per_round(horizon)
     if request.episodes < epoch:
         expected = f"at least one epoch of {epoch} episodes"
         raise ParameterError("learn", [Problem("episodes", str(request.episodes), expected)])
 
 
-def _same_rewards(mine: Any, real: Any) -> bool:
-    """Whether two reward tables are equal; functions cannot be compared and always pass."""
-    return callable(mine) or bool(np.array_equal(mine, real))
+def _same_rewards(mine: Rewards, real: Rewards) -> bool:
+    """Whether two rewards are equal; of functions only the units can be compared."""
+    if (mine.scale, mine.shift) != (real.scale, real.shift):
+        return False
+    return mine.table is None or bool(np.array_equal(mine.table, cast(Any, real.table)))

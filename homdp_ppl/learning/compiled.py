@@ -17,8 +17,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from homdp_ppl.core.episode import Episode
 from homdp_ppl.core.graph_policy import GraphPolicy
-from homdp_ppl.core.rollout import play
+from homdp_ppl.core.policy import Trajectory
+from homdp_ppl.core.rollout import play, steps_taken
 from homdp_ppl.declare.model import World
 from homdp_ppl.explorers.state import State
 from homdp_ppl.learning.learner import Decision, Learner
@@ -53,7 +55,7 @@ class Carry(NamedTuple):
 
     state: State
     decision: Decision
-    value: Array | np.float64  # ()  value of the decision's policy in the true world
+    value: Array | np.float64  # ()  of the decision's policy in the true world, in user's units
     begun: Array  # ()  whether there is a decision yet
 
 
@@ -61,12 +63,12 @@ class CompiledLoop:
     """The compiled loop of a rule in a world; cached by :func:`compiled_loop`."""
 
     def __init__(self, world: World, learner: Learner) -> None:
-        self._world = world.pomdp
+        self._world, self._rewards = world.pomdp, world.homdp.rewards
         self.explorer = learner.explorer
         self._learner = learner.traced()
         planning = learner.planning
         self._score: Callable[[GraphPolicy], Array] = planning.tree.scorer(
-            planning.support, world.pomdp
+            planning.support, world.pomdp, allowed=planning.allowed
         )
         self._stretch: Callable[..., tuple[Carry, Line]] = jax.jit(self._run)
         self._empty: Any = None
@@ -148,23 +150,30 @@ class CompiledLoop:
                 planned, lambda: self._decide(state, noise.proposal), lambda: (decision, value)
             )
         episode = play(jax.tree.map(jnp.asarray, self._world), decision.policy, noise.noise)
+        taken = self._taken(episode)
+        actions = episode.actions if taken is None else jnp.where(taken, episode.actions, 0)
         line = Line(
             value,
             cast(Array, decision.optimistic),  # traced
             planned,
-            impossible_steps(decision.model, episode.trajectory).astype(jnp.int32),
-            *(
-                part.astype(jnp.int32)
-                for part in (episode.observations, episode.actions, episode.states)
-            ),
+            impossible_steps(decision.model, episode.trajectory, taken).astype(jnp.int32),
+            *(part.astype(jnp.int32) for part in (episode.observations, actions, episode.states)),
         )
-        after = self._learner.update(state, episode)
+        after = self._learner.update(state, episode if taken is None else _counted(episode, taken))
         return Carry(after, decision, value, jnp.array(True)), line
+
+    def _taken(self, episode: Episode) -> Array | None:
+        """Which steps were taken, (H,); None if the world has no terminal states."""
+        terminal = np.asarray(self._world.terminal)
+        if not terminal.any():
+            return None
+        return jnp.arange(self._world.horizon) < steps_taken(episode.states, terminal)
 
     def _decide(self, state: State, key: Array) -> tuple[Decision, Array]:
         """Decide, and evaluate the policy exactly."""
         decision = self._learner.decide(key, state)
-        return decision, self._score(decision.policy)
+        score = self._score(decision.policy)
+        return decision, self._rewards.to_user(score, self._world.horizon)
 
     def _carry(self, run: Run) -> Carry:
         if run.decision is None:
@@ -199,6 +208,15 @@ def compiled_loop(task: Task) -> CompiledLoop:
     """
     name = "compiled loop", task.explorer, task.planner, task.model
     return task.world.cache.get(name, lambda: CompiledLoop(task.world, task.learner()))
+
+
+def _counted(episode: Episode, taken: Array) -> Episode:
+    """The episode with indices out of range after its end: JAX does not count them."""
+    outside = np.iinfo(np.int32).max
+    seen, done = (
+        jnp.where(taken, part, outside) for part in (episode.observations, episode.actions)
+    )
+    return replace(episode, trajectory=Trajectory(seen, done))
 
 
 def _spend(run: Run, seconds: Mapping[str, float]) -> Run:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from homdp_ppl.continuous.quantised_policy import QuantisedPolicy
+from homdp_ppl.continuous.tabulation import in_units
 from homdp_ppl.core.graph_policy import GraphPolicy, uniform_policy
 from homdp_ppl.core.plan import Plan, WorldPlanner, planner_name
 from homdp_ppl.core.policy import Policy
@@ -32,7 +33,7 @@ class WorldPlan(NamedTuple):
     """The plan for one world."""
 
     policy: Policy
-    upper: float  # certified, or the estimated value of the policy
+    upper: float  # certified, or the estimated value of the policy; in the user's units
     model: POMDP | None  # the model on cells
 
 
@@ -97,16 +98,16 @@ class LatentBounds:
     """Bounds all pairs with the same transitions by the value of an agent that sees the state.
 
     For real-valued states and for kernels that depend on the step or the previous action, the bound
-    is H.
+    is the largest return. Bounds are in the user's units, like plans.
     """
 
     def rough(self, pairs: Pairs, t: int) -> Array:
         """The value of an agent that sees the state, for all emission laws."""
         world = pairs.transitions.members[t]
-        bound = float(world.spaces.horizon)
+        bound = world.return_range[1]
         if not is_real(world.spaces.states) and not any(world.homdp.context):
             rho, T, r = latent_tables(world)
-            model = POMDP.of(rho, T, np.ones((len(rho), 1)), r)
+            model = in_units(world, POMDP.of(rho, T, np.ones((len(rho), 1)), r))
             bound = float(root_value(model, mdp_values(model)[:1]))
         return np.full(len(pairs.emissions), bound)
 

@@ -20,7 +20,7 @@ from homdp_ppl.learning.compiled import compiled_loop
 from homdp_ppl.learning.density_stage import density_optimum
 from homdp_ppl.learning.learner import SIMULATIONS, Learner
 from homdp_ppl.learning.loop import advance
-from homdp_ppl.learning.planning import Planner
+from homdp_ppl.learning.planning import MANY, Planner, plan_allowed
 from homdp_ppl.learning.progress import progress_bar
 from homdp_ppl.learning.record import Record
 from homdp_ppl.learning.run import COMPILED, Run
@@ -144,7 +144,8 @@ def begin(request: Request, worth_compiling: bool | None = None) -> list[Run]:
     common = world, request.explorer, request.planner, request.episodes
     tasks = [Task(*common, seed, model, request.foresight, np.nan) for seed in request.seeds]
     learners = [task.learner() for task in tasks]
-    learners[0].planning  # noqa: B018  # raises an error for too many plans, before JAX compiles
+    if request.explorer.objective.candidates > MANY:
+        learners[0].planning  # noqa: B018  # raises an error for too many, before JAX compiles
     states = [learner.init() for learner in learners]  # raises an error if the parts do not fit
     if worth_compiling is None:
         worth_compiling = tasks[0].rounds * len(tasks) >= FEW
@@ -190,7 +191,7 @@ def _optima(request: Request) -> list[Optimum]:
     world, planner = request.world, request.planner
 
     def plan() -> Optimum:
-        best = check_plan(planner(world.pomdp))
+        best = check_plan(plan_allowed(planner, world.pomdp, world.homdp.allowed))
         return Optimum(best.upper, best.upper - best.value)
 
     # Tree planners compare by value, so the optimum is computed once per world.

@@ -34,7 +34,7 @@ class Decision(NamedTuple):
     """The decision of one round."""
 
     policy: Any  # a Policy, random actions included
-    optimistic: Array | np.float64  # ()  the optimistic value
+    optimistic: Array | np.float64  # ()  the optimistic value, in the user's units
     model: Any  # the POMDP that was planned for; None without tables
     visits: Array  # State.visits at planning time: n(x, a), or the number of episodes
     plans: Array | np.int64  # ()  number of models that were planned for

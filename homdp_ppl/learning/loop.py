@@ -54,7 +54,7 @@ def advance(run: Run, rounds: int, done: Callable[[int], None] = nothing) -> Run
     decision: Any = run.decision
     learner, stage = task.learner(), stage_of(task)
     value = float(run.values[-1]) if len(run.values) else np.nan
-    noises, written = stage.noise(len(run.played)), Writer()
+    noises, written = stage.noise(len(run.played)), Writer(task.world)
     policies, clock = dict(run.policies), Clock(run.seconds)
     for k in range(len(run.values), rounds):
         noise = list(islice(noises, learner.episodes_per_round))
@@ -82,7 +82,7 @@ def advance(run: Run, rounds: int, done: Callable[[int], None] = nothing) -> Run
         plans = int(decision.plans) if planned else 0
         written.round(value, float(decision.optimistic), planned, plans)
         done(1)
-    record = run.record + written.record(task.world)
+    record = run.record + written.record()
     return replace(
         run, record=record, state=state, decision=decision, seconds=clock.seconds, policies=policies
     )

@@ -14,7 +14,7 @@ from homdp_ppl.precision import Array
 
 
 class Measured:
-    """Values, gaps and regret of a run for each round."""
+    """Values, gaps and regret of a run for each round, in the user's units."""
 
     record: Record
     seconds: Mapping[str, float]
@@ -43,6 +43,26 @@ class Measured:
         return int(self.about["episodes_per_round"])
 
     @property
+    def _units(self) -> tuple[float, float]:
+        return float(self.about.get("scale", 1.0)), float(self.about.get("shift", 0.0))
+
+    @property
+    def rescaled(self) -> bool:
+        """Whether the user's units differ from rewards in [0, 1]."""
+        return self._units != (1.0, 0.0)
+
+    @property
+    def return_range(self) -> tuple[float, float]:
+        """The smallest and the largest possible return."""
+        scale, shift = self._units
+        return self.horizon * shift, self.horizon * (scale + shift)
+
+    @property
+    def _tie(self) -> float:
+        """Values that differ by less than this are equal up to rounding."""
+        return TIE * self.horizon * self._units[0]
+
+    @property
     def optimum(self) -> float:
         """The optimum in the true world, or an upper bound of it.
 
@@ -56,7 +76,7 @@ class Measured:
         slack = float(self.about.get("slack", 0.0))
         return (
             f"not exact, and gaps may be too large by up to {slack:.2g}"
-            if slack > TIE * self.horizon
+            if slack > self._tie
             else ""
         )
 
@@ -73,7 +93,7 @@ class Measured:
     @property
     def was_optimistic(self) -> Array:
         """Whether each round was optimistic: its optimistic value is at least the optimum."""
-        return self.record.optimistic >= self.optimum - TIE * self.horizon
+        return self.record.optimistic >= self.optimum - self._tie
 
     @property
     def gaps(self) -> Array:

@@ -27,18 +27,21 @@ class Bounds(Protocol):
 
 
 class TableBounds:
-    """The QMDP bound, whose Q depends on T alone, then the fast informed bound."""
+    """The QMDP bound, whose Q depends on T alone, then the fast informed bound.
+
+    Like the solutions of finite models, they are for rewards in [0, 1].
+    """
 
     def rough(self, pairs: Pairs, t: int) -> Array:
         """The QMDP bound."""
-        Q = qmdp(pairs.model(t, 0))[0].T
+        Q = qmdp(pairs.model(t, 0).unscaled)[0].T
         return np.array(
             [float(root_value(pairs.model(t, o), Q)) for o in range(len(pairs.emissions))]
         )
 
     def better(self, pairs: Pairs, t: int, o: int) -> float:
         """The fast informed bound."""
-        model = pairs.model(t, o)
+        model = pairs.model(t, o).unscaled
         return float(root_value(model, fast_informed_bound(model)[0].T))
 
 
@@ -62,9 +65,9 @@ class Held(NamedTuple):
 class PairSearch:
     """Finds the best pair of changing version spaces.
 
-    Bounds of pairs are kept between searches with the same initial distribution. Pairs are visited in the order of their upper bounds:
-    first a rough bound, then a better one, then the certified bound of a plan. The search ends when
-    the first pair in this order has been planned.
+    Bounds of pairs are kept between searches with the same initial distribution. Pairs are visited
+    in the order of their upper bounds: first a rough bound, then a better one, then the certified
+    bound of a plan. The search ends when the first pair in this order has been planned.
 
     Parameters
     ----------
@@ -83,9 +86,10 @@ class PairSearch:
 
     def best(self, pairs: Pairs) -> tuple[Any, tuple[int, int], int]:
         """The plan of the best surviving pair, the pair, and the number of plans made."""
-        kept: Any = self._initial
-        if pairs.initial is not None and not np.array_equal(pairs.initial, kept):
-            self._known, self._held, self._initial = {}, None, pairs.initial
+        initial = None if pairs.reference is None else pairs.reference.initial
+        before = () if self._initial is None else self._initial
+        if initial is not None and not np.array_equal(initial, before):
+            self._known, self._held, self._initial = {}, None, initial
         plans, alive = 0, self._alive(pairs)
         queue = [(-self._bound(pairs, t, o).bound, t, o) for t, o in alive]
         heapify(queue)

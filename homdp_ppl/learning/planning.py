@@ -13,6 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from homdp_ppl.core.allowed import Allowed
 from homdp_ppl.core.graph_policy import GraphPolicy
 from homdp_ppl.core.plan import Plan, Solution, TreePlanner, planner_name
 from homdp_ppl.core.policy import Policy
@@ -21,6 +22,7 @@ from homdp_ppl.core.probabilities import FLOAT32
 from homdp_ppl.core.spaces import Spaces
 from homdp_ppl.declare.kernels import Tables
 from homdp_ppl.declare.model import HOMDP
+from homdp_ppl.declare.rewards import Rewards
 from homdp_ppl.errors import ParameterError, PlanningError, Problem
 from homdp_ppl.evaluation.exact import uniform_rows
 from homdp_ppl.explorers.explorer import Explorer, Root
@@ -40,7 +42,7 @@ class Planned(NamedTuple):
     """The chosen plan of a proposal."""
 
     policy: Policy
-    optimistic: Array | np.float64  # ()  the optimistic value
+    optimistic: Array | np.float64  # ()  the optimistic value, in the user's units
     model: POMDP | None  # the model that was planned for; None without tables
     plans: Array | np.int64  # ()  number of models that were planned for
     allowed: Array | None = None  # (N, A)  which actions are allowed at each node; None: all
@@ -61,7 +63,8 @@ class TablePlanning:
 
     def __init__(self, explorer: Explorer, planner: Planner, homdp: HOMDP) -> None:
         self.explorer, self._planner, self.spaces = explorer, planner, homdp.spaces
-        self.support = explorer.objective.support(homdp)
+        self.support, self.allowed = explorer.objective.support(homdp), homdp.allowed
+        self.rewards = homdp.rewards
         self.root = explorer.objective.root(homdp)
         self.tree = _tree(explorer, planner, homdp)
         self._pairs: PairSearch = PairSearch(self._solve_pair, TableBounds())
@@ -74,7 +77,8 @@ class TablePlanning:
         if explorer.objective.backup is not None:  # its parameters are not known yet
             return
         model = homdp.model_of(homdp.structure.reference)
-        solution = tree.solve(model, None, self.support)  # much faster than tracing
+        # much faster than tracing
+        solution = tree.solve(model, None, self.support, allowed=self.allowed)
         numbers = sum(np.size(leaf) for leaf in jax.tree.leaves(solution))
         candidates = explorer.objective.candidates
         got = f"plans of {numbers:,} numbers for {candidates:,} candidates"
@@ -89,6 +93,7 @@ class TablePlanning:
             policy, value = self._deployed(solution), solution.upper
             if proposal.offset:
                 value = np.minimum(value + proposal.offset, float(self.spaces.horizon))
+            value = self.rewards.to_user(value, self.spaces.horizon)
             model = proposal.model(*pair)
             return Planned(policy, value, model, np.int64(plans), solution.allowed)
         proposed: Any = proposal
@@ -107,7 +112,8 @@ class TablePlanning:
         chosen = choose_candidate(self.explorer, values)
         policy, count = self._deployed(solutions[chosen]), np.int64(len(candidates))
         model, masks = candidates[chosen].models, solutions[chosen].allowed
-        return Planned(policy, values[chosen], model, count, masks)
+        value = self.rewards.to_user(values[chosen], self.spaces.horizon)
+        return Planned(policy, value, model, count, masks)
 
     def _deployed(self, solution: Solution) -> GraphPolicy:
         """The policy with the random actions of the rule."""
@@ -120,23 +126,25 @@ class TablePlanning:
             expected = "a planner that JAX can trace: planner=history_tree()"
             problem = Problem("planner", planner_name(self._planner), expected)
             raise PlanningError(self.explorer.about.name, [problem])
-        solve = self.tree.compile(self.support)
-        return TracedPlanning(self.explorer, solve, self.root, self.spaces).plan
+        solve = self.tree.compile(self.support, allowed=self.allowed)
+        return TracedPlanning(self.explorer, solve, self.root, self.spaces, self.rewards).plan
 
     def _solve_pair(self, model: POMDP) -> Solution:
         return self._solve(model, None)
 
     def _solve(self, model: POMDP, parameters: Any) -> Solution:
+        """The plan of a model, with values for rewards in [0, 1]."""
         if self.tree is not None:
-            return self.tree.solve(model, parameters, self.support)
-        plan = self._planner(model)
-        if self.explorer.objective.exact and plan.gap > INEXACT:
+            return self.tree.solve(model, parameters, self.support, allowed=self.allowed)
+        plan = plan_allowed(self._planner, model, self.allowed)
+        if self.explorer.objective.exact and plan.gap > INEXACT * float(model.scale):
             expected = "an exact planner, which the coverage of the rule requires"
             remedy = "Use planner=history_tree() or alpha_vectors()."
             problem = Problem("planner", f"a gap of {plan.gap:.2g}", expected, remedy)
             raise PlanningError(self.explorer.about.name, [problem])
         policy: Any = plan.policy  # a custom planner may return any policy
-        return Solution(np.float64(plan.value), np.float64(plan.upper), np.zeros(0), policy)
+        value, upper = (np.float64(model.from_user(v)) for v in (plan.value, plan.upper))
+        return Solution(value, upper, np.zeros(0), policy, plan.allowed)
 
 
 class TracedPlanning(NamedTuple):
@@ -146,6 +154,7 @@ class TracedPlanning(NamedTuple):
     solve: Callable[..., Solution]
     root: Root
     spaces: Spaces
+    rewards: Rewards
 
     def plan(self, proposal: Proposal) -> Planned:
         """Plan for all candidates, and choose one."""
@@ -164,6 +173,7 @@ class TracedPlanning(NamedTuple):
             value, solution, model = jax.tree.map(lambda leaf: leaf[chosen], every)
         share = self.explorer.deployment.random_actions
         policy = with_uniform(solution.policy, share, solution.allowed)
+        value = self.rewards.to_user(value, self.spaces.horizon)
         plans = jnp.asarray(count, dtype=jnp.int64)
         return Planned(policy, value, model, plans, solution.allowed)
 
@@ -195,6 +205,11 @@ def choose_candidate(explorer: Explorer, values: Array) -> Array:
     if pick is None:
         return xp.argmax(values)
     return xp.argsort(values, stable=True)[pick - 1]
+
+
+def plan_allowed(planner: Planner, model: POMDP, allowed: Allowed | None) -> Plan:
+    """Plan for a model; planners need not know of restrictions unless there is one."""
+    return planner(model) if allowed is None else planner(model, allowed=allowed)
 
 
 def with_uniform(policy: GraphPolicy, share: float, allowed: Array | None = None) -> GraphPolicy:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from homdp_ppl.core.episode import Episode
-from homdp_ppl.core.spaces import HasSpaces, Space, is_real, shape_of
+from homdp_ppl.core.spaces import HasSpaces, Space, Spaces, is_real, names_of, shape_of
 from homdp_ppl.precision import Array
 
 BY_ROUND = (
@@ -78,7 +78,8 @@ class Record:
 class Writer:
     """Builds a record entry by entry."""
 
-    def __init__(self) -> None:
+    def __init__(self, model: HasSpaces) -> None:
+        self._spaces = model.spaces
         self._rounds: list[tuple[Any, ...]] = []
         self._episodes: list[tuple[Any, ...]] = []
 
@@ -88,16 +89,30 @@ class Writer:
 
     def episode(self, episode: Episode, value: float, impossible: Array) -> None:
         """Append a finished episode."""
-        self._episodes.append(
-            (value, int(impossible), episode.observations, episode.actions, episode.states)
-        )
+        self._episodes.append((value, int(impossible), *_to_horizon(episode, self._spaces)))
 
-    def record(self, model: HasSpaces) -> Record:
-        """The record so far, for a model with these spaces."""
-        empty = Record.empty(model)
+    def record(self) -> Record:
+        """The record so far."""
+        empty = Record.empty(self._spaces)
         rounds, episodes = zip(*self._rounds, strict=True), zip(*self._episodes, strict=True)
         columns = [np.array(column) for part in (rounds, episodes) for column in part]
         return Record(*columns) if columns else empty
+
+
+def _to_horizon(episode: Episode, spaces: Spaces) -> tuple[Array, Array, Array]:
+    """Observations, actions and states of an episode, which stays in its terminal state.
+
+    There the observation is the last one, "ended", and the action is the first one.
+    """
+    after = spaces.horizon - len(episode.actions)
+    parts = episode.observations, episode.actions, episode.states
+    if not after:
+        return parts
+    fill = len(names_of(spaces.observations)) - 1, 0, int(episode.states[-1])
+    seen, done, hidden = (
+        np.append(part, np.full(after, value)) for part, value in zip(parts, fill, strict=True)
+    )
+    return seen, done, hidden
 
 
 def _nothing(space: Space, steps: int) -> Array:

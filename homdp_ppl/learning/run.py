@@ -15,6 +15,7 @@ from homdp_ppl.core.episodes import SAW_STATES, Episodes
 from homdp_ppl.core.graph_policy import GraphPolicy
 from homdp_ppl.core.policy import Policy
 from homdp_ppl.core.randomness import as_key, refuse_traced_key
+from homdp_ppl.core.rollout import cut_at_end
 from homdp_ppl.errors import ParameterError, Problem, shown
 from homdp_ppl.explorers.state import State
 from homdp_ppl.learning.compiled import compiled_loop
@@ -171,7 +172,9 @@ class Run(Measured):
     def episodes(self) -> Episodes:
         """All episodes, with their latent states."""
         record, behaviour = self.record, SAW_STATES if self.task.foresight else None
-        return Episodes(record.observations, record.actions, record.states, behaviour=behaviour)
+        played = Episodes(record.observations, record.actions, record.states, behaviour=behaviour)
+        spaces = self.task.world.spaces
+        return cut_at_end(played, spaces.ends) if spaces.terminal else played
 
     @property
     def returns(self) -> Array:

@@ -25,7 +25,7 @@ BLOCK = 256  # episodes whose random numbers are drawn in one call
 class Optimum(NamedTuple):
     """The optimum in the true world according to the planner."""
 
-    value: float  # the planner's upper bound
+    value: float  # the planner's upper bound, in the user's units
     slack: float  # the true optimum may be lower by up to this much
     estimated: bool = False  # whether it is a mean of simulated episodes
 
@@ -72,9 +72,9 @@ class TableStage:
             first += BLOCK
 
     def value(self, policy: Policy) -> float:
-        """The exact value in the true world."""
+        """The exact value in the true world, in the user's units."""
         world = self.task.world  # validated when it was declared
-        return policy_value(graph_of(policy, world), world.pomdp)
+        return float(world.pomdp.to_user(policy_value(graph_of(policy, world), world.pomdp)))
 
     def deploy(
         self, decision: Decision, value: float, policy: Policy, noise: EpisodeNoise
@@ -83,7 +83,8 @@ class TableStage:
         world, spaces = self.task.world.pomdp, self.task.world.spaces
         if self.task.foresight:
             actions = seeing_actions(decision.model)
-            return play_seeing(world, actions, noise.noise), seeing_value(world, actions)
+            value = float(world.to_user(seeing_value(world, actions)))
+            return play_seeing(world, actions, noise.noise), value
         episode = play_by_asking(world, policy, noise.noise, spaces)
         return episode, value if policy is decision.policy else self.value(policy)
 
@@ -92,10 +93,11 @@ class TableStage:
         return impossible_steps(decision.model, episode.trajectory)
 
 
-def impossible_steps(model: POMDP, trajectory: Trajectory) -> Array:
+def impossible_steps(model: POMDP, trajectory: Trajectory, taken: Array | None = None) -> Array:
     """Number of observations of an episode with probability zero under the planned model.
 
-    After such an observation the predicted belief is kept. Can be traced.
+    After such an observation the predicted belief is kept. Only steps that were taken count, by
+    default all. Can be traced.
     """
     xp = namespace(model, trajectory)
     predicted = model.initial
@@ -104,7 +106,7 @@ def impossible_steps(model: POMDP, trajectory: Trajectory) -> Array:
         previous = trajectory.actions[h - 1] if h else None
         joint = predicted * model.likelihood(trajectory.observations[h], previous, h)
         chance = joint.sum()
-        total = total + (chance <= 0)
+        total = total + ((chance <= 0) if taken is None else taken[h] & (chance <= 0))
         belief = xp.where(chance > 0, joint / xp.where(chance > 0, chance, 1.0), predicted)
         predicted = model.predict(belief, trajectory.actions[h], h)
     return total

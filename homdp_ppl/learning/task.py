@@ -45,7 +45,7 @@ class Task:
     seed: int
     model: HOMDP  # the learner's declaration
     foresight: bool
-    optimum: float  # the planner's upper bound on the optimum
+    optimum: float  # the planner's upper bound on the optimum, in the user's units
     estimated: bool = False  # whether values are means of simulated episodes
     simulations: int = 0  # number of simulated episodes per value
     slack: float = 0.0  # the true optimum may be lower by up to this much
@@ -78,6 +78,8 @@ class Task:
             "horizon": self.horizon,
             "episodes_per_round": self.episodes_per_round,
             "optimum": self.optimum,
+            "scale": self.world.homdp.rewards.scale,
+            "shift": self.world.homdp.rewards.shift,
             "foresight": int(self.foresight),
             "estimated": int(self.estimated),
             "slack": self.slack,

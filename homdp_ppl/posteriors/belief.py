@@ -138,8 +138,7 @@ class Posterior:
         require_finite(self.homdp.spaces, self.homdp.name, "draws")
         self._require_room(n)
         tables = tables_at(self.homdp, self.parameters(key, n), n)
-        reward = np.broadcast_to(self.homdp.reward_table, (n, *self.homdp.reward_table.shape))
-        return self.homdp.model_of(tables, reward)
+        return self.homdp.model_of(tables)
 
     @checked_but("n")
     @in_x64

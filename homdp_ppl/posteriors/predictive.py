@@ -227,23 +227,24 @@ def predictive_check(
     tables = tables_at(belief.homdp, drawn, draws)
     keys = jax.random.split(jax.random.fold_in(key, 1), draws)
     seen = Episode(Trajectory(batch.observations, batch.actions), batch.states)
-    observed = _describe(seen, homdp.reward_table, len(homdp.observations))
-    models = homdp.model_of(tables)
-    replicated = _replicate(keys, models, homdp.reward_table, graph, len(batch))
+    rewards: Array = homdp.rewards.to_user(homdp.rewards.table, 1)
+    observed = _describe(seen, rewards, len(homdp.observations))
+    models = homdp.model_of(tables)._replace(reward=rewards)
+    replicated = _replicate(keys, models, graph, len(batch))
     return PredictiveCheck(homdp, len(batch), *to_numpy((observed, replicated)))
 
 
 @partial(jax.jit, static_argnames="episodes")
-def _replicate(
-    keys: Array, models: POMDP, reward: Array, policy: GraphPolicy, episodes: int
-) -> Statistics:
+def _replicate(keys: Array, models: POMDP, policy: GraphPolicy, episodes: int) -> Statistics:
     """Statistics of a set of episodes for each model.
 
-    Models are simulated one after the other to limit memory.
+    Models are simulated one after the other to limit memory. They share their rewards, which have
+    no axis of models and are in the user's units.
     """
 
     def one(given: tuple[Array, tuple[Array, Array, Array]]) -> Statistics:
         key, tables = given
+        # play uses no rewards
         pomdp = POMDP(*tables, models.reward, *(part[0] for part in models[4:]))
 
         def episode(key: Array) -> Episode:
@@ -254,7 +255,9 @@ def _replicate(
             )
 
         described: Statistics = _describe(
-            jax.vmap(episode)(jax.random.split(key, episodes)), reward, pomdp.emission.shape[-1]
+            jax.vmap(episode)(jax.random.split(key, episodes)),
+            models.reward,
+            pomdp.emission.shape[-1],
         )
         return described
 
@@ -270,7 +273,8 @@ def _describe(episodes: Episode, reward: Array, observations: int) -> Statistics
     steps = jnp.arange(H)
     frequency = jnp.zeros((H, Y)).at[steps, seen].add(1.0) / K
     pairs = jnp.zeros((Y, Y)).at[seen[:, :-1], seen[:, 1:]].add(1.0) / (K * max(H - 1, 1))
-    returns = reward[steps, episodes.states[:, :-1], episodes.actions].sum(-1)
+    shown = seen if reward.shape[2] > 1 else 0
+    returns = reward[steps, episodes.states[:, :-1], shown, episodes.actions].sum(-1)
     return Statistics(frequency, pairs, returns.mean(), returns.std())
 
 

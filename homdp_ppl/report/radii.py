@@ -14,6 +14,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from homdp_ppl.confidence import Radii, empirical, hop_b_radii, quantile_radii, weissman_radii
+from homdp_ppl.confidence.rows import unknown_rows
 from homdp_ppl.core.arguments import check_arguments, refuse, size_problems
 from homdp_ppl.core.checked import checked, checked_but
 from homdp_ppl.core.counts import Counts
@@ -40,7 +41,9 @@ COLOURS = {
     "frequencies": "#777777",
     "mean": "#6aa5d6",
 }
-AXES = {"emission": ("state",), "transition": ("state", "action")}
+FIRST = "none yet"  # the previous action of the first observation
+# the axes of the rows of each table; tables have the last of them
+AXES = {"emission": ("step", "previous", "state"), "transition": ("step", "state", "action")}
 
 
 @checked
@@ -72,7 +75,8 @@ def compare_radii(
     xarray.Dataset
         Variables ``emission_visits``, ``emission_radius`` (by ``rule``), ``emission_error`` (by
         ``estimate``), and the same for ``transition``. Coordinates are names of the model. Known
-        rows are NaN.
+        rows are NaN. If tables depend on the step or the previous action, there are further
+        dimensions ``step``, from 1, and ``previous``.
 
     Examples
     --------
@@ -130,14 +134,12 @@ def follow_radii(
         found["visits"].append([Radii(counts.state_action, counts.visits)])
         found["radius"].append([*frequentist, quantile_radii(belief, draw, delta)])
         found["error"].append(
-            [
-                _distances(estimate, world.pomdp)
-                for estimate in (empirical(homdp, counts), belief.mean)
-            ]
+            [_distances(estimate, world) for estimate in (empirical(homdp, counts), belief.mean)]
         )
     variables = {}
-    for part, axes in AXES.items():
-        unknown = ~getattr(homdp.structure.known, part)
+    for part, every in AXES.items():
+        unknown = getattr(unknown_rows(homdp), part)
+        axes = every[len(every) - unknown.ndim :]
         for name, kinds in (("visits", ()), ("radius", ("rule",)), ("error", ("estimate",))):
             numbers = np.array(
                 [[getattr(rows, part) for rows in at] for at in found[name]]
@@ -151,6 +153,10 @@ def follow_radii(
         "state": list(homdp.states),
         "action": list(homdp.actions),
     }
+    if homdp.form.moves_by_step or homdp.form.shows_by_step:
+        coordinates["step"] = list(range(1, homdp.horizon + 1))
+    if homdp.form.answers_action:
+        coordinates["previous"] = [*homdp.actions, FIRST]
     about = {
         "model": homdp.name,
         "delta": delta,
@@ -184,7 +190,7 @@ def radius_table(comparison: xr.Dataset, part: Part = "emission") -> Table:
     ('HOP-B', ['1', '2', '4', '8', '16', '32', '64'])
     """
     _check_part(comparison, part)
-    medians = comparison.median(AXES[part])
+    medians = comparison.median(_rows(comparison, part))
     labels = _labels(part)
     title = f"{escape(comparison.model)}, {part} rows: medians of L1 radii and errors"
     table = Table(
@@ -237,7 +243,7 @@ def draw_radii(comparison: xr.Dataset, part: Part = "emission", axes: Axes | Non
     _check_part(comparison, part)
     if axes is None:
         _, axes = plt.subplots(figsize=(8.2, 4.2), layout="constrained")
-    rows = comparison.stack(row=AXES[part]).dropna("row", subset=[f"{part}_visits"])
+    rows = comparison.stack(row=_rows(comparison, part)).dropna("row", subset=[f"{part}_visits"])
     visits = rows[f"{part}_visits"].where(rows[f"{part}_visits"] > 0)  # (episodes, row)
     labels, radii = _labels(part), _scaled(comparison, part, rows)
     mark = "_" if len(rows.episodes) == 1 else None  # a line needs two points
@@ -298,11 +304,15 @@ def draw_radii(comparison: xr.Dataset, part: Part = "emission", axes: Axes | Non
     return axes
 
 
-def _distances(estimate: POMDP, truth: POMDP) -> Radii:
-    return Radii(
-        np.abs(estimate.moves(0) - truth.moves(0)).sum(-1),
-        np.abs(estimate.shows(0) - truth.shows(0)).sum(-1),
-    )
+def _rows(comparison: xr.Dataset, part: Part) -> tuple[str, ...]:
+    """The dimensions of the rows of a table in a comparison."""
+    return tuple(str(name) for name in comparison[f"{part}_visits"].dims if name != "episodes")
+
+
+def _distances(estimate: POMDP, world: World) -> Radii:
+    truth = world.pomdp
+    errors = estimate.transition - truth.transition, estimate.emission - truth.emission
+    return Radii(*(np.abs(error).sum(-1) for error in world.form.short(*errors)))
 
 
 def _scaled(comparison: xr.Dataset, part: Part, rows: xr.Dataset) -> xr.DataArray:

@@ -16,7 +16,6 @@ from homdp_ppl.core.plan import Plan
 from homdp_ppl.core.spaces import describe, label_of
 from homdp_ppl.declare.model import HOMDP, World
 from homdp_ppl.errors import DataError, Problem, shown
-from homdp_ppl.precision import x64
 from homdp_ppl.study import Row
 from homdp_ppl.theory import Statement
 
@@ -119,12 +118,10 @@ def revealed_table(model: HOMDP, episode: Episode, title: str = "") -> Table:
         title_justify="left",
     )
     latent = [f"[bold]{escape(label_of(x, model.spaces.states))}[/]" for x in episode.states]
+    rewards = model.rewards_of(episode)
     for h, (y, a) in enumerate(zip(episode.observations, episode.actions, strict=True)):
-        x = episode.states[h]
-        with x64():
-            reward = model.reward(x, a) if callable(model.reward) else model.reward[h, x, a]
         seen, done = escape(label_of(y, model.spaces.observations)), escape(model.spaces.actions[a])
-        table.add_row(str(h + 1), latent[h], seen, done, f"{float(reward):.2f}")
+        table.add_row(str(h + 1), latent[h], seen, done, f"{rewards[h]:.2f}")
     table.add_row("end", latent[-1], "", "return", f"{model.returns(episode):.2f}")
     return table
 

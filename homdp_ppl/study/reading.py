@@ -40,6 +40,8 @@ KINDS: dict[str, type] = {  # the entries of the first record of a journal
     "horizon": int,
     "episodes_per_round": int,
     "optimum": float,
+    "scale": float,
+    "shift": float,
     "foresight": int,
     "estimated": int,
     "slack": float,
@@ -165,7 +167,9 @@ def _check_description(path: Path, described: Mapping[str, Any]) -> None:
     if not wrong:
         sizes = described["episodes_per_round"], described["slack"]
         wrong += ["episodes_per_round"] if sizes[0] not in (1, described["horizon"]) else []
-        wrong += ["slack"] if sizes[1] < -EXACT * described["horizon"] else []
+        wrong += [] if described["scale"] > 0 else ["scale"]
+        least = -EXACT * described["horizon"] * described["scale"]
+        wrong += ["slack"] if sizes[1] < least else []
         wrong += [name for name in ("foresight", "estimated") if described[name] not in (0, 1)]
     if wrong:
         got = ", ".join(f"{name[:40]} {str(described.get(name))[:40]!r}" for name in wrong)
@@ -207,7 +211,8 @@ def _wrong_numbers(run: Saved, spaces: Spaces | None) -> list[str]:
     record, wrong = run.record, []
     if not (np.isfinite(run.values).all() and np.isfinite(run.played).all()):
         wrong.append("values that are not finite")
-    rounding = max(EXACT, TIE) * max(run.horizon, abs(run.optimum))
+    low, high = run.return_range
+    rounding = max(EXACT, TIE) * max(high - low, abs(run.optimum))
     highest = max(run.values.max(initial=-np.inf), run.played.max(initial=-np.inf))
     if not run.estimated and highest > run.optimum + rounding:
         bound = f"{run.optimum:.6g} (with a custom planner: its upper bound is wrong)"

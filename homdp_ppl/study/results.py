@@ -64,7 +64,8 @@ def digest_of(directory: StudyDirectory, runs: Runs) -> str:
     update([asked, {text: {**model, "declaration": ""} for text, model in models.items()}])
     for key, several in runs.items():
         for run in several:
-            update([key, {k: v for k, v in run.about.items() if k not in ("study", "loop")}])
+            left_out = {"study", "loop"} | (set() if run.rescaled else {"scale", "shift"})
+            update([key, {k: v for k, v in run.about.items() if k not in left_out}])
             for column in fields(Record):
                 if column.name != "plans":
                     entries = np.ascontiguousarray(getattr(run.record, column.name))

@@ -16,6 +16,7 @@ from scipy.special import xlogy
 
 from homdp_ppl.confidence.bonuses import hop_b_bonus, hop_b_class_bonus
 from homdp_ppl.confidence.counts import empirical, hop_b_class_radii, hop_b_radii
+from homdp_ppl.confidence.rows import unknown_start
 from homdp_ppl.core.alphas import alphas_of
 from homdp_ppl.core.checked import checked
 from homdp_ppl.core.counts import Counts
@@ -24,13 +25,16 @@ from homdp_ppl.core.pomdp import POMDP
 from homdp_ppl.core.probabilities import row_problems
 from homdp_ppl.declare.model import World
 from homdp_ppl.errors import DataError, ParameterError, Problem
-from homdp_ppl.evaluation.exact import evaluate
+from homdp_ppl.evaluation.exact import policy_value
 from homdp_ppl.precision import Array
 from homdp_ppl.theory._tables import require_single_tables
 
 
 class Optimism(NamedTuple):
-    """How far a learned model is from violating the lemmas, in the worst case over policies."""
+    """How far a learned model is from violating the lemmas, in the worst case over policies.
+
+    Slack and value are in the user's units.
+    """
 
     # the smallest alpha-hat(x) - alpha(x) - H eps(x) over steps, histories and states; at least 0
     # by the lemma
@@ -67,7 +71,9 @@ def optimism(
     size = max(
         float(np.abs(hat).max()) / (largest * (H - h)) for h, hat in enumerate(optimistic)
     )  # h starts at 0 here
-    return Optimism(slack, evaluate(policy, learned) - evaluate(policy, truth), size)
+    scale = float(truth.scale)
+    value = policy_value(policy, learned) - policy_value(policy, truth)
+    return Optimism(scale * slack, scale * value, size)
 
 
 @checked
@@ -119,7 +125,7 @@ def hop_b_optimism(
     scaled = float(delta), float(scale)  # JAX numbers would make arrays of JAX
     radii = hop_b_radii(world.homdp, counts, episodes, *scaled, known)
     learned = _with_bonus(empirical(world.homdp, counts, known), hop_b_bonus(radii, H))
-    return optimism(policy, world.pomdp, learned, radii.emission, 5 * H)
+    return optimism(policy, world.pomdp, learned, radii.emission, _largest(5, world))
 
 
 @checked
@@ -181,13 +187,24 @@ def hop_b_class_optimism(
     )  # as in the rule: known rows do not depend on the class
     estimate = estimate.with_tables(emission=np.where(exact, estimate.shows(0), likely))
     learned = _with_bonus(estimate, hop_b_class_bonus(radii, H))
-    checks = [optimism(policy, world.pomdp, learned, radii.emission, 9 * H) for policy in policies]
+    largest = _largest(9, world)
+    checks = [
+        optimism(policy, world.pomdp, learned, radii.emission, largest) for policy in policies
+    ]
     if not checks:
         raise ParameterError(
             "hop_b_class_optimism", [Problem("policies", "none", "at least one policy")]
         )
     slacks, values, sizes = zip(*checks, strict=True)
     return Optimism(min(slacks), min(values), max(sizes))
+
+
+def _largest(factor: int, world: World) -> float:
+    """G: factor times H, and 2 more for the bonus H eps <= 2H of an unknown initial distribution.
+
+    That bonus is added once, at the first step, and 2H is at most 2 per step.
+    """
+    return factor * world.spaces.horizon + 2 * unknown_start(world.homdp)
 
 
 def _with_bonus(model: POMDP, bonus: Array) -> POMDP:

@@ -7,8 +7,10 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from homdp_ppl.core.arguments import check_sizes
+from homdp_ppl.core.pomdp import POMDP
 from homdp_ppl.core.pomdp_validation import spaces_of
 from homdp_ppl.core.spaces import HasTables
+from homdp_ppl.declare.model import HOMDP, World
 from homdp_ppl.errors import ParameterError
 from homdp_ppl.theory._ranges import ACCURACY, PROBABILITY
 from homdp_ppl.theory._tables import require_single_tables
@@ -51,9 +53,16 @@ class Statement(NamedTuple):
 
 
 def report(
-    model: HasTables, episodes: int, delta: float = 0.1, accuracy: float | None = None
+    model: HasTables,
+    episodes: int,
+    delta: float = 0.1,
+    accuracy: float | None = None,
+    scale: float | None = None,
 ) -> list[Statement]:
     """The paper's bounds for a model's sizes, each with the trivial bound.
+
+    Regret and gaps are in the user's units: the paper's bounds for rewards in [0, 1] times the
+    range of one reward.
 
     The bounds for function classes are given for tables on a grid with K values per free entry:
     K^(X(Y-1)) emission tables, K^(XA(X-1)) transition tables, rank X. Call
@@ -70,8 +79,10 @@ def report(
     delta
         The delta of the algorithms.
     accuracy
-        The gap for which sample sizes are given. The default is H/10, a tenth of the largest
-        possible value.
+        The gap for which sample sizes are given, in the user's units. The default is a tenth of
+        the range of returns.
+    scale
+        The range of one reward, by default that of the model.
 
     Examples
     --------
@@ -83,19 +94,20 @@ def report(
     """
     X, Y, A, H = spaces_of(model, "theory.report").sizes
     require_single_tables(model, "theory.report")
-    goal = H / 10 if accuracy is None else accuracy
-    (K,) = check_sizes(
-        "theory.report",
-        {"delta": (delta, PROBABILITY), "accuracy": (goal, ACCURACY)},
-        episodes=episodes,
-    )
-    goal, delta = float(goal), float(delta)
+    unit = _scale_of(model) if scale is None else scale
+    ranges = {"delta": (delta, PROBABILITY), "scale": (unit, ACCURACY)}
+    if accuracy is not None:
+        ranges["accuracy"] = (accuracy, ACCURACY)
+    (K,) = check_sizes("theory.report", ranges, episodes=episodes)
+    unit, delta = float(unit), float(delta)
+    aim = unit * H / 10 if accuracy is None else float(accuracy)
+    goal = _Goal(aim, aim / unit)
     bounds = _bounds(X, Y, A, H, K, delta)
     regrets = [
         _probable(
             f"regret of {b.rule}",
-            b.total,
-            b.trivial,
+            unit * b.total,
+            unit * b.trivial,
             b.total < b.trivial,
             b.samples(H),
             b.source,
@@ -103,8 +115,21 @@ def report(
         )
         for b in bounds
     ]
-    enough = [_enough(b.rule, b.samples(goal), goal, K, b.source) for b in bounds]
-    return [*regrets, *enough, *_lower(X, Y, K, goal), *_counting(X, A, H, K)]
+    enough = [_enough(b.rule, b.samples(goal.inside), goal.shown, K, b.source) for b in bounds]
+    return [*regrets, *enough, *_lower(X, Y, K, goal, unit), *_counting(X, A, H, K)]
+
+
+def _scale_of(model: HasTables) -> float:
+    """The range of one reward of a declaration, a world or a POMDP; 1 for spaces."""
+    if isinstance(model, POMDP):
+        return float(model.scale)
+    declared = model.homdp if isinstance(model, World) else model
+    return declared.rewards.scale if isinstance(declared, HOMDP) else 1.0
+
+
+class _Goal(NamedTuple):
+    shown: float  # a gap in the user's units
+    inside: float  # for rewards in [0, 1]
 
 
 class _Bound(NamedTuple):
@@ -199,18 +224,19 @@ def _largest(bound: NamedTuple) -> str:
     return f"{terms[name] / sum(terms.values()):.0%} of it is {name.replace('_', ' ')}"
 
 
-def _lower(X: int, Y: int, K: int, goal: float) -> list[Statement]:
+def _lower(X: int, Y: int, K: int, goal: _Goal, scale: float) -> list[Statement]:
     """The lower bound at K episodes and at the required gap, for the hardest model."""
     name, note = "gap that no algorithm avoids", "on the hardest model of these sizes"
     try:
-        rows = [Statement(name, unavoidable_gap(X, Y, K), 0.0, True, 1, "D", note)]
+        rows = [Statement(name, scale * unavoidable_gap(X, Y, K), 0.0, True, 1, "D", note)]
     except ParameterError as error:
         return [
             Statement(name, 0.0, 0.0, False, math.inf, "D", f"needs {error.problems[0].expected}")
         ]
-    if 32 * goal < LARGEST:
-        name = f"episodes no algorithm avoids for a gap of {goal:g}"
-        rows.append(Statement(name, lower_bound(X, Y, 32 * goal).episodes, 0.0, True, 1, "D", note))
+    if 32 * goal.inside < LARGEST:
+        name = f"episodes no algorithm avoids for a gap of {goal.shown:g}"
+        episodes = lower_bound(X, Y, 32 * goal.inside).episodes
+        rows.append(Statement(name, episodes, 0.0, True, 1, "D", note))
     return rows
 
 

@@ -434,7 +434,7 @@ INVALID = {
 
 @pytest.mark.parametrize("field", INVALID)
 def test_backups_refuse_invalid_models(field):
-    """The functions that the public functions return validate the models that they are given."""
+    """Models are validated by the functions that these return, or once per plan."""
     homdp, given = declared("independent"), believed(2)
     X, Y, A, _ = homdp.spaces.sizes
     wrong = given._replace(model=given.model._replace(**{field: INVALID[field](given.model)}))
@@ -443,10 +443,10 @@ def test_backups_refuse_invalid_models(field):
     bad = draws._replace(**{field: second})
     alpha, first = np.ones((A, Y, X)), np.ones((Y, X))
     for call in (
-        lambda: moment_backup(homdp, 1.0)(wrong, 0, alpha),
+        lambda: planned(moment_backup(homdp, 1.0), wrong, given.model),
         lambda: backup_moments(homdp)(wrong, alpha),
         lambda: start_variance(homdp)(wrong, first),
-        lambda: draw_backup(1.0)(bad, 0, alpha),
+        lambda: planned(draw_backup(1.0), bad, given.model),
     ):
         with pytest.raises(PlanningError) as caught:
             call()
@@ -457,5 +457,3 @@ def test_backups_refuse_other_parameters():
     given, alpha = believed(2), np.ones((1, 2, 2))
     with pytest.raises(ParameterError):
         backup_moments(declared("independent"))(given.model, alpha)
-    with pytest.raises(PlanningError):
-        draw_backup(1.0)(given, 0, alpha)

@@ -412,9 +412,9 @@ def test_numpy_and_jit_give_the_same(model):
         )
     assert len(eager) == len(traced) == 17
     for here, there in zip(eager, traced, strict=True):
-        assert isinstance(here, np.ndarray | np.floating)
+        assert isinstance(here, np.ndarray | float)
         assert isinstance(there, jax.Array)
-        assert here.dtype == there.dtype == np.float64
+        assert np.result_type(here) == there.dtype == np.float64
         np.testing.assert_allclose(here, there, rtol=1e-13)
 
 

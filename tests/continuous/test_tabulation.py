@@ -17,8 +17,11 @@ from homdp_ppl.continuous.tabulation import emission_table, quantised_pomdp
 from homdp_ppl.core.spaces import Spaces
 from homdp_ppl.declare.latent import latent_tables
 from homdp_ppl.declare.paired import paired
+from homdp_ppl.declare.rewards import Rewards
 from homdp_ppl.declare.world import World
 from tests.raising import raises
+
+REWARDS = Rewards(None, lambda h, x, y, a: x * 1.0, lambda x, a: x * 1.0, ("x", "a"))
 
 
 def placed(model, **parameters):
@@ -30,9 +33,7 @@ def world(emission, observations=1, states=("a", "b"), **kernels):
     """A world without the checks of a declaration, which other tests cover."""
     domain = Spaces(states, Real(observations), ("go",), 2)
     given = {"initial": [0.5, 0.5], "transition": np.full((2, 1, 2), 0.5)} | kernels
-    return HOMDP(
-        "world", domain, lambda x, a: x * 1.0, lambda: Kernels(**given, emission=emission), ()
-    ).at()
+    return HOMDP("world", domain, REWARDS, lambda: Kernels(**given, emission=emission), ()).at()
 
 
 @cache
@@ -50,9 +51,7 @@ def mixtures():
 
         return Kernels([0.5, 0.5], np.full((2, 1, 2), 0.5), emission)
 
-    return HOMDP(
-        "mixtures", Spaces(("a", "b"), Real(1), ("go",), 2), lambda x, a: x * 1.0, program, ()
-    )
+    return HOMDP("mixtures", Spaces(("a", "b"), Real(1), ("go",), 2), REWARDS, program, ())
 
 
 FAMILIES = {
@@ -152,9 +151,7 @@ def test_a_pair_has_the_latent_tables_of_one_world_and_the_emissions_of_the_othe
             lambda x: dist.Normal(x, scale),
         )
 
-    model = HOMDP(
-        "moves", Spaces(("a", "b"), Real(1), ("go",), 2), lambda x, a: x * 1.0, program, ()
-    )
+    model = HOMDP("moves", Spaces(("a", "b"), Real(1), ("go",), 2), REWARDS, program, ())
     calm, wild = (placed(model, stays=a, scale=b) for a, b in ((0.9, 0.5), (0.6, 2.0)))
     mixed = placed(mixtures(), weight=0.3, scale=0.5)
     for moves, shows in ((calm, wild), (wild, calm), (calm, mixed)):

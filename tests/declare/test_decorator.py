@@ -190,12 +190,12 @@ WRONG = {
         "concentration",
         "",
     ),
-    "reward range": ({"reward": [[-0.1], [1.0]]}, "reward", "[0, 1]", "off, wait"),
+    "infinite reward": ({"reward": [[-np.inf], [1.0]]}, "reward", "finite", "off, wait"),
     "reward nan": ({"reward": [[np.nan], [1.0]]}, "reward", "nan", "off, wait"),
     "reward per step": (
-        {"reward": [[[0.0], [1.0]], [[0.0], [2.0]]]},
+        {"reward": [[[0.0], [1.0]], [[0.0], [np.nan]]]},
         "reward",
-        "2",
+        "nan",
         "step 2, on, wait",
     ),
     "reward shape": ({"reward": [0.0, 1.0]}, "reward", "shape (2, 1)", ""),
@@ -225,7 +225,7 @@ def test_all_problems_are_reported_together():
     found = problems(
         states=("on", "on"),
         horizon=0,
-        reward=[[2.0], [0.0]],
+        reward=[[np.inf], [0.0]],
         initial=[0.5, 0.6],
         transition=lambda x, a: dist.Categorical(probs=EYE[x]),
         emission=lambda x: dist.Categorical(probs=jnp.array([0.5, 0.4])),
@@ -477,9 +477,9 @@ def test_known_tables_are_returned_unchanged(X, Y, A, H, seed):
 
 def test_repeated_remedies_are_printed_once():
     with pytest.raises(DeclarationError) as caught:
-        declare(reward=[[-1.0], [10.0]])
-    assert str(caught.value).count("Rescale") == 1
-    assert [p.remedy.startswith("Rescale") for p in caught.value.problems] == [True, True]
+        declare(reward=[[-1.0], [10.0]], reward_range=(0, 1))
+    assert str(caught.value).count("Widen") == 1
+    assert [p.remedy.startswith("Widen") for p in caught.value.problems] == [True, True]
 
 
 def test_repr_says_what_is_known():

@@ -176,7 +176,7 @@ def declared(**changes):
     ("changes", "words"),
     [
         ({"horizon": 0}, "an integer of at least 1"),
-        ({"reward": np.zeros((2, 2))}, "a function r(x, a)"),
+        ({"reward": np.zeros((2, 2))}, "a function of x and a"),
         ({"reward": lambda x, a: x}, "Clip an unbounded reward"),
         ({"reward": lambda x, a: jnp.stack([x, x])}, "one number"),
         (
@@ -202,12 +202,12 @@ def declared(**changes):
         ({"transition": lambda x, b, c: dist.Normal(x, 1.0)}, "a function of (x, a)"),
         ({"emission": lambda x, a: dist.Normal(x, 1.0)}, "Add first_emission=lambda x: ..."),
         ({"transition": np.eye(2)}, "Tables need finitely many states, but these are in R"),
-        ({"reward": lambda x: 0.5}, "a function of (x, a) that returns one number"),
+        ({"reward": lambda state: 0.5}, "a function with arguments among x, y, a, h"),
         (
             {"reward": lambda x, a: 1.0 if x > 0 else 0.0},
             "reward: got a Python `if` on a traced value",
         ),
-        ({"reward": dist.Beta(1.0, 1.0)}, "a function r(x, a)"),
+        ({"reward": dist.Beta(1.0, 1.0)}, "a function of x and a"),
         ({"observations": 2, "emission": lambda x: dist.Binomial(5, 0.5)}, "the support 0..1"),
         (
             {
@@ -245,10 +245,10 @@ HIDDEN = {
         ),
         ({"transition": lambda x, a: dist.Binomial(5, 0.5)}, "the support 0..1"),
         (
-            {"reward": [[0.0, 2.0], [1.0, 1.0]]},
-            "1 problem\n  1. reward[a, a1]: got 2; expected a number in [0, 1]",
+            {"reward": [[0.0, np.inf], [1.0, 1.0]]},
+            "1 problem\n  1. reward[a, a1]: got inf; expected a finite number",
         ),
-        ({"reward": np.zeros((2, 2, 2))}, "a table (2, 2)"),
+        ({"reward": np.zeros((2, 3, 2))}, "shape (2, 2) or (2, 2, 2)"),
     ],
 )
 def test_finite_states_are_checked_as_in_finite_declarations(changes, words):

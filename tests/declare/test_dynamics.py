@@ -43,7 +43,7 @@ def test_draws_from_tables_have_their_probabilities():
         assert (share[row == 0] == 0).all()
         errors = np.abs(share - row) / np.sqrt(np.maximum(row * (1 - row), 1e-12) / 5000)
         assert errors[row > 0].max() < 6
-    assert float(dynamics.reward(numbers, 1, x, 0)) == made.pomdp.reward[1, x, 0, 0]
+    assert float(dynamics.reward(numbers, 1, x, 0, 0)) == made.pomdp.reward[1, x, 0, 0]
 
 
 def test_finite_models_of_the_same_sizes_share_their_dynamics():

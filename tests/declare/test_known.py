@@ -30,4 +30,5 @@ def test_unknown_initial_distribution_raises_an_error():
 
     made = started.at(where=0.0)
     with raises(DeclarationError, "initial"):
-        learn(made, explorers.uniform(), particle_tree(10), 2)
+        learn(made, explorers.hop_v([made], [made]), particle_tree(10), 2)
+    learn(made, explorers.uniform(), particle_tree(10), 2)

@@ -28,7 +28,7 @@ def covered(distort: float = 1.0) -> int:
     returns = tiger.homdp.returns(rollout(keys, tiger, policy)).reshape(REPEATS, EPISODES)
     middle = returns.mean(1, keepdims=True)
     found = [
-        summary(middle[k] + distort * (row - middle[k]), 4, LEVEL).interval
+        summary(middle[k] + distort * (row - middle[k]), (0.0, 4.0), LEVEL).interval
         for k, row in enumerate(returns)
     ]
     return sum(low <= exact <= high for low, high in found)
@@ -61,18 +61,18 @@ def test_agrees_with_the_exact_value():
 
 
 def test_numbers_by_hand():
-    found = summary(np.array([4.0, 5.0, 6.0]), 10)
+    found = summary(np.array([4.0, 5.0, 6.0]), (0.0, 10.0))
     assert found.mean == 5.0
     assert found.standard_error == pytest.approx(1 / math.sqrt(3))
     assert found.interval == pytest.approx(
         (5 - 4.302653 / math.sqrt(3), 5 + 4.302653 / math.sqrt(3)), abs=1e-5
     )
-    assert summary(np.array([0.0, 2.0]), 2).interval == (0.0, 2.0)  # clipped to [0, H]
+    assert summary(np.array([0.0, 2.0]), (0.0, 2.0)).interval == (0.0, 2.0)  # clipped to [0, H]
 
 
 def test_estimates_from_one_or_no_return():
-    assert summary(np.array([1.5]), 4) == Estimate(1.5, math.inf, 1, (0.0, 4.0))
-    none = summary(np.zeros(0), 4)
+    assert summary(np.array([1.5]), (0.0, 4.0)) == Estimate(1.5, math.inf, 1, (0.0, 4.0))
+    none = summary(np.zeros(0), (0.0, 4.0))
     assert none.episodes == 0
     assert np.isnan([none.mean, none.standard_error, *none.interval]).all()
 

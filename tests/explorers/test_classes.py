@@ -104,8 +104,8 @@ def test_all_problems_are_reported_together():
 
 def test_classes_are_validated():
     good = np.full((2, 3, 4), 0.25)
-    np.testing.assert_array_equal(check_tables("rule", "emissions", good, 3), good)
-    np.testing.assert_array_equal(check_tables("rule", "emissions", list(good), 3), good)
+    np.testing.assert_array_equal(check_tables("rule", "emissions", good, (3,)), good)
+    np.testing.assert_array_equal(check_tables("rule", "emissions", list(good), (3,)), good)
     for bad in (
         good[0],
         np.zeros((0, 3, 4)),
@@ -116,10 +116,10 @@ def test_classes_are_validated():
         good * np.nan,
     ):
         with raises(ParameterError, "emissions"):
-            check_tables("rule", "emissions", bad, 3)
+            check_tables("rule", "emissions", bad, (3,))
     for alone in (sensor(), sensor().at(ear=0.0, drift=0.0), [sensor()]):
         with raises(ParameterError, "emissions"):
-            check_tables("rule", "emissions", alone, 3)
+            check_tables("rule", "emissions", alone, (3,))
     bad = good.copy()
     bad[1, 2] = [0.5, 0.5, 0.5, 0.0]
     with raises(ParameterError, "emissions[1, 2]"):
@@ -128,10 +128,10 @@ def test_classes_are_validated():
 
 def test_classes_of_worlds():
     worlds = [sensor().at(ear=log(p / (1 - p)), drift=0.0) for p in (0.6, 0.85)]
-    emissions = check_tables("rule", "emissions", worlds, 3)
+    emissions = check_tables("rule", "emissions", worlds, (3,))
     np.testing.assert_allclose(emissions[1], [[0.85, 0.15], [0.15, 0.85]])
     transitions = check_tables(
-        "rule", "transitions", [worlds[0], worlds[0].pomdp.moves(0)], 4
+        "rule", "transitions", [worlds[0], worlds[0].pomdp.moves(0)], (4,)
     )  # mixed, too
     np.testing.assert_array_equal(transitions[0], transitions[1])
 

@@ -19,8 +19,8 @@ def test_log_likelihoods_of_a_class_by_hand():
     members = [model.at(noise=n) for n in (0.2, 0.9, 3.0)]
     x, y, a = np.array([0.3, -1.2]), np.array([0.1, 2.0]), np.array([0, 1])
     following = np.array([-0.8, 0.1])
-    shown = DensityClass.of("test", "emissions", members).log_likelihoods(x, y)
-    moved = DensityClass.of("test", "transitions", members).log_likelihoods(x, a, following)
+    shown = DensityClass.of("test", "emissions", members).log_likelihoods(x, 0 * x, 0 * x, y)
+    moved = DensityClass.of("test", "transitions", members).log_likelihoods(x, a, 0 * a, following)
     for k, n in enumerate((0.2, 0.9, 3.0)):
         np.testing.assert_allclose(shown[k], norm.logpdf(y, x, 0.1 + n), rtol=1e-12)
         np.testing.assert_allclose(
@@ -36,10 +36,10 @@ def test_members_of_several_programs():
     )
     mixed = DensityClass.of("test", "emissions", [one, other, one])
     x, y = np.array([0, 1, 2]), np.array([0.1, -0.3, 1.0])
-    table = mixed.log_likelihoods(x, y)
+    table = mixed.log_likelihoods(x, 0 * x, 0 * x, y)
     np.testing.assert_array_equal(table[0], table[2])
     for row, member in zip(table, (one, other, one), strict=True):
-        own = DensityClass.of("test", "emissions", [member]).log_likelihoods(x, y)[0]
+        own = DensityClass.of("test", "emissions", [member]).log_likelihoods(x, 0 * x, 0 * x, y)[0]
         np.testing.assert_allclose(row, own, rtol=1e-13)
 
 

@@ -72,11 +72,9 @@ def test_the_value_of_the_classic_tiger(load):
     """
     file, world = load.file("tiger"), load("tiger", 3, 0.5)
     value = history_tree()(world.pomdp).value
-    assert file.units == (-100.0, 110.0)
-    assert file.in_own_units(value, 3) == pytest.approx(
-        -2 + 10 * 0.85**2 - 100 * 0.15**2 - 2 * 0.85 * 0.15, abs=1e-10
-    )
-    assert file.in_own_units(value, 3) == pytest.approx(optimum(file, file.start, 3), abs=1e-10)
+    assert world.homdp.reward_range == (-100.0, 10.0)
+    assert value == pytest.approx(-2 + 10 * 0.85**2 - 100 * 0.15**2 - 2 * 0.85 * 0.15, abs=1e-10)
+    assert value == pytest.approx(optimum(file, file.start, 3), abs=1e-10)
 
 
 def test_observations_that_depend_on_the_action(load):
@@ -109,12 +107,11 @@ def carried(file, horizon):
         O[k + 1, :, :Y] = file.observation[k]
     O[0, :, Y] = 1.0
     n = (A + 1) * X
-    offset, scale = file.units
     return POMDP.of(
         np.append(file.start, np.zeros(n - X)),
         T.reshape(n, A, n),
         O.reshape(n, Y + 1),
-        np.tile((file.reward - offset) / scale, (A + 1, 1)),
+        np.tile(-file.reward if file.costs else file.reward, (A + 1, 1)),
         horizon=horizon,
     )
 
@@ -169,17 +166,18 @@ def test_published_values_equal_those_with_carried_actions(name):
 def test_costs_are_converted_to_rewards_and_back(load):
     """Costs from -0.25 to 3.5 become rewards 1 to 0."""
     file, world = load.file("slippery"), load("slippery", 2, 1.0)
-    assert file.units == (3.5, -3.75)
+    assert world.homdp.reward_range == (-3.5, 0.25)
+    np.testing.assert_array_equal(world.homdp.reward[0], -file.reward)
     np.testing.assert_allclose(world.pomdp.reward[0, :, 0], (3.5 - file.reward) / 3.75, rtol=1e-15)
     assert (world.pomdp.reward.min(), world.pomdp.reward.max()) == (0, 1)
-    assert file.in_own_units(world.pomdp.reward[0, 2, 0, 0], 1) == 3.5
+    assert world.pomdp.to_user(world.pomdp.reward[0, 2, 0, 0], 1) == -3.5
 
 
 def test_rewards_in_the_unit_interval_are_unchanged(load):
     """Also if they do not reach its ends. A constant reward outside the interval becomes 0."""
     world = load("plain", 2)
     np.testing.assert_array_equal(world.pomdp.reward[:, :, 0], [[[0, 1], [0.5, 0]]] * 2)
-    assert load.file("plain").units == (0.0, 1.0)
+    assert world.homdp.reward_range == (0.0, 1.0)
     np.testing.assert_array_equal(
         world.pomdp.shows(0), [[0.7, 0.3], [0.4, 0.6]]
     )  # the first state is observed too
@@ -190,9 +188,9 @@ def test_rewards_in_the_unit_interval_are_unchanged(load):
 def test_a_constant_reward_outside_the_unit_interval(tmp_path):
     path = tmp_path / "seven.POMDP"
     path.write_text(PLAIN + "R: * : * : * : * 7")
-    file = read_file(path)
-    assert file.units == (7.0, 1.0)
-    assert file.in_own_units(0.0, 3) == 21
+    world = read_file(path).world(3)
+    assert (world.pomdp.reward == 0).all()
+    assert world.pomdp.to_user(0.0) == 21
 
 
 @pytest.mark.parametrize("name", ["tiger", "maze4x3", "hallway"])
@@ -202,7 +200,7 @@ def test_problems_equal_their_arrays(name):
     to rounding.
     """
     file, reference = read_file(problems.file(f"{name}.POMDP")), problems.arrays(name)
-    assert (file.discount, file.units, file.action_matters) == (1.0, (0.0, 1.0), False)
+    assert (file.discount, file.action_matters) == (1.0, False)
     ours = {
         "initial": file.start,
         "transition": file.transition,

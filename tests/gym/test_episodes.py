@@ -411,7 +411,7 @@ def test_invalid_environments_raise(env, options, words):
 
 
 class Unstoppable(Early):
-    """Goes on after the machine breaks."""
+    """Continues after the machine breaks."""
 
     def step(self, action):
         """Run for five steps, without repair."""

@@ -25,13 +25,14 @@ def some_pairs(seed, transitions=6, emissions=5, zeros=0.0):
         for k, n in ((1, transitions), (2, emissions))
     )
     alive = np.ones(transitions, dtype=bool), np.ones(emissions, dtype=bool)
-    return Pairs(T, O, *alive, members[0].initial, members[0].reward[:, :, 0])
+    return Pairs(T, O, *alive, members[0])
 
 
 def all_values(space):
     """The optimum of every pair, (N, M)."""
     every = product(space.transitions, space.emissions)
-    values = [optimum(POMDP.of(space.initial, T, O, space.reward)) for T, O in every]  # noqa: E741
+    start, reward = space.reference.initial, space.reference.reward
+    values = [optimum(POMDP.of(start, T, O, reward[:, :, 0])) for T, O in every]  # noqa: E741
     return np.reshape(values, (len(space.transitions), len(space.emissions)))
 
 

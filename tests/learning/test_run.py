@@ -180,6 +180,8 @@ def test_the_dataset(run, tmp_path):
         "horizon": 3,
         "episodes_per_round": 1,
         "optimum": run.optimum,
+        "scale": 1.0,
+        "shift": 0.0,
         "loop": "readable loop (as asked)",
         "foresight": 0,
         "estimated": 0,

@@ -48,6 +48,7 @@ def declaring() -> Iterator[Recipe]:
     model = tiger.homdp
     names = {"states": ("off", "on"), "observations": ("dark", "light"), "actions": ("wait", "go")}
     yield recipe("homdp", _coin, **names, horizon=2, reward=REWARD)
+    yield recipe("homdp", _coin, **names, horizon=2, cost=REWARD, reward_range=(0.0, 1.0))
     yield recipe("homdp", _coin, states=2, observations=2, actions=2, horizon=2, reward=REWARD)
     yield recipe("homdp", _program, program=lambda: Kernels(START, T, O))
     yield recipe(
@@ -80,7 +81,7 @@ def declaring() -> Iterator[Recipe]:
         HOMDP,
         name="lamp",
         spaces=model.spaces,
-        reward=model.reward,
+        rewards=model.rewards,
         function=model.function,
         sites=model.sites,
     )
@@ -91,7 +92,10 @@ def declaring() -> Iterator[Recipe]:
     yield recipe("HOMDP.draw", model.draw, key=KEY)
     yield recipe("HOMDP.hindsight", model.hindsight, episodes=things.episodes())
     yield recipe("HOMDP.numbers", model.numbers, parameters={"accuracy": 0.8}, free="parameters")
+    reference = tuple(model.structure.reference)
+    yield recipe("HOMDP.model_of", model.model_of, tables=reference, free="tables")
     yield recipe("HOMDP.returns", model.returns, episodes=things.episodes())
+    yield recipe("HOMDP.rewards_of", model.rewards_of, episodes=things.episodes())
     yield recipe("HOMDP.sample_prior", model.sample_prior, key=KEY)
     yield recipe("HOMDP.tables", model.tables, parameters={"accuracy": 0.8}, free="parameters")
     yield recipe("HOMDP.with_horizon", model.with_horizon, horizon=3)
@@ -106,7 +110,8 @@ def declaring() -> Iterator[Recipe]:
             "horizon",
             "observations",
             "program",
-            "reward_table",
+            "reward",
+            "reward_range",
         ],
         *["states", "structure", "unrolled"],
     )
@@ -123,6 +128,7 @@ def declaring() -> Iterator[Recipe]:
     yield from reading(
         "World", tiger, *["cache", "dynamics", "fingerprint", "numbers", "pomdp", "spaces"]
     )
+    yield from reading("World", tiger, "return_range")
     yield record(
         "Spaces",
         Spaces,
@@ -172,6 +178,15 @@ def numbers() -> Iterator[Recipe]:
     yield recipe(
         "POMDP.stationary", pomdp.stationary, subject="planner", remedy="No.", free="remedy subject"
     )
+    yield recipe(
+        "POMDP.stationary_rows",
+        pomdp.stationary_rows,
+        subject="planner",
+        remedy="No.",
+        free="remedy subject",
+    )
+    yield recipe("POMDP.to_user", pomdp.to_user, values=1.0, steps=1, free="values steps")
+    yield recipe("POMDP.from_user", pomdp.from_user, values=1.0, free="values")
     yield recipe("POMDP.with_bonus", pomdp.with_bonus, bonus=np.ones((2, 3)))
     yield recipe(
         "POMDP.with_tables", pomdp.with_tables, emission=O, initial=START, free="emission initial"
@@ -179,6 +194,7 @@ def numbers() -> Iterator[Recipe]:
     yield from reading(
         "POMDP", pomdp, *["horizon", "is_stationary", "rewards_by_observation", "sizes", "spaces"]
     )
+    yield from reading("POMDP", pomdp, "unscaled")
     yield record("Stationary", Stationary, **pomdp.stationary()._asdict())
     yield from reading("Stationary", pomdp.stationary(), "horizon", "pomdp")
     counts = things.counts()

@@ -197,7 +197,7 @@ def learning() -> Iterator[Recipe]:
             "posterior",
             "regret",
         ],
-        *["returns", "values", "was_optimistic"],
+        *["rescaled", "return_range", "returns", "values", "was_optimistic"],
     )
     learner = Learner(tiger.homdp, rule, tree, 3)
     state = learner.init()

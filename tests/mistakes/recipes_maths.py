@@ -309,7 +309,8 @@ def statements() -> Iterator[Recipe]:
     )
     for name in ("reciprocal_pigeonhole", "root_pigeonhole"):
         yield recipe(f"theory.{name}", getattr(theory, name), cells=4, horizon=2, episodes=100)
-    yield recipe("theory.report", theory.report, model=tiger, episodes=100, delta=0.1, accuracy=0.5)
+    yield recipe("theory.report", theory.report, model=tiger, episodes=100, scale=2.0)
+    yield recipe("theory.report", theory.report, model=tiger, episodes=9, delta=0.1, accuracy=0.5)
     yield recipe(
         "theory.unavoidable_gap", theory.unavoidable_gap, states=127, observations=10, episodes=50
     )

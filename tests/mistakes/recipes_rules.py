@@ -77,9 +77,7 @@ def rules() -> Iterator[Recipe]:
     yield recipe("explorers.Objective.root", Objective().root, homdp=tiger.homdp, free="homdp")
     yield recipe("explorers.Objective.support", Objective().support, homdp=tiger.homdp)
     alive = np.array([True, True])
-    pairs = Pairs(
-        T[None], np.stack([O, O]), alive[:1], alive, np.array([0.5, 0.5]), tiger.homdp.reward_table
-    )
+    pairs = Pairs(T[None], np.stack([O, O]), alive[:1], alive, tiger.pomdp)
     yield record("explorers.Pairs", Pairs, **pairs._asdict())
     yield recipe("explorers.Pairs.model", pairs.model, t=0, o=1)
     yield record("explorers.Proposal", Proposal, models=tiger.pomdp)
@@ -146,6 +144,7 @@ def planning() -> Iterator[Recipe]:
     support = Support.of(tiger.pomdp)
     yield recipe("planners.alpha_vectors", planners.alpha_vectors, tolerance=1e-9, max_vectors=1000)
     yield recipe("planners.auto", planners.auto, gap=0.01)
+    yield recipe("planners.auto", planners.auto, relative_gap=0.01)
     yield recipe(
         "planners.bounded_search",
         planners.bounded_search,
@@ -242,11 +241,8 @@ def files() -> Iterator[Recipe]:
     )
     parts = {f: getattr(file, f) for f in file.__dataclass_fields__}
     yield record("formats.PomdpFile", formats.PomdpFile, **parts)
-    yield recipe(
-        "formats.PomdpFile.in_own_units", file.in_own_units, value=1.0, horizon=2, free="value"
-    )
     yield recipe("formats.PomdpFile.world", file.world, horizon=2, prior=1.0)
-    yield from reading("formats.PomdpFile", file, "action_matters", "units")
+    yield from reading("formats.PomdpFile", file, "action_matters")
     env = gym.HOMDPEnv(tiger, render_mode="ansi")
     env.reset(seed=0)
     yield recipe("gym.HOMDPEnv", gym.HOMDPEnv, world=tiger, per_step=True, render_mode="ansi")

@@ -31,7 +31,7 @@ def begins(world: World) -> dict[str, Any]:
 def paid(world: World, state: str, action: str) -> float:
     """r(state, action) at the first step."""
     return float(
-        world.homdp.reward_table[
+        world.homdp.reward[
             0, world.spaces.names[0].index(state), world.spaces.actions.index(action)
         ]
     )

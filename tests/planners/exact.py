@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from fractions import Fraction
 from itertools import product
+from typing import Any
 
 import numpy as np
 
@@ -51,9 +52,7 @@ def dependent_pomdp(
     )
 
 
-def _tables(
-    rows: Callable, X: int, Y: int, A: int, H: int, kinds: str
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _tables(rows: Callable, X: int, Y: int, A: int, H: int, kinds: str) -> tuple[Any, Any, Any]:
     """Initial distribution, transitions and emissions of the given kinds."""
     emissions = {"o": (H, A + 1, X, Y), "a": (A + 1, X, Y), "s": (H, 1, X, Y)}
     emission = next((emissions[kind] for kind in kinds if kind in emissions), (X, Y))

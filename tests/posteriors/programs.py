@@ -87,7 +87,7 @@ def logistic() -> HOMDP:
         observations=tiger.observations,
         actions=tiger.actions,
         horizon=4,
-        reward=tiger.reward_table[0],
+        reward=tiger.reward[0],
     )
     def logistic():
         ear = numpyro.sample("ear", dist.Normal(1.0, 1.0))

@@ -176,7 +176,8 @@ def _to_radii(content: Any) -> xr.Dataset:
     for part, axes in AXES.items():
         for name, kinds in (("visits", ()), ("radius", ("rule",)), ("error", ("estimate",))):
             numbers = np.array(content["numbers"][f"{part}_{name}"], dtype=np.float64)
-            variables[f"{part}_{name}"] = (("episodes", *kinds, *axes), numbers)
+            rows = axes[len(axes) + 1 + len(kinds) - numbers.ndim :]
+            variables[f"{part}_{name}"] = (("episodes", *kinds, *rows), numbers)
     facts = {"model": _text(about["model"]), "delta": _number(about["delta"])}
     return xr.Dataset(variables, coordinates, {**facts, "horizon": int(about["horizon"])})
 

@@ -146,9 +146,14 @@ def prior_table(runs: Mapping[str, Mapping[str, Sequence[Saved]]], epsilon: floa
 
 def theory_tables(spaces: Spaces, runs: Mapping[str, Sequence[Saved]], episodes: int) -> Html:
     """Measured regret with its bounds, and all bounds of the paper for a model of these sizes."""
-    statements = theory.report(spaces, episodes, DELTA)
+    first = next(iter(runs.values()))[0]
+    low, high = first.return_range
+    scale = (high - low) / first.horizon
+    statements = theory.report(spaces, episodes, DELTA, scale=scale)
     bound = next(row for row in statements if row.name == "regret of HOP-B")
-    most = {name: several[0].optimum * len(several[0].values) for name, several in runs.items()}
+    most = {
+        name: (several[0].optimum - low) * len(several[0].values) for name, several in runs.items()
+    }
     measured = [
         [
             text(row.rule),
@@ -162,7 +167,7 @@ def theory_tables(spaces: Spaces, runs: Mapping[str, Sequence[Saved]], episodes:
     head = [
         "rule",
         "measured regret",
-        "regret without any reward",
+        "regret with the lowest rewards",
         "bound of HOP-B",
         "measured / bound",
     ]
