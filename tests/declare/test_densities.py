@@ -202,7 +202,7 @@ def declared(**changes):
         ({"transition": lambda x, b, c: dist.Normal(x, 1.0)}, "a function of (x, a)"),
         ({"emission": lambda x, a: dist.Normal(x, 1.0)}, "Add first_emission=lambda x: ..."),
         ({"transition": np.eye(2)}, "Tables need finitely many states, but these are in R"),
-        ({"reward": lambda state: 0.5}, "a function with arguments among x, y, a, h"),
+        ({"reward": lambda state: 0.5}, "a function of (x, a)"),
         (
             {"reward": lambda x, a: 1.0 if x > 0 else 0.0},
             "reward: got a Python `if` on a traced value",

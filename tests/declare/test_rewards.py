@@ -24,6 +24,7 @@ from homdp_ppl import (
     planners,
     rollout,
     tabular,
+    uniform_policy,
     x64,
 )
 from homdp_ppl.evaluation import estimate, fast_informed_bound, mdp_values, qmdp, root_value
@@ -362,3 +363,81 @@ def test_foresight_needs_rewards_of_states():
     world = guess(reward=lambda y, a: 1.0 * (a == y))
     with raises(ParameterError, "foresight"):
         learn(world, explorers.greedy(), history_tree(), 3, foresight=True)
+
+
+def ending(**given):
+    """Episodes end in the third state with probability 0.3 after the first action."""
+    moves = np.array([[[0.4, 0.3, 0.3], [0.5, 0.5, 0.0]], [[0.1, 0.6, 0.3], [0.7, 0.3, 0.0]]])
+    moves = np.concatenate([moves, np.full((1, 2, 3), 1 / 3)])
+
+    @homdp(
+        states=("low", "high", "over"),
+        observations=2,
+        actions=2,
+        horizon=3,
+        terminal=("over",),
+        **given,
+    )
+    def model():
+        shows = [[0.8, 0.2], [0.3, 0.7], [0.5, 0.5]]
+        return Kernels([0.5, 0.5, 0.0], moves, np.array(shows))
+
+    return model
+
+
+BY_OBSERVATION = np.random.default_rng(1).uniform(-7, -2, (3, 3, 2, 2))
+ENDING = {
+    "rewards above 0": ({"reward": [[3.0, 5.0], [4.0, 9.0], [np.nan, 7.0]]}, (0.0, 9.0)),
+    "costs": ({"cost": [[3.0, 5.0], [4.0, 9.0], [1.0, 1.0]]}, (-9.0, 0.0)),
+    "a range": (
+        {"reward": [[3.0, 5.0], [4.0, 9.0], [0.0, 0.0]], "reward_range": (2, 10)},
+        (0.0, 10.0),
+    ),
+    "in the unit interval": ({"reward": [[0.3, 0.5], [0.4, 0.9], [0.7, 0.7]]}, (0.0, 1.0)),
+    "by observation": (
+        {"reward": BY_OBSERVATION},
+        (float(BY_OBSERVATION[:, :2].min()), 0.0),
+    ),
+    "a function of y": (
+        {"reward": lambda x, y, a, h: BY_OBSERVATION[h - 1, x, y, a] if x < 2 else 1 / 0},
+        (float(BY_OBSERVATION[:, :2].min()), 0.0),
+    ),
+}
+
+
+@pytest.mark.parametrize("case", ENDING)
+def test_terminal_states_earn_zero_in_the_declared_units(case):
+    """The value is the mean return of episodes that end early, and the range contains 0."""
+    given, bounds = ENDING[case]
+    world = ending(**given).at()
+    assert world.homdp.reward_range == bounds
+    model = world.pomdp
+    assert model.terminal.tolist() == [False, False, True]
+    np.testing.assert_allclose(model.to_user(model.reward[:, 2], 1), 0, atol=1e-12)
+    plan = history_tree()(model)
+    assert planners.bounded_search(1e-6)(model).value == pytest.approx(plan.value, abs=1e-5)
+    assert planners.alpha_vectors()(model).value == pytest.approx(plan.value, abs=1e-6)
+    keys = jax.random.split(jax.random.key(0), 20_000)
+    policy = uniform_policy(world)
+    episodes = rollout(keys, world, policy)
+    assert (episodes.ended == "terminal").any()
+    returns = world.returns(episodes)
+    np.testing.assert_allclose(returns, world.homdp.rewards_of(episodes).sum(-1), atol=1e-12)
+    value = evaluate(policy, model)
+    assert value < plan.value
+    assert returns.mean() == pytest.approx(value, abs=4 * returns.std() / 20_000**0.5)
+    declared = np.asarray(world.homdp.reward)
+    for k in range(5):
+        one = episodes[k]
+        total = sum(
+            declared[h, one.states[h], one.actions[h]]
+            if declared.ndim == 3
+            else declared[h, one.states[h], one.observations[h], one.actions[h]]
+            for h in range(len(one.actions))
+        )
+        assert returns[k] == pytest.approx(total)
+
+
+def test_numbers_outside_a_declared_range_with_terminal_states():
+    with raises(DeclarationError, "reward[low, a0]"):
+        ending(reward=[[1.0, 5.0], [4.0, 9.0], [0.0, 0.0]], reward_range=(2, 10))

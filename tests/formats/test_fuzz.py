@@ -132,9 +132,7 @@ def survive(data):
     for rows in (file.start, file.transition, file.observation):
         assert (rows >= 0).all()
         assert np.abs(rows.sum(-1) - 1).max() < 1e-9
-    offset, scale = file.units
-    ours = (file.reward - offset) / scale
-    assert -1e-15 <= ours.min() <= ours.max() <= 1 + 1e-15
+    assert np.isfinite(file.reward).all()
     return True
 
 

@@ -172,7 +172,6 @@ def test_a_mean_of_equal_rewards_is_that_reward():
         f"states: 10 actions: 1 observations: 1 T: 0 : * {chances} O: * uniform R: 0 : * {rewards}"
     )
     np.testing.assert_array_equal(file.reward, np.ones((10, 1)))
-    assert file.units == (0.0, 1.0)
 
 
 def test_signs_bytes_and_marks():
