@@ -198,7 +198,7 @@ class RestrictedSearch:
         return node
 
     def _upper(self) -> float:
-        """The upper bound of the optimum."""
+        """The upper bound on the optimum."""
         total = self.rounding
         for y in self.first:
             if y in self.roots:

@@ -175,7 +175,7 @@ def spaces_of(model: Any, subject: str) -> Spaces:
         steps = spaces.horizon
         if isinstance(steps, Integral) and not isinstance(steps, bool) and steps >= 1:
             return spaces
-        expected = "a whole number of at least 1"
+        expected = "an integer of at least 1"
         raise DataError(subject, [Problem("horizon", shown(steps), expected)])
     remedy = 'Load a model by its name: models.load("tiger").' if isinstance(model, str) else ""
     expected = "a HOMDP, a World, a POMDP or Spaces"
