@@ -180,8 +180,8 @@ class DeclarationError(HOMDPError):
     ... except DeclarationError as error:
     ...     for problem in error.problems:
     ...         print(problem)
-    T: got shape (2, 2); expected shape (X, A, X)
-    O: got shape (2,); expected shape (X, Y)
+    T: got shape (2, 2); expected shape (X, A, X) or (H, X, A, X)
+    O: got shape (2,); expected shape (X, Y), (A + 1, X, Y) or (H, A + 1 or 1, X, Y)
     """
 
 

@@ -5,11 +5,11 @@ from typing import Any
 
 from homdp_ppl.planners._bounds import RootBounds, root_bounds
 from homdp_ppl.planners._histories import Support, count_histories
+from homdp_ppl.planners._history_graph import history_graph
 from homdp_ppl.planners._online_policy import OnlinePolicy
 from homdp_ppl.planners.alpha_vectors import alpha_vectors
 from homdp_ppl.planners.auto import auto
 from homdp_ppl.planners.bounded_search import bounded_search
-from homdp_ppl.planners.history_graph import history_graph
 from homdp_ppl.planners.history_tree import history_tree
 from homdp_ppl.planners.particle_tree import particle_tree
 from homdp_ppl.planners.quantised import plan_on_cells, quantised

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 LISTED = 20  # excluded steps that are reported individually
 IMPOSSIBLE = "Check that the data come from this model, and that its program allows such steps."
-NOT_YET = "Episodes with missing states, or with fewer steps than the horizon, are not supported."
+NOT_YET = "Episodes with missing states are not supported."
 
 
 class Support(Protocol):
@@ -181,25 +181,18 @@ def _number_problems(
     ]
 
 
-def incomplete_problems(episodes: Episodes, any_length: bool) -> list[Problem]:
-    """Report missing states, and episodes with fewer than H steps unless ``any_length``."""
+def incomplete_problems(episodes: Episodes) -> list[Problem]:
+    """Report states that are missing before the end of an episode."""
     if episodes.complete:
         return []
-    problems = []
-    short = np.flatnonzero(episodes.length < episodes.horizon)
-    if len(short) and not any_length:
-        got = f"fewer steps in {len(short):,} of {len(episodes):,} episodes"
-        at = entry_place((short[0], int(episodes.length[short[0]]) - 1), episodes.ids)
-        expected = f"{episodes.horizon} steps in every episode"
-        problems.append(Problem("length", got, expected, NOT_YET, f"first in {at}"))
     ahead = np.arange(episodes.horizon + 1) <= episodes.length[:, None]
     gaps = np.argwhere(ahead & ~episodes.revealed)
-    if len(gaps):
-        number = len(np.unique(gaps[:, 0]))
-        got = f"{len(gaps):,} missing in {number:,} of {len(episodes):,} episodes"
-        at = f"first in {entry_place(gaps[0], episodes.ids)}"
-        problems.append(Problem("states", got, "all states revealed", NOT_YET, at))
-    return problems
+    if not len(gaps):
+        return []
+    number = len(np.unique(gaps[:, 0]))
+    got = f"{len(gaps):,} missing in {number:,} of {len(episodes):,} episodes"
+    at = f"first in {entry_place(gaps[0], episodes.ids)}"
+    return [Problem("states", got, "all states revealed", NOT_YET, at)]
 
 
 def excluded_problems(episodes: Episodes, support: Support, spaces: Spaces) -> list[Problem]:

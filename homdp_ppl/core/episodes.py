@@ -19,7 +19,7 @@ from homdp_ppl.core.episode_validation import incomplete_problems, problems_of, 
 from homdp_ppl.core.episode_values import Known, Values, in_space
 from homdp_ppl.core.policy import Trajectory
 from homdp_ppl.core.pomdp_validation import spaces_of
-from homdp_ppl.core.spaces import HasSpaces, Spaces, names_of
+from homdp_ppl.core.spaces import HasSpaces, Spaces, entry_place, names_of
 from homdp_ppl.errors import DataError, Problem
 
 SAW_STATES = "saw states"  # the behaviour if actions may depend on latent states
@@ -192,7 +192,7 @@ class Episodes:
     @checked
     def require_revealed(self, subject: str) -> Episodes:
         """Return the episodes; raise an error unless all states up to each end are revealed."""
-        return self._require(incomplete_problems(self, any_length=True), subject)
+        return self._require(incomplete_problems(self), subject)
 
     @checked
     def to_horizon(self, spaces: Spaces, subject: str) -> Episodes:
@@ -204,7 +204,12 @@ class Episodes:
         self.require_revealed(subject)
         cut = np.flatnonzero((self.length < self.horizon) & (self.ended != "terminal"))
         if len(cut):
-            self._require(incomplete_problems(self[cut], any_length=False), subject)
+            got = f"{len(cut):,} of {len(self):,} episodes are truncated"
+            expected = f"{self.horizon} steps, or a terminal state at the end"
+            remedy = "Use posterior(homdp, episodes), which counts episodes up to their end."
+            place = entry_place((cut[0], int(self.length[cut[0]]) - 1), self.ids)
+            problem = Problem("length", got, expected, remedy, f"first in {place}")
+            raise DataError(subject, [problem])
         if self.full_length:
             return self
         index = np.minimum(np.arange(self.horizon + 1), self.length[:, None])

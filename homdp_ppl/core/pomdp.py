@@ -353,17 +353,6 @@ class POMDP(_Fields):
             self.reward[..., :, :, 0, :],
         )
 
-    def stationary_rows(
-        self, subject: str = "stationary", remedy: str = EXACT
-    ) -> tuple[Array, Array, Array]:
-        """Initial distribution, transitions and emissions of :meth:`stationary`.
-
-        Unlike there, rewards may depend on the observation.
-        """
-        model = self._replace(reward=self.reward[..., :1, :])
-        initial, transition, emission, _ = model.stationary(subject, remedy)
-        return initial, transition, emission
-
 
 class Stationary(NamedTuple):
     """The short form of a model whose tables do not depend on the step or previous action.

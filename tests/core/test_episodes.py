@@ -228,11 +228,15 @@ def test_incomplete_episodes_raise_if_complete_ones_are_required():
             consumer(gap)
         assert wrong(error) == {("states", "first in episode 2, step 1")}
         assert "4 missing in 4 of 6" in error.value.problems[0].got
-    for data, places in (
-        (gap, {("states", "first in episode 2, step 1")}),
-        (early, {("length", "first in episode 2, step 2")}),
+    for data, places, consumers in (
+        (
+            gap,
+            {("states", "first in episode 2, step 1")},
+            (made.homdp.hindsight, lambda data: posterior(made.homdp, data)),
+        ),
+        (early, {("length", "first in episode 2, step 2")}, (made.homdp.hindsight,)),
     ):
-        for consumer in (made.homdp.hindsight, lambda data: posterior(made.homdp, data)):
+        for consumer in consumers:
             with pytest.raises(DataError) as error:
                 consumer(data)
             assert wrong(error) == places

@@ -98,7 +98,11 @@ def declaring() -> Iterator[Recipe]:
     yield recipe("HOMDP.rewards_of", model.rewards_of, episodes=things.episodes())
     yield recipe("HOMDP.sample_prior", model.sample_prior, key=KEY)
     yield recipe("HOMDP.tables", model.tables, parameters={"accuracy": 0.8}, free="parameters")
+    yield recipe(
+        "HOMDP.short_tables", model.short_tables, parameters={"accuracy": 0.8}, free="parameters"
+    )
     yield recipe("HOMDP.with_horizon", model.with_horizon, horizon=3)
+    yield from reading("HOMDP", model, "context", "form")
     yield from reading(
         "HOMDP",
         model,
@@ -128,7 +132,7 @@ def declaring() -> Iterator[Recipe]:
     yield from reading(
         "World", tiger, *["cache", "dynamics", "fingerprint", "numbers", "pomdp", "spaces"]
     )
-    yield from reading("World", tiger, "return_range")
+    yield from reading("World", tiger, "form", "return_range")
     yield record(
         "Spaces",
         Spaces,
@@ -138,7 +142,9 @@ def declaring() -> Iterator[Recipe]:
         horizon=2,
     )
     yield recipe("Spaces.entry", tiger.spaces.entry, table="emission", index=[0, 1])
-    yield from reading("Spaces", tiger.spaces, *["finite", "names", "sizes", "spaces"])
+    yield from reading(
+        "Spaces", tiger.spaces, *["ends", "finite", "form", "names", "sizes", "spaces"]
+    )
 
 
 def numbers() -> Iterator[Recipe]:
@@ -178,13 +184,6 @@ def numbers() -> Iterator[Recipe]:
     yield recipe(
         "POMDP.stationary", pomdp.stationary, subject="planner", remedy="No.", free="remedy subject"
     )
-    yield recipe(
-        "POMDP.stationary_rows",
-        pomdp.stationary_rows,
-        subject="planner",
-        remedy="No.",
-        free="remedy subject",
-    )
     yield recipe("POMDP.to_user", pomdp.to_user, values=1.0, steps=1, free="values steps")
     yield recipe("POMDP.from_user", pomdp.from_user, values=1.0, free="values")
     yield recipe("POMDP.with_bonus", pomdp.with_bonus, bonus=np.ones((2, 3)))
@@ -194,7 +193,7 @@ def numbers() -> Iterator[Recipe]:
     yield from reading(
         "POMDP", pomdp, *["horizon", "is_stationary", "rewards_by_observation", "sizes", "spaces"]
     )
-    yield from reading("POMDP", pomdp, "unscaled")
+    yield from reading("POMDP", pomdp, "form", "unscaled")
     yield record("Stationary", Stationary, **pomdp.stationary()._asdict())
     yield from reading("Stationary", pomdp.stationary(), "horizon", "pomdp")
     counts = things.counts()
@@ -202,7 +201,7 @@ def numbers() -> Iterator[Recipe]:
     yield recipe("Counts.add", counts.add, episode=one)
     yield recipe("Counts.of", Counts.of, episodes=episodes, model=tiger)
     yield recipe("Counts.zero", Counts.zero, model=tiger)
-    yield from reading("Counts", counts, "state_action", "visits")
+    yield from reading("Counts", counts, "form", "state_action", "visits")
     trajectory = Trajectory(one.observations, one.actions)
     yield record("Trajectory", Trajectory, observations=one.observations, actions=one.actions)
     yield record("Episode", Episode, trajectory=trajectory, states=one.states)

@@ -193,7 +193,7 @@ def planning() -> Iterator[Recipe]:
     yield recipe("planners.Support.moves", support.moves, h=0)
     yield recipe("planners.Support.of", Support.of, model=tiger.pomdp)
     yield recipe("planners.Support.shows_after", support.shows_after, h=0)
-    yield from reading("planners.Support", support, "complete", "key", "sizes")
+    yield from reading("planners.Support", support, "complete", "key", "mixing", "sizes")
     online = planners.particle_tree(simulations=5)(tiger).policy
     for name in ("act", "belief", "search"):
         yield recipe(

@@ -426,7 +426,7 @@ def test_large_graphs_raise_before_anything_is_allocated():
 def test_memory_estimate_is_correct_within_a_factor_of_two(monkeypatch):
     model = models.load("tiger", horizon=6)
     asked = []
-    module = sys.modules["homdp_ppl.planners.history_graph"]
+    module = sys.modules["homdp_ppl.planners._history_graph"]
     monkeypatch.setattr(module, "require_memory", lambda *args: asked.append(args[4]))
     tracemalloc.start()
     graph = history_graph(model)
