@@ -16,7 +16,7 @@ from homdp_ppl.core.allowed import Allowed
 from homdp_ppl.core.spaces import Real
 from homdp_ppl.declare.density_validation import play_trials, trial_problems, trials
 from homdp_ppl.declare.fingerprint import fingerprint, probe_digest
-from homdp_ppl.declare.kernels import Context, Kernels, context_of, tabulators
+from homdp_ppl.declare.kernels import Kernels, tabulators
 from homdp_ppl.declare.model import HOMDP, World
 from homdp_ppl.declare.probing import Prober
 from homdp_ppl.declare.restriction import restriction_digest, restriction_problems
@@ -30,7 +30,7 @@ from homdp_ppl.declare.validation import (
     inspect_program,
 )
 from homdp_ppl.errors import DeclarationError, Problem, TracedError, shown
-from homdp_ppl.precision import Array, x64
+from homdp_ppl.precision import x64
 
 SHAPES = {
     "T": "shape (X, A, X) or (H, X, A, X)",
@@ -228,18 +228,13 @@ def declare(
     if spaces is None or misused or too_large:
         raise DeclarationError(name, [*problems, *misused, *too_large])
     rewards, wrong = rewards_of(given, spaces)
-    context: dict[str, Context] = {}
-
-    def attempts(kernels: Kernels, key: Array) -> dict[str, Callable[[], Any]]:
-        if spaces.finite:
-            return tabulators(kernels, spaces)
-        return {
-            **trials(kernels, spaces, key),
-            "context": lambda: context.update(found=context_of(kernels)),
-        }
-
-    sites, sound, misshapen = inspect_program(function, attempts)
-    model = HOMDP(name, spaces, rewards, function, sites, _context=context.get("found"))
+    sites, sound, misshapen = inspect_program(
+        function,
+        lambda kernels, key: (
+            tabulators(kernels, spaces) if spaces.finite else trials(kernels, spaces, key)
+        ),
+    )
+    model = HOMDP(name, spaces, rewards, function, sites)
     finish = _with_structure if spaces.finite else _with_trials
     return finish(model, [*problems, *wrong, *misshapen], sound)
 

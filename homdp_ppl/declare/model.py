@@ -31,7 +31,7 @@ from homdp_ppl.declare.dynamics import (
     table_dynamics,
 )
 from homdp_ppl.declare.fingerprint import fingerprint
-from homdp_ppl.declare.kernels import Context, Kernels, Tables, snap, tabulate
+from homdp_ppl.declare.kernels import Context, Kernels, Tables, context_of, snap, tabulate
 from homdp_ppl.declare.parameters import (
     check_parameters,
     outside_support,
@@ -102,7 +102,6 @@ class HOMDP:
     allowed: Allowed | None = None
     _structure: Structure | None = None
     _probe: str = field(default_factory=lambda: uuid4().hex)
-    _context: Context | None = None  # only with real-valued spaces; else the form has it
 
     def __post_init__(self) -> None:
         check_fields(self, "HOMDP")
@@ -178,12 +177,13 @@ class HOMDP:
         units = self.rewards.scale, self.rewards.shift
         return assembled(form, tables, table, self.spaces.ends, units)
 
-    @property
+    @cached_property
     def context(self) -> Context:
         """On what the kernels depend apart from the state and the action taken in it."""
-        if self._context is not None:
-            return self._context
-        return Context(self.form.moves_by_step, len(self.form.emission) > 2)
+        if self.spaces.finite:
+            return Context(self.form.moves_by_step, len(self.form.emission) > 2)
+        with handlers.block(), handlers.seed(rng_seed=0):
+            return context_of(self.function())
 
     @cached_property
     def fingerprint(self) -> str:

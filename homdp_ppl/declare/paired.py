@@ -8,7 +8,7 @@ from __future__ import annotations
 from numpyro import handlers
 
 from homdp_ppl.declare.fingerprint import fingerprint
-from homdp_ppl.declare.kernels import Context, Kernels
+from homdp_ppl.declare.kernels import Kernels
 from homdp_ppl.declare.model import HOMDP, World
 from homdp_ppl.errors import ParameterError, Problem
 from homdp_ppl.precision import Array
@@ -44,10 +44,7 @@ def _pair(moves: HOMDP, shows: HOMDP) -> HOMDP:
     sites = (site._replace(name=f"{p}/{site.name}") for p, part in parts for site in part.sites)
     name = f"{moves.name} with {shows.name}"
     both = fingerprint(moves.fingerprint, shows.fingerprint)
-    context = Context(moves.context.moves, shows.context.shows)
-    return HOMDP(
-        name, moves.spaces, moves.rewards, program, tuple(sites), _probe=both, _context=context
-    )
+    return HOMDP(name, moves.spaces, moves.rewards, program, tuple(sites), _probe=both)
 
 
 def _under(prefix: str, world: World) -> dict[str, Array]:
