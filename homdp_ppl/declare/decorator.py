@@ -147,6 +147,7 @@ def tabular(
     states: Sequence[str] | int | None = None,
     observations: Sequence[str] | int | None = None,
     actions: Sequence[str] | int | None = None,
+    terminal: Sequence[str] = (),
     name: str = "tabular",
 ) -> HOMDP:
     """Declare a HOMDP by its tables. T and O are arrays if they are known, else Dirichlet priors.
@@ -163,7 +164,7 @@ def tabular(
         (H, A + 1 or 1, X, Y).
     initial
         The distribution of the first state, (X,).
-    horizon, reward, cost, reward_range, states, observations, actions
+    horizon, reward, cost, reward_range, states, observations, actions, terminal
         As in :func:`homdp`. Names default to x0, y0, a0 and so on.
     name
         The name of the model.
@@ -208,7 +209,7 @@ def tabular(
     Y = shapes["O"][-1]
     sizes = ((X, states), (Y, observations), (A, actions))
     states, observations, actions = (size if names is None else names for size, names in sizes)
-    return declare(program, states, observations, actions, horizon, given)
+    return declare(program, states, observations, actions, horizon, given, terminal)
 
 
 def declare(
