@@ -177,6 +177,7 @@ def test_rules_in_the_compiled_loop(name):
     assert np.array_equal(half.resume().values, runs[1].values)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["uniform", "oracle", "hop_v", "hop_b_class"])
 def test_rules_with_real_observations(name):
     runs = []

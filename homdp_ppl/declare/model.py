@@ -182,8 +182,15 @@ class HOMDP:
         """On what the kernels depend apart from the state and the action taken in it."""
         if self.spaces.finite:
             return Context(self.form.moves_by_step, len(self.form.emission) > 2)
-        with handlers.block(), handlers.seed(rng_seed=0):
-            return context_of(self.function())
+        found: list[Context] = []
+
+        def run(key: Array) -> None:
+            with handlers.block(), handlers.seed(rng_seed=key):
+                found.append(context_of(self.function()))
+
+        with x64():
+            jax.eval_shape(run, jax.random.key(0))  # without computing anything
+        return found[0]
 
     @cached_property
     def fingerprint(self) -> str:

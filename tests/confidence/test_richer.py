@@ -220,6 +220,7 @@ def test_the_quantile_of_an_unknown_start_is_that_of_its_dirichlet():
     assert dirichlet_radii(model, counts).initial >= radii.initial
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [*TABLES, "start"])
 def test_moments_agree_with_draws(name):
     """The mean and variance of backups and of the start, against 40,000 draws."""
@@ -242,6 +243,7 @@ def test_moments_agree_with_draws(name):
     assert float(start_variance(model)(believed, first)) == pytest.approx(values.var(), rel=0.06)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", RICHER)
 def test_optimism(name):
     """The optimistic value is at least the optimum in 8 worlds.

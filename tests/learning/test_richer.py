@@ -20,6 +20,7 @@ def run(name, rule, compiled):
     return learn(world, rules.example(rule, world, **options), TREE, EPISODES, 3, compiled=compiled)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rule", EXPLORERS)
 @pytest.mark.parametrize("name", MODELS)
 def test_every_rule_learns(name, rule):
@@ -30,6 +31,7 @@ def test_every_rule_learns(name, rule):
         assert (found.optimistic >= found.optimum - 1e-9).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rule", ["greedy", "tight", "oracle", "uniform", "posterior_sampling"])
 def test_rules_learn_parameters_without_closed_form(rule):
     assert run("everything", rule, compiled=False).gaps.min() >= -1e-9
