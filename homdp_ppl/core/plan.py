@@ -20,7 +20,7 @@ from homdp_ppl.core.graph_policy import GraphPolicy, check_policy
 from homdp_ppl.core.plan_tree import MAX_GRAPH, Planned, policy_tree
 from homdp_ppl.core.policy import Policy
 from homdp_ppl.core.pomdp import POMDP
-from homdp_ppl.core.pomdp_validation import check_pomdp, sizes_of
+from homdp_ppl.core.pomdp_validation import check_pomdp
 from homdp_ppl.core.spaces import HasSpaces, Spaces
 from homdp_ppl.core.tree_picture import draw_tree
 from homdp_ppl.errors import PlanningError, Problem, shown
@@ -334,7 +334,7 @@ def make_plan(
         if not _is_number(number):
             problems.append(Problem(name, shown(number), "a number"))
     refuse(PlanningError, planner, problems)
-    sizes_of(model, planner)
+    model = check_pomdp(model, planner)
     check_policy(policy, model.spaces)
     return Plan(policy, float(value), float(upper), True, planner, statistics, model.spaces, model)
 
