@@ -4,85 +4,18 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 from numpy.typing import ArrayLike
 
 from homdp_ppl.storage._system import open_plain, write_at
-from homdp_ppl.storage.atomic import StorageError, atomic_write, set_aside, storage_errors
+from homdp_ppl.storage.atomic import StorageError, set_aside, storage_errors
 from homdp_ppl.storage.blocks import Block, encode
-from homdp_ppl.storage.records import (
-    BLOCK,
-    DESCRIPTION,
-    PREAMBLE,
-    START,
-    DamageError,
-    Place,
-    make_record,
-    walk,
-)
-
-
-class Contents(NamedTuple):
-    """The contents of a journal."""
-
-    description: dict[str, Any] | None  # None if the file ends or is damaged before it
-    blocks: tuple[Block, ...]
-
-
-def read_journal(path: str | Path, salvage: bool = False) -> Contents:
-    """Read a journal, even while it is being written; the file is not changed.
-
-    Parameters
-    ----------
-    path
-        The file.
-    salvage
-        Return the intact part of a damaged journal instead of raising an error.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as directory:
-    ...     path = Path(directory, "0.journal")
-    ...     with Journal.create(path, {"seed": 0}) as journal:
-    ...         journal.append({"played": [0.5]}, {"round": 3})
-    ...     print(read_journal(path).blocks)
-    (Block(arrays={'played': array([0.5])}, facts={'round': 3}),)
-    """
-    records = []
-    with suppress(DamageError) if salvage else nullcontext():
-        for _, record in walk(Path(path)):
-            records.append(record)
-    return Contents(records[0].facts if records else None, tuple(records[1:]))
-
-
-def write_facts(path: str | Path, facts: Mapping[str, Any]) -> Place:
-    """Replace a file by a journal with only a description; returns the place after it.
-
-    Parameters
-    ----------
-    path
-        The file.
-    facts
-        The description, with values that JSON supports.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as directory:
-    ...     place = write_facts(Path(directory, "facts"), {"seven": 7})
-    ...     print(read_journal(Path(directory, "facts")).description)
-    {'seven': 7}
-    """
-    with _content_errors(Path(path), 0):
-        payload = encode({}, facts)
-    record, end = make_record(START, DESCRIPTION, payload)
-    atomic_write(path, PREAMBLE + record)
-    return end
+from homdp_ppl.storage.records import BLOCK, START, DamageError, Place, make_record, walk
+from homdp_ppl.storage.whole_journal import content_errors, write_facts
 
 
 class Journal:
@@ -198,6 +131,51 @@ class Journal:
             raise
         return journal
 
+    @classmethod
+    def join(cls, path: str | Path) -> tuple[Self, list[Block]]:
+        """Open a journal that several processes use in turns; also returns all its blocks.
+
+        Hold the :class:`homdp_ppl.storage.turn.Turn` of the journal. The remains of an interrupted
+        append are removed. A damaged file raises :class:`DamageError` and is not changed.
+
+        Parameters
+        ----------
+        path
+            The file.
+        """
+        path = Path(path)
+        records = list(walk(path))
+        if not records:
+            raise StorageError(path, "a file that ends inside its description", "a journal")
+        first, *rest = records
+        journal = cls(path, first[1].facts, first[0], records[-1][0])
+        try:
+            journal._drop_rest()
+        except BaseException:
+            journal.close()
+            raise
+        return journal, [block for _, block in rest]
+
+    def catch_up(self) -> list[Block] | None:
+        """Read the blocks that other processes have appended since the last call.
+
+        Returns None if the file was replaced: open it again with :meth:`join`. Hold the
+        :class:`homdp_ppl.storage.turn.Turn` of the journal until the next append is done.
+        """
+        if self._handle is None or not self._in_place(self._handle):
+            return None
+        size, new = os.fstat(self._handle).st_size, list[Block]()
+        if size < self._end.offset:
+            raise DamageError(
+                self.path, "a file that became shorter", size, max(self._end.number - 1, 0)
+            )
+        if size > self._end.offset:
+            for after, block in walk(self.path, self._end):
+                new.append(block)
+                self._end = after
+            self._drop_rest()
+        return new
+
     @property
     def written(self) -> int:
         """The number of blocks."""
@@ -218,7 +196,7 @@ class Journal:
             Wait until the block is on disk. Without it, the block is safe immediately if the
             process ends, but only after some seconds if the power fails.
         """
-        with _content_errors(self.path, self._end.offset):
+        with content_errors(self.path, self._end.offset):
             payload = encode(arrays, facts)
         record, end = make_record(self._end, BLOCK, payload)
         with storage_errors(
@@ -242,7 +220,7 @@ class Journal:
     def records(self) -> Iterator[Block]:
         """Read and verify all blocks in order.
 
-        Use :func:`read_journal` for a closed journal.
+        Use :func:`homdp_ppl.storage.whole_journal.read_journal` for a closed journal.
         """
         self._ready()
         for _, block in walk(self.path, self._start, self._end.offset):
@@ -314,12 +292,3 @@ class Journal:
                 os.ftruncate(self._handle, self._end.offset)
                 os.fsync(self._handle)
         self._unsettled = False
-
-
-@contextmanager
-def _content_errors(path: Path, offset: int) -> Iterator[None]:
-    try:
-        yield
-    except ValueError as error:
-        expected = "arrays of booleans, integers or floats, and facts that JSON supports"
-        raise StorageError(path, str(error), expected, offset=offset) from error

@@ -38,7 +38,9 @@ def write_arrays(path: str | Path, form: str, **arrays: Array) -> None:
     atomic_write(path, content.getvalue())
 
 
-def read_arrays(path: str | Path, form: str, names: Sequence[str]) -> dict[str, Array]:
+def read_arrays(
+    path: str | Path, form: str, names: Sequence[str], optional: Sequence[str] = ()
+) -> dict[str, Array]:
     """Read the arrays of a file.
 
     Raises an error for files of another format, damaged files, pickled objects, and arrays that do
@@ -52,16 +54,19 @@ def read_arrays(path: str | Path, form: str, names: Sequence[str]) -> dict[str, 
         The name of the format.
     names
         The arrays that the file must contain.
+    optional
+        Further arrays, which are read if the file contains them.
     """
     if not isinstance(path, str | os.PathLike):
         raise PolicyError("load", [Problem("path", shown(path), "the name of a file")])
     parts: dict[str, Array] = {}
     with storage_errors(path, "a policy file that can be read"), open(path, "rb") as opened:
         try:  # NumPy and zipfile raise many different errors for damaged files
-            size = _unpacked(opened, ("format", *names))
+            wanted = ("format", *names, *optional)
+            size = _unpacked(opened, wanted)
             _require_room(str(path), size)
             with np.load(opened, allow_pickle=False) as file:
-                parts = {name: file[name] for name in ("format", *names) if name in file.files}
+                parts = {name: file[name] for name in wanted if name in file.files}
         except PolicyError:
             raise
         except Exception:

@@ -11,8 +11,9 @@ import pytest
 
 from homdp_ppl.storage import journal as journals
 from homdp_ppl.storage.atomic import StorageError
-from homdp_ppl.storage.journal import Journal, read_journal
+from homdp_ppl.storage.journal import Journal
 from homdp_ppl.storage.records import HEAD_SIZE, PREAMBLE, DamageError
+from homdp_ppl.storage.whole_journal import read_journal
 from tests.children import finish, kill, spawn
 from tests.raising import raises
 from tests.storage.journals import DESCRIBED, append, numbers, places, write

@@ -11,7 +11,7 @@ import pytest
 from homdp_ppl.storage import records as journal_format
 from homdp_ppl.storage.atomic import StorageError
 from homdp_ppl.storage.blocks import encode
-from homdp_ppl.storage.journal import Journal, read_journal
+from homdp_ppl.storage.journal import Journal
 from homdp_ppl.storage.records import (
     BLOCK,
     DESCRIPTION,
@@ -22,6 +22,7 @@ from homdp_ppl.storage.records import (
     preamble,
     walk,
 )
+from homdp_ppl.storage.whole_journal import read_journal
 from tests.raising import raises
 from tests.storage.journals import DESCRIBED, numbers, places, write
 
