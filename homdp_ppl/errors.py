@@ -299,3 +299,23 @@ class PolicyError(HOMDPError):
     ...     print(error.problems[0])
     probabilities[node 0]: got [0.5 0.6]; expected probabilities that sum to 1
     """
+
+
+class HindsightWarning(UserWarning):
+    """Which states are revealed depends on what was seen or done.
+
+    Examples
+    --------
+    >>> import jax, numpy as np, warnings
+    >>> from homdp_ppl import Episodes, HindsightWarning, models, posterior, rollout, uniform_policy
+    >>> world = models.load("tiger", horizon=2)
+    >>> played = rollout(jax.random.split(jax.random.key(0), 100), world, uniform_policy(world))
+    >>> known = np.ones(played.states.shape, dtype=bool)
+    >>> known[:, :-1] = played.observations == 0  # revealed after a growl from the left only
+    >>> log = Episodes(played.observations, played.actions, played.states, revealed=known)
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always")
+    ...     belief = posterior(world.homdp, log)
+    >>> [warning.category.__name__ for warning in caught]
+    ['HindsightWarning']
+    """

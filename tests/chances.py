@@ -3,7 +3,7 @@
 import numpy as np
 from scipy.stats import binom
 
-from homdp_ppl import POMDP, Episode
+from homdp_ppl import POMDP, Episodes
 
 ALARM = 1e-6  # the false-alarm rate of a test
 
@@ -28,17 +28,18 @@ def enough(hits: np.ndarray, chance: float, alarm: float = ALARM) -> bool:
     return bool(np.sum(hits) >= binom.ppf(alarm, np.size(hits), chance))
 
 
-def frequency_errors(episodes: Episode, pomdp: POMDP, visits: int = 150) -> list[str]:
+def frequency_errors(episodes: Episodes, pomdp: POMDP, visits: int = 150) -> list[str]:
     """Table entries whose frequency in episodes is too far from their probability.
 
     The outcomes of a row are taken in the order in which they occurred. The first ``visits`` of
     them, completed by new draws if there were fewer, are independent draws from that row for any
     policy. Each count is therefore exactly binomial. With M entries, each of the two tails is
-    tested at ``ALARM / (2 M)``.
+    tested at ``ALARM / (2 M)``. Tables may depend on the previous action, but not on the step.
     """
+    episodes = episodes.to_horizon(pomdp.spaces, "episodes")
     generator = np.random.default_rng(0)
     states, observations, actions = episodes.states, episodes.observations, episodes.actions
-    X, A, Y = pomdp.moves(0).shape[0], pomdp.moves(0).shape[1], pomdp.shows(0).shape[1]
+    X, _, A = pomdp.sizes
     rows = [("initial", pomdp.initial, states[:, 0])]
     before, after = states[:, :-1].ravel(), states[:, 1:].ravel()
     rows += [
@@ -46,8 +47,13 @@ def frequency_errors(episodes: Episode, pomdp: POMDP, visits: int = 150) -> list
         for x in range(X)
         for a in range(A)
     ]
-    rows += [(f"O[{x}]", pomdp.shows(0)[x], observations.ravel()[before == x]) for x in range(X)]
-    entries = X + X * A * X + X * Y
+    previous = np.insert(actions, 0, A, axis=1)[:, :-1].ravel() * pomdp.form.answers_action
+    rows += [
+        (f"O[{a}, {x}]", shows[x], observations.ravel()[(before == x) & (previous == a)])
+        for a, shows in enumerate(pomdp.emission[0])
+        for x in range(X)
+    ]
+    entries = X + X * A * X + pomdp.emission[0].size
     errors = []
     for name, row, outcomes in rows:
         first = outcomes[:visits]

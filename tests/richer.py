@@ -1,4 +1,4 @@
-"""Small declarations with tables that depend on the step or the action, or an unknown start."""
+"""Small declarations, each with a feature that the simplest declarations do not have."""
 
 from functools import cache
 from typing import Any
@@ -82,7 +82,45 @@ RICHER: dict[str, HOMDP] = {
 }
 
 
+@homdp(**{**SIZES, "states": 3, "reward": np.vstack([REWARD, [0, 0]]), "terminal": ("x2",)})
+def ends():
+    """Episodes end in the third state."""
+    moves = numpyro.sample("moves", dist.Dirichlet(jnp.ones((2, 2, 3))))
+    shows = numpyro.sample("shows", dist.Dirichlet(jnp.ones((2, 2))))
+    return Kernels(
+        [0.3, 0.7, 0.0],
+        jnp.concatenate([moves, jnp.full((1, 2, 3), 1 / 3)]),  # the last rows are not used
+        jnp.concatenate([shows, jnp.full((1, 2), 0.5)]),
+    )
+
+
+@homdp(**{**SIZES, "reward": lambda x, y, a: 0.2 * x + 0.8 * float(a == y)})
+def bets():
+    """The reward depends on the observation before the action."""
+    shows = numpyro.sample("shows", dist.Dirichlet(jnp.ones((2, 2))))
+    moves = numpyro.sample("moves", dist.Dirichlet(jnp.ones((2, 2, 2))))
+    return Kernels([0.3, 0.7], moves, shows)
+
+
+def once(observations, actions):
+    """Action 1 at most once."""
+    return np.array([True, 1 not in actions])
+
+
+@homdp(**SIZES, allowed=once)
+def limited():
+    """An action is allowed at most once."""
+    p = numpyro.sample("p", dist.Beta(4, 2))
+    moves = numpyro.sample("moves", dist.Dirichlet(jnp.ones((2, 2, 2))))
+    return Kernels([0.3, 0.7], moves, jnp.array([[p, 1 - p], [1 - p, p]]))
+
+
+FEATURES: dict[str, HOMDP] = {
+    model.name: model for model in (answers, steps, ends, start, bets, limited)
+}
+
+
 @cache
 def richer(name: str) -> World:
     """A world of one of these declarations, drawn from its prior."""
-    return RICHER[name].draw(jax.random.key(11))
+    return (RICHER | FEATURES)[name].draw(jax.random.key(11))

@@ -5,6 +5,7 @@ A mask is validated whenever it is asked for. Masks of many histories are tabula
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
@@ -129,11 +130,24 @@ def are_masks(allowed: Any, shape: tuple[int, ...]) -> bool:
 
 
 def allowed_problems(allowed: Any) -> list[Problem]:
-    """Report a value that is not a function; None is accepted."""
-    if allowed is None or (callable(allowed) and not isinstance(allowed, type)):
-        return []
+    """Report a value that is not a function of the history; None is accepted."""
     expected = "a function of (observations, actions) that returns one Boolean per action"
-    return [Problem("allowed", shown(allowed), expected, EXAMPLE)]
+    if allowed is None:
+        return []
+    if not callable(allowed) or isinstance(allowed, type):
+        return [Problem("allowed", shown(allowed), expected, EXAMPLE)]
+    try:
+        signature = inspect.signature(allowed)
+    except (TypeError, ValueError):  # some built-in functions have none
+        return []
+    try:
+        signature.bind(None, None)
+    except TypeError:
+        remedy = (
+            "Write def allowed(observations, actions). It depends on the history, not the state."
+        )
+        return [Problem("allowed", f"a function of {signature}", expected, remedy)]
+    return []
 
 
 def refuse_allowed(planner: str, allowed: Any) -> None:
@@ -159,7 +173,7 @@ class AllowedPolicy:
 
     def act(self, observations: ArrayLike, actions: ArrayLike) -> Array:
         """Probabilities of the next action, (A,), given y_1 .. y_h and a_1 .. a_{h-1}."""
-        seen, done = as_history("uniform_policy", observations, actions)
+        seen, done = as_history("uniform_policy", observations, actions, self.spaces.names[1:])
         _, Y, A, H = self.spaces.sizes
         done = done if done.size else np.zeros(done.shape, dtype=int)
         problems = history_problems(seen, done, Y, A)
@@ -175,7 +189,11 @@ def _asked(
     allowed: Allowed, observations: Array, actions: Array, spaces: Spaces
 ) -> tuple[Array, Problem | None]:
     """The mask of one history; if it is invalid, a problem and a mask that allows everything."""
-    answer = allowed(np.array(observations, dtype=int), np.array(actions, dtype=int))
+    try:
+        answer = allowed(np.array(observations, dtype=int), np.array(actions, dtype=int))
+    except Exception as error:
+        error.add_note(f"in allowed, at {history_words(observations, actions, spaces)}")
+        raise
     A = len(spaces.actions)
     everything = np.ones(A, dtype=bool)
     try:

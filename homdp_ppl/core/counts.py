@@ -18,6 +18,7 @@ from homdp_ppl.core.episodes import Episodes
 from homdp_ppl.core.form import Form
 from homdp_ppl.core.policy import range_problems
 from homdp_ppl.core.pomdp_validation import spaces_of
+from homdp_ppl.core.reward_counts import RewardCounts
 from homdp_ppl.core.spaces import HasTables
 from homdp_ppl.errors import DataError, Problem, shown
 from homdp_ppl.memory import NUMBER, count, require_memory
@@ -28,7 +29,7 @@ Names: TypeAlias = tuple[tuple[str, ...], ...]
 
 @partial(
     jax.tree_util.register_dataclass,
-    data_fields=["transition", "emission", "initial"],
+    data_fields=["transition", "emission", "initial", "rewards"],
     meta_fields=["names"],
 )
 @dataclass(frozen=True, eq=False)
@@ -50,6 +51,7 @@ class Counts:
     emission: Array  # (X, Y)     n(x, y), in the form of the model's emission table
     names: Names | None = None  # of states, observations and actions, if they are known
     initial: Array | None = None  # (X,)       n(x_1); None if first states were not counted
+    rewards: RewardCounts | None = None  # of recorded rewards; None if rewards are known
 
     @classmethod
     @checked
@@ -60,7 +62,8 @@ class Counts:
             np.zeros(shape, dtype=np.int64)
             for shape in (form.transition, form.emission, form.initial)
         )
-        return cls(transition, emission, model.spaces.names, initial)
+        rewards = None if form.reward is None else RewardCounts.zero(form.reward)
+        return cls(transition, emission, model.spaces.names, initial, rewards)
 
     @classmethod
     @checked
@@ -76,12 +79,16 @@ class Counts:
         moves, shows = model.form.step_places(batch.states, batch.observations, batch.actions)
         if not batch.full_length:
             moves, shows = (tuple(part[batch.steps] for part in index) for index in (moves, shows))
-        starts = (batch.states[:, 0],)
+        starts, rewards = (batch.states[:, 0],), zero.rewards
+        if rewards is not None and batch.rewards is not None and batch.rewards_known is not None:
+            played = batch.states, batch.observations, batch.actions
+            rewards = rewards.add(*played, batch.rewards, batch.rewards_known)
         return cls(
             _incremented(zero.transition, moves, traced=False),
             _incremented(zero.emission, shows, traced=False),
             zero.names,
             _incremented(np.zeros(model.form.initial, dtype=np.int64), starts, traced=False),
+            rewards,
         )
 
     def __add__(self, other: Counts) -> Counts:
@@ -114,6 +121,7 @@ class Counts:
             self.emission + other.emission,
             self.names or other.names,
             self.initial + other.initial if both else None,  # type: ignore[operator]
+            None if self.rewards is None or other.rewards is None else self.rewards + other.rewards,
         )
 
     @checked
@@ -130,13 +138,20 @@ class Counts:
             None
             if self.initial is None
             else _incremented(self.initial, (episode.states[0],), traced),
+            _with_rewards(self.rewards, episode),
         )
 
     @property
     def form(self) -> Form:
         """The form of the tables that are counted."""
         transition, emission = np.shape(self.transition), np.shape(self.emission)
-        return Form(transition[-1:], transition, emission)
+        reward = None if self.rewards is None else self.rewards.form
+        return Form(transition[-1:], transition, emission, reward)
+
+    @property
+    def reward(self) -> Array | None:
+        """How often each outcome of random rewards was recorded; None if it was not counted."""
+        return None if self.rewards is None else self.rewards.outcomes
 
     @property
     def state_action(self) -> Array:
@@ -147,6 +162,19 @@ class Counts:
     def visits(self) -> Array:
         """n(x) at steps 1..H, with the axes of the emission table except the last."""
         return self.emission.sum(-1)
+
+
+def _with_rewards(counts: RewardCounts | None, episode: Episode) -> RewardCounts | None:
+    """The statistics with the recorded rewards of an episode."""
+    if counts is None or episode.rewards is None:
+        return counts
+    rewards = episode.rewards
+    if isinstance(rewards, jax.Array):
+        known: Array = ~jnp.isnan(rewards)
+    else:
+        recorded = np.ma.masked_invalid(np.ma.asarray(rewards).astype(np.float64))
+        known, rewards = ~np.ma.getmaskarray(recorded), recorded.filled(0.0)
+    return counts.add(episode.states, episode.observations, episode.actions, rewards, known)
 
 
 def _incremented(table: Array, index: tuple[Array, ...], traced: bool) -> Array:
@@ -188,11 +216,26 @@ def check_counts(counts: Counts, model: HasTables, subject: str = "counts") -> N
         elif not isinstance(table, jax.core.Tracer) and not _counting(table):
             expected = "finite, non-negative numbers"
             problems.append(Problem(f"counts.{where}", f"values of type {table.dtype}", expected))
+    problems += _reward_problems(counts.rewards, form)
     if not problems and counts.names and counts.names != model.spaces[:3]:
         names = str(counts.names), str(model.spaces[:3])
         problems.append(Problem("counts.names", *names, "Count episodes of this model."))
     if problems:
         raise DataError(subject, problems)
+
+
+def _reward_problems(counts: RewardCounts | None, form: Form) -> list[Problem]:
+    """Report statistics of rewards that do not fit a model with random rewards."""
+    if form.reward is None:
+        return []
+    remedy = "Count episodes of this model: homdp.counts(episodes)."
+    if not isinstance(counts, RewardCounts):
+        return [Problem("counts.rewards", shown(counts), "statistics of random rewards", remedy)]
+    if counts.form != form.reward or np.shape(counts.number) != form.reward.shape:
+        expected = f"rows of shape {form.reward.shape}, with the outcomes of this model"
+        got = f"rows of shape {np.shape(counts.number)}"
+        return [Problem("counts.rewards", got, expected, remedy)]
+    return []
 
 
 def _counting(table: Array) -> bool:

@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike
 from homdp_ppl.core.episode_values import Known, Values, in_space, split_missing
 from homdp_ppl.core.policy import Trajectory
 from homdp_ppl.core.pomdp_validation import spaces_of
+from homdp_ppl.core.sensors import Sensors
 from homdp_ppl.core.spaces import HasSpaces, Space, Spaces, shape_of, value_problems
 from homdp_ppl.errors import DataError, Problem, shown
 from homdp_ppl.precision import Array
@@ -91,7 +92,8 @@ class Episode:
         Parameters
         ----------
         observations, actions
-            One value per step.
+            One value per step. Observations of several sensors may also be tuples or dicts, or a
+            dict {sensor: one value per step}.
         states
             One value per step and the state after the last action; None for states that were not
             revealed.
@@ -192,6 +194,11 @@ def missing_value(where: str, at: str) -> Problem:
 
 def _encoded(where: str, values: ArrayLike, space: Space, problems: list[Problem]) -> Values:
     """Convert the values of one episode to indices or numbers; missing values are masked."""
+    if isinstance(space, Sensors):
+        values, wrong = space.encode_steps(where, values)
+        if wrong:
+            problems += wrong
+            return np.zeros(0, dtype=int)
     array, known = _read(where, values, problems)
     array, wrong = in_space(where, array, known, space)
     if not wrong and array.ndim:

@@ -9,7 +9,8 @@ import numpy as np
 from homdp_ppl.core.episode import length_problems, missing_value
 from homdp_ppl.core.episode_values import Known, Values
 from homdp_ppl.core.form import Form
-from homdp_ppl.core.spaces import ENDED, Spaces, entry_place, shape_of, value_problems
+from homdp_ppl.core.sensors import ENDED
+from homdp_ppl.core.spaces import Spaces, entry_place, shape_of, value_problems
 from homdp_ppl.errors import Problem
 
 if TYPE_CHECKING:
@@ -17,7 +18,10 @@ if TYPE_CHECKING:
 
 LISTED = 20  # excluded steps that are reported individually
 IMPOSSIBLE = "Check that the data come from this model, and that its program allows such steps."
-NOT_YET = "Episodes with missing states are not supported."
+GAPS = (
+    "Counts of the revealed steps alone are biased if what is revealed depends on what was seen. "
+    "posterior(homdp, episodes) sums over missing states."
+)
 
 
 class Support(Protocol):
@@ -192,14 +196,14 @@ def incomplete_problems(episodes: Episodes) -> list[Problem]:
     number = len(np.unique(gaps[:, 0]))
     got = f"{len(gaps):,} missing in {number:,} of {len(episodes):,} episodes"
     at = f"first in {entry_place(gaps[0], episodes.ids)}"
-    return [Problem("states", got, "all states revealed", NOT_YET, at)]
+    return [Problem("states", got, "all states revealed", GAPS, at)]
 
 
 def excluded_problems(episodes: Episodes, support: Support, spaces: Spaces) -> list[Problem]:
     """Report steps that a declaration excludes; only revealed states are read."""
     states, actions, seen = episodes.states, episodes.actions, episodes.observations
     before, after = states[:, :-1], states[:, 1:]
-    form = Form(*map(np.shape, (support.initial, support.transition, support.emission)))
+    form = Form(np.shape(support.initial), np.shape(support.transition), np.shape(support.emission))
     moves, shows = form.step_places(states, seen, actions)
     excluded = {
         "initial": ~support.initial[states[:, :1]],

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from homdp_ppl.core.spaces import Real, Space, entry_place
+from homdp_ppl.core.sensors import Sensors
+from homdp_ppl.core.spaces import Real, Space, entry_place, value_problems
 from homdp_ppl.errors import Problem, unknown
 
 Values = NDArray[Any]
@@ -72,9 +73,12 @@ def in_space(
     """Convert values to the representation of a space, with blanks for missing values.
 
     Names become indices. Floats become indices only if NaN marks missing values, because an array
-    of integers cannot contain NaN.
+    of integers cannot contain NaN. Outcomes of several sensors along a third axis become joint
+    indices.
     """
     problems: list[Problem] = []
+    if isinstance(space, Sensors) and values.ndim == 3 and values.shape[2] == len(space.sensors):
+        return _joined(where, values, known, space, ids)
     if isinstance(space, Real):
         if known is not None and values.dtype.kind in "iu":
             values = values.astype(np.float64)
@@ -90,6 +94,21 @@ def in_space(
         values = values.copy()
         values[~known] = blank(values.dtype)
     return values, problems
+
+
+def _joined(
+    where: str, values: Values, known: Known | None, space: Sensors, ids: Values | None
+) -> tuple[Values, list[Problem]]:
+    """Joint indices, (episodes, steps), of the outcomes of all sensors along the last axis."""
+    columns, problems = [], []
+    for k, (sensor, names) in enumerate(space.sensors.items()):
+        place = f"{where}[{sensor}]"
+        column, wrong = in_space(place, values[:, :, k], known, names, ids)
+        columns.append(column)
+        problems += wrong or value_problems(place, column, names, known, ids)
+    if problems:
+        return values[:, :, 0], problems
+    return np.ravel_multi_index(tuple(columns), space.shape), []
 
 
 def _indices(

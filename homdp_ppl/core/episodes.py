@@ -198,8 +198,9 @@ class Episodes:
     def to_horizon(self, spaces: Spaces, subject: str) -> Episodes:
         """Episodes of H steps: after its end, an episode stays in its terminal state.
 
-        There the observation is "ended" and the action is the first one. Raises an error for
-        missing states, and for truncated episodes, whose further states are unknown.
+        There the observation is "ended", the action is the first one, and a recorded reward is 0.
+        Raises an error for missing states, and for truncated episodes, whose further states are
+        unknown.
         """
         self.require_revealed(subject)
         cut = np.flatnonzero((self.length < self.horizon) & (self.ended != "terminal"))
@@ -214,10 +215,13 @@ class Episodes:
             return self
         index = np.minimum(np.arange(self.horizon + 1), self.length[:, None])
         ended = len(names_of(spaces.observations)) - 1
+        rewards, known = self.rewards, self.rewards_known
         return Episodes(
             np.where(self.steps, self.observations, ended),
             np.where(self.steps, self.actions, 0),
             np.take_along_axis(self.states, index, axis=1),
+            rewards=None if rewards is None else np.where(self.steps, rewards, 0),
+            rewards_known=None if known is None else known | ~self.steps,
         )
 
     def _require(self, problems: list[Problem], subject: str) -> Episodes:
@@ -316,7 +320,7 @@ def _in_spaces(episodes: Episodes, spaces: Spaces) -> tuple[Episodes, list[Probl
         before: Values = getattr(episodes, name)
         after, wrong = in_space(name, before, known, getattr(spaces, name), episodes.ids)
         problems += wrong
-        if after.dtype != before.dtype:
+        if after.dtype != before.dtype or after.shape != before.shape:
             changed[name] = after
     return replace(episodes, **changed) if changed else episodes, problems
 

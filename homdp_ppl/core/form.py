@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from homdp_ppl.core.reward_form import RewardForm
 from homdp_ppl.precision import Array, namespace
 
 if TYPE_CHECKING:
@@ -34,6 +35,12 @@ class Form(NamedTuple):
     initial: tuple[int, ...]  # (X,)
     transition: tuple[int, ...]  # (X, A, X) or (H, X, A, X)
     emission: tuple[int, ...]  # (X, Y), (A + 1, X, Y) or (H, A + 1 or 1, X, Y)
+    reward: RewardForm | None = None  # of random rewards; None if rewards are known
+
+    @property
+    def tables(self) -> tuple[tuple[int, ...], ...]:
+        """The shapes of the initial distribution, the transitions and the emissions."""
+        return self.initial, self.transition, self.emission
 
     @property
     def sizes(self) -> tuple[int, int, int]:

@@ -19,6 +19,7 @@ from homdp_ppl.core.numbers import as_numbers
 from homdp_ppl.core.policy import Policy, as_history, history_problems
 from homdp_ppl.core.pomdp_shapes import check_index
 from homdp_ppl.core.pomdp_validation import spaces_of
+from homdp_ppl.core.sensors import SENSOR_ARRAYS, Sensors, sensors_of
 from homdp_ppl.core.spaces import HasSpaces, Real, names_of, require_finite
 from homdp_ppl.core.writing_out import written_out
 from homdp_ppl.errors import PolicyError, Problem
@@ -146,15 +147,17 @@ class GraphPolicy:
             "probabilities": self.probabilities,
             "successor": self.successor,
         }
+        if isinstance(observations, Sensors):
+            names |= observations.arrays
         write_arrays(path, FORMAT, **arrays, **names)
 
     @classmethod
     @checked
     def load(cls, path: str | Path) -> GraphPolicy:
         """Load a policy from a file written by :meth:`save`; no code is executed."""
-        parts = read_arrays(path, FORMAT, PARTS)
+        parts = read_arrays(path, FORMAT, PARTS, optional=SENSOR_ARRAYS)
         start, probabilities, successor, observations, actions = (parts[name] for name in PARTS)
-        names = tuple(map(str, observations)), tuple(map(str, actions))
+        names = sensors_of(parts, tuple(map(str, observations))), tuple(map(str, actions))
         return cls(start, probabilities, successor, names if names[1] else None)
 
     @checked
@@ -176,8 +179,12 @@ class GraphPolicy:
         return (jnp.asarray(self.successor) if traced else self.successor)[place]
 
     def act(self, observations: ArrayLike, actions: ArrayLike) -> Array:
-        """Probabilities of the next action, (A,), given y_1 .. y_h and a_1 .. a_{h-1}."""
-        seen, done = as_history("GraphPolicy.act", observations, actions)
+        """Probabilities of the next action, (A,), given y_1 .. y_h and a_1 .. a_{h-1}.
+
+        Values are indices, or names if the policy has :attr:`names`. Observations of several
+        sensors may also be tuples or dicts.
+        """
+        seen, done = as_history("GraphPolicy.act", observations, actions, self.names)
         problems = history_problems(seen, done, len(self.start), self.probabilities.shape[1])
         if problems:
             raise PolicyError("GraphPolicy.act", problems)

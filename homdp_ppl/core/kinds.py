@@ -127,8 +127,8 @@ kind_of = functools.cache(_kind)
 
 
 def _union(parts: Sequence[Any]) -> Kind | None:
-    like = get_args(ArrayLike)
-    if set(like) <= set(parts):  # unions are flattened
+    like = get_args(ArrayLike)  # nothing from NumPy 2.5 on, where it is a named alias
+    if like and set(like) <= set(parts):  # unions are flattened
         parts = [ArrayLike, *(part for part in parts if part not in like)]
     kinds = [_kind(part) for part in parts]
     if None in kinds:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from numbers import Real
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
 import jax
 import networkx as nx
@@ -17,6 +17,7 @@ from homdp_ppl.core.arguments import refuse
 from homdp_ppl.core.bound import Bound
 from homdp_ppl.core.checked import check_fields, checked
 from homdp_ppl.core.graph_policy import GraphPolicy, check_policy
+from homdp_ppl.core.optimism import Backup, Caps
 from homdp_ppl.core.plan_tree import MAX_GRAPH, Planned, policy_tree
 from homdp_ppl.core.policy import Policy
 from homdp_ppl.core.pomdp import POMDP
@@ -32,17 +33,14 @@ if TYPE_CHECKING:
 READABLE = 24  # the largest number of new histories per step in a readable picture
 ROUNDING = 1e-7  # rounding error of a value, relative to the horizon or to the value itself
 
-# (parameters, h from 1, alpha_next (A, Y, X)) -> (X, A), without the reward
-Backup: TypeAlias = Callable[[Any, int, Array], Array]
-
 
 class Solution(NamedTuple):
     """The numbers of a plan; contains only arrays, so that it is a JAX pytree."""
 
-    # ()  of the policy; with a backup or a clip, the optimistic value at the root
+    # ()  of the policy; with a backup or caps, the optimistic value at the root
     value: Array | np.float64
     upper: Array | np.float64  # ()  upper bound on the optimum
-    # (Y, X)  alpha-vectors after each first observation, if a backup or a clip needs them
+    # (Y, X)  alpha-vectors after each first observation; constant without a backup
     first: Array
     policy: GraphPolicy
     # (N, A)  which actions are allowed at each node of the policy; None: all of them
@@ -54,7 +52,7 @@ class Plan:
     """A policy for a model, with its value and an upper bound on the optimum.
 
     If the plan is ``certified``, ``value <= optimum <= upper``; both are equal if the planner is
-    exact. With an optimistic backup or clipped values, both are the optimistic value at the root.
+    exact. With an optimistic backup or caps, both are the optimistic value at the root.
     If the plan is not certified, ``value`` is the mean return of simulated episodes (NaN if there
     were none), ``statistics`` contains "episodes", "standard error", "low" and "high" (a 95 %
     interval), and ``upper`` is infinite.
@@ -241,8 +239,8 @@ class TreePlanner(Planner, Protocol):
     A support is a POMDP or tables of booleans; outcomes that are zero in it are pruned.
     """
 
-    def optimistic(self, backup: Backup | None, clip: bool) -> TreePlanner:
-        """The same planner with an optimistic backup, or with values clipped to H - h + 1."""
+    def optimistic(self, backup: Backup | None, caps: Caps | None) -> TreePlanner:
+        """The same planner with an optimistic backup, or with caps on the values of histories."""
 
     def solve(
         self,
@@ -252,10 +250,10 @@ class TreePlanner(Planner, Protocol):
         *,
         allowed: Allowed | None = None,
     ) -> Solution:
-        """Plan for a model; ``parameters`` are those of the backup."""
+        """Plan for a model; ``parameters`` are those of the backup or of the caps."""
 
     def compile(self, support: Any, *, allowed: Allowed | None = None) -> Callable[..., Solution]:
-        """Return a pure function of (POMDP, backup parameters) for models with this support."""
+        """Return a pure function of (POMDP, parameters) for models with this support."""
 
     def scorer(
         self, support: Any, world: POMDP, *, allowed: Allowed | None = None

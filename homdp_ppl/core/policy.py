@@ -11,8 +11,10 @@ from typing import NamedTuple, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import ArrayLike
 
+from homdp_ppl.core.episode_values import in_space
 from homdp_ppl.core.probabilities import FLOAT32, normalised
-from homdp_ppl.core.spaces import NUMBERS_FOR_NAMES, Spaces, label_of
+from homdp_ppl.core.sensors import Sensors
+from homdp_ppl.core.spaces import NUMBERS_FOR_NAMES, Space, Spaces, label_of
 from homdp_ppl.errors import PolicyError, Problem, shown
 from homdp_ppl.precision import Array
 
@@ -59,6 +61,10 @@ class Policy(Protocol):
         """Probabilities of the next action, (A,), given y_1 .. y_h and a_1 .. a_{h-1}."""
 
 
+class Searching:
+    """The base class of policies that plan online: they search before every action."""
+
+
 def ask(policy: Policy, observations: ArrayLike, actions: ArrayLike, spaces: Spaces) -> Array:
     """Call a policy on a history and validate its action probabilities.
 
@@ -80,9 +86,21 @@ def ask(policy: Policy, observations: ArrayLike, actions: ArrayLike, spaces: Spa
     return normalised(chances)  # policies may return float32
 
 
-def as_history(subject: str, observations: ArrayLike, actions: ArrayLike) -> tuple[Array, Array]:
-    """Convert a history to arrays; raises an error unless they contain numbers or names."""
-    problems, found = [], []
+def as_history(
+    subject: str,
+    observations: ArrayLike,
+    actions: ArrayLike,
+    names: tuple[Space, tuple[str, ...]] | None = None,
+) -> tuple[Array, Array]:
+    """Convert a history to arrays; raises an error unless they contain numbers or names.
+
+    If the names of observations and actions are known, names become indices, and observations of
+    several sensors may be tuples or dicts.
+    """
+    problems: list[Problem] = []
+    found: list[Array] = []
+    if names is not None and isinstance(names[0], Sensors):
+        observations, problems = names[0].encode_steps("observations", observations)
     for where, given in (("observations", observations), ("actions", actions)):
         try:
             array = np.asarray(given)
@@ -90,6 +108,9 @@ def as_history(subject: str, observations: ArrayLike, actions: ArrayLike) -> tup
             array = np.zeros(0, dtype=object)
         if array.dtype.kind not in "biufU" or np.ma.is_masked(given):
             problems.append(Problem(where, shown(given), "an array with one value per step"))
+        elif names is not None and array.dtype.kind == "U":
+            array, wrong = in_space(where, array, None, names[len(found)])
+            problems += wrong
         found.append(array)
     if problems:
         raise PolicyError(subject, problems)

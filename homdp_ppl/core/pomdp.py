@@ -401,8 +401,9 @@ def assembled(
 ) -> POMDP:
     """A POMDP from initial, transition and emission tables in their declared form; can be traced.
 
-    The rewards (H, X, Y or 1, A), the terminal states (X,) and the units, scale and shift, are the
-    same for all candidates, which are extra leading axes of the tables. Nothing is validated.
+    The tables and the rewards (H, X, Y or 1, A) have extra leading axes for candidates. The
+    terminal states (X,) and the units, scale and shift, are the same for all of them. Nothing is
+    validated.
     """
     initial, *rows = tables
     transition, emission = form.full(*rows)
@@ -412,7 +413,7 @@ def assembled(
         initial,
         transition,
         emission,
-        np.broadcast_to(reward, (*batch, *reward.shape)) if batch else reward,
+        reward,
         np.broadcast_to(terminal, np.shape(initial)),
         np.full(batch, scale),
         np.full(batch, shift),

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from homdp_ppl.core.spaces import Spaces
+from homdp_ppl.core.spaces import Spaces, kernel_of, names_of
 from homdp_ppl.errors import Problem
 from homdp_ppl.precision import Array
 
@@ -103,7 +103,7 @@ def entry_name(where: str, index: Any, shape: tuple[int, ...], spaces: Spaces) -
     Parameters
     ----------
     where
-        The name of the table: "initial", "transition" or "emission".
+        The name of the table: "initial", "transition", "emission", that of a sensor, or "reward".
     index
         The index of the entry or the row.
     shape
@@ -111,8 +111,11 @@ def entry_name(where: str, index: Any, shape: tuple[int, ...], spaces: Spaces) -
     spaces
         The names of the model.
     """
-    extra = len(shape) - RANKS[where]
-    leading = LEADING[where][len(LEADING[where]) - extra :]
+    if where == "reward":
+        return reward_entry(tuple(index), shape, spaces)
+    kernel = kernel_of(where)
+    extra = len(shape) - RANKS[kernel]
+    leading = LEADING[kernel][len(LEADING[kernel]) - extra :]
     words = []
     for axis, k, n in zip(leading, index, shape, strict=False):
         if n == 1:
@@ -123,6 +126,14 @@ def entry_name(where: str, index: Any, shape: tuple[int, ...], spaces: Spaces) -
             first = k == len(spaces.actions)
             words.append("before any action" if first else f"after {spaces.actions[k]}")
     return ", ".join([*words, spaces.entry(where, index[len(leading) :])])
+
+
+def reward_entry(index: tuple[int, ...], shape: tuple[int, ...], spaces: Spaces) -> str:
+    """The names of a row of a table whose first axes are (H|1, X, Y|1, A)."""
+    h, x, y, a = index[:4]
+    steps = (f"step {h + 1}",) if shape[0] > 1 else ()
+    seen = (names_of(spaces.observations)[y],) if shape[2] > 1 else ()
+    return ", ".join((*steps, names_of(spaces.states)[x], *seen, spaces.actions[a]))
 
 
 def normalised(rows: Array) -> Array:

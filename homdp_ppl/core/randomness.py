@@ -11,6 +11,8 @@ import numpy as np
 from homdp_ppl.errors import DataError, Problem, TracedError, shown
 from homdp_ppl.precision import Array, namespace
 
+REWARDS = 2**32 - 2  # the number of the world's key for rewards; steps have smaller numbers
+
 
 class Noise(NamedTuple):
     """The uniform random numbers of an episode.
@@ -36,6 +38,14 @@ def noise(world_key: Array, policy_key: Array, horizon: int) -> Noise:
         jnp.arange(horizon)
     )
     return Noise(world[:, 0], world[:-1, 1], action)
+
+
+def reward_key(world_key: Array) -> Array:
+    """The key of the rewards of an episode, from the key of the world.
+
+    Rewards have keys of their own: random rewards change nothing else in an episode.
+    """
+    return jax.random.fold_in(world_key, REWARDS)
 
 
 def choose(row: Array, uniform: Array | float) -> Array:

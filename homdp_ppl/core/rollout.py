@@ -24,6 +24,7 @@ from homdp_ppl.core.randomness import (
     noise,
     number_of_keys,
     refuse_traced_key,
+    reward_key,
 )
 from homdp_ppl.core.spaces import Spaces, shape_of
 from homdp_ppl.errors import DataError, Problem
@@ -105,7 +106,14 @@ def _noise(keys: Array, horizon: int, actions: Array | None) -> Noise:
 
 
 def _split(key: Array) -> tuple[Array, Array]:
+    """The keys of the world and of the policy."""
     return jax.random.fold_in(key, 0), jax.random.fold_in(key, 1)
+
+
+@in_x64
+def reward_keys(keys: Array) -> Array:
+    """The keys of the rewards of episodes, from the keys of the episodes."""
+    return jax.vmap(lambda key: reward_key(_split(key)[0]))(keys)
 
 
 @in_x64
@@ -198,6 +206,7 @@ def cut_at_end(played: Episodes, terminal: Array) -> Episodes:
         played.observations,
         played.actions,
         played.states,
+        rewards=played.rewards,
         length=steps_taken(played.states, terminal),
         ended=np.where(terminal[played.states].any(-1), "terminal", "horizon"),
         behaviour=played.behaviour,

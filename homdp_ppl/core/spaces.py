@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from numbers import Integral
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
@@ -10,6 +10,7 @@ import numpy as np
 
 from homdp_ppl.core.checked import checked
 from homdp_ppl.core.form import Form, stationary_form
+from homdp_ppl.core.sensors import Sensors
 from homdp_ppl.errors import DataError, Problem, SpacesError, shown
 from homdp_ppl.precision import Array
 
@@ -17,7 +18,6 @@ NO_TABLES = (
     "Real-valued spaces have no tables. Plan with planners.quantised() or "
     "planners.particle_tree(); infer with posterior(homdp, episodes)."
 )
-ENDED = "ended"  # the observation of terminal states
 NUMBERS_FOR_NAMES = "Convert names to indices: world.spaces.observations.index(name)."
 
 
@@ -60,7 +60,9 @@ class Spaces(NamedTuple):
     """The states, observations and actions of a model, and its horizon.
 
     States and observations are tuples of names or :class:`Real`; actions are a tuple of names. If
-    there are terminal states, the last observation is "ended", which only they show.
+    there are several sensors, observations are the names of their joint outcomes, for example
+    "left, dark", and :attr:`sensors` has the outcomes of each. If there are terminal states, the
+    last observation is "ended", which only they show.
 
     Examples
     --------
@@ -94,6 +96,11 @@ class Spaces(NamedTuple):
         return stationary_form(self)
 
     @property
+    def sensors(self) -> Mapping[str, tuple[str, ...]]:
+        """The outcomes of each sensor, by name; {} unless several sensors were declared."""
+        return self.observations.sensors if isinstance(self.observations, Sensors) else {}
+
+    @property
     def ends(self) -> Array:
         """Whether each state is terminal, (X,); only for finitely many states."""
         return np.isin(names_of(self.states), self.terminal)
@@ -122,8 +129,8 @@ class Spaces(NamedTuple):
     def entry(self, table: str, index: Array | Sequence[int]) -> str:
         """The names that belong to an index, or its first entries, of a table.
 
-        The table is "initial", "transition" or "emission", without axes for the step or the
-        previous action.
+        The table is "initial", "transition", "emission" or that of a sensor, for example
+        "emission[ear]", without axes for the step or the previous action.
 
         Examples
         --------
@@ -136,6 +143,10 @@ class Spaces(NamedTuple):
             "initial": (names_of(self.states),),
             "transition": (names_of(self.states), self.actions, names_of(self.states)),
             "emission": (names_of(self.states), names_of(self.observations)),
+            **{
+                sensor_table(sensor): (names_of(self.states), names)
+                for sensor, names in self.sensors.items()
+            },
         }
         problems = []
         if table not in axes:
@@ -199,13 +210,22 @@ def shape_of(space: Space) -> tuple[int, ...]:
     return space.shape if isinstance(space, Real) else ()
 
 
+def sensor_table(sensor: str) -> str:
+    """The name of the emission table of a sensor."""
+    return f"emission[{sensor}]"
+
+
+def kernel_of(table: str) -> str:
+    """The kernel of a table: "emission" for the table of a sensor."""
+    return table.partition("[")[0]
+
+
 def describe(space: Space, word: str) -> str:
     """Describe a space, for example "2 states"."""
-    return (
-        f"{word}s in {space}"
-        if isinstance(space, Real)
-        else f"{len(space)} {word}{'s' * (len(space) != 1)}"
-    )
+    if isinstance(space, Real):
+        return f"{word}s in {space}"
+    sensors = f" ({space.summary})" if isinstance(space, Sensors) else ""
+    return f"{len(space)} {word}{'s' * (len(space) != 1)}{sensors}"
 
 
 def label_of(value: Any, space: Space) -> str:

@@ -11,13 +11,8 @@ import numpyro.distributions as dist
 from numpyro.distributions import Distribution
 
 from homdp_ppl.core.spaces import Real, Space, Spaces, shape_of
-from homdp_ppl.declare.kernels import (
-    Kernels,
-    call_kernel,
-    is_function,
-    needs_first,
-    no_first_emission,
-)
+from homdp_ppl.declare.distributions import call_kernel, is_function
+from homdp_ppl.declare.kernels import Kernels, needs_first, no_first_emission
 from homdp_ppl.declare.signatures import KernelError
 from homdp_ppl.declare.switch import Switch
 from homdp_ppl.errors import Problem

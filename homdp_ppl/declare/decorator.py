@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -12,15 +12,16 @@ import numpyro
 from numpy.typing import ArrayLike
 from numpyro.distributions import Distribution
 
-from homdp_ppl.core.allowed import Allowed
+from homdp_ppl.core.allowed import Allowed, allowed_problems
 from homdp_ppl.core.spaces import Real
 from homdp_ppl.declare.density_validation import play_trials, trial_problems, trials
 from homdp_ppl.declare.fingerprint import fingerprint, probe_digest
 from homdp_ppl.declare.kernels import Kernels, tabulators
 from homdp_ppl.declare.model import HOMDP, World
-from homdp_ppl.declare.probing import Prober
+from homdp_ppl.declare.probing import Probe, Prober
 from homdp_ppl.declare.restriction import restriction_digest, restriction_problems
-from homdp_ppl.declare.rewards import Given, rewards_of
+from homdp_ppl.declare.reward_law import law_of, mean_problems
+from homdp_ppl.declare.rewards import Given, Recorded, rewards_of
 from homdp_ppl.declare.sizes import declared_size_problems
 from homdp_ppl.declare.structure import analyse
 from homdp_ppl.declare.validation import (
@@ -46,12 +47,13 @@ def homdp(
     /,
     *,
     states: Sequence[str] | int | Real,
-    observations: Sequence[str] | int | Real,
+    observations: Sequence[str] | int | Real | Mapping[str, Sequence[str] | int],
     actions: Sequence[str] | int,
     horizon: int,
     reward: ArrayLike | Callable[..., Any] | None = None,
     cost: ArrayLike | Callable[..., Any] | None = None,
     reward_range: tuple[float, float] | None = None,
+    rewards_recorded: Recorded = "always",
     terminal: Sequence[str] = (),
     allowed: Allowed | None = None,
 ) -> Callable[[Callable[[], Kernels]], HOMDP]:
@@ -63,6 +65,7 @@ def homdp(
         Leave this out. Write the program below the decorator.
     states, observations, actions
         Names, or the number of names. States and observations may also be :class:`Real` vectors.
+        Several sensors are a dict {sensor: names or their number}; the emission is then a dict too.
     horizon
         Number of actions in an episode.
     reward
@@ -74,7 +77,11 @@ def homdp(
         Costs instead of rewards, in the same forms. The reward is minus the cost.
     reward_range
         (low, high): the smallest and the largest possible reward or cost. Required for functions of
-        real-valued spaces whose numbers are not in [0, 1]; otherwise found from the numbers.
+        real-valued spaces whose numbers are not in [0, 1], and for a reward kernel in
+        :class:`Kernels`; otherwise found from the numbers.
+    rewards_recorded
+        "coin" if some random rewards are not recorded, and this depends on nothing in the episode.
+        Then steps without a recorded reward are skipped. By default, they are an error.
 
     Inside, rewards are in [0, 1]: they are used as they are if all are in [0, 1], otherwise the
     range becomes [0, 1]. Values, gaps, regret and returns are reported in the units of the
@@ -126,11 +133,17 @@ def homdp(
             [Problem("arguments", f"a {type(program).__name__}", "keyword arguments only", remedy)],
         )
 
-    given = Given(reward, cost, reward_range)
+    given = Given(reward, cost, reward_range, rewards_recorded)
 
     def declared(function: Callable[[], Kernels]) -> HOMDP:
-        model = declare(function, states, observations, actions, horizon, given, terminal)
-        return model if allowed is None else _restricted(model, allowed)
+        try:
+            model = declare(function, states, observations, actions, horizon, given, terminal)
+        except DeclarationError as error:
+            wrong = allowed_problems(allowed)
+            if not wrong:
+                raise
+            raise DeclarationError(error.args[0], [*error.problems, *wrong]) from None
+        return model if allowed is None else restricted(model, allowed)
 
     return declared
 
@@ -138,14 +151,14 @@ def homdp(
 def tabular(
     *,
     T: ArrayLike | Distribution,
-    O: ArrayLike | Distribution,  # noqa: E741
+    O: ArrayLike | Distribution | Mapping[str, ArrayLike | Distribution],  # noqa: E741
     initial: ArrayLike,
     horizon: int,
     reward: ArrayLike | Callable[..., float] | None = None,
     cost: ArrayLike | Callable[..., float] | None = None,
     reward_range: tuple[float, float] | None = None,
     states: Sequence[str] | int | None = None,
-    observations: Sequence[str] | int | None = None,
+    observations: Sequence[str] | int | Mapping[str, Sequence[str] | int] | None = None,
     actions: Sequence[str] | int | None = None,
     terminal: Sequence[str] = (),
     name: str = "tabular",
@@ -161,7 +174,8 @@ def tabular(
         O(y | x), shape (X, Y): an array or a distribution. The site of a distribution is called
         "O". If observations depend on the previous action, the shape is (A + 1, X, Y), and the
         last table is for the first observation; with one table per step, it is
-        (H, A + 1 or 1, X, Y).
+        (H, A + 1 or 1, X, Y). Several sensors are a dict {sensor: array or distribution}; the sites
+        are then called ``O_`` and the name of the sensor.
     initial
         The distribution of the first state, (X,).
     horizon, reward, cost, reward_range, states, observations, actions, terminal
@@ -178,17 +192,26 @@ def tabular(
       T: Dirichlet, conjugate; O: known; initial: known
     """
     given = Given(reward, cost, reward_range)
-    tables = {"T": T, "O": O, "initial": initial, **given._asdict()}
+    shows = (
+        {f"O_{sensor}": table for sensor, table in O.items()}
+        if isinstance(O, Mapping)
+        else {"O": O}
+    )
+    tables = {"T": T, **shows, "initial": initial, **given._asdict()}
     traced = [name for name, given in tables.items() if isinstance(given, jax.core.Tracer)]
     if traced:
         remedy = "Declare the model outside of jit, vmap and grad."
         wrong = [Problem(n, "traced JAX values", "numbers", remedy) for n in traced]
         raise TracedError("tabular", wrong)
-    shapes = {"T": _shape(T), "O": _shape(O)}
-    bad = [Problem(n, f"shape {s}", SHAPES[n]) for n, s in shapes.items() if len(s) not in RANKS[n]]
+    shapes = {name: _shape(table) for name, table in {"T": T, **shows}.items()}
+    bad = [
+        Problem(n, f"shape {shape}", SHAPES[n[0]])
+        for n, shape in shapes.items()
+        if len(shape) not in RANKS[n[0]]
+    ]
     bad += [
         Problem(n, "complex numbers", "probabilities")
-        for n, given in {"T": T, "O": O, "initial": initial}.items()
+        for n, given in {"T": T, **shows, "initial": initial}.items()
         if isinstance(given, np.ndarray | jax.Array) and np.iscomplexobj(given)
     ]
     if bad:
@@ -200,16 +223,26 @@ def tabular(
         return numpyro.sample(site, given.to_event(len(given.batch_shape)))
 
     def program() -> Kernels:
-        return Kernels(initial=initial, transition=table("T", T), emission=table("O", O))
+        transition = table("T", T)
+        emission = (
+            {sensor: table(f"O_{sensor}", part) for sensor, part in O.items()}
+            if isinstance(O, Mapping)
+            else table("O", O)
+        )
+        return Kernels(initial=initial, transition=transition, emission=emission)
 
     if not isinstance(name, str):
         raise DeclarationError("tabular", [Problem("name", shown(name), "a string")])
     program.__name__ = name
     X, A, _ = shapes["T"][-3:]
-    Y = shapes["O"][-1]
+    Y = (
+        {sensor: shapes[f"O_{sensor}"][-1] for sensor in O}
+        if isinstance(O, Mapping)
+        else shapes["O"][-1]
+    )
     sizes = ((X, states), (Y, observations), (A, actions))
-    states, observations, actions = (size if names is None else names for size, names in sizes)
-    return declare(program, states, observations, actions, horizon, given, terminal)
+    words = [size if named is None else named for size, named in sizes]
+    return declare(program, words[0], words[1], words[2], horizon, given, terminal)
 
 
 def declare(
@@ -228,13 +261,14 @@ def declare(
     too_large = [] if spaces is None else declared_size_problems(spaces)
     if spaces is None or misused or too_large:
         raise DeclarationError(name, [*problems, *misused, *too_large])
-    rewards, wrong = rewards_of(given, spaces)
-    sites, sound, misshapen = inspect_program(
-        function,
-        lambda kernels, key: (
-            tabulators(kernels, spaces) if spaces.finite else trials(kernels, spaces, key)
-        ),
-    )
+    kernels_of_rewards: list[bool] = []
+
+    def tried(kernels: Kernels, key: Any) -> dict[str, Callable[[], Any]]:
+        kernels_of_rewards.append(kernels.reward is not None)
+        return tabulators(kernels, spaces) if spaces.finite else trials(kernels, spaces, key)
+
+    sites, sound, misshapen = inspect_program(function, tried)
+    rewards, wrong = rewards_of(given, spaces, any(kernels_of_rewards))
     model = HOMDP(name, spaces, rewards, function, sites)
     finish = _with_structure if spaces.finite else _with_trials
     return finish(model, [*problems, *wrong, *misshapen], sound)
@@ -247,12 +281,35 @@ def _with_structure(model: HOMDP, problems: list[Problem], sound: tuple[str, ...
     with x64():
         prober = Prober(model.function, model.sites, model.spaces, sound)
         start = prober.start()
-        problems = [*problems, *check_tables(start, model.spaces)]
+        model, wrong = _with_law(model, sound)
+        problems = [*problems, *wrong, *_probe_problems(start, model)]
         for probe in () if problems else prober.further_points():
-            problems = problems or check_tables(probe, model.spaces)
+            problems = problems or _probe_problems(probe, model)
         if problems:
             raise DeclarationError(model.name, problems)
-        return replace(model, _structure=analyse(prober, start), _probe=probe_digest(start))
+        law = model.rewards.law
+        densities = () if law is None or law.finite else ("reward",)
+        structure = analyse(prober, start, densities)
+        return replace(model, _structure=structure, _probe=probe_digest(start))
+
+
+def _with_law(model: HOMDP, sound: tuple[str, ...]) -> tuple[HOMDP, list[Problem]]:
+    """The model with the law of its reward kernel, and the problems of the law."""
+    if "reward" not in sound:
+        return model, []
+    law, problems = law_of(model.function, model.spaces, model.rewards.bounds)
+    takes = () if law is None else law.takes
+    return replace(model, rewards=model.rewards._replace(law=law, takes=takes)), problems
+
+
+def _probe_problems(probe: Probe, model: HOMDP) -> list[Problem]:
+    """Problems of the tables of a model at probe points."""
+    law, problems = model.rewards.law, check_tables(probe, model.spaces, model.rewards.law)
+    if law is None or law.finite or problems:
+        return problems
+    means = law.mean(probe.tables["reward"])
+    wrong = (mean_problems(part, model.rewards.bounds, model.spaces) for part in means)
+    return next((found for found in wrong if found), [])
 
 
 def _with_trials(model: HOMDP, problems: list[Problem], sound: tuple[str, ...]) -> HOMDP:
@@ -268,7 +325,7 @@ def _with_trials(model: HOMDP, problems: list[Problem], sound: tuple[str, ...]) 
     return replace(model, _probe=probe_digest(trial.probe | more))
 
 
-def _restricted(model: HOMDP, allowed: Allowed) -> HOMDP:
+def restricted(model: HOMDP, allowed: Allowed) -> HOMDP:
     """The model with a restriction of its actions."""
     problems = restriction_problems(allowed, model.spaces)
     if problems:

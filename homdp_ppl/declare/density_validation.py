@@ -19,15 +19,13 @@ from homdp_ppl.core.episode import Episode
 from homdp_ppl.core.probabilities import row_problems
 from homdp_ppl.core.spaces import Real, Space, Spaces, label_of, shape_of
 from homdp_ppl.declare.conditional import laws
+from homdp_ppl.declare.distributions import row
 from homdp_ppl.declare.dynamics import Dynamics, Parameters
-from homdp_ppl.declare.kernels import (
-    Kernels,
-    row,
-    tabulators,
-)
+from homdp_ppl.declare.kernels import Kernels, tabulators
 from homdp_ppl.declare.playing import simulate
 from homdp_ppl.declare.probing import QUICK, Site, log_prior
-from homdp_ppl.declare.rewards import Rewards, range_problems
+from homdp_ppl.declare.returns import range_problems
+from homdp_ppl.declare.rewards import Rewards
 from homdp_ppl.declare.signatures import KernelError
 from homdp_ppl.declare.sizes import TRIALS
 from homdp_ppl.errors import Problem

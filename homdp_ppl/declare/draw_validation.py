@@ -15,8 +15,8 @@ from numpyro.distributions import Distribution, constraints
 
 from homdp_ppl.core.probabilities import FLOAT32
 from homdp_ppl.core.spaces import Real, Spaces
+from homdp_ppl.declare.distributions import row
 from homdp_ppl.declare.dynamics import Dynamics, Parameters
-from homdp_ppl.declare.kernels import row
 from homdp_ppl.declare.parameters import bad_draw, found_at
 from homdp_ppl.declare.playing import simulate
 from homdp_ppl.declare.probing import QUICK

@@ -1,52 +1,41 @@
 """The kernels that a declaration returns, and their conversion to tables.
 
-Tables come from ``enumerate_support`` and ``log_prob``, mapped over all states, actions
-and steps on which a kernel depends. This works for every finite distribution that a kernel returns,
-also under ``jit`` and ``vmap``.
+The rows of a table are the probabilities of one distribution each, mapped over all states, actions
+and steps on which the kernel depends.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache, partial
 from typing import Any, NamedTuple, TypeAlias
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-import numpyro.distributions as dist
-from jax.errors import (
-    ConcretizationTypeError,
-    NonConcreteBooleanIndexError,
-    TracerArrayConversionError,
-    TracerBoolConversionError,
-    TracerIntegerConversionError,
-)
-from jax.scipy.special import gammaln
 from numpy.typing import ArrayLike
-from numpyro import handlers
-from numpyro.distributions import Distribution, constraints
-from numpyro.distributions.distribution import validation_enabled
+from numpyro.distributions import Distribution
 
 from homdp_ppl.core.form import Form
 from homdp_ppl.core.numbers import masked_problems
-from homdp_ppl.core.spaces import Spaces, names_of
-from homdp_ppl.declare.signatures import KernelError, arguments, call
-from homdp_ppl.declare.switch import Switch
+from homdp_ppl.core.sensors import joint_table
+from homdp_ppl.core.spaces import Spaces, kernel_of, sensor_table
+from homdp_ppl.declare.distributions import call_kernel, is_function, row
+from homdp_ppl.declare.reward_law import reward_table
+from homdp_ppl.declare.sensor_kernels import check_sensors, of_sensor, refuse_dict
+from homdp_ppl.declare.signatures import KernelError, arguments
+from homdp_ppl.declare.spaces import declared_observations
 from homdp_ppl.errors import Problem
 from homdp_ppl.precision import Array, namespace
 
 Kernel: TypeAlias = Callable[..., Distribution]
 
-LEFT_OUT = (
-    type(constraints.simplex),
-    type(constraints.dependent),
-)  # row sums are checked separately; dependent constraints cannot be checked
 EXAMPLES = {"transition": "lambda x, a", "emission": "lambda x", "first_emission": "lambda x"}
 AXES = {
     "transition": "(state, action, next state), or (step, state, action, next state)",
     "emission": (
-        "(state, observation), (previous action, state, observation) with the first observation "
-        "last, or (step, previous action or 1, state, observation)"
+        "(state, observation), (previous action or none, state, observation), or "
+        "(step, previous action or none, state, observation)"
     ),
     "first_emission": "(state, observation)",
 }
@@ -54,31 +43,9 @@ NO_FIRST = (
     "Add first_emission=lambda x: ... to Kernels. It gives the first observation, which follows "
     "no action."
 )
+FIRST_LAST = "The table of the first observation, which follows no action, is the last one."
+ONE_FIRST = "Leave out first_emission if the table has an axis for the previous action or the step."
 SNAP = 1e-15  # smaller probabilities are rounding errors and count as zero
-TRACER_ERRORS: dict[
-    type[Exception], tuple[str, str]
-] = {  # what the code did, and what to do instead; the most specific errors first
-    TracerArrayConversionError: (
-        "a NumPy operation on a traced value",
-        "Index a JAX array, jnp.asarray(table)[x], instead of a NumPy array.",
-    ),
-    TracerBoolConversionError: (
-        "a Python `if` on a traced value",
-        "Replace it with jnp.where(...), or index a table.",
-    ),
-    TracerIntegerConversionError: (
-        "a traced value as a Python index",
-        "Index a JAX array, jnp.asarray(table)[x], instead of a Python list or range.",
-    ),
-    NonConcreteBooleanIndexError: (
-        "boolean indexing by a traced value",
-        "Replace it with jnp.where(...).",
-    ),
-    ConcretizationTypeError: (
-        "int(), float(), range() or bool() of a traced value",
-        "Use jnp functions, not int(), float(), range() or bool().",
-    ),
-}
 
 
 class Kernels(NamedTuple):
@@ -101,10 +68,19 @@ class Kernels(NamedTuple):
         O(y | x): an array (X, Y), or a function of ``x``. If observations depend on the previous
         action: an array (A + 1, X, Y), whose last table is for the first observation, or a function
         of ``x`` and ``a`` together with ``first_emission``. If they depend on the step: an array
-        (H, A + 1 or 1, X, Y), or a function that also takes ``h``.
+        (H, A + 1 or 1, X, Y), or a function that also takes ``h``. If there are several sensors: a
+        function that returns a dict {sensor: distribution}, or a dict {sensor: array or function}
+        with Y outcomes of each. Sensors are independent given the state.
     first_emission
         The distribution of the first observation, which follows no action: an array (X, Y), or a
-        function of ``x``. By default, it is the same as for later observations.
+        function of ``x``; dicts as for the emission. By default, it is the same as for later
+        observations.
+    reward
+        The law of unknown or random rewards: a function of ``x`` and ``a`` that may also take ``h``
+        and ``y``, the observation before the action. It returns a distribution of one number: with
+        finitely many outcomes, such as Bernoulli, Delta, or
+        ``dist.MixtureSameFamily(dist.Categorical(p), dist.Delta(values))``, or with a density, such
+        as Beta. It requires ``reward_range`` in the decorator, and finite spaces.
 
     Examples
     --------
@@ -129,8 +105,9 @@ class Kernels(NamedTuple):
 
     initial: ArrayLike | Distribution  # rho(x)
     transition: ArrayLike | Kernel  # T(x' | x, a)
-    emission: ArrayLike | Kernel  # O(y | x), or O(y | x, a) after the action a
-    first_emission: ArrayLike | Kernel | None = None  # O(y | x) of the first observation
+    emission: ArrayLike | Kernel | Mapping[str, Any]  # O(y | x), or O(y | x, a) after a
+    first_emission: ArrayLike | Kernel | Mapping[str, Any] | None = None  # of y_1
+    reward: Kernel | None = None  # the law of r given x and a
 
 
 class Tables(NamedTuple):
@@ -143,7 +120,33 @@ class Tables(NamedTuple):
     @property
     def form(self) -> Form:
         """The form of the tables; only without candidate axes."""
-        return Form(*map(jnp.shape, self))
+        initial, transition, emission = map(jnp.shape, self)
+        return Form(initial, transition, emission)
+
+
+class RewardTables(NamedTuple):
+    """The same with the table of random rewards, see :mod:`homdp_ppl.declare.reward_law`."""
+
+    initial: Array  # (X,)
+    transition: Array  # (X, A, X) or (H, X, A, X)
+    emission: Array  # (X, Y), (A + 1, X, Y) or (H, A + 1 or 1, X, Y)
+    reward: Array  # (H|1, X, Y|1, A, R)
+
+    @property
+    def form(self) -> Form:
+        """The form of the tables without the rewards; only without candidate axes."""
+        initial, transition, emission, _ = map(jnp.shape, self)
+        return Form(initial, transition, emission)
+
+
+# the tables from which planners' models are made
+Planned: TypeAlias = Tables | RewardTables
+
+
+def planned(parts: Mapping[str, Array]) -> Planned:
+    """The tables of planners from tables by name; other tables are left out."""
+    kind = RewardTables if "reward" in parts else Tables
+    return kind(**{name: parts[name] for name in kind._fields})
 
 
 class Context(NamedTuple):
@@ -166,43 +169,77 @@ def context_of(kernels: Kernels) -> Context:
     )
 
 
-def snap(tables: Tables) -> Tables:
+def snap(tables: Planned) -> Planned:
     """Replace rounding errors by exact zeros: Bernoulli(1.) tabulates to (2e-16, 1 - 2e-16)."""
-    return Tables(*map(_snap, tables))
+    return tables._replace(
+        initial=snap_table(tables.initial),
+        transition=snap_table(tables.transition),
+        emission=snap_table(tables.emission),
+    )
 
 
-def _snap(table: Array) -> Array:
+def snap_table(table: Array) -> Array:
+    """Replace the rounding errors of one table by exact zeros."""
     xp = namespace(table)
     specks = (table > 0) & (table <= SNAP)
     kept = xp.where(specks, 0.0, table)
     return kept / xp.where(specks.any(-1, keepdims=True), kept.sum(-1, keepdims=True), 1.0)
 
 
-def tabulate(kernels: Kernels, spaces: Spaces) -> Tables:
+def tabulate(kernels: Kernels, spaces: Spaces) -> Planned:
     """The tables of a program's kernels.
 
     Raises :class:`KernelError` at the first kernel that has no table.
     """
-    tables = [table() for table in tabulators(kernels, spaces).values()]
-    return Tables(*tables)
+    make = tabulators(kernels, spaces)
+    names = [name for name in make if kernel_of(name) == name]  # not those of single sensors
+    return planned({name: make[name]() for name in names})
 
 
 def tabulators(kernels: Kernels, spaces: Spaces) -> dict[str, Callable[[], Array]]:
     """For each kernel a function that makes its table, so that the problems of all kernels can be
     reported together.
+
+    If there are several sensors, there is a table for each, and "emission" is their product.
     """
-    return {
-        "initial": lambda: _initial(kernels.initial, len(spaces.states)),
-        "transition": lambda: _absorbed(_transition(kernels.transition, spaces), spaces),
-        "emission": lambda: _ended(_emission(kernels, declared_observations(spaces)), spaces),
+    sensors = {
+        sensor_table(sensor): cache(partial(_sensor, kernels, spaces, sensor))
+        for sensor in spaces.sensors
     }
 
+    def emission() -> Array:
+        if not sensors:
+            return _ended(_emission(kernels, declared_observations(spaces)), spaces)
+        for where in ("emission", "first_emission"):
+            check_sensors(where, getattr(kernels, where), spaces.sensors)
+        return joint_emission([table() for table in sensors.values()], spaces)
 
-def declared_observations(spaces: Spaces) -> Spaces:
-    """The spaces without the observation of terminal states, which programs do not declare."""
+    tables: dict[str, Callable[[], Array]] = {
+        "initial": lambda: _initial(kernels.initial, len(spaces.states)),
+        "transition": lambda: _absorbed(_transition(kernels.transition, spaces), spaces),
+        **sensors,
+        "emission": emission,
+    }
+    if kernels.reward is not None:
+        tables["reward"] = lambda: reward_table(kernels.reward, spaces)
+    return tables
+
+
+def joint_emission(tables: Sequence[Array], spaces: Spaces) -> Array:
+    """The emission table of independent sensors, from the table of each."""
+    return _ended(joint_table(tables), spaces)
+
+
+def _sensor(kernels: Kernels, spaces: Spaces, sensor: str) -> Array:
+    """The emission table of one sensor. Rows of terminal states are not used; they are uniform."""
+    own = kernels._replace(
+        emission=of_sensor("emission", kernels.emission, sensor),
+        first_emission=of_sensor("first_emission", kernels.first_emission, sensor, optional=True),
+    )
+    table = _emission(own, spaces._replace(observations=spaces.sensors[sensor]), f"[{sensor}]")
     if not spaces.terminal:
-        return spaces
-    return spaces._replace(observations=names_of(spaces.observations)[:-1])
+        return table
+    return jnp.where(spaces.ends[:, None], 1 / table.shape[-1], table)
 
 
 def _absorbed(table: Array, spaces: Spaces) -> Array:
@@ -217,13 +254,18 @@ def _ended(table: Array, spaces: Spaces) -> Array:
     """Emissions with the additional observation, which terminal states show with certainty."""
     if not spaces.terminal:
         return table
-    padded = jnp.concatenate([table, jnp.zeros((*table.shape[:-1], 1))], axis=-1)
-    return jnp.where(spaces.ends[:, None], jnp.eye(padded.shape[-1])[-1], padded)
+    xp = namespace(table)
+    padded = xp.concatenate([table, xp.zeros((*table.shape[:-1], 1))], axis=-1)
+    return xp.where(spaces.ends[:, None], np.eye(padded.shape[-1])[-1], padded)
 
 
 def _initial(initial: Any, states: int) -> Array:
     if isinstance(initial, Distribution):
         return row("initial", initial, states)
+    if is_function(initial):
+        remedy = "Write initial=dist.Categorical(...), without lambda: nothing comes before it."
+        expected = "an array or a NumPyro distribution"
+        raise KernelError(Problem("initial", "a function", expected, remedy))
     return _array("initial", initial, [(states,)], "an array or a NumPyro distribution")
 
 
@@ -235,25 +277,32 @@ def _transition(kernel: Any, spaces: Spaces) -> Array:
     return _rows("transition", kernel, {**steps, "x": X, "a": A}, X)
 
 
-def _emission(kernels: Kernels, spaces: Spaces) -> Array:
-    """The emission table; ``first_emission`` is its last entry along the action axis."""
+def _emission(kernels: Kernels, spaces: Spaces, sensor: str = "") -> Array:
+    """The emission table; ``first_emission`` is its last entry along the action axis.
+
+    ``sensor`` is "[name]" for the kernels of a sensor.
+    """
     X, Y, A, H = spaces.sizes
+    where, where_first = f"emission{sensor}", f"first_emission{sensor}"
     kernel: Any = kernels.emission
     first = kernels.first_emission
     if not is_function(kernel):
         by_action = [(A + 1, X, Y), (H, A + 1, X, Y), (H, 1, X, Y)] if first is None else []
-        table = _array("emission", kernel, [(X, Y), *by_action])
-        return table if first is None else _after_first(table[None], _first(first, X, Y), A)
-    named = arguments("emission", kernel)
+        hint = FIRST_LAST if first is None else ONE_FIRST
+        table = _array(where, kernel, [(X, Y), *by_action], hint=hint)
+        if first is None:
+            return table
+        return _after_first(table[None], _first(where_first, first, X, Y), A)
+    named = arguments(where, kernel)
     steps = {"h": H} if "h" in named else {}
     if needs_first(kernels) and first is None:
-        raise no_first_emission()
+        raise no_first_emission(where_first)
     after = {"a": A} if "a" in named else {}
-    table = _rows("emission", kernel, {**steps, **after, "x": X}, Y)
+    table = _rows(where, kernel, {**steps, **after, "x": X}, Y)
     if first is None and not steps:
         return table
     table = table if after else jnp.expand_dims(table, -3)
-    return table if first is None else _after_first(table, _first(first, X, Y), A)
+    return table if first is None else _after_first(table, _first(where_first, first, X, Y), A)
 
 
 def needs_first(kernels: Kernels) -> bool:
@@ -262,16 +311,16 @@ def needs_first(kernels: Kernels) -> bool:
     return is_function(kernel) and "a" in arguments("emission", kernel)
 
 
-def no_first_emission() -> KernelError:
+def no_first_emission(where: str = "first_emission") -> KernelError:
     """The error for an emission that depends on the previous action, without a first one."""
     expected = "the distribution of the first observation"
-    return KernelError(Problem("first_emission", "nothing", expected, NO_FIRST))
+    return KernelError(Problem(where, "nothing", expected, NO_FIRST))
 
 
-def _first(kernel: Any, states: int, observations: int) -> Array:
+def _first(where: str, kernel: Any, states: int, observations: int) -> Array:
     if not is_function(kernel):
-        return _array("first_emission", kernel, [(states, observations)])
-    return _rows("first_emission", kernel, {"x": states}, observations)
+        return _array(where, kernel, [(states, observations)])
+    return _rows(where, kernel, {"x": states}, observations)
 
 
 def _after_first(table: Array, first: Array, actions: int) -> Array:
@@ -294,165 +343,29 @@ def _rows(where: str, kernel: Any, given: Mapping[str, int], outcomes: int) -> A
 
     def rows(*place: Array) -> Array:
         point = dict(zip(names, place, strict=True))
-        return row(where, call_kernel(where, kernel, point), outcomes)
+        result = call_kernel(where, kernel, point)
+        refuse_dict(where, result)
+        return row(where, result, outcomes)
 
     for axis in reversed(range(len(names))):  # the outermost vmap is the first axis
         rows = jax.vmap(rows, in_axes=tuple(0 if k == axis else None for k in range(len(names))))
     return rows(*(jnp.arange(n) + (name == "h") for name, n in given.items()))
 
 
-def is_function(kernel: Any) -> bool:
-    """Whether a kernel is a function of states and actions.
-
-    A distribution is callable too, but is not such a function.
-    """
-    return callable(kernel) and not isinstance(kernel, Distribution)
-
-
-def call_kernel(where: str, kernel: Callable[..., Any], point: Mapping[str, Array]) -> Any:
-    """Call a kernel function at a point, which has a value for every name of an argument.
-
-    Raises :class:`KernelError` if it takes other arguments, contains random sites, or cannot be
-    traced by JAX.
-    """
-    try:  # without NumPyro's validation: an invalid row is then reported by its state and action
-        with (
-            validation_enabled(False),
-            handlers.block(),
-            handlers.trace() as inside,
-            handlers.seed(rng_seed=0),
-        ):
-            result = call(where, kernel, point)
-    except tuple(TRACER_ERRORS) as error:
-        raise KernelError(tracer_problem(where, error)) from error
-    hidden = [name for name, site in inside.items() if site["type"] in ("sample", "param")]
-    if hidden:
-        got = (
-            f"the site{'s' * (len(hidden) > 1)} {', '.join(map(repr, hidden))} inside the "
-            f"kernel function"
-        )
-        remedy = (
-            "Sample parameters in the body of the program, and return the kernel's "
-            "distribution without sampling it."
-        )
-        raise KernelError(Problem(where, got, "a kernel without random sites", remedy))
-    return result
-
-
-def tracer_problem(where: str, error: Exception) -> Problem:
-    """The problem of code that JAX cannot trace."""
-    got, remedy = next(words for kind, words in TRACER_ERRORS.items() if isinstance(error, kind))
-    expected = "code that JAX can trace (states, actions and parameters arrive as traced values)"
-    return Problem(where, f"{got} ({type(error).__name__})", expected, remedy)
-
-
-def row(where: str, distribution: Any, outcomes: int) -> Array:
-    """The probabilities of ``0 .. outcomes - 1`` under a NumPyro distribution."""
-    if isinstance(distribution, Switch):
-        first, second = (
-            row(where, part, outcomes) for part in (distribution.first, distribution.second)
-        )
-        return jnp.where(distribution.condition, first, second)
-    if not isinstance(distribution, Distribution):
-        got = (
-            "an array"
-            if isinstance(distribution, jax.Array | np.ndarray)
-            else type(distribution).__name__
-        )
-        remedy = "Wrap probabilities as dist.Categorical(probs=...)."
-        raise KernelError(Problem(where, got, "a NumPyro distribution", remedy))
-    name = type(distribution).__name__
-    if distribution.batch_shape or distribution.event_shape:
-        got = (
-            f"{name} with batch shape {distribution.batch_shape} and event shape "
-            f"{distribution.event_shape}"
-        )
-        remedy = "A kernel describes one draw: index its parameters by the state (and the action)."
-        raise KernelError(Problem(where, got, "a scalar distribution", remedy))
-    if isinstance(distribution, dist.Delta):
-        return jnp.where(
-            jnp.arange(outcomes) == distribution.v, jnp.exp(distribution.log_density), 0.0
-        )
-    values = _support(where, distribution)
-    if values.shape != (outcomes,) or not np.array_equal(values, np.arange(outcomes)):
-        got = f"{name} on {len(values)} values" + (
-            f" {values.min()}..{values.max()}" if len(values) else ""
-        )
-        remedy = (
-            f"Use a distribution over {outcomes} outcomes numbered from 0, or declare another "
-            "number of names."
-        )
-        raise KernelError(Problem(where, got, f"the support 0..{outcomes - 1}", remedy))
-    return jnp.where(
-        in_domain(distribution), jnp.exp(_log_probability(distribution, values)), jnp.nan
-    )
-
-
-def in_domain(distribution: Distribution) -> Array:
-    """Whether a distribution's parameters lie in their domain.
-
-    NumPyro would silently clip a Bernoulli(1.5). Probability vectors are not checked here: the
-    check of row sums gives a better message.
-    """
-    distribution = unwrap(distribution)
-    checks = [
-        jnp.all(constraint(getattr(distribution, name)))
-        for name, constraint in distribution.arg_constraints.items()
-        if not isinstance(constraint, LEFT_OUT) and name in vars(distribution)
-    ]
-    return jnp.all(jnp.array(checks)) if checks else jnp.array(True)
-
-
-def unwrap(distribution: Distribution) -> Distribution:
-    """The distribution under ``expand`` and ``to_event``."""
-    while isinstance(distribution, dist.Independent | dist.ExpandedDistribution):
-        distribution = distribution.base_dist
-    return distribution
-
-
-def _log_probability(distribution: Distribution, values: Array) -> Array:
-    if isinstance(distribution, dist.BetaBinomial):
-        # NumPyro uses jax.scipy.special.betaln, which is accurate to 1e-6 only (jax 0.10): rows
-        # would not sum to one.
-        a, b, n = distribution.concentration1, distribution.concentration0, distribution.total_count
-        choose = gammaln(n + 1.0) - gammaln(values + 1.0) - gammaln(n - values + 1.0)
-        return choose + _log_beta(values + a, n - values + b) - _log_beta(a, b)
-    return distribution.log_prob(values)
-
-
-def _log_beta(a: Array, b: Array) -> Array:
-    return gammaln(a) + gammaln(b) - gammaln(a + b)
-
-
-def _support(where: str, distribution: Distribution) -> np.ndarray[Any, Any]:
-    """The values of a finite distribution as concrete numbers."""
-    name = type(distribution).__name__
-    remedy = (
-        "Use Categorical, Bernoulli, Binomial, DiscreteUniform, BetaBinomial or Delta, "
-        "or truncate it to a Categorical."
-    )
-    if not distribution.has_enumerate_support:
-        raise KernelError(
-            Problem(where, name, "a distribution with finite support (enumerate_support)", remedy)
-        )
-    try:
-        with jax.ensure_compile_time_eval():
-            return np.asarray(distribution.enumerate_support())
-    except (NotImplementedError, ConcretizationTypeError, TracerArrayConversionError):
-        got = f"{name} with a support that depends on the state, the action or a parameter"
-        raise KernelError(
-            Problem(where, got, "a support that is the same everywhere", remedy)
-        ) from None
-
-
 def _array(
-    where: str, value: Any, shapes: list[tuple[int, ...]], expected: str | None = None
+    where: str,
+    value: Any,
+    shapes: list[tuple[int, ...]],
+    expected: str | None = None,
+    hint: str = "",
 ) -> Array:
     """A table that is given as an array; its shape is one of ``shapes``."""
+    refuse_dict(where, value)
     missing = masked_problems(where, value)
     if missing:
         raise KernelError(missing[0])
-    example = f"a function such as {EXAMPLES.get(where, '')}: dist.Categorical(...)"
+    kernel = kernel_of(where)
+    example = f"a function such as {EXAMPLES.get(kernel, '')}: dist.Categorical(...)"
     try:
         array = jnp.asarray(value, dtype=jnp.result_type(float))
     except (TypeError, ValueError):
@@ -462,6 +375,6 @@ def _array(
         got, wanted = f"an array of shape {array.shape}", f"shape {shapes[0]}"
         same_rank = [shape for shape in shapes[1:] if len(shape) == array.ndim]
         wanted += "".join(f" or {shape}" for shape in same_rank)
-        remedy = f"Its axes are {AXES[where]}." if where in AXES else ""
+        remedy = f"Its axes are {AXES[kernel]}. {hint}".rstrip() if kernel in AXES else ""
         raise KernelError(Problem(where, got, wanted, remedy))
     return array

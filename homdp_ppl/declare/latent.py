@@ -9,7 +9,7 @@ import numpy as np
 from homdp_ppl.core.probabilities import row_problems
 from homdp_ppl.core.spaces import Real, Spaces, shape_of
 from homdp_ppl.declare.dynamics import Parameters
-from homdp_ppl.declare.kernels import Tables, snap
+from homdp_ppl.declare.kernels import snap_table
 from homdp_ppl.declare.model import World
 from homdp_ppl.declare.signatures import KernelError
 from homdp_ppl.errors import PlanningError, Problem
@@ -84,7 +84,7 @@ def latent_tables(world: World) -> tuple[Array, Array, Array]:
     spaces = Spaces(states, ("y",), domain.actions, domain.horizon)
 
     def tables(parameters: Parameters) -> tuple[Array, Array, Array]:
-        rho, T, _ = snap(Tables(*dynamics.latent_rows(parameters, spaces), jnp.ones((1, 1))))
+        rho, T = map(snap_table, dynamics.latent_rows(parameters, spaces))
         X, A = (jnp.arange(len(names)) for names in (spaces.states, spaces.actions))
         unseen = jnp.zeros(shape_of(domain.observations))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, cast, final
+from typing import Any, final
 from uuid import uuid4
 
 import jax
@@ -18,8 +18,9 @@ from homdp_ppl.core.cache import Cache, shared_cache
 from homdp_ppl.core.checked import check_fields, checked
 from homdp_ppl.core.counts import Counts
 from homdp_ppl.core.episode import Episode
-from homdp_ppl.core.episode_validation import excluded_problems
+from homdp_ppl.core.episode_validation import excluded_problems, incomplete_problems
 from homdp_ppl.core.episodes import Episodes
+from homdp_ppl.core.evidence import Evidence
 from homdp_ppl.core.form import Form
 from homdp_ppl.core.pomdp import POMDP, assembled
 from homdp_ppl.core.randomness import as_key
@@ -31,7 +32,16 @@ from homdp_ppl.declare.dynamics import (
     table_dynamics,
 )
 from homdp_ppl.declare.fingerprint import fingerprint
-from homdp_ppl.declare.kernels import Context, Kernels, Tables, context_of, snap, tabulate
+from homdp_ppl.declare.kernels import (
+    Context,
+    Kernels,
+    Planned,
+    context_of,
+    snap,
+    snap_table,
+    tabulate,
+    tabulators,
+)
 from homdp_ppl.declare.parameters import (
     check_parameters,
     outside_support,
@@ -39,8 +49,14 @@ from homdp_ppl.declare.parameters import (
     table_problems,
 )
 from homdp_ppl.declare.probing import Site
-from homdp_ppl.declare.program import episode_program, hindsight, unrolled_program
-from homdp_ppl.declare.rewards import Rewards, range_problems
+from homdp_ppl.declare.program import (
+    episode_program,
+    hindsight,
+    hindsight_with_gaps,
+    unrolled_program,
+)
+from homdp_ppl.declare.returns import recorded_problems, returns, rewards_of
+from homdp_ppl.declare.rewards import Rewards
 from homdp_ppl.declare.sizes import declared_size_problems
 from homdp_ppl.declare.structure import Structure
 from homdp_ppl.declare.validation import as_horizon
@@ -66,7 +82,7 @@ class HOMDP:
     spaces
         States, observations and actions, and the horizon.
     rewards
-        The known rewards, scaled to [0, 1], with the units in which they were declared.
+        The rewards, scaled to [0, 1], with the units in which they were declared.
     function
         The user's program.
     sites
@@ -131,7 +147,8 @@ class HOMDP:
         """The rewards in the user's units; minus the costs if costs were declared.
 
         An array (H, X, A), or (H, X, Y, A) if they depend on the observation. If a space is
-        real-valued, the declared array or function.
+        real-valued, the declared array or function. None if rewards are random: their means depend
+        on the parameters, see ``world.pomdp``.
         """
         return self.rewards.declared
 
@@ -150,7 +167,8 @@ class HOMDP:
     @property
     def form(self) -> Form:
         """The form of the tables: on what their rows depend."""
-        return self.structure.reference.form
+        law = self.rewards.law
+        return self.structure.reference.form._replace(reward=None if law is None else law.form)
 
     @checked
     def model_of(self, tables: Sequence[Array]) -> POMDP:
@@ -159,23 +177,31 @@ class HOMDP:
         Parameters
         ----------
         tables
-            Initial distribution, transitions and emissions in the declared :attr:`form`. Leading
-            axes, the same in all tables, are candidates.
+            Initial distribution, transitions and emissions in the declared :attr:`form` and, if
+            rewards are random, their table. Leading axes, the same in all tables, are candidates.
         """
-        table = self.rewards.table
-        if table is None:
-            raise no_tables(self.spaces, self.name, "model_of")
-        form = self.form
+        require_finite(self.spaces, self.name, "model_of")
+        form, law = self.form, self.rewards.law
+        shapes = list(form.tables)
+        if law is not None:
+            shapes.append(self.structure.tables["reward"].reference.shape)
+        given = list(tables)
         ends = [
             part.shape[-len(shape) :] if isinstance(part, np.ndarray | jax.Array) else ()
-            for part, shape in zip(tables, form, strict=False)
+            for part, shape in zip(given, shapes, strict=False)
         ]
-        if len(tables) != len(form) or ends != list(form):
-            expected = f"three arrays whose last axes are {tuple(form)}"
+        if len(given) != len(shapes) or ends != shapes:
+            expected = f"{len(shapes)} arrays whose last axes are {tuple(shapes)}"
             problem = Problem("tables", shown(tables, 80), expected)
             raise ParameterError(f"{self.name}.model_of", [problem])
         units = self.rewards.scale, self.rewards.shift
-        return assembled(form, tables, table, self.spaces.ends, units)
+        rewards: Any = self.rewards.table
+        if law is None:
+            batch = np.shape(given[0])[:-1]
+            rewards = np.broadcast_to(rewards, (*batch, *rewards.shape)) if batch else rewards
+        else:
+            rewards = self.rewards.means(given[3], self.horizon)
+        return assembled(form, given[:3], rewards, self.spaces.ends, units)
 
     @cached_property
     def context(self) -> Context:
@@ -198,7 +224,7 @@ class HOMDP:
         points.
         """
         table = self.rewards.table
-        # the probes cover rewards that are functions
+        # the probes cover rewards that are functions or random
         rewards = np.zeros(0) if table is None else _without_observation(table)
         return fingerprint(self.name, self.spaces, self.sites, self._probe, rewards, *self._units)
 
@@ -207,15 +233,17 @@ class HOMDP:
         """Compiled functions. Equal finite declarations share them, also across horizons."""
         if not self.spaces.finite:  # probes may miss differences in regions that are rarely visited
             return Cache()
-        table = cast(np.ndarray, self.rewards.table)
-        rewards = _without_observation(table if self.rewards.by_step else table[:1])
+        rewards: Array = np.zeros(0)  # the probes cover rewards that are functions or random
+        if self.rewards.table is not None:
+            table = self.rewards.table
+            rewards = _without_observation(table if self.rewards.by_step else table[:1])
         return shared_cache(
             fingerprint(self.name, self.spaces[:3], self.sites, self._probe, rewards, *self._units)
         )
 
     @cached_property
     def dynamics(self) -> Dynamics:
-        """Draws, rewards and log densities as pure functions of :meth:`numbers`."""
+        """Draws, mean rewards and log densities as pure functions of :meth:`numbers`."""
         if self.rewards.function is None:
             return table_dynamics(*self.spaces.sizes)
         return program_dynamics(self.function, self.spaces, self.rewards.function)
@@ -224,8 +252,8 @@ class HOMDP:
     def program(self) -> Callable[..., None]:
         """The NumPyro model ``program(policy=None, episodes=1)``.
 
-        It has the user's sites and the sites ``x``, ``y``, ``a`` and ``x_last``. If a space is
-        real-valued, actions are uniform.
+        It has the user's sites and the sites ``x``, ``y``, ``a`` and ``x_last``, and ``r`` if
+        rewards are random. If a space is real-valued, actions are uniform.
         """
         return episode_program(self.function, self.spaces)
 
@@ -264,13 +292,15 @@ class HOMDP:
         """The program conditioned on revealed episodes.
 
         This is a NumPyro model in which only the user's sites are latent. Pass it to ``MCMC`` or
-        ``SVI`` inside ``with homdp_ppl.x64():``.
+        ``SVI`` inside ``with homdp_ppl.x64():``. Missing states are summed over by the forward
+        recursion; the likelihood is then a factor.
         """
         possible = self._possible(episodes, "hindsight")
+        if self.spaces.finite and incomplete_problems(possible):
+            return hindsight_with_gaps(self.function, self.spaces, Evidence.of(possible, self))
         batch = possible.to_horizon(self.spaces, f"{self.name}.hindsight")
-        return hindsight(
-            self.program, self.function, batch.states, batch.observations, batch.actions
-        )
+        rewards = None if self.rewards.law is None else rewards_of(self, possible)
+        return hindsight(self.program, self.function, batch, rewards)
 
     @checked
     def counts(self, episodes: Episode | Episodes | Iterable[Episode | Episodes]) -> Counts:
@@ -283,18 +313,16 @@ class HOMDP:
         """The sum of rewards of each episode up to its end, in the user's units.
 
         A single Episode gives one number. Raises :class:`DataError` for rewards outside the
-        declared range.
+        declared range and, if rewards are random, for rewards that were not recorded.
         """
-        batch = Episodes.of(episodes, self).require_revealed(f"{self.name}.returns")
-        inside = self._inside_rewards(batch)
-        total = self.rewards.to_user(inside.sum(-1), batch.length)
-        return total[0] if isinstance(episodes, Episode) else total
+        return returns(self, episodes)
 
     @checked
     def rewards_of(self, episodes: Episode | Episodes | Iterable[Episode | Episodes]) -> Array:
         """The reward of each step in the user's units, (episodes, H), 0 after the end.
 
-        A single Episode gives one row.
+        A single Episode gives one row. If rewards are random, these are the recorded ones, and NaN
+        where there is none.
 
         Examples
         --------
@@ -304,33 +332,7 @@ class HOMDP:
         >>> tiger.rewards_of(episode)
         array([0.9, 1. ])
         """
-        batch = Episodes.of(episodes, self).require_revealed(f"{self.name}.rewards_of")
-        rewards = self.rewards.to_user(self._inside_rewards(batch), 1)
-        rewards = rewards if batch.full_length else np.where(batch.steps, rewards, 0.0)
-        return rewards[0] if isinstance(episodes, Episode) else rewards
-
-    def _inside_rewards(self, batch: Episodes) -> Array:
-        """The rewards of revealed episodes in [0, 1], (episodes, H), 0 after the end."""
-        states, steps = batch.states[:, :-1], np.arange(self.horizon)
-        table, function = self.rewards.table, self.rewards.function
-        if function is None:
-            assert table is not None
-            seen = batch.observations if self.rewards.by_observation else 0
-            rewards = table[steps, states, seen, batch.actions]
-        else:
-            of = self.cache.get(
-                "rewards",
-                lambda: jax.jit(jax.vmap(jax.vmap(function), in_axes=(None, 0, 0, 0))),
-            )
-            with x64():
-                rewards = np.asarray(of(steps, states, batch.observations, batch.actions))
-        if not batch.full_length:
-            rewards = np.where(batch.steps, rewards, 0.0)
-        if function is not None:
-            problems = range_problems(rewards, batch, self.rewards, self.spaces)
-            if problems:
-                raise DataError(f"{self.name}.returns", problems)
-        return rewards
+        return rewards_of(self, episodes)
 
     @in_x64
     def tables(self, parameters: Mapping[str, ArrayLike]) -> POMDP:
@@ -346,11 +348,22 @@ class HOMDP:
         return to_numpy(self.model_of(self.short_tables(parameters)))
 
     @in_x64
-    def short_tables(self, parameters: Mapping[str, ArrayLike]) -> Tables:
+    def short_tables(self, parameters: Mapping[str, ArrayLike]) -> Planned:
         """The tables at given parameters in their declared form; may be traced."""
         require_finite(self.spaces, self.name, "tables")
         tables, _ = self._compiled(check_parameters(self.name, self.sites, parameters))
         return tables
+
+    @in_x64
+    def counted_tables(self, parameters: Mapping[str, ArrayLike]) -> dict[str, Array]:
+        """The tables whose counts are sufficient, by name; may be traced.
+
+        If there are several sensors, these are the tables of the sensors instead of their product.
+        """
+        values = check_parameters(self.name, self.sites, parameters)
+        with handlers.seed(rng_seed=0), handlers.substitute(data=values):
+            make = tabulators(self.function(), self.spaces)
+        return {name: snap_table(make[name]()) for name in self.structure.conjugate.sources}
 
     def numbers(self, parameters: Mapping[str, ArrayLike]) -> Numbers:
         """The first argument of :attr:`dynamics`: the tables of a finite model, or parameters."""
@@ -378,7 +391,8 @@ class HOMDP:
         outside = [name for name in values if not np.all(inside[name])]
         problems = outside_support(self.function, {name: values[name] for name in outside})
         if tables is not None and not problems:
-            problems = table_problems(to_numpy(tables), self.structure.support, self.spaces)
+            possible = {name: table.support for name, table in self.structure.tables.items()}
+            problems = table_problems(to_numpy(tables), possible, self.spaces, self.rewards)
         if problems:
             raise ParameterError(f"{self.name}.at", problems)
         pomdp = None if tables is None else self.model_of(to_numpy(tables))
@@ -424,6 +438,7 @@ class HOMDP:
         batch = Episodes.of(episodes, self)
         if self._structure is not None:
             problems = excluded_problems(batch, self._structure.support, self.spaces)
+            problems += recorded_problems(self, batch)
             if problems:
                 raise DataError(f"{self.name}.{asked}", problems)
         return batch
@@ -434,18 +449,24 @@ class HOMDP:
         phrases = self.structure.summary().items()
         behind = self.structure.hyperparameters()
         indirect = f"; affects no row directly: {', '.join(behind)}" if behind else ""
-        return "; ".join(f"{part}: {phrase}" for part, phrase in phrases) + indirect
+        summary = "; ".join(f"{part}: {phrase}" for part, phrase in phrases) + indirect
+        return "\n  ".join([summary, *self.structure.reasons(self.spaces)])
 
     @property
-    def _units(self) -> tuple[float, ...]:
-        """Scale and shift of the rewards for fingerprints; empty if rewards are not scaled."""
-        return () if self.rewards.identity else (self.rewards.scale, self.rewards.shift)
+    def _units(self) -> tuple[Any, ...]:
+        """What else identifies the rewards: their units if they are scaled, and their law."""
+        units = () if self.rewards.identity else (self.rewards.scale, self.rewards.shift)
+        law = self.rewards.law
+        if law is None:
+            return units
+        outcomes = np.zeros(0) if law.form.outcomes is None else law.form.outcomes
+        return (*units, law.takes, outcomes, self.rewards.recorded)
 
     @property
-    def _compiled(self) -> Callable[[dict[str, Array]], tuple[Tables, dict[str, Array]]]:
+    def _compiled(self) -> Callable[[dict[str, Array]], tuple[Planned, dict[str, Array]]]:
         return self.cache.get("evaluate", lambda: jax.jit(self._evaluate))
 
-    def _evaluate(self, values: Mapping[str, Array]) -> tuple[Tables, dict[str, Array]]:
+    def _evaluate(self, values: Mapping[str, Array]) -> tuple[Planned, dict[str, Array]]:
         """The tables at these parameters, and whether each is in the support of its site."""
         with handlers.trace() as trace, handlers.seed(rng_seed=0), handlers.substitute(data=values):
             kernels = self.function()

@@ -21,8 +21,11 @@ from homdp_ppl.core.probabilities import (
     row_problems,
 )
 from homdp_ppl.core.spaces import Spaces
-from homdp_ppl.declare.kernels import Tables, unwrap
+from homdp_ppl.declare.distributions import unwrap
+from homdp_ppl.declare.kernels import Planned
 from homdp_ppl.declare.probing import Site
+from homdp_ppl.declare.reward_law import mean_problems
+from homdp_ppl.declare.rewards import Rewards
 from homdp_ppl.errors import ParameterError, Problem, shown, unknown
 from homdp_ppl.precision import Array
 
@@ -137,13 +140,21 @@ def outside_support(function: Callable[[], Any], values: Mapping[str, Array]) ->
     return problems
 
 
-def table_problems(tables: Tables, support: Tables, spaces: Spaces) -> list[Problem]:
+def table_problems(
+    tables: Planned, support: Mapping[str, Array], spaces: Spaces, rewards: Rewards
+) -> list[Problem]:
     """Problems of the tables at given parameters.
 
-    These are invalid rows, and entries with probability although they were found impossible.
+    These are invalid rows, entries with probability although they were found impossible, and mean
+    rewards outside the declared range.
     """
-    problems = pomdp_problems(tables, spaces)
-    for where, table, possible in zip(Tables._fields, tables, support, strict=True):
+    problems, named = pomdp_problems(tables, spaces), tables._asdict()
+    if rewards.law is not None and rewards.law.finite:
+        problems += row_problems("reward", named["reward"], spaces)
+    elif rewards.law is not None:
+        problems += mean_problems(rewards.law.mean(named.pop("reward")), rewards.bounds, spaces)
+    for where, table in named.items():
+        possible = support[where]
         for index in np.argwhere((table > LEAK) & ~possible)[:1]:
             got = (
                 f"probability {table[tuple(index)]:.3g}, although it was zero at all points "
@@ -160,7 +171,10 @@ def table_problems(tables: Tables, support: Tables, spaces: Spaces) -> list[Prob
 
 
 def bad_draw(
-    tables: Mapping[str, Array], values: Mapping[str, Array], spaces: Spaces
+    tables: Mapping[str, Array],
+    values: Mapping[str, Array],
+    spaces: Spaces,
+    rewards: Rewards | None = None,
 ) -> list[Problem]:
     """Problems of the rows of tables at the first draw of the sites with invalid rows.
 
@@ -172,8 +186,17 @@ def bad_draw(
         The draws of the sites, with the same leading axis.
     spaces
         The model's names.
+    rewards
+        The model's rewards, if there is a table of rewards.
     """
     for where, table in tables.items():
+        if where == "reward" and rewards and rewards.law and not rewards.law.finite:
+            for draw, means in enumerate(rewards.law.mean(table)):
+                problems = mean_problems(means, rewards.bounds, spaces)
+                if problems:
+                    remedy = f"{found_at(values, draw)} Use another prior, or a law on the range."
+                    return [problem._replace(remedy=remedy) for problem in problems]
+            continue
         sound = (table >= 0).all(-1) & (np.abs(table.sum(-1) - 1) <= FLOAT32)
         wrong = np.flatnonzero(~sound.reshape(len(table), -1).all(-1))
         if len(wrong):

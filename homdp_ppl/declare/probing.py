@@ -19,7 +19,8 @@ from numpyro import handlers
 from numpyro.distributions import biject_to, constraints
 
 from homdp_ppl.core.spaces import Spaces
-from homdp_ppl.declare.kernels import Kernels, in_domain, tabulators, unwrap
+from homdp_ppl.declare.distributions import in_domain, unwrap
+from homdp_ppl.declare.kernels import Kernels, tabulators
 from homdp_ppl.precision import Array
 
 QUICK = {

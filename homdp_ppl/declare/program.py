@@ -1,6 +1,6 @@
 """The episode as a NumPyro program, and the program conditioned on hindsight.
 
-    parameters ──┬─────────┬──────────────┐
+    parameters ──┬─────────┬──────────────┐          r: if random; depends on x_h, y_h and a_h
                  ▼         ▼              ▼
          x_1 ──► y_1     x_2 ──► y_2 ...  x_last     x: latent, revealed in hindsight
           │       │       ▲       │
@@ -8,7 +8,8 @@
           └────► a_1 ─────┘      a_2 ...             a: depends on y_1..y_h, a_1..a_{h-1} only
 
 (the arrow from x_1 goes to x_2; the policy's arrows come from observations and actions only).
-Sites ``x``, ``y``, ``a`` have the shape (H, episodes), ``x_last`` has the shape (episodes,). This
+Sites ``x``, ``y``, ``a`` have the shape (H, episodes), ``x_last`` has the shape (episodes,). If
+rewards are random, there is a site ``r`` of shape (H, episodes), revealed in hindsight too. This
 program is the reference; rollouts and count likelihoods are faster implementations of it.
 """
 
@@ -23,12 +24,18 @@ import numpyro
 import numpyro.distributions as dist
 from numpyro import handlers
 from numpyro.contrib.control_flow import scan
+from numpyro.distributions import Distribution
 
+from homdp_ppl.core.episodes import Episodes
+from homdp_ppl.core.evidence import Evidence
+from homdp_ppl.core.forward import Rows, log_likelihood_of_gaps, log_probability_of_counts
 from homdp_ppl.core.graph_policy import GraphPolicy, graph_of, uniform_policy
 from homdp_ppl.core.policy import Policy
-from homdp_ppl.core.spaces import Spaces
+from homdp_ppl.core.spaces import Real, Spaces
+from homdp_ppl.declare.conditional import Conditional
 from homdp_ppl.declare.density_program import at_least_one, density_program
-from homdp_ppl.declare.kernels import Kernels, Tables, tabulate
+from homdp_ppl.declare.kernels import Kernels, Planned, Tables, tabulate
+from homdp_ppl.declare.reward_law import reward_distribution
 from homdp_ppl.precision import Array
 
 
@@ -38,18 +45,25 @@ def episode_program(function: Callable[[], Kernels], spaces: Spaces) -> Callable
 
 
 def table_program(function: Callable[[], Kernels], spaces: Spaces) -> Callable[..., None]:
-    """The program of a finite model, whose kernels are tables."""
+    """The program of a finite model, whose kernels are tables.
 
-    def program(policy: Policy | None = None, episodes: int = 1) -> None:
+    ``recorded`` is a mask (H, episodes) of rewards that are part of the density, by default all.
+    """
+
+    def program(
+        policy: Policy | None = None, episodes: int = 1, recorded: Array | None = None
+    ) -> None:
         at_least_one("episodes", episodes)
         graph = as_graph(policy, spaces)
-        tables = tabulate(function(), spaces)
-        form = tables.form
+        kernels = function()
+        tables = tabulate(kernels, spaces)
+        form, law = tables.form, _reward_law(kernels, spaces)
+        every = jnp.ones((spaces.horizon, episodes), bool) if recorded is None else recorded
 
         def step(
-            carry: tuple[Array, Array, Array], h: Array
+            carry: tuple[Array, Array, Array], inputs: tuple[Array, Array]
         ) -> tuple[tuple[Array, Array, Array], None]:
-            state, action, node = carry
+            (state, action, node), (h, known) = carry, inputs
             with numpyro.plate("episodes", episodes, dim=-1):
                 moves = tables.transition[form.transition_index(h - 1, state, action)]
                 rows = jnp.where(h == 0, tables.initial, moves)
@@ -61,6 +75,10 @@ def table_program(function: Callable[[], Kernels], spaces: Spaces) -> Callable[.
                     h == 0, graph.first(observation), graph.next(node, action, observation)
                 )
                 action = numpyro.sample("a", dist.Categorical(probs=graph.probabilities[node]))
+                if law is not None:
+                    at = jnp.broadcast_to(h, (episodes,)), state, observation, action
+                    rewards = Conditional(law, at, (0, 0, 0, 0), Real(1))
+                    numpyro.sample("r", rewards.mask(known))
             return (
                 state.astype(index),
                 action.astype(index),
@@ -69,7 +87,8 @@ def table_program(function: Callable[[], Kernels], spaces: Spaces) -> Callable[.
 
         index = jnp.result_type(int)
         nothing = jnp.zeros(episodes, dtype=index)
-        (state, action, _), _ = scan(step, (nothing, nothing, nothing), jnp.arange(spaces.horizon))
+        inputs = jnp.arange(spaces.horizon), every
+        (state, action, _), _ = scan(step, (nothing, nothing, nothing), inputs)
         _sample_last(tables, state, action, episodes, spaces.horizon - 1)
 
     return program
@@ -86,7 +105,8 @@ def unrolled_program(function: Callable[[], Kernels], spaces: Spaces) -> Callabl
         at_least_one("episodes", episodes)
         at_least_one("steps", length)
         graph = as_graph(policy, spaces)
-        tables = tabulate(function(), spaces)
+        kernels = function()
+        tables, law = tabulate(kernels, spaces), _reward_law(kernels, spaces)
         with numpyro.plate("episodes", episodes, dim=-1):
             node: Array = jnp.zeros((), int)
             action: Array = jnp.array(len(spaces.actions))
@@ -99,6 +119,9 @@ def unrolled_program(function: Callable[[], Kernels], spaces: Spaces) -> Callabl
                 action = numpyro.sample(
                     f"a[{h}]", dist.Categorical(probs=graph.probabilities[node])
                 )
+                if law is not None:
+                    at = jnp.full(episodes, h - 1), state, observation, action
+                    numpyro.sample(f"r[{h}]", Conditional(law, at, (0, 0, 0, 0), Real(1)))
                 rows = tables.transition[tables.form.transition_index(h - 1, state, action)]
         _sample_last(tables, state, action, episodes, length - 1)
 
@@ -108,9 +131,8 @@ def unrolled_program(function: Callable[[], Kernels], spaces: Spaces) -> Callabl
 def hindsight(
     program: Callable[..., None],
     function: Callable[[], Kernels],
-    states: Array,
-    observations: Array,
-    actions: Array,
+    episodes: Episodes,
+    rewards: Array | None = None,
 ) -> Callable[[], None]:
     """A program conditioned on revealed episodes; only the user's sites remain latent.
 
@@ -120,12 +142,17 @@ def hindsight(
         An episode program.
     function
         The user's program in it.
-    states, observations, actions
-        One episode per row: (episodes, H + 1), (episodes, H), (episodes, H). Vector values add
-        trailing axes.
+    episodes
+        Episodes of H steps with all states.
+    rewards
+        Recorded rewards, (episodes, H), if they are random; NaN if they were not recorded.
     """
-    by_step = (np.swapaxes(part, 0, 1) for part in (states[:, :-1], observations, actions))
-    data = dict(zip(("x", "y", "a", "x_last"), (*by_step, states[:, -1]), strict=True))
+    states = episodes.states
+    by_step = {"x": states[:, :-1], "y": episodes.observations, "a": episodes.actions}
+    if rewards is not None:
+        by_step["r"] = np.nan_to_num(rewards)
+    data = {name: np.swapaxes(part, 0, 1) for name, part in by_step.items()}
+    data["x_last"] = states[:, -1]
 
     def conditioned() -> None:
         if len(states) == 0:  # no data: the prior
@@ -133,7 +160,25 @@ def hindsight(
             return
         # converted here, in the precision of the call, because a scan accepts no other
         arrays = {name: jnp.asarray(values) for name, values in data.items()}
-        handlers.condition(program, data=arrays)(episodes=len(states))
+        more = {} if rewards is None else {"recorded": jnp.asarray(~np.isnan(rewards.T))}
+        handlers.condition(program, data=arrays)(episodes=len(states), **more)
+
+    return conditioned
+
+
+def hindsight_with_gaps(
+    function: Callable[[], Kernels], spaces: Spaces, evidence: Evidence
+) -> Callable[[], None]:
+    """A program conditioned on episodes with missing states, which are summed over."""
+
+    def conditioned() -> None:
+        tables = tabulate(function(), spaces)
+        counts, gaps = evidence.data
+        for name, table in zip(Tables._fields, tables, strict=True):
+            seen = getattr(counts, name)
+            numpyro.factor(f"counts of {name}", log_probability_of_counts(seen, table))
+        rows = Rows(tables.initial, tables.transition, tables.emission, tables.form)
+        numpyro.factor("gaps", log_likelihood_of_gaps(rows, gaps))
 
     return conditioned
 
@@ -145,7 +190,12 @@ def as_graph(policy: Policy | None, spaces: Spaces) -> GraphPolicy:
     return traceable
 
 
-def _sample_last(tables: Tables, state: Array, action: Array, episodes: int, h: int) -> None:
+def _reward_law(kernels: Kernels, spaces: Spaces) -> Callable[..., Distribution] | None:
+    """The law of rewards at h, x, y and a; None if rewards are known."""
+    return None if kernels.reward is None else reward_distribution(kernels.reward, spaces)
+
+
+def _sample_last(tables: Planned, state: Array, action: Array, episodes: int, h: int) -> None:
     rows = tables.transition[tables.form.transition_index(h, state, action)]
     with numpyro.plate("episodes", episodes, dim=-1):
         numpyro.sample("x_last", dist.Categorical(probs=rows))

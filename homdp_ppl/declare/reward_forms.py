@@ -13,10 +13,12 @@ import numpy as np
 from numpyro.distributions import Distribution
 
 from homdp_ppl.core.numbers import masked_problems
-from homdp_ppl.core.spaces import Real, Space, Spaces, names_of, shape_of
-from homdp_ppl.declare.kernels import TRACER_ERRORS, declared_observations, tracer_problem
+from homdp_ppl.core.probabilities import reward_entry
+from homdp_ppl.core.spaces import Real, Space, Spaces, shape_of
+from homdp_ppl.declare.distributions import TRACER_ERRORS, tracer_problem
 from homdp_ppl.declare.purity import SAMPLED, abstract_run, changes
 from homdp_ppl.declare.signatures import Recognised
+from homdp_ppl.declare.spaces import after_end, declared_observations
 from homdp_ppl.errors import Problem
 from homdp_ppl.memory import NUMBER, count, memory_problems
 from homdp_ppl.precision import Array
@@ -36,14 +38,6 @@ def negated(function: Callable[..., Any]) -> Callable[..., Any]:
         return -function(*args, **given)
 
     return reward
-
-
-def place_of(index: tuple[int, ...], shape: tuple[int, ...], spaces: Spaces) -> str:
-    """The names of an entry of a table (H|1, X, Y|1, A)."""
-    h, x, y, a = index
-    steps = (f"step {h + 1}",) if shape[0] > 1 else ()
-    seen = (names_of(spaces.observations)[y],) if shape[2] > 1 else ()
-    return ", ".join((*steps, names_of(spaces.states)[x], *seen, spaces.actions[a]))
 
 
 def _forms(spaces: Spaces) -> dict[str, tuple[int, ...]]:
@@ -81,21 +75,12 @@ def from_array(where: str, given: Any, spaces: Spaces) -> tuple[Array | None, li
         return None, missing
     axes = next((axes for axes, shape in forms.items() if numbers.shape == shape), None)
     if axes is None:
-        return None, [Problem(where, f"an array of shape {numbers.shape}", expected)]
+        remedy = "Its axes are (state, action), with the step first if rewards depend on it."
+        return None, [Problem(where, f"an array of shape {numbers.shape}", expected, remedy)]
     table: Array = numbers if "H" in axes else numbers[None]
     table = _ended(table, spaces) if "Y" in axes else table[:, :, None].copy()
     table[after_end(table.shape, spaces)] = 0.0
     return table, _invalid(where, table, spaces)
-
-
-def after_end(shape: tuple[int, ...], spaces: Spaces) -> Array:
-    """Which entries of a table (H|1, X, Y|1, A) belong to terminal states or to "ended"."""
-    over = np.zeros(shape, dtype=bool)
-    if spaces.terminal:
-        over[:, spaces.ends] = True
-        if shape[2] > 1:
-            over[:, :, -1] = True
-    return over
 
 
 def _ended(table: Array, spaces: Spaces) -> Array:
@@ -107,7 +92,10 @@ def _invalid(where: str, table: Array, spaces: Spaces) -> list[Problem]:
     """Problems for numbers that are not finite."""
     return [
         Problem(
-            where, f"{table[index]:.6g}", "a finite number", at=place_of(index, table.shape, spaces)
+            where,
+            f"{table[index]:.6g}",
+            "a finite number",
+            at=reward_entry(index, table.shape, spaces),
         )
         for index in map(tuple, np.argwhere(~np.isfinite(table))[:LISTED])
     ]

@@ -1,4 +1,4 @@
-"""Known rewards and costs of a declaration, with the units in which they were declared.
+"""Rewards and costs of a declaration, with the units in which they were declared.
 
 Inside, rewards are in [0, 1]. Values in the user's units are scale * value + H * shift:
 
@@ -8,39 +8,41 @@ Inside, rewards are in [0, 1]. Values in the user's units are scale * value + H 
 - Otherwise low becomes 0 and high becomes 1: scale = high - low, shift = low.
 - For costs, the reward is minus the cost. Their range is that of the costs.
 - Terminal states earn 0 in the user's units, and the range is extended to contain 0.
+- Unknown or random rewards are a kernel of the program. Their range must be declared, and becomes
+  [0, 1].
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from numpyro.distributions import Distribution
 
-from homdp_ppl.core.episode import Episode
-from homdp_ppl.core.episodes import Episodes
 from homdp_ppl.core.numbers import as_numbers
-from homdp_ppl.core.spaces import Spaces, label_of, names_of
+from homdp_ppl.core.probabilities import reward_entry
+from homdp_ppl.core.spaces import Spaces, names_of
 from homdp_ppl.declare.reward_forms import (
     LISTED,
-    after_end,
     from_array,
     from_function,
     negated,
-    place_of,
     traced_problems,
 )
+from homdp_ppl.declare.reward_law import RewardLaw
 from homdp_ppl.declare.signatures import KernelError, Recognised, recognised
+from homdp_ppl.declare.spaces import after_end
 from homdp_ppl.errors import Problem, shown
-from homdp_ppl.precision import Array
+from homdp_ppl.precision import Array, namespace
 
 # r_h(x, y, a) in [0, 1], from (h from 0, x, y, a); traceable by JAX
 RewardFunction: TypeAlias = Callable[[Array | int, Array, Array, Array], Array]
 
-REPORTED, EXAMINED = 4, 1000  # rewards outside the range: how many are reported and examined
+# whether every reward is recorded, or some at random, whatever happened in the episode
+Recorded: TypeAlias = Literal["always", "coin"]
 
 
 class Given(NamedTuple):
@@ -49,6 +51,7 @@ class Given(NamedTuple):
     reward: Any = None
     cost: Any = None
     reward_range: Any = None
+    recorded: Any = "always"
 
     @property
     def where(self) -> str:
@@ -82,6 +85,8 @@ class Rewards(NamedTuple):
     shift: float = 0.0
     costs: bool = False  # whether costs were declared
     bounds: tuple[float, float] = (0.0, 1.0)  # the rewards that become 0 and 1
+    law: RewardLaw | None = None  # of unknown or random rewards, which have no table here
+    recorded: Recorded = "always"  # "coin": some random rewards are not recorded, at random
 
     @property
     def by_observation(self) -> bool:
@@ -110,6 +115,13 @@ class Rewards(NamedTuple):
             f"costs {-high + 0.0:g} to {-low:g}" if self.costs else f"rewards {low:g} to {high:g}"
         )
 
+    def means(self, table: Array, horizon: int) -> Array:
+        """Mean rewards in [0, 1], (..., H, X, Y|1, A), from a table of the law; can be traced."""
+        assert self.law is not None
+        inside = (self.law.mean(table) - self.shift) / self.scale
+        shape = (*inside.shape[:-4], horizon, *inside.shape[-3:])
+        return namespace(table).broadcast_to(inside, shape)
+
     def with_horizon(self, horizon: int) -> Rewards:
         """The same rewards for another horizon, if they do not depend on the step."""
         if self.table is None:
@@ -118,10 +130,16 @@ class Rewards(NamedTuple):
         return self._replace(table=longer, declared=np.repeat(self.declared[:1], horizon, axis=0))
 
 
-def rewards_of(given: Given, spaces: Spaces) -> tuple[Rewards, list[Problem]]:
-    """The rewards of a declaration, and the problems of its arguments."""
+def rewards_of(given: Given, spaces: Spaces, kernel: bool = False) -> tuple[Rewards, list[Problem]]:
+    """The rewards of a declaration, and the problems of its arguments.
+
+    ``kernel`` says whether the program returns a reward kernel. Its law is found later.
+    """
     declared = [name for name in ("reward", "cost") if getattr(given, name) is not None]
     bounds, problems = _bounds(given)
+    problems += _recorded_problems(given, kernel)
+    if kernel:
+        return _random(given, declared, bounds, spaces, problems)
     if len(declared) != 1:
         got = " and ".join(declared) or "neither reward nor cost"
         remedy = "Costs are positive numbers: cost=c means reward=-c."
@@ -150,6 +168,54 @@ def rewards_of(given: Given, spaces: Spaces) -> tuple[Rewards, list[Problem]]:
         got = f"a range from {table.min():.6g} to {table.max():.6g}"
         return _nothing(spaces), [*problems, Problem(where, got, "a range that is finite")]
     return (_full(rewards, spaces.horizon) if spaces.finite else _by_state(rewards)), problems
+
+
+def _recorded_problems(given: Given, kernel: bool) -> list[Problem]:
+    expected = '"always" or "coin"'
+    if not isinstance(given.recorded, str) or given.recorded not in get_args(Recorded):
+        return [Problem("rewards_recorded", shown(given.recorded), expected)]
+    if given.recorded == "coin" and not kernel:
+        remedy = "Known rewards need not be recorded: leave out rewards_recorded."
+        return [Problem("rewards_recorded", '"coin"', "a reward kernel in Kernels", remedy)]
+    return []
+
+
+def _random(
+    given: Given,
+    declared: list[str],
+    bounds: tuple[float, float] | None,
+    spaces: Spaces,
+    problems: list[Problem],
+) -> tuple[Rewards, list[Problem]]:
+    """The units of unknown or random rewards, and the problems of the arguments."""
+    problems = list(problems)
+    if declared:
+        got = f"{' and '.join(declared)} in the decorator, and a reward kernel in Kernels"
+        remedy = "Leave out one of them: known rewards are declared in the decorator only."
+        problems.append(Problem("reward", got, "one of the two", remedy))
+    if given.reward_range is None:
+        remedy = "Write reward_range=(low, high), the smallest and the largest possible reward."
+        expected = "the range of the rewards, which a reward kernel requires"
+        problems.append(Problem("reward_range", "None", expected, remedy))
+    if not spaces.finite:
+        got, expected = "a reward kernel", "known rewards if states or observations are real-valued"
+        remedy = "Declare reward= or cost= in the decorator, or use finite spaces."
+        problems.append(Problem("reward", got, expected, remedy))
+        return _nothing(spaces), problems
+    low, high = bounds or (0.0, 1.0)
+    if spaces.terminal:
+        low, high = min(low, 0.0), max(high, 0.0)
+    recorded: Recorded = "coin" if given.recorded == "coin" else "always"
+    rewards = Rewards(
+        None,
+        None,
+        None,
+        scale=high - low,
+        shift=low,
+        bounds=(low, high),
+        recorded=recorded,
+    )
+    return rewards, problems
 
 
 def units(low: float, high: float) -> tuple[float, float, float, float]:
@@ -215,7 +281,7 @@ def _outside(
     outside = ((table < low) | (table > high)) & ~after_end(table.shape, spaces)
     return [
         Problem(
-            where, f"{table[index]:.6g}", expected, remedy, place_of(index, table.shape, spaces)
+            where, f"{table[index]:.6g}", expected, remedy, reward_entry(index, table.shape, spaces)
         )
         for index in map(tuple, np.argwhere(outside)[:LISTED])
     ]
@@ -268,28 +334,3 @@ def _traced(given: Given, call: Recognised, bounds: tuple[float, float] | None) 
 
     declared = negated(given.cost) if cost else given.reward
     return Rewards(None, reward, declared, call.takes, scale, shift, cost, (low, high))
-
-
-def range_problems(
-    inside: Array, episodes: Episode | Episodes, rewards: Rewards, spaces: Spaces
-) -> list[Problem]:
-    """Problems for rewards of episodes that are outside [0, 1] inside, each once."""
-    found: dict[Problem, None] = {}
-    where, sign = ("cost", -1.0) if rewards.costs else ("reward", 1.0)
-    low, high = sorted(sign * rewards.to_user(bound, 1) + 0.0 for bound in (0.0, 1.0))
-    expected = f"a number in [{low:g}, {high:g}]"
-    remedy = (
-        f"Declare reward_range=(low, high), the smallest and the largest {where}. "
-        f"Clip an unbounded {where}: jnp.clip({where[0]}, {low:g}, {high:g})."
-    )
-    for episode, step in np.argwhere(~((inside >= 0) & (inside <= 1)))[:EXAMINED]:
-        values = [(episodes.states, spaces.states), (episodes.actions, spaces.actions)]
-        if rewards.by_observation:
-            values.insert(1, (episodes.observations, spaces.observations))
-        place = ", ".join(label_of(part[episode, step], space) for part, space in values)
-        got = sign * rewards.to_user(inside[episode, step], 1) + 0.0
-        own = "" if np.isnan(got) else remedy
-        found[Problem(where, f"{got:.6g}", expected, own, place)] = None
-        if len(found) == REPORTED:
-            break
-    return list(found)

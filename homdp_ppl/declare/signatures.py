@@ -11,6 +11,7 @@ import inspect
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
+from homdp_ppl.core.spaces import kernel_of
 from homdp_ppl.errors import Problem
 from homdp_ppl.precision import Array
 
@@ -78,25 +79,26 @@ def recognised(where: str, function: Callable[..., Any]) -> Recognised:
     Parameters
     ----------
     where
-        The argument of the declaration: a kernel, "reward" or "cost".
+        The argument of the declaration: a kernel, also of one sensor, "reward" or "cost".
     function
         The function.
     """
-    usual = USUAL[where]
+    kernel = kernel_of(where)
+    usual, write = USUAL[kernel], WRITE[kernel]
     expected = f"a function of ({', '.join(usual)})"
     try:
         signature = inspect.signature(function)
     except (TypeError, ValueError):
         got = "a function without a readable signature"
-        raise KernelError(Problem(where, got, expected, WRITE[where])) from None
-    named = _named(where, signature)
+        raise KernelError(Problem(where, got, expected, write)) from None
+    named = _named(kernel, signature)
     if named:
         return Recognised(function, named, by_name=True)
     try:
         signature.bind(*usual)
     except TypeError:
         got = f"a function with the signature {signature}"
-        raise KernelError(Problem(where, got, expected, WRITE[where])) from None
+        raise KernelError(Problem(where, got, expected, write)) from None
     return Recognised(function, usual, by_name=False)
 
 
@@ -116,9 +118,9 @@ def call(where: str, kernel: Callable[..., Any], point: Mapping[str, Array]) -> 
     return recognised(where, kernel)(**point)
 
 
-def _named(where: str, signature: inspect.Signature) -> tuple[str, ...]:
+def _named(kernel: str, signature: inspect.Signature) -> tuple[str, ...]:
     """The recognised names of a signature; none if it requires other arguments."""
-    allowed = NAMED[where]
+    allowed = NAMED[kernel]
     parameters = [
         p
         for p in signature.parameters.values()

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import inspect
+import math
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import jax.numpy as jnp
@@ -15,17 +16,20 @@ from numpyro.distributions import biject_to
 
 from homdp_ppl.core.arguments import is_count
 from homdp_ppl.core.probabilities import row_problems
-from homdp_ppl.core.spaces import ENDED, Real, Space, Spaces
-from homdp_ppl.declare.kernels import TRACER_ERRORS, Kernels, Tables, tracer_problem
+from homdp_ppl.core.sensors import ENDED, Sensors
+from homdp_ppl.core.spaces import Real, Space, Spaces
+from homdp_ppl.declare.distributions import TRACER_ERRORS, tracer_problem
+from homdp_ppl.declare.kernels import Kernels
 from homdp_ppl.declare.probing import POINTS, Probe, Site
 from homdp_ppl.declare.purity import abstract_run, changes
+from homdp_ppl.declare.reward_law import RewardLaw
 from homdp_ppl.declare.signatures import KernelError
 from homdp_ppl.declare.sizes import number_of_names_problems
-from homdp_ppl.errors import Problem, shown
+from homdp_ppl.errors import Problem, did_you_mean, shown
 from homdp_ppl.precision import Array
 
-RESERVED = ("x", "y", "a", "x_last", "episodes")
-UNROLLED = re.compile(r"[xya]\[\d+\]")  # sites of the unrolled program
+RESERVED = ("x", "y", "a", "r", "x_last", "episodes")
+UNROLLED = re.compile(r"[xyar]\[\d+\]")  # sites of the unrolled program
 
 
 def check_spaces(
@@ -37,14 +41,18 @@ def check_spaces(
     """
     problems: list[Problem] = []
     X = as_space("states", states, "x", problems)
-    Y = as_space("observations", observations, "y", problems)
+    Y = (
+        as_sensors(observations, problems)
+        if isinstance(observations, Mapping)
+        else as_space("observations", observations, "y", problems)
+    )
     A = as_names("actions", actions, "a", problems)
     steps = as_horizon(horizon, problems)
     if not (X and Y and A):
         return None, problems
     ends = _terminal_states(terminal, X, Y, problems)
     if ends and not isinstance(Y, Real):
-        Y = (*Y, ENDED)
+        Y = Y.with_end() if isinstance(Y, Sensors) else (*Y, ENDED)
     return Spaces(X, Y, A, steps, ends), problems
 
 
@@ -66,7 +74,12 @@ def _terminal_states(
         return ()
     unknown = [x for x in listed if x not in states and (isinstance(x, str) or x >= len(states))]
     problems += [
-        Problem("terminal", shown(x), f"one of the states: {', '.join(states[:20])}")
+        Problem(
+            "terminal",
+            shown(x),
+            f"one of the states: {', '.join(states[:20])}",
+            did_you_mean(x, states),
+        )
         for x in unknown
     ]
     named = {x if isinstance(x, str) else states[int(x)] for x in listed if x not in unknown}
@@ -81,6 +94,33 @@ def _terminal_states(
 def as_space(where: str, given: Any, letter: str, problems: list[Problem]) -> Space:
     """A declared space, () if it is unusable; its problems are added to ``problems``."""
     return given if isinstance(given, Real) else as_names(where, given, letter, problems)
+
+
+def as_sensors(given: Mapping[Any, Any], problems: list[Problem]) -> Sensors | tuple[()]:
+    """Joint observations of sensors, () if they are unusable; adds to ``problems``."""
+    wrong: list[Problem] = []
+    named = [sensor for sensor in given if isinstance(sensor, str) and sensor]
+    if len(named) < len(given) or not given:
+        expected = "at least one sensor, {name: names of its outcomes, or their number}"
+        wrong.append(Problem("observations", shown(dict(given)), expected))
+    outcomes = {
+        sensor: as_names(f"observations[{sensor}]", given[sensor], sensor, wrong)
+        for sensor in named
+    }
+    if not wrong:
+        wrong += number_of_names_problems(
+            "observations", math.prod(len(names) for names in outcomes.values())
+        )
+    problems += wrong
+    if wrong:
+        return ()
+    joint = Sensors(outcomes)
+    twice = [name for name, times in Counter(joint).items() if times > 1]
+    if twice:
+        remedy = 'Rename outcomes that contain ", ".'
+        got = f"the joint name {twice[0]!r} twice"
+        problems.append(Problem("observations", got, "distinct joint names", remedy))
+    return joint
 
 
 def as_horizon(horizon: Any, problems: list[Problem]) -> int:
@@ -192,7 +232,8 @@ def inspect_program(
                 shown[name] = attempt()
                 sound.append(name)
             except KernelError as error:
-                problems.append(error.problem)
+                if error.problem not in problems:  # joint tables have the problems of their parts
+                    problems.append(error.problem)
         return shown
 
     try:
@@ -243,14 +284,19 @@ def _site(name: str, site: dict[str, Any]) -> Site:
     return Site(name, shape, shape, int(fn.enumerate_support(expand=False).size) if finite else -1)
 
 
-def check_tables(probe: Probe, spaces: Spaces) -> list[Problem]:
+def check_tables(probe: Probe, spaces: Spaces, law: RewardLaw | None = None) -> list[Problem]:
     """Problems of the rows of a program's tables, each table at the first parameter point that has
     any.
+
+    The rows of a reward table are probabilities if its law has finitely many outcomes.
     """
+    finite = law is not None and law.finite
+    apart = {"emission"} if spaces.sensors else set()  # the tables of its sensors are checked
+    apart |= set() if finite else {"reward"}
     problems = [
         p
-        for name in Tables._fields
-        if name in probe.tables
+        for name in probe.tables
+        if name not in apart
         for p in _first_problems(name, probe, spaces)
     ]
     if np.isnan(probe.log_prior).any():

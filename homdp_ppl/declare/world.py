@@ -18,12 +18,13 @@ from homdp_ppl.core.graph_policy import check_policy
 from homdp_ppl.core.policy import Policy
 from homdp_ppl.core.pomdp import POMDP
 from homdp_ppl.core.randomness import as_keys, refuse_traced_key
-from homdp_ppl.core.rollout import play_tables
+from homdp_ppl.core.rollout import play_tables, reward_keys
 from homdp_ppl.core.spaces import Spaces, no_tables
 from homdp_ppl.declare.dynamics import Dynamics, Numbers
 from homdp_ppl.declare.fingerprint import fingerprint
 from homdp_ppl.declare.parameters import short
 from homdp_ppl.declare.playing import play
+from homdp_ppl.declare.returns import with_rewards
 from homdp_ppl.errors import DataError, Problem
 from homdp_ppl.precision import Array
 
@@ -122,7 +123,8 @@ class World:
             problem = Problem("actions", f"shape {actions.shape}", expected)
             raise DataError("World.play", [problem])
         if self.spaces.finite:
-            return play_tables(keys, self.pomdp, policy, self.spaces, actions)
+            played = play_tables(keys, self.pomdp, policy, self.spaces, actions)
+            return with_rewards(self.homdp, self.parameters, reward_keys(keys), played)
         return play(keys, self.dynamics, self.numbers, policy, actions)
 
     @checked
@@ -140,8 +142,11 @@ class World:
         """The same world with another horizon, if its rewards are the same at every step."""
         model = self.homdp.with_horizon(horizon)
         pomdp, table = self._pomdp, model.rewards.table
-        pomdp = None if pomdp is None or table is None else pomdp._replace(reward=table)
-        return World(model, self.parameters, pomdp)
+        if pomdp is None:
+            return World(model, self.parameters)
+        if table is None:  # mean rewards, the same at every step
+            table = np.repeat(pomdp.reward[:1], model.horizon, axis=0)
+        return World(model, self.parameters, pomdp._replace(reward=table))
 
     @cached_property
     def fingerprint(self) -> str:

@@ -142,7 +142,7 @@ class _Tables(NamedTuple):
         N, A, X = reached.shape
         blocks = np.zeros((N, A, A + 1, X))
         blocks[:, np.arange(A), np.arange(A)] = reached
-        return blocks.reshape(N, A, -1)
+        return blocks.reshape(N, A, (A + 1) * X)
 
     def bound(self, h: int) -> Array:
         """O_h(signal | situation) Q_h(x, signal, a), (S, n, A)."""

@@ -5,6 +5,7 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from numpy.typing import ArrayLike
 
 from homdp_ppl import (
     BlindPolicy,
@@ -23,6 +24,7 @@ from homdp_ppl import (
     models,
     uniform_policy,
 )
+from homdp_ppl.core.kinds import kinds_of
 from homdp_ppl.core.numbers import as_numbers
 from homdp_ppl.core.plan import Plan
 from homdp_ppl.core.pomdp import POMDP
@@ -273,3 +275,22 @@ def test_numbers():
     problems = as_numbers("x", many, "shape (n,)")[1]
     assert len(problems) == 9
     assert problems[0].at == "0, 0"
+
+
+def test_unions_without_arrays_accept_no_arrays():
+    """From NumPy 2.5 on, ArrayLike is a named alias without parts."""
+
+    def run(episodes: Episodes | None, numbers: ArrayLike | None) -> None:
+        """A function of a union without arrays, and of one with arrays."""
+
+    kinds = kinds_of(run)
+    assert [kinds["episodes"].accepts(value) for value in (None, np.ones(2), 1.0)] == [
+        True,
+        False,
+        False,
+    ]
+    assert [kinds["numbers"].accepts(value) for value in (None, np.ones(2), "a")] == [
+        True,
+        True,
+        False,
+    ]

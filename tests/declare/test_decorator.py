@@ -147,7 +147,7 @@ WRONG = {
     "emission table with actions": (
         {"emission": STAY},
         "emission",
-        "(previous action, state, observation) with the first observation last",
+        "The table of the first observation, which follows no action, is the last one.",
         "",
     ),
     "hidden site": ({"emission": hidden}, "emission", "'secret'", ""),

@@ -160,7 +160,7 @@ def declared(**changes):
         "initial": dist.Normal(0.0, 1.0),
         "transition": lambda x, a: dist.Normal(x, 1.0),
         "emission": lambda x: dist.Normal(x, 1.0),
-    } | {k: v for k, v in changes.items() if k in Kernels._fields}
+    } | {k: v for k, v in changes.items() if k in Kernels._fields and k != "reward"}
     spaces = {
         "states": Real(1),
         "observations": Real(1),
@@ -168,7 +168,7 @@ def declared(**changes):
         "horizon": 2,
         "reward": lambda x, a: jnp.exp(-(x**2)),
     }
-    spaces |= {k: v for k, v in changes.items() if k not in Kernels._fields}
+    spaces |= {k: v for k, v in changes.items() if k not in Kernels._fields or k == "reward"}
     return homdp(**spaces)(lambda: Kernels(**kernels))
 
 

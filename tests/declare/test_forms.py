@@ -236,6 +236,58 @@ def test_each_misuse_is_reported(changes, where):
         declared(**changes)
 
 
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"emission": np.full((A, X, Y), 0.5)}, "is the last one"),
+        (
+            {"emission": np.full((A + 1, X, Y), 0.5), "first_emission": FIRST},
+            "Leave out first_emission",
+        ),
+        ({"emission": lambda x, action: dist.Bernoulli(0.5)}, "lambda x, a"),
+        ({"transition": np.full((X, A, X, H), 0.5)}, "(step, state, action, next state)"),
+        ({"first_emission": [0.5, 0.5]}, "(state, observation)"),
+    ],
+)
+def test_remedies_fit_the_misuse(changes, words):
+    with pytest.raises(DeclarationError) as caught:
+        declared(**changes)
+    (problem,) = caught.value.problems
+    assert words in problem.remedy
+
+
+def test_an_initial_distribution_is_no_function():
+    with pytest.raises(DeclarationError) as caught:
+        homdp(states=X, observations=Y, actions=A, horizon=H, reward=REWARD)(
+            lambda: Kernels(lambda: dist.Bernoulli(0.5), MOVES, FIRST)
+        )
+    (problem,) = caught.value.problems
+    assert problem.where == "initial"
+    assert "without lambda" in problem.remedy
+
+
+def test_misuses_of_several_features_are_reported_together():
+    with pytest.raises(DeclarationError) as caught:
+        homdp(
+            states=("a", "b"),
+            observations=Y,
+            actions=A,
+            horizon=H,
+            cost=np.zeros((3, A)),
+            terminal=("B",),
+            allowed=lambda x: np.ones(A, dtype=bool),
+        )(lambda: Kernels([0.5, 0.4], MOVES, lambda x, a: dist.Bernoulli(0.5)))
+    problems = caught.value.problems
+    assert [problem.where for problem in problems] == [
+        "terminal",
+        "cost",
+        "first_emission",
+        "initial",
+        "allowed",
+    ]
+    assert all(problem.remedy for problem in problems[1:])
+
+
 def test_a_horizon_of_step_dependent_tables_is_fixed():
     with raises(DeclarationError, "horizon"):
         by_step().with_horizon(2)

@@ -124,12 +124,19 @@ counter = product(range(10**6), repeat=1)
         lambda observations, actions: np.ones(2, dtype=bool),
         lambda observations, actions: np.zeros(TESTS + 2, dtype=bool),
         lambda observations, actions: np.arange(TESTS + 2) == next(counter)[0] % 2,
+        lambda state: np.ones(TESTS + 2, dtype=bool),
     ],
-    ids=["text", "shape", "nothing", "changing"],
+    ids=["text", "shape", "nothing", "changing", "state"],
 )
 def test_each_misuse_is_reported(allowed):
     with raises(DeclarationError, "allowed"):
         diagnosis(allowed)
+
+
+def test_errors_in_the_function_name_the_history():
+    with pytest.raises(IndexError) as caught:
+        diagnosis(lambda observations, actions: actions[-1])
+    assert "step 1" in caught.value.__notes__[0]
 
 
 def test_real_valued_spaces_have_no_restriction():

@@ -46,7 +46,7 @@ def test_rows_survive_casts_lambdas_and_stacking():
 
     found = structure(program)
     assert found.conjugate.sites == ("p0", "p1", "p2")
-    assert np.array_equal(found.conjugate.emission, [[0, 1, 2], [5, 4, 3], [6, 7, 8]])
+    assert np.array_equal(found.conjugate.sources["emission"], [[0, 1, 2], [5, 4, 3], [6, 7, 8]])
     assert found.summary()["O"] == "Dirichlet, conjugate"
 
 
@@ -57,7 +57,7 @@ def test_a_row_partly_known_is_conjugate():
 
     found = structure(program)
     assert found.conjugate.sites == ("rest",)
-    assert np.array_equal(found.conjugate.emission[0], [0, 1, -1])
+    assert np.array_equal(found.conjugate.sources["emission"][0], [0, 1, -1])
     assert found.known.emission.tolist() == [False, True, True]
     assert found.summary()["O"] == "2 of 3 rows known, 1 row Dirichlet, conjugate"
 
@@ -72,9 +72,10 @@ def not_conjugate():
         p = numpyro.sample("p", dist.Dirichlet(strength * jnp.ones(3)))
         return kernels(emission=jnp.stack([p, EYE[1], EYE[2]]))
 
-    def lumped():
-        p = simplex("p", (4,))
-        return kernels(emission=jnp.stack([jnp.array([p[0], p[1], p[2] + p[3]]), EYE[1], EYE[2]]))
+    def overlapping():  # of the sums p0 + p1 and p1 + p2, none contains the other
+        p = simplex("p", (3,))
+        rows = [[p[0] + p[1], p[2], 0.0], [p[0], p[1] + p[2], 0.0]]
+        return kernels(emission=jnp.stack([*map(jnp.array, rows), EYE[2]]))
 
     def squared():
         b = numpyro.sample("b", dist.Beta(2, 2))
@@ -136,7 +137,7 @@ def not_conjugate():
     rare = [one_side, half_line, replaced, concentrated]
     return [
         hierarchy,
-        lumped,
+        overlapping,
         squared,
         also_elsewhere,
         factor,
@@ -162,16 +163,16 @@ def test_a_site_of_the_initial_distribution_is_conjugate():
 
     found = structure(program)
     assert found.conjugate.sites == ("p",)
-    assert found.conjugate.initial.tolist() == [0, 1, 2]
-    assert found.conjugate.emission[0].tolist() == [0, 1, 2]
+    assert found.conjugate.sources["initial"].tolist() == [0, 1, 2]
+    assert found.conjugate.sources["emission"][0].tolist() == [0, 1, 2]
     assert found.summary()["initial"].endswith("(p), conjugate")
 
 
 def test_mixed_programs_keep_their_conjugate_part():
     found = world("checkup").homdp.structure
     assert found.conjugate.sites == ("sensitivity", "specificity")
-    assert not found.depends["pace"].transition.any()  # it acts through logit_rates only
-    assert found.depends["logit_rates"].transition.sum() == 18
+    assert not found.depends["pace"]["transition"].any()  # it acts through logit_rates only
+    assert found.depends["logit_rates"]["transition"].sum() == 18
 
 
 def test_rare_values_of_a_discrete_site_are_found():
@@ -263,11 +264,13 @@ def test_claimed_posterior_is_the_posterior():
         posterior = found.concentration.copy()
         np.add.at(
             posterior,
-            found.transition[found.transition >= 0],
-            counts.transition[found.transition >= 0],
+            found.sources["transition"][found.sources["transition"] >= 0],
+            counts.transition[found.sources["transition"] >= 0],
         )
         np.add.at(
-            posterior, found.emission[found.emission >= 0], counts.emission[found.emission >= 0]
+            posterior,
+            found.sources["emission"][found.sources["emission"] >= 0],
+            counts.emission[found.sources["emission"] >= 0],
         )
         assert posterior.sum() > found.concentration.sum()
         differences = []
@@ -335,8 +338,8 @@ def check_mixture(kinds, seed):
     ).structure
     assert np.array_equal(found.support.transition[:, 0], ~zero)
     assert [k == "known" for k in kinds] == found.known.transition[:, 0].tolist()
-    assert [k in ("own", "shared") for k in kinds] == (found.conjugate.transition[:, 0] >= 0).any(
-        -1
-    ).tolist()
-    assert [k == "shared" for k in kinds] == found.depends["shared"].transition[:, 0].tolist()
-    assert [k == "logistic" for k in kinds] == found.depends["slope"].transition[:, 0].tolist()
+    assert [k in ("own", "shared") for k in kinds] == (
+        found.conjugate.sources["transition"][:, 0] >= 0
+    ).any(-1).tolist()
+    assert [k == "shared" for k in kinds] == found.depends["shared"]["transition"][:, 0].tolist()
+    assert [k == "logistic" for k in kinds] == found.depends["slope"]["transition"][:, 0].tolist()

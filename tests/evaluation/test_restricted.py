@@ -10,6 +10,7 @@ from homdp_ppl.evaluation import restricted
 from homdp_ppl.evaluation.relaxations import mdp_values, root_value
 from homdp_ppl.evaluation.restricted import best_blind, best_memoryless
 from homdp_ppl.planners import history_tree
+from tests import hand_encoded
 from tests.encodings import encoded, ending_pomdp
 from tests.planners.exact import DEPENDENT, dependent_pomdp, full, optimum, random_pomdp
 from tests.raising import raises
@@ -193,3 +194,11 @@ def test_values_are_in_the_units_of_the_user():
     scaled = pomdp._replace(scale=np.array(10.0), shift=np.array(-4.0))
     for best in (best_blind, best_memoryless):
         assert best(scaled).value == pytest.approx(10 * best(pomdp).value - 12, abs=1e-12)
+
+
+def test_observations_that_answer_actions():
+    """The tiger that growls after listening, against the same with the last action in the state."""
+    native, encoded_by_hand = models.load("tiger_listen", horizon=3), hand_encoded.tiger_listen(3)
+    for best in (best_blind, best_memoryless):
+        found, expected = best(native.pomdp), best(encoded_by_hand.pomdp)
+        assert found.value == pytest.approx(expected.value, abs=1e-12)

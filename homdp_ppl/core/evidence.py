@@ -1,0 +1,238 @@
+"""Evidence: revealed episodes with gaps, as counts and as the gaps between revealed states.
+
+A revealed state makes the steps before it independent of the steps after it. Stretches of revealed
+states therefore reduce to counts, and only gaps need a sum over hidden states. Equal gaps are
+stored once, with their number.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from homdp_ppl.core.counts import Counts
+from homdp_ppl.core.episodes import SAW_STATES, Episodes
+from homdp_ppl.core.form import Form
+from homdp_ppl.core.spaces import HasTables
+from homdp_ppl.errors import DataError, Problem
+from homdp_ppl.precision import Array
+
+LIKELIHOOD = (
+    "The actions would be evidence of the hidden states. Pass complete states, or leave out these "
+    "episodes."
+)
+
+
+class Gaps(NamedTuple):
+    """The distinct gaps of episodes: S gaps of at most G hidden states each.
+
+    The numbers X, Y and A mean that there is no such state, observation or action. Entries after
+    the end of a gap are 0 and are never used.
+
+    Examples
+    --------
+    >>> from homdp_ppl import Episodes, models
+    >>> tiger = models.load("tiger", horizon=2).homdp
+    >>> twice = Episodes([[0, 1]] * 2, [[0, 0]] * 2, [[0, None, 0]] * 2)
+    >>> gaps = Evidence.of(twice, tiger).gaps
+    >>> gaps.number.tolist(), gaps.before.tolist(), gaps.seen.tolist(), gaps.after.tolist()
+    ([2], [0], [[1]], [0])
+    """
+
+    number: Array  # (S,)         how often the gap occurs
+    length: Array  # (S,)         number of hidden states
+    step: Array  # (S,)         step of the first hidden state, from 0; 0 if no table has steps
+    before: Array  # (S,)         the revealed state before the gap
+    after: Array  # (S,)         the revealed state after the gap
+    actions: Array  # (S, G + 1)   the action before each hidden state, and after the last one
+    seen: Array  # (S, G)       the observation of each hidden state
+    clue: Array  # (S, G)       what else is known of each hidden state: a row of ``clues``
+    clues: Array  # (E, X)       likelihood of each clue given the state
+
+    @property
+    def hidden(self) -> int:
+        """The number of hidden states, those of equal gaps included."""
+        return int((self.number * self.length).sum())
+
+    def padded(self) -> Gaps:
+        """The same gaps with sizes that are powers of two; added gaps occur 0 times.
+
+        Compiled functions are then compiled again only when a size doubles.
+        """
+        S, G = self.seen.shape
+        rows, steps = (_power_of_two(n) - n for n in (S, G))
+        parts = {
+            name: np.pad(value, [(0, rows), (0, steps)][: value.ndim])
+            for name, value in self._asdict().items()
+            if name != "clues"
+        }
+        return Gaps(**parts, clues=self.clues)
+
+
+class Evidence:
+    """What episodes with gaps reveal: counts of the revealed part, and the gaps.
+
+    Parameters
+    ----------
+    counts
+        Counts of first states, transitions and emissions with revealed states.
+    gaps
+        The distinct gaps.
+    episodes
+        The number of episodes.
+    """
+
+    def __init__(self, counts: Counts, gaps: Gaps, episodes: int) -> None:
+        self.counts, self.gaps, self.episodes = counts, gaps, episodes
+
+    @classmethod
+    def of(cls, episodes: Episodes, model: HasTables) -> Evidence:
+        """The evidence of validated episodes.
+
+        Raises
+        ------
+        DataError
+            If actions of episodes with gaps may depend on latent states, or if rewards are random.
+        """
+        if episodes.behaviour == SAW_STATES:
+            got = f"missing states, and the behaviour {SAW_STATES!r}"
+            problem = Problem("behaviour", got, "actions that depend on observations", LIKELIHOOD)
+            raise DataError("episodes", [problem])
+        if model.form.reward is not None:
+            expected = "all states revealed, because recorded rewards are evidence of hidden states"
+            remedy = "Leave out these episodes, or declare the mean rewards as known."
+            problem = Problem("rewards", "random rewards, and missing states", expected, remedy)
+            raise DataError("episodes", [problem])
+        present = np.arange(episodes.horizon + 1) <= episodes.length[:, None]
+        known = episodes.revealed & present
+        counts = _counts(episodes, known, model)
+        return cls(counts, _gaps(episodes, known, present, model), len(episodes))
+
+    @property
+    def steps(self) -> int:
+        """The number of observations."""
+        seen = self.gaps.seen < self.counts.form.sizes[1]
+        inside = np.arange(seen.shape[1]) < self.gaps.length[:, None]
+        hidden = (self.gaps.number[:, None] * (seen & inside)).sum()
+        return int(np.sum(self.counts.emission) + hidden)
+
+    @cached_property
+    def data(self) -> tuple[Counts, Gaps]:
+        """Counts and padded gaps as plain arrays, for compiled functions."""
+        numbers: dict[str, Any] = {
+            name: np.asarray(getattr(self.counts, name), dtype=np.float64)
+            for name in ("transition", "emission", "initial")
+        }
+        return Counts(**numbers), self.gaps.padded()
+
+    def __add__(self, other: Evidence | Counts) -> Evidence:
+        """Evidence of disjoint episodes of the same model."""
+        if isinstance(other, Counts):
+            started = 0 if other.initial is None else int(np.sum(other.initial))
+            return Evidence(self.counts + other, self.gaps, self.episodes + started)
+        gaps = _joined(self.gaps, other.gaps)
+        return Evidence(self.counts + other.counts, gaps, self.episodes + other.episodes)
+
+
+def _power_of_two(n: int) -> int:
+    return 1 << max(n - 1, 0).bit_length()
+
+
+def _counts(episodes: Episodes, known: Array, model: HasTables) -> Counts:
+    """Counts of the steps whose states are revealed."""
+    zero = Counts.zero(model)
+    moves, shows = model.form.step_places(episodes.states, episodes.observations, episodes.actions)
+    taken = episodes.steps
+    tables = {
+        "transition": (moves, taken & known[:, :-1] & known[:, 1:]),
+        "emission": (shows, taken & known[:, :-1]),
+        "initial": ((episodes.states[:, 0],), known[:, 0]),
+    }
+    counted: dict[str, Any] = {}
+    for name, (index, used) in tables.items():
+        table = np.zeros(np.shape(getattr(zero, name)), dtype=np.int64)
+        np.add.at(table, tuple(np.broadcast_to(part, used.shape)[used] for part in index), 1)
+        counted[name] = table
+    return Counts(**counted, names=zero.names)
+
+
+def _gaps(episodes: Episodes, known: Array, present: Array, model: HasTables) -> Gaps:
+    """The distinct gaps of episodes."""
+    X, Y, A = model.form.sizes
+    N, H = episodes.actions.shape
+    ends = model.spaces.ends
+    clues = np.ones((1, X)) if not ends.any() else np.stack([np.ones(X), ends.astype(float)])
+    informed = np.zeros((N, H + 1), dtype=int)  # the row of clues of each state
+    if ends.any():
+        over = np.flatnonzero(episodes.ended == "terminal")
+        informed[over, episodes.length[over]] = 1
+    hidden = present & ~known
+    # the state after the last action has no observation: without a clue, it can be left out
+    last = np.arange(N), episodes.length
+    hidden[last] &= informed[last] > 0
+    edge = np.pad(hidden, ((0, 0), (1, 1))).astype(int)
+    begins, stops = (np.argwhere(np.diff(edge, axis=1) == sign) for sign in (1, -1))
+    episode, first = begins.T
+    length = stops[:, 1] - first
+    G = int(length.max(initial=1))
+    steps = first[:, None] + np.arange(G)
+    inside = np.arange(G) < length[:, None]
+    ahead = np.pad(episodes.actions, ((0, 0), (1, 1)), constant_values=A)
+    sight = np.pad(episodes.observations, ((0, 0), (0, 1)), constant_values=Y)
+    sight = np.where(np.pad(episodes.steps, ((0, 0), (0, 1))), sight, Y)
+    rows = episode[:, None]
+    at = np.minimum(steps, H)
+    next_step = first + length
+    follows = (next_step <= episodes.length[episode]) & known[episode, np.minimum(next_step, H)]
+    actions = np.zeros((len(episode), G + 1), dtype=int)
+    actions[:, :-1] = np.where(inside, ahead[rows, at], 0)
+    after_last = np.where(follows, ahead[episode, np.minimum(next_step, H)], A)
+    actions[np.arange(len(episode)), length] = after_last
+    return _distinct(
+        Gaps(
+            number=np.ones(len(episode), dtype=np.int64),
+            length=length,
+            step=first * _by_step(model.form),
+            before=np.where(first > 0, episodes.states[episode, np.maximum(first - 1, 0)], X),
+            after=np.where(follows, episodes.states[episode, np.minimum(next_step, H)], X),
+            actions=actions,
+            seen=np.where(inside, sight[rows, at], 0),
+            clue=np.where(inside, informed[rows, at], 0),
+            clues=clues,
+        )
+    )
+
+
+def _by_step(form: Form) -> bool:
+    return form.moves_by_step or form.shows_by_step
+
+
+def _distinct(gaps: Gaps) -> Gaps:
+    """Gaps with equal ones joined, in a fixed order."""
+    number, *columns, clues = gaps
+    if not len(number):
+        return gaps
+    flat = np.concatenate([c.reshape(len(number), -1) for c in columns], axis=1)
+    _, index, inverse = np.unique(flat, axis=0, return_index=True, return_inverse=True)
+    joined = np.bincount(inverse.ravel(), weights=number).astype(np.int64)
+    return Gaps._make([joined, *(c[index] for c in columns), clues])
+
+
+def _joined(one: Gaps, other: Gaps) -> Gaps:
+    """The gaps of two sets of episodes of the same model."""
+    G = max(one.seen.shape[1], other.seen.shape[1])
+    both = (_widened(one, G), _widened(other, G))
+    columns = [np.concatenate(pair) for pair in zip(*(gaps[:-1] for gaps in both), strict=True)]
+    return _distinct(Gaps._make([*columns, one.clues]))
+
+
+def _widened(gaps: Gaps, hidden: int) -> Gaps:
+    """Gaps with room for more hidden states each."""
+    more = hidden - gaps.seen.shape[1]
+    wide = {
+        name: np.pad(getattr(gaps, name), ((0, 0), (0, more)))
+        for name in ("actions", "seen", "clue")
+    }
+    return gaps._replace(**wide)
